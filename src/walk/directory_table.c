@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The directory table: records of an inode, a wave, the distance to the parent's record, and a
- * name; indexed by inode. */
+/*
+ * The directory table.
+ *
+ * A record consists of an inode, a wave, the distance back to the record of the parent, and a name,
+ * as varints where that is shorter: some twenty bytes for a directory, of which there may be
+ * millions. The number of a directory is the place of its record, and an index leads from inodes to
+ * records. Paths are made on request, from the names of a directory and of its parents. A closed
+ * directory has no record, only a bit.
+ *
+ * The directories that a task has found have records of their own until the results are merged.
+ * Their numbers have the bit BW_FOUND_LOCAL, so a parent may be in either place.
+ */
 #include "walk/walk.h"
 
 #include "base/cleanup.h"
@@ -37,26 +47,22 @@ static uint32_t hash_of(const struct bw_directory_table *table, uint64_t inode)
     return (uint32_t)bw_key_hash(inode, table->records.multiplier);
 }
 
-static bool enlarge_index(struct bw_directory_table *table)
-{
-    if (!bw_packed_enlarge(&table->records))
-        return false;
-    for (uint32_t number = bw_packed_first(&table->records, 0); number != BW_NO_DIRECTORY;) {
-        const struct bw_directory directory = bw_directories_get(table, number);
-        bw_packed_index(&table->records, hash_of(table, directory.inode), number);
-        number = bw_directories_next(table, number, &directory);
-    }
-    return true;
-}
-
 struct bw_error *bw_directories_add(struct bw_directory_table *table, uint64_t inode,
                                     uint32_t parent, const void *name, size_t name_length,
                                     uint32_t wave, uint32_t *number)
 {
     struct bw_packed *records = &table->records;
     uint8_t *end;
-    if (!bw_packed_has_room(records) && !enlarge_index(table))
-        return bw_error_no_memory();
+    if (!bw_packed_has_room(records)) {
+        /* A larger index is empty. */
+        if (!bw_packed_enlarge(records))
+            return bw_error_no_memory();
+        for (uint32_t old = bw_packed_first(records, 0); old != BW_NO_DIRECTORY;) {
+            const struct bw_directory directory = bw_directories_get(table, old);
+            bw_packed_index(records, hash_of(table, directory.inode), old);
+            old = bw_directories_next(table, old, &directory);
+        }
+    }
     *number = bw_packed_begin(records, LONGEST, &end);
     if (*number == BW_NO_RECORD || *number & BW_FOUND_LOCAL)
         return bw_error_no_memory();

@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The leaves below a node: entry lists, which replace leaves that snapshots share; the cache that
- * keeps them; and the window of leaves that have been read.
+ * The leaves below a node.
+ *
+ * The wanted leaves are a set of bits, and the lowest one always comes next. The window has room
+ * for a batch of leaves. If the next wanted leaf is not in the window, one batch of requests reads
+ * it together with the wanted leaves after it, into slots that hold no wanted leaf. So leaves that
+ * become wanted again soon are still there, and every batch is as large as possible.
+ *
+ * Snapshots share most of their leaves. From such a leaf, an entry list is made when it is read
+ * first. A cache keeps the lists, for all workers and subvolumes, and a later subvolume that comes
+ * to the same leaf gets the list instead of the leaf.
  */
 #include "walk/leaves.h"
 
@@ -29,22 +37,6 @@ struct directory_header {
 /* The kind of an entry with an id is KIND_SUBVOLUME, or KIND_TYPE plus its BW_FILE_*. */
 enum { KIND_FILE = BW_LISTED_FILE, KIND_SUBVOLUME, KIND_TYPE };
 
-static void append_entry(struct bw_buffer *list, const struct bw_dir_entry *entry, bool numbered)
-{
-    uint8_t kind = (uint8_t)(KIND_TYPE + entry->type);
-    if (entry->location.type == BW_ROOT_ITEM)
-        kind = KIND_SUBVOLUME;
-    else if (entry->type == BW_FILE_REGULAR)
-        kind = KIND_FILE;
-    else if (entry->type != BW_FILE_DIRECTORY && !numbered)
-        return;
-    const uint8_t head[2] = {kind, (uint8_t)entry->name_length};
-    bw_buffer_append(list, head, sizeof head);
-    bw_buffer_append(list, entry->name, entry->name_length);
-    if (kind != KIND_FILE || numbered)
-        bw_buffer_append(list, &entry->location.objectid, sizeof entry->location.objectid);
-}
-
 /* Appends the entry of a regular file; false if its name is invalid. */
 static bool append_file(struct bw_buffer *list, const struct bw_disk_dir_item *entry, bool numbered)
 {
@@ -65,6 +57,7 @@ static bool append_file(struct bw_buffer *list, const struct bw_disk_dir_item *e
     return true;
 }
 
+/* Appends the entries of any other item; false if one is invalid. */
 static bool append_item(struct bw_buffer *list, const struct bw_item *item, bool numbered)
 {
     struct bw_cursor cursor = bw_cursor_of(item);
@@ -72,13 +65,26 @@ static bool append_item(struct bw_buffer *list, const struct bw_item *item, bool
     if (item->size == 0)
         return false;
     while (bw_dir_entry_next(&cursor, &entry)) {
+        const uint64_t number = entry.location.objectid;
+        uint8_t kind = (uint8_t)(KIND_TYPE + entry.type);
         if (!bw_name_is_valid(entry.name, entry.name_length))
             return false;
-        append_entry(list, &entry, numbered);
+        if (entry.location.type == BW_ROOT_ITEM)
+            kind = KIND_SUBVOLUME;
+        else if (entry.type == BW_FILE_REGULAR)
+            kind = KIND_FILE;
+        else if (entry.type != BW_FILE_DIRECTORY && !numbered)
+            continue;
+        const uint8_t head[2] = {kind, (uint8_t)entry.name_length};
+        bw_buffer_append(list, head, sizeof head);
+        bw_buffer_append(list, entry.name, entry.name_length);
+        if (kind != KIND_FILE || numbered)
+            bw_buffer_append(list, &number, sizeof number);
     }
     return !bw_cursor_bad(&cursor);
 }
 
+/* Sets the length of the directory whose header is at `start`, if there is one. */
 static void close_directory(struct bw_buffer *list, size_t start)
 {
     if (start == SIZE_MAX || list->failed)
@@ -109,8 +115,12 @@ bool bw_entry_list_make(const struct bw_node *leaf, bool numbered, struct bw_buf
             bw_buffer_append(list, &header, sizeof header);
         }
         file = bw_leaf_file_entry(leaf, slot, inode);
-        if (file ? !append_file(list, file, numbered)
-                 : !bw_leaf_item(leaf, slot, &item) || !append_item(list, &item, numbered))
+        bool is_good;
+        if (file)
+            is_good = append_file(list, file, numbered);
+        else
+            is_good = bw_leaf_item(leaf, slot, &item) && append_item(list, &item, numbered);
+        if (!is_good)
             return false;
     }
     close_directory(list, start);
@@ -208,18 +218,14 @@ static struct cached_list **bucket_of(struct bw_entry_cache *cache, uint64_t byt
     return &cache->buckets[(bytenr >> 12) * UINT64_C(0x9E3779B97F4A7C15) >> 52];
 }
 
-static bool is_list_of(const struct cached_list *list, const struct bw_block_pointer *leaf)
-{
-    return list->bytenr == leaf->bytenr && list->generation == leaf->expectation.generation &&
-           bw_key_compare(&list->first_key, &leaf->expectation.first_key) == 0 &&
-           bw_key_compare(&list->end_key, &leaf->expectation.end_key) <= 0;
-}
-
 static struct cached_list *find_list(struct bw_entry_cache *cache,
                                      const struct bw_block_pointer *leaf)
 {
+    const struct bw_tree_block_expectation *keys = &leaf->expectation;
     struct cached_list *list = *bucket_of(cache, leaf->bytenr);
-    while (list && !is_list_of(list, leaf))
+    while (list && (list->bytenr != leaf->bytenr || list->generation != keys->generation ||
+                    bw_key_compare(&list->first_key, &keys->first_key) != 0 ||
+                    bw_key_compare(&list->end_key, &keys->end_key) > 0))
         list = list->next;
     return list;
 }
@@ -246,29 +252,27 @@ bool bw_entry_cache_get(struct bw_entry_cache *cache, const struct bw_block_poin
     return list && !copy->failed;
 }
 
-static void evict(struct bw_entry_cache *cache, size_t index)
-{
-    struct cached_list *list = cache->clock.items[index];
-    struct cached_list **link = bucket_of(cache, list->bytenr);
-    while (*link != list)
-        link = &(*link)->next;
-    *link = list->next;
-    cache->clock.items[index] = cached_lists_pop(&cache->clock);
-    cache->size -= sizeof *list + list->length;
-    free(list);
-}
-
 /* Makes room for `wanted` bytes. Gives up after some steps, so that lists in use stay. */
 static bool make_room(struct bw_entry_cache *cache, size_t wanted)
 {
+    struct cached_lists *clock = &cache->clock;
     for (unsigned step = 0; cache->size + wanted > cache->limit; step++) {
-        if (!cache->clock.count || step == HAND_STEPS)
+        if (!clock->count || step == HAND_STEPS)
             return false;
-        cache->hand %= cache->clock.count;
-        if (cache->clock.items[cache->hand]->used)
-            cache->clock.items[cache->hand++]->used = false;
-        else
-            evict(cache, cache->hand);
+        cache->hand %= clock->count;
+        struct cached_list *list = clock->items[cache->hand];
+        if (list->used) {
+            list->used = false;
+            cache->hand++;
+            continue;
+        }
+        struct cached_list **link = bucket_of(cache, list->bytenr);
+        while (*link != list)
+            link = &(*link)->next;
+        *link = list->next;
+        clock->items[cache->hand] = cached_lists_pop(clock);
+        cache->size -= sizeof *list + list->length;
+        free(list);
     }
     return true;
 }
@@ -426,14 +430,17 @@ void bw_leaves_advise(struct bw_leaves *leaves)
         bw_blocks_advise(leaves->reader, leaves->ranges, count);
 }
 
-/*
- * The wanted leaves from `first` on that the window lacks and that must be read; slots that hold
- * other wanted ones are marked as kept. The first is always among the former.
- */
-static unsigned find_missing(const struct bw_leaves *leaves, uint32_t first,
-                             struct bw_block_pointer *pointers, uint32_t *missing, bool *kept)
+/* Reads a wanted leaf that the window lacks, and as many of those after it as have room. Slots of
+ * other wanted leaves are kept. */
+static void read_missing(struct bw_leaves *leaves, uint32_t first, bw_leaf_lost *lost,
+                         void *context)
 {
-    unsigned count = 0, slots = 0;
+    const size_t nodesize = leaves->reader->nodesize;
+    uint32_t missing[BW_BATCH];
+    bool kept[BW_BATCH] = {false};
+    struct bw_block_pointer pointers[BW_BATCH];
+    struct bw_request requests[BW_BATCH];
+    unsigned count = 0, slots = 0, slot = 0;
     for (uint32_t leaf = first; leaf < leaves->count && slots < leaves->batch;
          leaf = next_wanted(leaves, leaf + 1)) {
         if (leaves->slot_of[leaf] != BW_NO_SLOT) {
@@ -447,62 +454,27 @@ static unsigned find_missing(const struct bw_leaves *leaves, uint32_t first,
         missing[count++] = leaf;
         slots++;
     }
-    return count;
-}
 
-static void assign_slot(struct bw_leaves *leaves, uint32_t leaf, unsigned slot)
-{
-    if (leaves->slot_leaf[slot] != UINT32_MAX)
-        leaves->slot_of[leaves->slot_leaf[slot]] = BW_NO_SLOT;
-    leaves->slot_leaf[slot] = leaf;
-    leaves->slot_of[leaf] = (uint8_t)slot;
-}
-
-static void read_missing(struct bw_leaves *leaves, uint32_t first, bw_leaf_lost *lost,
-                         void *context)
-{
-    uint32_t missing[BW_BATCH];
-    bool kept[BW_BATCH] = {false};
-    struct bw_block_pointer pointers[BW_BATCH];
-    struct bw_request requests[BW_BATCH];
-    unsigned count = find_missing(leaves, first, pointers, missing, kept), slot = 0;
     for (unsigned i = 0; i < count; i++, slot++) {
         while (kept[slot])
             slot++;
-        assign_slot(leaves, missing[i], slot);
+        if (leaves->slot_leaf[slot] != UINT32_MAX)
+            leaves->slot_of[leaves->slot_leaf[slot]] = BW_NO_SLOT;
+        leaves->slot_leaf[slot] = missing[i];
+        leaves->slot_of[missing[i]] = (uint8_t)slot;
         requests[i] = bw_block_request(leaves->reader, &pointers[i],
-                                       leaves->blocks + (size_t)slot * leaves->reader->nodesize);
+                                       leaves->blocks + (size_t)slot * nodesize);
     }
     bw_blocks_read(leaves->reader, requests, count);
+
     for (unsigned i = 0; i < count; i++) {
         if (!requests[i].error)
             continue;
-        unsigned bad = leaves->slot_of[missing[i]];
+        leaves->slot_leaf[leaves->slot_of[missing[i]]] = UINT32_MAX;
         leaves->slot_of[missing[i]] = BW_LOST_SLOT;
-        leaves->slot_leaf[bad] = UINT32_MAX;
         deselect_leaf(leaves, missing[i]);
         lost(context, &pointers[i], requests[i].error);
     }
-}
-
-static bool get_list(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf)
-{
-    struct bw_block_pointer pointer = pointer_to(leaves, leaf->number);
-    return is_shared(leaves, &pointer) &&
-           bw_entry_cache_get(leaves->lists, &pointer, &leaf->list) &&
-           bw_buffer_reserve(&leaf->list, BW_COPY_SLACK);
-}
-
-/* Makes the list of a shared leaf that was read, for this walk and for later ones. */
-static bool make_list(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf)
-{
-    struct bw_block_pointer pointer = pointer_to(leaves, leaf->number);
-    leaf->list.length = 0;
-    if (!is_shared(leaves, &pointer) ||
-        !bw_entry_list_make(&leaf->view, leaves->numbered, &leaf->list))
-        return false;
-    bw_entry_cache_put(leaves->lists, &pointer, &leaf->list);
-    return bw_buffer_reserve(&leaf->list, BW_COPY_SLACK);
 }
 
 bool bw_leaves_must_read(const struct bw_leaves *leaves)
@@ -537,16 +509,26 @@ bool bw_leaves_next(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf, bw_le
         leaf->number = next_wanted(leaves, 0);
         if (leaf->number >= leaves->count)
             return false;
-        leaf->has_list = get_list(leaves, leaf);
-        if (leaf->has_list || leaves->slot_of[leaf->number] != BW_NO_SLOT)
-            break;
-        read_missing(leaves, leaf->number, lost, context);
-    }
-    deselect_leaf(leaves, leaf->number);
-    if (leaf->has_list)
+        const struct bw_block_pointer pointer = pointer_to(leaves, leaf->number);
+        const bool shared = is_shared(leaves, &pointer);
+        leaf->has_list = shared && bw_entry_cache_get(leaves->lists, &pointer, &leaf->list) &&
+                         bw_buffer_reserve(&leaf->list, BW_COPY_SLACK);
+        if (!leaf->has_list && leaves->slot_of[leaf->number] == BW_NO_SLOT) {
+            read_missing(leaves, leaf->number, lost, context);
+            continue;
+        }
+        deselect_leaf(leaves, leaf->number);
+        if (leaf->has_list)
+            return true;
+
+        /* Of a shared leaf that was read, make the list, for this walk and for later ones. */
+        leaf->view =
+            bw_node_view(block_in(leaves, leaves->slot_of[leaf->number]), leaves->reader->nodesize);
+        leaf->list.length = 0;
+        if (shared && bw_entry_list_make(&leaf->view, leaves->numbered, &leaf->list)) {
+            bw_entry_cache_put(leaves->lists, &pointer, &leaf->list);
+            leaf->has_list = bw_buffer_reserve(&leaf->list, BW_COPY_SLACK);
+        }
         return true;
-    leaf->view =
-        bw_node_view(block_in(leaves, leaves->slot_of[leaf->number]), leaves->reader->nodesize);
-    leaf->has_list = make_list(leaves, leaf);
-    return true;
+    }
 }

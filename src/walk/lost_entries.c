@@ -192,25 +192,6 @@ static struct bw_error *recover_subvolumes(struct recovery *recovery)
     return NULL;
 }
 
-/* Tries again with names that wait; `*any`: whether one of their directories is known now. */
-static struct bw_error *retry_waiting_names(struct recovery *recovery, bool *any)
-{
-    size_t kept = 0, count = recovery->waiting.count;
-    for (size_t i = 0; i < count; i++) {
-        struct waiting_name waiting = recovery->waiting.items[i];
-        if (bw_directories_find(&recovery->walk->directories, waiting.name.directory) ==
-            BW_NO_DIRECTORY) {
-            recovery->waiting.items[kept++] = waiting;
-            continue;
-        }
-        waiting.name.name = (const uint8_t *)recovery->waiting_bytes.data + waiting.offset;
-        BW_TRY(restore_name(recovery, &waiting.name));
-    }
-    recovery->waiting.count = kept;
-    *any = kept < count;
-    return NULL;
-}
-
 /* A round may find that more is lost. Each block is lost only once, so that ends; hostile keys get
  * no more rounds than this. */
 enum { MAX_ROUNDS = 8 };
@@ -220,6 +201,7 @@ static struct bw_error *recover_names(struct recovery *recovery)
 {
     struct bw_subvolume_walk *walk = recovery->walk;
     struct bw_lost_names *names = &recovery->names;
+    struct waiting_names *waiting = &recovery->waiting;
     for (unsigned round = 0; round < MAX_ROUNDS && !bw_output_stopped(&walk->output); round++) {
         bw_lost_list_free(&names->handled);
         names->handled = names->lost;
@@ -228,13 +210,26 @@ static struct bw_error *recover_names(struct recovery *recovery)
         if (bw_lost_lists_equal(&names->lost, &names->handled))
             break;
         BW_TRY(bw_lost_names_find(names));
-        /* Each directory that becomes known may be that of others. */
+
+        /* Each directory that becomes known may be that of others, and of names that wait. */
         for (bool again = true; again;) {
             const size_t known = walk->directories.count;
             BW_TRY(recover_subvolumes(recovery));
             BW_TRY(bw_waves_run(walk));
-            BW_TRY(retry_waiting_names(recovery, &again));
-            again |= walk->directories.count > known;
+            const size_t count = waiting->count;
+            size_t kept = 0;
+            for (size_t i = 0; i < count; i++) {
+                struct waiting_name name = waiting->items[i];
+                const uint64_t directory = name.name.directory;
+                if (bw_directories_find(&walk->directories, directory) == BW_NO_DIRECTORY) {
+                    waiting->items[kept++] = name;
+                    continue;
+                }
+                name.name.name = (const uint8_t *)recovery->waiting_bytes.data + name.offset;
+                BW_TRY(restore_name(recovery, &name.name));
+            }
+            waiting->count = kept;
+            again = kept < count || walk->directories.count > known;
         }
     }
     return NULL;

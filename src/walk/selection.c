@@ -118,25 +118,22 @@ static struct bw_error *read_number(const char *argument, struct bw_file_test *t
     return refuse_argument("this is a number, perhaps with + or - before it: +3");
 }
 
-/* Bytes of the units that only find(1) has: blocks, also without a unit, words and characters; 0 if
- * it is another one. */
-static uint64_t own_unit(const char *name)
-{
-    if (strcmp(name, "b") == 0 || !*name)
-        return 512;
-    if (strcmp(name, "w") == 0)
-        return 2;
-    return strcmp(name, "c") == 0;
-}
-
 static struct bw_error *read_size(const char *argument, struct bw_file_test *test)
 {
     char one[8]; /* 1 and the unit, for bw_parse_size() */
     const char *unit = one;
     test->comparison = (unsigned)read_sign(&argument);
     bool good = bw_parse_digits(&argument, 10, &test->number);
-    test->unit = own_unit(argument);
-    if (!test->unit && snprintf(one, sizeof one, "1%s", argument) < (int)sizeof one)
+
+    /* The units that only find(1) has are blocks, also without a unit, words, and characters. */
+    test->unit = 0;
+    if (strcmp(argument, "b") == 0 || !*argument)
+        test->unit = 512;
+    else if (strcmp(argument, "w") == 0)
+        test->unit = 2;
+    else if (strcmp(argument, "c") == 0)
+        test->unit = 1;
+    else if (snprintf(one, sizeof one, "1%s", argument) < (int)sizeof one)
         good = good && bw_parse_size(&unit, &test->unit) && !*unit;
     if (good && test->unit)
         return NULL;
@@ -167,11 +164,11 @@ static struct bw_error *read_mode(const char *argument, struct bw_file_test *tes
 
 static struct bw_error *read_time(const char *argument, struct bw_file_test *test)
 {
-    return bw_parse_date(argument, &test->time)
-               ? NULL
-               : refuse_argument(
-                     "a time is YYYY-MM-DD, perhaps followed by HH:MM[:SS[.N]] and Z or +HH:MM, "
-                     "or @SECONDS since 1970");
+    if (bw_parse_date(argument, &test->time))
+        return NULL;
+    return refuse_argument(
+        "a time is YYYY-MM-DD, perhaps followed by HH:MM[:SS[.N]] and Z or +HH:MM, "
+        "or @SECONDS since 1970");
 }
 
 /* Tests of names. A NUL follows each path. */
@@ -344,14 +341,6 @@ static const struct test_kind kinds[] = {
     {"perm", INODE, false, read_mode, has_mode, 0},
 };
 
-static const struct test_kind *find_kind(const char *name)
-{
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(kinds[i].name, name) == 0)
-            return &kinds[i];
-    return NULL;
-}
-
 static void release_test(struct bw_file_test *test)
 {
     free(test->text);
@@ -386,80 +375,75 @@ void bw_selection_destroy(struct bw_selection *selection)
     free(selection);
 }
 
-/* Takes over what the test owns. Tests of one kind lie next to each other. */
-static struct bw_error *add_test(struct bw_selection *selection, const struct bw_file_test *test)
-{
-    size_t at = selection->tests.count;
-    for (size_t i = 0; i < selection->tests.count; i++)
-        if (selection->tests.items[i].kind == test->kind)
-            at = i;
-    BW_TRY(bw_file_tests_insert(&selection->tests, at, *test));
-    selection->has_exclude |= test->kind->class == EXCLUDE;
-    selection->has_inodes |= test->kind->class == INODE;
-    return NULL;
-}
-
 struct bw_error *bw_selection_add(struct bw_selection *selection, const char *name,
                                   const char *argument)
 {
-    struct bw_file_test test = {.kind = find_kind(name)};
+    struct bw_file_tests *tests = &selection->tests;
+    struct bw_file_test test = {.kind = NULL};
+    struct bw_error *error = NULL;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !test.kind; i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            test.kind = &kinds[i];
     if (!test.kind)
         return bw_error_create(BW_ERROR_USAGE, "unknown condition %s", name);
-    struct bw_error *error = test.kind->read ? test.kind->read(argument, &test) : NULL;
+    if (test.kind->read)
+        error = test.kind->read(argument, &test);
     if (error && error->code == BW_ERROR_USAGE)
         error = bw_error_prefix(error, "--%s '%s'", name, argument);
+
+    /* Tests of one kind lie next to each other. */
+    size_t at = tests->count;
+    for (size_t i = 0; i < tests->count; i++)
+        if (tests->items[i].kind == test.kind)
+            at = i;
     if (!error)
-        error = add_test(selection, &test);
-    if (error)
+        error = bw_file_tests_insert(tests, at, test);
+    if (error) {
         release_test(&test);
-    return error;
-}
-
-/* Names of users and groups. */
-
-static struct bw_error *look_up_owner(struct bw_file_test *test,
-                                      const struct bw_user_names *user_names)
-{
-    const bool is_user = strcmp(test->kind->name, "user") == 0;
-    uint32_t number;
-    bool found;
-    if (is_user)
-        found = bw_user_names_find_user(user_names, test->text, &number);
-    else
-        found = bw_user_names_find_group(user_names, test->text, &number);
-    if (!found)
-        return bw_error_create(BW_ERROR_NOT_FOUND, "--%s '%s': %s%s has no such name",
-                               test->kind->name, test->text, bw_user_names_place(user_names),
-                               is_user ? "/etc/passwd" : "/etc/group");
-    test->number = number;
-    test->is_unknown = false;
+        return error;
+    }
+    selection->has_exclude |= test.kind->class == EXCLUDE;
+    selection->has_inodes |= test.kind->class == INODE;
     return NULL;
 }
 
-static bool has_owner_name(const struct bw_file_test *test)
-{
-    return test->is_unknown && test->text;
-}
-
+/* Looks up the names of users and groups. */
 struct bw_error *bw_selection_prepare(struct bw_selection *selection, struct bw_fs *fs,
                                       const struct bw_subvolume *from)
 {
-    struct bw_user_names *user_names = NULL;
+    struct bw_user_names *names = NULL;
     struct bw_error *error = NULL;
     for (size_t i = 0; i < selection->tests.count && !error; i++) {
-        if (!has_owner_name(&selection->tests.items[i]))
+        struct bw_file_test *test = &selection->tests.items[i];
+        const bool is_user = strcmp(test->kind->name, "user") == 0;
+        uint32_t number;
+        bool found;
+        if (!test->is_unknown || !test->text)
             continue;
-        if (!user_names)
-            error = bw_user_names_open(fs, from, &user_names);
-        if (!error)
-            error = look_up_owner(&selection->tests.items[i], user_names);
+        if (!names)
+            error = bw_user_names_open(fs, from, &names);
+        if (error)
+            break;
+        if (is_user)
+            found = bw_user_names_find_user(names, test->text, &number);
+        else
+            found = bw_user_names_find_group(names, test->text, &number);
+        if (!found) {
+            error = bw_error_create(BW_ERROR_NOT_FOUND, "--%s '%s': %s%s has no such name",
+                                    test->kind->name, test->text, bw_user_names_place(names),
+                                    is_user ? "/etc/passwd" : "/etc/group");
+            break;
+        }
+        test->number = number;
+        test->is_unknown = false;
     }
-    bw_user_names_close(user_names);
+    bw_user_names_close(names);
     return error;
 }
 
 /* Testing a file. */
 
+/* Whether all tests of a class pass; of several alternatives in a row, one. */
 static bool passes_all(const struct candidate *candidate, enum test_class class)
 {
     const struct bw_file_test *test = candidate->selection->tests.items;

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Walking small subvolumes. A group of them is a task of the outer walk: a worker walks them one
- * after the other with a separate walk, which writes into the text of the task. Their results are
- * merged in their order when all groups are done.
+ * Walking small subvolumes: the tree of each has at most one node, so its waves have one task, and
+ * a pool of workers would idle. Instead, each worker walks whole subvolumes.
+ *
+ * Consecutive subvolumes form a group, and a group is a task of the outer walk. Its worker reads
+ * the roots of all of them with one batch, then walks them one after the other with a walk of its
+ * own, which writes into the text of the task. So they are listed in their order, as by separate
+ * walks. What the groups have found is merged in the same order when all are done.
  */
 #include "walk/walk.h"
 
@@ -135,51 +139,31 @@ static void run_group(void *context, unsigned number, size_t task)
     bw_output_leave(output);
 }
 
-/* Divides the subvolumes into groups: small ones, so that all workers have some, and none that
- * continues after a subvolume with many leaves. */
-static void make_groups(struct bw_small_subvolumes *small, size_t count)
+struct bw_error *bw_small_subvolumes_run(struct bw_small_subvolumes *small,
+                                         struct bw_walk_top *tops, size_t count)
 {
     enum { GROUPS_A_WORKER = 4 };
-    const size_t share = count / GROUPS_A_WORKER / small->walk->threads;
-    const unsigned batch = bw_block_batch(&small->walk->fs->reader);
+    struct bw_subvolume_walk *walk = small->walk;
+    struct bw_walk_summary *summary = walk->summary;
+    const struct bw_tree_reader *reader = &walk->fs->reader;
+    struct bw_error *error = NULL;
+    size_t roots = 0;
+    small->tops = tops;
+
+    /* Small groups, so that all workers have some, and none that continues after a subvolume with
+     * many leaves. */
+    const size_t share = count / GROUPS_A_WORKER / walk->threads;
+    const unsigned batch = bw_block_batch(reader);
     size_t most = share < batch ? share : batch;
     if (most < 1)
         most = 1;
     small->group_count = 0;
     for (size_t first = 0, end; first < count; first = end) {
         for (end = first + 1; end < count && end - first < most; end++)
-            if (small->tops[end - 1].subvolume->tree.root.level)
+            if (tops[end - 1].subvolume->tree.root.level)
                 break;
         small->groups[small->group_count++] = (struct group){.first = first, .count = end - first};
     }
-}
-
-/* Adds what a group has found and counted to the walk. */
-static struct bw_error *merge_group(struct bw_subvolume_walk *walk, const struct group *group)
-{
-    struct bw_walk_summary *summary = walk->summary;
-    summary->files += group->summary.files;
-    summary->directories += group->summary.directories;
-    summary->subvolumes += group->summary.subvolumes;
-    summary->lost_blocks += group->summary.lost_blocks;
-    for (size_t i = 0; i < group->found.list.count; i++) {
-        const struct bw_subvolume_entry *entry = &group->found.list.items[i];
-        const size_t offset = walk->found.paths.length;
-        bw_buffer_append(&walk->found.paths, group->found.paths.data + entry->path_offset,
-                         entry->path_length);
-        BW_TRY(bw_subvolume_entries_add(&walk->found, entry->id, offset));
-    }
-    return NULL;
-}
-
-struct bw_error *bw_small_subvolumes_run(struct bw_small_subvolumes *small,
-                                         struct bw_walk_top *tops, size_t count)
-{
-    const struct bw_tree_reader *reader = &small->walk->fs->reader;
-    struct bw_error *error = NULL;
-    size_t roots = 0;
-    small->tops = tops;
-    make_groups(small, count);
 
     /* Workers read the roots of their groups; the devices hear of all of them now. */
     for (size_t i = 0; i < count; i++)
@@ -188,13 +172,27 @@ struct bw_error *bw_small_subvolumes_run(struct bw_small_subvolumes *small,
                 (struct bw_range){tops[i].subvolume->tree.root.bytenr, reader->nodesize};
     if (roots > 1)
         bw_blocks_advise(reader, small->ranges, roots);
+    bw_output_restart(&walk->output);
+    bw_pool_run(walk->pool, small->group_count, run_group, small);
 
-    bw_output_restart(&small->walk->output);
-    bw_pool_run(small->walk->pool, small->group_count, run_group, small);
+    /* What the groups have found and counted, in their order. */
     for (size_t i = 0; i < small->group_count; i++) {
-        if (!error)
-            error = merge_group(small->walk, &small->groups[i]);
-        bw_subvolume_entries_free(&small->groups[i].found);
+        struct group *group = &small->groups[i];
+        const struct bw_subvolume_entries *found = &group->found;
+        if (!error) {
+            summary->files += group->summary.files;
+            summary->directories += group->summary.directories;
+            summary->subvolumes += group->summary.subvolumes;
+            summary->lost_blocks += group->summary.lost_blocks;
+        }
+        for (size_t k = 0; k < found->list.count && !error; k++) {
+            const struct bw_subvolume_entry *entry = &found->list.items[k];
+            const size_t offset = walk->found.paths.length;
+            bw_buffer_append(&walk->found.paths, found->paths.data + entry->path_offset,
+                             entry->path_length);
+            error = bw_subvolume_entries_add(&walk->found, entry->id, offset);
+        }
+        bw_subvolume_entries_free(&group->found);
     }
     return error;
 }
