@@ -3,8 +3,9 @@
  * Selections: the tests of find(1), how arguments are read, and how files are tested.
  *
  * A selection is one list of tests. A file must pass all of them, but of several patterns or owners
- * for one test, one is enough. Tests of names are decided when a directory is read; those of inodes
- * later, for files whose names have passed.
+ * for one test, one is enough; such tests lie next to each other in the list. Tests of names are
+ * decided when a directory is read; those of inodes later, for files whose names have passed. A
+ * table has, for each test, how its argument is read and how it decides.
  */
 #include <fnmatch.h>
 #include <regex.h>
@@ -28,18 +29,27 @@
 
 enum { MODE_BITS = 07777 };
 
-/* The subject of a test: a name, or a file with its inode. */
-struct candidate {
-    const struct bw_selection *selection;
-    const struct bw_named *named;      /* for tests of names */
-    const struct bw_walked_file *file; /* for those of inodes */
-};
-
 /* The input of a test. */
 enum test_class {
     NAME,
     INODE,
     EXCLUDE, /* no part of the list: none of these may pass */
+};
+
+/* How a test decides. */
+enum test_method {
+    MATCHES_NAME,
+    MATCHES_PATH,
+    MATCHES_EITHER,
+    MATCHES_REGEX,
+    HAS_SIZE,
+    IS_EMPTY,
+    IS_NEWER,
+    HAS_DAYS,
+    HAS_MINUTES,
+    HAS_VALUE,
+    HAS_OWNER,
+    HAS_MODE,
 };
 
 /* A kind of test, by the name it has on the command line. */
@@ -49,7 +59,7 @@ struct test_kind {
     bool has_alternatives; /* of several tests of this kind, one has to pass; otherwise all */
     struct bw_error *(*read)(const char *argument, struct bw_file_test *test); /* NULL: it has no
                                                                                   argument */
-    bool (*passes)(const struct candidate *candidate, const struct bw_file_test *test);
+    enum test_method method;
     size_t member; /* of struct bw_inode: the compared member */
 };
 
@@ -171,105 +181,6 @@ static struct bw_error *read_time(const char *argument, struct bw_file_test *tes
         "or @SECONDS since 1970");
 }
 
-/* Tests of names. A NUL follows each path. */
-
-static bool matches_glob(const struct candidate *candidate, const struct bw_file_test *test,
-                         const char *text, size_t length)
-{
-    const int flags = *test->kind->name == 'i' ? FNM_CASEFOLD : 0;
-    return bw_glob_matches(&candidate->selection->glob, test->text, text, length, flags);
-}
-
-static bool matches_path(const struct candidate *candidate, const struct bw_file_test *test)
-{
-    return matches_glob(candidate, test, candidate->named->path, candidate->named->path_length);
-}
-
-static bool matches_name(const struct candidate *candidate, const struct bw_file_test *test)
-{
-    const struct bw_named *named = candidate->named;
-    return matches_glob(candidate, test, named->path + named->path_length - named->name_length,
-                        named->name_length);
-}
-
-static bool matches_either(const struct candidate *candidate, const struct bw_file_test *test)
-{
-    return matches_name(candidate, test) || matches_path(candidate, test);
-}
-
-/* regexec() reports the longest of the leftmost matches: if the whole path can match, that is the
- * match. */
-static bool matches_regex(const struct candidate *candidate, const struct bw_file_test *test)
-{
-    regmatch_t match;
-    return regexec(test->regex, candidate->named->path, 1, &match, 0) == 0 && match.rm_so == 0 &&
-           (size_t)match.rm_eo == candidate->named->path_length;
-}
-
-static bool compares_as_wanted(const struct bw_file_test *test, uint64_t value)
-{
-    if (test->comparison == MORE)
-        return value > test->number;
-    if (test->comparison == LESS)
-        return value < test->number;
-    return value == test->number;
-}
-
-/* Tests of inodes. */
-
-static bool has_size(const struct candidate *candidate, const struct bw_file_test *test)
-{
-    uint64_t size = candidate->file->inode->size;
-    return compares_as_wanted(test, size / test->unit + (size % test->unit != 0));
-}
-
-/* The member of the inode that a test compares. */
-static const void *member_of(const struct candidate *candidate, const struct bw_file_test *test)
-{
-    return (const char *)candidate->file->inode + test->kind->member;
-}
-
-static bool is_newer(const struct candidate *candidate, const struct bw_file_test *test)
-{
-    return bw_time_nanoseconds(member_of(candidate, test)) > test->time;
-}
-
-static int64_t age_of(const struct candidate *candidate, const struct bw_file_test *test)
-{
-    const struct timespec *time = member_of(candidate, test);
-    int64_t age;
-    if (!__builtin_sub_overflow(candidate->selection->now, bw_time_nanoseconds(time), &age))
-        return age;
-    return time->tv_sec < 0 ? INT64_MAX : INT64_MIN;
-}
-
-/* Whole days must have passed; a time in the future is less than any number of days ago, and none
- * exactly. */
-static bool has_days(const struct candidate *candidate, const struct bw_file_test *test)
-{
-    const int64_t age = age_of(candidate, test);
-    if (age < 0)
-        return test->comparison == LESS;
-    return compares_as_wanted(test, (uint64_t)(age / DAY));
-}
-
-/* Unlike days, minutes are rounded up: 0 means changed in the coming minute. */
-static bool has_minutes(const struct candidate *candidate, const struct bw_file_test *test)
-{
-    const int64_t age = age_of(candidate, test);
-    const uint64_t most = INT64_MAX / MINUTE;
-    const int64_t limit = (int64_t)(test->number < most ? test->number : most) * MINUTE;
-    if (test->comparison == MORE)
-        return age > limit;
-    return age < limit && (test->comparison == LESS || age >= limit - MINUTE);
-}
-
-/* Owner, group and links are alike. */
-static bool has_value(const struct candidate *candidate, const struct bw_file_test *test)
-{
-    return compares_as_wanted(test, *(const uint32_t *)member_of(candidate, test));
-}
-
 /* A name is looked up when the selection is prepared. */
 static struct bw_error *read_owner(const char *argument, struct bw_file_test *test)
 {
@@ -282,64 +193,119 @@ static struct bw_error *read_owner(const char *argument, struct bw_file_test *te
     return keep_text(argument, test);
 }
 
-static bool is_of(const struct candidate *candidate, const struct bw_file_test *test)
-{
-    return !test->is_unknown && has_value(candidate, test);
-}
-
-static bool has_mode(const struct candidate *candidate, const struct bw_file_test *test)
-{
-    const uint64_t mode = candidate->file->inode->mode & MODE_BITS;
-    const uint64_t wanted =
-        S_ISDIR(candidate->file->inode->mode) ? test->of_directories : test->number;
-    const bool is_any = test->number || test->of_directories;
-    if (test->mode_test == MODE_IS)
-        return mode == wanted;
-    if (test->mode_test == MODE_HAS_ANY && is_any)
-        return (mode & wanted) != 0;
-    return (mode & wanted) == wanted;
-}
-
-/* The size of a directory is twice the length of the names in it. */
-static bool is_empty(const struct candidate *candidate, const struct bw_file_test *test)
-{
-    const struct bw_walked_file *file = candidate->file;
-    (void)test;
-    return (file->type == BW_FILE_REGULAR || file->type == BW_FILE_DIRECTORY) &&
-           file->inode->size == 0;
-}
-
 /* The table of tests. */
 
 #define MEMBER(name) offsetof(struct bw_inode, name)
 
 static const struct test_kind kinds[] = {
-    {"name", NAME, true, keep_text, matches_name, 0},
-    {"iname", NAME, true, keep_text, matches_name, 0},
-    {"path", NAME, true, keep_text, matches_path, 0},
-    {"ipath", NAME, true, keep_text, matches_path, 0},
-    {"regex", NAME, true, read_regex, matches_regex, 0},
-    {"iregex", NAME, true, read_regex, matches_regex, 0},
-    {"exclude", EXCLUDE, true, keep_text, matches_either, 0},
-    {"size", INODE, false, read_size, has_size, 0},
-    {"empty", INODE, false, NULL, is_empty, 0},
-    {"newer", INODE, false, read_time, is_newer, MEMBER(mtime)},
-    {"newerat", INODE, false, read_time, is_newer, MEMBER(atime)},
-    {"newerct", INODE, false, read_time, is_newer, MEMBER(ctime)},
-    {"newerBt", INODE, false, read_time, is_newer, MEMBER(otime)},
-    {"mtime", INODE, false, read_number, has_days, MEMBER(mtime)},
-    {"atime", INODE, false, read_number, has_days, MEMBER(atime)},
-    {"ctime", INODE, false, read_number, has_days, MEMBER(ctime)},
-    {"mmin", INODE, false, read_number, has_minutes, MEMBER(mtime)},
-    {"amin", INODE, false, read_number, has_minutes, MEMBER(atime)},
-    {"cmin", INODE, false, read_number, has_minutes, MEMBER(ctime)},
-    {"uid", INODE, false, read_number, has_value, MEMBER(uid)},
-    {"gid", INODE, false, read_number, has_value, MEMBER(gid)},
-    {"user", INODE, true, read_owner, is_of, MEMBER(uid)},
-    {"group", INODE, true, read_owner, is_of, MEMBER(gid)},
-    {"links", INODE, false, read_number, has_value, MEMBER(link_count)},
-    {"perm", INODE, false, read_mode, has_mode, 0},
+    {"name", NAME, true, keep_text, MATCHES_NAME, 0},
+    {"iname", NAME, true, keep_text, MATCHES_NAME, 0},
+    {"path", NAME, true, keep_text, MATCHES_PATH, 0},
+    {"ipath", NAME, true, keep_text, MATCHES_PATH, 0},
+    {"regex", NAME, true, read_regex, MATCHES_REGEX, 0},
+    {"iregex", NAME, true, read_regex, MATCHES_REGEX, 0},
+    {"exclude", EXCLUDE, true, keep_text, MATCHES_EITHER, 0},
+    {"size", INODE, false, read_size, HAS_SIZE, 0},
+    {"empty", INODE, false, NULL, IS_EMPTY, 0},
+    {"newer", INODE, false, read_time, IS_NEWER, MEMBER(mtime)},
+    {"newerat", INODE, false, read_time, IS_NEWER, MEMBER(atime)},
+    {"newerct", INODE, false, read_time, IS_NEWER, MEMBER(ctime)},
+    {"newerBt", INODE, false, read_time, IS_NEWER, MEMBER(otime)},
+    {"mtime", INODE, false, read_number, HAS_DAYS, MEMBER(mtime)},
+    {"atime", INODE, false, read_number, HAS_DAYS, MEMBER(atime)},
+    {"ctime", INODE, false, read_number, HAS_DAYS, MEMBER(ctime)},
+    {"mmin", INODE, false, read_number, HAS_MINUTES, MEMBER(mtime)},
+    {"amin", INODE, false, read_number, HAS_MINUTES, MEMBER(atime)},
+    {"cmin", INODE, false, read_number, HAS_MINUTES, MEMBER(ctime)},
+    {"uid", INODE, false, read_number, HAS_VALUE, MEMBER(uid)},
+    {"gid", INODE, false, read_number, HAS_VALUE, MEMBER(gid)},
+    {"user", INODE, true, read_owner, HAS_OWNER, MEMBER(uid)},
+    {"group", INODE, true, read_owner, HAS_OWNER, MEMBER(gid)},
+    {"links", INODE, false, read_number, HAS_VALUE, MEMBER(link_count)},
+    {"perm", INODE, false, read_mode, HAS_MODE, 0},
 };
+
+/* Deciding a test. */
+
+static bool compares_as_wanted(const struct bw_file_test *test, uint64_t value)
+{
+    if (test->comparison == MORE)
+        return value > test->number;
+    if (test->comparison == LESS)
+        return value < test->number;
+    return value == test->number;
+}
+
+/* Whether a test of names passes. A NUL follows each path. */
+static bool passes_by_name(const struct bw_selection *selection, const struct bw_file_test *test,
+                           const struct bw_named *named)
+{
+    const int flags = *test->kind->name == 'i' ? FNM_CASEFOLD : 0;
+    const char *name = named->path + named->path_length - named->name_length;
+    const enum test_method method = test->kind->method;
+    regmatch_t match;
+    /* regexec() reports the longest of the leftmost matches: if the whole path can match, that is
+     * the match. */
+    if (method == MATCHES_REGEX)
+        return regexec(test->regex, named->path, 1, &match, 0) == 0 && match.rm_so == 0 &&
+               (size_t)match.rm_eo == named->path_length;
+    if (method != MATCHES_PATH &&
+        bw_glob_matches(&selection->glob, test->text, name, named->name_length, flags))
+        return true;
+    return method != MATCHES_NAME &&
+           bw_glob_matches(&selection->glob, test->text, named->path, named->path_length, flags);
+}
+
+/* Whether a test of inodes passes. */
+static bool passes_by_inode(const struct bw_selection *selection, const struct bw_file_test *test,
+                            const struct bw_walked_file *file)
+{
+    const struct bw_inode *inode = file->inode;
+    const void *member = (const char *)inode + test->kind->member;
+    const uint64_t most_minutes = INT64_MAX / MINUTE;
+    uint64_t mode = inode->mode & MODE_BITS, wanted = test->number;
+    int64_t age = 0, limit;
+    if (test->kind->method == HAS_DAYS || test->kind->method == HAS_MINUTES) {
+        const struct timespec *time = member;
+        if (__builtin_sub_overflow(selection->now, bw_time_nanoseconds(time), &age))
+            age = time->tv_sec < 0 ? INT64_MAX : INT64_MIN;
+    }
+    switch (test->kind->method) {
+    case HAS_SIZE: /* in units, rounded up */
+        return compares_as_wanted(test, inode->size / test->unit + (inode->size % test->unit != 0));
+    case IS_EMPTY: /* the size of a directory is twice the length of the names in it */
+        return (file->type == BW_FILE_REGULAR || file->type == BW_FILE_DIRECTORY) &&
+               inode->size == 0;
+    case IS_NEWER:
+        return bw_time_nanoseconds(member) > test->time;
+    case HAS_DAYS:
+        /* Whole days must have passed; a time in the future is less than any number of days ago,
+         * and none exactly. */
+        if (age < 0)
+            return test->comparison == LESS;
+        return compares_as_wanted(test, (uint64_t)(age / DAY));
+    case HAS_MINUTES:
+        /* Unlike days, minutes are rounded up: 0 means changed in the coming minute. */
+        limit = (int64_t)(test->number < most_minutes ? test->number : most_minutes) * MINUTE;
+        if (test->comparison == MORE)
+            return age > limit;
+        return age < limit && (test->comparison == LESS || age >= limit - MINUTE);
+    case HAS_OWNER:
+        return !test->is_unknown && compares_as_wanted(test, *(const uint32_t *)member);
+    case HAS_VALUE: /* owner, group and links are alike */
+        return compares_as_wanted(test, *(const uint32_t *)member);
+    case HAS_MODE:
+        if (S_ISDIR(inode->mode))
+            wanted = test->of_directories;
+        if (test->mode_test == MODE_IS)
+            return mode == wanted;
+        if (test->mode_test == MODE_HAS_ANY && (test->number || test->of_directories))
+            return (mode & wanted) != 0;
+        return (mode & wanted) == wanted;
+    default:
+        return false;
+    }
+}
 
 static void release_test(struct bw_file_test *test)
 {
@@ -443,17 +409,30 @@ struct bw_error *bw_selection_prepare(struct bw_selection *selection, struct bw_
 
 /* Testing a file. */
 
-/* Whether all tests of a class pass; of several alternatives in a row, one. */
-static bool passes_all(const struct candidate *candidate, enum test_class class)
+/* Whether a test of a class passes. One of the other classes does. */
+static bool passes(const struct bw_selection *selection, const struct bw_file_test *test,
+                   enum test_class class, const struct bw_named *named,
+                   const struct bw_walked_file *file)
 {
-    const struct bw_file_test *test = candidate->selection->tests.items;
-    const struct bw_file_test *const end = test + candidate->selection->tests.count;
+    if (test->kind->class != class)
+        return true;
+    if (class == INODE)
+        return passes_by_inode(selection, test, file);
+    return passes_by_name(selection, test, named);
+}
+
+/* Whether all tests of a class pass; of several alternatives in a row, one. */
+static bool passes_all(const struct bw_selection *selection, enum test_class class,
+                       const struct bw_named *named, const struct bw_walked_file *file)
+{
+    const struct bw_file_test *test = selection->tests.items;
+    const struct bw_file_test *const end = test + selection->tests.count;
     while (test < end) {
         const struct test_kind *kind = test->kind;
-        bool passes = kind->class != class || kind->passes(candidate, test);
+        bool good = passes(selection, test, class, named, file);
         for (test++; kind->has_alternatives && test < end && test->kind == kind; test++)
-            passes = passes || kind->passes(candidate, test);
-        if (!passes)
+            good = good || passes(selection, test, class, named, file);
+        if (!good)
             return false;
     }
     return true;
@@ -466,24 +445,25 @@ bool bw_selection_needs_inode(const struct bw_selection *selection)
 
 bool bw_selection_excludes(const struct bw_selection *selection, const struct bw_named *named)
 {
-    const struct candidate candidate = {selection, named, NULL};
-    for (size_t i = 0; selection && selection->has_exclude && i < selection->tests.count; i++)
-        if (selection->tests.items[i].kind->class == EXCLUDE &&
-            selection->tests.items[i].kind->passes(&candidate, &selection->tests.items[i]))
+    if (!selection || !selection->has_exclude)
+        return false;
+    for (size_t i = 0; i < selection->tests.count; i++) {
+        const struct bw_file_test *test = &selection->tests.items[i];
+        if (test->kind->class == EXCLUDE && passes_by_name(selection, test, named))
             return true;
+    }
     return false;
 }
 
 bool bw_selection_takes_name(const struct bw_selection *selection, const struct bw_named *named)
 {
-    return passes_all(&(struct candidate){selection, named, NULL}, NAME);
+    return passes_all(selection, NAME, named, NULL);
 }
 
 bool bw_selection_takes_inode(const struct bw_selection *selection,
                               const struct bw_walked_file *file)
 {
-    return !selection->has_inodes ||
-           (file->inode && passes_all(&(struct candidate){selection, NULL, file}, INODE));
+    return !selection->has_inodes || (file->inode && passes_all(selection, INODE, NULL, file));
 }
 
 /* The same for entries of the public headers. */
