@@ -574,18 +574,29 @@ static void select_committed(struct bw_history *history)
           compare_states);
 }
 
-static void report_stale(const struct bw_history *history)
+/* Reports a complete commit that is newer than the superblock. Old blocks that lie around after an
+ * older image was written over a part of the device are seldom complete. */
+static struct bw_error *report_stale(struct bw_history *history)
 {
-    const struct bw_generation_info *newest =
-        history->states.count ? &history->states.items[0].info : NULL;
+    const struct bw_history_entry *newest =
+        history->states.count ? &history->states.items[0] : NULL;
     const uint64_t known = history->fs->superblock.generation;
-    if (newest && newest->generation > known && newest->status == BW_GENERATION_COMMITTED)
+    const bool assessed = history->assessed;
+    struct bw_generation_info info = {.missing = 0};
+    if (!newest || newest->info.generation <= known ||
+        newest->info.status != BW_GENERATION_COMMITTED)
+        return NULL;
+    history->assessed = history->completeness;
+    struct bw_error *error = visit_state_trees(history, newest, count_tree, &info, &info.date);
+    history->assessed = assessed;
+    if (!error && !info.missing)
         bw_fs_report(history->fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "the superblock has generation %" PRIu64
                                      ", but a newer commit is complete: --generation %" PRIu64
                                      " reads it",
-                                     known, newest->generation));
+                                     known, newest->info.generation));
+    return error;
 }
 
 /* Fills the list from the superblock and, after a scan, from the index. */
@@ -605,8 +616,7 @@ static struct bw_error *list_states(struct bw_history *history)
         BW_TRY(visit_state_trees(history, state, count_tree, &state->info, &state->info.date));
     }
     select_committed(history);
-    report_stale(history);
-    return NULL;
+    return report_stale(history);
 }
 
 /* Finding one in the list. */

@@ -209,8 +209,10 @@ static struct bw_error *find_extent_tree(const struct bw_fs *fs, const struct bw
 /* Facts about all trees from the extent tree. */
 struct survey {
     const struct bw_fs *fs;
+    const struct bw_found_index *index;
     struct bw_tree_roots *roots;
     struct bw_tree_extent block; /* the last one with an extent item */
+    bool is_missing;             /* it is not in the index */
     bool lost;                   /* a part of the extent tree cannot be read */
     size_t read, own; /* number of blocks of the extent tree that were read, and that it contains
                        * items for */
@@ -224,6 +226,10 @@ static struct bw_error *add_reference(struct survey *survey,
     if (reference->shared)
         return NULL;
     survey->own += reference->referrer == BW_EXTENT_TREE;
+    if (reference->referrer == BW_ROOT_TREE && survey->is_missing) {
+        survey->roots->missing--;
+        survey->is_missing = false;
+    }
     if (reference->referrer == BW_ROOT_TREE && !block->level)
         BW_TRY(bw_key_map_put(&survey->roots->leaves, block->bytenr, 1));
     return record_block(survey->roots, reference->referrer,
@@ -252,6 +258,8 @@ static struct bw_error *add_leaf(void *context, const struct bw_node *leaf)
             survey->bytes += extent.length;
         if (bw_tree_extent_decode(&item, &block)) {
             survey->block = block;
+            survey->is_missing = !bw_found_find(survey->index, block.bytenr, block.generation);
+            survey->roots->missing += survey->is_missing;
             while (bw_extent_reference_next(&block.references, &reference))
                 BW_TRY(add_reference(survey, &reference));
         } else if (item.key.objectid == survey->block.bytenr &&
@@ -281,10 +289,12 @@ static bool is_whole(const struct survey *survey, uint64_t newest)
             survey->bytes == survey->fs->superblock.bytes_used);
 }
 
-static struct bw_error *add_roots_of_extent_tree(struct bw_fs *fs, const struct bw_tree *tree,
-                                                 uint64_t newest, struct bw_tree_roots *roots)
+static struct bw_error *add_roots_of_extent_tree(struct bw_fs *fs,
+                                                 const struct bw_found_index *index,
+                                                 const struct bw_tree *tree, uint64_t newest,
+                                                 struct bw_tree_roots *roots)
 {
-    struct survey survey = {.fs = fs, .roots = roots};
+    struct survey survey = {.fs = fs, .index = index, .roots = roots};
     const struct bw_scan scan = {BW_SCAN_ALL, .node = count_node, .leaf = add_leaf,
                                  .lost = note_lost, .context = &survey};
     BW_TRY(bw_tree_scan(&fs->reader, tree, &scan));
@@ -339,7 +349,7 @@ struct bw_error *bw_tree_roots_find(struct bw_fs *fs, const struct bw_found_inde
     if (!(fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2))
         BW_TRY(find_extent_tree(fs, index, newest, &tree));
     if (tree.id)
-        BW_TRY(add_roots_of_extent_tree(fs, &tree, newest, roots));
+        BW_TRY(add_roots_of_extent_tree(fs, index, &tree, newest, roots));
     if (!roots->proven)
         BW_TRY(add_roots_of_index(index, roots->generation ? roots->generation : newest, roots));
     bw_key_map_free(&roots->numbers);
@@ -834,11 +844,33 @@ static struct bw_error *make_tree(struct making *making)
     return NULL;
 }
 
+/* Blocks that are newer than the superblock mean that it is stale, or that an older image was
+ * written over a part of the device. In that case, parts of the newer generation are lost; unless
+ * even more of the superblock's generation is, that one is rebuilt instead. */
+static struct bw_error *prefer_superblock(struct making *making)
+{
+    const struct bw_superblock *super = &making->fs->superblock;
+    struct bw_tree_roots own = {.missing = 0};
+    if (!super->root.bytenr || making->newest <= super->generation || !making->roots.missing)
+        return NULL;
+    struct bw_error *error =
+        bw_tree_roots_find(making->fs, &making->index, super->generation, &own);
+    if (!error && own.generation && own.missing <= making->roots.missing) {
+        const struct bw_tree_roots newer = making->roots;
+        making->roots = own;
+        own = newer;
+        making->newest = super->generation;
+    }
+    bw_tree_roots_free(&own);
+    return error;
+}
+
 static struct bw_error *rebuild_tree(struct making *making)
 {
     BW_TRY(scan_blocks(making));
     making->newest = newest_generation(making);
     BW_TRY(bw_tree_roots_find(making->fs, &making->index, making->newest, &making->roots));
+    BW_TRY(prefer_superblock(making));
     if (making->roots.generation)
         making->newest = making->roots.generation;
     if (!bw_tree_root_of(&making->roots, BW_TOP_SUBVOLUME))

@@ -24,6 +24,8 @@ struct bw_tree_roots {
     struct bw_key_map numbers;      /**< from ids to indices, until they are sorted */
     bool proven;                    /**< by a complete extent tree: no other trees or roots exist */
     uint64_t generation;            /**< of the extent tree; 0: not found */
+    size_t missing;                 /**< tree blocks in use that are not in the index, except for
+                                     * the root tree; only if the extent tree was found */
     struct bw_key_map leaves; /**< addresses of the leaves of the root tree in use, if the extent
                                * tree  was found */
 };

@@ -657,6 +657,28 @@ static struct bw_error *list_found(struct bw_fs *fs, struct bw_image_set *set,
     return NULL;
 }
 
+/* Blocks that are newer than the superblock: it is stale, or an older image was written over a part
+ * of the device. While the superblock is being written, the next generation may have begun. */
+static void report_newer_blocks(struct bw_fs *fs, const struct bw_image_set *set,
+                                const struct bw_found_file_system *found)
+{
+    uint64_t known = 0;
+    for (size_t i = 0; i < set->count; i++) {
+        const struct bw_image *image = &set->images[i];
+        if (!image->bad && bw_superblock_has_block_id(&image->superblock, found->fsid) &&
+            image->superblock.generation > known)
+            known = image->superblock.generation;
+    }
+    if (found->generation > known + 1)
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "the superblock has generation %" PRIu64
+                                     ", but tree blocks up to generation %" PRIu64
+                                     " are there: perhaps an older image was written over a part "
+                                     "of the device",
+                                     known, found->generation));
+}
+
 /* Names a file system that is not opened, and the option that opens it. */
 static void report_other(struct bw_fs *fs, const struct bw_found_file_system *found)
 {
@@ -688,7 +710,9 @@ struct bw_error *bw_rescue_report_others(struct bw_fs *fs, struct bw_image_set *
 {
     BW_TRY(bw_rescue_find_all(fs, set));
     for (size_t i = 0; i < fs->found_count; i++)
-        if (!fs->found[i].is_open)
+        if (fs->found[i].is_open)
+            report_newer_blocks(fs, set, &fs->found[i]);
+        else
             report_other(fs, &fs->found[i]);
     return NULL;
 }

@@ -3,7 +3,7 @@
 # Several file systems in one place: a disk that was formatted again.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" subvolumes raid0-3 raid1-2 || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" subvolumes raid0-3 raid1-2 diverged || exit 1
 if ! have mkfs.btrfs; then skip btrfs-progs "disks that were formatted again"; finish; fi
 
 old=$WORK/old.img new=$WORK/new.img
@@ -123,6 +123,27 @@ holds "counts the files of one" out_has '^ +5 [0-9.]+KiB .* generation'
 is "and prints a command for each" "$(grep -c 'btrfs-walk rescue --fsid=' "$WORK/out")" 2
 expect "one of them by its chunk_tree_uuid" 1 '' sum --fsid "$earlier" "$twice"
 is "has files that are wrong" "$(grep -vxFf "$WORK/files" "$WORK/out" | wc -l)" 0
+
+# An older image of the same device was written over a part of it: its superblocks and their trees
+# are whole, and blocks of newer generations lie around. Then its root tree was lost.
+before=$BUILD/fixtures/diverged/dev1.img over=$WORK/over.img
+cp --sparse=always "$BUILD/fixtures/diverged/dev1-long.img" "$over"
+lost=$("$PROGRAM" dump -q --tree 5 "$over" | sed -nE 's/^(leaf|node) ([0-9]*) .*/\2/p' | head -n 1)
+root=$(run_json super --json "$before" | grep -oE '"root":[0-9]+' | head -n 1)
+root=${root#*:}
+dd if="$before" of="$over" bs=16384 count=$((root / 16384 + 1)) conv=notrunc status=none
+dd if="$before" of="$over" bs=4096 skip=16384 seek=16384 count=1 conv=notrunc status=none
+"$PROGRAM" sum -q "$before" > "$WORK/before"
+expect "an older image over a part" 0 - sum -q "$over"
+holds "is read" cmp "$WORK/before" "$WORK/out"
+for block in "$lost" "$root"; do # in this RAID1, logical addresses are those of device 1
+    dd if=/dev/zero of="$over" bs=4096 seek=$((block / 4096)) count=4 conv=notrunc status=none
+done
+expect "its root tree" 1 'rebuilt from tree blocks, with 7 trees of generation 7$' sum "$over"
+holds "leads to its files" cmp "$WORK/before" "$WORK/out"
+expect "a search" 1 'has generation 7, but tree blocks up to generation 16 are there' \
+    info --scan "$over"
+is "recommends no newer generation" "$(grep -c 'commit is complete' "$WORK/err")" 0
 
 # word NUMBER: 32 bits, in the format of printf.
 word() { printf '\\x%02x' $(($1 & 255)) $(($1 >> 8 & 255)) $(($1 >> 16 & 255)) $(($1 >> 24)); }
