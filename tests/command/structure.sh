@@ -67,7 +67,8 @@ rule "a licence line in every source file" \
 # printed, is as long as it is, and a table is as long as what it describes.
 edited() {
     git ls-files -co --exclude-standard -- "${@:-.}" ':!fixtures' ':!tests/data' \
-        ':!tests/fuzz/codec' ':!tests/fuzz/containers' ':!tests/fuzz/found' ':!docs/probes' \
+        ':!tests/fuzz/codec' ':!tests/fuzz/containers' ':!tests/fuzz/overlays' \
+        ':!tests/fuzz/found' ':!docs/probes' \
         ':!docs/xlators' ':!docs/schema.json' \
         ':!src/record/records.def' | while IFS= read -r file; do
         [ -f "$file" ] && printf '%s\n' "$file"

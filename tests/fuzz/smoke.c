@@ -233,6 +233,25 @@ static void test_containers(void **state)
     }
 }
 
+/* The same of overlays. */
+static void test_overlays(void **state)
+{
+    (void)state;
+    static uint8_t input[8192];
+    random_state = 9;
+    for (unsigned i = 0; i < INPUTS; i++) {
+        FILE *file =
+            fopen(i % 2 ? "tests/fuzz/overlays/version-2" : "tests/fuzz/overlays/version-3", "rb");
+        assert_non_null(file);
+        const size_t size = fread(input, 1, sizeof input, file);
+        fclose(file);
+        for (size_t left = i / 2 % 5; left > 0; left--)
+            input[1 + (size_t)next_random() % (i % 3 ? size - 1 : 72)] = (uint8_t)next_random();
+        input[0] = (uint8_t)(i / 4);
+        run(fuzz_overlay, input, size);
+    }
+}
+
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +259,7 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(test_formats),    cmocka_unit_test(test_volfiles),
         cmocka_unit_test(test_codecs),     cmocka_unit_test(test_streams),
         cmocka_unit_test(test_containers), cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_overlays),
     };
     if (argument_count > 2)
         return tool(argument_count - 1, arguments + 1);

@@ -37,6 +37,9 @@ void fuzz_list(const uint8_t *data, size_t size);
 /** Opens the bytes as the metadata of a container: see fuzz_containers.c. */
 void fuzz_containers(const uint8_t *data, size_t size);
 
+/** Opens the bytes as an overlay, and reads through it. */
+void fuzz_overlay(const uint8_t *data, size_t size);
+
 /** Ends the program with a message; what it says is a bug of the library. */
 void fuzz_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 

@@ -110,9 +110,9 @@ static int mutate(unsigned long rounds, int count, char **paths)
 static const struct {
     const char *name;
     void (*run)(const uint8_t *data, size_t size);
-} targets[] = {{"image", fuzz_image},     {"log", fuzz_log},   {"formats", fuzz_formats},
-               {"volfile", fuzz_volfile}, {"list", fuzz_list}, {"codec", fuzz_codec},
-               {"program", fuzz_program}};
+} targets[] = {{"image", fuzz_image},     {"log", fuzz_log},        {"formats", fuzz_formats},
+               {"volfile", fuzz_volfile}, {"list", fuzz_list},      {"codec", fuzz_codec},
+               {"program", fuzz_program}, {"overlay", fuzz_overlay}};
 
 static int replay(const char *name, char **paths)
 {

@@ -5,9 +5,9 @@
  * of a second table, and an entry of that the address of a cluster. Numbers are big-endian.
  *
  * Nothing in the file is trusted: every address is compared with the size of the file before it is
- * used, and the first table has at most 32 MiB, as in QEMU. A file cannot make the runs larger
- * than itself, because each second table takes up as much of the file as its entries; tables that
- * overlap exceed the limit of runs.
+ * used, and the first table has at most 32 MiB, as in QEMU. Each second table takes up as much of
+ * the file as its entries, so all of them together are not larger than the file, unless they
+ * overlap; then the file is refused. Reading them takes no longer than reading the file.
  */
 #include "xlators/storage/overlay.h"
 
@@ -120,14 +120,13 @@ static struct bw_error *add_cluster(struct bw_overlay *overlay, uint64_t start, 
         last->end += overlay->cluster;
         return NULL;
     }
-    if (runs->count > overlay->file_size / sizeof(uint64_t))
-        return bw_error_create(BW_ERROR_CORRUPT, "%s has tables that overlap", overlay->path);
     return runs_push(runs, (struct run){start, start + overlay->cluster, offset});
 }
 
 static struct bw_error *read_tables(struct bw_overlay *overlay, uint64_t first, uint32_t count)
 {
     const uint64_t entries = overlay->cluster / sizeof(uint64_t);
+    uint64_t left = overlay->file_size / overlay->cluster;
     if (count > MOST_TABLES / sizeof(uint64_t))
         return bw_error_create(BW_ERROR_CORRUPT, "%s has %" PRIu32 " tables", overlay->path, count);
     BW_AUTO_FREE uint8_t *addresses = malloc(count * sizeof(uint64_t) + 1);
@@ -139,6 +138,8 @@ static struct bw_error *read_tables(struct bw_overlay *overlay, uint64_t first, 
         const uint64_t address = get64(addresses + i * sizeof(uint64_t)) & ADDRESS;
         if (!address)
             continue;
+        if (!left--)
+            return bw_error_create(BW_ERROR_CORRUPT, "%s has tables that overlap", overlay->path);
         BW_TRY(read_at(overlay, address, table, overlay->cluster));
         for (uint64_t j = 0; j < entries; j++)
             BW_TRY(add_cluster(overlay, (i * entries + j) * overlay->cluster,

@@ -129,11 +129,33 @@ static void test_overlay(void **state)
     free_bench(bench);
 }
 
+/* A small file with many tables, which are all the same one: reading them would take hours. */
+static void test_shared_tables(void **state)
+{
+    (void)state;
+    enum { BITS = 16, CLUSTER = 1 << BITS, TABLES = 100 };
+    struct bench *bench = make_bench();
+    char name[] = "/tmp/patch-XXXXXX";
+    const uint8_t header[72] = {
+        'Q', 'F', 'I', 0xfb, [7] = 2, [23] = BITS, [25] = 1, [39] = TABLES, [45] = 1};
+    const int file = mkstemp(name);
+    assert_true(file >= 0);
+    expect_success(write_at((void *)&file, 0, header, sizeof header));
+    for (unsigned i = 0; i < TABLES; i++)
+        expect_success(write_at((void *)&file, CLUSTER + i * 8, "\0\0\0\0\0\2\0\0", 8));
+    assert_int_equal(ftruncate(file, 3 * CLUSTER), 0);
+    close(file);
+    expect_error(add_patch(bench, "overlay", name), BW_ERROR_CORRUPT, "tables that overlap");
+    unlink(name);
+    free_bench(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_overlay),
+        cmocka_unit_test(test_shared_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
