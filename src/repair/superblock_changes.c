@@ -95,12 +95,19 @@ static const struct field {
      BW_REPAIR_LOSS},
 };
 
-static bool field_fits(const struct field *field, const struct bw_finding_code *code)
+/* Whether a block of a log tree is lost: no mount can replay the log then. */
+static bool is_lost_log(const struct bw_repair_finding *finding)
+{
+    return finding->tree == BW_TREE_LOG && !finding->repairable &&
+           finding->flipped_block == BW_ABSENT && strncmp(finding->code->word, "block-", 6) == 0;
+}
+
+static bool field_fits(const struct field *field, const struct bw_repair_finding *finding)
 {
     for (size_t i = 0; i < sizeof field->codes / sizeof *field->codes && field->codes[i]; i++)
-        if (strcmp(field->codes[i], code->word) == 0)
+        if (strcmp(field->codes[i], finding->code->word) == 0)
             return true;
-    return false;
+    return field->edit == clear_log && is_lost_log(finding);
 }
 
 /* A mount cannot rebuild the free space tree of a file system with a block group tree. */
@@ -115,7 +122,7 @@ static struct bw_error *plan_field(struct bw_repair *repair, const struct field 
     bool found = false;
     for (size_t i = 0; i < repair->findings.count; i++) {
         struct bw_repair_finding *finding = &repair->findings.items[i];
-        if (!field_fits(field, finding->code) || !field_is_possible(repair, field))
+        if (!field_fits(field, finding) || !field_is_possible(repair, field))
             continue;
         found = finding->planned = true;
         finding->edit = field->edit;

@@ -7,7 +7,7 @@ set -uo pipefail
 
 fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" plain subvolumes block-group-tree lost-tree-uuid \
-    lost-tree-free-space || exit 1
+    lost-tree-free-space log-tree || exit 1
 
 # damages FIXTURE CHANGE...: changes items of a copy of the image.
 damages() {
@@ -96,6 +96,18 @@ is "a superblock with a flipped bit" \
     "$("$PROGRAM" repair -o class_name,offset "$WORK/super.img" 2> /dev/null)" \
     $'checksum\t65536\nchecksum\t67108864'
 status "a superblock with a flipped bit" 0 "$WORK/super.img"
+
+# A lost root of a log tree: no mount succeeds, and the log is given up if that is asked for.
+cp --sparse=always "$fixtures/log-tree/dev1.img" "$WORK/log.img"
+for place in 40599552 74153984; do
+    dd if=/dev/zero of="$WORK/log.img" bs=4096 seek=$((place / 4096)) count=1 conv=notrunc \
+        2> /dev/null
+done
+is "a lost log" "$("$PROGRAM" repair -o id,class_name,chosen "$WORK/log.img" 2> /dev/null)" \
+    $'1\tloss\t0'
+rm -f "$WORK/fixed.qcow2"
+expect "a lost log: repair" 1 damage repair --id 1 -f "$WORK/fixed.qcow2" "$WORK/log.img"
+expect "a lost log: check" 0 . check --patch "$WORK/fixed.qcow2" "$WORK/log.img"
 
 # Lost roots of trees that the next mount builds again.
 status "free space tree" 0 "$fixtures/lost-tree-free-space/dev1.img"
