@@ -11,10 +11,12 @@
 #include "record/rows.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/escape.h"
+#include "base/nearest.h"
 #include "base/short_copy.h"
 #include "base/struct_size.h"
 #include "record/fields.h"
@@ -32,6 +34,21 @@ struct choice {
     unsigned count;
     uint64_t mask;
 };
+
+static struct bw_error *refuse_column(const struct bw_record *record, const char *name,
+                                      size_t length)
+{
+    BW_AUTO_FREE char *wanted = strndup(name, length);
+    if (!wanted)
+        return bw_error_no_memory();
+    struct bw_nearest nearest = {.wanted = wanted};
+    for (unsigned i = 0; i < record->member_count; i++)
+        bw_nearest_try(&nearest, record->members[i].name);
+    if (nearest.best)
+        return bw_error_create(BW_ERROR_USAGE, "unknown column %s (did you mean %s?)", wanted,
+                               nearest.best);
+    return bw_error_create(BW_ERROR_USAGE, "unknown column %s", wanted);
+}
 
 /* Without names, chooses all members that cost nothing extra; for words, all members. */
 static struct bw_error *make_choice(const struct bw_record *record,
@@ -51,7 +68,7 @@ static struct bw_error *make_choice(const struct bw_record *record,
         if (!length)
             return bw_error_create(BW_ERROR_USAGE, "the name of a column is empty");
         if (member < 0)
-            return bw_error_create(BW_ERROR_USAGE, "unknown column %.*s", (int)length, name);
+            return refuse_column(record, name, length);
         if (choice->mask >> member & 1)
             return bw_error_create(BW_ERROR_USAGE, "column %.*s is named twice", (int)length, name);
         choice->members[choice->count++] = (unsigned char)member;

@@ -19,6 +19,7 @@
 #include "base/glob.h"
 #include "base/hash_mix.h"
 #include "base/human.h"
+#include "base/nearest.h"
 #include "base/path.h"
 #include "btrfs-walk/subvolume.h"
 #include "walk/walk.h"
@@ -347,9 +348,16 @@ struct bw_error *bw_selection_add(struct bw_selection *selection, const char *na
     struct bw_file_tests *tests = &selection->tests;
     struct bw_file_test test = {.kind = NULL};
     struct bw_error *error = NULL;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !test.kind; i++)
+    struct bw_nearest nearest = {.wanted = name};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !test.kind; i++) {
         if (strcmp(kinds[i].name, name) == 0)
             test.kind = &kinds[i];
+        else
+            bw_nearest_try(&nearest, kinds[i].name);
+    }
+    if (!test.kind && nearest.best)
+        return bw_error_create(BW_ERROR_USAGE, "unknown condition %s (did you mean %s?)", name,
+                               nearest.best);
     if (!test.kind)
         return bw_error_create(BW_ERROR_USAGE, "unknown condition %s", name);
     if (test.kind->read)

@@ -99,7 +99,7 @@ static void test_bad_columns(void **state)
         {"path,", "name of a column is empty"},
         {",path", "name of a column is empty"},
         {"path,,size", "name of a column is empty"},
-        {"pathx", "unknown column pathx"},
+        {"pathx", "unknown column pathx (did you mean path?)"},
         {"size,pat,path", "unknown column pat"},
         {"path, size", "unknown column  size"},
         {"Path", "unknown column Path"},
