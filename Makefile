@@ -316,7 +316,7 @@ PYTHON_SETUP = mkdir -p $(PYTHON_BUILD) && cd python && CC='$(CC)' \
     BTRFS_WALK_LIBS='$(PYTHON_SANITIZER) $(PYTHON_LIBRARIES)' $(PYTHON) -W ignore setup.py -q \
     egg_info --egg-base $(PYTHON_BUILD) \
     build --build-base $(PYTHON_BUILD)/temporary --build-lib $(PYTHON_BUILD)/lib
-PYTHON_SOURCES := $(wildcard python/*.py python/*.c python/setup.cfg python/btrfswalk/*)
+PYTHON_SOURCES := $(wildcard python/*.py python/*.c python/pyproject.toml python/btrfswalk/*)
 PYTHON_BINDING := $(BUILD)/python/lib/btrfswalk/structures.pyi
 
 $(PYTHON_BINDING): $(ARCHIVE) $(SHARED) $(HEADERS) $(PYTHON_SOURCES)

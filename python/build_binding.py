@@ -43,10 +43,12 @@ def headers():
     return Headers(shlex.split(os.environ.get("CC", "cc")), flags, header_folder(flags))
 
 
-def documentation():
+def documentation(version):
     """The module `btrfswalk._headers`: what the comments of the headers say."""
+    found = headers()
     return ("# Made by build_binding.py from the comments of the headers.\n"
-            f"DOCUMENTATION = {headers().documentation()!r}\n")
+            f"VERSION = {version!r}\nCONDITIONS = {found.conditions()!r}\n"
+            f"DOCUMENTATION = {found.documentation()!r}\n")
 
 
 def make():

@@ -64,6 +64,13 @@ class Headers:
         return found
 
 
+    def conditions(self):
+        """The names of the conditions of bw_selection_add(), as its comment lists them."""
+        comment = re.search(r"/\*\*((?:(?!\*/).)*)\*/\s*struct bw_error \*bw_selection_add\(",
+                            self.text, re.S)[1]
+        return list(dict.fromkeys(re.findall(r'"(\w+)"', comment)))
+
+
 def members(kind, body):
     """The members of a structure or enumeration with their comments. A comment is in front of a
     declaration, or after it; then it belongs to all names that the declaration has."""

@@ -15,6 +15,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import build_binding  # noqa: E402
 
+VERSION = re.search(r"^VERSION *:= *(.*)", (HERE.parent / "Makefile").read_text(), re.M)[1]
+
 
 class BuildModules(build_py):
     """Also writes what the comments of the headers say."""
@@ -23,7 +25,7 @@ class BuildModules(build_py):
         super().run()
         if not self.dry_run:
             Path(self.build_lib, "btrfswalk/_headers.py").write_text(
-                build_binding.documentation(), encoding="utf-8")
+                build_binding.documentation(VERSION), encoding="utf-8")
 
 
 class BuildExtension(build_ext):
@@ -38,6 +40,6 @@ class BuildExtension(build_ext):
                                 "ASAN_OPTIONS": "detect_leaks=0"} if preload else None)
 
 
-setup(version=re.search(r"^VERSION *:= *(.*)", (HERE.parent / "Makefile").read_text(), re.M)[1],
+setup(version=VERSION,
       cffi_modules=["build_binding.py:make"],
       cmdclass={"build_py": BuildModules, "build_ext": BuildExtension})

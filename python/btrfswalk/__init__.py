@@ -11,11 +11,14 @@
 records, and each `Error` has a class of its own. docs/python.md has recipes.
 """
 from . import records, structures
+from ._headers import VERSION as __version__
 from .errors import *  # noqa: F403
 from .errors import __all__ as _errors
-from .files import Entry, File, Inode, Item, Items
+from .files import Entry, File, Inode, Item, Items, WalkedEntry
 from .filesystem import FileSystem, Message, Subvolume, check_images
 from .streams import Stream
+from .tables import Table
 
 __all__ = ["Entry", "File", "FileSystem", "Inode", "Item", "Items", "Message", "Stream",
-           "Subvolume", "check_images", "records", "structures", *_errors]
+           "Subvolume", "Table", "WalkedEntry", "__version__", "check_images", "records",
+           "structures", *_errors]

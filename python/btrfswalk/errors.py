@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The errors of the library as exceptions. There is a class for each code of error.h."""
+import contextlib
 import errno
-from typing import Any, NamedTuple
+import functools
+import os
+from typing import Any, Iterable, Iterator, NamedTuple
 
 from . import structures
 from ._binding import ffi, lib
@@ -18,18 +21,29 @@ class Hop(NamedTuple):
 class Error(OSError):
     """An error of the library, and the base of all other ones.
 
-    `code` is a structures.ErrorCode, `message` says what is wrong. `way` has the layers that the
-    error passed, first the one that detected it, whose `layer`, `volume` and `address` the
-    exception has as well; None if it was not detected by a layer. `causes` are errors that led to
-    this one, for example one for each copy that was tried.
+    `code` is a structures.ErrorCode, `message` says what is wrong, and `filename` is the image, or
+    the path in it, if it is about one. `way` has the layers that the error passed, first the one
+    that detected it, whose `layer`, `volume` and `address` the exception has as well; None if it
+    was not detected by a layer. `causes` are errors that led to this one, for example one for each
+    mirror that was tried.
+
+    An error with a number for which Python has an exception is also that: a missing image is a
+    FileNotFoundError.
     """
 
     default_code: Any = None
+    _known: Any = None  # the class of its code, which has a name in this module
+    _builtin: Any = OSError  # the exception of Python that it is as well, because of its number
 
     def __init__(self, message: str, code: Any = None, system: int = 0,
-                 way: "tuple[Hop, ...]" = (), causes: "tuple[Error, ...]" = ()) -> None:
+                 way: "tuple[Hop, ...]" = (), causes: "tuple[Error, ...]" = (),
+                 filename: Any = None) -> None:
         self.code = self.default_code if code is None else code
-        super().__init__(system or NUMBERS.get(getattr(self.code, "name", ""), errno.EIO), message)
+        number = system or NUMBERS.get(getattr(self.code, "name", ""), errno.EIO)
+        if filename is None:
+            super().__init__(number, message)
+        else:
+            super().__init__(number, message, filename)
         self.message, self.way, self.causes = message, way, causes
         self.layer = way[0].layer if way else None
         self.volume = way[0].volume if way else None
@@ -39,8 +53,8 @@ class Error(OSError):
         return self.message
 
     def __reduce__(self) -> Any:
-        return (type(self), (self.message, self.code, self.errno, self.way, self.causes),
-                self.__dict__)
+        return (again, (type(self)._known, type(self)._builtin, self.message, self.code, self.errno,
+                        self.way, self.causes, self.filename), self.__dict__)
 
     @staticmethod
     def of(error: Any) -> "Error":
@@ -51,8 +65,7 @@ class Error(OSError):
                         structures.decode(ffi.string(hop.volume)) if hop.volume else "",
                         hop.address if hop.has_address else None) for hop in linked(error.way))
         message = structures.decode(ffi.string(error.message))
-        made: Error = CLASSES.get(code, Error)(message, code, error.system, way, causes)
-        return made
+        return make(message, code, error.system, way, causes)
 
 
 def linked(first: Any) -> Any:
@@ -69,14 +82,53 @@ NUMBERS = {"NO_MEMORY": errno.ENOMEM, "USAGE": errno.EINVAL, "NOT_BTRFS": errno.
 BASES = {"USAGE": ValueError, "NOT_FOUND": FileNotFoundError}
 CLASSES: Any = {}
 for _code in structures.enumeration("enum bw_error_code"):
-    _name = _code.name.title().replace("_", "") + "Error"
+    # Python itself has a SystemError, which means something else.
+    _name = "SystemCall" if _code.name == "SYSTEM" else _code.name.title().replace("_", "")
+    _name += "Error"
     CLASSES[_code] = globals()[_name] = type(
         _name, (Error, BASES[_code.name]) if _code.name in BASES else (Error,),
         {"__doc__": structures.DOCUMENTATION["enum bw_error_code"][1][f"BW_ERROR_{_code.name}"][0],
          "__module__": __name__, "default_code": _code})
+for _class in (Error, *CLASSES.values()):
+    _class._known = _class
 structures.CONVERTED["struct bw_error"] = Error.of, "Error"
 Error.default_code = structures.enumeration("enum bw_error_code").SYSTEM
 __all__ = ["Error", "Hop", *(made.__name__ for made in CLASSES.values())]
+
+
+@functools.cache
+def combined(known: Any, builtin: Any) -> Any:
+    """The class of errors of a code that are also an exception of Python."""
+    if issubclass(known, builtin):
+        return known
+    return type(known.__name__, (known, builtin), {
+        "__doc__": known.__doc__, "__module__": __name__, "_builtin": builtin})
+
+
+def again(known: Any, builtin: Any, *arguments: Any) -> Error:
+    """A copy of an error, for pickle."""
+    made: Error = combined(known, builtin)(*arguments)
+    return made
+
+
+def make(message: str, code: Any, system: int = 0, *others: Any, filename: Any = None) -> Error:
+    """An error of the class that fits its code and number."""
+    builtin: Any = type(OSError(system, ""))
+    made: Error = combined(CLASSES.get(code, Error), builtin)(
+        message, code, system, *others, filename=filename)
+    return made
+
+
+@contextlib.contextmanager
+def naming(filenames: "Iterable[Any]") -> "Iterator[None]":
+    """Errors get the name of the file that their message is about."""
+    try:
+        yield
+    except Error as error:
+        if error.filename is None:
+            named = [one for one in filenames if os.fsdecode(one) in error.message]
+            error.filename = max(named, key=lambda one: len(os.fsdecode(one)), default=None)
+        raise
 
 
 def check(error: Any) -> None:

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Files of every type, their contents, and the items of trees."""
+import errno
 import functools
 import io
 import json
 import os
 import posixpath
 import stat
-from typing import Any, Iterator
+from typing import Any, Iterator, NoReturn
 
-from . import options, structures
+from . import options, records, structures
 from ._binding import ffi, lib
-from .errors import check
+from .errors import Error, check, make
 from .handles import Handle, OpenFileSystem, not_copied
 from .streams import collect
 
@@ -53,12 +54,18 @@ class Inode:
         return hash((int(ffi.cast("uintptr_t", self._place.subvolume)), self.number))
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.number} of subvolume {self.subvolume.id}>"
+        try:
+            path = f" {self.path_of()!r}"
+        except (Error, ValueError):  # its names are lost, or the file system is closed
+            path = ""
+        return f"<Inode {self.number} of subvolume {self.subvolume.id}{path}>"
 
     @property
-    def type(self) -> Any:
-        """A structures.FileType, as the directory entry says."""
-        return structures.from_enumeration("enum bw_file_type", self._place.type)
+    def type(self) -> "structures.FileType":
+        """Its type, as the directory entry says."""
+        found: "structures.FileType" = structures.from_enumeration("enum bw_file_type",
+                                                                   self._place.type)
+        return found
 
     def is_file(self) -> bool:
         return bool(self._place.type == lib.BW_FILE_REGULAR)
@@ -69,11 +76,12 @@ class Inode:
     def is_symlink(self) -> bool:
         return bool(self._place.type == lib.BW_FILE_SYMLINK)
 
-    def inode(self) -> Any:
-        """Everything that the inode stores: a structures.Inode."""
+    def inode(self) -> "structures.Inode":
+        """Everything that the inode stores."""
         found = ffi.new("struct bw_inode *")
         check(lib.bw_inode_get(self._fs._handle, self._place, found))
-        return structures.convert("struct bw_inode", found)
+        made: "structures.Inode" = structures.convert("struct bw_inode", found)
+        return made
 
     def stat(self) -> os.stat_result:
         """The same as of `os.lstat()` on a mount. `st_dev` is the id of the subvolume."""
@@ -90,10 +98,18 @@ class Inode:
             {"st_blocks": -(-found.bytes // sector) * sector // 512, "st_blksize": sector,
              "st_rdev": os.makedev(lib.bw_inode_major(found), lib.bw_inode_minor(found))})
 
+    def _fail(self, number: int) -> NoReturn:
+        """Raises the error for a file of a wrong type."""
+        path = getattr(self, "path", None)
+        raise make(f"{path or self!r}: {os.strerror(number)}",
+                   structures.enumeration("enum bw_error_code").USAGE, number, filename=path)
+
     def open(self, *, unchecked: bool = False) -> "File":
         """Opens the contents of a regular file or a symbolic link. Wrap it in
         `io.BufferedReader` to read many small pieces. `unchecked`: do not verify checksums."""
-        return File(self._fs, self._place, unchecked)
+        if self.is_dir():
+            self._fail(errno.EISDIR)
+        return File(self._fs, self._place, unchecked, getattr(self, "path", None))
 
     def read_bytes(self) -> bytes:
         """The whole contents."""
@@ -112,8 +128,8 @@ class Inode:
         """Its absolute path from the top-level subvolume, by the first of its names."""
         return owned_text(lib.bw_inode_path, self._fs._handle, self._place)
 
-    def names(self) -> "list[Any]":
-        """Its names, one for each hard link: structures.InodeName."""
+    def names(self) -> "list[structures.InodeName]":
+        """Its names, one for each hard link."""
         return collect(lib.bw_inode_names, lib.python_inode_name_visitor, "struct bw_inode_name",
                        self._fs._handle, self._place)
 
@@ -123,8 +139,8 @@ class Inode:
                         self._fs._handle, self._place)
         return {structures.decode(one.name): one.value for one in found}
 
-    def extents(self) -> "Iterator[Any]":
-        """Its extents, holes included, in the order of their offsets: structures.Extent."""
+    def extents(self) -> "Iterator[structures.Extent]":
+        """Its extents, holes included, in the order of their offsets."""
         with self.open() as file:
             extent = ffi.new("const struct bw_extent **")
             while True:
@@ -139,6 +155,8 @@ class Inode:
     def iterdir(self, path: str = "") -> "Iterator[Entry]":
         """The entries of a directory, in the order of a mount. Entries that cannot be read are
         reported."""
+        if not self.is_dir():
+            self._fail(errno.ENOTDIR)
         directory = ffi.new("struct bw_directory **")
         entry = ffi.new("const struct bw_directory_entry **")
         fs = self._fs._handle
@@ -160,26 +178,15 @@ class Inode:
 
 
 class Entry(Inode):
-    """A file with a path in the image. `info` is a records.FileInfo with the columns that a walk
-    was asked for."""
+    """A file with a path in the image. `info` is None, except in the results of a walk."""
 
     __slots__ = ("path", "info")
+    path: str
+    info: "records.FileInfo | None"
 
-    def __init__(self, fs: OpenFileSystem, path: str, place: Any = None, info: Any = None) -> None:
+    def __init__(self, fs: OpenFileSystem, path: str, place: Any) -> None:
         super().__init__(fs, place)
-        self.path, self.info = path, info
-
-    @property
-    def _place(self) -> Any:
-        """Of an entry from a walk, it is only made when it is needed."""
-        if self._stored is None:
-            number = self.info.subvolume
-            subvolume = (lib.bw_subvolume_by_id(self._fs._handle, number)
-                         or self._fs.subvolume(number)._handle)  # which raises that there is none
-            self._stored = ffi.new("struct bw_place *", {
-                "subvolume": subvolume, "inode": self.info.inode,
-                "type": type_numbers().get(self.info.type, 0)})
-        return self._stored
+        self.path, self.info = path, None
 
     @property
     def name(self) -> str:
@@ -194,6 +201,36 @@ class Entry(Inode):
 
     def iterdir(self, path: str = "") -> "Iterator[Entry]":
         return super().iterdir(path or self.path)
+
+
+class WalkedEntry(Entry):
+    """A file that a walk found. Most programs use few members of it, so what is not its path is
+    only made from the row of the walk when it is needed."""
+
+    __slots__ = ("_row", "_info")
+
+    def __init__(self, fs: OpenFileSystem, row: "dict[str, Any]") -> None:
+        self._fs, self._row, self._stored, self._info = fs, row, None, None
+        self.path = row["path"] if "path" in row else self.info.path or ""
+
+    @property
+    def info(self) -> "records.FileInfo":  # type: ignore[override]
+        """The columns that the walk was asked for."""
+        found: "records.FileInfo | None" = self._info
+        if found is None:
+            found = self._info = records.FileInfo.from_json(self._row)
+        return found
+
+    @property
+    def _place(self) -> Any:
+        if self._stored is None:
+            number = self._row["subvolume"]
+            subvolume = (lib.bw_subvolume_by_id(self._fs._handle, number)
+                         or self._fs.subvolume(number)._handle)  # which raises that there is none
+            self._stored = ffi.new("struct bw_place *", {
+                "subvolume": subvolume, "inode": self._row["inode"],
+                "type": type_numbers().get(self._row.get("type", ""), 0)})
+        return self._stored
 
 
 def owned_text(function: Any, *arguments: Any) -> str:
@@ -213,12 +250,16 @@ class File(io.RawIOBase):
     _opened: Any = None  # if it could not be opened
     __reduce__ = not_copied
 
-    def __init__(self, fs: OpenFileSystem, place: Any, unchecked: bool = False) -> None:
+    def __init__(self, fs: OpenFileSystem, place: Any, unchecked: bool = False,
+                 path: "str | None" = None) -> None:
         made = options.fill("struct bw_file_options", {"unchecked": unchecked})
         opened, handle = ffi.new("struct bw_file **"), fs._handle
         check(lib.bw_file_open(handle, place, made, opened))
         self._opened = Handle(fs, handle, opened[0], lib.bw_file_close)
-        self._offset = 0
+        self._offset, self.name = 0, path
+
+    def __repr__(self) -> str:
+        return f"<File {self.name!r}{', closed' if self.closed else ''}>"
 
     @property
     def size(self) -> int:

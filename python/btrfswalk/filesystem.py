@@ -3,16 +3,23 @@
 import collections
 import json
 import logging
+import os
 import uuid
 import weakref
-from typing import Any, Callable, Iterable, Iterator, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, NamedTuple
 
 from . import options, records, structures
 from ._binding import ffi, lib
-from .errors import Error, check
-from .files import Entry, File, Inode, Items, owned_text
+from .errors import Error, check, naming
+from .files import Entry, File, Inode, Items, WalkedEntry, owned_text
 from .handles import OpenFileSystem, owned
 from .streams import Stream, end_all
+from .tables import Table
+
+if TYPE_CHECKING:  # made by make_stubs.py, and only for type checkers
+    from typing_extensions import Unpack
+
+    from . import arguments
 
 LOGGER = logging.getLogger("btrfswalk")
 LEVELS = {"NOTE": logging.INFO, "WARNING": logging.WARNING, "DAMAGE": logging.ERROR}
@@ -21,7 +28,7 @@ LEVELS = {"NOTE": logging.INFO, "WARNING": logging.WARNING, "DAMAGE": logging.ER
 class Message(NamedTuple):
     """Something that did not end an operation: a structures.Severity, and what happened."""
 
-    severity: Any
+    severity: "structures.Severity"
     error: Error
 
 
@@ -57,15 +64,14 @@ class FileSystem(OpenFileSystem):
 
     MESSAGES = 1000  # that are kept
 
-    def __init__(self, *images: Any, **given: Any) -> None:
+    def __init__(self, *images: Any, **given: "Unpack[arguments.FsArguments]") -> None:
         super().__init__()
         self.images = images
         self.messages: "collections.deque[Message]" = collections.deque(maxlen=self.MESSAGES)
         self._given = given
         servers = make_servers(given.get("helpers"), given.get("timeout"))
-        given = {name: value for name, value in given.items()
-                 if name not in ("helpers", "timeout")}
-        state, rest = options.split("struct bw_generation_choice", given)
+        state, rest = options.split("struct bw_generation_choice", {
+            name: value for name, value in given.items() if name not in ("helpers", "timeout")})
         if state:
             rest["state"] = state
         self._options = options.fill("struct bw_fs_options", {"paths": list(images), **rest})
@@ -74,7 +80,8 @@ class FileSystem(OpenFileSystem):
         self._options.servers = servers
         self._options.reporter = {"report": lib.python_report, "context": reporter}
         opened = ffi.new("struct bw_fs **")
-        check(self._open_images(opened))
+        with naming(images):
+            check(self._open_images(opened))
         self._set_handle(opened[0], servers, self._options, reporter)
 
     def _open_images(self, opened: Any) -> Any:
@@ -95,32 +102,36 @@ class FileSystem(OpenFileSystem):
     def __repr__(self) -> str:
         return f"<FileSystem {', '.join(map(str, self.images))}>"
 
-    def at(self, **choice: Any) -> "FileSystem":
+    def at(self, **choice: "Unpack[arguments.FsArguments]") -> "FileSystem":
         """The same file system in another generation: `at(generation=77)` or
         `at(tree_root=version.tree_root)`. Close it, too."""
-        return FileSystem(*self.images, **{**self._given, **choice})
+        given: Any = {**self._given, **choice}
+        return FileSystem(*self.images, **given)
 
     # What it is.
 
     @property
-    def status(self) -> Any:
-        """structures.FsStatus: damages so far, missing devices, the log tree, the generation."""
-        return structures.convert("struct bw_fs_status", lib.bw_fs_status(self._handle))
+    def status(self) -> "structures.FsStatus":
+        """Damages so far, missing devices, the log tree, the generation."""
+        found: "structures.FsStatus" = structures.convert("struct bw_fs_status",
+                                                          lib.bw_fs_status(self._handle))
+        return found
 
     @property
-    def superblock(self) -> Any:
-        """structures.SuperblockInfo: label, fsid, sizes, features."""
+    def superblock(self) -> "structures.SuperblockInfo":
+        """Label, fsid, sizes, features."""
         found = ffi.new("struct bw_superblock_info *")
         lib.bw_fs_superblock(self._handle, found)
-        return structures.convert("struct bw_superblock_info", found)
+        made: "structures.SuperblockInfo" = structures.convert("struct bw_superblock_info", found)
+        return made
 
-    def devices(self) -> "list[Any]":
-        """Its devices, missing ones included: structures.DeviceInfo."""
+    def devices(self) -> "Table[structures.DeviceInfo]":
+        """Its devices, missing ones included."""
         return listed("struct bw_device_info", "struct bw_device_list *", lib.bw_fs_devices,
                       lib.bw_device_list_free, self._handle)
 
-    def chunks(self) -> "list[Any]":
-        """Its chunks, by ascending address: structures.ChunkInfo."""
+    def chunks(self) -> "Table[structures.ChunkInfo]":
+        """Its chunks, by ascending address."""
         return listed("struct bw_chunk_info", "struct bw_chunk_list *", lib.bw_fs_chunks,
                       lib.bw_chunk_list_free, self._handle)
 
@@ -156,7 +167,8 @@ class FileSystem(OpenFileSystem):
         `follow`: if it is a symbolic link, the file that the link leads to."""
         start = self.subvolume(subvolume)._pointer if subvolume is not None else ffi.NULL
         place = ffi.new("struct bw_place *")
-        check(lib.bw_lookup(self._handle, start, structures.encode(path), follow, place))
+        with naming([path]):
+            check(lib.bw_lookup(self._handle, start, structures.encode(path), follow, place))
         name = structures.decode(structures.encode(path))
         return Entry(self, name if name.startswith("/") else f"/{name}", place)
 
@@ -171,7 +183,7 @@ class FileSystem(OpenFileSystem):
         """Opens the contents of a file: an `io.RawIOBase`."""
         return self.lookup(path, subvolume).open(unchecked=unchecked)
 
-    def stat(self, path: Any, subvolume: Any = None, *, follow: bool = True) -> Any:
+    def stat(self, path: Any, subvolume: Any = None, *, follow: bool = True) -> os.stat_result:
         """The same as of `os.stat()` on a mount."""
         return self.lookup(path, subvolume, follow).stat()
 
@@ -180,7 +192,7 @@ class FileSystem(OpenFileSystem):
         return self.lookup(path, subvolume).iterdir()
 
     def walk(self, start: Any = None, *, fields: "str | Iterable[str]" = (),
-             **given: Any) -> "Stream[Entry]":
+             **given: "Unpack[arguments.WalkArguments]") -> "Stream[WalkedEntry]":
         """All regular files, or all files of `types`, below `start`, with all subvolumes.
 
         Options are the members of struct bw_walk_options (walk.h): `subvolume`, `types`,
@@ -196,21 +208,21 @@ class FileSystem(OpenFileSystem):
         if "all" in extra:
             extra = [one for one, _, _ in records.columns(lib.bw_record_find(b"fileinfo"))]
         wanted += [one for one in extra if one and one not in wanted]
-        made = records.FileInfo.from_json
 
-        def expand(text: bytes) -> "list[Entry]":
-            infos = map(made, json.loads(b"[" + text[:-1].replace(b"\n", b",") + b"]"))
-            return [Entry(self, info.path, None, info) for info in infos]
+        def expand(text: bytes) -> "list[WalkedEntry]":
+            rows = json.loads(b"[" + text[:-1].replace(b"\n", b",") + b"]")
+            return [WalkedEntry(self, row) for row in rows]
 
         rows = make_rows(members=",".join(wanted), style="json_lines", terminator=b"\n")
         return self._walk(start, given, rows, expand)
 
-    def paths(self, start: Any = None, **given: Any) -> "Stream[str]":
+    def paths(self, start: Any = None,
+              **given: "Unpack[arguments.WalkArguments]") -> "Stream[str]":
         """The paths of the files that `walk()` finds: the fastest list."""
         return self._walk(start, given, make_rows(style="paths"),
                           lambda text: structures.decode(text[:-1]).split("\0"))
 
-    def _walk(self, start: Any, given: "dict[str, Any]", rows: Any,
+    def _walk(self, start: Any, given: "Mapping[str, Any]", rows: Any,
               expand: "Callable[[bytes], list[Any]]") -> "Stream[Any]":
         known, conditions = options.split("struct bw_walk_options", given)
         walk = options.fill("struct bw_walk_options", {"start": start, **known})
@@ -259,8 +271,9 @@ class FileSystem(OpenFileSystem):
             number[0] = getattr(tree, "id", tree)
         return Items(self, number[0], low, high)
 
-    def check(self, **given: Any) -> "Stream[Any]":
-        """Findings of a check: records.FindingInfo. Options are the members of struct
+    def check(self, **given: "Unpack[arguments.CheckArguments]"
+              ) -> "Stream[records.FindingInfo]":
+        """Findings of a check. Options are the members of struct
         bw_check_options (check.h): `quick`, `data`, `all`, `threads`. Open the file system with
         `log="ignore"` to check the trees as they are on disk. The `summary` is a
         structures.CheckSummary."""
@@ -274,38 +287,41 @@ class FileSystem(OpenFileSystem):
 
     _why: Any = ffi.NULL  # the error for which it cannot be opened
 
-    def owners(self, *ranges: Any, **given: Any) -> "Stream[Any]":
-        """Who uses logical addresses: structures.Owner. A range is an address, or (address,
+    def owners(self, *ranges: "int | tuple[int, int]", **given: "Unpack[arguments.OwnerArguments]"
+               ) -> "Stream[structures.Owner]":
+        """Who uses logical addresses. A range is an address, or (address,
         length). Options are the members of struct bw_owner_options (space.h)."""
         pairs = [one if isinstance(one, tuple) else (one, 1) for one in ranges]
-        if given.get("subvolume") is not None:
-            given["subvolume"] = self.subvolume(given["subvolume"])
+        start = given.get("subvolume")
         made = options.fill("struct bw_owner_options", {
-            **given, "ranges": [{"logical": one, "length": length} for one, length in pairs]})
+            **given, "subvolume": None if start is None else self.subvolume(start),
+            "ranges": [{"logical": one, "length": length} for one, length in pairs]})
         return self._results(
             "struct bw_owner", "owners",
             lambda fs, opened: lib.bw_batches_open_owners(fs, made, opened), made)
 
-    def versions(self, path: Any, **given: Any) -> "Stream[Any]":
-        """The versions of a file in older generations, the newest first: structures.Version.
-        Options are the members of struct bw_versions_options (history.h). To read one, open its
-        generation: `fs.at(tree_root=version.tree_root)`."""
+    def versions(self, path: Any, **given: "Unpack[arguments.VersionsArguments]"
+                 ) -> "Stream[structures.Version]":
+        """The versions of a file in older generations, the newest first. Options are the members
+        of struct bw_versions_options (history.h). To read one, open its generation:
+        `fs.at(tree_root=version.tree_root)`."""
         made = options.fill("struct bw_versions_options", {"path": path, **given})
         made.images = self._options
         return self._results(
             "struct bw_version", "versions",
             lambda fs, opened: lib.bw_batches_open_versions(fs, made, opened), made)
 
-    def generations(self, **given: Any) -> "list[Any]":
-        """The generations that can be opened, the newest first: structures.GenerationInfo. Options
+    def generations(self, **given: "Unpack[arguments.HistoryArguments]"
+                    ) -> "Table[structures.GenerationInfo]":
+        """The generations that can be opened, the newest first. Options
         are the members of struct bw_history_options (history.h)."""
         made, fs = options.fill("struct bw_history_options", given), self._handle
         history = ffi.new("struct bw_history **")
         check(lib.bw_history_open(fs, made, history))
         try:
-            return [structures.convert("struct bw_generation_info",
-                                       lib.bw_history_entry(history[0], i))
-                    for i in range(lib.bw_history_count(history[0]))]
+            return Table(structures.convert("struct bw_generation_info",
+                                            lib.bw_history_entry(history[0], i))
+                         for i in range(lib.bw_history_count(history[0])))
         finally:
             lib.bw_history_close(history[0])
             del fs  # which the history has used
@@ -357,14 +373,18 @@ class Subvolume:
         return hash(self.id)
 
     def __repr__(self) -> str:
-        return f"<Subvolume {self.id}>"
+        try:
+            return f"<Subvolume {self.id} {self.path!r}>"
+        except (Error, ValueError):  # it has no path any more, or the file system is closed
+            return f"<Subvolume {self.id}>"
 
     @property
-    def info(self) -> Any:
-        """structures.SubvolumeInfo: its UUIDs, times, generations, flags."""
+    def info(self) -> "structures.SubvolumeInfo":
+        """Its UUIDs, times, generations, flags."""
         fs, found = self.fs._handle, ffi.new("struct bw_subvolume_info *")
         check(lib.bw_subvolume_get(fs, self._pointer, found))
-        return structures.convert("struct bw_subvolume_info", found)
+        made: "structures.SubvolumeInfo" = structures.convert("struct bw_subvolume_info", found)
+        return made
 
     @property
     def path(self) -> str:
@@ -377,19 +397,23 @@ class Subvolume:
     def open(self, path: Any, *, unchecked: bool = False) -> File:
         return self.fs.open(path, self.id, unchecked=unchecked)
 
-    def walk(self, start: Any = None, **given: Any) -> "Stream[Entry]":
-        return self.fs.walk(start, subvolume=self, **given)
+    def walk(self, start: Any = None, *, fields: "str | Iterable[str]" = (),
+             **given: "Unpack[arguments.WalkArguments]") -> "Stream[WalkedEntry]":
+        options: Any = {**given, "subvolume": self}
+        return self.fs.walk(start, fields=fields, **options)
 
-    def paths(self, start: Any = None, **given: Any) -> "Stream[str]":
-        return self.fs.paths(start, subvolume=self, **given)
+    def paths(self, start: Any = None,
+              **given: "Unpack[arguments.WalkArguments]") -> "Stream[str]":
+        options: Any = {**given, "subvolume": self}
+        return self.fs.paths(start, **options)
 
     def items(self, first: Any = None, last: Any = None, *, keys: "str | None" = None) -> Items:
         return self.fs.items(self.id, first, last, keys=keys)
 
-    def diff(self, after: "Subvolume", **given: Any) -> "Stream[Any]":
-        """The differences from this subvolume to another one, of any file system:
-        structures.Difference. Options are the members of struct bw_diff_options (diff.h); the
-        `summary` is a structures.DiffSummary."""
+    def diff(self, after: "Subvolume", **given: "Unpack[arguments.DiffArguments]"
+             ) -> "Stream[structures.Difference]":
+        """The differences from this subvolume to another one, of any file system. Options are the
+        members of struct bw_diff_options (diff.h); the `summary` is a structures.DiffSummary."""
         made = options.fill("struct bw_diff_options", given)
         sides = [make_side("struct bw_diff_side *", one) for one in (self, after)]
         summary = ffi.new("struct bw_diff_summary *")
@@ -399,7 +423,7 @@ class Subvolume:
             summary=summary)
 
     def send(self, parent: "Subvolume | None" = None, sources: "Iterable[Subvolume]" = (),
-             **given: Any) -> "Stream[bytes]":
+             **given: "Unpack[arguments.SendArguments]") -> "Stream[bytes]":
         """A send stream, in pieces; incremental with a `parent`. Options are the members of struct
         bw_send_options (stream.h); the `summary` is a structures.SendSummary."""
         def side(one: Subvolume) -> "dict[str, Any]":
@@ -416,25 +440,25 @@ class Subvolume:
             lambda: structures.convert("struct bw_send_summary", summary), made, sent, summary)
 
 
-def check_images(*images: Any, **given: Any) -> "Stream[Any]":
+def check_images(*images: Any, **given: "Unpack[arguments.CheckImagesArguments]"
+                 ) -> "Stream[records.FindingInfo]":
     """Findings of a check of images, even if they cannot be opened as a file system. The file
     system is closed when the iterator is."""
-    opening = {name: given.pop(name) for name in list(given)
-               if name not in options.names("struct bw_check_options")}
+    checking, opening = options.split("struct bw_check_options", given)
     opening.setdefault("log", "ignore")
     try:
         fs = FileSystem(*images, **opening)
     except Error as why:
         fs = Images(why, *images, **opening)
-    return fs.check(**given)
+    return fs.check(**checking)
 
 
-def listed(c_name: str, list_name: str, function: Any, free: Any, fs: Any) -> "list[Any]":
+def listed(c_name: str, list_name: str, function: Any, free: Any, fs: Any) -> "Table[Any]":
     """The items of a list of C, as structures of Python."""
     found = ffi.new(list_name)
     check(function(fs, found))
     try:
-        return [structures.convert(c_name, found.items[i]) for i in range(found.count)]
+        return Table(structures.convert(c_name, found.items[i]) for i in range(found.count))
     finally:
         free(found)
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Structures with options, filled from keyword arguments that have the names of their members."""
+import difflib
 import weakref
-from typing import Any
+from typing import Any, Mapping
 
 from . import structures
 from ._binding import ffi
@@ -21,7 +22,7 @@ def keep(made: Any, *pointed: Any) -> None:
     KEPT.setdefault(made, []).extend(pointed)
 
 
-def fill(c_name: str, given: "dict[str, Any]") -> Any:
+def fill(c_name: str, given: "Mapping[str, Any]") -> Any:
     """A new structure with these members."""
     made = ffi.new(f"{c_name} *")
     types = structures.fields_of(c_name)
@@ -31,7 +32,9 @@ def fill(c_name: str, given: "dict[str, Any]") -> Any:
         made.struct_size = ffi.sizeof(c_name)
     for name, value in given.items():
         if name not in types or name in HIDDEN:
-            raise TypeError(f"unknown option {name!r}; there are: {', '.join(names(c_name))}")
+            near = difflib.get_close_matches(name, names(c_name), 1)
+            raise TypeError(f"unknown option {name!r}; " + (
+                f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names(c_name))}"))
         if value is not None:
             set_member(made, c_name, name, value)
             if f"has_{name}" in types:
@@ -47,7 +50,7 @@ def names(c_name: str) -> "list[str]":
             and not name.startswith("has_")]
 
 
-def split(c_name: str, given: "dict[str, Any]") -> "tuple[dict[str, Any], dict[str, Any]]":
+def split(c_name: str, given: "Mapping[str, Any]") -> "tuple[dict[str, Any], dict[str, Any]]":
     """The options that a structure has, and all others."""
     known = names(c_name)
     return ({name: value for name, value in given.items() if name in known},

@@ -25,16 +25,35 @@ FORMATS = {"BOOL": "bool", "WORD": "str", "FLAGS": "list[str]", "LIST": "list[st
 
 
 class Record:
-    """What all records have."""
+    """What all records have. Only members with values are stored."""
 
     __slots__: "tuple[str, ...]" = ()
+    _members: "frozenset[str]" = frozenset()
     _base64: "frozenset[str]" = frozenset()
     _keywords: "frozenset[str]" = frozenset()
     _elements: "dict[str, str]" = {}
+    _converted: "frozenset[str]" = frozenset()  # the names of the three above
+
+    def __getattr__(self, name: str) -> Any:
+        """The value of a member that is absent."""
+        if name in type(self)._members:
+            return None
+        raise AttributeError(f"{type(self).__name__} has no member {name!r}")
 
     @classmethod
     def from_json(cls, row: "dict[str, Any]") -> "Any":
         """A record from an object of JSON. Members that this version does not know are ignored."""
+        if not cls._converted.isdisjoint(row):
+            row = cls._convert(dict(row))
+        made, members = cls.__new__(cls), cls._members
+        for name in row:
+            if name in members:
+                setattr(made, name, row[name])
+        return made
+
+    @classmethod
+    def _convert(cls, row: "dict[str, Any]") -> "dict[str, Any]":
+        """Decodes base64, makes records of elements, and renames members that are keywords."""
         for name in cls._base64.intersection(row):
             encoded = row.pop(name)
             row[name.removesuffix("_bytes")] = structures.decode(base64.b64decode(encoded))
@@ -43,9 +62,7 @@ class Record:
                 value, made = row[name], record(element)
                 row[name] = ([made.from_json(one) for one in value] if isinstance(value, list)
                              else made.from_json(value))
-        if cls._keywords and not cls._keywords.isdisjoint(row):
-            row = {structures.own_name(name): value for name, value in row.items()}
-        return cls(**{name: row[name] for name in cls.__slots__ if name in row})
+        return {structures.own_name(name): value for name, value in row.items()}
 
     def asdict(self) -> "dict[str, Any]":
         """The members that are not absent, by their names."""
@@ -121,7 +138,9 @@ def record(name: str) -> Any:
                       if element_of(table, number)}
     made._base64 = frozenset(one for one in members
                              if one not in made.__slots__)
+    made._members = frozenset(made.__slots__)
     made._keywords = frozenset(one.removesuffix("_") for one in members if one.endswith("_"))
+    made._converted = made._base64 | made._keywords | made._elements.keys()
     made.__doc__ = structures.documented(ffi.string(table.documentation).decode(),
                                          ((one, text) for one, _, text in found))
     return made
@@ -172,7 +191,8 @@ def read(name: str, rows: "Iterable[dict[str, Any]]") -> "Iterator[Any]":
 def __getattr__(name: str) -> Any:
     for one in tables() if not name.startswith("_") else ():
         if class_name(one) == name:
-            return record(one)
+            globals()[name] = record(one)  # found at once from here on
+            return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

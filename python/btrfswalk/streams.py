@@ -13,6 +13,7 @@ from . import structures
 from ._binding import ffi, lib
 from .errors import check
 from .handles import OpenFileSystem, not_copied, owned
+from .tables import Table
 
 T = TypeVar("T")
 STOPPED = b"stopped"
@@ -195,6 +196,10 @@ class Stream(Generic[T]):
                 raise StopIteration
             self._results = iter(self._expand(batch))
             del held
+
+    def table(self) -> "Table[T]":
+        """All results that are left, as a list that notebooks show as a table."""
+        return Table(self)
 
     def close(self) -> None:
         """Ends the function that finds the results, and waits for its end."""

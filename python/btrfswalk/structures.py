@@ -108,10 +108,10 @@ def to_enumeration(c_name: str, value: Any) -> int:
     return functools.reduce(lambda a, b: a | b, map(int, numbers), 0)
 
 
-def from_enumeration(c_name: str, value: int) -> int:
+def from_enumeration(c_name: str, value: int) -> Any:
     """The member with a value, or the value itself: an image may contain any."""
     try:
-        return enumeration(c_name)(value)  # type: ignore[no-any-return]
+        return enumeration(c_name)(value)
     except ValueError:
         return value
 
@@ -255,7 +255,9 @@ NAMES = {class_name(c_name): c_name for c_name in DOCUMENTATION
 def __getattr__(name: str) -> Any:
     if name not in NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return (enumeration if NAMES[name].startswith("enum") else structure)(NAMES[name])
+    make = enumeration if NAMES[name].startswith("enum") else structure
+    made = globals()[name] = make(NAMES[name])  # found at once from here on
+    return made
 
 
 def __dir__() -> "list[str]":

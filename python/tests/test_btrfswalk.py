@@ -3,6 +3,7 @@
 whose answers other tests compare with the kernel. tests/command/python.sh sets IMAGES (the folder
 of unpacked fixtures), FIXTURES (their sources), CONTAINERS (a folder with two images) and
 PROGRAM."""
+import builtins
 import ctypes
 import gc
 import hashlib
@@ -10,6 +11,7 @@ import io
 import json
 import logging
 import os
+import pickle
 import shutil
 import stat
 import struct
@@ -422,11 +424,52 @@ class Life(Opened):
         with self.assertRaisesRegex(btrfswalk.NotBtrfsError, "superblock") as raised:
             btrfswalk.FileSystem(__file__)
         self.assertIsInstance(raised.exception, btrfswalk.Error)
-        with self.assertRaises(btrfswalk.SystemError) as raised:
+        with self.assertRaises(btrfswalk.SystemCallError) as raised:
             btrfswalk.FileSystem("/nothing")
         self.assertEqual(raised.exception.errno, 2)
         with self.assertRaisesRegex(TypeError, "colour"):
             btrfswalk.FileSystem(image("plain"), colour="red")
+
+    def test_errors_of_python(self):
+        with self.assertRaises(FileNotFoundError) as raised:
+            btrfswalk.FileSystem(image("plain"), "/nothing")
+        self.assertEqual(raised.exception.filename, "/nothing")
+        self.assertIsInstance(raised.exception, btrfswalk.SystemCallError)
+        copy = pickle.loads(pickle.dumps(raised.exception))
+        self.assertIsInstance(copy, FileNotFoundError)
+        self.assertEqual((copy.filename, copy.errno), ("/nothing", 2))
+        with btrfswalk.FileSystem(image("plain")) as fs:
+            with self.assertRaises(IsADirectoryError) as raised:
+                fs.lookup("/docs").read_bytes()
+            self.assertEqual(raised.exception.filename, "/docs")
+            with self.assertRaises(NotADirectoryError):
+                list(fs.iterdir("/top-file"))
+            with self.assertRaises(FileNotFoundError) as raised:
+                fs.lookup("/nothing")
+            self.assertEqual(raised.exception.filename, "/nothing")
+            with self.assertRaisesRegex(ValueError, "did you mean size"):
+                list(fs.walk(fields="siez"))
+            with self.assertRaisesRegex(ValueError, "did you mean name"):
+                list(fs.walk(nmae="*.c"))
+        with self.assertRaisesRegex(TypeError, "did you mean 'partition'"):
+            btrfswalk.FileSystem(image("plain"), partitoin="1")
+        self.assertEqual([name for name in btrfswalk.__all__ if hasattr(builtins, name)], [])
+
+    def test_tables_and_names(self):
+        with btrfswalk.FileSystem(image("subvolumes")) as fs:
+            table = fs.devices()._repr_html_()
+            self.assertIn("<th>devid</th>", table)
+            self.assertIn("<td>1</td>", table)
+            self.assertIn("<td>present</td>", table)
+            self.assertEqual(fs.check().table(), list(fs.check()))
+            self.assertEqual(repr(fs.subvolume("/home")), "<Subvolume 256 '/home'>")
+            entry = next(fs.walk("/docs", types="files"))
+            self.assertIn(repr(entry.path), repr(fs.inode(entry.number, entry.subvolume)))
+            file = entry.open()
+            self.assertEqual(repr(file), f"<File {entry.path!r}>")
+            file.close()
+            self.assertEqual(repr(file), f"<File {entry.path!r}, closed>")
+        self.assertRegex(btrfswalk.__version__, r"^[0-9.]+$")
 
     def test_options(self):
         host, luks = (Path(os.environ["CONTAINERS"], name) for name in ("host.img", "luks.img"))

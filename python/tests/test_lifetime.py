@@ -16,9 +16,9 @@ import unittest
 from pathlib import Path
 
 import btrfswalk
-from btrfswalk import errors, options, records, structures
+from btrfswalk import errors, options, structures
 from btrfswalk._binding import ffi
-from btrfswalk.files import Entry
+from btrfswalk.files import WalkedEntry
 from btrfswalk.filesystem import Images
 
 IMAGE = Path(os.environ["IMAGES"], "plain/dev1.img")
@@ -513,7 +513,7 @@ class Arguments(unittest.TestCase):
 
     def test_rows_of_other_images(self):
         row = {"path": "/x", "type": "file", "subvolume": 77, "inode": 257}
-        entry = Entry(self.fs, "/x", None, records.FileInfo.from_json(row))
+        entry = WalkedEntry(self.fs, row)
         for use in (entry.stat, entry.open, entry.names, lambda: entry.subvolume, entry.is_file,
                     lambda: hash(entry), lambda: entry == self.fs.lookup("/"), entry.readlink,
                     lambda: next(entry.iterdir()), lambda: next(entry.extents())):
@@ -521,7 +521,7 @@ class Arguments(unittest.TestCase):
                 use()
         row.update(subvolume=5, inode=1 << 60)
         with self.assertRaises(btrfswalk.NotFoundError):
-            Entry(self.fs, "/x", None, records.FileInfo.from_json(row)).stat()
+            WalkedEntry(self.fs, row).stat()
 
     def test_subvolumes_of_others(self):
         with btrfswalk.FileSystem(Path(os.environ["IMAGES"], "subvolumes/dev1.img")) as other:

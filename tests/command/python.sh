@@ -63,7 +63,23 @@ for other in python3 /usr/bin/python3; do
         holds "$other imports it" "$other" -c 'import btrfswalk'
 done
 if have mypy; then
-    holds "types" mypy --strict --cache-dir "$BUILD/python/mypy" "$PYTHONPATH/btrfswalk"
+    mypy=(mypy --strict --enable-incomplete-feature=Unpack --cache-dir "$BUILD/python/mypy")
+    holds "types" "${mypy[@]}" "$PYTHONPATH/btrfswalk"
+    # What a checker accepts and what it knows, and the line of a mistake that it finds.
+    cat > "$WORK/user.py" << 'END'
+import btrfswalk
+
+with btrfswalk.FileSystem("x", "y", generation=3, log="ignore") as fs:
+    size: "int | None" = next(fs.walk("/", name=["*.c"], nested="skip", fields="size")).info.size
+    devid: int = fs.devices()[0].devid
+    code: "str | None" = next(fs.check(data=True, threads=2)).code
+    fs.walk(nmae="*.c")
+    fs.check(data="yes")
+    fs.superblock.lable
+END
+    MYPYPATH=$PYTHONPATH "${mypy[@]}" "$WORK/user.py" > "$WORK/types"
+    is "mistakes that mypy finds" "$(sed -n 's/.*user.py:\([0-9]*\): error.*/\1/p' "$WORK/types" |
+        sort -u | paste -sd' ')" "7 8 9"
 else
     skip mypy "the types of the package"
 fi

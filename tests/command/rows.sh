@@ -93,7 +93,8 @@ else
 fi
 
 # Invalid options.
-expect "an unknown column" 2 "unknown column sise \(did you mean size\?\); '-o help' lists" -o path,sise "$plain"
+expect "an unknown column" 2 "unknown column sise \(did you mean size\?\); '-o help' lists" \
+    -o path,sise "$plain"
 holds "nothing on stdout" [ ! -s "$WORK/out" ]
 expect "a column twice" 2 'column path is named twice' -o path,path "$plain"
 expect "an empty column" 2 'name of a column is empty' -o path, "$plain"

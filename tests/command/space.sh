@@ -37,7 +37,8 @@ expect "an array" 0 - devices --json=array -o devid "$plain"
 holds "of them" out_is $'[\n{"devid":1}\n]'
 expect "the names of the columns" 0 - devices -o help
 holds "are those of devices" out_has '^allocated  +bytes allocated'
-expect "a column that does not exist" 2 "unknown column size2 \(did you mean size\?\); '-o help' lists all" \
+expect "a column that does not exist" 2 \
+    "unknown column size2 \(did you mean size\?\); '-o help' lists all" \
     devices -o size2 "$plain"
 expect "no image" 2 'no image given' devices
 expect "no file system" 2 '' devices "$ROOT/README.md"
