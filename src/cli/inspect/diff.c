@@ -5,9 +5,9 @@
  *
  *     compare_since()         A in the generation of --since, compared with the present A
  *     compare_folder()        a directory of this machine, or a list of files
- *     compare_all_streamed()  each subvolume of send streams, compared with the one of the same
- * UUID compare_one_streamed()  likewise for one subvolume compare_subvolumes()    another
- * subvolume, perhaps in another image or generation
+ *     compare_all_streamed()  each subvolume of send streams, compared with that of the same UUID
+ *     compare_one_streamed()  likewise for one subvolume
+ *     compare_subvolumes()    another subvolume, perhaps in another image or generation
  *
  * --since selects a committed generation by its number, or the newest one whose last change is not
  * after a date. If its root tree is no longer on the disk, only the generations of inodes remain.
@@ -375,8 +375,7 @@ static bool has_path(struct diffing *diffing, const struct bw_diff_side sides[2]
         bw_error_free(error);
         return true;
     }
-    cmd_fail(diffing->format->common, error);
-    diffing->format->status = STATUS_PARTIAL;
+    cmd_format_miss(diffing->format, error);
     return false;
 }
 
@@ -441,8 +440,8 @@ static struct bw_error *compare_subvolumes(struct diffing *diffing)
     struct bw_diff_side sides[2] = {{.fs = fs}, {.fs = diffing->other ? diffing->other : fs}};
     BW_TRY(find_side(diffing, 0, common->path_count ? common->paths[0] : "/", &sides[0]));
     struct bw_error *error = find_b(diffing, &sides[1]);
-    if (error && diffing->other) {
-        diffing->format->status = cmd_fail_output(&diffing->own, error);
+    if (error && diffing->other) { /* its message names the other image */
+        diffing->format->status = cmd_fail_output(&diffing->own, BW_TAKE(error));
         return NULL;
     }
     BW_TRY(error);
@@ -455,11 +454,7 @@ static struct bw_error *compare_subvolumes(struct diffing *diffing)
         bytes += info.bytes_used;
     }
     cmd_progress_expect(bytes);
-    BW_TRY(compare_sides(diffing, sides));
-    for (unsigned i = 0; i < 2; i++)
-        if (sides[i].fs != fs && bw_fs_status(sides[i].fs).damages)
-            diffing->format->status = STATUS_PARTIAL;
-    return NULL;
+    return compare_sides(diffing, sides);
 }
 
 /* Since a generation. */
@@ -595,7 +590,7 @@ static struct bw_error *compare_since(struct diffing *diffing)
         return NULL;
     cmd_progress_expect_trees(fs, false);
     BW_TRY(bw_diff(&sides[0], &sides[1], &how, &summary));
-    if (summary.by_generation || (sides[0].fs && bw_fs_status(sides[0].fs).damages))
+    if (summary.by_generation)
         diffing->format->status = STATUS_PARTIAL;
     if (!common->messages.quiet) {
         fprintf(stderr,
@@ -637,10 +632,7 @@ static struct bw_error *compare_folder(struct diffing *diffing)
         return bw_error_no_memory();
     sides[1].folder = diffing->state->list ? NULL : folder.data;
     sides[1].list = diffing->state->list;
-    BW_TRY(compare_sides(diffing, sides));
-    if (diffing->states[0] && bw_fs_status(sides[0].fs).damages)
-        diffing->format->status = STATUS_PARTIAL;
-    return NULL;
+    return compare_sides(diffing, sides);
 }
 
 /* Send streams. A received subvolume is found by the UUID that streams give it, and may have
@@ -704,10 +696,10 @@ static struct bw_error *compare_all_streamed(struct diffing *diffing)
             BW_TRY(compare_sides(diffing, sides));
             continue;
         }
-        cmd_fail(&diffing->own,
-                 bw_error_create(BW_ERROR_NOT_FOUND, "%s: no subvolume of %s has its UUID", path,
-                                 diffing->format->common->input.images[0]));
-        diffing->format->status = STATUS_PARTIAL;
+        diffing->format->status =
+            cmd_miss(&diffing->own,
+                     bw_error_create(BW_ERROR_NOT_FOUND, "%s: no subvolume of %s has its UUID",
+                                     path, diffing->format->common->input.images[0]));
     }
     return NULL;
 }
@@ -734,15 +726,18 @@ static struct bw_error *list(struct cmd_format *format, void *context)
         error = compare_one_streamed(&diffing);
     else
         error = compare_subvolumes(&diffing);
-    if (diffing.other && bw_fs_status(diffing.other).damages)
-        format->status = STATUS_PARTIAL;
     if (!error && diffing.sum.subvolumes)
         print_summary(&diffing);
-    if (diffing.is_different && diffing.state->exit_code && !format->status)
-        format->status = STATUS_DIFFERENT;
-    bw_fs_close(diffing.states[0]);
-    bw_fs_close(diffing.states[1]);
-    bw_fs_close(diffing.other);
+    if (diffing.is_different && diffing.state->exit_code)
+        format->status = cmd_worse_status(format->status, STATUS_DIFFERENT);
+
+    /* cmd_end() sees only the damage of the first file system. */
+    struct bw_fs *others[] = {diffing.states[0], diffing.states[1], diffing.other};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (others[i] && bw_fs_status(others[i]).damages)
+            format->status = cmd_worse_status(format->status, STATUS_PARTIAL);
+        bw_fs_close(others[i]);
+    }
     bw_buffer_free(&diffing.prefix);
     bw_buffer_free(&diffing.paths[0]);
     bw_buffer_free(&diffing.paths[1]);

@@ -9,18 +9,21 @@
  */
 #include "btrfs-walk/history.h"
 
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "btrfs-walk/file.h"
 #include "btrfs-walk/records.h"
 #include "cli/common/changes.h"
 #include "cli/common/generations.h"
 #include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
 #include "cli/common/paths.h"
-#include "cli/common/snapshot_names.h"
 
 struct versions_state {
     struct cmd_generations_settings scan;
@@ -96,6 +99,163 @@ static struct bw_error *write_row(struct versions *versions, struct bw_versionin
     return NULL;
 }
 
+/*
+ * The names that backup programs give to snapshots. Sources: the manuals of Snapper, which keeps
+ * the snapshot N of a subvolume in .snapshots/N/snapshot and describes it in .snapshots/N/info.xml;
+ * of btrbk, which names a snapshot NAME.YYYYMMDD[Thhmm[ss][+zzzz]][_N]; and of Timeshift, which has
+ * one directory for each date.
+ */
+
+enum { LONGEST_XML = 64 << 10 };
+
+static bool read_text(struct bw_fs *fs, const char *path, char text[LONGEST_XML])
+{
+    struct bw_place place;
+    struct bw_file *file;
+    size_t got = 0;
+    BW_AUTO_ERROR struct bw_error *error = bw_lookup(fs, NULL, path, false, &place);
+    if (!error)
+        error = bw_file_open(fs, &place, NULL, &file);
+    if (error)
+        return false;
+    error = bw_file_read(file, 0, text, LONGEST_XML - 1, &got);
+    bw_file_close(file);
+    text[got] = '\0';
+    return !error;
+}
+
+/* Appends characters, of which XML has replaced some. */
+static void append_decoded(struct bw_buffer *text, const char *at, const char *end)
+{
+    static const struct {
+        const char *name;
+        char character;
+    } entities[] = {
+        {"&lt;", '<'}, {"&gt;", '>'}, {"&amp;", '&'}, {"&quot;", '"'}, {"&apos;", '\''}};
+    while (at < end) {
+        size_t i = 0;
+        while (i < 5 && strncmp(at, entities[i].name, strlen(entities[i].name)) != 0)
+            i++;
+        if (i < 5) {
+            bw_buffer_append_byte(text, entities[i].character);
+            at += strlen(entities[i].name);
+        } else {
+            bw_buffer_append_byte(text, *at++);
+        }
+    }
+}
+
+/* Appends the contents of an element, if the file contains it. */
+static void append_element(struct bw_buffer *text, const char *xml, const char *before,
+                           const char *name)
+{
+    char tag[32];
+    snprintf(tag, sizeof tag, "<%s>", name);
+    const char *begin = strstr(xml, tag);
+    if (!begin)
+        return;
+    begin += strlen(tag);
+    const char *end = strstr(begin, "</");
+    if (!end || end == begin)
+        return;
+    bw_buffer_format(text, "%s", before);
+    append_decoded(text, begin, end);
+}
+
+/* Whether a path ends with /N/snapshot; sets where N begins. */
+static bool is_of_snapper(const char *path, const char **number)
+{
+    const char *end = strrchr(path, '/');
+    if (!end || strcmp(end, "/snapshot") != 0 || end == path)
+        return false;
+    const char *at = end;
+    while (at > path && isdigit((unsigned char)at[-1]))
+        at--;
+    *number = at;
+    return at < end && at > path && at[-1] == '/';
+}
+
+static bool append_snapper(struct bw_buffer *text, struct bw_fs *fs, const char *path)
+{
+    const char *number;
+    char info[PATH_MAX];
+    if (!is_of_snapper(path, &number))
+        return false;
+    const size_t folder = strlen(path) - strlen("snapshot");
+    BW_AUTO_FREE char *xml = malloc(LONGEST_XML);
+    if ((size_t)snprintf(info, sizeof info, "%.*sinfo.xml", (int)folder, path) >= sizeof info ||
+        !xml || !read_text(fs, info, xml) || !strstr(xml, "<snapshot>"))
+        return false;
+    bw_buffer_format(text, "snapper %d", atoi(number));
+    append_element(text, xml, ", ", "date");
+    append_element(text, xml, ": ", "description");
+    return true;
+}
+
+/* Matches the beginning of a text with a pattern, in which 0 is any digit. Returns the rest of the
+ * text, or NULL. */
+static const char *match_digits(const char *text, const char *pattern)
+{
+    for (; *pattern; pattern++, text++) {
+        const bool is_digit = isdigit((unsigned char)*text);
+        if (*pattern == '0' && !is_digit)
+            return NULL;
+        if (*pattern != '0' && *text != *pattern)
+            return NULL;
+    }
+    return text;
+}
+
+static const char *skip_digits(const char *text, const char *pattern)
+{
+    const char *rest = match_digits(text, pattern);
+    return rest ? rest : text;
+}
+
+static bool append_btrbk(struct bw_buffer *text, const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    if (!dot || dot == path || dot[-1] == '/')
+        return false;
+    const char *rest = match_digits(dot + 1, "00000000");
+    if (!rest)
+        return false;
+    if (match_digits(rest, "T0000"))
+        rest = skip_digits(skip_digits(rest, "T0000"), "00");
+    if (*rest == '+' || *rest == '-')
+        rest = skip_digits(rest + 1, "0000");
+    if (match_digits(rest, "_0"))
+        rest += 1 + strspn(rest + 1, "0123456789");
+    if (*rest)
+        return false;
+    bw_buffer_format(text, "btrbk %s", dot + 1);
+    return true;
+}
+
+static bool append_timeshift(struct bw_buffer *text, const char *path)
+{
+    static const char folder[] = "/timeshift-btrfs/snapshots/";
+    const char *begin = strstr(path, folder);
+    if (!begin)
+        return false;
+    begin += strlen(folder);
+    const char *end = match_digits(begin, "0000-00-00_00-00-00");
+    if (!end)
+        return false;
+    bw_buffer_format(text, "timeshift %.*s", (int)(end - begin), begin);
+    return true;
+}
+
+/* Appends a name such as "snapper 3, 2026-11-21 10:00:00: before the update" for the snapshot with
+ * this path; its path if it belongs to none of these programs. Control characters are not escaped.
+ */
+static void append_snapshot_name(struct bw_buffer *text, struct bw_fs *fs, const char *path)
+{
+    if (!append_snapper(text, fs, path) && !append_timeshift(text, path) &&
+        !append_btrbk(text, path))
+        bw_buffer_format(text, "%s", path);
+}
+
 /* Snapshots. */
 
 /* Writes the versions in snapshots that are newer than a time. */
@@ -110,9 +270,7 @@ static struct bw_error *write_newer(struct versions *versions, int64_t than)
         BW_AUTO_BUFFER struct bw_buffer name = {0};
         BW_AUTO_FREE char *path = NULL;
         size_t length = 0;
-        cmd_append_snapshot_name(&name, versions->fs, snapshot->path);
-        if (!name.length)
-            bw_buffer_format(&name, "%s", snapshot->path);
+        append_snapshot_name(&name, versions->fs, snapshot->path);
         bw_buffer_append_byte(&name, '\0');
         if (name.failed)
             return bw_error_no_memory();
@@ -213,19 +371,28 @@ static struct bw_error *write_version(void *context, const struct bw_version *ve
     return write_row(versions, &row, version->fs, &version->place, &version->inode);
 }
 
-static struct bw_error *list_all(struct versions *versions, const char *path)
+static struct bw_error *list(struct cmd_format *format, void *context)
 {
+    struct versions *versions = context;
     const struct versions_state *state = versions->state;
-    struct cmd_generations generations;
-    BW_TRY(find_in_snapshots(versions, path));
-    struct bw_error *error =
-        cmd_generations_find(&versions->index, versions->fs, &state->scan, &generations);
+    struct cmd_generations generations = {.count = 0};
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    versions->format = format;
+    versions->fs = format->session.fs;
+    BW_TRY(cmd_paths_absolute(format->common->paths[0], &path));
+    bw_buffer_append_byte(&path, '\0');
+    if (path.failed)
+        return bw_error_no_memory();
+
+    struct bw_error *error = find_in_snapshots(versions, path.data);
+    if (!error)
+        error = cmd_generations_find(&versions->index, versions->fs, &state->scan, &generations);
     const struct bw_versions_options how = {
         .struct_size = sizeof how,
         .images = &generations.images,
         .states = generations.choices,
         .state_count = generations.count,
-        .path = path,
+        .path = path.data,
         .all = state->all,
         .visit = write_version,
         .context = versions,
@@ -237,25 +404,10 @@ static struct bw_error *list_all(struct versions *versions, const char *path)
     cmd_generations_free(&generations);
     if (error && error->code == BW_ERROR_NOT_FOUND && versions->count)
         bw_error_free(BW_TAKE(error)); /* only snapshots have the file */
-    if (error)
-        return error;
-    BW_TRY(write_newer(versions, INT64_MIN));
-    if (versions->state->good) /* a good version would have ended the listing */
-        return bw_error_create(BW_ERROR_NOT_FOUND, "%s: no version is verified", path);
-    return NULL;
-}
-
-static struct bw_error *list(struct cmd_format *format, void *context)
-{
-    struct versions *versions = context;
-    BW_AUTO_BUFFER struct bw_buffer path = {0};
-    versions->format = format;
-    versions->fs = format->session.fs;
-    BW_TRY(cmd_paths_absolute(format->common->paths[0], &path));
-    bw_buffer_append_byte(&path, '\0');
-    if (path.failed)
-        return bw_error_no_memory();
-    struct bw_error *error = list_all(versions, path.data);
+    if (!error)
+        error = write_newer(versions, INT64_MIN);
+    if (!error && state->good) /* a good version would have ended the listing */
+        error = bw_error_create(BW_ERROR_NOT_FOUND, "%s: no version is verified", path.data);
     bw_snapshots_close(versions->snapshots);
     free(versions->in_snapshots);
     if (error && error->code == BW_ERROR_STOPPED && versions->found_good)
