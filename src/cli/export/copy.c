@@ -417,34 +417,32 @@ static struct bw_error *check_is_new(struct cmd_copy_target *target, uint64_t de
 
 /* The steps of the command. */
 
-/* Lists the devices, checks that none has an image already, and finds the space in use. */
-static struct bw_error *prepare(struct copy *copy, struct bw_device_list *devices)
-{
-    size_t count = 0; /* devices that have an image */
-    BW_TRY(bw_fs_devices(copy->fs, devices));
-    for (size_t i = 0; i < devices->count; i++) {
-        if (!devices->items[i].path)
-            continue;
-        BW_TRY(check_is_new(copy->target, devices->items[i].devid));
-        count++;
-    }
-    if (copy->target->settings->file && count != 1)
-        return bw_error_create(BW_ERROR_USAGE,
-                               "the file system has %zu devices here; -C DIR writes an image of "
-                               "each",
-                               count);
-    copy->buffer = malloc(BUFFER);
-    if (!copy->buffer)
-        return bw_error_no_memory();
-    return find_used(copy);
-}
-
 struct bw_error *cmd_copy_devices(struct cmd_copy_target *target, struct bw_fs *fs,
                                   struct cmd_format *owners)
 {
     struct copy copy = {.target = target, .owners = owners, .fs = fs};
     BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
-    struct bw_error *error = prepare(&copy, &devices);
+
+    /* No device may have an image already, and -f is for a single one. */
+    size_t count = 0; /* devices that have an image */
+    struct bw_error *error = bw_fs_devices(fs, &devices);
+    for (size_t i = 0; !error && i < devices.count; i++) {
+        if (!devices.items[i].path)
+            continue;
+        error = check_is_new(target, devices.items[i].devid);
+        count++;
+    }
+    if (!error && target->settings->file && count != 1)
+        error = bw_error_create(BW_ERROR_USAGE,
+                                "the file system has %zu devices here; -C DIR writes an image of "
+                                "each",
+                                count);
+    copy.buffer = malloc(BUFFER);
+    if (!error && !copy.buffer)
+        error = bw_error_no_memory();
+
+    if (!error)
+        error = find_used(&copy);
     for (size_t i = 0; !error && i < devices.count; i++)
         if (devices.items[i].path)
             error = copy_device(&copy, &devices.items[i]);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The send command: subvolumes as streams for `btrfs receive`. Options are those of `btrfs send`.
+ *
+ * One list has all subvolumes: first those to send, in their order, then the clone sources, then
+ * the parent. A subvolume that the receiver has, because it was sent or given as a source, can be
+ * the parent of the next (send_list.h).
  */
 #include "btrfs-walk/stream.h"
 
@@ -283,42 +287,6 @@ static struct bw_error *send_to_folder(struct sending *sending, size_t number)
     return error;
 }
 
-static struct bw_error *check_usage(const struct sending *sending)
-{
-    const struct send_state *state = sending->state;
-    if (state->folder && (state->file || state->joined))
-        return bw_error_create(BW_ERROR_USAGE, "-C excludes -f and -e");
-    if (state->recursive && state->parent)
-        return bw_error_create(BW_ERROR_USAGE, "--recursive chooses parents itself: omit -p");
-    if (state->on_error == CMD_ON_ERROR_SKIP && (state->recursive || state->sources.count))
-        return bw_error_create(BW_ERROR_USAGE, "--on-error=skip makes streams that no other stream "
-                                               "can be based on: use zero");
-    if (!state->folder && isatty(cmd_output_file_descriptor(&sending->file)))
-        return bw_error_create(
-            BW_ERROR_USAGE,
-            "refusing to write a stream to a terminal; redirect stdout, or use -f FILE");
-    return NULL;
-}
-
-static struct bw_error *send_all(struct sending *sending)
-{
-    BW_TRY(check_usage(sending));
-    BW_TRY(find_all(sending));
-    if (!sending->state->folder)
-        BW_TRY(cmd_output_file_start(&sending->file));
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < sending->send_count; i++)
-        bytes += sending->list.list.items[i].info.bytes_used;
-    cmd_progress_expect(bytes);
-    for (size_t i = 0; i < sending->send_count; i++) {
-        if (sending->state->folder)
-            BW_TRY(send_to_folder(sending, i));
-        else
-            BW_TRY(send_one(sending, i));
-    }
-    return NULL;
-}
-
 /* Opens the file or the folder, before the sandbox is entered. */
 static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
 {
@@ -358,7 +326,36 @@ static int run(const struct cmd_common *common, void *settings)
         return status;
     }
     sending.fs = session.fs;
-    struct bw_error *error = cmd_output_file_close(&sending.file, send_all(&sending));
+
+    /* stdout may have been a terminal until the outputs were opened. */
+    struct bw_error *error = NULL;
+    const char *mistake = NULL;
+    if (state->folder && (state->file || state->joined))
+        mistake = "-C excludes -f and -e";
+    else if (state->recursive && state->parent)
+        mistake = "--recursive chooses parents itself: omit -p";
+    else if (state->on_error == CMD_ON_ERROR_SKIP && (state->recursive || state->sources.count))
+        mistake = "--on-error=skip makes streams that no other stream can be based on: use zero";
+    else if (!state->folder && isatty(cmd_output_file_descriptor(&sending.file)))
+        mistake = "refusing to write a stream to a terminal; redirect stdout, or use -f FILE";
+    if (mistake)
+        error = bw_error_create(BW_ERROR_USAGE, "%s", mistake);
+    if (!error)
+        error = find_all(&sending);
+    if (!error && !state->folder)
+        error = cmd_output_file_start(&sending.file);
+
+    uint64_t bytes = 0;
+    for (size_t i = 0; !error && i < sending.send_count; i++)
+        bytes += sending.list.list.items[i].info.bytes_used;
+    cmd_progress_expect(bytes);
+    for (size_t i = 0; !error && i < sending.send_count; i++) {
+        if (state->folder)
+            error = send_to_folder(&sending, i);
+        else
+            error = send_one(&sending, i);
+    }
+    error = cmd_output_file_close(&sending.file, error);
     if (close_all(&sending))
         status = STATUS_PARTIAL;
     return cmd_end(common, &session, error, status);

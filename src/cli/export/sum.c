@@ -20,7 +20,7 @@ struct sum {
     struct sum_state *state;
     struct cmd_export export;
     struct cmd_hashing hashing;
-    struct cmd_format answer;
+    struct cmd_format format;
     bool terminal;
 };
 
@@ -51,11 +51,11 @@ static struct bw_error *write_line(struct sum *sum, const struct bw_export_entry
 {
     const struct sum_state *state = sum->state;
     const struct bw_bytes name = name_of(sum, item);
-    struct bw_buffer *line = &sum->answer.text;
+    struct bw_buffer *line = &sum->format.text;
     bool needs_escapes = false;
     for (size_t i = 0; i < name.length && !needs_escapes; i++)
         needs_escapes = strchr("\n\r\\", name.data[i]);
-    const bool plain = sum->answer.settings.null || (!sum->terminal && !needs_escapes);
+    const bool plain = sum->format.settings.null || (!sum->terminal && !needs_escapes);
     line->length = 0;
     if (!plain && !sum->terminal)
         bw_buffer_append_byte(line, '\\');
@@ -80,9 +80,9 @@ static struct bw_error *write_line(struct sum *sum, const struct bw_export_entry
         bw_buffer_append(line, name.data, name.length);
     if (state->tag)
         bw_buffer_format(line, ") = %s", item->hash);
-    bw_buffer_append_byte(line, sum->answer.settings.null ? '\0' : '\n');
+    bw_buffer_append_byte(line, sum->format.settings.null ? '\0' : '\n');
     return line->failed ? bw_error_no_memory()
-                        : cmd_write(&sum->answer.output, line->data, line->length);
+                        : cmd_write(&sum->format.output, line->data, line->length);
 }
 
 static struct bw_error *write_row(struct sum *sum, const struct bw_export_entry *item)
@@ -94,7 +94,7 @@ static struct bw_error *write_row(struct sum *sum, const struct bw_export_entry 
                                    .size = item->has_inode ? item->inode.size : BW_ABSENT,
                                    .subvolume = bw_subvolume_id(item->place.subvolume),
                                    .inode = item->place.inode};
-    return cmd_format_write(&sum->answer, &row, sizeof row);
+    return cmd_format_write(&sum->format, &row, sizeof row);
 }
 
 /* For the stream. */
@@ -117,8 +117,8 @@ static struct bw_error *hash_part(void *context, const struct bw_stream_file *fi
                                   const struct bw_data_part *part)
 {
     struct sum *sum = context;
-    if (sum->answer.output.gathered.length)
-        BW_TRY(cmd_flush(&sum->answer.output));
+    if (sum->format.output.gathered.length)
+        BW_TRY(cmd_flush(&sum->format.output));
     return cmd_hashing_visit(&sum->hashing, file, part);
 }
 
@@ -131,7 +131,7 @@ static struct bw_error *finish_file(void *context, const struct bw_stream_file *
         cmd_hashing_finish(&sum->hashing, file);
         if (!*item->hash)
             cmd_export_miss_item(&sum->export, item);
-        else if (sum->answer.rows)
+        else if (sum->format.rows)
             error = write_row(sum, item);
         else
             error = write_line(sum, item);
@@ -144,7 +144,7 @@ static int run(const struct cmd_common *common, void *state)
 {
     struct sum sum = {.state = state, .terminal = isatty(STDOUT_FILENO)};
     const struct cmd_format_plan plan = {.record = cmd_sum.record, .has_null = true};
-    struct bw_error *error = cmd_format_begin(&sum.answer, common, &plan);
+    struct bw_error *error = cmd_format_begin(&sum.format, common, &plan);
     int status;
     if (error)
         status = cmd_fail(common, error);
@@ -166,9 +166,9 @@ static int run(const struct cmd_common *common, void *state)
         if (!error)
             error = bw_stream_run(sum.export.session.fs, &stream);
         cmd_hashing_free(&sum.hashing);
-        status = cmd_export_close(&sum.export, cmd_format_end(&sum.answer, error));
+        status = cmd_export_close(&sum.export, cmd_format_end(&sum.format, error));
     }
-    cmd_format_free(&sum.answer);
+    cmd_format_free(&sum.format);
     return status;
 }
 

@@ -160,23 +160,6 @@ static struct bw_error *enter_directories(struct lister *ls, const struct ls_lis
     return NULL;
 }
 
-static struct bw_error *write_rows(struct lister *ls, const struct ls_listing *listing,
-                                   const char *directory)
-{
-    BW_AUTO_BUFFER struct bw_buffer path = {0};
-    struct bw_entry named;
-    BW_TRY(begin_path(directory, &path));
-    const size_t above = path.length;
-    for (size_t i = 0; i < listing->entries.count; i++) {
-        const struct ls_entry *entry = &listing->entries.items[i];
-        if (entry->is_dots)
-            continue;
-        BW_TRY(name_entry(listing, entry, above, &path, &named));
-        BW_TRY(bw_rows_write_entry(&ls->stream, ls->paths.session.fs, &named, ls->options->owners));
-    }
-    return NULL;
-}
-
 /* `path` is the path of the directory; NULL for the PATHs of the command line that are not
  * directories. */
 static struct bw_error *write_listing(struct lister *ls, struct ls_listing *listing,
@@ -188,8 +171,20 @@ static struct bw_error *write_listing(struct lister *ls, struct ls_listing *list
     text->length = 0;
     if (state->lines || state->classify || state->color || ls->stream.rows)
         BW_TRY(ls_listing_read_inodes(listing, &ls->paths, state->lines));
-    if (ls->stream.rows)
-        return write_rows(ls, listing, directory);
+    if (ls->stream.rows) {
+        BW_AUTO_BUFFER struct bw_buffer whole = {0};
+        struct bw_entry named;
+        BW_TRY(begin_path(directory, &whole));
+        const size_t above = whole.length;
+        for (size_t i = 0; i < listing->entries.count; i++) {
+            const struct ls_entry *entry = &listing->entries.items[i];
+            if (entry->is_dots)
+                continue;
+            BW_TRY(name_entry(listing, entry, above, &whole, &named));
+            BW_TRY(bw_rows_write_entry(&ls->stream, ls->paths.session.fs, &named, state->owners));
+        }
+        return NULL;
+    }
     if ((state->color && ls_colors_follow(&state->colors)) || (state->classify && state->lines))
         BW_TRY(ls_listing_follow_links(listing, &ls->paths, directory));
     if (ls->not_first)
@@ -264,27 +259,6 @@ static struct bw_error *select_and_write(struct lister *ls, struct ls_listing *l
     if (depth < selection->mindepth)
         return NULL;
     return write_listing(ls, listing, directory ? ls->path.data : NULL);
-}
-
-static struct bw_error *list_directory(struct lister *ls, const struct pending *directory)
-{
-    const struct bw_place *place = &directory->place;
-    const uint64_t subvolume = bw_subvolume_id(place->subvolume);
-    bool first = true;
-    /* A directory has only one entry. Two in a crafted image could make a listing endless. */
-    if (ls->options->recursive && place->inode != BW_EMPTY_DIRECTORY)
-        BW_TRY(bw_pair_set_insert(&ls->listed, subvolume, place->inode, &first));
-    if (!first) {
-        cmd_paths_miss(&ls->paths, bw_error_create(BW_ERROR_CORRUPT,
-                                                   "%s: not listed again: directory inode %" PRIu64
-                                                   " of subvolume %" PRIu64 " has a second entry",
-                                                   ls->path.data, place->inode, subvolume));
-        return NULL;
-    }
-    ls_listing_clear(&ls->listing);
-    BW_TRY(ls_listing_read(&ls->listing, &ls->paths, ls->options, place, &directory->parent,
-                           &ls->directory));
-    return select_and_write(ls, &ls->listing, directory);
 }
 
 /* As in ls, a symbolic link given as PATH is followed if it leads to a directory, except with -d or
@@ -377,7 +351,25 @@ static struct bw_error *list_paths(struct lister *ls, struct ls_listing *files,
         ls->names.length = next.name;
         if (ls->path.failed)
             return bw_error_no_memory();
-        BW_TRY(list_directory(ls, &next));
+
+        /* A directory has only one entry. Two in a crafted image could make a listing endless. */
+        const struct bw_place *place = &next.place;
+        const uint64_t subvolume = bw_subvolume_id(place->subvolume);
+        bool first = true;
+        if (state->recursive && place->inode != BW_EMPTY_DIRECTORY)
+            BW_TRY(bw_pair_set_insert(&ls->listed, subvolume, place->inode, &first));
+        if (!first) {
+            cmd_paths_miss(&ls->paths,
+                           bw_error_create(BW_ERROR_CORRUPT,
+                                           "%s: not listed again: directory inode %" PRIu64
+                                           " of subvolume %" PRIu64 " has a second entry",
+                                           ls->path.data, place->inode, subvolume));
+            continue;
+        }
+        ls_listing_clear(&ls->listing);
+        BW_TRY(
+            ls_listing_read(&ls->listing, &ls->paths, state, place, &next.parent, &ls->directory));
+        BW_TRY(select_and_write(ls, &ls->listing, &next));
     }
 
     /* A listing of everything does not reach subvolumes without a path. Looking up their paths
