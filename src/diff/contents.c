@@ -43,8 +43,8 @@ struct run {
     size_t count, next;
 };
 
-/* Reports why something is unknown; only missing memory is an error. */
-static struct bw_error *give_up(struct bw_content *content, struct bw_error *error)
+/* Reports why the contents cannot be compared; only missing memory is an error. */
+static struct bw_error *mark_unknown(struct bw_content *content, struct bw_error *error)
 {
     content->job->is_unknown = true;
     if (error->code == BW_ERROR_NO_MEMORY)
@@ -67,14 +67,16 @@ static struct bw_error *begin_content(struct bw_fs *fs, struct bw_content_job *j
         content->algorithms[content->hash_count] = i;
         struct bw_error *error = bw_hash_create(i, &content->hashes[content->hash_count]);
         if (error)
-            return give_up(content, error);
+            return mark_unknown(content, error);
         content->hash_count++;
     }
     if (job->algorithms)
         return NULL;
     struct bw_error *error =
         job->other->class->open_file(job->other, job->other_file, &content->descriptor);
-    return error ? give_up(content, error) : NULL;
+    if (error)
+        return mark_unknown(content, error);
+    return NULL;
 }
 
 /* Whether more of the file can change the result. */
@@ -112,9 +114,9 @@ static struct bw_error *compare_bytes(struct bw_content *content, const struct b
         const ssize_t got =
             bw_folder_read(content->descriptor, content->buffer, (size_t)length, at);
         if (got < (ssize_t)length)
-            return give_up(content,
-                           bw_error_from_errno(got < 0 ? errno : EIO, "%s: reading at %llu",
-                                               job->other_file->path, (unsigned long long)at));
+            return mark_unknown(content,
+                                bw_error_from_errno(got < 0 ? errno : EIO, "%s: reading at %llu",
+                                                    job->other_file->path, (unsigned long long)at));
         const uint8_t *bytes = part->bytes ? part->bytes + (at - part->offset) : NULL;
         for (size_t i = 0; i < length; i += sectorsize) {
             const size_t size = length - i < sectorsize ? (size_t)length - i : sectorsize;
@@ -130,14 +132,15 @@ static struct bw_error *add_part(void *context, const struct bw_data_part *part)
     struct bw_content *content = context;
     const char *path = content->job->other_file->path;
     if (part->kind == BW_DATA_BAD)
-        return give_up(content, bw_error_prefix(bw_error_copy(part->error), "%s", path));
+        return mark_unknown(content, bw_error_prefix(bw_error_copy(part->error), "%s", path));
     if (content->descriptor >= 0)
         return compare_bytes(content, part);
     if (part->kind == BW_DATA_HOLE)
         content->zeros += part->length;
     if (content->zeros > MOST_ZEROS && !content->job->is_unknown)
-        return give_up(content, bw_error_create(BW_ERROR_USAGE,
-                                                "%s: not hashed: more than 16 TiB of holes", path));
+        return mark_unknown(
+            content,
+            bw_error_create(BW_ERROR_USAGE, "%s: not hashed: more than 16 TiB of holes", path));
     for (unsigned i = 0; i < content->hash_count && !content->job->is_unknown; i++)
         if (part->kind == BW_DATA_BYTES)
             bw_hash_add(content->hashes[i], part->bytes, (size_t)part->length);

@@ -495,9 +495,10 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
             BW_AUTO_BUFFER struct bw_buffer name = {0};
             bw_escape_words(&name, operands.stray);
             const char *text = name.data ? name.data : "";
+            const char *verb = operands.stray_is_image ? "is" : "may be";
+            const char *option = cmd_has_option(&list, "other") ? "other" : "device";
             fprintf(stderr, "btrfs-walk: %.*s %s an image; did you mean --%s %.*s?\n",
-                    (int)name.length, text, operands.stray_is_image ? "is" : "may be",
-                    cmd_has_option(&list, "other") ? "other" : "device", (int)name.length, text);
+                    (int)name.length, text, verb, option, (int)name.length, text);
         }
     }
     if (operands.is_incomplete)

@@ -236,9 +236,9 @@ static struct bw_error *list_found(void *context, struct bw_record_sink *sink)
         struct bw_foundinfo row = {
             .fsid = {(const char *)found->fsid, BW_UUID_SIZE},
             .chunk_tree_uuid = {(const char *)found->chunk_tree_uuid, BW_UUID_SIZE},
-            .label = *found->label ? found->label : NULL,
+            .label = found->label,
             .generation = found->generation,
-            .changed = found->changed ? found->changed : BW_ABSENT_SIGNED,
+            .changed = found->changed,
             .blocks = found->blocks,
             .placed_blocks = found->placed_blocks,
             .critical_blocks = found->critical_blocks,
@@ -246,6 +246,10 @@ static struct bw_error *list_found(void *context, struct bw_record_sink *sink)
             .opens_itself = found->is_open,
             .open_option = option,
         };
+        if (!*found->label)
+            row.label = NULL;
+        if (!found->changed)
+            row.changed = BW_ABSENT_SIGNED;
         BW_TRY(sink->visit(sink, &row, sizeof row));
     }
     return NULL;

@@ -76,7 +76,9 @@ static bool parse_bytes(char **text, const char *ends, struct ls_color *color)
         if (byte == '\\') {
             byte = read_escaped(&from);
         } else if (byte == '^' && *from) {
-            byte = *from == '?' ? '\177' : (char)(*from & 31);
+            byte = (char)(*from & 31);
+            if (*from == '?')
+                byte = '\177';
             from++;
         }
         *to++ = byte;

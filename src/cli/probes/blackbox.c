@@ -42,8 +42,10 @@ static void print_note(const char *file, const struct bw_buffer *line)
 {
     BW_AUTO_BUFFER struct bw_buffer name = {0};
     bw_escape_append(&name, file, strlen(file));
-    fprintf(stderr, "btrfs-walk: %.*s: %.*s\n", (int)name.length, name.data ? name.data : "",
-            (int)line->length, line->data ? line->data : "");
+    bw_buffer_append(&name, ": ", 2);
+    if (line->length)
+        bw_buffer_append(&name, line->data, line->length);
+    fprintf(stderr, "btrfs-walk: %.*s\n", (int)name.length, name.data ? name.data : "");
 }
 
 /* Prints the process of the recording, and the number of events that are missing. */
