@@ -199,10 +199,13 @@ def status_table(tables):
     return text
 
 
-def examples(folder):
-    text = ""
+def examples(folder, first):
+    """The first example, and all others with headings."""
+    text, begin = "", folder / first
     for path in sorted(folder.glob("*.c")) + sorted(folder.glob("*.py")):
+        if path == begin:
+            continue
         language = path.suffix[1:].replace("py", "python")
         source = path.read_text().partition("\n")[2]  # without the licence
         text += f"\n### examples/{path.name}\n\n```{language}\n{source}```\n"
-    return text
+    return "\n```c\n" + begin.read_text().partition("\n")[2] + "```\n", text

@@ -32,7 +32,7 @@ build() {
         -o "$WORK/$file" "$source" "$@"
 }
 # shellcheck disable=SC2046
-for example in list-sizes copy-out tree-items backup; do
+for example in list-files list-sizes copy-out tree-items backup; do
     build "$example" "$example.c" $(flags --libs)
 done
 # shellcheck disable=SC2046
@@ -97,6 +97,11 @@ for program in list-sizes static; do
     is "status of $program" $? 0
     holds "$program lists all files" cmp "$WORK/have" "$WORK/want"
 done
+"$WORK/list-files" "$plain_names" > "$WORK/have" 2> "$WORK/err"
+holds "list-files lists the paths" cmp "$WORK/have" <("$PROGRAM" -q --raw "$plain_names")
+"$WORK/list-files" "$WORK/nothing" > "$WORK/have" 2> "$WORK/err"
+is "status of list-files without an image" $? 1
+holds "says why" grep -q 'cannot open .*/nothing: No such file' "$WORK/err"
 # The files changed since transaction 8: their contents, and the attributes of one.
 gone=$BUILD/fixtures/gone/dev1.img
 "$WORK/backup" "$gone" 8 > "$WORK/have" 2> "$WORK/err"
