@@ -46,6 +46,9 @@ static void change_free(struct bw_repair_change *change)
     free(change->proof);
     free(change->loss);
     free(change->bytes);
+    if (change->generation)
+        bw_repair_generation_free(change->generation);
+    free(change->generation);
 }
 
 struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change change)
@@ -181,10 +184,14 @@ static struct bw_error *make_plan(struct bw_repair *repair)
         repair->patch_list[i] = &repair->patches[i];
     }
     BW_TRY(bw_repair_check(repair, repair->fs, &repair->findings));
+    BW_TRY(bw_repair_find_superblocks(repair));
+    if (repair->is_made)
+        BW_TRY(bw_repair_plan_generations(repair));
     BW_TRY(bw_repair_plan_superblocks(repair));
     BW_TRY(bw_repair_plan_copies(repair));
     BW_TRY(bw_repair_plan_caches(repair));
-    return bw_repair_plan_inodes(repair);
+    BW_TRY(bw_repair_plan_inodes(repair));
+    return repair->is_made ? NULL : bw_repair_plan_generations(repair);
 }
 
 struct bw_error *bw_repair_open(struct bw_fs *fs, const struct bw_fs_options *how,

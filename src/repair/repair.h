@@ -2,9 +2,10 @@
 /*
  * A plan of changes, as the files of this folder make it.
  *
- * plan.c opens the file system, checks it, and asks superblock_changes.c, copies.c, caches.c and
- * inodes.c for changes; block_edits.c collects those of bytes in tree blocks; trial.c turns the
- * chosen ones into changed ranges of the images, and tries them.
+ * plan.c opens the file system, checks it, and asks superblock_changes.c, copies.c, caches.c,
+ * inodes.c and roll_back.c for changes; block_edits.c collects those of bytes in tree blocks;
+ * trial.c turns the chosen ones into changed ranges of the devices, and tries them; places.c finds
+ * these ranges in the files.
  */
 #ifndef BW_REPAIR_REPAIR_H
 #define BW_REPAIR_REPAIR_H
@@ -15,9 +16,28 @@
 #include "btrfs-walk/repair.h"
 #include "fs/fs.h"
 #include "fs/image.h"
+#include "ondisk/disk_items.h"
 #include "record/record_types.h"
 
 struct bw_repair;
+
+/** Sums of a generation, for its superblocks. */
+struct bw_repair_sums {
+    uint64_t bytes_used, total_bytes; /**< of all block groups, and of all devices */
+    uint64_t device_count;
+};
+
+BW_VECTOR(bw_repair_device_items, struct bw_disk_device_item);
+
+/** A generation, as the superblocks describe it. */
+struct bw_repair_generation {
+    struct bw_root_pointer root, chunk_root;
+    struct bw_repair_sums sums;
+    struct bw_repair_device_items devices;    /**< owned */
+    uint64_t incompat_flags, compat_ro_flags; /**< that its trees and chunks prove */
+    uint32_t system_chunks_size;
+    uint8_t system_chunks[BW_SYSTEM_CHUNK_ARRAY_SIZE];
+};
 
 /** Changes fields of a superblock. */
 typedef void bw_superblock_edit(const struct bw_repair *repair, struct bw_disk_superblock *super);
@@ -46,11 +66,12 @@ struct bw_repair_change {
     char *why, *proof, *loss; /**< owned; `loss` may be NULL */
     bool chosen;
 
-    struct bw_image *image;   /**< of the device; NULL: all */
-    unsigned copy;            /**< of the superblock */
-    bw_superblock_edit *edit; /**< of fields in all copies; or NULL */
-    uint8_t *bytes;           /**< new bytes at `offset` of the device; NULL: a superblock, or the
-                                   parity of the row at `logical` */
+    struct bw_image *image;                  /**< of the device; NULL: all */
+    unsigned copy;                           /**< of the superblock */
+    bw_superblock_edit *edit;                /**< of fields in all copies; or NULL */
+    struct bw_repair_generation *generation; /**< for all copies; owned; or NULL */
+    uint8_t *bytes; /**< new bytes at `offset` of the device; NULL: a superblock, or the
+                         parity of the row at `logical` */
     bool is_parity;
     bool is_in_block;   /**< `bytes` are for the tree block at `logical`, in all its copies */
     uint32_t byte;      /**< with is_in_block: their offset in the block */
@@ -87,10 +108,12 @@ struct bw_repair {
     struct bw_repair_blocks blocks; /**< those with changes */
     struct bw_patch *patches;       /**< one for each device */
     const struct bw_patch **patch_list;
-    struct bw_patch *file_patches;    /**< one for each image of `how`, if overlays are wanted */
-    uint64_t bytes_used, total_bytes; /**< of all block groups, and of all devices */
-    uint64_t device_count;
-    uint8_t *buffer; /**< of bw_repair_next() */
+    struct bw_patch *file_patches; /**< one for each image of `how`, if overlays are wanted */
+    struct bw_repair_sums sums;
+    const struct bw_repair_generation *trying; /**< only this is tried; NULL: the chosen changes */
+    bool is_made;                              /**< no device had a good superblock */
+    bool is_complete;                          /**< the superblocks that were made have roots */
+    uint8_t *buffer;                           /**< of bw_repair_next() */
 };
 
 /** The device of an image, or with a number; NULL if it has no image. */
@@ -102,6 +125,23 @@ struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change
 
 /** A text, to be freed; NULL if memory runs out. */
 char *bw_repair_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/** Adds up the items of a file system. (superblock_changes.c) */
+struct bw_error *bw_repair_add_up(struct bw_fs *fs, struct bw_repair_sums *sums);
+
+/** Frees what it owns. (generations.c) */
+void bw_repair_generation_free(struct bw_repair_generation *generation);
+
+/** Makes a generation that of a superblock. (superblock_changes.c) */
+void bw_repair_roll_back(const struct bw_repair *repair,
+                         const struct bw_repair_generation *generation,
+                         struct bw_disk_superblock *super);
+
+/** Older generations, and the newest one if all superblocks are lost. (generations.c) */
+struct bw_error *bw_repair_plan_generations(struct bw_repair *repair);
+
+/** Finds the best superblock of each device. (superblock_changes.c) */
+struct bw_error *bw_repair_find_superblocks(struct bw_repair *repair);
 
 /** Copies and fields of superblocks. (superblock_changes.c) */
 struct bw_error *bw_repair_plan_superblocks(struct bw_repair *repair);

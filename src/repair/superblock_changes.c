@@ -20,13 +20,13 @@
 
 static void set_totals(const struct bw_repair *repair, struct bw_disk_superblock *super)
 {
-    super->total_bytes = bw_put64(repair->total_bytes);
-    super->device_count = bw_put64(repair->device_count);
+    super->total_bytes = bw_put64(repair->sums.total_bytes);
+    super->device_count = bw_put64(repair->sums.device_count);
 }
 
 static void set_used(const struct bw_repair *repair, struct bw_disk_superblock *super)
 {
-    super->bytes_used = bw_put64(repair->bytes_used);
+    super->bytes_used = bw_put64(repair->sums.bytes_used);
 }
 
 void bw_repair_invalidate_free_space(const struct bw_repair *repair,
@@ -143,10 +143,8 @@ static struct bw_error *plan_field(struct bw_repair *repair, const struct field 
                                  });
 }
 
-/* Adds up items, for the fields of superblocks. */
-static struct bw_error *add_up(struct bw_repair *repair)
+struct bw_error *bw_repair_add_up(struct bw_fs *fs, struct bw_repair_sums *sums)
 {
-    struct bw_fs *fs = repair->fs;
     BW_SCOPED(bw_fs_items) struct bw_fs_items devices;
     bw_fs_items_begin(&devices, fs, &fs->chunk_tree,
                       (struct bw_key){BW_DEVICE_ITEMS, BW_DEVICE_ITEM, 0},
@@ -155,8 +153,8 @@ static struct bw_error *add_up(struct bw_repair *repair)
         const struct bw_disk_device_item *device = (const void *)item->data;
         if (item->size < sizeof *device)
             continue;
-        repair->device_count++;
-        repair->total_bytes += bw_get64(device->total_bytes);
+        sums->device_count++;
+        sums->total_bytes += bw_get64(device->total_bytes);
     }
     BW_TRY(bw_fs_items_error(&devices));
 
@@ -170,9 +168,36 @@ static struct bw_error *add_up(struct bw_repair *repair)
     for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
         if (item->key.type == BW_BLOCK_GROUP_ITEM &&
             item->size >= sizeof(struct bw_disk_block_group))
-            repair->bytes_used +=
+            sums->bytes_used +=
                 bw_get64(((const struct bw_disk_block_group *)(const void *)item->data)->used);
     return bw_fs_items_error(&items);
+}
+
+void bw_repair_roll_back(const struct bw_repair *repair,
+                         const struct bw_repair_generation *generation,
+                         struct bw_disk_superblock *super)
+{
+    super->generation = bw_put64(generation->root.generation);
+    super->root = bw_put64(generation->root.bytenr);
+    super->root_level = generation->root.level;
+    super->chunk_root = bw_put64(generation->chunk_root.bytenr);
+    super->chunk_root_level = generation->chunk_root.level;
+    super->chunk_root_generation = bw_put64(generation->chunk_root.generation);
+    super->bytes_used = bw_put64(generation->sums.bytes_used);
+    super->total_bytes = bw_put64(generation->sums.total_bytes);
+    super->device_count = bw_put64(generation->sums.device_count);
+    super->system_chunk_array_size = bw_put32(generation->system_chunks_size);
+    memcpy(super->system_chunk_array, generation->system_chunks, sizeof super->system_chunk_array);
+    clear_log(repair, super);
+    for (size_t i = 0; i < generation->devices.count; i++)
+        if (bw_get64(generation->devices.items[i].devid) == bw_get64(super->device.devid))
+            super->device = generation->devices.items[i];
+    if (repair->is_made) {
+        super->incompat_flags =
+            bw_put64(bw_get64(super->incompat_flags) | generation->incompat_flags);
+        super->compat_ro_flags =
+            bw_put64(bw_get64(super->compat_ro_flags) | generation->compat_ro_flags);
+    }
 }
 
 /* Copies. */
@@ -186,15 +211,15 @@ static void seal(const struct bw_fs *fs, struct bw_disk_superblock *super, unsig
                         BW_SUPERBLOCK_SIZE - BW_CSUM_SIZE, super->csum);
 }
 
-/* A device without any good superblock gets the superblock of another device, with its own device
- * item. */
-static struct bw_error *borrow(struct bw_repair *repair, struct bw_repair_device *device)
+/* A device without any good superblock gets the superblock of another device, or one that was made
+ * from tree blocks, with its own device item. */
+static struct bw_error *complete_device(struct bw_repair *repair, struct bw_repair_device *device)
 {
     struct bw_fs *fs = repair->fs;
     const uint64_t devid = device->image->superblock.device.devid;
     const struct bw_key key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, devid};
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    for (size_t i = 0; i < repair->devices.count; i++)
+    for (size_t i = 0; i < repair->devices.count && !device->image->is_rebuilt; i++)
         if (!repair->devices.items[i].is_made)
             device->best = repair->devices.items[i].best;
     bw_fs_items_begin(&items, fs, &fs->chunk_tree, key, key);
@@ -317,19 +342,29 @@ static struct bw_error *plan_copy(struct bw_repair *repair, struct bw_repair_dev
                                  });
 }
 
+struct bw_error *bw_repair_find_superblocks(struct bw_repair *repair)
+{
+    struct bw_repair_devices *devices = &repair->devices;
+    BW_TRY(bw_repair_add_up(repair->fs, &repair->sums));
+    for (size_t i = 0; i < devices->count; i++) {
+        BW_TRY(find_best(repair, &devices->items[i]));
+        repair->is_made |= devices->items[i].image->is_rebuilt;
+    }
+    for (size_t i = 0; i < devices->count; i++)
+        if (devices->items[i].is_made)
+            BW_TRY(complete_device(repair, &devices->items[i]));
+    return NULL;
+}
+
 struct bw_error *bw_repair_plan_superblocks(struct bw_repair *repair)
 {
     struct bw_repair_devices *devices = &repair->devices;
-    BW_TRY(add_up(repair));
-    for (size_t i = 0; i < devices->count; i++)
-        BW_TRY(find_best(repair, &devices->items[i]));
-    for (size_t i = 0; i < devices->count; i++)
-        if (devices->items[i].is_made && !devices->items[i].image->is_rebuilt)
-            BW_TRY(borrow(repair, &devices->items[i]));
+    if (repair->is_made && !repair->is_complete)
+        return NULL; /* without roots, superblocks are of no use */
     for (size_t i = 0; i < devices->count; i++)
         for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
             BW_TRY(plan_copy(repair, &devices->items[i], copy));
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+    for (size_t i = 0; i < sizeof fields / sizeof *fields && !repair->is_made; i++)
         BW_TRY(plan_field(repair, &fields[i]));
     return NULL;
 }
@@ -340,7 +375,7 @@ static bool copy_is_chosen(const struct bw_repair *repair, const struct bw_image
     for (size_t i = 0; i < repair->changes.count; i++) {
         const struct bw_repair_change *change = &repair->changes.items[i];
         if (change->chosen && change->image == image && !change->edit && !change->bytes &&
-            !change->is_parity && change->copy == copy)
+            !change->is_parity && !change->generation && change->copy == copy)
             return true;
     }
     return false;
@@ -352,13 +387,22 @@ struct bw_error *bw_repair_write_superblocks(struct bw_repair *repair)
         const struct bw_repair_device *device = &repair->devices.items[i];
         const uint64_t size = bw_xlator_size(device->image->storage);
         struct bw_disk_superblock super = device->best;
+        const struct bw_repair_generation *generation = repair->trying;
         bool is_edited = false;
-        for (size_t j = 0; j < repair->changes.count; j++) {
+        for (size_t j = 0; j < repair->changes.count && !repair->trying; j++) {
             const struct bw_repair_change *change = &repair->changes.items[j];
-            if (change->chosen && change->edit) {
+            if (!change->chosen)
+                continue;
+            if (change->edit)
                 change->edit(repair, &super);
-                is_edited = true;
-            }
+            if (change->generation)
+                generation = change->generation;
+            is_edited |= change->edit != NULL;
+        }
+        if (generation) { /* edits are about the current one */
+            super = device->best;
+            bw_repair_roll_back(repair, generation, &super);
+            is_edited = true;
         }
         for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
             const uint64_t offset = bw_superblock_offset(copy);

@@ -80,13 +80,24 @@ static struct bw_error *make_patches(struct bw_repair *repair)
 {
     for (size_t i = 0; i < repair->devices.count; i++)
         bw_patch_free(&repair->patches[i]);
+    if (repair->trying)
+        return bw_repair_write_superblocks(repair);
+    size_t generations = 0;
     for (size_t i = 0; i < repair->changes.count; i++) {
         const struct bw_repair_change *change = &repair->changes.items[i];
+        generations += change->chosen && change->generation;
         if (change->chosen && change->bytes && !change->is_in_block)
             BW_TRY(bw_repair_write(repair, change->devid, change->offset, change->bytes,
                                    change->length));
     }
-    BW_TRY(bw_repair_write_blocks(repair));
+    if (generations > 1)
+        return bw_error_create(BW_ERROR_USAGE,
+                               "%zu generations are chosen, but only one is possible: --id "
+                               "chooses it",
+                               generations);
+    /* An older generation may share blocks whose fields are wrong only in the current one. */
+    if (!generations)
+        BW_TRY(bw_repair_write_blocks(repair));
     BW_TRY(bw_repair_write_parity(repair));
     return bw_repair_write_superblocks(repair);
 }
@@ -111,6 +122,8 @@ static const struct bw_repair_finding *find_same(const struct bw_repair_findings
 static bool is_about(const struct bw_repair *repair, const struct bw_repair_change *change,
                      const struct bw_repair_finding *finding)
 {
+    if (change->generation)
+        return false;
     if (finding->block_edit || change->is_in_block)
         return finding->block_edit && change == &repair->changes.items[finding->block_edit - 1];
     if (change->edit || finding->edit)
@@ -128,6 +141,30 @@ static bool should_be_gone(const struct bw_repair *repair, const struct bw_repai
         if (is_about(repair, &repair->changes.items[i], finding))
             is_gone = is_gone && repair->changes.items[i].chosen;
     return is_gone;
+}
+
+/* The generation of the superblocks after the chosen changes, unless it is the current one. */
+static bool is_other_generation(const struct bw_repair *repair)
+{
+    bool is_other = repair->trying || repair->is_made;
+    for (size_t i = 0; i < repair->changes.count; i++)
+        is_other |= repair->changes.items[i].chosen && repair->changes.items[i].generation;
+    return is_other;
+}
+
+/* In another generation, findings have nothing to do with those before: it must be without errors,
+ * but for bad copies that have good ones. */
+static struct bw_error *check_generation(const struct bw_repair_findings *after, uint64_t *left)
+{
+    *left = after->count;
+    for (size_t i = 0; i < after->count; i++) {
+        const struct bw_repair_finding *finding = &after->items[i];
+        if (finding->code->severity == BW_FINDING_ERROR && !finding->repairable)
+            return bw_error_create(BW_ERROR_CORRUPT,
+                                   "the check of the repaired file system finds %s, %s",
+                                   finding->code->word, finding->code->description);
+    }
+    return NULL;
 }
 
 static struct bw_error *compare_checks(const struct bw_repair *repair,
@@ -176,7 +213,10 @@ struct bw_error *bw_repair_try(struct bw_repair *repair, uint64_t *left)
     bw_fs_close(fs);
     if (error)
         return bw_error_prefix(error, "the repaired file system");
-    BW_TRY(compare_checks(repair, &after, left));
+    if (is_other_generation(repair))
+        BW_TRY(check_generation(&after, left));
+    else
+        BW_TRY(compare_checks(repair, &after, left));
     return repair->file_patches ? map_to_files(repair) : NULL;
 }
 

@@ -7,7 +7,7 @@ set -uo pipefail
 
 fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" plain dup bad-copy-dup bad-copy-raid1 bad-copy-raid5 \
-    bad-copy-raid6 zoned superblock-copy-lost superblocks-gone || exit 1
+    bad-copy-raid6 zoned superblock-copy-lost superblocks-gone past || exit 1
 
 # status NAME STATUS COMMAND...
 status() {
@@ -119,7 +119,30 @@ if have zstd && [ -e "$damaged" ]; then
     holds "a compressed image: its contents" cmp "$WORK/c.img" "$fixtures/plain/dev1.img"
 fi
 
+# All superblocks are lost: those of the newest generation whose trees are complete.
+mkdir "$WORK/gone"
+cp --sparse=always "$fixtures/superblocks-gone/dev1.img" "$WORK/gone"
+repaired gone
+
+# The current root tree is lost: an older generation, only if the user allows it.
+mkdir "$WORK/rolled"
+image=$WORK/rolled/dev1.img
+cp --sparse=always "$fixtures/past/dev1.img" "$image"
+root=$("$PROGRAM" roots -q -o generation,tree_root "$image" | sed -n 's/^20\t//p')
+dd if=/dev/zero of="$image" bs=4096 seek=$((root / 4096)) count=1 conv=notrunc status=none
+is "older generations" "$("$PROGRAM" repair -q -o class_name,chosen "$image" 2> /dev/null)" \
+    $'rolled-back\t0\nrolled-back\t0\nrolled-back\t0'
+"$PROGRAM" repair -q -o loss "$image" 2> /dev/null > "$WORK/out"
+holds "what is lost" grep -q '1 transaction after 2026-.*deleted files' "$WORK/out"
+status "no generation was chosen" 2 "$PROGRAM" repair -f "$WORK/none.qcow2" "$image"
+repaired rolled --allow rolled-back
+is "the older generation" \
+    "$("$PROGRAM" info "${patches[@]}" -o generation "$image" 2> /dev/null)" 19
+status "two generations" 2 "$PROGRAM" repair --id 1,2 -f "$WORK/none.qcow2" "$image"
+repaired rolled --id 2
+
 # A wrong number or class; nothing to do; an overlay of another image.
+image=$WORK/super/dev1.img
 status "an unknown number" 2 "$PROGRAM" repair --id 7 -f "$WORK/none.qcow2" "$image"
 status "an unknown class" 2 "$PROGRAM" repair --allow lost -f "$WORK/none.qcow2" "$image"
 status "nothing to change" 0 "$PROGRAM" repair -f "$WORK/none.qcow2" "$fixtures/plain/dev1.img"

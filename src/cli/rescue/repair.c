@@ -151,8 +151,11 @@ static struct bw_error *choose_class(struct repair *repair, const char *word, si
     for (size_t i = 0; i < bw_repair_count(repair->plan); i++) {
         struct bw_repairinfo row;
         bw_repair_change(repair->plan, i, &row);
-        if (row.class_name == bw_repair_class_name((enum bw_repair_class)class_number))
-            bw_repair_choose(repair->plan, i, true);
+        if (row.class_name != bw_repair_class_name((enum bw_repair_class)class_number))
+            continue;
+        bw_repair_choose(repair->plan, i, true);
+        if (class_number == BW_REPAIR_ROLLED_BACK)
+            break; /* the newest of these generations */
     }
     return NULL;
 }
@@ -400,8 +403,12 @@ static struct bw_error *list(struct cmd_format *format, void *context)
         bw_fs_report(format->session.fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "%" PRIu64 " findings of 'check' are about something that "
-                                     "this command does not repair",
-                                     left));
+                                     "this command does not repair%s",
+                                     left,
+                                     bw_repair_count(repair->plan) > chosen
+                                         ? "; changes of the plan that lose something are made "
+                                           "only with --id or --allow"
+                                         : ""));
     return NULL;
 }
 
@@ -496,7 +503,9 @@ const struct command cmd_repair = {
         "Classes: 'identical' bytes come from another mirror, from parity or from another copy;\n"
         "'checksum': one bit was flipped, and the stored checksum proves the corrected block;\n"
         "'derived' values are computed from verified trees, or marked as invalid because a mount\n"
-        "rebuilds them; 'loss': something is given up, which happens only with --id or --allow.\n"
+        "rebuilds them. Only with --id or --allow: 'rolled-back' makes an older, complete "
+        "generation\n"
+        "the current one, if that is damaged; 'loss': something is given up.\n"
         "If there is nothing to repair, nothing is written, and the status is 0.\n\n"
         "To keep the changes: 'qemu-img commit FILE' writes them into the image. Keep a\n"
         "'metadump' of it before, and check the overlay.\n",

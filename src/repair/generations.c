@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Older generations. A transaction leaves the blocks of earlier ones in place, so a file system is
+ * rolled back by its superblocks alone: they get the root tree and the chunk tree of that
+ * generation, its system chunks and its sums. The same fields complete a superblock that was made
+ * from tree blocks, which has no roots.
+ *
+ * A root tree whose blocks are all there may still belong to no commit, or to another chunk tree.
+ * Therefore every generation is tried before it is offered: the file system is opened with its
+ * superblocks and checked, and must have no error.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/human.h"
+#include "btrfs-walk/diff.h"
+#include "btrfs-walk/history.h"
+#include "owners/tree_list.h"
+#include "repair/repair.h"
+
+enum {
+    MOST_TRIED = 8,
+    MOST_OFFERED = 3,
+    ALWAYS_SET = 1 | 1 << 5 | 1 << 6, /* mixed back references, large metadata, extended inode
+                                         references: all kernels set them */
+};
+
+/* Generations. */
+
+void bw_repair_generation_free(struct bw_repair_generation *generation)
+{
+    bw_repair_device_items_free(&generation->devices);
+}
+
+static struct bw_error *add_system_chunk(struct bw_repair_generation *generation,
+                                         const struct bw_item *item)
+{
+    struct bw_disk_key key = {.type = BW_CHUNK_ITEM};
+    key.objectid = bw_put64(item->key.objectid);
+    key.offset = bw_put64(item->key.offset);
+    if (sizeof key + item->size > sizeof generation->system_chunks - generation->system_chunks_size)
+        return bw_error_create(BW_ERROR_CORRUPT, "too many system chunks");
+    uint8_t *end = generation->system_chunks + generation->system_chunks_size;
+    memcpy(end, &key, sizeof key);
+    memcpy(end + sizeof key, item->data, item->size);
+    generation->system_chunks_size += (uint32_t)(sizeof key + item->size);
+    return NULL;
+}
+
+/* Collects the items of the chunk tree that superblocks contain, too. */
+static struct bw_error *add_chunk_items(struct bw_fs *fs, struct bw_repair_generation *generation)
+{
+    const uint64_t mixed = BW_GROUP_DATA | BW_GROUP_METADATA;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, fs, &fs->chunk_tree, (struct bw_key){0, 0, 0},
+                      (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        const struct bw_disk_chunk *chunk = (const void *)item->data;
+        const struct bw_disk_device_item *device = (const void *)item->data;
+        if (item->key.type == BW_DEVICE_ITEM && item->size >= sizeof *device)
+            BW_TRY(bw_repair_device_items_push(&generation->devices, *device));
+        if (item->key.type != BW_CHUNK_ITEM || item->size < sizeof *chunk)
+            continue;
+        if (bw_get64(chunk->type) & BW_GROUP_SYSTEM)
+            BW_TRY(add_system_chunk(generation, item));
+        if ((bw_get64(chunk->type) & mixed) == mixed)
+            generation->incompat_flags |= BW_INCOMPAT_MIXED_GROUPS;
+    }
+    return bw_fs_items_error(&items);
+}
+
+static struct bw_error *ignore_difference(void *context, const struct bw_difference *difference)
+{
+    (void)context, (void)difference;
+    return NULL;
+}
+
+/* What is given up: the files that differ, as far as the current generation can be read. */
+static char *describe_loss(struct bw_repair *repair, struct bw_fs *older,
+                           const struct bw_generation_info *info)
+{
+    const struct bw_diff_side before = {.fs = older,
+                                        .subvolume = bw_subvolume_by_id(older, BW_TOP_SUBVOLUME)},
+                              after = {.fs = repair->fs,
+                                       .subvolume =
+                                           bw_subvolume_by_id(repair->fs, BW_TOP_SUBVOLUME)};
+    const struct bw_diff_options how = {.struct_size = sizeof how,
+                                        .nested = true,
+                                        .states = true,
+                                        .reading = BW_DIFF_READ_NEVER,
+                                        .since = info->generation,
+                                        .visit = ignore_difference};
+    struct bw_diff_summary summary = {0};
+    char date[BW_DATE_LENGTH + 1] = "an unknown time";
+    if (info->date.tv_sec)
+        *bw_write_date(date, bw_time_nanoseconds(&info->date), ' ') = '\0';
+    date[sizeof "2026-11-21 07:57:58" - 1] = '\0';
+    const uint64_t count = repair->fs->superblock.generation - info->generation;
+    struct bw_error *error = NULL;
+    if (!before.subvolume || !after.subvolume)
+        error = bw_error_create(BW_ERROR_NOT_FOUND, "no top-level subvolume");
+    if (!error)
+        error = bw_diff(&before, &after, &how, &summary);
+    const bool is_known = !error;
+    bw_error_free(error);
+    if (!is_known)
+        return bw_repair_text("%" PRIu64 " transaction%s after %s", count, bw_plural(count), date);
+    return bw_repair_text("%" PRIu64 " transaction%s after %s: since then, at least %" PRIu64
+                          " added, %" PRIu64 " changed and %" PRIu64 " deleted files",
+                          count, bw_plural(count), date, summary.added,
+                          summary.modified + summary.renamed + summary.types, summary.deleted);
+}
+
+/* Reads the fields of the superblock from an older file system. */
+static struct bw_error *read_generation(struct bw_fs *older,
+                                        struct bw_repair_generation *generation)
+{
+    struct bw_tree_list trees = {0};
+    struct bw_error *error = bw_tree_list_load(older, &trees);
+    generation->root = older->root_tree.root;
+    generation->chunk_root = older->chunk_tree.root;
+    generation->incompat_flags = ALWAYS_SET;
+    if (bw_tree_list_find(&trees, BW_FREE_SPACE_TREE))
+        generation->compat_ro_flags |=
+            BW_COMPAT_RO_FREE_SPACE_TREE | BW_COMPAT_RO_FREE_SPACE_TREE_VALID;
+    if (bw_tree_list_find(&trees, BW_BLOCK_GROUP_TREE))
+        generation->compat_ro_flags |= BW_COMPAT_RO_BLOCK_GROUP_TREE;
+    bw_listed_trees_free(&trees.entries);
+    BW_TRY(error);
+    BW_TRY(bw_repair_add_up(older, &generation->sums));
+    return add_chunk_items(older, generation);
+}
+
+/* Tries a generation in all superblocks; `*is_good` says whether the check finds no error. */
+static struct bw_error *try_generation(struct bw_repair *repair,
+                                       const struct bw_repair_generation *generation, bool *is_good)
+{
+    uint64_t left;
+    repair->trying = generation;
+    BW_AUTO_ERROR struct bw_error *error = bw_repair_try(repair, &left);
+    repair->trying = NULL;
+    *is_good = !error;
+    return error && error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
+}
+
+/* Opens a generation, reads and tries it. Fails only without memory. */
+static struct bw_error *examine(struct bw_repair *repair, struct bw_history *history, size_t number,
+                                struct bw_repair_generation *generation, char **loss, bool *is_good)
+{
+    struct bw_fs_options how = repair->how;
+    struct bw_fs *older = NULL;
+    how.planned = NULL;
+    how.reporter = (struct bw_reporter){0};
+    *is_good = false;
+    struct bw_error *error = bw_history_open_state(history, number, &how, &older);
+    if (!error)
+        error = read_generation(older, generation);
+    if (!error && !repair->is_made && generation->sums.device_count != repair->sums.device_count)
+        error = bw_error_create(BW_ERROR_UNSUPPORTED, "it has other devices");
+    if (!error)
+        error = try_generation(repair, generation, is_good);
+    if (*is_good)
+        *loss = describe_loss(repair, older, bw_history_entry(history, number));
+    bw_fs_close(older);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    bw_error_free(error);
+    return NULL;
+}
+
+/* The plan. */
+
+static bool is_needed(const struct bw_repair *repair)
+{
+    if (repair->is_made)
+        return true;
+    for (size_t i = 0; i < repair->findings.count; i++) {
+        const struct bw_repair_finding *finding = &repair->findings.items[i];
+        if (!finding->planned && !finding->repairable &&
+            finding->code->severity == BW_FINDING_ERROR)
+            return true;
+    }
+    return false;
+}
+
+/* The newest generation, if it was found without superblocks, completes these; others are offered.
+ * Takes what `generation` and `loss` own. */
+static struct bw_error *use_generation(struct bw_repair *repair,
+                                       struct bw_repair_generation *generation, char *loss)
+{
+    const bool is_newest = generation->root.generation == repair->fs->superblock.generation;
+    if (repair->is_made && is_newest) {
+        for (size_t i = 0; i < repair->devices.count; i++)
+            bw_repair_roll_back(repair, generation, &repair->devices.items[i].best);
+        repair->is_complete = true;
+        free(loss);
+        bw_repair_generation_free(generation);
+        return NULL;
+    }
+    struct bw_repair_generation *copy = malloc(sizeof *copy);
+    if (!copy) {
+        free(loss);
+        bw_repair_generation_free(generation);
+        return bw_error_no_memory();
+    }
+    *copy = *generation;
+    return bw_repair_add(
+        repair,
+        (struct bw_repair_change){
+            .class_number = BW_REPAIR_ROLLED_BACK,
+            .logical = BW_ABSENT,
+            .devid = BW_ABSENT,
+            .offset = BW_ABSENT,
+            .length = BW_ABSENT,
+            .what = "an older generation in all superblocks",
+            .why = bw_repair_text("the current generation %" PRIu64
+                                  " is damaged; generation %" PRIu64 " is complete",
+                                  repair->fs->superblock.generation, generation->root.generation),
+            .proof = strdup(repair->options.data
+                                ? "the check has read all its blocks and data, without an error"
+                                : "the check has read all its blocks, without an error"),
+            .loss = loss,
+            .generation = copy,
+        });
+}
+
+struct bw_error *bw_repair_plan_generations(struct bw_repair *repair)
+{
+    if (!is_needed(repair))
+        return NULL;
+    const struct bw_history_options how = {.struct_size = sizeof how,
+                                           .scanning = BW_HISTORY_SCAN_SMALL,
+                                           .threads = repair->options.threads};
+    struct bw_history *history;
+    BW_TRY(bw_history_open(repair->fs, &how, &history));
+    struct bw_error *error = NULL;
+    unsigned tried = 0, offered = 0;
+    for (size_t i = 0; !error && i < bw_history_count(history); i++) {
+        const struct bw_generation_info *info = bw_history_entry(history, i);
+        const bool is_current = (info->sources & BW_GENERATION_OF_SUPERBLOCK) && !repair->is_made;
+        struct bw_repair_generation generation = {.devices = {0}};
+        char *loss = NULL;
+        bool is_good;
+        if (is_current || info->status != BW_GENERATION_COMMITTED || !info->tree_root ||
+            (info->assessed && (info->missing || !info->readable)))
+            continue;
+        if (tried++ == MOST_TRIED || offered == MOST_OFFERED)
+            break;
+        error = examine(repair, history, i, &generation, &loss, &is_good);
+        if (!error && is_good)
+            error = use_generation(repair, &generation, loss);
+        else
+            bw_repair_generation_free(&generation);
+        offered += is_good;
+    }
+    bw_history_close(history);
+    return error;
+}
