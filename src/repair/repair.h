@@ -129,7 +129,7 @@ char *bw_repair_text(const char *format, ...) __attribute__((format(printf, 1, 2
 /** Adds up the items of a file system. (superblock_changes.c) */
 struct bw_error *bw_repair_add_up(struct bw_fs *fs, struct bw_repair_sums *sums);
 
-/** Frees what it owns. (generations.c) */
+/** Frees what it owns. (roll_back.c) */
 void bw_repair_generation_free(struct bw_repair_generation *generation);
 
 /** Makes a generation that of a superblock. (superblock_changes.c) */
@@ -137,7 +137,7 @@ void bw_repair_roll_back(const struct bw_repair *repair,
                          const struct bw_repair_generation *generation,
                          struct bw_disk_superblock *super);
 
-/** Older generations, and the newest one if all superblocks are lost. (generations.c) */
+/** Older generations, and the newest one if all superblocks are lost. (roll_back.c) */
 struct bw_error *bw_repair_plan_generations(struct bw_repair *repair);
 
 /** Finds the best superblock of each device. (superblock_changes.c) */

@@ -65,6 +65,7 @@ struct repair {
     char **backing;                /* absolute paths of the images, before the sandbox */
     uint64_t *devids;              /* of the images; 0: none that belongs to the file system */
     char *base;                    /* absolute path of the folder of the overlays */
+    bool is_repaired;              /* the result was written, and nothing is wrong with it */
 };
 
 /* Names. */
@@ -343,6 +344,8 @@ static struct bw_error *try_and_write(struct cmd_format *format, struct repair *
                                      "%" PRIu64 " findings of 'check' remain that the chosen "
                                      "changes do not concern",
                                      left));
+    BW_AUTO_ERROR struct bw_error *change = bw_fs_find_change(format->session.fs);
+    repair->is_repaired = !left && !change && !bw_fs_status(format->session.fs).unused_images;
     if (cmd_format_is_for_people(repair->common))
         print_advice(repair);
     return NULL;
@@ -475,7 +478,9 @@ static int run(const struct cmd_common *common, void *settings)
                                              .prefix = "devid-",
                                              .folder = repair.folder,
                                              .announces = cmd_format_is_for_people(common)};
-    const int status = error ? cmd_fail(common, error) : cmd_format_run(&own, &plan);
+    int status = error ? cmd_fail(common, error) : cmd_format_run(&own, &plan);
+    if (status == STATUS_PARTIAL && repair.is_repaired)
+        status = STATUS_OK; /* the damage that opening has reported is gone */
     for (size_t i = 0; repair.backing && i < common->input.image_count; i++)
         free(repair.backing[i]);
     free(repair.backing);
