@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Blocks: memory for parts of files, and the list of these parts. */
+/*
+ * Blocks: memory for parts of files, and the list of these parts.
+ *
+ * Bytes are allocated one after the other and never freed singly, so the parts of several files can
+ * share a block, which is then emptied as a whole. It has room for more than BW_DATA_BLOCK, because
+ * whole sectors are read where a range begins or ends within one; bw_data_block_trim() cuts the
+ * parts to the range afterwards.
+ */
 #include "data/reader.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <assert.h>
 
 #include "ondisk/disk.h"
 

@@ -144,14 +144,13 @@ bool bw_tree_has_references(uint64_t tree)
 
 bool bw_reference_to_root(const struct bw_tree *tree, struct bw_reference *reference)
 {
-    /* The root of a relocation tree has no parent: it refers to itself. */
-    const bool relocation = tree->id == BW_TREE_RELOC;
     *reference = (struct bw_reference){
-        .bytenr = tree->root.bytenr,
-        .kind = relocation ? BW_SHARED_BLOCK_REF : BW_TREE_BLOCK_REF,
-        .source = relocation ? tree->root.bytenr : tree->id,
-        .count = 1,
-    };
+        .bytenr = tree->root.bytenr, .kind = BW_TREE_BLOCK_REF, .source = tree->id, .count = 1};
+    /* The root of a relocation tree has no parent: it refers to itself. */
+    if (tree->id == BW_TREE_RELOC) {
+        reference->kind = BW_SHARED_BLOCK_REF;
+        reference->source = tree->root.bytenr;
+    }
     return bw_tree_has_references(tree->id);
 }
 
@@ -168,11 +167,10 @@ struct bw_block_references bw_block_references_open(const struct bw_node *node, 
                                                     bool by_address)
 {
     const struct bw_disk_header *header = (const void *)node->block;
-    return (struct bw_block_references){.node = node,
-                                        .slot = node->level ? first_slot : 0,
-                                        .source =
-                                            bw_get64(by_address ? header->bytenr : header->owner),
-                                        .by_address = by_address};
+    struct bw_block_references references = {.node = node, .by_address = by_address};
+    references.slot = node->level ? first_slot : 0;
+    references.source = bw_get64(by_address ? header->bytenr : header->owner);
+    return references;
 }
 
 bool bw_block_references_next(struct bw_block_references *references,

@@ -92,8 +92,6 @@ static struct bw_error *find_start(struct bw_fs *fs, const struct bw_walk_option
 
 /* The subvolumes of a walk. */
 struct visit {
-    struct bw_fs *fs;
-    const struct bw_walk_options *options;
     struct bw_subvolume_walk walk;     /* of one after the other; `walk.found` is the queue */
     struct bw_small_subvolumes *small; /* created when the first one is found */
     struct bw_key_map visited;         /* ids */
@@ -108,7 +106,7 @@ static struct bw_error *choose_subvolume(struct visit *visit, struct bw_walk_top
     const uint64_t id = top->subvolume->tree.id;
     *chosen = !bw_key_map_has(&visit->visited, id);
     BW_TRY(bw_key_map_put(&visit->visited, id, 1));
-    top->silent = visit->options->no_snapshots && top->subvolume->is_snapshot;
+    top->silent = visit->walk.options->no_snapshots && top->subvolume->is_snapshot;
     if (top->silent && !bw_key_map_has(&visit->parents, id))
         *chosen = false;
     return NULL;
@@ -132,7 +130,7 @@ static struct bw_error *walk_found(struct visit *visit, bool shallow)
         bool is_small = true;
         while (is_small && next < found->list.count && count < BW_MOST_SMALL_SUBVOLUMES) {
             const struct bw_subvolume_entry *entry = &found->list.items[next];
-            struct bw_walk_top top = {.subvolume = bw_subvolume_by_id(visit->fs, entry->id),
+            struct bw_walk_top top = {.subvolume = bw_subvolume_by_id(visit->walk.fs, entry->id),
                                       .inode = BW_SUBVOLUME_ROOT_INODE,
                                       .prefix = found->paths.data + entry->path_offset,
                                       .prefix_length = entry->path_length,
@@ -169,7 +167,7 @@ static struct bw_error *walk_found(struct visit *visit, bool shallow)
  * subvolume that was not walked up to one that was walked or already visited. */
 static struct bw_error *report_cycles(struct visit *visit)
 {
-    const struct bw_subvolume_table *table = &visit->fs->subvolumes;
+    const struct bw_subvolume_table *table = &visit->walk.fs->subvolumes;
     for (size_t i = 0; i < table->count; i++) {
         const uint32_t climb = (uint32_t)i + 2;
         const struct bw_subvolume *up = &table->items[i];
@@ -177,10 +175,10 @@ static struct bw_error *report_cycles(struct visit *visit)
         while (up && !up->deleted &&
                (met = bw_key_map_get(&visit->visited, up->tree.id, UINT32_MAX)) == UINT32_MAX) {
             BW_TRY(bw_key_map_put(&visit->visited, up->tree.id, climb));
-            up = bw_subvolume_by_id(visit->fs, up->parent);
+            up = bw_subvolume_by_id(visit->walk.fs, up->parent);
         }
         if (up && met == climb)
-            bw_fs_report_once(visit->fs,
+            bw_fs_report_once(visit->walk.fs,
                               bw_error_create(BW_ERROR_CORRUPT,
                                               "subvolume %" PRIu64
                                               " is inside itself, so no path leads to it",
@@ -192,8 +190,8 @@ static struct bw_error *report_cycles(struct visit *visit)
 /* Walks from the start, then the subvolumes found in it, and so on. */
 static struct bw_error *walk_subvolumes(struct visit *visit, const struct start *start)
 {
-    const struct bw_walk_options *options = visit->options;
-    const struct bw_subvolume_table *table = &visit->fs->subvolumes;
+    const struct bw_walk_options *options = visit->walk.options;
+    const struct bw_subvolume_table *table = &visit->walk.fs->subvolumes;
     struct bw_subvolume_walk *walk = &visit->walk;
     struct bw_walk_top top = {.subvolume = start->place.subvolume,
                               .inode = start->directory,
@@ -255,7 +253,7 @@ struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *given,
     *summary = (struct bw_walk_summary){0};
 
     struct bw_receiver receiver;
-    struct visit visit = {.fs = fs, .options = &options};
+    struct visit visit = {.small = NULL};
     struct start start = {.single = false};
     BW_TRY(bw_receiver_open(&receiver, fs, &options));
     struct bw_error *error = bw_subvolume_walk_init(&visit.walk, fs, &options, &receiver, summary);

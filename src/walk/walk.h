@@ -630,14 +630,7 @@ struct bw_error *bw_subvolume_walk_list(struct bw_subvolume_walk *walk, uint32_t
                                         const struct bw_collected *what, const void *name,
                                         size_t name_length, bool *included);
 
-/** Writes the entries listed outside of tasks; no task may be running. */
-struct bw_error *bw_subvolume_walk_flush(struct bw_subvolume_walk *walk);
-
 /* Waves of directories. */
-
-/** Adds a directory, at `index` in the table, to the next wave. */
-struct bw_error *bw_waves_add_pending(struct bw_subvolume_walk *walk, uint64_t inode,
-                                      uint32_t index);
 
 /** Adds a directory to the table, at `*index`, and to the next wave. */
 struct bw_error *bw_waves_add_directory(struct bw_subvolume_walk *walk, uint64_t inode,

@@ -99,7 +99,8 @@ struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk)
 
 /* Listing outside of tasks. */
 
-struct bw_error *bw_subvolume_walk_flush(struct bw_subvolume_walk *walk)
+/* Writes the entries listed outside of tasks; no task may be running. */
+static struct bw_error *flush_listed(struct bw_subvolume_walk *walk)
 {
     struct bw_buffer text = {0};
     if (bw_collector_is_empty(walk->listed))
@@ -131,7 +132,7 @@ static struct bw_error *list_path(struct bw_subvolume_walk *walk, struct bw_buff
         return NULL;
     BW_TRY(bw_collector_enter(walk->listed, path->data, directory_length));
     BW_TRY(bw_collector_add(walk->listed, what, path->data + directory_length, name_length));
-    return bw_collector_is_full(walk->listed) ? bw_subvolume_walk_flush(walk) : NULL;
+    return bw_collector_is_full(walk->listed) ? flush_listed(walk) : NULL;
 }
 
 struct bw_error *bw_subvolume_walk_list(struct bw_subvolume_walk *walk, uint32_t directory,
@@ -166,8 +167,8 @@ bool bw_subvolume_walk_enters(const struct bw_subvolume_walk *walk, uint32_t dir
 
 /* What the next wave and recovery will need. */
 
-struct bw_error *bw_waves_add_pending(struct bw_subvolume_walk *walk, uint64_t inode,
-                                      uint32_t index)
+/* Adds a directory, at `index` in the table, to the next wave. */
+static struct bw_error *add_pending(struct bw_subvolume_walk *walk, uint64_t inode, uint32_t index)
 {
     return bw_pending_list_push(&walk->pending, (struct bw_pending){inode, index});
 }
@@ -178,7 +179,7 @@ struct bw_error *bw_waves_add_directory(struct bw_subvolume_walk *walk, uint64_t
 {
     BW_TRY(bw_directories_add(&walk->directories, inode, parent, name, name_length, walk->wave,
                               index));
-    return bw_waves_add_pending(walk, inode, *index);
+    return add_pending(walk, inode, *index);
 }
 
 struct bw_error *bw_waves_add_subvolume(struct bw_subvolume_walk *walk, uint64_t id,
@@ -339,7 +340,7 @@ static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopt
                                  .lost = lose_node, .context = walk};
     const struct bw_pending *pending = walk->pending.items;
     size_t sorted = 1;
-    BW_TRY(bw_subvolume_walk_flush(walk));
+    BW_TRY(flush_listed(walk));
 
     /* The pending directories are often sorted already, and qsort() may allocate a copy of them. */
     while (sorted < walk->pending.count && pending[sorted - 1].inode <= pending[sorted].inode)
@@ -389,7 +390,7 @@ struct bw_error *bw_waves_walk_adopted(struct bw_subvolume_walk *walk)
     walk->pending.count = 0;
     for (uint32_t number = 0; number != BW_NO_DIRECTORY;) {
         const struct bw_directory directory = bw_directories_get(&walk->directories, number);
-        BW_TRY(bw_waves_add_pending(walk, directory.inode, number));
+        BW_TRY(add_pending(walk, directory.inode, number));
         number = bw_directories_next(&walk->directories, number, &directory);
     }
     return run_wave(walk, true);
@@ -423,7 +424,7 @@ static struct bw_error *begin_subvolume(struct bw_subvolume_walk *walk,
 /* Writes the entries that were listed outside of tasks, and reports the rest of the damage. */
 static struct bw_error *end_subvolume(struct bw_subvolume_walk *walk)
 {
-    BW_TRY(bw_subvolume_walk_flush(walk));
+    BW_TRY(flush_listed(walk));
     bw_collector_report_rest(&walk->scope);
     return NULL;
 }
@@ -446,7 +447,7 @@ struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk,
 
     const unsigned depth = bw_choice_depth(&walk->choice, top->prefix, top->prefix_length);
     if (included && !top->shallow && bw_choice_enters(&walk->choice, depth)) {
-        BW_TRY(bw_waves_add_pending(walk, top->inode, 0));
+        BW_TRY(add_pending(walk, top->inode, 0));
         BW_TRY(bw_waves_run(walk));
     }
     BW_TRY(bw_lost_entries_list(walk));
