@@ -46,14 +46,20 @@ static bool is_about_copy(const struct bw_finding_code *code)
 }
 
 /* Adds the units of a finding. */
-static struct bw_error *add_units(const struct bw_fs *fs, struct bw_repair_finding *finding,
+static struct bw_error *add_units(struct bw_repair *repair, struct bw_repair_finding *finding,
                                   struct units *units)
 {
+    const struct bw_fs *fs = repair->fs;
+    const struct bw_repair_device *device = bw_repair_device_of(repair, finding->devid);
     const bool is_data = strncmp(finding->code->word, "data-", 5) == 0;
     const bool is_flipped = strcmp(finding->code->word, "block-bit-flip") == 0;
     const uint32_t size = is_data ? fs->superblock.sectorsize : fs->superblock.nodesize;
     if (finding->logical == BW_ABSENT || finding->length == BW_ABSENT ||
         !(is_flipped || (finding->repairable && finding->mirror - 1 < MIRRORS)))
+        return NULL;
+    /* the image may be cut off before this copy */
+    if (device && finding->offset != BW_ABSENT &&
+        finding->offset + finding->length > bw_xlator_size(device->image->storage))
         return NULL;
     finding->planned = true;
     for (uint64_t at = 0; at < finding->length; at += size)
@@ -317,7 +323,7 @@ struct bw_error *bw_repair_plan_copies(struct bw_repair *repair)
     BW_SCOPED(units) struct units units = {0};
     for (size_t i = 0; i < repair->findings.count; i++)
         if (is_about_copy(repair->findings.items[i].code))
-            BW_TRY(add_units(repair->fs, &repair->findings.items[i], &units));
+            BW_TRY(add_units(repair, &repair->findings.items[i], &units));
     join_units(&units);
     for (size_t i = 0; i < units.count; i++)
         BW_TRY(plan_unit(repair, &units.items[i]));

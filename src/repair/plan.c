@@ -185,6 +185,7 @@ static struct bw_error *make_plan(struct bw_repair *repair)
     }
     BW_TRY(bw_repair_check(repair, repair->fs, &repair->findings));
     BW_TRY(bw_repair_find_superblocks(repair));
+    BW_TRY(bw_repair_plan_sizes(repair));
     if (repair->is_made)
         BW_TRY(bw_repair_plan_generations(repair));
     BW_TRY(bw_repair_plan_superblocks(repair));
@@ -233,6 +234,7 @@ void bw_repair_close(struct bw_repair *repair)
         free(repair->blocks.items[i].bytes);
     bw_repair_blocks_free(&repair->blocks);
     free(repair->patches);
+    bw_repair_generation_free(&repair->current);
     free(repair->patch_list);
     free(repair->file_patches);
     free(repair->buffer);

@@ -3,9 +3,9 @@
  * A plan of changes, as the files of this folder make it.
  *
  * plan.c opens the file system, checks it, and asks superblock_changes.c, copies.c, caches.c,
- * inodes.c and roll_back.c for changes; block_edits.c collects those of bytes in tree blocks;
- * trial.c turns the chosen ones into changed ranges of the devices, and tries them; places.c finds
- * these ranges in the files.
+ * inodes.c, sizes.c and roll_back.c for changes; block_edits.c collects those of bytes in tree
+ * blocks; trial.c turns the chosen ones into changed ranges of the devices, and tries them;
+ * places.c finds these ranges in the files.
  */
 #ifndef BW_REPAIR_REPAIR_H
 #define BW_REPAIR_REPAIR_H
@@ -110,6 +110,7 @@ struct bw_repair {
     const struct bw_patch **patch_list;
     struct bw_patch *file_patches; /**< one for each image of `how`, if overlays are wanted */
     struct bw_repair_sums sums;
+    struct bw_repair_generation current;       /**< what its superblocks should contain */
     const struct bw_repair_generation *trying; /**< only this is tried; NULL: the chosen changes */
     bool is_made;                              /**< no device had a good superblock */
     bool is_complete;                          /**< the superblocks that were made have roots */
@@ -129,6 +130,10 @@ char *bw_repair_text(const char *format, ...) __attribute__((format(printf, 1, 2
 /** Adds up the items of a file system. (superblock_changes.c) */
 struct bw_error *bw_repair_add_up(struct bw_fs *fs, struct bw_repair_sums *sums);
 
+/** Collects the system chunks and device items of a file system. (roll_back.c) */
+struct bw_error *bw_repair_add_chunk_items(struct bw_fs *fs,
+                                           struct bw_repair_generation *generation);
+
 /** Frees what it owns. (roll_back.c) */
 void bw_repair_generation_free(struct bw_repair_generation *generation);
 
@@ -142,6 +147,12 @@ struct bw_error *bw_repair_plan_generations(struct bw_repair *repair);
 
 /** Finds the best superblock of each device. (superblock_changes.c) */
 struct bw_error *bw_repair_find_superblocks(struct bw_repair *repair);
+
+/** Devices that are larger than their images. (sizes.c) */
+struct bw_error *bw_repair_plan_sizes(struct bw_repair *repair);
+
+/** Copies the device item of the chunk tree, and the sums of all. (superblock_changes.c) */
+void bw_repair_set_sizes(const struct bw_repair *repair, struct bw_disk_superblock *super);
 
 /** Copies and fields of superblocks. (superblock_changes.c) */
 struct bw_error *bw_repair_plan_superblocks(struct bw_repair *repair);

@@ -48,8 +48,8 @@ static struct bw_error *add_system_chunk(struct bw_repair_generation *generation
     return NULL;
 }
 
-/* Collects the items of the chunk tree that superblocks contain, too. */
-static struct bw_error *add_chunk_items(struct bw_fs *fs, struct bw_repair_generation *generation)
+struct bw_error *bw_repair_add_chunk_items(struct bw_fs *fs,
+                                           struct bw_repair_generation *generation)
 {
     const uint64_t mixed = BW_GROUP_DATA | BW_GROUP_METADATA;
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
@@ -129,7 +129,7 @@ static struct bw_error *read_generation(struct bw_fs *older,
     bw_listed_trees_free(&trees.entries);
     BW_TRY(error);
     BW_TRY(bw_repair_add_up(older, &generation->sums));
-    return add_chunk_items(older, generation);
+    return bw_repair_add_chunk_items(older, generation);
 }
 
 /* Tries a generation in all superblocks; `*is_good` says whether the check finds no error. */

@@ -50,6 +50,46 @@ static void clear_log(const struct bw_repair *repair, struct bw_disk_superblock 
     super->log_root_level = 0;
 }
 
+static void set_device(const struct bw_repair *repair, struct bw_disk_superblock *super)
+{
+    for (size_t i = 0; i < repair->current.devices.count; i++) {
+        const struct bw_disk_device_item *item = &repair->current.devices.items[i];
+        if (bw_get64(item->devid) == bw_get64(super->device.devid) &&
+            memcmp(item->uuid, super->device.uuid, BW_UUID_SIZE) == 0)
+            super->device = *item;
+    }
+}
+
+void bw_repair_set_sizes(const struct bw_repair *repair, struct bw_disk_superblock *super)
+{
+    set_device(repair, super);
+    set_totals(repair, super);
+}
+
+static void set_system_chunks(const struct bw_repair *repair, struct bw_disk_superblock *super)
+{
+    super->system_chunk_array_size = bw_put32(repair->current.system_chunks_size);
+    memcpy(super->system_chunk_array, repair->current.system_chunks,
+           sizeof super->system_chunk_array);
+}
+
+/* The flags that this can clear: BTRFS_SUPER_FLAG_ERROR, and that of a change of metadata_uuid,
+ * which concerns superblocks only. */
+enum { ERROR_FLAG = 1 << 2 };
+static const uint64_t other_flags = ~(uint64_t)(1 | 1 << 1 | ERROR_FLAG);
+
+static void clear_error(const struct bw_repair *repair, struct bw_disk_superblock *super)
+{
+    (void)repair;
+    super->flags = bw_put64(bw_get64(super->flags) & ~(uint64_t)ERROR_FLAG);
+}
+
+static void end_change_of_uuid(const struct bw_repair *repair, struct bw_disk_superblock *super)
+{
+    (void)repair;
+    super->flags = bw_put64(bw_get64(super->flags) & ~BW_SUPER_FLAG_CHANGING_FSID_V2);
+}
+
 /* Findings of one of these kinds are put right by an edit of all superblocks. */
 static const struct field {
     const char *codes[7];
@@ -62,6 +102,34 @@ static const struct field {
      "total_bytes and num_devices of all superblocks",
      "they contradict the device items",
      "sums of the device items in the chunk tree",
+     NULL,
+     BW_REPAIR_DERIVED},
+    {{"device-differs"},
+     set_device,
+     "the device item in all superblocks",
+     "it contradicts the chunk tree",
+     "the device item in the chunk tree",
+     NULL,
+     BW_REPAIR_DERIVED},
+    {{"system-chunk"},
+     set_system_chunks,
+     "the system chunks in all superblocks",
+     "they contradict the chunk tree",
+     "the system chunks in the chunk tree",
+     NULL,
+     BW_REPAIR_DERIVED},
+    {{"super-flags"},
+     clear_error,
+     "the flag of an error in all superblocks",
+     "with it, a mount refuses to write",
+     "the check of the repaired file system",
+     NULL,
+     BW_REPAIR_DERIVED},
+    {{"half-done"},
+     end_change_of_uuid,
+     "the flag of an incomplete change of metadata_uuid in all superblocks",
+     "with it, newer kernels refuse to mount",
+     "all tree blocks have the id that the superblocks name; the change concerns no block",
      NULL,
      BW_REPAIR_DERIVED},
     {{"super-used"},
@@ -110,9 +178,15 @@ static bool field_fits(const struct field *field, const struct bw_repair_finding
     return field->edit == clear_log && is_lost_log(finding);
 }
 
-/* A mount cannot rebuild the free space tree of a file system with a block group tree. */
+/* A mount cannot rebuild the free space tree of a file system with a block group tree. Several
+ * flags make findings of one kind, of which only one can be cleared. */
 static bool field_is_possible(const struct bw_repair *repair, const struct field *field)
 {
+    const uint64_t flags = repair->fs->superblock.flags;
+    if (field->edit == clear_error)
+        return !(flags & other_flags);
+    if (field->edit == end_change_of_uuid)
+        return (flags & other_flags) == BW_SUPER_FLAG_CHANGING_FSID_V2;
     return field->edit != bw_repair_invalidate_free_space ||
            !(repair->fs->superblock.compat_ro_flags & BW_COMPAT_RO_BLOCK_GROUP_TREE);
 }
@@ -346,6 +420,7 @@ struct bw_error *bw_repair_find_superblocks(struct bw_repair *repair)
 {
     struct bw_repair_devices *devices = &repair->devices;
     BW_TRY(bw_repair_add_up(repair->fs, &repair->sums));
+    BW_TRY(bw_repair_add_chunk_items(repair->fs, &repair->current));
     for (size_t i = 0; i < devices->count; i++) {
         BW_TRY(find_best(repair, &devices->items[i]));
         repair->is_made |= devices->items[i].image->is_rebuilt;

@@ -141,6 +141,54 @@ is "the older generation" \
 status "two generations" 2 "$PROGRAM" repair --id 1,2 -f "$WORK/none.qcow2" "$image"
 repaired rolled --id 2
 
+# A device that is larger than its image, and fields of superblocks that contradict the trees.
+mkdir "$WORK/cut"
+cp --sparse=always "$fixtures/dup/dev1.img" "$WORK/cut"
+truncate -s 250M "$WORK/cut/dev1.img"
+repaired cut
+is "the size of the device" \
+    "$("$PROGRAM" devices "${patches[@]}" -o size "$WORK/cut/dev1.img" 2> /dev/null)" 262144000
+rm -rf "$WORK/cut/dev1.img"
+cp --sparse=always "$fixtures/dup/dev1.img" "$WORK/cut"
+truncate -s 40M "$WORK/cut/dev1.img"
+is "a cut through a chunk" \
+    "$("$PROGRAM" repair -o what "$WORK/cut/dev1.img" 2> /dev/null | grep -c 'tree block')" 0
+
+# edit_super NAME OFFSET LENGTH VALUE: changes a number in all superblocks of plain.
+edit_super() {
+    mkdir "$WORK/$1"
+    cp --sparse=always "$fixtures/plain/dev1.img" "$WORK/$1"
+    (cd "$ROOT/tests/support" && python3 -B - "$WORK/$1/dev1.img" "${@:2}" << 'END'
+import sys
+from crc32c import checksum
+offset, length, value = (int(word, 0) for word in sys.argv[2:])
+with open(sys.argv[1], "r+b") as image:
+    for place in 65536, 64 << 20:
+        image.seek(place)
+        block = bytearray(image.read(4096))
+        block[offset:offset + length] = value.to_bytes(length, "little")
+        block[:4] = checksum(bytes(block[32:]))
+        image.seek(place)
+        image.write(block)
+END
+    ) || exit 1
+}
+if have python3; then
+    edit_super error-flag 56 8 5
+    repaired error-flag
+    edit_super uuid-flag 56 8 0x1000000001
+    repaired uuid-flag
+    edit_super device-size 209 8 99991552
+    repaired device-size
+    edit_super system-chunk 868 1 77
+    repaired system-chunk
+    edit_super unknown-flag 56 8 0x8000000001
+    status "an unfinished change" 2 "$PROGRAM" repair -f "$WORK/none.qcow2" \
+        "$WORK/unknown-flag/dev1.img"
+else
+    skip python3 "fields of superblocks"
+fi
+
 # A wrong number or class; nothing to do; an overlay of another image.
 image=$WORK/super/dev1.img
 status "an unknown number" 2 "$PROGRAM" repair --id 7 -f "$WORK/none.qcow2" "$image"
