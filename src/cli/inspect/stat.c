@@ -451,23 +451,6 @@ static void append_time(const char *label, const struct timespec *time, struct b
     bw_buffer_format(text, "%s: %.*sZ\n", label, BW_DATE_LENGTH, value);
 }
 
-static void append_flags(uint64_t flags, struct bw_buffer *text)
-{
-    const char *separator = " (";
-    bw_buffer_format(text, "Flags: 0x%" PRIx64, flags);
-    for (unsigned bit = 0; bit < 64; bit++) {
-        if (!(flags >> bit & 1))
-            continue;
-        const char *name = bw_inode_flag_name(bit);
-        if (name)
-            bw_buffer_format(text, "%s%s", separator, name);
-        else
-            bw_buffer_format(text, "%s0x%" PRIx64, separator, UINT64_C(1) << bit);
-        separator = ", ";
-    }
-    bw_buffer_format(text, "%s\n", flags ? ")" : "");
-}
-
 static void append_part(const char **separator, uint64_t number, const char *kind,
                         struct bw_buffer *text)
 {
@@ -475,22 +458,6 @@ static void append_part(const char **separator, uint64_t number, const char *kin
         return;
     bw_buffer_format(text, "%s%" PRIu64 " %s", *separator, number, kind);
     *separator = ", ";
-}
-
-static void append_extents(const struct bw_extent_count *extents, struct bw_buffer *text)
-{
-    const char *separator = " (";
-    if (!extents->total)
-        return;
-    bw_buffer_format(text, "Extents: %" PRIu64, extents->total);
-    append_part(&separator, extents->inlined, "inline", text);
-    append_part(&separator, extents->regular, "regular", text);
-    append_part(&separator, extents->unwritten, "preallocated", text);
-    append_part(&separator, extents->holes, extents->holes == 1 ? "hole" : "holes", text);
-    separator = "; ";
-    for (unsigned i = BW_COMPRESS_NONE + 1; i < BW_COMPRESS_TYPES; i++)
-        append_part(&separator, extents->compressions[i], bw_compression_name(i), text);
-    bw_buffer_format(text, ")\n");
 }
 
 static struct bw_error *print_lines(struct cmd_format *format, const void *record)
@@ -531,7 +498,19 @@ static struct bw_error *print_lines(struct cmd_format *format, const void *recor
     append_number("Generation", inode->generation, text);
     append_number("Transid", inode->transid, text);
     append_number("Sequence", inode->sequence, text);
-    append_flags(inode->flags, text);
+    const char *separator = " (";
+    bw_buffer_format(text, "Flags: 0x%" PRIx64, inode->flags);
+    for (unsigned bit = 0; bit < 64; bit++) {
+        if (!(inode->flags >> bit & 1))
+            continue;
+        const char *name = bw_inode_flag_name(bit);
+        if (name)
+            bw_buffer_format(text, "%s%s", separator, name);
+        else
+            bw_buffer_format(text, "%s0x%" PRIx64, separator, UINT64_C(1) << bit);
+        separator = ", ";
+    }
+    bw_buffer_format(text, "%s\n", inode->flags ? ")" : "");
     for (size_t i = 0; i < facts->xattr_count; i++) {
         bw_buffer_format(text, "%s", i ? ", " : "Attributes: ");
         bw_escape_append(text, facts->xattrs[i].name, facts->xattrs[i].name_length);
@@ -541,7 +520,21 @@ static struct bw_error *print_lines(struct cmd_format *format, const void *recor
     if (facts->compression)
         append_bytes("Compression", facts->compression->value, facts->compression->value_length,
                      text);
-    append_extents(&facts->extents, text);
+
+    /* The extents by kind, then by compression. */
+    const struct bw_extent_count *extents = &facts->extents;
+    if (!extents->total)
+        return NULL;
+    separator = " (";
+    bw_buffer_format(text, "Extents: %" PRIu64, extents->total);
+    append_part(&separator, extents->inlined, "inline", text);
+    append_part(&separator, extents->regular, "regular", text);
+    append_part(&separator, extents->unwritten, "preallocated", text);
+    append_part(&separator, extents->holes, extents->holes == 1 ? "hole" : "holes", text);
+    separator = "; ";
+    for (unsigned i = BW_COMPRESS_NONE + 1; i < BW_COMPRESS_TYPES; i++)
+        append_part(&separator, extents->compressions[i], bw_compression_name(i), text);
+    bw_buffer_format(text, ")\n");
     return NULL;
 }
 
