@@ -164,15 +164,6 @@ static void *wait_for_exit(void *context)
 
 /* The text of the line. */
 
-/* Bytes done so far: counted by the command, or read by the file system. */
-static uint64_t bytes_done(void)
-{
-    const struct bw_fs *fs = atomic_load(&progress_line.fs);
-    if (atomic_load(&progress_line.counted) || !fs)
-        return atomic_load(&progress_line.done);
-    return bw_fs_bytes_read(fs) - atomic_load(&progress_line.before);
-}
-
 static void append_size(struct bw_buffer *line, const char *before, uint64_t size,
                         const char *after)
 {
@@ -181,35 +172,23 @@ static void append_size(struct bw_buffer *line, const char *before, uint64_t siz
     bw_buffer_format(line, "%s%s%s", before, text, after);
 }
 
-static void append_time_left(struct bw_buffer *line, uint64_t done, uint64_t total, int64_t elapsed)
-{
-    const uint64_t step = atomic_load(&progress_line.step),
-                   steps = atomic_load(&progress_line.steps);
-    if (!total && steps) {
-        done = step - 1;
-        total = steps;
-    }
-    if (!done || done >= total || done < total / 256 || elapsed < SECOND)
-        return; /* too early for an estimate */
-    const double seconds = (double)elapsed / (double)SECOND;
-    const uint64_t left = (uint64_t)((double)(total - done) / (double)done * seconds);
-    if (left >= 3600)
-        bw_buffer_format(line, ", %ju:%02ju:%02ju left", (uintmax_t)left / 3600,
-                         (uintmax_t)left / 60 % 60, (uintmax_t)left % 60);
-    else
-        bw_buffer_format(line, ", %ju:%02ju left", (uintmax_t)left / 60, (uintmax_t)left % 60);
-}
-
 /* "1.2G of 3.4G, metadata, 2 findings, 120M/s, 0:18 left", or "state 3 of 17" */
 static void append_line(struct bw_buffer *line)
 {
-    const uint64_t done = bytes_done(), total = atomic_load(&progress_line.total);
+    const struct bw_fs *fs = atomic_load(&progress_line.fs);
+    const uint64_t total = atomic_load(&progress_line.total);
     const uint64_t findings = atomic_load(&progress_line.findings),
                    steps = atomic_load(&progress_line.steps);
     const char *task = atomic_load(&progress_line.task);
     const int64_t elapsed = now() - atomic_load(&progress_line.started);
+    const double seconds = (double)elapsed / (double)SECOND;
+
+    /* Bytes done so far: counted by the command, or read by the file system. */
+    uint64_t done = atomic_load(&progress_line.done);
+    if (fs && !atomic_load(&progress_line.counted))
+        done = bw_fs_bytes_read(fs) - atomic_load(&progress_line.before);
     if (!done && !total && !steps) {
-        bw_buffer_format(line, "%s", atomic_load(&progress_line.fs) ? "reading" : "opening");
+        bw_buffer_format(line, "%s", fs ? "reading" : "opening");
         return;
     }
     if (done || total)
@@ -223,11 +202,23 @@ static void append_line(struct bw_buffer *line)
                          (uintmax_t)steps);
     if (findings)
         bw_buffer_format(line, ", %ju finding%s", (uintmax_t)findings, bw_plural(findings));
-    if (done) {
-        const double seconds = (double)elapsed / (double)SECOND;
+    if (done)
         append_size(line, ", ", elapsed > 0 ? (uint64_t)((double)done / seconds) : 0, "/s");
+
+    /* The time left, once enough is done for an estimate: by bytes, or else by steps. */
+    uint64_t part = done, whole = total;
+    if (!total && steps) {
+        part = atomic_load(&progress_line.step) - 1;
+        whole = steps;
     }
-    append_time_left(line, done, total, elapsed);
+    if (!part || part >= whole || part < whole / 256 || elapsed < SECOND)
+        return;
+    const uint64_t left = (uint64_t)((double)(whole - part) / (double)part * seconds);
+    if (left >= 3600)
+        bw_buffer_format(line, ", %ju:%02ju:%02ju left", (uintmax_t)left / 3600,
+                         (uintmax_t)left / 60 % 60, (uintmax_t)left % 60);
+    else
+        bw_buffer_format(line, ", %ju:%02ju left", (uintmax_t)left / 60, (uintmax_t)left % 60);
 }
 
 /* stderr must be locked; also for write_line(). */
@@ -252,14 +243,6 @@ static void write_line(bool erase)
     else
         fprintf(stderr, "btrfs-walk: %.*s\n", (int)line.length, line.data);
     progress_line.shown = erase;
-}
-
-/* While results are written to the same terminal, they show the progress. The line is shown only
- * when they pause. */
-static bool is_due(void)
-{
-    return !progress_line.mixed ||
-           (!progress_line.inside && now() - progress_line.written >= SECOND);
 }
 
 /* The thread. */
@@ -309,50 +292,8 @@ static void set_find(uint64_t (*find)(void *context), void *context)
     pthread_mutex_unlock(&progress_line.total_lock);
 }
 
-/* monitor.busy must be locked, also for update_line(). */
-static void print_progress_or_dump(void)
-{
-    if (atomic_load(&progress_line.over))
-        return;
-    if (!monitor.dump)
-        find_total();
-    flockfile(stderr);
-    clear_line();
-    if (monitor.dump)
-        monitor.dump(monitor.dump_context);
-    else
-        write_line(false);
-    funlockfile(stderr);
-}
-
-static void update_line(void)
-{
-    if (atomic_load(&progress_line.over))
-        return;
-    find_total();
-    flockfile(stderr);
-    if (is_due())
-        write_line(true);
-    funlockfile(stderr);
-}
-
-/* Waits for a signal; returns 0 when it is time to update the line. */
-static int wait_for_signal(const sigset_t *set, const struct timespec *wait)
-{
-    for (;;) {
-        const bool shows = progress_line.terminal && !atomic_load(&progress_line.over);
-        int number;
-        if (shows)
-            number = sigtimedwait(set, NULL, wait);
-        else
-            number = sigwaitinfo(set, NULL);
-        if (number > 0)
-            return number;
-        if (errno == EAGAIN)
-            return 0;
-    }
-}
-
+/* Waits for signals and updates the line, until a signal ends the program or the thread is
+ * stopped. */
 static void *run_monitor(void *context)
 {
     sigset_t set = monitor.exit_set;
@@ -360,28 +301,41 @@ static void *run_monitor(void *context)
     (void)context;
     add_progress_signals(&set);
     for (;;) {
-        const int number = wait_for_signal(&set, &wait);
-        if (number && sigismember(&monitor.exit_set, number) == 1)
+        const bool shows = progress_line.terminal && !atomic_load(&progress_line.over);
+        int number;
+        if (shows)
+            number = sigtimedwait(&set, NULL, &wait);
+        else
+            number = sigwaitinfo(&set, NULL);
+        const bool has_signal = number > 0; /* otherwise it is time to update the line */
+        if (!has_signal && errno != EAGAIN)
+            continue;
+        if (has_signal && sigismember(&monitor.exit_set, number) == 1)
             return exit_by_signal(number);
         if (atomic_load(&monitor.stopping))
             return NULL;
+
         pthread_mutex_lock(&monitor.busy);
-        if (number)
-            print_progress_or_dump();
-        else
-            update_line();
+        if (!atomic_load(&progress_line.over)) {
+            if (!has_signal || !monitor.dump)
+                find_total();
+            flockfile(stderr);
+            /* While results are written to the same terminal, they show the progress. The line is
+             * shown only when they pause. */
+            const bool is_due = !progress_line.mixed ||
+                                (!progress_line.inside && now() - progress_line.written >= SECOND);
+            if (has_signal)
+                clear_line();
+            if (has_signal && monitor.dump)
+                monitor.dump(monitor.dump_context);
+            else if (has_signal || is_due)
+                write_line(!has_signal);
+            funlockfile(stderr);
+        }
         pthread_mutex_unlock(&monitor.busy);
-        if (!number)
+        if (!has_signal)
             wait = (struct timespec){.tv_nsec = INTERVAL};
     }
-}
-
-static unsigned columns_of_terminal(void)
-{
-    struct winsize size;
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 && size.ws_col <= COLUMNS)
-        return size.ws_col - 1u;
-    return COLUMNS;
 }
 
 void cmd_progress_end(void)
@@ -428,7 +382,10 @@ struct bw_error *cmd_monitor_start(const struct cmd_common *common)
     progress_line.terminal = !common->messages.quiet && !common->writing.serves &&
                              !common->probes.pattern_count && isatty(STDERR_FILENO);
     progress_line.mixed = progress_line.terminal && isatty(STDOUT_FILENO);
-    progress_line.columns = columns_of_terminal();
+    progress_line.columns = COLUMNS;
+    struct winsize size;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 && size.ws_col <= COLUMNS)
+        progress_line.columns = size.ws_col - 1u;
     atomic_store(&progress_line.over, false);
     atomic_store(&monitor.stopping, false);
     cmd_progress_expect(0);

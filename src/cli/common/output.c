@@ -22,33 +22,6 @@
 
 /* Messages. */
 
-/* " [features/verify]"; if the layer's name differs from its type, " [storage/file device-2]". */
-static void append_layer(struct bw_buffer *line, const struct bw_error_hop *hop)
-{
-    const char *slash = strrchr(hop->layer, '/');
-    bw_buffer_format(line, " [%s", hop->layer);
-    if (strcmp(slash ? slash + 1 : hop->layer, hop->volume) != 0) {
-        bw_buffer_append_byte(line, ' ');
-        bw_escape_words(line, hop->volume);
-    }
-    bw_buffer_append_byte(line, ']');
-}
-
-/* The layer where the error originated and the layers that it passed. An address is printed when it
- * changes. */
-static void append_path(struct bw_buffer *line, const struct bw_error_hop *first)
-{
-    const struct bw_error_hop *before = NULL;
-    const char *separator = "born in ";
-    for (const struct bw_error_hop *hop = first; hop; before = hop, hop = hop->next) {
-        bw_buffer_format(line, "%s", separator);
-        separator = hop == first ? ", came through " : ", ";
-        bw_escape_words(line, hop->volume);
-        if (hop->has_address && (!before || hop->address != before->address))
-            bw_buffer_format(line, " at %" PRIu64, hop->address);
-    }
-}
-
 static void print_line(const struct bw_buffer *line)
 {
     cmd_progress_hide();
@@ -63,8 +36,18 @@ static void print_causes(const struct bw_error *error, int depth)
     BW_AUTO_BUFFER struct bw_buffer line = {0};
     bool says_more = error->way && (error->way->next || error->way->has_address);
     if (says_more) {
+        /* The layer where it originated, and those that it passed. An address is printed when it
+         * changes. */
+        const struct bw_error_hop *before = NULL;
+        const char *separator = "born in ";
         bw_buffer_format(&line, "%*s", 2 * depth, "");
-        append_path(&line, error->way);
+        for (const struct bw_error_hop *hop = error->way; hop; before = hop, hop = hop->next) {
+            bw_buffer_format(&line, "%s", separator);
+            separator = hop == error->way ? ", came through " : ", ";
+            bw_escape_words(&line, hop->volume);
+            if (hop->has_address && (!before || hop->address != before->address))
+                bw_buffer_format(&line, " at %" PRIu64, hop->address);
+        }
         print_line(&line);
     }
     for (const struct bw_error *cause = error->causes; cause; cause = cause->next) {
@@ -101,8 +84,18 @@ static void print_message(const struct cmd_common *common, const char *kind,
     bw_buffer_format(&line, "%s", kind);
     append_image(&line, common, error);
     bw_escape_words(&line, error->message);
-    if (error->way && common && common->messages.verbose)
-        append_layer(&line, error->way);
+    if (error->way && common && common->messages.verbose) {
+        /* " [features/verify]"; if the layer's name differs from its type,
+         * " [storage/file device-2]". */
+        const char *type = strrchr(error->way->layer, '/');
+        type = type ? type + 1 : error->way->layer;
+        bw_buffer_format(&line, " [%s", error->way->layer);
+        if (strcmp(type, error->way->volume) != 0) {
+            bw_buffer_append_byte(&line, ' ');
+            bw_escape_words(&line, error->way->volume);
+        }
+        bw_buffer_append_byte(&line, ']');
+    }
     print_line(&line);
     if (common && common->messages.verbose > 1)
         print_causes(error, 1);

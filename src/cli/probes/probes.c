@@ -103,22 +103,6 @@ static void print_events(const struct bw_recorder *recorder, const char *reason)
     }
 }
 
-/* Only one thread prints. Another thread that dies meanwhile waits. If it is the same thread,
- * printing itself has failed and is not repeated. */
-static void print_once(struct bw_recorder *recorder, const char *name)
-{
-    int nobody = 0, self = (int)syscall(SYS_gettid);
-    if (atomic_compare_exchange_strong(&printing, &nobody, self)) {
-        char reason[32] = "died of ";
-        /* a signal's name is shorter. NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.strcpy) */
-        print_events(recorder, strcat(reason, name));
-        atomic_store(&printing, -1);
-        return;
-    }
-    while (nobody != self && atomic_load(&printing) != -1)
-        poll(NULL, 0, 1);
-}
-
 static void on_fatal_signal(int number, siginfo_t *info, void *context)
 {
     (void)context;
@@ -132,9 +116,20 @@ static void on_fatal_signal(int number, siginfo_t *info, void *context)
     bool ignored =
         !(previous[i].sa_flags & SA_SIGINFO) && previous[i].sa_handler == SIG_IGN && !is_fault;
     if (!ignored) {
-        if (recorder) {
+        /* Only one thread prints. Another thread that dies meanwhile waits. If it is the same
+         * thread, printing itself has failed and is not repeated. */
+        int nobody = 0, self = (int)syscall(SYS_gettid);
+        if (recorder)
             bw_recorder_note_signal(recorder, number);
-            print_once(recorder, fatal[i].name);
+        if (recorder && atomic_compare_exchange_strong(&printing, &nobody, self)) {
+            char reason[32] = "died of ";
+            /* A signal's name is shorter.
+             * NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.strcpy) */
+            print_events(recorder, strcat(reason, fatal[i].name));
+            atomic_store(&printing, -1);
+        } else if (recorder) {
+            while (nobody != self && atomic_load(&printing) != -1)
+                poll(NULL, 0, 1);
         }
         sigaction(number, &previous[i], NULL);
         if (!is_fault)
@@ -285,8 +280,8 @@ static struct bw_error *set_maximum(void *target, const struct cmd_option *optio
 static const char *const formats[] = {"text", "json", NULL};
 
 const struct cmd_option cmd_probe_options[] = {
-    {0, "probe", "PATTERN", "print events of these probes, such as 'block-*'",
-     .store = add_pattern, .heading = "Probes"},
+    {0, "probe", "PATTERN", "print events of these probes, such as 'block-*'", .store = add_pattern,
+     .heading = "Probes"},
     {0, "probe-list", "[=long|json|bpftrace]", "list the probes and their records",
      .show = show_list},
     {0, "probe-format", "FORMAT", "format of events and statistics: text or json",
