@@ -120,27 +120,6 @@ static bool report_removed(const struct command *command, const char *word, cons
     return instead;
 }
 
-/* The same for a long option, which may look like the abbreviation of another one. */
-static bool report_removed_option(const struct command *command, const char *word,
-                                  const struct option *names)
-{
-    if (strncmp(word, "--", 2) != 0)
-        return false;
-    BW_AUTO_FREE char *option = strndup(word, strcspn(word, "="));
-    return option && !is_option(option + 2, names) && report_removed(command, option, option + 2);
-}
-
-/* The name in the list of removed options of a word that joins tests of find, or that is a synonym
- * of one; "" for other words. `next`: the word after it, or NULL. */
-static const char *name_of_find_word(const char *word, const char *next, const struct option *names)
-{
-    if (strcmp(word, "-o") == 0 || strcmp(word, "-a") == 0)
-        return next && option_of_find_word(next, names) ? "or" : "";
-    if (strlen(word) == 1)
-        return strchr("!()", *word) ? word : "";
-    return strlen(word) > 2 && word[0] == '-' && word[1] != '-' ? word + 1 : "";
-}
-
 /* Replaces words like "-name", which getopt_long() would parse as short options. `letters` and
  * `names` are its tables. `*other` becomes the first word that find_advice() has advice for. False,
  * with a message, if there is a word that was removed. */
@@ -150,14 +129,29 @@ static bool replace_find_words(const struct command *command, int argc, char **a
     const bool has_tests = is_option("exclude", names);
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         const char *option = option_of_find_word(argv[i], names);
+        const char *word = argv[i], *next = argv[i + 1]; /* NULL after the last one */
+
+        /* A long option that was removed may look like the abbreviation of another one. */
+        BW_AUTO_FREE char *long_form = strndup(word, strcspn(word, "="));
+        const bool is_long = long_form && strncmp(word, "--", 2) == 0;
+        if (!option && is_long && !is_option(long_form + 2, names) &&
+            report_removed(command, long_form, long_form + 2))
+            return false;
+
+        /* Words that join tests of find, or are synonyms of one, in the list of removed options. */
+        const char *removed = "";
+        if (strcmp(word, "-o") == 0 || strcmp(word, "-a") == 0)
+            removed = next && option_of_find_word(next, names) ? "or" : "";
+        else if (strlen(word) == 1)
+            removed = strchr("!()", *word) ? word : "";
+        else if (strlen(word) > 2 && word[0] == '-' && word[1] != '-')
+            removed = word + 1;
+
         if (option)
             argv[i] = (char *)(size_t)option;
-        else if (report_removed_option(command, argv[i], names))
-            return false;
-        else if (!*other && find_advice(argv[i]))
-            *other = argv[i];
-        else if (has_tests &&
-                 report_removed(command, argv[i], name_of_find_word(argv[i], argv[i + 1], names)))
+        else if (!*other && find_advice(word))
+            *other = word;
+        else if (has_tests && report_removed(command, word, removed))
             return false;
         i += needs_argument(argv[i], letters, names);
     }

@@ -125,55 +125,6 @@ const struct cmd_option cmd_order_options[] = {
     {0},
 };
 
-/* The reason why the settings contradict each other; NULL if they do not. */
-static const char *find_contradiction(const struct cmd_format_settings *settings)
-{
-    bool json = settings->style != BW_ROWS_TEXT;
-    bool units = settings->iec || settings->si;
-    const struct {
-        bool is_so;
-        const char *reason;
-    } cases[] = {
-        {settings->separator && json, "--separator is for columns, not for --json"},
-        {units && json, "--iec and --si are for columns; with --json all numbers are decimal"},
-        {settings->iec && settings->si, "--iec and --si exclude each other"},
-        {settings->raw && units, "--raw excludes --iec and --si"},
-        {!json && !settings->columns && (settings->header || settings->separator || units),
-         "--header, --separator, --iec and --si are for columns, which -o chooses"},
-        {!json && !settings->columns && settings->times_given,
-         "--times is for columns and JSON, which -o and --json choose"},
-        {settings->style == BW_ROWS_JSON_ARRAY && settings->null,
-         "-0 is for lines, not for --json=array"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (cases[i].is_so)
-            return cases[i].reason;
-    return NULL;
-}
-
-/* On a terminal, sizes have units and times are dates, unless options select something else. */
-static struct bw_rows_options options_of(const struct cmd_format_settings *settings, bool terminal)
-{
-    const bool readable = terminal && !settings->raw;
-    struct bw_rows_options options = {
-        .struct_size = sizeof(struct bw_rows_options),
-        .members = settings->columns,
-        .style = settings->style,
-        .terminator = settings->null ? '\0' : '\n',
-        .header = settings->header,
-        .escape = terminal && !settings->null,
-        .units = BW_ROWS_BYTES,
-        .times = settings->times,
-    };
-    if (settings->si)
-        options.units = BW_ROWS_SI;
-    else if (settings->iec || readable)
-        options.units = BW_ROWS_IEC;
-    if (readable && !settings->times_given && settings->style == BW_ROWS_TEXT)
-        options.times = BW_ROWS_LOCAL;
-    return options;
-}
-
 static bool is_for_people(const struct cmd_format_settings *settings)
 {
     return !settings->columns && settings->style == BW_ROWS_TEXT;
@@ -193,16 +144,51 @@ static struct bw_error *null_needs_rows(void)
 struct bw_error *cmd_format_rows(const struct cmd_format_settings *settings, const char *record,
                                  bool has_null, bool terminal, struct bw_rows **rows)
 {
-    struct bw_rows_options options = options_of(settings, terminal);
-    const char *reason = find_contradiction(settings);
+    const bool json = settings->style != BW_ROWS_TEXT;
+    const bool units = settings->iec || settings->si;
+    const struct {
+        bool is_so;
+        const char *reason;
+    } contradictions[] = {
+        {settings->separator && json, "--separator is for columns, not for --json"},
+        {units && json, "--iec and --si are for columns; with --json all numbers are decimal"},
+        {settings->iec && settings->si, "--iec and --si exclude each other"},
+        {settings->raw && units, "--raw excludes --iec and --si"},
+        {!json && !settings->columns && (settings->header || settings->separator || units),
+         "--header, --separator, --iec and --si are for columns, which -o chooses"},
+        {!json && !settings->columns && settings->times_given,
+         "--times is for columns and JSON, which -o and --json choose"},
+        {settings->style == BW_ROWS_JSON_ARRAY && settings->null,
+         "-0 is for lines, not for --json=array"},
+    };
     BW_AUTO_FREE char *separator = NULL;
     *rows = NULL;
-    if (reason)
-        return bw_error_create(BW_ERROR_USAGE, "%s", reason);
+    for (size_t i = 0; i < sizeof contradictions / sizeof *contradictions; i++)
+        if (contradictions[i].is_so)
+            return bw_error_create(BW_ERROR_USAGE, "%s", contradictions[i].reason);
     if (is_for_people(settings) && settings->null && !has_null)
         return null_needs_rows();
     if (is_for_people(settings))
         return NULL;
+
+    /* On a terminal, sizes have units and times are dates, unless options select something else. */
+    const bool readable = terminal && !settings->raw;
+    struct bw_rows_options options = {
+        .struct_size = sizeof(struct bw_rows_options),
+        .members = settings->columns,
+        .style = settings->style,
+        .terminator = settings->null ? '\0' : '\n',
+        .header = settings->header,
+        .escape = terminal && !settings->null,
+        .units = BW_ROWS_BYTES,
+        .times = settings->times,
+    };
+    if (settings->si)
+        options.units = BW_ROWS_SI;
+    else if (settings->iec || readable)
+        options.units = BW_ROWS_IEC;
+    if (readable && !settings->times_given && !json)
+        options.times = BW_ROWS_LOCAL;
     if (settings->separator) {
         separator = malloc(strlen(settings->separator) + 1);
         if (!separator)

@@ -57,32 +57,6 @@ static void report_missed(void *context, const char *start, struct bw_error *err
     cmd_export_miss(export, error);
 }
 
-/* Finds the PATHs. With --follow-renames, the current generation is open meanwhile; its damage is
- * not reported, since nothing else is read from it. */
-static struct bw_error *find_starts(struct cmd_export *export)
-{
-    const struct cmd_common *common = export->common;
-    const struct cmd_export_settings *settings = export->settings;
-    struct bw_fs *current = NULL;
-    if (settings->follow_renames && common->path_count) {
-        struct bw_fs_options options = cmd_fs_options(common);
-        options.planned = NULL;
-        options.state = (struct bw_generation_choice){0};
-        struct bw_error *error = bw_fs_open(&options, &current);
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            return error;
-        if (error)
-            bw_fs_report(
-                export->session.fs, BW_WARNING,
-                bw_error_prefix(error, "renames are not followed: the current generation"));
-    }
-    struct bw_error *error =
-        bw_starting_points_find(export->session.fs, current, &settings->walk, common->paths,
-                                common->path_count, &export->starts);
-    bw_fs_close(current);
-    return error;
-}
-
 int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings *settings,
                     struct cmd_export *export)
 {
@@ -92,8 +66,24 @@ int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings 
     if (status)
         return status;
     struct bw_error *error = cmd_selection_prepare(&settings->selection, export->session.fs);
+
+    /* With --follow-renames, the current generation is open while the PATHs are searched for; its
+     * damage is not reported, since nothing else is read from it. */
+    struct bw_fs *current = NULL;
+    if (!error && settings->follow_renames && common->path_count) {
+        struct bw_fs_options options = cmd_fs_options(common);
+        options.planned = NULL;
+        options.state = (struct bw_generation_choice){0};
+        error = bw_fs_open(&options, &current);
+        if (error && error->code != BW_ERROR_NO_MEMORY)
+            bw_fs_report(export->session.fs, BW_WARNING,
+                         bw_error_prefix(BW_TAKE(error),
+                                         "renames are not followed: the current generation"));
+    }
     if (!error)
-        error = find_starts(export);
+        error = bw_starting_points_find(export->session.fs, current, &settings->walk, common->paths,
+                                        common->path_count, &export->starts);
+    bw_fs_close(current);
     if (!error)
         return STATUS_OK;
     bw_starting_points_free(&export->starts);

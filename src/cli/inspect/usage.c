@@ -90,31 +90,24 @@ static unsigned percent_used(const struct sum *sum)
     return sum->size ? (unsigned)(100 * (double)sum->used / (double)sum->size) : 0;
 }
 
-/* Whether hardly any space is left for new chunks. */
-static bool is_allocated(const struct bw_usage *usage)
-{
-    const uint64_t least =
-        usage->device_size / 20 < CHUNK ? usage->device_size / 20 : (uint64_t)CHUNK;
-    return usage->unallocated < (int64_t)least;
-}
-
-/* Part of the metadata space is always reserved, so it is full before it is completely used. */
-static bool is_metadata_full(const struct sum *metadata)
-{
-    enum { RESERVE = 512 << 20 };
-    const uint64_t part = metadata->size / 10 * 3,
-                   reserve = part < RESERVE ? part : (uint64_t)RESERVE;
-    return metadata->used + reserve >= metadata->size;
-}
-
 static void find_full_chunks(const struct bw_usage *usage, struct usage_reasons *reasons)
 {
     const struct sum data = sum_of(usage, BW_GROUP_DATA),
                      metadata = sum_of(usage, BW_GROUP_METADATA);
-    const uint64_t unused = data.size - (data.used < data.size ? data.used : data.size);
-    if (!is_allocated(usage))
+    const uint64_t unused = data.used < data.size ? data.size - data.used : 0;
+
+    /* Chunks are full only if hardly any space is left for new ones. */
+    const uint64_t least =
+        usage->device_size / 20 < CHUNK ? usage->device_size / 20 : (uint64_t)CHUNK;
+    if (usage->unallocated >= (int64_t)least)
         return;
-    if (is_metadata_full(&metadata) && percent_used(&data) < 95)
+
+    /* Part of the metadata space is always reserved, so it is full before it is completely used. */
+    enum { RESERVE = 512 << 20 };
+    const uint64_t part = metadata.size / 10 * 3;
+    const uint64_t reserve = part < RESERVE ? part : (uint64_t)RESERVE;
+    const bool is_metadata_full = metadata.used + reserve >= metadata.size;
+    if (is_metadata_full && percent_used(&data) < 95)
         add_reason(reasons, "metadata-full", "btrfs balance start -dusage=50 MOUNTPOINT",
                    "Metadata chunks are %u%% full, and no space is unallocated, although data "
                    "chunks have %s free",
