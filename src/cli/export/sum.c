@@ -85,18 +85,6 @@ static struct bw_error *write_line(struct sum *sum, const struct bw_export_entry
                         : cmd_write(&sum->format.output, line->data, line->length);
 }
 
-static struct bw_error *write_row(struct sum *sum, const struct bw_export_entry *item)
-{
-    const struct bw_suminfo row = {.hash = item->hash,
-                                   .algorithm = bw_hash_names[sum->state->algorithm],
-                                   .path = name_of(sum, item),
-                                   .path_bytes = name_of(sum, item),
-                                   .size = item->has_inode ? item->inode.size : BW_ABSENT,
-                                   .subvolume = bw_subvolume_id(item->place.subvolume),
-                                   .inode = item->place.inode};
-    return cmd_format_write(&sum->format, &row, sizeof row);
-}
-
 /* For the stream. */
 
 static struct bw_error *next_file(void *context, struct bw_stream_file *file, bool *got)
@@ -131,10 +119,19 @@ static struct bw_error *finish_file(void *context, const struct bw_stream_file *
         cmd_hashing_finish(&sum->hashing, file);
         if (!*item->hash)
             cmd_export_miss_item(&sum->export, item);
-        else if (sum->format.rows)
-            error = write_row(sum, item);
-        else
+        else if (!sum->format.rows)
             error = write_line(sum, item);
+    }
+    if (complete && *item->hash && sum->format.rows) {
+        const struct bw_bytes path = name_of(sum, item);
+        const struct bw_suminfo row = {.hash = item->hash,
+                                       .algorithm = bw_hash_names[sum->state->algorithm],
+                                       .path = path,
+                                       .path_bytes = path,
+                                       .size = item->has_inode ? item->inode.size : BW_ABSENT,
+                                       .subvolume = bw_subvolume_id(item->place.subvolume),
+                                       .inode = item->place.inode};
+        error = cmd_format_write(&sum->format, &row, sizeof row);
     }
     bw_entry_queue_release(sum->export.queue, item);
     return error;

@@ -257,20 +257,6 @@ static struct bw_error *write_blocks(struct cat *cat)
     return bw_error_first(error, end_zeros(&cat->zeros, &cat->paths.output));
 }
 
-/* Whether the options make sense together. */
-static struct bw_error *check_options(const struct cmd_common *common,
-                                      const struct cat_state *state)
-{
-    if (!state->blocks.count)
-        return NULL;
-    if (common->path_count)
-        return bw_error_create(BW_ERROR_USAGE, "--block excludes paths");
-    if (state->offset || state->length != UINT64_MAX)
-        return bw_error_create(BW_ERROR_USAGE,
-                               "--offset and --length are for files; --block has +LENGTH");
-    return NULL;
-}
-
 static bool needs_no_path(const void *state)
 {
     return ((const struct cat_state *)state)->blocks.count;
@@ -279,9 +265,12 @@ static bool needs_no_path(const void *state)
 static int run(const struct cmd_common *common, void *state)
 {
     struct cat cat = {.state = state};
-    struct bw_error *wrong = check_options(common, state);
-    if (wrong)
-        return cmd_fail(common, wrong);
+    const bool has_range = cat.state->offset || cat.state->length != UINT64_MAX;
+    if (cat.state->blocks.count && common->path_count)
+        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--block excludes paths"));
+    if (cat.state->blocks.count && has_range)
+        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--offset and --length are for "
+                                                                "files; --block has +LENGTH"));
     int status = cmd_paths_open(common, cat.state->subvolume, &cat.paths);
     if (status)
         return status;

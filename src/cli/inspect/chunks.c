@@ -40,48 +40,6 @@ static struct bw_error *find_used(struct cmd_format *format, struct bw_block_gro
     return NULL;
 }
 
-static struct bw_error *write_chunk(struct cmd_format *format, struct bw_block_groups *groups,
-                                    const struct bw_chunk_info *chunk)
-{
-    struct bw_spaceinfo row = {.logical = chunk->logical,
-                               .length = chunk->length,
-                               .chunk_type = bw_chunk_type_name(chunk->type),
-                               .profile = chunk->profile,
-                               .stripes = {chunk->stripes, chunk->stripe_count},
-                               .stripe_length = bw_chunk_stripe_length(chunk),
-                               .flags = chunk->type,
-                               .devid = BW_ABSENT,
-                               .offset = BW_ABSENT,
-                               .stripe = BW_ABSENT};
-    BW_TRY(find_used(format, groups, &row));
-    return cmd_format_write(format, &row, sizeof row);
-}
-
-static struct bw_error *write_range(struct cmd_format *format, struct bw_block_groups *groups,
-                                    const struct bw_device_range *range)
-{
-    struct bw_spaceinfo row = {.devid = range->devid,
-                               .offset = range->offset,
-                               .stripe_length = range->length,
-                               .chunk_type =
-                                   range->use == BW_USE_RESERVED ? "reserved" : "unallocated",
-                               .logical = BW_ABSENT,
-                               .length = BW_ABSENT,
-                               .used = BW_ABSENT,
-                               .flags = BW_ABSENT,
-                               .stripe = BW_ABSENT};
-    if (range->use == BW_USE_CHUNK) {
-        row.logical = range->logical;
-        row.length = range->chunk_length;
-        row.chunk_type = bw_chunk_type_name(range->type);
-        row.profile = range->profile;
-        row.flags = range->type;
-        row.stripe = range->stripe;
-        BW_TRY(find_used(format, groups, &row));
-    }
-    return cmd_format_write(format, &row, sizeof row);
-}
-
 static struct bw_error *list_all(struct cmd_format *format, void *context)
 {
     const struct chunks_state *state = context;
@@ -91,14 +49,51 @@ static struct bw_error *list_all(struct cmd_format *format, void *context)
     if (state->by == BY_DEVICE) {
         struct bw_device_map *map;
         error = bw_device_map_open(format->session.fs, &map);
-        for (size_t i = 0; !error && i < bw_device_map_count(map); i++)
-            error = write_range(format, groups, bw_device_map_range(map, i));
+        for (size_t i = 0; !error && i < bw_device_map_count(map); i++) {
+            const struct bw_device_range *range = bw_device_map_range(map, i);
+            struct bw_spaceinfo row = {.devid = range->devid,
+                                       .offset = range->offset,
+                                       .stripe_length = range->length,
+                                       .chunk_type = "unallocated",
+                                       .logical = BW_ABSENT,
+                                       .length = BW_ABSENT,
+                                       .used = BW_ABSENT,
+                                       .flags = BW_ABSENT,
+                                       .stripe = BW_ABSENT};
+            if (range->use == BW_USE_RESERVED)
+                row.chunk_type = "reserved";
+            if (range->use == BW_USE_CHUNK) {
+                row.logical = range->logical;
+                row.length = range->chunk_length;
+                row.chunk_type = bw_chunk_type_name(range->type);
+                row.profile = range->profile;
+                row.flags = range->type;
+                row.stripe = range->stripe;
+                error = find_used(format, groups, &row);
+            }
+            if (!error)
+                error = cmd_format_write(format, &row, sizeof row);
+        }
         bw_device_map_close(map);
     } else {
         BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
         error = bw_fs_chunks(format->session.fs, &chunks);
-        for (size_t i = 0; !error && i < chunks.count; i++)
-            error = write_chunk(format, groups, &chunks.items[i]);
+        for (size_t i = 0; !error && i < chunks.count; i++) {
+            const struct bw_chunk_info *chunk = &chunks.items[i];
+            struct bw_spaceinfo row = {.logical = chunk->logical,
+                                       .length = chunk->length,
+                                       .chunk_type = bw_chunk_type_name(chunk->type),
+                                       .profile = chunk->profile,
+                                       .stripes = {chunk->stripes, chunk->stripe_count},
+                                       .stripe_length = bw_chunk_stripe_length(chunk),
+                                       .flags = chunk->type,
+                                       .devid = BW_ABSENT,
+                                       .offset = BW_ABSENT,
+                                       .stripe = BW_ABSENT};
+            error = find_used(format, groups, &row);
+            if (!error)
+                error = cmd_format_write(format, &row, sizeof row);
+        }
     }
     bw_block_groups_close(groups);
     return error;

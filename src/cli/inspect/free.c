@@ -65,23 +65,6 @@ static const struct cmd_option options[] = {
 
 /* Contents. */
 
-/* Writes zeros, as a hole if the file can have them. */
-static struct bw_error *write_zeros(struct freeing *freeing, uint64_t length)
-{
-    static const char zeros[64 << 10];
-    struct bw_error *error = NULL;
-    if (freeing->is_sparse) {
-        if (lseek(cmd_output_file_descriptor(&freeing->file), (off_t)length, SEEK_CUR) < 0)
-            error = bw_error_from_errno(errno, "%s", freeing->state->file);
-        return error;
-    }
-    for (uint64_t part; length && !error; length -= part) {
-        part = length < sizeof zeros ? length : sizeof zeros;
-        error = cmd_output_file_add(&freeing->file, zeros, (size_t)part);
-    }
-    return error;
-}
-
 /* An unreadable part becomes zeros, so that the offsets of the rest remain right. */
 static struct bw_error *write_part(void *context, const struct bw_data_part *part)
 {
@@ -101,7 +84,17 @@ static struct bw_error *write_part(void *context, const struct bw_data_part *par
         cmd_bad_add(&freeing->bad, "the stream of free ranges", &placed);
         freeing->format->status = STATUS_PARTIAL;
     }
-    return write_zeros(freeing, part->length);
+
+    /* Zeros, as a hole if the file can have them. */
+    static const char zeros[64 << 10];
+    if (freeing->is_sparse &&
+        lseek(cmd_output_file_descriptor(file), (off_t)part->length, SEEK_CUR) < 0)
+        return bw_error_from_errno(errno, "%s", freeing->state->file);
+    for (uint64_t left = freeing->is_sparse ? 0 : part->length, step; left; left -= step) {
+        step = left < sizeof zeros ? left : sizeof zeros;
+        BW_TRY(cmd_output_file_add(file, zeros, (size_t)step));
+    }
+    return NULL;
 }
 
 /* Ranges. */
@@ -168,24 +161,6 @@ static struct bw_error *count_range(void *context, const struct bw_free_range *r
     return NULL;
 }
 
-static struct bw_error *write_sizes(struct cmd_format *format, const struct sizes *sizes)
-{
-    for (unsigned kind = 0; kind < BW_FREE_KINDS; kind++)
-        for (unsigned type = 0; type < MOST_TYPES; type++)
-            for (unsigned power = 0; power < POWERS; power++) {
-                const struct bw_freesizeinfo row = {
-                    .kind = bw_free_kind_names[kind],
-                    .chunk_type = type ? sizes->types[type] : NULL,
-                    .length = UINT64_C(1) << power,
-                    .ranges = sizes->counts[kind][type][power].ranges,
-                    .bytes = sizes->counts[kind][type][power].bytes,
-                };
-                if (row.ranges)
-                    BW_TRY(cmd_format_write(format, &row, sizeof row));
-            }
-    return NULL;
-}
-
 /* The counts are printed even if damage ends the list. */
 static struct bw_error *list_sizes(struct cmd_format *format, void *context)
 {
@@ -200,7 +175,20 @@ static struct bw_error *list_sizes(struct cmd_format *format, void *context)
     if (!error)
         error = bw_free_ranges(format->session.fs, &how);
     bw_chunk_list_free(&sizes->chunks);
-    return bw_error_first(error, write_sizes(format, sizes));
+    for (unsigned kind = 0; kind < BW_FREE_KINDS; kind++)
+        for (unsigned type = 0; type < MOST_TYPES; type++)
+            for (unsigned power = 0; power < POWERS; power++) {
+                const struct bw_freesizeinfo row = {
+                    .kind = bw_free_kind_names[kind],
+                    .chunk_type = type ? sizes->types[type] : NULL,
+                    .length = UINT64_C(1) << power,
+                    .ranges = sizes->counts[kind][type][power].ranges,
+                    .bytes = sizes->counts[kind][type][power].bytes,
+                };
+                if (row.ranges)
+                    error = bw_error_first(error, cmd_format_write(format, &row, sizeof row));
+            }
+    return error;
 }
 
 static struct bw_error *list(struct cmd_format *format, void *context)

@@ -154,41 +154,9 @@ static struct bw_error *write_set(void *context, const struct bw_shared_set *set
 
 BW_VECTOR(ids, uint64_t);
 
-/* Finds the ids of the named subvolumes, and appends them to the text, separated by commas. */
-static struct bw_error *find_all(struct space *space, const struct bw_buffer *names,
-                                 struct ids *ids)
-{
-    const char *end = names->data + names->length;
-    for (const char *name = names->data; name < end; name += strlen(name) + 1) {
-        const struct bw_subvolume *subvolume;
-        BW_TRY(bw_subvolume_by_name(space->format->session.fs, name, &subvolume));
-        BW_TRY(ids_push(ids, bw_subvolume_id(subvolume)));
-        bw_buffer_format(&space->text, "%s%" PRIu64, ids->count > 1 ? "," : "",
-                         bw_subvolume_id(subvolume));
-    }
-    bw_buffer_append_byte(&space->text, '\0');
-    return space->text.failed ? bw_error_no_memory() : NULL;
-}
-
-static struct bw_error *write_freed(struct space *space, const struct ids *ids)
-{
-    struct bw_shares_sum sum;
-    struct bw_bytes names[MOST_PATHS];
-    size_t count = 0;
-    for (size_t i = 0; i < ids->count; i++)
-        add_names(space, ids->items[i], ids->items[i], names, &count);
-    BW_TRY(bw_shares_of(space->shares, ids->items, ids->count, &sum));
-    const struct bw_freeinfo row = {.subvolumes = space->text.data,
-                                    .referenced = sum.referenced,
-                                    .freed = sum.exclusive,
-                                    .lost_blocks = sum.lost_blocks,
-                                    .paths = {count ? names : NULL, count}};
-    return cmd_format_write(space->format, &row, sizeof row);
-}
-
 /* The steps of the command. */
 
-/* Looks up names first, because the rest takes long. */
+/* Names are looked up first, because the rest takes long. */
 static struct bw_error *list(struct cmd_format *format, void *context)
 {
     const struct space_state *state = context;
@@ -198,20 +166,48 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     struct bw_shares *shares = NULL;
     struct ids ids = {0};
     struct bw_error *error = NULL;
-    if (state->free_if.length)
-        error = find_all(&space, &state->free_if, &ids);
+
+    /* The ids of the subvolumes of --free-if; as text, with commas between them. */
+    size_t at = 0;
+    while (!error && at < state->free_if.length) {
+        const char *name = state->free_if.data + at;
+        const struct bw_subvolume *subvolume;
+        at += strlen(name) + 1;
+        error = bw_subvolume_by_name(format->session.fs, name, &subvolume);
+        if (!error)
+            error = ids_push(&ids, bw_subvolume_id(subvolume));
+        if (!error)
+            bw_buffer_format(&space.text, "%s%" PRIu64, ids.count > 1 ? "," : "",
+                             bw_subvolume_id(subvolume));
+    }
+    bw_buffer_append_byte(&space.text, '\0');
+    if (!error && space.text.failed)
+        error = bw_error_no_memory();
     if (!error && (state->free_if.length || state->shared))
         error = load_paths(&space);
     cmd_progress_expect_trees(format->session.fs, false);
     if (!error)
         error = bw_shares_open(format->session.fs, &wanted, &shares);
     space.shares = shares;
-    if (!error && state->free_if.length)
-        error = write_freed(&space, &ids);
-    else if (!error && state->shared)
+    if (!error && state->free_if.length) {
+        struct bw_shares_sum sum = {0};
+        struct bw_bytes names[MOST_PATHS];
+        size_t count = 0;
+        for (size_t i = 0; i < ids.count; i++)
+            add_names(&space, ids.items[i], ids.items[i], names, &count);
+        error = bw_shares_of(shares, ids.items, ids.count, &sum);
+        const struct bw_freeinfo row = {.subvolumes = space.text.data,
+                                        .referenced = sum.referenced,
+                                        .freed = sum.exclusive,
+                                        .lost_blocks = sum.lost_blocks,
+                                        .paths = {count ? names : NULL, count}};
+        if (!error)
+            error = cmd_format_write(format, &row, sizeof row);
+    } else if (!error && state->shared) {
         error = bw_shares_sets(shares, write_set, &space);
-    else if (!error)
+    } else if (!error) {
         error = write_subvolumes(&space);
+    }
     bw_shares_close(shares);
     bw_buffer_free(&space.text);
     for (size_t i = 0; i < space.paths.count; i++)
