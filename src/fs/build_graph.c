@@ -54,13 +54,6 @@ static struct bw_error *check_end(const char *missing, size_t suffix)
     return NULL;
 }
 
-static bool is_compressed(struct bw_xlator *storage)
-{
-    uint8_t bytes[BW_PACKING_HEAD];
-    return bw_try_read_raw(NULL, storage, 0, bytes, sizeof bytes) &&
-           bw_packing_find(bytes, sizeof bytes);
-}
-
 /* Whether the image is large enough for the device that it begins with, or for all partitions of
  * its table. */
 static bool is_whole(struct bw_xlator *storage)
@@ -68,12 +61,8 @@ static bool is_whole(struct bw_xlator *storage)
     uint8_t bytes[BW_SUPERBLOCK_SIZE];
     struct bw_superblock superblock;
     struct bw_partition_table table;
-    struct bw_request request = {.kind = BW_REQUEST_SUPER,
-                                 .length = sizeof bytes,
-                                 .address = bw_superblock_offset(0),
-                                 .buffer = bytes};
-    bw_wind(NULL, storage, &request, 1);
-    BW_AUTO_ERROR struct bw_error *error = request.error;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_read_super(NULL, storage, bw_superblock_offset(0), bytes);
     if (!error)
         error = bw_superblock_decode(bytes, bw_superblock_offset(0), &superblock);
     if (!error)
@@ -86,25 +75,10 @@ static bool is_whole(struct bw_xlator *storage)
     return whole;
 }
 
-/* Removes a further part from the chunk map, in case it was also given as an image. Joined images
- * are kept, even if a part is a link to the first one. */
-static void remove_from_map(struct bw_xlator *map, const char *part)
-{
-    struct stat wanted, given;
-    if (stat(part, &wanted))
-        return;
-    for (size_t i = bw_xlator_child_count(map); i-- > 0;) {
-        struct bw_xlator *image = bw_xlator_child(map, i);
-        BW_AUTO_FREE char *path = bw_image_path(image);
-        bool is_joined = strcmp(bw_xlator_type(image), "layout/concat") == 0;
-        if (!is_joined && path && stat(path, &given) == 0 && given.st_dev == wanted.st_dev &&
-            given.st_ino == wanted.st_ino)
-            bw_layer_remove_child(map, i);
-    }
-}
-
 /* Joins the parts of a split image: inserts layout/concat above the storage layer of the first
- * part. `part` is the path of the second one, and `suffix` the offset of its suffix. */
+ * part. `part` is the path of the second one, and `suffix` the offset of its suffix. A further part
+ * leaves the chunk map, in case it was also given as an image. Joined images stay there, even if a
+ * part is a link to the first one. */
 static struct bw_error *join_parts(struct bw_fs *fs, struct bw_xlator *map,
                                    struct bw_xlator *storage, char *part, size_t suffix)
 {
@@ -125,8 +99,19 @@ static struct bw_error *join_parts(struct bw_fs *fs, struct bw_xlator *map,
     } while (bw_part_next(part, suffix));
     BW_TRY(check_end(part, suffix));
     BW_TRY(bw_graph_check_layer(concat));
-    for (size_t i = 1; i < count; i++)
-        remove_from_map(map, bw_graph_path(bw_xlator_child(concat, i)));
+    for (size_t i = 1; i < count; i++) {
+        struct stat wanted, given;
+        if (stat(bw_graph_path(bw_xlator_child(concat, i)), &wanted))
+            continue;
+        for (size_t k = bw_xlator_child_count(map); k-- > 0;) {
+            struct bw_xlator *image = bw_xlator_child(map, k);
+            BW_AUTO_FREE char *path = bw_image_path(image);
+            const bool is_joined = strcmp(bw_xlator_type(image), "layout/concat") == 0;
+            if (!is_joined && path && stat(path, &given) == 0 && given.st_dev == wanted.st_dev &&
+                given.st_ino == wanted.st_ino)
+                bw_layer_remove_child(map, k);
+        }
+    }
     bw_fs_report(fs, BW_NOTE,
                  bw_error_create(BW_ERROR_USAGE, "%s is joined with the parts after it: %zu files",
                                  bw_graph_path(storage), count));
@@ -152,7 +137,11 @@ static struct bw_error *join_split_images(struct bw_fs *fs, struct bw_xlator *ma
             return bw_error_no_memory();
         const bool has_parts = bw_part_next(part, offset);
         BW_TRY(bw_graph_start(fs->graph, storage->user));
-        if (!(has_parts && is_compressed(storage)) && is_whole(storage))
+        uint8_t head[BW_PACKING_HEAD];
+        const bool is_compressed = has_parts &&
+                                   bw_try_read_raw(NULL, storage, 0, head, sizeof head) &&
+                                   bw_packing_find(head, sizeof head);
+        if (!is_compressed && is_whole(storage))
             continue;
         if (has_parts)
             BW_TRY(join_parts(fs, map, storage, part, offset));
@@ -253,21 +242,6 @@ static struct bw_error *read_volfile(struct bw_graph *graph, const struct bw_fs_
                            options->path_count == 1 ? " is" : "s are");
 }
 
-/* Adds the layer for --image-offset: a window above every file. */
-static struct bw_error *add_windows(struct bw_graph *graph, uint64_t offset)
-{
-    char text[24];
-    struct bw_xlator *window;
-    snprintf(text, sizeof text, "%" PRIu64, offset);
-    for (size_t i = 0; offset && i < graph->layers.count; i++) {
-        if (bw_xlator_child_count(graph->layers.items[i]))
-            continue;
-        BW_TRY(bw_graph_insert_above(graph, i, "layout/window", no_location, &window));
-        BW_TRY(bw_layer_set_option(window, "offset", no_location, text, no_location));
-    }
-    return NULL;
-}
-
 /* Layers for the maps of rescued images. */
 static struct bw_error *add_maps(struct bw_graph *graph, const struct bw_fs_options *options)
 {
@@ -353,10 +327,30 @@ struct bw_error *bw_place_patches(struct bw_graph *graph, struct bw_xlator *map)
     return bw_graph_start(graph, map);
 }
 
-/* Options of the layers that verify. */
-static struct bw_error *set_verification(struct bw_graph *graph,
-                                         const struct bw_fs_options *options)
+/* Describes the graph that the options ask for; no layer runs. */
+static struct bw_error *describe_graph(struct bw_fs *fs, const struct bw_fs_options *options)
 {
+    const struct bw_graph_options *wanted = options->graph;
+    struct bw_graph *graph = fs->graph;
+    if (wanted->file)
+        BW_TRY(read_volfile(graph, options, &fs->inputs));
+    else
+        BW_TRY(describe_default(graph, options->paths, options->path_count));
+    BW_TRY(add_maps(graph, options));
+
+    /* For --image-offset: a window above every file. */
+    char offset[24];
+    snprintf(offset, sizeof offset, "%" PRIu64, options->offset);
+    for (size_t i = 0; options->offset && i < graph->layers.count; i++) {
+        struct bw_xlator *window;
+        if (bw_xlator_child_count(graph->layers.items[i]))
+            continue;
+        BW_TRY(bw_graph_insert_above(graph, i, "layout/window", no_location, &window));
+        BW_TRY(bw_layer_set_option(window, "offset", no_location, offset, no_location));
+    }
+    BW_TRY(add_overlays(graph, options)); /* the last one is next to the file */
+
+    /* Options of the layers that verify. */
     static const char *const kinds[] = {"off", "metadata", "data", "all"};
     const char *ignored = kinds[options->ignore_checksums & BW_CHECKSUMS_ALL];
     char time[24];
@@ -373,29 +367,19 @@ static struct bw_error *set_verification(struct bw_graph *graph,
         if (options->search_seconds)
             BW_TRY(bw_layer_set_option(layer, "search-time", no_location, time, no_location));
     }
-    return NULL;
-}
 
-static struct bw_error *describe_graph(struct bw_fs *fs, const struct bw_fs_options *options)
-{
-    const struct bw_graph_options *wanted = options->graph;
-    if (wanted->file)
-        BW_TRY(read_volfile(fs->graph, options, &fs->inputs));
-    else
-        BW_TRY(describe_default(fs->graph, options->paths, options->path_count));
-    BW_TRY(add_maps(fs->graph, options));
-    BW_TRY(add_windows(fs->graph, options->offset));
-    BW_TRY(add_overlays(fs->graph, options)); /* the last one is next to the file */
-    BW_TRY(set_verification(fs->graph, options));
+    /* The changes of the user. */
     for (size_t i = 0; i < wanted->edit_count; i++) {
         const struct bw_graph_edit *edit = &wanted->edits[i];
         if (!edit->text)
             return bw_error_create(BW_ERROR_USAGE, "change %zu of the graph has no text", i + 1);
         if (edit->kind == BW_EDIT_OPTION)
-            BW_TRY(bw_graph_edit_option(fs->graph, edit->text));
+            BW_TRY(bw_graph_edit_option(graph, edit->text));
         else
-            BW_TRY(bw_graph_edit_insert(fs->graph, edit->text));
+            BW_TRY(bw_graph_edit_insert(graph, edit->text));
     }
+
+    /* The files that are read, and never written to. */
     if (options->header)
         BW_TRY(bw_file_set_insert(&fs->inputs, options->header));
     /* Files that may be further parts of an image are read, too. */
@@ -409,7 +393,7 @@ static struct bw_error *describe_graph(struct bw_fs *fs, const struct bw_fs_opti
         while (bw_part_next(part, (size_t)(suffix - path)))
             BW_TRY(bw_file_set_insert(&fs->inputs, part));
     }
-    return bw_graph_check(fs->graph, &fs->inputs);
+    return bw_graph_check(graph, &fs->inputs);
 }
 
 /* Finds the layer that maps logical addresses to offsets on devices. */
@@ -516,28 +500,6 @@ struct bw_error *bw_announce_devices(const struct bw_fs *fs, struct bw_image *im
     return NULL;
 }
 
-static struct bw_error *send_file_system_facts(const struct bw_fs *fs,
-                                               const struct bw_image_set *set)
-{
-    BW_AUTO_FREE uint8_t(*ids)[BW_UUID_SIZE] = calloc(2 + set->count, sizeof *ids);
-    struct bw_control_file_system facts = {.checksum_type = fs->superblock.checksum_type,
-                                           .nodesize = fs->superblock.nodesize,
-                                           .sectorsize = fs->superblock.sectorsize,
-                                           .ids = (const void *)ids,
-                                           .dumped = fs->no_data,
-                                           .other_checksums = bw_fs_other_checksums(fs),
-                                           .generation = fs->superblock.generation,
-                                           .incompat_flags = fs->superblock.incompat_flags};
-    if (!ids)
-        return bw_error_no_memory();
-    facts.id_count = bw_superblock_block_ids(&fs->superblock, ids);
-    for (size_t i = 0; i < set->count; i++)
-        if (set->images[i].role == BW_IMAGE_SEED)
-            memcpy(ids[facts.id_count++], set->images[i].superblock.metadata_uuid, BW_UUID_SIZE);
-    return bw_graph_control(fs->graph,
-                            &(struct bw_control){BW_CONTROL_FILE_SYSTEM, {.file_system = &facts}});
-}
-
 struct bw_error *bw_build_lower_graph(struct bw_fs *fs, const struct bw_fs_options *options,
                                       struct bw_image_set *set)
 {
@@ -602,7 +564,25 @@ struct bw_error *bw_build_upper_graph(struct bw_fs *fs, struct bw_image_set *set
                          bw_xlator_name(top));
     fs->reader.top = top;
     fs->reader.nodesize = fs->superblock.nodesize;
-    BW_TRY(send_file_system_facts(fs, set));
+
+    /* The layers learn what the superblock says, and which devices there are. */
+    BW_AUTO_FREE uint8_t(*ids)[BW_UUID_SIZE] = calloc(2 + set->count, sizeof *ids);
+    if (!ids)
+        return bw_error_no_memory();
+    struct bw_control_file_system facts = {.checksum_type = fs->superblock.checksum_type,
+                                           .nodesize = fs->superblock.nodesize,
+                                           .sectorsize = fs->superblock.sectorsize,
+                                           .ids = (const void *)ids,
+                                           .dumped = fs->no_data,
+                                           .other_checksums = bw_fs_other_checksums(fs),
+                                           .generation = fs->superblock.generation,
+                                           .incompat_flags = fs->superblock.incompat_flags};
+    facts.id_count = bw_superblock_block_ids(&fs->superblock, ids);
+    for (size_t i = 0; i < set->count; i++)
+        if (set->images[i].role == BW_IMAGE_SEED)
+            memcpy(ids[facts.id_count++], set->images[i].superblock.metadata_uuid, BW_UUID_SIZE);
+    BW_TRY(bw_graph_control(fs->graph,
+                            &(struct bw_control){BW_CONTROL_FILE_SYSTEM, {.file_system = &facts}}));
     fs->images = set->images;
     fs->image_count = set->count;
     return bw_announce_devices(fs, set->images, set->count);

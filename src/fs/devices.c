@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The parts of a file system: superblocks, devices and chunks; and mapping logical addresses. The
- * devices and chunks are items of the chunk tree; each device is looked up among the images by its
- * id and uuid.
+ * The public functions about superblocks, devices and chunks, and about mapping logical addresses.
+ * The devices and chunks are items of the chunk tree, which is read again for each list. Each
+ * device is looked up among the images by its id and uuid. The layers map an address, as for a
+ * read.
  */
 #include "fs/opening.h"
 
@@ -191,11 +192,8 @@ uint64_t bw_device_reader_size(const struct bw_device_reader *reader)
 struct bw_error *bw_device_reader_read(const struct bw_device_reader *reader, uint64_t offset,
                                        void *buffer, uint32_t length)
 {
-    struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
-    struct bw_request request = {
-        .kind = BW_REQUEST_RAW, .length = length, .address = offset, .buffer = buffer};
-    bw_wind(&frame, reader->top, &request, 1);
-    return request.error;
+    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
+    return bw_read_raw(&frame, reader->top, offset, buffer, length);
 }
 
 void bw_device_reader_advise(const struct bw_device_reader *reader, uint64_t offset,
@@ -274,13 +272,15 @@ struct bw_error *bw_fs_map(struct bw_fs *fs, uint64_t logical, uint64_t length, 
     struct bw_error *error =
         bw_wind_map(NULL, fs->reader.top, logical,
                     length < UINT32_MAX ? (uint32_t)length : UINT32_MAX, copy, &reply);
-    *mapping = (struct bw_mapping){.copies = error ? 0 : reply.copies,
+    *mapping = (struct bw_mapping){.copies = reply.copies,
                                    .length = reply.length ? reply.length : length,
                                    .devid = reply.location.devid,
                                    .offset = reply.location.offset,
                                    .present = reply.location.present,
                                    .rebuilt = reply.location.rebuilt,
                                    .alternative = reply.location.alternative};
+    if (error)
+        mapping->copies = 0;
     /* an address outside of all chunks is damage when it is read, but a valid result of a query */
     if (error && error->code == BW_ERROR_CORRUPT)
         error->code = BW_ERROR_NOT_FOUND;

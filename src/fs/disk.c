@@ -21,6 +21,8 @@
 #include "xlators/layout/md_superblock.h"
 #include "xlators/layout/partition_table.h"
 
+static const struct bw_text_place no_location;
+
 /* The partitions are owned by the disk. */
 static struct bw_partition_info *partition_of(const struct bw_disk *disk, size_t index)
 {
@@ -36,14 +38,10 @@ static void describe_partition(const struct bw_frame *frame, struct bw_disk *dis
     uint8_t bytes[BW_SUPERBLOCK_SIZE];
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES && !content->good; copy++) {
         const uint64_t offset = bw_superblock_offset(copy);
-        struct bw_request request = {.kind = BW_REQUEST_SUPER,
-                                     .length = sizeof bytes,
-                                     .address = partition->offset + offset,
-                                     .buffer = bytes};
         if (partition->room < offset + sizeof bytes)
             break;
-        bw_wind(frame, disk->storage, &request, 1);
-        BW_AUTO_ERROR struct bw_error *error = request.error;
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_read_super(frame, disk->storage, partition->offset + offset, bytes);
         if (!error)
             error = bw_superblock_decode(bytes, offset, &content->superblock);
         content->good = !error;
@@ -130,14 +128,12 @@ struct bw_error *bw_disk_refuse(const struct bw_disk *disk)
         bw_buffer_format(&text, "; partition %u is %s", partition->number, partition->content);
         named++;
     }
+    const char *kind = strcmp(disk->table.kind, "gpt") == 0 ? "a GPT" : "an MBR";
     return bw_error_create(
         BW_ERROR_NOT_BTRFS,
-        "it is a disk with %s partition table, but no partition contains btrfs%.*s",
-        strcmp(disk->table.kind, "gpt") == 0 ? "a GPT" : "an MBR", (int)text.length,
-        text.data ? text.data : "");
+        "it is a disk with %s partition table, but no partition contains btrfs%.*s", kind,
+        (int)text.length, text.data ? text.data : "");
 }
-
-static const struct bw_text_place nowhere;
 
 /* Choosing the file system. */
 
@@ -267,20 +263,6 @@ static unsigned weight_of(const struct member *member, const struct choice *choi
     return superblock_of(member)->generation == choice->superblock->generation;
 }
 
-static struct bw_error *refuse_clones(const struct member *first, const struct member *second)
-{
-    const struct bw_superblock *a = superblock_of(first), *b = superblock_of(second);
-    char fsid[37];
-    bw_uuid_text(a->fsid, fsid);
-    return bw_error_create(BW_ERROR_AMBIGUOUS,
-                           "%s partition %u (generation %" PRIu64
-                           ") and %s partition %u (generation %" PRIu64 ") are both device %" PRIu64
-                           " of the file system %s: choose one",
-                           first->disk->table.path, member_partition(first)->number, a->generation,
-                           second->disk->table.path, member_partition(second)->number,
-                           b->generation, a->device.devid, fsid);
-}
-
 /* Collects the partitions to read, one for each device. With --alternatives, all partitions with a
  * device of the file system are read. */
 static struct bw_error *find_members(const struct bw_fs *fs, const struct bw_image_set *set,
@@ -301,6 +283,7 @@ static struct bw_error *find_members(const struct bw_fs *fs, const struct bw_ima
             members->items[j].is_clone |=
                 is_same_device(&image->superblock, superblock_of(&members->items[j]));
     }
+    /* Of two partitions that are the same device, the one with more evidence is read. */
     for (size_t i = 0; i < members->count; i++) {
         struct member *first = &members->items[i];
         for (size_t j = i + 1; j < members->count; j++) {
@@ -316,14 +299,24 @@ static struct bw_error *find_members(const struct bw_fs *fs, const struct bw_ima
         const struct member *first = &members->items[i];
         for (size_t j = i + 1; !first->is_clone && j < members->count; j++) {
             const struct member *second = &members->items[j];
-            if (!second->is_clone && is_same_device(superblock_of(first), superblock_of(second)))
-                return refuse_clones(first, second);
+            const struct bw_superblock *a = superblock_of(first), *b = superblock_of(second);
+            char fsid[37];
+            if (second->is_clone || !is_same_device(a, b))
+                continue;
+            bw_uuid_text(a->fsid, fsid);
+            return bw_error_create(
+                BW_ERROR_AMBIGUOUS,
+                "%s partition %u (generation %" PRIu64 ") and %s partition %u (generation %" PRIu64
+                ") are both device %" PRIu64 " of the file system %s: choose one",
+                first->disk->table.path, member_partition(first)->number, a->generation,
+                second->disk->table.path, member_partition(second)->number, b->generation,
+                a->device.devid, fsid);
         }
     }
     return NULL;
 }
 
-/* Creating layers. */
+/* Adding layers. */
 
 /* The first partition replaces the image of the disk, with a layer between the disk and the layers
  * above it; further ones are added at the end. */
@@ -339,7 +332,7 @@ static struct bw_error *add_partition_image(struct bw_fs *fs, struct bw_xlator *
     struct bw_xlator *layer;
     char number[16];
     if (is_first) {
-        BW_TRY(bw_graph_insert_above(fs->graph, below, type, nowhere, &layer));
+        BW_TRY(bw_graph_insert_above(fs->graph, below, type, no_location, &layer));
     } else {
         struct bw_image *images = realloc(set->images, (set->count + 1) * sizeof *images);
         if (!images)
@@ -353,14 +346,14 @@ static struct bw_error *add_partition_image(struct bw_fs *fs, struct bw_xlator *
             name = NULL; /* asprintf() leaves it undefined */
             return bw_error_no_memory();
         }
-        BW_TRY(bw_graph_add(fs->graph, below + 1, name, nowhere, &layer));
-        BW_TRY(bw_layer_set_type(layer, type, nowhere));
-        BW_TRY(bw_layer_add_child(layer, bw_xlator_name(disk->storage), nowhere));
+        BW_TRY(bw_graph_add(fs->graph, below + 1, name, no_location, &layer));
+        BW_TRY(bw_layer_set_type(layer, type, no_location));
+        BW_TRY(bw_layer_add_child(layer, bw_xlator_name(disk->storage), no_location));
     }
     image->partition = partition->number;
     image->offset = partition->offset;
     snprintf(number, sizeof number, "%u", partition->number);
-    BW_TRY(bw_layer_set_option(layer, "partition", nowhere, number, nowhere));
+    BW_TRY(bw_layer_set_option(layer, "partition", no_location, number, no_location));
     BW_TRY(bw_graph_check_layer(layer));
     if (!is_first)
         BW_TRY(bw_layer_attach(map, layer));

@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Opening the images, including metadumps of btrfs-image, and selecting the best superblock copy of
- * each. */
+/*
+ * Opens the images, including metadumps of btrfs-image, and selects the best superblock copy of
+ * each: the newest good one of the file system of the first good one. If none is good at its usual
+ * offset, the image may be of a zoned device, whose copies are logs (superblock_log.c); or a single
+ * bit of a copy may be flipped; or the image may be a disk, whose partitions replace it (disk.c).
+ * Otherwise, the image is identified, so that its error names what it is.
+ *
+ * Copies that are not used are reported as warnings if there is a better one. Without a good one,
+ * they become the error of the image, which other images of the file system may make unimportant:
+ * match.c decides.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,14 +28,6 @@
 #include "ondisk/superblock.h"
 
 #define METADUMP_TYPE "layout/metadump"
-
-/* Whether an image is a metadump that is already presented as a device. */
-static bool image_is_dump(const struct bw_xlator *storage)
-{
-    while (strcmp(bw_xlator_type(storage), METADUMP_TYPE) != 0 && bw_xlator_child_count(storage))
-        storage = bw_xlator_child(storage, 0);
-    return bw_xlator_child_count(storage);
-}
 
 /* Selecting superblock copies. */
 
@@ -58,22 +59,30 @@ struct copies {
     struct bw_error *rejected[BW_SUPERBLOCK_COPIES]; /* why it is not used */
 };
 
-static struct bw_error *read_bytes(const struct bw_frame *frame, const struct bw_image *image,
-                                   uint64_t offset, uint8_t bytes[BW_SUPERBLOCK_SIZE])
+struct bw_error *bw_read_super(const struct bw_frame *frame, struct bw_xlator *storage,
+                               uint64_t offset, void *block)
 {
     struct bw_request request = {
-        .kind = BW_REQUEST_SUPER, .length = BW_SUPERBLOCK_SIZE, .address = offset, .buffer = bytes};
-    bw_wind(frame, image->storage, &request, 1);
+        .kind = BW_REQUEST_SUPER, .length = BW_SUPERBLOCK_SIZE, .address = offset, .buffer = block};
+    bw_wind(frame, storage, &request, 1);
     return request.error;
 }
 
-static struct bw_error *read_copy_in(const struct bw_frame *frame, const struct bw_image *image,
-                                     unsigned copy, uint64_t offset,
-                                     struct bw_superblock *superblock)
+bool bw_try_read_super(const struct bw_frame *frame, struct bw_xlator *storage, uint64_t offset,
+                       void *block)
 {
-    uint8_t bytes[BW_SUPERBLOCK_SIZE];
-    BW_TRY(read_bytes(frame, image, offset, bytes));
-    return bw_superblock_decode(bytes, bw_superblock_offset(copy), superblock);
+    const uint64_t size = bw_xlator_size(storage);
+    if (size < BW_SUPERBLOCK_SIZE || offset > size - BW_SUPERBLOCK_SIZE)
+        return false;
+    BW_AUTO_ERROR struct bw_error *error = bw_read_super(frame, storage, offset, block);
+    return !error;
+}
+
+bool bw_has_superblock(const struct bw_frame *frame, struct bw_xlator *storage,
+                       struct bw_disk_superblock *block)
+{
+    return bw_try_read_super(frame, storage, bw_superblock_offset(0), block) &&
+           bw_get64(block->magic) == BW_SUPERBLOCK_MAGIC;
 }
 
 static struct bw_error *read_copy(const struct bw_fs *fs, const struct bw_image *image,
@@ -82,7 +91,10 @@ static struct bw_error *read_copy(const struct bw_fs *fs, const struct bw_image 
     struct bw_probes *probes = fs->graph->probes;
     const struct bw_frame frame = bw_frame_above(NULL, probes);
     uint64_t start = BW_PROBE_START(probes, super__read);
-    struct bw_error *error = read_copy_in(&frame, image, copy, offset, superblock);
+    uint8_t bytes[BW_SUPERBLOCK_SIZE];
+    struct bw_error *error = bw_read_super(&frame, image->storage, offset, bytes);
+    if (!error)
+        error = bw_superblock_decode(bytes, bw_superblock_offset(copy), superblock);
     if (!BW_PROBE_ON(probes, super__read))
         return error;
     const struct bw_super_event event = {
@@ -99,46 +111,6 @@ static struct bw_error *read_copy(const struct bw_fs *fs, const struct bw_image 
     return error;
 }
 
-/* Reports rejected copies: as a warning if there is a better copy, otherwise in the image's
- * error. */
-static void report_rejected(struct bw_fs *fs, const struct bw_image *image, struct copies *copies)
-{
-    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
-        struct bw_error *rejected = copies->rejected[copy];
-        if (!rejected)
-            continue;
-        rejected->code = BW_ERROR_CORRUPT;
-        bw_fs_report(fs, BW_WARNING,
-                     bw_error_prefix(rejected, "%s: superblock copy %u at %" PRIu64 " rejected",
-                                     image->name, copy, copies->offsets[copy]));
-    }
-}
-
-static struct bw_error *join_rejected(struct copies *copies, int wanted)
-{
-    struct bw_buffer text = {0};
-    /* a requested copy suggests that the image has a file system */
-    enum bw_error_code code = wanted > 0 ? BW_ERROR_CORRUPT : BW_ERROR_NOT_BTRFS;
-    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
-        const struct bw_error *reason = copies->rejected[copy];
-        if (!reason)
-            continue;
-        bw_buffer_format(&text, "%ssuperblock copy %u at %" PRIu64 ": %s", text.length ? "; " : "",
-                         copy, copies->offsets[copy], reason->message);
-        /* an error about damage is more specific than a missing magic number */
-        code = reason->code == BW_ERROR_NOT_BTRFS ? code : reason->code;
-    }
-    const char *nothing = copies->logs ? "a zoned device without a log of" : "too small for";
-    struct bw_error *error = text.length
-                                 ? bw_error_create(code, "%.*s", (int)text.length, text.data)
-                                 : bw_error_create(code, "%s a superblock%s", nothing,
-                                                   wanted > 0 ? " copy of that number" : "");
-    bw_buffer_free(&text);
-    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
-        bw_error_add_cause(error, copies->rejected[copy]);
-    return error;
-}
-
 static struct bw_error *not_chosen(const struct bw_superblock *loser,
                                    const struct bw_superblock *winner)
 {
@@ -147,22 +119,6 @@ static struct bw_error *not_chosen(const struct bw_superblock *loser,
     return bw_error_create(BW_ERROR_CORRUPT,
                            "it has generation %" PRIu64 ", another copy has %" PRIu64,
                            loser->generation, winner->generation);
-}
-
-/* Compares a valid copy with the best one so far; rejects the worse one if they differ. */
-static void compare_copy(struct bw_image *image, const struct bw_superblock *candidate,
-                         unsigned copy, int *best, struct copies *copies)
-{
-    bool same = *best >= 0 && memcmp(candidate->fsid, image->superblock.fsid, BW_UUID_SIZE) == 0;
-    if (*best < 0 || (same && candidate->generation > image->superblock.generation)) {
-        if (*best >= 0)
-            copies->rejected[*best] = not_chosen(&image->superblock, candidate);
-        image->superblock = *candidate;
-        image->copy = copy;
-        *best = (int)copy;
-    } else if (!same || candidate->generation < image->superblock.generation) {
-        copies->rejected[copy] = not_chosen(candidate, &image->superblock);
-    }
 }
 
 static struct copies find_copies(const struct bw_image *image, int wanted)
@@ -206,14 +162,6 @@ static bool is_unrestored(const struct bw_image *image, int best, const struct b
     return rejected ? rejected->code == BW_ERROR_NOT_BTRFS : !(candidate->flags & restored);
 }
 
-/* Why a superblock is not used if --fsid selects another file system. */
-static struct bw_error *other_file_system(const struct bw_superblock *superblock)
-{
-    char fsid[37];
-    bw_uuid_text(superblock->fsid, fsid);
-    return bw_error_create(BW_ERROR_NOT_BTRFS, "it belongs to the file system %s", fsid);
-}
-
 /* Selects the best copy for the image and returns its number; -1 if none is valid. */
 static int choose_among(struct bw_fs *fs, struct bw_image *image, struct copies *copies)
 {
@@ -225,12 +173,31 @@ static int choose_among(struct bw_fs *fs, struct bw_image *image, struct copies 
                                                       image->superblock.device.total_bytes))
             continue;
         copies->rejected[copy] = read_copy(fs, image, copy, copies->offsets[copy], &candidate);
-        if (!copies->rejected[copy] && !bw_is_wanted(fs, &candidate) && !bw_is_seed(&candidate))
-            copies->rejected[copy] = other_file_system(&candidate);
-        if (is_unrestored(image, best, copies->rejected[copy], &candidate))
+        if (!copies->rejected[copy] && !bw_is_wanted(fs, &candidate) && !bw_is_seed(&candidate)) {
+            char fsid[37];
+            bw_uuid_text(candidate.fsid, fsid);
+            copies->rejected[copy] =
+                bw_error_create(BW_ERROR_NOT_BTRFS, "it belongs to the file system %s", fsid);
+        }
+        if (is_unrestored(image, best, copies->rejected[copy], &candidate)) {
             bw_error_free(BW_TAKE(copies->rejected[copy]));
-        else if (!copies->rejected[copy])
-            compare_copy(image, &candidate, copy, &best, copies);
+            continue;
+        }
+        if (copies->rejected[copy])
+            continue;
+
+        /* Of two good copies that differ, the worse one is rejected. */
+        const struct bw_superblock *chosen = &image->superblock;
+        const bool is_same = best >= 0 && memcmp(candidate.fsid, chosen->fsid, BW_UUID_SIZE) == 0;
+        if (best < 0 || (is_same && candidate.generation > chosen->generation)) {
+            if (best >= 0)
+                copies->rejected[best] = not_chosen(chosen, &candidate);
+            image->superblock = candidate;
+            image->copy = copy;
+            best = (int)copy;
+        } else if (!is_same || candidate.generation < chosen->generation) {
+            copies->rejected[copy] = not_chosen(&candidate, chosen);
+        }
     }
     return best;
 }
@@ -249,7 +216,7 @@ static int choose_corrected(struct bw_fs *fs, struct bw_image *image, struct cop
         if (!copies->exist[copy] || !copies->rejected[copy])
             continue;
         BW_AUTO_ERROR struct bw_error *unread =
-            read_bytes(&frame, image, copies->offsets[copy], bytes);
+            bw_read_super(&frame, image->storage, copies->offsets[copy], bytes);
         if (unread || !bw_superblock_correct(bytes, bw_superblock_offset(copy), &candidate, &found))
             continue;
         if (!bw_is_wanted(fs, &candidate) && !bw_is_seed(&candidate))
@@ -273,19 +240,6 @@ static int choose_corrected(struct bw_fs *fs, struct bw_image *image, struct cop
     return best;
 }
 
-static void report_newer(struct bw_fs *fs, const struct bw_image *image,
-                         const struct copies *copies)
-{
-    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
-        if (copies->exist[copy] && copies->newer_bad[copy])
-            bw_fs_report(
-                fs, BW_WARNING,
-                bw_error_create(BW_ERROR_CORRUPT,
-                                "%s: superblock copy %u: the newest entry of its log, at %" PRIu64
-                                ", is bad: an older one is used",
-                                image->name, copy, copies->newer_bad[copy]));
-}
-
 /* Identifies contents other than a btrfs. */
 static enum bw_identity identify_image(const struct bw_fs *fs, const struct bw_image *image,
                                        struct bw_buffer *name)
@@ -294,9 +248,60 @@ static enum bw_identity identify_image(const struct bw_fs *fs, const struct bw_i
     return bw_identify(&frame, image->storage, 0, bw_xlator_size(image->storage), name);
 }
 
-/* Adds the identified contents to the error of an image without a superblock. */
-static void name_foreign(const struct bw_fs *fs, struct bw_image *image)
+/* Reads the partition table of an image that does not begin with a btrfs; of any image if a
+ * partition was selected. */
+static struct bw_error *look_for_disk(const struct bw_fs *fs, struct bw_image *image,
+                                      bool is_wanted)
 {
+    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
+    struct bw_disk_superblock block;
+    if (image->partition || (!is_wanted && bw_has_superblock(&frame, image->storage, &block)))
+        return NULL;
+    return bw_disk_open(&frame, image, &image->disk);
+}
+
+static void free_rejected(struct copies *copies)
+{
+    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
+        bw_error_free(copies->rejected[copy]);
+}
+
+/* Sets the error of an image without a valid superblock: what it is, and why each copy was
+ * rejected. Consumes the rejections. */
+static void set_error(const struct bw_fs *fs, struct bw_image *image, struct copies *copies,
+                      int wanted)
+{
+    if (image->disk && !image->partition) {
+        const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
+        free_rejected(copies);
+        bw_disk_identify(&frame, image->disk);
+        image->is_foreign = true;
+        image->bad = bw_disk_refuse(image->disk);
+        return;
+    }
+
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    /* a requested copy suggests that the image has a file system */
+    enum bw_error_code code = wanted > 0 ? BW_ERROR_CORRUPT : BW_ERROR_NOT_BTRFS;
+    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
+        const struct bw_error *reason = copies->rejected[copy];
+        if (!reason)
+            continue;
+        bw_buffer_format(&text, "%ssuperblock copy %u at %" PRIu64 ": %s", text.length ? "; " : "",
+                         copy, copies->offsets[copy], reason->message);
+        /* an error about damage is more specific than a missing magic number */
+        code = reason->code == BW_ERROR_NOT_BTRFS ? code : reason->code;
+    }
+    const char *which = wanted > 0 ? " copy of that number" : "";
+    if (text.length)
+        image->bad = bw_error_create(code, "%.*s", (int)text.length, text.data);
+    else if (copies->logs)
+        image->bad = bw_error_create(code, "a zoned device without a log of a superblock%s", which);
+    else
+        image->bad = bw_error_create(code, "too small for a superblock%s", which);
+    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
+        bw_error_add_cause(image->bad, copies->rejected[copy]);
+
     BW_AUTO_BUFFER struct bw_buffer name = {0};
     enum bw_identity identity = BW_UNIDENTIFIED;
     if (image->bad->code == BW_ERROR_NOT_BTRFS)
@@ -310,48 +315,6 @@ static void name_foreign(const struct bw_fs *fs, struct bw_image *image)
     image->bad = error;
 }
 
-/* Reads the partition table of an image that does not begin with a btrfs; of any image if a
- * partition was selected. */
-static struct bw_error *look_for_disk(const struct bw_fs *fs, struct bw_image *image,
-                                      bool is_wanted)
-{
-    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
-    struct bw_disk_superblock block;
-    struct bw_request request = {.kind = BW_REQUEST_SUPER,
-                                 .length = sizeof block,
-                                 .address = bw_superblock_offset(0),
-                                 .buffer = &block};
-    if (image->partition)
-        return NULL;
-    if (!is_wanted)
-        bw_wind(&frame, image->storage, &request, 1);
-    BW_AUTO_ERROR struct bw_error *error = request.error;
-    bool is_btrfs = !is_wanted && !error && bw_get64(block.magic) == BW_SUPERBLOCK_MAGIC;
-    return is_btrfs ? NULL : bw_disk_open(&frame, image, &image->disk);
-}
-
-/* Sets the error of an image without a valid superblock. */
-static void set_image_error(const struct bw_fs *fs, struct bw_image *image, struct copies *copies,
-                            int wanted)
-{
-    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
-    image->bad = join_rejected(copies, wanted);
-    if (!image->disk || image->partition) {
-        name_foreign(fs, image);
-        return;
-    }
-    bw_disk_identify(&frame, image->disk);
-    image->is_foreign = true;
-    bw_error_free(image->bad);
-    image->bad = bw_disk_refuse(image->disk);
-}
-
-static void free_rejected(struct copies *copies)
-{
-    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
-        bw_error_free(copies->rejected[copy]);
-}
-
 static struct bw_error *choose_copy(struct bw_fs *fs, struct bw_image *image, int wanted)
 {
     struct copies copies = find_copies(image, wanted), logs;
@@ -361,11 +324,20 @@ static struct bw_error *choose_copy(struct bw_fs *fs, struct bw_image *image, in
     if (zoned && find_logs(fs, image, wanted, best < 0 ? NULL : &known, &logs)) {
         free_rejected(&copies);
         copies = logs;
-        report_newer(fs, image, &copies);
+        for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
+            if (copies.exist[copy] && copies.newer_bad[copy])
+                bw_fs_report(
+                    fs, BW_WARNING,
+                    bw_error_create(BW_ERROR_CORRUPT,
+                                    "%s: superblock copy %u: the newest entry of its log, at "
+                                    "%" PRIu64 ", is bad: an older one is used",
+                                    image->name, copy, copies.newer_bad[copy]));
         best = choose_among(fs, image, &copies);
     }
     if (best < 0)
         best = choose_corrected(fs, image, &copies);
+
+    /* The image may be a disk. */
     struct bw_error *error = NULL;
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
         if (copies.rejected[copy] && copies.rejected[copy]->code == BW_ERROR_NO_MEMORY)
@@ -375,40 +347,24 @@ static struct bw_error *choose_copy(struct bw_fs *fs, struct bw_image *image, in
     if (image->disk && !image->partition && fs->has_wanted_fsid &&
         !bw_disk_has_wanted(fs, image->disk))
         bw_disk_free(BW_TAKE(image->disk)); /* it may have been there before the partitions */
-    if (error || (image->disk && image->disk->has_btrfs && !image->partition))
+
+    /* The rejected copies: warnings if there is a better copy, otherwise the image's error. */
+    if (error || (image->disk && image->disk->has_btrfs && !image->partition)) {
         free_rejected(&copies);
-    else if (best >= 0)
-        report_rejected(fs, image, &copies);
-    else
-        set_image_error(fs, image, &copies, wanted);
+    } else if (best < 0) {
+        set_error(fs, image, &copies, wanted);
+    } else {
+        for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
+            struct bw_error *rejected = copies.rejected[copy];
+            if (!rejected)
+                continue;
+            rejected->code = BW_ERROR_CORRUPT;
+            bw_fs_report(fs, BW_WARNING,
+                         bw_error_prefix(rejected, "%s: superblock copy %u at %" PRIu64 " rejected",
+                                         image->name, copy, copies.offsets[copy]));
+        }
+    }
     return error;
-}
-
-/* A truncated image may still contain everything in use. But it may also be in another format whose
- * data happens to contain the superblock at the right offset. */
-static void check_size(struct bw_fs *fs, const struct bw_image *image)
-{
-    BW_AUTO_BUFFER struct bw_buffer name = {0};
-    uint64_t size = bw_xlator_size(image->storage), wanted = image->superblock.device.total_bytes;
-    if (image->bad || image->is_dump || size >= wanted)
-        return;
-    bool foreign = identify_image(fs, image, &name);
-    bw_fs_report(fs, BW_WARNING,
-                 bw_error_create(BW_ERROR_CORRUPT,
-                                 "%s is cut off: it has %" PRIu64 " of %" PRIu64 " bytes%s%.*s",
-                                 image->name, size, wanted, foreign ? "; perhaps it is " : "",
-                                 (int)name.length, name.data ? name.data : ""));
-}
-
-/* Blocks of a mounted file system may change while they are read. */
-static void check_mounted(struct bw_fs *fs, const struct bw_image *image, uint64_t offset)
-{
-    BW_AUTO_FREE char *point = image->bad ? NULL : bw_mount_point(image->path, offset);
-    if (point)
-        bw_fs_report(fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_USAGE,
-                                     "%s is mounted at %s: it may change while it is read",
-                                     image->name, point));
 }
 
 static struct bw_error *name_image(struct bw_image *image)
@@ -428,35 +384,6 @@ static struct bw_error *name_image(struct bw_image *image)
     return image->name ? NULL : bw_error_no_memory();
 }
 
-/* The number of the requested copy; -1: the best one. */
-static int wanted_copy(const struct bw_fs_options *options)
-{
-    switch (options->superblock_copy) {
-    case BW_SUPERBLOCK_COPY_1:
-    case BW_SUPERBLOCK_COPY_2:
-        return options->superblock_copy;
-    case BW_SUPERBLOCK_COPY_0:
-        return 0;
-    default:
-        return -1;
-    }
-}
-
-/* Whether an image is a send stream. These bytes decide before all others, because the data in a
- * stream may resemble a superblock or a partition table. */
-static bool is_stream(const struct bw_fs *fs, const struct bw_image *image)
-{
-    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
-    char bytes[sizeof BW_STREAM_MAGIC];
-    struct bw_request request = {
-        .kind = BW_REQUEST_RAW, .length = sizeof bytes, .address = 0, .buffer = bytes};
-    if (bw_xlator_size(image->storage) < sizeof bytes)
-        return false;
-    bw_wind(&frame, image->storage, &request, 1);
-    BW_AUTO_ERROR struct bw_error *error = request.error;
-    return !error && memcmp(bytes, BW_STREAM_MAGIC, sizeof bytes) == 0;
-}
-
 /* Opens an image: reads its superblock, or its partition table if it is a disk with a btrfs. */
 static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
                                    const struct bw_fs_options *options, size_t index,
@@ -464,85 +391,111 @@ static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
 {
     image->storage = bw_xlator_child(map, index);
     image->index = index;
-    image->is_dump = image_is_dump(image->storage);
+    /* Perhaps a metadump, which its layer already presents as a device. */
+    const struct bw_xlator *layer = image->storage;
+    while (strcmp(bw_xlator_type(layer), METADUMP_TYPE) != 0 && bw_xlator_child_count(layer))
+        layer = bw_xlator_child(layer, 0);
+    image->is_dump = bw_xlator_child_count(layer);
     BW_TRY(name_image(image));
     if (image->has_failed)
         return NULL;
     BW_PROBE(fs->graph->probes, image__open, image,
              &(struct bw_image_event){image->path, bw_xlator_size(image->storage), index});
-    image->is_stream = is_stream(fs, image);
+
+    /* The magic bytes of a send stream decide before all others, because the data in a stream may
+     * resemble a superblock or a partition table. */
+    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
+    char bytes[sizeof BW_STREAM_MAGIC];
+    image->is_stream = bw_try_read_raw(&frame, image->storage, 0, bytes, sizeof bytes) &&
+                       memcmp(bytes, BW_STREAM_MAGIC, sizeof bytes) == 0;
     if (image->is_stream) {
         image->is_foreign = true;
         image->bad = bw_error_create(BW_ERROR_NOT_BTRFS, "it is a send stream");
         return NULL;
     }
+
+    int wanted = -1; /* the number of the requested copy; -1: the best one */
+    if (options->superblock_copy == BW_SUPERBLOCK_COPY_0)
+        wanted = 0;
+    else if (options->superblock_copy > 0)
+        wanted = options->superblock_copy;
     if (options->partition)
         BW_TRY(look_for_disk(fs, image, true));
     if (!image->disk || image->partition)
-        BW_TRY(choose_copy(fs, image, wanted_copy(options)));
-    if (image->disk && !image->partition)
+        BW_TRY(choose_copy(fs, image, wanted));
+    if (image->bad || (image->disk && !image->partition))
         return NULL;
-    check_size(fs, image);
-    check_mounted(fs, image, image->offset + options->offset);
-    return NULL;
-}
 
-static struct bw_error *visit_partition_tables(const struct bw_fs *fs,
-                                               const struct bw_image_set *set)
-{
-    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
-    for (size_t i = 0; i < set->count; i++) {
-        struct bw_disk *disk = set->images[i].disk;
-        if (!disk)
-            continue;
-        bw_disk_identify(&frame, disk);
-        BW_TRY(fs->tables->visit(fs->tables->context, &disk->table));
+    /* A truncated image may still contain everything in use. But it may also be in another format
+     * whose data happens to contain the superblock at the right offset. */
+    const uint64_t size = bw_xlator_size(image->storage);
+    const uint64_t total = image->superblock.device.total_bytes;
+    if (!image->is_dump && size < total) {
+        BW_AUTO_BUFFER struct bw_buffer name = {0};
+        const char *perhaps = identify_image(fs, image, &name) ? "; perhaps it is " : "";
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "%s is cut off: it has %" PRIu64 " of %" PRIu64 " bytes%s%.*s",
+                                     image->name, size, total, perhaps, (int)name.length,
+                                     name.data ? name.data : ""));
     }
-    return NULL;
-}
-
-static struct bw_error *open_images(struct bw_fs *fs, struct bw_xlator *map,
-                                    const struct bw_fs_options *options, struct bw_stack *stack,
-                                    struct bw_image_set *set)
-{
-    bool has_disks = options->partition;
-    const size_t count = bw_xlator_child_count(map);
-    set->images = calloc(count, sizeof *set->images);
-    if (!set->images)
-        return bw_error_no_memory();
-    set->count = count;
-    for (size_t i = 0; i < set->count; i++) {
-        set->images[i].bad = bw_stack_take_failure(stack, bw_xlator_child(map, i));
-        set->images[i].has_failed = set->images[i].is_foreign = set->images[i].bad;
-        BW_TRY(open_image(fs, map, options, i, &set->images[i]));
-        has_disks |= set->images[i].disk != NULL;
-    }
-    if (fs->tables)
-        return visit_partition_tables(fs, set);
-    if (!has_disks)
-        return NULL;
-    BW_TRY(bw_disks_use(fs, map, set, options->partition));
-    BW_TRY(bw_place_patches(fs->graph, map));
-    for (size_t i = 0; i < set->count; i++)
-        if (set->images[i].partition)
-            BW_TRY(open_image(fs, map, options, i, &set->images[i]));
+    /* Blocks of a mounted file system may change while they are read. */
+    BW_AUTO_FREE char *point = bw_mount_point(image->path, image->offset + options->offset);
+    if (point)
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_USAGE,
+                                     "%s is mounted at %s: it may change while it is read",
+                                     image->name, point));
     return NULL;
 }
 
 struct bw_error *bw_images_open(struct bw_fs *fs, struct bw_xlator *map,
                                 const struct bw_fs_options *options, struct bw_image_set *set)
 {
-    struct bw_stack stack = {0};
+    /* The devices in containers. A partition that selects one is no partition of a btrfs. */
+    BW_SCOPED(bw_stack) struct bw_stack stack = {0};
     struct bw_fs_options inner = *options;
-    struct bw_error *error = fs->tables ? NULL : bw_stack_build(fs, map, options, &stack);
+    if (!fs->tables)
+        BW_TRY(bw_stack_build(fs, map, options, &stack));
     if (stack.used_partition)
         inner.partition = NULL;
-    if (!error)
-        error = bw_place_patches(fs->graph, map);
-    if (!error)
-        error = open_images(fs, map, &inner, &stack, set);
-    bw_stack_free(&stack);
-    return error;
+    BW_TRY(bw_place_patches(fs->graph, map));
+
+    /* The images, which may be disks. */
+    bool has_disks = inner.partition;
+    const size_t count = bw_xlator_child_count(map);
+    set->images = calloc(count, sizeof *set->images);
+    if (!set->images)
+        return bw_error_no_memory();
+    set->count = count;
+    for (size_t i = 0; i < set->count; i++) {
+        struct bw_image *image = &set->images[i];
+        image->bad = bw_stack_take_failure(&stack, bw_xlator_child(map, i));
+        image->has_failed = image->is_foreign = image->bad;
+        BW_TRY(open_image(fs, map, &inner, i, image));
+        has_disks |= image->disk != NULL;
+    }
+    if (fs->tables) {
+        const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
+        for (size_t i = 0; i < set->count; i++) {
+            struct bw_disk *disk = set->images[i].disk;
+            if (!disk)
+                continue;
+            bw_disk_identify(&frame, disk);
+            BW_TRY(fs->tables->visit(fs->tables->context, &disk->table));
+        }
+        return NULL;
+    }
+    if (!has_disks)
+        return NULL;
+
+    /* The partitions that replace the disks. */
+    BW_TRY(bw_disks_use(fs, map, set, inner.partition));
+    BW_TRY(bw_place_patches(fs->graph, map));
+    for (size_t i = 0; i < set->count; i++)
+        if (set->images[i].partition)
+            BW_TRY(open_image(fs, map, &inner, i, &set->images[i]));
+    return NULL;
 }
 
 /* Finds the offset of a superblock copy. */
@@ -557,10 +510,10 @@ static struct bw_error *find_copy(const struct bw_fs *fs, const struct bw_image 
     if (!zoned || !find_logs(fs, image, (int)copy, &image->superblock, &copies))
         copies = find_copies(image, (int)copy);
     *offset = copies.offsets[copy];
-    return copies.exist[copy]
-               ? NULL
-               : bw_error_create(BW_ERROR_NOT_FOUND, "%s is too small for superblock copy %u",
-                                 image->name, copy);
+    if (copies.exist[copy])
+        return NULL;
+    return bw_error_create(BW_ERROR_NOT_FOUND, "%s is too small for superblock copy %u",
+                           image->name, copy);
 }
 
 struct bw_error *bw_image_read_copy(const struct bw_fs *fs, const struct bw_image *image,
@@ -577,5 +530,5 @@ struct bw_error *bw_image_copy_bytes(const struct bw_fs *fs, const struct bw_ima
 {
     const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
     BW_TRY(find_copy(fs, image, copy, offset));
-    return read_bytes(&frame, image, *offset, bytes);
+    return bw_read_super(&frame, image->storage, *offset, bytes);
 }

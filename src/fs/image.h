@@ -18,6 +18,7 @@ enum bw_image_role {
 };
 
 struct bw_disk;
+struct bw_disk_superblock;
 
 struct bw_image {
     char *path;      /**< The file, or its first part. */
@@ -60,6 +61,20 @@ struct bw_image_set {
  * image is a disk, it is replaced by its selected partitions. Free with bw_images_free(). */
 struct bw_error *bw_images_open(struct bw_fs *fs, struct bw_xlator *map,
                                 const struct bw_fs_options *options, struct bw_image_set *set);
+
+/** Reads the BW_SUPERBLOCK_SIZE bytes of a superblock at an offset of a device. */
+struct bw_error *bw_read_super(const struct bw_frame *frame, struct bw_xlator *storage,
+                               uint64_t offset, void *block);
+
+/** The same for a superblock that need not be there: false if the device ends before the end of it,
+ * or cannot be read there. */
+bool bw_try_read_super(const struct bw_frame *frame, struct bw_xlator *storage, uint64_t offset,
+                       void *block);
+
+/** Reads the first copy of the superblock; false if the magic number is not there. Other parts of
+ * the superblock may be damaged. */
+bool bw_has_superblock(const struct bw_frame *frame, struct bw_xlator *storage,
+                       struct bw_disk_superblock *block);
 
 /** The path of the first file below a layer, or the name of its layer if it has none; freed by the
  * caller. NULL: out of memory. */

@@ -83,11 +83,6 @@ static uint64_t find_difference(const struct bw_image *a, const struct bw_image 
     return bw_superblocks_diverged(&a->superblock, &b->superblock);
 }
 
-static bool is_same_commit(const struct bw_image *a, const struct bw_image *b)
-{
-    return a->superblock.generation == b->superblock.generation && !find_difference(a, b);
-}
-
 /* Blocks. */
 
 /* The relation of an image to the copies that decide. */
@@ -130,12 +125,8 @@ read_copy(const struct comparison *comparison, const struct bw_piece *piece, uns
         return NULL;
     const struct bw_image *image = &comparison->set->images[stripe->child];
     const struct bw_frame frame = bw_frame_above_blocks(NULL, comparison->fs->graph->probes);
-    struct bw_request request = {.kind = BW_REQUEST_RAW,
-                                 .length = super->nodesize,
-                                 .address = stripe->offset + piece->stripe_offset,
-                                 .buffer = buffer};
-    bw_wind(&frame, image->storage, &request, 1);
-    BW_AUTO_ERROR struct bw_error *error = request.error;
+    BW_AUTO_ERROR struct bw_error *error = bw_read_raw(
+        &frame, image->storage, stripe->offset + piece->stripe_offset, buffer, super->nodesize);
     if (!error && bw_checksum_accepts_block(super->checksum_type, (super->flags & restored) != 0,
                                             buffer, super->nodesize))
         error = bw_node_check(buffer, super->nodesize, bytenr, expectation);
@@ -330,34 +321,6 @@ static void leave_out(struct bw_fs *fs, struct bw_image *image, const struct bw_
                                  side->superblock.device.devid, side->superblock.generation));
 }
 
-/* Finds devices that have diverged from each other by their superblocks. */
-static struct bw_error *compare_all(const struct bw_image_set *set)
-{
-    for (size_t i = 0; i < set->count; i++)
-        for (size_t j = i + 1; j < set->count; j++) {
-            const struct bw_image *a = &set->images[i], *b = &set->images[j];
-            if (a->role != BW_IMAGE_DEVICE || b->role != BW_IMAGE_DEVICE)
-                continue;
-            const uint64_t generation = find_difference(a, b);
-            if (generation)
-                return refuse(a, b, generation);
-        }
-    return NULL;
-}
-
-/* The image of the chosen device; NULL if none exists. */
-static const struct bw_image *find_side(const struct bw_fs *fs, const struct bw_image_set *set)
-{
-    const struct bw_image *side = NULL;
-    for (size_t i = 0; i < set->count; i++) {
-        const struct bw_image *image = &set->images[i];
-        if (image->role == BW_IMAGE_DEVICE && image->superblock.device.devid == fs->side &&
-            (!side || image->superblock.generation > side->superblock.generation))
-            side = image;
-    }
-    return side;
-}
-
 /* Leaves out all devices that differ from the side. With copies of blocks on other devices alone,
  * the side is unknown. */
 static struct bw_error *leave_out_others(struct bw_fs *fs, struct comparison *comparison)
@@ -389,23 +352,44 @@ struct bw_error *bw_sides_choose(struct bw_fs *fs, struct bw_image_set *set)
     __attribute__((cleanup(close_comparison))) struct comparison comparison = {.fs = fs,
                                                                                .set = set};
     if (!fs->side) {
-        BW_TRY(compare_all(set));
+        /* No devices may have diverged, by their superblocks or by their blocks. */
+        for (size_t i = 0; i < set->count; i++)
+            for (size_t j = i + 1; j < set->count; j++) {
+                const struct bw_image *a = &set->images[i], *b = &set->images[j];
+                if (a->role != BW_IMAGE_DEVICE || b->role != BW_IMAGE_DEVICE)
+                    continue;
+                const uint64_t generation = find_difference(a, b);
+                if (generation)
+                    return refuse(a, b, generation);
+            }
         BW_TRY(compare_blocks(&comparison));
         if (comparison.different)
             return refuse(comparison.first, comparison.different, comparison.generation);
         return NULL;
     }
-    const struct bw_image *side = comparison.side = find_side(fs, set);
+
+    /* The newest image of the chosen device decides which others are read. */
+    const struct bw_image *side = NULL;
+    for (size_t i = 0; i < set->count; i++) {
+        const struct bw_image *image = &set->images[i];
+        if (image->role == BW_IMAGE_DEVICE && image->superblock.device.devid == fs->side &&
+            (!side || image->superblock.generation > side->superblock.generation))
+            side = image;
+    }
     if (!side)
         return bw_error_create(BW_ERROR_USAGE, "--side: no image is device %" PRIu64, fs->side);
     if (fs->alternatives)
         return bw_error_create(BW_ERROR_USAGE,
                                "--side and --alternatives: give only one image of each device");
+    comparison.side = side;
     fs->superblock = side->superblock;
     for (size_t i = 0; i < set->count; i++) {
         struct bw_image *image = &set->images[i];
-        if (image->role == BW_IMAGE_DEVICE && !is_same_commit(image, side))
-            leave_out(fs, image, side, find_difference(image, side));
+        if (image->role != BW_IMAGE_DEVICE)
+            continue;
+        const uint64_t difference = find_difference(image, side);
+        if (difference || image->superblock.generation != side->superblock.generation)
+            leave_out(fs, image, side, difference);
     }
     BW_TRY(compare_blocks(&comparison));
     return leave_out_others(fs, &comparison);

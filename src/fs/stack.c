@@ -91,22 +91,6 @@ struct bw_error *bw_stack_title(struct bw_xlator *device, char **title)
 
 /* Examining devices. */
 
-/* Reads the first copy of the superblock; it may be damaged in parts other than the magic number.
- */
-static bool has_magic(const struct building *building, struct bw_xlator *device,
-                      struct bw_disk_superblock *block)
-{
-    struct bw_request request = {.kind = BW_REQUEST_SUPER,
-                                 .length = sizeof *block,
-                                 .address = bw_superblock_offset(0),
-                                 .buffer = block};
-    if (bw_xlator_size(device) < bw_superblock_offset(0) + sizeof *block)
-        return false;
-    bw_wind(&building->frame, device, &request, 1);
-    BW_AUTO_ERROR struct bw_error *error = request.error;
-    return !error && bw_get64(block->magic) == BW_SUPERBLOCK_MAGIC;
-}
-
 /* Decodes the first copy of the superblock; false if it is damaged. */
 static bool decode(const struct bw_disk_superblock *block, struct bw_superblock *superblock)
 {
@@ -157,7 +141,7 @@ static struct found find_container(const struct building *building, struct bw_xl
     const struct found none = {.type = NULL};
     struct bw_disk_superblock block;
     struct bw_superblock superblock;
-    const bool is_btrfs = has_magic(building, device, &block);
+    const bool is_btrfs = bw_has_superblock(&building->frame, device, &block);
     if (failure_of(building->stack, device))
         return none;
     if (is_btrfs && decode(&block, &superblock) &&
@@ -391,7 +375,7 @@ static enum rank rank_of(const struct building *building, struct bw_xlator *devi
     struct bw_disk_superblock block;
     if (is_chosen(building, device))
         return RANK_CHOSEN;
-    if (has_magic(building, device, &block))
+    if (bw_has_superblock(&building->frame, device, &block))
         return RANK_BTRFS;
     /* A partition without a key has not failed: the disk lists all partitions, which helps more. */
     const struct bw_stack_failure *failure = failure_of(building->stack, device);
@@ -481,7 +465,7 @@ static struct bw_error *check_choice(const struct building *building)
         struct uuid uuid;
         char fsid[37];
         BW_AUTO_FREE char *title = NULL;
-        if (!has_magic(building, device, &block))
+        if (!bw_has_superblock(&building->frame, device, &block))
             continue;
         has_btrfs = true;
         if (!decode(&block, &superblock))

@@ -32,36 +32,20 @@ struct search {
     bool found, good; /* found: there is any entry; good: its checksum is correct */
 };
 
-static bool read_block(const struct search *search, uint64_t offset, void *block)
-{
-    struct bw_request request = {
-        .kind = BW_REQUEST_SUPER, .length = BW_SUPERBLOCK_SIZE, .address = offset, .buffer = block};
-    uint64_t size = bw_xlator_size(search->log->storage);
-    if (size < BW_SUPERBLOCK_SIZE || offset > size - BW_SUPERBLOCK_SIZE)
-        return false;
-    bw_wind(search->frame, search->log->storage, &request, 1);
-    BW_AUTO_ERROR struct bw_error *error = request.error;
-    return !error;
-}
-
-/* The fsid may have been changed since, but the uuid of the device never changes. */
-static bool is_same_device(const struct search *search, const struct bw_disk_superblock *disk)
-{
-    const struct bw_superblock *known = search->log->known;
-    if (known && memcmp(disk->device.uuid, known->device.uuid, BW_UUID_SIZE) != 0)
-        return false;
-    return !search->has_first ||
-           memcmp(disk->device.uuid, search->first.device.uuid, BW_UUID_SIZE) == 0;
-}
-
 /* Reads the block at an offset; false if it is not an entry. The address in an entry is the offset
- * of the copy on devices without zones. */
+ * of the copy on devices without zones. The fsid may have been changed since, but the uuid of the
+ * device never changes. */
 static bool read_entry(const struct search *search, uint64_t offset,
                        struct bw_disk_superblock *disk)
 {
-    return read_block(search, offset, disk) && bw_get64(disk->magic) == BW_SUPERBLOCK_MAGIC &&
+    const struct bw_superblock *known = search->log->known;
+    return bw_try_read_super(search->frame, search->log->storage, offset, disk) &&
+           bw_get64(disk->magic) == BW_SUPERBLOCK_MAGIC &&
            bw_get64(disk->bytenr) == bw_superblock_offset(search->log->copy) &&
-           bw_get64(disk->incompat_flags) & BW_INCOMPAT_ZONED && is_same_device(search, disk);
+           bw_get64(disk->incompat_flags) & BW_INCOMPAT_ZONED &&
+           (!known || memcmp(disk->device.uuid, known->device.uuid, BW_UUID_SIZE) == 0) &&
+           (!search->has_first ||
+            memcmp(disk->device.uuid, search->first.device.uuid, BW_UUID_SIZE) == 0);
 }
 
 /* Whether an entry of this generation or a later one is at an offset or soon after it: a log may
@@ -104,40 +88,6 @@ static bool is_good(const struct search *search, const struct bw_disk_superblock
     return !error;
 }
 
-/* Keeps the better entry: a good one is better than a bad one, then a newer one. `newer_bad` is in
- * the same zone. */
-static void consider_entry(struct search *search, const struct bw_superblock_entry *entry,
-                           uint64_t generation, bool good)
-{
-    if (search->found &&
-        (good < search->good || (good == search->good && generation < search->generation)))
-        return;
-    search->newest = *entry;
-    search->generation = generation;
-    search->found = true;
-    search->good = good;
-}
-
-/* Considers the last entries before an offset, back to a good one. Returns the end of the last
- * entry, or 0. */
-static uint64_t consider_entries(struct search *search, uint64_t end)
-{
-    struct bw_disk_superblock disk;
-    uint64_t last = 0, bad = 0;
-    bool good = false;
-    for (unsigned i = 1; i <= STEPS_BACK && end >= i * (uint64_t)BW_SUPERBLOCK_SIZE && !good; i++) {
-        uint64_t offset = end - i * (uint64_t)BW_SUPERBLOCK_SIZE;
-        if (!read_entry(search, offset, &disk))
-            continue;
-        good = is_good(search, &disk);
-        last = last ? last : offset + BW_SUPERBLOCK_SIZE;
-        consider_entry(search, &(struct bw_superblock_entry){offset, bad},
-                       bw_get64(disk.generation), good);
-        bad = bad ? bad : offset;
-    }
-    return last;
-}
-
 /* Finds the first good entry at an offset or soon after it; otherwise a bad one, whose generation
  * is unreliable. */
 static bool find_first(const struct search *search, uint64_t *start,
@@ -159,7 +109,8 @@ static bool find_first(const struct search *search, uint64_t *start,
     return found;
 }
 
-/* Considers the entries that begin at an offset. Returns their end; 0 if none exist. */
+/* Considers the entries that begin at an offset. Returns their end; 0 if none exist. A good entry
+ * is better than a bad one, then a newer one. */
 static uint64_t consider_run(struct search *search, uint64_t start)
 {
     struct bw_disk_superblock disk;
@@ -167,19 +118,28 @@ static uint64_t consider_run(struct search *search, uint64_t start)
         return 0;
     search->first = disk;
     search->has_first = true;
-    return consider_entries(search, find_end(search, start, bw_get64(disk.generation)));
-}
 
-/* Considers the second zone, which can contain the newest entry only if the first one is full or
- * empty. */
-static void consider_second(struct search *search, uint64_t base, uint64_t end)
-{
-    bool is_full = end && (end - base) % CAPACITY_UNIT == 0;
-    bool is_empty = !end && !search->log->known; /* otherwise `known` would be in the first zone */
-    for (unsigned shift = SMALLEST_ZONE; shift <= LARGEST_ZONE && (is_full || is_empty); shift++)
-        if (base + (UINT64_C(1) << shift) >= end &&
-            consider_run(search, base + (UINT64_C(1) << shift)))
-            return;
+    /* The last entries before the end, back to a good one. */
+    const uint64_t end = find_end(search, start, bw_get64(disk.generation));
+    uint64_t last = 0, bad = 0;
+    bool good = false;
+    for (unsigned i = 1; i <= STEPS_BACK && end >= i * (uint64_t)BW_SUPERBLOCK_SIZE && !good; i++) {
+        const uint64_t offset = end - i * (uint64_t)BW_SUPERBLOCK_SIZE;
+        if (!read_entry(search, offset, &disk))
+            continue;
+        const uint64_t generation = bw_get64(disk.generation);
+        good = is_good(search, &disk);
+        if (!search->found || good > search->good ||
+            (good == search->good && generation >= search->generation)) {
+            search->newest = (struct bw_superblock_entry){offset, bad};
+            search->generation = generation;
+            search->found = true;
+            search->good = good;
+        }
+        last = last ? last : offset + BW_SUPERBLOCK_SIZE;
+        bad = bad ? bad : offset;
+    }
+    return last;
 }
 
 bool bw_superblock_log_find(const struct bw_frame *frame, const struct bw_superblock_log *log,
@@ -192,7 +152,14 @@ bool bw_superblock_log_find(const struct bw_frame *frame, const struct bw_superb
     bool has_begin = end;
     if (!end && log->known)
         end = consider_run(&search, plain);
-    consider_second(&search, base, end);
+
+    /* The second zone can contain the newest entry only if the first one is full or empty. */
+    const bool is_full = end && (end - base) % CAPACITY_UNIT == 0;
+    const bool is_empty = !end && !log->known; /* otherwise `known` would be in the first zone */
+    for (unsigned shift = SMALLEST_ZONE; shift <= LARGEST_ZONE && (is_full || is_empty); shift++)
+        if (base + (UINT64_C(1) << shift) >= end &&
+            consider_run(&search, base + (UINT64_C(1) << shift)))
+            break;
     *entry = search.newest;
     return search.found &&
            (!log->known || (search.good && (has_begin || search.newest.offset != plain)));

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/zeros.h"
+#include "graph/wind.h"
 #include "ondisk/foreign.h"
 
 enum { HEAD = 4 << 20, TAIL = 1 << 20 }; /* bytes of the beginning, and of the end */
@@ -23,18 +24,6 @@ struct sample {
     size_t head, tail; /* bytes at the beginning and at the end, which do not overlap */
     uint8_t *bytes;    /* the head, then the tail */
 };
-
-static bool read_area(const struct bw_frame *frame, struct bw_xlator *layer, uint64_t offset,
-                      size_t length, uint8_t *bytes)
-{
-    struct bw_request request = {
-        .kind = BW_REQUEST_RAW, .length = (uint32_t)length, .address = offset, .buffer = bytes};
-    if (length == 0)
-        return true;
-    bw_wind(frame, layer, &request, 1);
-    BW_AUTO_ERROR struct bw_error *error = request.error;
-    return !error;
-}
 
 static void append_foreign(const struct bw_foreign *foreign, struct bw_buffer *text)
 {
@@ -102,9 +91,10 @@ enum bw_identity bw_identify(const struct bw_frame *frame, struct bw_xlator *lay
     sample.tail = length - sample.head < TAIL ? (size_t)(length - sample.head) : TAIL;
     const size_t count = sample.head + sample.tail;
     BW_AUTO_FREE uint8_t *bytes = sample.bytes = calloc(1, count);
-    if (!bytes || !read_area(frame, layer, offset, sample.head, bytes))
+    if (!bytes || !bw_try_read_raw(frame, layer, offset, bytes, sample.head))
         return BW_UNIDENTIFIED;
-    if (!read_area(frame, layer, offset + length - sample.tail, sample.tail, bytes + sample.head))
+    if (sample.tail && !bw_try_read_raw(frame, layer, offset + length - sample.tail,
+                                        bytes + sample.head, sample.tail))
         memset(bytes + sample.head, 0, sample.tail);
 
     if (bw_is_zeros(bytes, count)) {

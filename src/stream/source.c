@@ -8,10 +8,7 @@ static struct bw_error *read_bytes(void *context, uint64_t offset, void *buffer,
 {
     struct bw_xlator *storage = context;
     const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(storage));
-    struct bw_request request = {
-        .kind = BW_REQUEST_RAW, .length = length, .address = offset, .buffer = buffer};
-    bw_wind(&frame, storage, &request, 1);
-    return request.error;
+    return bw_read_raw(&frame, storage, offset, buffer, length);
 }
 
 struct bw_stream_source bw_image_stream(const struct bw_image *image)
