@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Filling the address map of the graph. The chunk tree is read through the map that it fills: first
- * the system chunks of the superblock are added, then the chunks in the chunk tree; then, with the
- * remap-tree feature, the ranges that relocation has moved.
+ * Fills the address map of the graph. The chunk tree is read through the map that it fills. The
+ * superblock contains the system chunks, in which the chunk tree lies, so these come first; then
+ * the chunks in the chunk tree; then, with the remap-tree feature, the ranges that relocation has
+ * moved.
+ *
+ * The scan of the chunk tree also meets the items of all devices, which come before the chunks. It
+ * marks the images of these devices as known, and reports devices without an image as missing.
  */
 #include "fs/opening.h"
 
@@ -33,31 +37,26 @@ struct bw_error *bw_chunk_describe(const struct bw_chunk *chunk, struct bw_chunk
     return NULL;
 }
 
-/* In a metadump, everything is at its logical address on one device. */
-static void flatten_chunk(const struct bw_fs *fs, struct bw_chunk_info *info)
-{
-    const struct bw_device_identity *device = &fs->superblock.device;
-    struct bw_stripe_info *stripe = (struct bw_stripe_info *)(uintptr_t)info->stripes;
-    info->type &= BW_GROUP_DATA | BW_GROUP_SYSTEM | BW_GROUP_METADATA;
-    info->profile = "single";
-    info->stripe_count = 1;
-    stripe->devid = device->devid;
-    stripe->offset = info->logical;
-    memcpy(stripe->device_uuid, device->uuid, BW_UUID_SIZE);
-}
-
-/* Sends a chunk to the layers. */
+/* Sends a chunk to the layers. In a metadump, everything is at its logical address on one device.
+ */
 static struct bw_error *add_chunk(const struct bw_fs *fs, const struct bw_chunk *chunk)
 {
     struct bw_chunk_info info;
     BW_TRY(bw_chunk_describe(chunk, &info));
-    if (fs->is_dump)
-        flatten_chunk(fs, &info);
+    BW_AUTO_FREE struct bw_stripe_info *stripes = (struct bw_stripe_info *)(uintptr_t)info.stripes;
+    if (fs->is_dump) {
+        const struct bw_device_identity *device = &fs->superblock.device;
+        info.type &= BW_GROUP_DATA | BW_GROUP_SYSTEM | BW_GROUP_METADATA;
+        info.profile = "single";
+        info.stripe_count = 1;
+        stripes->devid = device->devid;
+        stripes->offset = info.logical;
+        memcpy(stripes->device_uuid, device->uuid, BW_UUID_SIZE);
+    }
     struct bw_error *error =
         bw_graph_control(fs->graph, &(struct bw_control){BW_CONTROL_CHUNK, {.chunk = &info}});
     BW_PROBE(fs->graph->probes, chunk__add, chunk,
              &(struct bw_chunk_event){{.error = error}, chunk});
-    free((void *)info.stripes);
     return error;
 }
 
@@ -165,12 +164,12 @@ static struct bw_error *add_chunk_or_report_device(void *context, const struct b
 
 struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs, enum bw_bootstrap_devices devices)
 {
-    static bw_item_visitor *const takers[] = {
+    static bw_item_visitor *const visitors[] = {
         [BW_DEVICES_IGNORED] = add_chunk_item,
         [BW_DEVICES_FOUND] = add_chunk_or_match_device,
         [BW_DEVICES_MISSING] = add_chunk_or_report_device,
     };
-    return bw_fs_scan(fs, &fs->chunk_tree, "chunk", takers[devices], fs);
+    return bw_fs_scan(fs, &fs->chunk_tree, "chunk", visitors[devices], fs);
 }
 
 void bw_bootstrap_report_unknown(struct bw_fs *fs)

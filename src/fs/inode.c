@@ -20,17 +20,6 @@
 #include "ondisk/compression.h"
 #include "record/file.h"
 
-static struct bw_error *decode_inode(const struct bw_item *item, uint64_t tree,
-                                     struct bw_inode *inode)
-{
-    if (bw_inode_decode(item, inode))
-        return NULL;
-    bool is_short = item->size < sizeof(struct bw_disk_inode_item);
-    return bw_error_create(
-        BW_ERROR_CORRUPT, "subvolume %" PRIu64 ": inode %" PRIu64 ": invalid %s %" PRIu64, tree,
-        item->key.objectid, is_short ? "item size" : "size", is_short ? item->size : inode->size);
-}
-
 struct bw_error *bw_inode_read(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t number,
                                struct bw_inode *inode)
 {
@@ -45,8 +34,15 @@ struct bw_error *bw_inode_read(const struct bw_fs *fs, const struct bw_tree *tre
                             tree->id, number);
     else if (range.error)
         error = BW_TAKE(range.error);
-    else
-        error = decode_inode(&range.item, tree->id, inode);
+    else if (range.item.size < sizeof(struct bw_disk_inode_item))
+        error =
+            bw_error_create(BW_ERROR_CORRUPT,
+                            "subvolume %" PRIu64 ": inode %" PRIu64 ": invalid item size %" PRIu32,
+                            tree->id, number, range.item.size);
+    else if (!bw_inode_decode(&range.item, inode))
+        error = bw_error_create(BW_ERROR_CORRUPT,
+                                "subvolume %" PRIu64 ": inode %" PRIu64 ": invalid size %" PRIu64,
+                                tree->id, number, inode->size);
     return bw_item_range_end(&range, error);
 }
 
@@ -125,18 +121,6 @@ struct bw_error *bw_inode_names(struct bw_fs *fs, const struct bw_place *place,
 /* The target fits into one sector; this is the maximum sector size. */
 enum { TARGET_MAX = 65536 };
 
-static struct bw_error *decompress_inline(uint32_t sectorsize, const struct bw_file_extent *extent,
-                                          char *output)
-{
-    struct bw_decompressor *decompressor;
-    BW_TRY(bw_decompressor_create(sectorsize, &decompressor));
-    struct bw_error *error =
-        bw_decompress(decompressor, extent->compression, extent->inline_data, extent->inline_length,
-                      (uint8_t *)output, (size_t)extent->num_bytes);
-    bw_decompressor_destroy(decompressor);
-    return error;
-}
-
 static struct bw_error *append_target(const struct bw_item *item, uint32_t sectorsize,
                                       struct bw_buffer *target)
 {
@@ -149,10 +133,17 @@ static struct bw_error *append_target(const struct bw_item *item, uint32_t secto
         return bw_error_no_memory();
     bw_buffer_has_data(target); /* inline extents are never empty */
     char *text = target->data + target->length;
-    if (extent.compression != BW_COMPRESS_NONE)
-        BW_TRY(decompress_inline(sectorsize, &extent, text));
-    else
+    if (extent.compression != BW_COMPRESS_NONE) {
+        struct bw_decompressor *decompressor;
+        BW_TRY(bw_decompressor_create(sectorsize, &decompressor));
+        struct bw_error *error =
+            bw_decompress(decompressor, extent.compression, extent.inline_data,
+                          extent.inline_length, (uint8_t *)text, (size_t)extent.num_bytes);
+        bw_decompressor_destroy(decompressor);
+        BW_TRY(error);
+    } else {
         memcpy(text, extent.inline_data, (size_t)extent.num_bytes);
+    }
     target->length += strnlen(text, (size_t)extent.num_bytes);
     return NULL;
 }
@@ -228,22 +219,6 @@ static bool is_in(const struct bw_block_pointer *pointer, const struct bw_key *k
            bw_key_compare(key, &pointer->expectation.end_key) < 0;
 }
 
-/* Whether the block of a pointer may contain any requested key. */
-static bool has_requested_key(struct bw_inode_query *query, const struct bw_block_pointer *pointer)
-{
-    const struct bw_key *begin = &pointer->expectation.first_key, *found = NULL;
-    size_t next = first_from(query, begin->objectid);
-    /* at most two steps, because only the first inode can have all its keys before the block */
-    while (next < query->count &&
-           !(found = first_key_from(query, query->attributes[next].number, begin)))
-        next++;
-    if (!found)
-        return false;
-    struct bw_key key = *found;
-    key.objectid = query->attributes[next].number;
-    return is_in(pointer, &key);
-}
-
 static void mark_lost(struct bw_inode_query *query, const struct bw_block_pointer *pointer)
 {
     const uint64_t first = pointer->expectation.first_key.objectid,
@@ -261,10 +236,21 @@ static void mark_lost(struct bw_inode_query *query, const struct bw_block_pointe
     }
 }
 
+/* Whether the block of a pointer may contain any requested key, and can be read. */
 static bool is_selected(void *context, const struct bw_block_pointer *pointer)
 {
     struct bw_inode_query *query = context;
-    if (!has_requested_key(query, pointer))
+    const struct bw_key *begin = &pointer->expectation.first_key, *found = NULL;
+    size_t next = first_from(query, begin->objectid);
+    /* at most two steps, because only the first inode can have all its keys before the block */
+    while (next < query->count &&
+           !(found = first_key_from(query, query->attributes[next].number, begin)))
+        next++;
+    if (!found)
+        return false;
+    struct bw_key key = *found;
+    key.objectid = query->attributes[next].number;
+    if (!is_in(pointer, &key))
         return false;
     if (pointer->expectation.level || !query->lost_blocks ||
         !bw_key_map_has(query->lost_blocks, pointer->bytenr))
@@ -363,25 +349,20 @@ static int by_offset(const void *a, const void *b)
     return bw_key_compare(a, b);
 }
 
-static void set_keys(struct bw_inode_query *query)
-{
-    static const char *const names[] = {property, BW_ACL_ACCESS, BW_ACL_DEFAULT};
-    query->keys[0] = (struct bw_key){0, BW_INODE_ITEM, 0};
-    query->key_count = 1;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (names[i] == property ? query->compression : query->acls)
-            query->keys[query->key_count++] =
-                (struct bw_key){0, BW_XATTR_ITEM, bw_name_hash(names[i], strlen(names[i]))};
-    qsort(query->keys, query->key_count, sizeof *query->keys, by_offset);
-}
-
 struct bw_error *bw_inode_query_run(struct bw_inode_query *query, const struct bw_tree *tree,
                                     struct bw_inode_attributes *attributes, size_t count)
 {
     if (!count)
         return NULL;
-    if (!query->key_count)
-        set_keys(query);
+    if (!query->key_count) {
+        static const char *const names[] = {property, BW_ACL_ACCESS, BW_ACL_DEFAULT};
+        query->keys[query->key_count++] = (struct bw_key){0, BW_INODE_ITEM, 0};
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            if (names[i] == property ? query->compression : query->acls)
+                query->keys[query->key_count++] =
+                    (struct bw_key){0, BW_XATTR_ITEM, bw_name_hash(names[i], strlen(names[i]))};
+        qsort(query->keys, query->key_count, sizeof *query->keys, by_offset);
+    }
     query->attributes = attributes;
     query->count = count;
     query->at = query->near = query->values.length = query->leaves = 0;

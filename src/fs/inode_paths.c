@@ -47,21 +47,6 @@ static bool add_to_cache(struct bw_inode_paths *paths, uint64_t inode, size_t le
     return true;
 }
 
-/* Empties the cache except for the top directory, which has a path if the subvolume has one. */
-static bool forget_directories(struct bw_inode_paths *paths)
-{
-    const size_t length = paths->top.length;
-    bw_key_map_clear(&paths->known);
-    paths->texts.length = paths->directories.count = 0;
-    bw_buffer_append(&paths->texts, paths->top.data, length);
-    if (length > 1)
-        bw_buffer_append_byte(&paths->texts, '/');
-    if (!add_to_cache(paths, BW_SUBVOLUME_ROOT_INODE, 0) || !add_to_cache(paths, 0, 0))
-        return false;
-    paths->directories.items[0].length = (uint32_t)paths->texts.length;
-    return !paths->texts.failed;
-}
-
 /* Makes a subvolume the current one, and empties the cache if it is another one or full. */
 static struct bw_error *enter_subvolume(struct bw_inode_paths *paths,
                                         const struct bw_subvolume *subvolume)
@@ -82,7 +67,19 @@ static struct bw_error *enter_subvolume(struct bw_inode_paths *paths,
         BW_TRY(bw_subvolume_paths_get(&paths->subvolumes, paths->fs, subvolume, &paths->top));
     }
     paths->subvolume = subvolume;
-    return forget_directories(paths) ? NULL : bw_error_no_memory();
+
+    /* The cache contains only the top directory, which has a path if the subvolume has one. */
+    const size_t length = paths->top.length;
+    bw_key_map_clear(&paths->known);
+    paths->texts.length = paths->directories.count = 0;
+    bw_buffer_append(&paths->texts, paths->top.data, length);
+    if (length > 1)
+        bw_buffer_append_byte(&paths->texts, '/');
+    if (paths->texts.failed || !add_to_cache(paths, BW_SUBVOLUME_ROOT_INODE, 0) ||
+        !add_to_cache(paths, 0, 0))
+        return bw_error_no_memory();
+    paths->directories.items[0].length = (uint32_t)paths->texts.length;
+    return NULL;
 }
 
 /* Sets the path of all directories that were added since `first`. Without a path, which means that
@@ -106,44 +103,38 @@ static bool set_paths_since(struct bw_inode_paths *paths, size_t first,
     return !paths->texts.failed;
 }
 
-/* Steps up from a directory to one with a known path. `*base` is NULL if the path is damaged. */
-static struct bw_error *find_base(struct bw_inode_paths *paths, uint64_t inode,
-                                  struct bw_buffer *path, const struct bw_known_directory **base)
+/* Finds and caches the path of a directory, with a '/' at its end; or the fact that it has none. */
+static struct bw_error *cache_path(struct bw_inode_paths *paths, uint64_t inode)
 {
+    /* Step up to a directory with a known path. */
+    BW_AUTO_BUFFER struct bw_buffer inside = {0};
+    const size_t first = paths->directories.count;
     uint32_t known;
-    *base = NULL;
     while ((known = bw_key_map_get(&paths->known, inode, UINT32_MAX)) == UINT32_MAX &&
-           path->length < LONGEST_PATH) {
+           inside.length < LONGEST_PATH) {
         struct bw_parent_step step = {0};
-        if (!add_to_cache(paths, inode, path->length))
+        if (!add_to_cache(paths, inode, inside.length))
             return bw_error_no_memory();
         struct bw_error *error = bw_inode_step_up(paths->fs, &paths->subvolume->tree, inode, &step);
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return error;
         if (error) {
             bw_fs_report(paths->fs, BW_DAMAGE, error);
-            return NULL;
+            return NULL; /* this path is damaged */
         }
-        BW_TRY(bw_path_prepend(path, step.name, step.name_length));
+        BW_TRY(bw_path_prepend(&inside, step.name, step.name_length));
         inode = step.parent;
     }
-    if (known != UINT32_MAX)
-        *base = &paths->directories.items[known];
-    return NULL;
-}
 
-/* Finds and caches the path of a directory, with a '/' at its end; or the fact that it has none. */
-static struct bw_error *cache_path(struct bw_inode_paths *paths, uint64_t inode)
-{
-    BW_AUTO_BUFFER struct bw_buffer inside = {0};
-    BW_AUTO_BUFFER struct bw_buffer path = {0};
-    const struct bw_known_directory *base;
-    const size_t first = paths->directories.count;
-    BW_TRY(find_base(paths, inode, &inside, &base));
+    /* Its path, and those of the directories below it. */
+    const struct bw_known_directory *base = NULL;
+    if (known != UINT32_MAX)
+        base = &paths->directories.items[known];
     if (inside.length >= LONGEST_PATH || (base && inside.length + base->length > LONGEST_PATH))
         return set_paths_since(paths, first, NULL) ? NULL : bw_error_no_memory();
     if (!base || !base->length)
         return NULL;
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
     bw_buffer_append(&path, paths->texts.data + base->text, base->length);
     bw_buffer_append(&path, inside.data, inside.length);
     return !path.failed && set_paths_since(paths, first, &path) ? NULL : bw_error_no_memory();

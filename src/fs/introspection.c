@@ -51,27 +51,22 @@ bw_fs_files(const struct bw_fs *fs,
     return NULL;
 }
 
-static void dump_fs(const struct bw_fs *fs, struct bw_json *json)
-{
-    const struct bw_fs_status status = bw_fs_status(fs);
-    bw_json_begin_object(json, "fs");
-    bw_json_number(json, "generation", fs->superblock.generation);
-    bw_json_number(json, "nodesize", fs->superblock.nodesize);
-    bw_json_number(json, "devices", fs->superblock.device_count);
-    bw_json_number(json, "missing_devices", status.missing_devices);
-    bw_json_number(json, "unused_images", status.unused_images);
-    bw_json_number(json, "damages", status.damages);
-    bw_json_bool(json, "log_tree", status.log_tree);
-    bw_json_bool(json, "log_replayed", status.log_replayed);
-    bw_json_end(json);
-}
-
 struct bw_error *bw_fs_statedump(const struct bw_fs *fs, bw_consumer *consume, void *context)
 {
+    const struct bw_fs_status status = bw_fs_status(fs);
     struct bw_buffer text = {0};
     struct bw_json json = bw_json_start(&text, true);
     bw_json_begin_object(&json, NULL);
-    dump_fs(fs, &json);
+    bw_json_begin_object(&json, "fs");
+    bw_json_number(&json, "generation", fs->superblock.generation);
+    bw_json_number(&json, "nodesize", fs->superblock.nodesize);
+    bw_json_number(&json, "devices", fs->superblock.device_count);
+    bw_json_number(&json, "missing_devices", status.missing_devices);
+    bw_json_number(&json, "unused_images", status.unused_images);
+    bw_json_number(&json, "damages", status.damages);
+    bw_json_bool(&json, "log_tree", status.log_tree);
+    bw_json_bool(&json, "log_replayed", status.log_replayed);
+    bw_json_end(&json);
     bw_json_begin_array(&json, "graph");
     bw_graph_dump(fs->graph, &json);
     bw_json_end(&json);
@@ -80,37 +75,29 @@ struct bw_error *bw_fs_statedump(const struct bw_fs *fs, bw_consumer *consume, v
     return deliver_text(&text, consume, context);
 }
 
-/* Whether a superblock was written after another one of the same device. A log is written without a
- * new generation. */
-static bool is_later(const struct bw_superblock *now, const struct bw_superblock *then)
-{
-    return now->generation != then->generation ? now->generation > then->generation
-                                               : now->log_root != then->log_root;
-}
-
-static struct bw_error *find_change(const struct bw_fs *fs, const struct bw_image *image)
-{
-    const struct bw_superblock *then = &image->superblock;
-    struct bw_superblock now;
-    uint64_t offset;
-    BW_AUTO_ERROR struct bw_error *bad = bw_image_read_copy(fs, image, image->copy, &now, &offset);
-    if (bad || !bw_same_file_system(&now, then) || !is_later(&now, then))
-        return NULL;
-    if (now.generation == then->generation)
-        return bw_error_create(
-            BW_ERROR_CORRUPT,
-            "%s was changed while it was read: its log has changed; read it again", image->name);
-    return bw_error_create(BW_ERROR_CORRUPT,
-                           "%s was changed while it was read: it had generation %" PRIu64
-                           ", and has %" PRIu64 " now; read it again",
-                           image->name, then->generation, now.generation);
-}
-
 struct bw_error *bw_fs_find_change(const struct bw_fs *fs)
 {
-    struct bw_error *error = NULL;
-    for (size_t i = 0; i < fs->image_count && !error; i++)
-        if (!fs->images[i].bad && fs->images[i].storage)
-            error = find_change(fs, &fs->images[i]);
-    return error;
+    for (size_t i = 0; i < fs->image_count; i++) {
+        const struct bw_image *image = &fs->images[i];
+        const struct bw_superblock *then = &image->superblock;
+        struct bw_superblock now;
+        uint64_t offset;
+        if (image->bad || !image->storage)
+            continue;
+        BW_AUTO_ERROR struct bw_error *bad =
+            bw_image_read_copy(fs, image, image->copy, &now, &offset);
+        if (bad || !bw_same_file_system(&now, then) || now.generation < then->generation)
+            continue;
+        if (now.generation > then->generation)
+            return bw_error_create(BW_ERROR_CORRUPT,
+                                   "%s was changed while it was read: it had generation %" PRIu64
+                                   ", and has %" PRIu64 " now; read it again",
+                                   image->name, then->generation, now.generation);
+        if (now.log_root != then->log_root) /* a log is written without a new generation */
+            return bw_error_create(
+                BW_ERROR_CORRUPT,
+                "%s was changed while it was read: its log has changed; read it again",
+                image->name);
+    }
+    return NULL;
 }

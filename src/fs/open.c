@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Opening a file system: the options are checked, the registry, keys and servers are created, and
- * the images and their graph are opened; then the steps of src/open.c open the trees. Whatever
- * fails, bw_fs_close() frees what exists so far. What a file system counts is here, too.
+ * Opens a file system: checks the options, creates the registry, keys and servers, and opens the
+ * images and their graph; then the steps of src/open.c open the trees. If a step fails,
+ * bw_fs_close() frees what exists so far. The counters of a file system are here, too.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -47,8 +47,8 @@ uint64_t bw_fs_name_hash(const struct bw_fs *fs, uint64_t directory, const void 
     return XXH64(name, length, directory ^ fs->seed);
 }
 
-static struct bw_error *make_graph(struct bw_fs *fs, const struct bw_fs_options *options,
-                                   const struct bw_opening *opening)
+static struct bw_error *open_images(struct bw_fs *fs, const struct bw_fs_options *options,
+                                    const struct bw_opening *opening)
 {
     const struct bw_reporter forward = {forward_report, fs};
     struct bw_registry *registry;
@@ -66,16 +66,10 @@ static struct bw_error *make_graph(struct bw_fs *fs, const struct bw_fs_options 
     if (!options->servers)
         BW_TRY(bw_servers_create(BW_HELPERS_OFF, &fs->own_servers));
     fs->graph->servers = options->servers ? options->servers : fs->own_servers;
-    return NULL;
-}
 
-static struct bw_error *open_images(struct bw_fs *fs, const struct bw_fs_options *options,
-                                    const struct bw_opening *opening)
-{
     struct bw_image_set set = {0};
     struct bw_strings list = {0};
     struct bw_fs_options own = *options;
-    BW_TRY(make_graph(fs, options, opening));
     struct bw_error *error = bw_stream_folders_expand(options->paths, options->path_count, &list);
     own.paths = (const char *const *)list.items;
     own.path_count = list.count;

@@ -15,50 +15,39 @@
 #include "ondisk/checksum.h"
 #include "ondisk/items.h"
 
-static bool decode_parent_step(const struct bw_item *item, struct bw_parent_step *step)
-{
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_inode_ref ref;
-    if ((item->key.type != BW_INODE_REF && item->key.type != BW_INODE_EXTREF) ||
-        !bw_inode_ref_next(&cursor, &item->key, &ref) ||
-        !bw_name_is_valid(ref.name, ref.name_length))
-        return false;
-    step->parent = ref.parent;
-    step->index = ref.index;
-    step->name_length = ref.name_length;
-    memcpy(step->name, ref.name, ref.name_length);
-    return true;
-}
-
-/* The caller ends the range. */
-static struct bw_error *step_up_next(const struct bw_fs *fs, const struct bw_tree *tree,
-                                     struct bw_item_range *range, uint64_t inode,
-                                     struct bw_parent_step *step)
+struct bw_error *bw_inode_step_up(const struct bw_fs *fs, const struct bw_tree *tree,
+                                  uint64_t inode, struct bw_parent_step *step)
 {
     const struct bw_tree_reader reader = bw_fs_name_reader(fs);
+    struct bw_item_range range;
     struct bw_error *error = NULL;
     bool found = false;
-    bw_item_range_restart(range, &reader, tree, (struct bw_key){inode, BW_INODE_REF, 0},
-                          (struct bw_key){inode, BW_INODE_EXTREF, UINT64_MAX});
-    while (!error && !found && bw_item_range_next(range)) {
-        if (!range->error)
-            found = decode_parent_step(&range->item, step);
-        else if (range->lost != BW_LOST_ITEM)
-            error = BW_TAKE(range->error);
+    bw_item_range_begin(&range, &reader, tree, (struct bw_key){inode, BW_INODE_REF, 0},
+                        (struct bw_key){inode, BW_INODE_EXTREF, UINT64_MAX});
+    while (!error && !found && bw_item_range_next(&range)) {
+        if (range.error) {
+            if (range.lost != BW_LOST_ITEM)
+                error = BW_TAKE(range.error);
+            continue;
+        }
+        const struct bw_key *key = &range.item.key;
+        struct bw_cursor cursor = bw_cursor_of(&range.item);
+        struct bw_inode_ref ref;
+        if ((key->type != BW_INODE_REF && key->type != BW_INODE_EXTREF) ||
+            !bw_inode_ref_next(&cursor, key, &ref) || !bw_name_is_valid(ref.name, ref.name_length))
+            continue;
+        step->parent = ref.parent;
+        step->index = ref.index;
+        step->name_length = ref.name_length;
+        memcpy(step->name, ref.name, ref.name_length);
+        found = true;
     }
-    BW_TRY(bw_item_range_stop(range, error));
+    BW_TRY(bw_item_range_end(&range, error));
     if (found)
         return NULL;
     return bw_error_create(BW_ERROR_NOT_FOUND,
                            "inode %" PRIu64 " of subvolume %" PRIu64 " has no name", inode,
                            tree->id);
-}
-
-struct bw_error *bw_inode_step_up(const struct bw_fs *fs, const struct bw_tree *tree,
-                                  uint64_t inode, struct bw_parent_step *step)
-{
-    struct bw_item_range range = {0};
-    return bw_item_range_end(&range, step_up_next(fs, tree, &range, inode, step));
 }
 
 struct bw_error *bw_directory_entry_type(const struct bw_fs *fs, const struct bw_tree *tree,
@@ -159,23 +148,19 @@ struct bw_error *bw_subvolume_path(struct bw_fs *fs, const struct bw_subvolume *
     return bw_inode_path(fs, &top, path, length);
 }
 
-/* Finds the path of a place; it ends with '/' only if it is a top directory. */
-static struct bw_error *find_path(const struct bw_fs *fs, const struct bw_place *place,
-                                  struct bw_buffer *path)
-{
-    struct bw_parent_step step = {.parent = BW_SUBVOLUME_ROOT_INODE};
-    if (place->inode != BW_SUBVOLUME_ROOT_INODE)
-        BW_TRY(bw_inode_step_up(fs, &place->subvolume->tree, place->inode, &step));
-    BW_TRY(bw_directory_path(fs, NULL, place->subvolume, step.parent, path));
-    bw_buffer_append(path, step.name, step.name_length);
-    return NULL;
-}
-
 struct bw_error *bw_inode_path(struct bw_fs *fs, const struct bw_place *place, char **path,
                                size_t *length)
 {
+    struct bw_parent_step step = {.parent = BW_SUBVOLUME_ROOT_INODE};
     struct bw_buffer text = {0};
-    struct bw_error *error = find_path(fs, place, &text);
+    struct bw_error *error = NULL;
+    if (place->inode != BW_SUBVOLUME_ROOT_INODE)
+        error = bw_inode_step_up(fs, &place->subvolume->tree, place->inode, &step);
+    if (!error)
+        error = bw_directory_path(fs, NULL, place->subvolume, step.parent, &text);
+    if (!error)
+        bw_buffer_append(&text, step.name, step.name_length);
+    /* only a top directory without a name ends with a slash */
     if (text.length > 1 && text.data[text.length - 1] == '/')
         text.length--;
     return bw_give_text(&text, error, path, length);

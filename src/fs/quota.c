@@ -46,24 +46,6 @@ static struct bw_error *find_quota_tree(struct bw_fs *fs, struct bw_tree *tree)
     return NULL;
 }
 
-static void decode_status(const struct bw_item *item, struct bw_quota_status *status)
-{
-    const struct bw_disk_qgroup_status *disk = (const void *)item->data;
-    if (item->size < offsetof(struct bw_disk_qgroup_status, enable_generation))
-        return;
-    status->is_known = true;
-    status->version = bw_get64(disk->version);
-    status->generation = bw_get64(disk->generation);
-    status->flags = bw_get64(disk->flags);
-    status->rescan = bw_get64(disk->rescan);
-    status->enabled = status->flags & FLAG_ON;
-    status->simple = status->flags & FLAG_SIMPLE;
-    status->rescanning = status->flags & FLAG_RESCAN;
-    status->inconsistent = status->flags & FLAG_INCONSISTENT;
-    if (status->simple && item->size >= sizeof *disk)
-        status->enable_generation = bw_get64(disk->enable_generation);
-}
-
 struct bw_error *bw_fs_quota_status(struct bw_fs *fs, struct bw_quota_status *status)
 {
     const struct bw_key key = {0, BW_QGROUP_STATUS, 0};
@@ -75,37 +57,27 @@ struct bw_error *bw_fs_quota_status(struct bw_fs *fs, struct bw_quota_status *st
         return NULL;
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     bw_fs_items_begin(&items, fs, &tree, key, key);
-    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
-        decode_status(item, status);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        const struct bw_disk_qgroup_status *disk = (const void *)item->data;
+        if (item->size < offsetof(struct bw_disk_qgroup_status, enable_generation))
+            continue;
+        status->is_known = true;
+        status->version = bw_get64(disk->version);
+        status->generation = bw_get64(disk->generation);
+        status->flags = bw_get64(disk->flags);
+        status->rescan = bw_get64(disk->rescan);
+        status->enabled = status->flags & FLAG_ON;
+        status->simple = status->flags & FLAG_SIMPLE;
+        status->rescanning = status->flags & FLAG_RESCAN;
+        status->inconsistent = status->flags & FLAG_INCONSISTENT;
+        if (status->simple && item->size >= sizeof *disk)
+            status->enable_generation = bw_get64(disk->enable_generation);
+    }
     BW_TRY(bw_fs_items_error(&items));
     if (!status->is_known)
         bw_fs_report(fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT, "quota tree: there is no good status item"));
     return NULL;
-}
-
-static struct bw_error *collect_piece(struct bw_fs *fs, const struct bw_item *item,
-                                      struct pieces *pieces)
-{
-    const struct bw_key *key = &item->key;
-    bool relation = key->type == BW_QGROUP_RELATION;
-    bool numbers = key->type == BW_QGROUP_INFO || key->type == BW_QGROUP_LIMIT;
-    struct piece piece = {.group = relation ? key->objectid : key->offset,
-                          .type = key->type,
-                          .other = relation ? key->offset : 0};
-    if (!relation && !numbers)
-        return NULL;
-    if (numbers && item->size < sizeof(bw_le64) * VALUES) {
-        bw_fs_report(fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "quota tree: the item of group %" PRIu64 "/%" PRIu64
-                                     " is cut off",
-                                     BW_QGROUP_LEVEL(piece.group), BW_QGROUP_NUMBER(piece.group)));
-        return NULL;
-    }
-    for (unsigned i = 0; numbers && i < VALUES; i++)
-        piece.values[i] = bw_get64(((const bw_le64 *)item->data)[i]);
-    return pieces_push(pieces, piece);
 }
 
 static int by_group(const void *left, const void *right)
@@ -116,45 +88,6 @@ static int by_group(const void *left, const void *right)
     if (a->type != b->type)
         return a->type < b->type ? -1 : 1;
     return (a->other > b->other) - (a->other < b->other);
-}
-
-static void copy_values(const struct piece *piece, struct bw_qgroup_info *info)
-{
-    const uint64_t *values = piece->values;
-    if (piece->type == BW_QGROUP_INFO) {
-        info->is_counted = true;
-        info->generation = values[0];
-        info->referenced = values[1];
-        info->referenced_compressed = values[2];
-        info->exclusive = values[3];
-        info->exclusive_compressed = values[4];
-    } else {
-        info->limits = values[0];
-        info->max_referenced = values[1];
-        info->max_exclusive = values[2];
-        info->reserved_referenced = values[3];
-        info->reserved_exclusive = values[4];
-    }
-}
-
-/* Adds the pieces of one group. Each relation is stored twice, once for each group; the parent has
- * the greater id. */
-static void add_pieces(const struct piece *pieces, size_t count, uint64_t *others,
-                       struct bw_qgroup_info *info)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (pieces[i].type != BW_QGROUP_RELATION) {
-            copy_values(&pieces[i], info);
-            continue;
-        }
-        others[info->member_count + info->parent_count] = pieces[i].other;
-        if (pieces[i].other < info->id)
-            info->member_count++;
-        else
-            info->parent_count++;
-    }
-    info->members = others;
-    info->parents = others + info->member_count;
 }
 
 struct bw_qgroups {
@@ -180,8 +113,28 @@ static struct bw_error *read_pieces(struct bw_qgroups *qgroups)
         return NULL;
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     bw_fs_items_begin(&items, fs, &tree, (struct bw_key){0, BW_QGROUP_INFO, 0}, BW_KEY_MAX);
-    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
-        BW_TRY(collect_piece(fs, item, pieces));
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        const struct bw_key *key = &item->key;
+        const bool has_numbers = key->type == BW_QGROUP_INFO || key->type == BW_QGROUP_LIMIT;
+        struct piece piece = {.group = key->offset, .type = key->type};
+        if (key->type == BW_QGROUP_RELATION) {
+            piece.group = key->objectid;
+            piece.other = key->offset;
+        } else if (!has_numbers) {
+            continue;
+        }
+        if (has_numbers && item->size < sizeof(bw_le64) * VALUES) {
+            bw_fs_report(
+                fs, BW_DAMAGE,
+                bw_error_create(BW_ERROR_CORRUPT,
+                                "quota tree: the item of group %" PRIu64 "/%" PRIu64 " is cut off",
+                                BW_QGROUP_LEVEL(piece.group), BW_QGROUP_NUMBER(piece.group)));
+            continue;
+        }
+        for (unsigned i = 0; has_numbers && i < VALUES; i++)
+            piece.values[i] = bw_get64(((const bw_le64 *)item->data)[i]);
+        BW_TRY(pieces_push(pieces, piece));
+    }
     BW_TRY(bw_fs_items_error(&items));
     if (pieces->count)
         qsort(pieces->items, pieces->count, sizeof *pieces->items, by_group);
@@ -219,7 +172,33 @@ const struct bw_qgroup_info *bw_qgroups_next(struct bw_qgroups *qgroups)
     const uint64_t id = first->group;
     *info = (struct bw_qgroup_info){
         .id = id, .level = (unsigned)BW_QGROUP_LEVEL(id), .number = BW_QGROUP_NUMBER(id)};
-    add_pieces(first, count, qgroups->others, info);
+    /* Each relation is stored twice, once for each group; the parent has the greater id. */
+    uint64_t *others = qgroups->others;
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t *values = first[i].values;
+        if (first[i].type == BW_QGROUP_INFO) {
+            info->is_counted = true;
+            info->generation = values[0];
+            info->referenced = values[1];
+            info->referenced_compressed = values[2];
+            info->exclusive = values[3];
+            info->exclusive_compressed = values[4];
+        } else if (first[i].type == BW_QGROUP_LIMIT) {
+            info->limits = values[0];
+            info->max_referenced = values[1];
+            info->max_exclusive = values[2];
+            info->reserved_referenced = values[3];
+            info->reserved_exclusive = values[4];
+        } else {
+            others[info->member_count + info->parent_count] = first[i].other;
+            if (first[i].other < id)
+                info->member_count++;
+            else
+                info->parent_count++;
+        }
+    }
+    info->members = others;
+    info->parents = others + info->member_count;
     if (!info->level)
         info->subvolume = bw_subvolume_by_id(qgroups->fs, info->number);
     if (qgroups->has_paths && info->subvolume) {

@@ -172,24 +172,6 @@ static uint64_t hash_of(const struct bw_directory *directory, const struct bw_di
     return bw_fs_name_hash(directory->fs, directory->place.inode, entry->name, entry->name_length);
 }
 
-/* Remembers all names of the index. Lost parts were already reported. */
-static struct bw_error *remember_index(struct bw_directory *directory)
-{
-    struct bw_error *error = NULL;
-    struct bw_dir_entry entry;
-    begin_range(directory, BW_DIR_INDEX, 0, UINT64_MAX);
-    while (!error && bw_item_range_next(&directory->range)) {
-        if (directory->range.error)
-            continue;
-        struct bw_cursor cursor = bw_cursor_of(&directory->range.item);
-        while (!error && bw_dir_entry_next(&cursor, &entry))
-            if (bw_key_map_put(&directory->returned_names, hash_of(directory, &entry), 1))
-                error = bw_error_no_memory();
-    }
-    directory->in_range = false;
-    return bw_item_range_stop(&directory->range, error);
-}
-
 static struct bw_error *add_name_below(void *context, const struct bw_dir_entry *entry)
 {
     struct bw_directory *directory = context;
@@ -199,23 +181,6 @@ static struct bw_error *add_name_below(void *context, const struct bw_dir_entry 
     return directory->names.failed ? bw_error_no_memory() : NULL;
 }
 
-/* Checks whether a part of the index before the start is lost. */
-static struct bw_error *check_before_start(struct bw_directory *directory)
-{
-    begin_range(directory, BW_DIR_INDEX, 0, directory->start - 1);
-    while (!directory->lost && bw_item_range_next(&directory->range)) {
-        directory->lost = directory->range.error != NULL;
-        if (directory->lost)
-            break;
-        struct bw_cursor cursor = bw_cursor_of(&directory->range.item);
-        struct bw_dir_entry entry;
-        while (bw_dir_entry_next(&cursor, &entry))
-            ;
-        directory->lost = bw_cursor_bad(&cursor);
-    }
-    return end_range(directory);
-}
-
 /* Moves to the next source of names, if one is needed. */
 static struct bw_error *next_source(struct bw_directory *directory)
 {
@@ -223,11 +188,36 @@ static struct bw_error *next_source(struct bw_directory *directory)
     BW_TRY(end_range(directory));
     directory->incomplete |= directory->source == FROM_HASH && directory->lost;
     if (directory->source == FROM_INDEX && !directory->lost && directory->start &&
-        directory->start < REST)
-        BW_TRY(check_before_start(directory));
+        directory->start < REST) {
+        /* Perhaps a part of the index before the start is lost. */
+        begin_range(directory, BW_DIR_INDEX, 0, directory->start - 1);
+        while (!directory->lost && bw_item_range_next(&directory->range)) {
+            directory->lost = directory->range.error != NULL;
+            if (directory->lost)
+                break;
+            struct bw_cursor cursor = bw_cursor_of(&directory->range.item);
+            struct bw_dir_entry entry;
+            while (bw_dir_entry_next(&cursor, &entry))
+                continue;
+            directory->lost = bw_cursor_bad(&cursor);
+        }
+        BW_TRY(end_range(directory));
+    }
     if (directory->source == FROM_INDEX && (directory->lost || directory->start >= REST)) {
+        /* Remember all names of the index. Lost parts were already reported. */
+        struct bw_error *error = NULL;
+        struct bw_dir_entry entry;
         directory->source = FROM_HASH;
-        BW_TRY(remember_index(directory));
+        begin_range(directory, BW_DIR_INDEX, 0, UINT64_MAX);
+        while (!error && bw_item_range_next(&directory->range)) {
+            if (directory->range.error)
+                continue;
+            struct bw_cursor cursor = bw_cursor_of(&directory->range.item);
+            while (!error && bw_dir_entry_next(&cursor, &entry))
+                error = bw_key_map_put(&directory->returned_names, hash_of(directory, &entry), 1);
+        }
+        directory->in_range = false;
+        BW_TRY(bw_item_range_stop(&directory->range, error));
         begin_range(directory, BW_DIR_ITEM, 0, UINT64_MAX);
         return NULL;
     }
@@ -240,40 +230,13 @@ static struct bw_error *next_source(struct bw_directory *directory)
                            add_name_below, directory);
 }
 
-/* Whether to return an entry from a source other than the index. */
-static struct bw_error *is_new_entry(struct bw_directory *directory,
-                                     const struct bw_dir_entry *entry, bool *news)
-{
-    const uint64_t hash = hash_of(directory, entry);
-    *news = !bw_key_map_has(&directory->returned_names, hash);
-    if (*news)
-        BW_TRY(bw_key_map_put(&directory->returned_names, hash, 1));
-    *news = *news && (directory->start < REST || directory->rest >= directory->start - REST);
-    directory->rest++;
-    return NULL;
-}
-
-/* Makes an entry the current one; false if it is invalid. */
-static bool set_entry(struct bw_directory *directory, const struct bw_dir_entry *entry)
-{
-    struct bw_directory_entry *listed = &directory->entry;
-    struct bw_error *error = bw_place_of_entry(directory->fs, directory->place.subvolume,
-                                               directory->place.inode, entry, &listed->place);
-    directory->incomplete |= error != NULL;
-    if (error)
-        bw_fs_report(directory->fs, BW_DAMAGE, error);
-    listed->name = (const char *)entry->name;
-    listed->name_length = entry->name_length;
-    listed->position = directory->source == FROM_INDEX ? directory->range.item.key.offset + 1
-                                                       : REST + directory->rest;
-    return !error;
-}
-
 struct bw_error *bw_directory_next(struct bw_directory *directory,
                                    const struct bw_directory_entry **result)
 {
-    struct bw_dir_entry entry;
-    for (*result = NULL; directory->source != AT_END && !*result;) {
+    struct bw_directory_entry *listed = &directory->entry;
+    *result = NULL;
+    while (directory->source != AT_END) {
+        struct bw_dir_entry entry;
         bool got = false;
         if (directory->source != FROM_INODES) {
             got = directory->in_range && next_in_range(directory, &entry);
@@ -283,13 +246,36 @@ struct bw_error *bw_directory_next(struct bw_directory *directory,
             entry.name = (const uint8_t *)directory->names.data + below->name_offset;
             got = true;
         }
-        bool news = got;
-        if (!got)
+        if (!got) {
             BW_TRY(next_source(directory));
-        else if (directory->source != FROM_INDEX)
-            BW_TRY(is_new_entry(directory, &entry, &news));
-        if (news && set_entry(directory, &entry))
-            *result = &directory->entry;
+            continue;
+        }
+
+        /* Other sources than the index contain names that were returned already. */
+        if (directory->source != FROM_INDEX) {
+            const uint64_t hash = hash_of(directory, &entry);
+            const bool is_new = !bw_key_map_has(&directory->returned_names, hash);
+            if (is_new)
+                BW_TRY(bw_key_map_put(&directory->returned_names, hash, 1));
+            const uint64_t number = directory->rest++;
+            if (!is_new || (directory->start >= REST && number < directory->start - REST))
+                continue;
+        }
+
+        struct bw_error *error = bw_place_of_entry(directory->fs, directory->place.subvolume,
+                                                   directory->place.inode, &entry, &listed->place);
+        if (error) {
+            directory->incomplete = true;
+            bw_fs_report(directory->fs, BW_DAMAGE, error);
+            continue;
+        }
+        listed->name = (const char *)entry.name;
+        listed->name_length = entry.name_length;
+        listed->position = REST + directory->rest;
+        if (directory->source == FROM_INDEX)
+            listed->position = directory->range.item.key.offset + 1;
+        *result = listed;
+        return NULL;
     }
     return NULL;
 }

@@ -2,8 +2,8 @@
 /*
  * Messages about an open file system. All of them pass through here, which makes it possible to
  * report each loss once: blocks are remembered by address, other messages by the hash of their
- * text. And reading the items of a tree, either in a range or all of them leaf by leaf, with such
- * reports of what is lost.
+ * text. The functions that read the items of a tree, either in a range or all of them leaf by leaf,
+ * report what is lost in this way.
  */
 #include <inttypes.h>
 #include <string.h>

@@ -36,23 +36,17 @@ struct bw_error *bw_named_root(struct bw_fs *fs, uint64_t owner, uint64_t bytenr
     return NULL;
 }
 
-/* The backup with the root tree of a generation, or NULL. */
-static const struct bw_backup_root *backup_of(const struct bw_fs *fs, uint64_t generation)
-{
-    for (size_t i = 0; i < BW_BACKUP_ROOTS; i++) {
-        const struct bw_backup_root *backup = &fs->superblock.backup_roots[i];
-        if (backup->tree_root.bytenr && backup->tree_root.generation == generation)
-            return backup;
-    }
-    return NULL;
-}
-
 const struct bw_backup_root *bw_chosen_backup(const struct bw_fs *fs)
 {
     const struct bw_generation_choice *choice = &fs->choice;
     if (!choice->generation || choice->generation == fs->superblock.root.generation)
         return NULL;
-    return backup_of(fs, choice->generation);
+    for (size_t i = 0; i < BW_BACKUP_ROOTS; i++) {
+        const struct bw_backup_root *backup = &fs->superblock.backup_roots[i];
+        if (backup->tree_root.bytenr && backup->tree_root.generation == choice->generation)
+            return backup;
+    }
+    return NULL;
 }
 
 struct bw_error *bw_backup_root(const struct bw_root_pointer *given, struct bw_root_pointer *root)

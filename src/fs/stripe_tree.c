@@ -42,16 +42,6 @@ static struct bw_key key_of(uint64_t logical)
     return (struct bw_key){logical, BW_RAID_STRIPE, UINT64_MAX};
 }
 
-/* The distance from `logical` to the next extent in the leaf. */
-static uint64_t gap_length(const struct bw_leaf_finder *finder, uint64_t logical)
-{
-    const struct bw_key key = key_of(logical);
-    int64_t slot = finder->lost ? -1 : bw_leaf_first_behind(finder, &key);
-    uint64_t next =
-        slot < 0 ? finder->end.objectid : bw_leaf_key(&finder->leaf, (uint32_t)slot).objectid;
-    return next > logical ? next - logical : UINT64_MAX;
-}
-
 /*
  * Finds the item of the last extent that contains an address. Overwriting files in place creates
  * extents within others, so this need not be the last one before the address. `*key` is set to the
@@ -94,7 +84,16 @@ static struct bw_error *find_stripe_extent(struct bw_stripe_tree *stripes,
                                "the raid stripe tree, with the positions of data, is lost");
     extent->length = stripes->fs->superblock.sectorsize;
     BW_TRY(bw_fs_find_leaf(stripes->fs, finder, &key));
-    uint64_t gap = extent->length = gap_length(finder, logical);
+
+    /* The distance to the next extent in the leaf. */
+    uint64_t next = finder->end.objectid, gap = UINT64_MAX;
+    const int64_t slot = finder->lost ? -1 : bw_leaf_first_behind(finder, &key);
+    if (slot >= 0)
+        next = bw_leaf_key(&finder->leaf, (uint32_t)slot).objectid;
+    if (next > logical)
+        gap = next - logical;
+    extent->length = gap;
+
     BW_TRY(find_item(stripes, finder, logical, &key, &item, &found));
     if (found) {
         BW_TRY(bw_stripe_extent_decode(&item, extent));

@@ -51,17 +51,20 @@ static struct timespec time_of(const struct bw_disk_timespec *disk)
     return (struct timespec){(time_t)bw_get64(disk->seconds), (long)bw_get32(disk->nanoseconds)};
 }
 
-/* Root items of old kernels end before the UUIDs. If such a kernel has changed a newer item, the
- * end of the item is stale. */
-static bool has_new_members(const struct bw_item *item)
+static struct bw_error *decode_root_item(const struct bw_item *item, struct bw_subvolume_info *info)
 {
     const struct bw_disk_root_item *disk = (const void *)item->data;
-    return item->size >= sizeof *disk &&
-           bw_get64(disk->generation_v2) == bw_get64(disk->generation);
-}
-
-static void copy_new_members(const struct bw_disk_root_item *disk, struct bw_subvolume_info *info)
-{
+    struct bw_root_item root;
+    BW_TRY(bw_root_item_decode(item, &root));
+    info->generation = root.root.generation;
+    info->flags = root.flags;
+    info->read_only = root.flags & 1;
+    info->last_snapshot = root.last_snapshot;
+    info->bytes_used = bw_get64(disk->bytes_used);
+    /* Root items of old kernels end before the UUIDs. If such a kernel has changed a newer item,
+     * the end of the item is stale. */
+    if (item->size < sizeof *disk || bw_get64(disk->generation_v2) != bw_get64(disk->generation))
+        return NULL;
     memcpy(info->uuid, disk->uuid, BW_UUID_SIZE);
     memcpy(info->parent_uuid, disk->parent_uuid, BW_UUID_SIZE);
     memcpy(info->received_uuid, disk->received_uuid, BW_UUID_SIZE);
@@ -73,33 +76,14 @@ static void copy_new_members(const struct bw_disk_root_item *disk, struct bw_sub
     info->otime = time_of(&disk->otime);
     info->stime = time_of(&disk->stime);
     info->rtime = time_of(&disk->rtime);
-}
-
-static struct bw_error *decode_root_item(const struct bw_item *item, struct bw_subvolume_info *info)
-{
-    const struct bw_disk_root_item *disk = (const void *)item->data;
-    struct bw_root_item root;
-    BW_TRY(bw_root_item_decode(item, &root));
-    info->generation = root.root.generation;
-    info->flags = root.flags;
-    info->read_only = root.flags & 1;
-    info->last_snapshot = root.last_snapshot;
-    info->bytes_used = bw_get64(disk->bytes_used);
-    if (has_new_members(item))
-        copy_new_members(disk, info);
     return NULL;
-}
-
-/* Blocks made by replaying the log have no address on the devices. */
-static uint64_t place_of(const struct bw_root_pointer *root)
-{
-    return root->bytenr < BW_MEMORY_START ? root->bytenr : 0;
 }
 
 static struct bw_subvolume_info info_from_table(const struct bw_fs *fs,
                                                 const struct bw_subvolume *subvolume)
 {
     const struct bw_subvolume_table *table = &fs->subvolumes;
+    const uint64_t root = subvolume->tree.root.bytenr;
     return (struct bw_subvolume_info){
         .id = subvolume->tree.id,
         .parent = subvolume->parent,
@@ -107,7 +91,8 @@ static struct bw_subvolume_info info_from_table(const struct bw_fs *fs,
         .name = bw_subvolume_name(table, subvolume),
         .name_length = subvolume->name_length,
         .generation = subvolume->tree.root.generation,
-        .root = place_of(&subvolume->tree.root),
+        /* blocks made by replaying the log have no address on the devices */
+        .root = root < BW_MEMORY_START ? root : 0,
         .level = subvolume->tree.root.level,
         .is_snapshot = subvolume->is_snapshot,
         .is_deleted = subvolume->deleted,

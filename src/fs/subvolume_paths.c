@@ -22,15 +22,7 @@ enum {
 };
 
 /* The parent of a part without one. */
-#define NOWHERE UINT32_MAX
-
-/* The directories of a parent subvolume that have parts. */
-struct directories {
-    struct bw_fs *fs;
-    struct bw_subvolume_paths *paths;
-    const struct bw_subvolume *parent; /* NULL: it is lost */
-    struct bw_key_map parts;           /* indices of their parts, by inode */
-};
+#define NO_PART UINT32_MAX
 
 void bw_subvolume_paths_free(struct bw_subvolume_paths *paths)
 {
@@ -43,41 +35,11 @@ static struct bw_error *add_part(struct bw_subvolume_paths *paths, const char *n
                                  uint16_t length)
 {
     const struct bw_path_part part = {
-        .name = paths->names.length, .name_length = length, .above = NOWHERE};
+        .name = paths->names.length, .name_length = length, .above = NO_PART};
     bw_buffer_append(&paths->names, name, length);
-    if (paths->names.failed || paths->parts.count == NOWHERE)
+    if (paths->names.failed || paths->parts.count == NO_PART)
         return bw_error_no_memory();
     return bw_path_parts_push(&paths->parts, part);
-}
-
-/* Sets directory `inode` as the parent of the part `below`, up to a directory that has a part, or
- * to the top of the parent subvolume. */
-static struct bw_error *link_parents(struct directories *directories, uint32_t below,
-                                     uint64_t inode)
-{
-    struct bw_subvolume_paths *paths = directories->paths;
-    while (inode && inode != BW_SUBVOLUME_ROOT_INODE) {
-        const uint32_t known = bw_key_map_get(&directories->parts, inode, UINT32_MAX);
-        const uint32_t part = known == UINT32_MAX ? (uint32_t)paths->parts.count : known;
-        paths->parts.items[below].above = part;
-        if (part == known)
-            return NULL;
-        struct bw_parent_step step = {0};
-        struct bw_error *error =
-            bw_inode_step_up(directories->fs, &directories->parent->tree, inode, &step);
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            return error;
-        if (error)
-            bw_fs_report(directories->fs, BW_DAMAGE, error);
-        BW_TRY(bw_key_map_put(&directories->parts, inode, part));
-        BW_TRY(add_part(paths, step.name, step.name_length));
-        inode = step.parent; /* 0: it is lost */
-        below = part;
-    }
-    if (inode)
-        paths->parts.items[below].above =
-            (uint32_t)(directories->parent - directories->fs->subvolumes.items);
-    return NULL;
 }
 
 static int by_parent(const void *a, const void *b)
@@ -89,36 +51,53 @@ static int by_parent(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-static struct bw_error *join_all(struct directories *directories,
-                                 const struct bw_subvolume **sorted)
-{
-    const struct bw_subvolume_table *table = &directories->fs->subvolumes;
-    for (size_t i = 0; i < table->count; i++)
-        sorted[i] = &table->items[i];
-    qsort(sorted, table->count, sizeof *sorted, by_parent);
-    for (size_t i = 0; i < table->count; i++) {
-        if (!i || sorted[i]->parent != sorted[i - 1]->parent) {
-            directories->parent = bw_subvolume_by_id(directories->fs, sorted[i]->parent);
-            bw_key_map_clear(&directories->parts);
-        }
-        if (directories->parent && sorted[i]->tree.id != BW_TOP_SUBVOLUME)
-            BW_TRY(link_parents(directories, (uint32_t)(sorted[i] - table->items),
-                                sorted[i]->directory));
-    }
-    return NULL;
-}
-
 struct bw_error *bw_subvolume_paths_load(struct bw_subvolume_paths *paths, struct bw_fs *fs)
 {
     const struct bw_subvolume_table *table = &fs->subvolumes;
-    struct directories directories = {.fs = fs, .paths = paths};
     for (size_t i = 0; i < table->count; i++)
         BW_TRY(add_part(paths, bw_subvolume_name(table, &table->items[i]),
                         table->items[i].name_length));
     BW_AUTO_FREE const struct bw_subvolume **sorted = calloc(table->count + 1, sizeof *sorted);
-    struct bw_error *error = sorted ? join_all(&directories, sorted) : bw_error_no_memory();
-    bw_key_map_free(&directories.parts);
-    return error;
+    if (!sorted)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < table->count; i++)
+        sorted[i] = &table->items[i];
+    qsort(sorted, table->count, sizeof *sorted, by_parent);
+
+    const struct bw_subvolume *parent = NULL;          /* NULL: it is lost */
+    BW_SCOPED(bw_key_map) struct bw_key_map map = {0}; /* parts of its directories, by inode */
+    for (size_t i = 0; i < table->count; i++) {
+        if (!i || sorted[i]->parent != sorted[i - 1]->parent) {
+            parent = bw_subvolume_by_id(fs, sorted[i]->parent);
+            bw_key_map_clear(&map);
+        }
+        if (!parent || sorted[i]->tree.id == BW_TOP_SUBVOLUME)
+            continue;
+
+        /* Up to a directory that has a part, or to the top of the parent subvolume. */
+        uint32_t below = (uint32_t)(sorted[i] - table->items);
+        uint64_t inode = sorted[i]->directory; /* 0: it is lost */
+        while (inode && inode != BW_SUBVOLUME_ROOT_INODE) {
+            const uint32_t known = bw_key_map_get(&map, inode, UINT32_MAX);
+            const uint32_t part = known == UINT32_MAX ? (uint32_t)paths->parts.count : known;
+            paths->parts.items[below].above = part;
+            if (part == known)
+                break;
+            struct bw_parent_step step = {0};
+            struct bw_error *error = bw_inode_step_up(fs, &parent->tree, inode, &step);
+            if (error && error->code == BW_ERROR_NO_MEMORY)
+                return error;
+            if (error)
+                bw_fs_report(fs, BW_DAMAGE, error);
+            BW_TRY(bw_key_map_put(&map, inode, part));
+            BW_TRY(add_part(paths, step.name, step.name_length));
+            inode = step.parent;
+            below = part;
+        }
+        if (inode == BW_SUBVOLUME_ROOT_INODE)
+            paths->parts.items[below].above = (uint32_t)(parent - table->items);
+    }
+    return NULL;
 }
 
 /* Computes the length of the paths of a part and its parents: up to a part whose length is known,
@@ -129,31 +108,19 @@ static void measure_paths(struct bw_subvolume_paths *paths, uint32_t bottom, uin
     uint32_t at = bottom;
     paths->parts.items[top].state = BW_PART_MEASURED;
     paths->parts.items[top].length = 0;
-    for (size_t steps = 0; at != NOWHERE && paths->parts.items[at].state == BW_PART_UNMEASURED;
+    for (size_t steps = 0; at != NO_PART && paths->parts.items[at].state == BW_PART_UNMEASURED;
          steps++) {
         length += paths->parts.items[at].name_length + 1u;
-        at = steps > paths->parts.count ? NOWHERE : paths->parts.items[at].above;
+        at = steps > paths->parts.count ? NO_PART : paths->parts.items[at].above;
     }
-    bool known = at != NOWHERE && paths->parts.items[at].state == BW_PART_MEASURED;
+    bool known = at != NO_PART && paths->parts.items[at].state == BW_PART_MEASURED;
     length += known ? paths->parts.items[at].length : 0;
-    for (at = bottom; at != NOWHERE && paths->parts.items[at].state == BW_PART_UNMEASURED;) {
+    for (at = bottom; at != NO_PART && paths->parts.items[at].state == BW_PART_UNMEASURED;) {
         struct bw_path_part *part = &paths->parts.items[at];
         part->state = known && length <= LONGEST_PATH ? BW_PART_MEASURED : BW_PART_WITHOUT_PATH;
         part->length = part->state == BW_PART_MEASURED ? (uint32_t)length : 0;
         length -= part->name_length + 1u;
         at = part->above;
-    }
-}
-
-/* Writes a path from its end to its beginning. */
-static void write_path(const struct bw_subvolume_paths *paths, const struct bw_path_part *part,
-                       char *text)
-{
-    while (part->length) {
-        char *name = text + part->length - part->name_length;
-        memcpy(name, paths->names.data + part->name, part->name_length);
-        name[-1] = '/';
-        part = &paths->parts.items[part->above];
     }
 }
 
@@ -182,6 +149,12 @@ struct bw_error *bw_subvolume_paths_get(struct bw_subvolume_paths *paths, struct
         return bw_error_no_memory();
     path->length = part->length ? part->length : 1;
     path->data[0] = '/';
-    write_path(paths, part, path->data);
+    /* from the end of the path to its beginning */
+    while (part->length) {
+        char *name = path->data + part->length - part->name_length;
+        memcpy(name, paths->names.data + part->name, part->name_length);
+        name[-1] = '/';
+        part = &paths->parts.items[part->above];
+    }
     return NULL;
 }

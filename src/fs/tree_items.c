@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reads tree blocks by address, finds the root blocks of trees by id, and iterates over the items
- * of any tree.
+ * Reads tree blocks by address, finds trees by id, and iterates over the items of any tree.
+ *
+ * A block that is read by its address has no parent, so its expected values are unknown. Its own
+ * header is read first, unverified, from one mirror. Then the block is requested with the values of
+ * that header, so the layers verify its checksum and contents as usual. If any mirror will do, each
+ * is tried with its own header, because a header may be damaged.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -44,13 +48,27 @@ static struct bw_error *read_header(struct bw_fs *fs, uint64_t bytenr, unsigned 
     return bw_error_create(BW_ERROR_CORRUPT, "there is no tree block at %" PRIu64, bytenr);
 }
 
-static struct bw_error *read_any_copy(struct bw_fs *fs, uint64_t bytenr, uint8_t *bytes)
+struct bw_error *bw_block_copy_read(struct bw_fs *fs, uint64_t bytenr, unsigned copy,
+                                    uint8_t *bytes)
 {
+    struct bw_block_pointer pointer;
+    if (copy) {
+        BW_TRY(read_header(fs, bytenr, copy, &pointer));
+        struct bw_request request = {.kind = BW_REQUEST_TREE_BLOCK,
+                                     .copy = (uint8_t)copy,
+                                     .length = fs->reader.nodesize,
+                                     .address = bytenr,
+                                     .buffer = bytes,
+                                     .expectation = &pointer.expectation};
+        bw_wind(NULL, fs->reader.top, &request, 1);
+        return request.error;
+    }
+
+    /* Any good one: the first mirror whose header leads to one. */
     struct bw_mapping mapping;
     BW_TRY(bw_fs_map(fs, bytenr, fs->reader.nodesize, 1, &mapping));
     struct bw_error *error = NULL;
-    for (unsigned copy = 1; copy <= mapping.copies; copy++) {
-        struct bw_block_pointer pointer;
+    for (copy = 1; copy <= mapping.copies; copy++) {
         struct bw_error *failure = read_header(fs, bytenr, copy, &pointer);
         if (!failure)
             failure = bw_block_read(&fs->reader, &pointer, bytes);
@@ -66,40 +84,19 @@ static struct bw_error *read_any_copy(struct bw_fs *fs, uint64_t bytenr, uint8_t
     return error;
 }
 
-struct bw_error *bw_block_copy_read(struct bw_fs *fs, uint64_t bytenr, unsigned copy,
-                                    uint8_t *bytes)
-{
-    struct bw_block_pointer pointer;
-    if (!copy)
-        return read_any_copy(fs, bytenr, bytes);
-    BW_TRY(read_header(fs, bytenr, copy, &pointer));
-    struct bw_request request = {.kind = BW_REQUEST_TREE_BLOCK,
-                                 .copy = (uint8_t)copy,
-                                 .length = fs->reader.nodesize,
-                                 .address = bytenr,
-                                 .buffer = bytes,
-                                 .expectation = &pointer.expectation};
-    bw_wind(NULL, fs->reader.top, &request, 1);
-    return request.error;
-}
-
 struct bw_error *bw_tree_block_read(struct bw_fs *fs, uint64_t bytenr, struct bw_tree_block **block)
 {
-    struct bw_tree_block *result = malloc(sizeof *result + fs->reader.nodesize);
+    if (bytenr % fs->superblock.sectorsize)
+        return bw_error_create(BW_ERROR_NOT_FOUND,
+                               "%" PRIu64 " is not a multiple of the sector size, as addresses of "
+                               "tree blocks are",
+                               bytenr);
+    BW_AUTO_FREE struct bw_tree_block *result = malloc(sizeof *result + fs->reader.nodesize);
     if (!result)
         return bw_error_no_memory();
-    struct bw_error *error = bytenr % fs->superblock.sectorsize
-                                 ? bw_error_create(BW_ERROR_NOT_FOUND,
-                                                   "%" PRIu64 " is not a multiple of the sector "
-                                                   "size, as addresses of tree blocks are",
-                                                   bytenr)
-                                 : bw_block_copy_read(fs, bytenr, 0, result->bytes);
-    if (error) {
-        free(result);
-        return error;
-    }
+    BW_TRY(bw_block_copy_read(fs, bytenr, 0, result->bytes));
     result->node = bw_node_view(result->bytes, fs->reader.nodesize);
-    *block = result;
+    *block = BW_TAKE(result);
     return NULL;
 }
 
@@ -141,34 +138,32 @@ struct bw_items {
     struct bw_item_range range;
 };
 
-static struct bw_error *find_root(struct bw_fs *fs, uint64_t id, struct bw_tree *tree)
-{
-    struct bw_item_range range;
-    struct bw_root_item root;
-    struct bw_error *error = NULL;
-    bw_item_range_begin(&range, &fs->reader, &fs->root_tree, (struct bw_key){id, BW_ROOT_ITEM, 0},
-                        (struct bw_key){id, BW_ROOT_ITEM, UINT64_MAX});
-    while (!error && bw_item_range_next(&range)) {
-        error = range.error ? BW_TAKE(range.error) : bw_root_item_decode(&range.item, &root);
-        if (!error)
-            *tree = (struct bw_tree){id, root.root, root.last_snapshot};
-    }
-    return bw_item_range_end(&range, error);
-}
-
 struct bw_error *bw_tree_find(struct bw_fs *fs, uint64_t id, struct bw_tree *tree)
 {
     *tree = (struct bw_tree){0};
-    if (id == BW_TREE_ROOT)
+    if (id == BW_TREE_ROOT) {
         *tree = fs->root_tree;
-    else if (id == BW_TREE_CHUNK)
+    } else if (id == BW_TREE_CHUNK) {
         *tree = fs->chunk_tree;
-    else if (id == BW_TREE_REMAP && fs->superblock.remap_root.bytenr)
+    } else if (id == BW_TREE_REMAP && fs->superblock.remap_root.bytenr) {
         *tree = (struct bw_tree){id, fs->superblock.remap_root, 0};
-    else
-        BW_TRY(find_root(fs, id, tree));
-    return tree->id ? NULL
-                    : bw_error_create(BW_ERROR_NOT_FOUND, "there is no tree %" PRId64, (int64_t)id);
+    } else {
+        struct bw_item_range range;
+        struct bw_root_item root;
+        struct bw_error *error = NULL;
+        bw_item_range_begin(&range, &fs->reader, &fs->root_tree,
+                            (struct bw_key){id, BW_ROOT_ITEM, 0},
+                            (struct bw_key){id, BW_ROOT_ITEM, UINT64_MAX});
+        while (!error && bw_item_range_next(&range)) {
+            error = range.error ? BW_TAKE(range.error) : bw_root_item_decode(&range.item, &root);
+            if (!error)
+                *tree = (struct bw_tree){id, root.root, root.last_snapshot};
+        }
+        BW_TRY(bw_item_range_end(&range, error));
+    }
+    if (tree->id)
+        return NULL;
+    return bw_error_create(BW_ERROR_NOT_FOUND, "there is no tree %" PRId64, (int64_t)id);
 }
 
 struct bw_error *bw_items_open(struct bw_fs *fs, uint64_t tree_id, const struct bw_key *first,
