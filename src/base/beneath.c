@@ -89,17 +89,6 @@ static int open_part_by_steps(int directory, char *part, int flags)
     return open_component(directory, owned, part, flags);
 }
 
-static int open_part(int directory, char *part, int flags, bool step_by_step)
-{
-    if (!step_by_step) {
-        const int opened = open_part_at_once(directory, part, flags);
-        /* some sandboxes return EPERM for unknown system calls */
-        if (opened >= 0 || (errno != ENOSYS && errno != EPERM && errno != E2BIG))
-            return opened;
-    }
-    return open_part_by_steps(directory, part, flags);
-}
-
 int bw_open_beneath(int directory, const char *path, int flags, bool step_by_step)
 {
     char part[PATH_MAX];
@@ -109,7 +98,11 @@ int bw_open_beneath(int directory, const char *path, int flags, bool step_by_ste
         memcpy(part, path, length);
         part[length] = '\0';
         path += length + (path[length] == '/');
-        int opened = open_part(last, part, *path ? DIRECTORY_FLAGS : flags, step_by_step);
+        const int part_flags = *path ? DIRECTORY_FLAGS : flags;
+        int opened = step_by_step ? -1 : open_part_at_once(last, part, part_flags);
+        /* some sandboxes return EPERM for unknown system calls */
+        if (step_by_step || (opened < 0 && (errno == ENOSYS || errno == EPERM || errno == E2BIG)))
+            opened = open_part_by_steps(last, part, part_flags);
         if (last != directory)
             close_silently(last);
         last = opened;

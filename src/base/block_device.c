@@ -110,16 +110,6 @@ static bool file_system_uses(dev_t source, const struct place *place)
     return uses;
 }
 
-/* Whether a device is not in a list, to which it is added. Without memory, it is new each time. */
-static bool is_new(struct bw_numbers *seen, dev_t device)
-{
-    for (size_t i = 0; i < seen->count; i++)
-        if (seen->items[i] == device)
-            return false;
-    bw_error_free(bw_numbers_push(seen, device));
-    return true;
-}
-
 /* A file system may be mounted many times, with each of its subvolumes and into each container. It
  * is looked at once. */
 char *bw_mount_point(const char *path, uint64_t offset)
@@ -130,11 +120,19 @@ char *bw_mount_point(const char *path, uint64_t offset)
     struct stat source;
     char *point = NULL, text[4096 + 512];
     FILE *mounts = stat(path, &place.file) ? NULL : setmntent("/proc/self/mounts", "re");
-    while (mounts && !point && getmntent_r(mounts, &entry, text, sizeof text))
-        if (strcmp(entry.mnt_type, "btrfs") == 0 && stat(entry.mnt_fsname, &source) == 0 &&
-            S_ISBLK(source.st_mode) && is_new(&seen, source.st_rdev) &&
-            file_system_uses(source.st_rdev, &place))
+    while (mounts && !point && getmntent_r(mounts, &entry, text, sizeof text)) {
+        if (strcmp(entry.mnt_type, "btrfs") != 0 || stat(entry.mnt_fsname, &source) ||
+            !S_ISBLK(source.st_mode))
+            continue;
+        bool is_new = true;
+        for (size_t i = 0; i < seen.count && is_new; i++)
+            is_new = seen.items[i] != source.st_rdev;
+        if (!is_new)
+            continue;
+        bw_error_free(bw_numbers_push(&seen, source.st_rdev)); /* else it is looked at again */
+        if (file_system_uses(source.st_rdev, &place))
             point = strdup(entry.mnt_dir);
+    }
     if (mounts)
         endmntent(mounts);
     return point;

@@ -8,34 +8,6 @@ enum {
     LINE_ROOM = 96,    /* characters of a line without its indent */
 };
 
-static void append_digits(struct bw_buffer *text, const uint8_t *bytes, size_t count)
-{
-    for (size_t i = 0; i < LINE_BYTES; i++) {
-        bw_buffer_append(text, "  ", i % 8 ? 1 : 2);
-        if (i < count)
-            bw_buffer_append_hex(text, bytes + i, 1);
-        else
-            bw_buffer_append(text, "  ", 2);
-    }
-}
-
-static void append_characters(struct bw_buffer *text, const uint8_t *bytes, size_t count)
-{
-    bw_buffer_append(text, "  |", 3);
-    for (size_t i = 0; i < count; i++)
-        bw_buffer_append_byte(text, bytes[i] >= ' ' && bytes[i] < 0x7f ? (char)bytes[i] : '.');
-    bw_buffer_append(text, "|\n", 2);
-}
-
-static void append_offset(struct bw_buffer *text, uint64_t offset)
-{
-    unsigned digits = OFFSET_DIGITS;
-    while (digits < 16 && offset >> (4 * digits))
-        digits++;
-    while (digits-- > 0)
-        bw_buffer_append_byte(text, "0123456789abcdef"[offset >> (4 * digits) & 15]);
-}
-
 void bw_hex_dump(struct bw_buffer *text, const char *indent, uint64_t offset, const uint8_t *bytes,
                  size_t length)
 {
@@ -55,8 +27,21 @@ void bw_hex_dump(struct bw_buffer *text, const char *indent, uint64_t offset, co
         }
         if (!bw_buffer_reserve(text, LINE_ROOM))
             return;
-        append_offset(text, offset + at);
-        append_digits(text, bytes + at, count);
-        append_characters(text, bytes + at, count);
+        unsigned digits = OFFSET_DIGITS;
+        while (digits < 16 && (offset + at) >> (4 * digits))
+            digits++;
+        while (digits-- > 0)
+            bw_buffer_append_byte(text, "0123456789abcdef"[(offset + at) >> (4 * digits) & 15]);
+        for (size_t i = 0; i < LINE_BYTES; i++) {
+            bw_buffer_append(text, "  ", i % 8 ? 1 : 2);
+            if (i < count)
+                bw_buffer_append_hex(text, bytes + at + i, 1);
+            else
+                bw_buffer_append(text, "  ", 2);
+        }
+        bw_buffer_append(text, "  |", 3);
+        for (size_t i = at; i < at + count; i++)
+            bw_buffer_append_byte(text, bytes[i] >= ' ' && bytes[i] < 0x7f ? (char)bytes[i] : '.');
+        bw_buffer_append(text, "|\n", 2);
     }
 }

@@ -47,12 +47,6 @@ void bw_lexer_close(struct bw_lexer *lexer)
     lexer->words = lexer->free = NULL;
 }
 
-static void skip_comment(struct bw_lexer *lexer)
-{
-    while (lexer->next < lexer->end && *lexer->next != '\n')
-        lexer->next++;
-}
-
 static void skip_space(struct bw_lexer *lexer)
 {
     while (lexer->next < lexer->end && is_space(*lexer->next)) {
@@ -135,22 +129,14 @@ static bool read_symbol(struct bw_lexer *lexer, struct bw_token *token)
     return false;
 }
 
-/* The first byte always belongs to the word, so that reading makes progress. */
-static void read_word(struct bw_lexer *lexer, const char *ends)
-{
-    do
-        *lexer->free++ = *lexer->next++;
-    while (lexer->next < lexer->end && !is_space(*lexer->next) &&
-           !(*lexer->next && strchr(ends, *lexer->next)));
-}
-
 struct bw_error *bw_lexer_next(struct bw_lexer *lexer, const char *ends, struct bw_token *token)
 {
     const char *before = lexer->next;
     skip_space(lexer);
     while (lexer->rules->comment && lexer->next < lexer->end &&
            *lexer->next == lexer->rules->comment) {
-        skip_comment(lexer);
+        while (lexer->next < lexer->end && *lexer->next != '\n')
+            lexer->next++;
         skip_space(lexer);
     }
     *token = (struct bw_token){.text = "",
@@ -164,8 +150,12 @@ struct bw_error *bw_lexer_next(struct bw_lexer *lexer, const char *ends, struct 
         token->kind = BW_TOKEN_QUOTED;
         BW_TRY(read_quoted(lexer));
     } else if (!read_symbol(lexer, token)) {
+        /* The first byte always belongs to the word, so that reading makes progress. */
         token->kind = BW_TOKEN_WORD;
-        read_word(lexer, ends);
+        do
+            *lexer->free++ = *lexer->next++;
+        while (lexer->next < lexer->end && !is_space(*lexer->next) &&
+               !(*lexer->next && strchr(ends, *lexer->next)));
     }
     token->length = (size_t)(lexer->free - token->text);
     *lexer->free++ = '\0';

@@ -34,29 +34,6 @@ bool bw_time_style_parse(const char *text, struct bw_time_style *style)
     return false;
 }
 
-static void append_full(const struct timespec *time, struct bw_buffer *text)
-{
-    char date[BW_DATE_LENGTH];
-    int64_t nanoseconds;
-    if (__builtin_mul_overflow((int64_t)time->tv_sec, INT64_C(1000000000), &nanoseconds) ||
-        __builtin_add_overflow(nanoseconds, (int64_t)time->tv_nsec, &nanoseconds))
-        nanoseconds = time->tv_sec < 0 ? INT64_MIN : INT64_MAX;
-    bw_write_date(date, nanoseconds, ' ');
-    bw_buffer_format(text, "%.*s +0000", BW_DATE_LENGTH, date);
-}
-
-/* A piece of a format without %N. Formats that make more than some bytes make none. */
-static void append_piece(const char *format, size_t length, const struct tm *parts,
-                         struct bw_buffer *text)
-{
-    char copy[LONGEST_PIECE], piece[LONGEST_PIECE * 4];
-    if (length >= sizeof copy)
-        return;
-    memcpy(copy, format, length);
-    copy[length] = '\0';
-    bw_buffer_append(text, piece, strftime(piece, sizeof piece, copy, parts));
-}
-
 /* How long a format is up to the next %N. */
 static size_t piece_length(const char *format, size_t length)
 {
@@ -73,7 +50,13 @@ void bw_time_style_append(const struct bw_time_style *style, const struct timesp
     const char *format = recent ? style->recent : style->older;
     struct tm parts;
     if (!format) {
-        append_full(time, text);
+        char date[BW_DATE_LENGTH];
+        int64_t nanoseconds;
+        if (__builtin_mul_overflow((int64_t)time->tv_sec, INT64_C(1000000000), &nanoseconds) ||
+            __builtin_add_overflow(nanoseconds, (int64_t)time->tv_nsec, &nanoseconds))
+            nanoseconds = time->tv_sec < 0 ? INT64_MIN : INT64_MAX;
+        bw_write_date(date, nanoseconds, ' ');
+        bw_buffer_format(text, "%.*s +0000", BW_DATE_LENGTH, date);
         return;
     }
     if (!gmtime_r(&time->tv_sec, &parts)) {
@@ -82,7 +65,12 @@ void bw_time_style_append(const struct bw_time_style *style, const struct timesp
     }
     for (size_t length = strcspn(format, "\n"); length;) {
         const size_t piece = piece_length(format, length);
-        append_piece(format, piece, &parts, text);
+        char copy[LONGEST_PIECE], output[LONGEST_PIECE * 4];
+        if (piece < sizeof copy) { /* longer formats produce nothing */
+            memcpy(copy, format, piece);
+            copy[piece] = '\0';
+            bw_buffer_append(text, output, strftime(output, sizeof output, copy, &parts));
+        }
         if (piece < length)
             bw_buffer_format(text, "%09ld", time->tv_nsec);
         const size_t done = piece < length ? piece + 2 : piece;
