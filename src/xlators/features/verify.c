@@ -128,20 +128,15 @@ static struct bw_error *control(struct bw_xlator *xlator, const struct bw_contro
 
 /* Verifying. */
 
-static bool fsid_allowed(const struct verify *verify, const uint8_t *fsid)
-{
-    for (size_t i = 0; i < verify->fsid_count; i++)
-        if (memcmp(verify->fsids[i], fsid, BW_UUID_SIZE) == 0)
-            return true;
-    return false;
-}
-
 /* Everything but the checksum of a tree block, which has at least a header. */
 static struct bw_error *check_contents(const struct verify *verify,
                                        const struct bw_request *request)
 {
-    const uint8_t *block = request->buffer;
-    if (!fsid_allowed(verify, ((const struct bw_disk_header *)block)->fsid))
+    const uint8_t *block = request->buffer, *fsid = ((const struct bw_disk_header *)block)->fsid;
+    size_t id = 0;
+    while (id < verify->fsid_count && memcmp(verify->fsids[id], fsid, BW_UUID_SIZE) != 0)
+        id++;
+    if (id == verify->fsid_count)
         return bw_error_create(BW_ERROR_CORRUPT, "block of another file system");
     return bw_node_check(block, request->length, request->address, request->expectation);
 }
@@ -439,7 +434,7 @@ static void report_accepted(const struct repair *repair, const struct bw_request
     bw_xlator_report(repair->xlator, severity, explain(note, part, &bad));
 }
 
-/* Repairing. */
+/* Reading copies. */
 
 /* The number of copies of a range; 1 if it is unknown. `length` gets the length up to which each
  * copy is in one piece; `read`, the copy that was read: 0 unless it is the same everywhere. */
@@ -684,76 +679,75 @@ static void accept_sector(struct repair *repair, uint32_t sector, unsigned copie
     }
 }
 
+static void free_repair(struct repair *repair)
+{
+    for (size_t i = 0; i < repair->attempts.count; i++)
+        bw_error_free(repair->attempts.items[i].error);
+    attempts_free(&repair->attempts);
+    free(repair->bad);
+}
+
 /*
  * Repairs a request whose bytes are wrong or, unless `was_read`, could not be read: replaces bad
  * sectors from other copies. Returns the error if some stay bad. Its code is
  * BW_ERROR_MISSING_DEVICE only if all copies of the whole data are on missing devices.
  */
-static struct bw_error *try_copies(struct repair *repair, bool was_read)
-{
-    struct bw_request *request = repair->request;
-    struct bw_error *reason = BW_TAKE(request->error);
-    uint32_t length, first = 0, lost = 0;
-    unsigned read, copies = count_copies(repair->frame, repair->xlator, request, &length, &read);
-    repair->missing = reason->code == BW_ERROR_MISSING_DEVICE;
-    repair->begin = request->copy_read ? request->copy_read : 1;
-
-    /* The result of the first read. */
-    memset(repair->bad, true, repair->count);
-    for (uint32_t i = 0; was_read && request->data && i < repair->count; i++)
-        repair->bad[i] = !sector_is_good(bw_xlator_private(repair->xlator), request, i);
-    while (!repair->bad[first])
-        first++;
-    BW_TRY(add_attempt(repair, read, first, repair->count, reason));
-
-    /* The copy that was read, then all others. */
-    const bool may_be_good = !was_read && !repair->missing && (!request->copy || repair->count > 1);
-    for (uint32_t i = 0; read && may_be_good && i < repair->count; i++)
-        BW_TRY(read_sectors(repair, i, i + 1, read));
-    if (!read)
-        BW_TRY(read_copy(repair, repair->begin, &copies));
-    for (unsigned copy = 1; !request->copy && copy <= copies; copy++)
-        if (copy != repair->begin)
-            BW_TRY(read_copy(repair, copy, &copies));
-
-    /* The last resorts, and the result. */
-    for (uint32_t i = repair->count; i-- > 0;) {
-        if (repair->bad[i] && !request->copy)
-            accept_sector(repair, i, copies);
-        if (repair->bad[i]) {
-            first = i;
-            lost++;
-        }
-    }
-    if (lost)
-        return explain_loss(repair, first, lost, copies);
-    if (!request->corrected && !request->unverified)
-        report_repair(repair);
-    return NULL;
-}
-
 static struct bw_error *repair(const struct bw_frame *frame, struct bw_xlator *xlator,
                                struct bw_request *request, bool was_read)
 {
-    struct repair repair = {
-        .frame = frame, .xlator = xlator, .request = request, .sectorsize = UNCHECKED_SECTOR};
+    struct repair repair __attribute__((cleanup(free_repair))) = {
+        .frame = frame,
+        .xlator = xlator,
+        .request = request,
+        .sectorsize = UNCHECKED_SECTOR,
+        .begin = request->copy_read ? request->copy_read : 1,
+        .missing = request->error->code == BW_ERROR_MISSING_DEVICE};
     if (request->kind == BW_REQUEST_TREE_BLOCK)
         repair.sectorsize = request->length;
     else if (request->data)
         repair.sectorsize = request->data->sectorsize;
     repair.count =
         (uint32_t)(((uint64_t)request->length + repair.sectorsize - 1) / repair.sectorsize);
-    BW_AUTO_FREE bool *bad = calloc(repair.count, sizeof *bad);
-    repair.bad = bad;
-    if (!bad) {
+    repair.bad = calloc(repair.count, sizeof *repair.bad);
+    if (!repair.bad) {
         bw_error_free(request->error);
         return bw_error_no_memory();
     }
-    struct bw_error *error = try_copies(&repair, was_read);
-    for (size_t i = 0; i < repair.attempts.count; i++)
-        bw_error_free(repair.attempts.items[i].error);
-    attempts_free(&repair.attempts);
-    return error;
+
+    /* The result of the first read: the first attempt. */
+    uint32_t length, first = 0, lost = 0;
+    unsigned read, copies = count_copies(frame, xlator, request, &length, &read);
+    memset(repair.bad, true, repair.count);
+    for (uint32_t i = 0; was_read && request->data && i < repair.count; i++)
+        repair.bad[i] = !sector_is_good(bw_xlator_private(xlator), request, i);
+    while (!repair.bad[first])
+        first++;
+    BW_TRY(add_attempt(&repair, read, first, repair.count, BW_TAKE(request->error)));
+
+    /* The copy that was read, then all others, without the sectors that are good already. */
+    const bool may_be_good = !was_read && !repair.missing && (!request->copy || repair.count > 1);
+    for (uint32_t i = 0; read && may_be_good && i < repair.count; i++)
+        BW_TRY(read_sectors(&repair, i, i + 1, read));
+    if (!read)
+        BW_TRY(read_copy(&repair, repair.begin, &copies));
+    for (unsigned copy = 1; !request->copy && copy <= copies; copy++)
+        if (copy != repair.begin)
+            BW_TRY(read_copy(&repair, copy, &copies));
+
+    /* The last resorts, and the result. */
+    for (uint32_t i = repair.count; i-- > 0;) {
+        if (repair.bad[i] && !request->copy)
+            accept_sector(&repair, i, copies);
+        if (repair.bad[i]) {
+            first = i;
+            lost++;
+        }
+    }
+    if (lost)
+        return explain_loss(&repair, first, lost, copies);
+    if (!request->corrected && !request->unverified)
+        report_repair(&repair);
+    return NULL;
 }
 
 /*
