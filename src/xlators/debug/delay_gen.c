@@ -67,19 +67,6 @@ static uint64_t delay_of(const struct delay_gen *generator, uint64_t address)
     return (uint64_t)(times * (double)generator->delay);
 }
 
-/* Sleeps until a point in time, so that signals do not prolong the delay. */
-static void sleep_for(uint64_t nanoseconds)
-{
-    enum { SECOND = 1000000000 };
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    nanoseconds += (uint64_t)until.tv_nsec;
-    until.tv_sec += (time_t)(nanoseconds / SECOND);
-    until.tv_nsec = (long)(nanoseconds % SECOND);
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
-        ;
-}
-
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {
@@ -90,8 +77,17 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
             delayed++;
             nanoseconds += delay_of(generator, requests[i].address);
         }
-    if (nanoseconds)
-        sleep_for(nanoseconds);
+    if (nanoseconds) {
+        /* Sleep until a point in time, so that signals do not prolong the delay. */
+        enum { SECOND = 1000000000 };
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        const uint64_t end = nanoseconds + (uint64_t)until.tv_nsec;
+        until.tv_sec += (time_t)(end / SECOND);
+        until.tv_nsec = (long)(end % SECOND);
+        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+            continue;
+    }
     if (delayed) {
         atomic_fetch_add_explicit(&generator->delayed, delayed, memory_order_relaxed);
         atomic_fetch_add_explicit(&generator->nanoseconds, nanoseconds, memory_order_relaxed);

@@ -82,27 +82,6 @@ static struct bw_error *read_at(const struct bw_overlay *overlay, uint64_t offse
     return NULL;
 }
 
-/* A relative name of the backing file is relative to the folder of the overlay. */
-static struct bw_error *read_backing(struct bw_overlay *overlay, uint64_t offset, uint32_t length)
-{
-    char name[1024];
-    if (!offset)
-        return NULL;
-    if (length >= sizeof name)
-        return bw_error_create(BW_ERROR_CORRUPT,
-                               "%s: the name of its backing file has %" PRIu32 " bytes",
-                               overlay->path, length);
-    BW_TRY(read_at(overlay, offset, name, length));
-    name[length] = '\0';
-    const char *slash = strrchr(overlay->path, '/');
-    const int folder = slash && *name != '/' ? (int)(slash - overlay->path) + 1 : 0;
-    if (asprintf(&overlay->backing, "%.*s%s", folder, overlay->path, name) < 0) {
-        overlay->backing = NULL;
-        return bw_error_no_memory();
-    }
-    return NULL;
-}
-
 static struct bw_error *add_cluster(struct bw_overlay *overlay, uint64_t start, uint64_t entry)
 {
     const uint64_t offset = entry & ZEROS ? 0 : entry & ADDRESS;
@@ -148,48 +127,6 @@ static struct bw_error *read_tables(struct bw_overlay *overlay, uint64_t first, 
     return NULL;
 }
 
-static struct bw_error *read_overlay(struct bw_overlay *overlay)
-{
-    uint8_t header[HEADER_3] = {0};
-    struct stat status;
-    overlay->descriptor = open(overlay->path, O_RDONLY | O_CLOEXEC);
-    if (overlay->descriptor < 0 || fstat(overlay->descriptor, &status))
-        return bw_error_from_errno(errno, "cannot open %s", overlay->path);
-    overlay->file_size = (uint64_t)status.st_size;
-    if (overlay->file_size >= HEADER_3)
-        BW_TRY(read_at(overlay, 0, header, HEADER_3));
-    if (memcmp(header, "QFI\xfb", 4) != 0)
-        return bw_error_create(BW_ERROR_UNSUPPORTED, "%s is not a qcow2 image", overlay->path);
-
-    const uint32_t version = get32(header + 4), bits = get32(header + 20);
-    const uint64_t features = version >= 3 ? get64(header + HEADER) : 0;
-    overlay->size = get64(header + 24);
-    if ((version != 2 && version != 3) || features & ~HARMLESS || get32(header + 32) ||
-        get32(header + 60))
-        return bw_error_create(BW_ERROR_UNSUPPORTED,
-                               "%s has features of qcow2 that an overlay does not need: version "
-                               "%" PRIu32 ", incompatible features 0x%" PRIx64,
-                               overlay->path, version, features);
-    if (bits < 9 || bits > 21 || overlay->size > (uint64_t)INT64_MAX)
-        return bw_error_create(BW_ERROR_CORRUPT, "%s has an impossible header", overlay->path);
-    overlay->cluster = UINT64_C(1) << bits;
-    BW_TRY(read_backing(overlay, get64(header + 8), get32(header + 16)));
-    return read_tables(overlay, get64(header + 40), get32(header + 36));
-}
-
-struct bw_error *bw_overlay_open(const char *path, struct bw_overlay **result)
-{
-    struct bw_overlay *overlay = *result = calloc(1, sizeof *overlay);
-    if (!overlay)
-        return bw_error_no_memory();
-    overlay->descriptor = -1;
-    overlay->path = strdup(path);
-    struct bw_error *error = overlay->path ? read_overlay(overlay) : bw_error_no_memory();
-    if (error)
-        bw_overlay_close(BW_TAKE(*result));
-    return error;
-}
-
 void bw_overlay_close(struct bw_overlay *overlay)
 {
     if (!overlay)
@@ -200,6 +137,69 @@ void bw_overlay_close(struct bw_overlay *overlay)
     free(overlay->path);
     free(overlay->backing);
     free(overlay);
+}
+
+static void close_overlay(struct bw_overlay **overlay)
+{
+    bw_overlay_close(*overlay);
+}
+
+struct bw_error *bw_overlay_open(const char *path, struct bw_overlay **result)
+{
+    struct bw_overlay *overlay __attribute__((cleanup(close_overlay))) = calloc(1, sizeof *overlay);
+    *result = NULL;
+    if (!overlay)
+        return bw_error_no_memory();
+    overlay->descriptor = -1;
+    overlay->path = strdup(path);
+    if (!overlay->path)
+        return bw_error_no_memory();
+
+    /* The header. */
+    uint8_t header[HEADER_3] = {0};
+    struct stat status;
+    overlay->descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (overlay->descriptor < 0 || fstat(overlay->descriptor, &status))
+        return bw_error_from_errno(errno, "cannot open %s", path);
+    overlay->file_size = (uint64_t)status.st_size;
+    if (overlay->file_size >= HEADER_3)
+        BW_TRY(read_at(overlay, 0, header, HEADER_3));
+    if (memcmp(header, "QFI\xfb", 4) != 0)
+        return bw_error_create(BW_ERROR_UNSUPPORTED, "%s is not a qcow2 image", path);
+    const uint32_t version = get32(header + 4), bits = get32(header + 20);
+    const uint64_t features = version >= 3 ? get64(header + HEADER) : 0;
+    overlay->size = get64(header + 24);
+    if ((version != 2 && version != 3) || features & ~HARMLESS || get32(header + 32) ||
+        get32(header + 60))
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "%s has features of qcow2 that an overlay does not need: version "
+                               "%" PRIu32 ", incompatible features 0x%" PRIx64,
+                               path, version, features);
+    if (bits < 9 || bits > 21 || overlay->size > (uint64_t)INT64_MAX)
+        return bw_error_create(BW_ERROR_CORRUPT, "%s has an impossible header", path);
+    overlay->cluster = UINT64_C(1) << bits;
+
+    /* The name of the backing file. A relative one is relative to the folder of the overlay. */
+    const uint64_t name_offset = get64(header + 8);
+    const uint32_t name_length = get32(header + 16);
+    if (name_offset) {
+        char name[1024];
+        if (name_length >= sizeof name)
+            return bw_error_create(BW_ERROR_CORRUPT,
+                                   "%s: the name of its backing file has %" PRIu32 " bytes", path,
+                                   name_length);
+        BW_TRY(read_at(overlay, name_offset, name, name_length));
+        name[name_length] = '\0';
+        const char *slash = strrchr(path, '/');
+        const int folder = slash && *name != '/' ? (int)(slash - path) + 1 : 0;
+        if (asprintf(&overlay->backing, "%.*s%s", folder, path, name) < 0) {
+            overlay->backing = NULL;
+            return bw_error_no_memory();
+        }
+    }
+    BW_TRY(read_tables(overlay, get64(header + 40), get32(header + 36)));
+    *result = BW_TAKE(overlay);
+    return NULL;
 }
 
 const char *bw_overlay_backing(const struct bw_overlay *overlay)
