@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Pointers to tree blocks, and requests for them. */
+/*
+ * Pointers to tree blocks, and requests for them. A pointer contains what the parent says about the
+ * block: its address, owner, level, generation and range of keys. The request has this as its
+ * expectation, and features/verify compares it with the block. check_block() compares it again
+ * after the read, because a graph of the user need not contain that layer.
+ */
 #include "btree/block.h"
 
 #include <inttypes.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* --xlator-option and --insert: parses the argument, finds the layers that match, and changes their
- * descriptions. */
+/* Changes a described graph as --xlator-option and --insert ask: parses the argument, finds the
+ * layers that match, and sets their options, or puts a new layer above each. No layer runs yet, so
+ * the changed graph is validated as if the user had written it. */
 #include "graph/graph.h"
 
 #include <fnmatch.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whether a file is an image that is not open yet; and opening files for writing that are not
- * images. */
+/* Opens the output files of layers, probes and statedumps. No image may be overwritten by mistake:
+ * a file that is read, or that begins like an image, is refused. */
 #include "btrfs-walk/graph.h"
 
 #include <errno.h>
