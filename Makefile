@@ -258,8 +258,9 @@ check-long: check ## the same, and minutes of random and hostile images
 	WORST=1 BUILD=$(BUILD) scripts/run-tests $(SWEEPS)
 	$(SOAK) --rounds 5000 --seed $(or $(SEED),1)
 
-# kernel.py, history.py and guest.py are modules of the others.
-KERNEL_TESTS := $(filter-out %/kernel.py %/history.py %/guest.py,$(wildcard tests/kernel/*.py))
+# kernel.py, history.py and guest.py are modules of the others; repair_compare.py measures.
+KERNEL_TESTS := $(filter-out %/kernel.py %/history.py %/guest.py %/repair_compare.py,\
+    $(wildcard tests/kernel/*.py))
 check-kernel: all ## compare with the kernel on random file systems (root; COUNT=, SEED=)
 	@BUILD=$(BUILD) COUNT=$(or $(COUNT),2) $(SEED:%=SEED=%) scripts/run-tests $(KERNEL_TESTS)
 
