@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Trees that repeat what others say. A mount builds most of them again if it is asked to
- * (superblock_changes.c); this file is about the rest:
+ * Trees that repeat what others say:
  *
- * - The free space tree of a file system with a block group tree, which a mount refuses to build
- *   again. The leaves with wrong block groups get the items that the extent tree implies.
- * - A lost leaf of a free space tree: the same, or, where a mount builds the tree again, one item
- *   with the key that the parent has for the leaf, so that the mount can empty the tree.
- * - The lost root of a uuid tree that is one leaf: an empty leaf, which the next mount fills.
+ * - The leaves of the free space tree with wrong block groups get the items that the extent tree
+ *   implies. Lost leaves are made in the same way.
+ * - The lost root of a uuid tree that is one leaf becomes an empty leaf, which the next mount
+ * fills.
  *
  * A leaf keeps its address, generation and first key, so its parent stays right. If the items do
- * not fit in, nothing is planned.
+ * not fit in, the tree is marked as invalid (superblock_changes.c), so that the next mount builds
+ * it again; a lost leaf then gets one item with the key that its parent has, so that the mount can
+ * empty the tree. With a block group tree, mounts refuse to build it, and nothing is planned.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -184,8 +184,9 @@ static struct bw_error *load_groups(struct caches *caches)
 {
     struct bw_fs *fs = caches->repair->fs;
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, fs, &fs->block_group_tree, (struct bw_key){0, 0, 0},
-                      (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
+    bw_fs_items_begin(&items, fs,
+                      fs->block_group_tree.id ? &fs->block_group_tree : &fs->extent_tree,
+                      (struct bw_key){0, 0, 0}, (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
     for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
         if (item->key.type == BW_BLOCK_GROUP_ITEM && item->key.offset &&
             item->key.objectid <= UINT64_MAX - item->key.offset)
@@ -291,18 +292,21 @@ static struct bw_error *plan_leaf(struct caches *caches, struct bw_repair_findin
 
 static const char from_extents[] = "the gaps between the extents of the verified extent tree";
 
-/* Plans the leaves in which a block group is wrong. */
-static struct bw_error *plan_group(struct caches *caches, struct bw_repair_finding *finding,
-                                   const struct group *group)
+/* Makes each leaf with items of a block group, and plans it if there is a finding. `*fits` says
+ * whether all of them are possible. */
+static struct bw_error *make_leaves(struct caches *caches, const struct group *group,
+                                    struct bw_repair_finding *finding, bool *fits)
 {
     struct leaf *leaf = &caches->leaf;
     struct bw_key key = {group->start, 0, 0};
     struct bw_leaf_finder finder;
     struct bw_error *error = NULL;
+    *fits = true;
     bw_leaf_finder_init(&finder, &caches->repair->fs->reader, caches->tree);
-    while (!error && key.objectid < group->end) {
+    while (!error && *fits && key.objectid < group->end) {
         error = bw_find_leaf(&finder, &key);
-        if (error || finder.lost)
+        *fits = !error && !finder.lost;
+        if (!*fits)
             break;
         struct bw_item first = {0};
         const struct bw_disk_header *header = (const void *)finder.leaf.block;
@@ -312,14 +316,23 @@ static struct bw_error *plan_group(struct caches *caches, struct bw_repair_findi
         error = begin_leaf(caches, finder.bytenr, bw_get64(header->generation));
         if (!error)
             error = fill_leaf(caches, &finder.leaf);
-        const bool fits = !leaf->is_full && (!caches->tree->root.level ||
-                                             (has_first && begins_with(leaf, &first.key)));
-        if (!error && fits)
+        *fits = !leaf->is_full &&
+                (!caches->tree->root.level || (has_first && begins_with(leaf, &first.key)));
+        if (!error && *fits && finding)
             error = plan_leaf(caches, finding, finder.bytenr, false, NULL, from_extents);
         key = finder.end;
     }
     bw_leaf_finder_free(&finder);
     return error;
+}
+
+/* Plans the leaves in which a block group is wrong, or none of them. */
+static struct bw_error *plan_group(struct caches *caches, struct bw_repair_finding *finding,
+                                   const struct group *group)
+{
+    bool fits;
+    BW_TRY(make_leaves(caches, group, NULL, &fits));
+    return fits ? make_leaves(caches, group, finding, &fits) : NULL;
 }
 
 static struct bw_error *plan_groups(struct caches *caches)
@@ -379,6 +392,14 @@ static void add_placeholder(struct leaf *leaf, const struct bw_key *key)
     add_item(leaf, *key, zeros, size);
 }
 
+/* Whether the leaf that was made fits in its block and its parent. */
+static bool is_possible(const struct leaf *leaf,
+                        const struct bw_tree_block_expectation *expectation)
+{
+    return !leaf->is_full &&
+           (!expectation->has_first_key || begins_with(leaf, &expectation->first_key));
+}
+
 static struct bw_error *plan_lost(struct caches *caches, struct bw_repair_finding *finding)
 {
     struct bw_block_pointer pointer;
@@ -401,16 +422,18 @@ static struct bw_error *plan_lost(struct caches *caches, struct bw_repair_findin
                                "the next mount reads all subvolumes and fills it");
     if (caches->groups.count)
         BW_TRY(fill_leaf(caches, NULL));
-    else if (expectation->has_first_key)
-        add_placeholder(leaf, &expectation->first_key);
-    if (leaf->is_full ||
-        (expectation->has_first_key && !begins_with(leaf, &expectation->first_key)))
+    if (caches->groups.count && is_possible(leaf, expectation))
+        return plan_leaf(caches, finding, pointer.bytenr, true, NULL, from_extents);
+    if (caches->repair->fs->superblock.compat_ro_flags & BW_COMPAT_RO_BLOCK_GROUP_TREE)
         return NULL;
-    return plan_leaf(caches, finding, pointer.bytenr, true,
-                     caches->groups.count ? NULL : bw_repair_invalidate_free_space,
-                     caches->groups.count ? from_extents
-                                          : "the next mount empties the tree and builds it from "
-                                            "the extent tree");
+    BW_TRY(begin_leaf(caches, pointer.bytenr, expectation->generation));
+    if (expectation->has_first_key)
+        add_placeholder(leaf, &expectation->first_key);
+    return leaf->is_full
+               ? NULL
+               : plan_leaf(caches, finding, pointer.bytenr, true, bw_repair_invalidate_free_space,
+                           "the next mount empties the tree and builds it from the "
+                           "extent tree");
 }
 
 static bool is_about_lost(const struct caches *caches, const struct bw_repair_finding *finding)
@@ -423,11 +446,7 @@ static bool is_about_lost(const struct caches *caches, const struct bw_repair_fi
 static struct bw_error *plan_tree(struct caches *caches)
 {
     struct bw_repair_findings *findings = &caches->repair->findings;
-    const bool has_groups =
-        caches->repair->fs->superblock.compat_ro_flags & BW_COMPAT_RO_BLOCK_GROUP_TREE;
-    if (caches->tree->id == BW_FREE_SPACE_TREE && has_groups) {
-        if (are_extents_wrong(caches->repair))
-            return NULL;
+    if (caches->tree->id == BW_FREE_SPACE_TREE && !are_extents_wrong(caches->repair)) {
         BW_TRY(load_groups(caches));
         BW_TRY(find_bitmaps(caches));
         BW_TRY(plan_groups(caches));

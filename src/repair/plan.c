@@ -188,9 +188,9 @@ static struct bw_error *make_plan(struct bw_repair *repair)
     BW_TRY(bw_repair_plan_sizes(repair));
     if (repair->is_made)
         BW_TRY(bw_repair_plan_generations(repair));
-    BW_TRY(bw_repair_plan_superblocks(repair));
     BW_TRY(bw_repair_plan_copies(repair));
     BW_TRY(bw_repair_plan_caches(repair));
+    BW_TRY(bw_repair_plan_superblocks(repair));
     BW_TRY(bw_repair_plan_inodes(repair));
     return repair->is_made ? NULL : bw_repair_plan_generations(repair);
 }

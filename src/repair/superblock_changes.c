@@ -196,7 +196,7 @@ static struct bw_error *plan_field(struct bw_repair *repair, const struct field 
     bool found = false;
     for (size_t i = 0; i < repair->findings.count; i++) {
         struct bw_repair_finding *finding = &repair->findings.items[i];
-        if (!field_fits(field, finding) || !field_is_possible(repair, field))
+        if (finding->planned || !field_fits(field, finding) || !field_is_possible(repair, field))
             continue;
         found = finding->planned = true;
         finding->edit = field->edit;
