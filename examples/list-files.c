@@ -19,7 +19,8 @@ int main(int argc, char **argv)
     error = error ? error : bw_walk(fs, &walk, NULL);
     if (error)
         fprintf(stderr, "%s\n", error->message);
-    bw_fs_close(fs);
+    const int status = error != NULL;
     bw_error_free(error);
-    return error != NULL;
+    bw_fs_close(fs);
+    return status;
 }
