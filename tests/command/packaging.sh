@@ -12,6 +12,8 @@ is "the Debian package" "$(sed -n '1s/.*(\(.*\)-[0-9.]*).*/\1/p' packaging/debia
     "$version"
 is "the RPM" "$(sed -n 's/^Version: *//p' packaging/rpm/btrfs-walk.spec)" "$version"
 is "the APK" "$(sed -n 's/^pkgver=//p' packaging/alpine/APKBUILD)" "$version"
+is "Arch" "$(sed -n 's/^pkgver=//p' packaging/arch/PKGBUILD)" "$version"
+is "Nix" "$(sed -n 's/^  version = "\(.*\)";$/\1/p' packaging/nix/package.nix)" "$version"
 is "the list of changes begins with it, and its date" \
     "$(sed -n 's/^## \(.*\) ([0-9]\{4\}-[0-9][0-9]-[0-9][0-9])$/\1/p' CHANGELOG.md | head -n 1)" \
     "$version"
