@@ -216,16 +216,6 @@ static int check_images(struct check_run *check)
     return end_check(check, error, false);
 }
 
-static struct bw_error *make_rows(struct check_run *check, struct bw_rows **rows)
-{
-    check->output.at_once = isatty(STDOUT_FILENO);
-    BW_TRY(
-        cmd_format_rows(&check->common->format, "findinginfo", false, check->output.at_once, rows));
-    check->stream =
-        (struct bw_rows_stream){.rows = *rows, .consume = cmd_write, .context = &check->output};
-    return NULL;
-}
-
 /* The error if settings contradict each other, or NULL. */
 static struct bw_error *check_settings_error(const struct cmd_common *common,
                                              const struct check_arguments *settings)
@@ -257,8 +247,11 @@ static int run(const struct cmd_common *common, void *settings)
     own.writing.open_outputs = check_report_open;
     own.writing.outputs = &check;
     struct bw_error *error = check_settings_error(common, settings);
+    check.output.at_once = isatty(STDOUT_FILENO);
     if (!error)
-        error = make_rows(&check, &rows);
+        error = cmd_format_rows(&common->format, "findinginfo", false, check.output.at_once, &rows);
+    check.stream =
+        (struct bw_rows_stream){.rows = rows, .consume = cmd_write, .context = &check.output};
     if (!error && check.settings->manifest)
         error = check_read_list(&check);
     check.codes = bw_finding_codes(&check.code_count);

@@ -155,13 +155,6 @@ struct sorting {
     const struct ls_state *options;
 };
 
-static int compare_times(const struct timespec *left, const struct timespec *right)
-{
-    if (left->tv_sec != right->tv_sec)
-        return left->tv_sec < right->tv_sec ? -1 : 1;
-    return (left->tv_nsec > right->tv_nsec) - (left->tv_nsec < right->tv_nsec);
-}
-
 /* A lost inode is all zeros, so it sorts last. */
 static int compare_entries(const void *a, const void *b, void *context)
 {
@@ -172,9 +165,13 @@ static int compare_entries(const void *a, const void *b, void *context)
     int order = 0;
     if (options->order == LS_BY_SIZE)
         order = bw_compare(right->inode.size, left->inode.size);
-    if (options->order == LS_BY_TIME)
-        order = compare_times(ls_time_of(&right->inode, options->time),
-                              ls_time_of(&left->inode, options->time));
+    if (options->order == LS_BY_TIME) {
+        const struct timespec *newer = ls_time_of(&right->inode, options->time),
+                              *older = ls_time_of(&left->inode, options->time);
+        order = (newer->tv_sec > older->tv_sec) - (newer->tv_sec < older->tv_sec);
+        if (!order)
+            order = (newer->tv_nsec > older->tv_nsec) - (newer->tv_nsec < older->tv_nsec);
+    }
     if (!order)
         order = bw_compare_bytes(bytes + left->name, left->name_length, bytes + right->name,
                                  right->name_length);

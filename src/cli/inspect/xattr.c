@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The xattr command: extended attributes, in the format of getfattr(1), which setfattr --restore
- * reads, or as records. */
+/*
+ * The xattr command: extended attributes, in the format of getfattr(1), which setfattr --restore
+ * reads, or as records.
+ *
+ * Each PATH, and with -R or filters each entry that a walk finds below it, is a file whose
+ * attributes are copied and then printed: as a block, sorted by name, or as rows in their order. A
+ * file that cannot be read is reported, and the next one follows.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +38,7 @@ static const struct cmd_option options[] = {
 
 BW_VECTOR(attributes, struct bw_xattr);
 
-/* What prints the attributes of files, one after the other. */
+/* The output for a PATH. */
 struct printer {
     const struct xattr_state *state;
     struct cmd_paths *paths;
@@ -65,25 +71,6 @@ static void append_quoted(struct bw_buffer *text, const uint8_t *bytes, size_t l
         else
             bw_buffer_append_byte(text, (char)bytes[i]);
     }
-}
-
-/* Appends a value as text, or in hexadecimal. */
-static void append_value(struct bw_buffer *text, const struct bw_xattr *xattr)
-{
-    if (!is_text(xattr->value, xattr->value_length)) {
-        bw_buffer_append(text, "0x", 2);
-        bw_buffer_append_hex(text, xattr->value, xattr->value_length);
-        return;
-    }
-    bw_buffer_append_byte(text, '"');
-    for (size_t i = 0; i < xattr->value_length; i++) {
-        const uint8_t byte = xattr->value[i];
-        if (byte == '\\' || byte == '"')
-            bw_buffer_format(text, "\\%c", byte);
-        else
-            append_quoted(text, &byte, 1, '"');
-    }
-    bw_buffer_append_byte(text, '"');
 }
 
 /* Appends a name or path, escaped for a terminal, or for setfattr, which treats `special` as the
@@ -152,7 +139,19 @@ static struct bw_error *append_block(struct printer *printer, const char *path)
         const struct bw_xattr *xattr = &printer->kept.items[i];
         append_name(printer, xattr->name, xattr->name_length, '=');
         bw_buffer_append_byte(text, '=');
-        append_value(text, xattr);
+        const bool is_plain = is_text(xattr->value, xattr->value_length);
+        bw_buffer_format(text, "%s", is_plain ? "\"" : "0x");
+        for (size_t k = 0; is_plain && k < xattr->value_length; k++) {
+            const uint8_t byte = xattr->value[k];
+            if (byte == '\\' || byte == '"')
+                bw_buffer_format(text, "\\%c", byte);
+            else
+                append_quoted(text, &byte, 1, '"');
+        }
+        if (is_plain)
+            bw_buffer_append_byte(text, '"');
+        else
+            bw_buffer_append_hex(text, xattr->value, xattr->value_length);
         bw_buffer_append_byte(text, '\n');
 
         BW_AUTO_FREE char *list = NULL;
@@ -231,27 +230,6 @@ static struct bw_error *visit_entry(void *context, const struct bw_entry *entry)
     return NULL;
 }
 
-/* Prints the entries below PATH that pass the filters, PATH included. */
-static struct bw_error *walk_path(struct printer *printer)
-{
-    const struct xattr_state *state = printer->state;
-    struct cmd_paths *paths = printer->paths;
-    struct bw_walk_options how = {.struct_size = sizeof how,
-                                  .start = printer->given,
-                                  .types = BW_WALK_ALL,
-                                  .visit = visit_entry,
-                                  .context = printer};
-    BW_AUTO_FREE char *start = NULL;
-    BW_TRY(cmd_selection_prepare(&state->selection, paths->session.fs));
-    cmd_selection_apply(&state->selection, &how);
-    how.has_maxdepth |= !state->recursive;
-    BW_TRY(bw_walk_start_path(paths->session.fs, &how, &start, &printer->start_length));
-    struct bw_error *error = bw_walk(paths->session.fs, &how, NULL);
-    if (error && error->code == BW_ERROR_STOPPED && paths->broken)
-        bw_error_free(BW_TAKE(error)); /* the error of stdout is more specific */
-    return error;
-}
-
 /* Filters apply to the contents of a directory; without filters and -R, only PATH itself is
  * printed. */
 static struct bw_error *handle_path(void *context, struct cmd_paths *paths, const char *path,
@@ -260,10 +238,27 @@ static struct bw_error *handle_path(void *context, struct cmd_paths *paths, cons
     const struct xattr_state *state = context;
     struct printer printer = {.state = state, .paths = paths, .text = text, .given = path};
     struct bw_error *error;
-    if (state->recursive || cmd_selection_is_set(&state->selection))
-        error = walk_path(&printer);
-    else
+    if (state->recursive || cmd_selection_is_set(&state->selection)) {
+        /* The entries below PATH that pass the filters, PATH included. */
+        struct bw_fs *fs = paths->session.fs;
+        struct bw_walk_options how = {.struct_size = sizeof how,
+                                      .start = path,
+                                      .types = BW_WALK_ALL,
+                                      .visit = visit_entry,
+                                      .context = &printer};
+        BW_AUTO_FREE char *start = NULL;
+        error = cmd_selection_prepare(&state->selection, fs);
+        cmd_selection_apply(&state->selection, &how);
+        how.has_maxdepth |= !state->recursive;
+        if (!error)
+            error = bw_walk_start_path(fs, &how, &start, &printer.start_length);
+        if (!error)
+            error = bw_walk(fs, &how, NULL);
+        if (error && error->code == BW_ERROR_STOPPED && paths->broken)
+            bw_error_free(BW_TAKE(error)); /* the error of stdout is more specific */
+    } else {
         error = print_file(&printer, path, place);
+    }
     attributes_free(&printer.kept);
     bw_buffer_free(&printer.kept_bytes);
     bw_buffer_free(&printer.entry_path);
