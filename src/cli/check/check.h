@@ -38,9 +38,10 @@ struct check_run {
     struct bw_buffer line;
     const struct bw_finding_code *codes;
     size_t code_count;
-    struct bw_finding_count *counts; /**< of each code; the library's are known after bw_check() */
+    struct bw_finding_count *counts; /**< counts of each code; the library's are known after
+                                        bw_check() */
     struct bw_check_summary *summary;
-    struct bw_list *list; /**< of settings->manifest */
+    struct bw_list *list; /**< the files in settings->manifest */
     uint64_t compared;    /**< entries of the list that were compared, or reported as missing */
     bool list_compared;   /**< the comparison has begun */
     bool unfinished;      /**< something could not be checked, apart from the summary */

@@ -17,7 +17,7 @@ struct help_topic {
     const char *name;
     const char *summary;
     const char *text;        /* before the options */
-    const char *headings[7]; /* of these options; ends with NULL */
+    const char *headings[7]; /* headings of these options; ends with NULL */
 };
 
 static const struct help_topic topics[] = {

@@ -19,11 +19,11 @@ extern const struct bw_bytes cmd_incomplete_paths;
 
 /** A list that is being written. All zeros: none. */
 struct cmd_list_file {
-    const char *name; /**< for messages; NULL: there is no list */
+    const char *name; /**< its name in messages; NULL: there is no list */
     struct bw_bytes mark;
     int descriptor;
     bool is_regular;    /**< others, such as pipes, get the mark only at the end */
-    uint64_t end;       /**< of the entries in the file; the mark follows */
+    uint64_t end;       /**< where the entries in the file end; the mark follows */
     uint64_t allocated; /**< space is allocated up to this offset */
     struct bw_buffer gathered;
     bool has_failed; /**< entries are missing because a write failed */

@@ -45,7 +45,7 @@ static struct {
     struct {
         void (*write)(void *context);
         void *context;
-    } exit_messages[2]; /* of probes and of the output */
+    } exit_messages[2]; /* those of probes and of the output */
     size_t exit_message_count;
     atomic_flag exit_message_written;
     sigset_t exit_set; /* with an exit message: the signals that the thread waits for */
@@ -59,7 +59,7 @@ static struct {
     atomic_bool over; /* nothing is shown any more */
     bool terminal;    /* stderr is a terminal: the line is shown */
     bool mixed;       /* stdout is a terminal, too */
-    unsigned columns; /* of the terminal, less one */
+    unsigned columns; /* columns of the terminal, less one */
     _Atomic(const struct bw_fs *) fs;
     _Atomic(const char *) task;
     atomic_bool counted; /* the command counts by itself */

@@ -103,8 +103,8 @@ struct bw_error *cmd_format_pass_on(struct cmd_format *format, size_t least);
 /** Writes a record; `size` as for bw_rows_write(). */
 struct bw_error *cmd_format_write(struct cmd_format *format, const void *record, size_t size);
 
-/** Reports why a part of the output is missing; consumes the error. The exit status will be that of
- * the error, unless there is a worse one. */
+/** Reports why a part of the output is missing; consumes the error. The status of the error
+ * counts, unless there is a worse one. */
 void cmd_format_miss(struct cmd_format *format, struct bw_error *error);
 
 /** Whether the output is a table or text for people, not columns or JSON. */

@@ -9,7 +9,7 @@
 #include "cli/common/options.h"
 
 struct removed {
-    const char *command; /* of the option; NULL: any command */
+    const char *command; /* the command that had the option; NULL: any command */
     const char *word;    /* a command, an option or its letter, or OPTION=WORD */
     const char *instead; /* completes: "WORD was removed: ..." */
 };

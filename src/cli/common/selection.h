@@ -46,7 +46,7 @@ extern const char *const cmd_nested_words[];
 /** Which files a command line selects. All zeros: the defaults of the command. */
 struct cmd_selection {
     struct bw_selection *selection;
-    unsigned types; /**< of --type: enum bw_walk_types; 0: the default of the command */
+    unsigned types; /**< argument of --type: enum bw_walk_types; 0: the default of the command */
     bool has_maxdepth;
     unsigned maxdepth, mindepth;
     struct cmd_part part;

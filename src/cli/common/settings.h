@@ -41,12 +41,12 @@ struct cmd_input {
     int superblock_copy;
     const char *partition; /**< NULL: not given */
     const char *volume;    /**< bw_fs_options.volume */
-    struct cmd_keys *keys; /**< of encrypted volumes */
+    struct cmd_keys *keys; /**< keys of encrypted volumes */
     const char **inside;   /**< bw_fs_options.inside: room for one per argument */
     size_t inside_count;
     const char *header;                /**< bw_fs_options.header */
     uint64_t key_work;                 /**< bw_fs_options.key_work */
-    uint64_t offset;                   /**< of the file system within each image file */
+    uint64_t offset;                   /**< offset of the file system within each image file */
     unsigned log;                      /**< enum bw_log_mode */
     bool log_given;                    /**< --log was given */
     struct bw_generation_choice state; /**< cmd_generation_options */
@@ -65,7 +65,7 @@ struct cmd_input {
     struct bw_graph_options graph; /**< its edits are `edits` */
     struct bw_graph_edit *edits;   /**< room for one edit per command-line argument */
     unsigned helpers;              /**< enum bw_helper_mode */
-    unsigned timeout;              /**< for servers, in milliseconds; 0: the default */
+    unsigned timeout;              /**< limit for servers, in milliseconds; 0: the default */
     struct bw_servers *servers;    /**< connections to the servers of all images that the command
                                     * opens */
     bool streams_as_is;            /**< bw_fs_options.streams_as_is */

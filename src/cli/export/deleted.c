@@ -38,7 +38,7 @@ struct deleting {
     const struct bw_deleted_state *state; /* the current historic root */
     struct cmd_format *answer;
     struct bw_entry_queue *queue;
-    struct bw_recoverable recoverable; /* of the file whose parts are being delivered */
+    struct bw_recoverable recoverable; /* the file whose parts are being delivered */
     /* For an extraction: */
     struct extract *extract;
     bw_entry_visitor *visit;

@@ -131,9 +131,10 @@ extern const char *const cmd_on_error_words[];
 struct cmd_bad_ranges {
     struct bw_fs *fs;
     enum cmd_on_error on_error;
-    const char *path; /**< of a range that is not reported yet; must live until the next flush */
+    const char *path; /**< the file of a range that is not reported yet; must live until the next
+                         flush */
     uint64_t offset, length;
-    struct bw_error *error; /**< of its first part; NULL: there is no range */
+    struct bw_error *error; /**< the error of its first part; NULL: there is no range */
 };
 
 /** Adds an unreadable part of a file; adjacent parts are joined. `path` is not copied. */

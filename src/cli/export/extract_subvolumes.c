@@ -66,7 +66,7 @@ struct extraction {
 struct receiving {
     const struct cmd_common *common;
     int top, folder;
-    const char *path;   /* of `top` */
+    const char *path;   /* the path of `top` */
     char temporary[32]; /* name of `folder` in `top` */
     struct bw_receiver *receiver;
     uint64_t missed;

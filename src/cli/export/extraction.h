@@ -80,7 +80,7 @@ struct extract_settings {
     const char *folder;
     struct bw_target_options target;
     enum cmd_on_error on_error;
-    unsigned mirror; /**< of the data; 0: any good one */
+    unsigned mirror; /**< the mirror of the data to read; 0: any good one */
     struct extract_list_settings lists;
 };
 
@@ -113,7 +113,7 @@ struct extract {
     /** Called for each file of an older generation that is omitted or renamed because parts of its
      * contents are lost. May be NULL. */
     struct bw_error *(*name_is_free)(void *context, const char *path, size_t length);
-    void *context; /**< for name_is_free */
+    void *context; /**< passed to name_is_free */
     struct bw_links links;
     pthread_mutex_t lock;                       /**< protects `again` */
     struct bw_export_entry *again, **again_end; /**< items to pass through the stream again */

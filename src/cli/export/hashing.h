@@ -20,7 +20,7 @@ struct cmd_hashing {
     pthread_mutex_t lock;
     struct bw_hash *spare[33]; /**< one per thread, and one for a large file; protected by `lock` */
     size_t spare_count;
-    struct bw_hash *large; /**< for the file whose parts are being delivered, or NULL */
+    struct bw_hash *large; /**< the hash of the file whose parts are being delivered, or NULL */
 };
 
 /** Initializes; there are no hash objects yet. */

@@ -14,7 +14,7 @@ struct cmd_sent {
     uint8_t uuid[BW_UUID_SIZE]; /**< that a stream has given it */
     bool is_there;              /**< the receiver has it */
     uint64_t size;              /**< sum of the sizes of its regular files, once it was sent */
-    char *name;                 /**< for the receiver; NULL: its own. The list frees it */
+    char *name;                 /**< its name for the receiver; NULL: its own. The list frees it */
 };
 
 BW_VECTOR(cmd_sent_list, struct cmd_sent);

@@ -36,7 +36,7 @@ struct tar_state {
     enum bw_archive_format format;
     enum cmd_on_error on_error;
     struct owner owner, group;
-    struct timespec mtime; /* of all files, if `has_mtime` */
+    struct timespec mtime; /* the time of all files, if `has_mtime` */
     bool has_mtime, has_atime;
     unsigned sort;
 };
@@ -173,7 +173,7 @@ struct tar {
     struct bw_ranges ranges;
     struct bw_buffer target; /* target of a symbolic or hard link; path of a directory */
     struct cmd_bad_ranges bad;
-    struct cmd_hashing hashing; /* for mtree */
+    struct cmd_hashing hashing; /* the hashes for mtree */
 
     /* The file that is read for verification, and will be read again to be written; NULL: none. */
     struct bw_export_entry *again;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The devices command: the devices of a file system, as `btrfs filesystem show` lists them; and
- * what can still be read without some of them. */
+ * the consequences of losing some of them. */
 #include <inttypes.h>
 #include <stdio.h>
 

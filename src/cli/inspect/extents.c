@@ -45,7 +45,7 @@ struct part {
     unsigned copies; /* 0: no chunk contains it */
 };
 
-/* The bytes whose places a record lists: those of an extent, or of a part of one. */
+/* The bytes whose places a record lists: an extent, or a part of one. */
 struct stored {
     const struct listing *listing;
     struct part part;

@@ -108,10 +108,10 @@ struct lister {
     struct cmd_paths paths;
     struct bw_rows_stream stream;   /* its `rows` is NULL if lines are printed */
     struct bw_directory *directory; /* one handle for all */
-    struct bw_buffer path;          /* of the current directory, with a NUL */
+    struct bw_buffer path;          /* path of the current directory, with a NUL */
     struct pending_stack pending;   /* the last one is listed next, then its subdirectories */
     struct bw_buffer names;         /* the names of these */
-    struct ls_listing listing;      /* of the current directory; its memory is reused */
+    struct ls_listing listing;      /* entries of the current directory; its memory is reused */
     struct bw_buffer text;          /* its memory is reused */
     struct bw_pair_set listed;      /* with -R: directories, by subvolume and inode */
     bool headings, not_first;

@@ -70,7 +70,7 @@ struct ls_state {
     bool itself;   /**< list directories given as PATH, not their contents */
     bool classify; /**< -F */
     bool reverse, one;
-    unsigned time_word; /**< of --time: 0 if not given */
+    unsigned time_word; /**< argument of --time; 0: not given */
     unsigned order;     /**< enum ls_order: the last one given */
     enum ls_time time;
     const char *time_style;
@@ -84,7 +84,7 @@ struct ls_state {
 
 /** An entry of a listing. */
 struct ls_entry {
-    size_t name, name_length; /**< in the listing's bytes */
+    size_t name, name_length; /**< offset in the listing's bytes */
     struct bw_place place;
     struct bw_inode inode;
     bool has_inode, has_acl, no_compression;

@@ -175,7 +175,7 @@ static struct bw_error *map_logical(const struct map *map, struct range *rest)
      * at another place at Q. Further ones, of more images or of other ways to rebuild, have no
      * place of their own. */
     unsigned parity = 0;
-    uint64_t devid = 0, offset = 0; /* of the copy before */
+    uint64_t devid = 0, offset = 0; /* where the copy before is */
     for (unsigned copy = 1; copy <= place.copies && parity < 2; copy++) {
         BW_TRY(bw_fs_map(map->fs, logical, length, copy, &place));
         if (place.rebuilt && parity && place.devid == devid && place.offset == offset)

@@ -273,7 +273,7 @@ static struct bw_error *read_maps(struct search *search, const struct cmd_common
                 "%s: a map needs an image of one device or disk, not a container", image);
         device->devid = found->devid;
 
-        /* From offsets in the image to offsets on the device, without what is before it. */
+        /* From offsets in the image to offsets on the device; ranges before it are dropped. */
         const uint64_t begin = found->partition_offset + common->input.offset;
         struct bad_ranges *bad = &device->bad;
         size_t kept = 0;

@@ -31,7 +31,7 @@ struct facts {
     const char *path; /* as on the command line */
     struct bw_place place;
     struct bw_inode inode;
-    char *target; /* of a symbolic link, NUL-terminated; NULL: not a link */
+    char *target; /* target of a symbolic link, NUL-terminated; NULL: not a link */
     size_t target_length;
 
     /* For lines and records. */

@@ -47,7 +47,7 @@ struct subvolumes {
     const struct subvolumes_state *state;
     struct cmd_format *format;
     struct subvolume_branches branches; /* with --tree */
-    struct bw_buffer texts;             /* of the branches */
+    struct bw_buffer texts;             /* paths and attributes of the branches */
 };
 
 /* Sorts by path, with '/' before all other bytes. Subvolumes without a path come last, by id. */

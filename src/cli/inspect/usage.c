@@ -123,7 +123,7 @@ static void find_full_chunks(const struct bw_usage *usage, struct usage_reasons 
 
 /* Snapshots. */
 
-/* Adds a reason if a single snapshot holds much: the one that would free the most. */
+/* Adds a reason if a single snapshot holds much: that with the most exclusive data. */
 static struct bw_error *find_snapshots(struct bw_fs *fs, const struct bw_usage *usage,
                                        struct usage_reasons *reasons)
 {

@@ -46,7 +46,7 @@ struct versions {
     struct bw_fs *fs;
     struct bw_snapshots *snapshots;
     struct snapshot_version *in_snapshots; /* the newest first */
-    size_t count, next;                    /* of them; the first that is not yet written */
+    size_t count, next;                    /* how many; the first that is not yet written */
     bool found_good;
 };
 

@@ -12,7 +12,7 @@
 
 /** Settings of the options. All zeros: none was given. */
 struct cmd_probe_settings {
-    const char **patterns; /**< of each --probe, in order; room for one per argument */
+    const char **patterns; /**< arguments of --probe, in order; room for one per argument */
     size_t pattern_count;
     const char *output; /**< file; NULL or "-": stderr */
     const char *blackbox;
