@@ -14,6 +14,9 @@
 #include "ondisk/disk_items.h"
 #include "repair/repair.h"
 
+/* Limits of memory: of findings, and of new bytes. */
+enum { MOST_FINDINGS = 1 << 20, MOST_BYTES = 1 << 30 };
+
 static const char *const classes[BW_REPAIR_CLASSES] = {"identical", "checksum", "derived",
                                                        "rolled-back", "loss"};
 
@@ -54,9 +57,16 @@ static void change_free(struct bw_repair_change *change)
 struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change change)
 {
     change.chosen = change.class_number < BW_REPAIR_ROLLED_BACK;
-    struct bw_error *error = change.why && change.proof
-                                 ? bw_repair_changes_push(&repair->changes, change)
-                                 : bw_error_no_memory();
+    struct bw_error *error = NULL;
+    repair->bytes += change.bytes ? change.length : 0;
+    if (!change.why || !change.proof)
+        error = bw_error_no_memory();
+    else if (repair->bytes > MOST_BYTES)
+        error = bw_error_create(BW_ERROR_UNSUPPORTED,
+                                "more than 1 GiB would be changed, which is too much for a repair "
+                                "in memory: 'rescue' saves the files");
+    else
+        error = bw_repair_changes_push(&repair->changes, change);
     if (error)
         change_free(&change);
     return error;
@@ -84,6 +94,11 @@ static struct bw_error *on_finding(void *context, const struct bw_findinginfo *r
     const struct bw_finding_code *code = bw_finding_code_find(row->code);
     if (!code || code->severity == BW_FINDING_NOTE)
         return NULL;
+    if (collection->findings->count == MOST_FINDINGS)
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "the check has more than %d findings, which is too much for a "
+                               "repair: 'rescue' saves the files",
+                               MOST_FINDINGS);
     return bw_repair_findings_push(collection->findings,
                                    (struct bw_repair_finding){.code = code,
                                                               .logical = row->logical,

@@ -109,6 +109,7 @@ struct bw_repair {
     struct bw_patch *patches;       /**< one for each device */
     const struct bw_patch **patch_list;
     struct bw_patch *file_patches; /**< one for each image of `how`, if overlays are wanted */
+    uint64_t bytes;                /**< new bytes of all changes */
     struct bw_repair_sums sums;
     struct bw_repair_generation current;       /**< what its superblocks should contain */
     const struct bw_repair_generation *trying; /**< only this is tried; NULL: the chosen changes */

@@ -10,7 +10,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/escape.h"
+#include "base/human.h"
+#include "btrfs-walk/history.h"
+#include "btrfs-walk/inode.h"
 #include "ondisk/bit_flip.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/superblock.h"
@@ -159,7 +164,7 @@ static const struct field {
      "the log tree is taken out of all superblocks",
      "no mount can replay it",
      "the last commit is complete without it",
-     "what fsync(2) wrote after the last commit: 'btrfs-walk log' lists the files",
+     "what fsync(2) wrote after the last commit; the log does not tell which files",
      BW_REPAIR_LOSS},
 };
 
@@ -191,6 +196,41 @@ static bool field_is_possible(const struct bw_repair *repair, const struct field
            !(repair->fs->superblock.compat_ro_flags & BW_COMPAT_RO_BLOCK_GROUP_TREE);
 }
 
+/* What clearing the log tree loses: the inodes that it changes, and the paths of the first ones, as
+ * far as it can be read. NULL if that is unknown, or memory runs out. */
+static char *list_log(struct bw_repair *repair)
+{
+    enum { MOST_PATHS = 20 };
+    struct bw_fs_options how = repair->how;
+    struct bw_fs *fs = NULL;
+    uint64_t count = 0;
+    BW_AUTO_BUFFER struct bw_buffer paths = {0};
+    how.planned = NULL;
+    how.reporter = (struct bw_reporter){0};
+    how.log = BW_LOG_REPLAY;
+    BW_AUTO_ERROR struct bw_error *error = repair->fs->reopen(&how, &fs);
+    for (const struct bw_log_inode *inode = NULL; !error && (inode = bw_log_inode_next(fs, inode));
+         count++) {
+        const struct bw_place place = {.subvolume = bw_subvolume_by_id(fs, inode->subvolume),
+                                       .inode = inode->inode};
+        BW_AUTO_FREE char *path = NULL;
+        size_t length;
+        if (count >= MOST_PATHS || !place.subvolume)
+            continue;
+        BW_AUTO_ERROR struct bw_error *nameless = bw_inode_path(fs, &place, &path, &length);
+        if (nameless)
+            continue;
+        bw_buffer_format(&paths, "%s", paths.length ? ", " : ": ");
+        bw_escape_append(&paths, path, length);
+    }
+    bw_fs_close(fs);
+    if (!count || paths.failed)
+        return NULL;
+    return bw_repair_text("what fsync(2) wrote to %" PRIu64 " inode%s after the last commit%.*s%s",
+                          count, bw_plural(count), (int)paths.length, paths.data ? paths.data : "",
+                          count > MOST_PATHS ? ", ..." : "");
+}
+
 static struct bw_error *plan_field(struct bw_repair *repair, const struct field *field)
 {
     bool found = false;
@@ -203,6 +243,9 @@ static struct bw_error *plan_field(struct bw_repair *repair, const struct field 
     }
     if (!found)
         return NULL;
+    char *loss = field->edit == clear_log ? list_log(repair) : NULL;
+    if (!loss && field->loss)
+        loss = strdup(field->loss);
     return bw_repair_add(repair, (struct bw_repair_change){
                                      .class_number = field->class_number,
                                      .logical = BW_ABSENT,
@@ -212,7 +255,7 @@ static struct bw_error *plan_field(struct bw_repair *repair, const struct field 
                                      .what = field->what,
                                      .why = strdup(field->why),
                                      .proof = strdup(field->proof),
-                                     .loss = field->loss ? strdup(field->loss) : NULL,
+                                     .loss = loss,
                                      .edit = field->edit,
                                  });
 }

@@ -137,7 +137,7 @@ static bool is_about(const struct bw_repair *repair, const struct bw_repair_chan
 static bool should_be_gone(const struct bw_repair *repair, const struct bw_repair_finding *finding)
 {
     bool is_gone = finding->planned;
-    for (size_t i = 0; i < repair->changes.count; i++)
+    for (size_t i = 0; is_gone && i < repair->changes.count; i++)
         if (is_about(repair, &repair->changes.items[i], finding))
             is_gone = is_gone && repair->changes.items[i].chosen;
     return is_gone;

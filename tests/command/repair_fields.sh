@@ -110,6 +110,15 @@ rm -f "$WORK/fixed.qcow2"
 expect "a lost log: repair" 0 damage repair --id 1 -f "$WORK/fixed.qcow2" "$WORK/log.img"
 expect "a lost log: check" 0 . check --patch "$WORK/fixed.qcow2" "$WORK/log.img"
 
+# A part of a log: the plan lists files that lose their last changes.
+cp --sparse=always "$fixtures/log-tree/dev1.img" "$WORK/part.img"
+for place in 40583168 74137600; do
+    dd if=/dev/zero of="$WORK/part.img" bs=4096 seek=$((place / 4096)) count=1 conv=notrunc \
+        2> /dev/null
+done
+is "a part of a log" "$("$PROGRAM" repair -o loss "$WORK/part.img" 2> /dev/null |
+    grep -c 'to 23 inodes after the last commit: /docs/letters, .*/logged-0.*, \.\.\.$')" 1
+
 # Lost roots of the free space tree and of the uuid tree.
 status "free space tree" 0 "$fixtures/lost-tree-free-space/dev1.img"
 status "uuid tree" 0 "$fixtures/lost-tree-uuid/dev1.img"
