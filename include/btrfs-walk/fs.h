@@ -202,6 +202,8 @@ struct bw_fs_status {
     bool log_replayed;      /**< functions show these changes, as far as the log can be read */
     bool log_is_unknown;    /**< only superblock copy 0 names a log tree, and it is lost: there may
                                be changes that no function shows */
+    bool unverified_blocks; /**< tree blocks were accepted although their checksums do not match, so
+                               names, attributes and extents may be wrong: see ignore_checksums */
     uint64_t damages;       /**< messages of severity BW_DAMAGE so far */
     uint64_t generation;    /**< of the root tree in use; less than in the superblock if an older
                                generation was chosen, or replaces a lost root tree */

@@ -179,7 +179,8 @@ struct bw_fs_status bw_fs_status(const struct bw_fs *fs)
     for (size_t i = 0; i < fs->graph->layers.count; i++) {
         const struct bw_xlator *layer = fs->graph->layers.items[i];
         if (layer->type == &bw_features_verify_class)
-            bw_verify_count(layer, &status.corrected_blocks, &status.not_searched);
+            bw_verify_count(layer, &status.corrected_blocks, &status.not_searched,
+                            &status.unverified_blocks);
     }
     return status;
 }

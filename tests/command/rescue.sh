@@ -244,10 +244,10 @@ cp --sparse=always "$image" bad.img
 csums=$("$PROGRAM" dump --tree csum "$image" | sed -n 's/^leaf \([0-9]*\) items.*/\1/p')
 mapfile -t places < <("$PROGRAM" map -o offset "$image" "$csums")
 damage "${places[@]}"
-expect "without checksums" 1 "files cannot be read completely" rescue --list bad.img
+expect "without checksums" 1 "files cannot be verified" rescue --list bad.img
 holds "a stream can be read" grep -q '^unverified  *[0-9]* *0 */zlib/large$' out
 damage "$("$PROGRAM" map -o offset "$image" 13639680)"
-expect "a stream that is damaged, too" 1 "files cannot be read completely" rescue --list bad.img
+expect "a stream that is damaged, too" 1 "files cannot be verified" rescue --list bad.img
 holds "it is read in part" grep -q '^partly  *[0-9]* *131072  */zlib/large$' out
 expect "by all commands" 1 "extent at 13639680: copy 1 on device 1" \
     sum --ignore-checksums data bad.img

@@ -213,6 +213,10 @@ static struct bw_error *next_file(void *context, struct bw_stream_file *file, bo
         /* Only the first name of a file gets its contents. */
         struct bw_link link = {.is_first = true};
         BW_TRY(cmd_export_next_item(&extract->export, &item));
+        while (item && extract_lists_except(&extract->lists, item)) {
+            bw_entry_queue_release(extract->export.queue, item);
+            BW_TRY(cmd_export_next_item(&extract->export, &item));
+        }
         if (item && bw_export_entry_has_names(item) &&
             !bw_links_meet(&extract->links, &item->place, bw_export_entry_name(item), &link))
             error = bw_error_no_memory();

@@ -19,9 +19,12 @@
  * and listed then. An incomplete list ends with a mark (cli/common/list_file.h).
  */
 
-/** The files that --manifest and --missed name; NULL: none. */
+enum { EXTRACT_EXCEPT = 8 /**< the most manifests of --except */ };
+
+/** The files that --manifest and --missed name; NULL: none. And manifests of other extractions. */
 struct extract_list_settings {
-    const char *manifest, *missed;
+    const char *manifest, *missed, *except[EXTRACT_EXCEPT];
+    size_t except_count;
 };
 
 /** Their options, for a struct extract_list_settings. */
@@ -32,6 +35,8 @@ struct extract_lists {
     const struct cmd_common *common;
     struct cmd_list_file manifest, missed;
     struct bw_key_set listed; /**< hashes of the names in the manifest, from earlier extractions */
+    struct bw_key_set except; /**< the same of complete files in other manifests */
+    bool has_except;
     struct bw_rows *rows;
     struct bw_rows_stream stream;
     struct bw_hash *hash;
@@ -60,6 +65,10 @@ enum extract_outcome {
 /** Whether a file that exists must be read for the manifest, which does not list it. Callable from
  * any thread. */
 bool extract_lists_lack(const struct extract_lists *lists, const struct bw_export_entry *item);
+
+/** Whether an entry is left out, because another manifest has it; directories are then made only
+ * for what they contain. Callable from any thread. */
+bool extract_lists_except(const struct extract_lists *lists, const struct bw_export_entry *item);
 
 /** Ends the current file, or another entry that is no directory. `fs` is its file system. */
 struct bw_error *extract_lists_add(struct extract_lists *lists, const struct bw_fs *fs,

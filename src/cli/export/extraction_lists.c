@@ -23,6 +23,17 @@
 #include "cli/common/output_format.h"
 #include "cli/export/hashing.h"
 
+static struct bw_error *store_except(void *target, const struct cmd_option *option,
+                                     const char *file)
+{
+    struct extract_list_settings *settings = target;
+    (void)option;
+    if (settings->except_count == EXTRACT_EXCEPT)
+        return bw_error_create(BW_ERROR_USAGE, "more than %d --except", EXTRACT_EXCEPT);
+    settings->except[settings->except_count++] = file;
+    return NULL;
+}
+
 const struct cmd_option extract_list_options[] = {
     {0, "manifest", "FILE",
      "append the status and the SHA-256 of each extracted file to FILE, as JSON",
@@ -30,6 +41,8 @@ const struct cmd_option extract_list_options[] = {
     {0, "missed", "FILE",
      "write the paths of files that were not extracted to FILE, for --from0 -T FILE",
      CMD_TEXT(struct extract_list_settings, missed)},
+    {0, "except", "FILE", "skip files that are complete in this other manifest (repeatable)",
+     .store = store_except},
     {0},
 };
 
@@ -116,11 +129,49 @@ static struct bw_error *open_manifest(struct extract_lists *lists, const char *n
     return error;
 }
 
+/* Reads the names of complete files in the manifest of another extraction. */
+static struct bw_error *read_except(struct extract_lists *lists, const char *name,
+                                    const struct cmd_common *common)
+{
+    static const char *const complete[] = {"verified", "corrected", "unverified", "linked"};
+    static const char lead[] = "{\"saved\":\"";
+    BW_AUTO_FREE char *line = NULL;
+    size_t capacity = 0;
+    ssize_t length;
+    const char *in_base = cmd_name_in_base(common, name);
+    int descriptor;
+    if (in_base)
+        descriptor = bw_open_beneath(common->writing.base->descriptor, in_base,
+                                     O_RDONLY | O_NONBLOCK | O_NOCTTY, false);
+    else
+        descriptor = open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "r");
+    if (!file)
+        return bw_error_from_errno(errno, "cannot read %s", name);
+    struct bw_error *error = NULL;
+    while (!error && (length = getline(&line, &capacity, file)) > 0) {
+        const struct bw_bytes found = find_name(line, (size_t)length);
+        bool is_complete = false, is_new;
+        for (size_t i = 0; i < sizeof complete / sizeof *complete; i++)
+            is_complete |= strncmp(line, lead, strlen(lead)) == 0 &&
+                           strncmp(line + strlen(lead), complete[i], strlen(complete[i])) == 0;
+        if (found.data && is_complete)
+            error = bw_key_set_add(&lists->except, bw_hash_path(found.data, found.length), &is_new);
+    }
+    if (!error && !feof(file))
+        error = bw_error_from_errno(errno, "cannot read %s", name);
+    fclose(file);
+    return error;
+}
+
 struct bw_error *extract_lists_open(struct extract_lists *lists,
                                     const struct extract_list_settings *settings,
                                     const struct cmd_common *common, const struct bw_fs *planned)
 {
     lists->common = common;
+    lists->has_except = settings->except_count;
+    for (size_t i = 0; i < settings->except_count; i++)
+        BW_TRY(read_except(lists, settings->except[i], common));
     if (settings->manifest)
         BW_TRY(open_manifest(lists, settings->manifest, common, planned));
     if (settings->missed) {
@@ -155,7 +206,7 @@ void extract_lists_add_part(struct extract_lists *lists, const struct bw_data_pa
 }
 
 /* The word of a row for what was extracted. */
-static const char *status_word(const struct extract_lists *lists,
+static const char *status_word(const struct extract_lists *lists, const struct bw_fs *fs,
                                const struct bw_export_entry *item, enum extract_outcome outcome)
 {
     if (!item->has_inode)
@@ -167,7 +218,12 @@ static const char *status_word(const struct extract_lists *lists,
     if (lists->read.bad || item->salvaged)
         return "partly";
     const bool unchecked = item->inode.flags & BW_INODE_NODATASUM;
-    return bw_recoverable_name(bw_recoverable_kind(&lists->read, unchecked));
+    const enum bw_recoverable_kind kind = bw_recoverable_kind(&lists->read, unchecked);
+    /* Data that match their checksums may belong to another file, if its tree block is wrong. */
+    const bool is_verified = kind == BW_RECOVERABLE_VERIFIED || kind == BW_RECOVERABLE_CORRECTED;
+    if (is_verified && bw_fs_status(fs).unverified_blocks)
+        return bw_recoverable_name(BW_RECOVERABLE_UNVERIFIED);
+    return bw_recoverable_name(kind);
 }
 
 static struct bw_error *write_row(struct extract_lists *lists, const struct bw_fs *fs,
@@ -176,7 +232,7 @@ static struct bw_error *write_row(struct extract_lists *lists, const struct bw_f
     char hash[BW_HASH_TEXT] = "";
     const struct bw_bytes path = {item->path.data, item->path.length};
     struct bw_savedinfo row = {
-        .saved = status_word(lists, item, outcome),
+        .saved = status_word(lists, fs, item, outcome),
         .path = path,
         .path_bytes = path,
         .name = {bw_export_entry_name(item), bw_export_entry_name_length(item)},
@@ -195,19 +251,25 @@ static struct bw_error *write_row(struct extract_lists *lists, const struct bw_f
     return bw_rows_write(&lists->stream, &row, sizeof row);
 }
 
-bool extract_lists_lack(const struct extract_lists *lists, const struct bw_export_entry *item)
+/* Whether the name of an item is in a set of names from manifests; false if memory runs out. */
+static bool has_name(const struct bw_key_set *names, const struct bw_export_entry *item)
 {
-    if (!lists->manifest.name)
-        return false;
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     struct bw_json json = bw_json_start(&text, false);
     bw_json_begin_object(&json, NULL);
     bw_json_bytes(&json, "name", bw_export_entry_name(item), bw_export_entry_name_length(item));
-    if (text.failed)
-        return true;
     /* without the brace and the last quote */
-    const uint64_t hash = bw_hash_path(text.data + 1, text.length - 2);
-    return !bw_key_set_has(&lists->listed, hash);
+    return !text.failed && bw_key_set_has(names, bw_hash_path(text.data + 1, text.length - 2));
+}
+
+bool extract_lists_lack(const struct extract_lists *lists, const struct bw_export_entry *item)
+{
+    return lists->manifest.name && !has_name(&lists->listed, item);
+}
+
+bool extract_lists_except(const struct extract_lists *lists, const struct bw_export_entry *item)
+{
+    return lists->has_except && (item->type == S_IFDIR || has_name(&lists->except, item));
 }
 
 struct bw_error *extract_lists_add(struct extract_lists *lists, const struct bw_fs *fs,
@@ -238,5 +300,6 @@ struct bw_error *extract_lists_close(struct extract_lists *lists, bool complete)
     bw_rows_destroy(BW_TAKE(lists->rows));
     bw_hash_destroy(BW_TAKE(lists->hash));
     bw_key_set_free(&lists->listed);
+    bw_key_set_free(&lists->except);
     return error;
 }

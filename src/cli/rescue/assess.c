@@ -4,13 +4,15 @@
  *
  * A stream delivers the parts of the files. Snapshots share most data, so the extents that were
  * read completely are remembered (verified.c), and a file whose extents all were is not read again.
- * If only checksums are missing, a file is read a second time without them. With --no-data, nothing
- * is read: an extent counts as lost if all its copies are on missing devices.
+ * If only checksums are missing, or data do not match them, a file is read a second time without
+ * them. With --no-data, nothing is read: an extent counts as lost if all its copies are on missing
+ * devices.
  */
 #include "cli/rescue/rescue.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -24,14 +26,13 @@ enum { MOST_PATHS = 16 << 20 };
 
 /* Subvolumes. */
 
-static struct bw_error *add_subvolume(struct rescue *rescue, const struct bw_subvolume_info *info)
+static struct bw_error *add_subvolume(struct rescue *rescue, struct bw_fs *fs,
+                                      const struct bw_subvolume_info *info)
 {
     struct bw_place place;
-    if (info->is_deleted)
-        return NULL;
     BW_TRY(rescue_subvolumes_reserve(&rescue->subvolumes, 1));
-    BW_AUTO_ERROR struct bw_error *error = bw_lookup_number(
-        rescue->fs, bw_subvolume_by_id(rescue->fs, info->id), BW_TOP_DIRECTORY, &place);
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_lookup_number(fs, bw_subvolume_by_id(fs, info->id), BW_TOP_DIRECTORY, &place);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return BW_TAKE(error);
     char *path = info->path ? strndup(info->path, info->path_length) : NULL;
@@ -58,6 +59,29 @@ static struct rescue_subvolume *find_subvolume(const struct rescue *rescue, uint
     if (low == rescue->subvolumes.count || rescue->subvolumes.items[low].id != id)
         return NULL;
     return &rescue->subvolumes.items[low];
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct rescue_subvolume *left = a, *right = b;
+    return (left->id > right->id) - (left->id < right->id);
+}
+
+struct bw_error *rescue_add_subvolumes(struct rescue *rescue, struct bw_fs *fs)
+{
+    struct bw_subvolume_infos *infos;
+    struct rescue_subvolumes *all = &rescue->subvolumes;
+    struct bw_error *error = bw_subvolume_infos_open(fs, true, &infos);
+    const size_t before = all->count;
+    for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));) {
+        const struct rescue_subvolume wanted = {.id = info->id};
+        const bool is_known = before && bsearch(&wanted, all->items, before, sizeof wanted, by_id);
+        if (!info->is_deleted && !is_known)
+            error = add_subvolume(rescue, fs, info);
+    }
+    if (all->count)
+        qsort(all->items, all->count, sizeof *all->items, by_id);
+    return bw_error_first(error, bw_subvolume_infos_close(infos));
 }
 
 bool rescue_has_damage(const struct rescue *rescue)
@@ -214,20 +238,33 @@ static struct bw_error *visit_part(void *context, const struct bw_stream_file *f
     struct rescue *rescue = context;
     (void)file;
     bw_recoverable_add(&rescue->read, part);
+    if (part->kind == BW_DATA_BAD && part->error && part->error->code != BW_ERROR_CORRUPT &&
+        part->error->code != BW_ERROR_NO_CHECKSUM)
+        rescue->other_bad += part->length;
     cmd_progress_add(part->length);
     return NULL;
 }
 
 static struct bw_error *add_part(void *context, const struct bw_data_part *part)
 {
-    struct rescue *rescue = context;
-    bw_recoverable_add(&rescue->read, part);
+    bw_recoverable_add(context, part);
     return NULL;
 }
 
+/* Reads the data of a file without its checksums, as --ignore-checksums data does. */
+static struct bw_error *read_as_is(struct rescue *rescue, const struct bw_export_entry *item,
+                                   struct bw_recoverable *read)
+{
+    struct bw_data_file file = bw_data_file_of(&item->place, &item->inode);
+    file.unchecked = true;
+    if (!rescue->reader)
+        BW_TRY(bw_data_reader_create(rescue->fs, &rescue->reader));
+    return bw_data_read(rescue->reader, &file, 0, UINT64_MAX, add_part, read);
+}
+
 /*
- * If only checksums are missing for the current file, its data were not read. Reads them now, like
- * --ignore-checksums data does, into rescue->read: they may be unreadable, or not decompress.
+ * If only checksums are missing for the current file, its data were not read. Reads them now into
+ * rescue->read: they may be unreadable, or not decompress.
  */
 static struct bw_error *read_unchecked(struct rescue *rescue, const struct bw_export_entry *item,
                                        bool *unchecked)
@@ -240,11 +277,7 @@ static struct bw_error *read_unchecked(struct rescue *rescue, const struct bw_ex
         (skips_shared(rescue) &&
          is_in_set(rescue, rescue->finished_extents, &rescue->unverified, item)))
         return NULL;
-    struct bw_data_file file = bw_data_file_of(&item->place, &item->inode);
-    file.unchecked = true;
-    if (!rescue->reader)
-        BW_TRY(bw_data_reader_create(rescue->fs, &rescue->reader));
-    BW_TRY(bw_data_read(rescue->reader, &file, 0, UINT64_MAX, add_part, rescue));
+    BW_TRY(read_as_is(rescue, item, &rescue->read));
     if (!rescue->read.bad && skips_shared(rescue))
         add_to_set(rescue, &rescue->unverified, item);
     return NULL;
@@ -274,6 +307,29 @@ static struct bw_error *find_kind(struct rescue *rescue, const struct bw_export_
     return NULL;
 }
 
+/* Writes the row of a file. */
+static struct bw_error *list_file(struct rescue *rescue, const struct bw_export_entry *item,
+                                  enum bw_recoverable_kind kind, const struct bw_recoverable *read)
+{
+    struct cmd_range_texts texts;
+    const struct bw_bytes path = {item->path.data, item->path.length};
+    struct bw_rescuefileinfo row = {
+        .recoverable = bw_recoverable_name(kind),
+        .path = path,
+        .path_bytes = path,
+        .size = BW_ABSENT,
+        .bad_bytes = read->bad,
+        .bad = cmd_lost_ranges(read, &texts),
+        .subvolume = bw_subvolume_id(item->place.subvolume),
+        .inode = item->place.inode,
+    };
+    if (item->type)
+        row.type = bw_file_type_name(bw_file_type_of_mode(item->type));
+    if (item->has_inode)
+        row.size = item->inode.size;
+    return cmd_format_write(&rescue->answer, &row, sizeof row);
+}
+
 /* Counts a file whose parts were delivered, and with --list writes its row. */
 static struct bw_error *count_file(struct rescue *rescue, const struct bw_export_entry *item)
 {
@@ -289,6 +345,13 @@ static struct bw_error *count_file(struct rescue *rescue, const struct bw_export
     enum bw_recoverable_kind kind = BW_RECOVERABLE_UNVERIFIED;
     if (!is_unverified)
         BW_TRY(find_kind(rescue, item, &kind));
+    /* Damaged data stay damaged, but may be better than zeros. */
+    if ((kind == BW_RECOVERABLE_PARTLY || kind == BW_RECOVERABLE_LOST) && rescue->read.bad &&
+        !rescue->other_bad && !rescue->settings->no_data) {
+        struct bw_recoverable as_is = {0};
+        BW_TRY(read_as_is(rescue, item, &as_is));
+        rescue->mismatched_files += !as_is.bad;
+    }
     struct rescue_subvolume *subvolume =
         find_subvolume(rescue, bw_subvolume_id(item->place.subvolume));
     if (subvolume) {
@@ -304,41 +367,52 @@ static struct bw_error *count_file(struct rescue *rescue, const struct bw_export
     const bool is_missed = kind >= BW_RECOVERABLE_PARTLY || is_unverified; /* or corrected */
     rescue->missed_total += is_missed;
     if (is_missed && rescue->paths.length <= MOST_PATHS) {
-        bool is_new;
+        const uint64_t hash = bw_hash_path(item->path.data, item->path.length);
+        BW_TRY(bw_key_map_put(&rescue->missed_paths, hash, (uint32_t)rescue->missed.count));
         BW_TRY(rescue_missed_list_push(&rescue->missed,
                                        (struct rescue_missed){.path = rescue->paths.length,
                                                               .place = item->place,
                                                               .generation = item->inode.generation,
                                                               .size = item->inode.size,
                                                               .transid = item->inode.transid,
+                                                              .bad = rescue->read.bad,
+                                                              .kind = kind,
                                                               .has_inode = item->has_inode,
                                                               .found = is_corrected}));
-        BW_TRY(bw_key_set_add(&rescue->missed_paths,
-                              bw_hash_path(item->path.data, item->path.length), &is_new));
         bw_buffer_append(&rescue->paths, item->path.data, item->path.length + 1);
         if (rescue->paths.failed)
             return bw_error_no_memory();
     }
-    if (!rescue->settings->list)
-        return NULL;
+    return rescue->settings->list ? list_file(rescue, item, kind, &rescue->read) : NULL;
+}
 
-    struct cmd_range_texts texts;
-    const struct bw_bytes path = {item->path.data, item->path.length};
-    struct bw_rescuefileinfo row = {
-        .recoverable = bw_recoverable_name(kind),
-        .path = path,
-        .path_bytes = path,
-        .size = BW_ABSENT,
-        .bad_bytes = rescue->read.bad,
-        .bad = cmd_lost_ranges(&rescue->read, &texts),
-        .subvolume = bw_subvolume_id(item->place.subvolume),
-        .inode = item->place.inode,
-    };
-    if (item->type)
-        row.type = bw_file_type_name(bw_file_type_of_mode(item->type));
-    if (item->has_inode)
-        row.size = item->inode.size;
-    return cmd_format_write(&rescue->answer, &row, sizeof row);
+struct bw_error *rescue_count_accepted(struct rescue *rescue, const struct bw_export_entry *item)
+{
+    static const struct bw_recoverable nothing_bad;
+    const uint64_t hash = bw_hash_path(item->path.data, item->path.length);
+    const uint32_t number = bw_key_map_get(&rescue->missed_paths, hash, UINT32_MAX);
+    struct rescue_missed *missed = number == UINT32_MAX ? NULL : &rescue->missed.items[number];
+    if (missed && missed->kind != BW_RECOVERABLE_PARTLY && missed->kind != BW_RECOVERABLE_LOST)
+        return NULL;
+    struct rescue_subvolume *subvolume =
+        find_subvolume(rescue, bw_subvolume_id(item->place.subvolume));
+    if (subvolume && missed) {
+        subvolume->files[missed->kind]--;
+        subvolume->bytes[missed->kind] -= missed->size;
+        if (missed->kind == BW_RECOVERABLE_PARTLY)
+            subvolume->bad -= missed->bad;
+    }
+    if (subvolume) {
+        subvolume->files[BW_RECOVERABLE_UNVERIFIED]++;
+        subvolume->bytes[BW_RECOVERABLE_UNVERIFIED] += item->inode.size;
+    }
+    if (missed)
+        missed->kind = BW_RECOVERABLE_UNVERIFIED;
+    else
+        rescue->missed_total++;
+    rescue->accepted_files++;
+    return rescue->settings->list ? list_file(rescue, item, BW_RECOVERABLE_UNVERIFIED, &nothing_bad)
+                                  : NULL;
 }
 
 static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
@@ -351,6 +425,7 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
     if (is_whole && item->type == S_IFREG && skips_shared(rescue))
         add_to_set(rescue, &rescue->verified, item);
     rescue->read = (struct bw_recoverable){0};
+    rescue->other_bad = 0;
     bw_entry_queue_release(rescue->export.queue, item);
     return error;
 }
@@ -359,11 +434,7 @@ struct bw_error *rescue_assess(struct rescue *rescue)
 {
     rescue->export = (struct cmd_export){
         .common = &rescue->common, .settings = &rescue->settings->export, .session.fs = rescue->fs};
-    struct bw_subvolume_infos *infos;
-    struct bw_error *error = bw_subvolume_infos_open(rescue->fs, true, &infos);
-    for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));)
-        error = add_subvolume(rescue, info);
-    BW_TRY(bw_error_first(error, bw_subvolume_infos_close(infos)));
+    BW_TRY(rescue_add_subvolumes(rescue, rescue->fs));
     /* Without reading data, parity is no help in chunks of which too many devices are missing. */
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
     if (bw_fs_status(rescue->fs).missing_devices)
@@ -388,7 +459,7 @@ struct bw_error *rescue_assess(struct rescue *rescue)
     if (!rescue->settings->no_data)
         cmd_export_expect(&rescue->export);
     BW_TRY(cmd_export_start(&rescue->export, BW_WALK_ALL & ~BW_WALK_DIRECTORIES, 0));
-    error = bw_stream_run(rescue->fs, &stream);
+    struct bw_error *error = bw_stream_run(rescue->fs, &stream);
     cmd_export_stop(&rescue->export);
     cmd_progress_expect(0);
     return error;

@@ -185,7 +185,8 @@ static struct bw_error *count_entry(void *context, const struct bw_entry *entry)
 {
     struct counting *counting = context;
     const uint64_t hash = bw_hash_path(entry->path, entry->path_length);
-    if (!counting->lost || !bw_key_set_has(&counting->rescue->missed_paths, hash))
+    if (!counting->lost ||
+        bw_key_map_get(&counting->rescue->missed_paths, hash, UINT32_MAX) == UINT32_MAX)
         counting->files++;
     return NULL;
 }

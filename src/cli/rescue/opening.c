@@ -65,8 +65,26 @@ static struct bw_error *search_devices(struct rescue *rescue, const struct cmd_c
     return attempt_plan(rescue, first, &before, &rescue->fs);
 }
 
+static void ignore_message(void *context, enum bw_severity severity, const struct bw_error *error)
+{
+    (void)context, (void)severity, (void)error;
+}
+
+/* The damage was reported when the file system was opened without wrong checksums. A flipped bit
+ * that only a search finds is not searched again: the block is accepted as it is. */
+struct bw_error *rescue_open_unverified(struct rescue *rescue, struct bw_fs **fs)
+{
+    struct bw_fs_options options = cmd_fs_options(&rescue->common);
+    options.planned = NULL;
+    options.correct_bits = true;
+    options.ignore_checksums = BW_CHECKSUMS_METADATA;
+    options.reporter = (struct bw_reporter){ignore_message, NULL};
+    return bw_fs_open(&options, fs);
+}
+
 struct bw_error *rescue_open(struct rescue *rescue)
 {
+    rescue->common.input.ignored_checksums = 0; /* unverified files are searched separately */
     const struct cmd_common first = rescue->common;
     struct bw_error *why = NULL;
     for (size_t i = 0; i < ATTEMPTS && !rescue->fs; i++) {

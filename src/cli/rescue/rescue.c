@@ -146,6 +146,7 @@ static struct bw_error *write_answer(struct rescue *rescue)
         .not_searched = bw_fs_status(rescue->fs).not_searched,
         .others = {rescue_list_others, rescue},
         .searched_others = rescue->searched_others,
+        .mismatched_files = rescue->mismatched_files,
     };
     return cmd_format_write(&rescue->answer, &row, sizeof row);
 }
@@ -171,6 +172,7 @@ static struct bw_error *rescue_all(struct rescue *rescue)
     }
     BW_TRY(rescue_find_problems(rescue));
     BW_TRY(rescue_assess(rescue));
+    BW_TRY(rescue_find_unverified(rescue));
     if (!rescue->settings->list)
         BW_TRY(rescue_look_back(rescue));
     if (atomic_load(&rescue->no_memory))
@@ -182,12 +184,16 @@ static struct bw_error *rescue_all(struct rescue *rescue)
     struct rescue_plan *plan = &rescue->plan;
     const struct rescue_subvolume total = rescue_total(rescue);
     plan->whole = total.files[BW_RECOVERABLE_VERIFIED] || total.files[BW_RECOVERABLE_UNVERIFIED];
-    plan->unverified = rescue->unchecked_files;
+    plan->unverified =
+        rescue->unchecked_files || rescue->mismatched_files || rescue->accepted_files;
     plan->corrected = rescue->corrected_files;
     plan->searches = bw_fs_status(rescue->fs).corrected_blocks &&
                      rescue->super.checksum_type != BW_CHECKSUM_CRC32C;
-    plan->partly = rescue->missed_total > rescue->unchecked_files + rescue->corrected_files;
+    plan->partly = rescue->missed_total >
+                   rescue->unchecked_files + rescue->corrected_files + rescue->accepted_files;
     plan->whole |= rescue->missed_total; /* it lists the files for the other steps */
+    plan->accepts_blocks = rescue->accepted_files;
+    plan->accepts_newer &= plan->accepts_blocks;
     plan->lost = rescue->hidden_files;
     plan->deleted = rescue->deleted_files;
     if (rescue->generations.count)
@@ -234,7 +240,7 @@ void rescue_destroy(struct rescue *rescue)
     rescue_subvolumes_free(&rescue->subvolumes);
     rescue_missed_list_free(&rescue->missed);
     rescue_generations_free(&rescue->generations);
-    bw_key_set_free(&rescue->missed_paths);
+    bw_key_map_free(&rescue->missed_paths);
     bw_buffer_free(&rescue->paths);
     bw_range_set_free(&rescue->incomplete);
     rescue_verified_free(&rescue->verified);
@@ -259,6 +265,10 @@ static int report_losses(const struct rescue *rescue)
         error = bw_error_create(BW_ERROR_CORRUPT,
                                 "%" PRIu64 " file%s can be read only with --correct-bits",
                                 corrected, bw_plural(corrected));
+    else if (rescue->missed_total &&
+             rescue->missed_total == corrected + rescue->unchecked_files + rescue->accepted_files)
+        error = bw_error_create(BW_ERROR_CORRUPT, "%" PRIu64 " file%s cannot be verified",
+                                rescue->missed_total, bw_plural(rescue->missed_total));
     else if (rescue->missed_total)
         error = bw_error_create(BW_ERROR_CORRUPT, "%" PRIu64 " file%s cannot be read completely",
                                 rescue->missed_total, bw_plural(rescue->missed_total));
@@ -364,6 +374,7 @@ static int save_files(const struct cmd_common *common, struct rescue_settings *s
     struct cmd_common own = *common;
     struct cmd_base base = {.path = settings->folder};
     bool found = false;
+    own.input.ignored_checksums = 0; /* the plan has it where it is needed */
     struct bw_error *error = cmd_open_folder(common, base.path, &base.descriptor, NULL);
     if (error)
         return cmd_fail(common, error);
@@ -414,13 +425,15 @@ const struct command cmd_rescue = {
         "and finally tries --scan. Then it reads all files. It prints the problems, the numbers\n"
         "of whole, partly readable and lost files, further files in older generations, and the\n"
         "commands that save these files. A flipped bit is corrected, in data, too: such files\n"
-        "are whole, but counted and saved separately.\n\n"
+        "are whole, but counted and saved separately. So are unverified files, which can be\n"
+        "read only if wrong or lost checksums of their data or metadata are ignored.\n\n"
         "It also searches for other file systems, which were overwritten, but whose tree blocks\n"
         "are still on the devices; on more than 64 GiB, and with --no-data, only with --scan.\n"
         "If devices have diverged, it reads each side. It counts the files of each, and prints\n"
         "the commands that save them.\n\n"
         "--extract runs these commands. It saves whole files to DEST/whole, those with\n"
-        "corrected data to DEST/corrected, older versions of the others to DEST/generation-N,\n"
+        "corrected data to DEST/corrected, unverified ones to DEST/unverified, older versions\n"
+        "of all that are not whole and verified to DEST/generation-N,\n"
         "their remains, with zeros for unreadable ranges, to DEST/partly, and files that only\n"
         "older generations have to DEST/lost and DEST/deleted. DEST/NAME.json lists the files in "
         "DEST/NAME with their SHA-256;\n"

@@ -6,6 +6,7 @@
  *     problems.c  the problems, in words
  *     verified.c  data that were read for one file, and need not be read for another
  *     assess.c    reads all files, and counts by subvolume how much of them is readable
+ *     unverified.c  files that can be read only in tree blocks with wrong checksums
  *     older.c     searches older generations for the unreadable files
  *     others.c    other file systems on the same images, and the sides of diverged devices
  *     steps.c     the commands that save the files, printed or run
@@ -69,7 +70,8 @@ struct rescue_missed {
     size_t path; /**< where its path begins in rescue.paths; a NUL ends it */
     struct bw_place place;
     uint64_t generation; /**< of its inode */
-    uint64_t size, transid;
+    uint64_t size, transid, bad;
+    enum bw_recoverable_kind kind;
     bool has_inode;
     bool found; /**< an older generation has it, or none is needed */
 };
@@ -116,6 +118,8 @@ BW_VECTOR(rescue_others, struct rescue_other);
 struct rescue_plan {
     bool whole, corrected, unverified, partly, lost, deleted; /**< there are such files */
     bool searches;        /**< a search for flipped bits has corrected tree blocks */
+    bool accepts_blocks;  /**< some files can be read only with wrong checksums of tree blocks */
+    bool accepts_newer;   /**< with these blocks, a newer generation can be read */
     bool corrects_partly; /**< flipped bits of files that are partly readable are corrected */
     struct rescue_choice generations[RESCUE_GENERATIONS];
     unsigned generation_count;
@@ -169,10 +173,14 @@ struct rescue {
     struct bw_recoverable read;    /**< of the file whose parts are being delivered */
     struct bw_buffer paths;
     struct rescue_missed_list missed;
-    struct bw_key_set missed_paths; /**< their hashes */
+    struct bw_key_map missed_paths; /**< their numbers in `missed`, by hash */
     uint64_t missed_total;          /**< including those that are not in `missed` */
     uint64_t unchecked_files;       /**< of these, files that can be read without checksums */
     uint64_t corrected_files;       /**< of these, files whose flipped bits were corrected */
+    uint64_t accepted_files;        /**< of these, files in tree blocks with wrong checksums */
+    uint64_t mismatched_files;      /**< of these, files whose data can be read, but do not match
+                                       their checksums */
+    uint64_t other_bad;             /**< bytes of `read` that are bad for another reason */
     struct rescue_generations generations;
     uint64_t hidden_files, deleted_files;
     struct rescue_others others;
@@ -199,14 +207,26 @@ struct bw_error *rescue_find_problems(struct rescue *rescue);
 /** For rescueinfo.problems. */
 struct bw_error *rescue_list_problems(void *context, struct bw_record_sink *sink);
 
+/** Opens the file system once more, and accepts tree blocks whose checksums do not match. */
+struct bw_error *rescue_open_unverified(struct rescue *rescue, struct bw_fs **fs);
+
+/** Adds the subvolumes of a file system that are not known yet. */
+struct bw_error *rescue_add_subvolumes(struct rescue *rescue, struct bw_fs *fs);
 /** Reads all files. With --list, writes a row for each. */
 struct bw_error *rescue_assess(struct rescue *rescue);
+/** Adds a file that can be read only with wrong checksums of tree blocks. With --list, writes a
+ * row.
+ */
+struct bw_error *rescue_count_accepted(struct rescue *rescue, const struct bw_export_entry *item);
 /** Whether files or tree blocks are lost. */
 bool rescue_has_damage(const struct rescue *rescue);
 /** Whether an older generation is read because the current one cannot be. */
 bool rescue_is_older(const struct rescue *rescue);
 /** The sum over all subvolumes. */
 struct rescue_subvolume rescue_total(const struct rescue *rescue);
+
+/** Finds the files that can be read only if wrong checksums of tree blocks are ignored. */
+struct bw_error *rescue_find_unverified(struct rescue *rescue);
 
 /** Searches older generations for files that cannot be read, and for deleted ones. */
 struct bw_error *rescue_look_back(struct rescue *rescue);

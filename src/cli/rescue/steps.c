@@ -262,7 +262,13 @@ static void add_words(struct words *words, const struct rescue_plan *plan, size_
         add_word(words, "--follow-renames");
     if (!is_deleted(&step))
         add_word(words, "--missed=%s/%s.missed", folder, target);
-    if (is_repeated(&step)) {
+    /* All files in tree blocks with wrong checksums, many of which no list contains. */
+    const bool accepts_blocks = step.kind == UNVERIFIED && plan->accepts_blocks;
+    if (accepts_blocks && !plan->accepts_newer)
+        add_word(words, "--except=%s/whole.json", folder);
+    if (accepts_blocks && !plan->accepts_newer && plan->corrected)
+        add_word(words, "--except=%s/corrected.json", folder);
+    if (is_repeated(&step) && !accepts_blocks) {
         add_word(words, "--from0");
         /* Corrected files are whole: the other steps try only the rest. */
         const char *list = "whole";
@@ -280,6 +286,8 @@ static void add_words(struct words *words, const struct rescue_plan *plan, size_
     struct cmd_input input = common->input;
     if (step.kind == UNVERIFIED)
         input.ignored_checksums |= BW_CHECKSUMS_DATA;
+    if (accepts_blocks)
+        input.ignored_checksums |= BW_CHECKSUMS_METADATA;
     add_input(words, &input, &state);
 }
 

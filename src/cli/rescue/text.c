@@ -99,7 +99,8 @@ static void append_subvolumes(struct cmd_format *answer, const struct rescue *re
 {
     struct bw_buffer *text = &answer->text;
     const struct rescue_subvolume total = rescue_total(rescue);
-    const uint64_t unverified = total.files[BW_RECOVERABLE_UNVERIFIED] - rescue->unchecked_files;
+    const uint64_t ignoring = rescue->unchecked_files + rescue->accepted_files;
+    const uint64_t unverified = total.files[BW_RECOVERABLE_UNVERIFIED] - ignoring;
     append_heading(text, "Files, and their bytes:");
     bw_buffer_format(text, "  %10s %-11s%10s %-11s%10s %-11s subvolume\n", "whole", "", "partly",
                      "", "lost", "");
@@ -127,11 +128,17 @@ static void append_subvolumes(struct cmd_format *answer, const struct rescue *re
                          "  %" PRIu64 " of the whole files can be read only with --correct-bits, "
                          "because a bit of their data is flipped.\n",
                          rescue->corrected_files);
-    if (rescue->unchecked_files)
+    if (ignoring)
         bw_buffer_format(text,
                          "  %" PRIu64 " of the whole files can be read only with "
-                         "--ignore-checksums, because their checksums are wrong or lost.\n",
-                         rescue->unchecked_files);
+                         "--ignore-checksums, because checksums of their data or metadata are "
+                         "wrong or lost.\n",
+                         ignoring);
+    if (rescue->mismatched_files)
+        bw_buffer_format(text,
+                         "  %" PRIu64 " of the other files can be read with --ignore-checksums, "
+                         "but their data do not match their checksums.\n",
+                         rescue->mismatched_files);
     if (unverified == 1)
         bw_buffer_format(text, "  1 of the whole files has no checksums, so its contents cannot be "
                                "verified.\n");

@@ -26,6 +26,7 @@
  */
 #include <inttypes.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -71,6 +72,7 @@ struct verify {
     uint64_t search_time;       /* what is left of the option, in ns; protected by `lock` */
     _Atomic uint64_t not_searched;     /* copies of blocks and sectors for which no time was left */
     _Atomic uint64_t corrected_blocks; /* tree blocks with a corrected bit */
+    atomic_bool has_unverified;        /* the checksum of a tree block was ignored */
 };
 
 static struct bw_error *init(struct bw_xlator *xlator)
@@ -92,13 +94,15 @@ static void fini(struct bw_xlator *xlator)
     free(verify->fsids);
 }
 
-void bw_verify_count(const struct bw_xlator *xlator, uint64_t *corrected, uint64_t *not_searched)
+void bw_verify_count(const struct bw_xlator *xlator, uint64_t *corrected, uint64_t *not_searched,
+                     bool *has_unverified)
 {
     const struct verify *verify = bw_xlator_private(xlator);
     if (!verify) /* the layer was not started */
         return;
     *corrected += verify->corrected_blocks;
     *not_searched += verify->not_searched;
+    *has_unverified |= verify->has_unverified;
 }
 
 static struct bw_error *control(struct bw_xlator *xlator, const struct bw_control *control)
@@ -673,6 +677,8 @@ static void accept_sector(struct repair *repair, uint32_t sector, unsigned copie
             repair->bad[sector] = false;
             request->corrected |= corrects;
             request->unverified |= !corrects;
+            if (is_block && !corrects)
+                verify->has_unverified = true;
             report_accepted(repair, &part, attempt, corrects ? &flip : NULL);
             return;
         }

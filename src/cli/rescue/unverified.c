@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Files that can be read only if wrong checksums of tree blocks are ignored: the kernel's mount
+ * option rescue=all shows them.
+ *
+ * If tree blocks are lost, the file system is opened a second time, and accepts blocks with a wrong
+ * checksum that pass all other checks. Its files are compared with those of the first time: a file
+ * that could be read then, as the same version, is verified and of no interest here. The others are
+ * read. They never replace a verified older version, which an older generation may have; both are
+ * saved.
+ */
+#include "cli/rescue/rescue.h"
+
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/hash_table.h"
+#include "cli/common/monitor.h"
+
+struct unverified {
+    struct rescue *rescue;
+    struct bw_fs *fs;
+    struct cmd_export export;
+    struct bw_recoverable read; /* of the current file */
+};
+
+/* Whether a file was read completely without these blocks, as the same version. */
+static bool is_verified(struct rescue *rescue, const struct bw_export_entry *item)
+{
+    const uint64_t hash = bw_hash_path(item->path.data, item->path.length);
+    struct bw_place place;
+    struct bw_inode inode = {0};
+    if (bw_key_map_get(&rescue->missed_paths, hash, UINT32_MAX) != UINT32_MAX)
+        return false;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_lookup(rescue->fs, NULL, item->path.data, false, &place);
+    if (!error)
+        error = bw_inode_get(rescue->fs, &place, &inode);
+    rescue_note_memory(rescue, error);
+    return !error && place.inode == item->place.inode && inode.size == item->inode.size &&
+           inode.generation == item->inode.generation && inode.transid == item->inode.transid;
+}
+
+static struct bw_error *next(void *context, struct bw_stream_file *file, bool *got)
+{
+    struct unverified *unverified = context;
+    struct bw_export_entry *item;
+    BW_TRY(cmd_export_next_item(&unverified->export, &item));
+    while (item && is_verified(unverified->rescue, item)) {
+        bw_entry_queue_release(unverified->export.queue, item);
+        BW_TRY(cmd_export_next_item(&unverified->export, &item));
+    }
+    *got = item;
+    if (!item)
+        return NULL;
+    item->skipped = unverified->rescue->settings->no_data;
+    *file = bw_export_entry_stream_file(item);
+    return NULL;
+}
+
+static struct bw_error *visit_part(void *context, const struct bw_stream_file *file,
+                                   const struct bw_data_part *part)
+{
+    struct unverified *unverified = context;
+    (void)file;
+    bw_recoverable_add(&unverified->read, part);
+    cmd_progress_add(part->length);
+    return NULL;
+}
+
+/* Whether an item can be read. Data whose checksums are lost are read when they are saved. */
+static bool is_readable(struct unverified *unverified, const struct bw_export_entry *item)
+{
+    if (!item->has_inode || !item->type)
+        return false;
+    if (item->type != S_IFLNK)
+        return unverified->read.bad == unverified->read.unchecked;
+    BW_AUTO_FREE char *target = NULL;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_inode_readlink(unverified->fs, &item->place, &target, NULL);
+    rescue_note_memory(unverified->rescue, error);
+    return !error;
+}
+
+static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
+{
+    struct unverified *unverified = context;
+    struct bw_export_entry *item = file->user;
+    struct bw_error *error = NULL;
+    if (complete && is_readable(unverified, item))
+        error = rescue_count_accepted(unverified->rescue, item);
+    unverified->read = (struct bw_recoverable){0};
+    bw_entry_queue_release(unverified->export.queue, item);
+    return error;
+}
+
+struct bw_error *rescue_find_unverified(struct rescue *rescue)
+{
+    struct cmd_common quiet = rescue->common;
+    struct unverified unverified = {
+        .rescue = rescue,
+        .export = {.common = &quiet, .settings = &rescue->settings->export},
+    };
+    const struct bw_stream stream = {.struct_size = sizeof stream,
+                                     .threads = rescue->settings->export.walk.threads,
+                                     .next = next,
+                                     .visit = visit_part,
+                                     .finish = finish,
+                                     .context = &unverified,
+                                     .held = cmd_export_held};
+    if (!bw_fs_status(rescue->fs).damages && rescue_total(rescue).is_readable &&
+        !rescue_is_older(rescue))
+        return NULL;
+    quiet.messages.quiet = true;
+    struct bw_error *error = rescue_open_unverified(rescue, &unverified.fs);
+    if (error && error->code != BW_ERROR_NO_MEMORY) {
+        bw_error_free(error);
+        return NULL;
+    }
+    BW_TRY(error);
+    rescue->plan.accepts_newer =
+        bw_fs_status(unverified.fs).generation > bw_fs_status(rescue->fs).generation;
+    unverified.export.session.fs = unverified.fs;
+    error = rescue_add_subvolumes(rescue, unverified.fs);
+    if (!error)
+        error = cmd_export_start(&unverified.export, BW_WALK_ALL & ~BW_WALK_DIRECTORIES, 0);
+    if (!error)
+        error = bw_stream_run(unverified.fs, &stream);
+    cmd_export_stop(&unverified.export);
+    bw_fs_close(unverified.fs);
+    return error;
+}
