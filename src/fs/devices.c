@@ -96,29 +96,6 @@ struct bw_error *bw_fs_copy_superblock(struct bw_fs *fs, size_t image, unsigned 
 
 BW_VECTOR(bw_device_infos, struct bw_device_info);
 
-/* Describes the device of an item of the chunk tree, and its image if there is one. */
-static struct bw_device_info describe_device(const struct bw_fs *fs,
-                                             const struct bw_disk_device_item *disk)
-{
-    struct bw_device_info info = {.devid = bw_get64(disk->devid),
-                                  .state = BW_DEVICE_MISSING,
-                                  .total_bytes = bw_get64(disk->total_bytes),
-                                  .bytes_used = bw_get64(disk->bytes_used),
-                                  .seed = !bw_superblock_has_block_id(&fs->superblock, disk->fsid)};
-    memcpy(info.uuid, disk->uuid, BW_UUID_SIZE);
-    const struct bw_image *image = bw_image_of_device(fs, info.devid, disk->uuid);
-    if (image) {
-        info.state = bw_image_is_stale(fs, image) ? BW_DEVICE_STALE : BW_DEVICE_PRESENT;
-        info.path = image->path;
-        info.partition = image->partition;
-        info.partition_offset = image->partition ? image->offset : 0;
-        info.container = image->container;
-        info.generation = image->superblock.generation;
-        info.image_bytes = bw_xlator_size(image->storage);
-    }
-    return info;
-}
-
 struct bw_error *bw_fs_devices(struct bw_fs *fs, struct bw_device_list *devices)
 {
     BW_SCOPED(bw_device_infos) struct bw_device_infos infos = {0};
@@ -128,13 +105,32 @@ struct bw_error *bw_fs_devices(struct bw_fs *fs, struct bw_device_list *devices)
                       (struct bw_key){BW_DEVICE_ITEMS, BW_DEVICE_ITEM, 0},
                       (struct bw_key){BW_DEVICE_ITEMS, BW_DEVICE_ITEM, UINT64_MAX});
     for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
-        if (item->size >= sizeof(struct bw_disk_device_item))
-            BW_TRY(bw_device_infos_push(&infos, describe_device(fs, (const void *)item->data)));
-        else
+        const struct bw_disk_device_item *disk = (const void *)item->data;
+        if (item->size < sizeof *disk) {
             bw_fs_report(fs, BW_DAMAGE,
                          bw_error_create(BW_ERROR_CORRUPT,
                                          "chunk tree: the item of device %" PRIu64 " is cut off",
                                          item->key.offset));
+            continue;
+        }
+        struct bw_device_info info = {.devid = bw_get64(disk->devid),
+                                      .state = BW_DEVICE_MISSING,
+                                      .total_bytes = bw_get64(disk->total_bytes),
+                                      .bytes_used = bw_get64(disk->bytes_used),
+                                      .seed =
+                                          !bw_superblock_has_block_id(&fs->superblock, disk->fsid)};
+        memcpy(info.uuid, disk->uuid, BW_UUID_SIZE);
+        const struct bw_image *image = bw_image_of_device(fs, info.devid, disk->uuid);
+        if (image) {
+            info.state = bw_image_is_stale(fs, image) ? BW_DEVICE_STALE : BW_DEVICE_PRESENT;
+            info.path = image->path;
+            info.partition = image->partition;
+            info.partition_offset = image->partition ? image->offset : 0;
+            info.container = image->container;
+            info.generation = image->superblock.generation;
+            info.image_bytes = bw_xlator_size(image->storage);
+        }
+        BW_TRY(bw_device_infos_push(&infos, info));
     }
     BW_TRY(bw_fs_items_error(&items));
     devices->count = infos.count;

@@ -84,13 +84,6 @@ static uint64_t unallocated_data(const struct bw_raid_profile *profile, uint64_t
     return sum;
 }
 
-/* Whether the devices have no room for another chunk of metadata. */
-static bool metadata_cannot_grow(const struct bw_usage *usage, uint64_t profile, uint64_t *free)
-{
-    const struct bw_raid_profile *known = bw_raid_profile_of(profile);
-    return list_devices(usage, known, free) < bw_profile_devices(known);
-}
-
 struct bw_error *bw_fs_space(const struct bw_fs *fs, const struct bw_usage *usage,
                              struct bw_space *space)
 {
@@ -139,8 +132,9 @@ struct bw_error *bw_fs_space(const struct bw_fs *fs, const struct bw_usage *usag
 
     /* with several profiles of metadata, the profile of the next chunk is unknown */
     const bool is_full = metadata < METADATA_MARGIN || metadata - METADATA_MARGIN < reserve;
-    if (!is_mixed && is_full && bw_raid_profile_of(metadata_profile) &&
-        metadata_cannot_grow(usage, metadata_profile, free))
-        space->available = 0;
+    const struct bw_raid_profile *known = bw_raid_profile_of(metadata_profile);
+    if (!is_mixed && is_full && known &&
+        list_devices(usage, known, free) < bw_profile_devices(known))
+        space->available = 0; /* the devices have no room for another chunk of metadata */
     return NULL;
 }

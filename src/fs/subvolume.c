@@ -112,18 +112,6 @@ static struct bw_error *set_name(struct bw_fs *fs, const struct bw_item *item, u
     return NULL;
 }
 
-/* The root tree contains a directory, inode 6, whose entry "default" refers to the default
- * subvolume. */
-static void read_default(struct bw_fs *fs, const struct bw_item *item)
-{
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_dir_entry entry;
-    while (bw_dir_entry_next(&cursor, &entry))
-        if (entry.name_length == 7 && memcmp(entry.name, "default", 7) == 0 &&
-            entry.location.type == BW_ROOT_ITEM)
-            fs->subvolumes.default_id = entry.location.objectid;
-}
-
 /* Sets a tree that a walk does not need, so an invalid item is not reported as damage. */
 static void set_tree(const struct bw_item *item, struct bw_tree *tree)
 {
@@ -143,8 +131,16 @@ static struct bw_error *add_item(void *context, const struct bw_item *item)
     const uint64_t id = item->key.objectid;
     const bool is_subvolume =
         id == BW_TOP_SUBVOLUME || (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
-    if (item->key.type == BW_DIR_ITEM && id == BW_ROOT_TREE_DIR)
-        read_default(fs, item);
+    /* The root tree contains a directory, inode 6, whose entry "default" refers to the default
+     * subvolume. */
+    if (item->key.type == BW_DIR_ITEM && id == BW_ROOT_TREE_DIR) {
+        struct bw_cursor cursor = bw_cursor_of(item);
+        struct bw_dir_entry entry;
+        while (bw_dir_entry_next(&cursor, &entry))
+            if (entry.name_length == 7 && memcmp(entry.name, "default", 7) == 0 &&
+                entry.location.type == BW_ROOT_ITEM)
+                fs->subvolumes.default_id = entry.location.objectid;
+    }
     if (item->key.type == BW_ROOT_BACKREF && is_subvolume)
         return set_name(fs, item, id, item->key.offset);
     if (item->key.type != BW_ROOT_ITEM)

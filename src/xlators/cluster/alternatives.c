@@ -108,45 +108,33 @@ static void try_others(const struct bw_frame *frame, struct bw_xlator *xlator,
 
 /* Zeros. */
 
-static uint32_t sector_length(const struct bw_request *request, uint32_t at)
-{
-    return request->length - at < SECTOR ? request->length - at : SECTOR;
-}
-
-static bool has_zero_sector(const struct bw_request *request)
-{
-    const uint8_t *bytes = request->buffer;
-    for (uint32_t at = 0; at < request->length; at += SECTOR)
-        if (bw_is_zeros(bytes + at, sector_length(request, at)))
-            return true;
-    return false;
-}
-
-/* Replaces sectors of zeros by sectors of another image. */
-static void fill_zeros(struct bw_request *request, const uint8_t *other)
-{
-    uint8_t *bytes = request->buffer;
-    for (uint32_t at = 0; at < request->length; at += SECTOR) {
-        const uint32_t length = sector_length(request, at);
-        if (bw_is_zeros(bytes + at, length))
-            memcpy(bytes + at, other + at, length);
-    }
-}
-
+/* Replaces sectors of zeros by sectors of the other images, until none is left. */
 static void replace_zeros(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *request)
 {
     BW_AUTO_FREE uint8_t *bytes = malloc(request->length);
     const size_t images = image_count(xlator, false);
-    for (size_t i = 1; i < images && has_zero_sector(request); i++) {
-        if (!bytes) {
-            request->error = bw_error_no_memory();
-            return;
+    for (size_t i = 1; i < images; i++) {
+        struct bw_request other = {.error = NULL};
+        bool is_read = false;
+        for (uint32_t at = 0; at < request->length && !other.error; at += SECTOR) {
+            const uint32_t length = request->length - at < SECTOR ? request->length - at : SECTOR;
+            uint8_t *sector = (uint8_t *)request->buffer + at;
+            if (!bw_is_zeros(sector, length))
+                continue;
+            if (!bytes) {
+                request->error = bw_error_no_memory();
+                return;
+            }
+            if (!is_read)
+                other = read_other(frame, xlator, request, i, bytes);
+            is_read = true;
+            if (!other.error)
+                memcpy(sector, bytes + at, length);
         }
-        struct bw_request other = read_other(frame, xlator, request, i, bytes);
-        if (!other.error)
-            fill_zeros(request, bytes);
         bw_error_free(other.error);
+        if (!is_read)
+            return; /* no zeros are left */
     }
 }
 

@@ -91,19 +91,6 @@ static void report_warning(const struct bw_xlator *xlator, struct bw_error *warn
     bw_xlator_report(xlator, BW_WARNING, warning);
 }
 
-/* The loss of the server is reported once, with all known details. */
-static struct bw_error *explain_failure(struct bw_xlator *xlator,
-                                        const struct bw_connection_read *read)
-{
-    struct nbd *nbd = bw_xlator_private(xlator);
-    if (read->problem != ENOTCONN)
-        return bw_error_from_errno(read->problem, "cannot read %s at offset %" PRIu64, nbd->path,
-                                   read->offset);
-    if (!atomic_exchange(&nbd->loss_reported, true))
-        report_warning(xlator, bw_connection_lost(nbd->connection));
-    return bw_error_create(BW_ERROR_SYSTEM, "the server of %s has ended", nbd->path);
-}
-
 /* Tree blocks may be read again, and the beginnings of images, where formats are recognized. Data
  * are not. */
 static bool may_be_reread(const struct bw_frame *frame, const struct bw_request *request)
@@ -136,8 +123,15 @@ static void complete_run(const struct bw_frame *frame, struct bw_xlator *xlator,
             failed = &run->reads[i];
     for (size_t i = 0; i < run->count; i++) {
         struct bw_request *request = run->requests[i];
-        if (failed && (run->count == 1 || failed->problem == ENOTCONN)) {
-            request->error = explain_failure(xlator, failed);
+        if (failed && failed->problem == ENOTCONN) {
+            /* The loss of the server is reported once, with all known details. */
+            if (!atomic_exchange(&nbd->loss_reported, true))
+                report_warning(xlator, bw_connection_lost(nbd->connection));
+            request->error =
+                bw_error_create(BW_ERROR_SYSTEM, "the server of %s has ended", nbd->path);
+        } else if (failed && run->count == 1) {
+            request->error = bw_error_from_errno(
+                failed->problem, "cannot read %s at offset %" PRIu64, nbd->path, failed->offset);
         } else if (failed) {
             read_slice(frame, xlator, request, 1, false);
         } else {
