@@ -175,6 +175,9 @@ static bool is_needed(const struct bw_repair *repair)
 {
     if (repair->is_made)
         return true;
+    /* a missing device would keep its newer superblock, and win once it is back */
+    if (bw_fs_status(repair->fs).missing_devices)
+        return false;
     for (size_t i = 0; i < repair->findings.count; i++) {
         const struct bw_repair_finding *finding = &repair->findings.items[i];
         if (!finding->planned && !finding->repairable &&
