@@ -324,30 +324,33 @@ static struct bw_error *plan_root(struct bw_repair *repair, struct bw_repair_fin
             .proof = strdup("the link to the subvolume")});
 }
 
+/* Plans the field that a finding is about, if other items determine it. */
+static struct bw_error *plan_field(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                   const struct bw_tree_list *trees)
+{
+    const struct bw_listed_tree *tree = bw_tree_list_find(trees, finding->tree);
+    if (is_code(finding, "root-references"))
+        return plan_root(repair, finding);
+    if (tree && is_about_inode(finding))
+        return plan_inode(repair, finding, &tree->tree);
+    if (tree && is_code(finding, "entry-type"))
+        return plan_entry(repair, finding, &tree->tree);
+    return NULL;
+}
+
+/* A value that was computed counts more than a bit that would make the field possible again, so
+ * flipped bits are planned last, where nothing else is planned. */
 struct bw_error *bw_repair_plan_inodes(struct bw_repair *repair)
 {
+    struct bw_repair_findings *findings = &repair->findings;
     struct bw_tree_list trees = {0};
     struct bw_error *error = bw_tree_list_load(repair->fs, &trees);
-    unsigned tried = 0;
-    for (size_t i = 0; !error && i < repair->findings.count; i++) {
-        struct bw_repair_finding *finding = &repair->findings.items[i];
-        const struct bw_listed_tree *tree = bw_tree_list_find(&trees, finding->tree);
-        const bool is_flip = finding->flipped_block != BW_ABSENT;
-        const bool is_entry = tree && is_code(finding, "entry-type");
-        const bool is_inode = tree && is_about_inode(finding);
-        const bool is_root = is_code(finding, "root-references");
-        if (finding->planned || !(is_flip || is_entry || is_inode || is_root) ||
-            tried++ >= MOST_FINDINGS)
-            continue;
-        if (is_flip)
-            error = plan_flip(repair, finding);
-        else if (is_inode)
-            error = plan_inode(repair, finding, &tree->tree);
-        else if (is_root)
-            error = plan_root(repair, finding);
-        else
-            error = plan_entry(repair, finding, &tree->tree);
-    }
+    for (size_t i = 0; !error && i < findings->count && i < MOST_FINDINGS; i++)
+        if (!findings->items[i].planned)
+            error = plan_field(repair, &findings->items[i], &trees);
+    for (size_t i = 0; !error && i < findings->count && i < MOST_FINDINGS; i++)
+        if (!findings->items[i].planned && findings->items[i].flipped_block != BW_ABSENT)
+            error = plan_flip(repair, &findings->items[i]);
     free(trees.entries.items);
     return error;
 }

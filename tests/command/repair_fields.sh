@@ -50,7 +50,8 @@ have qemu-img || skip qemu-img "comparison with the undamaged image"
 # What other items determine.
 repairs 'link-count: 7 must be 1' plain 5 262 1 0 set 40 4 7
 repairs 'link-count: 7 must be 1' plain 5 256 1 0 set 40 4 7
-repairs 'inode-item: bit 1 of byte' plain 5 256 1 0 set 40 4 3
+repairs 'link-count: 3 must be 1' plain 5 256 1 0 set 40 4 3
+repairs 'link-count: 4 must be 1' plain 5 256 1 0 set 40 4 4
 repairs 'directory-size: 999 must be 140' plain 5 256 1 0 set 16 8 999
 repairs 'file-bytes: 12345 must be 17' plain 5 262 1 0 set 24 8 12345
 repairs 'says file, its inode 403 is directory' plain 5 256 84 2355243158 set 29 1 1
