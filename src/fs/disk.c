@@ -104,6 +104,14 @@ bool bw_disk_has_wanted(const struct bw_fs *fs, const struct bw_disk *disk)
     return false;
 }
 
+const struct bw_partition_info *bw_disk_find_btrfs(const struct bw_disk *disk)
+{
+    for (size_t i = 0; disk && i < disk->table.count; i++)
+        if (disk->contents[i].good)
+            return &disk->table.partitions[i];
+    return NULL;
+}
+
 void bw_disk_identify(const struct bw_frame *frame, struct bw_disk *disk)
 {
     for (size_t i = 0; i < disk->table.count; i++) {

@@ -31,6 +31,10 @@ void bw_disk_free(struct bw_disk *disk);
 /** Whether a partition has a superblock of the file system of bw_fs_options.fsid. */
 bool bw_disk_has_wanted(const struct bw_fs *fs, const struct bw_disk *disk);
 
+/** The first partition with a good superblock of a btrfs; NULL if none has one, or `disk` is NULL.
+ */
+const struct bw_partition_info *bw_disk_find_btrfs(const struct bw_disk *disk);
+
 /** Identifies the contents of the partitions without a btrfs. */
 void bw_disk_identify(const struct bw_frame *frame, struct bw_disk *disk);
 

@@ -260,6 +260,56 @@ static struct bw_error *look_for_disk(const struct bw_fs *fs, struct bw_image *i
     return bw_disk_open(&frame, image, &image->disk);
 }
 
+/* A btrfs on the whole disk may be older than the partition table in front of it, or the table may
+ * be older than the btrfs. If a partition contains a btrfs, too, the user has to choose; if it
+ * contains something else, that is reported. */
+static struct bw_error *look_for_rivals(struct bw_fs *fs, struct bw_image *image)
+{
+    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
+    char whole[37];
+    BW_TRY(bw_disk_open(&frame, image, &image->disk));
+    const struct bw_partition_info *rival = bw_disk_find_btrfs(image->disk);
+    if (rival && fs->tables) /* the partitions are only listed */
+        return NULL;
+    bw_uuid_text(image->superblock.fsid, whole);
+    struct bw_error *error = NULL;
+    if (rival)
+        error = bw_error_create(BW_ERROR_AMBIGUOUS,
+                                "%s: a btrfs on the whole disk (fsid %s, generation %" PRIu64
+                                ") and one in partition %u (fsid %s): one of them is left from "
+                                "before; choose one with --fsid %s or --partition %u",
+                                image->name, whole, image->superblock.generation, rival->number,
+                                rival->content_uuid, whole, rival->number);
+    for (size_t i = 0; !rival && image->disk && i < image->disk->table.count; i++) {
+        const struct bw_partition_info *partition = &image->disk->table.partitions[i];
+        BW_AUTO_BUFFER struct bw_buffer name = {0};
+        if (partition->extended || !partition->room ||
+            bw_identify(&frame, image->storage, partition->offset, partition->room, &name) !=
+                BW_FOREIGN)
+            continue;
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "%s is a disk whose partition %u is %.*s; what is read is a "
+                                     "btrfs on the whole disk, perhaps from before",
+                                     image->name, partition->number, (int)name.length, name.data));
+        break;
+    }
+    bw_disk_free(BW_TAKE(image->disk));
+    return error;
+}
+
+/* Superblock copy 0 is bad, perhaps because another file system was written over the btrfs. */
+static void report_overwritten(struct bw_fs *fs, const struct bw_image *image, int copy)
+{
+    BW_AUTO_BUFFER struct bw_buffer name = {0};
+    if (copy > 0 && identify_image(fs, image, &name) == BW_FOREIGN)
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "%s: it is %.*s; what is read is a btrfs from before, whose "
+                                     "superblock copy %d is left",
+                                     image->name, (int)name.length, name.data, copy));
+}
+
 static void free_rejected(struct copies *copies)
 {
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
@@ -306,7 +356,7 @@ static void set_error(const struct bw_fs *fs, struct bw_image *image, struct cop
     enum bw_identity identity = BW_UNIDENTIFIED;
     if (image->bad->code == BW_ERROR_NOT_BTRFS)
         identity = identify_image(fs, image, &name);
-    image->is_foreign = identity == BW_FOREIGN;
+    image->is_foreign = identity == BW_FOREIGN || identity == BW_ZEROS;
     if (!identity)
         return;
     struct bw_error *error =
@@ -344,6 +394,8 @@ static struct bw_error *choose_copy(struct bw_fs *fs, struct bw_image *image, in
             error = bw_error_no_memory(); /* the copy may be good */
     if (!error && best != 0)
         error = look_for_disk(fs, image, false);
+    else if (!error && image->has_mbr && !image->partition && !fs->has_wanted_fsid)
+        error = look_for_rivals(fs, image);
     if (image->disk && !image->partition && fs->has_wanted_fsid &&
         !bw_disk_has_wanted(fs, image->disk))
         bw_disk_free(BW_TAKE(image->disk)); /* it may have been there before the partitions */
@@ -354,6 +406,7 @@ static struct bw_error *choose_copy(struct bw_fs *fs, struct bw_image *image, in
     } else if (best < 0) {
         set_error(fs, image, &copies, wanted);
     } else {
+        report_overwritten(fs, image, best);
         for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
             struct bw_error *rejected = copies.rejected[copy];
             if (!rejected)
@@ -405,9 +458,13 @@ static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
     /* The magic bytes of a send stream decide before all others, because the data in a stream may
      * resemble a superblock or a partition table. */
     const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
-    char bytes[sizeof BW_STREAM_MAGIC];
-    image->is_stream = bw_try_read_raw(&frame, image->storage, 0, bytes, sizeof bytes) &&
-                       memcmp(bytes, BW_STREAM_MAGIC, sizeof bytes) == 0;
+    enum { SECTOR = 512 };
+    uint8_t bytes[SECTOR] = {0};
+    const uint64_t room = bw_xlator_size(image->storage);
+    const bool is_read =
+        bw_try_read_raw(&frame, image->storage, 0, bytes, room < SECTOR ? (uint32_t)room : SECTOR);
+    image->is_stream = is_read && memcmp(bytes, BW_STREAM_MAGIC, sizeof BW_STREAM_MAGIC) == 0;
+    image->has_mbr = is_read && bytes[SECTOR - 2] == 0x55 && bytes[SECTOR - 1] == 0xaa;
     if (image->is_stream) {
         image->is_foreign = true;
         image->bad = bw_error_create(BW_ERROR_NOT_BTRFS, "it is a send stream");

@@ -10,6 +10,7 @@
 enum bw_identity {
     BW_UNIDENTIFIED, /**< nothing known */
     BW_EMPTY,        /**< zeros at the beginning and the end; the rest was not examined */
+    BW_ZEROS,        /**< only zeros */
     BW_FOREIGN       /**< known, and neither btrfs nor zeros */
 };
 

@@ -590,7 +590,7 @@ static struct bw_error *describe(struct candidate *candidate, struct bw_found_fi
     return NULL;
 }
 
-/* The superblock of the images with this fsid; NULL if there is none on them. */
+/* The superblock on the images with this fsid, or NULL. */
 static const struct bw_superblock *superblock_of(const struct bw_image_set *set,
                                                  const uint8_t *fsid)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Other file systems on the same images: those that were overwritten, but whose tree blocks are
- * still there; and if devices have diverged, so that no file system was opened, each side. Each is
- * opened and read as if its option had been given, and only the numbers of its files are kept.
+ * Other file systems on the same images: overwritten ones, whose tree blocks are still there.
+ * If devices have diverged, no file system is opened, and these are the sides. Each is opened and
+ * read as if its option had been given, and only the numbers of its files are kept.
  *
- * A search for tree blocks reads the whole devices, while a rescue reads only what is in use. So
- * without --scan, large devices are not searched, and none with --no-data, which is to be quick.
+ * A search for tree blocks reads the whole devices, while a rescue reads only used ranges. Without
+ * --scan, large devices are not searched, and none with --no-data, which is to be quick.
  */
 #include "cli/rescue/rescue.h"
 
@@ -68,7 +68,7 @@ static bool has_seeds(const struct bw_device_list *devices)
     return false;
 }
 
-/* Reads the file systems that a search has found, except for the one that was opened. */
+/* Reads the file systems that a search has found, except for the opened one. */
 static struct bw_error *read_found(struct rescue *rescue, const struct bw_fs *searched)
 {
     const struct bw_found_file_system *found;

@@ -273,7 +273,7 @@ void rescue_append_all(struct bw_buffer *text, const struct cmd_common *common, 
 void rescue_append_other(struct bw_buffer *text, const struct rescue *rescue,
                          const struct rescue_other *other);
 
-/** The options on the command line, and the one that opens another file system. */
+/** The options on the command line, with the option that opens another file system. */
 struct cmd_input rescue_input_of(const struct rescue *rescue, const struct rescue_other *other);
 
 /** Appends the command `extract --subvolumes`, which keeps snapshots and shared data. */
