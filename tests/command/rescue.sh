@@ -43,6 +43,15 @@ is "steps" "$(member '[row["step"] for row in answer["steps"]]')" "['whole', 'de
 is "deleted files" "$(member 'answer["deleted_files"]')" \
     "$("$PROGRAM" deleted --type f,l,p,s,c,b -o path "$sound" | wc -l)"
 
+# A lost first superblock, which no mount forgives. A search for its log opens the image again.
+cp --sparse=always "$sound" dead.img
+head -c 4096 /dev/zero | dd of=dead.img bs=4096 seek=16 conv=notrunc status=none
+expect "a lost superblock" 0 - rescue dead.img
+holds "it is a problem" out_has '^  dead.img: superblock copy 0 at 65536 rejected: no btrfs magic$'
+holds "a repair is offered" out_has '^  btrfs-walk repair dead.img$'
+expect "a lost superblock as JSON" 0 - rescue --json dead.img
+is "its state" "$(member 'answer["state"]')" degraded
+
 # Bad data in a file, and a lost leaf that an older generation has.
 expect "where the data of a file are" 0 - extents --json "$sound" /@home/anna/Pictures/holiday-3.jpg
 # shellcheck disable=SC2046 # several words

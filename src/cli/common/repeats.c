@@ -33,6 +33,7 @@ static struct cmd_message_kind *find_kind(struct cmd_repeats *repeats, const cha
         return NULL;
     struct cmd_message_kind *kind = &repeats->kinds[repeats->count++];
     snprintf(kind->text, sizeof kind->text, "%s", text);
+    kind->count = 0; /* the list may have been longer before it was cleared */
     return kind;
 }
 

@@ -280,6 +280,9 @@ struct cmd_input rescue_input_of(const struct rescue *rescue, const struct rescu
 void rescue_append_subvolumes(struct bw_buffer *text, const struct cmd_common *common,
                               const char *folder);
 
+/** Appends the command that plans a repair. */
+void rescue_append_repair(struct bw_buffer *text, const struct cmd_common *common);
+
 /** Runs all steps, each in a separate process, and lists the files that none has saved. Returns the
  * worst exit status. Confines the process; it can run no other command. */
 int rescue_run_steps(const struct rescue_plan *plan, const struct cmd_common *common,

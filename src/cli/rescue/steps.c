@@ -350,6 +350,13 @@ void rescue_append_subvolumes(struct bw_buffer *text, const struct cmd_common *c
     append_command(text, &words, common);
 }
 
+void rescue_append_repair(struct bw_buffer *text, const struct cmd_common *common)
+{
+    struct words words = {.list.count = 0};
+    add_word(&words, "repair");
+    append_command(text, &words, common);
+}
+
 /* Running. */
 
 /* Lists in the folder. Their names have no '/'. */

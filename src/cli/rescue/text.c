@@ -206,12 +206,24 @@ static void append_steps(struct cmd_format *answer, const struct rescue *rescue)
         rescue_append_step(text, &rescue->plan, i, &rescue->common, rescue_folder);
         bw_buffer_append_byte(text, '\n');
     }
-    if (rescue->subvolumes.count < 2)
-        return;
-    append_heading(text, "Or keep subvolumes, snapshots and the data they share, on a btrfs:");
-    bw_buffer_format(text, "  ");
-    rescue_append_subvolumes(text, &rescue->common, "saved-subvolumes");
-    bw_buffer_append_byte(text, '\n');
+    if (rescue->subvolumes.count > 1) {
+        append_heading(text, "Or keep subvolumes, snapshots and the data they share, on a btrfs:");
+        bw_buffer_format(text, "  ");
+        rescue_append_subvolumes(text, &rescue->common, "saved-subvolumes");
+        bw_buffer_append_byte(text, '\n');
+    }
+    bool is_damaged = false; /* more than devices that are missing or stale */
+    for (size_t i = 0; i < rescue->problem_count; i++)
+        is_damaged |= rescue->problems[i].kind != NULL;
+    if (is_damaged) {
+        /* It finds out itself what the rescue had to try. */
+        struct cmd_common common = rescue->common;
+        common.input = rescue->given;
+        append_heading(text, "After that, plan a repair, which never writes to the original:");
+        bw_buffer_format(text, "  ");
+        rescue_append_repair(text, &common);
+        bw_buffer_append_byte(text, '\n');
+    }
 }
 
 /* Other file systems. */
