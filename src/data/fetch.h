@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What readers of data share: the checksums of data (checksums.c), and compressed extents whose
- * mirrors must be tried (mirrors.c).
+ * Common parts of the readers of data: the checksums of data (checksums.c), and compressed extents
+ * whose mirrors must be tried (mirrors.c).
  */
 #ifndef BW_DATA_FETCH_H
 #define BW_DATA_FETCH_H

@@ -180,7 +180,7 @@ struct bw_error *bw_extent_reader_next(struct bw_extent_reader *reader,
             return NULL;
         if (now->kind != BW_EXTENT_HOLE)
             continue;
-        /* Join the holes after it. After the end of the file there are none, only preallocated
+        /* Join the holes after it. The end of the file is followed only by preallocated
          * extents. */
         do {
             BW_TRY(read_next(reader, ahead, &got));

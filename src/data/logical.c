@@ -172,7 +172,7 @@ static struct bw_error *check_range(const struct logical_read *read, uint64_t lo
     return error;
 }
 
-/* Reads the range; a length of 0 is that of the tree block or sector at the address. */
+/* Reads the range; with a length of 0, the tree block or sector at the address. */
 static struct bw_error *read_all(struct logical_read *read, uint64_t logical, uint64_t length)
 {
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};

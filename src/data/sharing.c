@@ -62,7 +62,7 @@ struct bw_sharing {
     struct bw_range_set *ranges; /* receives shared ranges; may be NULL */
     atomic_bool unknown;
 
-    /* The extent tree, as far as it was read. */
+    /* The part of the extent tree that was read. */
     struct bw_numbers requested; /* addresses since it was read; ascending while it is */
     size_t requested_before;
     uint64_t file_count;                /* of all batches */
@@ -246,7 +246,7 @@ static struct bw_error *find_shared(struct bw_sharing *sharing, const struct bw_
 
 /* The second scan. */
 
-/* The sharing of a requested address, without that of the blocks above it. */
+/* The sharing of a requested address; blocks above it do not count. */
 static enum sharing_kind sharing_of(const struct bw_sharing *sharing, uint64_t bytenr)
 {
     const uint64_t sector = bytenr / BW_MIN_SECTORSIZE;
@@ -305,7 +305,7 @@ static int compare_parts(const void *a, const void *b)
     return (int)other->way - (int)one->way;
 }
 
-/* Ends the file that the parts and sums are of, if there is one. */
+/* Ends the file whose parts and sums are stored, if any. */
 static struct bw_error *end_file(struct bw_sharing *sharing)
 {
     const struct split_part *part = sharing->parts.items;

@@ -186,7 +186,7 @@ static int choose_among(struct bw_fs *fs, struct bw_image *image, struct copies 
         if (copies->rejected[copy])
             continue;
 
-        /* Of two good copies that differ, the worse one is rejected. */
+        /* If two good copies differ, the worse one is rejected. */
         const struct bw_superblock *chosen = &image->superblock;
         const bool is_same = best >= 0 && memcmp(candidate.fsid, chosen->fsid, BW_UUID_SIZE) == 0;
         if (best < 0 || (is_same && candidate.generation > chosen->generation)) {
@@ -276,8 +276,8 @@ static struct bw_error *look_for_rivals(struct bw_fs *fs, struct bw_image *image
     if (rival)
         error = bw_error_create(BW_ERROR_AMBIGUOUS,
                                 "%s: a btrfs on the whole disk (fsid %s, generation %" PRIu64
-                                ") and one in partition %u (fsid %s): one of them is left from "
-                                "before; choose one with --fsid %s or --partition %u",
+                                ") and one in partition %u (fsid %s): one of them may be "
+                                "older; choose one with --fsid %s or --partition %u",
                                 image->name, whole, image->superblock.generation, rival->number,
                                 rival->content_uuid, whole, rival->number);
     for (size_t i = 0; !rival && image->disk && i < image->disk->table.count; i++) {
@@ -289,8 +289,8 @@ static struct bw_error *look_for_rivals(struct bw_fs *fs, struct bw_image *image
             continue;
         bw_fs_report(fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
-                                     "%s is a disk whose partition %u is %.*s; what is read is a "
-                                     "btrfs on the whole disk, perhaps from before",
+                                     "%s is a disk whose partition %u is %.*s; but the btrfs on "
+                                     "the whole disk is read, perhaps from before",
                                      image->name, partition->number, (int)name.length, name.data));
         break;
     }
@@ -305,8 +305,8 @@ static void report_overwritten(struct bw_fs *fs, const struct bw_image *image, i
     if (copy > 0 && identify_image(fs, image, &name) == BW_FOREIGN)
         bw_fs_report(fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
-                                     "%s: it is %.*s; what is read is a btrfs from before, whose "
-                                     "superblock copy %d is left",
+                                     "%s: it is %.*s; but an older btrfs is read, whose superblock "
+                                     "copy %d still exists",
                                      image->name, (int)name.length, name.data, copy));
 }
 

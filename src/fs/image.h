@@ -48,7 +48,7 @@ struct bw_image {
     bool is_announced;  /**< the chunk map has received its devid */
     bool is_other_side; /**< unused: it does not agree with the device of bw_fs_options.side */
     bool is_stream;     /**< a send stream */
-    bool has_mbr;       /**< its first sector ends like the one of a disk with partitions */
+    bool has_mbr;       /**< its first sector ends with the signature of a partition table */
     bool is_dump; /**< a metadump of btrfs-image: tree blocks only, each at its logical address */
     size_t index; /**< index on the command line */
 };

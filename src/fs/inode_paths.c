@@ -126,7 +126,7 @@ static struct bw_error *cache_path(struct bw_inode_paths *paths, uint64_t inode)
         inode = step.parent;
     }
 
-    /* Its path, and those of the directories below it. */
+    /* Its path, and the paths of the directories below it. */
     const struct bw_known_directory *base = NULL;
     if (known != UINT32_MAX)
         base = &paths->directories.items[known];

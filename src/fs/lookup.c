@@ -189,7 +189,7 @@ struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *fr
         const size_t slash = next;
         while (next < rest.length && rest.data[next] == '/')
             next++;
-        /* What a slash follows is a directory, even at the end of the path. */
+        /* A name before a slash is that of a directory, even at the end of the path. */
         if ((next < rest.length || next > slash) && directory->type != BW_FILE_DIRECTORY)
             return bw_error_create(BW_ERROR_NOT_FOUND, "%s: not a directory", path);
         if (next == rest.length)
@@ -218,7 +218,7 @@ struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *fr
             continue;
         }
 
-        /* A symbolic link in the current directory: go on with its target. */
+        /* A symbolic link in the current directory: continue with its target. */
         if (links++ == MAX_LINKS)
             return bw_error_create(BW_ERROR_NOT_FOUND,
                                    "%s: too many symbolic links, the last is %.*s (inode %" PRIu64

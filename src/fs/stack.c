@@ -224,8 +224,8 @@ static struct bw_error *add_layer(const struct building *building, const struct 
     return error;
 }
 
-/* Adds layers for the volume that the user has selected, or for all. A selected partition is one of
- * the outermost partition table. */
+/* Adds layers for the volume that the user has selected, or for all. A selected partition belongs
+ * to the outermost partition table. */
 static struct bw_error *add_volumes(const struct building *building, const struct group *group)
 {
     const char *wanted = NULL, *option = group->type->option;

@@ -24,7 +24,7 @@ struct bw_item_rules {
                                        the two are not in order */
 };
 
-/** The kinds of faults: most are named after the item, others after what is wrong. Serious ones are
+/** The kinds of faults: most are named after the item, others after the fault. Serious ones are
  * those with which a kernel refuses the item, or cannot use it; with others, it works as usual. */
 #define BW_ITEM_FAULTS(SERIOUS, HARMLESS) \
     SERIOUS(block_group_item)             \
@@ -81,7 +81,7 @@ enum bw_item_fault_kind {
 /** A fault in an item. */
 struct bw_item_fault {
     enum bw_item_fault_kind kind;
-    char message[160]; /**< what is wrong with the item, without its key */
+    char message[160]; /**< the fault of the item, without its key */
 };
 
 /** Checks an item; true, with `*fault` set, if something is wrong with it. */

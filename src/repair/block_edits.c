@@ -71,7 +71,7 @@ struct bw_error *bw_repair_block_contents(struct bw_repair *repair, uint64_t log
     return error;
 }
 
-/* The change of the same bytes: 1 + its number, or 0; `*is_same` says that it is this one. */
+/* The change of the same bytes: 1 + its number, or 0; `*is_same`: it is this one. */
 static size_t find_edit(const struct bw_repair *repair, const struct bw_repair_edit *edit,
                         bool *is_same)
 {

@@ -62,7 +62,7 @@ static uint32_t leaf_size(const struct caches *caches)
     return caches->repair->fs->superblock.nodesize;
 }
 
-/* Begins a leaf. Its header is that of the root tree but for what is different. */
+/* Begins a leaf, with a copy of the header of the root tree in which some fields are replaced. */
 static struct bw_error *begin_leaf(struct caches *caches, uint64_t bytenr, uint64_t generation)
 {
     struct leaf *leaf = &caches->leaf;
@@ -292,8 +292,8 @@ static struct bw_error *plan_leaf(struct caches *caches, struct bw_repair_findin
 
 static const char from_extents[] = "the gaps between the extents of the verified extent tree";
 
-/* Makes each leaf with items of a block group, and plans it if there is a finding. `*fits` says
- * whether all of them are possible. */
+/* Makes each leaf with items of a block group, and plans it if there is a finding. `*fits`:
+ * all of them are possible. */
 static struct bw_error *make_leaves(struct caches *caches, const struct group *group,
                                     struct bw_repair_finding *finding, bool *fits)
 {
@@ -380,7 +380,7 @@ static struct bw_error *find_pointer(const struct caches *caches, uint64_t logic
     return NULL;
 }
 
-/* Adds the item that stands for a lost leaf, until a mount deletes it. */
+/* Adds an item in place of a lost leaf, until a mount deletes it. */
 static void add_placeholder(struct leaf *leaf, const struct bw_key *key)
 {
     static const uint8_t zeros[BITMAP_SIZE];

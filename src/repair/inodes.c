@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Wrong fields in tree blocks whose checksum is right, as bad memory and faulty programs leave
- * them. What a field must be is computed again here, from items that the check has not complained
- * about:
+ * them. The right value of a field is computed here from items without findings:
  *
  * - the link count of an inode from its names, the size of a directory from the lengths of its
  *   names, the bytes of a file from its extents, the size of a symbolic link from its target, and

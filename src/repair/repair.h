@@ -138,7 +138,7 @@ struct bw_error *bw_repair_add_chunk_items(struct bw_fs *fs,
 /** Frees what it owns. (roll_back.c) */
 void bw_repair_generation_free(struct bw_repair_generation *generation);
 
-/** Makes a generation that of a superblock. (superblock_changes.c) */
+/** Lets a superblock refer to an older generation. (superblock_changes.c) */
 void bw_repair_roll_back(const struct bw_repair *repair,
                          const struct bw_repair_generation *generation,
                          struct bw_disk_superblock *super);

@@ -76,7 +76,7 @@ static struct bw_error *ignore_difference(void *context, const struct bw_differe
     return NULL;
 }
 
-/* What is given up: the files that differ, as far as the current generation can be read. */
+/* Describes the loss: the files that differ, as far as the current generation can be read. */
 static char *describe_loss(struct bw_repair *repair, struct bw_fs *older,
                            const struct bw_generation_info *info)
 {
@@ -132,7 +132,7 @@ static struct bw_error *read_generation(struct bw_fs *older,
     return bw_repair_add_chunk_items(older, generation);
 }
 
-/* Tries a generation in all superblocks; `*is_good` says whether the check finds no error. */
+/* Tries a generation in all superblocks; `*is_good`: the check finds no error. */
 static struct bw_error *try_generation(struct bw_repair *repair,
                                        const struct bw_repair_generation *generation, bool *is_good)
 {

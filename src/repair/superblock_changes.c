@@ -78,7 +78,7 @@ static void set_system_chunks(const struct bw_repair *repair, struct bw_disk_sup
            sizeof super->system_chunk_array);
 }
 
-/* The flags that this can clear: BTRFS_SUPER_FLAG_ERROR, and that of a change of metadata_uuid,
+/* The flags that this can clear: BTRFS_SUPER_FLAG_ERROR, and the flag of a change of metadata_uuid,
  * which concerns superblocks only. */
 enum { ERROR_FLAG = 1 << 2 };
 static const uint64_t other_flags = ~(uint64_t)(1 | 1 << 1 | ERROR_FLAG);
@@ -164,7 +164,7 @@ static const struct field {
      "the log tree is taken out of all superblocks",
      "no mount can replay it",
      "the last commit is complete without it",
-     "what fsync(2) wrote after the last commit; the log does not tell which files",
+     "files that fsync(2) wrote after the last commit; their names are unknown",
      BW_REPAIR_LOSS},
 };
 
@@ -196,8 +196,8 @@ static bool field_is_possible(const struct bw_repair *repair, const struct field
            !(repair->fs->superblock.compat_ro_flags & BW_COMPAT_RO_BLOCK_GROUP_TREE);
 }
 
-/* What clearing the log tree loses: the inodes that it changes, and the paths of the first ones, as
- * far as it can be read. NULL if that is unknown, or memory runs out. */
+/* Lists the loss if the log tree is cleared: the inodes that it changes, and the paths of the first
+ * ones, as far as it can be read. NULL if that is unknown, or memory runs out. */
 static char *list_log(struct bw_repair *repair)
 {
     enum { MOST_PATHS = 20 };

@@ -674,8 +674,8 @@ static void report_newer_blocks(struct bw_fs *fs, const struct bw_image_set *set
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "the superblock has generation %" PRIu64
                                      ", but tree blocks up to generation %" PRIu64
-                                     " are there: perhaps an older image was written over a part "
-                                     "of the device",
+                                     " were found: perhaps an older image was written over a "
+                                     "part of the device",
                                      known, found->generation));
 }
 
@@ -693,7 +693,7 @@ static void report_other(struct bw_fs *fs, const struct bw_found_file_system *fo
         bw_buffer_format(&places, "but no chunk tree");
     bw_fs_report(fs, BW_WARNING,
                  bw_error_create(BW_ERROR_USAGE,
-                                 "blocks of another file system are there: fsid %s, generation "
+                                 "blocks of another file system were found: fsid %s, generation "
                                  "%" PRIu64 ", %" PRIu64 " tree block%s, %.*s; --fsid %s opens it",
                                  fsid, found->generation, found->blocks, bw_plural(found->blocks),
                                  (int)places.length, places.data ? places.data : "", option));

@@ -336,7 +336,7 @@ static struct bw_error *look_up(struct bw_collector *collector, const struct bw_
 
 /* Writing. */
 
-/* Makes the path of a row, with a NUL behind it for regular expressions. The row before usually has
+/* Makes the path of a row, with a NUL after it for regular expressions. The row before usually has
  * the same directory. */
 static struct bw_error *set_path(struct bw_collector *collector, size_t index,
                                  struct bw_walked_file *file)

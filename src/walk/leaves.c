@@ -84,7 +84,7 @@ static bool append_item(struct bw_buffer *list, const struct bw_item *item, bool
     return !bw_cursor_bad(&cursor);
 }
 
-/* Sets the length of the directory whose header is at `start`, if there is one. */
+/* Sets the length of the directory whose header is at `start`, if any. */
 static void close_directory(struct bw_buffer *list, size_t start)
 {
     if (start == SIZE_MAX || list->failed)

@@ -400,7 +400,7 @@ struct bw_error *bw_receiver_open(struct bw_receiver *receiver, struct bw_fs *fs
         inner->needs = bw_rows_needs(rows);
     }
 
-    /* What the writer needs in addition to inodes. */
+    /* The writer may need more than inodes. */
     if (inner->needs & BW_FILE_NEEDS_USER_NAMES) {
         if (options->subvolume)
             error = bw_subvolume_by_name(fs, options->subvolume, &from);

@@ -175,7 +175,7 @@ struct bw_error *bw_small_subvolumes_run(struct bw_small_subvolumes *small,
     bw_output_restart(&walk->output);
     bw_pool_run(walk->pool, small->group_count, run_group, small);
 
-    /* What the groups have found and counted, in their order. */
+    /* The results and counts of the groups, in their order. */
     for (size_t i = 0; i < small->group_count; i++) {
         struct group *group = &small->groups[i];
         const struct bw_subvolume_entries *found = &group->found;

@@ -359,7 +359,7 @@ static void report_bad_entry(struct bw_task_worker *worker, const struct bw_key 
                                                .wave = worker->scope->wave});
 }
 
-/* Handles one entry: a regular file in the way of the leaf, any other according to the choice. */
+/* Handles one entry: a regular file as its leaf is read, any other according to the choice. */
 static inline void handle_entry(struct bw_task_worker *worker,
                                 const struct directory_record *directory,
                                 const struct bw_dir_entry *entry)

@@ -217,7 +217,7 @@ static struct bw_error *walk_subvolumes(struct visit *visit, const struct start 
             BW_TRY(bw_subvolume_walk_run(walk, &top));
     }
 
-    /* Of subvolumes that are not entered, only the top directories are listed. */
+    /* Only the top directories of subvolumes that are not entered are listed. */
     const bool enters = bw_nested_enters(options->nested, options->subvolume);
     if (enters || bw_subvolume_walk_lists(walk, BW_FILE_DIRECTORY))
         BW_TRY(walk_found(visit, !enters));

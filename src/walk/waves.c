@@ -275,7 +275,8 @@ static struct bw_error *merge_result(struct bw_subvolume_walk *walk,
     struct bw_directory_table *table = &walk->directories;
     const struct bw_packed *found = &result->found;
 
-    /* Directories join the table. Those with entries in other nodes wait for the next wave. */
+    /* Directories join the table. If they have entries in other nodes, they wait for the next
+     * wave. */
     for (uint32_t number = bw_packed_first(found, 0); number != BW_NO_DIRECTORY;) {
         const struct bw_found_directory directory = bw_found_directory_get(found, number);
         const uint32_t parent = directory_number(directory.parent, found);

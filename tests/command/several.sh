@@ -35,7 +35,7 @@ expect "info does not print another superblock" 2 'no superblock and no chunk' \
     info --fsid "$other" "$old"
 is "at all" "$(cat "$WORK/out")" ''
 expect "no fsid at all" 2 'invalid argument of --fsid: 12' ls --fsid 12 "$old"
-named="blocks of another file system are there: fsid $fsid, generation [0-9]+, [0-9]+ tree blocks"
+named="blocks of another file system were found: fsid $fsid, generation [0-9]+, [0-9]+ tree blocks"
 expect "a search" 0 "$named, .*; --fsid $fsid opens it" info --scan "$new"
 is "names the others only" "$(grep -c 'another file system' "$WORK/err")" 1
 holds "the table has the option" out_has \
@@ -141,7 +141,7 @@ for block in "$lost" "$root"; do # in this RAID1, logical addresses are those of
 done
 expect "its root tree" 1 'rebuilt from tree blocks, with 7 trees of generation 7$' sum "$over"
 holds "leads to its files" cmp "$WORK/before" "$WORK/out"
-expect "a search" 1 'has generation 7, but tree blocks up to generation 16 are there' \
+expect "a search" 1 'has generation 7, but tree blocks up to generation 16 were found' \
     info --scan "$over"
 is "recommends no newer generation" "$(grep -c 'commit is complete' "$WORK/err")" 0
 

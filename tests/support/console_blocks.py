@@ -80,7 +80,8 @@ def main(mode, folder, *pages):
                 count += 1
                 written.append("$ " + command)
                 if mode == "update" and "..." not in lines[:-1]:
-                    lines = output_of(command, folder)
+                    kept = len(lines) - 1 if lines[-1:] == ["..."] else None
+                    lines = output_of(command, folder)[:kept] + (["..."] if kept else [])
                 elif mode == "check":
                     actual = output_of(command, folder)
                     if not matches(lines, actual):

@@ -35,7 +35,7 @@ enum cmd_loss {
 /** The status for an error. */
 int cmd_status_of(enum bw_error_code code, enum cmd_loss loss);
 
-/** The status of a command that has two: that of the more serious problem. */
+/** The status of the more serious of two problems. */
 int cmd_worse_status(int status, int other);
 
 /** With --fsync, waits until a file is on its disk; pipes and terminals have none. */

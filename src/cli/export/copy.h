@@ -12,7 +12,7 @@
 /** Formats of images. */
 enum cmd_copy_format { CMD_COPY_RAW, CMD_COPY_QCOW2 };
 
-/** What to write, and where. */
+/** Settings of a copy: its contents, its format, its target. */
 struct cmd_copy_settings {
     const char *folder; /**< for a file of each device; NULL: none */
     const char *file;   /**< for the only device; NULL: none */

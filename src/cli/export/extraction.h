@@ -66,8 +66,8 @@ enum extract_outcome {
  * any thread. */
 bool extract_lists_lack(const struct extract_lists *lists, const struct bw_export_entry *item);
 
-/** Whether an entry is left out, because another manifest has it; directories are then made only
- * for what they contain. Callable from any thread. */
+/** Whether an entry is skipped because another manifest lists it. Directories are then made only if
+ * they get entries. Callable from any thread. */
 bool extract_lists_except(const struct extract_lists *lists, const struct bw_export_entry *item);
 
 /** Ends the current file, or another entry that is no directory. `fs` is its file system. */

@@ -2,7 +2,7 @@
 /*
  * The owner command: from addresses to files, and from the maps of --map to the affected files.
  *
- * Logical ranges are searched for as they are. Ranges of a device are first converted to logical
+ * Logical ranges are searched for directly. Ranges of a device are first converted to logical
  * ones, place by place: map_ranges() runs twice, first to gather the logical ranges, and after the
  * search to list the places without one, such as superblocks. If the ranges are bad, those that a
  * good copy or parity still has are kept apart, because their rows are marked as repairable.

@@ -96,7 +96,7 @@ static void find_full_chunks(const struct bw_usage *usage, struct usage_reasons 
                      metadata = sum_of(usage, BW_GROUP_METADATA);
     const uint64_t unused = data.used < data.size ? data.size - data.used : 0;
 
-    /* Chunks are full only if hardly any space is left for new ones. */
+    /* Chunks are full only if the devices have hardly any space for new ones. */
     const uint64_t least =
         usage->device_size / 20 < CHUNK ? usage->device_size / 20 : (uint64_t)CHUNK;
     if (usage->unallocated >= (int64_t)least)

@@ -321,7 +321,7 @@ static void print_advice(const struct repair *repair)
     fputs("   The kernel may take the original instead, since both have the same ids: detach it, "
           "or\n"
           "   make it read-only (blockdev --setro), before any mount.\n"
-          "'btrfs-walk help repair' tells how to keep the changes.\n",
+          "'btrfs-walk help repair' describes how to keep the changes.\n",
           stderr);
 }
 
@@ -480,7 +480,7 @@ static int run(const struct cmd_common *common, void *settings)
                                              .announces = cmd_format_is_for_people(common)};
     int status = error ? cmd_fail(common, error) : cmd_format_run(&own, &plan);
     if (status == STATUS_PARTIAL && repair.is_repaired)
-        status = STATUS_OK; /* the damage that opening has reported is gone */
+        status = STATUS_OK; /* the result no longer has the damage that was reported */
     for (size_t i = 0; repair.backing && i < common->input.image_count; i++)
         free(repair.backing[i]);
     free(repair.backing);

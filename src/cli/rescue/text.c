@@ -239,11 +239,11 @@ static void append_others(struct cmd_format *answer, const struct rescue *rescue
         return;
     const bool are_sides = rescue->others.items[0].is_side;
     if (rescue->fs)
-        append_heading(text, "Other file systems whose tree blocks are there:");
+        append_heading(text, "Other file systems whose tree blocks were found:");
     else
         bw_buffer_format(text, "%s\n",
                          are_sides ? "The sides, each of which can be read alone:"
-                                   : "The file systems whose tree blocks are there:");
+                                   : "The file systems whose tree blocks were found:");
     bw_buffer_format(text, "  %10s %-11s%10s %-11s%10s %-11s file system\n", "whole", "", "partly",
                      "", "lost", "");
     for (size_t i = 0; i < rescue->others.count; i++) {

@@ -108,7 +108,7 @@ static void try_others(const struct bw_frame *frame, struct bw_xlator *xlator,
 
 /* Zeros. */
 
-/* Replaces sectors of zeros by sectors of the other images, until none is left. */
+/* Replaces sectors of zeros by sectors of the other images, until all are replaced. */
 static void replace_zeros(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *request)
 {
@@ -134,7 +134,7 @@ static void replace_zeros(const struct bw_frame *frame, struct bw_xlator *xlator
         }
         bw_error_free(other.error);
         if (!is_read)
-            return; /* no zeros are left */
+            return; /* all zeros are replaced */
     }
 }
 

@@ -816,9 +816,9 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 
 static const struct bw_option options[] = {
     {"correct-bits", BW_OPTION_ENUM, "metadata", 0, 0,
-     "what is corrected if one bit is flipped and no copy is good", choices},
+     "blocks to correct if one bit is flipped and no copy is good", choices},
     {"ignore-checksums", BW_OPTION_ENUM, "off", 0, 0,
-     "what is accepted with a wrong checksum if no copy is good", choices},
+     "blocks to accept with a wrong checksum if no copy is good", choices},
     {"search-time", BW_OPTION_TIME, "0", 0, UINT64_C(3600000000000),
      "limit of time for trying all bits, with checksums other than CRC-32C", NULL},
     {0},

@@ -10,10 +10,10 @@
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/decimal.h"
-#include "xlators/storage/overlay.h"
 #include "base/patch.h"
 #include "graph/wind.h"
 #include "xlators/classes.h"
+#include "xlators/storage/overlay.h"
 
 /* One of the two. */
 struct patch {
@@ -103,7 +103,7 @@ static const struct bw_option options[] = {
 
 const struct bw_xlator_class bw_layout_patch_class = {
     .type = "layout/patch",
-    .description = "puts changed ranges over an image that stays as it is",
+    .description = "puts changed ranges over an image, which is not written",
     .page =
         "A repair never writes to an image. Its result is an overlay: a qcow2 file with the "
         "changed clusters, above the image. This layer reads the changed clusters from the overlay "
