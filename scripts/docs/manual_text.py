@@ -31,8 +31,9 @@ top-level subvolume (id 5). Options and operands may have any order; "--" ends t
 MORE_OPTIONS = """\
 .SS Options of all commands
 .BR btrfs\\-walk (1)
-describes the options for images, older generations, layers, probes and messages, which all commands
-have; 'btrfs\\-walk help options' prints them on one page.
+describes the options for images, older generations, layers, probes and
+messages, which all commands have; 'btrfs\\-walk help options' prints them on
+one page.
 """
 
 COLUMNS = "The columns for -o, and the members of --json:"
