@@ -2,6 +2,10 @@
 /* Tree blocks in memory. */
 #include "support/block_bench.h"
 
+#include <sys/stat.h>
+
+#include "ondisk/disk_items.h"
+
 void block_bench_seal(uint8_t *block, enum bw_checksum_type type)
 {
     bw_checksum_compute(type, block + BW_CSUM_SIZE, BENCH_NODESIZE - BW_CSUM_SIZE, block);
@@ -12,13 +16,16 @@ static void fill_block(const struct block_bench *bench, uint8_t *block, size_t n
 {
     struct bw_disk_header *header = (void *)block;
     struct bw_disk_item *item = (void *)(header + 1);
+    struct bw_disk_inode_item *inode = (void *)(block + BENCH_NODESIZE - sizeof *inode);
     *header = (struct bw_disk_header){.bytenr = bw_put64(number * BENCH_NODESIZE),
                                       .generation = bw_put64(BENCH_GENERATION),
                                       .owner = bw_put64(BW_TOP_SUBVOLUME),
                                       .item_count = bw_put32(1)};
     memcpy(header->fsid, bench->fsid, BW_UUID_SIZE);
-    item->key = (struct bw_disk_key){bw_put64(number + 1), 1, bw_put64(0)};
-    item->offset = bw_put32(BENCH_NODESIZE - sizeof *header);
+    item->key = (struct bw_disk_key){bw_put64(number + 1), BW_INODE_ITEM, bw_put64(0)};
+    item->size = bw_put32(sizeof *inode);
+    item->offset = bw_put32(BENCH_NODESIZE - sizeof *header - sizeof *inode);
+    inode->mode = bw_put32(S_IFREG | 0644);
     block_bench_seal(block, type);
 }
 

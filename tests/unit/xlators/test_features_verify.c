@@ -337,11 +337,8 @@ static void test_items_of_corrected_blocks(void **state)
         expect_success(bw_graph_control(
             bench->graph, &(struct bw_control){BW_CONTROL_FILE_SYSTEM, {.file_system = &facts}}));
         uint8_t *block = block_bench_bytes(bench->blocks, 1, BLOCK);
-        struct bw_disk_item *item = (void *)(block + sizeof(struct bw_disk_header));
         struct bw_disk_inode_item *inode = (void *)(block + BENCH_NODESIZE - sizeof *inode);
         inode->mode = bw_put32(cases[i].mode);
-        item->size = bw_put32(sizeof *inode);
-        item->offset = bw_put32(BENCH_NODESIZE - sizeof(struct bw_disk_header) - sizeof *inode);
         block_bench_seal(block, BW_CHECKSUM_CRC32C);
         for (unsigned flip = 0; flip < cases[i].flips; flip++)
             block[UNUSED + flip] ^= 4;
