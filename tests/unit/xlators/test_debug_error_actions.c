@@ -237,9 +237,10 @@ static void test_batch(void **state)
 
 static void check_under_verify(const char *action, const char *copy, const char *why)
 {
+    enum { BLOCK = 299 }; /* its item belongs to an inode that a file can have */
     struct report_log log = {0};
     uint8_t buffer[BENCH_NODESIZE];
-    const struct bw_tree_block_expectation wanted = block_bench_expectation(9);
+    const struct bw_tree_block_expectation wanted = block_bench_expectation(BLOCK);
     const struct option_value options[] = {{"action", action}, {"copy", copy}, {0}};
     struct block_bench *blocks = block_bench_create(2, BW_CHECKSUM_CRC32C);
     struct bw_graph *graph = fake_graph(&log);
@@ -247,15 +248,15 @@ static void check_under_verify(const char *action, const char *copy, const char 
         add_layer(graph, "debug/error-gen", add_fake(graph, &blocks->fake), options);
     struct bw_xlator *top = add_layer(graph, "features/verify", rule, NULL);
     expect_success(tell_ids(top, BW_CHECKSUM_CRC32C, &blocks->fsid, 1));
-    struct bw_error *error = block_bench_read(top, 9, &wanted, false, buffer);
+    struct bw_error *error = block_bench_read(top, BLOCK, &wanted, false, buffer);
     if (*copy == '1') {
         expect_success(error);
-        assert_memory_equal(buffer, block_bench_bytes(blocks, 1, 9), BENCH_NODESIZE);
+        assert_memory_equal(buffer, block_bench_bytes(blocks, 1, BLOCK), BENCH_NODESIZE);
         assert_int_equal(report_log_count(&log, "used copy 2 instead of a bad one"), 1);
         assert_int_equal(report_log_count(&log, why), 1);
     } else if (strcmp(action, "flip") == 0) {
         expect_success(error);
-        assert_memory_equal(buffer, block_bench_bytes(blocks, 1, 9), BENCH_NODESIZE);
+        assert_memory_equal(buffer, block_bench_bytes(blocks, 1, BLOCK), BENCH_NODESIZE);
         assert_int_equal(report_log_count(&log, "corrected bit "), 1);
     } else {
         assert_non_null(error);
