@@ -6,6 +6,7 @@
 #ifndef BTRFS_WALK_FORMAT_H
 #define BTRFS_WALK_FORMAT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /** The key of an item, in host byte order. Every tree is sorted by (objectid, type, offset); the
@@ -102,6 +103,12 @@ enum bw_key_type {
 #define BW_TREE_LOG         ((uint64_t)-6)
 #define BW_TREE_RELOC       ((uint64_t)-8)
 #define BW_DATA_RELOC_TREE  ((uint64_t)-9)
+
+/** Whether the tree with this id is a subvolume. */
+static inline bool bw_is_subvolume_id(uint64_t id)
+{
+    return id == BW_TOP_SUBVOLUME || (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
+}
 
 /* Flags of block groups and chunks: contents and profile. Without a profile: single. */
 #define BW_GROUP_DATA           (UINT64_C(1) << 0)

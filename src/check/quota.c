@@ -196,9 +196,7 @@ static void find_without_group(const struct bw_simple_quota *self, struct bw_che
         const bool has_group = k < self->groups.count && self->groups.items[k].id == id;
         const struct bw_finding location =
             BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_QUOTA_TREE, .key = {0, BW_QGROUP_INFO, id});
-        const bool is_subvolume =
-            id == BW_TOP_SUBVOLUME || (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
-        if (is_subvolume && !(has_group && self->groups.items[k].is_counted))
+        if (bw_is_subvolume_id(id) && !(has_group && self->groups.items[k].is_counted))
             bw_check_find(check, BW_CODE_qgroup_owner, &location,
                           "%" PRIu64 " bytes of extents belong to subvolume %" PRIu64
                           ", which has no group",

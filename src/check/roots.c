@@ -340,11 +340,6 @@ static struct bw_error *root_links(struct root_list *list)
     return NULL;
 }
 
-static bool is_subvolume(uint64_t id)
-{
-    return id == BW_TOP_SUBVOLUME || (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
-}
-
 /* Gathering. */
 
 /* Kernels that do not know the newer members leave them unchanged, which the second generation
@@ -362,7 +357,7 @@ static struct bw_error *add_root(struct root_list *list, const struct bw_item *i
     struct bw_root_item root;
     BW_AUTO_ERROR struct bw_error *bad = bw_root_item_decode(item, &root);
     list->relocations += item->key.objectid == BW_TREE_RELOC;
-    if (bad || !is_subvolume(item->key.objectid))
+    if (bad || !bw_is_subvolume_id(item->key.objectid))
         return NULL;
     BW_TRY(root_facts_list_reserve(&list->roots, 1));
     struct root_facts *facts = &list->roots.items[list->roots.count++];

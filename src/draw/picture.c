@@ -86,11 +86,6 @@ static void label_scale(struct bw_picture *picture)
              info->newest);
 }
 
-static bool is_subvolume(uint64_t tree)
-{
-    return tree == BW_TOP_SUBVOLUME || (tree >= BW_FIRST_SUBVOLUME && tree <= BW_LAST_SUBVOLUME);
-}
-
 /* "/home (id 257), 1.50MiB"; long names are shortened between characters. */
 static void label_subvolume(struct bw_fs *fs, uint64_t id, uint64_t bytes,
                             char label[BW_PICTURE_LABEL])
@@ -130,13 +125,13 @@ static void label_owners(struct bw_picture *picture, struct bw_fs *fs)
     add_colors(picture, owner_colors, sizeof owner_colors / sizeof *owner_colors);
     for (size_t i = 0; i < picture->info->owner_count; i++) {
         const struct bw_space_owner *owner = &picture->info->owners[i];
-        if (is_subvolume(owner->id) && picture->owner_count < OWNERS) {
+        if (bw_is_subvolume_id(owner->id) && picture->owner_count < OWNERS) {
             label_subvolume(fs, owner->id, owner->bytes, picture->labels[picture->owner_count]);
             picture->in_legend[picture->owner_count] = true;
             picture->owners[picture->owner_count++] = owner->id;
         } else {
             unsigned number = 2;
-            if (is_subvolume(owner->id))
+            if (bw_is_subvolume_id(owner->id))
                 number = 0;
             else if (owner->id)
                 number = 1;
@@ -205,7 +200,7 @@ static unsigned owner_color(const struct bw_picture *picture, uint64_t owner)
     for (unsigned i = 0; i < picture->owner_count; i++)
         if (picture->owners[i] == owner)
             return i;
-    if (is_subvolume(owner))
+    if (bw_is_subvolume_id(owner))
         return OTHERS;
     return owner ? TREES : SHARED;
 }

@@ -129,8 +129,7 @@ static struct bw_error *add_item(void *context, const struct bw_item *item)
     const size_t most = several ? MAX_CHECKSUM_TREES : 1;
     struct bw_tree tree = {0};
     const uint64_t id = item->key.objectid;
-    const bool is_subvolume =
-        id == BW_TOP_SUBVOLUME || (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
+    const bool is_subvolume = bw_is_subvolume_id(id);
     /* The root tree contains a directory, inode 6, whose entry "default" refers to the default
      * subvolume. */
     if (item->key.type == BW_DIR_ITEM && id == BW_ROOT_TREE_DIR) {

@@ -69,8 +69,7 @@ static struct bw_error *add_blocks(struct found_batch *batch)
     for (size_t i = 0; i < index->blocks.count; i++) {
         const struct bw_found_block *block = &index->blocks.items[i];
         const uint64_t owner = bw_found_owner(index, block);
-        const bool has_files = owner == BW_TOP_SUBVOLUME || owner == BW_ROOT_TREE ||
-                               (owner >= BW_FIRST_SUBVOLUME && owner <= BW_LAST_SUBVOLUME);
+        const bool has_files = bw_is_subvolume_id(owner) || owner == BW_ROOT_TREE;
         BW_TRY(batch->visit(batch->context, block->bytenr, batch->history->reader.nodesize));
         if (!block->level && !has_files)
             continue;

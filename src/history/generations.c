@@ -484,11 +484,6 @@ static void set_chunk_root(struct bw_history *history, struct bw_history_entry *
         state->info.chunk_root = state->chunk_root.bytenr;
 }
 
-static bool is_subvolume(uint64_t id)
-{
-    return id == BW_TOP_SUBVOLUME || (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
-}
-
 /* Trees that are being deleted may be incomplete. */
 static struct bw_error *count_tree(void *context, const struct bw_generation_tree *tree)
 {
@@ -500,8 +495,8 @@ static struct bw_error *count_tree(void *context, const struct bw_generation_tre
     info->trees_damaged += tree->missing > 0;
     info->missing += tree->missing;
     info->trimmed += tree->trimmed;
-    info->subvolumes += is_subvolume(tree->id);
-    info->subvolumes_readable += is_subvolume(tree->id) && tree->readable;
+    info->subvolumes += bw_is_subvolume_id(tree->id);
+    info->subvolumes_readable += bw_is_subvolume_id(tree->id) && tree->readable;
     return NULL;
 }
 

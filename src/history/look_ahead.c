@@ -100,8 +100,7 @@ static bool is_chosen(const struct look_ahead *ahead, uint64_t id)
 {
     if (ahead->file)
         return id == ahead->file->trees[0] || id == ahead->file->trees[1];
-    return id == BW_CSUM_TREE || id == BW_TOP_SUBVOLUME ||
-           (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
+    return id == BW_CSUM_TREE || bw_is_subvolume_id(id);
 }
 
 /* Adds the trees in a leaf of root trees. */

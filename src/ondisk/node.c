@@ -22,8 +22,7 @@ struct bw_node bw_node_view(const uint8_t *block, uint32_t nodesize)
 /* Whether blocks of an owner may be part of subvolume trees. */
 static bool is_subvolume(uint64_t owner)
 {
-    return owner == BW_TOP_SUBVOLUME || owner == BW_TREE_RELOC ||
-           (owner >= BW_FIRST_SUBVOLUME && owner <= BW_LAST_SUBVOLUME);
+    return bw_is_subvolume_id(owner) || owner == BW_TREE_RELOC;
 }
 
 bool bw_node_may_belong(uint64_t tree, uint64_t owner)

@@ -15,11 +15,6 @@ static struct bw_error *add_tree(struct bw_tree_list *list, const struct bw_list
     return bw_listed_trees_push(&list->entries, *tree);
 }
 
-static bool is_subvolume_id(uint64_t id)
-{
-    return id == BW_TOP_SUBVOLUME || (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
-}
-
 bool bw_tree_list_decode(const struct bw_item *item, struct bw_listed_tree *tree)
 {
     struct bw_root_item root;
@@ -34,9 +29,9 @@ bool bw_tree_list_decode(const struct bw_item *item, struct bw_listed_tree *tree
         .flags = root.flags,
         .drop_progress = bw_key_decode(&disk->drop_progress),
         .drop_level = disk->drop_level,
-        .is_subvolume = is_subvolume_id(item->key.objectid),
+        .is_subvolume = bw_is_subvolume_id(item->key.objectid),
         .has_inodes =
-            is_subvolume_id(item->key.objectid) || item->key.objectid == BW_DATA_RELOC_TREE,
+            bw_is_subvolume_id(item->key.objectid) || item->key.objectid == BW_DATA_RELOC_TREE,
     };
     return true;
 }

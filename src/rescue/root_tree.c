@@ -557,18 +557,14 @@ struct bw_error *bw_rescue_begin_tree(struct bw_fs *fs, uint64_t id, struct bw_t
     return bw_editor_create_empty(editor, &fs->reader, &fs->memory, id, fs->superblock.generation);
 }
 
-static bool is_subvolume(uint64_t id)
-{
-    return id == BW_TOP_SUBVOLUME || (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
-}
-
 /* Searching. */
 
 static bool add_names_of_block(void *context, const struct bw_node *block)
 {
     struct making *making = context;
     const uint64_t tree = bw_get64(((const struct bw_disk_header *)block->block)->owner);
-    return block->level || !is_subvolume(tree) || subvolume_names_add(&making->names, tree, block);
+    return block->level || !bw_is_subvolume_id(tree) ||
+           subvolume_names_add(&making->names, tree, block);
 }
 
 static bool report_progress(void *context, uint64_t done, uint64_t total)
@@ -738,7 +734,7 @@ static struct bw_error *find_names(struct making *making)
     BW_TRY(subvolume_names_settle(making->fs, &making->roots, snapshot_time, making, &making->names,
                                   &making->names_lost));
     for (size_t i = 0; !making->roots.proven && i < making->roots.trees.count && has; i++)
-        if (is_subvolume(making->roots.trees.items[i].id))
+        if (bw_is_subvolume_id(making->roots.trees.items[i].id))
             BW_TRY(has_top(making->fs, &making->roots.trees.items[i], &has));
     making->names_lost |= !has;
     return NULL;
@@ -760,14 +756,14 @@ static void begin_root_item(const struct making *making, struct bw_disk_root_ite
                                                  .bytes = bw_put64(making->fs->reader.nodesize),
                                                  .link_count = bw_put32(1),
                                                  .mode = bw_put32(040755)}};
-    if (is_subvolume(tree))
+    if (bw_is_subvolume_id(tree))
         item->root_directory = bw_put64(BW_SUBVOLUME_ROOT_INODE);
 }
 
 /* A subvolume without a directory entry is deleted, although its blocks still exist. */
 static bool is_deleted(const struct making *making, uint64_t tree)
 {
-    return tree != BW_TOP_SUBVOLUME && is_subvolume(tree) && !making->names_lost &&
+    return tree != BW_TOP_SUBVOLUME && bw_is_subvolume_id(tree) && !making->names_lost &&
            !subvolume_name_of(&making->names, tree);
 }
 

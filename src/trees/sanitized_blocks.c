@@ -193,9 +193,8 @@ static bool copy_text(void *context, const struct bw_member *member, const uint8
 
 static bool has_files(uint64_t owner)
 {
-    return owner == BW_TOP_SUBVOLUME || owner == BW_TREE_LOG || owner == BW_TREE_RELOC ||
-           owner == BW_DATA_RELOC_TREE ||
-           (owner >= BW_FIRST_SUBVOLUME && owner <= BW_LAST_SUBVOLUME);
+    return bw_is_subvolume_id(owner) || owner == BW_TREE_LOG || owner == BW_TREE_RELOC ||
+           owner == BW_DATA_RELOC_TREE;
 }
 
 /* In a tree of files, an item of another tree's type is damaged, so it may be an item with names.

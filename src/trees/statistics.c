@@ -150,8 +150,7 @@ static bool is_wanted(const struct sum *sum, uint64_t id)
             return true;
     if (sum->trees)
         return false;
-    return !sum->subvolumes || id == BW_TOP_SUBVOLUME ||
-           (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
+    return !sum->subvolumes || bw_is_subvolume_id(id);
 }
 
 static struct bw_error *add_roots_of(void *context, const struct bw_node *leaf)

@@ -124,8 +124,6 @@ static struct bw_error *write_owner(void *context, const struct bw_owner *owner)
         path = (struct bw_bytes){"/", 1};
     const bool has_inode = owner->kind == BW_OWNER_DATA || owner->kind == BW_OWNER_METADATA;
     const bool is_block = owner->kind == BW_OWNER_METADATA || owner->kind == BW_OWNER_BLOCK;
-    const bool is_subvolume =
-        tree == BW_TOP_SUBVOLUME || (tree >= BW_FIRST_SUBVOLUME && tree <= BW_LAST_SUBVOLUME);
     struct bw_ownerinfo row;
     bw_record_clear(search->record, &row);
     row.kind = bw_owner_kind_name(owner->kind);
@@ -136,7 +134,7 @@ static struct bw_error *write_owner(void *context, const struct bw_owner *owner)
         row.extent_logical = owner->extent;
         row.tree = tree;
     }
-    if ((has_inode || is_block) && is_subvolume)
+    if ((has_inode || is_block) && bw_is_subvolume_id(tree))
         row.subvolume = tree;
     if (has_inode)
         row.inode = owner->inode;

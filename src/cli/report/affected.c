@@ -41,11 +41,6 @@ static struct report_file *find_file(struct report_affected *affected, const str
     return affected->texts.failed ? NULL : &affected->files.items[affected->files.count++];
 }
 
-static bool is_subvolume(uint64_t tree)
-{
-    return tree == BW_TOP_SUBVOLUME || (tree >= BW_FIRST_SUBVOLUME && tree <= BW_LAST_SUBVOLUME);
-}
-
 /* Adds an error without a path: the first of each kind and tree. */
 static void add_fault(struct report_affected *affected, const struct bw_findinginfo *finding)
 {
@@ -55,7 +50,7 @@ static void add_fault(struct report_affected *affected, const struct bw_findingi
                                        .tree = has_tree ? finding->tree : 0,
                                        .message = affected->texts.length,
                                        .length = strlen(finding->message)};
-    affected->more |= has_tree && is_subvolume(finding->tree);
+    affected->more |= has_tree && bw_is_subvolume_id(finding->tree);
     bool known = affected->fault_count == REPORT_FAULTS;
     for (size_t i = 0; i < affected->fault_count; i++)
         known |= affected->faults[i].code == fault.code && affected->faults[i].tree == fault.tree;
@@ -152,7 +147,7 @@ static const char *meaning_of(uint64_t tree)
     case BW_ROOT_TREE:
         return " Recent subvolumes and changes may be lost.";
     default:
-        return is_subvolume(tree) ? " The paths of its files are not known." : "";
+        return bw_is_subvolume_id(tree) ? " The paths of its files are not known." : "";
     }
 }
 

@@ -222,11 +222,6 @@ static struct bw_error *find_data(struct dmesg *dmesg, const struct bw_place *pl
     return error;
 }
 
-static bool is_subvolume(uint64_t tree)
-{
-    return tree == BW_TOP_SUBVOLUME || (tree >= BW_FIRST_SUBVOLUME && tree <= BW_LAST_SUBVOLUME);
-}
-
 /* Finds the file of a message by its subvolume and inode. */
 static struct bw_error *find_file(struct dmesg *dmesg, struct explained *item)
 {
@@ -234,7 +229,7 @@ static struct bw_error *find_file(struct dmesg *dmesg, struct explained *item)
     BW_AUTO_FREE char *path = NULL;
     size_t length = 0;
     if (!has_value(item, KERNEL_ROOT) || !has_value(item, KERNEL_INODE) ||
-        !is_subvolume(value_of(item, KERNEL_ROOT)))
+        !bw_is_subvolume_id(value_of(item, KERNEL_ROOT)))
         return NULL;
     item->subvolume = value_of(item, KERNEL_ROOT);
     item->inode = value_of(item, KERNEL_INODE);
