@@ -7,7 +7,7 @@ set -uo pipefail
 
 recorded=(data-clones data-shapes compressed deletion-pending relocation subvolumes)
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" "${recorded[@]}" plain lost-tree-extent \
-    lost-leaf-inodes raid5-3 log-tree || exit 1
+    lost-leaf-inodes raid1-2 raid5-3 log-tree || exit 1
 image() { echo "$BUILD/fixtures/$1/dev1.img"; }
 out_is() { diff "$WORK/out" - <<< "$1"; }
 
