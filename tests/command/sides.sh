@@ -96,6 +96,33 @@ holds "check of a lost write: the finding" out_has \
     '^error device-lost-writes: 1 tree block of the trees of its generation, 7, is not on it'
 is "check of a lost write: not diverged" "$(grep -c 'devices-diverged' "$WORK/out")" 0
 
+# damage BYTENR...: destroys the copies of tree blocks on the stale device.
+damage() {
+    local bytenr offset
+    for bytenr; do
+        offset=$("$PROGRAM" map -b -o devid,offset --device dev1.img dev2.img "$bytenr" |
+            sed -n 's/^2\t//p')
+        dd if=/dev/zero of="$WORK/undecided.img" bs=4096 seek=$((offset / 4096)) count=1 \
+            conv=notrunc status=none
+    done
+}
+
+# Undecided: all copies that could be compared are damaged. First, the trees of the stale device
+# can still be read, and have these blocks; then, they cannot be read either.
+cp --sparse=always dev2.img "$WORK/undecided.img"
+mapfile -t shared < <("$PROGRAM" dump dev1-left.img --device dev2.img 2> /dev/null |
+    sed -nE 's/^(leaf|node) ([0-9]+) .* generation [1-7] .*/\2/p')
+holds "there are blocks to compare" test "${#shared[@]}" -gt 1
+damage "${shared[@]}"
+expect "check without a block to compare" 4 'checked: ' check dev1-left.img "$WORK/undecided.img"
+holds "check without a block to compare: the finding" out_has \
+    '^warning device-undecided: no tree block of generation 7 or before has a copy on it that could'
+damage "$("$PROGRAM" super dev2.img | sed -n 's/^root\t*//p' | head -n 1)"
+expect "check without trees to decide" 4 'checked: ' check dev1-left.img "$WORK/undecided.img"
+holds "check without trees to decide: the finding" out_has '^warning device-undecided: '`
+    `"${#shared[@]} tree blocks on it differ, and its own trees cannot be read"
+is "check of undecided devices: not diverged" "$(grep -c 'devices-diverged' "$WORK/out")" 0
+
 # A seed device has an older generation, and nothing to compare.
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" sprout || exit 1
 expect "check of a seed device" 0 ' 0 errors' check ../sprout/dev*.img
