@@ -264,24 +264,6 @@ static struct bw_error *find_type(const struct bw_lost_names *names, const struc
     return bw_item_range_end(&range, NULL);
 }
 
-static struct bw_error *visit_lost_references(struct bw_lost_names *names,
-                                              const struct bw_item *item)
-{
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_inode_ref ref;
-    while (bw_inode_ref_next(&cursor, &item->key, &ref)) {
-        struct bw_lost_name found = {ref.parent,      item->key.objectid, ref.name,
-                                     ref.name_length, BW_FILE_UNKNOWN,    ref.index};
-        const struct bw_key key = entry_key(ref.parent, ref.index);
-        if (!bw_lost_names_has(names, ref.parent, ref.index) ||
-            bw_lost_list_find(&names->handled, &key)) /* by an earlier search */
-            continue;
-        BW_TRY(find_type(names, &ref, &found));
-        BW_TRY(names->visit(names->context, &found));
-    }
-    return NULL;
-}
-
 /* Whether both the entry in the directory's index and the inode's own reference may be in lost
  * ranges. */
 static bool may_lack_both(const struct bw_lost_names *names, const struct bw_lost_list *ranges,
@@ -356,43 +338,47 @@ static struct bw_error *index_has(struct bw_lost_names *names, uint64_t director
     return NULL;
 }
 
-static struct bw_error *visit_lost_entries(struct bw_lost_names *names, const struct bw_item *item)
-{
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_dir_entry entry;
-    uint64_t directory = item->key.objectid;
-    while (bw_dir_entry_next(&cursor, &entry)) {
-        bool known;
-        if (entry.location.type != BW_INODE_ITEM ||
-            !may_lack_both(names, &names->lost, directory, &entry) ||
-            may_lack_both(names, &names->handled, directory, &entry))
-            continue;
-        BW_TRY(index_has(names, directory, &entry, &known));
-        if (!known)
-            BW_TRY(names->visit(names->context, &(struct bw_lost_name){
-                                                    directory, entry.location.objectid, entry.name,
-                                                    entry.name_length, entry.type, 0}));
-    }
-    return NULL;
-}
-
 static struct bw_error *visit_leaf_names(void *context, const struct bw_node *leaf)
 {
     struct bw_lost_names *names = context;
     struct bw_item item;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
         const struct bw_disk_inode_item *inode = (const void *)item.data;
+        const uint64_t number = item.key.objectid; /* of an inode or, in entries, a directory */
+        struct bw_cursor cursor = bw_cursor_of(&item);
+        struct bw_inode_ref ref;
+        struct bw_dir_entry entry;
         switch (item.key.type) {
         case BW_INODE_ITEM:
-            names->inode = item.size >= sizeof *inode ? item.key.objectid : 0;
+            names->inode = item.size >= sizeof *inode ? number : 0;
             names->mode = names->inode ? bw_get32(inode->mode) : 0;
             break;
         case BW_INODE_REF:
         case BW_INODE_EXTREF:
-            BW_TRY(visit_lost_references(names, &item));
+            while (bw_inode_ref_next(&cursor, &item.key, &ref)) {
+                struct bw_lost_name found = {ref.parent,      number,          ref.name,
+                                             ref.name_length, BW_FILE_UNKNOWN, ref.index};
+                const struct bw_key key = entry_key(ref.parent, ref.index);
+                if (!bw_lost_names_has(names, ref.parent, ref.index) ||
+                    bw_lost_list_find(&names->handled, &key)) /* by an earlier search */
+                    continue;
+                BW_TRY(find_type(names, &ref, &found));
+                BW_TRY(names->visit(names->context, &found));
+            }
             break;
         case BW_DIR_ITEM:
-            BW_TRY(visit_lost_entries(names, &item));
+            while (bw_dir_entry_next(&cursor, &entry)) {
+                const struct bw_lost_name found = {
+                    number, entry.location.objectid, entry.name, entry.name_length, entry.type, 0};
+                bool known;
+                if (entry.location.type != BW_INODE_ITEM ||
+                    !may_lack_both(names, &names->lost, number, &entry) ||
+                    may_lack_both(names, &names->handled, number, &entry))
+                    continue;
+                BW_TRY(index_has(names, number, &entry, &known));
+                if (!known)
+                    BW_TRY(names->visit(names->context, &found));
+            }
             break;
         default:
             break;

@@ -43,19 +43,6 @@ static int by_number(const void *a, const void *b)
     return (*left > *right) - (*left < *right);
 }
 
-static void add_piece(struct bw_lost_list *list, const struct bw_key *low,
-                      const struct bw_key *high, uint32_t wave)
-{
-    struct bw_lost_range *last = list->count ? &list->items[list->count - 1] : NULL;
-    if (bw_key_compare(low, high) >= 0)
-        return;
-    if (last && last->wave == wave && bw_key_compare(&last->high, low) == 0)
-        last->high = *high;
-    else
-        list->items[list->count++] =
-            (struct bw_lost_range){.bytenr = BW_NO_BLOCK, .low = *low, .high = *high, .wave = wave};
-}
-
 struct bw_error *bw_lost_list_make(const struct bw_lost_ranges *ranges, uint8_t level,
                                    struct bw_lost_list *list)
 {
@@ -87,8 +74,18 @@ struct bw_error *bw_lost_list_make(const struct bw_lost_ranges *ranges, uint8_t 
         size_t earliest = 0;
         while (earliest < wave_count && !open[earliest])
             earliest++;
-        if (earliest < wave_count)
-            add_piece(list, &edges[i - 1].key, &edges[i].key, waves[earliest]);
+        /* The piece between the edge before and this one, which may be at the same key. */
+        if (earliest < wave_count && bw_key_compare(&edges[i - 1].key, &edges[i].key) < 0) {
+            struct bw_lost_range *last = list->count ? &list->items[list->count - 1] : NULL;
+            const struct bw_lost_range piece = {.bytenr = BW_NO_BLOCK,
+                                                .low = edges[i - 1].key,
+                                                .high = edges[i].key,
+                                                .wave = waves[earliest]};
+            if (last && last->wave == piece.wave && bw_key_compare(&last->high, &piece.low) == 0)
+                last->high = piece.high;
+            else
+                list->items[list->count++] = piece;
+        }
         const uint32_t *wave = bsearch(&edges[i].wave, waves, wave_count, sizeof *waves, by_number);
         open[wave - waves] += edges[i].begins ? 1 : SIZE_MAX;
     }
