@@ -478,28 +478,10 @@ static struct bw_error *overwrite_inode(struct bw_replay *replay, uint64_t numbe
     return bw_edit_set_inode(&replay->tree, number, new);
 }
 
-/* Removes extents beyond the end of a file; those that still exist are in the log. */
-static struct bw_error *truncate_file(struct bw_replay *replay, uint64_t number)
-{
-    const uint64_t sectorsize = replay->fs->superblock.sectorsize;
-    struct bw_disk_inode_item item;
-    uint64_t dropped;
-    bool exists;
-    BW_TRY(bw_edit_inode(&replay->tree, number, &item, &exists));
-    uint64_t size = bw_get64(item.size), over = size % sectorsize;
-    if (size > INT64_MAX)
-        return bw_error_create(BW_ERROR_CORRUPT, "invalid size of a file");
-    if (over)
-        size += sectorsize - over;
-    BW_TRY(drop_extents(replay, number, size, UINT64_MAX, &dropped));
-    item.bytes = bw_put64(bw_get64(item.bytes) - dropped);
-    return bw_edit_set_inode(&replay->tree, number, &item);
-}
-
 struct bw_error *bw_replay_inode_item(struct bw_replay *replay, const struct bw_item *item)
 {
+    const uint64_t number = item->key.objectid, sectorsize = replay->fs->superblock.sectorsize;
     struct bw_disk_inode_item new;
-    const uint64_t number = item->key.objectid;
     if (item->size < sizeof new)
         return bw_error_create(BW_ERROR_CORRUPT, "an inode is cut off");
     memcpy(&new, item->data, sizeof new);
@@ -507,8 +489,21 @@ struct bw_error *bw_replay_inode_item(struct bw_replay *replay, const struct bw_
     if (is_type(&new, S_IFDIR))
         BW_TRY(dir_deletes(replay, number, false));
     BW_TRY(overwrite_inode(replay, number, &new));
-    if (is_type(&new, S_IFREG))
-        BW_TRY(truncate_file(replay, number));
+
+    /* Removes extents beyond the end of a file; those that still exist are in the log. */
+    if (is_type(&new, S_IFREG)) {
+        uint64_t dropped;
+        bool exists;
+        BW_TRY(bw_edit_inode(&replay->tree, number, &new, &exists));
+        uint64_t size = bw_get64(new.size);
+        if (size > INT64_MAX)
+            return bw_error_create(BW_ERROR_CORRUPT, "invalid size of a file");
+        if (size % sectorsize)
+            size += sectorsize - size % sectorsize;
+        BW_TRY(drop_extents(replay, number, size, UINT64_MAX, &dropped));
+        new.bytes = bw_put64(bw_get64(new.bytes) - dropped);
+        BW_TRY(bw_edit_set_inode(&replay->tree, number, &new));
+    }
     return recount(replay, number);
 }
 
@@ -529,20 +524,6 @@ static bool is_same(const struct bw_dir_entry *entry, const struct bw_link *link
     return entry->name && entry->location.objectid == link->inode &&
            entry->location.type == BW_INODE_ITEM && entry->name_length == link->length &&
            memcmp(entry->name, link->name, link->length) == 0;
-}
-
-/* inode_in_dir() */
-static struct bw_error *is_linked(struct bw_replay *replay, const struct bw_link *link,
-                                  bool *linked)
-{
-    struct bw_dir_entry entry;
-    BW_TRY(bw_edit_entry(&replay->tree, link, false, &entry));
-    *linked = is_same(&entry, link);
-    if (!*linked)
-        return NULL;
-    BW_TRY(bw_edit_entry(&replay->tree, link, true, &entry));
-    *linked = is_same(&entry, link);
-    return NULL;
 }
 
 /* Finds a name in an item of the subvolume, in `directory` (0: any), that the log lacks in the
@@ -584,22 +565,6 @@ static struct bw_error *unlink_victims(struct bw_replay *replay, const struct bw
     }
 }
 
-/* Adds a name, after everything that conflicts with it was removed (__add_inode_ref). */
-static struct bw_error *add_link(struct bw_replay *replay, const struct bw_link *link)
-{
-    const struct bw_key ref = {link->inode, BW_INODE_REF, link->directory},
-                        extref = bw_extref_key(link);
-    bool linked;
-    BW_TRY(is_linked(replay, link, &linked));
-    if (linked)
-        return NULL;
-    BW_TRY(unlink_victims(replay, &ref, link->directory));
-    BW_TRY(unlink_victims(replay, &extref, link->directory));
-    BW_TRY(drop_entries(replay, link, false));
-    BW_TRY(drop_entries(replay, link, true));
-    return bw_edit_link(&replay->tree, link, false);
-}
-
 /* add_inode_ref() */
 struct bw_error *bw_replay_refs(struct bw_replay *replay, const struct bw_item *item)
 {
@@ -615,10 +580,33 @@ struct bw_error *bw_replay_refs(struct bw_replay *replay, const struct bw_item *
         if (inode != BW_SUBVOLUME_ROOT_INODE && !bw_name_is_valid(ref.name, ref.name_length))
             return bw_error_create(BW_ERROR_CORRUPT, "invalid name of an inode");
         BW_TRY(exists_inode(replay, link.directory, &exists));
-        if (exists && link.directory != inode)
-            BW_TRY(add_link(replay, &link));
-        else if (item->key.type == BW_INODE_REF) /* all its names are in the one directory */
-            return NULL;
+        if (!exists || link.directory == inode) {
+            if (item->key.type == BW_INODE_REF) /* all its names are in the one directory */
+                return NULL;
+            continue;
+        }
+
+        /* The subvolume has the name already if both entries of the directory say so
+         * (inode_in_dir). */
+        struct bw_dir_entry entry;
+        BW_TRY(bw_edit_entry(&replay->tree, &link, false, &entry));
+        bool linked = is_same(&entry, &link);
+        if (linked) {
+            BW_TRY(bw_edit_entry(&replay->tree, &link, true, &entry));
+            linked = is_same(&entry, &link);
+        }
+        if (linked)
+            continue;
+
+        /* Everything that conflicts with the name is removed, then it is added
+         * (__add_inode_ref). */
+        const struct bw_key own = {inode, BW_INODE_REF, link.directory};
+        const struct bw_key extended = bw_extref_key(&link);
+        BW_TRY(unlink_victims(replay, &own, link.directory));
+        BW_TRY(unlink_victims(replay, &extended, link.directory));
+        BW_TRY(drop_entries(replay, &link, false));
+        BW_TRY(drop_entries(replay, &link, true));
+        BW_TRY(bw_edit_link(&replay->tree, &link, false));
     }
     if (bw_cursor_bad(&cursor))
         return bw_error_create(BW_ERROR_CORRUPT, "a name of an inode is cut off");

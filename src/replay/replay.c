@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Replaying the log: runs the passes over the log trees of all subvolumes. */
+/*
+ * Replaying the log: runs the passes over the log trees of all subvolumes (replay.h). All logs are
+ * read before the first pass, and each subvolume and the checksum tree get an editor, whose changes
+ * stay in memory. Only when all passes have succeeded do the changed trees take the place of those
+ * that the file system has; a rehearsal leaves that out. A log that is damaged loses only what
+ * cannot be read of it.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -9,27 +15,6 @@
 #include "replay/replay.h"
 
 enum pass { PASS_INODES, PASS_ENTRIES, PASS_ALL, PASSES };
-
-static struct bw_error *replay_item(struct bw_replay *replay, enum pass pass,
-                                    const struct bw_item *item)
-{
-    switch (item->key.type) {
-    case BW_INODE_ITEM:
-        return pass == PASS_INODES ? bw_replay_inode_item(replay, item) : NULL;
-    case BW_DIR_INDEX:
-        return pass == PASS_ENTRIES ? bw_replay_dir_index(replay, item) : NULL;
-    case BW_XATTR_ITEM:
-        return pass == PASS_ALL ? bw_edit_put(&replay->tree, &item->key, item->data, item->size)
-                                : NULL;
-    case BW_INODE_REF:
-    case BW_INODE_EXTREF:
-        return pass == PASS_ALL ? bw_replay_refs(replay, item) : NULL;
-    case BW_EXTENT_DATA:
-        return pass == PASS_ALL ? bw_replay_extent(replay, item) : NULL;
-    default:
-        return NULL;
-    }
-}
 
 static struct bw_error *run_pass(struct bw_replay *replay, enum pass pass)
 {
@@ -42,10 +27,26 @@ static struct bw_error *run_pass(struct bw_replay *replay, enum pass pass)
             is_nameless = item->key.type == BW_INODE_ITEM && item->size >= sizeof *disk &&
                           bw_get32(disk->link_count) == 0;
         inode = item->key.objectid;
-        if (!is_nameless)
-            BW_TRY(bw_replay_report(replay, &item->key, replay_item(replay, pass, item)));
+        if (is_nameless)
+            continue;
+
+        const uint8_t type = item->key.type;
+        struct bw_error *error = NULL;
+        if (pass == PASS_INODES && type == BW_INODE_ITEM)
+            error = bw_replay_inode_item(replay, item);
+        else if (pass == PASS_ENTRIES && type == BW_DIR_INDEX)
+            error = bw_replay_dir_index(replay, item);
+        else if (pass == PASS_ALL && type == BW_XATTR_ITEM)
+            error = bw_edit_put(&replay->tree, &item->key, item->data, item->size);
+        else if (pass == PASS_ALL && (type == BW_INODE_REF || type == BW_INODE_EXTREF))
+            error = bw_replay_refs(replay, item);
+        else if (pass == PASS_ALL && type == BW_EXTENT_DATA)
+            error = bw_replay_extent(replay, item);
+        BW_TRY(bw_replay_report(replay, &item->key, error));
     }
-    return pass == PASS_ALL ? bw_replay_link_counts(replay) : NULL;
+    if (pass == PASS_ALL)
+        return bw_replay_link_counts(replay);
+    return NULL;
 }
 
 /* The replays of all subvolumes. */
@@ -56,30 +57,7 @@ struct replays {
     bool has_checksums;
 };
 
-static struct bw_error *begin_replay(struct bw_fs *fs, const struct bw_rehearsal *rehearsal,
-                                     struct replays *replays, const struct bw_item *item)
-{
-    struct bw_root_item root;
-    const struct bw_subvolume *subvolume = bw_subvolume_by_id(fs, item->key.offset);
-    char name[64];
-    if (item->key.type != BW_ROOT_ITEM || !subvolume)
-        return NULL; /* a log of a deleted subvolume */
-    snprintf(name, sizeof name, "log tree of subvolume %" PRIu64, item->key.offset);
-    struct bw_error *error = bw_root_item_decode(item, &root);
-    if (error) {
-        bw_fs_report(fs, BW_DAMAGE, bw_error_prefix(error, "%s", name));
-        return NULL;
-    }
-    struct bw_replay *replay = &replays->items[replays->count++];
-    *replay = (struct bw_replay){.fs = fs,
-                                 .rehearsal = rehearsal,
-                                 .subvolume = item->key.offset,
-                                 .checksums = replays->has_checksums ? &replays->checksums : NULL};
-    BW_TRY(bw_editor_create(&replay->tree, &fs->reader, &fs->memory, &subvolume->tree,
-                            fs->superblock.generation + 1));
-    return bw_log_load(fs, &root.root, name, &replay->log);
-}
-
+/* Reads the logs that the log root tree lists, each with an editor of its subvolume. */
 static struct bw_error *begin_replays(struct bw_fs *fs, const struct bw_rehearsal *rehearsal,
                                       struct replays *replays)
 {
@@ -101,8 +79,31 @@ static struct bw_error *begin_replays(struct bw_fs *fs, const struct bw_rehearsa
         error = bw_editor_create(&replays->checksums, &fs->reader, &fs->memory,
                                  &fs->checksum_trees.items[0], fs->superblock.generation + 1);
     }
-    for (size_t i = 0; !error && i < roots.items.count; i++)
-        error = begin_replay(fs, rehearsal, replays, &roots.items.items[i]);
+    for (size_t i = 0; !error && i < roots.items.count; i++) {
+        const struct bw_item *item = &roots.items.items[i];
+        const uint64_t id = item->key.offset;
+        const struct bw_subvolume *subvolume = bw_subvolume_by_id(fs, id);
+        if (item->key.type != BW_ROOT_ITEM || !subvolume)
+            continue; /* a log of a deleted subvolume */
+        char name[64];
+        snprintf(name, sizeof name, "log tree of subvolume %" PRIu64, id);
+        struct bw_root_item root;
+        struct bw_error *bad = bw_root_item_decode(item, &root);
+        if (bad) {
+            bw_fs_report(fs, BW_DAMAGE, bw_error_prefix(bad, "%s", name));
+            continue;
+        }
+        struct bw_replay *replay = &replays->items[replays->count++];
+        *replay =
+            (struct bw_replay){.fs = fs,
+                               .rehearsal = rehearsal,
+                               .subvolume = id,
+                               .checksums = replays->has_checksums ? &replays->checksums : NULL};
+        error = bw_editor_create(&replay->tree, &fs->reader, &fs->memory, &subvolume->tree,
+                                 fs->superblock.generation + 1);
+        if (!error)
+            error = bw_log_load(fs, &root.root, name, &replay->log);
+    }
     bw_log_free(&roots);
     return error;
 }
