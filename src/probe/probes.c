@@ -93,39 +93,34 @@ void bw_probes_set_clock(struct bw_probes *probes, uint64_t (*clock)(void))
     probes->clock = clock;
 }
 
-static struct bw_error *select_one(const char *pattern, bool selected[BW_PROBES_MAX])
-{
-    bool found = false, add = *pattern != '!';
-    const char *glob = pattern + !add;
-    for (unsigned i = 0; i < BW_PROBE_COUNT; i++) {
-        if (fnmatch(glob, table[i].name, 0) != 0)
-            continue;
-        selected[i] = add;
-        found = true;
-    }
-    return found ? NULL
-                 : bw_error_create(BW_ERROR_USAGE, "no probe matches '%s'; --probe-list shows all",
-                                   pattern);
-}
-
-static bool nothing_selected(const bool selected[BW_PROBES_MAX])
-{
-    for (unsigned i = 0; i < BW_PROBE_COUNT; i++)
-        if (selected[i])
-            return false;
-    return true;
-}
-
 struct bw_error *bw_probes_select(const char *patterns, bool selected[BW_PROBES_MAX])
 {
     BW_AUTO_FREE char *copy = strdup(patterns);
     if (!copy)
         return bw_error_no_memory();
-    if (*copy == '!' && nothing_selected(selected))
+
+    /* If nothing is selected yet, a list that begins with an exception means all others. */
+    bool any = false;
+    for (unsigned i = 0; i < BW_PROBE_COUNT; i++)
+        any |= selected[i];
+    if (*copy == '!' && !any)
         memset(selected, true, BW_PROBE_COUNT * sizeof *selected);
+
     char *rest = copy;
-    for (char *pattern; (pattern = strsep(&rest, ","));)
-        BW_TRY(select_one(pattern, selected));
+    for (char *pattern; (pattern = strsep(&rest, ","));) {
+        const bool add = *pattern != '!';
+        const char *glob = pattern + !add;
+        bool found = false;
+        for (unsigned i = 0; i < BW_PROBE_COUNT; i++) {
+            if (fnmatch(glob, table[i].name, 0) != 0)
+                continue;
+            selected[i] = add;
+            found = true;
+        }
+        if (!found)
+            return bw_error_create(BW_ERROR_USAGE, "no probe matches '%s'; --probe-list shows all",
+                                   pattern);
+    }
     return NULL;
 }
 
