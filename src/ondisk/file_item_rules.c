@@ -112,22 +112,6 @@ bool bw_check_inode_ref(const struct bw_item_rules *rules, const struct bw_item 
     return bw_cursor_bad(&cursor) && bw_item_wrong(fault, "a name is cut off");
 }
 
-/* Whether a name leads to an impossible place. For subvolumes, the offset has no meaning. */
-static bool wrong_location(const struct bw_item *item, const struct bw_disk_dir_item *entry,
-                           struct bw_item_fault *fault)
-{
-    const struct bw_key location = bw_key_decode(&entry->location);
-    const bool of_inode =
-        location.type == BW_INODE_ITEM && bw_is_inode(location.objectid) && location.offset == 0;
-    const bool of_subvolume = location.type == BW_ROOT_ITEM && bw_is_subvolume(location.objectid) &&
-                              (entry->type & BW_FILE_TYPE_MASK) == BW_FILE_DIRECTORY;
-    const bool nowhere = !location.objectid && !location.type && !location.offset;
-    if (item->key.type == BW_XATTR_ITEM ? nowhere : of_inode || of_subvolume)
-        return false;
-    return bw_item_wrong(fault, "points to (%" PRIu64 " %u %" PRIu64 ")", location.objectid,
-                         location.type, location.offset);
-}
-
 /* The next entry of an item, with its name; NULL at the end, or if it is cut off (cursor bad). */
 static const struct bw_disk_dir_item *next_entry(struct bw_cursor *cursor, const uint8_t **name)
 {
@@ -147,15 +131,6 @@ static bool is_repeated(struct bw_cursor before, const uint8_t *name, uint16_t l
         if (bw_get16(entry->name_length) == length && memcmp(other, name, length) == 0)
             return true;
     return false;
-}
-
-static bool wrong_index(const struct bw_item *item, struct bw_item_fault *fault)
-{
-    return item->key.type == BW_DIR_INDEX &&
-           (item->key.offset < FIRST_INDEX || item->key.offset >= INT64_MAX) &&
-           bw_item_wrong_as(fault, BW_FAULT_dir_index, "index %" PRIu64 ", which readdir %s",
-                            item->key.offset,
-                            item->key.offset < FIRST_INDEX ? "skips" : "never gets past");
 }
 
 /* Faults in entries that can be found and read. mkfs.btrfs leaves arbitrary bytes in the transid,
@@ -206,7 +181,18 @@ static bool wrong_entry(const struct bw_item *item, const struct bw_disk_dir_ite
     if (item->key.type != BW_DIR_INDEX && item->key.offset != bw_name_hash(name, length))
         return bw_item_wrong_as(fault, BW_FAULT_name_hash, "the name has the hash %" PRIu32,
                                 bw_name_hash(name, length));
-    return wrong_location(item, entry, fault);
+
+    /* Whether the name leads to an impossible place. For subvolumes, the offset has no meaning. */
+    const struct bw_key location = bw_key_decode(&entry->location);
+    const bool of_inode =
+        location.type == BW_INODE_ITEM && bw_is_inode(location.objectid) && location.offset == 0;
+    const bool of_subvolume = location.type == BW_ROOT_ITEM && bw_is_subvolume(location.objectid) &&
+                              type == BW_FILE_DIRECTORY;
+    const bool nowhere = !location.objectid && !location.type && !location.offset;
+    if (is_attribute ? nowhere : of_inode || of_subvolume)
+        return false;
+    return bw_item_wrong(fault, "points to (%" PRIu64 " %u %" PRIu64 ")", location.objectid,
+                         location.type, location.offset);
 }
 
 bool bw_check_dir_item(const struct bw_item_rules *rules, const struct bw_item *item,
@@ -224,7 +210,11 @@ bool bw_check_dir_item(const struct bw_item_rules *rules, const struct bw_item *
     }
     if (bw_cursor_bad(&cursor))
         return bw_item_wrong(fault, "a name or its data are cut off");
-    return wrong_index(item, fault) || odd_entries(rules, item, fault);
+    const uint64_t index = item->key.offset;
+    if (item->key.type == BW_DIR_INDEX && (index < FIRST_INDEX || index >= INT64_MAX))
+        return bw_item_wrong_as(fault, BW_FAULT_dir_index, "index %" PRIu64 ", which readdir %s",
+                                index, index < FIRST_INDEX ? "skips" : "never gets past");
+    return odd_entries(rules, item, fault);
 }
 
 bool bw_check_orphan_item(const struct bw_item_rules *rules, const struct bw_item *item,

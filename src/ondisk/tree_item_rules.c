@@ -54,17 +54,6 @@ static bool wrong_data_ref(const struct bw_item_rules *rules,
     return bw_unaligned(rules, fault, "offset of data ref", bw_get64(reference->offset));
 }
 
-/* Whose extent it is for simple quotas: the tree that allocated it. A kernel that has not seen the
- * feature's bit refuses the item. */
-static bool wrong_owner(const struct bw_item_rules *rules, uint64_t tree,
-                        struct bw_item_fault *fault)
-{
-    if (!(rules->incompat & BW_INCOMPAT_SIMPLE_QUOTA))
-        return bw_item_wrong(fault, "EXTENT_OWNER_REF without the feature simple-quota");
-    return !bw_is_subvolume(tree) && tree != BW_DATA_RELOC_TREE && tree != BW_ROOT_TREE &&
-           bw_item_wrong(fault, "owner is tree %" PRId64, (int64_t)tree);
-}
-
 /* A reference inside an extent item; adds what it counts for. */
 static bool wrong_reference(const struct bw_item_rules *rules, const uint8_t *bytes, bool is_data,
                             uint64_t *count, struct bw_item_fault *fault)
@@ -73,6 +62,7 @@ static bool wrong_reference(const struct bw_item_rules *rules, const uint8_t *by
     const struct bw_disk_inline_data_ref *data = (const void *)bytes;
     const struct bw_disk_inline_shared_data_ref *shared = (const void *)bytes;
     const unsigned type = reference->type;
+    const uint64_t offset = bw_get64(reference->offset); /* not of data refs */
     const bool of_block = type == BW_TREE_BLOCK_REF || type == BW_SHARED_BLOCK_REF;
     if (of_block == is_data)
         return bw_item_wrong(fault, "reference of type %u to %s", type,
@@ -87,12 +77,16 @@ static bool wrong_reference(const struct bw_item_rules *rules, const uint8_t *by
             return bw_item_wrong(fault, "shared data ref with the count 0");
         break;
     case BW_EXTENT_OWNER_REF:
-        return wrong_owner(rules, bw_get64(reference->offset), fault);
+        /* Whose extent it is for simple quotas: the tree that allocated it. A kernel that has not
+         * seen the feature's bit refuses the item. */
+        if (!(rules->incompat & BW_INCOMPAT_SIMPLE_QUOTA))
+            return bw_item_wrong(fault, "EXTENT_OWNER_REF without the feature simple-quota");
+        return !bw_is_subvolume(offset) && offset != BW_DATA_RELOC_TREE && offset != BW_ROOT_TREE &&
+               bw_item_wrong(fault, "owner is tree %" PRId64, (int64_t)offset);
     default:
         *count += 1;
     }
-    return type != BW_TREE_BLOCK_REF &&
-           bw_unaligned(rules, fault, "parent", bw_get64(reference->offset));
+    return type != BW_TREE_BLOCK_REF && bw_unaligned(rules, fault, "parent", offset);
 }
 
 /* References are ordered by type, and within a type by descending values: offsets or, of data refs,
@@ -248,28 +242,12 @@ static bool wrong_group_type(const struct bw_item_rules *rules, struct bw_item_f
            bw_item_wrong(fault, "type 0x%" PRIx64 " without the feature remap-tree", type);
 }
 
-/* Additional rules of the remap-tree feature. */
-static bool wrong_group_remap(const struct bw_item_rules *rules, const struct bw_item *item,
-                              struct bw_item_fault *fault)
-{
-    const struct bw_disk_block_group_v2 *group = (const void *)item->data;
-    const bool has_remap = rules->incompat & BW_INCOMPAT_REMAP_TREE;
-    if (item->size != (has_remap ? sizeof *group : sizeof(struct bw_disk_block_group)))
-        return bw_item_wrong(fault, "size is %" PRIu32, item->size);
-    if (!has_remap)
-        return false;
-    if (bw_get64(group->remap_bytes) > item->key.offset)
-        return bw_item_wrong(fault, "remap_bytes %" PRIu64 " of %" PRIu64,
-                             bw_get64(group->remap_bytes), item->key.offset);
-    return bw_get32(group->identity_remap_count) > item->key.offset / rules->sectorsize &&
-           bw_item_wrong(fault, "identity_remap_count %" PRIu32,
-                         bw_get32(group->identity_remap_count));
-}
-
 static bool check_block_group(const struct bw_item_rules *rules, const struct bw_item *item,
                               struct bw_item_fault *fault)
 {
     const struct bw_disk_block_group *group = (const void *)item->data;
+    const struct bw_disk_block_group_v2 *remapped = (const void *)item->data;
+    const bool has_remap = rules->incompat & BW_INCOMPAT_REMAP_TREE;
     const uint64_t used = bw_get64(group->used), tree = bw_get64(group->chunk_objectid);
     if (item->key.offset == 0 || item->key.objectid + item->key.offset < item->key.objectid)
         return bw_item_wrong(fault, "length %" PRIu64, item->key.offset);
@@ -278,8 +256,20 @@ static bool check_block_group(const struct bw_item_rules *rules, const struct bw
         return bw_item_wrong(fault, "chunk objectid %" PRIu64, tree);
     if (used > item->key.offset)
         return bw_item_wrong(fault, "used %" PRIu64 " of %" PRIu64, used, item->key.offset);
-    return wrong_group_type(rules, fault, bw_get64(group->flags)) ||
-           wrong_group_remap(rules, item, fault);
+    if (wrong_group_type(rules, fault, bw_get64(group->flags)))
+        return true;
+
+    /* The feature remap-tree adds two members. */
+    if (item->size != (has_remap ? sizeof *remapped : sizeof *group))
+        return bw_item_wrong(fault, "size is %" PRIu32, item->size);
+    if (!has_remap)
+        return false;
+    const uint64_t bytes = bw_get64(remapped->remap_bytes);
+    const uint32_t identities = bw_get32(remapped->identity_remap_count);
+    if (bytes > item->key.offset)
+        return bw_item_wrong(fault, "remap_bytes %" PRIu64 " of %" PRIu64, bytes, item->key.offset);
+    return identities > item->key.offset / rules->sectorsize &&
+           bw_item_wrong(fault, "identity_remap_count %" PRIu32, identities);
 }
 
 static bool check_checksums(const struct bw_item_rules *rules, const struct bw_item *item,
@@ -559,17 +549,6 @@ static bool check_uuid(const struct bw_item_rules *rules, const struct bw_item *
     return false;
 }
 
-static bool wrong_free_space_info(const struct bw_item *item, uint64_t sectors,
-                                  struct bw_item_fault *fault)
-{
-    const struct bw_disk_free_space_info *info = (const void *)item->data;
-    const uint32_t count = bw_get32(info->extent_count), flags = bw_get32(info->flags);
-    if (flags & ~(uint32_t)SPACE_FLAGS)
-        return bw_item_wrong(fault, "unknown flags 0x%" PRIx32, flags);
-    return count > sectors && bw_item_wrong(fault, "%" PRIu32 " extent%s in %" PRIu64 " sector%s",
-                                            count, bw_plural(count), sectors, bw_plural(sectors));
-}
-
 static bool check_free_space(const struct bw_item_rules *rules, const struct bw_item *item,
                              struct bw_item_fault *fault)
 {
@@ -579,8 +558,15 @@ static bool check_free_space(const struct bw_item_rules *rules, const struct bw_
         return true;
     if (!length || item->key.objectid + length < item->key.objectid)
         return bw_item_wrong(fault, "length %" PRIu64, length);
-    if (item->key.type == BW_FREE_SPACE_INFO)
-        return wrong_free_space_info(item, sectors, fault);
+    if (item->key.type == BW_FREE_SPACE_INFO) {
+        const struct bw_disk_free_space_info *info = (const void *)item->data;
+        const uint32_t count = bw_get32(info->extent_count), flags = bw_get32(info->flags);
+        if (flags & ~(uint32_t)SPACE_FLAGS)
+            return bw_item_wrong(fault, "unknown flags 0x%" PRIx32, flags);
+        return count > sectors &&
+               bw_item_wrong(fault, "%" PRIu32 " extent%s in %" PRIu64 " sector%s", count,
+                             bw_plural(count), sectors, bw_plural(sectors));
+    }
     return item->key.type == BW_FREE_SPACE_BITMAP && item->size != (sectors + 7) / 8 &&
            bw_item_wrong(fault, "size is %" PRIu32 ", not that of %" PRIu64 " bits", item->size,
                          sectors);
