@@ -88,6 +88,15 @@ enum bw_checksum_kinds {
 /** Changed ranges of an image (repair.h). */
 struct bw_patch;
 
+/** How long flipped bits may still be searched for. File systems that are open at the same time or
+ * one after the other can share a limit, also those of other processes in shared memory. */
+struct bw_search_limit {
+    uint64_t nanoseconds;  /**< what is left */
+    uint64_t not_searched; /**< is increased for each copy of a tree block or sector that was not
+                              searched, because no time was left */
+    uint64_t reserved[2];  /**< zeros: room for more members */
+};
+
 /** How to open a file system. In all structures with options, zero is the best value of every
  * member except the size and the input. */
 struct bw_fs_options {
@@ -188,6 +197,9 @@ struct bw_fs_options {
     /** Changed ranges that replace the bytes of devices, as bw_repair_patches() returns them. */
     const struct bw_patch *const *patches;
     size_t patch_count; /**< number of devices with changes */
+    /** A limit that the searches of `search_seconds` have together with those of other file
+     * systems. NULL: none. It must exist until bw_fs_close(). */
+    struct bw_search_limit *search_limit;
 };
 
 /** Whether the images are send streams, which are shown as a file system. */

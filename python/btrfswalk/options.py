@@ -11,7 +11,7 @@ from ._binding import ffi
 HIDDEN = {"struct_size", "reserved", "context", "visit", "consume", "write", "progress", "rows",
           "selection", "reporter", "probes", "planned", "planned_context", "searched",
           "searched_context", "decompressed", "ask", "ask_context", "servers", "images", "held",
-          "work", "finish", "proceed"}
+          "work", "finish", "proceed", "search_limit"}
 
 # What the structures point to has to live as long as they do.
 KEPT: "weakref.WeakKeyDictionary[Any, list[Any]]" = weakref.WeakKeyDictionary()

@@ -72,10 +72,10 @@ const struct command *cmd_find(const char *name);
 /** Parses the arguments of a command and runs it; returns the exit status. argv[0] is ignored. */
 int cmd_run(const struct command *command, int argc, char **argv);
 
-/** The same as a step of another command: with its keys, which may have come from stdin, and with
- * paths in its folder (common->writing.base). */
-int cmd_run_step(struct cmd_keys *keys, const struct cmd_base *base, const struct command *command,
-                 int argc, char **argv);
+/** The same as a step of another command: with its keys, which may have come from stdin, its limit
+ * of searches, and with paths in its folder (common->writing.base). */
+int cmd_run_step(const struct cmd_input *input, const struct cmd_base *base,
+                 const struct command *command, int argc, char **argv);
 
 /** Writes all tables of the program as one JSON document, from which scripts/make-docs generates
  * the manual and the pages in docs. Returns the exit status. */

@@ -59,6 +59,7 @@ static struct bw_error *open_images(struct bw_fs *fs, const struct bw_fs_options
     fs->graph->source = opening->source;
     fs->graph->patches = options->patches;
     fs->graph->patch_count = options->patch_count;
+    fs->graph->search_limit = options->search_limit;
     BW_TRY(bw_keys_create(options, &fs->keys));
     fs->graph->keys = fs->keys;
     fs->graph->decompressed = options->decompressed;

@@ -283,6 +283,11 @@ const struct bw_patch *bw_xlator_patch(const struct bw_xlator *xlator, uint64_t 
     return image < graph->patch_count ? graph->patches[image] : NULL;
 }
 
+struct bw_search_limit *bw_xlator_search_limit(const struct bw_xlator *xlator)
+{
+    return xlator->graph->search_limit;
+}
+
 struct bw_keys *bw_xlator_keys(const struct bw_xlator *xlator)
 {
     return xlator->graph->keys;

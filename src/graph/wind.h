@@ -37,6 +37,9 @@ struct bw_patch;
  * there are none. */
 const struct bw_patch *bw_xlator_patch(const struct bw_xlator *xlator, uint64_t image);
 
+/** bw_fs_options.search_limit of the graph that contains a layer; NULL: there is none. */
+struct bw_search_limit *bw_xlator_search_limit(const struct bw_xlator *xlator);
+
 struct bw_keys;
 
 /** The file of the first storage layer below a layer, or the name of that layer if it has none. */

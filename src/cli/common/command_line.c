@@ -516,8 +516,8 @@ static void release_settings(const struct cmd_option *table, void *settings)
     }
 }
 
-int cmd_run_step(struct cmd_keys *given, const struct cmd_base *base, const struct command *command,
-                 int argc, char **argv)
+int cmd_run_step(const struct cmd_input *given, const struct cmd_base *base,
+                 const struct command *command, int argc, char **argv)
 {
     /* Each option that may be repeated has room for all words of the command line. */
     const size_t words = (size_t)argc + 1;
@@ -533,7 +533,8 @@ int cmd_run_step(struct cmd_keys *given, const struct cmd_base *base, const stru
     struct cmd_keys keys = {.count = 0};
     struct cmd_common common = {
         .messages.repeats = &repeats,
-        .input = {.keys = given ? given : &keys,
+        .input = {.keys = given ? given->keys : &keys,
+                  .search_limit = given ? given->search_limit : NULL,
                   .helpers = BW_HELPERS_ON,
                   .images = images,
                   .maps = maps,

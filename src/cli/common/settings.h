@@ -44,21 +44,22 @@ struct cmd_input {
     struct cmd_keys *keys; /**< keys of encrypted volumes */
     const char **inside;   /**< bw_fs_options.inside: room for one per argument */
     size_t inside_count;
-    const char *header;                /**< bw_fs_options.header */
-    uint64_t key_work;                 /**< bw_fs_options.key_work */
-    uint64_t offset;                   /**< offset of the file system within each image file */
-    unsigned log;                      /**< enum bw_log_mode */
-    bool log_given;                    /**< --log was given */
-    struct bw_generation_choice state; /**< cmd_generation_options */
-    bool scan;                         /**< bw_fs_options.scan */
-    bool alternatives;                 /**< bw_fs_options.alternatives */
-    bool correct_bits;                 /**< bw_fs_options.correct_bits */
-    unsigned search_seconds;           /**< bw_fs_options.search_seconds */
-    bool has_fsid;                     /**< --fsid was given */
-    uint8_t fsid[BW_UUID_SIZE];        /**< bw_fs_options.fsid */
-    unsigned ignored_checksums;        /**< enum bw_checksum_kinds */
-    uint64_t side;                     /**< bw_fs_options.side */
-    const char **maps;                 /**< bw_fs_options.maps: room for one per argument */
+    const char *header;                   /**< bw_fs_options.header */
+    uint64_t key_work;                    /**< bw_fs_options.key_work */
+    uint64_t offset;                      /**< offset of the file system within each image file */
+    unsigned log;                         /**< enum bw_log_mode */
+    bool log_given;                       /**< --log was given */
+    struct bw_generation_choice state;    /**< cmd_generation_options */
+    bool scan;                            /**< bw_fs_options.scan */
+    bool alternatives;                    /**< bw_fs_options.alternatives */
+    bool correct_bits;                    /**< bw_fs_options.correct_bits */
+    unsigned search_seconds;              /**< bw_fs_options.search_seconds */
+    struct bw_search_limit *search_limit; /**< bw_fs_options.search_limit */
+    bool has_fsid;                        /**< --fsid was given */
+    uint8_t fsid[BW_UUID_SIZE];           /**< bw_fs_options.fsid */
+    unsigned ignored_checksums;           /**< enum bw_checksum_kinds */
+    uint64_t side;                        /**< bw_fs_options.side */
+    const char **maps;                    /**< bw_fs_options.maps: room for one per argument */
     size_t map_count;
     const char **overlays; /**< bw_fs_options.overlays: room for one per argument */
     size_t overlay_count;

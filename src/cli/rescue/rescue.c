@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -368,20 +369,26 @@ static int answer_in_child(const struct cmd_common *common, struct rescue_settin
                                             WTERMSIG(status), strsignal(WTERMSIG(status))));
 }
 
-static int save_files(const struct cmd_common *common, struct rescue_settings *settings)
+/* The time for searches is shared memory in `given`. A third of it is for the plan, and the steps
+ * search again what the plan has found. */
+static int save_files(const struct cmd_common *given, struct rescue_settings *settings)
 {
     struct rescue_plan plan;
-    struct cmd_common own = *common;
+    struct cmd_common own = *given;
     struct cmd_base base = {.path = settings->folder};
     bool found = false;
     own.input.ignored_checksums = 0; /* the plan has it where it is needed */
-    struct bw_error *error = cmd_open_folder(common, base.path, &base.descriptor, NULL);
+    struct bw_error *error = cmd_open_folder(given, base.path, &base.descriptor, NULL);
     if (error)
-        return cmd_fail(common, error);
-    int status = answer_in_child(common, settings, &plan, &found);
+        return cmd_fail(given, error);
+    struct bw_search_limit *limit = given->input.search_limit;
+    const uint64_t for_steps = limit->nanoseconds / 3 * 2;
+    limit->nanoseconds -= for_steps;
+    int status = answer_in_child(given, settings, &plan, &found);
+    limit->nanoseconds += for_steps;
     if (!found && status < STATUS_CANNOT)
-        status = cmd_fail(common, bw_error_create(BW_ERROR_SYSTEM, "the process that reads the "
-                                                                   "file system returned no plan"));
+        status = cmd_fail(given, bw_error_create(BW_ERROR_SYSTEM, "the process that reads the "
+                                                                  "file system returned no plan"));
     if (found && status < STATUS_CANNOT && rescue_step_count(&plan) &&
         rescue_apply_plan(&plan, &own.input)) {
         const int saved = rescue_run_steps(&plan, &own, &base);
@@ -395,12 +402,24 @@ static int run(const struct cmd_common *common, void *state)
 {
     struct rescue_settings *settings = state;
     struct rescue_plan plan;
+    struct cmd_common own = *common;
     if (settings->folder && settings->list)
         return cmd_fail(common,
                         bw_error_create(BW_ERROR_USAGE, "--extract and --list exclude each other"));
     if (settings->dmesg)
         return dmesg_run(common, settings->dmesg);
-    return settings->folder ? save_files(common, settings) : report_files(common, settings, &plan);
+
+    /* Everything that is opened, also in other processes, shares the time for searches. */
+    struct bw_search_limit *limit =
+        mmap(NULL, sizeof *limit, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (limit == MAP_FAILED)
+        return cmd_fail(common, bw_error_no_memory());
+    limit->nanoseconds = CMD_SEARCH_SECONDS * UINT64_C(1000000000);
+    own.input.search_limit = limit;
+    const int status =
+        settings->folder ? save_files(&own, settings) : report_files(&own, settings, &plan);
+    munmap(limit, sizeof *limit);
+    return status;
 }
 
 static const char *record_of(const void *state)

@@ -547,8 +547,7 @@ static int run_step(const struct rescue_plan *plan, size_t number, const struct 
     const int problem = errno;
     if (child == 0) {
         close(unsaved->descriptor);
-        exit(cmd_run_step(common->input.keys, base, command, (int)words.list.count,
-                          words.list.items));
+        exit(cmd_run_step(&common->input, base, command, (int)words.list.count, words.list.items));
     }
     free_words(&words);
     if (child < 0)
@@ -571,7 +570,17 @@ int rescue_run_steps(const struct rescue_plan *plan, const struct cmd_common *co
     if (error)
         return cmd_fail(common, error);
     for (size_t i = 0; i < rescue_step_count(plan); i++) {
+        /* Steps read many of the same blocks, so each gets an equal part of the time. */
+        struct bw_search_limit *limit = common->input.search_limit;
+        const uint64_t part = limit->nanoseconds / (rescue_step_count(plan) - i);
+        const uint64_t rest = limit->nanoseconds - part;
+        *limit = (struct bw_search_limit){.nanoseconds = part};
         const int status = run_step(plan, i, common, base, &unsaved);
+        limit->nanoseconds += rest;
+        if (limit->not_searched)
+            printf("%" PRIu64 " bad block%s not searched for a flipped bit: the step has used up "
+                   "its part of a minute\n",
+                   limit->not_searched, limit->not_searched == 1 ? " was" : "s were");
         worst = status > worst ? status : worst;
     }
     const int status = write_unsaved_list(plan, common, base, &unsaved);

@@ -154,8 +154,8 @@ static void append_subvolumes(struct cmd_format *answer, const struct rescue *re
                          status.corrected_blocks == 1 ? " had" : "s each had");
     if (status.not_searched)
         bw_buffer_format(text,
-                         "  %" PRIu64 " bad block%s not searched for a flipped bit: the limit of a "
-                         "minute was reached.\n",
+                         "  %" PRIu64 " bad block%s not searched for a flipped bit: the time for "
+                         "searches was used up.\n",
                          status.not_searched, status.not_searched == 1 ? " was" : "s were");
 }
 

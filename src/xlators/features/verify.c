@@ -69,7 +69,8 @@ struct verify {
     uint64_t correct, ignore;   /* the options */
     struct bw_key_map searched; /* results of searches, as packed flips, by search_key(); protected
                                    by `lock` */
-    uint64_t search_time;       /* what is left of the option, in ns; protected by `lock` */
+    struct bw_search_limit *limit;     /* bw_fs_options.search_limit; may be NULL */
+    uint64_t search_time;              /* what is left of the option, in ns; protected by `lock` */
     _Atomic uint64_t not_searched;     /* copies of blocks and sectors for which no time was left */
     _Atomic uint64_t corrected_blocks; /* tree blocks with a corrected bit */
     atomic_bool has_unverified;        /* the checksum of a tree block was ignored */
@@ -82,6 +83,8 @@ static struct bw_error *init(struct bw_xlator *xlator)
     verify->correct = bw_xlator_option_number(xlator, "correct-bits");
     verify->ignore = bw_xlator_option_number(xlator, "ignore-checksums");
     verify->search_time = bw_xlator_option_number(xlator, "search-time");
+    if (verify->search_time)
+        verify->limit = bw_xlator_search_limit(xlator);
     return NULL;
 }
 
@@ -587,6 +590,18 @@ static bool find_flip(enum bw_checksum_type type, struct bw_request *part, struc
     return bw_bit_flip_find(type, part->buffer, part->length, part->data->checksums, flip);
 }
 
+/* Subtracts a search from a limit, which other processes may change at the same time. */
+static void count_search(struct bw_search_limit *limit, uint64_t spent, bool not_searched)
+{
+    uint64_t left = __atomic_load_n(&limit->nanoseconds, __ATOMIC_RELAXED), next;
+    do {
+        next = left - (spent < left ? spent : left);
+    } while (!__atomic_compare_exchange_n(&limit->nanoseconds, &left, next, false, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED));
+    if (not_searched)
+        __atomic_fetch_add(&limit->not_searched, 1, __ATOMIC_RELAXED);
+}
+
 /* Searches a flipped bit by trying all of them, within the limit of time. The result is remembered,
  * so no copy is searched twice, and none is counted twice. */
 static uint32_t search_flip(struct verify *verify, enum bw_checksum_type type,
@@ -595,10 +610,13 @@ static uint32_t search_flip(struct verify *verify, enum bw_checksum_type type,
     const uint64_t key = search_key(part);
     pthread_mutex_lock(&verify->lock);
     uint32_t packed = bw_key_map_get(&verify->searched, key, FLIP_UNKNOWN);
-    const uint64_t time = verify->search_time;
+    uint64_t time = verify->search_time;
     pthread_mutex_unlock(&verify->lock);
     if (packed != FLIP_UNKNOWN)
         return packed;
+    struct bw_search_limit *limit = verify->limit;
+    if (limit && !__atomic_load_n(&limit->nanoseconds, __ATOMIC_RELAXED))
+        time = 0;
 
     struct timespec begin, end;
     struct bw_bit_flip flip;
@@ -623,6 +641,8 @@ static uint32_t search_flip(struct verify *verify, enum bw_checksum_type type,
     if (verify->searched.count < SEARCH_LIMIT)
         bw_error_free(bw_key_map_put(&verify->searched, key, packed));
     pthread_mutex_unlock(&verify->lock);
+    if (limit)
+        count_search(limit, spent, packed == FLIP_NOT_SEARCHED);
     return packed;
 }
 

@@ -351,6 +351,37 @@ static void test_items_of_corrected_blocks(void **state)
     }
 }
 
+/* Two layers share the time in which they may search for flipped bits. */
+static void test_shared_limit(void **state)
+{
+    (void)state;
+    enum { FIRST = 299, SECOND = 298 };
+    const uint64_t minute = UINT64_C(60000000000);
+    struct bw_search_limit limit = {.nanoseconds = minute};
+    for (unsigned round = 0; round < 3; round++) {
+        struct verify_bench *bench = make_bench(1, BW_CHECKSUM_XXHASH64);
+        bench->graph->search_limit = &limit;
+        struct bw_xlator *layer = add_layer(
+            bench->graph, "features/verify", bw_xlator_child(bench->top, 0),
+            (const struct option_value[]){{"search-time", round == 2 ? "0" : "60s"}, {NULL, NULL}});
+        expect_success(tell_ids(layer, BW_CHECKSUM_XXHASH64, &bench->blocks->fsid, 1));
+        block_bench_bytes(bench->blocks, 1, FIRST)[2000] ^= 4;
+        block_bench_bytes(bench->blocks, 1, SECOND)[2000] ^= 4;
+        bench->top = layer;
+        if (round == 0) { /* it is found or not, but the search takes time */
+            bw_error_free(read_block(bench, FIRST));
+            assert_in_range(limit.nanoseconds, 1, minute - 1);
+            assert_int_equal(limit.not_searched, 0);
+            limit.nanoseconds = 0;
+        }
+        expect_error(read_block(bench, SECOND), BW_ERROR_CORRUPT, "checksum mismatch");
+        expect_error(read_block(bench, SECOND), BW_ERROR_CORRUPT, "checksum mismatch");
+        assert_int_equal(limit.not_searched, round == 0 ? 1 : 2); /* not by one that never does */
+        assert_int_equal(limit.nanoseconds, 0);
+        free_bench(bench);
+    }
+}
+
 static void test_more_than_one_fsid(void **state)
 {
     (void)state;
@@ -381,6 +412,7 @@ int main(void)
         cmocka_unit_test(test_batch),
         cmocka_unit_test(test_announced_copies),
         cmocka_unit_test(test_items_of_corrected_blocks),
+        cmocka_unit_test(test_shared_limit),
         cmocka_unit_test(test_more_than_one_fsid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
