@@ -127,16 +127,6 @@ static struct bw_error *create_structure(const struct bw_structure *structure,
 static struct bw_error *create_rows(const struct bw_record *record,
                                     const struct bw_rows_options *options, struct bw_rows **result);
 
-/* Records within a record are always JSON, in columns of text, too. */
-static struct bw_error *add_nested(struct bw_column *column, const struct bw_record *element,
-                                   bool is_array, unsigned times)
-{
-    const struct bw_rows_options options = {.style = BW_ROWS_JSON_LINES, .times = times};
-    column->write = write_nested;
-    column->is_array = is_array;
-    return create_rows(element, &options, &column->nested);
-}
-
 /* The rows of the structures that a member contains, or chooses from. In columns they are JSON. */
 static struct bw_error *add_structures(struct bw_column *column,
                                        const struct bw_rows_options *outer)
@@ -174,8 +164,16 @@ static struct bw_error *add_column(struct bw_rows *rows, unsigned member,
     column->offset = described->offset;
     column->bit = UINT64_C(1) << member;
     rows->members |= column->bit;
-    if (element && !described->field)
-        return add_nested(column, element, described->type == BW_TYPE_RECORDS, options->times);
+
+    /* Records within a record are always JSON, in columns of text, too. */
+    if (element && !described->field) {
+        const struct bw_rows_options nested = {.style = BW_ROWS_JSON_LINES,
+                                               .times = options->times};
+        column->write = write_nested;
+        column->is_array = described->type == BW_TYPE_RECORDS;
+        return create_rows(element, &nested, &column->nested);
+    }
+
     if (is_json(options) || described->type == BW_TYPE_JSON)
         column->write = bw_json_writer(described, options);
     else
