@@ -175,6 +175,34 @@ static struct bw_error *find_by_id(const struct bw_fs *fs, uint64_t id,
     return NULL;
 }
 
+/* The error for a path that is none of a subvolume, with the paths of some that are. */
+static struct bw_error *refuse_path(const struct bw_fs *fs, const char *given)
+{
+    enum { SHOWN = 5, LONGEST = 4096 };
+    const struct bw_subvolume_table *table = &fs->subvolumes;
+    BW_AUTO_BUFFER struct bw_buffer list = {0}, path = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < table->count; i++) {
+        const struct bw_subvolume *subvolume = &table->items[i];
+        if (!subvolume->name_length || subvolume->deleted)
+            continue;
+        if (count++ >= SHOWN)
+            continue;
+        path.length = 0;
+        BW_AUTO_ERROR struct bw_error *error =
+            put_subvolume(fs, BW_TOP_SUBVOLUME, subvolume->tree.id, LONGEST, &path);
+        bw_buffer_format(&list, "%s", count > 1 ? ", " : "; there are ");
+        if (error || path.length < 2)
+            bw_buffer_format(&list, "%" PRIu64, subvolume->tree.id);
+        else
+            bw_buffer_append(&list, path.data + 1, path.length - 2); /* without its slashes */
+    }
+    if (count > SHOWN)
+        bw_buffer_format(&list, " and %zu more", count - SHOWN);
+    return bw_error_create(BW_ERROR_NOT_FOUND, "there is no subvolume %s%.*s", given,
+                           (int)list.length, list.length ? list.data : "");
+}
+
 /* Slashes at the ends of the user's text do not matter. */
 static struct bw_error *find_by_path(const struct bw_fs *fs, const char *given,
                                      const struct bw_subvolume **subvolume)
@@ -208,7 +236,7 @@ static struct bw_error *find_by_path(const struct bw_fs *fs, const char *given,
         *subvolume = candidate;
         return NULL;
     }
-    return bw_error_create(BW_ERROR_NOT_FOUND, "there is no subvolume %s", given);
+    return refuse_path(fs, given);
 }
 
 struct bw_error *bw_subvolume_by_name(struct bw_fs *fs, const char *text,

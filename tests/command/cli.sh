@@ -111,6 +111,11 @@ expect "help alone" 0 - help
 print(*(command["name"] for command in json.load(sys.stdin)["commands"]), sep="\n")' > "$WORK/names"
 holds "lists every command" cmp <(sort "$WORK/names") \
     <(sed -nE 's/^  ([a-z-]+) +[A-Z].*/\1/p' "$WORK/out" | sort)
+for subject in acl:xattr luks:--key-file json:--json qcow2:qcow2 raid:devices grep:mount \
+    snapshot:subvolumes; do
+    expect "help of the subject ${subject%:*}" 0 - help "${subject%:*}"
+    holds "has ${subject#*:}" grep -qe "${subject#*:}" "$WORK/out"
+done
 expect "help of no command" 2 "chek is neither .*; did you mean 'check'\?" help chek
 expect "a word like none" 2 ' is neither a command nor a file$' nonsense "$plain"
 expect "a word of control characters" 2 '^btrfs-walk: .033 is neither' $'\033'

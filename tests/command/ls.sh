@@ -29,7 +29,10 @@ holds "the other is answered" out_is /top-file
 expect "a file taken for a directory" 1 '/top-file/x: not a directory' ls "$plain" /top-file/x
 expect "no image" 2 'no image given' ls
 expect "an image that is none" 2 '' ls "$ROOT/README.md" /
-expect "a subvolume that is not there" 2 'no subvolume' ls --subvol none "$plain"
+expect "a subvolume that is not there" 2 'there is no subvolume none$' ls --subvol none "$plain"
+expect "others that are there" 2 \
+    'no subvolume none; there are home, home/docs/nested, .*, home-snapshot and [0-9]* more$' \
+    ls --subvol none "$subvolumes"
 
 # Output formats.
 expect "long lines" 0 - ls -l "$plain" /kinds

@@ -199,6 +199,41 @@ int cmd_show_help(const struct command *command, const void *state, const char *
 
 /* The help command. */
 
+/* Subjects that are described on the page of a command or topic. */
+static const struct {
+    const char *word, *page;
+} subjects[] = {
+    {"acl", "xattr"},
+    {"capabilities", "xattr"},
+    {"colour", "options"},
+    {"columns", "options"},
+    {"compressed", "images"},
+    {"encryption", "images"},
+    {"fsid", "options"},
+    {"grep", "mount"},
+    {"json", "options"},
+    {"layers", "graph"},
+    {"luks", "options"},
+    {"lvm", "images"},
+    {"partitions", "images"},
+    {"progress", "options"},
+    {"qcow2", "images"},
+    {"quota", "qgroups"},
+    {"raid", "devices"},
+    {"snapshot", "subvolumes"},
+    {"snapshots", "subvolumes"},
+    {"vmdk", "images"},
+};
+
+/* The page that describes a subject; the word itself if it is none. */
+static const char *page_of(const char *word)
+{
+    for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++)
+        if (strcmp(subjects[i].word, word) == 0)
+            return subjects[i].page;
+    return word;
+}
+
 static void print_overview(void)
 {
     const char *topic = NULL;
@@ -236,7 +271,7 @@ static int run(const struct cmd_common *common, void *state)
     const struct help_state *help = state;
     signal(SIGPIPE, SIG_DFL); /* let SIGPIPE end the program: only stdout is written from here on */
     for (size_t i = 0; i < common->input.image_count; i++) {
-        const char *name = common->input.images[i];
+        const char *name = page_of(common->input.images[i]);
         const struct command *command = cmd_find(name);
         const struct help_topic *topic = find_topic(name);
         if (command) {
