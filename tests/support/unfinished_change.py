@@ -20,6 +20,7 @@ from crc32c import checksum
 
 SUPERBLOCKS = (1 << 16, 1 << 26)
 ADDED, FINAL, CSUM_ITEM, TEMPORARY = -13 & (1 << 64) - 1, -10 & (1 << 64) - 1, 128, 248
+CHUNK = 228
 KEY = struct.Struct('<QBQ')
 
 
@@ -98,15 +99,23 @@ class Image:
                 newest.setdefault(generation, []).append(place)
         return newest[max(newest)]
 
+    def place_of(self, logical):
+        """Where the first copy of an address is, on the first device."""
+        for place in self.leaves_of(3):
+            for (_, kind, start), chunk in self.items(place):
+                if kind == CHUNK and start <= logical < start + struct.unpack_from('<Q', chunk)[0]:
+                    return struct.unpack_from('<Q', chunk, 48 + 8)[0] + logical - start
+        raise ValueError(f'no chunk contains {logical}')
+
 
 def change_data(image, kind, stage):
     for place in image.leaves_of(7):
         old = [item for item in image.items(place) if item[0][:2] == (FINAL, CSUM_ITEM)]
         new = []
         for (_, _, logical), sums in old:
-            # the chunks of these images are where their addresses are
+            first = image.place_of(logical)
             sectors = [image.data[at:at + 4096]
-                       for at in range(logical, logical + len(sums) // 4 * 4096, 4096)]
+                       for at in range(first, first + len(sums) // 4 * 4096, 4096)]
             assert all(sealed(sector, 0) == sums[4 * i:4 * i + 4]
                        for i, sector in enumerate(sectors)), 'the data are somewhere else'
             new += [((ADDED, CSUM_ITEM, logical + 4096 * i),
