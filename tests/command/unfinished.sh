@@ -53,4 +53,9 @@ for flag in 38 39; do
     same plain
 done
 
+# New checksums of data, beside all old ones.
+for fixture in plain dup; do
+    unfinished "$fixture" data 2 added
+    same "$fixture"
+done
 finish
