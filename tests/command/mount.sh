@@ -36,6 +36,7 @@ if ! why=$(have_mount "$image" "$mnt") || ! gone; then
 fi
 trap 'fusermount3 -uqz "$mnt"; rm -rf "$WORK"' EXIT
 holds "mount" mount "$image"
+expect "a second mount" 2 "something is mounted on $mnt already" mount "$image" "$mnt"
 
 list() { zstd -qdc "$ROOT/fixtures/plain/$1.zst" | LC_ALL=C sort -z; }
 holds "all files are listed" cmp <(list paths0) \

@@ -6,8 +6,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,6 +116,9 @@ static struct bw_error *mount_and_serve(struct mount_run *run, struct bw_fs *fs)
         BW_TRY(bw_mount_create(fs, &run->options, &mount));
     struct bw_error *error = mount_process_mount(run->channel, run->directory, &descriptor);
     if (!error) {
+        if (!state->background && isatty(STDERR_FILENO) && !run->common->messages.quiet)
+            fprintf(stderr, "mounted on %s; Ctrl-C unmounts, --background returns\n",
+                    run->common->paths[0]);
         report_ready(run);
         error = bw_mount_serve(mount, descriptor);
     }
@@ -182,6 +187,19 @@ static struct bw_error *parse_id(const char *option, const char *text, bool *giv
     return NULL;
 }
 
+/* Whether a file system of libfuse is mounted on a directory: most likely one of ours, which a
+ * second one would hide until it is unmounted twice. */
+static bool has_mount(const char *directory)
+{
+    struct statfs system;
+    struct stat here, above;
+    BW_AUTO_FREE char *parent = NULL;
+    if (statfs(directory, &system) || system.f_type != FUSE_SUPER_MAGIC ||
+        asprintf(&parent, "%s/..", directory) < 0)
+        return false;
+    return stat(directory, &here) == 0 && stat(parent, &above) == 0 && here.st_dev != above.st_dev;
+}
+
 static struct bw_error *check_options(struct mount_run *run)
 {
     const struct mount_state *state = run->state;
@@ -201,6 +219,10 @@ static struct bw_error *check_options(struct mount_run *run)
         return bw_error_from_errno(errno, "cannot mount on %s", common->paths[0]);
     if (!S_ISDIR(status.st_mode))
         return bw_error_create(BW_ERROR_USAGE, "%s is not a directory", common->paths[0]);
+    if (has_mount(*directory))
+        return bw_error_create(BW_ERROR_USAGE,
+                               "something is mounted on %s already: fusermount3 -u unmounts it",
+                               common->paths[0]);
     return NULL;
 }
 
