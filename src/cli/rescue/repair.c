@@ -430,8 +430,10 @@ static struct bw_error *list_and_close(struct cmd_format *format, void *context)
     struct repair *repair = context;
     struct bw_error *error = list(format, context);
     bw_repair_close(repair->plan);
-    if (repair->state->file && repair->state->format == FORMAT_RAW)
+    if (repair->state->format == FORMAT_RAW && (repair->state->file || repair->state->folder)) {
+        repair->folder = -1; /* it is closed with the copies */
         return cmd_copy_close(&repair->target, error);
+    }
     return repair->state->file ? cmd_output_file_close(&repair->file, error) : error;
 }
 
