@@ -341,9 +341,9 @@ static struct bw_error *try_and_write(struct cmd_format *format, struct repair *
     if (left)
         bw_fs_report(format->session.fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
-                                     "%" PRIu64 " findings of 'check' remain that the chosen "
-                                     "changes do not concern",
-                                     left));
+                                     "the chosen changes do not concern %" PRIu64
+                                     " finding%s of 'check'",
+                                     left, bw_plural(left)));
     BW_AUTO_ERROR struct bw_error *change = bw_fs_find_change(format->session.fs);
     repair->is_repaired = !left && !change && !bw_fs_status(format->session.fs).unused_images;
     if (cmd_format_is_for_people(repair->common))
@@ -405,9 +405,9 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     if (left)
         bw_fs_report(format->session.fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
-                                     "%" PRIu64 " findings of 'check' are about something that "
-                                     "this command does not repair%s",
-                                     left,
+                                     "this command does not repair %" PRIu64
+                                     " finding%s of 'check'%s",
+                                     left, bw_plural(left),
                                      bw_repair_count(repair->plan) > chosen
                                          ? "; changes of the plan that lose something are made "
                                            "only with --id or --allow"
