@@ -14,7 +14,18 @@ export TZ=${TZ:-UTC0}
 passed=0 failed=0 skipped=0
 
 pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)); printf 'FAILED: %s\n' "$1"; }
+
+# fail DESCRIPTION: prints it with the lines of the test that led here, outermost first, and with
+# the description before it, which it may continue.
+fail() {
+    local frame lines=()
+    for ((frame = ${#BASH_SOURCE[@]} - 1; frame > 0; frame--)); do
+        [[ ${BASH_SOURCE[frame]} = *.bash ]] || lines+=("${BASH_LINENO[frame - 1]}")
+    done
+    failed=$((failed + 1))
+    printf 'FAILED: line %s: %s\n' "$(printf '%s\n' "${lines[@]}" | paste -sd' ')" "$1"
+    [ -z "${described:-}" ] || printf '    the test before it: %s\n' "$described"
+}
 
 # skip NEEDED WHAT: WHAT cannot be tested without NEEDED: a tool, "root", "a build with ...".
 # scripts/run-tests adds these up, so the same requirement must be worded the same way everywhere.
@@ -40,10 +51,14 @@ holds() {
     local what=$1
     shift
     if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 3 "$WORK/holds")"; fi
+    described=$what
 }
 
 # is DESCRIPTION VALUE EXPECTED
-is() { if [ "$2" = "$3" ]; then pass; else fail "$1: '$2', not '$3'"; fi; }
+is() {
+    if [ "$2" = "$3" ]; then pass; else fail "$1: '$2', not '$3'"; fi
+    described=$1
+}
 
 # sweep STEP: passes on every STEPth line, from the first; all of them with WORST=1, which
 # `make check-long` sets.
@@ -86,6 +101,7 @@ expect() {
     else
         pass
     fi
+    described=$what
     case " $* " in *' --json '* | *' --json='*) keep_json "$@" < "$WORK/out" ;; esac
 }
 

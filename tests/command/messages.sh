@@ -16,13 +16,16 @@ short() {
 }
 
 all_commands() {
-    local name=$1 command
+    local name=$1 command status
     read_about "$name"
     [ "${about[exit]:-0}${about[sum-exit]:-0}${expressions[*]:-}" != 00 ] || return
     for command in walk 'ls -R' check sum 'tar -f /dev/null' du info; do
         # shellcheck disable=SC2086 # a command and its options
         timeout 60 "$PROGRAM" $command "${arguments[@]}" "${devices[@]}" "$image" \
             > /dev/null 2> "$WORK/err"
+        status=$?
+        # Statuses that the manual lists; 124 is a time-out, and above 128 lie signals.
+        holds "$name: $command ends by itself, with status $status" [ "$status" -le 15 ]
         short "$name: $command"
     done
 }
@@ -44,6 +47,7 @@ with open(sys.argv[1], "r+b") as image:
 lost=$(wc -l < "$WORK/leaves")
 holds "many leaves" [ "$lost" -gt 20 ]
 "$PROGRAM" "$WORK/image" > /dev/null 2> "$WORK/err"
+is "the status of a walk that misses leaves" $? 1
 is "examples" "$(grep -c '^btrfs-walk: damage: .*tree block .*checksum mismatch' "$WORK/err")" 5
 holds "their number" grep -qE \
     "^btrfs-walk: $((lost - 5)) more like 'tree block N of subvolume N .*' \(-v prints all\)$" \
@@ -53,5 +57,6 @@ short "many lost blocks"
 is "all of them with -v" \
     "$(grep -c '^btrfs-walk: damage: .*tree block .*checksum mismatch' "$WORK/err")" "$lost"
 "$PROGRAM" -q "$WORK/image" > /dev/null 2> "$WORK/err"
+is "the same status with -q" $? 1
 is "nothing with -q" "$(cat "$WORK/err")" ''
 finish
