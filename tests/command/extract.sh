@@ -12,7 +12,7 @@ compressed=$BUILD/fixtures/compressed/dev1.img
 sums() { "$PROGRAM" sum -0 "$@" | sed -zE 's|^([0-9a-f]+  )/|\1|' | LC_ALL=C sort -z; }
 hashes() { (cd "$1" && find . -type f -printf '%P\0' | xargs -0r sha256sum -z | LC_ALL=C sort -z); }
 
-out=$WORK/out
+out=$WORK/extracted
 for image in "$plain" "$compressed"; do
     rm -rf "$out"
     expect "$image is extracted" 0 - extract -q -C "$out" "$image"
