@@ -24,73 +24,72 @@
 #include "cli/export/export.h"
 #include "cli/export/send_list.h"
 
-struct send_state {
-    const char *file, *folder, *parent;
+/* A running send command. */
+struct sending {
+    /* The options. */
+    const char *file_name, *folder_name, *parent;
     struct bw_const_strings sources;
     uint64_t version;
     bool has_version, compressed, no_data, joined, recursive, force;
     unsigned on_error, threads;
-};
 
-static struct bw_error *store_source(void *target, const struct cmd_option *option,
-                                     const char *argument)
-{
-    struct send_state *state = target;
-    (void)option;
-    return bw_const_strings_push(&state->sources, argument);
-}
-
-static struct bw_error *store_version(void *target, const struct cmd_option *option,
-                                      const char *argument)
-{
-    struct send_state *state = target;
-    state->has_version = true;
-    if (!cmd_parse_number(argument, 0, 2, &state->version))
-        return cmd_bad_argument(option, argument, "0, 1 or 2");
-    return NULL;
-}
-
-static const struct cmd_option options[] = {
-    CMD_FILE_OPTION(struct send_state, file),
-    CMD_FOLDER_OPTION(struct send_state, folder),
-    {'R', "recursive", NULL,
-     "also send all snapshots and nested subvolumes, as differences where possible",
-     CMD_FLAG(struct send_state, recursive)},
-    {'p', "parent", "SUBVOLUME",
-     "send only the differences from this subvolume, which the "
-     "receiver has",
-     CMD_TEXT(struct send_state, parent)},
-    {0, "clone-source", "SUBVOLUME",
-     "clone data from this subvolume, which the receiver also has; the best one becomes the "
-     "parent",
-     .store = store_source},
-    {'e', "joined", NULL, "write several subvolumes as one stream, with one header and one end",
-     CMD_FLAG(struct send_state, joined)},
-    {0, "force", NULL,
-     "accept a parent or clone source although the receiver may have other contents under its "
-     "UUID",
-     CMD_FLAG(struct send_state, force)},
-    {0, "proto", "N", "version of the protocol: 1 (default), 2, or 0 for the latest",
-     .store = store_version},
-    {0, "compressed-data", NULL,
-     "send compressed data without decompressing them; implies --proto 2",
-     CMD_FLAG(struct send_state, compressed)},
-    {0, "no-data", NULL, "send only the changed ranges of files, without their contents",
-     CMD_FLAG(struct send_state, no_data)},
-    CMD_ON_ERROR_OPTION(struct send_state, on_error, "file", "fail"),
-    CMD_THREADS_OPTION(struct send_state, threads),
-    {0},
-};
-
-/* A running send command. */
-struct sending {
-    const struct send_state *state;
+    /* While it runs. */
     const struct cmd_common *common;
     struct bw_fs *fs;
     struct cmd_output_file file;
     int folder, descriptor;    /* with -C: the folder, and the file that is being written */
     struct cmd_send_list list; /* the subvolumes to send, then the sources, then the parent */
     size_t send_count;         /* number of subvolumes to send */
+};
+
+static struct bw_error *store_source(void *target, const struct cmd_option *option,
+                                     const char *argument)
+{
+    struct sending *sending = target;
+    (void)option;
+    return bw_const_strings_push(&sending->sources, argument);
+}
+
+static struct bw_error *store_version(void *target, const struct cmd_option *option,
+                                      const char *argument)
+{
+    struct sending *sending = target;
+    sending->has_version = true;
+    if (!cmd_parse_number(argument, 0, 2, &sending->version))
+        return cmd_bad_argument(option, argument, "0, 1 or 2");
+    return NULL;
+}
+
+static const struct cmd_option options[] = {
+    CMD_FILE_OPTION(struct sending, file_name),
+    CMD_FOLDER_OPTION(struct sending, folder_name),
+    {'R', "recursive", NULL,
+     "also send all snapshots and nested subvolumes, as differences where possible",
+     CMD_FLAG(struct sending, recursive)},
+    {'p', "parent", "SUBVOLUME",
+     "send only the differences from this subvolume, which the "
+     "receiver has",
+     CMD_TEXT(struct sending, parent)},
+    {0, "clone-source", "SUBVOLUME",
+     "clone data from this subvolume, which the receiver also has; the best one becomes the "
+     "parent",
+     .store = store_source},
+    {'e', "joined", NULL, "write several subvolumes as one stream, with one header and one end",
+     CMD_FLAG(struct sending, joined)},
+    {0, "force", NULL,
+     "accept a parent or clone source although the receiver may have other contents under its "
+     "UUID",
+     CMD_FLAG(struct sending, force)},
+    {0, "proto", "N", "version of the protocol: 1 (default), 2, or 0 for the latest",
+     .store = store_version},
+    {0, "compressed-data", NULL,
+     "send compressed data without decompressing them; implies --proto 2",
+     CMD_FLAG(struct sending, compressed)},
+    {0, "no-data", NULL, "send only the changed ranges of files, without their contents",
+     CMD_FLAG(struct sending, no_data)},
+    CMD_ON_ERROR_OPTION(struct sending, on_error, "file", "fail"),
+    CMD_THREADS_OPTION(struct sending, threads),
+    {0},
 };
 
 static struct bw_error *find_subvolume(struct sending *sending, const char *text)
@@ -171,21 +170,20 @@ static const char *reason_of(enum bw_send_reason reason)
 /* Lists the subvolumes to send, the clone sources and the parent. */
 static struct bw_error *find_all(struct sending *sending)
 {
-    const struct send_state *state = sending->state;
     struct cmd_send_list *list = &sending->list;
     for (size_t i = 0; i < sending->common->path_count; i++)
         BW_TRY(find_subvolume(sending, sending->common->paths[i]));
-    if (state->recursive) {
+    if (sending->recursive) {
         BW_TRY(cmd_send_list_add_relatives(list, sending->fs));
         cmd_send_list_sort(list);
     }
     if (list->list.count > 1)
         BW_TRY(make_names_unique(&list->list));
     sending->send_count = list->list.count;
-    for (size_t i = 0; i < state->sources.count; i++)
-        BW_TRY(find_subvolume(sending, state->sources.items[i]));
-    if (state->parent)
-        BW_TRY(find_subvolume(sending, state->parent));
+    for (size_t i = 0; i < sending->sources.count; i++)
+        BW_TRY(find_subvolume(sending, sending->sources.items[i]));
+    if (sending->parent)
+        BW_TRY(find_subvolume(sending, sending->parent));
 
     /* The receiver finds a parent or clone source by its UUID. If it has other contents under this
      * UUID, the result is wrong without an error. */
@@ -194,7 +192,7 @@ static struct bw_error *find_all(struct sending *sending)
         const struct bw_bytes name = name_of(base);
         struct bw_send_identity identity;
         BW_TRY(bw_send_identity(base->side.fs, base->side.subvolume, &identity));
-        if (identity.reason != BW_SEND_OWN && !state->force)
+        if (identity.reason != BW_SEND_OWN && !sending->force)
             return bw_error_create(BW_ERROR_USAGE,
                                    "the receiver may have other contents under the UUID of %.*s: "
                                    "%s; --force uses it nevertheless",
@@ -209,7 +207,7 @@ static struct bw_error *find_all(struct sending *sending)
 static struct bw_error *write_bytes(void *context, const void *bytes, size_t length)
 {
     struct sending *sending = context;
-    const char *folder = sending->state->folder;
+    const char *folder = sending->folder_name;
     cmd_progress_add(length);
     if (folder)
         return cmd_write_file(sending->descriptor, folder, bytes, length);
@@ -221,7 +219,6 @@ static struct bw_error *send_one(struct sending *sending, size_t number)
     static const enum bw_send_damage damages[] = {[CMD_ON_ERROR_FAIL] = BW_SEND_STOP,
                                                   [CMD_ON_ERROR_ZERO] = BW_SEND_ZERO,
                                                   [CMD_ON_ERROR_SKIP] = BW_SEND_SKIP};
-    const struct send_state *state = sending->state;
     struct cmd_send_list *list = &sending->list;
     struct cmd_sent *sent = &list->list.items[number];
 
@@ -229,29 +226,29 @@ static struct bw_error *send_one(struct sending *sending, size_t number)
      * parent can only be sent together with it. */
     struct bw_send_identity identity;
     BW_TRY(bw_send_identity(sent->side.fs, sent->side.subvolume, &identity));
-    if (identity.reason != BW_SEND_OWN || state->on_error != CMD_ON_ERROR_FAIL) {
+    if (identity.reason != BW_SEND_OWN || sending->on_error != CMD_ON_ERROR_FAIL) {
         const struct bw_bytes name = name_of(sent);
         bw_fs_report(sent->side.fs, BW_NOTE,
                      bw_error_create(BW_ERROR_UNSUPPORTED, "%.*s is sent under a new UUID: %s",
                                      (int)name.length, name.data, reason_of(identity.reason)));
     }
 
-    const bool newest = state->has_version ? state->version != 1 : state->compressed;
+    const bool newest = sending->has_version ? sending->version != 1 : sending->compressed;
     const struct bw_send_options how = {
         .struct_size = sizeof how,
         .version = newest ? 2 : 1,
-        .compressed = state->compressed,
-        .no_data = state->no_data,
-        .no_header = state->joined && number,
-        .no_end = state->joined && number + 1 < sending->send_count,
-        .damage = damages[state->on_error],
-        .threads = state->threads,
+        .compressed = sending->compressed,
+        .no_data = sending->no_data,
+        .no_header = sending->joined && number,
+        .no_end = sending->joined && number + 1 < sending->send_count,
+        .damage = damages[sending->on_error],
+        .threads = sending->threads,
         .write = write_bytes,
         .context = sending,
     };
-    const bool incremental = state->parent || state->sources.count || state->recursive;
+    const bool incremental = sending->parent || sending->sources.count || sending->recursive;
     const struct cmd_sent *parent = NULL;
-    if (state->parent)
+    if (sending->parent)
         parent = &list->list.items[list->list.count - 1];
     else if (incremental)
         parent = cmd_send_list_parent(list, number);
@@ -262,7 +259,7 @@ static struct bw_error *send_one(struct sending *sending, size_t number)
 static struct bw_error *send_to_folder(struct sending *sending, size_t number)
 {
     static const char suffix[] = ".btrfs";
-    const char *folder = sending->state->folder;
+    const char *folder = sending->folder_name;
 
     /* The file is named by the subvolume; a name that would be too long is cut off. */
     const struct bw_bytes own = name_of(&sending->list.list.items[number]);
@@ -291,7 +288,7 @@ static struct bw_error *send_to_folder(struct sending *sending, size_t number)
 static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
 {
     struct sending *sending = context;
-    const char *folder = sending->state->folder;
+    const char *folder = sending->folder_name;
     if (!folder)
         return cmd_output_file_open(&sending->file, planned);
     return cmd_open_folder(sending->common, folder, &sending->folder, NULL);
@@ -301,7 +298,7 @@ static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
 static bool close_all(struct sending *sending)
 {
     bool damaged = cmd_send_list_free(&sending->list);
-    free(sending->state->sources.items);
+    free(sending->sources.items);
     if (sending->folder >= 0)
         close(sending->folder);
     return damaged;
@@ -309,54 +306,55 @@ static bool close_all(struct sending *sending)
 
 static int run(const struct cmd_common *common, void *settings)
 {
-    const struct send_state *state = settings;
-    struct sending sending = {.state = state,
-                              .common = common,
-                              .folder = -1,
-                              .file = {.common = common, .name = state->file, .descriptor = -1}};
+    struct sending *sending = settings;
     struct cmd_common writing = *common;
     struct cmd_session session;
+    sending->common = common;
+    sending->folder = -1;
+    sending->file =
+        (struct cmd_output_file){.common = common, .name = sending->file_name, .descriptor = -1};
     writing.writing.open_outputs = open_outputs;
-    writing.writing.outputs = &sending;
-    writing.writing.folder = state->folder ? &sending.folder : NULL;
+    writing.writing.outputs = sending;
+    writing.writing.folder = sending->folder_name ? &sending->folder : NULL;
     int status = cmd_open(&writing, &session);
     if (status) {
-        bw_error_free(cmd_output_file_close(&sending.file, NULL));
-        close_all(&sending);
+        bw_error_free(cmd_output_file_close(&sending->file, NULL));
+        close_all(sending);
         return status;
     }
-    sending.fs = session.fs;
+    sending->fs = session.fs;
 
     /* stdout may have been a terminal until the outputs were opened. */
     struct bw_error *error = NULL;
     const char *mistake = NULL;
-    if (state->folder && (state->file || state->joined))
+    if (sending->folder_name && (sending->file_name || sending->joined))
         mistake = "-C excludes -f and -e";
-    else if (state->recursive && state->parent)
+    else if (sending->recursive && sending->parent)
         mistake = "--recursive chooses parents itself: omit -p";
-    else if (state->on_error == CMD_ON_ERROR_SKIP && (state->recursive || state->sources.count))
+    else if (sending->on_error == CMD_ON_ERROR_SKIP &&
+             (sending->recursive || sending->sources.count))
         mistake = "--on-error=skip makes streams that no other stream can be based on: use zero";
-    else if (!state->folder && isatty(cmd_output_file_descriptor(&sending.file)))
+    else if (!sending->folder_name && isatty(cmd_output_file_descriptor(&sending->file)))
         mistake = "refusing to write a stream to a terminal; redirect stdout, or use -f FILE";
     if (mistake)
         error = bw_error_create(BW_ERROR_USAGE, "%s", mistake);
     if (!error)
-        error = find_all(&sending);
-    if (!error && !state->folder)
-        error = cmd_output_file_start(&sending.file);
+        error = find_all(sending);
+    if (!error && !sending->folder_name)
+        error = cmd_output_file_start(&sending->file);
 
     uint64_t bytes = 0;
-    for (size_t i = 0; !error && i < sending.send_count; i++)
-        bytes += sending.list.list.items[i].info.bytes_used;
+    for (size_t i = 0; !error && i < sending->send_count; i++)
+        bytes += sending->list.list.items[i].info.bytes_used;
     cmd_progress_expect(bytes);
-    for (size_t i = 0; !error && i < sending.send_count; i++) {
-        if (state->folder)
-            error = send_to_folder(&sending, i);
+    for (size_t i = 0; !error && i < sending->send_count; i++) {
+        if (sending->folder_name)
+            error = send_to_folder(sending, i);
         else
-            error = send_one(&sending, i);
+            error = send_one(sending, i);
     }
-    error = cmd_output_file_close(&sending.file, error);
-    if (close_all(&sending))
+    error = cmd_output_file_close(&sending->file, error);
+    if (close_all(sending))
         status = STATUS_PARTIAL;
     return cmd_end(common, &session, error, status);
 }
@@ -389,7 +387,7 @@ const struct command cmd_send = {
         "  btrfs-walk send -f home.btrfs disk.img home@1234  as of transaction 1234\n",
     .options = options,
     .run = run,
-    .state_size = sizeof(struct send_state),
+    .state_size = sizeof(struct sending),
     .takes_paths = true,
     .missing = "no subvolume given",
 };

@@ -9,15 +9,14 @@
 #include "cli/common/output_format.h"
 #include "cli/export/hashing.h"
 
-struct sum_state {
-    struct cmd_export_settings export;
-    enum bw_hash_algorithm algorithm;
-    bool tag;
-};
-
 /* A running sum command. */
 struct sum {
-    struct sum_state *state;
+    /* The options. */
+    struct cmd_export_settings settings;
+    enum bw_hash_algorithm algorithm;
+    bool tag;
+
+    /* While it runs. */
     struct cmd_export export;
     struct cmd_hashing hashing;
     struct cmd_format format;
@@ -27,19 +26,19 @@ struct sum {
 static const struct cmd_option options[] = {
     {0, "algorithm", "WORD",
      "sha256 (default), sha512, sha384, blake2b (512 bits), sha1, md5 or xxh64",
-     CMD_WORD(struct sum_state, algorithm, bw_hash_names)},
+     CMD_WORD(struct sum, algorithm, bw_hash_names)},
     {0, "tag", NULL, "write 'SHA256 (NAME) = HASH', like BSD and sha256sum --tag",
-     CMD_FLAG(struct sum_state, tag)},
-    CMD_GROUP(cmd_naming_options, struct sum_state, export),
-    CMD_GROUP(cmd_export_options, struct sum_state, export),
-    CMD_PART_OPTION(struct sum_state, export.selection),
+     CMD_FLAG(struct sum, tag)},
+    CMD_GROUP(cmd_naming_options, struct sum, settings),
+    CMD_GROUP(cmd_export_options, struct sum, settings),
+    CMD_PART_OPTION(struct sum, settings.selection),
     {0},
 };
 
 /* The path, without the components that the options strip. */
 static struct bw_bytes name_of(const struct sum *sum, const struct bw_export_entry *item)
 {
-    const struct bw_export_naming *naming = &sum->state->export.naming;
+    const struct bw_export_naming *naming = &sum->settings.naming;
     return naming->relative || naming->components
                ? (struct bw_bytes){bw_export_entry_name(item), bw_export_entry_name_length(item)}
                : (struct bw_bytes){item->path.data, item->path.length};
@@ -49,7 +48,6 @@ static struct bw_bytes name_of(const struct sum *sum, const struct bw_export_ent
  * escaped. */
 static struct bw_error *write_line(struct sum *sum, const struct bw_export_entry *item)
 {
-    const struct sum_state *state = sum->state;
     const struct bw_bytes name = name_of(sum, item);
     struct bw_buffer *line = &sum->format.text;
     bool needs_escapes = false;
@@ -59,8 +57,8 @@ static struct bw_error *write_line(struct sum *sum, const struct bw_export_entry
     line->length = 0;
     if (!plain && !sum->terminal)
         bw_buffer_append_byte(line, '\\');
-    if (state->tag)
-        bw_buffer_format(line, "%s (", bw_hash_tags[state->algorithm]);
+    if (sum->tag)
+        bw_buffer_format(line, "%s (", bw_hash_tags[sum->algorithm]);
     else
         bw_buffer_format(line, "%s  ", item->hash);
     if (!plain && sum->terminal)
@@ -78,7 +76,7 @@ static struct bw_error *write_line(struct sum *sum, const struct bw_export_entry
     }
     if (plain)
         bw_buffer_append(line, name.data, name.length);
-    if (state->tag)
+    if (sum->tag)
         bw_buffer_format(line, ") = %s", item->hash);
     bw_buffer_append_byte(line, sum->format.settings.null ? '\0' : '\n');
     return line->failed ? bw_error_no_memory()
@@ -125,7 +123,7 @@ static struct bw_error *finish_file(void *context, const struct bw_stream_file *
     if (complete && *item->hash && sum->format.rows) {
         const struct bw_bytes path = name_of(sum, item);
         const struct bw_suminfo row = {.hash = item->hash,
-                                       .algorithm = bw_hash_names[sum->state->algorithm],
+                                       .algorithm = bw_hash_names[sum->algorithm],
                                        .path = path,
                                        .path_bytes = path,
                                        .size = item->has_inode ? item->inode.size : BW_ABSENT,
@@ -139,33 +137,34 @@ static struct bw_error *finish_file(void *context, const struct bw_stream_file *
 
 static int run(const struct cmd_common *common, void *state)
 {
-    struct sum sum = {.state = state, .terminal = isatty(STDOUT_FILENO)};
+    struct sum *sum = state;
     const struct cmd_format_plan plan = {.record = cmd_sum.record, .has_null = true};
-    struct bw_error *error = cmd_format_begin(&sum.format, common, &plan);
+    sum->terminal = isatty(STDOUT_FILENO);
+    struct bw_error *error = cmd_format_begin(&sum->format, common, &plan);
     int status;
     if (error)
         status = cmd_fail(common, error);
     else
-        status = cmd_export_open(common, &sum.state->export, &sum.export);
+        status = cmd_export_open(common, &sum->settings, &sum->export);
     if (!status) {
         const struct bw_stream stream = {.struct_size = sizeof stream,
-                                         .threads = sum.state->export.walk.threads,
+                                         .threads = sum->settings.walk.threads,
                                          .next = next_file,
                                          .work = hash_file,
                                          .work_limit = CMD_HASHING_LIMIT,
                                          .visit = hash_part,
                                          .finish = finish_file,
-                                         .context = &sum,
+                                         .context = sum,
                                          .held = cmd_export_held};
-        cmd_export_expect(&sum.export);
-        cmd_hashing_init(&sum.hashing, sum.state->algorithm);
-        error = cmd_export_start(&sum.export, BW_WALK_FILES, 0);
+        cmd_export_expect(&sum->export);
+        cmd_hashing_init(&sum->hashing, sum->algorithm);
+        error = cmd_export_start(&sum->export, BW_WALK_FILES, 0);
         if (!error)
-            error = bw_stream_run(sum.export.session.fs, &stream);
-        cmd_hashing_free(&sum.hashing);
-        status = cmd_export_close(&sum.export, cmd_format_end(&sum.format, error));
+            error = bw_stream_run(sum->export.session.fs, &stream);
+        cmd_hashing_free(&sum->hashing);
+        status = cmd_export_close(&sum->export, cmd_format_end(&sum->format, error));
     }
-    cmd_format_free(&sum.format);
+    cmd_format_free(&sum->format);
     return status;
 }
 
@@ -196,7 +195,7 @@ const struct command cmd_sum = {
     .options = options,
     .record = "suminfo",
     .run = run,
-    .state_size = sizeof(struct sum_state),
+    .state_size = sizeof(struct sum),
     .takes_paths = true,
     .takes_list = true,
 };

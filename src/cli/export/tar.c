@@ -30,15 +30,35 @@ struct owner {
     char *name; /* NULL: only the number is stored */
 };
 
-struct tar_state {
-    struct cmd_export_settings export;
-    const char *file;
+/* An archive that is being written. */
+struct tar {
+    /* The options. */
+    struct cmd_export_settings settings;
+    const char *file_name;
     enum bw_archive_format format;
     enum cmd_on_error on_error;
     struct owner owner, group;
     struct timespec mtime; /* the time of all files, if `has_mtime` */
     bool has_mtime, has_atime;
     unsigned sort;
+
+    /* While it runs. */
+    struct cmd_export export;
+    struct cmd_output_file file;
+    struct bw_archive *archive;
+
+    struct bw_links links;
+    struct bw_directory_order directories;
+    struct bw_xattr_reader *xattrs;
+    struct bw_ranges ranges;
+    struct bw_buffer target; /* target of a symbolic or hard link; path of a directory */
+    struct cmd_bad_ranges bad;
+    struct cmd_hashing hashing; /* the hashes for mtree */
+
+    /* The file that is read for verification, and will be read again to be written; NULL: none. */
+    struct bw_export_entry *again;
+    bool began;      /* the entry of the current file has been handled */
+    uint64_t wanted; /* bytes of data still missing from the entry of the current file */
 };
 
 enum { SORT_NONE, SORT_NAME };
@@ -49,22 +69,22 @@ static const char *const sorts[] = {[SORT_NONE] = "none", [SORT_NAME] = "name", 
 static struct bw_error *store_mtime(void *target, const struct cmd_option *option,
                                     const char *argument)
 {
-    struct tar_state *state = target;
+    struct tar *tar = target;
     struct stat status;
     int64_t nanoseconds;
-    state->has_mtime = true;
+    tar->has_mtime = true;
     if (*argument == '/' || *argument == '.') {
         if (stat(argument, &status))
             return bw_error_from_errno(errno, "--mtime: cannot read %s", argument);
-        state->mtime = status.st_mtim;
+        tar->mtime = status.st_mtim;
         return NULL;
     }
     if (!bw_parse_date(argument, &nanoseconds))
         return cmd_bad_argument(option, argument,
                                 "YYYY-MM-DD, perhaps with HH:MM[:SS], @SECONDS, or a file whose "
                                 "path begins with / or .");
-    state->mtime.tv_sec = nanoseconds / 1000000000 - (nanoseconds % 1000000000 < 0);
-    state->mtime.tv_nsec = nanoseconds - (int64_t)state->mtime.tv_sec * 1000000000;
+    tar->mtime.tv_sec = nanoseconds / 1000000000 - (nanoseconds % 1000000000 < 0);
+    tar->mtime.tv_nsec = nanoseconds - (int64_t)tar->mtime.tv_sec * 1000000000;
     return NULL;
 }
 
@@ -135,50 +155,28 @@ static struct bw_error *store_group(void *target, const struct cmd_option *optio
 static const char *const formats[] = {[BW_ARCHIVE_PAX] = "pax", [BW_ARCHIVE_MTREE] = "mtree", NULL};
 
 static const struct cmd_option options[] = {
-    CMD_FILE_OPTION(struct tar_state, file),
+    CMD_FILE_OPTION(struct tar, file_name),
     {0, "format", "WORD", "write pax (default), or mtree (a manifest with SHA-256 sums)",
-     CMD_WORD(struct tar_state, format, formats)},
-    CMD_ON_ERROR_OPTION(struct tar_state, on_error, "file", "fail"),
+     CMD_WORD(struct tar, format, formats)},
+    CMD_ON_ERROR_OPTION(struct tar, on_error, "file", "fail"),
     {0, "sort", "WORD",
      "order of the entries: none (the default), or name: by names, a directory and then everything "
      "in it",
-     CMD_WORD(struct tar_state, sort, sorts)},
+     CMD_WORD(struct tar, sort, sorts)},
     {0, "mtime", "DATE|FILE",
      "set this modification time (YYYY-MM-DD [HH:MM[:SS]], @SECONDS, or the time of a file), and "
      "store no change time",
      .store = store_mtime},
     {0, "owner", "NAME[:ID]", "set this owner: NAME:ID, a number, or a user of this machine",
-     .store = store_user, .offset = CMD_AT(struct tar_state, owner, struct owner),
+     .store = store_user, .offset = CMD_AT(struct tar, owner, struct owner),
      .release = release_owner},
     {0, "group", "NAME[:ID]", "the same for the group", .store = store_group,
-     .offset = CMD_AT(struct tar_state, group, struct owner), .release = release_owner},
+     .offset = CMD_AT(struct tar, group, struct owner), .release = release_owner},
     {0, "atime", NULL, "also store access times, which reading on a mount changes",
-     CMD_FLAG(struct tar_state, has_atime)},
-    CMD_GROUP(cmd_naming_options, struct tar_state, export),
-    CMD_GROUP(cmd_export_options, struct tar_state, export),
+     CMD_FLAG(struct tar, has_atime)},
+    CMD_GROUP(cmd_naming_options, struct tar, settings),
+    CMD_GROUP(cmd_export_options, struct tar, settings),
     {0},
-};
-
-/* An archive that is being written. */
-struct tar {
-    struct cmd_export export;
-    const struct tar_state *state;
-    enum bw_archive_format format;
-    struct cmd_output_file file;
-    struct bw_archive *archive;
-
-    struct bw_links links;
-    struct bw_directory_order directories;
-    struct bw_xattr_reader *xattrs;
-    struct bw_ranges ranges;
-    struct bw_buffer target; /* target of a symbolic or hard link; path of a directory */
-    struct cmd_bad_ranges bad;
-    struct cmd_hashing hashing; /* the hashes for mtree */
-
-    /* The file that is read for verification, and will be read again to be written; NULL: none. */
-    struct bw_export_entry *again;
-    bool began;      /* the entry of the current file has been handled */
-    uint64_t wanted; /* bytes of data still missing from the entry of the current file */
 };
 
 /* Entries. */
@@ -228,19 +226,18 @@ static struct bw_error *hash_file(void *context, struct bw_data_reader *reader,
 /* Begins an entry, with the owners and times that replace its own. */
 static struct bw_error *begin_archive_entry(struct tar *tar, struct bw_archive_entry *entry)
 {
-    const struct tar_state *state = tar->state;
     struct bw_inode inode = *entry->inode;
-    if (state->has_mtime)
-        inode.mtime = state->mtime;
-    if (state->owner.is_given)
-        inode.uid = state->owner.id;
-    if (state->group.is_given)
-        inode.gid = state->group.id;
+    if (tar->has_mtime)
+        inode.mtime = tar->mtime;
+    if (tar->owner.is_given)
+        inode.uid = tar->owner.id;
+    if (tar->group.is_given)
+        inode.gid = tar->group.id;
     entry->inode = &inode;
-    entry->user = state->owner.name;
-    entry->group = state->group.name;
-    entry->has_atime = state->has_atime;
-    entry->has_ctime = !state->has_mtime;
+    entry->user = tar->owner.name;
+    entry->group = tar->group.name;
+    entry->has_atime = tar->has_atime;
+    entry->has_ctime = !tar->has_mtime;
     return bw_archive_begin(tar->archive, entry, &tar->wanted);
 }
 
@@ -359,11 +356,11 @@ static struct bw_error *begin_entry(struct tar *tar, struct bw_export_entry *ite
     if (is_lost)
         return NULL;
 
-    if (item->type == S_IFDIR && tar->state->sort == SORT_NAME)
+    if (item->type == S_IFDIR && tar->sort == SORT_NAME)
         return write_directory(tar, name, &item->place, &item->inode);
     if (item->type == S_IFDIR)
         return bw_directory_order_add(&tar->directories, name, length, &item->place, &item->inode);
-    if (tar->state->sort != SORT_NAME)
+    if (tar->sort != SORT_NAME)
         BW_TRY(bw_directory_order_enter(&tar->directories, name, length));
     return tolerate_error(tar, write_entry(tar, item), item->path.data);
 }
@@ -415,8 +412,7 @@ static struct bw_error *finish_file(void *context, const struct bw_stream_file *
 /* Writes the archive, after the output file and the image were opened. */
 static struct bw_error *write_archive(struct tar *tar)
 {
-    const struct tar_state *state = tar->state;
-    const struct bw_walk_options *walk = &state->export.walk;
+    const struct bw_walk_options *walk = &tar->settings.walk;
     struct bw_fs *fs = tar->export.session.fs;
     const bool is_mtree = tar->format == BW_ARCHIVE_MTREE;
     const struct bw_stream stream = {.struct_size = sizeof stream,
@@ -432,9 +428,9 @@ static struct bw_error *write_archive(struct tar *tar)
     tar->directories.context = tar;
     /* The walk passes each directory only once, and after its parent, unless: */
     tar->directories.all.complete = tar->export.starts.count <= 1 &&
-                                    !state->export.naming.components && !walk->selection &&
+                                    !tar->settings.naming.components && !walk->selection &&
                                     !walk->mindepth;
-    tar->bad = (struct cmd_bad_ranges){.fs = fs, .on_error = state->on_error};
+    tar->bad = (struct cmd_bad_ranges){.fs = fs, .on_error = tar->on_error};
     BW_TRY(bw_xattr_reader_create(fs, &tar->xattrs));
     BW_TRY(bw_ranges_init(&tar->ranges, fs));
     BW_TRY(bw_archive_create(tar->format, cmd_output_file_add, &tar->file, &tar->archive));
@@ -452,34 +448,33 @@ static struct bw_error *write_archive(struct tar *tar)
 
 static int run(const struct cmd_common *common, void *settings)
 {
-    struct tar_state *state = settings;
-    struct tar tar = {.state = state,
-                      .format = state->format,
-                      .file = {.common = common, .name = state->file, .descriptor = -1}};
+    struct tar *tar = settings;
     struct cmd_common writing = *common;
+    tar->file =
+        (struct cmd_output_file){.common = common, .name = tar->file_name, .descriptor = -1};
     writing.writing.open_outputs = cmd_output_file_open;
-    writing.writing.outputs = &tar.file;
-    state->export.sorted = state->sort == SORT_NAME;
-    state->export.salvage = state->on_error == CMD_ON_ERROR_ZERO;
-    int status = cmd_export_open(&writing, &state->export, &tar.export);
+    writing.writing.outputs = &tar->file;
+    tar->settings.sorted = tar->sort == SORT_NAME;
+    tar->settings.salvage = tar->on_error == CMD_ON_ERROR_ZERO;
+    int status = cmd_export_open(&writing, &tar->settings, &tar->export);
     if (status) {
-        bw_error_free(cmd_output_file_close(&tar.file, NULL));
+        bw_error_free(cmd_output_file_close(&tar->file, NULL));
         return status;
     }
-    bw_links_init(&tar.links);
-    cmd_hashing_init(&tar.hashing, BW_HASH_SHA256);
-    struct bw_error *error = write_archive(&tar);
+    bw_links_init(&tar->links);
+    cmd_hashing_init(&tar->hashing, BW_HASH_SHA256);
+    struct bw_error *error = write_archive(tar);
     bool usage = error && error->code == BW_ERROR_USAGE;
-    if (tar.again)
-        bw_entry_queue_release(tar.export.queue, tar.again);
-    status = cmd_export_close(&tar.export, cmd_output_file_close(&tar.file, error));
-    bw_archive_destroy(tar.archive);
-    bw_links_free(&tar.links);
-    bw_directory_order_free(&tar.directories);
-    bw_xattr_reader_destroy(tar.xattrs);
-    bw_ranges_free(&tar.ranges);
-    cmd_hashing_free(&tar.hashing);
-    bw_buffer_free(&tar.target);
+    if (tar->again)
+        bw_entry_queue_release(tar->export.queue, tar->again);
+    status = cmd_export_close(&tar->export, cmd_output_file_close(&tar->file, error));
+    bw_archive_destroy(tar->archive);
+    bw_links_free(&tar->links);
+    bw_directory_order_free(&tar->directories);
+    bw_xattr_reader_destroy(tar->xattrs);
+    bw_ranges_free(&tar->ranges);
+    cmd_hashing_free(&tar->hashing);
+    bw_buffer_free(&tar->target);
     return usage ? STATUS_CANNOT : status;
 }
 
@@ -508,7 +503,7 @@ const struct command cmd_tar = {
                 "  btrfs-walk tar --sort=name disk.img | tar2sqfs a.sqfs     a squashfs image\n",
     .options = options,
     .run = run,
-    .state_size = sizeof(struct tar_state),
+    .state_size = sizeof(struct tar),
     .takes_paths = true,
     .takes_list = true,
 };

@@ -17,13 +17,29 @@
 #include "cli/inspect/bad_map.h"
 #include "export/entry_queue.h"
 
-struct cat_state {
+/* Facts about stdout. All zeros: nothing is known yet. */
+struct zeros {
+    bool is_tested; /* `sparse` is valid */
+    bool sparse;    /* stdout can have holes */
+    bool open;      /* the output ends with a hole, which the file's size does not include yet */
+};
+
+/* A running cat command. */
+struct cat {
+    /* The options. */
     const char *subvolume;
     uint64_t offset, length;
     enum cmd_on_error on_error;
     unsigned threads;
     struct bad_ranges blocks; /* logical addresses; length 0: the tree block or sector there */
     unsigned mirror;          /* 0: any good one */
+
+    /* While it runs. */
+    struct cmd_paths paths;
+    struct bw_stream_file *files; /* existing files; `user` is the path */
+    size_t count, next;
+    struct cmd_bad_ranges bad;
+    struct zeros zeros;
 };
 
 static struct bw_error *store_block(void *target, const struct cmd_option *option,
@@ -42,16 +58,15 @@ static void release_blocks(void *blocks)
 
 static const struct cmd_option options[] = {
     {0, "offset", "N", "begin at this offset in each file; the suffixes K, M, G, T are allowed",
-     CMD_BYTES(struct cat_state, offset)},
-    {0, "length", "N", "write at most this many bytes of each file",
-     CMD_BYTES(struct cat_state, length)},
-    CMD_ON_ERROR_OPTION(struct cat_state, on_error, "range", "fail"),
-    CMD_THREADS_OPTION(struct cat_state, threads),
-    CMD_SUBVOLUME_OPTION(struct cat_state, subvolume),
+     CMD_BYTES(struct cat, offset)},
+    {0, "length", "N", "write at most this many bytes of each file", CMD_BYTES(struct cat, length)},
+    CMD_ON_ERROR_OPTION(struct cat, on_error, "range", "fail"),
+    CMD_THREADS_OPTION(struct cat, threads),
+    CMD_SUBVOLUME_OPTION(struct cat, subvolume),
     {'B', "block", "LOGICAL[+LENGTH]",
      "write the tree block or the data stored at this logical address (repeatable)",
-     .store = store_block, .offset = offsetof(struct cat_state, blocks), .release = release_blocks},
-    CMD_MIRROR_OPTION(struct cat_state, mirror),
+     .store = store_block, .offset = offsetof(struct cat, blocks), .release = release_blocks},
+    CMD_MIRROR_OPTION(struct cat, mirror),
     {0},
 };
 
@@ -59,13 +74,6 @@ static const struct cmd_option options[] = {
  * Zeros for stdout. If it is a regular file, written at its end, long ranges of zeros become holes,
  * which cost only a seek.
  */
-
-/* Facts about stdout. All zeros: nothing is known yet. */
-struct zeros {
-    bool is_tested; /* `sparse` is valid */
-    bool sparse;    /* stdout can have holes */
-    bool open;      /* the output ends with a hole, which the file's size does not include yet */
-};
 
 enum { ZEROS = 256 << 10, SHORTEST_HOLE = 64 << 10 };
 
@@ -116,16 +124,6 @@ static struct bw_error *end_zeros(struct zeros *zeros, struct cmd_output *output
     return NULL;
 }
 
-/* A running cat command. */
-struct cat {
-    const struct cat_state *state;
-    struct cmd_paths paths;
-    struct bw_stream_file *files; /* existing files; `user` is the path */
-    size_t count, next;
-    struct cmd_bad_ranges bad;
-    struct zeros zeros;
-};
-
 static struct bw_error *find_file(struct cat *cat, const char *path, struct bw_stream_file *file)
 {
     struct bw_fs *fs = cat->paths.session.fs;
@@ -136,7 +134,7 @@ static struct bw_error *find_file(struct cat *cat, const char *path, struct bw_s
     struct bw_error *error = bw_inode_get(fs, &place, &inode);
 
     /* With --on-error, an inode that is lost is salvaged from other items. */
-    if (error && cat->state->on_error != CMD_ON_ERROR_FAIL && place.type == BW_FILE_REGULAR) {
+    if (error && cat->on_error != CMD_ON_ERROR_FAIL && place.type == BW_FILE_REGULAR) {
         BW_AUTO_ERROR struct bw_error *unsalvageable = bw_inode_salvage(fs, &place, &inode);
         salvaged = !unsalvageable;
     }
@@ -150,12 +148,12 @@ static struct bw_error *find_file(struct cat *cat, const char *path, struct bw_s
         return bw_error_prefix(error, "%s", path);
     *file = (struct bw_stream_file){
         .data = bw_data_file_of(&place, &inode),
-        .offset = cat->state->offset,
-        .length = cat->state->length,
+        .offset = cat->offset,
+        .length = cat->length,
         .user = (void *)(uintptr_t)path,
     };
     file->data.may_lack_checksums = salvaged;
-    file->data.mirror = cat->state->mirror;
+    file->data.mirror = cat->mirror;
     return NULL;
 }
 
@@ -174,10 +172,10 @@ static struct bw_error *write_named_part(struct cat *cat, const char *name,
 {
     cmd_progress_add(part->length);
     if (part->kind == BW_DATA_BAD) {
-        if (cat->state->on_error == CMD_ON_ERROR_FAIL)
+        if (cat->on_error == CMD_ON_ERROR_FAIL)
             return cmd_bad_error(name, part);
         cmd_bad_add(&cat->bad, name, part);
-        if (cat->state->on_error == CMD_ON_ERROR_SKIP)
+        if (cat->on_error == CMD_ON_ERROR_SKIP)
             return NULL;
     }
     if (part->kind == BW_DATA_BYTES)
@@ -208,7 +206,7 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
 static struct bw_error *write_files(struct cat *cat)
 {
     const struct bw_stream stream = {.struct_size = sizeof stream,
-                                     .threads = cat->state->threads,
+                                     .threads = cat->threads,
                                      .next = next,
                                      .visit = write_part,
                                      .finish = finish,
@@ -242,12 +240,12 @@ static struct bw_error *write_files(struct cat *cat)
 static struct bw_error *write_blocks(struct cat *cat)
 {
     const struct bw_logical_options how = {.struct_size = sizeof how,
-                                           .copy = cat->state->mirror,
-                                           .unchecked = cat->state->mirror &&
+                                           .copy = cat->mirror,
+                                           .unchecked = cat->mirror &&
                                                         cat->paths.common->input.ignored_checksums};
     struct bw_error *error = NULL;
-    for (size_t i = 0; i < cat->state->blocks.count && !error; i++) {
-        const struct bw_address_range *range = &cat->state->blocks.items[i];
+    for (size_t i = 0; i < cat->blocks.count && !error; i++) {
+        const struct bw_address_range *range = &cat->blocks.items[i];
         error = bw_logical_read(cat->paths.session.fs, range->logical, range->length, &how,
                                 write_block_part, cat);
         cmd_bad_flush(&cat->bad);
@@ -259,29 +257,29 @@ static struct bw_error *write_blocks(struct cat *cat)
 
 static bool needs_no_path(const void *state)
 {
-    return ((const struct cat_state *)state)->blocks.count;
+    return ((const struct cat *)state)->blocks.count;
 }
 
 static int run(const struct cmd_common *common, void *state)
 {
-    struct cat cat = {.state = state};
-    const bool has_range = cat.state->offset || cat.state->length != UINT64_MAX;
-    if (cat.state->blocks.count && common->path_count)
+    struct cat *cat = state;
+    const bool has_range = cat->offset || cat->length != UINT64_MAX;
+    if (cat->blocks.count && common->path_count)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--block excludes paths"));
-    if (cat.state->blocks.count && has_range)
+    if (cat->blocks.count && has_range)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--offset and --length are for "
                                                                 "files; --block has +LENGTH"));
-    int status = cmd_paths_open(common, cat.state->subvolume, &cat.paths);
+    int status = cmd_paths_open(common, cat->subvolume, &cat->paths);
     if (status)
         return status;
-    cat.bad = (struct cmd_bad_ranges){.fs = cat.paths.session.fs, .on_error = cat.state->on_error};
+    cat->bad = (struct cmd_bad_ranges){.fs = cat->paths.session.fs, .on_error = cat->on_error};
     struct bw_error *error;
-    if (cat.state->blocks.count)
-        error = write_blocks(&cat);
+    if (cat->blocks.count)
+        error = write_blocks(cat);
     else
-        error = write_files(&cat);
-    free(cat.files);
-    return cmd_paths_close(&cat.paths, error);
+        error = write_files(cat);
+    free(cat->files);
+    return cmd_paths_close(&cat->paths, error);
 }
 
 const struct command cmd_cat = {
@@ -312,8 +310,8 @@ const struct command cmd_cat = {
                 "  btrfs-walk cat --mirror 2 --device b.img a.img /a   the second mirror\n",
     .options = options,
     .run = run,
-    .state_size = sizeof(struct cat_state),
-    .defaults = &(const struct cat_state){.length = UINT64_MAX},
+    .state_size = sizeof(struct cat),
+    .defaults = &(const struct cat){.length = UINT64_MAX},
     .takes_paths = true,
     .takes_list = true,
     .missing = "no path given",

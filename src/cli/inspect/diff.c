@@ -47,7 +47,9 @@ struct since {
     struct cmd_generations_settings scan;
 };
 
-struct diff_state {
+/* A running comparison. */
+struct diffing {
+    /* The options. */
     struct names others; /* images or streams of the second file system, or one folder */
     const char *other_partition, *below;
     uint64_t other_side; /* bw_fs_options.side of the other images */
@@ -59,12 +61,9 @@ struct diff_state {
     struct bw_list *list; /* `others` is a list of files; or NULL */
     struct since since;
     struct cmd_index index; /* the file of --index, for --since */
-};
 
-/* A running comparison. */
-struct diffing {
+    /* While it runs. */
     struct cmd_format *format;
-    struct diff_state *state;
     struct bw_fs *other;     /* NULL: both subvolumes are in one file system */
     struct cmd_common own;   /* settings of `other`; its messages name its image */
     struct bw_fs *states[2]; /* historic states of A and B, opened if requested with @GENERATION */
@@ -77,9 +76,9 @@ struct diffing {
 static struct bw_error *store_other(void *target, const struct cmd_option *option,
                                     const char *argument)
 {
-    struct diff_state *state = target;
+    struct diffing *diffing = target;
     (void)option;
-    return names_push(&state->others, argument);
+    return names_push(&diffing->others, argument);
 }
 
 static struct bw_error *store_only(void *target, const struct cmd_option *option,
@@ -109,8 +108,8 @@ static struct bw_error *store_since(void *target, const struct cmd_option *optio
 static struct bw_error *store_other_side(void *target, const struct cmd_option *option,
                                          const char *argument)
 {
-    struct diff_state *state = target;
-    if (cmd_parse_number(argument, 1, UINT64_MAX, &state->other_side))
+    struct diffing *diffing = target;
+    if (cmd_parse_number(argument, 1, UINT64_MAX, &diffing->other_side))
         return NULL;
     return cmd_bad_argument(option, argument, "the id of a device, from 1 on");
 }
@@ -122,28 +121,28 @@ static const struct cmd_option options[] = {
      "B is in this other image or send stream (repeatable), or is this directory or list",
      .store = store_other},
     {0, "other-partition", "PARTITION", "B is in this partition of the disk of --other",
-     CMD_TEXT(struct diff_state, other_partition)},
+     CMD_TEXT(struct diffing, other_partition)},
     {0, "other-side", "DEVID", "like --side, for the images of --other", .store = store_other_side},
     {0, "below", "PATH", "list only differences at or below this path of A and B",
-     CMD_TEXT(struct diff_state, below)},
+     CMD_TEXT(struct diffing, below)},
     {0, "content", "WORD",
      "read data to compare them: only if checksums are not enough (needed, the default), never, "
      "or always",
-     CMD_WORD(struct diff_state, reading, readings)},
+     CMD_WORD(struct diffing, reading, readings)},
     {0, "nested", "WORD", "also compare nested subvolumes: yes (the default with --other), or no",
-     CMD_WORD(struct diff_state, nested, cmd_nested_words)},
+     CMD_WORD(struct diffing, nested, cmd_nested_words)},
     {0, "by-path", NULL, "compare path by path, even if A and B have a common origin",
-     CMD_FLAG(struct diff_state, by_path)},
+     CMD_FLAG(struct diffing, by_path)},
     {0, "only", "LETTERS",
      "list only these changes: added (A), deleted (D), modified (M), renamed (R), ...",
-     .store = store_only, .offset = CMD_AT(struct diff_state, only, const char *)},
+     .store = store_only, .offset = CMD_AT(struct diffing, only, const char *)},
     {0, "exit-code", NULL, "exit with 1 if differences were listed",
-     CMD_FLAG(struct diff_state, exit_code)},
+     CMD_FLAG(struct diffing, exit_code)},
     {0, "stat", NULL, "also print the number of differing bytes, and the totals on stderr",
-     CMD_FLAG(struct diff_state, stat)},
+     CMD_FLAG(struct diffing, stat)},
     {0, "since", "GEN|DATE", "list what changed in all subvolumes since a transaction or a date",
-     .store = store_since, .offset = offsetof(struct diff_state, since)},
-    CMD_GROUP(cmd_generations_options, struct diff_state, since.scan),
+     .store = store_since, .offset = offsetof(struct diffing, since)},
+    CMD_GROUP(cmd_generations_options, struct diffing, since.scan),
     {0},
 };
 
@@ -198,14 +197,14 @@ static void append_name(struct bw_buffer *line, bool raw, struct bw_bytes name)
 static struct bw_error *print_line(struct cmd_format *format, const void *record)
 {
     const struct bw_diffinfo *row = record;
-    const struct diff_state *state = format->plan->context;
+    const struct diffing *diffing = format->plan->context;
     struct bw_buffer *line = &format->text;
     const bool null = format->settings.null;
     const char separator = null ? '\0' : '\t';
     bw_buffer_append_byte(line, sign_of(row->change));
     bw_buffer_append_byte(line, separator);
     bw_buffer_append_byte(line, letter_of_type(row->type));
-    if (state->stat) {
+    if (diffing->stat) {
         bw_buffer_append_byte(line, separator);
         bw_buffer_format(line, "%" PRIu64, row->changed_bytes);
     }
@@ -241,7 +240,7 @@ static struct bw_bytes whole_path(struct diffing *diffing, unsigned number, cons
 static struct bw_error *write_difference(void *context, const struct bw_difference *difference)
 {
     struct diffing *diffing = context;
-    const char *only = diffing->state->only;
+    const char *only = diffing->only;
     if (only && !strchr(only, (char)difference->status))
         return NULL;
     struct bw_bytes changes[BW_DIFFERENCE_CHANGES], unknown[BW_DIFFERENCE_CHANGES];
@@ -300,7 +299,7 @@ static void print_left_out(const char *name, uint64_t count)
 
 static void print_totals(const struct diffing *diffing, const struct bw_diff_summary *summary)
 {
-    if (!diffing->state->stat)
+    if (!diffing->stat)
         return;
     fprintf(stderr,
             "btrfs-walk: %" PRIu64 " added, %" PRIu64 " deleted, %" PRIu64 " modified, %" PRIu64
@@ -349,7 +348,7 @@ static void print_summary(const struct diffing *diffing)
 /* Whether the path of --below exists on at least one side; if not, that is reported. */
 static bool has_path(struct diffing *diffing, const struct bw_diff_side sides[2])
 {
-    const char *path = diffing->state->below;
+    const char *path = diffing->below;
     struct bw_error *error = NULL;
     if (!path)
         return true;
@@ -414,16 +413,15 @@ static struct bw_error *find_b(struct diffing *diffing, struct bw_diff_side *sid
 /* Compares A with B. */
 static struct bw_error *compare_sides(struct diffing *diffing, const struct bw_diff_side sides[2])
 {
-    const struct diff_state *state = diffing->state;
     const bool has_streams = diffing->other && bw_fs_is_stream(diffing->other);
     const struct bw_diff_options how = {
         .struct_size = sizeof how,
-        .path = state->below,
-        .by_path = state->by_path || has_streams,
-        .nested = !has_streams && (state->nested == BW_NESTED_ENTER ||
-                                   (state->nested == BW_NESTED_DEFAULT && state->others.count)),
-        .states = !state->others.count,
-        .reading = (enum bw_diff_reading)state->reading,
+        .path = diffing->below,
+        .by_path = diffing->by_path || has_streams,
+        .nested = !has_streams && (diffing->nested == BW_NESTED_ENTER ||
+                                   (diffing->nested == BW_NESTED_DEFAULT && diffing->others.count)),
+        .states = !diffing->others.count,
+        .reading = (enum bw_diff_reading)diffing->reading,
         .visit = write_difference,
         .context = diffing,
     };
@@ -492,8 +490,8 @@ static struct bw_error *find_generation(const struct since *since, const struct 
  * is no longer on the disk, reports that; states[0] stays NULL. */
 static struct bw_error *open_since(struct diffing *diffing, struct bw_diff_options *how)
 {
-    const struct since *since = &diffing->state->since;
-    struct cmd_index *index = &diffing->state->index;
+    const struct since *since = &diffing->since;
+    struct cmd_index *index = &diffing->index;
     struct bw_fs *fs = diffing->format->session.fs;
     struct bw_history_options listing = {.struct_size = sizeof listing, .only_list = true};
     struct bw_history *history = NULL;
@@ -565,15 +563,14 @@ static struct bw_error *open_since(struct diffing *diffing, struct bw_diff_optio
 static struct bw_error *compare_since(struct diffing *diffing)
 {
     const struct cmd_common *common = diffing->format->common;
-    const struct diff_state *state = diffing->state;
     struct bw_fs *fs = diffing->format->session.fs;
     struct bw_diff_side sides[2] = {{.fs = NULL}, {.fs = fs}};
     struct bw_diff_summary summary = {0};
     struct bw_diff_options how = {
         .struct_size = sizeof how,
-        .path = state->below,
-        .by_path = state->by_path,
-        .reading = (enum bw_diff_reading)state->reading,
+        .path = diffing->below,
+        .by_path = diffing->by_path,
+        .reading = (enum bw_diff_reading)diffing->reading,
         .visit = write_difference,
         .context = diffing,
     };
@@ -630,8 +627,8 @@ static struct bw_error *compare_folder(struct diffing *diffing)
     bw_buffer_append_byte(&folder, '\0');
     if (folder.failed)
         return bw_error_no_memory();
-    sides[1].folder = diffing->state->list ? NULL : folder.data;
-    sides[1].list = diffing->state->list;
+    sides[1].folder = diffing->list ? NULL : folder.data;
+    sides[1].list = diffing->list;
     return compare_sides(diffing, sides);
 }
 
@@ -706,61 +703,62 @@ static struct bw_error *compare_all_streamed(struct diffing *diffing)
 
 static struct bw_error *list(struct cmd_format *format, void *context)
 {
-    struct diffing diffing = {.format = format, .state = context};
+    struct diffing *diffing = context;
+    diffing->format = format;
     const struct cmd_common *common = format->common;
     struct bw_error *error = NULL;
     if (common->input.other_count)
-        error = cmd_open_other(common, &diffing.own, &diffing.other);
+        error = cmd_open_other(common, &diffing->own, &diffing->other);
     if (error) {
-        format->status = cmd_fail_to_open(&diffing.own, error);
+        format->status = cmd_fail_to_open(&diffing->own, error);
         return NULL;
     }
-    const bool has_streams = diffing.other && bw_fs_is_stream(diffing.other);
-    if (diffing.state->since.given)
-        error = compare_since(&diffing);
-    else if (diffing.state->with_folder || diffing.state->list)
-        error = compare_folder(&diffing);
+    const bool has_streams = diffing->other && bw_fs_is_stream(diffing->other);
+    if (diffing->since.given)
+        error = compare_since(diffing);
+    else if (diffing->with_folder || diffing->list)
+        error = compare_folder(diffing);
     else if (has_streams && !common->path_count)
-        error = compare_all_streamed(&diffing);
+        error = compare_all_streamed(diffing);
     else if (has_streams && common->path_count == 1)
-        error = compare_one_streamed(&diffing);
+        error = compare_one_streamed(diffing);
     else
-        error = compare_subvolumes(&diffing);
-    if (!error && diffing.sum.subvolumes)
-        print_summary(&diffing);
-    if (diffing.is_different && diffing.state->exit_code)
+        error = compare_subvolumes(diffing);
+    if (!error && diffing->sum.subvolumes)
+        print_summary(diffing);
+    if (diffing->is_different && diffing->exit_code)
         format->status = cmd_worse_status(format->status, STATUS_DIFFERENT);
 
     /* cmd_end() sees only the damage of the first file system. */
-    struct bw_fs *others[] = {diffing.states[0], diffing.states[1], diffing.other};
+    struct bw_fs *others[] = {diffing->states[0], diffing->states[1], diffing->other};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         if (others[i] && bw_fs_status(others[i]).damages)
             format->status = cmd_worse_status(format->status, STATUS_PARTIAL);
         bw_fs_close(others[i]);
     }
-    bw_buffer_free(&diffing.prefix);
-    bw_buffer_free(&diffing.paths[0]);
-    bw_buffer_free(&diffing.paths[1]);
+    bw_buffer_free(&diffing->prefix);
+    bw_buffer_free(&diffing->paths[0]);
+    bw_buffer_free(&diffing->paths[1]);
     return error;
 }
 
 static bool needs_no_path(const void *state)
 {
-    const struct diff_state *diff = state;
-    return diff->others.count || diff->since.given;
+    const struct diffing *diffing = state;
+    return diffing->others.count || diffing->since.given;
 }
 
 /* Finds out whether the only argument of --other is a directory or a list of files. */
-static struct bw_error *detect_other(const struct cmd_common *common, struct diff_state *state)
+static struct bw_error *detect_other(const struct cmd_common *common, struct diffing *diffing)
 {
     enum { ENOUGH = 4096 };
-    const char *other = state->others.count == 1 ? state->others.items[0] : NULL;
+    const char *other = diffing->others.count == 1 ? diffing->others.items[0] : NULL;
     char start[ENOUGH];
     struct stat status;
     if (!other || stat(other, &status) || S_ISBLK(status.st_mode) || S_ISFIFO(status.st_mode))
         return NULL;
     if (S_ISDIR(status.st_mode)) {
-        state->with_folder = !bw_folder_holds_streams(other);
+        diffing->with_folder = !bw_folder_holds_streams(other);
         return NULL;
     }
     const int descriptor = open(other, O_RDONLY | O_CLOEXEC);
@@ -770,36 +768,36 @@ static struct bw_error *detect_other(const struct cmd_common *common, struct dif
     close(descriptor);
     if (got <= 0 || !bw_list_detect(start, (size_t)got))
         return NULL;
-    return cmd_read_list(common, other, &state->list);
+    return cmd_read_list(common, other, &diffing->list);
 }
 
 /* The error if the options or operands contradict each other. */
 static struct bw_error *check_options(const struct cmd_common *common,
-                                      const struct diff_state *diff)
+                                      const struct diffing *diffing)
 {
-    const bool since = diff->since.given, other = diff->others.count;
+    const bool since = diffing->since.given, other = diffing->others.count;
     if (common->path_count > 2)
         return bw_error_create(BW_ERROR_USAGE, "a third path was replaced: use --below %s",
                                common->paths[2]);
-    if (since && (other || diff->nested || common->path_count > 1))
+    if (since && (other || diffing->nested || common->path_count > 1))
         return bw_error_create(BW_ERROR_USAGE, "--since compares one file system with itself: it "
                                                "excludes --other, --nested and B");
-    if (!since && (diff->since.scan.index || diff->since.scan.no_scan))
+    if (!since && (diffing->since.scan.index || diffing->since.scan.no_scan))
         return bw_error_create(BW_ERROR_USAGE, "--index and --no-scan are for --since");
     if (!common->path_count && !other && !since)
         return bw_error_create(BW_ERROR_USAGE, "give two subvolumes: IMAGE A B; or --other");
-    if (diff->list && common->path_count > 1)
+    if (diffing->list && common->path_count > 1)
         return bw_error_create(BW_ERROR_USAGE, "a list has no B: use --below");
-    if (diff->other_partition && (!other || diff->with_folder || diff->list))
+    if (diffing->other_partition && (!other || diffing->with_folder || diffing->list))
         return bw_error_create(BW_ERROR_USAGE, "--other-partition needs the disk as --other");
-    if (diff->other_side && (!other || diff->with_folder || diff->list))
+    if (diffing->other_side && (!other || diffing->with_folder || diffing->list))
         return bw_error_create(BW_ERROR_USAGE, "--other-side needs the images as --other");
     return NULL;
 }
 
 static int run(const struct cmd_common *common, void *state)
 {
-    struct diff_state *diff = state;
+    struct diffing *diffing = state;
     const struct cmd_format_plan plan = {.record = cmd_diff.record,
                                          .print = print_line,
                                          .list = list,
@@ -807,27 +805,27 @@ static int run(const struct cmd_common *common, void *state)
                                          .largest = "changed_bytes",
                                          .has_null = true};
     struct cmd_common with_others = *common;
-    struct bw_error *error = detect_other(common, diff);
-    with_others.input.others = diff->others.items;
-    with_others.input.other_partition = diff->other_partition;
-    with_others.input.other_side = diff->other_side;
-    if (diff->with_folder)
-        with_others.input.folder = diff->others.items[0];
-    else if (!diff->list)
-        with_others.input.other_count = diff->others.count;
-    if (!error && diff->since.given)
-        error = cmd_index_begin(&diff->index, common, &diff->since.scan, &with_others);
+    struct bw_error *error = detect_other(common, diffing);
+    with_others.input.others = diffing->others.items;
+    with_others.input.other_partition = diffing->other_partition;
+    with_others.input.other_side = diffing->other_side;
+    if (diffing->with_folder)
+        with_others.input.folder = diffing->others.items[0];
+    else if (!diffing->list)
+        with_others.input.other_count = diffing->others.count;
+    if (!error && diffing->since.given)
+        error = cmd_index_begin(&diffing->index, common, &diffing->since.scan, &with_others);
     if (!error)
-        error = check_options(common, diff);
+        error = check_options(common, diffing);
     int status;
     if (error)
         status = cmd_fail(common, error);
     else
         status = cmd_format_run(&with_others, &plan);
-    if (diff->since.given)
-        cmd_index_end(&diff->index);
-    bw_list_close(diff->list);
-    names_free(&diff->others);
+    if (diffing->since.given)
+        cmd_index_end(&diffing->index);
+    bw_list_close(diffing->list);
+    names_free(&diffing->others);
     return status;
 }
 
@@ -890,7 +888,7 @@ const struct command cmd_diff = {
     .sorts_rows = true,
     .meanings = meanings,
     .run = run,
-    .state_size = sizeof(struct diff_state),
+    .state_size = sizeof(struct diffing),
     .takes_paths = true,
     .missing = "no subvolumes given",
     .needs_no_path = needs_no_path,

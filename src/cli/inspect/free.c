@@ -16,15 +16,14 @@
 #include "cli/common/output_format.h"
 #include "cli/export/export.h"
 
-struct free_state {
-    const char *file; /* NULL: only list */
-    unsigned kinds;   /* bits of enum bw_free_kind; 0: all */
-    bool sizes;       /* only a table of lengths */
-};
-
 /* A running free command. */
 struct freeing {
-    const struct free_state *state;
+    /* The options. */
+    const char *file_name; /* NULL: only list */
+    unsigned kinds;        /* bits of enum bw_free_kind; 0: all */
+    bool sizes;            /* only a table of lengths */
+
+    /* While it runs. */
     struct cmd_format *format;
     struct cmd_output_file file;
     bool is_sparse;  /* zeros become holes of the file */
@@ -54,12 +53,12 @@ static struct bw_error *store_kinds(void *target, const struct cmd_option *optio
 
 static const struct cmd_option options[] = {
     {0, "extract", "FILE", "write the contents of all ranges to FILE; -: to stdout, without a list",
-     CMD_TEXT(struct free_state, file)},
+     CMD_TEXT(struct freeing, file_name)},
     {0, "kind", "KIND,...",
      "only ranges that are free, unused, hidden, preallocated or unallocated", .store = store_kinds,
-     .offset = CMD_AT(struct free_state, kinds, unsigned), .words = bw_free_kind_names},
+     .offset = CMD_AT(struct freeing, kinds, unsigned), .words = bw_free_kind_names},
     {0, "sizes", NULL, "only count the ranges by kind, type of chunk and length",
-     CMD_FLAG(struct free_state, sizes)},
+     CMD_FLAG(struct freeing, sizes)},
     {0},
 };
 
@@ -76,8 +75,7 @@ static struct bw_error *write_part(void *context, const struct bw_data_part *par
     if (part->kind == BW_DATA_BYTES && !freeing->is_sparse)
         return cmd_output_file_add(file, bytes, length);
     if (part->kind == BW_DATA_BYTES && !bw_is_zeros(part->bytes, length))
-        return cmd_write_file(cmd_output_file_descriptor(file), freeing->state->file, bytes,
-                              length);
+        return cmd_write_file(cmd_output_file_descriptor(file), freeing->file_name, bytes, length);
     if (part->kind == BW_DATA_BAD) {
         struct bw_data_part placed = *part;
         placed.offset += freeing->length;
@@ -89,7 +87,7 @@ static struct bw_error *write_part(void *context, const struct bw_data_part *par
     static const char zeros[64 << 10];
     if (freeing->is_sparse &&
         lseek(cmd_output_file_descriptor(file), (off_t)part->length, SEEK_CUR) < 0)
-        return bw_error_from_errno(errno, "%s", freeing->state->file);
+        return bw_error_from_errno(errno, "%s", freeing->file_name);
     for (uint64_t left = freeing->is_sparse ? 0 : part->length, step; left; left -= step) {
         step = left < sizeof zeros ? left : sizeof zeros;
         BW_TRY(cmd_output_file_add(file, zeros, (size_t)step));
@@ -99,15 +97,15 @@ static struct bw_error *write_part(void *context, const struct bw_data_part *par
 
 /* Ranges. */
 
-static bool writes_stdout(const struct free_state *state)
+static bool writes_stdout(const struct freeing *freeing)
 {
-    return state->file && strcmp(state->file, "-") == 0;
+    return freeing->file_name && strcmp(freeing->file_name, "-") == 0;
 }
 
 static struct bw_error *write_range(void *context, const struct bw_free_range *range)
 {
     struct freeing *freeing = context;
-    if (!writes_stdout(freeing->state)) {
+    if (!writes_stdout(freeing)) {
         struct bw_freerangeinfo row = {.stream_offset = freeing->length,
                                        .length = range->length,
                                        .kind = bw_free_kind_names[range->kind],
@@ -120,7 +118,7 @@ static struct bw_error *write_range(void *context, const struct bw_free_range *r
             row.devid = row.offset = BW_ABSENT;
         BW_TRY(cmd_format_write(freeing->format, &row, sizeof row));
     }
-    if (freeing->state->file)
+    if (freeing->file_name)
         BW_TRY(bw_free_read(freeing->format->session.fs, range, write_part, freeing));
     freeing->length += range->length;
     return NULL;
@@ -164,12 +162,12 @@ static struct bw_error *count_range(void *context, const struct bw_free_range *r
 /* The counts are printed even if damage ends the list. */
 static struct bw_error *list_sizes(struct cmd_format *format, void *context)
 {
-    const struct free_state *state = context;
+    const struct freeing *freeing = context;
     BW_AUTO_FREE struct sizes *sizes = calloc(1, sizeof *sizes);
     if (!sizes)
         return bw_error_no_memory();
     const struct bw_free_options how = {
-        .struct_size = sizeof how, .kinds = state->kinds, .visit = count_range, .context = sizes};
+        .struct_size = sizeof how, .kinds = freeing->kinds, .visit = count_range, .context = sizes};
     cmd_progress_expect_trees(format->session.fs, false);
     struct bw_error *error = bw_fs_chunks(format->session.fs, &sizes->chunks);
     if (!error)
@@ -194,10 +192,10 @@ static struct bw_error *list_sizes(struct cmd_format *format, void *context)
 static struct bw_error *list(struct cmd_format *format, void *context)
 {
     struct freeing *freeing = context;
-    const char *name = freeing->state->file;
+    const char *name = freeing->file_name;
     struct cmd_output_file *file = &freeing->file;
     const struct bw_free_options how = {.struct_size = sizeof how,
-                                        .kinds = freeing->state->kinds,
+                                        .kinds = freeing->kinds,
                                         .visit = write_range,
                                         .context = freeing};
     struct bw_error *error = NULL;
@@ -208,7 +206,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
         error = bw_error_create(BW_ERROR_USAGE, "refusing to write binary data to a terminal");
     } else if (name) {
         struct stat status;
-        freeing->is_sparse = !writes_stdout(freeing->state) &&
+        freeing->is_sparse = !writes_stdout(freeing) &&
                              fstat(cmd_output_file_descriptor(file), &status) == 0 &&
                              S_ISREG(status.st_mode);
         error = cmd_output_file_start(file);
@@ -226,44 +224,44 @@ static struct bw_error *list(struct cmd_format *format, void *context)
 
 static int run(const struct cmd_common *common, void *state)
 {
-    const struct free_state *wanted = state;
-    struct freeing freeing = {.state = state,
-                              .file = {.common = common, .name = wanted->file, .descriptor = -1}};
+    struct freeing *freeing = state;
     const struct cmd_format_plan plan = {
         .record = cmd_free.record,
-        .columns = writes_stdout(wanted) ? NULL : "stream_offset,length,kind,logical,devid,offset",
+        .columns = writes_stdout(freeing) ? NULL : "stream_offset,length,kind,logical,devid,offset",
         .list = list,
-        .context = &freeing,
+        .context = freeing,
     };
     struct cmd_common writing = *common;
-    if (wanted->sizes) {
+    if (freeing->sizes) {
         const struct cmd_format_plan table = {.record = cmd_record_of(&cmd_free, state),
                                               .columns = "kind,chunk_type,length,ranges,bytes",
                                               .list = list_sizes,
                                               .context = state};
-        if (wanted->file)
+        if (freeing->file_name)
             return cmd_fail(common, bw_error_create(BW_ERROR_USAGE,
                                                     "--sizes and --extract exclude each other"));
         return cmd_format_run(common, &table);
     }
-    if (writes_stdout(wanted) && !cmd_format_is_for_people(common))
+    if (writes_stdout(freeing) && !cmd_format_is_for_people(common))
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE,
                                                 "--extract=- writes no list; without --extract, "
                                                 "'free' prints it"));
-    if (wanted->file) {
+    if (freeing->file_name) {
+        freeing->file = (struct cmd_output_file){
+            .common = common, .name = freeing->file_name, .descriptor = -1};
         writing.writing.open_outputs = cmd_output_file_open;
-        writing.writing.outputs = &freeing.file;
+        writing.writing.outputs = &freeing->file;
     }
     const int status = cmd_format_run(&writing, &plan);
-    if (wanted->file && !freeing.format)
-        bw_error_free(cmd_output_file_close(&freeing.file, NULL));
+    if (freeing->file_name && !freeing->format)
+        bw_error_free(cmd_output_file_close(&freeing->file, NULL));
     return status;
 }
 
 static const char *record_of(const void *state)
 {
-    const struct free_state *wanted = state;
-    return wanted->sizes ? "freesizeinfo" : cmd_free.record;
+    const struct freeing *freeing = state;
+    return freeing->sizes ? "freesizeinfo" : cmd_free.record;
 }
 
 const struct command cmd_free = {
@@ -296,5 +294,5 @@ const struct command cmd_free = {
     .sorts_rows = true,
     .record_of = record_of,
     .run = run,
-    .state_size = sizeof(struct free_state),
+    .state_size = sizeof(struct freeing),
 };

@@ -17,21 +17,14 @@
 #include "cli/command.h"
 #include "cli/common/output_format.h"
 
-struct map_state {
+/* A running map command. */
+struct map {
+    /* The options. */
     uint64_t devid;
     bool by_device;
     bool used;
-};
 
-/* A range from the command line. */
-struct range {
-    uint64_t address, length;
-    bool whole; /* a length was given: continue after the first contiguous piece */
-};
-
-/* A running map command. */
-struct map {
-    const struct map_state *state;
+    /* While it runs. */
     struct cmd_format *format;
     struct bw_fs *fs;
     struct range *ranges;
@@ -41,10 +34,16 @@ struct map {
     struct bw_device_map *device_map; /* only with --devid */
 };
 
+/* A range from the command line. */
+struct range {
+    uint64_t address, length;
+    bool whole; /* a length was given: continue after the first contiguous piece */
+};
+
 static struct bw_error *store_devid(void *target, const struct cmd_option *option,
                                     const char *argument)
 {
-    struct map_state *map = target;
+    struct map *map = target;
     map->by_device = true;
     const char *rest = argument;
     if (!cmd_parse_bytes(&rest, &map->devid) || *rest)
@@ -58,7 +57,7 @@ static const struct cmd_option options[] = {
      "list only this device",
      .store = store_devid},
     {0, "used", NULL, "list all ranges of the devices, and whether they are in use",
-     CMD_FLAG(struct map_state, used)},
+     CMD_FLAG(struct map, used)},
     {0},
 };
 
@@ -88,7 +87,7 @@ static struct bw_error *check_range(const struct map *map, const struct range *r
 {
     struct bw_mapping mapping;
     struct bw_device_place place;
-    if (!map->state->by_device) {
+    if (!map->by_device) {
         uint64_t length = 1;
         struct bw_buffer BW_AUTO_BUFFER text = {0};
         BW_AUTO_ERROR struct bw_error *error = bw_fs_map(map->fs, range->address, 1, 1, &mapping);
@@ -105,8 +104,8 @@ static struct bw_error *check_range(const struct map *map, const struct range *r
         return bw_error_create(BW_ERROR_USAGE, "no chunk holds logical address %" PRIu64 "%.*s",
                                range->address, (int)text.length, text.data ? text.data : "");
     }
-    BW_AUTO_ERROR struct bw_error *error = bw_device_map_find(
-        map->device_map, map->state->devid, range->address, range->length, &place);
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_device_map_find(map->device_map, map->devid, range->address, range->length, &place);
     if (error && error->code == BW_ERROR_NOT_FOUND) {
         enum { ENOUGH = 32 };
         struct bw_buffer BW_AUTO_BUFFER text = {0};
@@ -118,14 +117,14 @@ static struct bw_error *check_range(const struct map *map, const struct range *r
             bw_buffer_format(&text, "none");
         return bw_error_create(BW_ERROR_USAGE,
                                "there is no device %" PRIu64 "; the file system has %.*s",
-                               map->state->devid, (int)text.length, text.data ? text.data : "");
+                               map->devid, (int)text.length, text.data ? text.data : "");
     }
     if (error)
         return BW_TAKE(error);
     if (place.use != BW_USE_OUTSIDE)
         return NULL;
     return bw_error_create(BW_ERROR_USAGE, "offset %" PRIu64 " is after the end of device %" PRIu64,
-                           range->address, map->state->devid);
+                           range->address, map->devid);
 }
 
 /* Looking up. */
@@ -203,8 +202,7 @@ static struct bw_error *map_device(const struct map *map, struct range *rest)
                                        [BW_USE_SUPERBLOCK] = "superblock",
                                        [BW_USE_OUTSIDE] = "outside"};
     struct bw_device_place place;
-    BW_TRY(bw_device_map_find(map->device_map, map->state->devid, rest->address, rest->length,
-                              &place));
+    BW_TRY(bw_device_map_find(map->device_map, map->devid, rest->address, rest->length, &place));
     const char *kind = uses[place.use];
     if (place.parity)
         kind = place.parity == 1 ? "P" : "Q";
@@ -215,7 +213,7 @@ static struct bw_error *map_device(const struct map *map, struct range *rest)
                                .length = place.length,
                                .kind = kind,
                                .mirror = place.copy,
-                               .devid = map->state->devid,
+                               .devid = map->devid,
                                .offset = rest->address};
     rest->address += place.length;
     rest->length -= place.length;
@@ -228,7 +226,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     struct bw_fs *fs = map->fs = format->session.fs;
     map->format = format;
     struct bw_error *error = bw_fs_devices(fs, &map->devices);
-    if (!error && map->state->by_device)
+    if (!error && map->by_device)
         error = bw_device_map_open(fs, &map->device_map);
     else if (!error)
         error = bw_fs_chunks(fs, &map->chunks);
@@ -237,7 +235,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     for (size_t i = 0; !error && i < map->range_count; i++) {
         struct range rest = map->ranges[i];
         do {
-            if (map->state->by_device)
+            if (map->by_device)
                 error = map_device(map, &rest);
             else
                 error = map_logical(map, &rest);
@@ -302,11 +300,11 @@ static struct bw_error *list_devices(struct cmd_format *format, void *context)
 
 static const char *record_of(const void *state)
 {
-    return ((const struct map_state *)state)->used ? "usedinfo" : "placeinfo";
+    return ((const struct map *)state)->used ? "usedinfo" : "placeinfo";
 }
 
 /* Without addresses, all operands are images. */
-static int list_used(const struct cmd_common *common, const struct map_state *settings)
+static int list_used(const struct cmd_common *common, const struct map *map)
 {
     const struct cmd_input *input = &common->input;
     struct cmd_common own = *common;
@@ -320,7 +318,7 @@ static int list_used(const struct cmd_common *common, const struct map_state *se
         images[input->image_count + i] = common->paths[i];
     own.input.images = images;
     own.input.image_count += common->path_count;
-    const uint64_t *devid = settings->by_device ? &settings->devid : NULL;
+    const uint64_t *devid = map->by_device ? &map->devid : NULL;
     struct used used = {.wanted = devid};
     const struct cmd_format_plan plan = {.record = "usedinfo",
                                          .columns = "devid,start,length,data,kind,device",
@@ -331,23 +329,24 @@ static int list_used(const struct cmd_common *common, const struct map_state *se
 
 static int run(const struct cmd_common *common, void *state)
 {
-    const struct map_state *settings = state;
+    struct map *map = state;
     const size_t count = common->path_count;
-    if (settings->used)
-        return list_used(common, settings);
+    if (map->used)
+        return list_used(common, map);
     if (!count)
         return cmd_usage_error(&cmd_map, "no address given", NULL);
     BW_AUTO_FREE struct range *ranges = calloc(count, sizeof *ranges);
-    struct map map = {.state = state, .ranges = ranges, .range_count = count};
     const struct cmd_format_plan plan = {
         .record = cmd_map.record,
-        .columns = settings->by_device ? "devid,offset,length,kind,logical,mirror"
-                                       : "logical,length,kind,mirror,devid,offset,device",
+        .columns = map->by_device ? "devid,offset,length,kind,logical,mirror"
+                                  : "logical,length,kind,mirror,devid,offset,device",
         .list = list,
-        .context = &map,
+        .context = map,
     };
     if (!ranges)
         return cmd_fail(common, bw_error_no_memory());
+    map->ranges = ranges;
+    map->range_count = count;
     for (size_t i = 0; i < count; i++) {
         struct range *range = &ranges[i];
         struct bw_error *error = cmd_parse_range(common->paths[i], &range->address, &range->length);
@@ -388,6 +387,6 @@ const struct command cmd_map = {
     .record = "placeinfo",
     .record_of = record_of,
     .run = run,
-    .state_size = sizeof(struct map_state),
+    .state_size = sizeof(struct map),
     .takes_paths = true,
 };

@@ -25,11 +25,6 @@
 #include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
 
-struct owner_state {
-    const char *devid, *subvolume;
-    bool extent, scan;
-};
-
 /* Ranges of a device. */
 struct device_ranges {
     uint64_t devid;
@@ -38,7 +33,11 @@ struct device_ranges {
 
 /* A running owner command. */
 struct search {
-    const struct owner_state *state;
+    /* The options. */
+    const char *devid, *subvolume;
+    bool extent, scan;
+
+    /* While it runs. */
     struct cmd_format *format;
     const struct bw_record *record; /* ownerinfo */
     struct bw_fs *fs;
@@ -56,14 +55,14 @@ struct search {
 
 static const struct cmd_option options[] = {
     {0, "devid", "DEVID", "addresses are offsets on the device with this id",
-     CMD_TEXT(struct owner_state, devid)},
+     CMD_TEXT(struct search, devid)},
     {0, "extent", NULL, "also list files that use other bytes of the same extent",
-     CMD_FLAG(struct owner_state, extent)},
+     CMD_FLAG(struct search, extent)},
     {0, "subvol", "NAME|ID",
      "list only owners in this subvolume (path, id or 'default'), with paths inside it",
-     CMD_TEXT(struct owner_state, subvolume)},
+     CMD_TEXT(struct search, subvolume)},
     {0, "all-trees", NULL, "read all trees, even if the extent tree is good",
-     CMD_FLAG(struct owner_state, scan)},
+     CMD_FLAG(struct search, scan)},
     {0},
 };
 
@@ -320,10 +319,8 @@ static void free_search(struct search *search)
 struct bw_error *cmd_list_bad_owners(struct cmd_format *format, uint64_t devid,
                                      const struct bad_ranges *bad)
 {
-    static const struct owner_state state = {.devid = NULL};
     struct device_ranges device = {devid, *bad};
-    struct search search = {.state = &state,
-                            .record = bw_record_find("ownerinfo"),
+    struct search search = {.record = bw_record_find("ownerinfo"),
                             .format = format,
                             .fs = format->session.fs,
                             .by_map = true,
@@ -345,29 +342,28 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     struct search *search = context;
     search->format = format;
     search->fs = format->session.fs;
-    const struct owner_state *state = search->state;
     struct bw_owner_options owners = {.struct_size = sizeof owners,
-                                      .whole_extents = state->extent,
-                                      .no_extent_tree = state->scan,
+                                      .whole_extents = search->extent,
+                                      .no_extent_tree = search->scan,
                                       .visit = write_owner,
                                       .context = search};
-    if (state->subvolume) {
+    if (search->subvolume) {
         /* If the subvolume has no path, neither have the files in it. */
         BW_AUTO_FREE char *path = NULL;
         size_t length = 0;
-        BW_TRY(bw_subvolume_by_name(search->fs, state->subvolume, &owners.subvolume));
+        BW_TRY(bw_subvolume_by_name(search->fs, search->subvolume, &owners.subvolume));
         BW_AUTO_ERROR struct bw_error *error =
             bw_subvolume_path(search->fs, owners.subvolume, &path, &length);
         search->subvolume_length = !error && length > 1 ? length : 0;
     }
-    if (state->devid || search->by_map) {
+    if (search->devid || search->by_map) {
         BW_TRY(bw_device_map_open(search->fs, &search->device_map));
         if (search->by_map)
             BW_TRY(read_maps(search, search->format->common));
         if (!search->by_map) {
             /* The addresses are offsets on the device of --devid, which must exist. */
             struct device_ranges *device = calloc(1, sizeof *device);
-            const char *rest = state->devid;
+            const char *rest = search->devid;
             struct bw_device_place place;
             if (!device)
                 return bw_error_no_memory();
@@ -377,7 +373,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
             search->given = (struct bad_ranges){0};
             if (!cmd_parse_bytes(&rest, &device->devid) || *rest)
                 return bw_error_create(BW_ERROR_USAGE, "invalid argument of --devid: %s",
-                                       state->devid);
+                                       search->devid);
             struct bw_error *error =
                 bw_device_map_find(search->device_map, device->devid, 0, 1, &place);
             if (error && error->code == BW_ERROR_NOT_FOUND)
@@ -396,15 +392,16 @@ static struct bw_error *list(struct cmd_format *format, void *context)
  * the image. */
 static int run(const struct cmd_common *common, void *state)
 {
-    struct search search = {
-        .state = state, .record = bw_record_find("ownerinfo"), .by_map = !common->path_count};
+    struct search *search = state;
     const struct cmd_format_plan plan = {
-        .record = cmd_owner.record, .print = cmd_print_owner, .list = list, .context = &search};
+        .record = cmd_owner.record, .print = cmd_print_owner, .list = list, .context = search};
     struct cmd_common own = *common;
     struct bw_error *error = NULL;
-    if (search.by_map && !common->input.map_count)
+    search->record = bw_record_find("ownerinfo");
+    search->by_map = !common->path_count;
+    if (search->by_map && !common->input.map_count)
         return cmd_usage_error(&cmd_owner, "no address given, and no --map", NULL);
-    if (search.by_map && search.state->devid)
+    if (search->by_map && search->devid)
         return cmd_usage_error(&cmd_owner, "--devid is for addresses; --map names its image", NULL);
     if (!common->input.log_given)
         own.input.log = BW_LOG_IGNORE;
@@ -414,7 +411,7 @@ static int run(const struct cmd_common *common, void *state)
         if (!error && address == UINT64_MAX)
             error = bw_error_create(BW_ERROR_USAGE, "invalid address: %s", common->paths[i]);
         if (!error)
-            error = bad_ranges_push(&search.given,
+            error = bad_ranges_push(&search->given,
                                     (struct bw_address_range){address, length ? length : 1});
     }
     int status;
@@ -422,7 +419,7 @@ static int run(const struct cmd_common *common, void *state)
         status = cmd_fail(common, error);
     else
         status = cmd_format_run(&own, &plan);
-    free_search(&search);
+    free_search(search);
     return status;
 }
 
@@ -463,6 +460,6 @@ const struct command cmd_owner = {
     .options = options,
     .record = "ownerinfo",
     .run = run,
-    .state_size = sizeof(struct owner_state),
+    .state_size = sizeof(struct search),
     .takes_paths = true,
 };

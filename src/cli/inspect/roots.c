@@ -16,15 +16,14 @@
 #include "cli/common/generations.h"
 #include "cli/common/output_format.h"
 
-struct roots_state {
+/* A running listing. */
+struct roots {
+    /* The options. */
     struct cmd_generations_settings scan;
     unsigned threads;
     bool trees;
-};
 
-/* A running listing. */
-struct roots {
-    const struct roots_state *state;
+    /* While it runs. */
     struct cmd_format *format;
     struct cmd_index index;
     struct bw_history *history;
@@ -32,9 +31,9 @@ struct roots {
 };
 
 static const struct cmd_option options[] = {
-    CMD_GROUP(cmd_generations_options, struct roots_state, scan),
-    {0, "trees", NULL, "list the trees of each root", CMD_FLAG(struct roots_state, trees)},
-    CMD_THREADS_OPTION(struct roots_state, threads),
+    CMD_GROUP(cmd_generations_options, struct roots, scan),
+    {0, "trees", NULL, "list the trees of each root", CMD_FLAG(struct roots, trees)},
+    CMD_THREADS_OPTION(struct roots, threads),
     {0},
 };
 
@@ -123,12 +122,12 @@ static struct bw_error *list(struct cmd_format *format, void *context)
 {
     struct roots *roots = context;
     roots->format = format;
-    struct bw_history_options how = {.struct_size = sizeof how, .threads = roots->state->threads};
-    struct bw_error *error = cmd_history_open(&roots->index, format->session.fs,
-                                              &roots->state->scan, &how, &roots->history);
+    struct bw_history_options how = {.struct_size = sizeof how, .threads = roots->threads};
+    struct bw_error *error =
+        cmd_history_open(&roots->index, format->session.fs, &roots->scan, &how, &roots->history);
     for (size_t i = 0; !error && i < bw_history_count(roots->history); i++) {
         roots->info = bw_history_entry(roots->history, i);
-        if (roots->state->trees)
+        if (roots->trees)
             error = bw_history_trees(roots->history, i, write_tree, roots);
         else
             error = write_root(roots, roots->info);
@@ -137,20 +136,19 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     return error;
 }
 
-static int run(const struct cmd_common *common, void *context)
+static int run(const struct cmd_common *common, void *state)
 {
-    const struct roots_state *state = context;
-    struct roots roots = {.state = state};
+    struct roots *roots = state;
     struct cmd_common own;
-    struct bw_error *error = cmd_index_begin(&roots.index, common, &state->scan, &own);
+    struct bw_error *error = cmd_index_begin(&roots->index, common, &roots->scan, &own);
     struct cmd_format_plan plan = {
         .record = cmd_record_of(&cmd_roots, state),
         .columns = "generation,changed,found,status,recoverable,lost_blocks,trimmed,"
                    "readable_subvolumes,subvolume_count,tree_root",
         .list = list,
-        .context = &roots,
+        .context = roots,
     };
-    if (state->trees)
+    if (roots->trees)
         plan.columns = "generation,tree_root,tree_name,root,tree_generation,recoverable,"
                        "lost_blocks,trimmed";
     int status;
@@ -158,14 +156,14 @@ static int run(const struct cmd_common *common, void *context)
         status = cmd_fail(common, error);
     else
         status = cmd_format_run(&own, &plan);
-    cmd_index_end(&roots.index);
+    cmd_index_end(&roots->index);
     return status;
 }
 
 static const char *record_of(const void *state)
 {
-    const struct roots_state *settings = state;
-    return settings->trees ? "statetreeinfo" : cmd_roots.record;
+    const struct roots *roots = state;
+    return roots->trees ? "statetreeinfo" : cmd_roots.record;
 }
 
 const struct command cmd_roots = {
@@ -194,5 +192,5 @@ const struct command cmd_roots = {
     .sorts_rows = true,
     .record_of = record_of,
     .run = run,
-    .state_size = sizeof(struct roots_state),
+    .state_size = sizeof(struct roots),
 };

@@ -14,26 +14,24 @@
 #include "btrfs-walk/tree.h"
 #include "cli/common/output_format.h"
 
-struct super_state {
+/* A running super command. */
+struct supers {
+    /* The options. */
     bool force, hex;
+
+    /* While it runs. */
+    const struct cmd_common *common;
+    struct bw_fs *fs;
+    struct cmd_format format;
+    struct bw_superblock_info newest; /* the newest valid copy so far */
+    bool found;                       /* `newest` is set */
+    size_t printed, bad;
 };
 
 static const struct cmd_option options[] = {
-    {0, "force", NULL, "also print copies without the btrfs magic",
-     CMD_FLAG(struct super_state, force)},
-    {'x', "hex", NULL, "print the bytes in hexadecimal digits", CMD_FLAG(struct super_state, hex)},
+    {0, "force", NULL, "also print copies without the btrfs magic", CMD_FLAG(struct supers, force)},
+    {'x', "hex", NULL, "print the bytes in hexadecimal digits", CMD_FLAG(struct supers, hex)},
     {0},
-};
-
-/* The copies read so far. */
-struct supers {
-    const struct cmd_common *common;
-    const struct super_state *state;
-    struct bw_fs *fs;
-    struct cmd_format format;
-    struct bw_superblock_info newest; /* the newest valid copy */
-    bool found;                       /* `newest` is set */
-    size_t printed, bad;
 };
 
 static void print_warning(struct supers *supers, struct bw_error *error)
@@ -50,14 +48,14 @@ static struct bw_error *print_text(struct supers *supers, const char *path, uint
     bw_buffer_format(&text, "superblock: bytenr=%" PRIu64 ", device=", offset);
     bw_escape_line(&text, path, strlen(path));
     bw_buffer_format(&text, "\n---------------------------------------------------------");
-    if (bytes && supers->state->hex) {
+    if (bytes && supers->hex) {
         bw_buffer_append_byte(&text, '\n');
         bw_hex_dump(&text, "", 0, bytes, BW_SUPERBLOCK_BYTES);
     }
     if (text.failed)
         return bw_error_no_memory();
     BW_TRY(cmd_write(&supers->format.output, text.data, text.length));
-    if (bytes && !supers->state->hex)
+    if (bytes && !supers->hex)
         BW_TRY(bw_superblock_print(bytes, cmd_write, &supers->format.output));
     return cmd_write(&supers->format.output, "\n", 1);
 }
@@ -83,7 +81,7 @@ static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned
 
     BW_AUTO_ERROR struct bw_error *bad = bw_superblock_check(bytes, copy);
     if (bad) {
-        const bool shown = supers->state->force || !strstr(bad->message, "magic");
+        const bool shown = supers->force || !strstr(bad->message, "magic");
         supers->bad++;
         print_warning(supers, bw_error_create(bad->code, "%s: superblock copy %u: %s%s", path, copy,
                                               bad->message, shown ? "" : " (--force prints it)"));
@@ -137,13 +135,14 @@ static struct bw_error *print_all(struct supers *supers)
 static int run(const struct cmd_common *common, void *state)
 {
     const struct cmd_format_plan plan = {.record = cmd_super.record};
-    struct supers supers = {.common = common, .state = state};
-    if (supers.state->hex && !cmd_format_is_for_people(common))
+    struct supers *supers = state;
+    supers->common = common;
+    if (supers->hex && !cmd_format_is_for_people(common))
         return cmd_fail(
             common, bw_error_create(BW_ERROR_USAGE, "--hex is for text, not for -o and --json"));
-    struct bw_error *error = cmd_format_begin(&supers.format, common, &plan);
+    struct bw_error *error = cmd_format_begin(&supers->format, common, &plan);
     if (error) {
-        cmd_format_free(&supers.format);
+        cmd_format_free(&supers->format);
         return cmd_fail(common, error);
     }
 
@@ -154,17 +153,17 @@ static int run(const struct cmd_common *common, void *state)
     silent.input.superblock_copy = 0;
     int status = cmd_open_to(&silent, CMD_OPEN_IMAGES, &session);
     if (!status) {
-        supers.fs = session.fs;
-        error = cmd_format_end(&supers.format, print_all(&supers));
+        supers->fs = session.fs;
+        error = cmd_format_end(&supers->format, print_all(supers));
         if (error)
             status = cmd_fail_output(common, error);
-        else if (!supers.printed)
+        else if (!supers->printed)
             status = STATUS_CANNOT;
-        else if (supers.bad)
+        else if (supers->bad)
             status = STATUS_PARTIAL;
         status = cmd_end(&silent, &session, NULL, status);
     }
-    cmd_format_free(&supers.format);
+    cmd_format_free(&supers->format);
     return status;
 }
 
@@ -194,5 +193,5 @@ const struct command cmd_super = {
     .record = "superblockinfo",
     .meanings = meanings,
     .run = run,
-    .state_size = sizeof(struct super_state),
+    .state_size = sizeof(struct supers),
 };

@@ -19,28 +19,16 @@
 #include "cli/common/paths.h"
 #include "cli/common/selection.h"
 
-struct xattr_state {
+BW_VECTOR(attributes, struct bw_xattr);
+
+/* A running xattr command. */
+struct printer {
+    /* The options. */
     const char *attribute;
     bool follow, recursive, absolute;
     struct cmd_selection selection;
-};
 
-static const struct cmd_option options[] = {
-    CMD_FOLLOW_OPTION(struct xattr_state, follow),
-    {'R', "recursive", NULL, "also list the contents of directories that match the filters",
-     CMD_FLAG(struct xattr_state, recursive)},
-    {'n', "attribute", "NAME", "only this attribute", CMD_TEXT(struct xattr_state, attribute)},
-    {0, "absolute-names", NULL, "keep the leading '/' of paths",
-     CMD_FLAG(struct xattr_state, absolute)},
-    CMD_TREE(struct xattr_state, selection),
-    {0},
-};
-
-BW_VECTOR(attributes, struct bw_xattr);
-
-/* The output for a PATH. */
-struct printer {
-    const struct xattr_state *state;
+    /* While it runs. */
     struct cmd_paths *paths;
     struct bw_buffer *text;
     struct attributes kept; /* attributes of the file; all their bytes are in kept_bytes */
@@ -50,6 +38,17 @@ struct printer {
     const char *given;           /* PATH as on the command line */
     size_t start_length;         /* length of the absolute path of PATH */
     struct bw_buffer entry_path; /* scratch space: the path of an entry */
+};
+
+static const struct cmd_option options[] = {
+    CMD_FOLLOW_OPTION(struct printer, follow),
+    {'R', "recursive", NULL, "also list the contents of directories that match the filters",
+     CMD_FLAG(struct printer, recursive)},
+    {'n', "attribute", "NAME", "only this attribute", CMD_TEXT(struct printer, attribute)},
+    {0, "absolute-names", NULL, "keep the leading '/' of paths",
+     CMD_FLAG(struct printer, absolute)},
+    CMD_TREE(struct printer, selection),
+    {0},
 };
 
 static bool is_text(const uint8_t *bytes, size_t length)
@@ -127,7 +126,7 @@ static struct bw_error *append_block(struct printer *printer, const char *path)
     struct bw_buffer *text = printer->text;
     if (!printer->kept.count)
         return NULL;
-    if (!printer->state->absolute)
+    if (!printer->absolute)
         path += strspn(path, "/");
     if (!*path)
         path = ".";
@@ -174,7 +173,7 @@ static struct bw_error *print_file(struct printer *printer, const char *path,
 {
     printer->kept.count = 0;
     printer->kept_bytes.length = 0;
-    const char *wanted = printer->state->attribute;
+    const char *wanted = printer->attribute;
     struct bw_xattrs *xattrs;
     struct bw_error *error = bw_xattrs_open(printer->paths->session.fs, place, &xattrs);
     for (const struct bw_xattr *xattr; !error && (xattr = bw_xattrs_next(xattrs));) {
@@ -235,42 +234,43 @@ static struct bw_error *visit_entry(void *context, const struct bw_entry *entry)
 static struct bw_error *handle_path(void *context, struct cmd_paths *paths, const char *path,
                                     const struct bw_place *place, struct bw_buffer *text)
 {
-    const struct xattr_state *state = context;
-    struct printer printer = {.state = state, .paths = paths, .text = text, .given = path};
-    struct bw_error *error;
-    if (state->recursive || cmd_selection_is_set(&state->selection)) {
-        /* The entries below PATH that pass the filters, PATH included. */
-        struct bw_fs *fs = paths->session.fs;
-        struct bw_walk_options how = {.struct_size = sizeof how,
-                                      .start = path,
-                                      .types = BW_WALK_ALL,
-                                      .visit = visit_entry,
-                                      .context = &printer};
-        BW_AUTO_FREE char *start = NULL;
-        error = cmd_selection_prepare(&state->selection, fs);
-        cmd_selection_apply(&state->selection, &how);
-        how.has_maxdepth |= !state->recursive;
-        if (!error)
-            error = bw_walk_start_path(fs, &how, &start, &printer.start_length);
-        if (!error)
-            error = bw_walk(fs, &how, NULL);
-        if (error && error->code == BW_ERROR_STOPPED && paths->broken)
-            bw_error_free(BW_TAKE(error)); /* the error of stdout is more specific */
-    } else {
-        error = print_file(&printer, path, place);
-    }
-    attributes_free(&printer.kept);
-    bw_buffer_free(&printer.kept_bytes);
-    bw_buffer_free(&printer.entry_path);
+    struct printer *printer = context;
+    printer->paths = paths;
+    printer->text = text;
+    printer->given = path;
+    if (!printer->recursive && !cmd_selection_is_set(&printer->selection))
+        return print_file(printer, path, place);
+
+    /* The entries below PATH that pass the filters, PATH included. */
+    struct bw_fs *fs = paths->session.fs;
+    struct bw_walk_options how = {.struct_size = sizeof how,
+                                  .start = path,
+                                  .types = BW_WALK_ALL,
+                                  .visit = visit_entry,
+                                  .context = printer};
+    BW_AUTO_FREE char *start = NULL;
+    struct bw_error *error = cmd_selection_prepare(&printer->selection, fs);
+    cmd_selection_apply(&printer->selection, &how);
+    how.has_maxdepth |= !printer->recursive;
+    if (!error)
+        error = bw_walk_start_path(fs, &how, &start, &printer->start_length);
+    if (!error)
+        error = bw_walk(fs, &how, NULL);
+    if (error && error->code == BW_ERROR_STOPPED && paths->broken)
+        bw_error_free(BW_TAKE(error)); /* the error of stdout is more specific */
     return error;
 }
 
 static int run(const struct cmd_common *common, void *state)
 {
-    const struct xattr_state *xattr = state;
+    struct printer *printer = state;
     const struct cmd_format_plan plan = {.record = cmd_xattr.record};
-    return cmd_paths_run(common, xattr->selection.subvolume, xattr->follow, &plan, handle_path,
-                         state);
+    const int status = cmd_paths_run(common, printer->selection.subvolume, printer->follow, &plan,
+                                     handle_path, printer);
+    attributes_free(&printer->kept);
+    bw_buffer_free(&printer->kept_bytes);
+    bw_buffer_free(&printer->entry_path);
+    return status;
 }
 
 const struct command cmd_xattr = {
@@ -289,7 +289,7 @@ const struct command cmd_xattr = {
     .options = options,
     .record = "xattrinfo",
     .run = run,
-    .state_size = sizeof(struct xattr_state),
+    .state_size = sizeof(struct printer),
     .takes_paths = true,
     .takes_list = true,
     .missing = "no path given",

@@ -21,41 +21,42 @@
 #include "mount/mount.h"
 #endif
 
-struct mount_state {
+/* A running mount command. */
+struct mount_run {
+    /* The options. */
     const char *subvolume;
     bool background, allow_other, devices;
     const char *user, *group;
-};
-
-static const struct cmd_option options[] = {
-    CMD_SUBVOLUME_OPTION(struct mount_state, subvolume),
-    {0, "devices", NULL,
-     "show each device as a file DIR/DEVID, with holes where nothing is in use, instead of files",
-     CMD_FLAG(struct mount_state, devices)},
-    {0, "background", NULL, "mount, then continue in the background until DIR is unmounted",
-     CMD_FLAG(struct mount_state, background)},
-    {0, "allow-other", NULL,
-     "allow other users to use the mount, within the permissions of the files; needs root, or "
-     "user_allow_other in /etc/fuse.conf",
-     CMD_FLAG(struct mount_state, allow_other)},
-    {0, "uid", "UID", "show all files as owned by this user", CMD_TEXT(struct mount_state, user)},
-    {0, "gid", "GID", "show all files as owned by this group", CMD_TEXT(struct mount_state, group)},
-    {0},
-};
 
 #ifdef BW_FUSE
-
-/* The state of the command. */
-struct mount_run {
+    /* While it runs. */
     const struct cmd_common *common;
-    const struct mount_state *state;
-    struct bw_mount_options options;
+    struct bw_mount_options how;
     char *directory; /* where to mount; absolute */
     int channel;     /* to the process that mounts (mount_process.h); -1: it was not started */
     int ready;       /* with --background: pipe to the first process, which waits for the mount;
                       * otherwise -1 */
     int nowhere;     /* with --background: the null device */
+#endif
 };
+
+static const struct cmd_option options[] = {
+    CMD_SUBVOLUME_OPTION(struct mount_run, subvolume),
+    {0, "devices", NULL,
+     "show each device as a file DIR/DEVID, with holes where nothing is in use, instead of files",
+     CMD_FLAG(struct mount_run, devices)},
+    {0, "background", NULL, "mount, then continue in the background until DIR is unmounted",
+     CMD_FLAG(struct mount_run, background)},
+    {0, "allow-other", NULL,
+     "allow other users to use the mount, within the permissions of the files; needs root, or "
+     "user_allow_other in /etc/fuse.conf",
+     CMD_FLAG(struct mount_run, allow_other)},
+    {0, "uid", "UID", "show all files as owned by this user", CMD_TEXT(struct mount_run, user)},
+    {0, "gid", "GID", "show all files as owned by this group", CMD_TEXT(struct mount_run, group)},
+    {0},
+};
+
+#ifdef BW_FUSE
 
 /* Reports to the first process that the mount is ready. If stderr is a file, messages are still
  * written to it. */
@@ -84,7 +85,7 @@ static struct bw_error *start_mount_process(void *context, const struct bw_fs *p
     BW_AUTO_BUFFER struct bw_buffer list = {0};
     (void)planned;
     bw_buffer_format(&list, "ro,nosuid,nodev,noatime,subtype=btrfs-walk,%sfsname=",
-                     run->options.checks_permissions ? "allow_other,default_permissions," : "");
+                     run->how.checks_permissions ? "allow_other,default_permissions," : "");
     for (; *name; name++) { /* commas and backslashes are special in a list of options */
         if (*name == ',' || *name == '\\')
             bw_buffer_append_byte(&list, '\\');
@@ -99,24 +100,23 @@ static struct bw_error *start_mount_process(void *context, const struct bw_fs *p
 /* Chooses what to show, mounts it, and serves the mount until it ends. */
 static struct bw_error *mount_and_serve(struct mount_run *run, struct bw_fs *fs)
 {
-    const struct mount_state *state = run->state;
     const struct bw_used_options how = {.struct_size = sizeof how, .files = true};
-    const struct bw_subvolume **top = &run->options.top;
+    const struct bw_subvolume **top = &run->how.top;
     struct bw_mount *mount;
     int descriptor;
-    if (state->devices)
-        BW_TRY(bw_used_map_open(fs, &how, &run->options.used));
-    else if (state->subvolume)
-        BW_TRY(bw_subvolume_by_name(fs, state->subvolume, top));
+    if (run->devices)
+        BW_TRY(bw_used_map_open(fs, &how, &run->how.used));
+    else if (run->subvolume)
+        BW_TRY(bw_subvolume_by_name(fs, run->subvolume, top));
     else if (!(*top = bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME)))
         return bw_error_create(BW_ERROR_NOT_FOUND, "there is no top-level subvolume");
-    if (state->devices)
-        BW_TRY(bw_mount_create_devices(fs, &run->options, &mount));
+    if (run->devices)
+        BW_TRY(bw_mount_create_devices(fs, &run->how, &mount));
     else
-        BW_TRY(bw_mount_create(fs, &run->options, &mount));
+        BW_TRY(bw_mount_create(fs, &run->how, &mount));
     struct bw_error *error = mount_process_mount(run->channel, run->directory, &descriptor);
     if (!error) {
-        if (!state->background && isatty(STDERR_FILENO) && !run->common->messages.quiet)
+        if (!run->background && isatty(STDERR_FILENO) && !run->common->messages.quiet)
             fprintf(stderr, "mounted on %s; Ctrl-C unmounts, --background returns\n",
                     run->common->paths[0]);
         report_ready(run);
@@ -137,7 +137,7 @@ static int run_mount(struct mount_run *run)
     int status = cmd_open(&common, &session);
     if (!status) {
         struct bw_error *error = mount_and_serve(run, session.fs);
-        bw_used_map_close(run->options.used);
+        bw_used_map_close(run->how.used);
         if (error)
             status = cmd_fail(&common, error);
         status = cmd_end(&common, &session, NULL, status);
@@ -202,15 +202,14 @@ static bool has_mount(const char *directory)
 
 static struct bw_error *check_options(struct mount_run *run)
 {
-    const struct mount_state *state = run->state;
     const struct cmd_common *common = run->common;
-    struct bw_mount_options *wanted = &run->options;
+    struct bw_mount_options *wanted = &run->how;
     char **directory = &run->directory;
     struct stat status;
-    wanted->checks_permissions = state->allow_other;
-    BW_TRY(parse_id("uid", state->user, &wanted->squash_user, &wanted->user));
-    BW_TRY(parse_id("gid", state->group, &wanted->squash_group, &wanted->group));
-    if (state->devices && state->subvolume)
+    wanted->checks_permissions = run->allow_other;
+    BW_TRY(parse_id("uid", run->user, &wanted->squash_user, &wanted->user));
+    BW_TRY(parse_id("gid", run->group, &wanted->squash_group, &wanted->group));
+    if (run->devices && run->subvolume)
         return bw_error_create(BW_ERROR_USAGE, "--devices shows no subvolume");
     if (common->path_count != 1)
         return bw_error_create(BW_ERROR_USAGE, "exactly one DIR is required");
@@ -227,22 +226,23 @@ static struct bw_error *check_options(struct mount_run *run)
 }
 
 /* The log is not replayed for devices: that would create tree blocks that are not in the image. */
-static int run(const struct cmd_common *common, void *settings)
+static int run(const struct cmd_common *common, void *state)
 {
-    const struct mount_state *state = settings;
+    struct mount_run *run = state;
     struct cmd_common own = *common;
-    struct mount_run run = {.common = &own, .state = state, .channel = -1, .ready = -1};
-    if (state->devices)
+    run->common = &own;
+    run->channel = run->ready = -1;
+    if (run->devices)
         own.input.log = BW_LOG_IGNORE;
-    struct bw_error *error = check_options(&run);
+    struct bw_error *error = check_options(run);
     int status;
     if (error)
         status = cmd_fail(common, error);
-    else if (state->background)
-        status = run_in_background(&run);
+    else if (run->background)
+        status = run_in_background(run);
     else
-        status = run_mount(&run);
-    free(run.directory);
+        status = run_mount(run);
+    free(run->directory);
     return status;
 }
 
@@ -289,7 +289,7 @@ const struct command cmd_mount = {
     .options = options,
     .meanings = meanings,
     .run = run,
-    .state_size = sizeof(struct mount_state),
+    .state_size = sizeof(struct mount_run),
     .takes_paths = true,
     .missing = "no mount point (DIR) given",
 };
