@@ -397,7 +397,7 @@ struct bw_space_cell {
     double fill;                        /**< used / bytes, not rounded; 0 if there are no bytes */
     uint64_t generation;                /**< mean generation of the used bytes; 0: unknown */
     uint64_t owner; /**< a tree that owns more than half of the used bytes, otherwise any of the
-                       owners; 0: shared by several trees, or unknown */
+                       owners; 0: unknown */
     uint64_t reserved[4]; /**< zeros: room for more members */
 };
 
@@ -409,9 +409,11 @@ struct bw_space_area {
     uint64_t reserved[4]; /**< zeros: room for more members */
 };
 
-/** A tree, and how much is its own by the references in the extent tree. */
+/** A tree, and how much it owns by the references in the extent tree. If several trees refer to an
+ * extent, one of them owns it: a subvolume that can be written, rather than a read-only snapshot,
+ * and of these the oldest one. */
 struct bw_space_owner {
-    uint64_t id;    /**< of the tree; 0: what several trees have, or not known */
+    uint64_t id;    /**< of the tree; 0: unknown */
     uint64_t bytes; /**< that count for cells */
 };
 

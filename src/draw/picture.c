@@ -15,7 +15,7 @@
 #include "btrfs-walk/subvolume.h"
 #include "btrfs-walk/tree.h"
 
-enum { SCALE = 10, OWNERS = 8, OTHERS = OWNERS, TREES, SHARED };
+enum { SCALE = BW_PICTURE_SCALE, OWNERS = 8, OTHERS = OWNERS, TREES, UNKNOWN };
 
 /* The opacity of allocated space that is not used. */
 static const double faint = 0.22, faint_without_type = 0.11;
@@ -64,26 +64,19 @@ static void label_kinds(struct bw_picture *picture)
     }
 }
 
+/* The whole scale has one label. */
 static void label_scale(struct bw_picture *picture)
 {
     const struct bw_space_map_info *info = picture->info;
     add_colors(picture, scale_colors, SCALE);
-    picture->in_legend[0] = picture->in_legend[SCALE - 1] = true;
-    if (picture->by == BW_DRAW_FILL) {
-        picture->in_legend[SCALE / 2] = true;
-        snprintf(picture->labels[0], BW_PICTURE_LABEL, "allocated, nothing used");
-        snprintf(picture->labels[SCALE / 2], BW_PICTURE_LABEL, "about half used");
-        snprintf(picture->labels[SCALE - 1], BW_PICTURE_LABEL, "all used");
-        return;
-    }
-    const uint64_t span = info->newest > info->oldest ? info->newest - info->oldest : 0;
-    picture->in_legend[SCALE / 2] = span >= SCALE - 1; /* otherwise no cell may have this colour */
-    snprintf(picture->labels[0], BW_PICTURE_LABEL, "oldest: generation %" PRIu64, info->oldest);
-    snprintf(picture->labels[SCALE / 2], BW_PICTURE_LABEL, "generation %" PRIu64,
-             info->oldest + span / (SCALE - 1) * (SCALE / 2) +
-                 span % (SCALE - 1) * (SCALE / 2) / (SCALE - 1));
-    snprintf(picture->labels[SCALE - 1], BW_PICTURE_LABEL, "newest: generation %" PRIu64,
-             info->newest);
+    if (picture->by == BW_DRAW_FILL)
+        snprintf(picture->scale, BW_PICTURE_LABEL, "nothing to all of the allocated space used");
+    else if (info->newest > info->oldest)
+        snprintf(picture->scale, BW_PICTURE_LABEL,
+                 "generation %" PRIu64 " (oldest) to %" PRIu64 " (newest)", info->oldest,
+                 info->newest);
+    else if (info->newest)
+        snprintf(picture->scale, BW_PICTURE_LABEL, "all of generation %" PRIu64, info->newest);
 }
 
 /* "/home (id 257), 1.50MiB"; long names are shortened between characters. */
@@ -119,7 +112,7 @@ static void label_subvolume(struct bw_fs *fs, uint64_t id, uint64_t bytes,
 static void label_owners(struct bw_picture *picture, struct bw_fs *fs)
 {
     static const char *const rest[] = {"other subvolumes", "trees of the file system",
-                                       "shared, or of unknown owner"};
+                                       "unknown owner"};
     uint64_t sums[sizeof rest / sizeof *rest] = {0};
     char size[BW_SIZE_ROOM + 1];
     add_colors(picture, owner_colors, sizeof owner_colors / sizeof *owner_colors);
@@ -166,7 +159,7 @@ static void label_rest(struct bw_picture *picture)
         return;
     snprintf(picture->unused, BW_PICTURE_LABEL, "%sallocated, not used, %s",
              has_type ? "faint: " : "", size_text(size, allocated - used));
-    picture->unused_paint.color = has_type ? 0 : SHARED;
+    picture->unused_paint.color = has_type ? 0 : UNKNOWN;
     picture->unused_paint.opacity = (uint8_t)(255 * (has_type ? faint : faint_without_type));
     while (has_type && !picture->in_legend[picture->unused_paint.color])
         picture->unused_paint.color++;
@@ -202,7 +195,7 @@ static unsigned owner_color(const struct bw_picture *picture, uint64_t owner)
             return i;
     if (bw_is_subvolume_id(owner))
         return OTHERS;
-    return owner ? TREES : SHARED;
+    return owner ? TREES : UNKNOWN;
 }
 
 static unsigned age_color(const struct bw_space_map_info *info, uint64_t generation)
@@ -270,7 +263,7 @@ struct bw_paint bw_picture_paint(const struct bw_picture *picture, const struct 
         opacity = cell->used ? opacity + (1 - opacity) / 2 : 0;
         break;
     case BW_DRAW_OWNER:
-        paint.color = SHARED;
+        paint.color = UNKNOWN;
         if (cell->used)
             paint.color = owner_color(picture, cell->owner);
         else
@@ -355,4 +348,6 @@ void bw_picture_summary(struct bw_buffer *text, const struct bw_picture *picture
     for (unsigned i = 0; i < picture->color_count; i++)
         if (picture->in_legend[i])
             bw_buffer_format(text, " %s.", picture->labels[i]);
+    if (*picture->scale)
+        bw_buffer_format(text, " Colours: %s.", picture->scale);
 }

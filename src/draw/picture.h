@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Pictures of a map of space. picture.c chooses the colours of cells and makes the legend; render.c
- * writes the picture as SVG, pixels, PNG or coloured text.
+ * writes the picture as SVG, HTML, pixels, PNG or coloured text.
  */
 #ifndef BW_DRAW_PICTURE_H
 #define BW_DRAW_PICTURE_H
@@ -25,6 +25,7 @@ struct bw_color {
 
 enum {
     BW_PICTURE_COLORS = 16,  /**< in a legend */
+    BW_PICTURE_SCALE = 10,   /**< colours of the scale of fill and age */
     BW_PICTURE_LABEL = 96,   /**< bytes of a label with its NUL */
     BW_PICTURE_MISSING = 16, /**< missing devices that are marked */
 };
@@ -48,7 +49,9 @@ struct bw_picture {
     struct bw_color colors[BW_PICTURE_COLORS];
     bool in_legend[BW_PICTURE_COLORS];                /**< the colour has a label */
     char labels[BW_PICTURE_COLORS][BW_PICTURE_LABEL]; /**< plain text, safe to print */
-    uint64_t owners[BW_PICTURE_COLORS];               /**< those with a separate colour */
+    char scale[BW_PICTURE_LABEL]; /**< label of the first BW_PICTURE_SCALE colours, from left to
+                                     right; "": they are no scale */
+    uint64_t owners[BW_PICTURE_COLORS]; /**< those with a separate colour */
     size_t owner_count;
     uint64_t missing[BW_PICTURE_MISSING]; /**< ids of missing devices */
     size_t missing_count;
@@ -79,16 +82,17 @@ unsigned bw_picture_columns(const struct bw_picture *picture);
 /** Whether an area is a missing device. */
 bool bw_picture_is_missing(const struct bw_picture *picture, size_t area);
 
-/** Appends the caption of an area: "device 1, 128.00MiB, cells of 32.00KiB". */
+/** Appends the caption of an area for a terminal: "device 1, 128.00MiB, cells of 32.00KiB". */
 void bw_picture_caption(struct bw_buffer *text, const struct bw_picture *picture, size_t area);
 
 /** Appends a sentence that summarizes the picture. */
 void bw_picture_summary(struct bw_buffer *text, const struct bw_picture *picture);
 
-/** Appends the picture as SVG; `standalone`: as a complete document; otherwise as an element of
- * HTML, followed by a list of its colours. `name` is a prefix of the ids. */
-void bw_picture_svg(struct bw_buffer *text, const struct bw_picture *picture, bool standalone,
-                    const char *name);
+/** Appends the picture as an SVG document. */
+void bw_picture_svg(struct bw_buffer *text, const struct bw_picture *picture);
+
+/** Appends the picture as HTML: a drawing of each area, and a list of its colours. */
+void bw_picture_html(struct bw_buffer *text, const struct bw_picture *picture);
 
 /** Pixels, 3 bytes each, row by row. */
 struct bw_raster {

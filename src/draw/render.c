@@ -2,32 +2,35 @@
 /*
  * Pictures as SVG, as pixels and PNG (by libpng), and as coloured text.
  *
- * An area of an SVG is a square of cells, one unit each, scaled to a fixed size. Cells of the same
+ * An area of an SVG is a square of cells, one unit each, scaled to its size. Cells of the same
  * colour and opacity are one path of horizontal lines, because an element for each cell would make
  * files of several MiB.
+ *
+ * Viewers scale a document to their width. So all documents are equally wide, and the areas of many
+ * devices are small: then letters have the same size whatever the number of devices. In a page,
+ * each area is a drawing of its own with a caption of the page.
  */
 #include "draw/picture.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "draw/markup.h"
 
 enum {
     LEVELS = 16, /* of opacity */
-    SIDE = 384,  /* of an area */
+    WIDTH = 720, /* of the areas of a row and their gaps */
+    GAP = 16,    /* between areas */
     MARGIN = 24,
     LINE = 22, /* height of a line of the legend */
     SWATCH = 14,
-    ABOVE = 4,
+    FONT = 13,
+    LETTER = 7, /* approximate width of a letter */
+    CAPTION_LINE = 17,
+    CAPTION_LINES = 3,
 };
-
-/* The gap between areas, which contains a caption. It grows with the number of areas, because the
- * whole drawing is scaled to fit. */
-static unsigned gap_of(const struct bw_picture *picture)
-{
-    return 12 + 12 * bw_picture_columns(picture);
-}
 
 static void append_hex(struct bw_buffer *text, struct bw_color color)
 {
@@ -83,48 +86,66 @@ static void append_cells(struct bw_buffer *text, const struct bw_picture *pictur
             append_path(text, picture, keys, (uint8_t)key);
 }
 
-static void append_area(struct bw_buffer *text, const struct bw_picture *picture, size_t area,
-                        unsigned left, unsigned top)
+/* Appends an area; its sides are as long as the number of its cells. */
+static void append_area(struct bw_buffer *text, const struct bw_picture *picture, size_t area)
 {
-    const uint32_t side = UINT32_C(1) << picture->order;
+    const unsigned side = 1u << picture->order;
     bw_buffer_format(text,
-                     "<g transform=\"translate(%u %u)\"><rect class=\"ground\" width=\"%d\" "
-                     "height=\"%d\"%s/>\n<g transform=\"scale(%.7g) translate(0 .5)\" "
-                     "stroke-width=\"1\" shape-rendering=\"crispEdges\">\n",
-                     left, top, SIDE, SIDE,
-                     picture->by == BW_DRAW_HEATMAP ? " style=\"fill:#000\"" : "",
-                     (double)SIDE / side);
+                     "<rect class=\"ground\" width=\"%u\" height=\"%u\"%s/>\n"
+                     "<g transform=\"translate(0 .5)\" stroke-width=\"1\" "
+                     "shape-rendering=\"crispEdges\">\n",
+                     side, side, picture->by == BW_DRAW_HEATMAP ? " style=\"fill:#000\"" : "");
     append_cells(text, picture, area);
     bw_buffer_format(text, "</g>");
-    if (bw_picture_is_missing(picture, area)) { /* diagonal lines */
-        const unsigned lines = 16;
-        bw_buffer_format(text, "<path fill=\"none\" stroke=\"#8a8f98\" stroke-width=\"%.3g\" d=\"",
-                         SIDE / (lines * 4.0));
-        for (unsigned i = 1; i < 2 * lines; i++) {
-            const unsigned at = i * SIDE / lines;
-            const unsigned from = at > SIDE ? at - SIDE : 0;
-            const unsigned to = at < SIDE ? at : SIDE;
-            bw_buffer_format(text, "M%u %uL%u %u", from, to, to, from);
-        }
-        bw_buffer_format(text, "\"/>\n");
+    if (!bw_picture_is_missing(picture, area))
+        return;
+    const unsigned lines = 16; /* diagonal */
+    const double step = (double)side / lines;
+    bw_buffer_format(text, "<path fill=\"none\" stroke=\"#8a8f98\" stroke-width=\"%.4g\" d=\"",
+                     step / 4);
+    for (unsigned i = 1; i < 2 * lines; i++) {
+        const double at = i * step;
+        const double from = at > side ? at - side : 0;
+        const double to = at < side ? at : side;
+        bw_buffer_format(text, "M%.4g %.4gL%.4g %.4g", from, to, to, from);
     }
+    bw_buffer_format(text, "\"/>\n");
+}
 
-    /* The caption has letters small enough that it is not wider than the area. A letter is about
-     * 0.6 of its height wide. */
-    struct bw_buffer BW_AUTO_BUFFER caption = {0};
-    bw_picture_caption(&caption, picture, area);
-    text->failed |= caption.failed;
-    const unsigned gap = gap_of(picture), length = (unsigned)caption.length + 1;
-    const unsigned widest = SIDE * 10 / (6 * length);
-    bw_buffer_format(text, "<text y=\"%u\" font-size=\"%u\">", SIDE + gap * 2 / 3,
-                     gap / 2 < widest ? gap / 2 : widest);
-    bw_buffer_append(text, caption.data, caption.length);
-    bw_buffer_format(text, "</text></g>\n");
+/* Captions, a line for each part: "device 1", its size, "missing". Parts that fit into `letters`
+ * share a line. Returns the number of lines. */
+static unsigned make_caption(const struct bw_picture *picture, size_t number, size_t letters,
+                             struct bw_buffer lines[CAPTION_LINES])
+{
+    const struct bw_space_area *area = &picture->info->areas[number];
+    struct bw_buffer BW_AUTO_BUFFER part = {0};
+    char size[BW_SIZE_ROOM];
+    unsigned used = 0;
+    for (unsigned i = 0; i < CAPTION_LINES; i++) {
+        part.length = 0;
+        if (i == 0 && area->devid)
+            bw_buffer_format(&part, "device %" PRIu64, area->devid);
+        else if (i == 0)
+            bw_buffer_format(&part, "all devices");
+        else if (i == 1)
+            bw_buffer_append(&part, size, (size_t)(bw_write_size(size, area->bytes, false) - size));
+        else if (bw_picture_is_missing(picture, number))
+            bw_buffer_format(&part, "missing");
+        struct bw_buffer *line = used ? &lines[used - 1] : NULL;
+        if (!part.length)
+            continue;
+        if (line && line->length + strlen(", ") + part.length <= letters)
+            bw_buffer_format(line, ", ");
+        else
+            line = &lines[used++];
+        bw_buffer_append(line, part.data, part.length);
+    }
+    return used;
 }
 
 /* Legends. */
 
-enum swatch { SWATCH_COLOR, SWATCH_UNUSED, SWATCH_GROUND, SWATCH_MISSING };
+enum swatch { SWATCH_COLOR, SWATCH_SCALE, SWATCH_UNUSED, SWATCH_GROUND, SWATCH_MISSING };
 
 struct legend_item {
     enum swatch swatch;
@@ -137,7 +158,8 @@ struct legend_item {
 static bool next_item(const struct bw_picture *picture, size_t *position, struct legend_item *item)
 {
     const char *const missing = picture->missing_count ? "crossed out: a missing device" : "";
-    const struct legend_item others[] = {{SWATCH_UNUSED, {0}, picture->unused},
+    const struct legend_item others[] = {{SWATCH_SCALE, {0}, picture->scale},
+                                         {SWATCH_UNUSED, {0}, picture->unused},
                                          {SWATCH_GROUND, {0}, picture->unallocated},
                                          {SWATCH_MISSING, {0}, missing}};
     const size_t colors = picture->color_count, end = colors + sizeof others / sizeof *others;
@@ -155,6 +177,11 @@ static bool next_item(const struct bw_picture *picture, size_t *position, struct
     return false;
 }
 
+static unsigned swatch_width(const struct legend_item *item)
+{
+    return item->swatch == SWATCH_SCALE ? BW_PICTURE_SCALE * SWATCH : SWATCH;
+}
+
 static void append_swatch(struct bw_buffer *text, const struct bw_picture *picture,
                           const struct legend_item *item, unsigned top)
 {
@@ -163,6 +190,15 @@ static void append_swatch(struct bw_buffer *text, const struct bw_picture *pictu
                          SWATCH, SWATCH);
         append_hex(text, item->color);
         bw_buffer_format(text, "\" stroke=\"#8a8f98\" stroke-width=\".5\"/>");
+        return;
+    }
+    if (item->swatch == SWATCH_SCALE) {
+        for (unsigned i = 0; i < BW_PICTURE_SCALE; i++) {
+            bw_buffer_format(text, "<rect x=\"%u\" y=\"%u\" width=\"%d\" height=\"%d\" fill=\"",
+                             i * SWATCH, top, SWATCH, SWATCH);
+            append_hex(text, picture->colors[i]);
+            bw_buffer_format(text, "\"/>");
+        }
         return;
     }
     bw_buffer_format(text,
@@ -182,78 +218,138 @@ static void append_swatch(struct bw_buffer *text, const struct bw_picture *pictu
     }
 }
 
-static void append_head(struct bw_buffer *text, const struct bw_picture *picture, bool standalone,
-                        const char *name)
+/* The sizes of cells, which are equal unless devices have different sizes. */
+static void append_cell_sizes(struct bw_buffer *text, const struct bw_picture *picture)
 {
-    static const char *const titles[] = {
-        [BW_DRAW_TYPE] = "Space by type and fill",
-        [BW_DRAW_FILL] = "Space by fill",
-        [BW_DRAW_AGE] = "Space by age",
-        [BW_DRAW_OWNER] = "Space by subvolume",
-        [BW_DRAW_HEATMAP] = "Chunks by type and fill",
-    };
-    const unsigned columns = bw_picture_columns(picture);
-    const unsigned rows = ((unsigned)picture->info->area_count + columns - 1) / columns;
-    const unsigned margin = standalone ? MARGIN : 0, gap = gap_of(picture);
-    const unsigned width = columns * (SIDE + gap) - gap;
-    unsigned height = ABOVE + rows * (SIDE + gap);
-    struct legend_item item;
-    for (size_t position = 0; standalone && next_item(picture, &position, &item);)
-        height += LINE;
-    bw_buffer_format(text,
-                     "<svg%s viewBox=\"%d %d %u %u\" role=\"img\" "
-                     "aria-labelledby=\"%s-title %s-desc\">\n<title id=\"%s-title\">%s"
-                     "</title>\n<desc id=\"%s-desc\">",
-                     standalone ? " xmlns=\"http://www.w3.org/2000/svg\"" : "", -(int)margin,
-                     -(int)margin, width + 2 * margin, height + 2 * margin, name, name, name,
-                     titles[picture->by], name);
-    struct bw_buffer BW_AUTO_BUFFER summary = {0};
-    bw_picture_summary(&summary, picture);
-    bw_markup_text(text, summary.data, summary.length);
-    bw_buffer_format(text, "</desc>\n");
+    const struct bw_space_map_info *info = picture->info;
+    uint64_t least = UINT64_MAX, most = 0;
+    for (size_t i = 0; i < info->area_count; i++) {
+        const uint64_t bytes = info->areas[i].bytes / info->areas[i].cell_count;
+        least = bytes < least ? bytes : least;
+        most = bytes > most ? bytes : most;
+    }
+    char size[BW_SIZE_ROOM];
+    bw_buffer_format(text, "Each cell is ");
+    bw_buffer_append(text, size, (size_t)(bw_write_size(size, least, false) - size));
+    if (most > least) {
+        bw_buffer_format(text, " to ");
+        bw_buffer_append(text, size, (size_t)(bw_write_size(size, most, false) - size));
+    }
+    bw_buffer_format(text, ".");
 }
 
-void bw_picture_svg(struct bw_buffer *text, const struct bw_picture *picture, bool standalone,
-                    const char *name)
+static const char *const titles[] = {
+    [BW_DRAW_TYPE] = "Space by type and fill",
+    [BW_DRAW_FILL] = "Space by fill",
+    [BW_DRAW_AGE] = "Space by age",
+    [BW_DRAW_OWNER] = "Space by subvolume",
+    [BW_DRAW_HEATMAP] = "Chunks by type and fill",
+};
+
+void bw_picture_svg(struct bw_buffer *text, const struct bw_picture *picture)
 {
     const unsigned columns = bw_picture_columns(picture);
     const unsigned count = (unsigned)picture->info->area_count;
-    const unsigned gap = gap_of(picture);
-    append_head(text, picture, standalone, name);
-    if (standalone) /* a page has one style for all pictures */
-        bw_buffer_format(
-            text, "<style>svg{background:#fff;color:#1f2328}text{font-family:system-ui,sans-serif;"
-                  "fill:currentColor}.ground{fill:#e8ebef}@media(prefers-color-scheme:dark){"
-                  "svg{background:#0d1117;color:#e6edf3}.ground{fill:#1c2128}}</style>\n");
-    for (unsigned area = 0; area < count; area++)
-        append_area(text, picture, area, area % columns * (SIDE + gap),
-                    area / columns * (SIDE + gap));
-
-    /* The legend: of a standalone document below the areas; in a page next to the picture or below
-     * it, depending on the width. */
-    struct legend_item item;
-    if (standalone) {
-        unsigned top = ABOVE + (count + columns - 1) / columns * (SIDE + gap);
-        for (size_t position = 0; next_item(picture, &position, &item); top += LINE) {
-            append_swatch(text, picture, &item, top);
-            bw_buffer_format(text, "<text x=\"%d\" y=\"%u\" font-size=\"13\">", SWATCH + 8,
-                             top + SWATCH - 2);
-            bw_markup_text(text, item.label, strlen(item.label));
-            bw_buffer_format(text, "</text>\n");
-        }
-        bw_buffer_format(text, "</svg>\n");
-        return;
+    const unsigned rows = (count + columns - 1) / columns;
+    const unsigned side = (WIDTH - (columns - 1) * GAP) / columns;
+    unsigned caption_lines = 1;
+    for (unsigned area = 0; area < count; area++) {
+        struct bw_buffer lines[CAPTION_LINES] = {{0}};
+        const unsigned used = make_caption(picture, area, side / LETTER, lines);
+        caption_lines = used > caption_lines ? used : caption_lines;
+        for (unsigned i = 0; i < CAPTION_LINES; i++)
+            bw_buffer_free(&lines[i]);
     }
-    bw_buffer_format(text, "</svg>\n<ul class=\"legend\">\n");
+    const unsigned step = side + GAP + caption_lines * CAPTION_LINE;
+    unsigned height = rows * step + LINE;
+    struct legend_item item;
+    for (size_t position = 0; next_item(picture, &position, &item);)
+        height += LINE;
+
+    bw_buffer_format(text,
+                     "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-%d -%d %d %u\" "
+                     "role=\"img\" aria-labelledby=\"map-title map-desc\">\n"
+                     "<title id=\"map-title\">%s</title>\n<desc id=\"map-desc\">",
+                     MARGIN, MARGIN, WIDTH + 2 * MARGIN, height + 2 * MARGIN, titles[picture->by]);
+    struct bw_buffer BW_AUTO_BUFFER summary = {0};
+    bw_picture_summary(&summary, picture);
+    bw_markup_text(text, summary.data, summary.length);
+    bw_buffer_format(
+        text, "</desc>\n<style>svg{background:#fff;color:#1f2328}text{font-family:system-ui,"
+              "sans-serif;fill:currentColor}.ground{fill:#e8ebef}@media(prefers-color-scheme:dark)"
+              "{svg{background:#0d1117;color:#e6edf3}.ground{fill:#1c2128}}</style>\n");
+
+    for (unsigned area = 0; area < count; area++) {
+        const unsigned left = area % columns * (side + GAP), top = area / columns * step;
+        bw_buffer_format(text, "<g transform=\"translate(%u %u) scale(%.7g)\">", left, top,
+                         (double)side / (1u << picture->order));
+        append_area(text, picture, area);
+        bw_buffer_format(text, "</g>\n");
+        struct bw_buffer lines[CAPTION_LINES] = {{0}};
+        const unsigned used = make_caption(picture, area, side / LETTER, lines);
+        for (unsigned i = 0; i < used; i++) {
+            bw_buffer_format(text, "<text x=\"%u\" y=\"%u\" font-size=\"%d\"", left,
+                             top + side + (i + 1) * CAPTION_LINE, FONT);
+            if (lines[i].length > side / LETTER) /* the number of a device may have 20 digits */
+                bw_buffer_format(text, " textLength=\"%u\" lengthAdjust=\"spacingAndGlyphs\"",
+                                 side);
+            bw_buffer_format(text, ">");
+            bw_buffer_append(text, lines[i].data, lines[i].length);
+            bw_buffer_format(text, "</text>\n");
+            text->failed |= lines[i].failed;
+        }
+        for (unsigned i = 0; i < CAPTION_LINES; i++)
+            bw_buffer_free(&lines[i]);
+    }
+
+    unsigned top = rows * step;
+    for (size_t position = 0; next_item(picture, &position, &item); top += LINE) {
+        append_swatch(text, picture, &item, top);
+        bw_buffer_format(text, "<text x=\"%u\" y=\"%u\" font-size=\"%d\">", swatch_width(&item) + 8,
+                         top + SWATCH - 2, FONT);
+        bw_markup_text(text, item.label, strlen(item.label));
+        bw_buffer_format(text, "</text>\n");
+    }
+    bw_buffer_format(text, "<text y=\"%u\" font-size=\"%d\">", top + SWATCH - 2, FONT);
+    append_cell_sizes(text, picture);
+    bw_buffer_format(text, "</text>\n</svg>\n");
+}
+
+void bw_picture_html(struct bw_buffer *text, const struct bw_picture *picture)
+{
+    enum { MOST_COLUMNS = 4 }; /* the style of the page has classes for these */
+    const unsigned columns = bw_picture_columns(picture), side = 1u << picture->order;
+    struct bw_buffer BW_AUTO_BUFFER summary = {0};
+    bw_picture_summary(&summary, picture);
+    bw_buffer_format(text, "<div class=\"maps columns-%u\" role=\"group\" aria-label=\"%s. ",
+                     columns < MOST_COLUMNS ? columns : MOST_COLUMNS, titles[picture->by]);
+    bw_markup_text(text, summary.data, summary.length);
+    bw_buffer_format(text, "\">\n");
+    for (size_t area = 0; area < picture->info->area_count; area++) {
+        bw_buffer_format(text, "<figure><svg viewBox=\"0 0 %u %u\" aria-hidden=\"true\">", side,
+                         side);
+        append_area(text, picture, area);
+        bw_buffer_format(text, "</svg><figcaption>");
+        struct bw_buffer lines[CAPTION_LINES] = {{0}};
+        make_caption(picture, area, SIZE_MAX, lines);
+        bw_buffer_append(text, lines[0].data, lines[0].length);
+        bw_buffer_free(&lines[0]);
+        bw_buffer_format(text, "</figcaption></figure>\n");
+    }
+    bw_buffer_format(text, "</div>\n<ul class=\"legend\">\n");
+    struct legend_item item;
     for (size_t position = 0; next_item(picture, &position, &item);) {
-        bw_buffer_format(text, "<li><svg viewBox=\"0 0 %d %d\" aria-hidden=\"true\">", SWATCH,
+        bw_buffer_format(text, "<li><svg%s viewBox=\"0 0 %u %d\" aria-hidden=\"true\">",
+                         item.swatch == SWATCH_SCALE ? " class=\"scale\"" : "", swatch_width(&item),
                          SWATCH);
         append_swatch(text, picture, &item, 0);
-        bw_buffer_format(text, "</svg>");
+        bw_buffer_format(text, "</svg><span>");
         bw_markup_text(text, item.label, strlen(item.label));
-        bw_buffer_format(text, "</li>\n");
+        bw_buffer_format(text, "</span></li>\n");
     }
-    bw_buffer_format(text, "</ul>\n");
+    bw_buffer_format(text, "<li>");
+    append_cell_sizes(text, picture);
+    bw_buffer_format(text, "</li>\n</ul>\n");
 }
 
 /* Pictures as pixels, and as PNG files, written by libpng. */
@@ -427,6 +523,16 @@ static void append_terminal_legend(struct bw_buffer *text, const struct bw_pictu
         }
         bw_buffer_format(text, " %s\n", picture->labels[i]);
     }
+    for (unsigned i = 0; *picture->scale && i < BW_PICTURE_SCALE; i++) {
+        if (colors == BW_TERMINAL_PLAIN) {
+            bw_buffer_format(text, "%u", i);
+        } else {
+            append_color(text, colors, 38, picture->colors[i]);
+            bw_buffer_format(text, "\u2588%s", i == BW_PICTURE_SCALE - 1 ? "\033[0m" : "");
+        }
+    }
+    if (*picture->scale)
+        bw_buffer_format(text, " %s\n", picture->scale);
     if (*picture->unused && colors != BW_TERMINAL_PLAIN) {
         const struct bw_paint paint = picture->unused_paint;
         append_color(text, colors, 38,

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Maps of space: areas and chunks, and the use of their cells. */
+/*
+ * Maps of space: areas and chunks, and the use of their cells.
+ *
+ * A scan of the extent tree counts the extents, and votes for the owners of cells. The references
+ * of an extent contain the trees that refer to it, or the addresses of tree blocks that do, which
+ * is usual after snapshots. The owners of such blocks are known only after the scan; a second scan
+ * then votes for the owners of the extents with addresses.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -46,6 +53,14 @@ BW_VECTOR(bw_space_devices, struct bw_space_device);
 
 BW_VECTOR(bw_space_owners, struct bw_space_owner);
 
+/* One that refers to a tree block. */
+struct bw_referrer {
+    uint64_t id; /* a tree, or the address of another block */
+    bool is_block;
+};
+
+BW_MAP(bw_referrers, uint64_t, struct bw_referrer, bw_key);
+
 struct bw_space_map {
     struct bw_space_map_info info;
     struct bw_space_map_options options;
@@ -57,11 +72,15 @@ struct bw_space_map {
     struct bw_space_owners owners;
     struct bw_key_map owner_numbers; /* of `owners`, by id */
     uint64_t counted_to;             /* logical address that extents were counted up to */
+    struct bw_referrers referrers;   /* of tree blocks, by address */
+    struct bw_key_set writable;      /* ids of the subvolumes that are not read-only */
+    bool is_second_scan, needs_second_scan;
 };
 
 /* Something that is in use. */
 struct bw_space_use {
     uint64_t generation, owner; /* 0: not known */
+    bool has_owner;             /* otherwise another scan votes for it */
 };
 
 /* Cells. */
@@ -188,34 +207,61 @@ static struct bw_error *add_used(struct bw_space_map *map, const struct bw_space
     to = to > piece->end ? piece->end : to;
     if (from >= to)
         return NULL;
-    map->info.used[piece->kind] += to - from;
-    BW_TRY(add_to_owner(map, use->owner, to - from));
+    if (use->has_owner)
+        BW_TRY(add_to_owner(map, use->owner, to - from));
+    if (!map->is_second_scan)
+        map->info.used[piece->kind] += to - from;
     uint64_t at = piece->offset + from;
     for (struct part part; claim_part(map, piece->area, &at, piece->offset + to, &part);) {
         struct bw_space_count *cell = part.cell;
+        if (use->has_owner)
+            vote_for_owner(cell, use->owner, part.bytes);
+        if (map->is_second_scan)
+            continue;
         cell->used += (double)part.bytes;
         cell->generation +=
             ((double)use->generation - cell->generation) * (double)part.bytes / (double)cell->used;
-        vote_for_owner(cell, use->owner, part.bytes);
     }
     return NULL;
 }
 
-/* The tree that all references in the item of an extent name; 0: they are of several, or by the
- * address of a block that may be of several. */
-static uint64_t owner_of(const struct bw_extent_entry *extent)
+/* Follows the addresses of tree blocks to a tree that refers to the first of them; 0: unknown. */
+static uint64_t tree_of_block(const struct bw_space_map *map, uint64_t bytenr)
+{
+    struct bw_referrer referrer = {bytenr, true};
+    for (unsigned level = 0; level < BW_MAX_LEVEL && referrer.is_block; level++)
+        referrer = bw_referrers_get(&map->referrers, referrer.id, (struct bw_referrer){0, false});
+    return referrer.is_block ? 0 : referrer.id;
+}
+
+/* Finds the tree that an extent counts for. Of several trees, a subvolume that can be written comes
+ * before read-only snapshots, and then the oldest comes first. Below a shared block, extents refer
+ * only to that tree anyway, so the rule does not depend on the height of trees. `*block`: the
+ * address of a tree block among the references, which the first scan cannot follow; 0: none. */
+static uint64_t owner_of(const struct bw_space_map *map, const struct bw_extent_entry *extent,
+                         uint64_t *block)
 {
     struct bw_extent_entry entry = *extent;
     struct bw_reference reference;
     uint64_t owner = 0;
+    bool is_writable = false;
+    *block = 0;
     while (bw_extent_reference_step(&entry, &reference)) {
+        uint64_t candidate = reference.source;
         if (reference.kind == 0) /* simple quotas record it */
-            return reference.source;
-        const bool named =
-            reference.kind == BW_TREE_BLOCK_REF || reference.kind == BW_EXTENT_DATA_REF;
-        if (!named || (owner && owner != reference.source))
-            return 0;
-        owner = reference.source;
+            return candidate;
+        if (reference.kind == BW_SHARED_BLOCK_REF && candidate == extent->bytenr) {
+            candidate = BW_TREE_RELOC; /* its roots refer to themselves */
+        } else if (reference.kind != BW_TREE_BLOCK_REF && reference.kind != BW_EXTENT_DATA_REF) {
+            *block = candidate;
+            candidate = map->is_second_scan ? tree_of_block(map, candidate) : 0;
+        }
+        const bool writable = bw_key_set_has(&map->writable, candidate);
+        const bool is_better = writable != is_writable ? writable : candidate < owner;
+        if (candidate && (!owner || is_better)) {
+            owner = candidate;
+            is_writable = writable;
+        }
     }
     return owner;
 }
@@ -247,7 +293,16 @@ static struct bw_error *on_extent_item(void *context, const struct bw_item *item
     if (extent.generation > map->fs->superblock.generation)
         extent.generation = 0;
     note_generation(&map->info, extent.generation);
-    const struct bw_space_use use = {extent.generation, owner_of(&extent)};
+    uint64_t block;
+    const uint64_t owner = owner_of(map, &extent, &block);
+    if (map->is_second_scan && !block)
+        return NULL;
+    map->needs_second_scan |= block != 0;
+    if (extent.is_block && !map->is_second_scan)
+        BW_TRY(bw_referrers_put(
+            &map->referrers, extent.bytenr,
+            (struct bw_referrer){.id = owner ? owner : block, .is_block = !owner && block}));
+    const struct bw_space_use use = {extent.generation, owner, map->is_second_scan || !block};
     size_t i =
         BW_FIRST_INDEX(n, map->pieces.count, pieces[n].logical + pieces[n].chunk_length > begin);
     for (; i < map->pieces.count && pieces[i].logical < end; i++) {
@@ -268,14 +323,14 @@ static int compare_owners(const void *left, const void *right)
 
 static struct bw_error *scan_trees(struct bw_space_map *map, const struct bw_tree_list *trees)
 {
+    const struct bw_listed_tree *items = trees->entries.items;
     bool found = false;
     for (size_t i = 0; i < trees->entries.count; i++) {
-        if (trees->entries.items[i].tree.id != BW_EXTENT_TREE)
+        if (items[i].tree.id != BW_EXTENT_TREE)
             continue;
         found = true;
         map->counted_to = 0;
-        BW_TRY(
-            bw_fs_scan(map->fs, &trees->entries.items[i].tree, "extent tree", on_extent_item, map));
+        BW_TRY(bw_fs_scan(map->fs, &items[i].tree, "extent tree", on_extent_item, map));
     }
     if (!found)
         bw_fs_report(map->fs, BW_DAMAGE,
@@ -288,8 +343,19 @@ static struct bw_error *add_extents(struct bw_space_map *map)
 {
     struct bw_tree_list trees = {0};
     struct bw_error *error = bw_tree_list_load(map->fs, &trees);
+    for (size_t i = 0; !error && i < trees.entries.count; i++) {
+        const struct bw_listed_tree *tree = &trees.entries.items[i];
+        bool is_new;
+        if (tree->is_subvolume && tree->references && !(tree->flags & BW_ROOT_READ_ONLY))
+            error = bw_key_set_add(&map->writable, tree->tree.id, &is_new);
+    }
     if (!error)
         error = scan_trees(map, &trees);
+    map->is_second_scan = true;
+    if (!error && map->needs_second_scan)
+        error = scan_trees(map, &trees);
+    bw_referrers_free(&map->referrers);
+    bw_key_set_free(&map->writable);
     bw_listed_trees_free(&trees.entries);
     if (map->owners.count)
         qsort(map->owners.items, map->owners.count, sizeof *map->owners.items, compare_owners);

@@ -8,7 +8,7 @@ set -uo pipefail
 sums=$ROOT/tests/data/heatmap.sums
 # shellcheck disable=SC2046 # words on purpose
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" $(cut -d ' ' -f 1 "$sums" | uniq) \
-    lost-tree-extent subvolumes raid5-3 || exit 1
+    lost-tree-extent subvolumes laptop raid5-3 || exit 1
 fixtures=$BUILD/fixtures
 plain=$fixtures/plain/dev1.img
 
@@ -59,7 +59,8 @@ holds "the same bytes" cmp "$WORK/out" "$WORK/a.svg"
 holds "says what it shows" grep -qF '<desc id="map-desc">104.00MiB of 128.00MiB are allocated. Data,
  476.00KiB of 24.00MiB used. Metadata, 832.00KiB of 64.00MiB used.' <(tr '\n' ' ' < "$WORK/a.svg" |
     sed 's/Data, /Data,\n /')
-holds "is as high as its rows" grep -qF 'viewBox="-24 -24 432 570"' "$WORK/a.svg"
+view='viewBox="-24 -24 768 '
+holds "is as wide as all" grep -qF "$view" "$WORK/a.svg"
 holds "brings its style" grep -qF '<style>' "$WORK/a.svg"
 holds "is small" [ "$(wc -c < "$WORK/a.svg")" -lt 20000 ]
 well_formed() { python3 -c 'import sys, xml.dom.minidom
@@ -71,9 +72,16 @@ for by in fill age owner heatmap; do
     expect "a picture by $by" 0 - picture --by "$by" -f "$WORK/$by.svg" "$fixtures"/raid5-3/dev?.img
     holds "is well-formed, too" well_formed "$WORK/$by.svg"
 done
-holds "ages have generations" grep -qE '>newest: generation [0-9]+<' "$WORK/age.svg"
+# Viewers scale a picture to their width: equal widths mean equally large letters.
+holds "several devices, as wide as one" grep -qF "$view" "$WORK/age.svg"
+is "with captions as large" "$(grep -oE 'font-size="[0-9]+"' "$WORK/a.svg" | sort -u)" \
+    "$(grep -oE 'font-size="[0-9]+"' "$WORK/age.svg" | sort -u)"
+holds "ages have generations" grep -qE '>generation [0-9]+ \(oldest\) to [0-9]+ \(newest\)<' \
+    "$WORK/age.svg"
+is "and a gradient" "$(grep -cE '<rect x="[0-9]+" y' "$WORK/age.svg")" 1
+is "of ten colours" "$(grep -oE '<rect x="[0-9]+" y' "$WORK/age.svg" | wc -l)" 10
 expect "ages" 0 - picture --by age --order 2 "$plain"
-holds "end with the last transaction" out_has '^9 newest: generation 8$'
+holds "end with the last transaction" out_has '^0123456789 generation 5 \(oldest\) to 8 \(newest\)$'
 expect "a missing device" 0 'device 3 .* is missing' picture -f "$WORK/missing.svg" \
     "$fixtures/raid5-3/dev1.img" "$fixtures/raid5-3/dev2.img"
 holds "has a caption" grep -qE '>device 3, [^<]*, missing<' "$WORK/missing.svg"
@@ -83,6 +91,14 @@ holds "and so is free space" grep -qE '>unallocated, [0-9.]+MiB<' "$WORK/missing
 expect "the owners of subvolumes" 0 - picture --by owner "$fixtures/subvolumes/dev1.img"
 holds "are named" out_has '^[0-9a] /.* \(id [0-9]+\), '
 holds "and so are the trees of the file system" out_has '^9 trees of the file system, '
+holds "all space has an owner" test -z "$(grep 'unknown owner' "$WORK/out")"
+# Contents of the snapshots of an original count for the original, which the references name or, by
+# the addresses of tree blocks, lead to.
+expect "the owners of snapshots" 0 - picture --by owner "$fixtures/laptop/dev1.img"
+holds "are the subvolumes that were snapshotted" out_has '^. /@ \(id 256\), 480.00KiB'
+holds "and snapshots, for the contents that only they have" \
+    out_has '^. /@snapshots/1/snapshot \(id 260\), 260.00KiB'
+holds "nobody is unknown" test -z "$(grep 'unknown owner' "$WORK/out")"
 
 # Text.
 expect "a picture as text" 0 - picture --order 3 --curve linear "$plain"

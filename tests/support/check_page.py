@@ -16,7 +16,7 @@ VOID = {'meta', 'input'}
 SHAPES = {'svg', 'g', 'rect', 'path', 'text', 'title', 'desc'}
 ELEMENTS = VOID | SHAPES | set(
     'html head style body header main footer section h1 h2 p span b strong code pre div table '
-    'thead tbody tr th td dl dt dd ul li label details summary'.split())
+    'thead tbody tr th td dl dt dd ul li label details summary figure figcaption'.split())
 ATTRIBUTES = set(
     'lang charset http-equiv content name id class for type checked viewbox role aria-labelledby '
     'aria-label aria-hidden transform width height x y rx fill fill-opacity stroke stroke-width '

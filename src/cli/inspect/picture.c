@@ -146,7 +146,7 @@ static struct bw_error *draw_picture(const struct picture_state *state, struct b
     struct bw_raster raster = {.pixels = NULL};
     struct bw_error *error = NULL;
     if (state->format == FORMAT_SVG)
-        bw_picture_svg(&text, &picture, true, "map");
+        bw_picture_svg(&text, &picture);
     else if (state->format == FORMAT_TEXT)
         bw_picture_terminal(&text, &picture, terminal_colors(state->color));
     else

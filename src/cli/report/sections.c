@@ -127,7 +127,7 @@ struct bw_error *report_pictures(struct report_page *report)
         const struct bw_picture picture =
             bw_picture_make(report->session.fs, map, pictures[i].by, BW_CURVE_HILBERT);
         bw_buffer_format(page, "<div class=\"panel\" id=\"map-%s\">\n", pictures[i].word);
-        bw_picture_svg(page, &picture, false, pictures[i].word);
+        bw_picture_html(page, &picture);
         bw_buffer_format(page, "</div>\n");
     }
     bw_buffer_format(page, "</div>\n");

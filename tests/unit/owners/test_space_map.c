@@ -149,6 +149,63 @@ static void test_extents(void **state)
     close_fixture(&fixture);
 }
 
+/* Item of a tree block, or data if `length` is set, with a reference by the address of a block, or
+ * by a tree. */
+static void add_by_address(struct iw_image *image, uint64_t bytenr, uint64_t length, uint8_t kind,
+                           uint64_t source)
+{
+    struct {
+        struct bw_disk_extent_item item;
+        uint8_t type;
+        uint64_t source;
+        uint32_t count; /* of data */
+    } __attribute__((packed)) extent = {.type = kind, .count = 1};
+    extent.item.references = bw_put64(1);
+    extent.item.generation = bw_put64(3);
+    extent.item.flags = bw_put64(length ? BW_EXTENT_DATA : BW_EXTENT_TREE_BLOCK);
+    memcpy(&extent.source, &(const uint64_t[]){htole64(source)}, sizeof source);
+    const struct bw_key key = {bytenr, length ? BW_EXTENT_ITEM : BW_METADATA_ITEM, length};
+    iw_item(image, BW_EXTENT_TREE, key, &extent, sizeof extent - (length ? 0 : 4));
+}
+
+/* References by addresses lead through blocks to trees; those in circles lead nowhere. */
+static void test_owners_by_address(void **state)
+{
+    struct fixture fixture = make(1, 0, 1), model = make(1, 0, 1);
+    (void)state;
+    iw_write_memory(model.image);
+    size_t chunk = 0;
+    while (!(iw_chunk(model.image, chunk)->type & BW_GROUP_DATA))
+        chunk++;
+    const uint64_t data = iw_chunk(model.image, chunk)->logical, step = 1 << 16;
+    const uint64_t block = data + (UINT64_C(1) << 40); /* outside of chunks: without a size */
+    add_by_address(fixture.image, data, step, BW_SHARED_DATA_REF, block);
+    add_by_address(fixture.image, data + step, step, BW_SHARED_DATA_REF, block + 2 * step);
+    add_by_address(fixture.image, data + 2 * step, 2 * step, BW_SHARED_DATA_REF, block + 4 * step);
+    add_by_address(fixture.image, data + 4 * step, 4 * step, BW_SHARED_DATA_REF, block + 9 * step);
+    add_by_address(fixture.image, block, 0, BW_SHARED_BLOCK_REF, block + step);
+    add_by_address(fixture.image, block + step, 0, BW_TREE_BLOCK_REF, 300);
+    add_by_address(fixture.image, block + 2 * step, 0, BW_SHARED_BLOCK_REF, block + 3 * step);
+    add_by_address(fixture.image, block + 3 * step, 0, BW_SHARED_BLOCK_REF, block + 2 * step);
+    add_by_address(fixture.image, block + 4 * step, 0, BW_SHARED_BLOCK_REF, block + 4 * step);
+    open_fixture(&fixture);
+    struct bw_space_map *map =
+        open_map(&fixture, (struct bw_space_map_options){.detail = BW_SPACE_EXTENTS});
+    const struct bw_space_map_info *info = bw_space_map_info(map);
+    assert_true(info->owner_count > 3); /* also the trees of the file system */
+    const struct bw_space_owner expected[] = {
+        {0, 5 * step}, {BW_TREE_RELOC, 2 * step}, {300, step}};
+    for (size_t i = 0; i < COUNT(expected); i++) {
+        assert_int_equal(info->owners[i].id, expected[i].id);
+        assert_int_equal(info->owners[i].bytes, expected[i].bytes);
+    }
+    assert_int_equal(info->used[BW_SPACE_DATA], 8 * step);
+    check_sums(map);
+    bw_space_map_close(map);
+    iw_destroy(model.image);
+    close_fixture(&fixture);
+}
+
 static void test_refusals(void **state)
 {
     struct fixture fixture = make(1, 0, 1);
@@ -174,9 +231,8 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_zeros),
-        cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_extents),
+        cmocka_unit_test(test_zeros),    cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_extents),  cmocka_unit_test(test_owners_by_address),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
