@@ -43,6 +43,8 @@ struct bw_repair_options {
     /** As bw_check_options.progress; may be NULL. */
     bool (*progress)(void *context, const struct bw_check_progress *progress);
     void *context;
+    uint64_t most_findings; /**< more are refused; 0: 1 Mi */
+    uint64_t most_bytes;    /**< new bytes of all changes; more are refused; 0: 1 GiB */
 };
 
 /** A plan. One thread at a time may use it. */
@@ -71,8 +73,8 @@ size_t bw_repair_count(const struct bw_repair *repair);
 /** Change number `index`, a record of btrfs-walk/records.h that is valid as long as the plan. */
 void bw_repair_change(const struct bw_repair *repair, size_t index, struct bw_repairinfo *row);
 
-/** Chooses a change, or leaves it out. At first, all are chosen but those of
- * BW_REPAIR_ROLLED_BACK and BW_REPAIR_LOSS. */
+/** Chooses a change, or leaves it out, and forgets how it failed. At first, all are chosen but
+ * those of BW_REPAIR_ROLLED_BACK and BW_REPAIR_LOSS. */
 void bw_repair_choose(struct bw_repair *repair, size_t index, bool chosen);
 
 /** Findings (not notes) of the check that no change of the plan is about. */
@@ -84,15 +86,21 @@ uint64_t bw_repair_left(const struct bw_repair *repair);
 struct bw_error *bw_repair_use_overlays(struct bw_repair *repair);
 
 /**
- * Tries the chosen changes: opens the file system with them in memory and checks it. An error
- * (BW_ERROR_CORRUPT) names a finding that is new, or one that should be gone and is not; then the
- * changes must not be used. `left` is set to the number of findings, notes not counted, that
- * remain.
+ * Tries the chosen changes: opens the file system with them in memory and checks it. If that finds
+ * something new, or something that should be gone, the changes must not be used: the error
+ * (BW_ERROR_CORRUPT) names the changes that fail, and the reason. These have the reason in
+ * bw_repairinfo.failure, and are no longer chosen. `left` is set to the number of findings, notes
+ * not counted, that remain.
  */
 struct bw_error *bw_repair_try(struct bw_repair *repair, uint64_t *left);
 
-/** The changed ranges of the devices after bw_repair_try(), for bw_fs_options.patches; they belong
- * to the plan. The options must be those of bw_repair_open(), without a search (`scan`). */
+/** The same, but changes that fail are no error: the rest is tried without them, until it is good.
+ * Several trials may be necessary to find one change. */
+struct bw_error *bw_repair_try_each(struct bw_repair *repair, uint64_t *left);
+
+/** The changed ranges of the devices after bw_repair_try() or
+ * bw_repair_try_each() without an error, for bw_fs_options.patches; they belong to the plan. The
+ * options must be those of bw_repair_open(), without a search (`scan`). */
 const struct bw_patch *const *bw_repair_patches(const struct bw_repair *repair, size_t *count);
 
 /** A range of an image with changed bytes, of which `bytes` is a copy of the image with the

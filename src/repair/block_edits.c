@@ -124,6 +124,7 @@ static struct bw_error *add_edit(struct bw_repair *repair, struct bw_repair_find
                                                            .why = BW_TAKE(edit->why),
                                                            .proof = BW_TAKE(edit->proof),
                                                            .bytes = bytes,
+                                                           .group = edit->group,
                                                            .edit = edit->edit,
                                                            .is_in_block = true,
                                                            .byte = edit->byte}));

@@ -48,6 +48,7 @@ struct caches {
     const struct bw_tree *tree;
     struct group_list groups;
     struct leaf leaf;
+    unsigned group; /* of all changes of this tree */
 };
 
 static bool is_code(const struct bw_repair_finding *finding, const char *word)
@@ -286,6 +287,7 @@ static struct bw_error *plan_leaf(struct caches *caches, struct bw_repair_findin
                                                            : "leaf of the uuid tree",
             .why = strdup(is_lost ? "no copy of it is good" : "it differs from the extent tree"),
             .proof = strdup(proof),
+            .group = caches->group,
             .is_made = is_lost,
             .edit = edit});
 }
@@ -465,7 +467,7 @@ struct bw_error *bw_repair_plan_caches(struct bw_repair *repair)
     struct bw_error *error = bytes ? bw_tree_list_load(repair->fs, &trees) : bw_error_no_memory();
     for (size_t i = 0; !error && i < sizeof ids / sizeof *ids; i++) {
         const struct bw_listed_tree *tree = bw_tree_list_find(&trees, ids[i]);
-        struct caches caches = {.repair = repair, .leaf.bytes = bytes};
+        struct caches caches = {.repair = repair, .leaf.bytes = bytes, .group = ++repair->groups};
         if (!tree)
             continue;
         caches.tree = &tree->tree;

@@ -10,11 +10,12 @@
 #include <xxhash.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/struct_size.h"
 #include "ondisk/disk_items.h"
 #include "repair/repair.h"
 
-/* Limits of memory: of findings, and of new bytes. */
+/* Limits of memory, unless the options have others: of findings, and of new bytes. */
 enum { MOST_FINDINGS = 1 << 20, MOST_BYTES = 1 << 30 };
 
 static const char *const classes[BW_REPAIR_CLASSES] = {"identical", "checksum", "derived",
@@ -48,6 +49,7 @@ static void change_free(struct bw_repair_change *change)
     free(change->why);
     free(change->proof);
     free(change->loss);
+    free(change->failure);
     free(change->bytes);
     if (change->generation)
         bw_repair_generation_free(change->generation);
@@ -61,10 +63,11 @@ struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change
     repair->bytes += change.bytes ? change.length : 0;
     if (!change.why || !change.proof)
         error = bw_error_no_memory();
-    else if (repair->bytes > MOST_BYTES)
+    else if (repair->bytes > repair->options.most_bytes)
         error = bw_error_create(BW_ERROR_UNSUPPORTED,
-                                "more than 1 GiB would be changed, which is too much for a repair "
-                                "in memory: 'rescue' saves the files");
+                                "more than %" PRIu64 " MiB would be changed, which is too much for "
+                                "a repair in memory: 'rescue' saves the files",
+                                repair->options.most_bytes >> 20);
     else
         error = bw_repair_changes_push(&repair->changes, change);
     if (error)
@@ -94,11 +97,12 @@ static struct bw_error *on_finding(void *context, const struct bw_findinginfo *r
     const struct bw_finding_code *code = bw_finding_code_find(row->code);
     if (!code || code->severity == BW_FINDING_NOTE)
         return NULL;
-    if (collection->findings->count == MOST_FINDINGS)
+    const uint64_t most = collection->repair->options.most_findings;
+    if (collection->findings->count >= most)
         return bw_error_create(BW_ERROR_UNSUPPORTED,
-                               "the check has more than %d findings, which is too much for a "
-                               "repair: 'rescue' saves the files",
-                               MOST_FINDINGS);
+                               "the check has more than %" PRIu64 " findings, which is too much "
+                               "for a repair: 'rescue' saves the files",
+                               most);
     return bw_repair_findings_push(collection->findings,
                                    (struct bw_repair_finding){.code = code,
                                                               .logical = row->logical,
@@ -186,6 +190,22 @@ static struct bw_error *add_devices(struct bw_repair *repair)
     return NULL;
 }
 
+static int compare_hashes(const void *first, const void *second)
+{
+    const struct bw_repair_finding *a = first, *b = second;
+    return bw_compare(a->hash, b->hash);
+}
+
+/* A finding with which the plan began may have no change in the end: no copy was good enough. */
+static void forget_unchanged(struct bw_repair *repair)
+{
+    for (size_t i = 0; i < repair->findings.count; i++) {
+        struct bw_repair_finding *finding = &repair->findings.items[i];
+        struct bw_repair_matches matches = bw_repair_find_changes(repair, finding);
+        finding->planned = finding->planned && bw_repair_next_match(&matches);
+    }
+}
+
 static struct bw_error *make_plan(struct bw_repair *repair)
 {
     BW_TRY(check_features(repair->fs));
@@ -207,6 +227,11 @@ static struct bw_error *make_plan(struct bw_repair *repair)
     BW_TRY(bw_repair_plan_caches(repair));
     BW_TRY(bw_repair_plan_superblocks(repair));
     BW_TRY(bw_repair_plan_inodes(repair));
+    if (repair->findings.count)
+        qsort(repair->findings.items, repair->findings.count, sizeof *repair->findings.items,
+              compare_hashes);
+    BW_TRY(bw_repair_index_changes(repair));
+    forget_unchanged(repair);
     return repair->is_made ? NULL : bw_repair_plan_generations(repair);
 }
 
@@ -225,6 +250,10 @@ struct bw_error *bw_repair_open(struct bw_fs *fs, const struct bw_fs_options *ho
         error = bw_error_create(BW_ERROR_USAGE, "a repair needs the images themselves, without a "
                                                 "volfile, --inside or --patch");
     repair->how.log = BW_LOG_IGNORE;
+    if (!repair->options.most_findings)
+        repair->options.most_findings = MOST_FINDINGS;
+    if (!repair->options.most_bytes)
+        repair->options.most_bytes = MOST_BYTES;
     if (!error)
         error = make_plan(repair);
     if (error)
@@ -243,6 +272,7 @@ void bw_repair_close(struct bw_repair *repair)
     for (size_t i = 0; repair->file_patches && i < repair->how.path_count; i++)
         bw_patch_free(&repair->file_patches[i]);
     bw_repair_changes_free(&repair->changes);
+    bw_repair_index_free(&repair->index);
     bw_repair_findings_free(&repair->findings);
     bw_repair_devices_free(&repair->devices);
     for (size_t i = 0; i < repair->blocks.count; i++)
@@ -276,12 +306,14 @@ void bw_repair_change(const struct bw_repair *repair, size_t index, struct bw_re
                                   .what = change->what,
                                   .why = change->why,
                                   .proof = change->proof,
-                                  .loss = change->loss};
+                                  .loss = change->loss,
+                                  .failure = change->failure};
 }
 
 void bw_repair_choose(struct bw_repair *repair, size_t index, bool chosen)
 {
     repair->changes.items[index].chosen = chosen;
+    free(BW_TAKE(repair->changes.items[index].failure));
 }
 
 uint64_t bw_repair_left(const struct bw_repair *repair)

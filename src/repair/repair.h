@@ -4,7 +4,8 @@
  *
  * plan.c opens the file system, checks it, and asks superblock_changes.c, copies.c, caches.c,
  * inodes.c, sizes.c and roll_back.c for changes; block_edits.c collects those of bytes in tree
- * blocks; trial.c turns the chosen ones into changed ranges of the devices, and tries them;
+ * blocks; matching.c finds the changes that are about a finding; trial.c turns the chosen ones into
+ * changed ranges of the devices, and tries them; leave_out.c finds those that fail their trial;
  * places.c finds these ranges in the files.
  */
 #ifndef BW_REPAIR_REPAIR_H
@@ -64,6 +65,8 @@ struct bw_repair_change {
     uint64_t logical, devid, offset, length; /**< BW_ABSENT: does not apply */
     const char *what;
     char *why, *proof, *loss; /**< owned; `loss` may be NULL */
+    char *failure;            /**< why the trial refuses it; owned; NULL: it does not */
+    unsigned group;           /**< of changes that are right only together; 0: by itself */
     bool chosen;
 
     struct bw_image *image;                  /**< of the device; NULL: all */
@@ -98,12 +101,22 @@ struct bw_repair_device {
 
 BW_VECTOR(bw_repair_devices, struct bw_repair_device);
 
+/** An entry of the index of changes. */
+struct bw_repair_place_of_change {
+    uint64_t logical;
+    size_t number;
+};
+
+BW_VECTOR(bw_repair_index, struct bw_repair_place_of_change);
+
 struct bw_repair {
     struct bw_fs_options how;
     struct bw_repair_options options;
-    struct bw_fs *fs; /**< not owned */
-    struct bw_repair_findings findings;
+    struct bw_fs *fs;                   /**< not owned */
+    struct bw_repair_findings findings; /**< by hash, once the plan is made */
     struct bw_repair_changes changes;
+    struct bw_repair_index index; /**< of the changes, by address, once the plan is made */
+    unsigned groups;              /**< numbers given to bw_repair_change.group */
     struct bw_repair_devices devices;
     struct bw_repair_blocks blocks; /**< those with changes */
     struct bw_patch *patches;       /**< one for each device */
@@ -197,6 +210,7 @@ struct bw_repair_edit {
     const void *bytes;
     const char *what;
     char *why, *proof;        /**< taken, as by bw_repair_add() */
+    unsigned group;           /**< as bw_repair_change.group */
     bool is_made;             /**< the block is lost: the bytes are all but its checksum */
     bw_superblock_edit *edit; /**< fields of superblocks that change with it; or NULL */
 };
@@ -235,6 +249,26 @@ struct bw_error *bw_repair_write(struct bw_repair *repair, uint64_t devid, uint6
 /** Reads bytes of a device with the changes so far. (trial.c) */
 struct bw_error *bw_repair_read(struct bw_repair *repair, uint64_t devid, uint64_t offset,
                                 void *bytes, size_t length);
+
+/** The changes that are about a finding: a cursor. (matching.c) */
+struct bw_repair_matches {
+    struct bw_repair *repair;
+    const struct bw_repair_finding *finding;
+    size_t at;
+};
+
+/** Makes the index that the cursor needs. */
+struct bw_error *bw_repair_index_changes(struct bw_repair *repair);
+struct bw_repair_matches bw_repair_find_changes(struct bw_repair *repair,
+                                                const struct bw_repair_finding *finding);
+
+/** NULL: that was the last one. */
+struct bw_repair_change *bw_repair_next_match(struct bw_repair_matches *matches);
+
+/** Tries the chosen changes, as bw_repair_try() does; `*failing` is set to the finding that should
+ * be gone, or to NULL. (trial.c) */
+struct bw_error *bw_repair_try_once(struct bw_repair *repair, uint64_t *left,
+                                    const struct bw_repair_finding **failing);
 
 /** Checks a file system, and collects the findings. (plan.c) */
 struct bw_error *bw_repair_check(struct bw_repair *repair, struct bw_fs *fs,

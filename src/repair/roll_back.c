@@ -137,8 +137,9 @@ static struct bw_error *try_generation(struct bw_repair *repair,
                                        const struct bw_repair_generation *generation, bool *is_good)
 {
     uint64_t left;
+    const struct bw_repair_finding *failing;
     repair->trying = generation;
-    BW_AUTO_ERROR struct bw_error *error = bw_repair_try(repair, &left);
+    BW_AUTO_ERROR struct bw_error *error = bw_repair_try_once(repair, &left, &failing);
     repair->trying = NULL;
     *is_good = !error;
     return error && error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;

@@ -61,6 +61,7 @@ static struct bw_error *plan_device(struct bw_repair *repair, struct bw_repair_f
         repair, finding, &repair->fs->chunk_tree, &key,
         offsetof(struct bw_disk_device_item, total_bytes), sizeof item->total_bytes, wanted,
         (struct bw_repair_edit){
+            .group = repair->groups + 1,
             .what = "size of the device in the chunk tree",
             .why =
                 bw_repair_text("the device has %" PRIu64 " bytes, its image %" PRIu64, old, size),
@@ -90,6 +91,7 @@ struct bw_error *bw_repair_plan_sizes(struct bw_repair *repair)
                                      .what = "sizes of devices in all superblocks",
                                      .why = strdup("they are larger than the images"),
                                      .proof = strdup("the changed device items of the chunk tree"),
+                                     .group = ++repair->groups,
                                      .edit = bw_repair_set_sizes,
                                  });
 }

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/compare.h"
+#include "base/search.h"
 #include "graph/wind.h"
 #include "ondisk/superblock.h"
 #include "repair/repair.h"
@@ -102,44 +103,23 @@ static struct bw_error *make_patches(struct bw_repair *repair)
     return bw_repair_write_superblocks(repair);
 }
 
-static int compare_findings(const void *first, const void *second)
-{
-    const struct bw_repair_finding *a = first, *b = second;
-    return bw_compare(a->hash, b->hash);
-}
-
 /* The finding of the first check that is the same; NULL if it is new. */
-static const struct bw_repair_finding *find_same(const struct bw_repair_findings *sorted,
+static const struct bw_repair_finding *find_same(const struct bw_repair *repair,
                                                  const struct bw_repair_finding *finding)
 {
-    return sorted->count ? bsearch(finding, sorted->items, sorted->count, sizeof *sorted->items,
-                                   compare_findings)
-                         : NULL;
-}
-
-/* Whether a change is about a finding: bytes in a tree block, an edit of fields, the copy of a
- * superblock at its place, or a block, sector or row at its logical address. */
-static bool is_about(const struct bw_repair *repair, const struct bw_repair_change *change,
-                     const struct bw_repair_finding *finding)
-{
-    if (change->generation)
-        return false;
-    if (finding->block_edit || change->is_in_block)
-        return finding->block_edit && change == &repair->changes.items[finding->block_edit - 1];
-    if (change->edit || finding->edit)
-        return change->edit == finding->edit;
-    if (change->logical == BW_ABSENT || finding->logical == BW_ABSENT)
-        return change->logical == finding->logical && change->offset == finding->offset;
-    return change->logical - finding->logical < finding->length;
+    const struct bw_repair_findings *before = &repair->findings;
+    const size_t i = BW_FIRST_INDEX(k, before->count, before->items[k].hash >= finding->hash);
+    return i < before->count && before->items[i].hash == finding->hash ? &before->items[i] : NULL;
 }
 
 /* Whether a finding should be gone: all changes that are about it were made. */
-static bool should_be_gone(const struct bw_repair *repair, const struct bw_repair_finding *finding)
+static bool should_be_gone(struct bw_repair *repair, const struct bw_repair_finding *finding)
 {
+    struct bw_repair_matches matches = bw_repair_find_changes(repair, finding);
     bool is_gone = finding->planned;
-    for (size_t i = 0; is_gone && i < repair->changes.count; i++)
-        if (is_about(repair, &repair->changes.items[i], finding))
-            is_gone = is_gone && repair->changes.items[i].chosen;
+    for (const struct bw_repair_change *change;
+         is_gone && (change = bw_repair_next_match(&matches));)
+        is_gone = change->chosen;
     return is_gone;
 }
 
@@ -167,39 +147,41 @@ static struct bw_error *check_generation(const struct bw_repair_findings *after,
     return NULL;
 }
 
-static struct bw_error *compare_checks(const struct bw_repair *repair,
-                                       const struct bw_repair_findings *after, uint64_t *left)
+/* `*failing` is set to a finding that is still there. */
+static struct bw_error *compare_checks(struct bw_repair *repair,
+                                       const struct bw_repair_findings *after, uint64_t *left,
+                                       const struct bw_repair_finding **failing)
 {
-    BW_SCOPED(bw_repair_findings) struct bw_repair_findings before = {0};
-    BW_TRY(bw_repair_findings_append(&before, repair->findings.items, repair->findings.count));
-    if (before.count)
-        qsort(before.items, before.count, sizeof *before.items, compare_findings);
     *left = after->count;
     for (size_t i = 0; i < after->count; i++) {
-        const struct bw_repair_finding *same = find_same(&before, &after->items[i]);
-        if (strcmp(after->items[i].code->word, "root-lost") == 0)
-            return bw_error_create(BW_ERROR_UNSUPPORTED,
-                                   "the root tree or the chunk tree is lost: 'rescue' saves the "
-                                   "files, but rebuilt trees cannot be written to an overlay yet");
+        const struct bw_repair_finding *same = find_same(repair, &after->items[i]);
+        const struct bw_finding_code *code = after->items[i].code;
         if (!same)
             return bw_error_create(BW_ERROR_CORRUPT,
                                    "the check of the repaired file system finds something new: "
                                    "%s, %s",
-                                   after->items[i].code->word, after->items[i].code->description);
-        if (should_be_gone(repair, same))
-            return bw_error_create(BW_ERROR_CORRUPT,
-                                   "the check of the repaired file system still finds %s",
-                                   after->items[i].code->word);
+                                   code->word, code->description);
+        if (strcmp(code->word, "root-lost") == 0)
+            return bw_error_create(BW_ERROR_UNSUPPORTED,
+                                   "the root tree or the chunk tree is lost: 'rescue' saves the "
+                                   "files, but rebuilt trees cannot be written to an overlay yet");
+        if (!should_be_gone(repair, same))
+            continue;
+        *failing = same;
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "the check of the repaired file system still finds %s", code->word);
     }
     return NULL;
 }
 
-struct bw_error *bw_repair_try(struct bw_repair *repair, uint64_t *left)
+struct bw_error *bw_repair_try_once(struct bw_repair *repair, uint64_t *left,
+                                    const struct bw_repair_finding **failing)
 {
     struct bw_fs_options how = repair->how;
     struct bw_fs *fs = NULL;
     BW_SCOPED(bw_repair_findings) struct bw_repair_findings after = {0};
     *left = 0;
+    *failing = NULL;
     BW_TRY(make_patches(repair));
     how.patches = repair->patch_list;
     how.patch_count = repair->devices.count;
@@ -216,7 +198,7 @@ struct bw_error *bw_repair_try(struct bw_repair *repair, uint64_t *left)
     if (is_other_generation(repair))
         BW_TRY(check_generation(&after, left));
     else
-        BW_TRY(compare_checks(repair, &after, left));
+        BW_TRY(compare_checks(repair, &after, left, failing));
     return repair->file_patches ? map_to_files(repair) : NULL;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The repair command: prints the plan of bw_repair_open(), and with -f or -C tries the chosen
- * changes and writes them: as overlays, one for each image, or as sparse copies of the devices with
- * the changes in them. These are copied as `copy` does it, from the file system that is opened
+ * The repair command: prints the plan of bw_repair_open() after a trial of the chosen changes. With
+ * -f or -C, it writes them: as overlays, one for each image, or as sparse copies of the devices
+ * with the changes in them. These are copied as `copy` does it, from the file system that is opened
  * through the changes. An image is never written to.
  */
 #include "btrfs-walk/repair.h"
@@ -65,6 +65,7 @@ struct repair {
     char **backing;                /* absolute paths of the images, before the sandbox */
     uint64_t *devids;              /* of the images; 0: none that belongs to the file system */
     char *base;                    /* absolute path of the folder of the overlays */
+    size_t chosen, failed;         /* changes */
     bool is_repaired;              /* the result was written, and nothing is wrong with it */
 };
 
@@ -161,7 +162,7 @@ static struct bw_error *choose_class(struct repair *repair, const char *word, si
     return NULL;
 }
 
-static struct bw_error *choose(struct repair *repair)
+static struct bw_error *choose_changes(struct repair *repair)
 {
     if (repair->state->ids)
         return choose_ids(repair);
@@ -171,6 +172,17 @@ static struct bw_error *choose(struct repair *repair)
         word += length + (word[length] == ',');
     }
     return NULL;
+}
+
+static struct bw_error *choose(struct repair *repair)
+{
+    struct bw_error *error = choose_changes(repair);
+    for (size_t i = 0; i < bw_repair_count(repair->plan); i++) {
+        struct bw_repairinfo row;
+        bw_repair_change(repair->plan, i, &row);
+        repair->chosen += row.chosen == 1;
+    }
+    return error;
 }
 
 /* Overlays. */
@@ -327,14 +339,20 @@ static void print_advice(const struct repair *repair)
 
 /* The steps of the command. */
 
-static struct bw_error *try_and_write(struct cmd_format *format, struct repair *repair)
+/* Tries the chosen changes. Failing ones are excluded, unless the user chose them by number. */
+static struct bw_error *try_changes(struct repair *repair, uint64_t *left)
 {
-    uint64_t left = 0;
-    const bool is_copy = repair->state->format == FORMAT_RAW;
-    if (!is_copy)
-        BW_TRY(bw_repair_use_overlays(repair->plan));
-    BW_TRY(bw_repair_try(repair->plan, &left));
-    if (is_copy)
+    if (!repair->chosen)
+        return NULL;
+    cmd_progress_step("trying", 1, 1);
+    return repair->state->ids ? bw_repair_try(repair->plan, left)
+                              : bw_repair_try_each(repair->plan, left);
+}
+
+static struct bw_error *write_result(struct cmd_format *format, struct repair *repair,
+                                     uint64_t left)
+{
+    if (repair->state->format == FORMAT_RAW)
         BW_TRY(write_copies(repair));
     else
         BW_TRY(write_overlays(repair));
@@ -345,7 +363,8 @@ static struct bw_error *try_and_write(struct cmd_format *format, struct repair *
                                      " finding%s of 'check'",
                                      left, bw_plural(left)));
     BW_AUTO_ERROR struct bw_error *change = bw_fs_find_change(format->session.fs);
-    repair->is_repaired = !left && !change && !bw_fs_status(format->session.fs).unused_images;
+    repair->is_repaired =
+        !left && !repair->failed && !change && !bw_fs_status(format->session.fs).unused_images;
     if (cmd_format_is_for_people(repair->common))
         print_advice(repair);
     return NULL;
@@ -361,6 +380,9 @@ static bool on_progress(void *context, const struct bw_check_progress *progress)
 /* Nothing is written if nothing has to be changed, which is what the user hopes for. */
 static struct bw_error *report_nothing(const struct repair *repair)
 {
+    if (repair->failed)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "all chosen changes failed their trial, so nothing is written");
     if (bw_repair_count(repair->plan))
         return bw_error_create(BW_ERROR_NOT_FOUND,
                                "no change was chosen, so nothing is written; --id or --allow "
@@ -376,10 +398,32 @@ static struct bw_error *report_nothing(const struct repair *repair)
     return NULL;
 }
 
+/* Prints the changes, and counts those that were chosen and failed. */
+static struct bw_error *print_changes(struct cmd_format *format, struct repair *repair)
+{
+    repair->chosen = 0;
+    for (size_t i = 0; i < bw_repair_count(repair->plan); i++) {
+        struct bw_repairinfo row;
+        bw_repair_change(repair->plan, i, &row);
+        BW_TRY(cmd_format_write(format, &row, sizeof row));
+        repair->chosen += row.chosen == 1;
+        repair->failed += row.failure != NULL;
+    }
+    if (repair->failed && !repair->state->ids)
+        bw_fs_report(format->session.fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "%zu change%s of the plan failed, and %s left out: `failure` "
+                                     "says why",
+                                     repair->failed, bw_plural(repair->failed),
+                                     repair->failed == 1 ? "is" : "are"));
+    return NULL;
+}
+
 static struct bw_error *list(struct cmd_format *format, void *context)
 {
     struct repair *repair = context;
     const struct repair_state *state = repair->state;
+    const bool writes = state->file || state->folder;
     struct bw_fs_options how = cmd_fs_options(repair->common);
     how.planned = NULL; /* the session has done that */
     const struct bw_repair_options plan = {.struct_size = sizeof plan,
@@ -389,17 +433,16 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     cmd_progress_step("checking", 1, 1);
     BW_TRY(bw_repair_open(format->session.fs, &how, &plan, &repair->plan));
     BW_TRY(choose(repair));
-    size_t chosen = 0;
-    for (size_t i = 0; i < bw_repair_count(repair->plan); i++) {
-        struct bw_repairinfo row;
-        bw_repair_change(repair->plan, i, &row);
-        BW_TRY(cmd_format_write(format, &row, sizeof row));
-        chosen += row.chosen == 1;
-    }
-    const bool writes = state->file || state->folder;
+    if (writes && state->format == FORMAT_OVERLAY && repair->chosen)
+        BW_TRY(bw_repair_use_overlays(repair->plan));
+    uint64_t after = 0;
+    BW_AUTO_ERROR struct bw_error *failure = try_changes(repair, &after);
+    BW_TRY(print_changes(format, repair));
+    if (failure)
+        return BW_TAKE(failure);
     const uint64_t left = bw_repair_left(repair->plan);
-    if (writes && chosen)
-        return try_and_write(format, repair);
+    if (writes && repair->chosen)
+        return write_result(format, repair, after);
     if (writes || (!left && !bw_repair_count(repair->plan)))
         return report_nothing(repair);
     if (left)
@@ -408,7 +451,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
                                      "this command does not repair %" PRIu64
                                      " finding%s of 'check'%s",
                                      left, bw_plural(left),
-                                     bw_repair_count(repair->plan) > chosen
+                                     bw_repair_count(repair->plan) > repair->chosen + repair->failed
                                          ? "; changes of the plan that lose something are made "
                                            "only with --id or --allow"
                                          : ""));
@@ -454,7 +497,7 @@ static int run(const struct cmd_common *common, void *settings)
     struct repair repair = {.state = state, .common = common, .folder = -1};
     const struct cmd_format_plan plan = {
         .record = "repairinfo",
-        .columns = "id,class_name,chosen,devid,offset,length,what,why,proof,loss",
+        .columns = "id,class_name,chosen,devid,offset,length,what,why,proof,loss,failure",
         .list = list_and_close,
         .context = &repair,
     };
@@ -500,11 +543,13 @@ const struct command cmd_repair = {
     .summary = "Plans a repair, and writes it as an overlay above the images, or as a copy.",
     .details =
         "\n"
-        "Without -f and -C, prints the plan: each change, what is wrong, and what proves the new\n"
-        "bytes. Nothing is written. With -f or -C, the chosen changes are tried first: the\n"
-        "repaired file system is opened in memory and checked. Only if the check finds nothing\n"
-        "new, an overlay is written: a qcow2 file with the changed clusters, whose backing file\n"
-        "is the image. The image itself stays as it is. -C writes DIR/devid-N.qcow2 for each\n"
+        "Prints the plan: each change, what is wrong, and what proves the new bytes. Before that,\n"
+        "the chosen changes are tried: the repaired file system is opened in memory and checked.\n"
+        "Changes after which the check finds something new, or still finds what they repair, are\n"
+        "left out, and `failure` says why; with --id, they are an error. With -f or -C, an "
+        "overlay\n"
+        "is written: a qcow2 file with the changed clusters, whose backing file is the image. The\n"
+        "image itself stays as it is. -C writes DIR/devid-N.qcow2 for each\n"
         "device. With --format raw, the result is a copy as 'copy' makes it, with the changes:\n"
         "also for devices in encrypted or compressed images and on servers.\n\n"
         "Classes: 'identical' bytes come from another mirror, from parity or from another copy;\n"

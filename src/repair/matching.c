@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which changes are about a finding. There may be a million findings and hundreds of thousands of
+ * changes, so the changes are looked up in an index by their logical address and their offset. It
+ * ends with those that have no address: of superblocks.
+ */
+#include "base/compare.h"
+#include "base/search.h"
+#include "repair/repair.h"
+
+static int compare_places(const void *first, const void *second)
+{
+    const struct bw_repair_place_of_change *a = first, *b = second;
+    const int order = bw_compare(a->logical, b->logical);
+    return order ? order : bw_compare(a->number, b->number);
+}
+
+struct bw_error *bw_repair_index_changes(struct bw_repair *repair)
+{
+    struct bw_repair_index *index = &repair->index;
+    BW_TRY(bw_repair_index_reserve(index, repair->changes.count));
+    for (size_t i = 0; i < repair->changes.count; i++) {
+        const struct bw_repair_change *change = &repair->changes.items[i];
+        if (!change->is_in_block && !change->generation)
+            BW_TRY(bw_repair_index_push(index,
+                                        (struct bw_repair_place_of_change){change->logical, i}));
+    }
+    if (index->count)
+        qsort(index->items, index->count, sizeof *index->items, compare_places);
+    return NULL;
+}
+
+struct bw_repair_matches bw_repair_find_changes(struct bw_repair *repair,
+                                                const struct bw_repair_finding *finding)
+{
+    const struct bw_repair_index *index = &repair->index;
+    const uint64_t first = finding->edit ? BW_ABSENT : finding->logical;
+    return (struct bw_repair_matches){
+        .repair = repair,
+        .finding = finding,
+        .at = BW_FIRST_INDEX(k, index->count, index->items[k].logical >= first)};
+}
+
+/* Whether a change in the index is about the finding: an edit of fields, the copy of a superblock
+ * at its place, or a block, sector or row at its logical address. */
+static bool is_about(const struct bw_repair_change *change, const struct bw_repair_finding *finding)
+{
+    if (change->edit || finding->edit)
+        return change->edit == finding->edit;
+    return finding->logical != BW_ABSENT || change->offset == finding->offset;
+}
+
+struct bw_repair_change *bw_repair_next_match(struct bw_repair_matches *matches)
+{
+    const struct bw_repair_index *index = &matches->repair->index;
+    struct bw_repair_change *changes = matches->repair->changes.items;
+    const struct bw_repair_finding *finding = matches->finding;
+    const bool has_address = finding->logical != BW_ABSENT && !finding->edit;
+    if (finding->block_edit) {
+        const bool is_first = matches->at != SIZE_MAX;
+        matches->at = SIZE_MAX;
+        return is_first ? &changes[finding->block_edit - 1] : NULL;
+    }
+    while (matches->at < index->count) {
+        const struct bw_repair_place_of_change *place = &index->items[matches->at++];
+        if (has_address && place->logical - finding->logical >= finding->length)
+            break;
+        if (is_about(&changes[place->number], finding))
+            return &changes[place->number];
+    }
+    return NULL;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Plans and their trials, where the program itself never plans a wrong change: a wrong one is put
+ * in its place. Also the limits of a plan.
+ */
+#include "support/image_writer_internal.h"
+#include "support/walk_helpers.h"
+
+#include "base/cleanup.h"
+#include "btrfs-walk/repair.h"
+#include "ondisk/disk_items.h"
+#include "record/record_types.h"
+#include "repair/repair.h"
+
+enum { FILES = 4 };
+
+/* A file system with files whose link counts are wrong, and its plan. */
+struct scene {
+    struct iw_image *image;
+    struct report_log log;
+    struct bw_fs *fs;
+    struct bw_repair *repair;
+    uint64_t files[FILES];
+    const char *paths[IW_MAX_DEVICES]; /* the plan refers to them */
+};
+
+static struct bw_error *plan(struct scene *scene, struct bw_repair_options options)
+{
+    options.struct_size = sizeof options;
+    const struct bw_fs_options how = {.struct_size = sizeof how,
+                                      .paths = scene->paths,
+                                      .path_count = iw_paths_of(scene->image, scene->paths),
+                                      .log = BW_LOG_IGNORE,
+                                      .reporter = report_log_reporter(&scene->log)};
+    expect_success(bw_fs_open(&how, &scene->fs));
+    return bw_repair_open(scene->fs, &how, &options, &scene->repair);
+}
+
+static struct scene make_scene(void)
+{
+    struct scene scene = {.image = iw_create(&(struct iw_options){.profile = 0})};
+    for (unsigned i = 0; i < FILES; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "file%u", i);
+        scene.files[i] = iw_file(scene.image, FS, TOP, name);
+        struct bw_disk_inode_item *inode =
+            iw_item_bytes(scene.image, FS, (struct bw_key){scene.files[i], BW_INODE_ITEM, 0}, NULL);
+        inode->link_count = bw_put32(7);
+    }
+    iw_write_memory(scene.image);
+    return scene;
+}
+
+static void end(struct scene *scene)
+{
+    bw_repair_close(scene->repair);
+    bw_fs_close(scene->fs);
+    iw_destroy(scene->image);
+    report_log_free(&scene->log);
+}
+
+/* The change of a file's link count. */
+static size_t change_of(const struct scene *scene, unsigned file)
+{
+    char text[32];
+    snprintf(text, sizeof text, "inode %u of tree", (unsigned)scene->files[file]);
+    for (size_t i = 0; i < bw_repair_count(scene->repair); i++) {
+        struct bw_repairinfo row;
+        bw_repair_change(scene->repair, i, &row);
+        if (strstr(row.why, text))
+            return i;
+    }
+    fail_msg("no change of %s", text);
+    return 0;
+}
+
+static struct bw_repairinfo row_of(const struct scene *scene, unsigned file)
+{
+    struct bw_repairinfo row;
+    bw_repair_change(scene->repair, change_of(scene, file), &row);
+    return row;
+}
+
+/* What is planned for a file is moved to another field of its inode. */
+static void misplace(struct scene *scene, unsigned file, size_t field, uint8_t value)
+{
+    struct bw_repair_change *change = &scene->repair->changes.items[change_of(scene, file)];
+    change->byte += (uint32_t)(field - offsetof(struct bw_disk_inode_item, link_count));
+    memset(change->bytes, 0, change->length);
+    change->bytes[0] = value;
+}
+
+static void no_failure(void **state)
+{
+    (void)state;
+    struct scene scene = make_scene();
+    uint64_t left = 99;
+    expect_success(plan(&scene, (struct bw_repair_options){0}));
+    expect_success(bw_repair_try(scene.repair, &left));
+    assert_int_equal(left, 0);
+    for (unsigned i = 0; i < FILES; i++)
+        assert_null(row_of(&scene, i).failure);
+    end(&scene);
+}
+
+/* A wrong value: the finding stays. */
+static void wrong_value(void **state)
+{
+    (void)state;
+    struct scene scene = make_scene();
+    uint64_t left;
+    expect_success(plan(&scene, (struct bw_repair_options){0}));
+    misplace(&scene, 2, offsetof(struct bw_disk_inode_item, link_count), 9);
+    expect_success(bw_repair_try_each(scene.repair, &left));
+    assert_int_equal(left, 1);
+    for (unsigned i = 0; i < FILES; i++) {
+        const struct bw_repairinfo row = row_of(&scene, i);
+        assert_int_equal(row.chosen, i != 2);
+        if (i == 2)
+            assert_non_null(strstr(row.failure, "still finds link-count"));
+        else
+            assert_null(row.failure);
+    }
+    end(&scene);
+}
+
+/* A wrong place: something new is found, twice. The image with what remains has only these two
+ * faults. */
+static void wrong_places(void **state)
+{
+    (void)state;
+    struct scene scene = make_scene();
+    uint64_t left;
+    size_t count;
+    expect_success(plan(&scene, (struct bw_repair_options){0}));
+    misplace(&scene, 0, offsetof(struct bw_disk_inode_item, mode), 1);
+    misplace(&scene, 3, offsetof(struct bw_disk_inode_item, mode), 1);
+    expect_success(bw_repair_try_each(scene.repair, &left));
+    assert_int_equal(left, 2);
+    for (unsigned i = 0; i < FILES; i++) {
+        const struct bw_repairinfo row = row_of(&scene, i);
+        assert_int_equal(row.chosen, i == 1 || i == 2);
+        assert_int_equal(row.failure != NULL, i == 0 || i == 3);
+        if (row.failure)
+            assert_non_null(strstr(row.failure, "finds something new"));
+    }
+    struct bw_fs *repaired;
+    const struct bw_patch *const *patches = bw_repair_patches(scene.repair, &count);
+    const struct bw_fs_options how = {.struct_size = sizeof how,
+                                      .paths = scene.paths,
+                                      .path_count = iw_device_count(scene.image),
+                                      .patches = patches,
+                                      .patch_count = count};
+    expect_success(bw_fs_open(&how, &repaired));
+    struct bw_check_summary *summary;
+    const struct bw_check_options options = {.struct_size = sizeof options};
+    expect_success(bw_check(repaired, &options, &summary));
+    assert_int_equal(summary->totals[BW_FINDING_ERROR] + summary->totals[BW_FINDING_WARNING], 2);
+    bw_check_summary_free(summary);
+    bw_fs_close(repaired);
+    end(&scene);
+}
+
+/* If the changes were chosen one by one, the trial names those that fail. */
+static void strict(void **state)
+{
+    (void)state;
+    struct scene scene = make_scene();
+    uint64_t left;
+    char text[32];
+    expect_success(plan(&scene, (struct bw_repair_options){0}));
+    misplace(&scene, 1, offsetof(struct bw_disk_inode_item, mode), 1);
+    snprintf(text, sizeof text, "change %zu: the check", change_of(&scene, 1) + 1);
+    expect_error(bw_repair_try(scene.repair, &left), BW_ERROR_CORRUPT, text);
+    assert_non_null(row_of(&scene, 1).failure);
+    expect_success(bw_repair_try(scene.repair, &left));
+    assert_int_equal(left, 1);
+    bw_repair_choose(scene.repair, change_of(&scene, 1), true);
+    assert_null(row_of(&scene, 1).failure);
+    end(&scene);
+}
+
+/* Changes of a group fail together. */
+static void group(void **state)
+{
+    (void)state;
+    struct scene scene = make_scene();
+    uint64_t left;
+    expect_success(plan(&scene, (struct bw_repair_options){0}));
+    misplace(&scene, 1, offsetof(struct bw_disk_inode_item, mode), 1);
+    scene.repair->changes.items[change_of(&scene, 1)].group = 1;
+    scene.repair->changes.items[change_of(&scene, 3)].group = 1;
+    expect_success(bw_repair_try_each(scene.repair, &left));
+    assert_int_equal(left, 2);
+    for (unsigned i = 0; i < FILES; i++)
+        assert_int_equal(row_of(&scene, i).chosen, i == 0 || i == 2);
+    end(&scene);
+}
+
+/* All fail: nothing is changed. */
+static void all_fail(void **state)
+{
+    (void)state;
+    struct scene scene = make_scene();
+    uint64_t left;
+    size_t count;
+    expect_success(plan(&scene, (struct bw_repair_options){0}));
+    for (unsigned i = 0; i < FILES; i++)
+        misplace(&scene, i, offsetof(struct bw_disk_inode_item, link_count), 5);
+    expect_success(bw_repair_try_each(scene.repair, &left));
+    assert_int_equal(left, FILES);
+    const struct bw_patch *const *patches = bw_repair_patches(scene.repair, &count);
+    for (size_t i = 0; i < count; i++)
+        assert_true(bw_patch_next(patches[i], 0) == UINT64_MAX);
+    end(&scene);
+}
+
+static void limits(void **state)
+{
+    (void)state;
+    struct scene scene = make_scene();
+    expect_error(plan(&scene, (struct bw_repair_options){.most_findings = FILES - 1}),
+                 BW_ERROR_UNSUPPORTED, "more than 3 findings");
+    bw_fs_close(scene.fs);
+    expect_success(plan(&scene, (struct bw_repair_options){.most_findings = FILES}));
+    bw_repair_close(scene.repair);
+    bw_fs_close(scene.fs);
+    expect_error(plan(&scene, (struct bw_repair_options){.most_bytes = 4 * FILES - 1}),
+                 BW_ERROR_UNSUPPORTED, "too much for a repair in memory");
+    bw_fs_close(scene.fs);
+    expect_success(plan(&scene, (struct bw_repair_options){.most_bytes = 4 * FILES}));
+    end(&scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_failure), cmocka_unit_test(wrong_value), cmocka_unit_test(wrong_places),
+        cmocka_unit_test(strict),     cmocka_unit_test(group),       cmocka_unit_test(all_fail),
+        cmocka_unit_test(limits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
