@@ -32,6 +32,7 @@ struct name {
 BW_VECTOR(names, struct name);
 
 struct full {
+    struct bw_sender *sender;
     struct bw_item_range range;
     uint64_t progress;     /* inodes before it have their places */
     bool has_inode;        /* the current inode is sent */
@@ -48,9 +49,9 @@ struct full {
 
 /* The times of directories. */
 
-static struct bw_error *send_directory_times(struct bw_sender *sender, uint64_t directory)
+static struct bw_error *send_directory_times(struct full *full, uint64_t directory)
 {
-    struct full *full = sender->order;
+    struct bw_sender *sender = full->sender;
     const struct bw_send_directory_name *part;
     struct bw_error *error =
         bw_send_path(sender, sender->sent, directory, full->progress, &full->other);
@@ -79,13 +80,12 @@ static struct bw_error *queue_directory(struct full *full, uint64_t directory)
     return NULL;
 }
 
-static struct bw_error *send_oldest_times(struct bw_sender *sender)
+static struct bw_error *send_oldest_times(struct full *full)
 {
-    struct full *full = sender->order;
     size_t sent = 0;
     struct bw_error *error = NULL;
     while (!error && full->waiting.count - sent > WAITING)
-        error = send_directory_times(sender, full->waiting.items[sent++]);
+        error = send_directory_times(full, full->waiting.items[sent++]);
     full->waiting.count -= sent;
     if (sent)
         memmove(full->waiting.items, full->waiting.items + sent,
@@ -93,11 +93,10 @@ static struct bw_error *send_oldest_times(struct bw_sender *sender)
     return error;
 }
 
-static struct bw_error *send_all_times(struct bw_sender *sender)
+static struct bw_error *send_all_times(struct full *full)
 {
-    struct full *full = sender->order;
     while (full->waiting.count)
-        BW_TRY(send_directory_times(sender, full->waiting.items[--full->waiting.count]));
+        BW_TRY(send_directory_times(full, full->waiting.items[--full->waiting.count]));
     return NULL;
 }
 
@@ -105,10 +104,9 @@ static struct bw_error *send_all_times(struct bw_sender *sender)
 
 /* Sets `path` to the path of a directory. The last result is cached: consecutive files are often in
  * the same directory. */
-static struct bw_error *find_folder(struct bw_sender *sender, uint64_t directory,
-                                    struct bw_buffer *path)
+static struct bw_error *find_folder(struct full *full, uint64_t directory, struct bw_buffer *path)
 {
-    struct full *full = sender->order;
+    struct bw_sender *sender = full->sender;
     if (full->folder != directory) {
         full->folder = 0;
         BW_TRY(bw_send_path(sender, sender->sent, directory, full->progress, &full->folder_path));
@@ -125,9 +123,9 @@ static struct bw_error *find_folder(struct bw_sender *sender, uint64_t directory
     return NULL;
 }
 
-static struct bw_error *make_early(struct bw_sender *sender, uint64_t directory)
+static struct bw_error *make_early(struct full *full, uint64_t directory)
 {
-    struct full *full = sender->order;
+    struct bw_sender *sender = full->sender;
     struct bw_inode inode;
     bool is_new;
     BW_TRY(bw_number_set_insert(&full->early, directory, &is_new));
@@ -139,22 +137,22 @@ static struct bw_error *make_early(struct bw_sender *sender, uint64_t directory)
     return bw_send_make(sender, &full->temporary, directory, &inode);
 }
 
-static struct bw_error *path_of_name(struct bw_sender *sender, const struct name *name,
+static struct bw_error *path_of_name(struct full *full, const struct name *name,
                                      struct bw_buffer *path)
 {
-    struct full *full = sender->order;
+    struct bw_sender *sender = full->sender;
     if (name->directory > sender->current.number)
-        BW_TRY(make_early(sender, name->directory));
-    BW_TRY(find_folder(sender, name->directory, path));
+        BW_TRY(make_early(full, name->directory));
+    BW_TRY(find_folder(full, name->directory, path));
     return bw_send_path_add(path, full->text.data + name->at, name->length);
 }
 
 /* Gives the current inode a name: the first one replaces the temporary name. */
-static struct bw_error *send_name(struct bw_sender *sender, const struct name *name)
+static struct bw_error *send_name(struct full *full, const struct name *name)
 {
-    struct full *full = sender->order;
+    struct bw_sender *sender = full->sender;
     struct bw_send_inode *current = &sender->current;
-    BW_TRY(path_of_name(sender, name, &full->other));
+    BW_TRY(path_of_name(full, name, &full->other));
     if (!full->placed) {
         full->temporary.length = 0;
         BW_TRY(bw_send_temporary_name(sender, current->number, current->inode.generation,
@@ -173,9 +171,9 @@ static struct bw_error *send_name(struct bw_sender *sender, const struct name *n
 }
 
 /* Removes an inode for which no path was found from its temporary name. */
-static struct bw_error *remove_unplaced(struct bw_sender *sender)
+static struct bw_error *remove_unplaced(struct full *full)
 {
-    struct full *full = sender->order;
+    struct bw_sender *sender = full->sender;
     const struct bw_send_inode *current = &sender->current;
     full->temporary.length = 0;
     BW_TRY(bw_send_temporary_name(sender, current->number, current->inode.generation,
@@ -190,14 +188,14 @@ static struct bw_error *remove_unplaced(struct bw_sender *sender)
 }
 
 /* Gives the current inode all its names, when no more of them can come. */
-static struct bw_error *place_inode(struct bw_sender *sender)
+static struct bw_error *place_inode(struct full *full)
 {
-    struct full *full = sender->order;
+    struct bw_sender *sender = full->sender;
     const uint64_t number = sender->current.number;
     if (full->progress > number || !full->has_inode)
         return NULL;
     for (size_t i = 0; i < full->names.count; i++) {
-        struct bw_error *error = send_name(sender, &full->names.items[i]);
+        struct bw_error *error = send_name(full, &full->names.items[i]);
         if (error)
             BW_TRY(
                 bw_send_lose(sender, bw_error_prefix(error, "a name of inode %" PRIu64, number)));
@@ -205,17 +203,17 @@ static struct bw_error *place_inode(struct bw_sender *sender)
     full->names.count = full->text.length = 0;
     full->progress = number + 1;
     if (!full->placed)
-        return remove_unplaced(sender);
+        return remove_unplaced(full);
     return bw_send_cut(sender);
 }
 
 /* Inodes. */
 
-static struct bw_error *end_inode(struct bw_sender *sender)
+static struct bw_error *end_inode(struct full *full)
 {
-    struct full *full = sender->order;
+    struct bw_sender *sender = full->sender;
     const struct bw_send_inode *current = &sender->current;
-    BW_TRY(place_inode(sender));
+    BW_TRY(place_inode(full));
     if (!full->has_inode)
         return NULL;
     full->has_inode = false;
@@ -235,13 +233,13 @@ static struct bw_error *end_inode(struct bw_sender *sender)
     else
         bw_send_times(sender, &current->path, &times);
     bw_send_end_inode(sender);
-    BW_TRY(send_oldest_times(sender));
+    BW_TRY(send_oldest_times(full));
     return bw_send_cut(sender);
 }
 
-static struct bw_error *make_current(struct bw_sender *sender)
+static struct bw_error *make_current(struct full *full)
 {
-    struct full *full = sender->order;
+    struct bw_sender *sender = full->sender;
     const struct bw_send_inode *current = &sender->current;
     if (S_ISDIR(current->inode.mode) && bw_number_set_has(&full->early, current->number))
         return NULL;
@@ -255,11 +253,11 @@ static struct bw_error *make_current(struct bw_sender *sender)
 }
 
 /* An inode without links was deleted while it was open. */
-static struct bw_error *begin_inode(struct bw_sender *sender, const struct bw_item *item)
+static struct bw_error *begin_inode(struct full *full, const struct bw_item *item)
 {
-    struct full *full = sender->order;
+    struct bw_sender *sender = full->sender;
     struct bw_inode inode;
-    BW_TRY(end_inode(sender));
+    BW_TRY(end_inode(full));
     if (!bw_inode_decode(item, &inode))
         return bw_send_lose(
             sender,
@@ -273,12 +271,12 @@ static struct bw_error *begin_inode(struct bw_sender *sender, const struct bw_it
     full->placed = is_top;
     full->is_damaged = false;
     full->progress = item->key.objectid + is_top;
-    return is_top ? NULL : make_current(sender);
+    return is_top ? NULL : make_current(full);
 }
 
-static struct bw_error *add_names(struct bw_sender *sender, const struct bw_item *item)
+static struct bw_error *add_names(struct full *full, const struct bw_item *item)
 {
-    struct full *full = sender->order;
+    struct bw_sender *sender = full->sender;
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_inode_ref ref;
     if (item->key.objectid == BW_SUBVOLUME_ROOT_INODE)
@@ -299,17 +297,17 @@ static struct bw_error *add_names(struct bw_sender *sender, const struct bw_item
                : NULL;
 }
 
-static struct bw_error *send_item(struct bw_sender *sender, const struct bw_item *item)
+static struct bw_error *send_item(struct full *full, const struct bw_item *item)
 {
-    struct full *full = sender->order;
+    struct bw_sender *sender = full->sender;
     if (item->key.type == BW_INODE_ITEM)
-        return begin_inode(sender, item);
+        return begin_inode(full, item);
     if (!full->has_inode || item->key.objectid != sender->current.number)
         return NULL;
     if (item->key.type == BW_INODE_REF || item->key.type == BW_INODE_EXTREF)
-        return add_names(sender, item);
-    BW_TRY(place_inode(sender));
-    BW_TRY(send_oldest_times(sender));
+        return add_names(full, item);
+    BW_TRY(place_inode(full));
+    BW_TRY(send_oldest_times(full));
     if (!full->has_inode)
         return NULL;
     if (item->key.type == BW_XATTR_ITEM)
@@ -322,62 +320,54 @@ static struct bw_error *send_item(struct bw_sender *sender, const struct bw_item
 
 /* After a loss in the tree, reads the rest of the current file as data, so that the reader reports
  * the lost ranges. */
-static struct bw_error *send_rest(struct bw_sender *sender)
+static struct bw_error *send_rest(struct full *full)
 {
-    struct full *full = sender->order;
+    struct bw_sender *sender = full->sender;
     const struct bw_send_inode *current = &sender->current;
     if (!full->has_inode || full->is_damaged || !S_ISREG(current->inode.mode))
         return NULL;
-    BW_TRY(place_inode(sender));
+    BW_TRY(place_inode(full));
     full->is_damaged = true;
     return full->has_inode && current->written < current->inode.size
                ? bw_send_plain(sender, current->written, current->inode.size - current->written)
                : NULL;
 }
 
-/* One item. */
-static struct bw_error *step(struct bw_sender *sender, bool *more)
+/* All items in the order of their keys, then what waits for the last. */
+static struct bw_error *send_items(struct full *full)
 {
-    struct full *full = sender->order;
-    *more = bw_item_range_next(&full->range);
-    if (*more && full->range.error) {
-        BW_TRY(bw_send_lose(sender, BW_TAKE(full->range.error)));
-        return send_rest(sender);
+    struct bw_sender *sender = full->sender;
+    while (bw_item_range_next(&full->range)) {
+        if (full->range.error) {
+            BW_TRY(bw_send_lose(sender, BW_TAKE(full->range.error)));
+            BW_TRY(send_rest(full));
+        } else {
+            BW_TRY(send_item(full, &full->range.item));
+        }
     }
-    if (*more)
-        return send_item(sender, &full->range.item);
     if (full->range.failure)
         return BW_TAKE(full->range.failure);
-    BW_TRY(end_inode(sender));
+    BW_TRY(end_inode(full));
     bw_send_withheld(sender);
-    return send_all_times(sender);
+    return send_all_times(full);
 }
 
-struct bw_error *bw_send_full_begin(struct bw_sender *sender)
+struct bw_error *bw_send_full(struct bw_sender *sender)
 {
-    struct full *full = calloc(1, sizeof *full);
-    if (!full)
-        return bw_error_no_memory();
-    sender->order = full;
-    sender->step = step;
-    bw_item_range_begin(&full->range, &sender->sent->fs->reader, &sender->sent->subvolume->tree,
+    struct full full = {.sender = sender};
+    bw_item_range_begin(&full.range, &sender->sent->fs->reader, &sender->sent->subvolume->tree,
                         (struct bw_key){BW_SUBVOLUME_ROOT_INODE, BW_INODE_ITEM, 0},
                         (struct bw_key){BW_SEND_LAST_INODE, UINT8_MAX, UINT64_MAX});
-    return bw_send_find_clashes(sender);
-}
-
-void bw_send_full_end(struct bw_sender *sender)
-{
-    struct full *full = sender->order;
-    if (!full)
-        return;
-    bw_error_free(bw_item_range_end(&full->range, NULL));
-    bw_number_set_free(&full->early);
-    bw_buffer_free(&full->text);
-    bw_buffer_free(&full->temporary);
-    bw_buffer_free(&full->other);
-    bw_buffer_free(&full->folder_path);
-    names_free(&full->names);
-    bw_numbers_free(&full->waiting);
-    free(full);
+    struct bw_error *error = bw_send_find_clashes(sender);
+    if (!error)
+        error = send_items(&full);
+    bw_error_free(bw_item_range_end(&full.range, NULL));
+    bw_number_set_free(&full.early);
+    bw_buffer_free(&full.text);
+    bw_buffer_free(&full.temporary);
+    bw_buffer_free(&full.other);
+    bw_buffer_free(&full.folder_path);
+    names_free(&full.names);
+    bw_numbers_free(&full.waiting);
+    return error;
 }

@@ -60,6 +60,7 @@ BW_VECTOR(changes, struct change);
 BW_VECTOR(names, struct name);
 
 struct incremental {
+    struct bw_sender *sender;
     struct bw_diff diff;
     struct changes changes;          /* by number; DELETED before NEW */
     struct bw_key_map before, after; /* number of an inode to its change in that tree */
@@ -68,18 +69,11 @@ struct incremental {
     size_t *removed, removed_count; /* deleted directories, the deepest first */
     size_t *placed, placed_count; /* what gains names: directories from the top down, then files */
     bool has_parked;
-    unsigned stage;
-    size_t at, steps; /* in the stage */
     struct bw_buffer path, other;
     struct bw_xattr_reader *xattrs[2];
     struct bw_extent_cursor cursor;
     struct bw_diff_ranges ranges;
 };
-
-static struct incremental *order_of(const struct bw_sender *sender)
-{
-    return sender->order;
-}
 
 /* Collecting. */
 
@@ -267,10 +261,10 @@ static void add_growth(struct bw_sender *sender, const struct bw_diff_file files
                 side ? (int64_t)files[side].inode.size : -(int64_t)files[side].inode.size;
 }
 
-static struct bw_error *collect_one(struct bw_sender *sender, size_t touched,
+static struct bw_error *collect_one(struct incremental *order, size_t touched,
                                     struct bw_diff_names names[2])
 {
-    struct incremental *order = order_of(sender);
+    struct bw_sender *sender = order->sender;
     const struct bw_diff_names none = {0};
     const uint64_t number = order->diff.touched.inodes.items[touched].number;
     struct bw_diff_file files[2];
@@ -302,9 +296,9 @@ static struct bw_error *collect_one(struct bw_sender *sender, size_t touched,
                            : NULL;
 }
 
-static struct bw_error *collect_changes(struct bw_sender *sender)
+static struct bw_error *collect_changes(struct incremental *order)
 {
-    struct incremental *order = order_of(sender);
+    struct bw_sender *sender = order->sender;
     struct bw_diff_names names[2] = {0};
     struct bw_error *error = bw_touched_find(&order->diff);
     if (!error)
@@ -314,7 +308,7 @@ static struct bw_error *collect_changes(struct bw_sender *sender)
                              bw_error_create(BW_ERROR_CORRUPT, "parts of the subvolumes are lost, "
                                                                "so some differences are unknown"));
     for (size_t i = 0; !error && i < order->diff.touched.inodes.count; i++)
-        error = collect_one(sender, i, names);
+        error = collect_one(order, i, names);
     bw_diff_names_free(&names[0]);
     bw_diff_names_free(&names[1]);
     return error;
@@ -330,10 +324,10 @@ static struct bw_error *append_name(const struct incremental *order, size_t numb
 }
 
 /* The path of a directory of the parent while its inodes are being parked. */
-static struct bw_error *present_path(struct bw_sender *sender, uint64_t directory, unsigned depth,
+static struct bw_error *present_path(struct incremental *order, uint64_t directory, unsigned depth,
                                      struct bw_buffer *path)
 {
-    const struct incremental *order = order_of(sender);
+    struct bw_sender *sender = order->sender;
     struct bw_send_root *root = sender->parent;
     if (!depth)
         path->length = 0;
@@ -347,23 +341,22 @@ static struct bw_error *present_path(struct bw_sender *sender, uint64_t director
                                       path);
     const struct bw_send_directory_name *part;
     BW_TRY(bw_send_part_of(root, directory, &part));
-    BW_TRY(present_path(sender, part->parent, depth + 1, path));
+    BW_TRY(present_path(order, part->parent, depth + 1, path));
     BW_TRY(bw_send_part_of(root, directory, &part));
     return bw_send_path_add(path, root->names.data + part->name, part->name_length);
 }
 
-static struct bw_error *present_path_of_name(struct bw_sender *sender, size_t number,
+static struct bw_error *present_path_of_name(struct incremental *order, size_t number,
                                              struct bw_buffer *path)
 {
-    const struct incremental *order = order_of(sender);
-    BW_TRY(present_path(sender, order->names.items[number].directory, 0, path));
+    BW_TRY(present_path(order, order->names.items[number].directory, 0, path));
     return append_name(order, number, path);
 }
 
-static struct bw_error *final_path_of_name(struct bw_sender *sender, size_t number,
+static struct bw_error *final_path_of_name(struct incremental *order, size_t number,
                                            struct bw_buffer *path)
 {
-    const struct incremental *order = order_of(sender);
+    struct bw_sender *sender = order->sender;
     BW_TRY(
         bw_send_path(sender, sender->sent, order->names.items[number].directory, UINT64_MAX, path));
     return append_name(order, number, path);
@@ -379,10 +372,10 @@ static unsigned depth_of(const struct bw_buffer *path)
 
 /* Parking. */
 
-static struct bw_error *park_name(struct bw_sender *sender, struct change *change, size_t number)
+static struct bw_error *park_name(struct incremental *order, struct change *change, size_t number)
 {
-    struct incremental *order = order_of(sender);
-    BW_TRY(present_path_of_name(sender, number, &order->path));
+    struct bw_sender *sender = order->sender;
+    BW_TRY(present_path_of_name(order, number, &order->path));
     if (change->kind == DELETED || change->kept != SIZE_MAX || number != change->names) {
         bw_send_command_at(sender, BW_COMMAND_UNLINK, &order->path);
         return NULL;
@@ -395,13 +388,13 @@ static struct bw_error *park_name(struct bw_sender *sender, struct change *chang
     return NULL;
 }
 
-static struct bw_error *park_names(struct bw_sender *sender, size_t at)
+static struct bw_error *park_names(struct incremental *order, size_t at)
 {
-    struct change *change = &order_of(sender)->changes.items[at];
+    struct change *change = &order->changes.items[at];
     if (change->kind == DELETED && change->is_directory)
         return NULL;
     for (size_t i = 0; i < change->lost; i++)
-        BW_TRY(park_name(sender, change, change->names + i));
+        BW_TRY(park_name(order, change, change->names + i));
     return NULL;
 }
 
@@ -418,14 +411,13 @@ static int by_depth(const void *a, const void *b, void *context)
     return left->number < right->number ? -1 : left->number > right->number;
 }
 
-static struct bw_error *sort_removed(struct bw_sender *sender)
+static struct bw_error *sort_removed(struct incremental *order)
 {
-    struct incremental *order = order_of(sender);
     for (size_t i = 0; i < order->changes.count; i++) {
         struct change *change = &order->changes.items[i];
         if (change->kind != DELETED || !change->is_directory)
             continue;
-        BW_TRY(present_path(sender, change->number, 0, &order->path));
+        BW_TRY(present_path(order, change->number, 0, &order->path));
         change->depth = depth_of(&order->path);
         order->removed[order->removed_count++] = i;
     }
@@ -434,20 +426,19 @@ static struct bw_error *sort_removed(struct bw_sender *sender)
     return NULL;
 }
 
-static struct bw_error *remove_directory(struct bw_sender *sender, size_t at)
+static struct bw_error *remove_directory(struct incremental *order, size_t number)
 {
-    struct incremental *order = order_of(sender);
-    const size_t number = order->removed[order->removed_count - 1 - at]; /* the deepest first */
-    BW_TRY(present_path(sender, order->changes.items[number].number, 0, &order->path));
+    struct bw_sender *sender = order->sender;
+    BW_TRY(present_path(order, order->changes.items[number].number, 0, &order->path));
     bw_send_command_at(sender, BW_COMMAND_RMDIR, &order->path);
     return NULL;
 }
 
 /* Placing. */
 
-static struct bw_error *sort_placed(struct bw_sender *sender)
+static struct bw_error *sort_placed(struct incremental *order)
 {
-    struct incremental *order = order_of(sender);
+    struct bw_sender *sender = order->sender;
     for (size_t i = 0; i < order->changes.count; i++) {
         struct change *change = &order->changes.items[i];
         if (!change->gained)
@@ -464,9 +455,9 @@ static struct bw_error *sort_placed(struct bw_sender *sender)
 }
 
 /* Makes a new inode under its temporary name. In its directory, it might inherit attributes. */
-static struct bw_error *make_new(struct bw_sender *sender, const struct change *change)
+static struct bw_error *make_new(struct incremental *order, const struct change *change)
 {
-    struct incremental *order = order_of(sender);
+    struct bw_sender *sender = order->sender;
     struct bw_diff_file file;
     BW_TRY(bw_diff_file_read(&order->diff.trees[1], change->number, &file));
     order->has_parked = true;
@@ -474,38 +465,38 @@ static struct bw_error *make_new(struct bw_sender *sender, const struct change *
 }
 
 /* Gives an inode its first name: a kept one, or the first gained one. */
-static struct bw_error *place_first(struct bw_sender *sender, struct change *change, size_t *others,
-                                    struct bw_buffer *path)
+static struct bw_error *place_first(struct incremental *order, struct change *change,
+                                    size_t *others, struct bw_buffer *path)
 {
-    struct incremental *order = order_of(sender);
+    struct bw_sender *sender = order->sender;
     const size_t first = change->names + change->lost;
     const bool is_kept = change->kept != SIZE_MAX;
     *others = is_kept ? first : first + 1;
-    BW_TRY(final_path_of_name(sender, is_kept ? change->kept : first, path));
+    BW_TRY(final_path_of_name(order, is_kept ? change->kept : first, path));
     if (is_kept)
         return NULL;
     order->other.length = 0;
     BW_TRY(bw_send_temporary_name(sender, change->number, change->generation, &order->other));
     if (change->kind == NEW)
-        BW_TRY(make_new(sender, change));
+        BW_TRY(make_new(order, change));
     bw_send_command_to(sender, BW_COMMAND_RENAME, &order->other, BW_ATTRIBUTE_PATH_TO, path);
     change->is_parked = false;
     return NULL;
 }
 
 /* A new inode that cannot be made gets no further commands. */
-static struct bw_error *place_inode(struct bw_sender *sender, size_t at)
+static struct bw_error *place_inode(struct incremental *order, size_t number)
 {
-    struct incremental *order = order_of(sender);
-    struct change *change = &order->changes.items[order->placed[at]];
+    struct bw_sender *sender = order->sender;
+    struct change *change = &order->changes.items[number];
     size_t others;
-    struct bw_error *error = place_first(sender, change, &others, &order->path);
+    struct bw_error *error = place_first(order, change, &others, &order->path);
     if (error) {
         change->kind = DELETED;
         return error;
     }
     for (; others < change->names + change->lost + change->gained; others++) {
-        BW_TRY(final_path_of_name(sender, others, &order->other));
+        BW_TRY(final_path_of_name(order, others, &order->other));
         bw_send_command_to(sender, BW_COMMAND_LINK, &order->other, BW_ATTRIBUTE_PATH_LINK,
                            &order->path);
     }
@@ -544,9 +535,9 @@ static bool is_capability(const struct bw_xattr *xattr)
     return xattr->name_length == strlen(name) && memcmp(xattr->name, name, strlen(name)) == 0;
 }
 
-static struct bw_error *send_xattrs(struct bw_sender *sender, const struct change *change)
+static struct bw_error *send_xattrs(struct incremental *order, const struct change *change)
 {
-    struct incremental *order = order_of(sender);
+    struct bw_sender *sender = order->sender;
     const struct bw_xattr *lists[2] = {NULL};
     size_t counts[2] = {0};
     for (unsigned side = change->kind == NEW; side < 2; side++) {
@@ -599,10 +590,10 @@ static struct bw_error *send_piece(struct bw_sender *sender, const struct bw_ext
 }
 
 /* Sends a range of the current file. Pieces may end after the file. */
-static struct bw_error *send_range(struct bw_sender *sender, uint64_t start, uint64_t end,
+static struct bw_error *send_range(struct incremental *order, uint64_t start, uint64_t end,
                                    bool is_new)
 {
-    struct incremental *order = order_of(sender);
+    struct bw_sender *sender = order->sender;
     const struct bw_place place = {.subvolume = sender->sent->subvolume,
                                    .inode = sender->current.number};
     const struct bw_data_file file = bw_data_file_of(&place, &sender->current.inode);
@@ -621,10 +612,11 @@ static struct bw_error *send_range(struct bw_sender *sender, uint64_t start, uin
 }
 
 /* The part of a file beyond its old size starts at a sector boundary, so that it can be cloned. */
-static struct bw_error *send_differing_ranges(struct bw_sender *sender, const struct change *change,
+static struct bw_error *send_differing_ranges(struct incremental *order,
+                                              const struct change *change,
                                               const struct bw_diff_file files[2])
 {
-    struct incremental *order = order_of(sender);
+    struct bw_sender *sender = order->sender;
     const uint32_t sectorsize = sender->sent->fs->superblock.sectorsize;
     const uint64_t before = files[0].inode.size, size = files[1].inode.size;
     struct bw_diff_result result = {0};
@@ -635,24 +627,25 @@ static struct bw_error *send_differing_ranges(struct bw_sender *sender, const st
     for (size_t i = 0; i < order->ranges.count; i++) {
         const struct bw_diff_range *range = &order->ranges.items[i];
         const uint64_t end = range->end + (sectorsize - range->end % sectorsize) % sectorsize;
-        BW_TRY(send_range(sender, range->start, end < size ? end : size, false));
+        BW_TRY(send_range(order, range->start, end < size ? end : size, false));
         added = end > added ? end : added;
     }
-    return size > before && size > added ? send_range(sender, added, size, true) : NULL;
+    return size > before && size > added ? send_range(order, added, size, true) : NULL;
 }
 
-static struct bw_error *send_contents(struct bw_sender *sender, const struct change *change,
+static struct bw_error *send_contents(struct incremental *order, const struct change *change,
                                       const struct bw_diff_file files[2])
 {
+    struct bw_sender *sender = order->sender;
     struct bw_send_inode *current = &sender->current;
     const uint64_t size = current->inode.size;
     if (!S_ISREG(current->inode.mode))
         return NULL;
     if (change->kind == NEW) {
-        BW_TRY(send_range(sender, 0, size, true));
+        BW_TRY(send_range(order, 0, size, true));
     } else {
         current->size_there = files[0].inode.size;
-        BW_TRY(send_differing_ranges(sender, change, files));
+        BW_TRY(send_differing_ranges(order, change, files));
     }
     if (current->size_there != size)
         bw_send_truncate(sender, size);
@@ -660,9 +653,9 @@ static struct bw_error *send_contents(struct bw_sender *sender, const struct cha
 }
 
 /* With BW_SEND_SKIP, the names under which the current inode may have to be removed again. */
-static struct bw_error *note_names(struct bw_sender *sender)
+static struct bw_error *note_names(struct incremental *order)
 {
-    struct incremental *order = order_of(sender);
+    struct bw_sender *sender = order->sender;
     struct bw_diff_names names = {0};
     if (sender->options.damage != BW_SEND_SKIP || !S_ISREG(sender->current.inode.mode))
         return NULL;
@@ -688,9 +681,9 @@ static bool has_times(const struct bw_inode *old, const struct bw_inode *inode)
 }
 
 /* Sends an inode of the sent subvolume. */
-static struct bw_error *send_inode(struct bw_sender *sender, size_t at)
+static struct bw_error *send_inode(struct incremental *order, size_t at)
 {
-    struct incremental *order = order_of(sender);
+    struct bw_sender *sender = order->sender;
     const struct change *change = &order->changes.items[at];
     struct bw_diff_file files[2] = {{0}};
     if (change->kind == DELETED)
@@ -700,9 +693,9 @@ static struct bw_error *send_inode(struct bw_sender *sender, size_t at)
     const struct bw_inode *old = &files[0].inode, *inode = &files[1].inode;
     bw_send_set_inode(sender, change->number, inode);
     BW_TRY(bw_send_path(sender, sender->sent, change->number, UINT64_MAX, &sender->current.path));
-    BW_TRY(note_names(sender));
-    BW_TRY(send_xattrs(sender, change));
-    BW_TRY(send_contents(sender, change, files));
+    BW_TRY(note_names(order));
+    BW_TRY(send_xattrs(order, change));
+    BW_TRY(send_contents(order, change, files));
     const bool owner = change->kind == NEW || old->uid != inode->uid || old->gid != inode->gid;
     if (owner)
         bw_send_owner(sender);
@@ -723,9 +716,9 @@ static struct bw_error *send_inode(struct bw_sender *sender, size_t at)
     return NULL;
 }
 
-static struct bw_error *send_directory_times(struct bw_sender *sender, uint64_t number)
+static struct bw_error *send_directory_times(struct incremental *order, uint64_t number)
 {
-    struct incremental *order = order_of(sender);
+    struct bw_sender *sender = order->sender;
     struct bw_diff_file file;
     BW_TRY(bw_diff_file_read(&order->diff.trees[1], number, &file));
     BW_TRY(bw_send_path(sender, sender->sent, number, UINT64_MAX, &order->path));
@@ -737,37 +730,18 @@ static struct bw_error *send_directory_times(struct bw_sender *sender, uint64_t 
     return NULL;
 }
 
-/* The top directory had parked inodes in it, even if it is the same in both. */
-static struct bw_error *send_times(struct bw_sender *sender, size_t at)
-{
-    const struct incremental *order = order_of(sender);
-    const bool is_top = at == order->changes.count;
-    if (is_top && order->has_parked && !bw_key_map_has(&order->after, BW_SUBVOLUME_ROOT_INODE))
-        return send_directory_times(sender, BW_SUBVOLUME_ROOT_INODE);
-    if (is_top || order->changes.items[at].kind == DELETED ||
-        !order->changes.items[at].is_directory)
-        return NULL;
-    return send_directory_times(sender, order->changes.items[at].number);
-}
-
 /* Stages. */
-
-static struct bw_error *begin_removing(struct bw_sender *sender, size_t *count)
-{
-    BW_TRY(sort_removed(sender));
-    *count = order_of(sender)->removed_count;
-    return NULL;
-}
 
 /* While inodes are being made in the top directory, it has no attributes that they would inherit.
  */
-static struct bw_error *withhold_inherited(struct bw_sender *sender)
+static struct bw_error *withhold_inherited(struct incremental *order)
 {
+    struct bw_sender *sender = order->sender;
     const struct bw_place top = {.subvolume = sender->parent->subvolume,
                                  .inode = BW_SUBVOLUME_ROOT_INODE};
     const struct bw_xattr *list;
     size_t count;
-    struct bw_error *error = bw_xattr_reader_read(order_of(sender)->xattrs[0], &top, &list, &count);
+    struct bw_error *error = bw_xattr_reader_read(order->xattrs[0], &top, &list, &count);
     if (error)
         return bw_send_lose(sender, error);
     sender->current.path.length = 0;
@@ -780,70 +754,54 @@ static struct bw_error *withhold_inherited(struct bw_sender *sender)
     return NULL;
 }
 
-static struct bw_error *begin_placing(struct bw_sender *sender, size_t *count)
+/* A step of a stage may fail alone. */
+static struct bw_error *end_step(struct incremental *order, struct bw_error *error)
 {
-    const struct incremental *order = order_of(sender);
-    BW_TRY(sort_placed(sender));
-    *count = order->placed_count;
-    for (size_t i = 0; i < *count; i++)
-        if (order->changes.items[order->placed[i]].kind == NEW)
-            return withhold_inherited(sender);
-    return NULL;
-}
-
-static struct bw_error *begin_contents(struct bw_sender *sender, size_t *count)
-{
-    bw_send_withheld(sender);
-    *count = order_of(sender)->changes.count;
-    return NULL;
-}
-
-static struct bw_error *begin_inodes(struct bw_sender *sender, size_t *count)
-{
-    *count = order_of(sender)->changes.count;
-    return NULL;
-}
-
-static struct bw_error *begin_times(struct bw_sender *sender, size_t *count)
-{
-    *count = order_of(sender)->changes.count + 1;
-    return NULL;
-}
-
-static const struct stage {
-    struct bw_error *(*begin)(struct bw_sender *sender, size_t *count);
-    struct bw_error *(*step)(struct bw_sender *sender, size_t at);
-} stages[] = {
-    {begin_inodes, park_names},   {begin_removing, remove_directory}, {begin_placing, place_inode},
-    {begin_contents, send_inode}, {begin_times, send_times},
-};
-
-enum { STAGES = sizeof stages / sizeof *stages };
-
-static struct bw_error *step(struct bw_sender *sender, bool *more)
-{
-    struct incremental *order = order_of(sender);
-    while (order->at == order->steps && order->stage < STAGES) {
-        order->at = order->steps = 0;
-        BW_TRY(stages[order->stage++].begin(sender, &order->steps));
-    }
-    *more = order->at < order->steps;
-    if (!*more)
-        return NULL;
-    struct bw_error *error = stages[order->stage - 1].step(sender, order->at++);
     if (error)
-        BW_TRY(bw_send_lose(sender, error));
-    return bw_send_cut(sender);
+        BW_TRY(bw_send_lose(order->sender, error));
+    return bw_send_cut(order->sender);
 }
 
-struct bw_error *bw_send_incremental_begin(struct bw_sender *sender)
+static struct bw_error *send_changes(struct incremental *order)
 {
-    struct incremental *order = calloc(1, sizeof *order);
-    if (!order)
-        return bw_error_no_memory();
-    sender->order = order;
-    sender->step = step;
-    sender->may_clash = true;
+    const struct changes *changes = &order->changes;
+    bool has_new = false;
+
+    /* Park. */
+    for (size_t i = 0; i < changes->count; i++) {
+        has_new |= changes->items[i].kind == NEW && changes->items[i].gained;
+        BW_TRY(end_step(order, park_names(order, i)));
+    }
+
+    /* Remove, the deepest first. */
+    BW_TRY(sort_removed(order));
+    for (size_t i = order->removed_count; i > 0; i--)
+        BW_TRY(end_step(order, remove_directory(order, order->removed[i - 1])));
+
+    /* Place. */
+    BW_TRY(sort_placed(order));
+    if (has_new)
+        BW_TRY(withhold_inherited(order));
+    for (size_t i = 0; i < order->placed_count; i++)
+        BW_TRY(end_step(order, place_inode(order, order->placed[i])));
+    bw_send_withheld(order->sender);
+
+    /* Contents. */
+    for (size_t i = 0; i < changes->count; i++)
+        BW_TRY(end_step(order, send_inode(order, i)));
+
+    /* Times. The top directory had parked inodes in it, even if it is the same in both. */
+    for (size_t i = 0; i < changes->count; i++)
+        if (changes->items[i].is_directory && changes->items[i].kind != DELETED)
+            BW_TRY(end_step(order, send_directory_times(order, changes->items[i].number)));
+    if (order->has_parked && !bw_key_map_has(&order->after, BW_SUBVOLUME_ROOT_INODE))
+        BW_TRY(end_step(order, send_directory_times(order, BW_SUBVOLUME_ROOT_INODE)));
+    return NULL;
+}
+
+static struct bw_error *begin(struct incremental *order)
+{
+    struct bw_sender *sender = order->sender;
     struct bw_send_root *const roots[2] = {sender->parent, sender->sent};
     for (unsigned side = 0; side < 2; side++) {
         bw_diff_tree_init(
@@ -854,33 +812,35 @@ struct bw_error *bw_send_incremental_begin(struct bw_sender *sender)
     bw_extents_init(&order->cursor, sender->sent->fs);
     order->diff.shared = true;
     order->diff.ranges = &order->ranges;
-    BW_TRY(collect_changes(sender));
+    BW_TRY(collect_changes(order));
     order->removed = calloc(order->changes.count + 1, sizeof *order->removed);
     order->placed = calloc(order->changes.count + 1, sizeof *order->placed);
     return order->removed && order->placed ? NULL : bw_error_no_memory();
 }
 
-void bw_send_incremental_end(struct bw_sender *sender)
+struct bw_error *bw_send_incremental(struct bw_sender *sender)
 {
-    struct incremental *order = sender->order;
-    if (!order)
-        return;
+    struct incremental order = {.sender = sender};
+    sender->may_clash = true;
+    struct bw_error *error = begin(&order);
+    if (!error)
+        error = send_changes(&order);
     for (unsigned side = 0; side < 2; side++) {
-        bw_diff_tree_free(&order->diff.trees[side]);
-        bw_xattr_reader_destroy(order->xattrs[side]);
+        bw_diff_tree_free(&order.diff.trees[side]);
+        bw_xattr_reader_destroy(order.xattrs[side]);
     }
-    bw_touched_free(&order->diff.touched);
-    bw_diff_content_free(order->diff.content);
-    bw_extents_free(&order->cursor);
-    bw_key_map_free(&order->before);
-    bw_key_map_free(&order->after);
-    bw_buffer_free(&order->bytes);
-    bw_buffer_free(&order->path);
-    bw_buffer_free(&order->other);
-    changes_free(&order->changes);
-    names_free(&order->names);
-    free(order->removed);
-    free(order->placed);
-    bw_diff_ranges_free(&order->ranges);
-    free(order);
+    bw_touched_free(&order.diff.touched);
+    bw_diff_content_free(order.diff.content);
+    bw_extents_free(&order.cursor);
+    bw_key_map_free(&order.before);
+    bw_key_map_free(&order.after);
+    bw_buffer_free(&order.bytes);
+    bw_buffer_free(&order.path);
+    bw_buffer_free(&order.other);
+    changes_free(&order.changes);
+    names_free(&order.names);
+    free(order.removed);
+    free(order.placed);
+    bw_diff_ranges_free(&order.ranges);
+    return error;
 }

@@ -136,7 +136,8 @@ void bw_send_note_undo(struct bw_sender *sender, const struct bw_buffer *path)
 
 struct bw_error *bw_send_lose(struct bw_sender *sender, struct bw_error *error)
 {
-    if (sender->options.damage == BW_SEND_STOP || error->code == BW_ERROR_NO_MEMORY)
+    if (sender->options.damage == BW_SEND_STOP || error->code == BW_ERROR_NO_MEMORY ||
+        error->code == BW_ERROR_STOPPED)
         return error;
     bw_fs_report(sender->sent->fs, BW_DAMAGE, error);
     sender->summary.lost++;

@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Jobs: commands, and the contents that belong between them. The order (full.c, incremental.c)
- * makes jobs as the stream of data asks for files; the stream reads their contents with many
- * threads, and delivers them in order.
+ * Jobs: commands, and the contents that belong between them. The order (full.c, incremental.c) runs
+ * on a thread of its own and pushes jobs into a bounded queue. The stream of data takes them as
+ * files, reads their contents with many threads, and delivers them in order.
+ *
+ * Waking a thread for each job would cost more than many a job: whoever waits for jobs is woken
+ * when several are there, and whoever waits for room when half of the queue is free.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/thread.h"
 #include "data/reader.h"
 #include "stream/sender.h"
 
 enum {
     LARGE_JOB = 64 << 10, /* commands; then a job ends, even without data */
     OUTPUT = 256 << 10,   /* bytes that are written at once */
+    QUEUE = 64,           /* jobs */
+    SEVERAL = 8,          /* jobs for which a thread is woken */
 };
 
 struct bw_send_job {
@@ -34,11 +40,17 @@ struct bw_send_job {
 };
 
 struct bw_send_jobs {
-    struct bw_send_job *current;       /* that commands are appended to */
+    struct bw_send_job *current; /* that commands are appended to */
+
+    /* The queue, and spare jobs. */
+    pthread_mutex_t lock;
+    pthread_cond_t filled_up, drained;
     struct bw_send_job *first, **last; /* complete ones */
-    pthread_mutex_t lock;              /* of the spare ones, which any thread returns */
+    unsigned count;
     struct bw_send_job *spare;
-    bool ended; /* the order has no more steps */
+    bool ended;             /* the order is done, */
+    struct bw_error *error; /* or has ended with this error */
+    bool stopped;           /* nobody takes jobs any more */
 
     /* Delivery. */
     struct bw_buffer output;
@@ -121,7 +133,7 @@ static void release_job(struct bw_send_jobs *jobs, struct bw_send_job *job)
     pthread_mutex_unlock(&jobs->lock);
 }
 
-/* Completes the current job, and begins another one. */
+/* Pushes the current job into the queue, and begins another one. */
 static struct bw_error *end_job(struct bw_sender *sender)
 {
     struct bw_send_jobs *jobs = sender->jobs;
@@ -131,12 +143,19 @@ static struct bw_error *end_job(struct bw_sender *sender)
     struct bw_send_job *next = create_job(jobs);
     if (!next)
         return bw_error_no_memory();
-    job->next = NULL;
-    *jobs->last = job;
-    jobs->last = &job->next;
     jobs->current = next;
     sender->commands = &next->commands;
-    return NULL;
+    job->next = NULL;
+    pthread_mutex_lock(&jobs->lock);
+    while (jobs->count >= QUEUE && !jobs->stopped)
+        pthread_cond_wait(&jobs->drained, &jobs->lock);
+    *jobs->last = job;
+    jobs->last = &job->next;
+    if (++jobs->count == SEVERAL)
+        pthread_cond_signal(&jobs->filled_up);
+    const bool stopped = jobs->stopped;
+    pthread_mutex_unlock(&jobs->lock);
+    return stopped ? bw_error_create(BW_ERROR_STOPPED, "stopped") : NULL;
 }
 
 struct bw_error *bw_send_cut(struct bw_sender *sender)
@@ -183,33 +202,45 @@ void bw_send_end_inode(struct bw_sender *sender)
         job->tail = job->commands.length;
 }
 
-/* The stream asks for jobs, and reads their data. */
-
-static struct bw_error *end_stream(struct bw_sender *sender)
+static void *run_order(void *context)
 {
-    if (!sender->options.no_end)
+    struct bw_sender *sender = context;
+    struct bw_send_jobs *jobs = sender->jobs;
+    struct bw_error *error = sender->parent ? bw_send_incremental(sender) : bw_send_full(sender);
+    if (!error && !sender->options.no_end)
         bw_command_end(sender->commands, bw_command_begin(sender->commands, BW_COMMAND_END));
-    return end_job(sender);
+    if (!error)
+        error = end_job(sender);
+    pthread_mutex_lock(&jobs->lock);
+    jobs->ended = true;
+    jobs->error = error;
+    pthread_cond_signal(&jobs->filled_up);
+    pthread_mutex_unlock(&jobs->lock);
+    return NULL;
 }
+
+/* The stream asks for jobs, and reads their data. */
 
 static struct bw_error *next_job(void *context, struct bw_stream_file *file, bool *got)
 {
     struct bw_sender *sender = context;
     struct bw_send_jobs *jobs = sender->jobs;
-    while (!jobs->first && !jobs->ended) {
-        bool more = true;
-        BW_TRY(sender->step(sender, &more));
-        jobs->ended = !more;
-        if (jobs->ended)
-            BW_TRY(end_stream(sender));
-    }
+    pthread_mutex_lock(&jobs->lock);
+    while (!jobs->first && !jobs->ended)
+        pthread_cond_wait(&jobs->filled_up, &jobs->lock);
     struct bw_send_job *job = jobs->first;
+    struct bw_error *error = job ? NULL : BW_TAKE(jobs->error);
+    if (job) {
+        jobs->first = job->next;
+        if (!jobs->first)
+            jobs->last = &jobs->first;
+        if (jobs->count-- == QUEUE / 2)
+            pthread_cond_signal(&jobs->drained);
+    }
+    pthread_mutex_unlock(&jobs->lock);
     *got = job;
     if (!job)
-        return NULL;
-    jobs->first = job->next;
-    if (!jobs->first)
-        jobs->last = &jobs->first;
+        return error;
     *file = (struct bw_stream_file){.user = job};
     if (job->length) {
         file->data = job->file;
@@ -437,6 +468,9 @@ void bw_send_jobs_destroy(struct bw_send_jobs *jobs)
     if (jobs->current)
         free_job(jobs->current);
     bw_buffer_free(&jobs->output);
+    bw_error_free(jobs->error);
+    pthread_cond_destroy(&jobs->filled_up);
+    pthread_cond_destroy(&jobs->drained);
     pthread_mutex_destroy(&jobs->lock);
     free(jobs);
 }
@@ -448,6 +482,8 @@ struct bw_error *bw_send_jobs_create(struct bw_sender *sender)
         return bw_error_no_memory();
     jobs->last = &jobs->first;
     pthread_mutex_init(&jobs->lock, NULL);
+    pthread_cond_init(&jobs->filled_up, NULL);
+    pthread_cond_init(&jobs->drained, NULL);
     sender->jobs = jobs;
     jobs->current = create_job(jobs);
     if (!jobs->current)
@@ -469,7 +505,17 @@ struct bw_error *bw_send_run(struct bw_sender *sender)
         .held = held_bytes,
         .context = sender,
     };
+    struct bw_send_jobs *jobs = sender->jobs;
+    pthread_t thread;
+    const int problem = bw_thread_start(&thread, run_order, sender);
+    if (problem)
+        return bw_error_from_errno(problem, "cannot start a thread");
     struct bw_error *error = bw_stream_run(sender->sent->fs, &stream);
-    sender->summary.lost += sender->jobs->lost;
+    pthread_mutex_lock(&jobs->lock);
+    jobs->stopped = true;
+    pthread_cond_signal(&jobs->drained);
+    pthread_mutex_unlock(&jobs->lock);
+    pthread_join(thread, NULL);
+    sender->summary.lost += jobs->lost;
     return error ? error : flush_output(sender, 0);
 }

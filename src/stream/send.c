@@ -137,7 +137,6 @@ static struct bw_error *send_all(struct bw_sender *sender, const struct bw_send_
     memcpy(sender->summary.uuid, sender->sent->uuid, BW_UUID_SIZE);
     sender->summary.ctransid = sender->sent->ctransid;
     begin_stream(sender);
-    BW_TRY(sender->parent ? bw_send_incremental_begin(sender) : bw_send_full_begin(sender));
     return bw_send_run(sender);
 }
 
@@ -149,10 +148,6 @@ struct bw_error *bw_send(const struct bw_send_side *side, const struct bw_send_o
     sender.options.version = sender.options.version ? sender.options.version : 1;
     BW_TRY(check_options(side, &sender.options));
     struct bw_error *error = send_all(&sender, side);
-    if (sender.parent)
-        bw_send_incremental_end(&sender);
-    else
-        bw_send_full_end(&sender);
     bw_send_jobs_destroy(sender.jobs);
     bw_send_clones_destroy(sender.clones);
     for (size_t i = 0; i < sender.root_count; i++)

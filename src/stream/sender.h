@@ -7,9 +7,9 @@
  *                  +--> names.c: paths         +--> clones.c: clone sources     |
  *                                                       data/stream.c: contents-+
  *
- * full.c and incremental.c run step by step, on whichever thread needs more jobs. Each job has
- * commands that are complete, and possibly a range of a file, whose bytes a stream of data reads
- * ahead with many threads.
+ * full.c or incremental.c runs from beginning to end on a thread of its own. It pushes jobs into a
+ * queue, and waits where that is full. Each job has commands that are complete, and possibly a
+ * range of a file, whose bytes a stream of data reads ahead with many threads.
  */
 #ifndef BW_STREAM_SENDER_H
 #define BW_STREAM_SENDER_H
@@ -135,10 +135,11 @@ size_t bw_send_encoded_begin(struct bw_sender *sender, const struct bw_file_exte
 /** The commands from here on are not about the current inode. */
 void bw_send_end_inode(struct bw_sender *sender);
 
-/** Ends the current job if it has grown large. */
+/** Ends the current job if it has grown large. Waits for room in the queue; BW_ERROR_STOPPED if
+ * nobody takes jobs any more. */
 struct bw_error *bw_send_cut(struct bw_sender *sender);
 
-/** Runs `sender->step` until it is done, reads and writes everything. */
+/** Runs the order, reads and writes everything. */
 struct bw_error *bw_send_run(struct bw_sender *sender);
 
 /* Commands of an inode (inode.c). */
@@ -165,9 +166,6 @@ struct bw_sender {
     struct bw_send_summary summary;
     struct bw_send_inode current;
     struct bw_buffer *commands; /**< of the current job: commands are appended here */
-    /** Appends further commands; `*more` is false after the last. */
-    struct bw_error *(*step)(struct bw_sender *sender, bool *more);
-    void *order; /**< of full.c or incremental.c */
     struct bw_send_clones *clones;
     struct bw_send_jobs *jobs;
     bool may_clash;            /**< names like temporary ones may be in a top directory */
@@ -246,11 +244,9 @@ void bw_send_capability(struct bw_sender *sender);
 /** Reports a loss, and consumes `error`. With BW_SEND_STOP, returns it instead. */
 struct bw_error *bw_send_lose(struct bw_sender *sender, struct bw_error *error);
 
-/* The orders. */
+/* The orders: all commands between the first one and the last. */
 
-struct bw_error *bw_send_full_begin(struct bw_sender *sender);
-void bw_send_full_end(struct bw_sender *sender);
-struct bw_error *bw_send_incremental_begin(struct bw_sender *sender);
-void bw_send_incremental_end(struct bw_sender *sender);
+struct bw_error *bw_send_full(struct bw_sender *sender);
+struct bw_error *bw_send_incremental(struct bw_sender *sender);
 
 #endif
