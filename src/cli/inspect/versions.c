@@ -274,7 +274,10 @@ static struct bw_error *write_newer(struct versions *versions, int64_t than)
         bw_buffer_append_byte(&name, '\0');
         if (name.failed)
             return bw_error_no_memory();
-        bw_error_free(bw_inode_path(versions->fs, &version->place, &path, &length));
+        struct bw_error *error = bw_inode_path(versions->fs, &version->place, &path, &length);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        bw_error_free(error); /* a row without a path */
         struct bw_versioninfo row = {
             .generation = snapshot->generation,
             .changed = bw_time_nanoseconds(&snapshot->time),
