@@ -140,6 +140,7 @@ static unsigned make_caption(const struct bw_picture *picture, size_t number, si
             line = &lines[used++];
         bw_buffer_append(line, part.data, part.length);
     }
+    lines[0].failed |= part.failed;
     return used;
 }
 
@@ -273,6 +274,7 @@ void bw_picture_svg(struct bw_buffer *text, const struct bw_picture *picture)
                      MARGIN, MARGIN, WIDTH + 2 * MARGIN, height + 2 * MARGIN, titles[picture->by]);
     struct bw_buffer BW_AUTO_BUFFER summary = {0};
     bw_picture_summary(&summary, picture);
+    text->failed |= summary.failed;
     bw_markup_text(text, summary.data, summary.length);
     bw_buffer_format(
         text, "</desc>\n<style>svg{background:#fff;color:#1f2328}text{font-family:system-ui,"
@@ -321,6 +323,7 @@ void bw_picture_html(struct bw_buffer *text, const struct bw_picture *picture)
     const unsigned columns = bw_picture_columns(picture), side = 1u << picture->order;
     struct bw_buffer BW_AUTO_BUFFER summary = {0};
     bw_picture_summary(&summary, picture);
+    text->failed |= summary.failed;
     bw_buffer_format(text, "<div class=\"maps columns-%u\" role=\"group\" aria-label=\"%s. ",
                      columns < MOST_COLUMNS ? columns : MOST_COLUMNS, titles[picture->by]);
     bw_markup_text(text, summary.data, summary.length);

@@ -376,11 +376,13 @@ void bw_completeness_destroy(struct bw_completeness *completeness)
     free(completeness);
 }
 
-struct bw_loss bw_completeness_of_tree(struct bw_completeness *completeness,
-                                       const struct bw_tree *tree, bool *readable)
+struct bw_error *bw_completeness_of_tree(struct bw_completeness *completeness,
+                                         const struct bw_tree *tree, struct bw_loss *loss,
+                                         bool *readable)
 {
     const struct bw_block_pointer root = bw_tree_root_pointer(tree, false);
-    return assess_pointer(completeness, &root, find_referenced(completeness, &root), readable);
+    *loss = assess_pointer(completeness, &root, find_referenced(completeness, &root), readable);
+    return completeness->no_memory ? bw_error_no_memory() : NULL;
 }
 
 bool bw_completeness_is_child(const struct bw_completeness *completeness,

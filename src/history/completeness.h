@@ -22,9 +22,10 @@ struct bw_error *bw_completeness_create(struct bw_fs *fs, const struct bw_found_
 /** `completeness` may be NULL. */
 void bw_completeness_destroy(struct bw_completeness *completeness);
 
-/** The losses of a tree. `*readable`: its root block was found. */
-struct bw_loss bw_completeness_of_tree(struct bw_completeness *completeness,
-                                       const struct bw_tree *tree, bool *readable);
+/** Sets the losses of a tree. `*readable`: its root block was found. */
+struct bw_error *bw_completeness_of_tree(struct bw_completeness *completeness,
+                                         const struct bw_tree *tree, struct bw_loss *loss,
+                                         bool *readable);
 
 /** Whether a block of the index is a child of another one of the same tree, and therefore not a
  * root. */

@@ -224,8 +224,8 @@ static struct bw_error *take_tree(const struct reading *reading, const struct bw
                                      .is_deleted = is_deleted,
                                      .assessed = reading->history->assessed};
     if (row.assessed) {
-        const struct bw_loss loss =
-            bw_completeness_of_tree(reading->history->completeness, tree, &row.readable);
+        struct bw_loss loss;
+        BW_TRY(bw_completeness_of_tree(reading->history->completeness, tree, &loss, &row.readable));
         row.missing = loss.missing;
         row.trimmed = loss.trimmed;
     }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Jobs: commands, and the contents that belong between them. The order (full.c, incremental.c) runs
- * on a thread of its own and pushes jobs into a bounded queue. The stream of data takes them as
- * files, reads their contents with many threads, and delivers them in order.
+ * in its own thread and pushes jobs into a bounded queue. The stream of data takes them as files,
+ * reads their contents with many threads, and delivers them in order.
  *
- * Waking a thread for each job would cost more than many a job: whoever waits for jobs is woken
- * when several are there, and whoever waits for room when half of the queue is free.
+ * Waking a thread for each job would cost more than making it. So the stream is woken when the
+ * queue has several jobs, and the order when half of it is free.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ struct bw_send_jobs {
     struct bw_send_job *spare;
     bool ended;             /* the order is done, */
     struct bw_error *error; /* or has ended with this error */
-    bool stopped;           /* nobody takes jobs any more */
+    bool stopped;           /* the stream has ended */
 
     /* Delivery. */
     struct bw_buffer output;

@@ -7,8 +7,8 @@
  *                  +--> names.c: paths         +--> clones.c: clone sources     |
  *                                                       data/stream.c: contents-+
  *
- * full.c or incremental.c runs from beginning to end on a thread of its own. It pushes jobs into a
- * queue, and waits where that is full. Each job has commands that are complete, and possibly a
+ * full.c or incremental.c runs from beginning to end in its own thread. It pushes jobs into a
+ * queue, and waits while that is full. Each job has commands that are complete, and possibly a
  * range of a file, whose bytes a stream of data reads ahead with many threads.
  */
 #ifndef BW_STREAM_SENDER_H
@@ -136,7 +136,7 @@ size_t bw_send_encoded_begin(struct bw_sender *sender, const struct bw_file_exte
 void bw_send_end_inode(struct bw_sender *sender);
 
 /** Ends the current job if it has grown large. Waits for room in the queue; BW_ERROR_STOPPED if
- * nobody takes jobs any more. */
+ * the stream of data has ended. */
 struct bw_error *bw_send_cut(struct bw_sender *sender);
 
 /** Runs the order, reads and writes everything. */

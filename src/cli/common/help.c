@@ -55,7 +55,10 @@ static void print_words(const char *words, size_t length, size_t indent)
 {
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     page_append_words(&text, words, length, indent, WIDTH);
-    printf("%.*s\n", (int)text.length, text.data ? text.data : "");
+    if (text.failed)
+        printf("%.*s\n", (int)length, words); /* better in long lines than not at all */
+    else
+        printf("%.*s\n", (int)text.length, text.data ? text.data : "");
 }
 
 /* Prints paragraphs, wrapped; those with indented lines are printed unchanged. */
