@@ -23,7 +23,6 @@
 #include "recovery/recovery.h"
 #include "replay/replay.h"
 #include "rescue/rescue.h"
-#include "stream/source.h"
 #include "stream/streams.h"
 
 /* Root blocks. */

@@ -8,7 +8,7 @@
  * The descent ends, because every step opens a block or leaves something behind; and a cursor opens
  * no block twice, since each block must begin with the key of its pointer.
  */
-#include "diff/pairs.h"
+#include "diff/diff.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

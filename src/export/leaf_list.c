@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The list of directories without entries: records of differences. */
-#include "export/leaf_list.h"
+#include "export/made_directories.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "export/target_attributes.h"
+#include "export/target.h"
 
 /*
  * Flags of files. File systems support different flags, and reject a set with an unsupported one,

@@ -15,7 +15,7 @@
 #include <xxhash.h>
 
 #include "base/cleanup.h"
-#include "export/target_files.h"
+#include "export/target.h"
 
 /* Directories, links and nodes. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Messages between a confined process and its maker: orders and replies on a socket. */
-#include "export/target_maker.h"
+#include "export/target.h"
 
 #include <errno.h>
 #include <sys/sysmacros.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Assesses the completeness of trees, from the leaves up. */
-#include "history/completeness.h"
+#include "history/history.h"
 
 #include <stdlib.h>
 #include <xxhash.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Requests the data of files in several generations together. */
-#include "history/data_ahead.h"
+#include "history/history.h"
 
 #include <stdlib.h>
 

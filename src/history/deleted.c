@@ -20,7 +20,7 @@
 #include "fs/fs.h"
 #include "fs/inode.h"
 #include "fs/inode_paths.h"
-#include "history/data_ahead.h"
+#include "history/history.h"
 #include "history/look_ahead.h"
 #include "history/older_generations.h"
 #include "ondisk/disk_items.h"

@@ -5,7 +5,60 @@
 
 #include "base/vector.h"
 #include "btrfs-walk/history.h"
-#include "history/completeness.h"
+#include "data/file_extents.h"
+#include "fs/fs.h"
+#include "history/block_index.h"
+
+/* Completeness of the trees whose blocks a scan has found. One pass assesses all trees of all
+ * generations, from the leaves up: it reads every node once, and adds up the losses of its
+ * children. A child counts only if it matches the pointer in its parent. */
+
+/** The losses of a tree or a part of it. Blocks below a lost node are not counted. */
+struct bw_loss {
+    uint32_t missing; /**< number of blocks; UINT32_MAX means that many or more */
+    uint32_t trimmed; /**< how many of these were overwritten with zeros */
+};
+
+struct bw_completeness;
+
+/** Assesses all blocks of a sorted index. The index and the file system must outlive the result.
+ * Uses `threads` threads; 0: one per processor, at most 8. */
+struct bw_error *bw_completeness_create(struct bw_fs *fs, const struct bw_found_index *index,
+                                        unsigned threads, struct bw_completeness **completeness);
+/** `completeness` may be NULL. */
+void bw_completeness_destroy(struct bw_completeness *completeness);
+
+/** Sets the losses of a tree. `*readable`: its root block was found. */
+struct bw_error *bw_completeness_of_tree(struct bw_completeness *completeness,
+                                         const struct bw_tree *tree, struct bw_loss *loss,
+                                         bool *readable);
+
+/** Whether a block of the index is a child of another one of the same tree, and therefore not a
+ * root. */
+bool bw_completeness_is_child(const struct bw_completeness *completeness,
+                              const struct bw_found_block *block);
+
+/* Requests the data of files in several generations together, so that servers see few round trips,
+ * and few requests: neighbours become one. */
+
+/** Ranges that were not requested yet. All zeros is empty. */
+struct bw_data_ahead {
+    struct bw_fs *fs; /**< which locates the ranges; NULL before the first */
+    struct bw_range *ranges;
+    size_t count;
+};
+
+/** Adds the data of a file in a generation of `present`: at most the first `most` bytes, and only
+ * the beginning of a fragmented file. Adds the number of stored bytes to `*bytes`. Fails only if
+ * memory runs out. */
+struct bw_error *bw_data_ahead_add(struct bw_data_ahead *ahead, struct bw_fs *present,
+                                   struct bw_extent_cursor *cursor, const struct bw_data_file *file,
+                                   uint64_t most, uint64_t *bytes);
+
+/** Requests the ranges, and removes them. */
+void bw_data_ahead_request(struct bw_data_ahead *ahead);
+
+void bw_data_ahead_free(struct bw_data_ahead *ahead);
 
 /** A historic root: the root tree and chunk tree that lead to everything else. */
 struct bw_history_entry {

@@ -18,7 +18,6 @@
 #include "ondisk/disk_items.h"
 #include "rescue/chunk_set.h"
 #include "rescue/rescue.h"
-#include "rescue/stripe_search.h"
 
 /* Deriving chunks without an item from device extents and block groups. */
 

@@ -11,7 +11,7 @@
 #include "base/vector.h"
 #include "btree/block.h"
 #include "ondisk/disk_items.h"
-#include "rescue/stripe_search.h"
+#include "rescue/rescue.h"
 
 /* Maximum number of data sectors to read, and number of votes per extent that is enough. */
 enum { MOST_SECTORS = 4096, ENOUGH = 32 };

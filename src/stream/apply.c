@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Applying the commands of a stream, one function for each. */
-#include "stream/apply.h"
+#include "stream/stream_tree.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/vector.h"
-#include "stream/source.h"
+#include "stream/streams.h"
 
 enum {
     MOST_SUBVOLUMES = 1 << 16, /* each needs some tree blocks in memory */

@@ -7,8 +7,8 @@
 #include <sys/sysmacros.h>
 
 #include "base/cleanup.h"
-#include "stream/source.h"
 #include "stream/stream_reader.h"
+#include "stream/streams.h"
 
 static uint64_t number_of(const struct bw_stream_command *command, enum bw_send_attribute type)
 {

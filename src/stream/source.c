@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Images that are send streams. */
-#include "stream/source.h"
+#include "stream/streams.h"
 
 #include "graph/wind.h"
 

@@ -15,8 +15,7 @@
 
 #include "base/cleanup.h"
 #include "ondisk/chunk.h"
-#include "stream/apply.h"
-#include "stream/source.h"
+#include "stream/stream_tree.h"
 
 enum {
     NODESIZE = 16384,

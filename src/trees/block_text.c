@@ -10,7 +10,7 @@
 #include "btrfs-walk/tree.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/tables.h"
-#include "trees/block_text.h"
+#include "trees/dump.h"
 
 static const struct bw_disk_header *header_of(const struct bw_block_print *block)
 {

@@ -18,7 +18,6 @@
 #include "ondisk/disk_items.h"
 #include "owners/tree_list.h"
 #include "record/rows.h"
-#include "trees/block_text.h"
 #include "trees/dump.h"
 
 /* A tree to be printed. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Finds everything that a metadump contains, by reading the internal nodes of all trees. */
-#include "trees/dumped_blocks.h"
+#include "trees/metadump.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,12 +4,11 @@
  * item the bytes that are not contents of a file. So bytes outside of items, where deleted items
  * may remain, are never copied.
  */
-#include "trees/dumped_items.h"
+#include "trees/metadump.h"
 
 #include <string.h>
 
 #include "ondisk/disk_items.h"
-#include "trees/sanitized_blocks.h"
 
 /* How many bytes at the beginning of an item a metadump with names keeps. */
 static size_t kept_size(const struct bw_dump_rules *rules, const struct bw_item *item)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Follows the tables of structures like record/fields.c, but copies instead of printing. */
-#include "trees/known_bytes.h"
+#include "trees/metadump.h"
 
 #include <string.h>
 

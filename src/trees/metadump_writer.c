@@ -17,10 +17,7 @@
 #include "fs/tree_items.h"
 #include "graph/wind.h"
 #include "ondisk/metadump.h"
-#include "trees/dumped_blocks.h"
-#include "trees/dumped_items.h"
-#include "trees/known_bytes.h"
-#include "trees/sanitized_blocks.h"
+#include "trees/metadump.h"
 
 enum {
     SLOTS = 32, /* ranges that are processed at a time */

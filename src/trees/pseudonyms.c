@@ -6,7 +6,7 @@
  * suitable one in steps of a width that the key and the hash determine. The width has no common
  * divisor with the count of prefixes, so the steps reach all of them.
  */
-#include "trees/pseudonyms.h"
+#include "trees/metadump.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
  * does not end where the previous item begins, or its pointer is unaligned or newer than the node.
  * The count in the header stays the same, so that `check` finds the same fault in the copy.
  */
-#include "trees/sanitized_blocks.h"
+#include "trees/metadump.h"
 
 #include <string.h>
 
@@ -17,7 +17,6 @@
 #include "ondisk/acl.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/tables.h"
-#include "trees/known_bytes.h"
 
 /* An item that is being copied. */
 struct item_copy {

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "export/target_files.h"
+#include "export/target.h"
 
 /* A folder to write to, and one next to it that must remain empty. */
 struct folders {

@@ -46,7 +46,7 @@ const struct cmd_option extract_options[] = {
     {0},
 };
 
-/* The maker: the process that makes symbolic links and special files (export/target_maker.h). It is
+/* The maker: the process that makes symbolic links and special files (export/target.h). It is
  * started before the image is opened, and ends with the main process. */
 
 /* If the sandbox is on, starts the maker for everything that can be made only by path. `common`

@@ -10,7 +10,7 @@
 #include "cli/export/export.h"
 #include "export/links.h"
 #include "export/made_directories.h"
-#include "export/target_maker.h"
+#include "export/target.h"
 
 /*
  * Lists that an extraction writes: a manifest with the status and the hash of each extracted file,

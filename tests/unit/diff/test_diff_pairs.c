@@ -2,7 +2,7 @@
 /* src/diff/pairs.c: two trees, one of which was made from the other by changes, like a snapshot and
  * its origin. Exactly the changes are reported, and shared blocks are not read. */
 #include "base/hash_table.h"
-#include "diff/pairs.h"
+#include "diff/diff.h"
 
 #include "btree/edit.h"
 #include "btree/scan.h"

@@ -13,11 +13,11 @@
 
 #include <cmocka.h>
 
-#include "export/archive.h"
 #include "base/hash.h"
+#include "export/archive.h"
 #include "export/links.h"
 #include "export/made_directories.h"
-#include "export/target_files.h"
+#include "export/target.h"
 #include "fs/subvolume.h"
 
 static void test_hashes(void **state)

@@ -13,7 +13,7 @@
 
 #include "support/target_bench.h"
 
-#include "export/target_maker.h"
+#include "export/target.h"
 
 /* Both sides. */
 struct bench {

@@ -6,7 +6,7 @@
 #include "history/history.h"
 #include "history/scan.h"
 #include "rescue/device_scan.h"
-#include "rescue/stripe_search.h"
+#include "rescue/rescue.h"
 #include "support/walk_helpers.h"
 
 static struct bw_found_block block_at(uint64_t bytenr, uint64_t generation)

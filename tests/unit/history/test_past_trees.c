@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* src/history: trees from the blocks of a scan: their lost parts, and roots of trees without a root
  * tree. */
-#include "history/completeness.h"
+#include "history/history.h"
 #include "history/scan.h"
 #include "rescue/root_tree.h"
 #include "support/walk_helpers.h"

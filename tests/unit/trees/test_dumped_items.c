@@ -2,7 +2,7 @@
 /* src/trees/dumped_items.c, sanitized_blocks.c: crafted leaves, in which items lie over each other,
  * are cut off, or have unknown types, reveal nothing; bytes outside of items become zeros; and no
  * contents that lie in place of numbers are in a sanitized block. */
-#include "trees/dumped_items.h"
+#include "trees/metadump.h"
 
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* src/trees/pseudonyms.c: the same length and hash, one to one, and dependent on the key. */
-#include "trees/pseudonyms.h"
+#include "trees/metadump.h"
 
 #include <stdio.h>
 
