@@ -23,6 +23,8 @@ make() {
     image=$WORK/$1
     "$PROGRAM" sum "$image" > "$WORK/$1.sums" 2>&1
     sums=$WORK/$1.sums
+    is "$1: the hashes are those of the files in it" "$(sed 's|  /|  |' "$sums" | sort)" \
+        "$(cd "$WORK/files" && find . -type f -exec sha256sum {} + | sed 's|  \./|  |' | sort)"
 }
 
 # flip OFFSET BYTE:BIT...: flips bits of $image at this offset. A second time, it undoes that.

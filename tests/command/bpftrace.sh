@@ -59,6 +59,7 @@ else
     own=$(grep -c ' block-read-done ' "$WORK/events")
     seen=$("$installed/block-latency.bt" "$image" 2> /dev/null |
         sed -n 's/^@blocks\[[0-9]*\]: //p' | paste -s -d + | sed 's/^$/0/')
-    holds "its records tell of $seen blocks, the program of $own" [ "$((seen))" -eq "$own" ]
+    holds "bpftrace counts $seen blocks, the program $own" \
+        [ "$own" -gt 0 -a "$((seen))" -eq "$own" ]
 fi
 finish

@@ -29,7 +29,7 @@ places() {
 # all_found WHAT OPTIONS LOGICAL CODE IMAGE...: in each of its copies in turn a byte is changed,
 # which must be reported at that location, and nothing else.
 all_found() {
-    local what=$1 options=$2 logical=$3 code=$4 kind devid offset expected
+    local what=$1 options=$2 logical=$3 code=$4 kind devid offset expected found=0
     shift 4
     while read -r kind devid offset; do
         expected=$code
@@ -38,8 +38,11 @@ all_found() {
         expect "$what, $kind on device $devid" 4 'btrfs-walk: checked: ' check $options "$@"
         flip "${!devid}" "$((offset + 107))"
         holds "$what, $kind on device $devid is found" out_has "^error $expected[: ].* $offset[],]"
-        holds "and nothing else" [ "$(grep -c '^error' "$WORK/out")" -eq 1 ]
+        holds "$what, $kind on device $devid is the only error" \
+            [ "$(grep -c '^error' "$WORK/out")" -eq 1 ]
+        found=$((found + 1))
     done < <(places "$logical" "$@")
+    holds "$what: map lists its copies" [ "$found" -ge 1 ]
 }
 
 # two_mended LOGICAL IMAGE...: of two bad sectors of a copy, with a good one between them, both are.

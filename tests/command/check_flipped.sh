@@ -81,8 +81,10 @@ names inode-ref-missing 49 $leaf $((101 + 12508 + 10 + 1)) 3
 # Two flipped bits are not one, and a healthy image has none.
 flipped $leaf 80 3
 holds "a second bit" flip $leaf 80 5
-"$PROGRAM" check "$WORK/image" > "$WORK/out" 2> /dev/null
-holds "two bits" out_has '^error block-stale'
-is "are not one" "$(grep -c 'flipped\|memory' "$WORK/out")" 0
-is "healthy" "$("$PROGRAM" check "$image" 2>&1 | grep -c 'flipped\|memory')" 0
+expect "two flipped bits" 4 . check "$WORK/image"
+holds "a generation with two flipped bits is an error" out_has '^error block-stale'
+is "no finding explains two flipped bits by one" "$(grep -c 'flipped\|memory' "$WORK/out")" 0
+expect "no flipped bit" 0 . check "$image"
+is "a healthy image has no flipped bit" \
+    "$(cat "$WORK/out" "$WORK/err" | grep -c 'flipped\|memory')" 0
 finish

@@ -108,6 +108,28 @@ expect() {
 # out_has REGEX: whether stdout of the last `expect` has such a line.
 out_has() { grep -qE -- "$1" "$WORK/out"; }
 
+# recorded FIXTURE LIST: prints a list of the fixture, such as paths0, which the kernel's mount
+# showed.
+recorded() {
+    local file=$ROOT/fixtures/$1/$2
+    if [ -e "$file" ]; then cat "$file"; else zstd -qdc "$file.zst"; fi
+}
+
+# sums_match FIXTURE [FILE]: whether $WORK/out, or the file, is the output of `sum -0` with the
+# hashes that the fixture has of all its files.
+sums_match() {
+    [ -s "${2:-$WORK/out}" ] &&
+        cmp <(recorded "$1" sums0 | LC_ALL=C sort -z) <(LC_ALL=C sort -z "${2:-$WORK/out}")
+}
+
+# same_bytes FILE FILE: whether both, which may be pipes, have the same bytes, and at least one. For
+# two outputs of the program, which would also be the same if it printed nothing.
+same_bytes() {
+    cat "$1" > "$WORK/same-bytes"
+    [ -s "$WORK/same-bytes" ] || { echo 'the first one is empty'; return 1; }
+    cmp "$WORK/same-bytes" "$2"
+}
+
 # change IMAGE CHANGE...: changes items of an image, and says why if it cannot. One process of
 # tests/support/change_item.py, which describes the changes, makes all those of a test.
 change() {

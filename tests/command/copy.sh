@@ -31,8 +31,10 @@ answers() {
 same() {
     local name=$1 folder=$2
     shift 2
-    is "$name: $*" "$(answers "$folder" "$@" | cksum)" \
-        "$(answers "$(dirname "$image")" "$@" | cksum)"
+    answers "$folder" "$@" > "$WORK/of-copy"
+    answers "$(dirname "$image")" "$@" > "$WORK/of-original"
+    holds "$name: $* prints the same for the copy" cmp "$WORK/of-original" "$WORK/of-copy"
+    holds "$name: $* reads the copy" grep -qx 'status [014]' "$WORK/of-copy"
 }
 
 for name in plain raid0-3 raid1c3-3-minus-1-2 raid5-3 raid6-4-minus-2-4 raid10-4 dup \

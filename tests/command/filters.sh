@@ -61,9 +61,10 @@ lists "directories below it" $'/docs/letters\n/source/library' --type d \
     --regex '/(docs|source)/.*' "$plain"
 counts "files alone are the default" "$("$PROGRAM" -0 --type f "$plain" | tr -dc '\0' | wc -c)" \
     "$plain"
-holds "and come in the same order" cmp <("$PROGRAM" -0 "$plain") \
+holds "files with a filter come in the order of all files" same_bytes <("$PROGRAM" -0 "$plain") \
     <("$PROGRAM" -0 --type f --name '*' "$plain")
-holds "whatever the number of threads" cmp <("$PROGRAM" -0 -j 1 --type "$all" "$subvolumes") \
+holds "one thread and four list the same order" same_bytes \
+    <("$PROGRAM" -0 -j 1 --type "$all" "$subvolumes") \
     <("$PROGRAM" -0 -j 4 --type "$all" "$subvolumes")
 
 # Conditions.
@@ -94,12 +95,15 @@ holds "the summary counts what is listed" \
     grep -q '^8 files' <("$PROGRAM" --name '0?.txt' --summary "$plain" 2>&1 > /dev/null)
 
 # Sorting.
-holds "by path" cmp <("$PROGRAM" -0 --sort path --type "$all" "$plain") \
+holds "--sort path sorts all paths" same_bytes <("$PROGRAM" -0 --sort path --type "$all" "$plain") \
     <("$PROGRAM" -0 --type "$all" "$plain" | LC_ALL=C sort -z)
-holds "by size" sort -c -n <("$PROGRAM" --sort size -o size "$plain")
-holds "by time" sort -c -n <("$PROGRAM" --sort mtime -o mtime --type "$all" "$plain")
-holds "nothing is lost" cmp <("$PROGRAM" -0 --sort mtime "$plain" | sort -z) \
-    <("$PROGRAM" -0 "$plain" | sort -z)
+expect "rows sorted by size" 0 - --sort size -o size "$plain"
+holds "--sort size sorts rows by size" sort -c -n "$WORK/out"
+expect "rows sorted by time" 0 - --sort mtime -o mtime --type "$all" "$plain"
+holds "--sort mtime sorts rows by time" sort -c -n "$WORK/out"
+expect "paths sorted by time" 0 - -0 --sort mtime "$plain"
+holds "--sort mtime lists every file" cmp <(LC_ALL=C sort -z "$WORK/out") \
+    <(recorded plain paths0 | LC_ALL=C sort -z)
 holds "an array stays one" \
     [ "$(run_json --sort size --json=array --name '0?.txt' "$plain" | tr -d '\n' |
         grep -c '^\[{.*}\]$')" -eq 1 ]
@@ -134,7 +138,8 @@ refused "--perm '8'" --perm 8
 refused "--maxdepth: -1" --maxdepth -1
 
 # Options of find in the spelling of find, unless they are arguments of other options.
-holds "-name and others" cmp <("$PROGRAM" "$plain" -name '0?.txt' -size +1c -print0) \
+holds "options in the spelling of find select the same" \
+    same_bytes <("$PROGRAM" "$plain" -name '0?.txt' -size +1c -print0) \
     <("$PROGRAM" -0 --name '0?.txt' --size +1c "$plain")
 holds "an argument is none" [ -z "$("$PROGRAM" --name -type "$plain")" ]
 refused "invalid argument of --threads: !" -j '!'

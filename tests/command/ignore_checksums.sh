@@ -26,9 +26,9 @@ for name in plain dup; do
     spoil "$WORK/bad" "${copies[@]}"
     expect "$name: a lost leaf" 1 'damage: .*checksum mismatch' sum "$WORK/bad"
     expect "$name: is accepted" 0 "warning: .*tree block $leaf .*accepted although" \
-        sum --ignore-checksums metadata "$WORK/bad"
-    is "$name: all files" "$(md5sum < "$WORK/out")" "$("$PROGRAM" sum "$image" | md5sum)"
-    is "$name: one warning" "$(wc -l < "$WORK/err")" 1
+        sum -0 --ignore-checksums metadata "$WORK/bad"
+    holds "$name: a leaf with a wrong checksum has all files" sums_match "$name"
+    is "$name: one warning is printed for the leaf" "$(wc -l < "$WORK/err")" 1
     expect "$name: not as data" 1 'damage: .*checksum mismatch' \
         sum --ignore-checksums data "$WORK/bad"
 done
@@ -49,8 +49,8 @@ mapfile -t copies < <(places "$image" "$(block "$image" csum)")
 for place in "${copies[@]}"; do spoil "$WORK/bad" $((place + 48)); done
 expect "lost checksums" 1 'ignore-checksums data reads them' sum "$WORK/bad"
 expect "read without" 0 'warning: .*: [0-9]+ bytes of data were not verified' \
-    sum --ignore-checksums data "$WORK/bad"
-is "all files" "$(md5sum < "$WORK/out")" "$("$PROGRAM" sum "$image" | md5sum)"
+    sum -0 --ignore-checksums data "$WORK/bad"
+holds "data without checksums have all contents" sums_match compressed
 expect "they are not verified" 0 . \
     extract -C "$WORK/saved" --manifest "$WORK/manifest" --ignore-checksums data "$WORK/bad"
 holds "some" grep -q '"saved":"unverified"' "$WORK/manifest"

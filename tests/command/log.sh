@@ -70,7 +70,7 @@ for image in $(printf '%s\n' "$ROOT"/fixtures/log-cuts/*.img.zst | sweep 4); do
     bad_copy "$WORK/image"
     expect "without copy 0" 1 'copy 0, which names the log tree, was not read: a search found' \
         sum "$WORK/image"
-    holds "the log of $image" cmp "$WORK/out" "$WORK/sums"
+    holds "the log of $image is found without copy 0" same_bytes "$WORK/out" "$WORK/sums"
 done
 "$PROGRAM" "$WORK/letters" > "$WORK/paths"
 expect "another copy" 1 'a search found a log tree at 32210944, by its contents the newest of 42$' \

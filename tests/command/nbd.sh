@@ -71,6 +71,8 @@ PROGRAM=$WORK/alone expect "and it is not installed" 2 \
     'https://x/ needs nbdkit, which is not installed' https://x/
 
 "$PROGRAM" "$plain" > paths
+is "the plain image has the paths of its fixture" "$(wc -l < paths)" \
+    "$(recorded mixed paths0 | tr -dc '\0' | wc -c)"
 export TMPDIR=$WORK # for the sockets
 
 # same NAME ARGUMENTS...: must list the same paths as the plain image.

@@ -50,6 +50,7 @@ run_json check -q --data --json "$image" 2> /dev/null |
 each "check --json | stat" stat
 image=$images/log-tree/dev1.img
 run_json log --json "$image" | sed -n 's/.*"path":"\([^"]*\)".*/\1/p' | sort -u > "$WORK/out.list"
+holds "log prints paths" [ -s "$WORK/out.list" ]
 while IFS= read -r path; do
     holds "log | stat, before or after: $path" eval "\"$PROGRAM\" stat -q --log=replay \"$image\" \
         \"$path\" || \"$PROGRAM\" stat -q --log=ignore \"$image\" \"$path\""
@@ -57,6 +58,7 @@ done < "$WORK/out.list"
 image=$images/past/dev1.img
 expect "deleted" 0 - deleted -o generation,tree_root,path --type f "$image"
 cp "$WORK/out" "$WORK/rows"
+holds "deleted prints rows" [ -s "$WORK/rows" ]
 while read -r generation root path; do
     expect "deleted | stat --tree-root: $path" 0 - stat --tree-root "$root" "$image" "$path"
     expect "deleted | deleted PATH: $path" 0 - deleted -o path "$image" "$path"
