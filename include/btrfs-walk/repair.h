@@ -43,6 +43,7 @@ struct bw_repair_options {
     /** As bw_check_options.progress; may be NULL. */
     bool (*progress)(void *context, const struct bw_check_progress *progress);
     void *context;
+    bool verify; /**< as `data`; and the trial reads all files, before and after the changes */
     uint64_t most_findings; /**< more are refused; 0: 1 Mi */
     uint64_t most_bytes;    /**< new bytes of all changes; more are refused; 0: 1 GiB */
 };
@@ -87,7 +88,8 @@ struct bw_error *bw_repair_use_overlays(struct bw_repair *repair);
 
 /**
  * Tries the chosen changes: opens the file system with them in memory and checks it. If that finds
- * something new, or something that should be gone, the changes must not be used: the error
+ * something new, or something that should be gone, or if a file with items in a changed block is
+ * less readable than before, the changes must not be used: the error
  * (BW_ERROR_CORRUPT) names the changes that fail, and the reason. These have the reason in
  * bw_repairinfo.failure, and are no longer chosen. `left` is set to the number of findings, notes
  * not counted, that remain.

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
+#include "base/search.h"
 #include "btree/find_leaf.h"
 #include "ondisk/bit_flip.h"
 #include "repair/repair.h"
@@ -14,12 +16,26 @@
 /* Whether the check has found that another copy of a block is better than this one. */
 static bool is_bad_copy(const struct bw_repair *repair, uint64_t logical, unsigned copy)
 {
+    const struct bw_repair_bad_copies *bad = &repair->bad_copies;
+    for (size_t i = BW_FIRST_INDEX(k, bad->count, bad->items[k].logical >= logical);
+         i < bad->count && bad->items[i].logical == logical; i++)
+        if (bad->items[i].mirror == copy)
+            return true;
+    return false;
+}
+
+struct bw_error *bw_repair_list_bad_copies(struct bw_repair *repair)
+{
+    struct bw_repair_bad_copies *bad = &repair->bad_copies;
     for (size_t i = 0; i < repair->findings.count; i++) {
         const struct bw_repair_finding *finding = &repair->findings.items[i];
-        if (finding->logical == logical && finding->mirror == copy && finding->repairable)
-            return true;
+        if (finding->repairable && finding->logical != BW_ABSENT)
+            BW_TRY(bw_repair_bad_copies_push(
+                bad, (struct bw_repair_bad_copy){finding->logical, finding->mirror}));
     }
-    return false;
+    if (bad->count)
+        qsort(bad->items, bad->count, sizeof *bad->items, bw_compare_first);
+    return NULL;
 }
 
 /* Reads the contents of a block; false if no copy has, or with one flipped bit had, the right
@@ -48,42 +64,58 @@ static bool read_block(struct bw_repair *repair, uint64_t logical, uint8_t *byte
     return false;
 }
 
+static size_t block_index(const struct bw_repair *repair, uint64_t logical)
+{
+    const struct bw_repair_blocks *blocks = &repair->blocks;
+    return BW_FIRST_INDEX(k, blocks->count, blocks->items[k].logical >= logical);
+}
+
+/* A block in the list; NULL if it is not there. */
+static struct bw_repair_block *find_block(struct bw_repair *repair, uint64_t logical)
+{
+    const size_t i = block_index(repair, logical);
+    struct bw_repair_block *found = i < repair->blocks.count ? &repair->blocks.items[i] : NULL;
+    return found && found->logical == logical ? found : NULL;
+}
+
+/* Adds a block to the list, and takes its bytes. */
+static struct bw_error *add_block(struct bw_repair *repair, uint64_t logical, uint8_t **bytes)
+{
+    const struct bw_repair_block block = {.logical = logical, .bytes = *bytes};
+    BW_TRY(bw_repair_blocks_insert(&repair->blocks, block_index(repair, logical), block));
+    *bytes = NULL;
+    return NULL;
+}
+
 struct bw_error *bw_repair_block_contents(struct bw_repair *repair, uint64_t logical,
                                           const uint8_t **contents)
 {
-    *contents = NULL;
-    for (size_t i = 0; i < repair->blocks.count; i++)
-        if (repair->blocks.items[i].logical == logical)
-            *contents = repair->blocks.items[i].bytes;
-    if (*contents)
+    const struct bw_repair_block *known = find_block(repair, logical);
+    *contents = known ? known->bytes : NULL;
+    if (known)
         return NULL;
-    uint8_t *bytes = malloc(repair->fs->superblock.nodesize);
+    BW_AUTO_FREE uint8_t *bytes = malloc(repair->fs->superblock.nodesize);
     if (!bytes)
         return bw_error_no_memory();
-    struct bw_error *error = NULL;
-    if (read_block(repair, logical, bytes))
-        error = bw_repair_blocks_push(&repair->blocks, (struct bw_repair_block){logical, bytes});
-    else
-        free(BW_TAKE(bytes));
-    if (error)
-        free(BW_TAKE(bytes));
+    if (!read_block(repair, logical, bytes))
+        return NULL;
     *contents = bytes;
-    return error;
+    return add_block(repair, logical, &bytes);
 }
 
 /* The change of the same bytes: 1 + its number, or 0; `*is_same`: it is this one. */
-static size_t find_edit(const struct bw_repair *repair, const struct bw_repair_edit *edit,
-                        bool *is_same)
+static size_t find_edit(struct bw_repair *repair, const struct bw_repair_edit *edit, bool *is_same)
 {
-    for (size_t i = 0; i < repair->changes.count; i++) {
-        const struct bw_repair_change *change = &repair->changes.items[i];
-        if (!change->is_in_block || change->logical != edit->block ||
-            change->byte >= edit->byte + edit->length ||
+    const struct bw_repair_block *block = find_block(repair, edit->block);
+    for (size_t i = 0; block && i < block->changes.count; i++) {
+        const size_t number = block->changes.items[i];
+        const struct bw_repair_change *change = &repair->changes.items[number];
+        if (change->byte >= edit->byte + edit->length ||
             edit->byte >= change->byte + change->length)
             continue;
         *is_same = change->byte == edit->byte && change->length == edit->length &&
                    memcmp(change->bytes, edit->bytes, edit->length) == 0;
-        return i + 1;
+        return number + 1;
     }
     return 0;
 }
@@ -91,14 +123,8 @@ static size_t find_edit(const struct bw_repair *repair, const struct bw_repair_e
 /* Adds a lost block to the list. */
 static struct bw_error *add_made_block(struct bw_repair *repair, uint64_t logical)
 {
-    uint8_t *bytes = calloc(1, repair->fs->superblock.nodesize);
-    if (!bytes)
-        return bw_error_no_memory();
-    struct bw_error *error =
-        bw_repair_blocks_push(&repair->blocks, (struct bw_repair_block){logical, bytes});
-    if (error)
-        free(bytes);
-    return error;
+    BW_AUTO_FREE uint8_t *bytes = calloc(1, repair->fs->superblock.nodesize);
+    return bytes ? add_block(repair, logical, &bytes) : bw_error_no_memory();
 }
 
 /* Adds it, if the block can be read, or is made. */
@@ -130,7 +156,7 @@ static struct bw_error *add_edit(struct bw_repair *repair, struct bw_repair_find
                                                            .byte = edit->byte}));
     finding->block_edit = repair->changes.count;
     finding->planned = true;
-    return NULL;
+    return bw_sizes_push(&find_block(repair, edit->block)->changes, repair->changes.count - 1);
 }
 
 struct bw_error *bw_repair_edit_block(struct bw_repair *repair, struct bw_repair_finding *finding,
@@ -178,24 +204,24 @@ struct bw_error *bw_repair_edit_item(struct bw_repair *repair, struct bw_repair_
 }
 
 /* Writes a block with all its chosen changes. */
-static struct bw_error *write_block(struct bw_repair *repair, const struct bw_repair_block *block)
+static struct bw_error *write_block(struct bw_repair *repair, struct bw_repair_block *block)
 {
     const struct bw_superblock *superblock = &repair->fs->superblock;
     const uint32_t size = superblock->nodesize;
     struct bw_mapping mapping = {.copies = 1};
-    bool is_changed = false;
+    block->is_changed = false;
     BW_AUTO_FREE uint8_t *bytes = malloc(size);
     if (!bytes)
         return bw_error_no_memory();
     memcpy(bytes, block->bytes, size);
-    for (size_t i = 0; i < repair->changes.count; i++) {
-        const struct bw_repair_change *change = &repair->changes.items[i];
-        if (!change->chosen || !change->is_in_block || change->logical != block->logical)
+    for (size_t i = 0; i < block->changes.count; i++) {
+        const struct bw_repair_change *change = &repair->changes.items[block->changes.items[i]];
+        if (!change->chosen)
             continue;
         memcpy(bytes + change->byte, change->bytes, change->length);
-        is_changed = true;
+        block->is_changed = true;
     }
-    if (!is_changed)
+    if (!block->is_changed)
         return NULL;
     bw_checksum_compute(superblock->checksum_type, bytes + BW_CSUM_SIZE, size - BW_CSUM_SIZE,
                         bytes);

@@ -219,84 +219,117 @@ static bool is_about_inode(const struct bw_repair_finding *finding)
 
 /* An entry of a directory. */
 struct entry {
-    uint64_t inode; /* 0: none */
+    struct bw_key key;      /* of its item, which contains no other entry */
+    struct bw_key location; /* its target; objectid 0: none */
     uint8_t type;
-    uint32_t place; /* of the type in its item */
     char name[UINT8_MAX + 1];
     size_t length;
 };
 
-/* The only entry of an item; without an inode if there are several. */
-static struct bw_error *find_wrong_entry(struct bw_repair *repair, const struct bw_tree *tree,
-                                         const struct bw_key *key, struct entry *found)
+/* The only entry of an item; without a target if there are several. */
+static struct entry sole_entry(const struct bw_item *item)
+{
+    struct entry found = {.key = item->key};
+    struct bw_dir_entry entry;
+    struct bw_cursor cursor = bw_cursor_of(item);
+    if (!bw_dir_entry_next(&cursor, &entry) || entry.name_length >= sizeof found.name)
+        return found;
+    found.type = entry.type;
+    found.length = entry.name_length;
+    memcpy(found.name, entry.name, entry.name_length);
+    if (!bw_dir_entry_next(&cursor, &entry))
+        found.location = entry.location;
+    return found;
+}
+
+static struct bw_error *find_entry(struct bw_repair *repair, const struct bw_tree *tree,
+                                   const struct bw_key *key, struct entry *found)
 {
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    struct bw_dir_entry entry;
-    *found = (struct entry){0};
     bw_fs_items_begin(&items, repair->fs, tree, *key, *key);
     const struct bw_item *item = bw_fs_items_next(&items);
-    if (item && (key->type == BW_DIR_ITEM || key->type == BW_DIR_INDEX)) {
-        struct bw_cursor cursor = bw_cursor_of(item);
-        if (bw_dir_entry_next(&cursor, &entry) && entry.location.type == BW_INODE_ITEM &&
-            entry.name_length < sizeof found->name) {
-            *found = (struct entry){.inode = entry.location.objectid,
-                                    .type = entry.type,
-                                    .place = offsetof(struct bw_disk_dir_item, type),
-                                    .length = entry.name_length};
-            memcpy(found->name, entry.name, entry.name_length);
-        }
-        if (bw_dir_entry_next(&cursor, &entry))
-            found->inode = 0;
+    if (item && (key->type == BW_DIR_ITEM || key->type == BW_DIR_INDEX))
+        *found = sole_entry(item);
+    return bw_fs_items_error(&items);
+}
+
+/* The entry of the same name and target in the other list of the directory. */
+static struct bw_error *find_other(struct bw_repair *repair, const struct bw_tree *tree,
+                                   const struct entry *wrong, struct entry *other)
+{
+    const uint64_t directory = wrong->key.objectid;
+    const uint8_t kind = wrong->key.type == BW_DIR_ITEM ? BW_DIR_INDEX : BW_DIR_ITEM;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, repair->fs, tree, (struct bw_key){directory, kind, 0},
+                      (struct bw_key){directory, kind, UINT64_MAX});
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        const struct entry entry = sole_entry(item);
+        if (entry.location.objectid && entry.length == wrong->length &&
+            bw_key_compare(&entry.location, &wrong->location) == 0 &&
+            memcmp(entry.name, wrong->name, wrong->length) == 0)
+            *other = entry;
     }
     return bw_fs_items_error(&items);
 }
 
-/* The type in the entry of the same name in the other list of the directory. */
-static struct bw_error *find_other_type(struct bw_repair *repair, const struct bw_tree *tree,
-                                        const struct bw_key *key, const struct entry *wrong,
-                                        uint8_t *type)
+static struct bw_error *plan_type(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                  const struct bw_tree *tree, const struct entry *entry,
+                                  uint8_t type, const char *proof)
 {
-    const uint8_t kind = key->type == BW_DIR_ITEM ? BW_DIR_INDEX : BW_DIR_ITEM;
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, repair->fs, tree, (struct bw_key){key->objectid, kind, 0},
-                      (struct bw_key){key->objectid, kind, UINT64_MAX});
-    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
-        struct bw_cursor cursor = bw_cursor_of(item);
-        struct bw_dir_entry entry;
-        while (bw_dir_entry_next(&cursor, &entry))
-            if (entry.location.objectid == wrong->inode && entry.name_length == wrong->length &&
-                memcmp(entry.name, wrong->name, wrong->length) == 0)
-                *type = entry.type;
-    }
-    return bw_fs_items_error(&items);
+    const bool is_inode = entry->location.type == BW_INODE_ITEM;
+    return bw_repair_edit_item(
+        repair, finding, tree, &entry->key, offsetof(struct bw_disk_dir_item, type), 1, type,
+        (struct bw_repair_edit){
+            .what = "type in a directory entry",
+            .why = bw_repair_text("an entry of directory %" PRIu64 " of tree %" PRIu64
+                                  " says %s, its %s %" PRIu64 " is %s",
+                                  entry->key.objectid, finding->tree,
+                                  bw_file_type_name(entry->type), is_inode ? "inode" : "subvolume",
+                                  entry->location.objectid, bw_file_type_name(type)),
+            .proof = strdup(proof)});
+}
+
+/* Entries of subvolumes have the type of a directory. The finding may be about the right one of the
+ * two, or about the entry `default` in the root tree, the only one of its kind. */
+static struct bw_error *plan_subvolume_entry(struct bw_repair *repair,
+                                             struct bw_repair_finding *finding,
+                                             const struct bw_tree *tree, const struct entry *entry)
+{
+    struct entry other = {.type = BW_FILE_UNKNOWN};
+    const bool is_default = tree->id == BW_ROOT_TREE;
+    if (!bw_subvolume_by_id(repair->fs, entry->location.objectid))
+        return NULL;
+    if (!is_default)
+        BW_TRY(find_other(repair, tree, entry, &other));
+    if (entry->type == BW_FILE_DIRECTORY && other.location.objectid)
+        return plan_type(repair, finding, tree, &other, BW_FILE_DIRECTORY,
+                         "its subvolume, and the other entry of the same name");
+    if (!is_default && other.type != BW_FILE_DIRECTORY)
+        return NULL;
+    return plan_type(repair, finding, tree, entry, BW_FILE_DIRECTORY,
+                     is_default ? "the subvolume that it names"
+                                : "its subvolume, and the other entry of the same name");
 }
 
 /* The type in a directory entry, if the other entry of the same name agrees with the inode. */
 static struct bw_error *plan_entry(struct bw_repair *repair, struct bw_repair_finding *finding,
                                    const struct bw_tree *tree)
 {
-    struct entry entry;
+    struct entry entry = {.length = 0}, other = {.type = BW_FILE_UNKNOWN};
     struct totals totals;
-    uint8_t other = BW_FILE_UNKNOWN;
-    BW_TRY(find_wrong_entry(repair, tree, &finding->key, &entry));
-    if (!entry.inode)
+    BW_TRY(find_entry(repair, tree, &finding->key, &entry));
+    if (entry.location.objectid && entry.location.type == BW_ROOT_ITEM)
+        return plan_subvolume_entry(repair, finding, tree, &entry);
+    if (!entry.location.objectid || entry.location.type != BW_INODE_ITEM)
         return NULL;
-    BW_TRY(add_up(repair, tree, entry.inode, &totals));
+    BW_TRY(add_up(repair, tree, entry.location.objectid, &totals));
     const uint8_t type = bw_file_type_of_mode(totals.inode.mode);
     if (totals.has_inode)
-        BW_TRY(find_other_type(repair, tree, &finding->key, &entry, &other));
-    if (!totals.has_inode || other != type)
+        BW_TRY(find_other(repair, tree, &entry, &other));
+    if (!totals.has_inode || other.type != type)
         return NULL;
-    return bw_repair_edit_item(
-        repair, finding, tree, &finding->key, entry.place, 1, type,
-        (struct bw_repair_edit){
-            .what = "type in a directory entry",
-            .why =
-                bw_repair_text("an entry of directory %" PRIu64 " of tree %" PRIu64
-                               " says %s, its inode %" PRIu64 " is %s",
-                               finding->key.objectid, finding->tree, bw_file_type_name(entry.type),
-                               entry.inode, bw_file_type_name(type)),
-            .proof = strdup("the inode, and the other entry of the same name")});
+    return plan_type(repair, finding, tree, &entry, type,
+                     "the inode, and the other entry of the same name");
 }
 
 /* The reference count of a subvolume that has a link: 1, since no subvolume has two. */
@@ -328,11 +361,13 @@ static struct bw_error *plan_field(struct bw_repair *repair, struct bw_repair_fi
                                    const struct bw_tree_list *trees)
 {
     const struct bw_listed_tree *tree = bw_tree_list_find(trees, finding->tree);
+    if (is_code(finding, "dir-item") && finding->tree == BW_ROOT_TREE)
+        return plan_entry(repair, finding, &repair->fs->root_tree);
     if (is_code(finding, "root-references"))
         return plan_root(repair, finding);
     if (tree && is_about_inode(finding))
         return plan_inode(repair, finding, &tree->tree);
-    if (tree && is_code(finding, "entry-type"))
+    if (tree && (is_code(finding, "entry-type") || is_code(finding, "dir-item")))
         return plan_entry(repair, finding, &tree->tree);
     return NULL;
 }

@@ -219,6 +219,7 @@ static struct bw_error *make_plan(struct bw_repair *repair)
         repair->patch_list[i] = &repair->patches[i];
     }
     BW_TRY(bw_repair_check(repair, repair->fs, &repair->findings));
+    BW_TRY(bw_repair_list_bad_copies(repair));
     BW_TRY(bw_repair_find_superblocks(repair));
     BW_TRY(bw_repair_plan_sizes(repair));
     if (repair->is_made)
@@ -250,6 +251,7 @@ struct bw_error *bw_repair_open(struct bw_fs *fs, const struct bw_fs_options *ho
         error = bw_error_create(BW_ERROR_USAGE, "a repair needs the images themselves, without a "
                                                 "volfile, --inside or --patch");
     repair->how.log = BW_LOG_IGNORE;
+    repair->options.data |= repair->options.verify;
     if (!repair->options.most_findings)
         repair->options.most_findings = MOST_FINDINGS;
     if (!repair->options.most_bytes)
@@ -275,8 +277,11 @@ void bw_repair_close(struct bw_repair *repair)
     bw_repair_index_free(&repair->index);
     bw_repair_findings_free(&repair->findings);
     bw_repair_devices_free(&repair->devices);
-    for (size_t i = 0; i < repair->blocks.count; i++)
+    for (size_t i = 0; i < repair->blocks.count; i++) {
         free(repair->blocks.items[i].bytes);
+        bw_sizes_free(&repair->blocks.items[i].changes);
+    }
+    bw_repair_bad_copies_free(&repair->bad_copies);
     bw_repair_blocks_free(&repair->blocks);
     free(repair->patches);
     bw_repair_generation_free(&repair->current);

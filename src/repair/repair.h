@@ -5,8 +5,8 @@
  * plan.c opens the file system, checks it, and asks superblock_changes.c, copies.c, caches.c,
  * inodes.c, sizes.c and roll_back.c for changes; block_edits.c collects those of bytes in tree
  * blocks; matching.c finds the changes that are about a finding; trial.c turns the chosen ones into
- * changed ranges of the devices, and tries them; leave_out.c finds those that fail their trial;
- * places.c finds these ranges in the files.
+ * changed ranges of the devices, and tries them; files.c reads files for that; leave_out.c finds
+ * the changes that fail; places.c finds these ranges in the files.
  */
 #ifndef BW_REPAIR_REPAIR_H
 #define BW_REPAIR_REPAIR_H
@@ -86,10 +86,19 @@ BW_VECTOR(bw_repair_changes, struct bw_repair_change);
 /** The contents of a tree block before any changes, verified by its checksum. */
 struct bw_repair_block {
     uint64_t logical;
-    uint8_t *bytes; /**< owned */
+    uint8_t *bytes;          /**< owned */
+    struct bw_sizes changes; /**< numbers of the changes in it */
+    bool is_changed;         /**< by the chosen changes, in the last trial */
 };
 
 BW_VECTOR(bw_repair_blocks, struct bw_repair_block);
+
+/** A copy that the check found to be worse than another one of the same block. */
+struct bw_repair_bad_copy {
+    uint64_t logical, mirror;
+};
+
+BW_VECTOR(bw_repair_bad_copies, struct bw_repair_bad_copy);
 
 /** The best superblock of each device, before any fields are changed. */
 struct bw_repair_device {
@@ -118,8 +127,9 @@ struct bw_repair {
     struct bw_repair_index index; /**< of the changes, by address, once the plan is made */
     unsigned groups;              /**< numbers given to bw_repair_change.group */
     struct bw_repair_devices devices;
-    struct bw_repair_blocks blocks; /**< those with changes */
-    struct bw_patch *patches;       /**< one for each device */
+    struct bw_repair_blocks blocks;         /**< those with changes, by address */
+    struct bw_repair_bad_copies bad_copies; /**< by address */
+    struct bw_patch *patches;               /**< one for each device */
     const struct bw_patch **patch_list;
     struct bw_patch *file_patches; /**< one for each image of `how`, if overlays are wanted */
     uint64_t bytes;                /**< new bytes of all changes */
@@ -228,6 +238,9 @@ struct bw_error *bw_repair_edit_item(struct bw_repair *repair, struct bw_repair_
                                      uint32_t offset, unsigned width, uint64_t value,
                                      struct bw_repair_edit edit);
 
+/** Collects the bad copies of blocks. (block_edits.c) */
+struct bw_error *bw_repair_list_bad_copies(struct bw_repair *repair);
+
 /** Writes all copies of the tree blocks with chosen changes to the patches. (block_edits.c) */
 struct bw_error *bw_repair_write_blocks(struct bw_repair *repair);
 
@@ -269,6 +282,10 @@ struct bw_repair_change *bw_repair_next_match(struct bw_repair_matches *matches)
  * be gone, or to NULL. (trial.c) */
 struct bw_error *bw_repair_try_once(struct bw_repair *repair, uint64_t *left,
                                     const struct bw_repair_finding **failing);
+
+/** Compares files of the damaged and of the repaired file system: BW_ERROR_CORRUPT if one of them
+ * is less readable than before. (files.c) */
+struct bw_error *bw_repair_compare_files(struct bw_repair *repair, struct bw_fs *repaired);
 
 /** Checks a file system, and collects the findings. (plan.c) */
 struct bw_error *bw_repair_check(struct bw_repair *repair, struct bw_fs *fs,

@@ -223,7 +223,8 @@ static struct bw_error *use_generation(struct bw_repair *repair,
                                   repair->fs->superblock.generation, generation->root.generation),
             .proof = strdup(repair->options.data
                                 ? "the check has read all its blocks and data, without an error"
-                                : "the check has read all its blocks, without an error"),
+                                : "the check has read all its blocks, but no data, without an "
+                                  "error"),
             .loss = loss,
             .generation = copy,
         });

@@ -192,14 +192,16 @@ struct bw_error *bw_repair_try_once(struct bw_repair *repair, uint64_t *left,
     struct bw_error *error = repair->fs->reopen(&how, &fs);
     if (!error)
         error = bw_repair_check(repair, fs, &after);
-    bw_fs_close(fs);
     if (error)
-        return bw_error_prefix(error, "the repaired file system");
-    if (is_other_generation(repair))
-        BW_TRY(check_generation(&after, left));
+        error = bw_error_prefix(error, "the repaired file system");
+    else if (is_other_generation(repair))
+        error = check_generation(&after, left);
     else
-        BW_TRY(compare_checks(repair, &after, left, failing));
-    return repair->file_patches ? map_to_files(repair) : NULL;
+        error = compare_checks(repair, &after, left, failing);
+    if (!error && !is_other_generation(repair))
+        error = bw_repair_compare_files(repair, fs);
+    bw_fs_close(fs);
+    return error || !repair->file_patches ? error : map_to_files(repair);
 }
 
 /* The changed ranges. */

@@ -43,6 +43,9 @@ for name in bad-copy-dup bad-copy-raid1 bad-copy-raid5 bad-copy-raid6; do
     is "$name: messages" "$(cat "$WORK/err")" ""
 done
 
+# All files are read before and after the repair.
+repaired bad-copy-raid1 --verify
+
 # A lost superblock copy: the change, its class and proof; the overlay names its image.
 mkdir "$WORK/super"
 cp --sparse=always "$fixtures/plain/dev1.img" "$WORK/super"
@@ -138,6 +141,8 @@ status "no generation was chosen" 2 "$PROGRAM" repair -f "$WORK/none.qcow2" "$im
 repaired rolled --allow rolled-back
 is "the older generation" \
     "$("$PROGRAM" info "${patches[@]}" -o generation "$image" 2> /dev/null)" 19
+is "every sector of it" "$("$PROGRAM" repair -q --verify -o proof "$image" 2> /dev/null |
+    sort -u)" 'the check has read all its blocks and data, without an error'
 status "two generations" 2 "$PROGRAM" repair --id 1,2 -f "$WORK/none.qcow2" "$image"
 repaired rolled --id 2
 

@@ -56,6 +56,9 @@ repairs 'directory-size: 999 must be 140' plain 5 256 1 0 set 16 8 999
 repairs 'file-bytes: 12345 must be 17' plain 5 262 1 0 set 24 8 12345
 repairs 'says file, its inode 403 is directory' plain 5 256 84 2355243158 set 29 1 1
 repairs 'says unknown, its inode 370 is directory' plain 5 256 84 397168884 set 29 1 77
+repairs 'says file, its subvolume 5 is directory' subvolumes 1 6 84 2378154706 set 29 1 1
+repairs 'says file, its subvolume 269 is directory' subvolumes 5 256 84 1682190749 set 29 1 1
+repairs 'says symlink, its subvolume 269 is directory' subvolumes 5 256 96 15 set 29 1 7
 repairs 'subvolume 256: it must be 1' subvolumes 1 256 132 0 set 216 4 9
 
 # A flipped bit that the checksum includes: of an item, a key, and the header of a block.

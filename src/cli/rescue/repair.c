@@ -34,7 +34,7 @@ struct repair_state {
     const char *ids;    /* the changes to make; NULL: by their classes */
     const char *allow;  /* classes of changes to make, too */
     unsigned format;
-    bool data;
+    bool data, verify;
     unsigned threads;
 };
 
@@ -50,6 +50,8 @@ static const struct cmd_option options[] = {
      CMD_WORD(struct repair_state, format, formats)},
     {0, "data", NULL, "also repair data: reads all copies of them",
      CMD_FLAG(struct repair_state, data)},
+    {0, "verify", NULL, "as --data; the trial also reads all files, before and after the changes",
+     CMD_FLAG(struct repair_state, verify)},
     CMD_THREADS_OPTION(struct repair_state, threads),
     {0},
 };
@@ -428,6 +430,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     how.planned = NULL; /* the session has done that */
     const struct bw_repair_options plan = {.struct_size = sizeof plan,
                                            .data = state->data,
+                                           .verify = state->verify,
                                            .threads = state->threads,
                                            .progress = on_progress};
     cmd_progress_step("checking", 1, 1);

@@ -46,6 +46,7 @@ static struct scene make_scene(void)
         struct bw_disk_inode_item *inode =
             iw_item_bytes(scene.image, FS, (struct bw_key){scene.files[i], BW_INODE_ITEM, 0}, NULL);
         inode->link_count = bw_put32(7);
+        iw_inline_data(scene.image, FS, scene.files[i], "contents", 8);
     }
     iw_write_memory(scene.image);
     return scene;
@@ -215,6 +216,52 @@ static void all_fail(void **state)
     end(&scene);
 }
 
+/* A change that the check accepts, but after which a file cannot be read: the answer is its number.
+ */
+static size_t compress(struct scene *scene, unsigned file)
+{
+    struct bw_repair_finding finding = {.logical = BW_ABSENT};
+    const struct bw_key key = {scene->files[file], BW_EXTENT_DATA, 0};
+    expect_success(bw_repair_edit_item(
+        scene->repair, &finding, &bw_subvolume_by_id(scene->fs, FS)->tree, &key,
+        offsetof(struct bw_disk_file_extent, compression), 1, 1,
+        (struct bw_repair_edit){
+            .what = "compression", .why = strdup("a test"), .proof = strdup("none")}));
+    return bw_repair_count(scene->repair) - 1;
+}
+
+static void unreadable(void **state)
+{
+    (void)state;
+    struct scene scene = make_scene();
+    uint64_t left;
+    struct bw_repairinfo row;
+    expect_success(plan(&scene, (struct bw_repair_options){0}));
+    const size_t wrong = compress(&scene, 1);
+    expect_success(bw_repair_try_each(scene.repair, &left));
+    assert_int_equal(left, 0);
+    bw_repair_change(scene.repair, wrong, &row);
+    assert_int_equal(row.chosen, 0);
+    assert_non_null(strstr(row.failure, "is less readable than before the repair"));
+    for (unsigned i = 0; i < FILES; i++)
+        assert_int_equal(row_of(&scene, i).chosen, 1);
+    end(&scene);
+}
+
+/* With `verify`, the check reads data, too. */
+static void verify(void **state)
+{
+    (void)state;
+    struct scene scene = make_scene();
+    uint64_t left;
+    expect_success(plan(&scene, (struct bw_repair_options){.verify = true}));
+    compress(&scene, 3);
+    expect_error(bw_repair_try(scene.repair, &left), BW_ERROR_CORRUPT, "data-compressed");
+    expect_success(bw_repair_try(scene.repair, &left));
+    assert_int_equal(left, 0);
+    end(&scene);
+}
+
 static void limits(void **state)
 {
     (void)state;
@@ -237,7 +284,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_failure), cmocka_unit_test(wrong_value), cmocka_unit_test(wrong_places),
         cmocka_unit_test(strict),     cmocka_unit_test(group),       cmocka_unit_test(all_fail),
-        cmocka_unit_test(limits),
+        cmocka_unit_test(unreadable), cmocka_unit_test(verify),      cmocka_unit_test(limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

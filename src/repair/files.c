@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Files before and after the changes. The check of a trial compares structures with each other; a
+ * wrong number may pass it, for example the kind of a compression. Therefore a trial reads the
+ * files with items in a changed leaf, or, with bw_repair_options.verify, all files of all
+ * subvolumes, once from the damaged and once from the repaired file system. None may have more
+ * unreadable bytes than before.
+ *
+ * Without `verify`, no more than the first part of each file is read, and of all files together.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/compare.h"
+#include "btrfs-walk/file.h"
+#include "btrfs-walk/inode.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/items.h"
+#include "repair/repair.h"
+
+enum { MOST_OF_FILE = 16 << 20, MOST_OF_ALL = 1 << 30 };
+
+/* The two file systems, and how many bytes may still be read. */
+struct comparison {
+    struct bw_repair *repair;
+    struct bw_fs *before, *after;
+    uint64_t allowance;
+};
+
+struct reading {
+    uint64_t bytes, bad;
+};
+
+static struct bw_error *count_part(void *context, const struct bw_data_part *part)
+{
+    struct reading *reading = context;
+    reading->bytes += part->kind == BW_DATA_BYTES ? part->length : 0;
+    reading->bad += part->kind == BW_DATA_BAD ? part->length : 0;
+    return NULL;
+}
+
+/* Reads a file; without an inode, it is bad. Fails only without memory. */
+static struct bw_error *read_file(struct bw_fs *fs, uint64_t subvolume, uint64_t inode,
+                                  uint64_t most, struct reading *reading)
+{
+    const struct bw_place place = {.subvolume = bw_subvolume_by_id(fs, subvolume), .inode = inode};
+    struct bw_file *file = NULL;
+    struct bw_error *error = NULL;
+    *reading = (struct reading){.bad = 0};
+    if (!place.subvolume)
+        error = bw_error_create(BW_ERROR_NOT_FOUND, "no subvolume");
+    if (!error)
+        error = bw_file_open(fs, &place, NULL, &file);
+    if (!error)
+        error = bw_file_read_parts(file, 0, most, count_part, reading);
+    bw_file_close(file);
+    if (!error || error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    if (error->code != BW_ERROR_USAGE) /* it is neither a file nor a link */
+        reading->bad = UINT64_MAX;
+    bw_error_free(error);
+    return NULL;
+}
+
+static struct bw_error *compare_file(struct comparison *comparison, uint64_t subvolume,
+                                     uint64_t inode)
+{
+    const bool verify = comparison->repair->options.verify;
+    const uint64_t most =
+        verify ? UINT64_MAX : bw_min((uint64_t)MOST_OF_FILE, comparison->allowance);
+    struct reading before, after;
+    if (!most)
+        return NULL;
+    BW_TRY(read_file(comparison->before, subvolume, inode, most, &before));
+    BW_TRY(read_file(comparison->after, subvolume, inode, most, &after));
+    if (after.bad > before.bad)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "inode %" PRIu64 " of subvolume %" PRIu64
+                               " is less readable than before the repair",
+                               inode, subvolume);
+    if (!verify)
+        comparison->allowance -= bw_min(comparison->allowance, after.bytes);
+    return NULL;
+}
+
+/* Compares the files with items in a leaf before the changes. */
+static struct bw_error *compare_leaf(struct comparison *comparison, const uint8_t *block)
+{
+    const struct bw_node leaf = bw_node_view(block, comparison->repair->fs->superblock.nodesize);
+    const struct bw_disk_header *header = (const void *)block;
+    const uint64_t owner = bw_get64(header->owner);
+    uint64_t last = 0;
+    struct bw_item item;
+    if (leaf.level || !bw_subvolume_by_id(comparison->before, owner))
+        return NULL;
+    for (uint32_t slot = 0; bw_leaf_next(&leaf, &slot, &item);) {
+        const bool has_contents = item.key.type == BW_INODE_ITEM || item.key.type == BW_EXTENT_DATA;
+        if (!has_contents || item.key.objectid == last)
+            continue;
+        last = item.key.objectid;
+        BW_TRY(compare_file(comparison, owner, last));
+    }
+    return NULL;
+}
+
+static struct bw_error *compare_changed(struct comparison *comparison)
+{
+    const struct bw_repair *repair = comparison->repair;
+    for (size_t i = 0; i < repair->blocks.count; i++)
+        if (repair->blocks.items[i].is_changed)
+            BW_TRY(compare_leaf(comparison, repair->blocks.items[i].bytes));
+    return NULL;
+}
+
+/* Compares all files of a subvolume that the damaged file system shows. */
+static struct bw_error *compare_subvolume(struct comparison *comparison,
+                                          const struct bw_subvolume *subvolume)
+{
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, comparison->before, &subvolume->tree,
+                      (struct bw_key){BW_SUBVOLUME_ROOT_INODE, 0, 0},
+                      (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        struct bw_inode inode;
+        if (item->key.type == BW_INODE_ITEM && bw_inode_decode(item, &inode) &&
+            bw_file_type_of_mode(inode.mode) == BW_FILE_REGULAR)
+            BW_TRY(compare_file(comparison, subvolume->tree.id, item->key.objectid));
+    }
+    return bw_fs_items_error(&items);
+}
+
+struct bw_error *bw_repair_compare_files(struct bw_repair *repair, struct bw_fs *repaired)
+{
+    struct comparison comparison = {.repair = repair, .after = repaired, .allowance = MOST_OF_ALL};
+    struct bw_fs_options how = repair->how;
+    how.planned = NULL;
+    how.reporter = (struct bw_reporter){0};
+    struct bw_error *error = repair->fs->reopen(&how, &comparison.before);
+    if (!error && !repair->options.verify)
+        error = compare_changed(&comparison);
+    const struct bw_subvolume *subvolume = NULL;
+    while (!error && repair->options.verify &&
+           (subvolume = bw_subvolume_next(comparison.before, subvolume)))
+        error = compare_subvolume(&comparison, subvolume);
+    bw_fs_close(comparison.before);
+    return error;
+}
