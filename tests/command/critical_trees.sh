@@ -145,6 +145,10 @@ expect "no chunk tree" 1 'the chunk tree is lost' \
     chunks -o logical,length,chunk_type,profile,stripes \
     "${copies[0]}"
 holds "all chunks" cmp "$WORK/out" "$WORK/chunks"
+images raid10-4 # too few sums are known of its data
+python3 "$ROOT/tests/support/erase_trees.py" 3 "${copies[@]}"
+all "all device extents of a RAID10 are found, but not the order of its stripes" raid10-4 \
+    'chunk 105906176 \(RAID10, 134217728 bytes of data\) is lost: the order of its stripes'
 # Neither tree with the locations of chunks exists: they are derived from the tree blocks in them,
 # which is not possible for a striped data chunk.
 images raid0-2

@@ -280,6 +280,7 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
     rm -rf "$out"
     expect "everything is extracted without --preserve" 0 . extract -C "$out" "$WORK/image"
     is "no setuid without --preserve" "$(find "$out" \( -perm /6000 -o ! -type d -perm /1000 \))" ""
+    is "directories keep the sticky bit without --preserve" "$(stat -c %a "$out/d")" 1777
     is "no device for others without --preserve" "$(find "$out" -type c -perm /0077)" ""
     umount "$mount_point"
 

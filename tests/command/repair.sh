@@ -149,9 +149,9 @@ repaired rolled --id 2
 # A device that is larger than its image, and fields of superblocks that contradict the trees.
 mkdir "$WORK/cut"
 cp --sparse=always "$fixtures/dup/dev1.img" "$WORK/cut"
-truncate -s 250M "$WORK/cut/dev1.img"
+truncate -s $(((250 << 20) + 100)) "$WORK/cut/dev1.img" # not a multiple of the sector size
 repaired cut
-is "the size of the device" \
+is "the repaired device has the size of the whole sectors in its image" \
     "$("$PROGRAM" devices "${patches[@]}" -o size "$WORK/cut/dev1.img" 2> /dev/null)" 262144000
 rm -rf "$WORK/cut/dev1.img"
 cp --sparse=always "$fixtures/dup/dev1.img" "$WORK/cut"

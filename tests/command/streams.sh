@@ -179,6 +179,10 @@ hostile "a write far out" '.' "$begin" 'mkfile PATH=x' \
 hostile "a command before a subvolume" '.' 'mkfile PATH=x'
 hostile "a clone of what is not there" '.' "$begin" 'mkfile PATH=x' "clone FILE_OFFSET=0 \
 CLONE_LEN=4096 PATH=x CLONE_UUID=$uuid CLONE_CTRANSID=7 CLONE_PATH=x CLONE_OFFSET=4096"
+hostile "a clone onto itself" 'a range cannot be cloned to itself' "$begin" 'mkfile PATH=x' \
+    'truncate PATH=x SIZE=8192' "clone FILE_OFFSET=4096 CLONE_LEN=4096 PATH=x CLONE_UUID=$uuid \
+CLONE_CTRANSID=7 CLONE_PATH=x CLONE_OFFSET=0" "clone FILE_OFFSET=0 CLONE_LEN=8192 PATH=x \
+CLONE_UUID=$uuid CLONE_CTRANSID=7 CLONE_PATH=x CLONE_OFFSET=0"
 doubled=()
 for ((length = 4096; length < 1 << 50; length *= 2)); do
     doubled+=("clone FILE_OFFSET=$length CLONE_LEN=$length PATH=x CLONE_UUID=$uuid \

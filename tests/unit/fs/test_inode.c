@@ -246,6 +246,32 @@ static void test_symlinks(void **state)
     close_fixture(&fixture);
 }
 
+/* Names in INODE_REF and in INODE_EXTREF, which follow each other. */
+static void test_hard_links(void **state)
+{
+    (void)state;
+    struct fixture fixture = make_fixture();
+    const uint64_t directory = iw_directory(fixture.image, FS, TOP, "d");
+    const uint64_t file = iw_file(fixture.image, FS, TOP, "first");
+    iw_link(fixture.image, FS, file, TOP, "second");
+    iw_link_extended(fixture.image, FS, file, directory, "third");
+    open_fixture(&fixture);
+    const struct bw_place place = {bw_subvolume_by_id(fixture.fs, FS), file, BW_FILE_REGULAR, TOP};
+    struct bw_buffer names = {0};
+    struct bw_hard_links *links;
+    expect_success(bw_hard_links_open(fixture.fs, &place, &links));
+    for (const struct bw_inode_name *name; (name = bw_hard_links_next(links));) {
+        bw_buffer_format(&names, "%s/", name->directory == directory ? "d" : "");
+        bw_buffer_append(&names, name->name, name->name_length);
+        bw_buffer_append_byte(&names, ' ');
+    }
+    expect_success(bw_hard_links_close(links));
+    bw_buffer_append_byte(&names, '\0');
+    assert_string_equal(names.data, "/first /second d/third ");
+    bw_buffer_free(&names);
+    close_fixture(&fixture);
+}
+
 static struct bw_error *append_xattr(void *context, const struct bw_xattr *xattr)
 {
     struct bw_buffer *text = context;
@@ -423,9 +449,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_inodes),       cmocka_unit_test(test_lost_inodes),
         cmocka_unit_test(test_directory),    cmocka_unit_test(test_lost_index),
-        cmocka_unit_test(test_symlinks),     cmocka_unit_test(test_xattrs),
-        cmocka_unit_test(test_extent_count), cmocka_unit_test(test_acls),
-        cmocka_unit_test(test_filled_acls),  cmocka_unit_test(test_flag_names),
+        cmocka_unit_test(test_symlinks),     cmocka_unit_test(test_hard_links),
+        cmocka_unit_test(test_xattrs),       cmocka_unit_test(test_extent_count),
+        cmocka_unit_test(test_acls),         cmocka_unit_test(test_filled_acls),
+        cmocka_unit_test(test_flag_names),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);
 }
