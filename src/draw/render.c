@@ -7,8 +7,8 @@
  * files of several MiB.
  *
  * Viewers scale a document to their width. So all documents are equally wide, and the areas of many
- * devices are small: then letters have the same size whatever the number of devices. In a page,
- * each area is a drawing of its own with a caption of the page.
+ * devices are small: then letters have the same size for one device and for many. In a page, each
+ * area is a separate drawing, and the page adds its caption.
  */
 #include "draw/picture.h"
 

@@ -25,9 +25,20 @@ page "a report" 0 - "$plain"
 holds "stdout stays empty" [ ! -s "$WORK/out" ]
 "$PROGRAM" report "$plain" > "$WORK/again.html"
 holds "the same bytes on stdout" cmp "$WORK/again.html" "$WORK/page.html"
-holds "without a label" text_has 'A btrfs file system'
+holds "without a label, the name of the image" text_has 'dev1.img'
+holds "also as the title" grep -qF '<title>dev1.img - btrfs report</title>' "$WORK/page.html"
+holds "the number of files" grep -qF '<b>94</b> <span>files</span>' "$WORK/page.html"
+holds "and of directories" grep -qF '<b>50</b> <span>directories</span>' "$WORK/page.html"
 holds "what was read is said" text_has 'metadata are good; data were not checked'
 is "no part of it is green" "$(grep -c 'class="[^"]*good"' "$WORK/page.html")" 0
+if have_terminal; then
+    script -qec "'$PROGRAM' report --check none '$plain'" /dev/null < /dev/null > "$WORK/out"
+    holds "on a terminal, a summary" out_has '^94 files'
+    holds "without markup" test -z "$(grep '[<>]' "$WORK/out")"
+    holds "which names the option" out_has '^report -f FILE.html writes'
+else
+    skip "script(1) on a pseudo-terminal" "reports on a terminal"
+fi
 page "all data" 0 - --check data "$plain"
 holds "only then all is good" grep -q 'class="badge good">no errors found<' "$WORK/page.html"
 holds "as the section says" text_has 'Sound.'
@@ -55,6 +66,9 @@ holds "the lines of usage" diff <(sed 's/^ *//; /^$/d' "$WORK/usage") \
 while IFS= read -r line; do
     holds "info says $line" text_has "$line"
 done < "$WORK/info"
+"$ROOT/scripts/unpack-fixtures" "$fixtures" empty || exit 1
+page "an empty file system" 0 - --check none "$fixtures/empty/dev1.img"
+holds "says that it has no files" text_has 'Without files, there are no boxes to draw.'
 page "subvolumes" 0 - --check none "$fixtures/subvolumes/dev1.img"
 holds "is not checked" text_has 'not checked'
 while IFS=$'\t' read -r path size; do

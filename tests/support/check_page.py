@@ -15,7 +15,7 @@ from html.parser import HTMLParser
 VOID = {'meta', 'input'}
 SHAPES = {'svg', 'g', 'rect', 'path', 'text', 'title', 'desc'}
 ELEMENTS = VOID | SHAPES | set(
-    'html head style body header main footer section h1 h2 p span b strong code pre div table '
+    'html head style body header main footer section h1 h2 h3 p span b strong code pre div table '
     'thead tbody tr th td dl dt dd ul li label details summary figure figcaption'.split())
 ATTRIBUTES = set(
     'lang charset http-equiv content name id class for type checked viewbox role aria-labelledby '

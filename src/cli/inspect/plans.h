@@ -6,7 +6,6 @@
 #include "cli/common/output_format.h"
 
 /** For cmd_format_gather(). */
-extern const struct cmd_format_plan cmd_devices_plan, cmd_subvolumes_plan, cmd_space_plan,
-    cmd_usage_plan, cmd_info_plan;
+extern const struct cmd_format_plan cmd_devices_plan, cmd_usage_plan, cmd_info_plan;
 
 #endif

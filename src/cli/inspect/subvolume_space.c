@@ -12,7 +12,6 @@
 #include "btrfs-walk/subvolume.h"
 #include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
-#include "cli/inspect/plans.h"
 
 struct space_state {
     unsigned threads;
@@ -219,7 +218,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
 
 static const struct space_state all;
 
-const struct cmd_format_plan cmd_space_plan = {
+static const struct cmd_format_plan base_plan = {
     .record = "shareinfo",
     .columns = "subvolume,referenced,exclusive,subvolume_path",
     .list = list,
@@ -230,7 +229,7 @@ static int run(const struct cmd_common *common, void *state)
 {
     const struct space_state *space = state;
     const bool freed = space->free_if.length;
-    struct cmd_format_plan plan = cmd_space_plan;
+    struct cmd_format_plan plan = base_plan;
     plan.context = state;
     plan.record = cmd_record_of(&cmd_space, state);
     if (freed)

@@ -13,7 +13,6 @@
 #include "btrfs-walk/subvolume.h"
 #include "cli/command.h"
 #include "cli/common/output_format.h"
-#include "cli/inspect/plans.h"
 
 struct subvolumes_state {
     bool deleted, snapshots, read_only, tree;
@@ -237,7 +236,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
 
 static const struct subvolumes_state all;
 
-const struct cmd_format_plan cmd_subvolumes_plan = {
+static const struct cmd_format_plan base_plan = {
     .record = "subvolinfo",
     .columns = "subvolume,generation,parent_subvolume,otime,attributes,subvolume_path",
     .list = list,
@@ -247,7 +246,7 @@ const struct cmd_format_plan cmd_subvolumes_plan = {
 static int run(const struct cmd_common *common, void *state)
 {
     const struct subvolumes_state *subvolumes = state;
-    struct cmd_format_plan plan = cmd_subvolumes_plan;
+    struct cmd_format_plan plan = base_plan;
     plan.context = state;
     if (subvolumes->tree)
         plan.columns = NULL;

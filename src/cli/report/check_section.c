@@ -90,6 +90,11 @@ struct bw_error *report_findings(struct report_page *report)
                                          .columns = "severity,code,paths,message",
                                          .list = list,
                                          .context = report};
+    static const struct report_column columns[] = {{"Severity", REPORT_SHORT},
+                                                   {"Finding", REPORT_SHORT},
+                                                   {"Files", REPORT_LONG},
+                                                   {"Message", REPORT_LONG},
+                                                   {NULL, REPORT_SHORT}};
     if (report->settings->check == REPORT_CHECK_NONE)
         return NULL;
     report_section(&report->body, "check", "Check");
@@ -103,7 +108,7 @@ struct bw_error *report_findings(struct report_page *report)
     if (report->summary)
         append_result(report);
     if (report->summary && report->summary->count)
-        report_table(&report->body, &plan, &table, "check --all");
+        report_table(&report->body, &plan, columns, &table, "check --all");
     report_section_end(&report->body);
     return error;
 }

@@ -22,8 +22,8 @@ enum {
     DEPTH = 4,         /* levels of directories that are drawn */
     CHILDREN = 48,     /* children drawn of a directory; the rest is a part of it */
     MOST_BOXES = 1200, /* in the drawing */
-    WIDTH = 1200,
-    HEIGHT = 640,
+    WIDTH = 1000,
+    HEIGHT = 600,
     HEADING = 18, /* height of a line with a name */
     BORDER = 3,
     LETTER = 8, /* approximate width of a character */
@@ -58,6 +58,7 @@ struct folders {
         unsigned count;
     } files[DEPTH + 2]; /* the same for the largest files, at most CHILDREN */
     uint64_t smallest_file;
+    struct report_page *report;
     struct bw_buffer *page;
     size_t boxes;
 };
@@ -134,6 +135,10 @@ static uint32_t detach_children(struct folders *all, uint64_t depth)
 static struct bw_error *add_entry(void *context, const struct bw_du_entry *entry)
 {
     struct folders *all = context;
+    if (entry->place.type == BW_FILE_DIRECTORY)
+        all->report->directories++;
+    if (entry->depth == 0)
+        all->report->files = entry->files;
     if (entry->depth > DEPTH)
         return NULL;
     if (entry->place.type != BW_FILE_DIRECTORY)
@@ -195,12 +200,18 @@ static void append_box(struct folders *all, const struct folder *folder, const s
                      "</title><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
                      "fill=\"%s\" fill-opacity=\"%s\"/>",
                      box->x, box->y, box->width, box->height, color, opacity);
+    const size_t size_letters = strlen("1023.99MiB");
     if (letters >= 4 && box->height >= HEADING) {
         append_label(page, box, HEADING - 4);
         append_name(all, folder, letters);
+        /* The size of a directory follows its name, because the next line is inside. */
+        if (!folder->is_file && letters >= folder->name_length + 2 + size_letters) {
+            bw_buffer_format(page, ", ");
+            report_size(page, folder->bytes);
+        }
         bw_buffer_format(page, "</text>");
     }
-    if (folder->is_file && letters >= 10 && box->height >= 2 * HEADING) {
+    if (folder->is_file && letters >= size_letters && box->height >= 2 * HEADING) {
         append_label(page, box, 2 * HEADING - 4);
         report_size(page, folder->bytes);
         bw_buffer_format(page, "</text>");
@@ -251,19 +262,24 @@ static void draw_folder(struct folders *all, const struct folder *folder, struct
 
 struct bw_error *report_folders(struct report_page *report)
 {
-    struct folders all = {.page = &report->body,
+    struct folders all = {.report = report,
+                          .page = &report->body,
                           .smallest_file = report->super.bytes_used / SMALLEST_FILE + 1};
-    const struct bw_du_options wanted = {.struct_size = sizeof wanted,
-                                         .has_maxdepth = true,
-                                         .maxdepth = DEPTH,
-                                         .visit = add_entry,
-                                         .context = &all};
+    const struct bw_du_options wanted = {
+        .struct_size = sizeof wanted, .visit = add_entry, .context = &all};
     for (size_t i = 0; i < sizeof all.pending / sizeof *all.pending; i++)
         all.pending[i] = all.files[i].first = NONE;
     cmd_progress_expect_trees(report->session.fs, true);
     struct bw_error *error = bw_du(report->session.fs, &wanted);
+    report->has_counts = !error;
+    report_section(&report->body, "folders", "Directories and large files");
+    if (!error)
+        bw_buffer_format(all.page,
+                         "<p>%" PRIu64 " file%s and %" PRIu64 " %s, in all subvolumes and "
+                         "snapshots</p>\n",
+                         report->files, bw_plural(report->files), report->directories,
+                         report->directories == 1 ? "directory" : "directories");
     if (!error && all.pending[0] != NONE && all.folders.items[all.pending[0]].bytes) {
-        report_section(&report->body, "folders", "Directories and large files");
         bw_buffer_format(all.page,
                          "<div class=\"wide folders\"><svg viewBox=\"0 0 %d %d\" role=\"img\" "
                          "aria-label=\"Treemap of directories and large files\">\n",
@@ -276,8 +292,12 @@ struct bw_error *report_folders(struct report_page *report)
             "The area of a directory is proportional to the total size of its files. "
             "Large files have boxes of a stronger colour; small ones are the rest of their "
             "directory. Data shared by snapshots and copies count for each of them.");
-        report_section_end(&report->body);
+    } else if (!error) {
+        report_remark(all.page, report->files
+                                    ? "All files are empty, so there are no boxes to draw."
+                                    : "Without files, there are no boxes to draw.");
     }
+    report_section_end(&report->body);
     folder_list_free(&all.folders);
     bw_buffer_free(&all.names);
     return error;

@@ -41,19 +41,48 @@ static const struct bw_member *member_of(const struct cmd_format_plan *plan, uns
     return &record->members[bw_record_member(record, name, strcspn(name, ","))];
 }
 
-static void append_row(struct bw_buffer *page, const struct cmd_format_plan *plan, const char *line,
-                       size_t length, bool heading)
+/* The classes of cells. */
+static const char *const classes[] = {
+    [REPORT_SHORT] = "", [REPORT_NUMBER] = " class=\"n\"", [REPORT_LONG] = " class=\"w\""};
+
+void report_table_begin(struct bw_buffer *page, const struct report_column *columns)
 {
-    const char *const tag = heading ? "th" : "td";
+    bw_buffer_format(page, "<div class=\"wide\"><table>\n<thead><tr>");
+    for (; columns->heading; columns++) {
+        bw_buffer_format(page, "<th%s>%s</th>", classes[columns->form], columns->heading);
+    }
+    bw_buffer_format(page, "</tr></thead>\n<tbody>\n");
+}
+
+void report_table_end(struct bw_buffer *page, size_t rows, const char *command)
+{
+    bw_buffer_format(page, "</tbody></table></div>\n");
+    if (rows > REPORT_ROWS)
+        bw_buffer_format(page,
+                         "<p class=\"remark\">The first %d of %zu; all of them: "
+                         "<code>btrfs-walk %s</code></p>\n",
+                         REPORT_ROWS, rows, command);
+}
+
+void report_date(struct bw_buffer *page, int64_t nanoseconds)
+{
+    char text[BW_DATE_LENGTH];
+    bw_write_date(text, nanoseconds, ' ');
+    bw_buffer_format(page, "%.*s UTC", (int)strlen("2026-11-21 07:57:58"), text);
+}
+
+/* Appends a row of a listing; text columns may wrap. */
+static void append_row(struct bw_buffer *page, const struct cmd_format_plan *plan,
+                       const struct report_column *columns, const char *line, size_t length)
+{
     const size_t seconds = strlen("T12:34:56");
     bw_buffer_format(page, "<tr>");
-    for (unsigned column = 0;; column++) {
+    for (unsigned column = 0; columns[column].heading; column++) {
         const char *end = memchr(line, '\t', length);
         const size_t cell = end ? (size_t)(end - line) : length;
         const struct bw_member *member = member_of(plan, column);
         const bool is_time = member->format == BW_FORMAT_TIME;
-        const bool is_integer = member->type == BW_TYPE_U64 || member->type == BW_TYPE_I64;
-        bw_buffer_format(page, "<%s%s>", tag, is_integer && !is_time ? " class=\"n\"" : "");
+        bw_buffer_format(page, "<td%s>", classes[columns[column].form]);
         /* a date is shown without fractions of a second */
         const char *clock = is_time ? memchr(line, 'T', cell) : NULL;
         if (clock && (size_t)(line + cell - clock) > seconds && clock[seconds] == '.') {
@@ -64,7 +93,7 @@ static void append_row(struct bw_buffer *page, const struct cmd_format_plan *pla
         } else {
             bw_markup_text(page, line, cell);
         }
-        bw_buffer_format(page, "</%s>", tag);
+        bw_buffer_format(page, "</td>");
         if (!end)
             break;
         line = end + 1;
@@ -86,24 +115,18 @@ static bool next_line(const struct bw_buffer *text, size_t *at, const char **lin
 }
 
 void report_table(struct bw_buffer *page, const struct cmd_format_plan *plan,
-                  const struct bw_buffer *table, const char *command)
+                  const struct report_column *columns, const struct bw_buffer *table,
+                  const char *command)
 {
     const char *line;
     size_t at = 0, length, rows = 0;
     if (!next_line(table, &at, &line, &length))
         return;
-    bw_buffer_format(page, "<div class=\"wide\"><table>\n<thead>");
-    append_row(page, plan, line, length, true);
-    bw_buffer_format(page, "</thead>\n<tbody>\n");
+    report_table_begin(page, columns);
     for (; next_line(table, &at, &line, &length); rows++)
         if (rows < REPORT_ROWS)
-            append_row(page, plan, line, length, false);
-    bw_buffer_format(page, "</tbody></table></div>\n");
-    if (rows > REPORT_ROWS)
-        bw_buffer_format(page,
-                         "<p class=\"remark\">The first %d of %zu; all of them: "
-                         "<code>btrfs-walk %s</code></p>\n",
-                         REPORT_ROWS, rows, command);
+            append_row(page, plan, columns, line, length);
+    report_table_end(page, rows, command);
 }
 
 void report_lines(struct bw_buffer *page, const struct bw_buffer *lines)

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base64.h"
 #include "base/cleanup.h"
@@ -63,8 +64,8 @@ static struct bw_error *append_head(struct bw_buffer *page, const struct report_
                      "'; base-uri 'none'; form-action 'none'\">\n<meta name=\"viewport\" "
                      "content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\""
                      " content=\"light dark\">\n<title>");
-    bw_markup_bytes(page, report->super.label, strlen(report->super.label));
-    bw_buffer_format(page, "%sbtrfs report</title>\n<style>", *report->super.label ? " - " : "");
+    report_name(page, report);
+    bw_buffer_format(page, " - btrfs report</title>\n<style>");
     bw_buffer_append(page, report_style, strlen(report_style));
     bw_buffer_format(page, "</style>\n</head>\n<body>\n");
     return NULL;
@@ -80,16 +81,24 @@ bool report_has_read_data(const struct report_page *report)
     return report->settings->check == REPORT_CHECK_DATA;
 }
 
+void report_name(struct bw_buffer *page, const struct report_page *report)
+{
+    const char *name = report->super.label;
+    if (!*name && bw_fs_image_count(report->session.fs)) {
+        const char *path = bw_fs_image_path(report->session.fs, 0);
+        const char *slash = strrchr(path, '/');
+        name = slash && slash[1] ? slash + 1 : path;
+    }
+    bw_markup_bytes(page, name, strlen(name));
+}
+
 /* Appends the name, the images, and the status in a few words. It is green only if all metadata and
  * data were read. */
 static void append_header(struct bw_buffer *page, const struct report_page *report)
 {
     const struct bw_fs *fs = report->session.fs;
     bw_buffer_format(page, "<header>\n<h1>");
-    if (*report->super.label)
-        bw_markup_bytes(page, report->super.label, strlen(report->super.label));
-    else
-        bw_buffer_format(page, "A btrfs file system");
+    report_name(page, report);
     bw_buffer_format(page, "</h1>\n<p class=\"lead\">");
     for (size_t i = 0; i < bw_fs_image_count(fs); i++) {
         const char *path = bw_fs_image_path(fs, i);
@@ -148,8 +157,9 @@ static struct bw_error *make_section(struct report_page *report,
     return NULL;
 }
 
-/* The overview comes first in the page, but is made last, because it contains the status. */
-static struct bw_error *make_page(struct report_page *report, struct bw_buffer *page)
+/* Makes the page or, if `as_text`, its summary for a terminal. The overview comes first, but is
+ * made last, because it contains the status. */
+static struct bw_error *make_page(struct report_page *report, bool as_text, struct bw_buffer *page)
 {
     static struct bw_error *(*const sections[])(struct report_page *) = {
         report_pictures, report_folders, report_subvolumes, report_devices, report_findings};
@@ -159,6 +169,17 @@ static struct bw_error *make_page(struct report_page *report, struct bw_buffer *
     struct bw_buffer BW_AUTO_BUFFER rest = report->body;
     report->body = (struct bw_buffer){0};
     BW_TRY(make_section(report, report_overview));
+    if (as_text) {
+        struct bw_buffer BW_AUTO_BUFFER html = {0};
+        append_header(&html, report);
+        report_append_affected(report, &html);
+        append_problems(&html, report);
+        bw_buffer_append(&html, report->body.data, report->body.length);
+        bw_buffer_format(&html, "<p>report -f FILE.html writes the whole report: pictures, "
+                                "directories, subvolumes, devices and findings.</p>");
+        report_text(page, &html);
+        return html.failed || report->body.failed ? bw_error_no_memory() : NULL;
+    }
     bw_buffer_append(&report->body, rest.data, rest.length);
     report->body.failed |= rest.failed;
 
@@ -188,7 +209,8 @@ static int run(const struct cmd_common *common, void *state)
     int status = cmd_open(report.common, &report.session);
     if (!status) {
         struct bw_buffer BW_AUTO_BUFFER page = {0};
-        struct bw_error *error = make_page(&report, &page);
+        const bool as_text = !report.settings->file && isatty(STDOUT_FILENO);
+        struct bw_error *error = make_page(&report, as_text, &page);
         if (!error)
             error = cmd_output_file_write(&file, &page);
         error = cmd_output_file_close(&file, error);
@@ -218,13 +240,15 @@ const struct command cmd_report = {
     .details =
         "\n"
         "The report is one HTML file without scripts or external resources. It contains the\n"
-        "output of 'info', 'usage', 'subvolumes', 'space', 'devices' and 'check', the\n"
-        "pictures of 'picture' by type, fill, age and subvolume, and a treemap of directories\n"
-        "and large files. It follows the light or dark mode of the browser and can be\n"
+        "state, the output of 'info' and 'usage', the pictures of 'picture' by type, fill, age\n"
+        "and subvolume, a treemap of directories and large files, and tables of subvolumes,\n"
+        "devices and findings. It follows the light or dark mode of the browser and can be\n"
         "printed. A report about a damaged file system begins with the affected files.\n\n"
+        "Without -f, it is written to stdout; a terminal gets a summary as text.\n\n"
         "--check full verifies all metadata, as 'check' does; quick and none take less time,\n"
         "and data also verifies all data. Only then the page can say \"no errors found\".\n",
-    .examples = "  btrfs-walk report -f report.html disk.img              everything\n"
+    .examples = "  btrfs-walk report disk.img                             a summary as text\n"
+                "  btrfs-walk report -f report.html disk.img              everything\n"
                 "  btrfs-walk report --check quick -f r.html a.img b.img  without a long check\n",
     .options = options,
     .meanings = meanings,

@@ -2,7 +2,8 @@
 /*
  * The report command: common declarations of its files. report.c is the command; it combines the
  * sections from affected.c (affected files), sections.c, folders.c (the treemap) and
- * check_section.c (the check). page.c writes HTML, and style.c is the style of the page.
+ * check_section.c (the check). page.c writes HTML, style.c is the style of the page, and text.c
+ * turns it into text for a terminal.
  */
 #ifndef BW_CLI_REPORT_REPORT_H
 #define BW_CLI_REPORT_REPORT_H
@@ -68,10 +69,25 @@ struct report_page {
     struct cmd_session session;
     struct bw_superblock_info super;
     struct bw_buffer body; /**< the sections */
+    bool has_counts;       /**< the numbers of files and directories are known */
+    uint64_t files, directories;
     struct bw_buffer problems;
     size_t problem_count;
     struct bw_check_summary *summary; /**< NULL: nothing was checked */
     struct report_affected affected;
+};
+
+/** The form of a column. */
+enum report_form {
+    REPORT_SHORT,
+    REPORT_NUMBER, /**< aligned on the right */
+    REPORT_LONG,   /**< on several lines if the page is narrow */
+};
+
+/** A column of a table. In the last entry, `heading` is NULL. */
+struct report_column {
+    const char *heading; /**< plain text */
+    enum report_form form;
 };
 
 /** The style of the page. */
@@ -84,14 +100,25 @@ void report_section(struct bw_buffer *page, const char *id, const char *heading)
 void report_section_end(struct bw_buffer *page);
 /** Appends a paragraph in small letters; `text` is plain text. */
 void report_remark(struct bw_buffer *page, const char *text);
-/** Appends a listing as a table; its first line has the column names. If there are too many rows,
- * refers to `command` for the rest. */
+/** Begins a table, and ends it after `rows` rows. Only the first REPORT_ROWS are shown; `command`
+ * prints the others. */
+void report_table_begin(struct bw_buffer *page, const struct report_column *columns);
+void report_table_end(struct bw_buffer *page, size_t rows, const char *command);
+/** Appends a listing as a table; the plan has as many columns. */
 void report_table(struct bw_buffer *page, const struct cmd_format_plan *plan,
-                  const struct bw_buffer *table, const char *command);
+                  const struct report_column *columns, const struct bw_buffer *table,
+                  const char *command);
 /** Appends lines of "Name: value" as a list. */
 void report_lines(struct bw_buffer *page, const struct bw_buffer *lines);
 /** Appends a size with a unit. */
 void report_size(struct bw_buffer *page, uint64_t size);
+/** Appends a time, in nanoseconds since 1970, without fractions of a second. */
+void report_date(struct bw_buffer *page, int64_t nanoseconds);
+/** Appends the name of the file system: its label, or the name of the first image. */
+void report_name(struct bw_buffer *page, const struct report_page *report);
+/** Appends the readable text of HTML that these functions made: without drawings, details and
+ * tables. */
+void report_text(struct bw_buffer *text, const struct bw_buffer *page);
 
 /** Whether the check has read all data, not only metadata. There must be a summary. */
 bool report_has_read_data(const struct report_page *report);

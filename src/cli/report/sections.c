@@ -7,17 +7,19 @@
 
 #include "base/cleanup.h"
 #include "base/generated.h"
+#include "base/human.h"
 #include "btrfs-walk/space.h"
+#include "btrfs-walk/subvolume.h"
 #include "draw/markup.h"
 #include "draw/picture.h"
 
 /* The overview. */
 
-static void append_tile(struct bw_buffer *page, const char *name, uint64_t size)
+static void append_size_tile(struct bw_buffer *page, const char *name, uint64_t size)
 {
     bw_buffer_format(page, "<div><b>");
     report_size(page, size);
-    bw_buffer_format(page, "</b><span>%s</span></div>\n", name);
+    bw_buffer_format(page, "</b> <span>%s</span></div>\n", name);
 }
 
 /* Draws how much of the chunks of a type and profile is used. */
@@ -48,10 +50,17 @@ static struct bw_error *append_usage(struct report_page *report)
     struct bw_usage *usage;
     BW_TRY(bw_fs_usage(report->session.fs, &usage));
     bw_buffer_format(page, "<div class=\"tiles\">\n");
-    append_tile(page, "on all devices", usage->device_size);
-    append_tile(page, "allocated", usage->allocated);
-    append_tile(page, "used, with all copies", usage->used);
-    append_tile(page, "free for data, estimated", usage->free_estimated);
+    append_size_tile(page, "on all devices", usage->device_size);
+    append_size_tile(page, "allocated", usage->allocated);
+    append_size_tile(page, "used, with all copies", usage->used);
+    append_size_tile(page, "free for data, estimated", usage->free_estimated);
+    if (report->has_counts) {
+        const bool is_one = report->directories == 1;
+        bw_buffer_format(page, "<div><b>%" PRIu64 "</b> <span>file%s</span></div>\n", report->files,
+                         bw_plural(report->files));
+        bw_buffer_format(page, "<div><b>%" PRIu64 "</b> <span>%s</span></div>\n",
+                         report->directories, is_one ? "directory" : "directories");
+    }
     bw_buffer_format(page, "</div>\n<div class=\"bars\">\n");
     for (size_t i = 0; i < usage->group_count; i++)
         append_bar(page, &usage->groups[i]);
@@ -98,7 +107,7 @@ static const struct {
 } pictures[] = {{BW_DRAW_TYPE, "type", "Type"},
                 {BW_DRAW_FILL, "fill", "Fill"},
                 {BW_DRAW_AGE, "age", "Age"},
-                {BW_DRAW_OWNER, "owner", "Subvolume"}};
+                {BW_DRAW_OWNER, "subvolume", "Subvolume"}};
 
 enum { PICTURES = sizeof pictures / sizeof *pictures, ORDER = 6, MOST_DEVICES = 16 };
 
@@ -115,7 +124,7 @@ struct bw_error *report_pictures(struct report_page *report)
     };
     struct bw_space_map *map;
     BW_TRY(bw_space_map_open(report->session.fs, &wanted, &map));
-    report_section(page, "map", "What lies where");
+    report_section(page, "map", "Map of the devices");
     bw_buffer_format(page, "<div class=\"tabs\">\n");
     for (unsigned i = 0; i < PICTURES; i++)
         bw_buffer_format(page,
@@ -126,7 +135,8 @@ struct bw_error *report_pictures(struct report_page *report)
     for (unsigned i = 0; i < PICTURES; i++) {
         const struct bw_picture picture =
             bw_picture_make(report->session.fs, map, pictures[i].by, BW_CURVE_HILBERT);
-        bw_buffer_format(page, "<div class=\"panel\" id=\"map-%s\">\n", pictures[i].word);
+        bw_buffer_format(page, "<div class=\"panel\" id=\"map-%s\">\n<h3>By %s</h3>\n",
+                         pictures[i].word, pictures[i].word);
         bw_picture_html(page, &picture);
         bw_buffer_format(page, "</div>\n");
     }
@@ -142,34 +152,85 @@ struct bw_error *report_pictures(struct report_page *report)
 
 /* Listings. */
 
-static struct bw_error *append_listing(struct report_page *report,
-                                       const struct cmd_format_plan *plan, const char *command)
+/* Describes a subvolume in a few words. */
+static void append_kind(struct bw_buffer *page, const struct bw_subvolume_info *info)
 {
-    struct bw_buffer BW_AUTO_BUFFER table = {0};
-    struct bw_error *error = cmd_format_gather(report->common, &report->session, plan, &table);
-    report_table(&report->body, plan, &table, command);
-    return error;
+    const struct {
+        bool is_true;
+        const char *word;
+    } words[] = {{info->is_default, "default"},
+                 {info->read_only, "read-only"},
+                 {info->is_snapshot, "snapshot"},
+                 {info->is_deleted, "being deleted"}};
+    const char *before = "";
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (!words[i].is_true)
+            continue;
+        bw_buffer_format(page, "%s%s", before, words[i].word);
+        before = ", ";
+    }
+}
+
+static void append_subvolume(struct bw_buffer *page, const struct bw_subvolume_info *info,
+                             const struct bw_subvolume_space *space)
+{
+    bw_buffer_format(page, "<tr><td class=\"w\">");
+    if (info->path)
+        bw_markup_bytes(page, info->path, info->path_length);
+    else
+        bw_buffer_format(page, "(no path)");
+    bw_buffer_format(page, "</td><td class=\"n\">%" PRIu64 "</td><td>", info->id);
+    append_kind(page, info);
+    bw_buffer_format(page, "</td><td>");
+    if (info->otransid || info->otime.tv_sec)
+        report_date(page, bw_time_nanoseconds(&info->otime));
+    bw_buffer_format(page, "</td><td class=\"n\">");
+    if (space)
+        report_size(page, space->referenced);
+    bw_buffer_format(page, "</td><td class=\"n\">");
+    if (space)
+        report_size(page, space->exclusive);
+    bw_buffer_format(page, "</td></tr>\n");
 }
 
 struct bw_error *report_subvolumes(struct report_page *report)
 {
-    report_section(&report->body, "subvolumes", "Subvolumes and snapshots");
-    struct bw_error *error = append_listing(report, &cmd_subvolumes_plan, "subvolumes");
-    report_section_end(&report->body);
-    if (error)
-        return error;
-    report_section(&report->body, "shares", "What subvolumes take");
-    report_remark(&report->body, "Referenced is what a subvolume reaches, exclusive what no other "
-                                 "one does: deleting it alone frees that.");
-    error = append_listing(report, &cmd_space_plan, "space");
-    report_section_end(&report->body);
-    return error;
+    static const struct report_column columns[] = {
+        {"Path", REPORT_LONG},     {"ID", REPORT_NUMBER},         {"Kind", REPORT_SHORT},
+        {"Created", REPORT_SHORT}, {"Referenced", REPORT_NUMBER}, {"Exclusive", REPORT_NUMBER},
+        {NULL, REPORT_SHORT}};
+    struct bw_buffer *page = &report->body;
+    struct bw_subvolume_infos *infos;
+    struct bw_shares *shares;
+    const struct bw_shares_options wanted = {.struct_size = sizeof wanted,
+                                             .threads = report->settings->threads};
+    struct bw_error *sharing = bw_shares_open(report->session.fs, &wanted, &shares);
+    struct bw_error *error = bw_subvolume_infos_open(report->session.fs, true, &infos);
+    report_section(page, "subvolumes", "Subvolumes and snapshots");
+    report_remark(page, "Referenced is what a subvolume reaches, exclusive what no other one does: "
+                        "deleting it alone frees that.");
+    report_table_begin(page, columns);
+    size_t rows = 0;
+    for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));)
+        if (rows++ < REPORT_ROWS)
+            append_subvolume(page, info, shares ? bw_shares_subvolume(shares, info->id) : NULL);
+    report_table_end(page, rows, "space");
+    report_section_end(page);
+    bw_shares_close(shares);
+    return bw_error_first(bw_error_first(sharing, error), bw_subvolume_infos_close(infos));
 }
 
 struct bw_error *report_devices(struct report_page *report)
 {
+    static const struct cmd_format_plan *const plan = &cmd_devices_plan;
+    static const struct report_column columns[] = {
+        {"Device", REPORT_NUMBER},    {"State", REPORT_SHORT},       {"Size", REPORT_NUMBER},
+        {"Allocated", REPORT_NUMBER}, {"Generation", REPORT_NUMBER}, {"UUID", REPORT_LONG},
+        {"Image", REPORT_LONG},       {NULL, REPORT_SHORT}};
+    struct bw_buffer BW_AUTO_BUFFER table = {0};
     report_section(&report->body, "devices", "Devices");
-    struct bw_error *error = append_listing(report, &cmd_devices_plan, "devices");
+    struct bw_error *error = cmd_format_gather(report->common, &report->session, plan, &table);
+    report_table(&report->body, plan, columns, &table, "devices");
     report_section_end(&report->body);
     return error;
 }
