@@ -204,7 +204,8 @@ static struct bw_error *open_trees(struct bw_fs *fs, struct bw_image_set *set)
     BW_TRY(bw_history_find_log(fs));
     BW_TRY(bw_replay(fs));
     fs->reader.adopter = &fs->recovery.adopter; /* the replay itself adopts nothing */
-    return bw_stripe_tree_attach(fs);
+    BW_TRY(bw_stripe_tree_attach(fs));
+    return bw_fs_find_data_checksums(fs);
 }
 
 /* An image that is a file of another file system. */

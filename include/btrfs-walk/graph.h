@@ -122,6 +122,7 @@ struct bw_tree_block_expectation {
 struct bw_data_expectation {
     const uint8_t *checksums; /**< of all sectors, one after the other */
     uint32_t sectorsize;      /**< bytes; address and length of the request are multiples of it */
+    uint32_t type;            /**< 1 + enum bw_checksum_type; 0: the type of the superblock */
 };
 
 /** One read. The caller fills the first part; the layers fill the reply. */
@@ -246,6 +247,8 @@ struct bw_control_file_system {
     size_t id_count;               /**< at least 1 */
     bool dumped; /**< btrfs-image wrote the tree blocks, and gave them a CRC-32C instead of
                     checksum_type; both are valid */
+    bool changes_checksums;   /**< a tool was interrupted while it changed the type of checksums:
+                                 those of data may be of another type than checksum_type */
     uint32_t other_checksums; /**< types that tree blocks may have other than checksum_type, with
                                  the bit 1 << type for each */
     uint64_t generation;      /**< of the superblock */

@@ -170,7 +170,8 @@ static struct bw_error *check_again(struct compressed_check *self, struct worker
         struct bw_checksum_run run = {0};
         BW_TRY(bw_data_checksums_get(&worker->checksums, requests[i].address, requests[i].length,
                                      sums[i], &run));
-        expectations[i] = (struct bw_data_expectation){sums[i], worker->checksums.sectorsize};
+        expectations[i] = (struct bw_data_expectation){sums[i], worker->checksums.sectorsize,
+                                                       worker->checksums.fs->data_checksum};
         if (run.known && run.length == requests[i].length)
             requests[i].data = &expectations[i];
     }

@@ -51,7 +51,7 @@ static struct bw_error *visit_range_by_chunk(const struct bw_check *check, uint6
                                              bw_summed_visitor *visit, void *context)
 {
     const struct bw_superblock *superblock = &check->fs->superblock;
-    const size_t size = bw_checksum_size(superblock->checksum_type);
+    const size_t size = bw_checksum_size(bw_fs_data_checksum(check->fs));
     for (uint64_t next = logical; next < end;) {
         const struct bw_checked_chunk *chunk = bw_check_chunk(check, next);
         if (!chunk) {
@@ -74,10 +74,10 @@ struct bw_error *bw_summed_item(const struct bw_check *check, const struct bw_it
                                 uint64_t *done, bw_summed_visitor *visit, void *context)
 {
     const struct bw_superblock *superblock = &check->fs->superblock;
-    const size_t size = bw_checksum_size(superblock->checksum_type);
+    const size_t size = bw_checksum_size(bw_fs_data_checksum(check->fs));
     const uint64_t length = item->size / size * superblock->sectorsize, from = item->key.offset;
-    if (item->key.objectid != BW_EXTENT_CSUM_OBJECT || item->key.type != BW_EXTENT_CSUM ||
-        from % superblock->sectorsize || from > UINT64_MAX - length || from + length <= *done)
+    if (!bw_fs_is_data_checksum(check->fs, &item->key) || from % superblock->sectorsize ||
+        from > UINT64_MAX - length || from + length <= *done)
         return NULL;
     const uint64_t first = from > *done ? from : *done;
     *done = from + length;
@@ -277,7 +277,7 @@ static uint64_t matching_sectors(const struct bw_data_check *data, const struct 
                                  uint64_t wanted, unsigned first, const uint8_t *bytes)
 {
     const uint8_t *expected = data->checksums.items + piece->checksums;
-    const enum bw_checksum_type type = data->check->fs->superblock.checksum_type;
+    const enum bw_checksum_type type = bw_fs_data_checksum(data->check->fs);
     uint8_t found[32];
     uint64_t good = 0;
     for (unsigned i = first; i < PIECE_SECTORS && wanted >> i; i++) {
@@ -590,10 +590,11 @@ struct bw_data_check *bw_data_check_begin(struct bw_check *check)
     struct bw_data_check *data = calloc(1, sizeof *data);
     if (!data)
         return NULL;
-    *data = (struct bw_data_check){.check = check,
-                                   .sectorsize = superblock->sectorsize,
-                                   .checksum_size = bw_checksum_size(superblock->checksum_type),
-                                   .workers = calloc(check->workers, sizeof *data->workers)};
+    *data =
+        (struct bw_data_check){.check = check,
+                               .sectorsize = superblock->sectorsize,
+                               .checksum_size = bw_checksum_size(bw_fs_data_checksum(check->fs)),
+                               .workers = calloc(check->workers, sizeof *data->workers)};
     bool complete = data->workers != NULL;
     bw_bad_ranges_init(&data->bad);
     for (unsigned i = 0; complete && i < check->workers; i++) {

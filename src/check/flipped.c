@@ -63,7 +63,7 @@ struct bw_item_rules bw_item_rules_of(const struct bw_check *check, uint64_t own
     return (struct bw_item_rules){
         .sectorsize = superblock->sectorsize,
         .nodesize = superblock->nodesize,
-        .checksum_size = (uint32_t)bw_checksum_size(superblock->checksum_type),
+        .checksum_size = bw_fs_checksum_size(check->fs),
         .generation = superblock->generation,
         .leaf_generation = generation,
         .incompat = superblock->incompat_flags,

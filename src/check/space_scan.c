@@ -43,8 +43,8 @@ static bool begin_item(struct checksum_runs *self)
 {
     const struct bw_item *item = &self->stream.item;
     const uint64_t sector = self->check->fs->superblock.sectorsize, start = item->key.offset;
-    const uint64_t size = bw_checksum_size(self->check->fs->superblock.checksum_type);
-    if (item->key.type != BW_EXTENT_CSUM || item->key.objectid != BW_EXTENT_CSUM_OBJECT)
+    const uint64_t size = bw_checksum_size(bw_fs_data_checksum(self->check->fs));
+    if (!bw_fs_is_data_checksum(self->check->fs, &item->key))
         return false;
     const uint64_t length = item->size / size * sector;
     if (start + length < start)

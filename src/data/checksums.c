@@ -20,7 +20,7 @@
 
 uint64_t bw_data_count_unverified(struct bw_fs *fs, const struct bw_request *request)
 {
-    const enum bw_checksum_type type = fs->superblock.checksum_type;
+    const enum bw_checksum_type type = bw_fs_data_checksum(fs);
     uint64_t bytes = 0;
     if (request->error || !request->unverified || !request->data)
         return 0;
@@ -41,7 +41,7 @@ void bw_data_checksums_init(struct bw_data_checksums *checksums, struct bw_fs *f
     *checksums = (struct bw_data_checksums){
         .fs = fs,
         .sectorsize = fs->superblock.sectorsize,
-        .size = (uint32_t)bw_checksum_size(fs->superblock.checksum_type),
+        .size = (uint32_t)bw_checksum_size(bw_fs_data_checksum(fs)),
     };
     bw_leaf_finder_init(&checksums->finder, &fs->reader, &(struct bw_tree){0});
 }
@@ -51,25 +51,15 @@ void bw_data_checksums_free(struct bw_data_checksums *checksums)
     bw_leaf_finder_free(&checksums->finder);
 }
 
-static struct bw_key key_of(uint64_t logical)
-{
-    return (struct bw_key){BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM, logical};
-}
-
-static bool is_checksum(const struct bw_key *key)
-{
-    return key->objectid == BW_EXTENT_CSUM_OBJECT && key->type == BW_EXTENT_CSUM;
-}
-
 /* The address where the next item after `logical` begins, or where the key range of the leaf
  * ends. */
 static uint64_t next_item(const struct bw_data_checksums *self, uint64_t logical)
 {
     const struct bw_leaf_finder *finder = &self->finder;
-    struct bw_key key = key_of(logical);
+    struct bw_key key = bw_fs_checksum_key(self->fs, logical);
     int64_t slot = finder->lost ? -1 : bw_leaf_first_behind(finder, &key);
     key = slot < 0 ? finder->end : bw_leaf_key(&finder->leaf, (uint32_t)slot);
-    return is_checksum(&key) ? key.offset : UINT64_MAX;
+    return bw_fs_is_data_checksum(self->fs, &key) ? key.offset : UINT64_MAX;
 }
 
 /* Copies the checksums at the beginning of a range from the finder's leaf; returns the number of
@@ -80,7 +70,7 @@ static uint64_t copy_from_leaf(const struct bw_data_checksums *self, uint64_t lo
     const uint32_t sectorsize = self->sectorsize;
     uint64_t done = 0;
     while (done < length) {
-        const struct bw_key key = key_of(logical + done);
+        const struct bw_key key = bw_fs_checksum_key(self->fs, logical + done);
         struct bw_item item;
         const uint64_t end = next_item(self, key.offset);
         if (end <= key.offset)
@@ -89,7 +79,7 @@ static uint64_t copy_from_leaf(const struct bw_data_checksums *self, uint64_t lo
         /* The item that contains the sector, and the sectors from there to its end. */
         const int64_t slot = bw_leaf_last_until(&self->finder, &key);
         if (slot < 0 || !bw_leaf_item(&self->finder.leaf, (uint32_t)slot, &item) ||
-            !is_checksum(&item.key))
+            !bw_fs_is_data_checksum(self->fs, &item.key))
             break;
         const uint64_t before = (key.offset - item.key.offset) / sectorsize;
         const uint64_t in_item = item.size / self->size;
@@ -113,7 +103,7 @@ static uint64_t copy_from_leaf(const struct bw_data_checksums *self, uint64_t lo
 static struct bw_error *get_from_tree(struct bw_data_checksums *self, uint64_t logical,
                                       uint64_t length, uint8_t *result, struct bw_checksum_run *run)
 {
-    struct bw_key key = key_of(logical);
+    struct bw_key key = bw_fs_checksum_key(self->fs, logical);
     uint64_t done = 0;
     while (done < length) {
         BW_TRY(bw_fs_find_leaf(self->fs, &self->finder, &key));
@@ -124,7 +114,7 @@ static struct bw_error *get_from_tree(struct bw_data_checksums *self, uint64_t l
         if (!more)
             break;
         done += more;
-        key.offset = logical + done;
+        key = bw_fs_checksum_key(self->fs, logical + done);
     }
     *run = (struct bw_checksum_run){.length = done, .known = done > 0};
     if (done < length)

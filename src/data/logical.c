@@ -85,7 +85,8 @@ static struct bw_error *read_range(struct logical_read *read, uint64_t logical, 
                                    logical, *length, run.lost);
         read->unverified += run.known ? 0 : *length;
     }
-    const struct bw_data_expectation expectation = {read->expected, read->checksums.sectorsize};
+    const struct bw_data_expectation expectation = {read->expected, read->checksums.sectorsize,
+                                                    read->fs->data_checksum};
     struct bw_request request = {.kind = BW_REQUEST_DATA,
                                  .copy = (uint8_t)read->options.copy,
                                  .length = *length,

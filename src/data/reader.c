@@ -265,8 +265,7 @@ static struct bw_error *divide_part(struct bw_fs *fs, struct bw_request *failed,
         if (!failed->data)
             continue;
         expectations[count] = *failed->data;
-        expectations[count].checksums +=
-            (size_t)count * bw_checksum_size(fs->superblock.checksum_type);
+        expectations[count].checksums += (size_t)count * bw_checksum_size(bw_fs_data_checksum(fs));
         sector->data = &expectations[count];
     }
     bw_wind(NULL, fs->reader.top, sectors, count);
@@ -394,8 +393,8 @@ static void add_request(struct bw_data_reader *reader, const struct bw_data_file
     const bool is_checked =
         known && !file->unchecked && !(file->mirror && ignores_checksums(reader->fs));
     unsigned at = reader->request_count++;
-    reader->expectations[at] =
-        (struct bw_data_expectation){reader->sums[at], reader->checksums.sectorsize};
+    reader->expectations[at] = (struct bw_data_expectation){
+        reader->sums[at], reader->checksums.sectorsize, reader->fs->data_checksum};
     reader->requests[at] =
         (struct bw_request){.kind = BW_REQUEST_DATA,
                             .copy = (uint8_t)file->mirror,

@@ -71,10 +71,12 @@ static struct bw_error *create_content(struct bw_diff *diff)
         bw_data_checksums_init(&content->halves[side].checksums, diff->trees[side].fs);
     }
     content->sectorsize = (uint32_t)least(supers[0]->sectorsize, supers[1]->sectorsize);
-    content->comparable = supers[0]->sectorsize == supers[1]->sectorsize &&
-                          supers[0]->checksum_type == supers[1]->checksum_type;
+    content->comparable =
+        supers[0]->sectorsize == supers[1]->sectorsize &&
+        bw_fs_data_checksum(diff->trees[0].fs) == bw_fs_data_checksum(diff->trees[1].fs);
     uint8_t *zeros = content->halves[0].bytes; /* not used yet */
-    bw_checksum_compute(supers[0]->checksum_type, zeros, content->sectorsize, content->zero_sum);
+    bw_checksum_compute(bw_fs_data_checksum(diff->trees[0].fs), zeros, content->sectorsize,
+                        content->zero_sum);
     diff->content = content;
     return NULL;
 }

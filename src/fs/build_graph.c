@@ -576,7 +576,8 @@ struct bw_error *bw_build_upper_graph(struct bw_fs *fs, struct bw_image_set *set
                                            .dumped = fs->no_data,
                                            .other_checksums = bw_fs_other_checksums(fs),
                                            .generation = fs->superblock.generation,
-                                           .incompat_flags = fs->superblock.incompat_flags};
+                                           .incompat_flags = fs->superblock.incompat_flags,
+                                           .changes_checksums = bw_fs_changes_checksums(fs)};
     facts.id_count = bw_superblock_block_ids(&fs->superblock, ids);
     for (size_t i = 0; i < set->count; i++)
         if (set->images[i].role == BW_IMAGE_SEED)

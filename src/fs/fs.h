@@ -14,6 +14,7 @@
 #include "btrfs-walk/image.h"
 #include "fs/subvolume.h"
 #include "graph/graph.h"
+#include "ondisk/disk_items.h"
 
 struct bw_image;
 struct bw_stripe_tree;
@@ -68,7 +69,10 @@ struct bw_fs {
     struct bw_tree block_group_tree; /**< id 0 if its root is unknown, or if block groups are in the
                                       * extent tree */
     struct bw_checksum_trees checksum_trees;
-    struct bw_tree stripe_tree; /**< locations of data; id 0 if its root is unknown */
+    uint32_t data_checksum;           /**< as in bw_data_expectation.type (checksum_change.c) */
+    uint64_t changed_checksums_below; /**< data below this address have their checksums under the
+                                       * object id BW_CSUM_CHANGE */
+    struct bw_tree stripe_tree;       /**< locations of data; id 0 if its root is unknown */
     struct bw_subvolume_table subvolumes;
     void (*close_below)(void *below); /**< closes the file system that contains the image; may be
                                          NULL */
@@ -121,6 +125,43 @@ static inline unsigned bw_fs_other_checksums(const struct bw_fs *fs)
         return BW_ALL_CHECKSUMS;
     return fs->no_data ? BW_CHECKSUM_BIT(BW_CHECKSUM_CRC32C) : 0;
 }
+
+/** Whether a tool was interrupted while it changed the type of checksums. */
+static inline bool bw_fs_changes_checksums(const struct bw_fs *fs)
+{
+    return fs->superblock.flags &
+           (BW_SUPER_FLAG_CHANGING_DATA_CSUM | BW_SUPER_FLAG_CHANGING_META_CSUM);
+}
+
+/** The type of the checksums of data. */
+static inline enum bw_checksum_type bw_fs_data_checksum(const struct bw_fs *fs)
+{
+    return fs->data_checksum ? (enum bw_checksum_type)(fs->data_checksum - 1)
+                             : fs->superblock.checksum_type;
+}
+
+/** The key of the checksums of data at an address. */
+static inline struct bw_key bw_fs_checksum_key(const struct bw_fs *fs, uint64_t logical)
+{
+    const bool is_changed = logical < fs->changed_checksums_below;
+    return (struct bw_key){is_changed ? BW_CSUM_CHANGE : BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM,
+                           logical};
+}
+
+/** Whether an item of a checksum tree has checksums of data, and is not one of those that an
+ * interrupted tool has not yet finished or deleted. */
+static inline bool bw_fs_is_data_checksum(const struct bw_fs *fs, const struct bw_key *key)
+{
+    return key->type == BW_EXTENT_CSUM &&
+           key->objectid == bw_fs_checksum_key(fs, key->offset).objectid;
+}
+
+/** The size of a checksum in the items with the object id BW_EXTENT_CSUM_OBJECT. */
+uint32_t bw_fs_checksum_size(const struct bw_fs *fs);
+
+/** Finds the checksums of data, if a tool was interrupted while it changed their type
+ * (checksum_change.c). Call it when data can be read. Fails only if memory runs out. */
+struct bw_error *bw_fs_find_data_checksums(struct bw_fs *fs);
 
 /** Reports the loss of the block at `bytenr` once, even if several trees or searches encounter it.
  * Consumes the error. Callable from any thread. */

@@ -38,7 +38,7 @@ enum {
 #define BW_TEMPORARY_MAGIC UINT64_C(0x4D5F536652484221)
 
 /* Object ids inside trees. */
-/* The one object id in the checksum tree. */
+/* The object id in the checksum tree; see also BW_CSUM_CHANGE. */
 #define BW_EXTENT_CSUM_OBJECT   ((uint64_t)-10)
 #define BW_DEVICE_ITEMS         UINT64_C(1)
 #define BW_FIRST_CHUNK          UINT64_C(256)

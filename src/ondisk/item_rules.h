@@ -14,7 +14,8 @@
 
 /** The facts that an item is compared with. */
 struct bw_item_rules {
-    uint32_t sectorsize, nodesize, checksum_size;
+    uint32_t sectorsize, nodesize;
+    uint32_t checksum_size;         /**< of data; 0: unknown */
     uint64_t generation;            /**< of the superblock */
     uint64_t leaf_generation;       /**< of the leaf that contains the item; UINT64_MAX: unknown */
     uint64_t incompat;              /**< features of the superblock */

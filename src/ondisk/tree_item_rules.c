@@ -282,12 +282,12 @@ static bool check_checksums(const struct bw_item_rules *rules, const struct bw_i
     if (item->key.objectid != BW_EXTENT_CSUM_OBJECT)
         return bw_item_wrong(fault, "checksums with the object id %" PRId64,
                              (int64_t)item->key.objectid);
-    if (item->size % rules->checksum_size)
+    if (rules->checksum_size && item->size % rules->checksum_size)
         return bw_item_wrong(fault, "size is %" PRIu32 ", not a multiple of %" PRIu32, item->size,
                              rules->checksum_size);
     if (bw_unaligned(rules, fault, "address", begin))
         return true;
-    if (!previous || previous->key.type != BW_EXTENT_CSUM ||
+    if (!rules->checksum_size || !previous || previous->key.type != BW_EXTENT_CSUM ||
         previous->key.objectid != BW_EXTENT_CSUM_OBJECT)
         return false;
     const uint64_t length = (uint64_t)(previous->size / rules->checksum_size) * rules->sectorsize;

@@ -107,7 +107,8 @@ struct bw_error *bw_repair_read_copy(struct bw_repair *repair, uint64_t logical,
 /* Whether bytes match their checksum: the check does not look at every copy that parity gives. */
 static bool is_verified(struct bw_fs *fs, const struct unit *unit, const uint8_t *bytes)
 {
-    const enum bw_checksum_type type = fs->superblock.checksum_type;
+    const enum bw_checksum_type type =
+        unit->is_data ? bw_fs_data_checksum(fs) : fs->superblock.checksum_type;
     uint8_t stored[BW_CSUM_SIZE], computed[BW_CSUM_SIZE];
     struct bw_checksum_run run;
     if (!unit->is_data) {

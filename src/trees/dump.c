@@ -230,8 +230,7 @@ static struct bw_printer printer_of(const struct bw_fs *fs, const struct bw_dump
         .json = options->json || options->rows,
         .checksum_items = options->checksum_items,
         .hide_names = options->hide_names,
-        .part = {.sectorsize = fs->superblock.sectorsize,
-                 .checksum_size = (uint32_t)bw_checksum_size(fs->superblock.checksum_type)},
+        .part = {.sectorsize = fs->superblock.sectorsize, .checksum_size = bw_fs_checksum_size(fs)},
     };
 }
 

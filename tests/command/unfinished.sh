@@ -53,9 +53,47 @@ for flag in 38 39; do
     same plain
 done
 
-# New checksums of data, beside all old ones.
-for fixture in plain dup; do
-    unfinished "$fixture" data 2 added
-    same "$fixture"
+# New checksums of data: in each step of the change, of both sizes of checksums.
+for stage in adding added deleting alone renamed done; do
+    unfinished plain data 2 "$stage"
+    same plain
+done
+for stage in added renamed; do
+    unfinished dup data 3 "$stage"
+    same dup
+done
+
+# The last step, as it comes after these: tree blocks of both types, and data of the new one.
+cp --sparse=always "$BUILD/fixtures/plain/dev1.img" "$WORK/image"
+for change in 'data 2 done' 'blocks 2 3'; do
+    # shellcheck disable=SC2086 # several words
+    holds "an image: $change" \
+        python3 "$ROOT/tests/support/unfinished_change.py" "$WORK/image" $change
+done
+same plain
+expect "the last step: rescue" 0 - rescue --json "$WORK/image"
+holds "the last step: all is verified" \
+    out_has '"unverified_files":0,.*"partly_files":0,.*"lost_files":0'
+
+# A wrong byte in the first sector of a file, and of an item with checksums, is found in all steps,
+# and nothing else is.
+wrong='/data/hole-then-data
+/data/plain
+/data/reflink'
+for stage in adding added deleting alone renamed done; do
+    unfinished plain data 3 "$stage"
+    for place in 13651968 106168320; do
+        printf '\252' | dd of="$WORK/image" bs=1 seek=$((place + 99)) conv=notrunc status=none
+    done
+    expect "$stage: check of wrong bytes" 4 - check -q --data --json "$WORK/image"
+    is "$stage: wrong files" \
+        "$(grep '"data-checksum"' "$WORK/out" | grep -o '"/[^"]*"' | tr -d '"' | sort)" "$wrong"
+    is "$stage: wrong sectors" \
+        "$(grep '"data-checksum"' "$WORK/out" | grep -o '"logical":[0-9]*' | sort -u | wc -l)" 2
+    expect "$stage: reading" 1 'blake2b checksum mismatch|crc32c checksum mismatch' \
+        sum "$WORK/image"
+    is "$stage: all other files can be read" "$(md5sum < "$WORK/out")" \
+        "$("$PROGRAM" sum "$BUILD/fixtures/plain/dev1.img" |
+            grep -a -v -e hole-then-data -e data/plain -e data/reflink | md5sum)"
 done
 finish

@@ -3,11 +3,13 @@
 # of btrfstune was interrupted. A CHANGE is one of:
 #
 #   blocks TYPE SHARE   `--csum TYPE`, last step: gives tree blocks whose address, in blocks, is a
-#                       multiple of SHARE the new checksum, and sets the flag; all with SHARE 1
+#                       multiple of SHARE the new checksum, and sets the flag; all with SHARE 1.
+#                       In a real change, `data TYPE done` comes before it
 #   data TYPE STAGE     `--csum TYPE`, first steps: adds the checksums of data with the new type,
-#                       and sets the flag. STAGE: `added` next to the old ones, `alone` after the
-#                       old ones are deleted, `renamed` after the last one has its final key,
-#                       `done` after all have
+#                       and sets the flag. STAGE: `adding` the first half of them is next to the
+#                       old ones, `added` all are, `deleting` the last half of the old ones is
+#                       deleted, `alone` all of these are, `renamed` the last new one has its final
+#                       key, `done` all have
 #   fsid SHARE          `-u`: a new id for the superblock, and for tree blocks as above
 #   flag BIT            sets a flag of the superblock
 #
@@ -64,9 +66,9 @@ class Image:
                 change(place)
                 self.seal(place, 0, 4096)
 
-    def set_flag(self, bit):
+    def set_flag(self, bit, cleared=0):
         def change(place):
-            flags = struct.unpack_from('<Q', self.data, place + 56)[0] | 1 << bit
+            flags = struct.unpack_from('<Q', self.data, place + 56)[0] & ~cleared | 1 << bit
             struct.pack_into('<Q', self.data, place + 56, flags)
         self.change_supers(change)
 
@@ -121,10 +123,16 @@ def change_data(image, kind, stage):
             new += [((ADDED, CSUM_ITEM, logical + 4096 * i),
                      b''.join(sealed(sector, kind) for sector in sectors[i:i + 100]))
                     for i in range(0, len(sectors), 100)]
-        renamed = {'added': 0, 'alone': 0, 'renamed': 1, 'done': len(new)}[stage]
+        if stage == 'adding':
+            del new[len(new) // 2:]
+        elif stage == 'deleting':
+            del old[len(old) // 2:]
+        elif stage != 'added':
+            old = []
+        renamed = {'renamed': 1, 'done': len(new)}.get(stage, 0)
         new = new[:len(new) - renamed] + [((FINAL, *key[1:]), value)
                                           for key, value in new[len(new) - renamed:]]
-        image.write_leaf(place, new + (old if stage == 'added' else []))
+        image.write_leaf(place, new + old)
     for place in image.leaves_of(1):
         image.write_leaf(place, [*image.items(place), ((ADDED, TEMPORARY, kind), b'')])
 
@@ -135,7 +143,7 @@ def main(path, change, *arguments):
         kind, share = map(int, arguments)
         for place in image.chosen(share):
             image.seal(place, kind)
-        image.set_flag(40)
+        image.set_flag(40, cleared=1 << 39)
     elif change == 'data':
         change_data(image, int(arguments[0]), arguments[1])
         image.set_flag(39)

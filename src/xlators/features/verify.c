@@ -124,7 +124,8 @@ static struct bw_error *control(struct bw_xlator *xlator, const struct bw_contro
     verify->rules = (struct bw_item_rules){
         .sectorsize = facts->sectorsize,
         .nodesize = facts->nodesize,
-        .checksum_size = (uint32_t)bw_checksum_size(facts->checksum_type),
+        .checksum_size =
+            facts->changes_checksums ? 0 : (uint32_t)bw_checksum_size(facts->checksum_type),
         .generation = facts->generation,
         .incompat = facts->incompat_flags,
     };
@@ -161,13 +162,22 @@ static struct bw_error *check_block(const struct verify *verify, const struct bw
     return check_contents(verify, request);
 }
 
+/* The type of the checksums of a request for data, or of tree blocks. */
+static enum bw_checksum_type checksum_of(const struct verify *verify,
+                                         const struct bw_request *request)
+{
+    return request->data && request->data->type ? (enum bw_checksum_type)(request->data->type - 1)
+                                                : verify->checksum;
+}
+
 static bool sector_is_good(const struct verify *verify, const struct bw_request *request,
                            uint32_t sector)
 {
-    const size_t sectorsize = request->data->sectorsize, size = bw_checksum_size(verify->checksum);
+    const enum bw_checksum_type type = checksum_of(verify, request);
+    const size_t sectorsize = request->data->sectorsize, size = bw_checksum_size(type);
     uint8_t found[BW_CSUM_SIZE];
-    bw_checksum_compute(verify->checksum, (const uint8_t *)request->buffer + sector * sectorsize,
-                        sectorsize, found);
+    bw_checksum_compute(type, (const uint8_t *)request->buffer + sector * sectorsize, sectorsize,
+                        found);
     return memcmp(found, request->data->checksums + sector * size, size) == 0;
 }
 
@@ -192,7 +202,7 @@ static struct bw_error *verify_reply(const struct bw_frame *frame, struct bw_xla
                 bad[i] = is_bad;
             if (is_bad && !error)
                 error = bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",
-                                        bw_checksum_name(verify->checksum));
+                                        bw_checksum_name(checksum_of(verify, request)));
         }
     }
     if (error)
@@ -245,7 +255,7 @@ static struct bw_request part_of(const struct repair *repair, uint32_t first, ui
     part.rebuilt = false;
     if (part.data) {
         *data = *part.data;
-        data->checksums += first * bw_checksum_size(verify->checksum);
+        data->checksums += first * bw_checksum_size(checksum_of(verify, &part));
         part.data = data;
     }
     return part;
@@ -436,7 +446,7 @@ static void report_accepted(const struct repair *repair, const struct bw_request
         note = bw_error_create(BW_ERROR_CORRUPT, "corrected bit %u of byte %" PRIu32 "%s (%s)",
                                flip->bit, flip->byte,
                                flip->in_checksum ? " of the stored checksum" : "", reason);
-    /* Data may have millions of such sectors, and whoever reads them counts them. */
+    /* Data may have millions of such sectors, and their readers count them. */
     const enum bw_severity severity = part->kind == BW_REQUEST_DATA ? BW_NOTE : BW_WARNING;
     bw_xlator_report(repair->xlator, severity, explain(note, part, &bad));
 }
@@ -650,7 +660,7 @@ static uint32_t search_flip(struct verify *verify, enum bw_checksum_type type,
  * found. */
 static bool correct_bit(struct verify *verify, struct bw_request *part, struct bw_bit_flip *flip)
 {
-    enum bw_checksum_type type = verify->checksum;
+    enum bw_checksum_type type = checksum_of(verify, part);
     if (part->kind == BW_REQUEST_TREE_BLOCK &&
         verify->other_checksums & BW_CHECKSUM_BIT(BW_CHECKSUM_CRC32C))
         type = BW_CHECKSUM_CRC32C;

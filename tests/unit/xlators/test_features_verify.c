@@ -298,7 +298,7 @@ static void test_announced_copies(void **state)
     struct verify_bench *bench = make_bench(2, BW_CHECKSUM_CRC32C);
     struct fake_layer *fake = &bench->blocks->fake;
     const uint8_t sums[BW_CSUM_SIZE] = {1};
-    const struct bw_data_expectation wanted = {sums, BENCH_NODESIZE};
+    const struct bw_data_expectation wanted = {sums, BENCH_NODESIZE, 0};
     for (unsigned broken = 0; broken < 2; broken++) {
         struct bw_request request = {.kind = BW_REQUEST_DATA,
                                      .length = BENCH_NODESIZE,
