@@ -41,7 +41,12 @@ generation=$("$PROGRAM" deleted -o generation,path "$image" | awk '$2 == "/volum
 expect "since the transaction before the last" 0 - deleted -o path --since "$generation" "$image"
 is "what the one before had" "$(wc -l < "$WORK/out")" 9
 expect "with filters" 0 - deleted -o path --type f --name 'l*' --size +1k "$image"
-holds "those alone" out_is <<< $'/top/large\n/top/folder/link'
+holds "filters select deleted files by type, name and size" \
+    out_is <<< $'/top/large\n/top/folder/link'
+expect "at most one level deep" 0 - deleted -o path --maxdepth 1 "$image"
+holds "--maxdepth 1 lists deleted files of the top directory" out_is <<< $'/volume\n/#270'
+expect "at least three levels deep" 0 - deleted -o path --mindepth 3 --type d "$image"
+holds "--mindepth 3 lists a directory in a deleted directory" out_is <<< /top/folder/below
 expect "without data" 0 - deleted --no-data --json --name large "$image"
 holds "without data: the row has path and size" out_has '"path":"/top/large","size":108894,'
 is "without data: no row says what is recoverable" "$(grep -c recoverable "$WORK/out")" 0
