@@ -29,10 +29,12 @@ enum bw_repair_class {
                                 mount rebuilds it */
     BW_REPAIR_ROLLED_BACK, /**< an older generation; only chosen by bw_repair_choose() */
     BW_REPAIR_LOSS,        /**< something is given up; only chosen by bw_repair_choose() */
+    BW_REPAIR_RESEALED,    /**< a tree block that fails nothing but its checksum gets a new one:
+                                nothing proves its bytes; only chosen by bw_repair_choose() */
     BW_REPAIR_CLASSES,
 };
 
-/** "identical", "checksum", "derived", "rolled-back" or "loss". */
+/** "identical", "checksum", "derived", "rolled-back", "loss" or "resealed". */
 const char *bw_repair_class_name(enum bw_repair_class class_number);
 
 /** How to plan. All zeros but the size: everything but data. */
@@ -75,7 +77,7 @@ size_t bw_repair_count(const struct bw_repair *repair);
 void bw_repair_change(const struct bw_repair *repair, size_t index, struct bw_repairinfo *row);
 
 /** Chooses a change, or leaves it out, and forgets how it failed. At first, all are chosen but
- * those of BW_REPAIR_ROLLED_BACK and BW_REPAIR_LOSS. */
+ * those of BW_REPAIR_ROLLED_BACK, BW_REPAIR_LOSS and BW_REPAIR_RESEALED. */
 void bw_repair_choose(struct bw_repair *repair, size_t index, bool chosen);
 
 /** Findings (not notes) of the check that no change of the plan is about. */

@@ -141,7 +141,9 @@ static struct bw_error *add_edit(struct bw_repair *repair, struct bw_repair_find
     if (!bytes)
         return bw_error_no_memory();
     memcpy(bytes, edit->bytes, edit->length);
-    BW_TRY(bw_repair_add(repair, (struct bw_repair_change){.class_number = BW_REPAIR_DERIVED,
+    BW_TRY(bw_repair_add(repair, (struct bw_repair_change){.class_number = edit->is_unproved
+                                                                               ? BW_REPAIR_RESEALED
+                                                                               : BW_REPAIR_DERIVED,
                                                            .logical = edit->block,
                                                            .devid = BW_ABSENT,
                                                            .offset = BW_ABSENT,
@@ -149,6 +151,7 @@ static struct bw_error *add_edit(struct bw_repair *repair, struct bw_repair_find
                                                            .what = edit->what,
                                                            .why = BW_TAKE(edit->why),
                                                            .proof = BW_TAKE(edit->proof),
+                                                           .loss = BW_TAKE(edit->loss),
                                                            .bytes = bytes,
                                                            .group = edit->group,
                                                            .edit = edit->edit,
@@ -173,6 +176,7 @@ struct bw_error *bw_repair_edit_block(struct bw_repair *repair, struct bw_repair
     }
     free(edit.why);
     free(edit.proof);
+    free(edit.loss);
     return error;
 }
 
@@ -201,6 +205,28 @@ struct bw_error *bw_repair_edit_item(struct bw_repair *repair, struct bw_repair_
     }
     bw_leaf_finder_free(&finder);
     return error;
+}
+
+struct bw_error *bw_repair_find_pointer(const struct bw_tree_reader *reader,
+                                        const struct bw_tree *tree, uint64_t logical,
+                                        const struct bw_key *key, struct bw_block_pointer *pointer,
+                                        bool *found)
+{
+    BW_AUTO_FREE uint8_t *block = malloc(reader->nodesize);
+    *found = false;
+    if (!block)
+        return bw_error_no_memory();
+    *pointer = bw_tree_root_pointer(tree, false);
+    while (pointer->bytenr != logical && pointer->expectation.level) {
+        BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, pointer, block);
+        if (error)
+            return NULL;
+        const struct bw_node node = bw_node_view(block, reader->nodesize);
+        const struct bw_block_pointer parent = *pointer;
+        *pointer = bw_tree_child_pointer(&parent, &node, bw_child_slot(&node, key));
+    }
+    *found = pointer->bytenr == logical;
+    return NULL;
 }
 
 /* Writes a block with all its chosen changes. */

@@ -359,29 +359,6 @@ static struct bw_error *plan_groups(struct caches *caches)
 
 /* Lost leaves. */
 
-/* Finds the pointer to a block that has this first key; false if the tree has no such block. */
-static struct bw_error *find_pointer(const struct caches *caches, uint64_t logical,
-                                     const struct bw_key *key, struct bw_block_pointer *pointer,
-                                     bool *found)
-{
-    const struct bw_tree_reader *reader = &caches->repair->fs->reader;
-    BW_AUTO_FREE uint8_t *block = malloc(reader->nodesize);
-    *found = false;
-    if (!block)
-        return bw_error_no_memory();
-    *pointer = bw_tree_root_pointer(caches->tree, false);
-    while (pointer->bytenr != logical && pointer->expectation.level) {
-        BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, pointer, block);
-        if (error)
-            return NULL;
-        const struct bw_node node = bw_node_view(block, reader->nodesize);
-        const struct bw_block_pointer parent = *pointer;
-        *pointer = bw_tree_child_pointer(&parent, &node, bw_child_slot(&node, key));
-    }
-    *found = pointer->bytenr == logical && !pointer->expectation.level;
-    return NULL;
-}
-
 /* Adds an item in place of a lost leaf, until a mount deletes it. */
 static void add_placeholder(struct leaf *leaf, const struct bw_key *key)
 {
@@ -409,8 +386,9 @@ static struct bw_error *plan_lost(struct caches *caches, struct bw_repair_findin
     const struct bw_tree_block_expectation *expectation = &pointer.expectation;
     const bool is_free_space = caches->tree->id == BW_FREE_SPACE_TREE;
     bool found;
-    BW_TRY(find_pointer(caches, finding->logical, &finding->key, &pointer, &found));
-    if (!found || (!is_free_space && caches->tree->root.level))
+    BW_TRY(bw_repair_find_pointer(&caches->repair->fs->reader, caches->tree, finding->logical,
+                                  &finding->key, &pointer, &found));
+    if (!found || expectation->level || (!is_free_space && caches->tree->root.level))
         return NULL;
     leaf->first = expectation->first_key;
     leaf->end = expectation->end_key;

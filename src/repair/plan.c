@@ -18,8 +18,8 @@
 /* Limits of memory, unless the options have others: of findings, and of new bytes. */
 enum { MOST_FINDINGS = 1 << 20, MOST_BYTES = 1 << 30 };
 
-static const char *const classes[BW_REPAIR_CLASSES] = {"identical", "checksum", "derived",
-                                                       "rolled-back", "loss"};
+static const char *const classes[BW_REPAIR_CLASSES] = {"identical",   "checksum", "derived",
+                                                       "rolled-back", "loss",     "resealed"};
 
 const char *bw_repair_class_name(enum bw_repair_class class_number)
 {
@@ -228,6 +228,7 @@ static struct bw_error *make_plan(struct bw_repair *repair)
     BW_TRY(bw_repair_plan_caches(repair));
     BW_TRY(bw_repair_plan_superblocks(repair));
     BW_TRY(bw_repair_plan_inodes(repair));
+    BW_TRY(bw_repair_plan_seals(repair));
     if (repair->findings.count)
         qsort(repair->findings.items, repair->findings.count, sizeof *repair->findings.items,
               compare_hashes);

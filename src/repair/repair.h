@@ -3,10 +3,10 @@
  * A plan of changes, as the files of this folder make it.
  *
  * plan.c opens the file system, checks it, and asks superblock_changes.c, copies.c, caches.c,
- * inodes.c, sizes.c and roll_back.c for changes; block_edits.c collects those of bytes in tree
- * blocks; matching.c finds the changes that are about a finding; trial.c turns the chosen ones into
- * changed ranges of the devices, and tries them; files.c reads files for that; leave_out.c finds
- * the changes that fail; places.c finds these ranges in the files.
+ * inodes.c, reseal.c, sizes.c and roll_back.c for changes; block_edits.c collects those of bytes in
+ * tree blocks; matching.c finds the changes that are about a finding; trial.c turns the chosen ones
+ * into changed ranges of the devices, and tries them; files.c reads files for that; leave_out.c
+ * finds the changes that fail; places.c finds these ranges in the files.
  */
 #ifndef BW_REPAIR_REPAIR_H
 #define BW_REPAIR_REPAIR_H
@@ -219,11 +219,19 @@ struct bw_repair_edit {
     uint32_t byte, length;
     const void *bytes;
     const char *what;
-    char *why, *proof;        /**< taken, as by bw_repair_add() */
+    char *why, *proof, *loss; /**< taken, as by bw_repair_add() */
     unsigned group;           /**< as bw_repair_change.group */
+    bool is_unproved;         /**< class BW_REPAIR_RESEALED */
     bool is_made;             /**< the block is lost: the bytes are all but its checksum */
     bw_superblock_edit *edit; /**< fields of superblocks that change with it; or NULL */
 };
+
+/** Finds the pointer to a block of a tree whose keys include `key`. Not found if a node above it
+ * cannot be read. (block_edits.c) */
+struct bw_error *bw_repair_find_pointer(const struct bw_tree_reader *reader,
+                                        const struct bw_tree *tree, uint64_t logical,
+                                        const struct bw_key *key, struct bw_block_pointer *pointer,
+                                        bool *found);
 
 /** Plans a change of bytes in a tree block, class BW_REPAIR_DERIVED, unless it is planned already;
  * the finding is what it is about. Does nothing if no copy of the block has a correct checksum, or
@@ -247,6 +255,9 @@ struct bw_error *bw_repair_write_blocks(struct bw_repair *repair);
 /** Fields that other verified items determine, and flipped bits that blocks with correct checksums
  * contain. (inodes.c) */
 struct bw_error *bw_repair_plan_inodes(struct bw_repair *repair);
+
+/** Blocks that fail nothing but their checksum. (reseal.c) */
+struct bw_error *bw_repair_plan_seals(struct bw_repair *repair);
 
 /** Leaves of the free space tree and of the uuid tree that a mount does not build again.
  * (caches.c) */

@@ -181,8 +181,11 @@ static bool is_needed(const struct bw_repair *repair)
         return false;
     for (size_t i = 0; i < repair->findings.count; i++) {
         const struct bw_repair_finding *finding = &repair->findings.items[i];
-        if (!finding->planned && !finding->repairable &&
-            finding->code->severity == BW_FINDING_ERROR)
+        const bool is_proved =
+            finding->planned &&
+            !(finding->block_edit &&
+              repair->changes.items[finding->block_edit - 1].class_number == BW_REPAIR_RESEALED);
+        if (!is_proved && !finding->repairable && finding->code->severity == BW_FINDING_ERROR)
             return true;
     }
     return false;

@@ -7,7 +7,7 @@ set -uo pipefail
 
 fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" plain subvolumes block-group-tree lost-tree-uuid \
-    lost-tree-free-space log-tree || exit 1
+    lost-tree-free-space log-tree dup || exit 1
 
 # damages FIXTURE CHANGE...: changes items of a copy of the image.
 damages() {
@@ -101,6 +101,34 @@ is "a superblock with a flipped bit" \
     "$("$PROGRAM" repair -o class_name,offset "$WORK/super.img" 2> /dev/null)" \
     $'checksum\t65536\nchecksum\t67108864'
 status "a superblock with a flipped bit" 0 "$WORK/super.img"
+
+# Only the checksum of a leaf does not match: it gets a new one, if that is asked for.
+# seals NAME PLAN COPIES BYTE BYTES: changes bytes of this many copies of a leaf, whose last 160
+# bytes are the item of an inode.
+seals() {
+    cp --sparse=always "$fixtures/dup/dev1.img" "$WORK/image"
+    for place in $(head -n "$3" <<< "$leaf_places"); do
+        printf '%b' "$5" |
+            dd of="$WORK/image" bs=1 seek=$((place + $4)) conv=notrunc status=none
+    done
+    is "$1" "$("$PROGRAM" repair -q -o class_name,chosen "$WORK/image" 2> /dev/null)" "$2"
+}
+leaf=$(run_json dump -q --tree fs --json "$fixtures/dup/dev1.img" |
+    sed -n 's/.*"logical":\([0-9]*\),"level":0.*/\1/p' | head -n 1)
+leaf_places=$("$PROGRAM" map -q -o offset "$fixtures/dup/dev1.img" "$leaf+16384")
+end=$((16384 - 160))
+seals "a wrong time" $'resealed\t0' 2 $((end + 140)) '\x11\x22'
+rm -f "$WORK/fixed.qcow2"
+expect "a wrong time: not by default" 2 . repair -f "$WORK/fixed.qcow2" "$WORK/image"
+expect "a wrong time: repair" 0 damage repair --allow resealed -f "$WORK/fixed.qcow2" "$WORK/image"
+expect "a wrong time: check" 0 . check --patch "$WORK/fixed.qcow2" "$WORK/image"
+seals "an impossible mode" "" 2 $((end + 52)) '\xff\xff'
+seals "another generation" "" 2 80 '\x55\x55'
+seals "a good copy" $'identical\t1' 1 $((end + 140)) '\x11\x22'
+seals "two bad copies" $'resealed\t0' 2 $((end + 140)) '\x11\x22'
+printf '\7\7' | dd of="$WORK/image" bs=1 seek=$(($(tail -n 1 <<< "$leaf_places") + 9000)) \
+    conv=notrunc status=none
+is "two copies that differ" "$("$PROGRAM" repair -q -o class_name "$WORK/image" 2> /dev/null)" ""
 
 # A lost root of a log tree: no mount succeeds, and the log is given up if that is asked for.
 cp --sparse=always "$fixtures/log-tree/dev1.img" "$WORK/log.img"

@@ -150,7 +150,7 @@ static struct bw_error *choose_class(struct repair *repair, const char *word, si
     if (class_number == BW_REPAIR_CLASSES)
         return bw_error_create(BW_ERROR_USAGE,
                                "--allow %s: the classes are identical, checksum, derived, "
-                               "rolled-back and loss",
+                               "rolled-back, loss and resealed",
                                repair->state->allow);
     for (size_t i = 0; i < bw_repair_count(repair->plan); i++) {
         struct bw_repairinfo row;
@@ -560,7 +560,8 @@ const struct command cmd_repair = {
         "'derived' values are computed from verified trees, or marked as invalid because a mount\n"
         "rebuilds them. Only with --id or --allow: 'rolled-back' makes an older, complete "
         "generation\n"
-        "the current one, if that is damaged; 'loss': something is given up.\n"
+        "the current one, if that is damaged; 'loss': something is given up; 'resealed': a tree\n"
+        "block that fails nothing but its checksum gets a new one, so its bytes are not proved.\n"
         "If there is nothing to repair, nothing is written, and the status is 0.\n\n"
         "To keep the changes: 'qemu-img commit FILE' writes them into the image. Keep a\n"
         "'metadump' of it before, and check the overlay.\n",
