@@ -346,6 +346,11 @@ bool bw_file_holds_container(const char *path, uint64_t offset);
 /** Whether a file begins as a send stream, perhaps after decompression. For the same callers. */
 bool bw_file_holds_stream(const char *path);
 
+/** Whether a name is that of an image: the address of a server, or a file or block device with any
+ * of the above, a partition table or the signature of a disk image, perhaps after decompression.
+ * For callers that have to tell images from paths in them. `offset` as above. */
+bool bw_is_image(const char *name, uint64_t offset);
+
 /** A file system whose tree blocks were found by a search (bw_fs_options.scan). */
 struct bw_found_file_system {
     uint8_t fsid[BW_UUID_SIZE];

@@ -181,9 +181,13 @@ struct bw_error *bw_target_make_node(struct bw_target *target, const char *path,
     const struct stat wanted = {.st_mode = type, .st_rdev = device};
     *descriptor = -1;
     if (device && !target->options.preserve)
-        return bw_target_error(EPERM, "cannot make the device node", path, length);
+        return bw_error_create(BW_ERROR_SYSTEM, "/%.*s: device nodes are made only with --preserve",
+                               (int)length, path);
     BW_TRY(bw_target_enter(target, path, length));
     bool made = mknodat(target->directory, target->name, type | 0600, device) == 0;
+    if (!made && errno == EPERM && device)
+        return bw_error_create(BW_ERROR_SYSTEM, "/%.*s: only root can make device nodes",
+                               (int)length, path);
     if (!made && errno != EEXIST)
         return bw_target_error(errno, "cannot make the special file", path, length);
     if (!made && !target->options.skip_existing)

@@ -118,6 +118,14 @@ bool bw_helper_for_address(const char *image, struct bw_helper_command *command)
     return true;
 }
 
+bool bw_is_address(const char *image)
+{
+    struct bw_helper_command command = {.count = 0};
+    const bool is_address = bw_is_nbd_uri(image) || bw_helper_for_address(image, &command);
+    bw_helper_command_free(&command);
+    return is_address;
+}
+
 void bw_helper_for_uri(const char *uri, struct bw_helper_command *command)
 {
     begin_nbdkit(command);

@@ -59,6 +59,9 @@ struct bw_helper_command {
 /** Whether an image is the URI of an NBD server. */
 bool bw_is_nbd_uri(const char *image);
 
+/** Whether an image is the address of a server: such a URI, or one that a helper can read. */
+bool bw_is_address(const char *image);
+
 /** Makes the command for an address that a helper can read: http://, https://, s3://, rbd:. False
  * if the image is none. */
 bool bw_helper_for_address(const char *image, struct bw_helper_command *command);

@@ -58,6 +58,25 @@ for signal in INT TERM HUP KILL; do
     [ $signal = KILL ] || holds "it is removed before" [ ! -e "$archive" ]
     holds "SIG$signal: nothing is left" gone
 done
+
+# Ctrl-C prints how far it got, and how to continue.
+# stops WHAT REGEX COMMAND...
+stops() {
+    local what=$1 regex=$2
+    shift 2
+    gate device-1,kind=data,after=3
+    (trap - INT
+        exec "$PROGRAM" "$@" -j 1 "${gate[@]}" "$compressed" > "$WORK/out" 2> "$WORK/err") &
+    program=$!
+    at_gate
+    kill -INT $program
+    wait $program 2> /dev/null
+    is "$what: status" $? 130
+    holds "$what: $(cat "$WORK/err")" grep -qxE "btrfs-walk: interrupted: $regex" "$WORK/err"
+}
+stops extract '.*; repeat the command with --skip-existing to continue' extract -C "$WORK/new"
+stops "extract again" '.*; repeat the command to continue' extract -C "$WORK/new" --skip-existing
+stops sum '.*; the printed lines are valid; PATHs or --part select the rest' sum
 (ulimit -f 8; "$PROGRAM" tar -f "$archive" "$compressed") > /dev/null 2> "$WORK/err"
 holds "a file that may not get so large" gone
 (ulimit -f 1; "$PROGRAM" roots --index "$archive" "$plain") > /dev/null 2> "$WORK/err"

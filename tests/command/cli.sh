@@ -38,7 +38,8 @@ expect "a duplicate device" 0 'dev1.img is not used: duplicate' "$first" "$secon
 expect "a foreign device" 1 'dev1.img is not used: it belongs to another file system' -0 "$first" \
     "$second" "$plain"
 holds "paths beside a foreign device" same_list raid1-2
-expect "a text file as a second device" 1 'not used: no superblock' -0 "$plain" "$ROOT/Makefile"
+expect "a text file as a second device" 1 'not used: no superblock' -0 "$plain" \
+    --device "$ROOT/Makefile"
 holds "paths beside a text file" same_list plain
 expect "a log tree" 0 - "$BUILD/fixtures/log-tree/dev1.img"
 expect "a log tree, with -v" 0 'note: .*the log tree has .* generation 7: it is replayed' \
@@ -85,9 +86,14 @@ done
 expect "letters that are swapped" 2 "did you mean 'stat'" satt "$plain"
 expect "the word of another program" 2 "did you mean 'walk'\?$" find "$plain"
 expect "an option before the command" 2 \
-    'the command has to come first: ls' -q ls "$plain"
-expect "the command for which there need be no word" 2 'come first: walk' -q walk "$plain"
-expect "an image before the command" 2 'the command has to come first: cat' "$plain" cat /file
+    'the command comes first: btrfs-walk ls -q \.\.\.$' -q ls "$plain"
+expect "one of its options is no option of walk" 2 \
+    'comes first: btrfs-walk du -q \.\.\.$' -q du -s \
+    "$plain"
+expect "the command for which there need be no word" 2 'comes first: btrfs-walk walk -q' \
+    -q walk "$plain"
+expect "an image before the command" 2 'comes first: btrfs-walk cat .*dev1.img \.\.\.$' \
+    "$plain" cat /file
 expect "several commands" 2 "did you mean .*'xattr'.* or 'xlators'.*\?$" x "$plain"
 # Names from other programs, and words that users look for: each hint names an existing command with
 # an option that it really has.

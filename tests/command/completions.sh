@@ -73,6 +73,8 @@ all=$'/\n/one\n/folder/deep/two\n/one/nested\n/one/nested/folder/inner\n/read-on
 offers "$all"$'\n/folder/writable\n/received/read-only\ndefault' ls "$kinds" --subvol ""
 offers $'--subvol=/one/nested\n--subvol=/one/nested/folder/inner' "$kinds" --subvol=/one/n
 offers read-only ls "$kinds" --subvol read
+offers read-only send "$kinds" read
+offers filters help filt
 offers $'/one\n/one/nested\n/one/nested/folder/inner' diff "$kinds" /one
 offers /folder/ ls --subvol /one/nested "$kinds" "" # not those of the top-level subvolume
 offers "" ls "$plain" /docs/letters/none

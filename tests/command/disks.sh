@@ -135,6 +135,7 @@ holds "the table" out_has '^gpt.img: GPT partition table, sectors of 512 bytes$'
 holds "its partitions" out_has \
     '^    2  2\.00MiB  129\.00MiB  Linux filesystem  root  btrfs, ac7938d4-'
 expect "info of several" 2 'several partitions contain' info two.img
+is "how to choose" "$(tail -n 1 err)" 'Choose one with --partition N, NAME, LABEL or UUID.'
 holds "their partitions" [ "$(grep -c 'MiB  Linux filesystem' out)" = 2 ]
 is "only once" "$(grep -c 'MiB' err)" 0
 expect "info of none" 2 'no partition contains btrfs' info --json none.img

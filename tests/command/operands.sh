@@ -44,6 +44,29 @@ expect "where the image begins" 0 - cat --image-offset 0 --offset 3 "$plain" /to
 holds "is not where the file does" out_is "the top"
 expect "the same elsewhere" 2 'not a btrfs' ls --image-offset 1M "$plain"
 
+expect "PATH IMAGE" 2 'the image comes first, but there is no image of this name: /docs' \
+    ls /docs "$plain"
+expect "a folder of this machine" 2 'the image comes first' ls /usr "$plain"
+expect "a misspelt path" 1 'nowhere: no such file or directory$' ls "$plain" /nowhere
+printf 'text\n' > "$WORK/text"
+expect "the path of a file of this machine" 1 "text is a path in the image; the file of this" \
+    cat "$plain" "$WORK/text"
+gzip -k "$WORK/text"
+expect "a compressed file, too" 1 "text.gz is a path in the image" cat "$plain" "$WORK/text.gz"
+gzip -1c "$second" > "$WORK/second.gz"
+expect "a compressed image is a device" 0 - cat "$first" "$WORK/second.gz" /top-file
+holds "read from both" out_is "at the top"
+expect "one that is meant as a path" 2 'second.gz was opened as an image' cat "$first" \
+    "$WORK/second.gz"
+expect "an address" 2 'cannot connect to nbd' cat "$first" nbd+unix:///x?socket=nowhere /top-file
+
+# Paths of walk, which most walks do not have.
+expect "a walk of one directory" 0 - "$first" "$second" /docs
+is "its files" "$(cat "$WORK/out")" "$("$PROGRAM" "$first" "$second" | grep '^/docs/')"
+expect "of a file, and of nothing" 1 'nowhere: no such file' walk "$plain" /top-file /nowhere
+holds "the file is listed" out_is /top-file
+expect "devices without superblocks" 0 'lost.img is device' walk "${three[0]}" "${three[2]}" "$lost"
+
 # Suggestions.
 expect "a misspelt option" 2 "unknown option: --exlude=x; did you mean '--exclude'\?" \
     sum --exlude=x "$plain"

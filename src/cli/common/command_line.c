@@ -85,6 +85,29 @@ static bool needs_argument(const char *word, const char *letters, const struct o
     return false;
 }
 
+/* The index of a word that names a command, although it is not the first one; 0: none. Arguments of
+ * options and existing files do not count. */
+static int find_late_command(int argc, char **argv, const char *letters, const struct option *names)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (cmd_find(argv[i]) && access(argv[i], F_OK) != 0)
+            return i;
+        i += needs_argument(argv[i], letters, names);
+    }
+    return 0;
+}
+
+/* "the command comes first: btrfs-walk du -q ...": the command, then the words that preceded it. */
+static int report_late_command(const struct command *command, int argc, char **argv, int at)
+{
+    BW_AUTO_BUFFER struct bw_buffer line = {0};
+    bw_buffer_format(&line, "the command comes first: btrfs-walk %s", argv[at]);
+    for (int i = 1; i < at; i++)
+        bw_buffer_format(&line, " %s", argv[i]);
+    bw_buffer_format(&line, "%s%c", at + 1 < argc ? " ..." : "", '\0');
+    return cmd_usage_error(command, line.failed ? "the command comes first" : line.data, NULL);
+}
+
 /* Advice for words of find that are not supported, like "-exec"; NULL for other words. */
 static const char *find_advice(const char *word)
 {
@@ -230,6 +253,13 @@ static int parse_options(const struct command *command, int argc, char **argv,
             *letter++ = ':';
     }
 
+    /* Without a command, argv[0] is the name of the program. */
+    if (command == cmd_table[0] && strcmp(argv[0], command->name) != 0) {
+        const int late = find_late_command(argc, argv, letters, names);
+        if (late)
+            return report_late_command(cmd_find(argv[late]), argc, argv, late);
+    }
+
     const char *of_find = NULL;
     if (!replace_find_words(command, argc, argv, letters, names, &of_find))
         return STATUS_CANNOT;
@@ -294,8 +324,9 @@ static bool may_be_device(const char *path)
 }
 
 /* Counts the operands that are images: the first, and all up to the last one that belongs to the
- * same file system, or is a container. Images may have lost their superblocks; the first superblock
- * decides which file system it is. */
+ * same file system, or whose contents are not known yet: a container, a disk with partitions, a
+ * compressed file, an address. Images may have lost their superblocks; the first superblock decides
+ * which file system it is. */
 static size_t count_devices(const struct cmd_common *common, char **given, size_t count)
 {
     uint8_t first[BW_UUID_SIZE], fsid[BW_UUID_SIZE];
@@ -303,19 +334,15 @@ static size_t count_devices(const struct cmd_common *common, char **given, size_
     size_t images = 1;
     for (size_t i = 0; i < count; i++) {
         const bool holds = bw_file_holds_superblock(given[i], common->input.offset, fsid);
-        if (bw_file_holds_container(given[i], common->input.offset)) {
-            images = i + 1; /* whose file system is not known yet */
-            continue;
-        }
+        if (holds && known && memcmp(first, fsid, sizeof fsid) != 0)
+            break;
         if (holds && !known)
             memcpy(first, fsid, sizeof fsid);
-        if (holds && memcmp(first, fsid, sizeof fsid) != 0)
-            break;
-        if (!holds && !may_be_device(given[i]))
-            break;
         known |= holds;
-        if (holds)
+        if (holds || bw_is_image(given[i], common->input.offset))
             images = i + 1;
+        else if (!may_be_device(given[i]))
+            break;
     }
     return images;
 }
@@ -346,6 +373,9 @@ static void sort_operands(const struct command *command, struct cmd_common *comm
         images = common->input.graph.file ? 0 : count_streams(given, count);
         if (!images && count && !common->input.graph.file)
             images = count_devices(common, given, count);
+        /* Most walks have no PATH, so a large file without a superblock is a damaged device. */
+        while (command == cmd_table[0] && images && images < count && may_be_device(given[images]))
+            images++;
     }
     memmove(common->input.images + images, common->input.images,
             common->input.image_count * sizeof *common->input.images);
@@ -356,10 +386,7 @@ static void sort_operands(const struct command *command, struct cmd_common *comm
     common->path_count = count - images;
 
     for (size_t i = images; i < count && !operands->stray; i++) {
-        uint8_t fsid[BW_UUID_SIZE];
-        operands->stray_is_image = bw_file_holds_superblock(given[i], common->input.offset, fsid) ||
-                                   bw_file_holds_container(given[i], common->input.offset) ||
-                                   bw_file_holds_stream(given[i]);
+        operands->stray_is_image = bw_is_image(given[i], common->input.offset);
         if (operands->stray_is_image || may_be_device(given[i]))
             operands->stray = given[i];
     }
@@ -446,6 +473,54 @@ static struct bw_error *add_list(struct cmd_common *common, struct operands *ope
     return NULL;
 }
 
+/* Whether the first operand cannot be an image, but a later one is: PATH IMAGE. */
+static bool are_swapped(const struct cmd_common *common, char **given, size_t count)
+{
+    struct stat status;
+    const bool exists = stat(given[0], &status) == 0;
+    if ((exists && (!S_ISDIR(status.st_mode) || bw_folder_holds_streams(given[0]))) ||
+        bw_is_image(given[0], common->input.offset))
+        return false;
+    for (size_t i = 1; i < count; i++)
+        if (bw_is_image(given[i], common->input.offset))
+            return true;
+    return false;
+}
+
+/* Names the other reading of an operand, after a failure: a path that looks like an image may be
+ * the argument of an option, and an image may be meant as a path. */
+static void suggest_reading(const struct command *command, const struct cmd_common *common,
+                            const struct operands *operands)
+{
+    const struct cmd_option_list list = cmd_options_of(command, NULL, NULL);
+    BW_AUTO_BUFFER struct bw_buffer line = {0};
+    uint8_t fsid[BW_UUID_SIZE];
+    struct stat status;
+    const char *image = NULL, *path = NULL;
+    for (size_t i = 1; command->takes_paths && i < common->input.image_count && !image; i++)
+        if (!bw_file_holds_superblock(common->input.images[i], common->input.offset, fsid))
+            image = common->input.images[i];
+    for (size_t i = 0; i < common->path_count && !path; i++)
+        if (stat(common->paths[i], &status) == 0 && S_ISREG(status.st_mode))
+            path = common->paths[i];
+    if (operands->stray) {
+        bw_escape_words(&line, operands->stray);
+        bw_buffer_format(&line, " %s an image; did you mean --%s ",
+                         operands->stray_is_image ? "is" : "may be",
+                         cmd_has_option(&list, "other") ? "other" : "device");
+        bw_escape_words(&line, operands->stray);
+        bw_buffer_append_byte(&line, '?');
+    } else if (path) {
+        bw_escape_words(&line, path);
+        bw_buffer_format(&line, " is a path in the image; the file of this machine is no image");
+    } else if (image && cmd_has_option(&list, "files-from")) {
+        bw_escape_words(&line, image);
+        bw_buffer_format(&line, " was opened as an image; --files-from reads paths in the image");
+    }
+    if (line.length)
+        fprintf(stderr, "btrfs-walk: %.*s\n", (int)line.length, line.data);
+}
+
 /* Runs a command whose options are parsed: sorts its operands, adds those of --files-from, and
  * connects to the servers of the images. Returns the exit status. */
 static int run_on_operands(const struct command *command, struct cmd_common *common, void *state,
@@ -453,9 +528,10 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
 {
     if (!count && !command->needs_no_image && !common->input.graph.file)
         return cmd_usage_error(command, "no image given", NULL);
-    for (size_t i = 0; command == cmd_table[0] && i < count; i++)
-        if (cmd_find(given[i]) && access(given[i], F_OK) != 0)
-            return cmd_usage_error(command, "the command has to come first", given[i]);
+    if (command->takes_paths && count && !common->input.graph.file &&
+        are_swapped(common, given, count))
+        return cmd_usage_error(command, "the image comes first, but there is no image of this name",
+                               given[0]);
 
     struct operands operands = {0};
     sort_operands(command, common, given, count, &operands);
@@ -483,18 +559,9 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
             bw_servers_destroy(common->input.servers);
         }
 
-        /* A path that looks like an image may be the argument of an option. */
-        if (status && operands.stray) {
-            const struct cmd_option_list list = cmd_options_of(command, NULL, NULL);
-            BW_AUTO_BUFFER struct bw_buffer name = {0};
-            bw_escape_words(&name, operands.stray);
-            const char *text = name.data ? name.data : "";
-            const char *verb = operands.stray_is_image ? "is" : "may be";
-            const char *option = cmd_has_option(&list, "other") ? "other" : "device";
-            fprintf(stderr, "btrfs-walk: %.*s %s an image; did you mean --%s %.*s?\n",
-                    (int)name.length, text, verb, option, (int)name.length, text);
-        }
     }
+    if (status)
+        suggest_reading(command, common, &operands);
     if (operands.is_incomplete)
         status = cmd_worse_status(status, STATUS_PARTIAL);
     free(operands.paths);

@@ -228,6 +228,19 @@ static const struct {
     {"vmdk", "images"},
 };
 
+const char *cmd_help_word(size_t number, const char **about)
+{
+    enum { SUBJECTS = sizeof subjects / sizeof *subjects };
+    if (number >= TOPICS + SUBJECTS)
+        return NULL;
+    if (number < TOPICS) {
+        *about = topics[number].summary;
+        return topics[number].name;
+    }
+    *about = subjects[number - TOPICS].page;
+    return subjects[number - TOPICS].word;
+}
+
 /* The page that describes a subject; the word itself if it is none. */
 static const char *page_of(const char *word)
 {

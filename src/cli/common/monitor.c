@@ -48,9 +48,10 @@ static struct {
     } exit_messages[2]; /* those of probes and of the output */
     size_t exit_message_count;
     atomic_flag exit_message_written;
-    sigset_t exit_set; /* with an exit message: the signals that the thread waits for */
-    sigset_t before;   /* signal mask before block_exit_signals() */
-    bool blocked;      /* `before` is to be restored */
+    const char *advice; /* printed when SIGINT ends the program; NULL: none */
+    sigset_t exit_set;  /* with an exit message or advice: the signals that the thread waits for */
+    sigset_t before;    /* signal mask before block_exit_signals() */
+    bool blocked;       /* `before` is to be restored */
     void (*volatile clean_ups[3])(void); /* one per caller; the last is NULL */
 } monitor = {.busy = PTHREAD_MUTEX_INITIALIZER, .exit_message_written = ATOMIC_FLAG_INIT};
 
@@ -119,6 +120,18 @@ void cmd_set_exit_message(void (*write)(void *context), void *context)
     monitor.exit_messages[monitor.exit_message_count++].context = context;
 }
 
+void cmd_advise_on_interrupt(const struct cmd_common *common, const char *advice)
+{
+    if (!common->messages.quiet)
+        monitor.advice = advice;
+}
+
+/* Whether the thread ends the program on a signal, instead of the signal's default action. */
+static bool has_exit_work(void)
+{
+    return monitor.exit_message_count || monitor.advice;
+}
+
 void cmd_write_exit_message(void)
 {
     if (!monitor.exit_message_count || atomic_flag_test_and_set(&monitor.exit_message_written))
@@ -132,34 +145,13 @@ void cmd_write_exit_message(void)
 static void block_exit_signals(void)
 {
     sigemptyset(&monitor.exit_set);
-    for (size_t i = 0; monitor.exit_message_count && i < EXIT_SIGNALS; i++) {
+    for (size_t i = 0; has_exit_work() && i < EXIT_SIGNALS; i++) {
         struct sigaction action;
         if (sigaction(exit_signals[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
             sigaddset(&monitor.exit_set, exit_signals[i]);
     }
     pthread_sigmask(SIG_BLOCK, &monitor.exit_set, &monitor.before);
     monitor.blocked = true;
-}
-
-/* Unblocks the signals first, so that a second one ends the program immediately. */
-static void *exit_by_signal(int number)
-{
-    pthread_sigmask(SIG_UNBLOCK, &monitor.exit_set, NULL);
-    cmd_write_exit_message();
-    raise(number);
-    return NULL;
-}
-
-/* Waits for exit signals while the monitor's thread computes a total, which may take long. */
-static void *wait_for_exit(void *context)
-{
-    sigset_t set = monitor.exit_set;
-    int number;
-    (void)context;
-    sigaddset(&set, STAND_DOWN);
-    if (sigwait(&set, &number) || number == STAND_DOWN)
-        return NULL;
-    return exit_by_signal(number);
 }
 
 /* The text of the line. */
@@ -245,6 +237,36 @@ static void write_line(bool erase)
     progress_line.shown = erase;
 }
 
+/* Unblocks the signals first, so that a second one ends the program immediately. */
+static void *exit_by_signal(int number)
+{
+    pthread_sigmask(SIG_UNBLOCK, &monitor.exit_set, NULL);
+    if (number == SIGINT && monitor.advice && !atomic_load(&progress_line.over)) {
+        BW_AUTO_BUFFER struct bw_buffer line = {0};
+        append_line(&line);
+        flockfile(stderr);
+        clear_line();
+        fprintf(stderr, "btrfs-walk: interrupted: %.*s; %s\n", (int)line.length,
+                line.data ? line.data : "", monitor.advice);
+        funlockfile(stderr);
+    }
+    cmd_write_exit_message();
+    raise(number);
+    return NULL;
+}
+
+/* Waits for exit signals while the monitor's thread computes a total, which may take long. */
+static void *wait_for_exit(void *context)
+{
+    sigset_t set = monitor.exit_set;
+    int number;
+    (void)context;
+    sigaddset(&set, STAND_DOWN);
+    if (sigwait(&set, &number) || number == STAND_DOWN)
+        return NULL;
+    return exit_by_signal(number);
+}
+
 /* The thread. */
 
 static void add_progress_signals(sigset_t *set)
@@ -269,8 +291,7 @@ static void find_total(void)
     pthread_mutex_lock(&progress_line.total_lock);
     if (progress_line.find && !atomic_load(&progress_line.total)) {
         pthread_t waiting;
-        const bool waits =
-            monitor.exit_message_count && !bw_thread_start(&waiting, wait_for_exit, NULL);
+        const bool waits = has_exit_work() && !bw_thread_start(&waiting, wait_for_exit, NULL);
         atomic_store(&progress_line.total, progress_line.find(progress_line.find_context));
         if (waits) {
             pthread_kill(waiting, STAND_DOWN);
@@ -310,8 +331,10 @@ static void *run_monitor(void *context)
         const bool has_signal = number > 0; /* otherwise it is time to update the line */
         if (!has_signal && errno != EAGAIN)
             continue;
-        if (has_signal && sigismember(&monitor.exit_set, number) == 1)
+        if (has_signal && sigismember(&monitor.exit_set, number) == 1) {
+            pthread_mutex_lock(&monitor.busy); /* the file system stays open */
             return exit_by_signal(number);
+        }
         if (atomic_load(&monitor.stopping))
             return NULL;
 
@@ -359,7 +382,7 @@ void cmd_monitor_stop(void)
         pthread_join(monitor.thread, NULL);
     }
     monitor.running = false;
-    if (monitor.exit_message_count) {
+    if (has_exit_work()) {
         /* A signal that the thread did not receive before it ended. */
         const struct timespec immediately = {0};
         const int number = sigtimedwait(&monitor.exit_set, NULL, &immediately);
@@ -367,6 +390,7 @@ void cmd_monitor_stop(void)
             exit_by_signal(number);
     }
     monitor.exit_message_count = 0;
+    monitor.advice = NULL;
 }
 
 void cmd_monitor_unblock(void)
@@ -396,7 +420,7 @@ struct bw_error *cmd_monitor_start(const struct cmd_common *common)
     const int failure = bw_thread_start(&monitor.thread, run_monitor, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     monitor.running = !failure;
-    if (failure && monitor.exit_message_count)
+    if (failure && has_exit_work())
         return bw_error_from_errno(failure, "cannot wait for signals");
     return NULL;
 }

@@ -36,6 +36,11 @@ void cmd_monitor_unblock(void);
  * cmd_monitor_start(). */
 void cmd_set_exit_message(void (*write)(void *context), void *context);
 
+/** Sets how to continue the work, a phrase that is printed after the progress when SIGINT ends the
+ * program, unless messages are quiet. It must live until cmd_monitor_stop(). Call it before
+ * cmd_monitor_start(). */
+void cmd_advise_on_interrupt(const struct cmd_common *common, const char *advice);
+
 /** Calls the functions of cmd_set_exit_message(), unless they were called before. For a
  * caller that is about to end the program by another signal. */
 void cmd_write_exit_message(void);

@@ -168,6 +168,10 @@ size_t cmd_find_letter(const struct cmd_option_list *list, int letter);
 /** Prints the help of a command, or about a topic; `show` of --help. */
 int cmd_show_help(const struct command *command, const void *state, const char *argument);
 
+/** The words that help describes in addition to commands, for completions: word `number`, from 0,
+ * and what it is about; NULL after the last one. */
+const char *cmd_help_word(size_t number, const char **about);
+
 /** Prints an error in the command line; returns STATUS_CANNOT. `argument` may be NULL. */
 int cmd_usage_error(const struct command *command, const char *reason, const char *argument);
 

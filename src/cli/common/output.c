@@ -117,8 +117,9 @@ void cmd_print_message(void *context, enum bw_severity severity, const struct bw
         return;
     /* A mount runs for days: each read that fails there has its message. */
     const bool limited = !common->messages.verbose && !common->writing.serves;
+    const unsigned most = severity == BW_DAMAGE ? 1 : CMD_EXAMPLES;
     if (limited && common->messages.repeats &&
-        !cmd_repeats_allow(common->messages.repeats, error->message))
+        !cmd_repeats_allow(common->messages.repeats, error->message, most))
         return;
     static const char *const kinds[] = {
         [BW_NOTE] = "note: ", [BW_WARNING] = "warning: ", [BW_DAMAGE] = "damage: "};

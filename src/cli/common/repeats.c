@@ -11,14 +11,24 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 
-/* Replaces each number by an N; the rest of a long message does not count. */
+/* Replaces each number by an N, except in words like "crc32c" and after "device"; the rest of a
+ * long message does not count. */
 static void remove_numbers(const char *message, char *text, size_t size)
 {
+    static const char device[] = "device ";
     size_t length = 0;
-    for (; *message && length + 1 < size; message++) {
-        const bool digit = isdigit((unsigned char)*message);
-        if (!digit || !length || text[length - 1] != 'N')
-            text[length++] = digit ? 'N' : *message;
+    bool is_kept = false;
+    for (char before = '\0'; *message && length + 1 < size; before = *message++) {
+        const bool is_digit = isdigit((unsigned char)*message);
+        const bool begins = is_digit && !isdigit((unsigned char)before);
+        if (begins)
+            is_kept = isalpha((unsigned char)before) ||
+                      (length >= sizeof device - 1 &&
+                       memcmp(text + length - (sizeof device - 1), device, sizeof device - 1) == 0);
+        if (!is_digit || is_kept)
+            text[length++] = *message;
+        else if (begins)
+            text[length++] = 'N';
     }
     text[length] = '\0';
 }
@@ -33,39 +43,38 @@ static struct cmd_message_kind *find_kind(struct cmd_repeats *repeats, const cha
         return NULL;
     struct cmd_message_kind *kind = &repeats->kinds[repeats->count++];
     snprintf(kind->text, sizeof kind->text, "%s", text);
-    kind->count = 0; /* the list may have been longer before it was cleared */
+    kind->count = kind->printed = 0; /* the list may have been longer before it was cleared */
     return kind;
 }
 
-/* Returns how many messages of its kind there were, which is 0 if there are too many kinds. */
-static uint64_t count_message(struct cmd_repeats *repeats, const char *message,
-                              const struct cmd_message_kind **result)
+static struct cmd_message_kind *count_message(struct cmd_repeats *repeats, const char *message,
+                                              unsigned most, bool *is_allowed)
 {
     char text[sizeof repeats->kinds->text];
-    uint64_t count = 0;
     remove_numbers(message, text, sizeof text);
     pthread_mutex_lock(&repeats->lock);
     struct cmd_message_kind *kind = find_kind(repeats, text);
     if (kind)
-        count = ++kind->count;
+        kind->count++;
+    *is_allowed = !kind || kind->printed < most;
+    if (kind && *is_allowed)
+        kind->printed++;
     pthread_mutex_unlock(&repeats->lock);
-    *result = kind;
-    return count;
+    return kind;
 }
 
 const struct cmd_message_kind *cmd_repeats_count(struct cmd_repeats *repeats, const char *message)
 {
-    const struct cmd_message_kind *kind;
-    count_message(repeats, message, &kind);
-    return kind;
+    bool is_allowed;
+    return count_message(repeats, message, 0, &is_allowed);
 }
 
-bool cmd_repeats_allow(struct cmd_repeats *repeats, const char *message)
+bool cmd_repeats_allow(struct cmd_repeats *repeats, const char *message, unsigned most)
 {
-    const struct cmd_message_kind *kind;
-    if (*message == '/') /* the list of the affected files has to be complete */
-        return true;
-    return count_message(repeats, message, &kind) <= CMD_EXAMPLES;
+    bool is_allowed = true;
+    if (*message != '/') /* the list of the affected files has to be complete */
+        count_message(repeats, message, most, &is_allowed);
+    return is_allowed;
 }
 
 void cmd_repeats_print(const struct cmd_repeats *repeats)
@@ -74,7 +83,7 @@ void cmd_repeats_print(const struct cmd_repeats *repeats)
     for (unsigned i = 0; i < repeats->count; i++) {
         const struct cmd_message_kind *kind = &repeats->kinds[i];
         BW_AUTO_BUFFER struct bw_buffer text = {0};
-        if (kind->count <= CMD_EXAMPLES)
+        if (kind->count == kind->printed)
             continue;
         bw_escape_words(&text, kind->text);
         if (text.length > SHOWN) {
@@ -82,6 +91,6 @@ void cmd_repeats_print(const struct cmd_repeats *repeats)
             bw_buffer_append(&text, "...", 3);
         }
         fprintf(stderr, "btrfs-walk: %" PRIu64 " more like '%.*s' (-v prints all)\n",
-                kind->count - CMD_EXAMPLES, (int)text.length, text.data ? text.data : "");
+                kind->count - kind->printed, (int)text.length, text.data ? text.data : "");
     }
 }

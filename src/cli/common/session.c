@@ -296,6 +296,12 @@ static struct bw_error *print_table(void *context, const struct bw_partition_tab
     return cmd_write_file(STDERR_FILENO, "stderr", text.data, text.length);
 }
 
+void cmd_ask_for_partition(const struct cmd_common *common)
+{
+    fprintf(stderr, "Choose one with %s N, NAME, LABEL or UUID.\n",
+            common->input.is_other ? "--other-partition" : "--partition");
+}
+
 int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error)
 {
     bool several = error->code == BW_ERROR_AMBIGUOUS && !common->input.lists_partitions;
@@ -306,8 +312,7 @@ int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error)
     bool has_partitions = false;
     error = bw_partition_tables(&options, print_table, &has_partitions);
     if (has_partitions)
-        fprintf(stderr, "Choose one with %s N, NAME, LABEL or UUID.\n",
-                common->input.is_other ? "--other-partition" : "--partition");
+        cmd_ask_for_partition(common);
     if (error)
         return cmd_fail(common, error);
     return status;

@@ -40,6 +40,9 @@ struct bw_error *cmd_try_open(const struct cmd_common *common, struct cmd_sessio
  * them. Returns the exit status. */
 int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error);
 
+/** The line after a list of partitions of which several contain file systems. */
+void cmd_ask_for_partition(const struct cmd_common *common);
+
 /** Opens the file system of common->input.others, which is not part of the session; close it with
  * bw_fs_close(). `own` gets its settings, for its messages, and has to outlive it. The options of
  * images and graphs apply only to the first file system. */

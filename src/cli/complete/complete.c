@@ -356,6 +356,15 @@ static void add_commands(struct completion *complete, const struct command *comm
                      cmd_table[i]->summary);
 }
 
+/* The operands of help. */
+static void add_help_pages(struct completion *complete, const struct command *command)
+{
+    const char *word, *about;
+    add_commands(complete, command);
+    for (size_t i = 0; (word = cmd_help_word(i, &about)); i++)
+        complete_add(complete, COMPLETE_WORD, word, strlen(word), "", about);
+}
+
 /* Adds completions for an argument of that name ("COLUMNS"); `command` may be NULL. */
 static void complete_argument(struct completion *complete, const char *name,
                               const struct command *command)
@@ -364,16 +373,26 @@ static void complete_argument(struct completion *complete, const char *name,
         const char *word;
         void (*add)(struct completion *complete, const struct command *command);
     } kinds[] = {
-        {"FORM=FILE", add_reports},  {"FILE", add_files},
-        {"IMAGE", add_files},        {"DEST", add_files},
-        {"DIR", add_files},          {"PARTITION", add_partitions},
-        {"NAME|ID", add_subvolumes}, {"SUBVOLUME,...", add_subvolume_list},
-        {"A [B", add_subvolumes},    {"COLUMN", add_columns},
-        {"PATTERN", add_probes},     {"LAYER", add_layer},
-        {"SETTING", add_setting},    {"TYPE", add_plain_types},
-        {"LIST", add_file_types},    {"DEVID", add_devices},
-        {"PATH", add_path_words},    {"STYLE", add_styles},
-        {"COMMAND", add_commands},
+        {"FORM=FILE", add_reports},
+        {"FILE", add_files},
+        {"IMAGE", add_files},
+        {"DEST", add_files},
+        {"DIR", add_files},
+        {"PARTITION", add_partitions},
+        {"NAME|ID", add_subvolumes},
+        {"SUBVOLUME,...", add_subvolume_list},
+        {"A [B", add_subvolumes},
+        {"COLUMN", add_columns},
+        {"PATTERN", add_probes},
+        {"LAYER", add_layer},
+        {"SETTING", add_setting},
+        {"TYPE", add_plain_types},
+        {"LIST", add_file_types},
+        {"DEVID", add_devices},
+        {"PATH", add_path_words},
+        {"STYLE", add_styles},
+        {"SUBVOLUME", add_subvolumes},
+        {"COMMAND|TOPIC", add_help_pages},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (strstr(name, kinds[i].word)) {

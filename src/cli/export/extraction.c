@@ -88,11 +88,21 @@ static void end_maker(struct extract *extract)
 
 /* Errors. */
 
+/* Whether an error is that a file exists, of which many are only counted: a second extraction that
+ * does not continue the first one finds all files. */
+static bool is_counted(const struct extract *extract, const struct bw_error *error)
+{
+    return error->code == BW_ERROR_SYSTEM && error->system == EEXIST &&
+           !extract->settings->target.skip_existing && !extract->export.common->messages.verbose;
+}
+
 /* Collects an error for the list at the end; consumes it. `context` is the struct extract. */
 static void add_missed(void *context, struct bw_error *error)
 {
     struct extract *extract = context;
-    if (extract->missed_count++ < EXTRACT_LISTED)
+    if (is_counted(extract, error) && ++extract->existing > EXTRACT_EXISTING)
+        bw_error_free(error);
+    else if (extract->missed_count++ < EXTRACT_LISTED)
         extract->missed[extract->missed_count - 1] = error;
     else
         bw_error_free(error);
@@ -679,10 +689,19 @@ static void remove_unfinished(void)
 static void list_missed(struct extract *extract)
 {
     const struct cmd_common *common = extract->export.common;
-    if (extract->missed_count && !common->messages.quiet)
+    const bool are_many = extract->existing > EXTRACT_EXISTING;
+    if (are_many)
+        cmd_export_miss(&extract->export,
+                        bw_error_create(BW_ERROR_SYSTEM,
+                                        "%" PRIu64 " files exist; --skip-existing continues",
+                                        extract->existing));
+    if (extract->missed_count > (are_many ? EXTRACT_EXISTING : 0) && !common->messages.quiet)
         fprintf(stderr, "btrfs-walk: not extracted, or only in part:\n");
     for (uint64_t i = 0; i < extract->missed_count && i < EXTRACT_LISTED; i++)
-        cmd_export_miss(&extract->export, extract->missed[i]);
+        if (are_many && is_counted(extract, extract->missed[i]))
+            bw_error_free(extract->missed[i]);
+        else
+            cmd_export_miss(&extract->export, extract->missed[i]);
     if (extract->missed_count > EXTRACT_LISTED)
         fprintf(stderr, "btrfs-walk: and %" PRIu64 " more\n",
                 extract->missed_count - EXTRACT_LISTED);
@@ -694,10 +713,13 @@ static void list_missed(struct extract *extract)
                 " file%s lost privileges or protection that --preserve keeps\n",
                 extract->target.lowered, extract->target.lowered == 1 ? " has" : "s have");
     if (extract->devices == 1)
-        fprintf(stderr, "btrfs-walk: note: 1 device node was left out: --preserve makes it\n");
+        fprintf(stderr,
+                "btrfs-walk: note: 1 device node was left out: device nodes are made only with "
+                "--preserve\n");
     else if (extract->devices)
         fprintf(stderr,
-                "btrfs-walk: note: %" PRIu64 " device nodes were left out: --preserve makes them\n",
+                "btrfs-walk: note: %" PRIu64
+                " device nodes were left out: they are made only with --preserve\n",
                 extract->devices);
     if (extract->target.foreign && extract->target.options.preserve)
         fprintf(stderr,
@@ -752,6 +774,9 @@ int extract_run(const struct cmd_common *common, struct extract_settings *settin
     writing.writing.open_outputs = open_outputs;
     writing.writing.outputs = extract;
 
+    cmd_advise_on_interrupt(common, settings->target.skip_existing
+                                        ? "repeat the command to continue"
+                                        : "repeat the command with --skip-existing to continue");
     int status = cmd_export_open(&writing, &settings->export, &extract->export);
     if (!status) {
         /* The seed of random names is derived from the image. */

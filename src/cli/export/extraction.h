@@ -81,7 +81,10 @@ struct bw_error *extract_lists_close(struct extract_lists *lists, bool complete)
 
 /* Extracting. */
 
-enum { EXTRACT_LISTED = 100 /**< number of errors that are listed */ };
+enum {
+    EXTRACT_LISTED = 100, /**< number of errors that are listed */
+    EXTRACT_EXISTING = 3, /**< number of files that are named because they exist */
+};
 
 /** Settings of the options. */
 struct extract_settings {
@@ -133,6 +136,7 @@ struct extract {
     struct extract_lists lists;
     struct bw_error *missed[EXTRACT_LISTED];
     uint64_t missed_count;
+    uint64_t existing; /**< files that exist; EXTRACT_EXISTING of them are in `missed` */
 };
 
 /** Opens the image and the folder, calls `work`, and closes both. Returns the exit status. */

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "btrfs-walk/records.h"
+#include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
 #include "cli/export/hashing.h"
 
@@ -142,6 +143,7 @@ static int run(const struct cmd_common *common, void *state)
     sum->terminal = isatty(STDOUT_FILENO);
     struct bw_error *error = cmd_format_begin(&sum->format, common, &plan);
     int status;
+    cmd_advise_on_interrupt(common, "the printed lines are valid; PATHs or --part select the rest");
     if (error)
         status = cmd_fail(common, error);
     else

@@ -702,6 +702,9 @@ static int open_and_write(struct cmd_format *format, struct info *info)
         /* No file system was selected: only the partitions of the disks are listed. */
         if (end_output(format, write_lists(format, info)))
             return STATUS_PARTIAL;
+        for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++)
+            if (info->problems[i].error->code == BW_ERROR_AMBIGUOUS)
+                cmd_ask_for_partition(info->common);
         return status;
     }
     if (status) {

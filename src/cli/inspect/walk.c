@@ -67,8 +67,17 @@ static int walk_image(const struct cmd_common *common, struct walk_state *walk)
     walk->options.context = &stream;
     struct bw_error *error = cmd_selection_prepare(&walk->selection, session.fs);
     cmd_progress_expect_trees(session.fs, true);
-    if (!error)
-        error = bw_walk(session.fs, &walk->options, &summary);
+    for (size_t i = 0; !error && i < (common->path_count ? common->path_count : 1); i++) {
+        struct bw_walk_summary part = {0};
+        walk->options.start = common->path_count ? common->paths[i] : NULL;
+        error = bw_walk(session.fs, &walk->options, &part);
+        summary.files += part.files;
+        summary.directories += part.directories;
+        summary.subvolumes += part.subvolumes;
+        summary.lost_blocks += part.lost_blocks;
+        if (error && error->code == BW_ERROR_NOT_FOUND && common->path_count)
+            status = cmd_worse_status(status, cmd_miss(common, BW_TAKE(error)));
+    }
     /* A wrong --subvol is detected only in the image; then there are no rows to end. */
     if (!error || (error->code != BW_ERROR_NOT_FOUND && error->code != BW_ERROR_USAGE))
         error = bw_error_first(error, bw_rows_end(&stream));
@@ -90,7 +99,7 @@ static int walk_image(const struct cmd_common *common, struct walk_state *walk)
                 bw_fs_bytes_read(session.fs), bw_fs_round_trips(session.fs),
                 bw_plural(bw_fs_round_trips(session.fs)), seconds);
     }
-    return cmd_end(common, &session, error, STATUS_OK);
+    return cmd_end(common, &session, error, status);
 }
 
 /* Rows as -o and --json select them, or else paths. */
@@ -124,17 +133,19 @@ static int run(const struct cmd_common *common, void *state)
 const struct command cmd_walk = {
     .name = "walk",
     .topic = cmd_topic_files,
-    .operands = "IMAGE...",
+    .operands = "IMAGE... [PATH]...",
     .summary = "Prints the path of every regular file of a file system.",
     .details =
         "\n"
         "Paths begin at the top-level subvolume (id 5) and include all subvolumes and\n"
         "snapshots. With --subvol, paths begin at that subvolume, and nested subvolumes are\n"
-        "excluded. Only regular files are listed, unless --type is given. -o and --json print\n"
-        "more than the path of each file.\n",
+        "excluded. A PATH lists only that directory with everything below it. Only regular\n"
+        "files are listed, unless --type is given. -o and --json print more than the path of\n"
+        "each file.\n",
     .examples = "  btrfs-walk disk.img                          list all files\n"
                 "  btrfs-walk -0 disk.img | xargs -0 -n1 echo   for names with any bytes\n"
                 "  btrfs-walk --subvol @home /dev/sdb1          one subvolume\n"
+                "  btrfs-walk disk.img /@home/joe               one directory\n"
                 "  btrfs-walk --summary a.img b.img c.img       three devices of one RAID5\n"
                 "  btrfs-walk -o size,mtime,path disk.img       columns\n"
                 "  btrfs-walk disk.img -name '*.jpg' -size +1M  with find's options\n"
@@ -143,4 +154,6 @@ const struct command cmd_walk = {
     .record = "fileinfo",
     .run = run,
     .state_size = sizeof(struct walk_state),
+    .takes_paths = true,
+    .takes_list = true,
 };

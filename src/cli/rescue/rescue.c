@@ -308,6 +308,9 @@ static int report_files(const struct cmd_common *common, struct rescue_settings 
     const struct cmd_common own = rescue->common;
     struct bw_error *error =
         cmd_index_begin(&rescue->index, &own, &settings->states, &rescue->common);
+    cmd_advise_on_interrupt(
+        common, settings->no_data ? "nothing was written; repeat the command"
+                                  : "nothing was written; --no-data answers without reading files");
     if (!error) {
         if (settings->list && common->format.null && cmd_format_is_for_people(common))
             rescue->common.format.columns = "path";
