@@ -196,6 +196,19 @@ flip "$offset" 5000:7
 expect "data: xxhash" 1 'checksum mismatch' cat "$image" large
 expect "data: xxhash, --correct-bits" 0 - cat --correct-bits "$image" large
 
+# A command that searches says how many blocks it has not searched when the time has run out, here
+# after the first.
+flip "$offset" 9000:1 13000:1
+expect "data: no time for two of three" 1 'warning: .*: 2 bad blocks were not searched' \
+    cat --correct-bits --xlator-option verify.search-time=1us "$image" large
+expect "data: no time" 1 'warning: .*: 3 bad blocks were not searched for a flipped bit' \
+    cat --correct-bits --xlator-option verify.search-time=0 "$image" large
+expect "data: enough time" 0 - cat --correct-bits "$image" large
+holds "data: all three are corrected" cmp -s "$WORK/out" "$WORK/files/large"
+expect "data: not requested" 1 'cannot be read' cat "$image" large
+is "data: no search is reported" "$(grep -c 'not searched' "$WORK/err")" 0
+flip "$offset" 9000:1 13000:1
+
 # rescue corrects both, and saves files with corrected data separately.
 read -r leaf < <(offsets "$(blocks_of leaf | sed -n 2p)")
 flip "$leaf" 300:4

@@ -5,10 +5,11 @@
 usage: sudo tests/kernel/wrong_checksums.py [--count N] [--seed S] [--profile NAME]...
                                             [--program PROGRAM]
 
-Makes file systems of each profile, size of nodes and type of checksum. In all copies of some leaves
-of the tree of files, more than one bit is damaged: of the checksum, of unused space, or anywhere.
-No file in SAVED/whole may be wrong, and each file that the kernel reads correctly must be saved
-correctly. Needs root, and a kernel with rescue=ignoremetacsums (6.11).
+Makes file systems of each profile, size of nodes and type of checksum. In all copies, and the
+parity, of some leaves and nodes of the tree of files, more than one bit is damaged: of the
+checksum, of unused space, or anywhere. No file in SAVED/whole may be wrong, and each file that
+the kernel reads correctly must be saved correctly. Needs root, and a kernel with
+rescue=ignoremetacsums (6.11).
 """
 import argparse
 import itertools
@@ -44,24 +45,27 @@ def read_tree(top):
     return found
 
 
-def make_files(top, picker):
-    for number in range(120):
+def make_files(top, picker, count):
+    for number in range(count):
         folder = os.path.join(top, f"folder {number % 7}")
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, f"file {number}"), "wb") as file:
             file.write(picker.randbytes(picker.choice((0, 50, 900, 5000, 40000))))
 
 
-def damage_leaves(program, images, node, picker):
-    """Damages some leaves in all copies."""
+def damage_blocks(program, images, node, picker):
+    """Damages some leaves, and in every second case a node, in all copies."""
     lines = run(program, "dump", "--tree", "fs", *images).stdout.decode().splitlines()
     leaves = [line.split() for line in lines if line.startswith("leaf ") and " items " in line]
-    for words in picker.sample(leaves, min(len(leaves), picker.randint(1, 5))):
+    nodes = [line.split() for line in lines if line.startswith("node ") and " items " in line]
+    chosen = picker.sample(leaves, min(len(leaves), picker.randint(1, 5)))
+    chosen += picker.sample(nodes, min(len(nodes), picker.randint(0, 1)))
+    for words in chosen:
         items, free = int(words[words.index("items") + 1]), int(words[words.index("space") + 1])
         kind = picker.choice(("checksum", "unused", "anywhere"))
         start = 1 if kind == "checksum" else picker.randrange(101, node - 4)
         if kind == "unused" and free > 16:
-            start = 101 + 25 * items + 4
+            start = 101 + (25 if words[0] == "leaf" else 33) * items + 4
         changes = [(start + i, picker.randrange(1, 256)) for i in range(3)]
         places = run(program, "map", "--raw", "-o", "devid,offset", *images[:1],
                      *(f"--device={image}" for image in images[1:]), words[1]).stdout.decode()
@@ -116,7 +120,7 @@ def try_case(program, case, seed):
     picker = random.Random(f"{case} {seed}")
     with tempfile.TemporaryDirectory() as work:
         top = os.path.join(work, "files")
-        make_files(top, picker)
+        make_files(top, picker, 120 * node // 4096)
         images = [os.path.join(work, f"device{i + 1}") for i in range(count)]
         for image in images:
             with open(image, "wb") as file:
@@ -137,7 +141,7 @@ def try_case(program, case, seed):
             for loop in loops:
                 run("losetup", "-d", loop)
         right = read_tree(top)
-        damage_leaves(program, images, node, picker)
+        damage_blocks(program, images, node, picker)
         print(f"{profile}, nodes of {node}, {checksum}, seed {seed}", flush=True)
         return list(compare(program, right, images, work))
 

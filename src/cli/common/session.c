@@ -414,6 +414,14 @@ int cmd_end(const struct cmd_common *common, struct cmd_session *session, struct
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "%" PRIu64 " bytes of data were not verified",
                                      fs_status.unverified));
+    /* `rescue` prints this itself, for each of its steps. */
+    if (fs_status.not_searched && common->input.search_seconds && !common->input.search_limit)
+        bw_fs_report(session->fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "%" PRIu64 " bad block%s not searched for a flipped bit: the "
+                                     "limit of a minute was reached",
+                                     fs_status.not_searched,
+                                     fs_status.not_searched == 1 ? " was" : "s were"));
     int status = cmd_worse_status(so_far, failed);
     status = cmd_worse_status(status, cmd_close_outputs(common, session));
     if (fs_status.damages || fs_status.unused_images)

@@ -65,13 +65,13 @@ struct verify {
     uint8_t (*fsids)[BW_UUID_SIZE];
     size_t fsid_count;
     pthread_mutex_t lock;
-    struct bw_key_set reported; /* addresses whose repair was reported; protected by `lock` */
-    uint64_t correct, ignore;   /* the options */
-    struct bw_key_map searched; /* results of searches, as packed flips, by search_key(); protected
-                                   by `lock` */
-    struct bw_search_limit *limit;     /* bw_fs_options.search_limit; may be NULL */
-    uint64_t search_time;              /* what is left of the option, in ns; protected by `lock` */
-    _Atomic uint64_t not_searched;     /* copies of blocks and sectors for which no time was left */
+    struct bw_key_set reported;    /* addresses whose repair was reported; protected by `lock` */
+    uint64_t correct, ignore;      /* the options */
+    struct bw_key_map searched;    /* results of searches, by address + copy, see find_flip();
+                                      protected    by `lock` */
+    struct bw_search_limit *limit; /* bw_fs_options.search_limit; may be NULL */
+    uint64_t search_time;          /* what is left of the option, in ns; protected by `lock` */
+    _Atomic uint64_t not_searched; /* copies of blocks and sectors for which no time was left */
     _Atomic uint64_t corrected_blocks; /* tree blocks with a corrected bit */
     atomic_bool has_unverified;        /* the checksum of a tree block was ignored */
 };
@@ -553,25 +553,6 @@ static bool is_plausible(const struct verify *verify, const struct bw_request *r
     return bw_leaf_is_sound(&node, &rules);
 }
 
-/* Flips as numbers, in the results of searches. */
-enum { FLIP_NONE = UINT32_MAX - 2, FLIP_NOT_SEARCHED, FLIP_UNKNOWN };
-
-static uint32_t pack_flip(const struct bw_bit_flip *flip)
-{
-    return flip->byte << 4 | (uint32_t)flip->in_checksum << 3 | flip->bit;
-}
-
-static struct bw_bit_flip unpack_flip(uint32_t packed)
-{
-    return (struct bw_bit_flip){packed >> 4, packed & 7, packed >> 3 & 1};
-}
-
-/* Addresses of blocks and sectors are multiples of more than the number of copies. */
-static uint64_t search_key(const struct bw_request *part)
-{
-    return part->address + part->copy;
-}
-
 /* Whether the header of a tree block differs from the expected one in at most one bit. Others need
  * no search: more than one bit is wrong. */
 static bool header_is_near(const struct verify *verify, const struct bw_request *request)
@@ -593,13 +574,6 @@ static bool header_is_near(const struct verify *verify, const struct bw_request 
                             1;
 }
 
-static bool find_flip(enum bw_checksum_type type, struct bw_request *part, struct bw_bit_flip *flip)
-{
-    if (part->kind == BW_REQUEST_TREE_BLOCK)
-        return bw_bit_flip_find_in_block(type, part->buffer, part->length, flip);
-    return bw_bit_flip_find(type, part->buffer, part->length, part->data->checksums, flip);
-}
-
 /* Subtracts a search from a limit, which other processes may change at the same time. */
 static void count_search(struct bw_search_limit *limit, uint64_t spent, bool not_searched)
 {
@@ -612,39 +586,62 @@ static void count_search(struct bw_search_limit *limit, uint64_t spent, bool not
         __atomic_fetch_add(&limit->not_searched, 1, __ATOMIC_RELAXED);
 }
 
-/* Searches a flipped bit by trying all of them, within the limit of time. The result is remembered,
- * so no copy is searched twice, and none is counted twice. */
-static uint32_t search_flip(struct verify *verify, enum bw_checksum_type type,
-                            struct bw_request *part)
+/* Tries all bits, or computes the flipped one if the checksum names it. */
+static bool try_bits(enum bw_checksum_type type, struct bw_request *part, struct bw_bit_flip *flip)
 {
-    const uint64_t key = search_key(part);
+    if (part->kind == BW_REQUEST_TREE_BLOCK)
+        return bw_bit_flip_find_in_block(type, part->buffer, part->length, flip);
+    return bw_bit_flip_find(type, part->buffer, part->length, part->data->checksums, flip);
+}
+
+/* Results of searches: flips as numbers, or one of these. */
+enum { FLIP_NONE = UINT32_MAX - 2, FLIP_NOT_SEARCHED, FLIP_UNKNOWN };
+
+/* Finds the flipped bit of a copy of a tree block or a sector; false if none exists, or it was not
+ * found. CRC-32C names it. With other checksums, all bits are tried, within the limit of time. The
+ * result is remembered, so no copy is searched twice, and none is counted twice. */
+static bool find_flip(struct verify *verify, struct bw_request *part, struct bw_bit_flip *flip)
+{
+    const bool is_block = part->kind == BW_REQUEST_TREE_BLOCK;
+    enum bw_checksum_type type = checksum_of(verify, part);
+    if (is_block && verify->other_checksums & BW_CHECKSUM_BIT(BW_CHECKSUM_CRC32C))
+        type = BW_CHECKSUM_CRC32C;
+    if (bw_bit_flip_is_cheap(type))
+        return try_bits(type, part, flip);
+
+    /* The result of an earlier search. Addresses are multiples of more than the number of copies.
+     */
+    const uint64_t key = part->address + part->copy;
     pthread_mutex_lock(&verify->lock);
     uint32_t packed = bw_key_map_get(&verify->searched, key, FLIP_UNKNOWN);
     uint64_t time = verify->search_time;
     pthread_mutex_unlock(&verify->lock);
-    if (packed != FLIP_UNKNOWN)
-        return packed;
+    if (packed != FLIP_UNKNOWN) {
+        *flip = (struct bw_bit_flip){packed >> 4, packed & 7, packed >> 3 & 1};
+        return packed != FLIP_NONE && packed != FLIP_NOT_SEARCHED;
+    }
     struct bw_search_limit *limit = verify->limit;
     if (limit && !__atomic_load_n(&limit->nanoseconds, __ATOMIC_RELAXED))
         time = 0;
 
+    /* The search. It is useless if more is wrong than one bit, or this is another block. */
     struct timespec begin, end;
-    struct bw_bit_flip flip;
     clock_gettime(CLOCK_MONOTONIC, &begin);
-    const bool is_block = part->kind == BW_REQUEST_TREE_BLOCK;
-    if (is_block && (!header_is_near(verify, part) ||
-                     bw_checksum_matches_block(type, part->buffer, part->length)))
-        packed = FLIP_NONE; /* more is wrong than one bit, or it is another block */
-    else if (!time)
-        packed = FLIP_NOT_SEARCHED;
-    else if (find_flip(type, part, &flip))
-        packed = pack_flip(&flip);
-    else
+    const bool is_useless =
+        is_block && (!header_is_near(verify, part) ||
+                     bw_checksum_matches_block(type, part->buffer, part->length));
+    const bool found = !is_useless && time && try_bits(type, part, flip);
+    if (found)
+        packed = flip->byte << 4 | (uint32_t)flip->in_checksum << 3 | flip->bit;
+    else if (is_useless || time)
         packed = FLIP_NONE;
+    else
+        packed = FLIP_NOT_SEARCHED;
     clock_gettime(CLOCK_MONOTONIC, &end);
     const uint64_t spent = (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000 +
                            (uint64_t)end.tv_nsec - (uint64_t)begin.tv_nsec;
 
+    /* The result, and what is left of the limit. */
     pthread_mutex_lock(&verify->lock);
     verify->search_time -= spent < verify->search_time ? spent : verify->search_time;
     verify->not_searched += packed == FLIP_NOT_SEARCHED;
@@ -653,29 +650,7 @@ static uint32_t search_flip(struct verify *verify, enum bw_checksum_type type,
     pthread_mutex_unlock(&verify->lock);
     if (limit)
         count_search(limit, spent, packed == FLIP_NOT_SEARCHED);
-    return packed;
-}
-
-/* Corrects the flipped bit of a tree block or a sector; false if none exists, or it was not
- * found. */
-static bool correct_bit(struct verify *verify, struct bw_request *part, struct bw_bit_flip *flip)
-{
-    enum bw_checksum_type type = checksum_of(verify, part);
-    if (part->kind == BW_REQUEST_TREE_BLOCK &&
-        verify->other_checksums & BW_CHECKSUM_BIT(BW_CHECKSUM_CRC32C))
-        type = BW_CHECKSUM_CRC32C;
-    if (bw_bit_flip_is_cheap(type)) {
-        if (!find_flip(type, part, flip))
-            return false;
-    } else {
-        const uint32_t packed = search_flip(verify, type, part);
-        if (packed == FLIP_NONE || packed == FLIP_NOT_SEARCHED)
-            return false;
-        *flip = unpack_flip(packed);
-    }
-    if (!flip->in_checksum) /* otherwise, the bytes of a sector are right as they are */
-        bw_bit_flip_apply(flip, part->buffer, NULL);
-    return true;
+    return found;
 }
 
 /* Accepts a sector that is bad in all copies, if only one bit of a copy is flipped, or if its
@@ -697,10 +672,13 @@ static void accept_sector(struct repair *repair, uint32_t sector, unsigned copie
             struct bw_request part = part_of(repair, sector, sector + 1, copy, &data);
             bw_wind(repair->frame, bw_xlator_child(repair->xlator, 0), &part, 1);
             struct bw_bit_flip flip = {0};
-            if (!part.error && corrects && !correct_bit(verify, &part, &flip))
+            if (!part.error && corrects && !find_flip(verify, &part, &flip))
                 continue;
-            if (!part.error && corrects && !flip.in_checksum)
+            /* Otherwise, the bytes of a sector need no correction. */
+            if (!part.error && corrects && !flip.in_checksum) {
+                bw_bit_flip_apply(&flip, part.buffer, NULL);
                 part.error = verify_reply(repair->frame, repair->xlator, &part, NULL);
+            }
             BW_AUTO_ERROR struct bw_error *bad = part.error;
             if (bad || (is_block && !is_plausible(verify, &part)))
                 continue;
