@@ -46,11 +46,17 @@ soon() {
     return 1
 }
 
+# main_lines FILE: the lines of an output that explain a failure: the first ones, but of an exception
+# in Python the last one.
+main_lines() {
+    if grep -q '^Traceback ' "$1"; then tail -n 1 "$1" | cut -c -300; else head -n 3 "$1"; fi
+}
+
 # holds DESCRIPTION COMMAND...: the command must succeed.
 holds() {
     local what=$1
     shift
-    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 3 "$WORK/holds")"; fi
+    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(main_lines "$WORK/holds")"; fi
     described=$what
 }
 

@@ -85,11 +85,16 @@ printf '%s\n' "subvol PATH=one ${ids[*]}" "set_xattr PATH= XATTR_NAME=$acl" \
     'mkfile PATH=old INO=257' 'mkdir PATH=d INO=258' \
     'set_xattr PATH=d XATTR_NAME=btrfs.compression XATTR_DATA=zstd' end 'header 1' \
     "snapshot PATH=two ${ids[*]/0001/0002} CLONE_${ids[0]} CLONE_${ids[1]}" \
-    'mkfile PATH=d/new INO=259' end |
-    python3 "$ROOT/tests/support/make_stream.py" > "$WORK/chain"
+    'mkfile PATH=d/new INO=259' end > "$WORK/lines"
+python3 "$ROOT/tests/support/make_stream.py" < "$WORK/lines" > "$WORK/chain"
 expect "a default ACL of the top directory" 0 - send "$WORK/chain" one
 holds "comes last" bash -c "'$PROGRAM' dump '$WORK/out' | sed '1,/mkfile/d' |
     grep -q 'set_xattr *./one/ *name=system.posix_acl_default'"
+sed -i '2s/.*/set_xattr PATH= XATTR_NAME=btrfs.compression XATTR_DATA=zstd/' "$WORK/lines"
+python3 "$ROOT/tests/support/make_stream.py" < "$WORK/lines" > "$WORK/compressing"
+expect "a compression property of the top directory" 0 - send "$WORK/compressing" one
+holds "the property is set after all inodes are made" bash -c "'$PROGRAM' dump '$WORK/out' |
+    sed '1,/mkfile/d' | grep -q 'set_xattr *./one/ *name=btrfs.compression'"
 expect "of the parent" 0 - send -p one "$WORK/chain" two
 is "is removed while inodes are made" \
     "$("$PROGRAM" dump "$WORK/out" | sed 's/ .*//' | tr '\n' ' ')" \

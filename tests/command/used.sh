@@ -24,14 +24,15 @@ groups = [group for group in usage["groups"] if "System" not in group["chunk_typ
 assert used == sum(group["raw_used"] for group in groups), (used, groups)
 PYTHON
 
+# In streams and relocation, bitmaps list a part of the free space.
 for name in plain dup raid0-3 raid1-3 raid10-4 raid1c3-3 raid1c4-4 mixed-dup \
-    device-gaps conversion-single-raid1 zoned; do
+    device-gaps conversion-single-raid1 zoned streams relocation; do
     read_about "$name"
     run_json map --used --json "${files[@]}" > "$WORK/used"
-    is "$name" $? 0
+    is "$name: status of map --used" $? 0
     run_json usage --json "${files[@]}" > "$WORK/usage"
-    holds "$name: as the block groups" python3 "$WORK/compare.py" "$WORK/used" "$WORK/usage" \
-        "${files[@]}"
+    holds "$name: the used ranges add up to the used bytes of the block groups" \
+        python3 "$WORK/compare.py" "$WORK/used" "$WORK/usage" "${files[@]}"
 done
 
 # Rows with parity are in use as a whole, on all devices.
