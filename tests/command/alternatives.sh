@@ -61,19 +61,20 @@ halves "$image" a.img b.img
 expect "two images of one device" 1 'duplicate of device 1, .*; --alternatives reads both$' \
     sum a.img b.img
 expect "both in the graph" 0 - graph --alternatives --map a.img.map a.img b.img
-holds "the layers" grep -q 'subvolumes unread@device-1 device-2' "$WORK/out"
+holds "the graph has a layer with both images of the device" \
+    grep -q 'subvolumes unread@device-1 device-2' "$WORK/out"
 expect "both in the list of devices" 0 - devices --json --alternatives a.img b.img
 holds "the second one below the first" out_has '"device":"a.img","alternative_paths":\["b.img"\]'
 expect "as a table" 0 - devices --alternatives a.img b.img
-holds "with a column" out_has ' a\.img +b\.img$'
+holds "the table of devices has a column for the other image" out_has ' a\.img +b\.img$'
 expect "both in the overview" 0 - info --alternatives a.img b.img
-holds "as another image" out_has '^ +another image, b.img$'
+holds "info shows the other image of the device" out_has '^ +another image, b.img$'
 expect "their blocks" 4 . check --data --all --json --alternatives a.img b.img
-holds "of the first" out_has '"device":"a.img"'
-holds "of the second" out_has '"device":"b.img"'
+holds "check reports blocks of the first image" out_has '"device":"a.img"'
+holds "check reports blocks of the second image" out_has '"device":"b.img"'
 
 expect "their places" 0 - map -o mirror,device --alternatives a.img b.img 13631488
-is "of both images" "$(cat "$WORK/out")" "1	a.img
+is "map lists the place in both images" "$(cat "$WORK/out")" "1	a.img
 2	b.img"
 
 # Images in other forms: a partition of a disk, parts of a split image, qcow2.
@@ -91,7 +92,8 @@ for form in "${forms[@]}"; do
     holds "$form as the other image completes the contents" sums_match single
     expect "$form in the list" 0 - \
         devices -q -o alternative_paths,device --alternatives --device "$form" a.img
-    is "$form: two images" "$(tr '\t' '\n' < "$WORK/out" | sort | tr '\n' ' ')" "a.img $form "
+    is "devices lists a.img and $form as two images" \
+        "$(tr '\t' '\n' < "$WORK/out" | sort | tr '\n' ' ')" "a.img $form "
 done
 
 # With parity, all images are checked, too: each stripe of the second set has an error.
@@ -102,12 +104,14 @@ done
 data=$("$PROGRAM" dump --tree csum -o key p?.img |
     sed -n 's/.*EXTENT_CSUM \([0-9]*\))/\1/p' | head -n 1)
 expect "the places of data and parity" 0 - map -o kind,device --alternatives p?.img q?.img "$data"
-is "two copies, one parity" "$(cut -f 1 "$WORK/out" | tr '\n' ' ')" 'copy copy P '
+is "map lists two copies and one parity in the two sets of images" \
+    "$(cut -f 1 "$WORK/out" | tr '\n' ' ')" 'copy copy P '
 first=$(sed -n 's/^copy\tq//p' "$WORK/out")
 offset=$("$PROGRAM" map -o offset p?.img "$data" | head -n 1)
 printf 'damage' | dd of="q$first" bs=1 seek="$offset" conv=notrunc status=none
 expect "data in the second image" 4 . check --data --all --json --alternatives p?.img q?.img
-holds "are checked" out_has "\"offset\":$offset,\"mirror\":2,.*\"device\":\"q$first\""
+holds "check finds damaged data in the second set of images" \
+    out_has "\"offset\":$offset,\"mirror\":2,.*\"device\":\"q$first\""
 
 # A map alone: zeros that were not read are lost, not the contents of a file.
 printf '0x0 +\n0x0 0x40000000 -\n' > all.map
@@ -161,7 +165,7 @@ expect "no superblock, given last" 1 'new.img: no superblock' \
 cp --sparse=always "$image" new.img
 file=/without-checksums
 generation=$(run_json super --json --super 0 "$image" | grep -oP '"generation":\K[0-9]+')
-holds "an older image" change old.img super 72 8 $((generation - 1))
+holds "old.img gets an older generation" change old.img super 72 8 $((generation - 1))
 sector() { dd of="$1" bs=4096 seek=$((place / 4096)) count=1 conv=notrunc status=none; }
 logical=$(run_json extents --json "$image" $file | grep -oP -m 1 '"logical":\K[0-9]+')
 place=$("$PROGRAM" map -o offset --raw "$image" "$logical")
@@ -173,13 +177,14 @@ for order in 'new.img old.img' 'old.img new.img'; do
     expect "zeros of the newer one" 0 \
         'old.img is older than new.img .*data without checksums are not read from it' \
         cat --alternatives --device $order $file
-    holds "stay zeros" cmp -s "$WORK/out" wanted
+    holds "zeros of the newer image stay zeros" cmp -s "$WORK/out" wanted
 done
 printf '0x0 +\n0 %d +\n%d 4096 -\n%d 0x40000000 +\n' "$place" "$place" $((place + 4096)) > new.map
 expect "a sector that was not read" 1 'without-checksums' \
     cat -vv --on-error=zero --alternatives --map new.map --device old.img new.img $file
-holds "is lost" cmp -s "$WORK/out" wanted
+holds "a sector that the newer image lacks is not read from the older one" cmp -s "$WORK/out" wanted
 holds "an image of the same generation" change old.img super 72 8 "$generation"
 expect "replaces it" 0 - cat --alternatives --map new.map --device old.img new.img $file
-is "with its bytes" "$(tr -dc x < "$WORK/out" | wc -c)" 4096
+is "a sector is read from another image of the same generation" \
+    "$(tr -dc x < "$WORK/out" | wc -c)" 4096
 finish

@@ -74,9 +74,10 @@ expect "healthy" 0 '0 errors' check "$image"
 while read -r place what; do
     flip "$offset" "$place"
     expect "$what: check" 4 '1 error \(1 repairable\)' check "$image"
-    is "$what: the finding" "$(findings)" "1 block-bit-flip"
-    holds "$what: the bit" out_has "bit ${place#*:} of byte ${place%:*} is flipped"
-    holds "$what: the same files" same_files
+    is "$what: check finds one flipped bit" "$(findings)" "1 block-bit-flip"
+    holds "$what: check names the flipped bit" \
+        out_has "bit ${place#*:} of byte ${place%:*} is flipped"
+    holds "$what: all files are read as before" same_files
     flip "$offset" "$place"
 done <<< "$places"
 
@@ -85,7 +86,8 @@ unused=$("$PROGRAM" dump -B "$leaf" "$image" |
     awk '/^leaf/ && $3 == "items" { print 101 + 25 * $4 + int($7 / 2); exit }')
 flip "$offset" "$unused:1"
 expect "unused space" 4 '1 error \(1 repairable\)' check "$image"
-holds "the bit in it" out_has "block-bit-flip .*bit 1 of byte $unused is flipped"
+holds "check names the flipped bit in unused space" \
+    out_has "block-bit-flip .*bit 1 of byte $unused is flipped"
 expect "tolerated" 0 'repairable' check --tolerate repairable "$image"
 expect "a warning of other commands" 0 "corrected bit 1 of byte $unused" sum "$image"
 flip "$offset" "$unused:1"
@@ -119,20 +121,21 @@ done
 make dup crc32c dup
 leaf=$(blocks_of leaf | sed -n 2p)
 mapfile -t copies < <(offsets "$leaf")
-is "two copies" ${#copies[@]} 2
+is "metadata have two copies" ${#copies[@]} 2
 flip "${copies[1]}" 2000:6
 expect "one copy" 4 '1 error \(1 repairable\)' check "$image"
-is "one copy: the finding" "$(findings)" "1 block-checksum"
-holds "one copy: the bit" out_has 'bit 6 of byte 2000 is flipped'
+is "one bad copy is a finding block-checksum" "$(findings)" "1 block-checksum"
+holds "one bad copy: check names the flipped bit" out_has 'bit 6 of byte 2000 is flipped'
 flip "${copies[0]}" 70:1
 expect "both copies" 4 '2 errors \(2 repairable\)' check "$image"
-is "both copies: the findings" "$(findings)" "2 block-bit-flip"
-holds "the first bit" out_has 'bit 1 of byte 70 is flipped.*copy 1'
-holds "the second bit" out_has 'bit 6 of byte 2000 is flipped.*copy 2'
+is "two bad copies are two findings block-bit-flip" "$(findings)" "2 block-bit-flip"
+holds "check names the flipped bit of copy 1" out_has 'bit 1 of byte 70 is flipped.*copy 1'
+holds "check names the flipped bit of copy 2" out_has 'bit 6 of byte 2000 is flipped.*copy 2'
 holds "both copies: the same files" same_files
 flip "${copies[0]}" 71:1
 expect "one copy cannot be corrected" 4 '2 errors \(2 repairable\)' check "$image"
-is "the findings then" "$(findings)" "1 block-bit-flip 1 block-checksum"
+is "a copy with two flipped bits is a finding block-checksum" \
+    "$(findings)" "1 block-bit-flip 1 block-checksum"
 expect "quick" 0 '0 errors' check --quick "$image"
 
 # Superblocks: both copies of a device.
@@ -144,10 +147,13 @@ for checksum in crc32c xxhash sha256 blake2; do
         bit="bit ${place#*:} of byte ${place%:*}"
         expect "superblocks, $checksum, $bit" 0 \
             "warning: .*superblock copy 0 at 65536: corrected $bit " sum "$image"
-        holds "the same files" cmp -s "$WORK/out" "$sums"
+        holds "superblocks, $checksum, $bit: all files are read as before" \
+            cmp -s "$WORK/out" "$sums"
         expect "its check" 4 '2 errors \(2 repairable\)' check "$image"
-        is "its findings" "$(findings | tr -d :)" "2 block-bit-flip"
-        holds "its bit" out_has "superblock copy 1: .*$bit is flipped"
+        is "superblocks, $checksum, $bit: check finds two flipped bits" \
+            "$(findings | tr -d :)" "2 block-bit-flip"
+        holds "superblocks, $checksum, $bit: check names the bit in copy 1" \
+            out_has "superblock copy 1: .*$bit is flipped"
         both $place
     done
     flip 65536 73:4
@@ -167,11 +173,12 @@ for checksum in xxhash sha256 blake2; do
     read -r offset < <(offsets "$leaf")
     flip "$offset" 300:4
     expect "$checksum: check" 4 '1 error \(1 repairable\)' check "$image"
-    is "$checksum: the finding" "$(findings)" "1 block-bit-flip"
-    holds "$checksum: the bit" out_has 'bit 4 of byte 300 is flipped'
+    is "$checksum: check finds one flipped bit" "$(findings)" "1 block-bit-flip"
+    holds "$checksum: check names the flipped bit" out_has 'bit 4 of byte 300 is flipped'
     expect "$checksum: without time" 4 '1 bad tree block was not searched for a flipped bit' \
         check --xlator-option verify.search-time=0 "$image"
-    is "$checksum: the finding then" "$(findings | grep -c block-checksum)" 1
+    is "$checksum: without time, the bad block is a finding block-checksum" \
+        "$(findings | grep -c block-checksum)" 1
     expect "$checksum: other commands" 1 'checksum mismatch' sum "$image"
     flip "$offset" 300:4
     flip "$offset" 50:1 51:1
@@ -186,9 +193,9 @@ offset=$("$PROGRAM" extents "$image" large | sed -n 's/.* 1:\([0-9]*\)$/\1/p')
 flip "$offset" 5000:7 20000:0
 expect "data" 1 'checksum mismatch' cat "$image" large
 expect "data: --correct-bits" 0 - cat --correct-bits "$image" large
-holds "data: the same bytes" cmp -s "$WORK/out" "$WORK/files/large"
+holds "--correct-bits of cat writes the right bytes" cmp -s "$WORK/out" "$WORK/files/large"
 expect "data: a note" 0 'corrected bit 7 of byte 904 ' cat -v --correct-bits "$image" large
-holds "data: the same files" same_files --correct-bits
+holds "--correct-bits of sum reads all files as before" same_files --correct-bits
 flip "$offset" 5001:7
 expect "data: two bits" 1 'checksum mismatch' cat --correct-bits "$image" large
 make data-search xxhash single
@@ -213,23 +220,32 @@ flip "$offset" 9000:1 13000:1
 read -r leaf < <(offsets "$(blocks_of leaf | sed -n 2p)")
 flip "$leaf" 300:4
 expect "rescue" 1 '1 file can be read only with --correct-bits' rescue "$image"
-holds "the file" out_has '1 of the whole files can be read only with --correct-bits'
-holds "the block" out_has '1 tree block had a flipped bit, which was corrected'
+holds "rescue counts a file that needs --correct-bits" \
+    out_has '1 of the whole files can be read only with --correct-bits'
+holds "rescue counts a tree block with a flipped bit" \
+    out_has '1 tree block had a flipped bit, which was corrected'
 expect "rescue: list" 1 - rescue -q --list -o recoverable,path "$image"
-is "the class" "$(grep -v ^verified "$WORK/out" | xargs)" "corrected /large"
+is "rescue --list gives the file the class corrected" \
+    "$(grep -v ^verified "$WORK/out" | xargs)" "corrected /large"
 expect "rescue: JSON" 1 - rescue -q --json "$image"
-holds "its numbers" grep -q '"corrected_files":1,.*"corrected_blocks":1,"not_searched":0' \
+holds "rescue --json has the numbers of corrected files and blocks" \
+    grep -q '"corrected_files":1,.*"corrected_blocks":1,"not_searched":0' \
     "$WORK/out"
 expect "rescue: extract" 1 'extracted' rescue --extract "$WORK/saved" "$image"
-holds "it is saved" cmp "$WORK/saved/corrected/large" "$WORK/files/large"
-holds "and the others" diff -r "$WORK/saved/whole/folder" "$WORK/files/folder"
-is "only there" "$(ls "$WORK/saved/whole")" folder
-holds "in the manifest" grep -q '"saved":"corrected","path":"/large"' "$WORK/saved/corrected.json"
-is "nothing is unsaved" "$(stat -c %s "$WORK/saved/unsaved")" 0
+holds "rescue saves the corrected file with the right contents" \
+    cmp "$WORK/saved/corrected/large" "$WORK/files/large"
+holds "rescue saves the other files as whole" \
+    diff -r "$WORK/saved/whole/folder" "$WORK/files/folder"
+is "the corrected file is not among the whole files" "$(ls "$WORK/saved/whole")" folder
+holds "corrected.json lists the corrected file" \
+    grep -q '"saved":"corrected","path":"/large"' "$WORK/saved/corrected.json"
+is "no file is listed as unsaved" "$(stat -c %s "$WORK/saved/unsaved")" 0
 flip "$offset" 9000:1 9001:1
 expect "rescue: also bad bytes" 1 - rescue -q --list -o recoverable,bad_bytes,path "$image"
-is "the class then" "$(grep -v ^verified "$WORK/out" | xargs)" "partly 4096 /large"
+is "a file with two flipped bits in a sector is partly recoverable" \
+    "$(grep -v ^verified "$WORK/out" | xargs)" "partly 4096 /large"
 rm -r "$WORK/saved"
 expect "rescue: extract it" 1 'zeros' rescue --extract "$WORK/saved" "$image"
-is "its bytes" "$(cmp -l "$WORK/saved/partly/large" "$WORK/files/large" | wc -l)" 4096
+is "the saved part of the file differs in one sector" \
+    "$(cmp -l "$WORK/saved/partly/large" "$WORK/files/large" | wc -l)" 4096
 finish

@@ -72,25 +72,26 @@ for name in KILL TERM SEGV BUS ABRT ILL FPE; do
     start --probe '*'
     stop "$name"
     status=$?
-    holds "SIG$name: status $status" [ "$status" -eq $((128 + number)) ]
+    holds "SIG$name: the program ends with status $status" [ "$status" -eq $((128 + number)) ]
     ends_with 0 "SIG$name: its box" "$PROGRAM" blackbox "$box"
     tail -n 1 "$WORK/out" > "$WORK/last"
     says "SIG$name: the last event" "$awaited" "$WORK/last"
-    says "SIG$name: opening" ' image-open .*device=.*dev1\.img size=[0-9]+ index=0$' "$WORK/out"
-    says "SIG$name: the superblock" ' super-read .*copy=0 ' "$WORK/out"
-    says "SIG$name: a chunk" ' chunk-add .*length=' "$WORK/out"
+    says "SIG$name: the box has the opening of the image" \
+        ' image-open .*device=.*dev1\.img size=[0-9]+ index=0$' "$WORK/out"
+    says "SIG$name: the box has the reading of the superblock" ' super-read .*copy=0 ' "$WORK/out"
+    says "SIG$name: the box has a chunk" ' chunk-add .*length=' "$WORK/out"
     case $name in
     KILL | TERM)
         says "SIG$name: whose box" "process $process, begun .* still running, or killed\$" \
             "$WORK/err"
-        holds "SIG$name: no word" [ ! -s "$WORK/run.err" ]
+        holds "SIG$name: the program prints nothing" [ ! -s "$WORK/run.err" ]
         ;;
     *)
         says "SIG$name: whose box" \
             "process $process, begun .*, died of SIG$name after [0-9.]+ seconds\$" "$WORK/err"
         says "SIG$name: a head line" "^btrfs-walk: died of SIG$name; the last events:\$" \
             "$WORK/run.err"
-        holds "SIG$name: sixteen events" [ "$(wc -l < "$WORK/run.err")" -eq 17 ]
+        holds "SIG$name: the program prints sixteen events" [ "$(wc -l < "$WORK/run.err")" -eq 17 ]
         sed '1d; s/^btrfs-walk: //' "$WORK/run.err" > "$WORK/said"
         holds "SIG$name: the same events on stderr and in the box" cmp \
             "$WORK/said" <(tail -n 16 "$WORK/out")
@@ -105,7 +106,7 @@ process=$!
 soon grep -q 'layer=delay-gen' "$WORK/run.err"
 stop SEGV
 status=$?
-holds "in memory: status $status" [ "$status" -eq 139 ]
+holds "in memory: the program ends with status $status" [ "$status" -eq 139 ]
 says "in memory: the image" '^btrfs-walk: +0\.[0-9]{9} [0-9]+ image-open .*dev1\.img size=' \
     "$WORK/run.err"
 lacks "in memory: nothing fine" '^btrfs-walk: .* fop-' "$WORK/run.err"
@@ -144,32 +145,32 @@ done
 rm -f "$box"
 ends_with 0 "a good run" "$PROGRAM" -0 --blackbox "$box" --probe '*' "$image"
 holds "a good run: the same list" cmp "$WORK/want" <(sort -z "$WORK/out")
-holds "a good run: silent" [ ! -s "$WORK/err" ]
+holds "a good run prints no message" [ ! -s "$WORK/err" ]
 ends_with 0 "its box" "$PROGRAM" blackbox "$box"
 says "its box: the end" \
     'box: btrfs-walk [0-9.]+, process [0-9]+, begun [0-9]{4}-[0-9-]+ [0-9:]+ UTC, ended '\
 'normally after [0-9]+\.[0-9]{9} seconds$' "$WORK/err"
-holds "its box: one line" [ "$(wc -l < "$WORK/err")" -eq 1 ]
+holds "blackbox prints one line about the box" [ "$(wc -l < "$WORK/err")" -eq 1 ]
 events=$(wc -l < "$WORK/out")
-holds "its box: in order" sort -c -k1,1n "$WORK/out"
+holds "the events of the box are in order" sort -c -k1,1n "$WORK/out"
 ends_with 0 "quiet" "$PROGRAM" blackbox -q --last 3 "$box"
-holds "quiet: no word" [ ! -s "$WORK/err" ]
-holds "three" [ "$(wc -l < "$WORK/out")" -eq 3 ]
+holds "blackbox -q prints no message" [ ! -s "$WORK/err" ]
+holds "--last 3 prints three events" [ "$(wc -l < "$WORK/out")" -eq 3 ]
 ends_with 0 "none" "$PROGRAM" blackbox --last 0 "$box"
-holds "none" [ ! -s "$WORK/out" ]
+holds "--last 0 prints no event" [ ! -s "$WORK/out" ]
 ends_with 0 "more than there are" "$PROGRAM" blackbox --last 4000000000 "$box"
-holds "all" [ "$(wc -l < "$WORK/out")" -eq "$events" ]
+holds "a large --last prints all events" [ "$(wc -l < "$WORK/out")" -eq "$events" ]
 ends_with 0 "JSON" "$PROGRAM" blackbox --json "$box"
-holds "JSON: as many" \
+holds "blackbox --json prints all events" \
     [ "$(grep -c '^{"number":[0-9]*,"probe":"[a-z-]*","time":[0-9]*,"thread":[0-9]*[,}].*}$' \
         "$WORK/out")" -eq "$events" ]
 if have python3; then
-    holds "JSON: good" python3 -c 'import json, sys
+    holds "each line of blackbox --json is JSON" python3 -c 'import json, sys
 for number, line in enumerate(open(sys.argv[1]), 1): assert json.loads(line)["number"] == number' \
     "$WORK/out"
 fi
 ends_with 0 "from a pipe" sh -c 'cat "$1" | "$2" blackbox /dev/stdin' - "$box" "$PROGRAM"
-holds "from a pipe: all" [ "$(wc -l < "$WORK/out")" -eq "$events" ]
+holds "a box from a pipe has all events" [ "$(wc -l < "$WORK/out")" -eq "$events" ]
 ends_with 1 "no room for the output" sh -c '"$1" blackbox "$2" > /dev/full' - "$PROGRAM" "$box"
 ends_with 2 "an error" "$PROGRAM" -v --blackbox "$box" \
     --insert debug/error-gen@chunk-map "$image"
@@ -194,7 +195,7 @@ start --probe '*'
 open_gate
 wait "$process" 2> /dev/null
 status=$?
-holds "emptied: status $status" [ "$status" -eq $((128 + $(kill -l BUS))) ]
+holds "emptied: the program ends with status $status" [ "$status" -eq $((128 + $(kill -l BUS))) ]
 says "emptied: why" 'died of SIGBUS; the file of the black box was cut short$' "$WORK/run.err"
 ends_with 2 "emptied: its box" "$PROGRAM" blackbox "$box"
 
@@ -221,7 +222,7 @@ rm "$WORK/shrinking.img"
 refused() { # DESCRIPTION REGEX FILE
     ends_with 2 "$1" "$PROGRAM" --blackbox "$3" "$image"
     says "$1" "$2" "$WORK/err"
-    holds "$1: nothing is listed" [ ! -s "$WORK/out" ]
+    holds "$1: the program lists nothing" [ ! -s "$WORK/out" ]
 }
 before=$(cksum < "$image")
 awaited=chunk-add stall=(--insert "debug/delay-gen@chunk-map,kind=tree-block,delay=1m")
@@ -258,7 +259,7 @@ holds "the image is as it was" [ "$before" = "$(cksum < "$image")" ]
 bad() { # DESCRIPTION REGEX FILE
     ends_with 2 "$1" "$PROGRAM" blackbox "$3"
     says "$1" "$2" "$WORK/err"
-    holds "$1: nothing is shown" [ ! -s "$WORK/out" ]
+    holds "$1: blackbox shows nothing" [ ! -s "$WORK/out" ]
 }
 ends_with 2 "no file" "$PROGRAM" blackbox
 ends_with 2 "two files" "$PROGRAM" blackbox "$box" "$box"
@@ -325,5 +326,5 @@ with open(box, "r+b", buffering=0) as file:
             file.seek(at)
             file.write(good[at:at + 1])
 END
-is "random bytes in slots" "$? $(cat "$WORK/rounds")" "0 "
+is "blackbox survives random bytes in slots" "$? $(cat "$WORK/rounds")" "0 "
 finish

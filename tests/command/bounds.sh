@@ -93,7 +93,7 @@ for format in pax mtree; do
 done
 holds "many directories with eight threads" takes 32 tar --threads 8 --format mtree
 holds "extracting many directories" takes 20 extract --threads 1 -C "$WORK/out"
-is "all are extracted" "$(find "$WORK/out" -type d | wc -l)" 37449
+is "all directories are extracted" "$(find "$WORK/out" -type d | wc -l)" 37449
 rm -rf "$WORK/out"
 
 # Files that are left out are named, and all others are written.
@@ -103,7 +103,7 @@ expect "a path that is too long" 1 \
 is "as far as paths go" "$(wc -l < "$WORK/out")" 256
 expect "directories that are twice in others" 1 'it has a second entry' \
     "$WORK/images/crossed/dev1.img"
-is "each is listed once" "$(wc -l < "$WORK/out")" 60
+is "directories with two parents are listed once" "$(wc -l < "$WORK/out")" 60
 expect "subvolumes that are in several" 0 - "$WORK/images/crossed-subvolumes/dev1.img"
-is "each is listed once" "$(wc -l < "$WORK/out")" 80
+is "subvolumes with several parents are listed once" "$(wc -l < "$WORK/out")" 80
 finish

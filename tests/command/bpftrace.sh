@@ -29,15 +29,18 @@ is "a program that is running" "$(BTRFS_WALK=$PROGRAM called "$WORK/link" -p 7)"
     "[-I][$installed][-p][7][$installed/retries.bt][$PROGRAM]"
 rm "$WORK/stage/usr/bin/btrfs-walk"
 ln -s "$PROGRAM" "$WORK/bin/btrfs-walk"
-is "the program in PATH" "$(called "$WORK/link" a.img | grep -oF "[$PROGRAM]")" "[$PROGRAM]"
+is "a script finds the program in PATH" \
+    "$(called "$WORK/link" a.img | grep -oF "[$PROGRAM]")" "[$PROGRAM]"
 for script in "$scripts"/*.bt; do
     name=${script##*/}
     is "$name is installed" "$(called "$installed/$name" a.img | grep -c '\.bt\]')" 1
 done
 is "a name that bpftrace would split" "$(called "$WORK/link" 'a b')" ''
-holds "is told of" grep -qx "retries.bt: bpftrace cannot pass on 'a b': .*" "$WORK/err"
-is "nothing to watch" "$(called "$WORK/link")" ''
-holds "is told of, too" grep -q 'Give the arguments of btrfs-walk' "$WORK/err"
+holds "the script reports the name that bpftrace would split" \
+    grep -qx "retries.bt: bpftrace cannot pass on 'a b': .*" "$WORK/err"
+is "a script without arguments does not call bpftrace" "$(called "$WORK/link")" ''
+holds "a script without arguments asks for those of btrfs-walk" \
+    grep -q 'Give the arguments of btrfs-walk' "$WORK/err"
 
 if [ "$(id -u)" -ne 0 ]; then
     skip root "scripts for bpftrace"

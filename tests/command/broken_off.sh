@@ -16,7 +16,7 @@ bad=debug/error-gen@device-1,kind=data
 gone() { soon [ ! -e "$archive" ]; }
 
 expect "an archive" 0 - tar -qf "$archive" "$plain"
-holds "is there" tar -tf "$archive"
+holds "tar reads the archive" tar -tf "$archive"
 "$PROGRAM" tar "$plain" 2> /dev/null | cmp - "$archive"
 is "and the same as on stdout" $? 0
 expect "over another one" 0 - tar -f "$archive" "$plain" /docs
@@ -28,19 +28,20 @@ expect "no path" 1 'no such file' tar -f "$archive" "$plain" /nowhere
 holds "an archive without anything is one" tar -tf "$archive"
 rm "$archive"
 expect "no image, and no file before" 2 'not a btrfs' tar -f "$archive" "$ROOT/Makefile"
-holds "nothing was made" [ ! -e "$archive" ]
+holds "no archive is made without an image" [ ! -e "$archive" ]
 
 expect "damage" 1 'archive is incomplete, and was removed' tar --insert $bad -f "$archive" \
     "$compressed"
-holds "it was removed" [ ! -e "$archive" ]
+holds "an archive with damage is removed" [ ! -e "$archive" ]
 expect "damage that is left out" 1 'cannot be read' tar --on-error=skip --insert $bad \
     -f "$archive" "$compressed"
-holds "is no reason to" tar -tf "$archive"
+holds "an archive without the damaged files stays" tar -tf "$archive"
 : > "$WORK/elsewhere"
 ln -sf elsewhere "$archive"
 expect "behind a link" 1 'incomplete, and was emptied' tar --insert $bad -f "$archive" \
     "$compressed"
-is "the link stays" "$(readlink "$archive") $(stat -c %s "$WORK/elsewhere")" "elsewhere 0"
+is "the link stays, and its target is empty" \
+    "$(readlink "$archive") $(stat -c %s "$WORK/elsewhere")" "elsewhere 0"
 rm "$archive"
 expect "without the sandbox" 1 'incomplete, and was removed' tar --sandbox=off --insert $bad \
     -f "$archive" "$compressed"
@@ -54,9 +55,10 @@ for signal in INT TERM HUP KILL; do
     holds "a part of the archive" [ -s "$archive" ]
     kill -$signal $program
     wait $program 2> /dev/null
-    is "SIG$signal ends it" $? $((128 + $(kill -l $signal)))
-    [ $signal = KILL ] || holds "it is removed before" [ ! -e "$archive" ]
-    holds "SIG$signal: nothing is left" gone
+    is "SIG$signal ends the program" $? $((128 + $(kill -l $signal)))
+    [ $signal = KILL ] || holds "SIG$signal: the archive is removed before the program ends" \
+        [ ! -e "$archive" ]
+    holds "SIG$signal: no archive is left" gone
 done
 
 # Ctrl-C prints how far it got, and how to continue.
@@ -82,5 +84,5 @@ holds "a file that may not get so large" gone
 (ulimit -f 1; "$PROGRAM" roots --index "$archive" "$plain") > /dev/null 2> "$WORK/err"
 holds "an index that may not get so large" gone
 expect "a picture" 0 - picture -f "$WORK/map.svg" "$plain"
-holds "is whole" grep -q '</svg>' "$WORK/map.svg"
+holds "the picture is complete" grep -q '</svg>' "$WORK/map.svg"
 finish

@@ -53,21 +53,22 @@ done
 # Ranges.
 plain=$F/plain/dev1.img
 status 0 cat "$plain" /top-file
-holds "eleven bytes" [ "$(wc -c < "$WORK/out")" -eq 11 ]
+holds "cat writes the eleven bytes of the file" [ "$(wc -c < "$WORK/out")" -eq 11 ]
 cp "$WORK/out" "$WORK/whole"
 status 0 cat --offset 3 --length 4 "$plain" /top-file
-holds "a range" [ "$(cat "$WORK/out")" = "$(tail -c +4 "$WORK/whole" | head -c 4)" ]
+holds "--offset and --length select a range" \
+    [ "$(cat "$WORK/out")" = "$(tail -c +4 "$WORK/whole" | head -c 4)" ]
 status 0 cat --offset 1M "$plain" /top-file
-holds "behind the end" [ ! -s "$WORK/out" ]
+holds "nothing is written after the end of the file" [ ! -s "$WORK/out" ]
 status 0 cat "$plain" /top-file top-file
-holds "twice" [ "$(wc -c < "$WORK/out")" -eq 22 ]
+holds "a file that is named twice is written twice" [ "$(wc -c < "$WORK/out")" -eq 22 ]
 status 2 cat --offset -1 "$plain" /top-file
 status 2 cat --offset 99999999999999999999 "$plain" /top-file
 status 2 cat --on-error never "$plain" /top-file
 status 1 cat "$plain" /nowhere /top-file
-holds "the rest is written" cmp "$WORK/out" "$WORK/whole"
+holds "the other file is written" cmp "$WORK/out" "$WORK/whole"
 status 1 cat "$plain" /
-holds "a directory" err_has 'not a regular file'
+holds "cat of a directory reports the reason" err_has 'not a regular file'
 
 # Without a checksum nobody can tell whether data that were rebuilt from parity are right: one
 # warning per file, and the exit status does not change.
@@ -78,19 +79,19 @@ leaf=$("$PROGRAM" dump --tree csum "$F"/raid5-3/dev*.img | sed -n 's/^leaf \([0-
 without=(--ignore-checksums data --insert
     "debug/error-gen@chunk-map,kind=tree-block,start=$leaf,end=$((leaf + 1)),action=zero")
 status 0 cat "${without[@]}" "${degraded[@]}" "$rebuilt" "$rebuilt"
-holds "one warning" [ "$(warnings)" -eq 1 ]
+holds "data without checksums that are rebuilt from parity get one warning" [ "$(warnings)" -eq 1 ]
 status 0 cat "${degraded[@]}" "$rebuilt"
-holds "none with checksums" [ "$(warnings)" -eq 0 ]
+holds "data with checksums get no warning" [ "$(warnings)" -eq 0 ]
 status 0 cat --ignore-checksums data "${degraded[@]}" "$rebuilt"
 holds "none if they are there, though ignored" [ "$(warnings)" -eq 0 ]
 status 0 cat "${without[@]}" "${degraded[@]}" --device "$F/raid5-3/dev1.img" "$rebuilt"
-holds "none with all devices" [ "$(warnings)" -eq 0 ]
+holds "data that are not rebuilt get no warning" [ "$(warnings)" -eq 0 ]
 for command in sum tar; do
     status 0 "$command" "${without[@]}" "${degraded[@]}" "$rebuilt"
-    holds "$command: one warning" [ "$(warnings)" -eq 1 ]
+    holds "$command prints one warning about data rebuilt from parity" [ "$(warnings)" -eq 1 ]
 done
 status 0 extract -C "$WORK/rebuilt" "${without[@]}" "${degraded[@]}" "$rebuilt"
-holds "extract: one warning" [ "$(warnings)" -eq 1 ]
+holds "extract prints one warning about data rebuilt from parity" [ "$(warnings)" -eq 1 ]
 
 # Damage: a sector of a large file, in its only copy.
 victim=$F/subvolumes/dev1.img
@@ -113,10 +114,12 @@ if [ -n "$offset" ]; then
     holds "a map of what is bad" err_has \
         'damage: .*: bytes [0-9]+ to [0-9]+ cannot be read, zeros in their place'
     status 1 cat --on-error=skip "$WORK/bad.img" "$largest"
-    holds "shorter" [ "$(wc -c < "$WORK/out")" -lt "$(wc -c < "$WORK/whole")" ]
+    holds "--on-error=skip leaves out the bad sector" \
+        [ "$(wc -c < "$WORK/out")" -lt "$(wc -c < "$WORK/whole")" ]
     status 0 cat --ignore-checksums data "$WORK/bad.img" "$largest"
-    holds "what is there" grep -aq nonsense "$WORK/out"
-    holds "a count" err_has 'warning: .*: 4096 bytes of data were not verified'
+    holds "--ignore-checksums writes the bad sector as it is" grep -aq nonsense "$WORK/out"
+    holds "a warning counts the bytes that were not verified" \
+        err_has 'warning: .*: 4096 bytes of data were not verified'
     status 1 cat --ignore-checksums metadata "$WORK/bad.img" "$largest"
 else
     fail "extents tells of no place of $largest"
@@ -144,14 +147,14 @@ for place in 72 96; do # generation and log root
         change "$WORK/changed.img" copy 0 "$place" 8 12345 > "$WORK/answer"
         cat >> "$WORK/out"
     }
-    is "it is told" "$(cat "$WORK/status")" 1
-    holds "and by name" err_has \
+    is "a change of an image while it is read is an error" "$(cat "$WORK/status")" 1
+    holds "the message names the changed image" err_has \
         'changed.img was changed while it was read: it(s log has changed; | had generation 9, )'
 done
 
 # Extents.
 status 0 extents "$F/compressed/dev1.img" "$("$PROGRAM" -q "$F/compressed/dev1.img" | head -n 1)"
-holds "a table" grep -qE '^ +0: ' "$WORK/out"
+holds "extents prints a table" grep -qE '^ +0: ' "$WORK/out"
 status 1 extents "$plain" /nowhere
 
 # Blocks: what is stored at logical addresses.
@@ -162,29 +165,33 @@ stored() {
 }
 leaf=$("$PROGRAM" dump --tree fs "$plain" | sed -n 's/^leaf \([0-9]*\) items.*/\1/p' | head -n 1)
 status 0 cat --block "$leaf" "$plain"
-holds "a tree block" cmp "$WORK/out" <(stored "$plain" "$leaf" 16384)
+holds "cat --block writes the bytes of a tree block" \
+    cmp "$WORK/out" <(stored "$plain" "$leaf" 16384)
 cp --sparse=always "$plain" "$WORK/block.img"
 offset=$("$PROGRAM" map -o mirror,offset "$plain" "$leaf" | sed -n 's/^2\t//p')
 printf x | dd of="$WORK/block.img" bs=1 seek=$((offset + 5000)) conv=notrunc status=none
 status 0 cat --block "$leaf" --mirror 1 "$WORK/block.img"
-holds "from the first mirror" cmp "$WORK/out" <(stored "$plain" "$leaf" 16384)
+holds "--mirror 1 writes the good mirror of the block" \
+    cmp "$WORK/out" <(stored "$plain" "$leaf" 16384)
 status 1 cat --block "$leaf" --mirror 2 "$WORK/block.img"
 holds "the second one is bad" err_has "bytes $leaf to .*checksum"
 status 0 cat --block "$leaf" --mirror 2 --ignore-checksums all "$WORK/block.img"
-holds "unverified" cmp "$WORK/out" <(stored "$WORK/block.img" "$leaf" 16384 2)
+holds "--ignore-checksums writes the bad mirror of the block" \
+    cmp "$WORK/out" <(stored "$WORK/block.img" "$leaf" 16384 2)
 status 1 cat --block "$((leaf + 4096))" "$plain"
 holds "not the beginning of a block" err_has 'there is no tree block at'
 large=$(run_json extents --json "$F/compressed/dev1.img" \
     "$("$PROGRAM" -q "$F/compressed/dev1.img" | grep '/large$' | head -n 1)" |
     sed -n 's/.*"extent_logical":\([0-9]*\),"extent_stored":\([0-9]*\).*/\1+\2/p' | head -n 1)
 status 0 cat --block "$large" "$F/compressed/dev1.img"
-holds "data as stored" cmp "$WORK/out" \
+holds "cat --block writes compressed data as stored" cmp "$WORK/out" \
     <(stored "$F/compressed/dev1.img" "${large%+*}" "${large#*+}")
 bad="debug/error-gen@chunk-map,kind=data,start=${large%+*},end=$((${large%+*} + 1)),action=flip"
 status 1 cat --block "$large" --insert "$bad" "$F/compressed/dev1.img"
-holds "bad data" err_has "bytes ${large%+*} to"
+holds "a bad sector of a block of data is reported" err_has "bytes ${large%+*} to"
 status 1 cat --block "$large" --on-error=skip --insert "$bad" "$F/compressed/dev1.img"
-is "without the bad sector" "$(wc -c < "$WORK/out")" "$((${large#*+} - 4096))"
+is "--on-error=skip leaves out the bad sector of a block" \
+    "$(wc -c < "$WORK/out")" "$((${large#*+} - 4096))"
 mapfile -t more < <(devices raid6-4)
 data=$("$PROGRAM" chunks -o logical,chunk_type "${more[@]}" "$F/raid6-4/dev1.img" |
     sed -n 's/\tData.*//p' | head -n 1)
@@ -192,13 +199,13 @@ for mirror in 1 2 3; do
     status 0 cat --block "$data+64K" --mirror "$mirror" "${more[@]}" "$F/raid6-4/dev1.img"
     cp "$WORK/out" "$WORK/mirror.$mirror"
 done
-holds "data rebuilt from P" cmp "$WORK/mirror.1" "$WORK/mirror.2"
-holds "data rebuilt from Q" cmp "$WORK/mirror.1" "$WORK/mirror.3"
+holds "data rebuilt from P equal the data" cmp "$WORK/mirror.1" "$WORK/mirror.2"
+holds "data rebuilt from Q equal the data" cmp "$WORK/mirror.1" "$WORK/mirror.3"
 status 2 cat --block 1 "$plain"
 status 2 cat --block 0 "$plain"
-holds "outside of all chunks" err_has 'no chunk holds logical address 0'
+holds "an address outside of all chunks is reported" err_has 'no chunk holds logical address 0'
 status 2 cat --block "$leaf" --mirror 3 "$plain"
-holds "no such mirror" err_has "there is no mirror 3 of $leaf, only 2"
+holds "a mirror that does not exist is reported" err_has "there is no mirror 3 of $leaf, only 2"
 status 2 cat --block "$leaf" "$plain" /top-file
 status 2 cat "$plain"
 finish

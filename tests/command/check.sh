@@ -25,16 +25,16 @@ printf 'XXXX' | dd of="$half" bs=1 seek=$((offset + 200)) conv=notrunc status=no
 expect "a healthy image" 0 \
     '^btrfs-walk: checked: [0-9]+ tree blocks; 0 errors, [0-9]+ warnings?, [0-9]+ notes?$' check \
     "$plain"
-holds "no errors" [ "$(grep -c ^error "$WORK/out")" -eq 0 ]
+holds "a healthy image has no errors" [ "$(grep -c ^error "$WORK/out")" -eq 0 ]
 expect "quiet" 0 - check -q "$plain"
 expect "all devices" 0 '0 errors' check "$BUILD/fixtures/raid1-2/dev1.img" \
     "$BUILD/fixtures/raid1-2/dev2.img"
 expect "a bad copy" 4 '1 error +block-checksum .*\(repairable\)$' check "$half"
-holds "a line" out_has \
+holds "a bad copy has a line with its location" out_has \
     "^error block-checksum FS_TREE.*: .* \[logical $block, device 1 offset $offset, copy 2, \
 repairable\]$"
 expect "a bad copy is tolerated" 0 '1 error \(1 repairable\)' check --tolerate repairable "$half"
-holds "and told" out_has '^error block-checksum '
+holds "a tolerated error is still printed" out_has '^error block-checksum '
 expect "a lost tree" 4 '^ +[0-9]+ error' check --tolerate repairable "$lost"
 expect "no such image" 8 'cannot open .*nowhere' check "$WORK/nowhere"
 expect "no file system" 12 'not a btrfs file system' check \
@@ -50,7 +50,7 @@ done
 is "findings on a full disk" $? 12
 "$PROGRAM" check --insert debug/delay-gen@device-1,delay=5ms "$half" > /dev/full 2> "$WORK/err"
 is "and found before the last pass" $? 12
-holds "and told" grep -q 'cannot write to stdout' "$WORK/err"
+holds "a full disk is reported" grep -q 'cannot write to stdout' "$WORK/err"
 "$PROGRAM" check --help > /dev/full 2> "$WORK/err"
 is "help on a full disk" $? 8
 
@@ -61,7 +61,8 @@ expect "warnings that count" 4 ' 0 errors, [1-9][0-9]* warning' check --strict \
 
 # Columns and JSON.
 expect "columns" 4 'error' check -o code,tree_name,logical,mirror,repairable "$half"
-is "their values" "$(grep ^block "$WORK/out")" "block-checksum	FS_TREE	$block	2	1"
+is "the columns of a bad copy have its location" \
+    "$(grep ^block "$WORK/out")" "block-checksum	FS_TREE	$block	2	1"
 expect "JSON" 4 'error' check --json "$half"
 is "as a program reads it" "$(python3 -c 'import json, sys
 for o in map(json.loads, sys.stdin):
@@ -70,13 +71,13 @@ for o in map(json.loads, sys.stdin):
                            "offset", "mirror", "repairable")))' < "$WORK/out")" \
     "error block-checksum trees 5 $block 16384 1 $offset 2 True"
 expect "an array without elements" 0 '0 errors' check --json=array --quick "$plain"
-is "it is one" "$(cat "$WORK/out")" $'[\n]'
+is "an array without findings is [ and ]" "$(cat "$WORK/out")" $'[\n]'
 
 # Reports.
 reports=(--report "junit=$WORK/junit")
 # reported WHAT CODES: the codes that are failures in the report.
 reported() {
-    is "$1: reports" \
+    is "$1: the failures in the JUnit report are '$2'" \
         "$(python3 "$ROOT/tests/data/check-report.py" "$WORK/junit" 2>&1)" "$2"
     if have xmllint; then
         holds "$1: the schema of JUnit" xmllint --noout --schema "$ROOT/tests/data/junit.xsd" \
@@ -112,7 +113,7 @@ done
 list sum --algorithm sha512 --name '0*.txt' "$plain"
 sed -i '2,$s/^./0/' "$WORK/list"
 expect "all but one have changed" 4 manifest-changed check --manifest "$WORK/list" "$plain"
-holds "by SHA-512" out_has 'sha512 is [0-9a-f]*, not 0'
+holds "a wrong hash is reported with SHA-512" out_has 'sha512 is [0-9a-f]*, not 0'
 sed 's/^./0/' "$WORK/list" > "$WORK/B2SUMS"
 expect "all have" 4 manifest-changed check --manifest "$WORK/B2SUMS" "$plain"
 list tar --format mtree --subvol 257 "$subvolumes"
@@ -122,12 +123,12 @@ expect "sums of a subvolume" 0 ' 0 errors' check --manifest "$WORK/list" --subvo
 sed -i 1d "$WORK/list"
 expect "findings have whole paths" 4 'manifest-extra' check --manifest "$WORK/list" --subvol home \
     "$subvolumes"
-holds "of the extra file" out_has 'manifest-extra.* /home/[a-z]'
+holds "a file that is not in the list has its whole path" out_has 'manifest-extra.* /home/[a-z]'
 list sum --subvol home --nested=yes "$subvolumes"
 expect "with nested subvolumes" 0 ' 0 errors' check --manifest "$WORK/list" --subvol home \
     --nested=yes "$subvolumes"
 expect "or not" 4 'manifest-missing' check --manifest "$WORK/list" --subvol home "$subvolumes"
-holds "whole paths" out_has 'manifest-missing.* /home/.*-inside/docs'
+holds "a missing file has its whole path" out_has 'manifest-missing.* /home/.*-inside/docs'
 list tar --format mtree --subvol 257 "$subvolumes"
 expect "but of nothing else" 4 'manifest-extra' check --manifest "$WORK/list" "$subvolumes"
 
@@ -143,7 +144,8 @@ found "missing, extra, changed" 4
 holds "counted: all entries but the optional one" grep -qF "btrfs-walk: compared: \
 $(($(grep -c '^\.' "$WORK/list") - 1)) entries of $WORK/list; 3 differ (2 missing), \
 1 file not in the list" "$WORK/err"
-is "each told" "$(grep ^manifest "$WORK/out" | LC_ALL=C sort)" \
+is "a line each reports the missing, extra and changed entries" \
+    "$(grep ^manifest "$WORK/out" | LC_ALL=C sort)" \
     "manifest-changed	/empty	mode is 0755, not 0700
 manifest-extra	/top-file	it is not in the list
 manifest-missing	/also\\ gone	line $(grep -n '^./also' "$WORK/list" |
@@ -161,10 +163,12 @@ for edit in 's/ uid=0 / uid=7 /' 's/ nlink=2 / nlink=3 /' 's/ time=/ time=1/' \
     holds "$edit: no entry is missing or extra" \
         [ "$(grep -cE '^manifest-(missing|extra)' "$WORK/out")" -eq 0 ]
 done
-holds "hidden ones are counted" grep -qE '\([0-9]+ of them not shown; --all shows them\)' \
+holds "the summary counts the hidden findings" \
+    grep -qE '\([0-9]+ of them not shown; --all shows them\)' \
     "$WORK/err"
 expect "all of them" 4 'manifest-changed' check --all -o code --manifest "$WORK/list" "$plain"
-is "as many" "$(grep -oE '[0-9]+ error +manifest-changed' "$WORK/err" | cut -d' ' -f1)" \
+is "--all prints as many findings as the summary counts" \
+    "$(grep -oE '[0-9]+ error +manifest-changed' "$WORK/err" | cut -d' ' -f1)" \
     "$(grep -c ^manifest-changed "$WORK/out")"
 expect "reports of a list" 4 'manifest' check --all "${reports[@]}" --manifest "$WORK/list" "$plain"
 reported "a list" manifest-changed:1
@@ -187,7 +191,8 @@ END
 found "an indented list" 4
 holds "what it has is as it says" [ -z \
     "$(grep -E '/top-file|01.txt|manifest-missing|manifest-changed' "$WORK/out")" ]
-holds "what is not compared" grep -q 'not compared: flags,uname$' "$WORK/err"
+holds "a line names the keywords that were not compared" \
+    grep -q 'not compared: flags,uname$' "$WORK/err"
 for text in 'top-file colour=red' 'top-file mode=rwx' 'top-file type=folder' \
     'top-file sha256=abc' "$(printf '%064d' 0) x"; do
     printf '%s\n' "$text" > "$WORK/list"
@@ -209,8 +214,9 @@ for signal in INT TERM; do
     kill -$signal $child
     open_gate
     wait $child
-    is "SIG$signal" $? 8
-    holds "SIG$signal: the sum" grep -q '^btrfs-walk: not finished: ' "$WORK/err"
+    is "SIG$signal ends the check with status 8" $? 8
+    holds "SIG$signal: a line says that the check is not finished" \
+        grep -q '^btrfs-walk: not finished: ' "$WORK/err"
     reported "SIG$signal" ''
 done
 
@@ -218,7 +224,7 @@ done
 if have_terminal; then
     script -qec "$PROGRAM check --insert debug/delay-gen@device-1,delay=8ms $half" /dev/null > \
         "$WORK/terminal" < /dev/null
-    holds "findings stand alone" grep -qE \
+    holds "on a terminal, findings begin their line" grep -qE \
         "^(.*$(printf '\r')$(printf '\033')\[K)?error block-checksum" "$WORK/terminal"
 else
     skip "script(1) on a pseudo-terminal" progress

@@ -52,7 +52,8 @@ two_mended() {
     read -r kind devid offset < <(places "$logical" "$@")
     for at in 0 8192; do flip "${!devid}" $((offset + at)); done
     expect "two bad sectors" 4 'btrfs-walk: checked: ' check --data "$@"
-    is "both are mended" "$(grep -c '^error data-checksum.*repairable' "$WORK/out")" 2
+    is "both bad sectors can be repaired" \
+        "$(grep -c '^error data-checksum.*repairable' "$WORK/out")" 2
     for at in 0 8192; do flip "${!devid}" $((offset + at)); done
 }
 
@@ -84,7 +85,7 @@ for profile in $profiles; do
         images+=("$WORK/${image##*/}")
     done
     expect "$profile is healthy" 0 'btrfs-walk: checked: ' check --data "${images[@]}"
-    holds "no errors in $profile" [ "$(grep -c ^error "$WORK/out")" -eq 0 ]
+    holds "$profile has no errors" [ "$(grep -c ^error "$WORK/out")" -eq 0 ]
     data=$("$PROGRAM" dump --tree csum "${images[@]:0:1}" \
         $([ ${#images[@]} -gt 1 ] && others "${images[@]}") |
         awk '/range start/ { print $3; exit }')
@@ -108,25 +109,26 @@ all_found "data after a gap" --data 64143360 data-checksum "$WORK/gap.img"
 set -- "$fixtures"/raid1c4-4/dev*.img
 expect "a check with hints" 0 'btrfs-walk: checked: ' check --data -j1 \
     --insert "debug/trace@verify,operations=all,file=$WORK/trace" $(others "$@") "$1"
-is "hints" "copy 3 copy 4 " \
+is "the next reads are announced for copies 3 and 4" "copy 3 copy 4 " \
     "$(sed -n 's/.*> advise .* \(copy .\)$/\1/p' "$WORK/trace" | tr '\n' ' ')"
 
 # Several adjacent bad sectors are one finding. The other device can repair them, unless it is
 # missing.
 mirror=$fixtures/bad-copy-raid1
 expect 'bad sectors of a copy' 4 'btrfs-walk: checked: ' check --data --all "$mirror"/dev[12].img
-holds 'they can be mended' out_has 'data-checksum .*repairable'
+holds "bad sectors with another copy can be repaired" out_has 'data-checksum .*repairable'
 expect 'without the good copy' 4 'btrfs-walk: checked: ' check --data "$mirror/dev1.img"
-holds 'they cannot' [ "$(grep data-checksum "$WORK/out" | grep -c repairable)" -eq 0 ]
+holds "bad sectors without another copy cannot be repaired" \
+    [ "$(grep data-checksum "$WORK/out" | grep -c repairable)" -eq 0 ]
 expect 'with the good copy alone' 0 'btrfs-walk: checked: ' check --data "$mirror/dev2.img"
 
 # Parity of degraded rows cannot be checked, which is not an error.
 expect 'RAID6 without two devices' 0 'btrfs-walk: checked: ' check \
     --data "$fixtures"/raid6-4/dev[12].img
-holds 'rows are counted' out_has '^note parity-unchecked.* rows '
+holds "a note counts the rows that were not checked" out_has '^note parity-unchecked.* rows '
 
 expect 'a log' 0 'btrfs-walk: checked: ' check --data "$fixtures/log-tree/dev1.img"
-holds 'is there' out_has '^note log-present'
+holds "a note reports the log" out_has '^note log-present'
 
 # Compressed data that cannot be decompressed, although all checksums match.
 compressed=$fixtures/compressed/dev1.img clones=$fixtures/data-clones/dev1.img
@@ -136,11 +138,11 @@ cannot_decompress() {
     local where=$1 finding=$2
     cp --sparse=always "$3" "$WORK/stream.img"
     shift 3
-    holds "$where: $*" change "$WORK/stream.img" "$@"
+    holds "$where: the item is changed: $*" change "$WORK/stream.img" "$@"
     expect "$where, without data" 0 'btrfs-walk: checked: ' check "$WORK/stream.img"
     expect "$where" 4 'btrfs-walk: checked: ' check --data "$WORK/stream.img"
-    holds "$where is one finding" [ "$(grep -c ^error "$WORK/out")" -eq 1 ]
-    holds "$where is reported" out_has "^error data-compressed $finding"
+    holds "$where: the stream is the only error" [ "$(grep -c ^error "$WORK/out")" -eq 1 ]
+    holds "$where: the stream is reported" out_has "^error data-compressed $finding"
 }
 cannot_decompress 'an inline extent' '.*(283 EXTENT_DATA 0).* offset 0 length 1000: zlib: ' \
     "$compressed" 5 283 108 0 set 21 4 7
@@ -166,10 +168,11 @@ done
 log_sum=4ad1dd4c3e23d12cf5aae7c8449c2a5c300feed7df7efb8ff5610025fc9b9030
 pair=("$WORK"/streams-[12].img)
 expect 'bad streams on a mirror' 4 'btrfs-walk: checked: ' check --data "${pair[@]}"
-is 'they are repairable' "$(grep -c '^error data-compressed .*repairable' "$WORK/out")" 10
+is "streams with another mirror can be repaired" \
+    "$(grep -c '^error data-compressed .*repairable' "$WORK/out")" 10
 expect 'they are read' 0 'note: .*: used copy 2 instead of a bad one: copy 1 on device 1' \
     cat -v --ignore-checksums data "$WORK/streams-1.img" --device "$WORK/streams-2.img" /log
-holds 'from the other mirror' [ "$(sha256sum < "$WORK/out")" = "$log_sum  -" ]
+holds "the stream is read from the other mirror" [ "$(sha256sum < "$WORK/out")" = "$log_sum  -" ]
 
 # Data without checksums: the copies are compared, here the images of one device. Bytes of
 # preallocated space, which no file shows, may differ.
@@ -184,7 +187,7 @@ logical=$("$PROGRAM" extents "$one" /without-checksums |
 flip "$two" "$(("$("$PROGRAM" map -b -o offset "$one" "$logical" | head -n 1)" + 5000))"
 expect 'different copies' 0 'btrfs-walk: checked: .* 0 errors, 1 warn' check --data \
     --alternatives "$one" "$two"
-holds 'name the file' out_has \
+holds "different copies are reported with the name of the file" out_has \
     "^warning data-mirrors-differ FS_TREE /without-checksums offset 4096 length 4096: .*differ"
 expect 'one copy' 0 'btrfs-walk: checked: .* 0 errors, 0 warn' check --data "$two"
 finish

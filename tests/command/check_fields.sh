@@ -113,10 +113,11 @@ finds 0 relocation-key plain 1 -9 132 0 key -9 132 3
 finds 0 synology-roots subvolumes 1 256 132 0 set 208 8 17179869184 \
     and 1 257 132 0 set 208 8 4294967297
 is "a warning" "$status" 0
-holds "both subvolumes" out_has 'flags of Synology.*: 2; other kernels refuse to mount'
+holds "flags of Synology are counted for both subvolumes" \
+    out_has 'flags of Synology.*: 2; other kernels refuse to mount'
 finds 0 synology-inodes plain 5 257 1 0 add 64 8 1073741824 and 5 262 1 0 add 64 8 1073741824
 is "a note" "$status" 0
-holds "both inodes" out_has '^note synology-inodes: 2 inodes '
+holds "a note counts both inodes of Synology" out_has '^note synology-inodes: 2 inodes '
 finds 4 inode-item,memory-suspected plain 5 257 1 0 add 64 8 536870912
 finds 4 tree-missing,reference-extra,reference-missing plain 10 13631488 198 - key 13631488 165 \
     8388608 and \
@@ -133,7 +134,7 @@ finds 0 backup-root plain super 3403 8 7
 finds 0 backup-root plain super 3219 8 8
 finds 0 backup-root plain super 3348 1 2
 finds 0 free-space-extra plain super 2867 8 4 and super 3011 1 3
-is "an older backup root" "$(grep -c backup-root "$WORK/out")" 0
+is "an older backup root has no finding" "$(grep -c backup-root "$WORK/out")" 0
 # Of older transactions, whose blocks still exist: generations that are too low.
 for place in 2867 2899; do
     finds 0 backup-root past super "$place" 8 16
@@ -178,15 +179,16 @@ finds 4 reference-count plain 2 13651968 168 4096 set 0 8 2 and 2 13651968 168 4
 finds 4 root-entry,entry-missing subvolumes 5 256 96 6 delete
 finds 4 root-dropping subvolumes 1 256 132 0 set 220 8 257 and 1 256 132 0 set 237 1 1
 finds 4 root-leaked deletion-begun 1 -5 48 - delete
-holds "which is an error" out_has '^error root-leaked '
+holds "a leaked root is an error" out_has '^error root-leaked '
 finds 4 root-orphan,root-leaked deletion-begun 1 -5 48 - key -5 48 999
 finds 4 root-item subvolumes 1 260 132 7 key 260 132 8
 finds 4 inode-cache,block-keys,memory-suspected,orphan-item orphans 5 -5 48 282 key -12 48 282
-holds "which is a warning" out_has '^warning inode-cache '
+holds "an inode cache is a warning" out_has '^warning inode-cache '
 
 # A received subvolume whose data were written later is not changed; one with a younger time is.
 expect "received, and written later" 0 '0 errors' check "$fixtures/subvolume-kinds/dev1.img"
-holds "is as it was" bash -c "! grep -q received-changed '$WORK/out'"
+holds "a subvolume that did not change has no finding" \
+    bash -c "! grep -q received-changed '$WORK/out'"
 finds 0 received-changed subvolume-kinds 1 262 132 - add 363 8 -9
 holds "which is a warning, too" out_has '^warning received-changed '
 finds 4 qgroup-count quota-groups 8 0 242 256 add 8 8 16384
@@ -205,7 +207,7 @@ finds 4 qgroup-count simple-quota 8 0 240 0 add 8 8 -1 and 8 0 242 256 add 8 8 4
 finds 4 extent-ref simple-quota super 188 8 865
 finds 4 block-owner differences 256 256 1 0 block 88 8 5
 finds 4 block-owner differences 256 256 1 0 block 88 8 257
-is "and nothing else" "$(grep -c ^error "$WORK/out")" 1
+is "the changed field has no other finding" "$(grep -c ^error "$WORK/out")" 1
 finds 4 verity-item,verity-tree verity 5 284 37 0 key 284 37 5
 
 # Data.

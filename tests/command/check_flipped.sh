@@ -29,10 +29,13 @@ names() {
     shift 2
     flipped "$@"
     place="\"flipped_block\":$1,\"flipped_byte\":$(($2)),\"flipped_bit\":$3"
-    holds "a finding $code names bit $3 of byte $2 of block $1" grep -q "\"code\":\"$code\".*bit $3 of byte 0x$(printf '%x' "$2") .*$(
+    holds "a finding $code names bit $3 of byte $2 of block $1" \
+        grep -q "\"code\":\"$code\".*bit $3 of byte 0x$(printf '%x' "$2") .*$(
         )is probably flipped: $value would be in order\".*$place" "$WORK/out"
-    is "no finding names another bit than bit $3 of byte $2 of block $1" "$(grep flipped_byte "$WORK/out" | grep -cv "$place")" 0
-    holds "a note suspects the memory, for bit $3 of byte $2 of block $1" grep -q '"severity":"note","code":"memory-suspected"' "$WORK/out"
+    is "no finding names another bit than bit $3 of byte $2 of block $1" \
+        "$(grep flipped_byte "$WORK/out" | grep -cv "$place")" 0
+    holds "a note suspects the memory, for bit $3 of byte $2 of block $1" \
+        grep -q '"severity":"note","code":"memory-suspected"' "$WORK/out"
 }
 
 leaf=30441472 node=31129600

@@ -21,21 +21,22 @@ is "nothing else is an error" "$(grep -c '^error' "$WORK/out")" \
 expect "a quick check" 4 'chunk-unreadable' check --quick "$image"
 holds "knows the bytes in use" out_has '3 of 4 stripes .*: some or all of the [0-9]+ bytes in use '
 expect "info" 0 missing info "$image"
-holds "is incomplete" out_has \
+holds "info calls the file system incomplete" out_has \
     '^State: +incomplete, 3 of 4 devices missing, 2 of [0-9]+ chunks cannot be read as a whole'
 expect "usage" 0 missing usage "$image"
-holds "of the data" out_has '^Data,RAID5: .*, incomplete: [0-9]+ of [0-9]+ chunks?$'
-holds "not of the metadata" out_has '^Metadata,RAID1C4: [^,]*, [^,]*%\)$'
+holds "usage counts the incomplete chunks of data" \
+    out_has '^Data,RAID5: .*, incomplete: [0-9]+ of [0-9]+ chunks?$'
+holds "usage calls the metadata complete" out_has '^Metadata,RAID1C4: [^,]*, [^,]*%\)$'
 expect "devices" 0 'the file system is incomplete: 2 of [0-9]+ chunks cannot' devices --json \
     "$image"
-is "which devices lack" \
+is "devices counts the chunks that lack each device" \
     "$(grep -c '"device_state":"missing",.*"incomplete_chunks":2' "$WORK/out")" 3
 
 # A file system that is only degraded.
 image=$BUILD/fixtures/raid1-2/dev1.img
 expect "degraded: check" 0 ' 0 errors, 1 warning' check "$image"
 expect "degraded: info" 0 missing info "$image"
-holds "degraded" out_has '^State: +degraded, 1 of 2 devices missing'
+holds "info calls the file system degraded" out_has '^State: +degraded, 1 of 2 devices missing'
 expect "degraded: devices" 0 missing devices "$image"
-is "no such message" "$(grep -c incomplete "$WORK/err")" 0
+is "devices does not call a degraded file system incomplete" "$(grep -c incomplete "$WORK/err")" 0
 finish

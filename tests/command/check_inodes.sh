@@ -47,13 +47,15 @@ for o in map(json.loads, sys.stdin):
     tail -n 2)" "259 454656 4096 4096 $place /plain-parts
 259 458752 4096 4096 $((place + 8192)) /plain-parts"
 expect "bad sectors of a compressed file" 4 - check -q --data "$fixtures/bad-data/dev1.img"
-holds "what becomes unreadable" out_has "/bad-zstd offset 131072 length 131072: "
+holds "bad sectors of compressed data have the range that becomes unreadable" \
+    out_has "/bad-zstd offset 131072 length 131072: "
 
 expect "a lost leaf with inodes" 4 - check -q "$fixtures/lost-leaf-inodes/dev1.img"
-holds "its files" out_has '/dir-2/file-9.*/dir-2/file-11'
-holds "nothing follows from it" [ "$(grep -c -e inode-missing -e entry-missing "$WORK/out")" -eq 0 ]
+holds "a lost leaf with inodes is reported with their files" out_has '/dir-2/file-9.*/dir-2/file-11'
+holds "no finding follows from the lost leaf" \
+    [ "$(grep -c -e inode-missing -e entry-missing "$WORK/out")" -eq 0 ]
 expect "a lost leaf with entries" 4 - check -q "$fixtures/lost-leaf-directory/dev1.img"
-holds "its directory" out_has '/dir-3[: ]'
+holds "a lost leaf with entries is reported with its directory" out_has '/dir-3[: ]'
 
 # One copy of a leaf of a snapshot.
 nested=$fixtures/subvolumes/dev1.img
@@ -65,14 +67,15 @@ damage "$nested" "$WORK/one.img" "${offsets[0]}"
 expect "a bad copy of a leaf" 4 - check -q "$WORK/one.img"
 holds "its top directory, and files in it" out_has \
     "block-checksum.*/home-snapshot .*/home-snapshot/docs"
-holds "and how many more" out_has "block-checksum.* and 6 more: "
+holds "the finding counts the files that it does not name" out_has "block-checksum.* and 6 more: "
 expect "all of them" 4 - check -q --all "$WORK/one.img"
-holds "are named" out_has 'block-checksum.*/top-file: crc32c'
+holds "--all names every file of the bad copy" out_has 'block-checksum.*/top-file: crc32c'
 
 # Data that snapshots share: their paths in all snapshots.
 damage "$nested" "$WORK/data.img" "$(places "$nested" 13631488 | head -n 1)"
 expect "data of snapshots" 4 - check -q --data "$WORK/data.img"
 holds "named in each of them" out_has "data-checksum.* /home-snapshot/source/large.bin /home-read"
-holds "to the last" out_has "/snapshot-inside/source/large.bin offset 0 length 4096: "
-holds "in one finding" [ "$(grep -c data-checksum "$WORK/out")" -eq 1 ]
+holds "bad data of snapshots name the last snapshot" \
+    out_has "/snapshot-inside/source/large.bin offset 0 length 4096: "
+holds "bad data of snapshots are one finding" [ "$(grep -c data-checksum "$WORK/out")" -eq 1 ]
 finish

@@ -38,14 +38,14 @@ for name in plain data-clones converted mixed deletion-begun space-cache-v1 old-
     is "$name is healthy" "$(codes)" ""
 done
 expect "a balance that was paused" 0 - check -q "$fixtures/relocation/dev1.img"
-is "it is a note" "$(codes)" "operation-open relocation"
+is "a paused balance is a note" "$(codes)" "operation-open relocation"
 expect "a log tree" 0 - check -q "$fixtures/log-tree/dev1.img"
-is "it is a note" "$(codes)" log-present
+is "a log tree is a note" "$(codes)" log-present
 
 # If a tree is lost, nothing is reported that may only look wrong because of that.
 for name in extent csum free-space fs; do
     expect "a lost tree: $name" 4 - check -q "$fixtures/lost-tree-$name/dev1.img"
-    is "one finding: $name" "$(codes)" block-checksum
+    is "a lost tree is the only finding: $name" "$(codes)" block-checksum
 done
 
 # References.
@@ -73,20 +73,22 @@ finds plain super-used super 120 8 123
 # What mkfs.btrfs before 6.16.1 leaves behind is one short note, which the summary does not repeat.
 expect "the leftovers of mkfs.btrfs" 0 '^btrfs-walk: checked: .*; 0 errors, 0 warnings, 1 note$' \
     check "$fixtures/plain/dev1.img"
-is "one line" "$(cat "$WORK/out")" \
+is "leftovers of mkfs.btrfs are one line" "$(cat "$WORK/out")" \
     "note free-space-extra FREE_SPACE_TREE: 2 block groups left behind by mkfs.btrfs before 6.16.1"
-is "and the sum" "$(wc -l < "$WORK/err")" 1
+is "the summary does not repeat the leftovers of mkfs.btrfs" "$(wc -l < "$WORK/err")" 1
 cp --sparse=always "$fixtures/plain/dev1.img" "$WORK/image"
 change "$WORK/image" 10 1048576 198 4194304 delete
 expect "a record of no block group" 0 - check -q "$WORK/image"
-holds "it is a warning" grep -q '^warning free-space-stray .*(1048576 FREE_SPACE_EXTENT 4194304): '\
+holds "a record outside of block groups is a warning" \
+    grep -q '^warning free-space-stray .*(1048576 FREE_SPACE_EXTENT 4194304): '\
 'from here on, records outside of block groups that mkfs.btrfs does not leave: 1 ' "$WORK/out"
 for change in "198 4194304 set 0 4 2" "199 4194304 key 1048576 199 8192" "199 4194304 delete"; do
     cp --sparse=always "$fixtures/plain/dev1.img" "$WORK/image"
     # shellcheck disable=SC2086 # words
     change "$WORK/image" 10 1048576 $change
     expect "leftovers that mkfs.btrfs does not leave: $change" 0 - check -q "$WORK/image"
-    holds "a warning: $change" grep -q '^warning free-space-stray .*(1048576 FREE' "$WORK/out"
+    holds "records that mkfs.btrfs does not leave are a warning: $change" \
+        grep -q '^warning free-space-stray .*(1048576 FREE' "$WORK/out"
 done
 
 # A block group behind all others, which blocks the place of the next one to be created.
@@ -130,9 +132,9 @@ finds verity verity-tree 5 286 37 0 set 5 1 9
 finds verity verity-descriptor 5 286 36 1 set 8 8 55
 expect "fs-verity with data" 4 - check -q --data "$WORK/image"
 cp --sparse=always "$fixtures/verity/dev1.img" "$WORK/image"
-holds "another hash of data" change "$WORK/image" 5 286 37 0 set 69 1 9
+holds "a hash of fs-verity is changed" change "$WORK/image" 5 286 37 0 set 69 1 9
 expect "another hash of data" 4 - check -q --data "$WORK/image"
-holds "a block of data" out_has \
+holds "a block whose hash differs is reported" out_has \
     'verity-data FS_TREE /data/plain offset 8192 length 4096: the data do not have their hash'
 
 # Inodes of a balance that was interrupted.
@@ -158,18 +160,19 @@ finds plain "device-differs device-used" 3 1 216 1 add 16 8 4096
 finds plain super-devices super 136 8 2
 finds plain half-done super 56 8 34359738369
 expect "a short image" 4 - check -q "$fixtures/truncated/dev1.img"
-is "a short image" "$(codes)" device-truncated
+is "a short image is a finding device-truncated" "$(codes)" device-truncated
 
 # Superblocks.
 cp --sparse=always "$fixtures/plain/dev1.img" "$WORK/image"
 printf x | dd of="$WORK/image" bs=1 seek=$((65536 + 300)) conv=notrunc status=none
 expect "a bad superblock" 4 - check -q "$WORK/image"
-is "a bad superblock" "$(codes)" super-bad
-holds "its place" out_has \
+is "a bad superblock is a finding super-bad" "$(codes)" super-bad
+holds "the finding has the copy and offset of the bad superblock" out_has \
     'superblock copy 0: crc32c checksum mismatch \[device 1 offset 65536, repairable'
 "$PROGRAM" check "$fixtures/superblock-lost/dev1.img" > "$WORK/out" 2> "$WORK/err"
-holds "one without its magic" out_has '^error super-bad: superblock copy 0: no btrfs magic'
-is "is told once" "$(grep -c 'superblock copy' "$WORK/err")" 0
+holds "a superblock without its magic is a finding super-bad" \
+    out_has '^error super-bad: superblock copy 0: no btrfs magic'
+is "check does not repeat the bad superblock on stderr" "$(grep -c 'superblock copy' "$WORK/err")" 0
 expect "a missing device" 0 - check -q "$fixtures/raid5-3/dev1.img" "$fixtures/raid5-3/dev2.img"
-is "a missing device" "$(codes)" "device-missing parity-unchecked"
+is "a missing device is a finding device-missing" "$(codes)" "device-missing parity-unchecked"
 finish

@@ -19,20 +19,20 @@ out_empty() { [ ! -s "$WORK/out" ]; }
 
 expect "a healthy image" 0 - "$plain"
 expect "NUL-terminated" 0 - -0 "$plain"
-holds "NUL-terminated paths" same_list plain
+holds "walk -0 lists the paths of the fixture" same_list plain
 expect "the command by name" 0 - walk --print0 "$plain"
-holds "the same paths" same_list plain
+holds "walk --print0 lists the paths of the fixture" same_list plain
 expect "options behind operands" 0 - "$plain" -0
-holds "the same paths again" same_list plain
+holds "options after operands list the paths of the fixture" same_list plain
 expect "end of options" 0 - -0 -- "$plain"
 expect "two devices" 0 - -0 "$first" "$second"
-holds "paths of two devices" same_list raid1-2
+holds "two devices list the paths of the fixture" same_list raid1-2
 expect "devices in the other order" 0 - -0 "$second" "$first"
 holds "paths in the other order" same_list raid1-2
 expect "a device by -d" 0 - -0 "$first" --device "$second"
-holds "paths with -d" same_list raid1-2
+holds "--device lists the paths of the fixture" same_list raid1-2
 expect "degraded, without an option" 0 'warning: .*device 2 .*missing' -0 "$first"
-holds "paths when degraded" same_list raid1-2
+holds "a degraded file system lists the paths of the fixture" same_list raid1-2
 expect "quiet" 0 - -q -0 "$first"
 expect "a duplicate device" 0 'dev1.img is not used: duplicate' "$first" "$second" "$first"
 expect "a foreign device" 1 'dev1.img is not used: it belongs to another file system' -0 "$first" \
@@ -52,7 +52,7 @@ expect "no such way with a log" 2 'invalid argument of --log' --log=maybe "$plai
 expect "repairs are silent" 0 - "$BUILD/fixtures/dup-system-0/dev1.img"
 expect "repairs with -v" 0 'note: .*tree block [0-9]+ .*used copy' \
     -v "$BUILD/fixtures/dup-system-0/dev1.img"
-holds "each repair said once" [ -z "$(sort "$WORK/err" | uniq -d)" ]
+holds "each use of another copy has one message" [ -z "$(sort "$WORK/err" | uniq -d)" ]
 
 expect "superblock copy 0" 0 - --super 0 "$plain"
 expect "superblock copy 1" 0 - --super 1 "$plain"
@@ -71,12 +71,13 @@ expect "unknown option" 2 'unknown option' --no-such-option "$plain"
 expect "no image" 2 'no image given'
 expect "only the command" 2 'no image given' walk
 expect "help" 0 - --help
-holds "help on stdout" grep -q 'Usage: btrfs-walk' "$WORK/out"
+holds "--help prints the usage on stdout" grep -q 'Usage: btrfs-walk' "$WORK/out"
 holds "and how to see more" out_has '^btrfs-walk help COMMAND '
 expect "help of all options" 0 - walk --help=all
-holds "has the long ones" out_has '^      --tree-root LOGICAL\[@GENERATION\]$'
+holds "--help=all has options that --help lacks" \
+    out_has '^      --tree-root LOGICAL\[@GENERATION\]$'
 expect "version" 0 - --version
-holds "version on stdout" grep -qE '^btrfs-walk [0-9]+\.[0-9]+' "$WORK/out"
+holds "--version prints the version on stdout" grep -qE '^btrfs-walk [0-9]+\.[0-9]+' "$WORK/out"
 
 expect "a file that does not exist" 2 'cannot open .*nowhere' "$WORK/nowhere"
 for word in sta 'st at' sum-; do
@@ -109,18 +110,18 @@ for word in undelete recover restore list files grep df history search snapshots
 done
 holds "each of them has one" [ "$hints" -ge 12 ]
 expect "help of a command" 0 - help check
-holds "is its --help" cmp <("$PROGRAM" check --help) "$WORK/out"
+holds "help check prints check --help" cmp <("$PROGRAM" check --help) "$WORK/out"
 expect "help of all options" 0 - help --all check
-holds "is its --help=all" cmp <("$PROGRAM" check --help=all) "$WORK/out"
+holds "help --all check prints check --help=all" cmp <("$PROGRAM" check --help=all) "$WORK/out"
 expect "help alone" 0 - help
 "$PROGRAM" --dump-tables | python3 -c 'import json, sys
 print(*(command["name"] for command in json.load(sys.stdin)["commands"]), sep="\n")' > "$WORK/names"
-holds "lists every command" cmp <(sort "$WORK/names") \
+holds "help lists every command" cmp <(sort "$WORK/names") \
     <(sed -nE 's/^  ([a-z-]+) +[A-Z].*/\1/p' "$WORK/out" | sort)
 for subject in acl:xattr luks:--key-file json:--json qcow2:qcow2 raid:devices grep:mount \
     snapshot:subvolumes; do
     expect "help of the subject ${subject%:*}" 0 - help "${subject%:*}"
-    holds "has ${subject#*:}" grep -qe "${subject#*:}" "$WORK/out"
+    holds "help of a subject has ${subject#*:}" grep -qe "${subject#*:}" "$WORK/out"
 done
 expect "help of no command" 2 "chek is neither .*; did you mean 'check'\?" help chek
 expect "a word like none" 2 ' is neither a command nor a file$' nonsense "$plain"
@@ -134,33 +135,33 @@ expect "an empty file" 2 'not a btrfs file system' "$WORK/empty"
 truncate -s 8M "$WORK/ext4"
 printf '\123\357' | dd of="$WORK/ext4" bs=1 seek=1080 conv=notrunc status=none
 expect "an ext4 image" 2 'not a btrfs file system' "$WORK/ext4"
-holds "nothing on stdout" out_empty
+holds "a foreign image lists nothing" out_empty
 head -c 100000 "$plain" > "$WORK/short"
 expect "a very short image" 2 'cut off' "$WORK/short"
 
 # Subvolumes: every way to name one gives the part of the list below its path.
 expect "all subvolumes" 0 - -0 "$subvolumes"
 cp "$WORK/out" "$WORK/all"
-holds "all subvolumes listed" same_list subvolumes
+holds "all subvolumes list the paths of the fixture" same_list subvolumes
 expect "the top-level subvolume" 0 - -0 --subvol 5 "$subvolumes"
 holds "it is part of all" \
     [ -z "$(LC_ALL=C sort -z "$WORK/out" | LC_ALL=C comm -z -23 - <(LC_ALL=C sort -z "$WORK/all") |
         tr -d '\0')" ]
-holds "and less than all" \
+holds "one subvolume lists less than all" \
     [ "$(tr -cd '\0' < "$WORK/out" | wc -c)" -lt "$(tr -cd '\0' < "$WORK/all" | wc -c)" ]
 expect "a subvolume that is not there" 2 'no subvolume' --subvol /no/such "$subvolumes"
 expect "an id that is not there" 2 'no subvolume' --subvol 99999 "$subvolumes"
 expect "the default subvolume" 0 - -0 --subvol default "$BUILD/fixtures/default-subvolume/dev1.img"
 holds "the default is not empty" [ -s "$WORK/out" ]
 expect "without snapshots" 0 - -0 --no-snapshots "$subvolumes"
-holds "snapshots left out" \
+holds "--no-snapshots lists less than all subvolumes" \
     [ "$(tr -cd '\0' < "$WORK/out" | wc -c)" -lt "$(tr -cd '\0' < "$WORK/all" | wc -c)" ]
 
 # Streams.
 "$PROGRAM" "$plain" > /dev/full 2> "$WORK/err"
 status=$?
 holds "a full disk is an error" [ "$status" -eq 1 ]
-holds "and said so" grep -q 'cannot write to stdout' "$WORK/err"
+holds "a full disk is reported" grep -q 'cannot write to stdout' "$WORK/err"
 "$PROGRAM" "$plain" >&- 2> "$WORK/err"
 status=$?
 holds "a closed stdout is an error" [ "$status" -eq 1 ]
@@ -179,7 +180,7 @@ for words in 'dump --help' 'map -o help'; do
     is "$words ends as a listing does if nobody reads it" "$?$(cat "$WORK/err")" 141
 done
 exec {unread}>&-
-holds "head gets its line" [ "$("$PROGRAM" "$plain" | head -n 1 | wc -l)" -eq 1 ]
+holds "head gets one line" [ "$("$PROGRAM" "$plain" | head -n 1 | wc -l)" -eq 1 ]
 if have_terminal; then
     script -qec "$PROGRAM $plain" /dev/null > "$WORK/terminal" < /dev/null
     holds "no raw control bytes on a terminal" \

@@ -46,8 +46,8 @@ soon() {
     return 1
 }
 
-# main_lines FILE: the lines of an output that explain a failure: the first ones, but of an exception
-# in Python the last one.
+# main_lines FILE: the lines of an output that explain a failure: the first ones, or the last one of
+# an exception in Python.
 main_lines() {
     if grep -q '^Traceback ' "$1"; then tail -n 1 "$1" | cut -c -300; else head -n 3 "$1"; fi
 }

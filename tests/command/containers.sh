@@ -51,7 +51,7 @@ same() {
     local what=$1 message=$2
     shift 2
     expect "$what" 0 "$message" sum "$@"
-    holds "$what: the contents" cmp want out
+    holds "$what: the files and hashes are those of the bare image" cmp want out
 }
 
 # LUKS: images of cryptsetup, of the fixture "mixed".
@@ -69,7 +69,8 @@ for version in 1 2; do
     expect "LUKS$version: no key" 2 'it is encrypted: give its passphrase in a file with --key-f' \
         "luks$version.img"
     expect "LUKS$version: info shows it" 0 - info --key-file key "luks$version.img"
-    holds "LUKS$version: the stack" grep -q "luks$version.img > LUKS$version > btrfs" out
+    holds "info shows the layers of LUKS$version" \
+        grep -q "luks$version.img > LUKS$version > btrfs" out
     expect "LUKS$version: check" 0 - check -q --data --key-file key "luks$version.img"
 done
 if have cryptsetup && python3 -c 'import cryptography' 2> /dev/null; then
@@ -118,7 +119,8 @@ edited unbound.img 'header["digests"]["0"]["segments"] = []'
 expect "an unbound key" 2 'no keyslot accepts the key given' --key-file key unbound.img
 "$PROGRAM" rescue --extract saved --key-file - luks2.img < key > out 2>&1
 is "a key from stdin, for all steps" $? 0
-is "all files are saved" "$(find saved/whole -type f | wc -l)" "$(wc -l < want)"
+is "rescue saves all files of an encrypted image" \
+    "$(find saved/whole -type f | wc -l)" "$(wc -l < want)"
 cp luks2.img damaged.img
 dd if=/dev/zero of=damaged.img bs=4096 count=4 conv=notrunc status=none
 same "the second header of LUKS2" 'warning: .*the first LUKS2 header is damaged' --key-file key \
@@ -146,8 +148,8 @@ END
 same "a detached header" - --key-file key --luks-header header.img data.img
 expect "without it" 2 'data.img is not a btrfs file system' --key-file key data.img
 expect "the key is in no statedump" 0 - --statedump state --key-file key luks2.img
-holds "none of it" [ "$(grep -c secret state)" -eq 0 ]
-holds "the layer" grep -q '"layout/luks"' state
+holds "the statedump does not contain the key" [ "$(grep -c secret state)" -eq 0 ]
+holds "the statedump has the layer of LUKS" grep -q '"layout/luks"' state
 
 # MD: levels and layouts, with every device and with as many as possible missing.
 # arrays LEVEL COUNT MISSING OPTIONS...: MISSING are numbers of devices.
@@ -229,7 +231,7 @@ if have thin_restore; then
     expect "a snapshot of it" 2 \
         'several volumes contain file systems: LVM vg0/half (.*), LVM vg0/root (.*)' thin1.img \
         thin2.img
-    holds "the option" grep -q 'choose one with --volume GROUP/NAME$' err
+    holds "the message names the option --volume" grep -q 'choose one with --volume GROUP/NAME$' err
     expect "a volume without half of its blocks" 2 'no good copy' sum --volume half thin1.img \
         thin2.img
     expect "the pool" 3 'the logical volume pool has the type thin-pool, which is not read' \
@@ -255,13 +257,13 @@ wrap lvm pv1.img pv2.img pv3.img swap=no
 expect "the first device is missing" 2 'pv0, last seen as /dev/sda of the volume group vg0 is mis' \
     pv2.img pv3.img
 expect "graph shows the layer" 0 - graph pv1.img pv2.img pv3.img
-holds "with its option" grep -q 'vg0/root' out
+holds "the graph has the name of the logical volume" grep -q 'vg0/root' out
 
 # bcache.
 wrap bcache backing.img
 same "bcache" - backing.img
 expect "info shows it" 0 - info backing.img
-holds "the stack of bcache" grep -q 'backing.img > bcache > btrfs' out
+holds "info shows the layers of bcache" grep -q 'backing.img > bcache > btrfs' out
 wrap bcache dirty.img state=2
 expect "data in the cache only" 2 \
     'dirty.img: the newest data are in the bcache cache set 73737373-.*--image-offset 32768 reads' \
@@ -271,7 +273,7 @@ wrap bcache cache.img version=3
 expect "a cache" 2 'cache.img: it is a caching device of bcache: give its backing device' cache.img
 expect "a cache next to its backing device" 1 'cache.img is not used: it is a caching device' \
     sum backing.img --device cache.img
-holds "the contents" cmp want out
+holds "the files are read without the cache" cmp want out
 
 # dm-verity: its hashes are not verified, and the data are read without them.
 cp --sparse=always "$bare" data.img
@@ -296,11 +298,11 @@ for tool in zstd gzip lz4 xz; do
     same "split after $tool" - "split.$tool.aa"
 done
 expect "info shows the compression" 0 - info split.zstd.aa
-holds "from outside in" grep -q 'split.zstd.aa > zstd > btrfs' out
+holds "info shows the compression around btrfs" grep -q 'split.zstd.aa > zstd > btrfs' out
 mkdir temporary
 TMPDIR=$PWD/temporary "$PROGRAM" sum backup.zstd > out
-holds "TMPDIR" cmp want out
-holds "is empty afterwards" rmdir temporary
+holds "an image that is decompressed into TMPDIR has all files" cmp want out
+holds "TMPDIR is empty afterwards" rmdir temporary
 cat split.zstd.* | head -c 9000 > cut.zstd
 expect "a file that is cut off" 1 'after .* decompressed bytes: the compressed file is cut off' \
     cut.zstd
@@ -319,7 +321,7 @@ wrap partclone part.img "drop=$(grep -o '"offset":[0-9]*' extents | tail -n 1 | 
 expect "an incomplete backup" 1 "$lost: .*is not in the backup" cat part.img "$lost"
 expect "the other files" 1 'is not in the backup' sum part.img
 grep -av "$lost\$" want > rest
-holds "all of them" cmp rest out
+holds "all files outside of the hole in the backup are read" cmp rest out
 
 # Flags of Synology: in the superblock, and of a subvolume.
 cp --sparse=always "$bare" synology.img
@@ -340,9 +342,9 @@ END
 same "flags of Synology" - synology.img
 expect "a note" 0 'note: .*a kernel of Synology' -v synology.img
 expect "info names them" 0 - info synology.img
-holds "the lock" grep -q synology-locker out
+holds "info names the flag synology-locker" grep -q synology-locker out
 expect "super names them" 0 - super synology.img
-holds "the caches" grep -q SYNOLOGY_BLOCK_GROUP_CACHE out
+holds "super names the flag of the block group cache" grep -q SYNOLOGY_BLOCK_GROUP_CACHE out
 expect "they are no errors" 0 - check -q synology.img
 
 # Stacks: MD below LVM below btrfs, as on a NAS; LVM in a partition; two devices of one file system.
@@ -351,13 +353,14 @@ bare=inner.img
 wrap md n1.img n2.img n3.img level=5
 same "LVM on MD" - n1.img n2.img n3.img
 expect "info shows the stack" 0 - info n1.img n2.img n3.img
-holds "from outside in" grep -q 'n1.img > MD RAID5, 3 devices > LVM vg0/root > btrfs' out
+holds "info shows btrfs on LVM on MD" \
+    grep -q 'n1.img > MD RAID5, 3 devices > LVM vg0/root > btrfs' out
 same "LVM on degraded MD" 'is degraded' n1.img n3.img
 zstd -q -d --sparse "$ROOT/fixtures/disks/gpt.img.zst" -o disk.img
 dd if=inner.img of=disk.img bs=1M seek=2 conv=notrunc,sparse status=none
 same "LVM in a partition" - disk.img
 expect "devices shows the stack" 0 - devices --raw -o container disk.img
-is "its name" "$(cat out)" 'GPT partition 2 > LVM vg0/root'
+is "devices shows LVM in a partition" "$(cat out)" 'GPT partition 2 > LVM vg0/root'
 same "the partition is selected" - --partition 2 disk.img
 disk both.img "$BUILD/fixtures/plain/dev1.img" inner.img
 same "the volume, and not the partition with a btrfs" - --volume root both.img
@@ -368,7 +371,7 @@ zstd -q -d --sparse "$ROOT/tests/data/containers/host.img.zst" -o host.img
 same "an image inside" - --inside /vm/disk.raw host.img
 expect "check of it" 0 - check -q --inside /vm/disk.raw host.img
 expect "info names both" 0 - info --inside /vm/disk.raw host.img
-holds "the path" grep -q 'host.img > /vm/disk.raw' out
+holds "info shows the path of the image inside" grep -q 'host.img > /vm/disk.raw' out
 expect "no such file" 2 'host.img: --inside: /vm/no: no such file' --inside /vm/no host.img
 expect "a folder" 2 'is not a regular file' --inside /vm host.img
 expect "a file that is none" 2 'no such file' --inside /vm/disk.raw --inside /nothing host.img
