@@ -42,10 +42,11 @@ for name in plain raid0-3 raid1c3-3-minus-1-2 raid5-3 raid6-4-minus-2-4 raid10-4
     zoned-device; do
     read_about "$name"
     "$PROGRAM" copy -q -C "$WORK/$name" "${arguments[@]}" "$image" "${devices[@]}" 2> "$WORK/err"
-    is "$name: status" $? "$([[ $name == lost* ]] && echo 1 || echo 0)"
+    is "$name: copy ends with the right status" $? "$([[ $name == lost* ]] && echo 1 || echo 0)"
     rename_copies "$WORK/$name"
     for file in "${files[@]}"; do
-        is "$name: size" "$(stat -c %s "$WORK/$name/${file##*/}")" "$(stat -c %s "$file")"
+        is "$name: the copy has the size of the device" \
+            "$(stat -c %s "$WORK/$name/${file##*/}")" "$(stat -c %s "$file")"
     done
     for command in 'check --data' dump super; do same "$name" "$WORK/$name" $command; done
     rm -r "${WORK:?}/$name"
@@ -74,13 +75,15 @@ for row in ranges:
     start, end = row["start"], row["start"] + row["length"]
     assert b[start:end] == (a[start:end] if row["data"] else bytes(end - start)), row
 PYTHON
-holds "raw: the same" python3 "$WORK/compare.py" "$image" "$WORK/raw" "$WORK/map"
-holds "raw: holes" [ "$(stat -c %b "$WORK/raw")" -lt $((40 << 11)) ]
+holds "a raw copy has the used ranges of the device, and zeros elsewhere" \
+    python3 "$WORK/compare.py" "$image" "$WORK/raw" "$WORK/map"
+holds "a raw copy has holes" [ "$(stat -c %b "$WORK/raw")" -lt $((40 << 11)) ]
 for options in '' --compress; do
     expect "qcow2 $options" 0 - copy -q --format qcow2 $options -f "$WORK/$options.qcow2" "$image"
     have qemu-img || { skip qemu-img "qcow2"; continue; }
-    holds "qcow2 $options: valid" qemu-img check "$WORK/$options.qcow2"
-    holds "qcow2 $options: the same" qemu-img compare "$WORK/raw" "$WORK/$options.qcow2"
+    holds "qcow2 $options: qemu-img finds no error" qemu-img check "$WORK/$options.qcow2"
+    holds "qcow2 $options: the contents are those of the raw copy" \
+        qemu-img compare "$WORK/raw" "$WORK/$options.qcow2"
 done
 
 # An interrupted copy is continued, and complete at the end.
@@ -89,7 +92,7 @@ cp --sparse=always "$WORK/raw" "$WORK/c/1.img.part"
 truncate -s 100M "$WORK/c/1.img.part"
 expect "incomplete" 2 '--continue completes it' copy -q -C "$WORK/c" "$image"
 expect "continued" 0 - copy -q --continue -C "$WORK/c" "$image"
-holds "continued: the same" cmp "$WORK/c/1.img" "$WORK/raw"
+holds "a continued copy has the bytes of a raw copy" cmp "$WORK/c/1.img" "$WORK/raw"
 # On file systems without holes, nothing shows how much was written.
 mkdir "$WORK/d"
 truncate -s $(($(stat -c %s "$WORK/raw") - 1)) "$WORK/d/1.img.part"
@@ -103,10 +106,10 @@ start=$(run_json extents --json "$image" /data/preallocated | grep -o '"logical"
 offset=$("$PROGRAM" map -o offset "$image" "${start#*:}")
 expect "unreadable" 1 'device 1: 8192 bytes in use cannot be read' copy -f "$WORK/bad" \
     --insert "debug/error-gen@device-1,kind=raw,start=$offset,end=$((offset + 8192))" "$image"
-holds "unreadable: the file" out_has '^data .* /data/preallocated$'
+holds "the file with the unreadable sectors is listed" out_has '^data .* /data/preallocated$'
 cp "$WORK/raw" "$WORK/expected"
 dd if=/dev/zero of="$WORK/expected" bs=4096 seek=$((offset / 4096)) count=2 conv=notrunc status=none
-holds "unreadable: zeros" cmp "$WORK/bad" "$WORK/expected"
+holds "unreadable sectors are zeros in the copy" cmp "$WORK/bad" "$WORK/expected"
 
 # The devices as files: the same as a copy, with the same holes.
 mnt=$WORK/mnt
@@ -138,9 +141,10 @@ if ! why=$(have_mount "${files[0]}" "$mnt"); then
 else
     expect "devices as files: of a subvolume" 2 'shows no subvolume' mount --devices --subvol 5 \
         "${files[0]}" "$mnt"
-    holds "devices as files" timeout 20 "$PROGRAM" mount --background --devices "${files[0]}" \
+    holds "mount --devices mounts" \
+        timeout 20 "$PROGRAM" mount --background --devices "${files[0]}" \
         --device "${files[1]}" "$mnt"
-    is "devices as files: names" "$(cd "$mnt" && echo *)" "1 2"
+    is "mount --devices shows a file for each device" "$(cd "$mnt" && echo *)" "1 2"
     for devid in 1 2; do
         holds "device $devid as a file" cmp "$mnt/$devid" "$WORK/two/$devid.img"
         run_json map --used --devid $devid --json=array "${files[@]}" > "$WORK/map"
@@ -164,5 +168,5 @@ expect "an existing copy" 2 'is not replaced' copy -C "$WORK/c" "$image"
 expect "no device" 2 'not a regular file' copy -q -f /dev/null "$image"
 read_about raid1-2
 expect "several devices" 2 'has 2 devices here; -C DIR' copy -f "$WORK/x" "${files[@]}"
-holds "nothing is left" [ ! -e "$WORK/x" ]
+holds "a refused copy leaves no file" [ ! -e "$WORK/x" ]
 finish

@@ -49,7 +49,7 @@ all() {
     expect "$what" "${status:-1}" "$expression" walk -0 "$@" "${copies[@]}"
     LC_ALL=C sort -z "$WORK/out" > "$WORK/have"
     list "$fixture/paths0" > "$WORK/want"
-    holds "$what: the paths" cmp "$WORK/want" "$WORK/have"
+    holds "$what: walk lists the paths of the fixture" cmp "$WORK/want" "$WORK/have"
 }
 
 for fixture in dup raid1-2 raid10-4 raid5-3; do
@@ -83,10 +83,11 @@ python3 "$ROOT/tests/support/erase_trees.py" 5 "${copies[@]}"
 expect "a subvolume that nothing leads to" 0 - walk --subvol 263 "${copies[0]}"
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" subvolumes
 cp "$WORK/out" "$WORK/third"
-holds "has all its files" diff "$WORK/out" \
+holds "a subvolume that nothing leads to has all its files" diff "$WORK/out" \
     <("$PROGRAM" walk --subvol 263 "$BUILD/fixtures/subvolumes/dev1.img")
 expect "extraction of it" 0 - extract --subvol 263 -C "$WORK/extracted" "${copies[0]}"
-is "all its files" "$(find "$WORK/extracted" -type f | wc -l)" "$(wc -l < "$WORK/third")"
+is "extraction of a lost subvolume makes all its files" \
+    "$(find "$WORK/extracted" -type f | wc -l)" "$(wc -l < "$WORK/third")"
 images subvolumes
 erase root chunk_root super
 expect "no superblock" 2 'is not a btrfs.*; try --scan' "${copies[0]}"
@@ -102,12 +103,13 @@ erase root chunk_root super
 all "another btrfs in a file" past 'no superblock: from tree blocks, it is device 1' --scan
 expect "which is one still" 1 'no superblock' cat --scan "${copies[0]}" /inner
 "$PROGRAM" cat --scan -q "${copies[0]}" /inner > "$WORK/inner"
-is "with its own files" "$("$PROGRAM" "$WORK/inner")" /planted
+is "the inner btrfs has its own files" "$("$PROGRAM" "$WORK/inner")" /planted
 images sectorsize-16k
 erase root chunk_root super
 all "the size of sectors is found" sectorsize-16k 'the root tree is lost' --scan
 expect "and makes the right checksums" 1 "the root tree is lost" sum --scan "${copies[@]}"
-is "of all files" "$(wc -l < "$WORK/out")" "$(tr -dc '\0' < "$WORK/want" | wc -c)"
+is "all files of sectors of 16 KiB have checksums" \
+    "$(wc -l < "$WORK/out")" "$(tr -dc '\0' < "$WORK/want" | wc -c)"
 # One of several images has no superblock: the blocks stored on it show which device it is.
 images raid0-2
 copies=("${copies[1]}" "${copies[0]}")
@@ -117,7 +119,8 @@ erase super
 copies=("${whole[@]}")
 status=0 all "a device without a superblock, with half of the trees" raid0-2 \
     'is device 2: blocks of it'
-is "it is not missing" "$("$PROGRAM" devices -q -o device_state "${copies[@]}" | uniq)" present
+is "a device without a superblock is not missing" \
+    "$("$PROGRAM" devices -q -o device_state "${copies[@]}" | uniq)" present
 images data-raid0-3 # on the third device, all but data are lost
 dd if=/dev/zero of="${copies[2]}" bs=64K count=613 conv=notrunc status=none
 dd if=/dev/zero of="${copies[2]}" bs=4K seek=16384 count=1 conv=notrunc status=none
@@ -128,14 +131,15 @@ is "a device with nothing but data is not missing" "$(grep -c 'is missing' "$WOR
 holds "a device with nothing but data completes the contents" sums_match data-raid0-3
 dd if=/dev/zero of="${copies[2]}" bs=1M count=96 conv=notrunc status=none
 expect "one has no superblock" 1 'data-raid0-3-2 is not used: no superblock' "${copies[@]}"
-is "it is missing" "$(grep -c 'device 3 (uuid .*-.*) is missing' "$WORK/err")" 1
+is "an image without tree blocks does not replace its device" \
+    "$(grep -c 'device 3 (uuid .*-.*) is missing' "$WORK/err")" 1
 images raid1-2 # nothing contains the uuid
 python3 "$ROOT/tests/support/erase_trees.py" 3 "${copies[@]}"
 expect "a device that nothing describes" 1 'device 2 \(uuid not known\) is missing' \
     devices --json "${copies[0]}"
-is "is a number" "$(tail -n 1 "$WORK/out")" \
+is "a device that nothing describes is only a number" "$(tail -n 1 "$WORK/out")" \
     '{"devid":2,"device_state":"missing","incomplete_chunks":0}'
-is "only" "$("$PROGRAM" info -q "${copies[0]}" | grep 'Device 2')" \
+is "info prints a device of unknown size" "$("$PROGRAM" info -q "${copies[0]}" | grep 'Device 2')" \
     'Device 2:      missing, size not known'
 # The device tree has the location of all chunks, even of those without used space.
 images plain
@@ -144,7 +148,7 @@ python3 "$ROOT/tests/support/erase_trees.py" 3 "${copies[@]}"
 expect "no chunk tree" 1 'the chunk tree is lost' \
     chunks -o logical,length,chunk_type,profile,stripes \
     "${copies[0]}"
-holds "all chunks" cmp "$WORK/out" "$WORK/chunks"
+holds "the device tree has the location of all chunks" cmp "$WORK/out" "$WORK/chunks"
 images raid10-4 # too few sums are known of its data
 python3 "$ROOT/tests/support/erase_trees.py" 3 "${copies[@]}"
 all "all device extents of a RAID10 are found, but not the order of its stripes" raid10-4 \
@@ -155,7 +159,8 @@ images raid0-2
 python3 "$ROOT/tests/support/erase_trees.py" 3,4 "${copies[@]}"
 all "neither a chunk tree nor a device tree" raid0-2 \
     'chunk 105906176 \(RAID0, 134217728 bytes of data\) is lost: its device extents'
-is "chunks" "$("$PROGRAM" chunks -q -o logical,stripes "${copies[@]}" | tail -n 1)" \
+is "the locations of chunks are derived from their tree blocks" \
+    "$("$PROGRAM" chunks -q -o logical,stripes "${copies[@]}" | tail -n 1)" \
     $'38797312\t1:30408704,2:9437184'
 images data-clones
 python3 "$ROOT/tests/support/erase_trees.py" 3,4 "${copies[@]}"

@@ -36,7 +36,8 @@ verified	file	/volume/inside
 END
 expect "for people" 0 ': 1 file has no checksums, .* only with --unverified' deleted "$image"
 expect "below a path" 0 - deleted -0 "$image" volume/folder/
-holds "names alone" out_is < <(printf '/volume/folder\0/volume/folder/deep\0')
+holds "-0 prints the names below the path" \
+    out_is < <(printf '/volume/folder\0/volume/folder/deep\0')
 generation=$("$PROGRAM" deleted -o generation,path "$image" | awk '$2 == "/volume" { print $1 }')
 expect "since the transaction before the last" 0 - deleted -o path --since "$generation" "$image"
 is "what the one before had" "$(wc -l < "$WORK/out")" 9
@@ -60,17 +61,18 @@ expect "extraction" 0 "1 file has no checksums, .* only with --unverified" \
     deleted --extract "$WORK/new" "$image"
 (cd "$WORK/new" && find . -type f -exec sha256sum {} + | sed 's, \./, /,' |
     LC_ALL=C sort -k 2) > "$WORK/sums"
-holds "with all contents" diff <(grep -vE 'edited|#270' "$WORK/sums") \
+holds "extracted files have the recorded hashes" diff <(grep -vE 'edited|#270' "$WORK/sums") \
     <(grep -vE 'edited|moved|unsummed' "$recorded")
 is "the file that was open" "$(sha256sum < "$WORK/new/#270")" \
     "$(sha256sum < "$WORK/new/top/kept/open")"
-is "permissions" "$(stat -c %a "$WORK/new/top/folder")" 750
-is "times" "$(stat -c %Y "$WORK/new/top/folder" "$WORK/new/top/large")" $'981173106\n981173106'
-is "links" "$(stat -c %h "$WORK/new/top/folder/link")" 2
-is "symbolic links" "$(readlink "$WORK/new/top/symlink")" nowhere
+is "permissions of deleted directories are restored" "$(stat -c %a "$WORK/new/top/folder")" 750
+is "times of deleted files are restored" \
+    "$(stat -c %Y "$WORK/new/top/folder" "$WORK/new/top/large")" $'981173106\n981173106'
+is "hard links of deleted files are restored" "$(stat -c %h "$WORK/new/top/folder/link")" 2
+is "deleted symbolic links are restored" "$(readlink "$WORK/new/top/symlink")" nowhere
 expect "what is not verified" 0 - deleted --extract "$WORK/all" --unverified --name unsummed \
     "$image"
-holds "comes on demand" cmp "$WORK/all/top/unsummed" <(seq 4000)
+holds "--unverified extracts a file without checksums" cmp "$WORK/all/top/unsummed" <(seq 4000)
 expect "over what is there" 1 'not extracted' deleted --extract "$WORK/all" --unverified "$image" \
     /top
 
@@ -81,55 +83,66 @@ cp --sparse=always "$image" "$WORK/over.img"
 head -c 5000 /dev/zero | dd of="$WORK/over.img" bs=4096 seek=$((offset / 4096 + 2)) \
     conv=notrunc status=none
 expect "overwritten" 0 - deleted --json --name large "$WORK/over.img"
-holds "in which ranges" out_has '"recoverable":"partly".*"bad_bytes":8192,"bad":\["8192\+8192"\]'
+holds "deleted lists the overwritten ranges of a file" \
+    out_has '"recoverable":"partly".*"bad_bytes":8192,"bad":\["8192\+8192"\]'
 expect "and not extracted" 1 'top/large' deleted --extract "$WORK/none" --name large \
     "$WORK/over.img"
-is "nothing of it" "$(find "$WORK/none" -type f)" ""
+is "an overwritten file is not extracted" "$(find "$WORK/none" -type f)" ""
 expect "unless zeros are wanted" 1 'top/large' deleted --extract "$WORK/zeros" --on-error zero \
     --name large "$WORK/over.img"
 is "in its place, and not under its name" \
     "$(cmp -l "$WORK/zeros/top/large.~$((generation - 1))~" <(seq 20000) | wc -l)" 8192
-is "nothing else is there" "$(find "$WORK/zeros" -type f | wc -l)" 1
+is "only the file with zeros is extracted" "$(find "$WORK/zeros" -type f | wc -l)" 1
 
 # Two files had the same path, one after the other.
 expect "two files at one path" 0 - deleted --extract "$WORK/two" "$BUILD/fixtures/past/dev1.img"
 holds "the last one has its name" cmp "$WORK/two/twice" <(seq 2000)
-holds "the other one another" cmp "$WORK/two/twice.~7~" <(seq 1000)
+holds "the older of two files at a path has its generation in the name" \
+    cmp "$WORK/two/twice.~7~" <(seq 1000)
 
 # Versions.
 expect "versions" 0 - versions -o recoverable,size,changes "$image" /top/kept/edited
-holds "all three" out_is << 'END'
+holds "versions lists all three versions of a file" out_is << 'END'
 verified	81	content size times
 verified	23888	content size times
 verified	23893	-
 END
 expect "each state" 0 - versions --all -o size "$image" /top/kept/edited
-is "has one" "$(wc -l < "$WORK/out")" 3
+is "--all lists a version for each generation" "$(wc -l < "$WORK/out")" 3
 expect "one of them" 0 - cat --generation "$generation" "$image" /top/kept/edited
-holds "can be read" cmp "$WORK/out" <(seq 4999)
+holds "cat --generation reads the older version" cmp "$WORK/out" <(seq 4999)
 expect "of a file that was moved" 0 - versions -o changes,path "$image" /top/kept/moved-on
-holds "under both names" out_is <<< $'renamed\t/top/kept/moved-on\n-\t/top/kept/moved'
+holds "versions lists both names of a moved file" \
+    out_is <<< $'renamed\t/top/kept/moved-on\n-\t/top/kept/moved'
 expect "the same from a subvolume on" 0 - versions -o changes,path --subvol 5 "$image" \
     top/kept/moved-on
-holds "the same names" out_is <<< $'renamed\t/top/kept/moved-on\n-\t/top/kept/moved'
+holds "versions with --subvol lists both names of a moved file" \
+    out_is <<< $'renamed\t/top/kept/moved-on\n-\t/top/kept/moved'
 expect "of a file that is gone" 0 - versions --no-data -o generation,recoverable,size "$image" \
     /top/large
-holds "the last one" out_is <<< "$((generation - 1))"$'\t-\t108894'
+holds "versions lists the last version of a deleted file" \
+    out_is <<< "$((generation - 1))"$'\t-\t108894'
 # Versions in snapshots, which have the names of Snapper.
 laptop=$BUILD/fixtures/laptop/dev1.img
 expect "in snapshots" 0 - versions -o path,snapshot_name "$laptop" /@home/anna/Documents/letter.txt
-is "between generations" "$(cut -f 2 "$WORK/out")" $'-\n-\n/@snapshots/home-2026-11-21\n-'
+is "versions lists a snapshot between generations" \
+    "$(cut -f 2 "$WORK/out")" $'-\n-\n/@snapshots/home-2026-11-21\n-'
 expect "of Snapper" 0 - versions --raw -o snapshot_name "$laptop" /@/usr/bin/program-2
-holds "with their names" out_has '^snapper.* 2,.*2026-11-21.*: .*zypp'
+holds "versions lists names and descriptions of Snapper" \
+    out_has '^snapper.* 2,.*2026-11-21.*: .*zypp'
 expect "a file that only snapshots and older generations have" 0 - versions --good \
     -o path,recoverable "$laptop" /@home/anna/Documents/thesis.odt
-is "the newest good version" "$(cat "$WORK/out")" $'/@home/anna/Documents/thesis.odt\tverified'
+is "versions --good lists the newest verified version" \
+    "$(cat "$WORK/out")" $'/@home/anna/Documents/thesis.odt\tverified'
 expect "without older generations" 0 - versions --no-scan --all -o path "$laptop" \
     /@home/anna/Documents/thesis.odt
-holds "a snapshot has it" out_has '^/@snapshots/home-2026-11-21/anna/Documents/thesis.odt$'
+holds "versions --no-scan lists the version of a snapshot" \
+    out_has '^/@snapshots/home-2026-11-21/anna/Documents/thesis.odt$'
 expect "which snapshot has a deleted file" 0 - deleted -o path,snapshot_path "$laptop"
-holds "one has" out_has $'^/@home/anna/Pictures/holiday-2.jpg\t/@snapshots/home-2026-11-21/'
-holds "none has" out_has $'^/@home/anna/Documents/draft.odt\t-$'
+holds "deleted names the snapshot that has a deleted file" \
+    out_has $'^/@home/anna/Pictures/holiday-2.jpg\t/@snapshots/home-2026-11-21/'
+holds "a deleted file that no snapshot has gets no snapshot" \
+    out_has $'^/@home/anna/Documents/draft.odt\t-$'
 expect "of nothing" 1 'not found in any recoverable generation' versions "$image" /nothing
 expect "no good version" 1 '/bad: no version is verified' versions --good \
     "$BUILD/fixtures/bad-data/dev1.img" /bad
@@ -141,22 +154,23 @@ for command in "deleted -o recoverable,path" "versions --all" "deleted --no-data
     expect "$command" 0 - $command --raw "$image" $path
     cp "$WORK/out" "$WORK/first"
     expect "$command with an index" 0 - $command --raw --index "$WORK/index" "$image" $path
-    holds "says the same" cmp "$WORK/out" "$WORK/first"
+    holds "$command prints the same with an index" cmp "$WORK/out" "$WORK/first"
 done
 expect "extraction with an index" 0 - deleted --index "$WORK/index" --extract "$WORK/indexed" \
     -q "$image"
-holds "extracts the same" diff -r --no-dereference "$WORK/new" "$WORK/indexed"
+holds "deleted --extract makes the same files with an index" \
+    diff -r --no-dereference "$WORK/new" "$WORK/indexed"
 # An index without any blocks (its hash is that of no data): only blocks that are in an index are
 # found.
 { head -c 56 "$WORK/index"; head -c 40 /dev/zero; printf '\x99\xe9\xd8\x51\x37\xdb\x46\xef'; } \
     > "$WORK/empty"
 expect "an index of nothing" 0 - roots --index "$WORK/empty" -o generation,recoverable "$image"
-is "is used" "$(grep -c 7 "$WORK/out")" 1
+is "roots uses an index without blocks" "$(grep -c 7 "$WORK/out")" 1
 expect "both" 2 'exclude each other' deleted --scan --no-scan "$image"
 
 # Differences.
 expect "since a generation" 0 'compared' diff "$image" "/@$generation"
-holds "what has changed" out_is << 'END'
+holds "diff lists the changes since a generation" out_is << 'END'
 M	/	/
 M	/	/top
 M	/	/top/kept
@@ -168,7 +182,8 @@ M	F	/top/kept/edited
 END
 expect "between two states" 0 'compared' \
     diff --only R "$image" "5@$((generation - 1))" "5@$generation"
-holds "renames" out_is <<< $'R\tF\t/top/kept/moved\t/top/kept/moved-on'
+holds "diff of two generations lists a rename" \
+    out_is <<< $'R\tF\t/top/kept/moved\t/top/kept/moved-on'
 expect "with what is gone" 2 'no subvolume' diff "$image" "volume@$generation"
 expect "with nothing" 2 'give two subvolumes' diff "$image" /
 finish

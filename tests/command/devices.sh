@@ -33,10 +33,10 @@ for pair in "3.img ${loops[2]}" "${loops[2]} 3.img"; do
     cd "$WORK" || exit 1
     read -r image output <<< "$pair"
     "$PROGRAM" "$image" 1<> "$output" 2> "$WORK/err"
-    is "stdout into $output" $? 2
-    holds "stdout into $output: said" grep -q 'stdout goes to an input' "$WORK/err"
+    is "stdout into $output is refused" $? 2
+    holds "stdout into $output: the message says why" grep -q 'stdout goes to an input' "$WORK/err"
     "$PROGRAM" "$image" 2>> "$output" > /dev/null
-    is "stderr into $output" $? 2
+    is "stderr into $output is refused" $? 2
     expect "a statedump into $output" 2 'is an input' --statedump "$output" "$image"
     expect "a trace into $output" 2 'is an input' \
         --insert "debug/trace@verify,file=$output" "$image"
@@ -59,7 +59,7 @@ for image in "${loops[0]}" "$WORK/1.img"; do
 done
 expect "mounted: the second device" 0 "warning: $WORK/2.img is mounted at $WORK/mnt" "$WORK/1.img" \
     "$WORK/2.img"
-is "mounted: one warning each" "$(grep -c warning "$WORK/err")" 2
+is "each mounted device gets one warning" "$(grep -c warning "$WORK/err")" 2
 expect "mounted: quiet" 0 - -q "$WORK/1.img" "$WORK/2.img"
 expect "another one is not mounted" 0 - "$WORK/3.img"
 umount "$WORK/mnt"

@@ -32,41 +32,52 @@ have jq || { skip jq "the loss of devices"; finish; }
 
 # Mirrors and parity; what is lost of RAID0 and RAID10 depends on the place of the piece.
 compare raid1-2 1
-is "RAID1: chunks without redundancy" "$(number '|.recoverable, .exposed_chunks == .chunks')" \
+is "RAID1 without a device: all is readable, no chunk has redundancy" \
+    "$(number '|.recoverable, .exposed_chunks == .chunks')" \
     $'all\ntrue'
 compare raid1c3-3 1
-is "RAID1C3: one device" "$(number '|.recoverable, .exposed_chunks')" $'all\n0'
+is "RAID1C3 without a device: all is readable, with redundancy" \
+    "$(number '|.recoverable, .exposed_chunks')" $'all\n0'
 compare raid1c3-3 1 3
-is "RAID1C3: two devices" "$(number '|.recoverable, .exposed_chunks == .chunks')" $'all\ntrue'
+is "RAID1C3 without two devices: all is readable, no chunk has redundancy" \
+    "$(number '|.recoverable, .exposed_chunks == .chunks')" $'all\ntrue'
 compare raid6-6 2
-is "RAID6: one device" "$(number '|.recoverable, .exposed_chunks')" $'all\n0'
+is "RAID6 without a device: all is readable, with redundancy" \
+    "$(number '|.recoverable, .exposed_chunks')" $'all\n0'
 compare raid6-6 2 5
-is "RAID6: two devices" "$(number '|.recoverable, .exposed_chunks == .chunks')" $'all\ntrue'
+is "RAID6 without two devices: all is readable, no chunk has redundancy" \
+    "$(number '|.recoverable, .exposed_chunks == .chunks')" $'all\ntrue'
 compare raid5-3 3
-is "RAID5: one device" "$(number '|.recoverable, .lost_bytes, .affected_files, .files')" \
+is "RAID5 without a device: all is readable, and no file is affected" \
+    "$(number '|.recoverable, .lost_bytes, .affected_files, .files')" \
     $'all\n0\n0\nnull'
 compare stripe-tree-raid0 1
-is "RAID0: files" "$listed" 29
-is "RAID0: numbers" "$(number '|.recoverable, .files, .affected_files, .lost_files')" \
+is "RAID0 without a device: 29 files are listed" "$listed" 29
+is "RAID0 without a device: the numbers of affected and lost files" \
+    "$(number '|.recoverable, .files, .affected_files, .lost_files')" \
     $'partly\n73\n27\n6'
-is "RAID0: the data" \
+is "RAID0 without a device: readable and lost bytes add up" \
     "$(number 'groups[0]|.readable_bytes + .lost_bytes == .used, .lost_bytes > 0')" $'true\ntrue'
 compare stripe-tree-raid0 3
-is "RAID0: partly" "$(number '|.affected_files, .lost_files')" $'19\n0'
+is "RAID0 without device 3: files are affected, none is lost" \
+    "$(number '|.affected_files, .lost_files')" $'19\n0'
 compare stripe-tree-raid10 1 2
-is "RAID10: a pair" "$(number recoverable)" partly
+is "RAID10 without both devices of a pair is partly recoverable" "$(number recoverable)" partly
 compare stripe-tree-raid10 1 3
 is "RAID10: one of each pair" "$(number recoverable)" all
 compare metadata-uuid-2 1
-is "single data, RAID1 metadata" "$(number '|.lost_chunks, .lost_files, .metadata_lost')" \
+is "single data with RAID1 metadata: one file is lost" \
+    "$(number '|.lost_chunks, .lost_files, .metadata_lost')" \
     $'1\n1\nfalse'
 
 # Lost metadata: in part, and those that everything needs.
 compare raid0-5 2
-is "RAID0 metadata" "$(number '|.recoverable, .metadata_lost, .lost_files')" $'partly\ntrue\n50'
+is "RAID0 without a device loses metadata" \
+    "$(number '|.recoverable, .metadata_lost, .lost_files')" $'partly\ntrue\n50'
 single=("$BUILD"/fixtures/single-3/dev*.img)
 expect "no root tree" 0 - devices --without 1 --json "${single[@]}"
-is "no root tree: nothing" "$(number '|.recoverable, .lost_files == .files, .metadata_lost')" \
+is "without a root tree nothing is recoverable" \
+    "$(number '|.recoverable, .lost_files == .files, .metadata_lost')" \
     $'nothing\ntrue\ntrue'
 expect "no root tree: as text" 0 - devices --without 1 "${single[@]}"
 holds "no root tree: says so" out_has 'so a mount fails: 268 files'
@@ -77,11 +88,11 @@ raid6=("$BUILD"/fixtures/raid6-6/dev[1-5].img)
 expect "after a missing device" 0 'is missing' devices --without 1 --without 2 "${raid6[@]}"
 holds "after a missing device: lost" out_has 'cannot be read|mount fails'
 expect "as text" 0 - devices --without 1 "$BUILD"/fixtures/raid5-3/dev*.img
-holds "as text: redundancy" out_has '^3 of 3 chunks: no redundancy is left'
-holds "as text: files" out_has '^All files can be read'
+holds "the text says that no redundancy is left" out_has '^3 of 3 chunks: no redundancy is left'
+holds "the text says that all files can be read" out_has '^All files can be read'
 expect "rows of files" 0 - devices --without 3 --list -o recoverable,bad_bytes,path --sort path \
     "$BUILD"/fixtures/stripe-tree-raid0/dev*.img
-is "rows of files: partly" "$(grep -c ^partly "$WORK/out")" 19
+is "--list with columns has 19 partly recoverable files" "$(grep -c ^partly "$WORK/out")" 19
 
 expect "no such device" 2 'no device 9' devices --without 9 "${single[@]}"
 expect "not a number" 2 'without' devices --without sda "${single[@]}"

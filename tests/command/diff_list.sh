@@ -11,7 +11,7 @@ names=$BUILD/fixtures/subvolumes/dev1.img
 out_is() { diff "$WORK/out" "$1"; }
 
 # Lists of the program, and those of coreutils for the extracted files, with odd names.
-holds "extracted" "$PROGRAM" extract -C "$WORK/copy" -q "$names"
+holds "the image is extracted" "$PROGRAM" extract -C "$WORK/copy" -q "$names"
 made() {
     case $1 in
     mtree) "$PROGRAM" tar --format mtree "$names" ;;
@@ -24,7 +24,7 @@ for form in mtree sum sum0 sha256sum "sha256sum -z" "sha512sum --tag" "b2sum --t
     sha384sum sha1sum "md5sum -b"; do
     made $form
     expect "$form" 0 'compared: [0-9]+ entries of A with [1-9]' diff --other "$WORK/list" "$names"
-    holds "$form: no difference" out_is /dev/null
+    holds "$form: the list has no differences" out_is /dev/null
 done
 holds "what such a list does not know" grep -q 'does not know them: size, mode, owner, times' \
     "$WORK/err"
@@ -44,22 +44,23 @@ expect "a list of hashes" 1 'compared: ' diff --exit-code --other "$WORK/list" "
 holds "an added, a deleted and a changed file" diff <(sort "$WORK/out") <(
     printf '%s\n' $'+\tF\t/added/file' $'-\tF\t'"$third" $'M\tF\t'"$second" | sort)
 expect "below a path" 0 'compared: ' diff --below /added --other "$WORK/list" "$plain"
-is "only that" "$(cat "$WORK/out")" $'+\tF\t/added/file'
+is "--below lists one added file" "$(cat "$WORK/out")" $'+\tF\t/added/file'
 expect "as JSON" 0 'compared' diff --only M --json --other "$WORK/list" "$plain"
-holds "the change" out_has '"changes":\["content"\]'
+holds "JSON says that the contents have changed" out_has '"changes":\["content"\]'
 "$PROGRAM" tar --format mtree "$plain" | sed -e 's|^\(\./top-file .*mode=\)[0-7]*|\10600|' \
     -e 's|^\(\./data/inline .*\) size=[0-9]*|\1 size=1|' > "$WORK/list"
 expect "a list of mtree" 0 'does not know them: xattrs$' diff --other "$WORK/list" "$plain"
-is "other facts" "$(cat "$WORK/out")" $'M\tF\t/data/inline\nM\tF\t/top-file'
+is "a list of mtree has a changed mode and size" \
+    "$(cat "$WORK/out")" $'M\tF\t/data/inline\nM\tF\t/top-file'
 "$PROGRAM" sum -q --subvol home "$names" > "$WORK/list"
 expect "a subvolume" 0 'compared: ' diff --nested no --other "$WORK/list" "$names" home
-holds "is the same" out_is /dev/null
+holds "the list of a subvolume has no differences" out_is /dev/null
 expect "another one differs" 1 'compared' diff --exit-code --other "$WORK/list" "$names" docs
 bad=$BUILD/fixtures/bad-data/dev1.img
 "$PROGRAM" -q "$bad" 2> "$WORK/err" | sed "s|^|$(printf '%064d' 7)  |" > "$WORK/list"
 expect "data that cannot be read" 1 'checksum' diff --other "$WORK/list" "$bad"
-holds "are in doubt" out_has $'^\\?\tF\t/'
-holds "others are not" out_has $'^M\tF\t/'
+holds "files that cannot be read are unknown" out_has $'^\\?\tF\t/'
+holds "files that can be read are compared" out_has $'^M\tF\t/'
 
 # Files that are no list.
 printf './a type=folder\n' > "$WORK/bad"

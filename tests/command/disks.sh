@@ -31,7 +31,7 @@ reads() {
 ths0.zst"; } |
         tr '\0' '\n' | LC_ALL=C sort > want
     LC_ALL=C sort out > have
-    holds "$what: the paths" cmp want have
+    holds "$what: walk lists the paths of the fixture" cmp want have
 }
 
 disk gpt.img gpt 2 "$plain"
@@ -60,16 +60,17 @@ reads "a device, and a disk with the other one" raid1-2 "$images/raid1-2/dev1.im
 disk both.img two 1 "$plain" 130 "$images/raid1-2/dev2.img"
 reads "a device, and a disk with that and more" raid1-2 "$images/raid1-2/dev1.img" both.img
 expect "devices name the partitions" 0 - devices --json raid.img
-is "partitions of devices" "$(grep -o '"partition":[0-9]*' out | tr '\n' ' ')" \
+is "devices lists the partition of each device" \
+    "$(grep -o '"partition":[0-9]*' out | tr '\n' ' ')" \
     '"partition":1 "partition":2 '
 expect "one device of two" 0 'missing' left.img
 expect "superblock copies of a partition" 0 - --super 1 gpt.img
 
 # Several file systems.
 expect "several are listed" 2 'several partitions contain file systems' two.img
-holds "by columns" grep -qE \
+holds "the table of partitions has columns" grep -qE \
     '^    2  130\.00MiB  129\.00MiB  Linux filesystem  beta   btrfs, b02051c2-' err
-holds "what to do" grep -q 'with --partition' err
+holds "the message names --partition" grep -q 'with --partition' err
 expect "quietly, too" 2 'several partitions contain' -q two.img
 reads "by number" plain --partition 1 two.img
 reads "by name" subvolumes --partition beta two.img
@@ -80,7 +81,7 @@ reads "by UUID of an MBR" plain --partition cafe0001-06 mbr.img
 expect "partitions of two disks" 0 compared \
     diff --exit-code --partition beta --other two.img --other-partition 2 two.img home home
 expect "of which one is not chosen" 2 'several partitions contain' diff --other two.img "$plain"
-holds "how" grep -q 'Choose one with --other-partition' err
+holds "the message names --other-partition" grep -q 'Choose one with --other-partition' err
 expect "a partition of nothing" 2 'needs the disk as --other' diff --other-partition 2 two.img / /
 expect "unknown" 2 'two.img: there is no partition gamma; there are: 1 \(alpha\), 2 \(beta\)' \
     --partition gamma two.img
@@ -97,7 +98,7 @@ dd if=table.img of=whole.img bs=512 count=34 conv=notrunc status=none
 expect "a btrfs in front of empty partitions" 0 - whole.img
 dd if="$plain" of=whole.img bs=4096 skip=16 count=1 seek=$((512 + 16)) conv=notrunc status=none
 expect "and one in a partition" 2 'one in partition 2 .*: one of them may be older' whole.img
-holds "is listed" grep -q 'btrfs, ac7938d4-' err
+holds "the table lists the btrfs in the partition" grep -q 'btrfs, ac7938d4-' err
 reads "the whole disk" subvolumes --fsid b02051c2-b910-be11-5c4b-0b701d129466 whole.img
 if have mkfs.ext4; then
     truncate -s 8M ext4.img
@@ -115,11 +116,11 @@ disk clones.img two 1 "$plain" 130 "$plain"
 expect "clones without a choice" 2 'clones.img partition 1 \(generation [0-9]+\) and clones.img '\
 'partition 2 \(generation [0-9]+\) are both device 1 of the file system ac7938d4-.*: choose one' \
     clones.img
-holds "are listed" [ "$(grep -c 'btrfs, ac7938d4-' err)" = 2 ]
+holds "the table lists both clones" [ "$(grep -c 'btrfs, ac7938d4-' err)" = 2 ]
 for partition in 1 2; do
     reads "the clone in partition $partition" plain --partition "$partition" clones.img
     expect "as device 1" 0 - devices -o partition --partition "$partition" clones.img
-    is "is partition $partition" "$(cat out)" "$partition"
+    is "devices names partition $partition" "$(cat out)" "$partition"
 done
 reads "a clone by its name" plain --partition beta clones.img
 expect "the other one is named" 0 \
@@ -130,30 +131,33 @@ reads "a device given besides its clones" plain -q "$plain" clones.img
 # info lists partitions: of the disk with the file system, or of a disk on which none could be
 # chosen.
 expect "info of a disk" 0 - info gpt.img
-holds "the file system" out_has '^UUID: +ac7938d4-0cfc-2307-e2bf-325d28e7884e$'
-holds "the table" out_has '^gpt.img: GPT partition table, sectors of 512 bytes$'
-holds "its partitions" out_has \
+holds "info of a disk prints the file system" \
+    out_has '^UUID: +ac7938d4-0cfc-2307-e2bf-325d28e7884e$'
+holds "info of a disk prints the type of its partition table" \
+    out_has '^gpt.img: GPT partition table, sectors of 512 bytes$'
+holds "info of a disk lists its partitions" out_has \
     '^    2  2\.00MiB  129\.00MiB  Linux filesystem  root  btrfs, ac7938d4-'
 expect "info of several" 2 'several partitions contain' info two.img
 is "how to choose" "$(tail -n 1 err)" 'Choose one with --partition N, NAME, LABEL or UUID.'
-holds "their partitions" [ "$(grep -c 'MiB  Linux filesystem' out)" = 2 ]
-is "only once" "$(grep -c 'MiB' err)" 0
+holds "info of several file systems lists their partitions" \
+    [ "$(grep -c 'MiB  Linux filesystem' out)" = 2 ]
+is "info prints the table of partitions once" "$(grep -c 'MiB' err)" 0
 expect "info of none" 2 'no partition contains btrfs' info --json none.img
-holds "as JSON" out_has \
+holds "info --json lists the disk and its partitions" out_has \
     '^\{"disks":\[\{"device":"none.img","partition_table":"gpt",.*"partition_name":"data",'\
 '"content":"ext4, label rooty"'
-holds "which can be parsed" \
+holds "info --json of a disk without btrfs is JSON" \
     python3 \
     -c 'import json, sys; assert len(json.load(open(sys.argv[1]))["disks"][0]["partitions"])' out
 expect "info of no disk" 0 - info --json "$plain"
-holds "has none" out_has '"disks":\[\]\}$'
+holds "info --json of an image without a table has no disks" out_has '"disks":\[\]\}$'
 
 # Partitions that are not btrfs are named.
 expect "foreign partitions" 2 \
     'none.img is not a btrfs file system: it is a disk with a GPT partition table' none.img
 for what in '1 is ext4, label rooty' '2 is encrypted with LUKS' '3 is a physical volume of LVM' \
     '5 is swap space'; do
-    holds "partition $what" grep -q "partition $what" err
+    holds "the message says that partition $what" grep -q "partition $what" err
 done
 
 # Damaged tables, and a disk that was cut off.

@@ -30,7 +30,7 @@ cp -r "$ROOT/README.md" "$ROOT/docs" "$ROOT/scripts" "$ROOT/examples" "$made"
 golden=$ROOT/tests/data/records.offsets
 cp "$golden" "$made/tests/data"
 make_docs() { "$ROOT/scripts/make-docs" "${1:-$PROGRAM}" "$made"; }
-holds "the files are made" make_docs
+holds "make-docs makes the files" make_docs
 
 # The headers are C without dependencies, and have the offsets of the golden file.
 if have "${COMPILER[0]}"; then
@@ -44,7 +44,7 @@ if have "${COMPILER[0]}"; then
             }' \
             "$WORK/structures" "$golden" > "$WORK/asserts"
         cat "$path" "$WORK/asserts" > "$WORK/header.c"
-        holds "$header has structures" [ -s "$WORK/asserts" ]
+        holds "$header has structures with known offsets" [ -s "$WORK/asserts" ]
         holds "$header compiles, with the offsets of the golden file" \
             "${COMPILER[@]}" -std=c11 -Wall -Wextra -Werror -I"$ROOT/include" -fsyntax-only \
             "$WORK/header.c"
@@ -57,7 +57,7 @@ fi
 # Records may only grow: a changed or missing line is refused, a new one is added.
 sed -i '/^blockinfo items /d' "$made/tests/data/records.offsets"
 holds "a new member is added" make_docs
-holds "where it belongs" cmp "$golden" "$made/tests/data/records.offsets"
+holds "the new member is added where it belongs" cmp "$golden" "$made/tests/data/records.offsets"
 for edit in 's/^blockinfo logical 24 u64$/blockinfo logical 24 i64/' \
     '$s/.*/&\ngoneinfo call 0 u64/' \
     's/^blockinfo mirror .*$/&\nblockinfo gone 40 u64/'; do
@@ -65,7 +65,8 @@ for edit in 's/^blockinfo logical 24 u64$/blockinfo logical 24 i64/' \
     cp "$made/tests/data/records.offsets" "$WORK/before"
     make_docs 2> "$WORK/err"
     holds "a change is refused: $edit" [ $? -ne 0 -a -s "$WORK/err" ]
-    holds "and nothing is written" cmp "$WORK/before" "$made/tests/data/records.offsets"
+    holds "make-docs does not write the refused file: $edit" \
+        cmp "$WORK/before" "$made/tests/data/records.offsets"
 done
 cp "$golden" "$made/tests/data"
 
@@ -93,25 +94,28 @@ printf '#!/bin/sh\n[ "$1" != --dump-tables ] || exec cat "%s"\n' "$WORK/odd" > "
 chmod +x "$WORK/program"
 holds "a layer of special characters" make_docs "$WORK/program"
 page=$made/docs/xlators/toys-odd.md
-holds "table cells" grep -qxF '| `mode` | string | a\|b | any | one of a\|b, \<c\> or \*d\* |' \
+holds "the page escapes characters in table cells" \
+    grep -qxF '| `mode` | string | a\|b | any | one of a\|b, \<c\> or \*d\* |' \
     "$page"
-holds "no heading, no list" grep -qF ' \# no heading \- no list 1\. nor' "$page"
+holds "the page escapes headings and lists" grep -qF ' \# no heading \- no list 1\. nor' "$page"
 holds "the example as it is" grep -qxF '    $ one | two  three' "$page"
-holds "an empty default" grep -qF '| `empty` | string | empty |' "$page"
-holds "its manual" "$ROOT/scripts/make-docs" --man "$WORK/program" "$WORK/odd-man"
+holds "the page names an empty default" grep -qF '| `empty` | string | empty |' "$page"
+holds "make-docs makes the manual of the layer" \
+    "$ROOT/scripts/make-docs" --man "$WORK/program" "$WORK/odd-man"
 page=$WORK/odd-man/btrfs-walk-xlators.7
-holds "no request" grep -q '^\\&\.TH is no request, \\(aqnor is this, \\en no newline' "$page"
+holds "the manual escapes a request of roff" \
+    grep -q '^\\&\.TH is no request, \\(aqnor is this, \\en no newline' "$page"
 holds "a line that begins with a full stop" grep -qxF '\&.behind' "$page"
 
 # The manual: every command and option, every layer, every probe.
-holds "the manual is made" "$ROOT/scripts/make-docs" --man "$PROGRAM" "$WORK/man"
+holds "make-docs makes the manual" "$ROOT/scripts/make-docs" --man "$PROGRAM" "$WORK/man"
 is "pages that are not built, or out of date" "$(diff -rq "$BUILD/man" "$WORK/man")" ""
 # warnings TOOL ARGUMENT...: what a program that reads manual pages warns about.
 warnings() {
     have "$1" || { skip "$1" "its warnings"; return; }
     "$@" 2>&1 | grep -E "^(mandoc|troff|grotty|man|<standard)" |
         grep -v "can't break line" > "$WORK/warnings"
-    is "warnings of $1" "$(head -n 3 "$WORK/warnings")" ""
+    is "$1 prints no warnings about the manual" "$(head -n 3 "$WORK/warnings")" ""
 }
 warnings mandoc -T lint "$WORK"/man/*
 warnings groff -man -Tutf8 -ww "$WORK"/man/*
@@ -194,7 +198,8 @@ for command in tables["commands"]:
 END
 mkdir "$WORK/help"
 for command in $commands; do "$PROGRAM" "$command" --help=all > "$WORK/help/$command"; done
-is "options that are missing" "$(python3 "$WORK/options.py" "$WORK/tables" "$WORK")" ""
+is "manual and --help=all have all options" \
+    "$(python3 "$WORK/options.py" "$WORK/tables" "$WORK")" ""
 for heading in NAME SYNOPSIS DESCRIPTION OPTIONS COLUMNS 'EXIT STATUS' ENVIRONMENT FILES \
     DIAGNOSTICS EXAMPLES 'SEE ALSO'; do
     holds "the manual of diff has $heading" grep -qxF ".SH $heading" "$WORK/man/btrfs-walk-diff.1"
@@ -209,7 +214,7 @@ is "lines of options that are too long" \
 d=$ROOT/docs/probes/btrfs-walk.d
 holds "the provider has all probes" \
     [ "$(grep -c '^    probe ' "$d")" -eq "$(query 't["probes"]' | wc -l)" ]
-holds "and five attributes" \
+holds "the provider has five attributes" \
     [ "$(grep -cE \
         '^#pragma D attributes [A-Z][a-z]+/[A-Z][a-z]+/[A-Z][a-z]+ provider btrfswalk '\
 '(provider|module|function|name|args)$' "$d")" -eq 5 ]

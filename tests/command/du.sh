@@ -30,11 +30,12 @@ holds "have units, and what is shared within each" out_is "$heading
  264.00KiB    12.00KiB   116.00KiB  /volume
  392.00KiB   148.00KiB   244.00KiB  /zstd"
 expect "powers of 1000" 0 - du -s --si "$clones" zstd
-holds "as units" out_has '^  401.41kB    151.55kB    249.86kB  /zstd$'
+holds "--si prints powers of 1000" out_has '^  401.41kB    151.55kB    249.86kB  /zstd$'
 expect "a path that does not exist" 1 '/none: no such file' du -s --raw "$clones" /none /volume
-holds "does not end it" out_has '^    270336       12288      118784  /volume$'
+holds "du prints the other path" out_has '^    270336       12288      118784  /volume$'
 expect "a subvolume" 0 - du --raw --subvol snapshot "$clones" zstd-parts
-holds "where paths begin" out_has '^    278528           0      278528  /zstd-parts$'
+holds "paths begin at the given subvolume" \
+    out_has '^    278528           0      278528  /zstd-parts$'
 subvolumes=$BUILD/fixtures/subvolumes/dev1.img
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" subvolumes
 for words in "--subvol home" "--nested=no /home" "--subvol home --nested=yes" /home; do
@@ -46,26 +47,27 @@ for words in "--subvol home" "--nested=no /home" "--subvol home --nested=yes" /h
     # shellcheck disable=SC2086 # words
     expect "nested subvolumes: compression $words" 0 - compression --json -o files $options \
         "$subvolumes" $path
-    is "counts them: $words" "$(($(cat "$WORK/nested") > 0)) $(head -1 "$WORK/out")" \
+    is "nested subvolumes are counted as selected: $words" \
+        "$(($(cat "$WORK/nested") > 0)) $(head -1 "$WORK/out")" \
         "$([[ $words = *--nested=no* || $words = '--subvol home' ]] && echo '0 {"files":19}' ||
             echo '1 {"files":41}')"
 done
 expect "du without snapshots" 0 - du --json -o path,files --no-snapshots "$subvolumes"
-holds "lists none" [ "$(grep -c '"path":"[^"]*snapshot' "$WORK/out")" -eq 0 ]
-holds "and the other subvolumes" out_has '"path":"/docs/moved"'
+holds "--no-snapshots lists no snapshot" [ "$(grep -c '"path":"[^"]*snapshot' "$WORK/out")" -eq 0 ]
+holds "--no-snapshots lists other subvolumes" out_has '"path":"/docs/moved"'
 expect "compression without snapshots" 0 - compression --json -o files --no-snapshots "$subvolumes"
 is "counts the files that walk lists" "$(head -1 "$WORK/out")" \
     "{\"files\":$("$PROGRAM" -0 --no-snapshots "$subvolumes" | tr -cd '\0' | wc -c)}"
 expect "no such subvolume" 2 'no subvolume none' du --subvol none "$clones"
 expect "filters by name" 0 - du --raw --name '*parts' --exclude volume --type d "$clones"
-holds "leave out other files" out_is "$heading
+holds "filters by name leave out other files" out_is "$heading
     278528           0           -  /snapshot
    1392640           0      417792  /"
 expect "filters by inode" 0 - du --raw --size +450k --maxdepth 1 --type d "$clones"
 holds "count below lines that are not printed" \
     out_has '^    270336       12288           -  /volume$'
 expect "columns" 0 - du -o depth,files,exclusive,shared,set_shared,path "$clones" /volume
-holds "are chosen" out_is $'1\t1\t12288\t258048\t-\t/volume/zstd-parts
+holds "-o selects columns" out_is $'1\t1\t12288\t258048\t-\t/volume/zstd-parts
 0\t1\t12288\t258048\t118784\t/volume'
 expect "JSON" 0 - du -s --json "$clones" volume
 holds "is an object a line" out_is \
@@ -76,20 +78,20 @@ holds "is an object a line" out_is \
 # Sorted, and only the first lines.
 expect "lines sorted by size" 0 - du --sort -shared --type f -o shared,path "$clones" /zstd \
     /lzo-clone
-holds "are in this order" out_is $'389120\t/lzo-clone\n249856\t/zstd'
+holds "--sort -shared sorts by shared bytes" out_is $'389120\t/lzo-clone\n249856\t/zstd'
 "$PROGRAM" du -o total,path "$clones" | sort -k1,1nr -k2 > "$WORK/sorted"
 expect "the largest lines" 0 - du --top 7 -o total,path "$clones"
 holds "are the first of all" diff "$WORK/out" <(head -n 7 "$WORK/sorted")
 expect "all lines, sorted" 0 - du --sort -total -o total,path "$clones"
-holds "are as many" diff "$WORK/out" "$WORK/sorted"
+holds "--sort prints all lines" diff "$WORK/out" "$WORK/sorted"
 expect "the last path first" 0 - du --sort -path -o path "$clones"
-holds "is sorted, too" diff "$WORK/out" <(cut -f2 "$WORK/sorted" | sort -r)
+holds "--sort -path sorts paths backwards" diff "$WORK/out" <(cut -f2 "$WORK/sorted" | sort -r)
 expect "sorted lines with a heading" 0 - du --raw --sort exclusive --top 1 --type f "$clones"
-holds "have it first" out_is "$heading
+holds "--top 1 prints the heading and the largest file" out_is "$heading
     278528           0           -  /lzo-parts"
 expect "sorted by unknown values" 1 'lower bounds' du --sort -exclusive --top 3 -o path \
     "$fixtures/lost-tree-extent/dev1.img"
-holds "is sorted by path" out_is "$("$PROGRAM" du -q -o path \
+holds "unknown values are sorted by path" out_is "$("$PROGRAM" du -q -o path \
     "$fixtures/lost-tree-extent/dev1.img" | sort | head -n 3)"
 expect "a wrong column" 2 'no column size that can be sorted' du --sort size "$clones"
 expect "no lines" 2 'allowed: 1 to 1048576' du --top 0 "$clones"
@@ -110,13 +112,14 @@ if have python3; then
     is "has all files and directories" "$(sed '$d; s/ (shared)$//' "$WORK/read" | uniq | wc -l)" \
         "$(run_json du --json "$plain" | wc -l)"
     expect "deep directories" 0 - du --ncdu "$fixtures/deep/dev1.img"
-    is "are as deep" "$(python3 "$ROOT/tests/support/read_ncdu.py" < "$WORK/out" |
+    is "the export has 61 levels" "$(python3 "$ROOT/tests/support/read_ncdu.py" < "$WORK/out" |
         sort -n | tail -n 1 | cut -c1-10)" "61 file-59"
 fi
 if have ncdu; then
     expect "an export of clones" 0 - du --ncdu "$clones"
-    holds "can be imported" eval 'ncdu -f "$WORK/out" -o - > "$WORK/again"'
-    is "with all entries" "$(grep -c '"name"' "$WORK/again")" "$(grep -c '"name"' "$WORK/out")"
+    holds "ncdu imports the export" eval 'ncdu -f "$WORK/out" -o - > "$WORK/again"'
+    is "ncdu reads all entries" \
+        "$(grep -c '"name"' "$WORK/again")" "$(grep -c '"name"' "$WORK/out")"
 else
     skip ncdu "an import of sizes"
 fi
@@ -126,16 +129,18 @@ expect "an export of totals" 2 'needs all files' du --ncdu -s "$clones"
 
 # compression.
 expect "compression of a path twice" 0 - compression "$clones" /zstd /zstd
-holds "counts extents once" out_has '^Processed 2 files, 7 regular extents \(16 refs\), 0 inline\.$'
+holds "compression counts the extents of a path once" \
+    out_has '^Processed 2 files, 7 regular extents \(16 refs\), 0 inline\.$'
 expect "compression by name" 0 - compression --raw --name '*-parts' --maxdepth 1 "$clones"
-holds "counts some files" out_has '^Processed 4 files, '
+holds "compression counts the selected files" out_has '^Processed 4 files, '
 expect "compression in columns" 0 - compression \
     -o compression,percent,disk,files,extent_count,references,inline "$clones"
-holds "of each type" out_is $'total\t30\t667648\t14\t30\t113\t0
+holds "compression prints a row for each type" out_is $'total\t30\t667648\t14\t30\t113\t0
 none\t100\t581632\t-\t-\t-\t-\nzlib\t5\t28672\t-\t-\t-\t-
 lzo\t5\t28672\t-\t-\t-\t-\nzstd\t5\t28672\t-\t-\t-\t-'
 expect "compression of nothing" 1 'no such file' compression --json "$clones" /none
-holds "has no percentage" out_is '{"compression":"total","disk":0,"uncompressed":0,"referenced":0,'\
+holds "a missing path has no percentage" \
+    out_is '{"compression":"total","disk":0,"uncompressed":0,"referenced":0,'\
 '"files":0,"extent_count":0,"references":0,"inline":0}'
 expect "several devices" 0 'is missing' compression "$fixtures/raid5-3/dev1.img" \
     --device "$fixtures/raid5-3/dev2.img"
@@ -144,7 +149,8 @@ expect "several devices" 0 'is missing' compression "$fixtures/raid5-3/dev1.img"
 lost='sizes are lower bounds: 1 tree block of'
 expect "du without the extent tree" 1 "$lost the extent tree lost" \
     du -s --raw "$fixtures/lost-tree-extent/dev1.img"
-holds "knows of no sharing" out_has '^     40960           0           0  /$'
+holds "without the extent tree, no bytes are shared" \
+    out_has '^     40960           0           0  /$'
 expect "du of a lost leaf" 1 "$lost subvolumes lost" du -s "$fixtures/lost-leaf-inodes/dev1.img"
 expect "compression of a lost leaf" 1 "$lost subvolumes lost" \
     compression "$fixtures/lost-leaf-inodes/dev1.img"
@@ -158,13 +164,13 @@ expect "extents of files" 0 - du --name 'plain*' --type f -o extent_count,disk,p
 holds "are pieces on the disk" [ "$(cat "$WORK/out")" = \
     $'6\t544768\t/plain\n3\t405504\t/plain-clone\n8\t401408\t/plain-parts' ]
 expect "compressed extents" 0 - du -o disk,path "$clones" /zstd /lzo-clone /volume/zstd-parts
-holds "have stored bytes" [ "$(cat "$WORK/out")" = \
+holds "the column disk has the stored bytes" [ "$(cat "$WORK/out")" = \
     $'28672\t/zstd\n16384\t/lzo-clone\n32768\t/volume/zstd-parts' ]
 expect "extents of directories" 0 - du -s -o extent_count,disk,files \
     "$fixtures/data-shapes/dev1.img"
-holds "are sums" [ "$(cat "$WORK/out")" = $'35\t2240512\t40' ]
+holds "a directory has the sums of its files" [ "$(cat "$WORK/out")" = $'35\t2240512\t40' ]
 expect "the most fragmented file" 0 - du --top 1 --sort -extent_count --type f -o path "$clones"
-holds "comes first" [ "$(cat "$WORK/out")" = /volume/zstd-parts ]
+holds "the file with the most extents comes first" [ "$(cat "$WORK/out")" = /volume/zstd-parts ]
 
 # walk and ls have the same columns as du, and those about shared data with any number of threads.
 for name in data-shapes data-clones; do
@@ -172,10 +178,12 @@ for name in data-shapes data-clones; do
     sort "$WORK/out" > "$WORK/du"
     expect "walk of $name" 0 - walk -j 3 -o extent_count,disk,path,shared \
         "$fixtures/$name/dev1.img"
-    is "the same as du" "$(sort "$WORK/out" | cksum)" "$(cksum < "$WORK/du")"
+    is "walk -o shared prints the numbers of du for $name" \
+        "$(sort "$WORK/out" | cksum)" "$(cksum < "$WORK/du")"
     cut -f 1-3 "$WORK/du" | sort > "$WORK/du3" && mv "$WORK/du3" "$WORK/du"
     expect "walk of $name" 0 - walk -o extent_count,disk,path "$fixtures/$name/dev1.img"
-    is "the same as du" "$(sort "$WORK/out" | cksum)" "$(cksum < "$WORK/du")"
+    is "walk prints the numbers of du for $name" \
+        "$(sort "$WORK/out" | cksum)" "$(cksum < "$WORK/du")"
 done
 expect "ls" 0 - ls -o extent_count,disk,path "$clones" /plain-clone
 is "ls: the same as du" "$(cat "$WORK/out")" $'3\t405504\t/plain-clone'
@@ -194,9 +202,10 @@ if [ "$(id -u)" = 0 ] && have losetup btrfs compsize && mkdir "$WORK/mnt" &&
     compsize -b "$WORK/mnt/zstd" > "$WORK/table"
     umount "$WORK/mnt"
     expect "du beside a mount" 0 - du --raw "$clones" zstd volume
-    holds "is equal" diff <(sed 's|  /|  |' "$WORK/out") "$WORK/theirs"
+    holds "du prints what btrfs filesystem du prints on a mount" \
+        diff <(sed 's|  /|  |' "$WORK/out") "$WORK/theirs"
     expect "compression beside a mount" 0 - compression --raw "$clones" zstd
-    holds "is equal, too" diff "$WORK/out" "$WORK/table"
+    holds "compression prints what compsize prints on a mount" diff "$WORK/out" "$WORK/table"
 else
     skip "root and a kernel with btrfs" "a comparison with a mount"
 fi

@@ -18,24 +18,26 @@ for image in "$plain" "$compressed"; do
     expect "$image is extracted" 0 - extract -q -C "$out" "$image"
     sums "$image" > "$WORK/want"
     hashes "$out" > "$WORK/have"
-    holds "contents" cmp "$WORK/want" "$WORK/have"
-    is "nothing unfinished is left" "$(find "$out" -name '.btrfs-walk-*')" ""
+    holds "extracted files have the hashes of sum" cmp "$WORK/want" "$WORK/have"
+    is "no unfinished file is left" "$(find "$out" -name '.btrfs-walk-*')" ""
 done
 
 # Continuing: a file that is missing, and one that was changed in the meantime.
 list() { (cd "$out" && find . -type f -printf '%p %s %T@\n' | sort); }
-holds "nothing to do" "$PROGRAM" extract -q --skip-existing -C "$out" "$compressed"
+holds "--skip-existing succeeds if nothing is missing" \
+    "$PROGRAM" extract -q --skip-existing -C "$out" "$compressed"
 victim=$(cd "$out" && find . -type f -size +0 -links 1 | sort | head -n 1)
 changed=$(cd "$out" && find . -type f -size +0 -links 1 | sort | tail -n 1)
 list > "$WORK/before"
 rm "$out/$victim"
-holds "one file is missing" "$PROGRAM" extract -q --skip-existing -C "$out" "$compressed"
-is "and comes" "$(list | diff "$WORK/before" -)" ""
+holds "--skip-existing succeeds if a file is missing" \
+    "$PROGRAM" extract -q --skip-existing -C "$out" "$compressed"
+is "--skip-existing extracts the missing file only" "$(list | diff "$WORK/before" -)" ""
 echo mine > "$out/$changed"
 "$PROGRAM" extract -q --skip-existing -C "$out" "$compressed" 2> "$WORK/err"
 is "status of a file that is another" $? 1
-holds "which is named" grep -qF "${changed#.}" "$WORK/err"
-is "and left alone" "$(cat "$out/$changed")" mine
+holds "the changed file is named" grep -qF "${changed#.}" "$WORK/err"
+is "the changed file stays as it is" "$(cat "$out/$changed")" mine
 "$PROGRAM" extract -q -C "$out" "$compressed" 2> "$WORK/err"
 is "status where everything is there" $? 1
 is "one line" "$(sed -E 's/[0-9]+/N/' "$WORK/err")" \
@@ -51,14 +53,15 @@ is "permissions of a directory that exists" "$(stat -c %a "$WORK/there/source")"
 
 # Parts.
 rm -rf "$out"
-holds "a folder" "$PROGRAM" extract -q -C "$out" "$compressed" /zstd
+holds "a folder is extracted" "$PROGRAM" extract -q -C "$out" "$compressed" /zstd
 sums "$compressed" /zstd > "$WORK/want"
 hashes "$out" > "$WORK/have"
-holds "contents of a folder" cmp "$WORK/want" "$WORK/have"
+holds "the extracted folder has the hashes of sum" cmp "$WORK/want" "$WORK/have"
 rm -rf "$out"
 name=$(basename "$victim")
-holds "a filter" "$PROGRAM" extract -q -C "$out" --type f --name "$name" "$compressed"
-is "what it selects" "$(find "$out" -type f ! -name "$name")" ""
+holds "extract accepts filters" \
+    "$PROGRAM" extract -q -C "$out" --type f --name "$name" "$compressed"
+is "extract with filters makes no other file" "$(find "$out" -type f ! -name "$name")" ""
 
 # Symbolic links in the target that lead out of it, to a neighbouring folder.
 rm -rf "$out"
@@ -94,7 +97,7 @@ folder=$WORK/folder
 root() {
     local what=$1 wanted=$2
     expect "$what" 0 - extract -q -C "$folder" "${@:3}"
-    is "$what" "$(stat -c '%a %.9Y' "$folder" |
+    is "$what: mode and time of the folder" "$(stat -c '%a %.9Y' "$folder" |
         sed 's/ 981173106.123456789$/ restored/; s/ .*[.].*//')" "$wanted"
 }
 for where in "--relative $WORK/root.img /home" "--relative --subvol home $WORK/root.img" \
@@ -120,7 +123,7 @@ for words in "--nested=no --relative $subvolumes /home" "--subvol home $subvolum
     rm -rf "$folder"
     # shellcheck disable=SC2086 # words
     expect "without nested ones: $words" 0 - extract -q -C "$folder" $words
-    is "its own files" "$(find "$folder" -type f | wc -l)" \
+    is "nested subvolumes are not extracted: $words" "$(find "$folder" -type f | wc -l)" \
         "$("$PROGRAM" -q --subvol home "$subvolumes" | wc -l)"
 done
 for words in "--relative $subvolumes /home" "--nested=yes --subvol home $subvolumes" \
@@ -128,14 +131,14 @@ for words in "--relative $subvolumes /home" "--nested=yes --subvol home $subvolu
     rm -rf "$folder"
     # shellcheck disable=SC2086 # words
     expect "with nested ones: $words" 0 - extract -q -C "$folder" $words
-    is "all files" "$(find "$folder" -type f | wc -l)" \
+    is "nested subvolumes are extracted: $words" "$(find "$folder" -type f | wc -l)" \
         "$("$PROGRAM" -q "$subvolumes" | grep -c '^/home/')"
 done
 expect "no such rule" 2 "--nested" extract -C "$folder" --nested=maybe "$subvolumes"
 
 # Wrong usage.
 "$PROGRAM" extract "$plain" > /dev/null 2>&1
-is "status without a folder" $? 2
+is "extract without -C ends with status 2" $? 2
 "$PROGRAM" extract -C "$WORK/no/folder" "$plain" > /dev/null 2>&1
 is "status of a folder that cannot be made" $? 2
 
@@ -192,24 +195,25 @@ if "${COMPILER[@]}" -shared -fPIC -w -o "$WORK/named.so" "$WORK/named.c" -ldl 2>
         SLOW=1 LD_PRELOAD=$WORK/named.so "$PROGRAM" extract -q --skip-existing -C "$out" \
             "$compressed" /zstd &
         soon eval '[ "$(unfinished)" = 1 ]'
-        is "an unfinished file" "$(unfinished)" 1
+        is "an interrupted extraction has one unfinished file" "$(unfinished)" 1
         kill "-$1" $!
         wait $!
-        is "status after $1" $(($? - 128)) "$(kill -l "$1")"
+        is "signal $1 ends the extraction" $(($? - 128)) "$(kill -l "$1")"
         set +m
     } 2> /dev/null
     for signal in INT TERM HUP; do
         broken_off "$signal"
-        is "what $signal leaves" "$(unfinished)" 0
+        is "$signal leaves no unfinished file" "$(unfinished)" 0
     done
     broken_off KILL
-    is "what KILL leaves" "$(unfinished)" 1
-    LD_PRELOAD=$WORK/named.so holds "going on" "$PROGRAM" extract -q --skip-existing -C "$out" \
+    is "KILL leaves an unfinished file" "$(unfinished)" 1
+    LD_PRELOAD=$WORK/named.so holds "--skip-existing continues after KILL" \
+        "$PROGRAM" extract -q --skip-existing -C "$out" \
         "$compressed" /zstd
-    is "what is left then" "$(unfinished)" 0
+    is "the continued extraction removes the unfinished file" "$(unfinished)" 0
     sums "$compressed" /zstd > "$WORK/want"
     hashes "$out" > "$WORK/have"
-    holds "contents then" cmp "$WORK/want" "$WORK/have"
+    holds "the continued extraction has the hashes of sum" cmp "$WORK/want" "$WORK/have"
 else
     skip "a compiler" "extractions that are broken off"
 fi
@@ -260,15 +264,16 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
     umount "$mount_point"
     mount -o loop,ro "$WORK/image" "$mount_point"
     rm -rf "$out"
-    holds "extract as root" "$PROGRAM" extract -q --preserve -C "$out" "$WORK/image"
+    holds "extract --preserve succeeds as root" \
+        "$PROGRAM" extract -q --preserve -C "$out" "$WORK/image"
     # The folder itself was made by this test; the directory that stands for a subvolume in a
     # snapshot has the time of the mount.
     differences() {
         { rsync -aHAXn --checksum -i --numeric-ids --delete "$mount_point/" "$1/" ||
             echo "rsync failed"; } | grep -vE '^\.d\.\.t\.+ (\./|snap/sub/)$'
     }
-    is "rsync's differences" "$(differences "$out")" ""
-    is "holes are holes" "$(du -k "$out/d/hole" | cut -f 1)" 0
+    is "rsync finds no difference from the mount" "$(differences "$out")" ""
+    is "extract makes holes" "$(du -k "$out/d/hole" | cut -f 1)" 0
     rm -rf "$WORK/tarred"
     mkdir "$WORK/tarred"
     "$PROGRAM" tar -q "$WORK/image" | tar -xp -C "$WORK/tarred" --xattrs --xattrs-include='*' \
@@ -279,10 +284,11 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
     (cd "$mount_point" && find . -type f -printf '%P\0' | xargs -0 sha256sum -z) |
         LC_ALL=C sort -z > "$WORK/want"
     sums "$WORK/image" > "$WORK/have"
-    holds "sum against the mount" cmp "$WORK/want" "$WORK/have"
+    holds "sum prints the hashes of the mount" cmp "$WORK/want" "$WORK/have"
     rm -rf "$out"
     expect "everything is extracted without --preserve" 0 . extract -C "$out" "$WORK/image"
-    is "no setuid without --preserve" "$(find "$out" \( -perm /6000 -o ! -type d -perm /1000 \))" ""
+    is "no setuid is restored without --preserve" \
+        "$(find "$out" \( -perm /6000 -o ! -type d -perm /1000 \))" ""
     is "directories keep the sticky bit without --preserve" "$(stat -c %a "$out/d")" 1777
     is "no device for others without --preserve" "$(find "$out" -type c -perm /0077)" ""
     umount "$mount_point"
@@ -330,16 +336,17 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
     mount -o loop "$WORK/target" "$WORK/on"
     flags() { (cd "$1/flags" && lsattr -Rd . i i2 a d A directory | sort); }
     for more in '' --skip-existing; do
-        holds "extract seldom things $more" "$PROGRAM" extract -q --preserve $more \
+        holds "rare cases are extracted $more" "$PROGRAM" extract -q --preserve $more \
             -C "$WORK/on/all" "$WORK/odd"
         is "rsync's differences of seldom things" "$(differences "$WORK/on/all")" ""
         holds "extract $more restores the flags of files" \
             same_bytes <(flags "$mount_point") <(flags "$WORK/on/all")
     done
     "$PROGRAM" extract -C "$WORK/on/careful" "$WORK/odd" 2> "$WORK/err"
-    is "no protection without --preserve" \
+    is "no protecting flags are restored without --preserve" \
         "$(lsattr -R "$WORK/on/careful/flags" | grep -cE '^-{4,5}[ia]')" 0
-    holds "which is told" grep -q 'privileges or protection' "$WORK/err"
+    holds "a message says that privileges are not restored" \
+        grep -q 'privileges or protection' "$WORK/err"
 
     # The compression flag without the attribute that btrfs adds when the flag is set; made by
     # renaming the attribute.
@@ -361,7 +368,7 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
         holds "an image with a flag" "$PROGRAM" extract -q -C "$WORK/on/flag" "$WORK/flag"
         is "no property without one in the image" \
             "$(cd "$WORK/on/flag" && getfattr -d -m 'btrfs' file directory both)" ""
-        is "but other attributes" \
+        is "other attributes are restored" \
             "$(getfattr --absolute-names --only-values -n user.compressions "$WORK/on/flag/both")" \
             lzo
     fi
@@ -371,18 +378,19 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
     for name in a fifo; do echo mine > "$WORK/on/taken/links/$name"; done
     "$PROGRAM" extract -q -C "$WORK/on/taken" "$WORK/odd" /links 2> "$WORK/err"
     is "status with names that are taken" $? 1
-    is "nothing else is missed" "$(grep -cvE '/links/(a|fifo): not written' "$WORK/err")" 0
-    is "what was there" "$(cat "$WORK/on/taken/links/a")" mine
+    is "no other file is missing" "$(grep -cvE '/links/(a|fifo): not written' "$WORK/err")" 0
+    is "an existing file stays as it is" "$(cat "$WORK/on/taken/links/a")" mine
     holds "contents of the other names" cmp "$mount_point/links/c" "$WORK/on/taken/links/b"
-    is "they are one file" "$(stat -c %h "$WORK/on/taken/links/c")" 2
-    is "and so a fifo" "$(stat -c %F "$WORK/on/taken/links/fifo2")" fifo
+    is "the other names are one file" "$(stat -c %h "$WORK/on/taken/links/c")" 2
+    is "a fifo gets its other name" "$(stat -c %F "$WORK/on/taken/links/fifo2")" fifo
 
     # Default access lists of an existing directory below the folder do not apply to what is
     # extracted into it.
     mkdir -p "$WORK/on/listed/acl"
     setfacl -d -m u:1234:rwx "$WORK/on/listed/acl"
     holds "extract below an access list" "$PROGRAM" extract -q -C "$WORK/on/listed" "$WORK/odd" /acl
-    is "inherited access lists" "$(cd "$WORK/on/listed" && getfacl -Rs acl/in)" ""
+    is "files do not inherit access lists of the folder" \
+        "$(cd "$WORK/on/listed" && getfacl -Rs acl/in)" ""
 
     # Without root.
     if have setpriv && chmod 755 "$WORK" && mkdir "$WORK/on/user" &&
@@ -394,19 +402,21 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
         }
         out=$WORK/on/user/out
         list() { (cd "$out" && find . -printf '%p %y %m %s %T@\n' | sort); }
-        holds "extract without root" user -q
+        holds "extract succeeds without root" user -q
         is "a group that the user is in" "$(stat -c '%u:%g %a' "$out/group")" "1000:2000 750"
-        is "others" "$(stat -c '%u:%g %a' "$out/foreign")" "1000:1000 755"
+        is "files of other users belong to the user" \
+            "$(stat -c '%u:%g %a' "$out/foreign")" "1000:1000 755"
         list > "$WORK/before"
         holds "nothing to do without root" user -q --skip-existing
-        is "which changes nothing" "$(list | diff "$WORK/before" -)" ""
+        is "--skip-existing changes nothing without root" "$(list | diff "$WORK/before" -)" ""
         rm -rf "$out/closed/in" "$out/readonly/second"
         holds "go on in closed directories" user -q --skip-existing
-        is "which are closed again" "$(list | diff "$WORK/before" -)" ""
+        is "closed directories are closed again" "$(list | diff "$WORK/before" -)" ""
         rm "$out/closed/in/file"
         holds "go on below a closed directory" user -q --skip-existing --type f
-        is "which is closed again" "$(stat -c %a "$out/closed")" 0
-        holds "what was missing" cmp "$mount_point/closed/in/file" "$out/closed/in/file"
+        is "the closed directory is closed again" "$(stat -c %a "$out/closed")" 0
+        holds "the file in the closed directory is extracted" \
+            cmp "$mount_point/closed/in/file" "$out/closed/in/file"
         rm -rf "$out"
         holds "extract without root, with privileges" user -q --preserve --exclude /flags
         is "no setuid for another than it was for" "$(stat -c '%a' "$out/foreign")" 755
@@ -432,11 +442,13 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
             for i in {1..254}; do cp -al 0 "$i"; done
         )
         umount "$mount_point"
-        holds "extract 65280 names" "$PROGRAM" extract -q -C "$WORK/on/out" "$WORK/odd"
+        holds "65280 names of a file are extracted" \
+            "$PROGRAM" extract -q -C "$WORK/on/out" "$WORK/odd"
         is "how many they are for a file" \
             "$(find "$WORK/on/out" -type f -printf '%i %n\n' | sort -u | cut -d ' ' -f 2 | sort -n |
             paste -sd ' ')" "280 65000"
-        is "files of another size" "$(find "$WORK/on/out" -type f ! -size 5000c)" ""
+        is "all names have the contents of the file" \
+            "$(find "$WORK/on/out" -type f ! -size 5000c)" ""
         holds "with nothing left to do" "$PROGRAM" extract -q --skip-existing -C "$WORK/on/out" \
             "$WORK/odd"
         umount "$WORK/on"
@@ -450,7 +462,7 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
         "$PROGRAM" extract -q -C "$mount_point/out" --name '[Cc]ase' --maxdepth 1 \
             "$WORK/image" > /dev/null 2> "$WORK/err"
         is "status of names that differ in case" $? 1
-        holds "which are named" grep -qi 'differs only in' "$WORK/err"
+        holds "names that differ in case are reported" grep -qi 'differs only in' "$WORK/err"
         is "one of them is there" "$(find "$mount_point/out" -iname case | wc -l)" 1
         umount "$mount_point"
     else
@@ -464,7 +476,7 @@ fi
 if [ "$EUID" -eq 0 ] && have strace && strace -o "$WORK/calls" true 2> /dev/null; then
     strace -f -qq -o "$WORK/calls" -e trace=mkdirat,fchown,fchownat "$PROGRAM" extract -q \
         -C "$WORK/traced" --user 0 --group 0 "$plain" 2> "$WORK/err"
-    holds "directories are made" grep -q mkdirat "$WORK/calls"
+    holds "strace sees that directories are made" grep -q mkdirat "$WORK/calls"
     is "owners that were right and are set again" "$(grep -c fchown "$WORK/calls")" 0
 else
     skip "root and strace" "the number of system calls"

@@ -21,10 +21,10 @@ matches() {
 # Owners, device nodes and some attributes can only be restored by root, or not on this file system.
 extract() { "$PROGRAM" extract --subvolumes "$@" > "$WORK/out" 2> "$WORK/err"; [ $? -le 1 ]; }
 
-holds "all subvolumes" extract -C "$WORK/all" "$image"
-holds "are there" matches streams "$WORK/all"
-holds "with links between snapshots" extract --link-snapshots -C "$WORK/linked" "$image"
-holds "they are there, too" matches streams "$WORK/linked"
+holds "--subvolumes extracts all subvolumes" extract -C "$WORK/all" "$image"
+holds "all subvolumes have the hashes of the fixture" matches streams "$WORK/all"
+holds "--link-snapshots extracts all subvolumes" extract --link-snapshots -C "$WORK/linked" "$image"
+holds "linked snapshots have the hashes of the fixture" matches streams "$WORK/linked"
 is "a file that is the same in all is stored once" \
     "$(stat -c %i "$WORK/linked"/{first,second,third}/types/random-1* \
         "$WORK/linked"/{first,second}/seventy/late/random-1 2> "$WORK/holds" | sort -u | wc -l)" 1
@@ -34,17 +34,20 @@ is "hard links within a snapshot" \
     "$(stat -c %i "$WORK/linked/first/swap/1" "$WORK/linked/first/later/link" | sort -u | wc -l)" 1
 size=$(find "$WORK/all" -type f -printf '%i %s\n' | sort -u |
     awk '{ bytes += $2 } END { printf "%.2fMiB", bytes / 1048576 }')
-holds "a message with sizes" grep -qE "4 subvolumes with files of $size: .* written, .* links" \
+holds "a message has the sizes of written and linked files" \
+    grep -qE "4 subvolumes with files of $size: .* written, .* links" \
     "$WORK/err"
-holds "one subvolume" extract -C "$WORK/one" "$image" second
-is "alone" "$(ls "$WORK/one")" second
-holds "snapshots with like files" extract --link-snapshots -C "$WORK/siblings" \
+holds "one subvolume is extracted" extract -C "$WORK/one" "$image" second
+is "no other subvolume is extracted" "$(ls "$WORK/one")" second
+holds "snapshots with like files are extracted" extract --link-snapshots -C "$WORK/siblings" \
     "$BUILD/fixtures/siblings/dev1.img"
-is "have their own links" "$(readlink "$WORK/siblings"/{one,two}/link | tr '\n' ' ')" \
+is "snapshots with like files have their own links" \
+    "$(readlink "$WORK/siblings"/{one,two}/link | tr '\n' ' ')" \
     'to-one to-two '
-holds "nested subvolumes" extract -C "$WORK/nested" "$BUILD/fixtures/subvolumes/dev1.img"
-holds "at their places" matches subvolumes "$WORK/nested"
-is "nothing is left over" "$(find "$WORK/all" "$WORK/nested" -name '.btrfs-walk*' | wc -l)" 0
+holds "nested subvolumes are extracted" \
+    extract -C "$WORK/nested" "$BUILD/fixtures/subvolumes/dev1.img"
+holds "nested subvolumes have the hashes of the fixture" matches subvolumes "$WORK/nested"
+is "no temporary folder is left" "$(find "$WORK/all" "$WORK/nested" -name '.btrfs-walk*' | wc -l)" 0
 
 # Access control lists that new files would inherit from the folder, or from their directory.
 id='\xff\xff\xff\xff'
@@ -63,15 +66,16 @@ if setfacl -d -m u:2:rwx "$WORK/acl" 2> "$WORK/holds"; then
     is "only the ACLs of the image are there" "$(cd "$WORK/acl" && getfacl -Rnps . |
         grep -E '^# file|user:[0-9]' | tr '\n' ' ')" \
         '# file: ./one/d default:user:1:rwx # file: ./two/d default:user:1:rwx '
-    is "and its permissions" "$(stat -c %a "$WORK/acl"/{one,two}/d/{file,fifo} | tr '\n' ' ')" \
+    is "changed permissions are restored in the snapshot" \
+        "$(stat -c %a "$WORK/acl"/{one,two}/d/{file,fifo} | tr '\n' ' ')" \
         '600 600 600 700 '
-    is "a changed file" "$(cat "$WORK/acl/two/d/file")" changed
+    is "a changed file has its contents in the snapshot" "$(cat "$WORK/acl/two/d/file")" changed
 else
     skip setfacl "default ACLs"
 fi
 
 expect "unreadable data" 1 'no good copy' extract --subvolumes -C "$WORK/bad" "$bad"
-holds "are zeros" test -s "$WORK/bad/bad"
+holds "unreadable data are zeros" test -s "$WORK/bad/bad"
 expect "or the end" 1 'no good copy' extract --subvolumes --on-error=fail -C "$WORK/bad2" "$bad"
 expect "files that exist stay" 1 'File exists' extract --subvolumes -C "$WORK/all" "$image"
 holds "and where the new ones are" grep -q "$WORK/all/\.btrfs-walk-[0-9]* contains" "$WORK/err"

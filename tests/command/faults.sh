@@ -136,9 +136,9 @@ said "a device without superblock" 'warning: .*device 1 .* is missing: the file 
 
 # What -vv prints about an error: the layer where it began, and the cause.
 same_with "the way of an error" -vv --insert debug/error-gen@device-1,kind=tree-block
-said "where it was born" \
+said "-vv names the layer of an error" \
     '^btrfs-walk:     born in error-gen@device-1 at [0-9]+, came through chunk-map'
-said "what led to it" \
+said "-vv names the cause of an error" \
     '^btrfs-walk:   because: copy 1 on device 1 at [0-9]+: injected I/O error at [0-9]+: '
 use raid5-3
 same_with "the way of an error under parity" \
@@ -162,7 +162,7 @@ fi
 said "a lost block" \
     "^btrfs-walk: damage: .*tree block $block of subvolume 5 \(level [0-9]\): all 3 copies are \
 bad: copy 1 on device [0-9] at [0-9]+: .*checksum mismatch \[features/verify\]$"
-said "its other copies" \
+said "-vv has the reasons of all copies" \
     "^btrfs-walk:   because: copy 3 on device [0-9] at [0-9]+: .*checksum mismatch"
 said "the way of a lost block" "^btrfs-walk:   born in verify at $block, came through node-cache$"
 if [ "$(grep -c '^btrfs-walk: ' "$WORK/err")" -eq "$(grep -cE \

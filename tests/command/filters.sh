@@ -51,13 +51,14 @@ refused() {
 }
 
 # Types.
-lists "links and devices" \
+lists "types select links and devices" \
     $'/kinds/block-device\n/kinds/character-device\n/kinds/symlink\n/kinds/dangling-symlink\n/ki'\
 $'nds/long-symlink' \
     --type b,c,l --path '/kinds/*' "$plain"
-lists "a type twice" $'/docs/pipe\n/kinds/fifo\n/kinds/socket' --type p --type s "$plain"
-lists "the top directory" / --type d --maxdepth 0 "$plain"
-lists "directories below it" $'/docs/letters\n/source/library' --type d \
+lists "--type is accepted twice" \
+    $'/docs/pipe\n/kinds/fifo\n/kinds/socket' --type p --type s "$plain"
+lists "--maxdepth 0 lists the top directory" / --type d --maxdepth 0 "$plain"
+lists "--type d lists directories that match" $'/docs/letters\n/source/library' --type d \
     --regex '/(docs|source)/.*' "$plain"
 counts "files alone are the default" "$("$PROGRAM" -0 --type f "$plain" | tr -dc '\0' | wc -c)" \
     "$plain"
@@ -68,27 +69,31 @@ holds "one thread and four list the same order" same_bytes \
     <("$PROGRAM" -0 -j 4 --type "$all" "$subvolumes")
 
 # Conditions.
-counts "a name" 8 --name '0?.txt' "$plain"
-counts "either name" 9 --name '0?.txt' --name top-file "$plain"
-counts "all conditions" 1 --name '0?.txt' --path '*3*' "$plain"
-counts "no case" 8 --iname '0?.TXT' "$plain"
+counts "--name selects eight files" 8 --name '0?.txt' "$plain"
+counts "two names are alternatives" 9 --name '0?.txt' --name top-file "$plain"
+counts "different filters must all match" 1 --name '0?.txt' --path '*3*' "$plain"
+counts "--iname ignores case" 8 --iname '0?.TXT' "$plain"
 counts "a '[' without its ']' is an ordinary character" 0 --name '[0' "$plain"
-counts "a regular expression" 3 --regex '/docs/letters/0[1-3].*' "$plain"
-lists "a size" $'/docs/second name of large.bin\n/source/large.bin' --size 20000c "$plain"
-lists "a size in units" /data/only-hole --size +1023k --size -1025k "$plain"
-lists "links" $'/docs/second name of large.bin\n/source/large.bin' --links 2 "$plain"
-lists "empty directories" $'/empty\n/kinds/directory\n/collisions/links\n/younger/older' --type d \
+counts "--regex selects three files" 3 --regex '/docs/letters/0[1-3].*' "$plain"
+lists "--size with c selects a size in bytes" \
+    $'/docs/second name of large.bin\n/source/large.bin' --size 20000c "$plain"
+lists "--size selects a range in KiB" /data/only-hole --size +1023k --size -1025k "$plain"
+lists "--links selects files with two names" \
+    $'/docs/second name of large.bin\n/source/large.bin' --links 2 "$plain"
+lists "--empty selects empty directories" \
+    $'/empty\n/kinds/directory\n/collisions/links\n/younger/older' --type d \
     --empty --exclude many "$plain"
-counts "a date to come" 0 --newer 2200-01-01 "$plain"
-counts "a date long ago" 1 --newer '1999-12-31 23:59:59+01:00' --name top-file "$plain"
-counts "by permissions" 0 --perm /7022 --type f "$plain"
-lists "excluded" $'/\n/top-file' --type f,d --maxdepth 1 --exclude '/[a-su-z]*' "$plain"
+counts "--newer with a future date selects nothing" 0 --newer 2200-01-01 "$plain"
+counts "--newer accepts a time zone" 1 --newer '1999-12-31 23:59:59+01:00' --name top-file "$plain"
+counts "--perm selects permissions" 0 --perm /7022 --type f "$plain"
+lists "--exclude leaves out paths" \
+    $'/\n/top-file' --type f,d --maxdepth 1 --exclude '/[a-su-z]*' "$plain"
 holds "rows of what is chosen" \
     [ "$("$PROGRAM" -o size,type,path --name 'l*.bin' --type f,l \
         "$plain")" = $'20000\tfile\t/source/large.bin' ]
-holds "JSON of it" grep -q '"path":"/kinds/fifo".*"type":"fifo"' \
+holds "filters select rows of JSON" grep -q '"path":"/kinds/fifo".*"type":"fifo"' \
     <(run_json --json --type p "$plain")
-holds "names cost no inodes" \
+holds "filters by name read no more metadata" \
     [ "$("$PROGRAM" --name zz --summary "$plain" 2>&1 | sed 's/.*blocks, //;s/ bytes.*//')" -le \
     "$("$PROGRAM" --summary "$plain" 2>&1 > /dev/null | sed 's/.*blocks, //;s/ bytes.*//')" ]
 holds "the summary counts what is listed" \
@@ -104,10 +109,10 @@ holds "--sort mtime sorts rows by time" sort -c -n "$WORK/out"
 expect "paths sorted by time" 0 - -0 --sort mtime "$plain"
 holds "--sort mtime lists every file" cmp <(LC_ALL=C sort -z "$WORK/out") \
     <(recorded plain paths0 | LC_ALL=C sort -z)
-holds "an array stays one" \
+holds "--sort with --json=array prints an array" \
     [ "$(run_json --sort size --json=array --name '0?.txt' "$plain" | tr -d '\n' |
         grep -c '^\[{.*}\]$')" -eq 1 ]
-holds "an empty one, too" \
+holds "--sort with --json=array and no file prints []" \
     [ "$(run_json --sort size --json=array --name none "$plain" | tr -d '\n')" = '[]' ]
 
 # Refusals.
@@ -141,15 +146,16 @@ refused "--maxdepth: -1" --maxdepth -1
 holds "options in the spelling of find select the same" \
     same_bytes <("$PROGRAM" "$plain" -name '0?.txt' -size +1c -print0) \
     <("$PROGRAM" -0 --name '0?.txt' --size +1c "$plain")
-holds "an argument is none" [ -z "$("$PROGRAM" --name -type "$plain")" ]
+holds "an argument of --name is no option" [ -z "$("$PROGRAM" --name -type "$plain")" ]
 refused "invalid argument of --threads: !" -j '!'
 lists "patterns of one filter: either" $'/docs/second name of large.bin\n/source/large.bin' \
     -name 's*' --path '*large.bin' --name 'l*' "$plain"
-lists "of different filters: both" '' -name 'l*' -path '*txt' "$plain"
+lists "different filters must both match" '' -name 'l*' -path '*txt' "$plain"
 lists "two numbers are a range" $'/docs/second name of large.bin\n/source/large.bin' \
     --size +15k --size -30k "$plain"
 lists "types are alternatives" $'/docs/pipe\n/kinds/fifo\n/kinds/socket' -type s -type p "$plain"
-lists "what is deep enough" $'/docs/letters\n/source/library' --type d --mindepth 2 --maxdepth 2 \
+lists "--mindepth and --maxdepth select a level" \
+    $'/docs/letters\n/source/library' --type d --mindepth 2 --maxdepth 2 \
     --path '/[ds]*' "$plain"
 expect "not the start" 0 - ls -R --mindepth 2 --maxdepth 2 -type d "$plain" source
 # Against find(1), on a mount.

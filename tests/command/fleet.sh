@@ -24,22 +24,23 @@ find images -name '*.img' | sort > images.list
 answers() { find "$1" -name '*.image.json' -size +0 | wc -l; }
 
 # A healthy image, a damaged one, and a file that is not an image.
-holds "an image" one-image results "images/b b.img"
-holds "its files" cmp results/images_b_b.img.files.json \
+holds "one-image reads an image" one-image results "images/b b.img"
+holds "one-image lists the files of the image" cmp results/images_b_b.img.files.json \
     <(run_json --json -o path,size,mtime,inode,subvolume "images/b b.img")
 : > nothing.img
 holds "what is no image fails" [ "$(one-image results nothing.img; echo $?)" -ne 0 ]
-holds "and is told of" grep -qx \
+holds "a file that is no image has a record with status 2" grep -qx \
     '{"id":null,"image":"nothing.img","status":2,"info":null,"subvolumes":null}' \
     results/nothing.img.image.json
 
 # The record of an image: the same id for the same state, whatever the image is called.
 id_of() { grep -o '^{"id":"[0-9a-f]\{64\}"' "results/$1.image.json"; }
 one-image results images/b.img
-holds "an id" id_of images_b.img
+holds "the record of an image has an id" id_of images_b.img
 one-image results images/a.img
 is "another name, the same id" "$(id_of images_a.img)" "$(id_of images_b.img)"
-holds "another state, another id" [ "$(id_of images_b_b.img)" != "$(id_of images_b.img)" ]
+holds "images in other states have other ids" \
+    [ "$(id_of images_b_b.img)" != "$(id_of images_b.img)" ]
 holds "the record has info and subvolumes" grep -q \
     '"info":{"label":.*"fsid":"[-0-9a-f]*".*,"subvolumes":\[{"subvolume":5,.*"uuid":"[-0-9a-f]*"' \
     results/images_b.img.image.json
@@ -77,7 +78,7 @@ for container in pod["containers"]:
 END
 }
 if python3 -c 'import yaml' 2> /dev/null; then
-    holds "the manifest" check_manifest
+    holds "the manifest for Kubernetes is valid" check_manifest
 else
     skip "yaml for Python" "the manifest"
 fi
@@ -130,8 +131,9 @@ while IFS= read -r -d '' line; do
     if tool=$(lacks_tool "$line"); then skip "$tool" "${line%%$'\n'*}"; continue; fi
     works "$WORK" "${line//localhost:8080/127.0.0.1:$port}" "$line"
     case $line in
-    parallel*./one-image*) is "parallel: all images: $line" "$(answers results)" 12 ;;
-    *--nonall*) is "each machine: its answer" "$(grep -c '^server.*"uuid"' answers.txt)" 1 ;;
+    parallel*./one-image*) is "parallel reads all images: $line" "$(answers results)" 12 ;;
+    *--nonall*) is "parallel prints the answer of each machine" \
+        "$(grep -c '^server.*"uuid"' answers.txt)" 1 ;;
     *large.bin*) holds "a file in all images" [ "$(grep -c large.bin out)" -ge 12 ] ;;
     esac
 done < <(documented "$fleet/README.md")

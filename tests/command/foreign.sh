@@ -23,14 +23,14 @@ is_a() {
     put "$2" "$3"
     expect "$1" 2 "^btrfs-walk: [^ ]*/image is not a btrfs file system: it is $4" ls --helpers=off \
         "$image" /
-    holds "$1: one line" [ "$(wc -l < "$WORK/err")" -eq 1 ]
+    holds "$1: the message is one line" [ "$(wc -l < "$WORK/err")" -eq 1 ]
 }
 
 # fails NAME OFFSET BYTES REGEX: the container with these bytes cannot be opened, for this reason.
 fails() {
     put "$2" "$3"
     expect "$1" 2 "^btrfs-walk: [^ ]*/image: $4" ls --helpers=off "$image" /
-    holds "$1: one line" [ "$(wc -l < "$WORK/err")" -eq 1 ]
+    holds "$1: the message is one line" [ "$(wc -l < "$WORK/err")" -eq 1 ]
 }
 
 is_a qcow2 0 'QFI\373\0\0\0\3' \

@@ -28,15 +28,16 @@ expect "unallocated space" 0 - free --kind unallocated -o $columns "$plain"
 is "as usage, without the first MiB" "$(($(sum_of 1) + 1048576))" \
     "$(run_json usage --json "$plain" | sed -n 's/.*"unallocated":\([0-9]*\).*/\1/p')"
 expect "a log" 0 - free -q -o $columns "$F/log-tree/dev1.img"
-holds "its blocks are used" [ "$(sum_of '$3 == "free"')" -lt "$(unused -q "$F/log-tree/dev1.img")" ]
+holds "blocks of a log are not free" \
+    [ "$(sum_of '$3 == "free"')" -lt "$(unused -q "$F/log-tree/dev1.img")" ]
 
 # Used space is never free, even without an extent tree.
 expect "a lost extent tree" 1 'damage' free -o $columns "$F/lost-tree-extent/dev1.img"
 "$PROGRAM" -q0 "$F/lost-tree-extent/dev1.img" 2> "$WORK/err" |
     xargs -0 "$PROGRAM" extents -q --json "$F/lost-tree-extent/dev1.img" 2> "$WORK/err" |
     grep -o '"extent_logical":[0-9]*' | grep -o '[0-9]*' | sort -un > "$WORK/extents"
-holds "there are extents" [ -s "$WORK/extents" ]
-holds "no extent is free" awk -F'\t' -v extents="$WORK/extents" '
+holds "files have extents" [ -s "$WORK/extents" ]
+holds "no extent of a file is free" awk -F'\t' -v extents="$WORK/extents" '
     BEGIN {while ((getline at < extents) > 0) used[at + 0]}
     $3 == "free" || $3 == "unused" {
         for (at in used) if (at + 0 >= $4 && at + 0 < $4 + $2) exit 1}' "$WORK/out"
@@ -45,7 +46,7 @@ holds "no extent is free" awk -F'\t' -v extents="$WORK/extents" '
 for fixture in plain raid5-3; do
     expect "$fixture: a stream and its map" 0 - \
         free --extract "$WORK/stream" -o $columns "$F/$fixture"/dev*.img
-    is "$fixture: its length" "$(stat -c %s "$WORK/stream")" "$(sum_of 1)"
+    is "$fixture: the stream is as long as its ranges" "$(stat -c %s "$WORK/stream")" "$(sum_of 1)"
     while IFS=$'\t' read -r at length kind logical devid offset; do
         case $kind in
         unallocated) tail -c +$((offset + 1)) "$F/$fixture/dev$devid.img" | head -c 65536 ;;
@@ -53,20 +54,21 @@ for fixture in plain raid5-3; do
             --block "$logical+$((length < 65536 ? length : 65536))" ;;
         esac > "$WORK/stored" 2> "$WORK/err"
         size=$(stat -c %s "$WORK/stored")
-        holds "$fixture: $kind at $at" [ "$size" -gt 0 ]
+        holds "$fixture: the image has bytes of $kind at $at" [ "$size" -gt 0 ]
         holds "$fixture: $kind at $at: its bytes" \
             cmp -n "$((length < size ? length : size))" -i "$at:0" "$WORK/stream" "$WORK/stored"
     done < <(awk -F'\t' '!seen[$3]++ || NR % 7 == 0' "$WORK/out")
 done
-holds "zeros are holes" [ $(($(stat -c %b "$WORK/stream") * 512)) -lt 10000000 ]
+holds "zeros in the stream are holes" [ $(($(stat -c %b "$WORK/stream") * 512)) -lt 10000000 ]
 expect "a pipe" 0 - free --extract - "$F/raid5-3"/dev*.img
-holds "has the same bytes" cmp "$WORK/out" "$WORK/stream"
+holds "a pipe has the same bytes as the file" cmp "$WORK/out" "$WORK/stream"
 shapes=$F/data-shapes/dev1.img
 expect "hidden parts" 0 - free --kind hidden,preallocated -o $columns "$shapes"
-is "and nothing else" "$(cut -f 3 "$WORK/out" | sort -u | tr '\n' ,)" hidden,preallocated,
+is "--kind lists only hidden and preallocated ranges" \
+    "$(cut -f 3 "$WORK/out" | sort -u | tr '\n' ,)" hidden,preallocated,
 mapfile -t hidden < <(awk -F'\t' '$3 == "hidden" {print $4 "+" $2}' "$WORK/out")
 expect "what owner prints" 0 - owner -o kind "$shapes" "${hidden[@]}"
-is "is hidden, too" "$(sort -u "$WORK/out")" hidden
+is "owner calls the hidden ranges hidden" "$(sort -u "$WORK/out")" hidden
 
 # Sizes: the sums of the list. chunks reads other items, which have the types.
 for fixture in plain raid5-3 mixed data-shapes; do
@@ -76,7 +78,7 @@ for fixture in plain raid5-3 mixed data-shapes; do
         "$WORK/out" | sort > "$WORK/list"
     expect "$fixture: its sizes" 0 - free --sizes -o kind,length,ranges,bytes,chunk_type \
         "$F/$fixture"/dev*.img
-    holds "$fixture: are counted" diff "$WORK/list" <(awk -F'\t' \
+    holds "$fixture: --sizes counts the ranges of the list" diff "$WORK/list" <(awk -F'\t' \
         '{ranges[$1 " " $2] += $3; bytes[$1 " " $2] += $4}
         END {for (i in ranges) print i, ranges[i], bytes[i]}' "$WORK/out" | sort)
     is "$fixture: by type of chunk" \
@@ -87,10 +89,10 @@ for fixture in plain raid5-3 mixed data-shapes; do
             sort)"
 done
 expect "sizes of a kind" 0 - free --sizes --kind unallocated --json "$plain"
-is "have no chunk" "$(sed 's/[0-9]\+/N/g' "$WORK/out")" \
+is "sizes of unallocated space have no type of chunk" "$(sed 's/[0-9]\+/N/g' "$WORK/out")" \
     '{"kind":"unallocated","length":N,"ranges":N,"bytes":N}'
 expect "a table of sizes" 0 - free --sizes "$plain"
-holds "has names" out_has '^kind +chunk_type +length +ranges +bytes$'
+holds "the table of sizes has a heading" out_has '^kind +chunk_type +length +ranges +bytes$'
 expect "sizes and a stream" 2 'exclude each other' free --sizes --extract - "$plain"
 expect "sizes without an extent tree" 1 'tree block .* of the extent tree' \
     free --sizes "$F/lost-tree-extent/dev1.img"

@@ -17,22 +17,25 @@ if grep -q 'no memory for the devices' \
     finish
 fi
 for name in "${fixtures[@]}"; do
-    holds "$name is packed" "$tool" pack "$WORK/packed/$name" 8 "$images/$name"/dev?.img -- \
+    holds "the fixture $name is packed" \
+        "$tool" pack "$WORK/packed/$name" 8 "$images/$name"/dev?.img -- \
         /top-file /
 done
 holds "an image is what it was, but for its data" "$tool" unpack "$WORK/packed/empty" "$WORK/again"
 is "its copies of the superblock" "$("$PROGRAM" super "$WORK/again1.img")" \
     "$("$PROGRAM" super "$images/empty/dev1.img" |
     sed "s|$images/empty/dev1.img|$WORK/again1.img|")"
-is "its trees" "$("$PROGRAM" dump "$WORK/again1.img")" "$("$PROGRAM" dump "$images/empty/dev1.img")"
+is "an unpacked image has the trees of the original" \
+    "$("$PROGRAM" dump "$WORK/again1.img")" "$("$PROGRAM" dump "$images/empty/dev1.img")"
 
 # A command line each round, so these are all of them twice.
-holds "mutations" timeout 100 "$tool" mutate 220 "$WORK"/packed/*
+holds "mutated images cause no crash" timeout 100 "$tool" mutate 220 "$WORK"/packed/*
 
 for packed in "$ROOT"/tests/fuzz/found/*.zst; do
     [ -e "$packed" ] || continue
     name=$(basename "$packed" .zst)
     zstd -q -d "$packed" -o "$WORK/found/$name"
-    holds "found by fuzzing: $name" timeout 30 "$tool" program "$WORK/found/$name"
+    holds "the input $name, which a fuzzer found, causes no crash" \
+        timeout 30 "$tool" program "$WORK/found/$name"
 done
 finish
