@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/galois.h"
+#include "base/search.h"
 #include "data/fetch.h"
 #include "graph/wind.h"
 #include "ondisk/bit_flip.h"
@@ -213,12 +214,12 @@ static bool is_parity(const struct bw_repair_finding *finding)
 static const struct bw_chunk_info *parity_chunk(const struct bw_chunk_list *chunks,
                                                 uint64_t logical)
 {
-    for (size_t i = 0; i < chunks->count; i++) {
-        const struct bw_chunk_info *chunk = &chunks->items[i];
-        if (logical >= chunk->logical && logical - chunk->logical < chunk->length)
-            return chunk->type & (BW_GROUP_RAID5 | BW_GROUP_RAID6) ? chunk : NULL;
-    }
-    return NULL;
+    const size_t i = BW_FIRST_INDEX(k, chunks->count,
+                                    chunks->items[k].logical + chunks->items[k].length > logical);
+    const struct bw_chunk_info *chunk = i < chunks->count ? &chunks->items[i] : NULL;
+    if (!chunk || logical < chunk->logical)
+        return NULL;
+    return chunk->type & (BW_GROUP_RAID5 | BW_GROUP_RAID6) ? chunk : NULL;
 }
 
 static unsigned parity_stripes(const struct bw_chunk_info *chunk)
@@ -298,6 +299,19 @@ static struct bw_error *write_row(struct bw_repair *repair, const struct bw_chun
     return NULL;
 }
 
+/* Writes the row with an address, if it has parity and is not in the set. */
+static struct bw_error *write_row_of(struct bw_repair *repair, const struct bw_chunk_list *chunks,
+                                     struct bw_number_set *rows, uint64_t logical)
+{
+    const struct bw_chunk_info *chunk = parity_chunk(chunks, logical);
+    bool is_new;
+    if (!chunk)
+        return NULL;
+    const uint64_t row = row_of(chunk, logical);
+    BW_TRY(bw_number_set_insert(rows, row, &is_new));
+    return is_new ? write_row(repair, chunk, row) : NULL;
+}
+
 struct bw_error *bw_repair_write_parity(struct bw_repair *repair)
 {
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
@@ -305,17 +319,11 @@ struct bw_error *bw_repair_write_parity(struct bw_repair *repair)
     BW_TRY(bw_fs_chunks(repair->fs, &chunks));
     for (size_t i = 0; i < repair->changes.count; i++) {
         const struct bw_repair_change *change = &repair->changes.items[i];
-        const struct bw_chunk_info *chunk = change->chosen && (change->bytes || change->is_parity)
-                                                ? parity_chunk(&chunks, change->logical)
-                                                : NULL;
-        bool is_new;
-        if (!chunk)
-            continue;
-        const uint64_t row = row_of(chunk, change->logical);
-        BW_TRY(bw_number_set_insert(&rows, row, &is_new));
-        if (is_new)
-            BW_TRY(write_row(repair, chunk, row));
+        if (change->chosen && (change->bytes || change->is_parity))
+            BW_TRY(write_row_of(repair, &chunks, &rows, change->logical));
     }
+    for (size_t i = 0; i < repair->converted.count; i++)
+        BW_TRY(write_row_of(repair, &chunks, &rows, repair->converted.items[i]));
     return NULL;
 }
 

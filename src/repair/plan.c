@@ -229,6 +229,7 @@ static struct bw_error *make_plan(struct bw_repair *repair)
     BW_TRY(bw_repair_plan_superblocks(repair));
     BW_TRY(bw_repair_plan_inodes(repair));
     BW_TRY(bw_repair_plan_seals(repair));
+    BW_TRY(bw_repair_plan_conversion(repair));
     if (repair->findings.count)
         qsort(repair->findings.items, repair->findings.count, sizeof *repair->findings.items,
               compare_hashes);
@@ -283,6 +284,7 @@ void bw_repair_close(struct bw_repair *repair)
         bw_sizes_free(&repair->blocks.items[i].changes);
     }
     bw_repair_bad_copies_free(&repair->bad_copies);
+    bw_numbers_free(&repair->converted);
     bw_repair_blocks_free(&repair->blocks);
     free(repair->patches);
     bw_repair_generation_free(&repair->current);

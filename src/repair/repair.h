@@ -3,10 +3,10 @@
  * A plan of changes, as the files of this folder make it.
  *
  * plan.c opens the file system, checks it, and asks superblock_changes.c, copies.c, caches.c,
- * inodes.c, reseal.c, sizes.c and roll_back.c for changes; block_edits.c collects those of bytes in
- * tree blocks; matching.c finds the changes that are about a finding; trial.c turns the chosen ones
- * into changed ranges of the devices, and tries them; files.c reads files for that; leave_out.c
- * finds the changes that fail; places.c finds these ranges in the files.
+ * inodes.c, reseal.c, sizes.c, conversions.c and roll_back.c for changes; block_edits.c collects
+ * those of bytes in tree blocks; matching.c finds the changes that are about a finding; trial.c
+ * turns the chosen ones into changed ranges of the devices, and tries them; files.c reads files for
+ * that; leave_out.c finds the changes that fail; places.c finds these ranges in the files.
  */
 #ifndef BW_REPAIR_REPAIR_H
 #define BW_REPAIR_REPAIR_H
@@ -110,6 +110,16 @@ struct bw_repair_device {
 
 BW_VECTOR(bw_repair_devices, struct bw_repair_device);
 
+/** How an interrupted change of all tree blocks is brought to its end. */
+struct bw_repair_conversion {
+    uint64_t flags; /**< of the superblock, to be cleared */
+    enum bw_checksum_type checksum_type;
+    uint8_t fsid[BW_UUID_SIZE], chunk_tree_uuid[BW_UUID_SIZE];
+    bool rewrites;          /**< tree blocks change, too */
+    bool rewrites_ids;      /**< they get `fsid` and `chunk_tree_uuid` */
+    bool renames_checksums; /**< new checksums of data get their final object id */
+};
+
 /** An entry of the index of changes. */
 struct bw_repair_place_of_change {
     uint64_t logical;
@@ -125,7 +135,9 @@ struct bw_repair {
     struct bw_repair_findings findings; /**< by hash, once the plan is made */
     struct bw_repair_changes changes;
     struct bw_repair_index index; /**< of the changes, by address, once the plan is made */
-    unsigned groups;              /**< numbers given to bw_repair_change.group */
+    struct bw_repair_conversion conversion;
+    struct bw_numbers converted; /**< addresses of the blocks that it has changed */
+    unsigned groups;             /**< numbers given to bw_repair_change.group */
     struct bw_repair_devices devices;
     struct bw_repair_blocks blocks;         /**< those with changes, by address */
     struct bw_repair_bad_copies bad_copies; /**< by address */
@@ -262,6 +274,13 @@ struct bw_error *bw_repair_plan_seals(struct bw_repair *repair);
 /** Leaves of the free space tree and of the uuid tree that a mount does not build again.
  * (caches.c) */
 struct bw_error *bw_repair_plan_caches(struct bw_repair *repair);
+
+/** The end of an interrupted change of all tree blocks. (conversions.c) */
+struct bw_error *bw_repair_plan_conversion(struct bw_repair *repair);
+
+/** Rewrites the tree blocks, if that is chosen. (conversions.c) */
+struct bw_error *bw_repair_convert(struct bw_repair *repair);
+bw_superblock_edit bw_repair_end_conversion;
 
 /** Edits that make the next mount build a tree again. (superblock_changes.c) */
 bw_superblock_edit bw_repair_invalidate_free_space, bw_repair_rescan_uuids;

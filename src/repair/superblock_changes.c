@@ -319,12 +319,12 @@ void bw_repair_roll_back(const struct bw_repair *repair,
 
 /* Copies. */
 
-static void seal(const struct bw_fs *fs, struct bw_disk_superblock *super, unsigned copy)
+static void seal(struct bw_disk_superblock *super, unsigned copy)
 {
     uint8_t *bytes = (uint8_t *)super;
     super->bytenr = bw_put64(bw_superblock_offset(copy));
     memset(super->csum, 0, sizeof super->csum);
-    bw_checksum_compute(fs->superblock.checksum_type, bytes + BW_CSUM_SIZE,
+    bw_checksum_compute((enum bw_checksum_type)bw_get16(super->csum_type), bytes + BW_CSUM_SIZE,
                         BW_SUPERBLOCK_SIZE - BW_CSUM_SIZE, super->csum);
 }
 
@@ -528,7 +528,7 @@ struct bw_error *bw_repair_write_superblocks(struct bw_repair *repair)
                 offset + BW_SUPERBLOCK_SIZE >= bw_get64(super.device.total_bytes) ||
                 !(is_edited || copy_is_chosen(repair, device->image, copy)))
                 continue;
-            seal(repair->fs, &super, copy);
+            seal(&super, copy);
             BW_TRY(bw_repair_write(repair, device->image->superblock.device.devid, offset, &super,
                                    sizeof super));
         }

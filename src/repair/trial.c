@@ -99,6 +99,7 @@ static struct bw_error *make_patches(struct bw_repair *repair)
     /* An older generation may share blocks whose fields are wrong only in the current one. */
     if (!generations)
         BW_TRY(bw_repair_write_blocks(repair));
+    BW_TRY(bw_repair_convert(repair));
     BW_TRY(bw_repair_write_parity(repair));
     return bw_repair_write_superblocks(repair);
 }

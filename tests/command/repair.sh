@@ -187,8 +187,8 @@ if have python3; then
     repaired device-size
     edit_super system-chunk 868 1 77
     repaired system-chunk
-    edit_super unknown-flag 56 8 0x8000000001
-    status "an unfinished change" 2 "$PROGRAM" repair -f "$WORK/none.qcow2" \
+    edit_super unknown-flag 56 8 0xc000000001
+    status "two unfinished changes" 2 "$PROGRAM" repair -f "$WORK/none.qcow2" \
         "$WORK/unknown-flag/dev1.img"
 else
     skip python3 "fields of superblocks"

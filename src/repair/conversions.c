@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Changes of all tree blocks that a tool began and did not finish, with which every mount refuses
+ * the file system. The superblock has a flag for each kind:
+ *
+ * - the id: if no tree block has the new one yet, the superblocks get the old one back; otherwise
+ *   all tree blocks and device items get the new one, and one uuid of the chunk tree;
+ * - the type of checksums: all tree blocks get the type that the checksums of data have. These are
+ *   old or new as a whole, or under the object id of new ones as a whole, which then becomes the
+ *   final one. If items with both object ids exist, nothing is planned;
+ * - the block group tree: if all block groups are in the tree that the superblock names, nothing
+ *   but the flag is missing.
+ *
+ * Blocks are rewritten where they are, so no reference changes. They are not collected in the plan:
+ * the trial reads each one, after the other changes, and writes it.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/node.h"
+#include "repair/repair.h"
+#include "trees/metadump.h"
+
+enum { CLEAN_FLAGS = 3 }; /* of superblocks that no change has interrupted */
+
+static const uint64_t checksum_flags =
+    BW_SUPER_FLAG_CHANGING_DATA_CSUM | BW_SUPER_FLAG_CHANGING_META_CSUM;
+
+/* The ids in tree blocks. */
+struct survey {
+    struct bw_repair *repair;
+    uint64_t with_id[2];                   /* blocks with the old and with the new id */
+    uint8_t chunk_tree_uuid[BW_UUID_SIZE]; /* of one with the new id */
+};
+
+/* Blocks. */
+
+/* Reads the contents of a block with the changes so far, from any copy with a right checksum of any
+ * type. */
+static struct bw_error *read_block(struct bw_repair *repair, const struct bw_dumped_block *wanted,
+                                   uint8_t *block)
+{
+    const uint32_t size = repair->fs->superblock.nodesize;
+    const uint64_t logical = wanted->bytenr;
+    const struct bw_disk_header *header = (const void *)block;
+    struct bw_mapping mapping = {.copies = 1};
+    for (unsigned copy = 1; copy <= mapping.copies; copy++) {
+        BW_TRY(bw_fs_map(repair->fs, logical, size, copy, &mapping));
+        if (!mapping.present || mapping.rebuilt)
+            continue;
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_repair_read(repair, mapping.devid, mapping.offset, block, size);
+        if (error || !bw_checksum_accepts_block(repair->fs->superblock.checksum_type,
+                                                BW_ALL_CHECKSUMS, block, size))
+            continue;
+        const struct bw_tree_block_expectation expectation = {.owner = bw_get64(header->owner),
+                                                              .generation = wanted->generation,
+                                                              .level = wanted->level};
+        BW_AUTO_ERROR struct bw_error *wrong = bw_node_check(block, size, logical, &expectation);
+        if (!wrong)
+            return NULL;
+    }
+    return bw_error_create(BW_ERROR_CORRUPT, "no copy of tree block %" PRIu64 " is good", logical);
+}
+
+/* Writes a block to all copies, unless it is as before. */
+static struct bw_error *write_block(struct bw_repair *repair, uint64_t logical,
+                                    const uint8_t *block, uint64_t *written)
+{
+    const uint32_t size = repair->fs->superblock.nodesize;
+    struct bw_mapping mapping = {.copies = 1};
+    for (unsigned copy = 1; copy <= mapping.copies; copy++) {
+        BW_TRY(bw_fs_map(repair->fs, logical, size, copy, &mapping));
+        if (!mapping.present || mapping.rebuilt)
+            continue;
+        *written += size;
+        if (*written > repair->options.most_bytes)
+            return bw_error_create(BW_ERROR_UNSUPPORTED,
+                                   "more than %" PRIu64 " MiB would be changed, which is too much "
+                                   "for a repair in memory: 'rescue' saves the files",
+                                   repair->options.most_bytes >> 20);
+        BW_TRY(bw_repair_write(repair, mapping.devid, mapping.offset, block, size));
+    }
+    return bw_numbers_push(&repair->converted, logical);
+}
+
+/* Gives all keys of new checksums the final object id. */
+static void rename_checksums(uint8_t *block)
+{
+    const struct bw_disk_header *header = (const void *)block;
+    const size_t step =
+        header->level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
+    uint8_t *at = block + sizeof *header;
+    for (uint32_t i = 0; i < bw_get32(header->item_count); i++, at += step) {
+        struct bw_disk_key *key = (void *)at;
+        if (bw_get64(key->objectid) == BW_CSUM_CHANGE)
+            key->objectid = bw_put64(BW_EXTENT_CSUM_OBJECT);
+    }
+}
+
+/* Takes the temporary item with the new type out of a leaf. It has no data. */
+static void delete_temporary(uint8_t *block)
+{
+    struct bw_disk_header *header = (void *)block;
+    struct bw_disk_item *items = (void *)(block + sizeof *header);
+    const uint32_t count = bw_get32(header->item_count);
+    for (uint32_t i = 1; i < count && !header->level; i++) {
+        if (bw_get64(items[i].key.objectid) != BW_CSUM_CHANGE ||
+            items[i].key.type != BW_TEMPORARY_ITEM || bw_get32(items[i].size))
+            continue;
+        memmove(&items[i], &items[i + 1], (count - i - 1) * sizeof *items);
+        header->item_count = bw_put32(count - 1);
+        return;
+    }
+}
+
+/* Gives the device items in a leaf of the chunk tree the id. */
+static void set_device_ids(const struct bw_repair_conversion *conversion, uint8_t *block,
+                           uint32_t nodesize)
+{
+    const struct bw_node leaf = bw_node_view(block, nodesize);
+    struct bw_item item;
+    for (uint32_t slot = 0; !leaf.level && bw_leaf_next(&leaf, &slot, &item);)
+        if (item.key.type == BW_DEVICE_ITEM && item.size >= sizeof(struct bw_disk_device_item))
+            memcpy(block + (item.data - block) + offsetof(struct bw_disk_device_item, fsid),
+                   conversion->fsid, BW_UUID_SIZE);
+}
+
+static struct bw_error *convert_block(struct bw_repair *repair,
+                                      const struct bw_dumped_block *wanted, uint8_t *block,
+                                      uint64_t *written)
+{
+    const struct bw_repair_conversion *conversion = &repair->conversion;
+    const uint32_t size = repair->fs->superblock.nodesize;
+    struct bw_disk_header *header = (void *)block;
+    BW_AUTO_FREE uint8_t *before = malloc(size);
+    if (!before)
+        return bw_error_no_memory();
+    BW_TRY(read_block(repair, wanted, block));
+    memcpy(before, block, size);
+    const uint64_t owner = bw_get64(header->owner);
+    if (conversion->rewrites_ids) {
+        memcpy(header->fsid, conversion->fsid, BW_UUID_SIZE);
+        memcpy(header->chunk_tree_uuid, conversion->chunk_tree_uuid, BW_UUID_SIZE);
+        if (owner == BW_CHUNK_TREE)
+            set_device_ids(conversion, block, size);
+    }
+    if (conversion->renames_checksums && owner == BW_CSUM_TREE)
+        rename_checksums(block);
+    if (conversion->flags & checksum_flags && owner == BW_ROOT_TREE)
+        delete_temporary(block);
+    bw_checksum_compute(conversion->checksum_type, block + BW_CSUM_SIZE, size - BW_CSUM_SIZE,
+                        block);
+    return memcmp(before, block, size) == 0 ? NULL
+                                            : write_block(repair, wanted->bytenr, block, written);
+}
+
+struct bw_error *bw_repair_convert(struct bw_repair *repair)
+{
+    struct bw_dumped_blocks list = {.bytes = 0};
+    uint64_t written = 0;
+    bool is_chosen = false;
+    repair->converted.count = 0;
+    for (size_t i = 0; i < repair->changes.count; i++)
+        is_chosen |= repair->changes.items[i].chosen &&
+                     repair->changes.items[i].edit == bw_repair_end_conversion;
+    if (!is_chosen || !repair->conversion.rewrites)
+        return NULL;
+    BW_AUTO_FREE uint8_t *block = malloc(repair->fs->superblock.nodesize);
+    struct bw_error *error =
+        block ? bw_dumped_blocks_find(&list, repair->fs) : bw_error_no_memory();
+    for (size_t i = 0; !error && i < list.blocks.count; i++)
+        if (!list.blocks.items[i].is_data)
+            error = convert_block(repair, &list.blocks.items[i], block, &written);
+    bw_dumped_blocks_free(&list);
+    return error;
+}
+
+void bw_repair_end_conversion(const struct bw_repair *repair, struct bw_disk_superblock *super)
+{
+    const struct bw_repair_conversion *conversion = &repair->conversion;
+    super->flags = bw_put64(bw_get64(super->flags) & ~conversion->flags);
+    super->csum_type = bw_put16((uint16_t)conversion->checksum_type);
+    if (conversion->flags & BW_SUPER_FLAG_CHANGING_FSID) {
+        memcpy(super->fsid, conversion->fsid, BW_UUID_SIZE);
+        memcpy(super->device.fsid, conversion->fsid, BW_UUID_SIZE);
+    }
+}
+
+/* The plan. */
+
+static struct bw_error *survey_block(struct survey *survey, const struct bw_dumped_block *wanted,
+                                     uint8_t *block)
+{
+    const struct bw_disk_header *header = (const void *)block;
+    BW_TRY(read_block(survey->repair, wanted, block));
+    const bool is_new =
+        memcmp(header->fsid, survey->repair->devices.items[0].best.fsid, BW_UUID_SIZE) == 0;
+    if (is_new && !survey->with_id[1])
+        memcpy(survey->chunk_tree_uuid, header->chunk_tree_uuid, BW_UUID_SIZE);
+    survey->with_id[is_new]++;
+    return NULL;
+}
+
+static struct bw_error *survey_blocks(struct survey *survey)
+{
+    struct bw_dumped_blocks list = {.bytes = 0};
+    BW_AUTO_FREE uint8_t *block = malloc(survey->repair->fs->superblock.nodesize);
+    struct bw_error *error =
+        block ? bw_dumped_blocks_find(&list, survey->repair->fs) : bw_error_no_memory();
+    for (size_t i = 0; !error && i < list.blocks.count; i++)
+        if (!list.blocks.items[i].is_data)
+            error = survey_block(survey, &list.blocks.items[i], block);
+    bw_dumped_blocks_free(&list);
+    return error;
+}
+
+/* The old id is the one in the device items of the superblocks, which a change sets last. */
+static struct bw_error *plan_id(struct bw_repair *repair, const char **proof)
+{
+    struct survey survey = {.repair = repair};
+    struct bw_repair_conversion *conversion = &repair->conversion;
+    const struct bw_disk_superblock *super = &repair->devices.items[0].best;
+    if (repair->fs->superblock.incompat_flags & BW_INCOMPAT_METADATA_UUID)
+        return NULL;
+    BW_TRY(survey_blocks(&survey));
+    if (survey.with_id[1]) {
+        conversion->rewrites = conversion->rewrites_ids = true;
+        memcpy(conversion->fsid, super->fsid, BW_UUID_SIZE);
+        memcpy(conversion->chunk_tree_uuid, survey.chunk_tree_uuid, BW_UUID_SIZE);
+        *proof = "some tree blocks have the new id; the other ones get it, too";
+    } else {
+        memcpy(conversion->fsid, super->device.fsid, BW_UUID_SIZE);
+        *proof = "all tree blocks have the old id, which the superblocks get back";
+    }
+    return NULL;
+}
+
+/* Whether there are checksums of data under an object id. */
+static struct bw_error *has_checksums(struct bw_repair *repair, uint64_t objectid, bool *found)
+{
+    *found = false;
+    for (size_t i = 0; !*found && i < repair->fs->checksum_trees.count; i++) {
+        BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+        bw_fs_items_begin(&items, repair->fs, &repair->fs->checksum_trees.items[i],
+                          (struct bw_key){objectid, BW_EXTENT_CSUM, 0},
+                          (struct bw_key){objectid, BW_EXTENT_CSUM, UINT64_MAX});
+        *found = bw_fs_items_next(&items);
+        BW_TRY(bw_fs_items_error(&items));
+    }
+    return NULL;
+}
+
+static struct bw_error *plan_checksums(struct bw_repair *repair, const char **proof)
+{
+    struct bw_repair_conversion *conversion = &repair->conversion;
+    bool has_new, has_final;
+    BW_TRY(has_checksums(repair, BW_CSUM_CHANGE, &has_new));
+    BW_TRY(has_checksums(repair, BW_EXTENT_CSUM_OBJECT, &has_final));
+    if (has_new && has_final)
+        return NULL;
+    conversion->rewrites = true;
+    conversion->renames_checksums = has_new;
+    conversion->checksum_type = bw_fs_data_checksum(repair->fs);
+    *proof = conversion->checksum_type == repair->fs->superblock.checksum_type
+                 ? "all checksums of data have the old type, which all tree blocks get back"
+                 : "all checksums of data have the new type; all tree blocks get it, too";
+    return NULL;
+}
+
+/* Whether a tree has an item of a block group. */
+static struct bw_error *has_groups(struct bw_repair *repair, uint64_t id, bool *found)
+{
+    struct bw_tree_list trees = {0};
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    struct bw_error *error = bw_tree_list_load(repair->fs, &trees);
+    const struct bw_listed_tree *listed = bw_tree_list_find(&trees, id);
+    const struct bw_tree tree = listed ? listed->tree : (struct bw_tree){.id = 0};
+    bw_listed_trees_free(&trees.entries);
+    bw_fs_items_begin(&items, repair->fs, &tree, (struct bw_key){0, 0, 0},
+                      (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
+    *found = false;
+    if (error || !tree.id)
+        return error;
+    for (const struct bw_item *item; !*found && (item = bw_fs_items_next(&items));)
+        *found = item->key.type == BW_BLOCK_GROUP_ITEM;
+    return bw_fs_items_error(&items);
+}
+
+static struct bw_error *plan_groups(struct bw_repair *repair, const char **proof)
+{
+    const bool is_tree = repair->fs->superblock.compat_ro_flags & BW_COMPAT_RO_BLOCK_GROUP_TREE;
+    bool in_extents, in_tree;
+    BW_TRY(has_groups(repair, BW_EXTENT_TREE, &in_extents));
+    BW_TRY(has_groups(repair, BW_BLOCK_GROUP_TREE, &in_tree));
+    if (in_extents == is_tree || in_tree != is_tree)
+        return NULL;
+    *proof = is_tree ? "all block groups are in the block group tree, which the superblock names"
+                     : "all block groups are in the extent tree, none in a block group tree";
+    return NULL;
+}
+
+struct bw_error *bw_repair_plan_conversion(struct bw_repair *repair)
+{
+    const uint64_t flags = repair->fs->superblock.flags & ~(uint64_t)CLEAN_FLAGS;
+    struct bw_repair_conversion *conversion = &repair->conversion;
+    const char *proof = NULL;
+    if (repair->is_made || !repair->devices.count)
+        return NULL;
+    *conversion = (struct bw_repair_conversion){
+        .flags = flags, .checksum_type = repair->fs->superblock.checksum_type};
+    if (flags == BW_SUPER_FLAG_CHANGING_FSID)
+        BW_TRY(plan_id(repair, &proof));
+    else if (flags == BW_SUPER_FLAG_CHANGING_GROUP_TREE)
+        BW_TRY(plan_groups(repair, &proof));
+    else if (flags & checksum_flags && !(flags & ~checksum_flags))
+        BW_TRY(plan_checksums(repair, &proof));
+    for (size_t i = 0; proof && i < repair->findings.count; i++)
+        if (strcmp(repair->findings.items[i].code->word, "half-done") == 0) {
+            repair->findings.items[i].planned = true;
+            repair->findings.items[i].edit = bw_repair_end_conversion;
+        }
+    if (!proof)
+        return NULL;
+    return bw_repair_add(
+        repair, (struct bw_repair_change){.class_number = BW_REPAIR_DERIVED,
+                                          .logical = BW_ABSENT,
+                                          .devid = BW_ABSENT,
+                                          .offset = BW_ABSENT,
+                                          .length = BW_ABSENT,
+                                          .what = "the end of an interrupted change",
+                                          .why = strdup("with its flag, no mount succeeds"),
+                                          .proof = strdup(proof),
+                                          .edit = bw_repair_end_conversion});
+}
