@@ -298,16 +298,33 @@ static struct bw_error *look_for_rivals(struct bw_fs *fs, struct bw_image *image
     return error;
 }
 
-/* Superblock copy 0 is bad, perhaps because another file system was written over the btrfs. */
-static void report_overwritten(struct bw_fs *fs, const struct bw_image *image, int copy)
+/* Reports another file system that was written over the btrfs. */
+static void report_overwritten(struct bw_fs *fs, const struct bw_image *image)
 {
     BW_AUTO_BUFFER struct bw_buffer name = {0};
-    if (copy > 0 && identify_image(fs, image, &name) == BW_FOREIGN)
+    if (identify_image(fs, image, &name) == BW_FOREIGN)
         bw_fs_report(fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "%s: it is %.*s; but an older btrfs is read, whose superblock "
-                                     "copy %d still exists",
-                                     image->name, (int)name.length, name.data, copy));
+                                     "copy %u still exists",
+                                     image->name, (int)name.length, name.data, image->copy));
+}
+
+struct bw_error *bw_images_report_overwritten(struct bw_fs *fs, const struct bw_image_set *set)
+{
+    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
+    for (size_t i = 0; i < set->count; i++) {
+        struct bw_image *image = &set->images[i];
+        struct bw_disk *disk = NULL;
+        if (image->bad || image->copy != 0 || !image->storage)
+            continue;
+        /* A boot loader is no file system. */
+        BW_TRY(bw_disk_open(&frame, image, &disk));
+        if (!disk)
+            report_overwritten(fs, image);
+        bw_disk_free(disk);
+    }
+    return NULL;
 }
 
 static void free_rejected(struct copies *copies)
@@ -406,7 +423,8 @@ static struct bw_error *choose_copy(struct bw_fs *fs, struct bw_image *image, in
     } else if (best < 0) {
         set_error(fs, image, &copies, wanted);
     } else {
-        report_overwritten(fs, image, best);
+        if (best > 0)
+            report_overwritten(fs, image);
         for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
             struct bw_error *rejected = copies.rejected[copy];
             if (!rejected)

@@ -100,6 +100,10 @@ void bw_images_free(struct bw_image_set *set);
  * duplicate or stale. */
 struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set);
 
+/** Reports images whose superblock copy 0 still exists, but which begin with another file system:
+ * it was made over the btrfs. Opening reports those whose copy 0 is lost. */
+struct bw_error *bw_images_report_overwritten(struct bw_fs *fs, const struct bw_image_set *set);
+
 /** Compares the histories of the devices of a matched set. If some have diverged, returns
  * BW_ERROR_DIVERGED or, with fs->side, leaves out the devices that do not agree with that one, and
  * sets fs->superblock. (sides.c) */

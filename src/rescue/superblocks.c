@@ -702,6 +702,7 @@ static void report_other(struct bw_fs *fs, const struct bw_found_file_system *fo
 struct bw_error *bw_rescue_find_all(struct bw_fs *fs, struct bw_image_set *set)
 {
     struct bw_block_kinds kinds = {.count = 0};
+    BW_TRY(bw_images_report_overwritten(fs, set));
     BW_TRY(block_kinds_find(fs, set, &kinds));
     return list_found(fs, set, &kinds);
 }

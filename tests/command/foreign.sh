@@ -110,4 +110,15 @@ printf 'KDMV' | dd of="$damaged" conv=notrunc status=none
 expect "an image in disguise" 2 'cut off: .*; perhaps it is a vmdk image: .*convert' \
     --helpers=off "$damaged"
 
+# Another file system that was made over a btrfs without reaching its superblock: the searches name
+# it; other commands do not look at the beginning of the device.
+cp --sparse=always "$plain" "$image"
+expect "nothing over it" 0 - info --scan "$image"
+expect "rescue: nothing over it" 0 - rescue "$image"
+printf 'NTFS    ' | dd of="$image" bs=1 seek=3 conv=notrunc status=none
+over='it is ntfs; but an older btrfs is read, whose superblock copy 0 still exists'
+expect "NTFS over it" 0 "warning: [^ ]*: $over" info --scan "$image"
+expect "rescue: NTFS over it" 0 - rescue "$image"
+holds "its problem" out_has "^  [^ ]*: $over"
+expect "NTFS over it: ls" 0 - ls "$image"
 finish
