@@ -703,7 +703,8 @@ struct bw_du_entry {
     uint64_t extent_count; /**< pieces of files on the disk: parts of extents that follow each other
                               in a file and by logical address are one, as in filefrag(8) */
     uint64_t disk; /**< stored bytes of the extents, whole and compressed, each once for a file */
-    uint64_t reserved[1]; /**< zeros: room for more members */
+    const struct bw_inode *inode; /**< of a file, if bw_du_options.inodes is set; NULL if the inode
+                                     is lost, and of directories */
 };
 
 /** Receives an entry. An error ends the work and is returned. */
@@ -725,6 +726,7 @@ struct bw_du_options {
     unsigned nested;   /**< enum bw_nested (walk.h): whether subvolumes below `start` are entered */
     bool sizes_only;   /**< do not read which extents are shared: `sharing_known` is false */
     bool no_snapshots; /**< exclude snapshots below `start`, with everything in them */
+    bool inodes;       /**< pass the inodes of files on */
 };
 
 /**

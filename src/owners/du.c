@@ -31,8 +31,9 @@ struct du {
     struct bw_range_set ranges;
 };
 
+/* `inode`: as in struct bw_du_entry. */
 static struct bw_error *visit_entry(struct du *du, const struct bw_listed_file *file,
-                                    const struct sums *sums)
+                                    const struct sums *sums, const struct bw_inode *inode)
 {
     const struct bw_du_options *options = du->options;
     const bool is_directory = file->kind != BW_LISTED_FILE;
@@ -54,6 +55,7 @@ static struct bw_error *visit_entry(struct du *du, const struct bw_listed_file *
         .shared_id = is_directory ? 0 : sums->space.shared_id,
         .extent_count = sums->space.extent_count,
         .disk = sums->space.disk,
+        .inode = inode,
     };
     if (entry.depth < options->mindepth ||
         (options->has_maxdepth && entry.depth > options->maxdepth))
@@ -64,9 +66,9 @@ static struct bw_error *visit_entry(struct du *du, const struct bw_listed_file *
 }
 
 static struct bw_error *finish_file(struct du *du, const struct bw_listed_file *file,
-                                    const struct sums *sums)
+                                    const struct sums *sums, const struct bw_inode *inode)
 {
-    BW_TRY(visit_entry(du, file, sums));
+    BW_TRY(visit_entry(du, file, sums, inode));
     if (!du->around.count)
         return NULL;
     struct sums *above = &du->around.items[du->around.count - 1];
@@ -89,12 +91,16 @@ static struct bw_error *apply_step(struct du *du, const struct bw_file_batch *ba
         return NULL;
     case BW_LISTED_LEAVE: {
         const struct sums sums = du->around.items[--du->around.count];
-        return finish_file(du, file, &sums);
+        return finish_file(du, file, &sums, NULL);
     }
-    default:
+    default: {
+        const struct bw_inode *inode = NULL;
         if (!file->wanted)
             return NULL;
-        return finish_file(du, file, &(struct sums){du->space[number], 1});
+        if (du->options->inodes && batch->inodes[file->inode_at].found)
+            inode = &batch->inodes[file->inode_at].inode;
+        return finish_file(du, file, &(struct sums){du->space[number], 1}, inode);
+    }
     }
 }
 
@@ -122,7 +128,8 @@ static struct bw_error *count_files(struct du *du)
                                               .selection = du->options->selection,
                                               .nested = du->options->nested,
                                               .no_snapshots = du->options->no_snapshots,
-                                              .once = true};
+                                              .once = true,
+                                              .inodes = du->options->inodes};
     BW_TRY(bw_sharing_create(du->fs, du->options->sizes_only, &du->ranges, &du->sharing));
     struct bw_error *error = bw_file_list(du->fs, &list, on_batch, du);
     if (!error)

@@ -185,17 +185,18 @@ static bool accepts_inode(const struct lister *lister, const struct bw_listed_fi
     return bw_selection_accepts_inode(lister->options->selection, &entry);
 }
 
+static bool selects_by_inode(const struct bw_file_list_options *options)
+{
+    return options->selection && bw_selection_needs_inode(options->selection);
+}
+
 static struct bw_error *select_by_inode(struct lister *lister, const struct bw_file_batch *batch)
 {
-    BW_AUTO_FREE struct bw_wanted_inode *inodes = calloc(lister->wanted_count + 1, sizeof *inodes);
-    if (!inodes)
-        return bw_error_no_memory();
-    BW_TRY(read_inodes(lister, inodes));
     for (size_t i = 0; i < lister->count; i++) {
         struct bw_listed_file *file = &lister->files[i];
         BW_TRY(bw_file_place_step(&lister->place, batch, file));
         if (file->wanted)
-            file->wanted = accepts_inode(lister, file, &inodes[file->inode_at]);
+            file->wanted = accepts_inode(lister, file, &batch->inodes[file->inode_at]);
     }
     size_t kept = 0;
     for (size_t i = 0; i < lister->wanted_count; i++)
@@ -227,7 +228,14 @@ static struct bw_error *visit_batch(struct lister *lister)
     if (!lister->count)
         return NULL;
     collect_wanted(lister);
-    if (lister->options->selection && bw_selection_needs_inode(lister->options->selection))
+    BW_AUTO_FREE struct bw_wanted_inode *inodes = NULL;
+    if (lister->options->inodes || selects_by_inode(lister->options)) {
+        batch.inodes = inodes = calloc(lister->wanted_count + 1, sizeof *inodes);
+        if (!inodes)
+            return bw_error_no_memory();
+        BW_TRY(read_inodes(lister, inodes));
+    }
+    if (selects_by_inode(lister->options))
         BW_TRY(select_by_inode(lister, &batch));
     merge_names(lister);
     batch.wanted = lister->wanted;
@@ -239,8 +247,8 @@ static struct bw_error *visit_batch(struct lister *lister)
 
 static struct bw_error *make_batch(struct lister *lister)
 {
-    const struct bw_selection *selection = lister->options->selection;
-    lister->room = selection && bw_selection_needs_inode(selection) ? BATCH_WITH_INODES : BATCH;
+    const bool reads_inodes = lister->options->inodes || selects_by_inode(lister->options);
+    lister->room = reads_inodes ? BATCH_WITH_INODES : BATCH;
     lister->files = malloc(lister->room * sizeof *lister->files);
     lister->wanted = malloc(lister->room * sizeof *lister->wanted);
     return lister->files && lister->wanted ? NULL : bw_error_no_memory();

@@ -30,7 +30,7 @@ struct bw_listed_file {
     uint64_t inode;
     uint32_t name, name_length; /**< of a beginning entry, in the names of the batch; of the start,
                                    its path */
-    uint32_t inode_at;          /**< private */
+    uint32_t inode_at;          /**< of a wanted file: in the inodes of the batch */
     uint8_t kind;               /**< enum bw_listed_kind */
     bool wanted;                /**< a file that the selection takes */
 };
@@ -46,6 +46,7 @@ struct bw_file_list_options {
     unsigned nested;   /**< whether subvolumes below the start are entered: enum bw_nested */
     bool no_snapshots; /**< snapshots below the start are not listed, nor anything in them */
     bool once;         /**< further names of a file are not wanted */
+    bool inodes;       /**< the batches have the inodes of wanted files */
 };
 
 /** Some of the steps. All of it is valid during the call only. */
@@ -55,6 +56,7 @@ struct bw_file_batch {
     const struct bw_wanted_file *wanted; /**< by subvolume and inode */
     size_t wanted_count;
     const char *names;
+    const struct bw_wanted_inode *inodes; /**< NULL if they were not read */
 };
 
 /** Where a reader of batches is: the path of the step, and how deep it lies. */

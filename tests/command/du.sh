@@ -96,6 +96,49 @@ holds "unknown values are sorted by path" out_is "$("$PROGRAM" du -q -o path \
 expect "a wrong column" 2 'no column size that can be sorted' du --sort size "$clones"
 expect "no lines" 2 'allowed: 1 to 1048576' du --top 0 "$clones"
 
+# Sums.
+people=$fixtures/people/dev1.img
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" people || exit 1
+expect "sums of owners" 0 - du --by user --raw "$people"
+holds "have names and numbers" out_is \
+    'files   size  total  exclusive   disk    uid  user
+    4  54320  57344      57344  57344   1000  ada
+   10    382      0          0      0      0  root
+    5     48      0          0      0   1001  bob
+    1      6      0          0      0   4242  -
+    1      1      0          0      0  70000  long-user-name'
+expect "sums of groups" 0 - du --by group -o group,gid,files "$people"
+holds "as well" out_is $'ada\t1000\t4\nroot\t0\t10\nusers\t100\t5\n-\t4242\t1
+long-group-name\t70000\t1'
+expect "sums of types" 0 - du --by type -o suffix,files,size "$people"
+holds "are sorted by size" out_is $'dat\t5\t54321\n-\t12\t395\ngz\t1\t14\ntar\t1\t9\ntxt\t2\t18'
+expect "sums of ages" 0 - du --by age --json -o age,files,size "$people"
+holds "are relative to the image" out_is '{"age":"future","files":1,"size":14}
+{"age":"<1d","files":17,"size":54720}
+{"age":">=5y","files":3,"size":23}'
+expect "the owner with the most files" 0 - du --by user --sort -files --top 1 -o user "$people"
+holds "comes first" out_is root
+for words in "" "--no-snapshots" "--nested=no /home" "--subvol home"; do
+    path='' options=$words
+    [[ $words != */home ]] || path=/home options=${words%/home}
+    # shellcheck disable=SC2086 # words
+    "$PROGRAM" du -o type,files,total,exclusive,disk $options "$subvolumes" $path |
+        awk '$1 == "file" { f += $2; t += $3; e += $4; d += $5 } END { print f, t, e, d }' \
+        > "$WORK/whole"
+    for by in user group type age; do
+        # shellcheck disable=SC2086 # words
+        expect "sums by $by $words" 0 - du --by $by -o files,total,exclusive,disk $options \
+            "$subvolumes" $path
+        is "have all files: $by $words" \
+            "$(awk '{ f += $1; t += $2; e += $3; d += $4 } END { print f, t, e, d }' "$WORK/out")" \
+            "$(cat "$WORK/whole")"
+    done
+done
+expect "sums of some files" 1 "no such file" du --by type --name '*.dat' -o suffix,files "$people" / /none
+holds "of an existing path" out_is $'dat\t5'
+expect "sums of lines" 2 'it excludes -s' du --by user -s "$people"
+expect "sums of nothing known" 2 'allowed: user, group, type, age' du --by none "$people"
+
 # The format of ncdu: the sums are the total and set shared of du where files share all or nothing.
 ncdu_has() {
     expect "an export of $1" 0 - du --ncdu "${@:3}"

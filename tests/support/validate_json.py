@@ -60,6 +60,7 @@ def check(value, schema, schemas, place):
 OTHERS = {
     ("space", "--shared"): "sharedinfo",
     ("space", "--free-if"): "freeinfo",
+    ("du", "--by"): "filesuminfo",
     ("tree-stats", "--items"): "itemsinfo",
     ("qgroups", "--status"): "quotainfo",
     ("roots", "--trees"): "statetreeinfo",

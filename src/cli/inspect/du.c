@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The du command: the space that files use, as the lines of `btrfs filesystem du`, as rows, or as a
- * file for ncdu.
+ * file for ncdu; du_sums.c has its sums of owners, suffixes and ages.
  *
  * bw_du() passes on each file, and each directory after its contents. For ncdu, directories come
  * before their contents: when the first file in one arrives, switch_directory() writes the
@@ -22,17 +22,18 @@
 #include "cli/common/output.h"
 #include "cli/common/output_format.h"
 #include "cli/common/paths.h"
-#include "cli/common/selection.h"
+#include "cli/inspect/du.h"
 
-struct du_state {
-    struct cmd_selection selection;
-    bool summarize, ncdu;
-};
+static const char *const by_words[] = {
+    [DU_BY_NONE] = "",     [DU_BY_USER] = "user", [DU_BY_GROUP] = "group",
+    [DU_BY_TYPE] = "type", [DU_BY_AGE] = "age",   NULL};
 
 static const struct cmd_option options[] = {
     {'s', "summarize", NULL, "only a total for each PATH", CMD_FLAG(struct du_state, summarize)},
     {0, "ncdu", NULL, "write a file for 'ncdu -f', with shared data as hard links",
      CMD_FLAG(struct du_state, ncdu)},
+    {0, "by", "WORD", "print sums of files: by user, group, type (suffix) or age",
+     CMD_WORD(struct du_state, by, by_words)},
     CMD_TREE(struct du_state, selection),
     {0},
 };
@@ -246,11 +247,11 @@ static struct bw_error *write_entry(void *context, const struct bw_du_entry *ent
     return cmd_format_write(du->format, &row, sizeof row);
 }
 
-static struct bw_error *list_path(struct du *du, const char *path)
+struct bw_du_options du_options(const struct du_state *state, const char *path)
 {
-    const struct cmd_selection *selection = &du->state->selection;
-    struct bw_du_options wanted = {
-        .struct_size = sizeof wanted,
+    const struct cmd_selection *selection = &state->selection;
+    return (struct bw_du_options){
+        .struct_size = sizeof(struct bw_du_options),
         .subvolume = selection->subvolume,
         .start = path,
         .nested = selection->nested,
@@ -258,10 +259,15 @@ static struct bw_error *list_path(struct du *du, const char *path)
         .selection = selection->selection,
         .has_maxdepth = selection->has_maxdepth,
         .maxdepth = selection->maxdepth,
-        .visit = write_entry,
-        .context = du,
         .mindepth = selection->mindepth,
     };
+}
+
+static struct bw_error *list_path(struct du *du, const char *path)
+{
+    struct bw_du_options wanted = du_options(du->state, path);
+    wanted.visit = write_entry;
+    wanted.context = du;
     if (du->state->summarize) {
         wanted.has_maxdepth = true;
         wanted.maxdepth = wanted.mindepth = 0;
@@ -319,6 +325,9 @@ static struct bw_error *list(struct cmd_format *format, void *context)
 static const char *find_contradiction(const struct cmd_common *common, const struct du_state *du)
 {
     const struct cmd_selection *selection = &du->selection;
+    if (du->by && (du->summarize || du->ncdu || selection->has_maxdepth || selection->mindepth ||
+                   selection->types))
+        return "--by adds up all files: it excludes -s, --ncdu, --type, --mindepth and --maxdepth";
     if (!du->ncdu)
         return NULL;
     if (common->path_count > 1)
@@ -335,16 +344,26 @@ static const char *find_contradiction(const struct cmd_common *common, const str
 static int run(const struct cmd_common *common, void *state)
 {
     struct du_state *du = state;
-    const struct cmd_format_plan plan = {.record = cmd_du.record,
-                                         .print = print_line,
-                                         .has_units = true,
-                                         .list = list,
-                                         .context = du,
-                                         .largest = "total"};
+    struct cmd_format_plan plan = {
+        .record = cmd_record_of(&cmd_du, state), .context = du, .largest = "total"};
+    if (du->by) {
+        plan.columns = du_sum_columns(du);
+        plan.list = du_write_sums;
+    } else {
+        plan.print = print_line;
+        plan.has_units = true;
+        plan.list = list;
+    }
     const char *reason = find_contradiction(common, du);
     if (reason)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", reason));
     return cmd_format_run(common, &plan);
+}
+
+static const char *record_of(const void *state)
+{
+    const struct du_state *du = state;
+    return du->by ? "filesuminfo" : cmd_du.record;
 }
 
 const struct command cmd_du = {
@@ -367,6 +386,8 @@ const struct command cmd_du = {
         "Only data are counted, not metadata, and sizes are those before compression. With\n"
         "-o, disk is the stored size, and extent_count shows fragmented files. 'compression'\n"
         "shows stored sizes by type, 'qgroups' the numbers of quotas.\n\n"
+        "--by adds up the files with the same owner, group, suffix or age. An age is the time\n"
+        "from the last modification of the file to the last change of the file system.\n\n"
         "With --ncdu, files with the same shared data are hard links of one inode, so that\n"
         "ncdu counts these data once in each directory. A file that also has exclusive data\n"
         "is shown as two entries: NAME and 'NAME (shared)'. --top alone means the lines with\n"
@@ -377,9 +398,11 @@ const struct command cmd_du = {
         "  btrfs-walk du --raw --maxdepth 1 disk.img  exact numbers of the top directory\n"
         "  btrfs-walk du --name '*.iso' disk.img      only some files\n"
         "  btrfs-walk du --sort -exclusive --top 20 --type f disk.img  what to delete first\n"
+        "  btrfs-walk du --by user --no-snapshots disk.img  who uses the space\n"
         "  btrfs-walk du --ncdu disk.img | ncdu -f-   browse the sizes\n",
     .options = options,
     .record = "duinfo",
+    .record_of = record_of,
     .sorts_rows = true,
     .run = run,
     .state_size = sizeof(struct du_state),

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Parts of the du command: its options, and its views that are not a list of files. */
+#ifndef BW_CLI_INSPECT_DU_H
+#define BW_CLI_INSPECT_DU_H
+
+#include "btrfs-walk/space.h"
+#include "cli/common/output_format.h"
+#include "cli/common/selection.h"
+
+/** Words of --by. */
+enum du_by { DU_BY_NONE, DU_BY_USER, DU_BY_GROUP, DU_BY_TYPE, DU_BY_AGE };
+
+/** The options of du. */
+struct du_state {
+    struct cmd_selection selection;
+    bool summarize, ncdu;
+    unsigned by; /**< enum du_by */
+};
+
+/** Options of bw_du() for a path, without a visitor. */
+struct bw_du_options du_options(const struct du_state *state, const char *path);
+
+/** --by: writes the sums of all files below the paths (du_sums.c). */
+struct bw_error *du_write_sums(struct cmd_format *format, void *state);
+
+/** The columns of the table of --by. */
+const char *du_sum_columns(const struct du_state *state);
+
+#endif

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * `du --by`: the sums of the files that have the same owner, group, suffix or age.
+ *
+ * Each file of bw_du() is added to one sum, found by its label: the number of the owner, the
+ * suffix, or the class of ages. Memory contains the sums, not the files. Names and owners come from
+ * the image, so their number is limited: files with further labels are added to one sum for the
+ * rest.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/hash_table.h"
+#include "base/human.h"
+#include "base/vector.h"
+#include "btrfs-walk/records.h"
+#include "btrfs-walk/subvolume.h"
+#include "cli/common/monitor.h"
+#include "cli/inspect/du.h"
+
+enum {
+    MOST_SUMS = 1 << 16,
+    LONGEST_SUFFIX = 16, /* longer words after a dot are part of the name */
+    LABEL_ROOM = LONGEST_SUFFIX + 8,
+};
+
+#define DAY (86400 * INT64_C(1000000000))
+
+/* Classes of ages; the first that a file is younger than. */
+static const struct age {
+    const char *name;
+    int64_t below;
+} ages[] = {
+    {"future", 0},          {"<1d", DAY},           {"<7d", 7 * DAY},
+    {"<30d", 30 * DAY},     {"<90d", 90 * DAY},     {"<1y", 365 * DAY},
+    {"<2y", 2 * 365 * DAY}, {"<5y", 5 * 365 * DAY}, {">=5y", INT64_MAX},
+};
+
+enum { AGES = sizeof ages / sizeof *ages };
+
+static const char rest[] = "(other)";
+
+struct sum {
+    char label[LABEL_ROOM]; /* empty: the value is unknown, or there is no suffix */
+    size_t order;           /* of ages */
+    uint32_t id;            /* of owners */
+    uint64_t files, size, total, exclusive, shared, extent_count, disk;
+    int64_t oldest, newest; /* BW_ABSENT_SIGNED: unknown */
+};
+
+BW_VECTOR(sums, struct sum *);
+
+BW_MAP(sum_map, struct bw_bytes, struct sum *, bw_bytes);
+
+/* A running `du --by`. */
+struct summing {
+    unsigned by;
+    bool sharing_known;
+    int64_t present; /* that ages are relative to; nanoseconds since 1970 */
+    struct sums sums;
+    struct sum_map by_label; /* its keys are the labels of the sums */
+};
+
+/*
+ * The suffix of the last name in a path, in lower case: the word after the last dot, unless that is
+ * a number, as in libc.so.6 and in rotated logs; then the word before. Empty if there is none.
+ */
+static void set_suffix(char label[LABEL_ROOM], const char *path, size_t length)
+{
+    const char *slash = memrchr(path, '/', length);
+    const char *name = slash ? slash + 1 : path, *end = path + length;
+    label[0] = '\0';
+    while (end > name) {
+        const char *dot = memrchr(name, '.', (size_t)(end - name));
+        if (!dot || dot == name || end - dot - 1 > LONGEST_SUFFIX)
+            return;
+        bool is_word = end > dot + 1, is_number = true;
+        for (const char *at = dot + 1; at < end; at++) {
+            const char lower = (char)(*at | 0x20);
+            const bool is_digit = *at >= '0' && *at <= '9';
+            is_word = is_word && (is_digit || (lower >= 'a' && lower <= 'z') || strchr("_-+", *at));
+            is_number = is_number && is_digit;
+        }
+        if (!is_word)
+            return;
+        if (!is_number) {
+            for (const char *at = dot + 1; at < end; at++)
+                *label++ = (char)(*at >= 'A' && *at <= 'Z' ? *at | 0x20 : *at);
+            *label = '\0';
+            return;
+        }
+        end = dot;
+    }
+}
+
+/* The class of a time. */
+static size_t find_age(const struct summing *summing, int64_t time)
+{
+    int64_t age;
+    size_t class = 0;
+    if (__builtin_sub_overflow(summing->present, time, &age))
+        age = time > 0 ? INT64_MIN : INT64_MAX - 1;
+    while (class < AGES - 1 && age >= ages[class].below)
+        class ++;
+    return class;
+}
+
+/* Sets the label of a file, and the value that it stands for. */
+static void set_label(const struct summing *summing, const struct bw_du_entry *entry,
+                      struct sum *sum)
+{
+    const struct bw_inode *inode = entry->inode;
+    if (summing->by == DU_BY_TYPE) {
+        set_suffix(sum->label, entry->path, entry->path_length);
+    } else if (inode && summing->by == DU_BY_AGE) {
+        sum->order = find_age(summing, bw_time_nanoseconds(&inode->mtime));
+        strcpy(sum->label, ages[sum->order].name);
+    } else if (inode) {
+        sum->id = summing->by == DU_BY_USER ? inode->uid : inode->gid;
+        snprintf(sum->label, sizeof sum->label, "%" PRIu32, sum->id);
+    }
+}
+
+/* Finds the sum with a label, or adds it. */
+static struct bw_error *find_sum(struct summing *summing, const struct sum *like,
+                                 struct sum **result)
+{
+    struct bw_bytes label = {like->label, strlen(like->label)};
+    *result = sum_map_get(&summing->by_label, label, NULL);
+    if (!*result && summing->sums.count >= MOST_SUMS)
+        *result = sum_map_get(&summing->by_label, (struct bw_bytes){rest, strlen(rest)}, NULL);
+    if (*result)
+        return NULL;
+    struct sum *sum = malloc(sizeof *sum);
+    if (!sum)
+        return bw_error_no_memory();
+    *sum = *like;
+    sum->oldest = sum->newest = BW_ABSENT_SIGNED;
+    if (summing->sums.count >= MOST_SUMS)
+        strcpy(sum->label, rest);
+    label = (struct bw_bytes){sum->label, strlen(sum->label)};
+    struct bw_error *error = sums_push(&summing->sums, sum);
+    if (error) {
+        free(sum);
+        return error;
+    }
+    *result = sum;
+    return sum_map_put(&summing->by_label, label, sum);
+}
+
+static struct bw_error *add_entry(void *context, const struct bw_du_entry *entry)
+{
+    struct summing *summing = context;
+    struct sum like = {.label = "", .order = AGES}, *sum;
+    if (entry->place.type != BW_FILE_REGULAR)
+        return NULL;
+    set_label(summing, entry, &like);
+    BW_TRY(find_sum(summing, &like, &sum));
+    summing->sharing_known = entry->sharing_known;
+    sum->files++;
+    sum->total += entry->total;
+    sum->exclusive += entry->exclusive;
+    sum->shared += entry->shared;
+    sum->extent_count += entry->extent_count;
+    sum->disk += entry->disk;
+    if (!entry->inode)
+        return NULL;
+    const int64_t time = bw_time_nanoseconds(&entry->inode->mtime);
+    sum->size += entry->inode->size;
+    if (sum->newest == BW_ABSENT_SIGNED || time > sum->newest)
+        sum->newest = time;
+    if (sum->oldest == BW_ABSENT_SIGNED || time < sum->oldest)
+        sum->oldest = time;
+    return NULL;
+}
+
+/* By age, or the largest first. */
+static int compare_sums(const void *left, const void *right)
+{
+    const struct sum *a = *(struct sum *const *)left, *b = *(struct sum *const *)right;
+    if (a->order != b->order)
+        return a->order < b->order ? -1 : 1;
+    if (a->order == AGES && a->total != b->total)
+        return a->total > b->total ? -1 : 1;
+    return strcmp(a->label, b->label);
+}
+
+/* The time of the last change of any subvolume: unlike the time of this machine, it is the same
+ * whenever the image is read. 0 if none has one. */
+static struct bw_error *find_present(struct bw_fs *fs, int64_t *present)
+{
+    const struct bw_subvolume *next = NULL;
+    *present = 0;
+    while ((next = bw_subvolume_next(fs, next))) {
+        struct bw_subvolume_info info;
+        BW_TRY(bw_subvolume_get(fs, next, &info));
+        const int64_t time = bw_time_nanoseconds(&info.ctime);
+        *present = time > *present ? time : *present;
+    }
+    return NULL;
+}
+
+static struct bw_error *write_sum(struct cmd_format *format, const struct summing *summing,
+                                  const struct bw_user_names *names, const struct sum *sum)
+{
+    const bool is_known = *sum->label && strcmp(sum->label, rest) != 0;
+    struct bw_filesuminfo row = {.uid = BW_ABSENT,
+                                 .gid = BW_ABSENT,
+                                 .files = sum->files,
+                                 .size = sum->size,
+                                 .total = sum->total,
+                                 .exclusive = sum->exclusive,
+                                 .shared = sum->shared,
+                                 .extent_count = sum->extent_count,
+                                 .disk = sum->disk,
+                                 .oldest_mtime = sum->oldest,
+                                 .newest_mtime = sum->newest};
+    if (!summing->sharing_known)
+        row.exclusive = row.shared = BW_ABSENT;
+    const char *label = *sum->label ? sum->label : NULL;
+    switch (summing->by) {
+    case DU_BY_TYPE:
+        row.suffix = label;
+        break;
+    case DU_BY_AGE:
+        row.age = label;
+        break;
+    case DU_BY_USER:
+        row.user = is_known ? bw_user_names_user(names, sum->id) : label;
+        row.uid = is_known ? sum->id : BW_ABSENT;
+        break;
+    default:
+        row.group = is_known ? bw_user_names_group(names, sum->id) : label;
+        row.gid = is_known ? sum->id : BW_ABSENT;
+    }
+    return cmd_format_write(format, &row, sizeof row);
+}
+
+static struct bw_error *add_path(struct cmd_format *format, const struct du_state *state,
+                                 struct summing *summing, const char *path)
+{
+    struct bw_du_options wanted = du_options(state, path);
+    wanted.inodes = true;
+    wanted.visit = add_entry;
+    wanted.context = summing;
+    struct bw_error *error = bw_du(format->session.fs, &wanted);
+    if (error && error->code == BW_ERROR_NOT_FOUND)
+        cmd_format_miss(format, BW_TAKE(error));
+    return error;
+}
+
+struct bw_error *du_write_sums(struct cmd_format *format, void *context)
+{
+    const struct du_state *state = context;
+    const struct cmd_common *common = format->common;
+    struct bw_fs *fs = format->session.fs;
+    struct summing summing = {.by = state->by};
+    struct bw_user_names *names = NULL;
+    const struct bw_subvolume *from = NULL;
+    BW_TRY(cmd_selection_prepare(&state->selection, fs));
+    if (state->selection.subvolume)
+        BW_TRY(bw_subvolume_by_name(fs, state->selection.subvolume, &from));
+    BW_TRY(find_present(fs, &summing.present));
+    if (state->by == DU_BY_USER || state->by == DU_BY_GROUP)
+        BW_TRY(bw_user_names_open(fs, from, &names));
+    cmd_progress_expect_trees(fs, true);
+
+    struct bw_error *error = NULL;
+    if (!common->path_count)
+        error = add_path(format, state, &summing, NULL);
+    for (size_t i = 0; !error && i < common->path_count; i++)
+        error = add_path(format, state, &summing, common->paths[i]);
+    if (summing.sums.count)
+        qsort(summing.sums.items, summing.sums.count, sizeof *summing.sums.items, compare_sums);
+    for (size_t i = 0; i < summing.sums.count; i++) {
+        if (!error)
+            error = write_sum(format, &summing, names, summing.sums.items[i]);
+        free(summing.sums.items[i]);
+    }
+    sum_map_free(&summing.by_label);
+    sums_free(&summing.sums);
+    bw_user_names_close(names);
+    return error;
+}
+
+const char *du_sum_columns(const struct du_state *state)
+{
+    static const char *const columns[] = {
+        [DU_BY_USER] = "files,size,total,exclusive,disk,uid,user",
+        [DU_BY_GROUP] = "files,size,total,exclusive,disk,gid,group",
+        [DU_BY_TYPE] = "files,size,total,exclusive,disk,suffix",
+        [DU_BY_AGE] = "files,size,total,exclusive,disk,age",
+    };
+    return columns[state->by];
+}
