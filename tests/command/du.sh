@@ -111,7 +111,8 @@ expect "sums of groups" 0 - du --by group -o group,gid,files "$people"
 holds "as well" out_is $'ada\t1000\t4\nroot\t0\t10\nusers\t100\t5\n-\t4242\t1
 long-group-name\t70000\t1'
 expect "sums of types" 0 - du --by type -o suffix,files,size "$people"
-holds "are sorted by size" out_is $'dat\t5\t54321\n-\t12\t395\ngz\t1\t14\ntar\t1\t9\ntxt\t2\t18'
+holds "are sorted by size" out_is $'dat\t5\t54321\n-\t12\t395\ngz\t1\t14\ntar\t1\t9
+txt\t2\t18'
 expect "sums of ages" 0 - du --by age --json -o age,files,size "$people"
 holds "are relative to the image" out_is '{"age":"future","files":1,"size":14}
 {"age":"<1d","files":17,"size":54720}
@@ -134,7 +135,8 @@ for words in "" "--no-snapshots" "--nested=no /home" "--subvol home"; do
             "$(cat "$WORK/whole")"
     done
 done
-expect "sums of some files" 1 "no such file" du --by type --name '*.dat' -o suffix,files "$people" / /none
+expect "sums of some files" 1 "no such file" du --by type --name '*.dat' -o suffix,files \
+    "$people" / /none
 holds "of an existing path" out_is $'dat\t5'
 expect "sums of lines" 2 'it excludes -s' du --by user -s "$people"
 expect "sums of nothing known" 2 'allowed: user, group, type, age' du --by none "$people"

@@ -150,6 +150,7 @@ quota-groups qgroups --status
 plain tree-stats --items
 data-clones space --shared
 data-clones space --free-if 5
+laptop space --free 100K
 people du --by user
 END
 for row in '{"path":1}' '{"way":"/x"}' '{"mtime":"yesterday"}' '{"inode":-1}' '{"flags":1}' ''; do

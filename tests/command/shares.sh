@@ -37,9 +37,33 @@ expect "one that is being deleted" 0 - space -o subvolume,exclusive,deleted \
     "$(image deletion-begun)"
 holds "keeps what it still has" out_is $'5\t36864\t0\n258\t1413120\t1'
 
+# Which snapshots to delete: no more than needed, and with the numbers of --free-if.
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" laptop quota-groups || exit 1
+laptop=$(image laptop)
+for steps in '1: 260' '16385: 260 261' '276480: 260 261 262' '290K: 260 261 263' \
+    '400K: 260 261 263' '485000: 260 261 262 263'; do
+    expect "free ${steps%:*}" 0 - space --free "${steps%:*}" -o subvolume,freed,freed_total \
+        "$laptop"
+    is "free ${steps%:*}: the snapshots" "$(cut -f1 "$WORK/out" | paste -sd ' ')" "${steps#*: }"
+    before=0 ids=''
+    while IFS=$'\t' read -r id freed total; do
+        ids+=${ids:+,}$id
+        is "free ${steps%:*}: as with --free-if $ids" "$total $((before + freed))" \
+            "$("$PROGRAM" space --free-if "$ids" -o freed "$laptop") $total"
+        before=$total
+    done < <(cp "$WORK/out" "$WORK/steps"; cat "$WORK/steps")
+done
+expect "more than there is" 1 'the 4 snapshots that can be deleted frees only 488.00KiB of' \
+    space --free 5G --json -o subvolume,otime,freed,freed_total,subvolume_path "$laptop"
+holds "lists all" out_has '^\{"subvolume":263,"otime":1795473048783404805,"freed":217088,'`
+    `'"freed_total":499712,"subvolume_path":"/@snapshots/home-2026-11-21"\}$'
+expect "no snapshots" 1 'deleting the 0 snapshots' space --free 1 -o freed "$(image quota-groups)"
+expect "nothing to free" 2 'at least one byte' space --free 0 "$clones"
+expect "free and sets" 2 'exclude each other' space --free 1 --shared "$clones"
+
 expect "an empty list" 2 'free-if' space --free-if 256, "$clones"
 expect "no such subvolume" 2 'there is no subvolume' space --free-if /nothing "$clones"
-expect "two views" 2 'excludes' space --free-if 5 --shared "$clones"
+expect "two views" 2 'exclude each other' space --free-if 5 --shared "$clones"
 
 # destroy LOGICAL: overwrites all copies of a tree block.
 destroy() {

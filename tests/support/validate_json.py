@@ -60,6 +60,7 @@ def check(value, schema, schemas, place):
 OTHERS = {
     ("space", "--shared"): "sharedinfo",
     ("space", "--free-if"): "freeinfo",
+    ("space", "--free"): "freestepinfo",
     ("du", "--by"): "filesuminfo",
     ("tree-stats", "--items"): "itemsinfo",
     ("qgroups", "--status"): "quotainfo",

@@ -2,9 +2,12 @@
 /* The space command: how much space subvolumes reference, share, and would free, computed without
  * quotas. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash_table.h"
+#include "base/human.h"
 #include "base/search.h"
 #include "base/vector.h"
 #include "btrfs-walk/records.h"
@@ -16,8 +19,17 @@
 struct space_state {
     unsigned threads;
     bool shared;
+    uint64_t to_free;         /* bytes; 0: --free was not given */
     struct bw_buffer free_if; /* names of subvolumes, each with a NUL */
 };
+
+static struct bw_error *store_to_free(void *target, const struct cmd_option *option,
+                                      const char *argument)
+{
+    struct space_state *state = target;
+    BW_TRY(cmd_store_bytes(&state->to_free, option, argument));
+    return state->to_free ? NULL : cmd_bad_argument(option, argument, "at least one byte");
+}
 
 static struct bw_error *store_free_if(void *state, const struct cmd_option *option,
                                       const char *list)
@@ -45,6 +57,8 @@ static const struct cmd_option options[] = {
     {0, "free-if", "SUBVOLUME,...",
      "print the space that deleting these paths or ids together would free (repeatable)",
      .store = store_free_if, .release = release_state},
+    {0, "free", "SIZE", "list the snapshots to delete, oldest first, to free this much space",
+     .store = store_to_free},
     {0, "shared", NULL, "list the sets of subvolumes that share data, and how much",
      CMD_FLAG(struct space_state, shared)},
     CMD_THREADS_OPTION(struct space_state, threads),
@@ -153,6 +167,136 @@ static struct bw_error *write_set(void *context, const struct bw_shared_set *set
 
 BW_VECTOR(ids, uint64_t);
 
+/*
+ * --free: which snapshots to delete.
+ *
+ * The oldest snapshots are deleted, as many as needed. Of these, each is kept that is not needed,
+ * the newest first: then no snapshot of the rest can be kept. If a recent snapshot has most of the
+ * space, only that remains.
+ */
+
+/* A snapshot that can be deleted. */
+struct snapshot {
+    uint64_t id, created; /* transaction of its creation */
+    int64_t otime;
+};
+
+BW_VECTOR(snapshots, struct snapshot);
+
+static int compare_snapshots(const void *left, const void *right)
+{
+    const struct snapshot *a = left, *b = right;
+    if (a->created != b->created)
+        return a->created < b->created ? -1 : 1;
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+/* Lists the snapshots that can be deleted, the oldest first. The kernel deletes neither the default
+ * subvolume nor one that contains others. */
+static struct bw_error *list_snapshots(struct bw_fs *fs, struct snapshots *snapshots)
+{
+    const struct bw_subvolume *next = NULL;
+    struct bw_subvolume_info info;
+    bool is_new;
+    BW_SCOPED(bw_key_set) struct bw_key_set parents = {0};
+    while ((next = bw_subvolume_next(fs, next))) {
+        BW_TRY(bw_subvolume_get(fs, next, &info));
+        if (info.parent)
+            BW_TRY(bw_key_set_add(&parents, info.parent, &is_new));
+    }
+    while ((next = bw_subvolume_next(fs, next))) {
+        BW_TRY(bw_subvolume_get(fs, next, &info));
+        if (!info.is_snapshot || info.is_deleted || info.is_default ||
+            bw_key_set_has(&parents, info.id))
+            continue;
+        BW_TRY(snapshots_push(snapshots, (struct snapshot){info.id, info.otransid,
+                                                           bw_time_nanoseconds(&info.otime)}));
+    }
+    if (snapshots->count)
+        qsort(snapshots->items, snapshots->count, sizeof *snapshots->items, compare_snapshots);
+    return NULL;
+}
+
+/* The ids of the snapshots to delete. `*freed`: the bytes that this frees, less than requested if
+ * even all snapshots are not enough. */
+static struct bw_error *choose_snapshots(const struct bw_shares *shares, uint64_t to_free,
+                                         struct ids *ids, uint64_t *freed)
+{
+    struct bw_shares_sum sum;
+    size_t least = 0, most = ids->count;
+    BW_TRY(bw_shares_of(shares, ids->items, ids->count, &sum));
+    *freed = sum.exclusive;
+    if (*freed < to_free)
+        return NULL;
+
+    /* As few of the oldest as possible: more snapshots never free less. */
+    while (least < most) {
+        const size_t middle = least + (most - least) / 2;
+        BW_TRY(bw_shares_of(shares, ids->items, middle, &sum));
+        if (sum.exclusive >= to_free)
+            most = middle;
+        else
+            least = middle + 1;
+    }
+    ids->count = most;
+
+    /* Keep those that are not needed. */
+    for (size_t i = ids->count; i-- > 0;) {
+        const uint64_t id = ids->items[i];
+        memmove(ids->items + i, ids->items + i + 1, (ids->count - i - 1) * sizeof id);
+        ids->count--;
+        BW_TRY(bw_shares_of(shares, ids->items, ids->count, &sum));
+        if (sum.exclusive >= to_free)
+            continue;
+        memmove(ids->items + i + 1, ids->items + i, (ids->count - i) * sizeof id);
+        ids->items[i] = id;
+        ids->count++;
+    }
+    BW_TRY(bw_shares_of(shares, ids->items, ids->count, &sum));
+    *freed = sum.exclusive;
+    return NULL;
+}
+
+/* Writes a row for each snapshot to delete. */
+static struct bw_error *write_steps(const struct space *space, const struct snapshots *snapshots,
+                                    uint64_t to_free)
+{
+    BW_SCOPED(ids) struct ids ids = {0};
+    struct bw_shares_sum sum = {0};
+    uint64_t freed, before = 0;
+    for (size_t i = 0; i < snapshots->count; i++)
+        if (bw_shares_subvolume(space->shares, snapshots->items[i].id))
+            BW_TRY(ids_push(&ids, snapshots->items[i].id));
+    BW_TRY(choose_snapshots(space->shares, to_free, &ids, &freed));
+    for (size_t i = 0, at = 0; i < ids.count; i++, at++) {
+        struct bw_bytes path[MOST_PATHS] = {{NULL, 0}};
+        size_t count = 0;
+        while (snapshots->items[at].id != ids.items[i])
+            at++;
+        BW_TRY(bw_shares_of(space->shares, ids.items, i + 1, &sum));
+        add_names(space, ids.items[i], ids.items[i], path, &count);
+        const struct bw_freestepinfo row = {.subvolume = ids.items[i],
+                                            .otime = snapshots->items[at].otime,
+                                            .freed = sum.exclusive - before,
+                                            .freed_total = sum.exclusive,
+                                            .subvolume_path = path[0],
+                                            .subvolume_path_bytes = path[0],
+                                            .lost_blocks = sum.lost_blocks};
+        before = sum.exclusive;
+        BW_TRY(cmd_format_write(space->format, &row, sizeof row));
+    }
+    if (freed >= to_free)
+        return NULL;
+    char all[BW_SIZE_ROOM], wanted[BW_SIZE_ROOM];
+    *bw_write_size(all, freed, false) = *bw_write_size(wanted, to_free, false) = '\0';
+    cmd_format_miss(space->format,
+                    bw_error_create(BW_ERROR_NOT_FOUND,
+                                    "deleting the %zu snapshot%s that can be deleted frees only %s "
+                                    "of %s",
+                                    ids.count, bw_plural(ids.count), all, wanted));
+    return NULL;
+}
+
 /* The steps of the command. */
 
 /* Names are looked up first, because the rest takes long. */
@@ -164,6 +308,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     struct space space = {.format = format};
     struct bw_shares *shares = NULL;
     struct ids ids = {0};
+    struct snapshots snapshots = {0};
     struct bw_error *error = NULL;
 
     /* The ids of the subvolumes of --free-if; as text, with commas between them. */
@@ -182,8 +327,10 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     bw_buffer_append_byte(&space.text, '\0');
     if (!error && space.text.failed)
         error = bw_error_no_memory();
-    if (!error && (state->free_if.length || state->shared))
+    if (!error && (state->free_if.length || state->shared || state->to_free))
         error = load_paths(&space);
+    if (!error && state->to_free)
+        error = list_snapshots(format->session.fs, &snapshots);
     cmd_progress_expect_trees(format->session.fs, false);
     if (!error)
         error = bw_shares_open(format->session.fs, &wanted, &shares);
@@ -202,6 +349,8 @@ static struct bw_error *list(struct cmd_format *format, void *context)
                                         .paths = {count ? names : NULL, count}};
         if (!error)
             error = cmd_format_write(format, &row, sizeof row);
+    } else if (!error && state->to_free) {
+        error = write_steps(&space, &snapshots, state->to_free);
     } else if (!error && state->shared) {
         error = bw_shares_sets(shares, write_set, &space);
     } else if (!error) {
@@ -212,6 +361,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     for (size_t i = 0; i < space.paths.count; i++)
         free(space.paths.items[i].text);
     paths_free(&space.paths);
+    snapshots_free(&snapshots);
     ids_free(&ids);
     return error;
 }
@@ -234,10 +384,14 @@ static int run(const struct cmd_common *common, void *state)
     plan.record = cmd_record_of(&cmd_space, state);
     if (freed)
         plan.columns = "freed,referenced,subvolumes,paths";
+    else if (space->to_free)
+        plan.columns = "subvolume,otime,freed,freed_total,subvolume_path";
     else if (space->shared)
         plan.columns = "shared,subvolume_count,subvolumes,paths";
-    if (freed && space->shared)
-        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--free-if excludes --shared"));
+    if (freed + (space->to_free > 0) + space->shared > 1)
+        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE,
+                                                "--free, --free-if and --shared exclude each "
+                                                "other"));
     return cmd_format_run(common, &plan);
 }
 
@@ -246,6 +400,8 @@ static const char *record_of(const void *state)
     const struct space_state *settings = state;
     if (settings->free_if.length)
         return "freeinfo";
+    if (settings->to_free)
+        return "freestepinfo";
     return settings->shared ? "sharedinfo" : cmd_space.record;
 }
 
@@ -262,7 +418,9 @@ const struct command cmd_space = {
         "even if a file uses only a part of them. Tree blocks count, too.\n\n"
         "--free-if computes how much space deleting several subvolumes together would free.\n"
         "That is more than the sum of their exclusive bytes if they share data only with each\n"
-        "other. --shared lists which subvolumes share how much; FIRST-LAST means all\n"
+        "other. --free lists which snapshots to delete to free some space: the oldest, except\n"
+        "those that need not be deleted. Each line has the bytes that its deletion frees after\n"
+        "those above it. --shared lists which subvolumes share how much; FIRST-LAST means all\n"
         "subvolumes with ids in that range.\n\n"
         "Each tree block is read once, however many snapshots share it. A subvolume that is\n"
         "being deleted counts with the bytes that nothing else references. If blocks are\n"
@@ -270,6 +428,7 @@ const struct command cmd_space = {
         "the exit status is 1.\n",
     .examples = "  btrfs-walk space disk.img                        a table\n"
                 "  btrfs-walk space --free-if /old,/older disk.img  space freed together\n"
+                "  btrfs-walk space --free 5G disk.img              what to delete for 5 GiB\n"
                 "  btrfs-walk space --shared disk.img               sets that share data\n"
                 "  btrfs-walk space -o exclusive,subvolume_path disk.img | sort -n\n",
     .options = options,
