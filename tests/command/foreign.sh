@@ -76,7 +76,8 @@ if have mkfs.ext4; then
     mkfs.ext4 -q -L $'ro\eot' "$image" > /dev/null 2>&1
     expect "ext4, its label without control characters" 2 \
         'it is ext4, label ro.033ot( \[fs\])?$' "$image"
-    expect "beside a good device" 1 'image is not used: no superblock: it is ext4' "$plain" "$image"
+    expect "beside a good device" 1 'image is not used: no superblock: it is ext4' \
+        --device "$image" "$plain"
 else
     skip mkfs.ext4 "its file system"
 fi

@@ -33,12 +33,12 @@ run graph --graph "$WORK/mirror.vol"
 holds "a graph that is fed back is the same" cmp "$WORK/mirror.vol" "$WORK/out"
 run -0 --graph "$WORK/mirror.vol"
 ends "a volfile without images" 0
-holds "its paths" same "$want_mirror"
+holds "the printed graph lists the paths of the fixture" same "$want_mirror"
 run -0 --graph "$WORK/mirror.vol" "${mirror[1]}" "${mirror[0]}"
-holds "a volfile with images" same "$want_mirror"
+holds "a volfile with images lists the paths of the fixture" same "$want_mirror"
 status=0
 "$PROGRAM" -0 --graph - < "$WORK/mirror.vol" > "$WORK/out" 2> "$WORK/err" || status=$?
-holds "a volfile from stdin" same "$want_mirror"
+holds "a volfile from stdin lists the paths of the fixture" same "$want_mirror"
 (printf '\357\273\277'; cat "$WORK/mirror.vol") > "$WORK/marked.vol"
 run -0 --graph "$WORK/marked.vol"
 holds "a volfile that an editor has marked as UTF-8" same "$want_mirror"
@@ -48,7 +48,7 @@ says "too few images for a volfile" 'has 2 storage volumes, but 1 image is given
 sed 's/subvolumes device-1 device-2/subvolumes device-2/; 1,5d' "$WORK/mirror.vol" > "$WORK/one.vol"
 run -0 --graph "$WORK/one.vol"
 ends "a volfile with one of two devices" 0
-holds "and all paths" same "$want_mirror"
+holds "the graph lists the paths of the fixture" same "$want_mirror"
 run graph "${mirror[@]}" "$plain"
 ends "a foreign image" 1
 holds "is not in the graph" cmp "$WORK/mirror.vol" "$WORK/out"
@@ -65,7 +65,7 @@ holds "has an edge to each device" [ "$(grep -c -- '->' "$WORK/out")" -eq 5 ]
 holds "the picture of the README is up to date (scripts/make-picture)" cmp "$WORK/docs/graph.dot" \
     "$ROOT/docs/graph.dot"
 if have dot; then
-    holds "and Graphviz draws it" dot -Tsvg -o "$WORK/graph.svg" "$WORK/out"
+    holds "Graphviz draws the graph" dot -Tsvg -o "$WORK/graph.svg" "$WORK/out"
 else
     skip Graphviz "its reading of the picture"
 fi
@@ -82,7 +82,7 @@ refuse() { # DESCRIPTION VOLFILE REGEX
     volfile "$2"
     ends "$1" 2
     says "$1" "$3"
-    holds "$1: nothing on stdout" [ ! -s "$WORK/out" ]
+    holds "$1: nothing is printed on stdout" [ ! -s "$WORK/out" ]
 }
 refuse "unknown type" "volume d\n type storage/flie\nend-volume\n" \
     'bad.vol:2:7: .*unknown type storage/flie'
@@ -111,9 +111,9 @@ says "a volfile that is not there" 'nowhere.vol'
 
 # Changing it.
 run -0 --xlator-option node-cache.size=0 --xlator-option 'device-*.path='"$plain" "$plain"
-holds "options" same "$want_plain"
+holds "options of layers do not change the paths" same "$want_plain"
 run graph --xlator-option node-cache.size=64K "$plain"
-holds "an option in force" grep -q 'option size 64K' "$WORK/out"
+holds "the graph has the changed option" grep -q 'option size 64K' "$WORK/out"
 run --xlator-option node-cache.size=lots "$plain"
 ends "a bad value" 2
 says "a bad value" '^btrfs-walk: --xlator-option node-cache.size=lots: .*is not a size'
@@ -144,10 +144,10 @@ run "${stacked[@]}" "$plain"
 ends "sixty layers that each try again" 2
 run -0 --insert 'debug/io-stats@*,file='"$WORK/stats" "${mirror[@]}"
 holds "a layer above every other" same "$want_mirror"
-holds "six reports" [ "$(grep -c '^io-stats@' "$WORK/stats")" -eq 6 ]
+holds "six layers write a report" [ "$(grep -c '^io-stats@' "$WORK/stats")" -eq 6 ]
 run --insert "debug/io-stats@verify,format=json,file=$WORK/stats.json" "$plain"
 if have python3; then
-    holds "a report in JSON" python3 -m json.tool "$WORK/stats.json"
+    holds "a report with format=json is JSON" python3 -m json.tool "$WORK/stats.json"
 else
     skip python3 "the JSON of reports"
 fi
@@ -166,7 +166,7 @@ run "$WORK/shifted"
 ends "a shifted image" 2
 run -0 --insert layout/window@device-1,offset=1M "$WORK/shifted"
 ends "through a window" 0
-holds "through a window" same "$want_plain"
+holds "a window lists the paths of the fixture" same "$want_plain"
 
 # Errors name the layer where they began, and with -vv the layers that they passed through.
 run -0 -vv --insert debug/error-gen@device-1,kind=tree-block "${mirror[@]}"
@@ -188,7 +188,7 @@ for word in '"generation":' '"name": "node-cache"' '"size": "6M"' '"chunks": [1-
     '"volume": "device-2"' '"requests": [1-9]'; do
     holds "the statedump has $word" grep -q "$word" "$WORK/dump"
 done
-if have python3; then holds "it is JSON" python3 -m json.tool "$WORK/dump"; fi
+if have python3; then holds "the statedump is JSON" python3 -m json.tool "$WORK/dump"; fi
 is "the last byte is a newline" "$(tail -c 1 "$WORK/dump" | od -An -c | tr -d ' ')" '\n'
 cp "$plain" "$WORK/image"
 run --statedump "$WORK/image" "$WORK/image"

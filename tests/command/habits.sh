@@ -20,7 +20,7 @@ compare() {
     command=${command/ -- / \"\$image\" }
     command=${command/ -n/ -l}
     eval "${command/#stat/run stat}" > "$WORK/have" 2>&1
-    holds "$1" cmp "$WORK/want" "$WORK/have"
+    holds "btrfs-walk prints what was recorded on a mount: $1" cmp "$WORK/want" "$WORK/have"
 }
 run() { "$PROGRAM" "$@"; }
 ls() { "$PROGRAM" ls "$@"; }
@@ -39,13 +39,13 @@ unset -f ls
 
 # Names of users and groups are those of the image.
 expect "an owner by name" 0 - --user ada "$image"
-holds "four of five files" [ "$(grep -c /size- "$WORK/out")" -eq 4 ]
+holds "--user lists four of the five files" [ "$(grep -c /size- "$WORK/out")" -eq 4 ]
 expect "the same by number" 0 - -user 1000 -o path,user,group "$image"
-holds "with names" out_has $'^/@home/ada/size-20.dat\tada\tada$'
+holds "rows have names of users and groups" out_has $'^/@home/ada/size-20.dat\tada\tada$'
 expect "a group" 0 - --group users --user ada --user bob -o user,group "$image"
-holds "its files" out_is "$(printf 'bob\tusers\n%.0s' {1..5})"
+holds "--user and --group select five files" out_is "$(printf 'bob\tusers\n%.0s' {1..5})"
 expect "an owner without a name" 0 - -name README -o user,path "$image"
-holds "has none" out_is $'-\t/@home/bob/README'
+holds "an owner without a name is -" out_is $'-\t/@home/bob/README'
 expect "a user who is not there" 2 "--user 'eve': /@/etc/passwd has no such name" --user eve \
     "$image"
 expect "the summary of no walk" 2 '^0 files, 0 directories, 0 subvolumes, 0 lost' --summary \
@@ -53,9 +53,10 @@ expect "the summary of no walk" 2 '^0 files, 0 directories, 0 subvolumes, 0 lost
 expect "no names at all" 2 "--user 'ada': /etc/passwd has no such name" --user ada \
     "$BUILD/fixtures/subvolumes/dev1.img"
 expect "a subvolume without its own" 0 - --subvol @home --user bob "$image"
-holds "has those of another" [ "$(wc -l < "$WORK/out")" -eq 5 ]
+holds "a subvolume without /etc/passwd has the names of another one" \
+    [ "$(wc -l < "$WORK/out")" -eq 5 ]
 expect "JSON has them if asked" 0 - ls --json -o path,user --subvol @home "$image" /bob/notes.tar
-holds "an object" out_is '{"path":"/bob/notes.tar","user":"bob"}'
+holds "JSON has the name of the user" out_is '{"path":"/bob/notes.tar","user":"bob"}'
 
 cp --sparse=always "$image" "$WORK/image"
 holds "a name alone in its line" change "$WORK/image" 256 265 108 0 set 77 1 10
@@ -64,22 +65,23 @@ expect "the lines before it are read" 0 - --user ada "$WORK/image"
 
 # Order and times.
 expect "a falling order" 0 - --sort -size -o size "$image"
-holds "is falling" sort -c -n -r "$WORK/out"
+holds "--sort -size sorts sizes backwards" sort -c -n -r "$WORK/out"
 expect "by inode" 0 - --sort inode -o inode "$image"
-holds "by inode" sort -c -n "$WORK/out"
+holds "--sort inode sorts by inode" sort -c -n "$WORK/out"
 expect "a key that is none" 2 'allowed: none, path, size' --sort colour "$image"
 expect "ISO times" 0 - --name notes.tar --json -o mtime --times iso "$image"
-holds "as a string" out_is '{"mtime":"2001-02-03T04:05:06.789000000Z"}'
+holds "--times iso prints a string in JSON" out_is '{"mtime":"2001-02-03T04:05:06.789000000Z"}'
 expect "seconds" 0 - --name "it's.txt" --json -o mtime --times s "$image"
-holds "as a number" out_is '{"mtime":-0.500000000}'
+holds "--times s prints a number in JSON" out_is '{"mtime":-0.500000000}'
 expect "in columns" 0 - --name notes.tar -o mtime --times s "$image"
-holds "too" out_is 981173106.789000000
+holds "--times s prints seconds in columns" out_is 981173106.789000000
 expect "of stat" 0 - stat --json --times iso "$image" @home/bob/notes.tar
-holds "too" grep -q '"mtime":"2001-02-03T04:05:06.789000000Z","ctime":"' "$WORK/out"
+holds "--times iso works in JSON of stat" \
+    grep -q '"mtime":"2001-02-03T04:05:06.789000000Z","ctime":"' "$WORK/out"
 expect "a style that is none" 2 'allowed: full-iso, long-iso' ls -l --time-style=x "$image"
 expect "a name that is no text" 0 - stat -c %N "$BUILD/fixtures/subvolumes/dev1.img" \
     $'/new\nline \\ \377'
-holds "is quoted" out_is "'/new'$'\\n''line \\ '$'\\377'"
+holds "stat -c %N quotes a name with special characters" out_is "'/new'$'\\n''line \\ '$'\\377'"
 is "seconds, and none of their fraction" "$("$PROGRAM" stat -c %.0Y "$image" /)" \
     "$("$PROGRAM" stat -c %Y "$image" /)"
 expect "a directive that is none" 2 "unknown directive '%-5q'" stat -c '%-5q' "$image" /
@@ -94,16 +96,16 @@ done
 
 # Rows and colours of ls.
 expect "rows of a directory" 0 - ls -o path,type --sort=size "$image" @/srv
-holds "paths from the top" \
+holds "rows of ls have whole paths" \
     [ "$(sort "$WORK/out")" = $'/@/srv/shared\tdirectory\n/@/srv/sticky\tdirectory' ]
 expect "an array" 0 - ls --json=array -o path "$image" @/srv
-holds "is one" [ "$(tr -d '\n' < "$WORK/out")" = \
+holds "ls --json=array prints an array" [ "$(tr -d '\n' < "$WORK/out")" = \
     '[{"path":"/@/srv/shared"},{"path":"/@/srv/sticky"}]' ]
 expect "no colours in a pipe" 0 - ls --color=auto "$image" @
-holds "none" out_is "$("$PROGRAM" ls "$image" @)"
+holds "--color=auto prints no colours into a pipe" out_is "$("$PROGRAM" ls "$image" @)"
 LS_COLORS=nonsense expect "colours that make no sense" 0 'warning: .*no colours: cannot parse' \
     ls --color "$image" @
-holds "are none" out_is "$("$PROGRAM" ls "$image" @)"
+holds "invalid LS_COLORS leave the names without colours" out_is "$("$PROGRAM" ls "$image" @)"
 
 # A subvolume that contains only nested subvolumes.
 note='note: no files in this subvolume itself; .* the 3 subvolumes nested in it'
@@ -123,9 +125,11 @@ expect "nor here" 0 '^1 file, 1 directory, 1 subvolume, 0 lost' --summary --subv
 
 # Named directories are listed after named files, in their order.
 expect "three directories and a file" 0 - ls "$image" @home/bob @home/ada @home/bob/README @/srv
-is "sorted" "$(grep / "$WORK/out" | paste -sd,)" '@home/bob/README,@/srv:,@home/ada:,@home/bob:'
+is "named directories are sorted" \
+    "$(grep / "$WORK/out" | paste -sd,)" '@home/bob/README,@/srv:,@home/ada:,@home/bob:'
 expect "turned round" 0 - ls -r "$image" @home/bob @home/ada @/srv
-is "sorted" "$(grep / "$WORK/out" | paste -sd,)" '@home/bob:,@home/ada:,@/srv:'
+is "-r reverses the order of named directories" \
+    "$(grep / "$WORK/out" | paste -sd,)" '@home/bob:,@home/ada:,@/srv:'
 holds "properties in rows of ls are those of walk" same_bytes \
     <(run_json ls -R --type f --json "$BUILD/fixtures/data-shapes/dev1.img" | sort) \
     <(run_json --json "$BUILD/fixtures/data-shapes/dev1.img" | sort)

@@ -13,11 +13,12 @@ print(*(one["name"] for one in json.load(open(sys.argv[1]))["commands"]))' "$WOR
 expect "the overview" 0 - --help
 cp "$WORK/out" "$WORK/overview"
 expect "is what help prints" 0 - help
-holds "the same" cmp "$WORK/overview" "$WORK/out"
-holds "it is short" [ "$(wc -l < "$WORK/out")" -le 82 ]
+holds "help prints the same as --help" cmp "$WORK/overview" "$WORK/out"
+holds "the overview has at most 82 lines" [ "$(wc -l < "$WORK/out")" -le 82 ]
 is "lines of it that are too long" "$(grep -E '^.{82}' "$WORK/out")" ""
 for command in $commands; do
-    is "a line for $command" "$(grep -cE "^  $command +[A-Z][a-z]+s " "$WORK/overview")" 1
+    is "the overview has a line for $command" \
+        "$(grep -cE "^  $command +[A-Z][a-z]+s " "$WORK/overview")" 1
     expect "$command --help" 0 - "$command" --help
     is "$command: what it begins with" \
         "$(sed -n '1s/ .*//p; 2s/^[A-Z].*\.$/A sentence./p; 4p' "$WORK/out" | paste -sd' ')" \
@@ -40,8 +41,8 @@ print(*(f"-{letter}: {sorted(found)}" for letter, found in sorted(names.items())
 print(len(names))
 END
 python3 "$WORK/letters.py" "$WORK/tables" > "$WORK/letters"
-is "letters with several meanings" "$(grep -e - "$WORK/letters")" ""
-holds "there are letters" [ "$(tail -n 1 "$WORK/letters")" -gt 20 ]
+is "no letter has several meanings" "$(grep -e - "$WORK/letters")" ""
+holds "commands have more than 20 letters" [ "$(tail -n 1 "$WORK/letters")" -gt 20 ]
 for removed in "-d disk.img" "-s 1"; do
     # shellcheck disable=SC2086 # words
     expect "a letter of before" 2 "^btrfs-walk: the option -. was removed: .* --" info $removed
@@ -52,17 +53,17 @@ expect "the letter for help" 2 '-h was removed: use --help' tar -h
 # Topics: of a command with such options, and on their own.
 for topic in options filters; do
     expect "help $topic" 0 - help "$topic"
-    holds "$topic: options" grep -qE '^  (-., |    )--[a-z]' "$WORK/out"
+    holds "help $topic prints options" grep -qE '^  (-., |    )--[a-z]' "$WORK/out"
     expect "ls --help=$topic" 0 - ls "--help=$topic"
     expect "help of ls" 0 - ls --help
-    holds "it names $topic" out_has "^      --help=$topic "
+    holds "help of ls names the topic $topic" out_has "^      --help=$topic "
 done
 expect "what images can be" 0 - help images
-holds "servers, too" out_has '^  nbd://'
+holds "help images names servers" out_has '^  nbd://'
 expect "the common options" 0 - help options
 holds "they are on one page" [ "$(wc -l < "$WORK/out")" -le 68 ]
 is "lines of it that are too long" "$(grep -E '^.{80}' "$WORK/out")" ""
-is "options that it lacks" "$(python3 -c 'import json, sys
+is "the page has all common options" "$(python3 -c 'import json, sys
 tables = json.load(open(sys.argv[1]))
 page = open(sys.argv[2]).read()
 print(*(one["name"] for table in ("image_options", "answer_options", "common_options")
@@ -106,7 +107,7 @@ for command in json.load(open(tables))['commands']:
             print(line, run.returncode, run.stderr.splitlines()[:1])
 print(tried > 120)
 END
-is "examples that are wrong" \
+is "every example is a valid command line" \
     "$(cd "$WORK/examples" && python3 "$WORK/examples.py" "$PROGRAM" "$WORK/tables" \
         "$images/quota-snapshots/dev1.img" "$images"/raid5-3/dev*.img)" True
 finish

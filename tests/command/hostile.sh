@@ -28,12 +28,14 @@ names() {
     mkdir -p "$WORK/a/b"
     "$PROGRAM" extract -C "$WORK/a/b/dest" "$WORK/names" > /dev/null 2> "$WORK/err"
     is "names that lead elsewhere: status" $? 1
-    holds "they are reported" grep -q 'an entry has an invalid name' "$WORK/err"
-    is "each once" "$(sort "$WORK/err" | uniq -d)" ""
-    is "nothing is outside" "$(find "$WORK/a" -mindepth 1 -maxdepth 2 | LC_ALL=C sort)" \
+    holds "names that lead elsewhere are reported" \
+        grep -q 'an entry has an invalid name' "$WORK/err"
+    is "each invalid name is reported once" "$(sort "$WORK/err" | uniq -d)" ""
+    is "nothing is written outside of the target" \
+        "$(find "$WORK/a" -mindepth 1 -maxdepth 2 | LC_ALL=C sort)" \
         "$WORK/a/b
 $WORK/a/b/dest"
-    holds "the rest is there" [ -d "$WORK/a/b/dest/docs" ]
+    holds "files with good names are extracted" [ -d "$WORK/a/b/dest/docs" ]
     "$PROGRAM" tar "$WORK/names" 2> /dev/null > "$WORK/tar"
     tar -tPf "$WORK/tar" > "$WORK/members"
     holds "an archive has the files with good names" grep -q '^docs/letters/01.txt$' "$WORK/members"
@@ -99,7 +101,7 @@ shrinking() {
         wait $running
         status=$?
         holds "$command of an image that shrinks" ends $status
-        holds "it fails" [ $status -ne 0 ]
+        holds "$command of an image that shrinks fails" [ $status -ne 0 ]
     done
 }
 

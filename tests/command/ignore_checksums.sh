@@ -53,12 +53,13 @@ expect "read without" 0 'warning: .*: [0-9]+ bytes of data were not verified' \
 holds "data without checksums have all contents" sums_match compressed
 expect "they are not verified" 0 . \
     extract -C "$WORK/saved" --manifest "$WORK/manifest" --ignore-checksums data "$WORK/bad"
-holds "some" grep -q '"saved":"unverified"' "$WORK/manifest"
+holds "a manifest lists unverified files" grep -q '"saved":"unverified"' "$WORK/manifest"
 expect "verified files" 0 - extract -C "$WORK/good" --manifest "$WORK/manifest" \
     --ignore-checksums all "$image"
 grep -c '"saved":"unverified"' "$WORK/manifest" > "$WORK/count"
 expect "without the option" 0 - extract -C "$WORK/plain" --manifest "$WORK/manifest" "$image"
-is "are the same" "$(cat "$WORK/count")" "$(grep -c '"saved":"unverified"' "$WORK/manifest")"
+is "verified files are listed as without the option" \
+    "$(cat "$WORK/count")" "$(grep -c '"saved":"unverified"' "$WORK/manifest")"
 expect "the removed option" 2 'use --ignore-checksums data' cat --no-checksums "$image" /x
 
 finish

@@ -9,7 +9,7 @@ set -uo pipefail
 fixture() { echo "$BUILD/fixtures/$1/dev${2:-1}.img"; }
 
 # tells LINE...: the last output must have these lines, which are regular expressions.
-tells() { local line; for line; do holds "'$line'" out_has "^$line\$"; done; }
+tells() { local line; for line; do holds "info has the line '$line'" out_has "^$line\$"; done; }
 
 expect "one screen" 0 - info "$(fixture subvolumes)"
 tells 'Label: *' 'UUID:          b02051c2-b910-be11-5c4b-0b701d129466' \
@@ -21,7 +21,7 @@ tells 'Label: *' 'UUID:          b02051c2-b910-be11-5c4b-0b701d129466' \
     'Transaction:   13, last change 2026-11-21 03:07:43 UTC' \
     'Log tree:      none' 'Device 1:      present, 128.00MiB, 88.00MiB allocated, .*/dev1.img' \
     "State:         readable: superblocks and critical trees are good; 'check' verifies the rest"
-holds "it fits" [ "$(wc -l < "$WORK/out")" -le 20 ]
+holds "info prints at most 20 lines" [ "$(wc -l < "$WORK/out")" -le 20 ]
 expect "a label" 0 - info "$(fixture metadata-uuid)"
 tells 'Metadata UUID: .*' 'Features:      .*, metadata-uuid.*'
 expect "a missing device" 0 'device 2 .* is missing' info "$(fixture raid1-2)"
@@ -34,7 +34,7 @@ tells 'Log tree:      yes, not replayed: .*'
 expect "the same as JSON" 0 - info --log=ignore --json "$(fixture log-tree)"
 holds "it is there, not replayed" grep -q '"log_tree":true,.*"log_replayed":false' "$WORK/out"
 expect "a replayed log as JSON" 0 - info --json "$(fixture log-tree)"
-holds "it is replayed" grep -q '"log_replayed":true' "$WORK/out"
+holds "info --json says that the log is replayed" grep -q '"log_replayed":true' "$WORK/out"
 expect "mixed block groups" 0 - info "$(fixture mixed)"
 tells 'Data\+Metadata: single, .*'
 expect "subvolumes being deleted" 0 - info "$(fixture deletion-pending)"
@@ -73,7 +73,7 @@ tells 'UUID: .*' 'Transaction:   7' 'State:         damaged; 2 messages on stder
 expect "no chunk tree" 1 'tree block .* of the chunk tree' info "$(fixture lost-tree-chunk)"
 expect "no tree at all" 1 'the chunk tree has no chunk' \
     info --json --tree-root 4096 "$(fixture plain)"
-holds "the state" \
+holds "info --json calls the file system unreadable" \
     grep -q '"state":"unreadable".*"message":"the chunk tree has no chunk ' \
     "$WORK/out"
 cp --sparse=always "$(fixture plain)" "$WORK/image"
@@ -82,7 +82,8 @@ expect "one bad superblock" 0 'superblock copy 0 at 65536 rejected' info "$WORK/
 tells 'State:         unmountable; 1 message on stderr' \
     "Mount:         the kernel refuses: superblock copy 0 of $WORK/image is bad; .* from copy 1"
 expect "as JSON" 0 'superblock copy 0' info --json "$WORK/image"
-holds "the state" grep -q '"state":"unmountable",.*"mount_error":"superblock copy 0 of ' "$WORK/out"
+holds "info --json calls the file system unmountable, and says why" \
+    grep -q '"state":"unmountable",.*"mount_error":"superblock copy 0 of ' "$WORK/out"
 cp --sparse=always "$(fixture plain)" "$WORK/behind"
 holds "a copy of an older generation" change "$WORK/behind" copy 1 72 8 7
 expect "copy 1 is behind" 0 'superblock copy 1 .* rejected' info "$WORK/behind"
@@ -92,21 +93,22 @@ dd if=/dev/zero of="$WORK/first" bs=4096 seek=16 count=1 conv=notrunc status=non
 expect "one of two devices" 0 'superblock copy 0' info "$WORK/first" "$(fixture raid1-2 2)"
 tells 'State:         unmountable; .*' "Mount: .* superblock copy 0 of $WORK/first is bad; .*"
 cp --sparse=always "$(fixture subvolumes)" "$WORK/synology"
-holds "a flag of Synology" change "$WORK/synology" 1 256 132 0 set 208 8 17179869184
+holds "a subvolume gets a flag of Synology" \
+    change "$WORK/synology" 1 256 132 0 set 208 8 17179869184
 expect "which kernels refuse" 0 - info "$WORK/synology"
 tells 'State:         unmountable' 'Mount:         the kernel refuses: 1 subvolume has flags .*'
 for copy in 65536 67108864; do # more than the one bit that would be corrected
     printf spoilt | dd of="$WORK/image" bs=1 seek=$((copy + 195)) conv=notrunc status=none
 done
 expect "all of them bad" 2 'no good superblock' info "$WORK/image"
-holds "nothing on stdout" [ ! -s "$WORK/out" ]
+holds "without a good superblock, info prints nothing" [ ! -s "$WORK/out" ]
 expect "no image" 2 'no image given' info
 expect "not btrfs" 2 'not a btrfs file system' info "$ROOT/Makefile"
 
 expect "JSON" 0 - info --json "$(fixture raid1-2)" "$(fixture raid1-2 2)"
 holds "one object in a line" [ "$(grep -c '^{"label":"","fsid":.*}$' "$WORK/out")" -eq 1 ]
 if have python3; then
-    holds "which is JSON" python3 -c '
+    holds "the output of info --json is JSON" python3 -c '
 import json, sys
 info = json.load(open(sys.argv[1]))
 assert info["state"] == "readable" and info["problems"] == [] and "mount_error" not in info
@@ -119,7 +121,7 @@ else
 fi
 
 expect "no file" 2 'cannot open' info "$WORK/nothing"
-is "said once" "$(wc -l < "$WORK/err")" 1
+is "a file that does not exist has one message" "$(wc -l < "$WORK/err")" 1
 
 # Only small trees are read: no block of any other tree, however large the file system is.
 for name in big-directory levels-3 subvolumes raid5-3; do
@@ -128,7 +130,7 @@ for name in big-directory levels-3 subvolumes raid5-3; do
     is "trees other than 1 and 3 in $name" "$(grep -cvE ' tree=(1|3) ' "$WORK/err")" 0
     expect "the blocks of $name" 0 - info --probe block-read-start --probe-output "$WORK/reads" \
         "${devices[@]}"
-    holds "few blocks in $name" [ "$(wc -l < "$WORK/reads")" -le 12 ]
+    holds "info reads at most 12 blocks of $name" [ "$(wc -l < "$WORK/reads")" -le 12 ]
 done
 
 finish

@@ -94,30 +94,31 @@ plain_names=$BUILD/fixtures/raid1-2/dev1.img
     awk -F '\t' '{ printf "%12s %s\n", $1, $2 }' > "$WORK/want"
 for program in list-sizes static; do
     "$WORK/$program" "$plain_names" > "$WORK/have" 2> "$WORK/err"
-    is "status of $program" $? 0
+    is "$program ends with status 0" $? 0
     holds "$program lists all files" same_bytes "$WORK/have" "$WORK/want"
 done
 "$WORK/list-files" "$plain_names" > "$WORK/have" 2> "$WORK/err"
 holds "list-files lists the paths" same_bytes "$WORK/have" <("$PROGRAM" -q --raw "$plain_names")
 "$WORK/list-files" "$WORK/nothing" > "$WORK/have" 2> "$WORK/err"
 is "status of list-files without an image" $? 1
-holds "says why" grep -q 'cannot open .*/nothing: No such file' "$WORK/err"
+holds "list-files says why it cannot open an image" \
+    grep -q 'cannot open .*/nothing: No such file' "$WORK/err"
 # The files changed since transaction 8: their contents, and the attributes of one.
 gone=$BUILD/fixtures/gone/dev1.img
 "$WORK/backup" "$gone" 8 > "$WORK/have" 2> "$WORK/err"
-is "status of backup" $? 0
-is "files that changed" "$(grep -acE '^[0-9]+ /' "$WORK/have")" \
+is "backup ends with status 0" $? 0
+is "backup prints the files that changed" "$(grep -acE '^[0-9]+ /' "$WORK/have")" \
     "$("$PROGRAM" -o transid --raw --type f "$gone" | awk '$1 > 8' | wc -l)"
 "$WORK/backup" "$gone" 0 > "$WORK/have" 2> "$WORK/err"
 while IFS=$'\t' read -r size path; do
-    holds "contents of $path" \
+    holds "backup prints the contents of $path" \
         cmp <("$PROGRAM" cat "$gone" "$path") \
         <(grep -aFA 999999 "$size $path" "$WORK/have" | sed 1d | head -c "$size")
 done < <("$PROGRAM" -o size,path --raw "$gone")
 
 "$WORK/list-sizes" "$WORK/log" > /dev/null 2> "$WORK/err"
-is "list-sizes of something else" $? 1
-holds "which is named" grep -q 'superblock' "$WORK/err"
+is "list-sizes of a text file ends with status 1" $? 1
+holds "list-sizes says that there is no superblock" grep -q 'superblock' "$WORK/err"
 gone=$BUILD/fixtures/gone/dev1.img
 {
     "$PROGRAM" versions -o generation "$gone" /top/kept/edited | sed 's/^/version /'
@@ -128,16 +129,17 @@ is "status of the search for older states" $? 0
 LC_ALL=C sort -o "$WORK/want" "$WORK/want"
 LC_ALL=C sort -o "$WORK/have" "$WORK/have"
 holds "all of them are found" cmp "$WORK/want" "$WORK/have"
-holds "more than one" [ "$(grep -c version "$WORK/have")" -gt 1 ]
+holds "more than one version is found" [ "$(grep -c version "$WORK/have")" -gt 1 ]
 "$PROGRAM" cat "$image" /top-file > "$WORK/want"
 "$WORK/copy-out" "$image" /top-file > "$WORK/have"
 holds "copy-out writes the contents" cmp "$WORK/want" "$WORK/have"
 "$WORK/copy-out" "$image" /nowhere > /dev/null 2> "$WORK/err"
 is "copy-out of a file that does not exist" $? 1
 "$WORK/tree-items" "$image" 5 > "$WORK/items"
-is "status of tree-items" $? 0
+is "tree-items ends with status 0" $? 0
 holds "an item for each name" [ "$(grep -c ' DIR_INDEX ' "$WORK/items")" -gt 50 ]
-holds "the top directory" grep -qxE '256 INODE_ITEM 0: 160 bytes' "$WORK/items"
+holds "tree-items prints the inode of the top directory" \
+    grep -qxE '256 INODE_ITEM 0: 160 bytes' "$WORK/items"
 export BTRFS_WALK_XLATOR_PATH=$WORK
 expect "the layer is described" 0 - xlators toys/bad-range
 if [ -z "$sanitizers" ]; then
@@ -149,7 +151,7 @@ if [ -n "$sanitizers$foreign" ]; then
     skip "a build for this machine without sanitizers" "the library in Python"
 elif have python3; then
     python3 "$ROOT/examples/copy-out.py" "$image" /top-file > "$WORK/have" 2> "$WORK/err"
-    is "status of Python" $? 0
+    is "the example in Python ends with status 0" $? 0
     holds "Python writes the contents" cmp "$WORK/want" "$WORK/have"
     holds "Python says what is wrong" \
         sh -c '! python3 "$1" "$2" /nowhere 2> "$3" && grep -q nowhere "$3"' - \

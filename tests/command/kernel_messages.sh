@@ -17,7 +17,7 @@ while IFS=$'\t' read -r word line; do
     case $word in '#'*) continue ;; esac
     printf '%s\n' "$line" > log
     expect "$line" 0 . rescue --json --dmesg log "$image"
-    is "$line" "$(member kernel_message)" "${word#-}"
+    is "a message of the kernel is recognized: $line" "$(member kernel_message)" "${word#-}"
 done < "$lines"
 holds "a line for every message" diff <(grep -v '^[#-]' "$lines" | cut -f 1 | sort -u) \
     <(sed -n 's/^MESSAGE("\([^"]*\)".*/\1/p' "$ROOT/src/cli/rescue/kernel_messages.def" | sort)
@@ -38,14 +38,16 @@ cat > log << END
 END
 expect "three messages" 0 '1 of 5 lines were passed over, 1 of them errors' \
     rescue --dmesg log bad.img
-is "each with the file" "$(grep -c "^  affected: /@home/anna/Pictures/holiday-3.jpg" "$WORK/out")" 3
-is "without a good copy" "$(grep -c '^  No good copy' "$WORK/out")" 3
+is "each of three messages has the affected file" \
+    "$(grep -c "^  affected: /@home/anna/Pictures/holiday-3.jpg" "$WORK/out")" 3
+is "no message has a good copy in the damaged image" "$(grep -c '^  No good copy' "$WORK/out")" 3
 holds "two lines are one message" out_has '\(2 times\)$'
 expect "with the sound image" 0 . rescue --dmesg - "$image" < log
 expect "from a file" 0 . rescue --dmesg log "$image"
-is "a good copy" "$(grep -c '^  A good copy exists\.$' "$WORK/out")" 3
+is "every message has a good copy in the sound image" \
+    "$(grep -c '^  A good copy exists\.$' "$WORK/out")" 3
 expect "as columns" 0 . rescue --dmesg log -o kernel_message,occurrences,line,readable bad.img
-is "of three rows" "$(cat "$WORK/out")" $'csum-failed\t2\t1\t0
+is "columns have a row for each of three messages" "$(cat "$WORK/out")" $'csum-failed\t2\t1\t0
 scrub-unfixable\t1\t3\t0\ndisk-read-error\t1\t4\t0'
 
 # Sectors of a disk: the image is the whole disk, or its partition.
@@ -62,14 +64,14 @@ expect "a sector of a disk" 0 . rescue --json --dmesg log disk.img --device "$ot
 is "is that of its partition" "$(member logical)" "$block"
 printf 'I/O error, dev disk.img, sector 100 op 0x0:(READ)\n' > log
 expect "a sector before the partition" 0 . rescue --json --dmesg log disk.img --device "$other"
-is "has no address" "$(member logical)" ""
+is "a sector before the partition has no address" "$(member logical)" ""
 printf 'I/O error, dev sda, sector 9000 op 0x0:(READ)\n' > log
 ln -s "$image" sda
 expect "a sector of the disk around an image" 0 'if the image is only a partition of it' \
     rescue --dmesg log "$image"
 expect "with --quiet" 0 - rescue --quiet --dmesg log "$image"
 expect "a disk that is the image" 0 . rescue --dmesg log sda
-is "has no such doubt" "$(grep -c 'only a partition' "$WORK/err")" 0
+is "no warning doubts a sector of the image itself" "$(grep -c 'only a partition' "$WORK/err")" 0
 printf 'I/O error, dev nvme0n1p2, sector 9000 op 0x0:(READ)\n' > log
 expect "a sector of a partition" 0 . rescue --dmesg log "$image"
 is "has no such doubt either" "$(grep -c 'only a partition' "$WORK/err")" 0
@@ -84,20 +86,20 @@ damage() { printf 'xxxx' | dd of=bad.img bs=1 seek="$1" conv=notrunc status=none
 damage "${places[0]}"
 expect "a bad copy of a tree block" 0 . rescue --json --dmesg log bad.img
 is "the other copy is good" "$(member readable)" true
-holds "the files in it" out_has '"/@home/anna/'
+holds "a bad copy of a tree block has the files in it" out_has '"/@home/anna/'
 damage "${places[1]}"
 expect "two bad copies" 1 . rescue --json --dmesg log bad.img
-is "no copy is good" "$(member readable)" false
+is "with two bad copies, the block is not readable" "$(member readable)" false
 
 # A device by its name.
 printf 'I/O error, dev dev2.img, sector %s op\n' 2048 > log
 expect "the second device" 0 . rescue --dmesg log -o devid,offset \
     "$BUILD/fixtures/raid1-2/dev1.img" "$BUILD/fixtures/raid1-2/dev2.img"
-is "its id" "$(cat "$WORK/out")" $'2\t1048576'
+is "a device by its name has the devid 2" "$(cat "$WORK/out")" $'2\t1048576'
 printf 'I/O error, dev sdx, sector %s op\n' 2048 > log
 expect "an unknown device" 0 . rescue --dmesg log -o devid "$BUILD/fixtures/raid1-2/dev1.img" \
     "$BUILD/fixtures/raid1-2/dev2.img"
-is "has none" "$(cat "$WORK/out")" -
+is "an unknown device has no devid" "$(cat "$WORK/out")" -
 
 # Hostile logs.
 head -c 3000000 /dev/zero > log

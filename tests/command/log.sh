@@ -17,22 +17,23 @@ name=$(ls "$ROOT/fixtures/log-cuts"/*.img.zst | head -n 1)
 zstd -q -d --sparse "$name" -o "$WORK/image"
 run_json --log=ignore --json --type f,d,l "$WORK/image" > "$WORK/committed"
 run_json --json --type f,d,l "$WORK/image" > "$WORK/replayed"
-holds "a log changes something" bash -c "! cmp -s '$WORK/committed' '$WORK/replayed'"
+holds "a log changes the files" bash -c "! cmp -s '$WORK/committed' '$WORK/replayed'"
 
 zstd -q -d --sparse "$ROOT/fixtures/log-tree/dev1.img.zst" -o "$WORK/letters"
 expect "what the log changes" 0 - log -o change,path,before "$WORK/letters"
 for line in 'deleted	/docs/letters/01.txt	-' 'added	/volume/docs/letters/logged-19	-' \
     'renamed	/docs/letters/renamed-after-commit	/docs/letters/02.txt'; do
-    holds "it says: $line" out_has "^$line\$"
+    holds "log prints the line $line" out_has "^$line\$"
 done
 expect "values" 0 - log -o attribute,before,after "$WORK/letters"
-holds "before and after" out_has $'^mtime\t1795230496.877496610\t1795230497.029496607$'
+holds "log prints the values before and after" \
+    out_has $'^mtime\t1795230496.877496610\t1795230497.029496607$'
 expect "subvolumes with a log" 0 - subvolumes --json "$WORK/letters"
-holds "keep their generation" out_has '^{"subvolume":256,"generation":7,'
+holds "a subvolume with a log keeps its generation" out_has '^{"subvolume":256,"generation":7,'
 holds "no root block of theirs is on the devices" out_has '"level":1,"root":0,'
 expect "--log=ignore does not matter to it" 0 - log --log=ignore -o change,path,before \
     "$WORK/letters"
-holds "the same changes" out_has '^deleted	/docs/letters/01.txt	-$'
+holds "--log=ignore does not change the output of log" out_has '^deleted	/docs/letters/01.txt	-$'
 
 # ranges_hold FIXTURE PATH: all bytes that the replay of a mount changes must lie in the ranges that
 # are listed, none of which may be empty.
@@ -43,7 +44,8 @@ ranges_hold() {
         "$WORK/out" > "$WORK/ranges"
     "$PROGRAM" cat --log=ignore "$WORK/image" "$2" > "$WORK/before"
     "$PROGRAM" cat "$WORK/image" "$2" > "$WORK/after"
-    holds "the ranges of $1" python3 - "$WORK/before" "$WORK/after" "$WORK/ranges" << 'END'
+    holds "the ranges of $1 contain all changed bytes" \
+        python3 - "$WORK/before" "$WORK/after" "$WORK/ranges" << 'END'
 import sys
 before, after = (open(name, "rb").read() for name in sys.argv[1:3])
 ranges = [tuple(map(int, line.split())) for line in open(sys.argv[3])]
@@ -75,21 +77,21 @@ done
 "$PROGRAM" "$WORK/letters" > "$WORK/paths"
 expect "another copy" 1 'a search found a log tree at 32210944, by its contents the newest of 42$' \
     --super 1 "$WORK/letters"
-holds "the log is found" cmp "$WORK/out" "$WORK/paths"
+holds "the log is found without copy 0" cmp "$WORK/out" "$WORK/paths"
 bad_copy "$WORK/letters"
 expect "it is not wanted" 0 'superblock copy 0 at 65536 rejected' --log=ignore "$WORK/letters"
 expect "rescue" 1 'metadata are damaged; files may be missing' rescue --json "$WORK/letters"
-holds "uses it" out_has '"verified_files":40,.*"verified_files":40,'
+holds "rescue reads the log" out_has '"verified_files":40,.*"verified_files":40,'
 expect "check" 4 . check "$WORK/letters"
-holds "verifies it" out_has '^note log-present'
+holds "check verifies the log" out_has '^note log-present'
 
 # A file system without a log. If the search is incomplete, there may have been one.
 zstd -q -d --sparse "$ROOT/fixtures/plain/dev1.img.zst" -o "$WORK/plain"
 "$PROGRAM" "$WORK/plain" > "$WORK/paths"
 bad_copy "$WORK/plain"
 expect "there was no log" 0 'superblock copy 0 at 65536 rejected' "$WORK/plain"
-holds "everything is there" cmp "$WORK/out" "$WORK/paths"
-is "nothing else is said" "$(wc -l < "$WORK/err")" 1
+holds "without a log, all files are listed" cmp "$WORK/out" "$WORK/paths"
+is "the rejected copy is the only message" "$(wc -l < "$WORK/err")" 1
 expect "unreadable metadata" 1 \
     'only it names a log tree: changes since generation [0-9]* may be missing; parts of the' \
     --insert debug/error-gen@chunk-map,kind=raw,action=eio "$WORK/plain"

@@ -45,11 +45,12 @@ with open(sys.argv[1], "r+b") as image:
         image.seek(int(line))
         image.write(b"nonsense")' "$WORK/image"
 lost=$(wc -l < "$WORK/leaves")
-holds "many leaves" [ "$lost" -gt 20 ]
+holds "more than 20 leaves are lost" [ "$lost" -gt 20 ]
 "$PROGRAM" "$WORK/image" > /dev/null 2> "$WORK/err"
 is "the status of a walk that misses leaves" $? 1
-is "one example" "$(grep -c '^btrfs-walk: damage: .*tree block .*checksum mismatch' "$WORK/err")" 1
-holds "their number" grep -qE \
+is "one message is an example of lost leaves" \
+    "$(grep -c '^btrfs-walk: damage: .*tree block .*checksum mismatch' "$WORK/err")" 1
+holds "a message counts the lost leaves" grep -qE \
     "^btrfs-walk: $((lost - 1)) more like 'tree block N of subvolume N .*' \(-v prints all\)$" \
     "$WORK/err"
 short "many lost blocks"
@@ -58,5 +59,5 @@ is "all of them with -v" \
     "$(grep -c '^btrfs-walk: damage: .*tree block .*checksum mismatch' "$WORK/err")" "$lost"
 "$PROGRAM" -q "$WORK/image" > /dev/null 2> "$WORK/err"
 is "the same status with -q" $? 1
-is "nothing with -q" "$(cat "$WORK/err")" ''
+is "-q prints no messages" "$(cat "$WORK/err")" ''
 finish

@@ -54,19 +54,19 @@ expect "elsewhere, that is a bad checksum" 2 'sha256 checksum mismatch' plain.im
 expect "a tree of a dump" 0 - dump --tree fs raid10-4.bti
 cp out dumped
 expect "a tree of the image" 0 - dump --tree fs "$BUILD/fixtures/raid10-4"/dev*.img
-holds "the same" cmp dumped out
+holds "dump of a metadump prints the tree of the image" cmp dumped out
 expect "contents are not there" 1 'a metadump of btrfs-image has no data' sum raid10-4.bti
 holds "but those of empty files" out_has '^e3b0c44298fc1c149afbf4c8996fb924'
-holds "and nothing else" [ "$(grep -vc '^e3b0c44' out)" -eq 0 ]
+holds "no other hashes are printed" [ "$(grep -vc '^e3b0c44' out)" -eq 0 ]
 link=$("$PROGRAM" ls -R -o path,type "$BUILD/fixtures/subvolumes/dev1.img" 2> err |
     sed -n 's/\tsymlink$//p' | head -n 1)
 expect "a symbolic link in a metadump" 1 'no targets of symbolic links' stat subvolumes.bti "$link"
 expect "the layer is in the graph" 0 - graph raid10-4.bti
-holds "above the file" out_has 'type layout/metadump'
+holds "the graph has the layer of the metadump" out_has 'type layout/metadump'
 cp out dump.vol
 expect "and can be given back" 0 - --graph dump.vol
 expect "all data of a dump" 0 '0 errors' check --data raid10-4.bti
-holds "are not there" out_has '^note data-absent'
+holds "a note says that data are absent" out_has '^note data-absent'
 
 # A file system that was restored by btrfs-image: it has the METADUMP flag, and only copy 0 of the
 # superblock. Copy 1 is zero or a superblock of what was on the device before, which may be newer.
@@ -126,6 +126,6 @@ for i in range(40):
 open(sys.argv[3], "wb").write(dump)
 PYTHON
     timeout 20 "$PROGRAM" damaged.bti > out 2> err
-    holds "random damage $seed" [ $? -le 2 ]
+    holds "random damage $seed ends with a status of the program" [ $? -le 2 ]
 done
 finish

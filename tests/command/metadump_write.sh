@@ -23,14 +23,14 @@ for name in raid10-4 subvolumes log-tree checksum-xxhash64 checksum-sha256 check
     checksum-*) explained='^[0-9]* checksum$' ;;
     *) explained='^$' ;;
     esac
-    is "$name: as btrfs-image's" \
+    is "$name: the blocks are those of btrfs-image" \
         "$(items compare "$name.bti" "$name.btrfs-image" 2>&1 | grep -v "$explained")" ""
     expect "$name: checked" 0 'checked: [1-9].* 0 errors, 0 warnings' check "$name.bti"
 done
 
 # Without the checksums of data, only these items differ.
 expect "without checksums" 0 - metadump -f plain.bti "$fixtures/subvolumes/dev1.img"
-holds "prints nothing" [ ! -s out ]
+holds "metadump prints nothing" [ ! -s out ]
 is "checksums of data are removed" \
     "$(items compare plain.bti subvolumes.bti | sed 's/^[0-9]* //' | sort -u)" 'item 128'
 
@@ -39,10 +39,11 @@ raid=("$fixtures"/raid10-4/dev{3,1,4,2}.img)
 for level in 0 1 9; do
     expect "level $level" 0 - \
         metadump --checksums --compress "$level" -f "level$level.bti" "${raid[@]}"
-    is "level $level: the same" "$(items compare "level$level.bti" raid10-4.bti)" ""
+    is "level $level has the same blocks" "$(items compare "level$level.bti" raid10-4.bti)" ""
 done
-holds "and bytes" cmp level0.bti raid10-4.bti
-holds "compressed" [ "$(stat -c %s level9.bti)" -lt "$(($(stat -c %s level0.bti) / 3))" ]
+holds "a metadump without compression has the same bytes again" cmp level0.bti raid10-4.bti
+holds "--compress 9 makes the metadump smaller" \
+    [ "$(stat -c %s level9.bti)" -lt "$(($(stat -c %s level0.bti) / 3))" ]
 
 # What was lost in the metadump is the same as in metadumps of btrfs-image.
 columns=path,size,mode,uid,gid,mtime,inode
@@ -52,14 +53,15 @@ for name in subvolumes log-tree people space-cache-v1 nodesize-64k raid10-4; do
     expect "$name: is read" 0 - -q -o "$columns" again.bti
     holds "$name: the metadump has the files of the image" same_bytes wanted out
     expect "$name: a metadump of a metadump" 0 - metadump --compress 1 -f second.bti again.bti
-    is "$name: is the same" "$(items compare again.bti second.bti)" ""
+    is "$name: a metadump of a metadump has the same blocks" \
+        "$(items compare again.bti second.bti)" ""
 done
 expect "with the space cache" 0 - metadump -f cache.bti "$fixtures/space-cache-v1/dev1.img"
 
 # Without names. `secrets` has everything that nobody may find: names of more than 4 bytes, targets
 # of links, values of attributes, the label, and contents.
 cp --sparse=always "$fixtures/plain/dev1.img" plain.img
-holds "a label" change plain.img super 299 8 "$((0x6c6562616c796d))" # "mylabel"
+holds "the image gets a label" change plain.img super 299 8 "$((0x6c6562616c796d))" # "mylabel"
 "$PROGRAM" ls -R -a -o path plain.img | tr / '\n' | grep -E '^[[:print:]]{5,}$' | grep -v '\\' |
     sort -u > secrets
 {
@@ -68,11 +70,12 @@ holds "a label" change plain.img super 299 8 "$((0x6c6562616c796d))" # "mylabel"
     "$PROGRAM" cat plain.img /data/inline | head -c 100
     printf '\nmylabel\n'
 } >> secrets
-holds "there are secrets" [ "$(wc -l < secrets)" -gt 50 ]
+holds "the image has more than 50 secrets" [ "$(wc -l < secrets)" -gt 50 ]
 expect "with names" 0 - metadump -f plain.bti plain.img
-holds "has secrets" [ "$(items find plain.bti secrets | grep -c .)" -gt 50 ]
+holds "a metadump with names has the secrets" \
+    [ "$(items find plain.bti secrets | grep -c .)" -gt 50 ]
 "$PROGRAM" stat -o target plain.img /docs/symbolic-link > contents
-is "but no contents" "$(items find plain.bti contents)" ""
+is "a metadump has no file contents" "$(items find plain.bti contents)" ""
 expect "without names" 0 - metadump --sanitize -f first.bti plain.img
 is "no secret is in it" "$(items find first.bti secrets)" ""
 expect "again" 0 - metadump --sanitize --compress 3 -f other.bti plain.img
@@ -80,20 +83,21 @@ is "no secret is in it, either" "$(items find other.bti secrets)" ""
 # Only items with names differ: INODE_REF, INODE_EXTREF, XATTR_ITEM, DIR_ITEM, DIR_INDEX. All other
 # bytes are equal, also the keys, which contain hashes of names.
 items compare first.bti other.bti > differences
-is "only names differ" "$(grep -vE ' item (12|13|24|84|96)$' differences)" ""
-holds "and they do" grep -q ' item 96$' differences
+is "sanitized metadumps differ only in items with names" \
+    "$(grep -vE ' item (12|13|24|84|96)$' differences)" ""
+holds "sanitized metadumps differ in names" grep -q ' item 96$' differences
 expect "the names agree with their hashes" 0 ' 0 errors, 0 warnings' check first.bti
 for dump in first.bti other.bti; do
     "$PROGRAM" ls -R -a -o size,mode,uid,mtime,inode plain.img | sort > wanted
     "$PROGRAM" ls -R -a -o size,mode,uid,mtime,inode "$dump" | sort > found
-    holds "$dump: the same files" cmp wanted found
+    holds "$dump: the files have the sizes, owners and times of the image" cmp wanted found
 done
 # If the root tree is damaged, the space cache may have the extent of a user's file.
 cp --sparse=always "$fixtures/space-cache-v1/dev1.img" crossed.img
 holds "the space cache leads to a file" change crossed.img 1 256 108 0 set 21 8 361955328
 "$PROGRAM" cat crossed.img '/docs/second name of large.bin' | head -c 64 > contents
 expect "without names, of this image" 0 - metadump --sanitize -f crossed.bti crossed.img
-is "has no contents" "$(items find crossed.bti contents)" ""
+is "no contents are taken for a space cache" "$(items find crossed.bti contents)" ""
 expect "without names and space cache" 0 - \
     metadump --sanitize -f cacheless.bti "$fixtures/space-cache-v1/dev1.img"
 expect "it is not missed" 0 'checked: [1-9].* 0 errors, 0 warnings' check cacheless.bti
@@ -109,7 +113,7 @@ for name in lost-leaf-directory lost-tree-fs lost-tree-root superblocks-gone sta
     scan=()
     [ "$name" = superblocks-gone ] && scan=(--scan)
     "$PROGRAM" metadump "${scan[@]}" -f "$name.bti" "$fixtures/$name"/dev*.img > out 2> err
-    holds "$name: is written" [ $? -le 1 ]
+    holds "$name: a metadump is written" [ $? -le 1 ]
     "$PROGRAM" -q "${scan[@]}" -o "$columns" "$fixtures/$name"/dev*.img > wanted
     "$PROGRAM" -q "${scan[@]}" -o "$columns" "$name.bti" > found
     holds "$name: the metadump has the files of the damaged image" same_bytes wanted found
@@ -128,6 +132,6 @@ expect "the removed list" 2 'json.* was removed: docs/metadump.md lists what a m
     metadump --json -f x.bti "${raid[@]}"
 expect "a bad level" 2 "must be a number from 0 to 9|a number from 0 to 9" \
     metadump --compress 10 -f x.bti "${raid[@]}"
-holds "writes no file" [ ! -e x.bti ]
+holds "a refused metadump makes no file" [ ! -e x.bti ]
 expect "not over an image" 2 'image' metadump -f "$fixtures/people/dev1.img" "${raid[@]}"
 finish

@@ -45,7 +45,7 @@ for fixture in dup:2:1 dup:2:2 raid1-2:2:1 raid1-2:2:2 raid1c3-3:3:1 raid1c3-3:3
     damaged "$name" "$stored" "$file"
     expect "$name: any mirror" 0 - cat "${images[@]}" "$file"
     cp "$WORK/out" "$WORK/good"
-    is "$name: its size" "$(wc -c < "$WORK/good")" 20000
+    is "$name: the file has its size" "$(wc -c < "$WORK/good")" 20000
     for ((mirror = 1; mirror <= mirrors; mirror++)); do
         if [ "$mirror" != "$bad" ]; then
             expect "$name: mirror $mirror" 0 - cat --mirror "$mirror" "${images[@]}" "$file"
@@ -59,10 +59,10 @@ for fixture in dup:2:1 dup:2:2 raid1-2:2:1 raid1-2:2:2 raid1c3-3:3:1 raid1c3-3:3
         is "$name: it differs in one byte" "$(cmp -l "$WORK/good" "$WORK/out" | wc -l)" 1
         expect "$name: extract" 1 "$where" extract -C "$WORK/extracted" --mirror "$bad" \
             "${images[@]}" "$file"
-        holds "$name: not extracted" [ ! -e "$WORK/extracted$file" ]
+        holds "$name: a bad mirror is not extracted" [ ! -e "$WORK/extracted$file" ]
         expect "$name: extract of another mirror" 0 - extract -C "$WORK/extracted" \
             --mirror "$((bad % 2 + 1))" "${images[@]}" "$file"
-        holds "$name: extracted" cmp "$WORK/good" "$WORK/extracted$file"
+        holds "$name: a good mirror is extracted" cmp "$WORK/good" "$WORK/extracted$file"
         rm -r "$WORK/extracted"
     done
 done

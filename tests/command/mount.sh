@@ -35,41 +35,43 @@ if ! why=$(have_mount "$image" "$mnt") || ! gone; then
     finish
 fi
 trap 'fusermount3 -uqz "$mnt"; rm -rf "$WORK"' EXIT
-holds "mount" mount "$image"
+holds "mount succeeds" mount "$image"
 expect "a second mount" 2 "something is mounted on $mnt already" mount "$image" "$mnt"
 
 list() { zstd -qdc "$ROOT/fixtures/plain/$1.zst" | LC_ALL=C sort -z; }
-holds "all files are listed" cmp <(list paths0) \
+holds "the mount lists the paths of the fixture" cmp <(list paths0) \
     <(cd "$mnt" && find . -type f -printf '/%P\0' | LC_ALL=C sort -z)
-holds "contents" cmp <(list sums0) \
+holds "files on the mount have the hashes of the fixture" cmp <(list sums0) \
     <(cd "$mnt" && find . -type f -printf '%P\0' | xargs -0 sha256sum -z |
         sed -z 's|  |  /|' | LC_ALL=C sort -z)
-is "inode number" "$(stat -c %i "$mnt/docs/letters/01.txt")" 262
-is "a link" "$(readlink "$mnt/docs/symbolic-link")" ../source
+is "a file has its inode number" "$(stat -c %i "$mnt/docs/letters/01.txt")" 262
+is "a symbolic link has its target" "$(readlink "$mnt/docs/symbolic-link")" ../source
 is "a name that is not there" "$(stat "$mnt/nothing" 2>&1 | grep -c 'No such file')" 1
-is "read-only" "$(touch "$mnt/new" 2>&1 | grep -c 'Read-only')" 1
-holds "space" test "$(stat -f -c %b "$mnt")" -gt 0
+is "the mount is read-only" "$(touch "$mnt/new" 2>&1 | grep -c 'Read-only')" 1
+holds "statfs reports blocks" test "$(stat -f -c %b "$mnt")" -gt 0
 exec 3< "$mnt/top-file"
-is "busy: not unmounted" "$(unmount 2>&1 | grep -c busy)" 1
-is "busy: still read" "$(cat <&3 | wc -c)" 11
+is "a busy mount is not unmounted" "$(unmount 2>&1 | grep -c busy)" 1
+is "a busy mount can still be read" "$(cat <&3 | wc -c)" 11
 exec 3<&-
-holds "unmount" unmount
-holds "unmounted" gone
+holds "fusermount3 unmounts" unmount
+holds "the mount ends" gone
 
 # Subvolumes have inode numbers that no other file has.
-holds "mount of subvolumes" mount "$WORK/fx/default-subvolume/dev1.img"
+holds "subvolumes are mounted" mount "$WORK/fx/default-subvolume/dev1.img"
 is "files with the same number" "$(find "$mnt" -links 1 ! -type d -printf '%i\n' | sort |
     uniq -d | wc -l)" 0
 unmount && gone
-holds "mount of one" mount --subvol default --uid 12 --gid 34 "$WORK/fx/default-subvolume/dev1.img"
-is "its owner" "$(stat -c %u:%g "$mnt")" 12:34
-is "its top" "$(stat -c %i "$mnt")" 256
+holds "one subvolume is mounted" \
+    mount --subvol default --uid 12 --gid 34 "$WORK/fx/default-subvolume/dev1.img"
+is "--uid and --gid set the owner" "$(stat -c %u:%g "$mnt")" 12:34
+is "the top of a subvolume has inode 256" "$(stat -c %i "$mnt")" 256
 unmount && gone
 
 # The inode of the top directory is lost, and some of the names in it. Other files are readable.
 holds "mount without the inode of the top directory" mount "$WORK/fx/lost-leaf-first/dev1.img"
-is "its attributes" "$(stat -c '%A %u' "$mnt")" 'drwx------ 0'
-is "files below it" "$(find "$mnt" -type f 2> "$WORK/errors" | wc -l)" 181
+is "a lost top directory has replaced attributes" "$(stat -c '%A %u' "$mnt")" 'drwx------ 0'
+is "files below a lost top directory are listed" \
+    "$(find "$mnt" -type f 2> "$WORK/errors" | wc -l)" 181
 is "lost names are an error" "$(grep -c "$mnt.*: Input/output error" "$WORK/errors")" 1
 unmount && gone
 
@@ -78,14 +80,15 @@ unmount && gone
 program=$!
 soon is_mounted
 find "$mnt" -type f -exec cat {} + > "$WORK/all" 2> "$WORK/errors"
-is "lost data are errors" "$(grep -vc 'Input/output error' "$WORK/errors")" 0
-holds "some are lost" test -s "$WORK/errors"
-have lsattr && is "flags" "$(lsattr "$mnt/good-zstd" | grep -c '^--------c')" 1
-holds "and reported" grep -qi 'checksum' "$WORK/err"
+is "lost data are I/O errors" "$(grep -vc 'Input/output error' "$WORK/errors")" 0
+holds "some data are lost" test -s "$WORK/errors"
+have lsattr && is "lsattr prints flags of a file" \
+    "$(lsattr "$mnt/good-zstd" | grep -c '^--------c')" 1
+holds "bad data are reported" grep -qi 'checksum' "$WORK/err"
 exec 3< "$mnt"
 kill -TERM $program
 wait $program
-is "status after damage" $? 1
-holds "unmounted by a signal" gone
+is "mount ends with status 1 after damage" $? 1
+holds "a signal unmounts a busy mount" gone
 exec 3<&-
 finish

@@ -78,7 +78,7 @@ export TMPDIR=$WORK # for the sockets
 # same NAME ARGUMENTS...: must list the same paths as the plain image.
 same() {
     expect "$1" 0 - "${@:2}"
-    holds "$1: the paths" cmp paths "$WORK/out"
+    holds "$1: walk lists the paths of the plain image" cmp paths "$WORK/out"
 }
 
 # gone WHAT: soon there must be no socket and no helper process any more.
@@ -98,7 +98,7 @@ containers() {
     gone "helpers"
     mkdir shared && chmod 777 shared && touch -d @1 shared
     TMPDIR=$WORK/shared same "a TMPDIR that others may change" disk
-    is "it is not used" "$(stat -c %Y shared)" 1
+    is "a TMPDIR that others may change is not used" "$(stat -c %Y shared)" 1
     for name in -d json:x 'nbd:x' 'a,b=c "\d'; do
         cp -- disk "$name"
         same "a file called $name" -- "$name"
@@ -122,7 +122,7 @@ disks() {
     qemu-img convert -O qcow2 two.img two.qcow2
     same "a partition" --partition 1 two.qcow2
     expect "one has to be chosen" 2 'Choose one with --partition' two.qcow2
-    holds "of a list" [ "$(grep -cE '^ *[12] .* btrfs' "$WORK/err")" -eq 2 ]
+    holds "a table lists both partitions" [ "$(grep -cE '^ *[12] .* btrfs' "$WORK/err")" -eq 2 ]
     expect "another image, beside a plain one" 0 'compared' diff "$plain" / / --other disk
 }
 
@@ -156,7 +156,7 @@ killed() {
         qemu-nbd*"$WORK/disk"*) helper=$process ;;
         esac
     done 2> /dev/null
-    holds "it has a helper" [ "$helper" ]
+    holds "the program has a helper" [ "$helper" ]
     kill -KILL $waiting
     gone "a program that was killed"
     holds "and its helper is gone" soon [ ! -e "$helper" ]

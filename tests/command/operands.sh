@@ -13,7 +13,7 @@ out_is() { [ "$(cat "$WORK/out")" = "$1" ]; }
 
 # Images.
 expect "devices before a path" 0 - cat "$first" "$second" /top-file
-holds "read from both" out_is "at the top"
+holds "both devices before the path are read" out_is "at the top"
 expect "the other one first" 0 - stat "$second" "$first" /docs
 expect "three of them" 0 - ls "${three[@]}" /docs
 expect "one by --device" 0 - ls "${three[@]:0:2}" /docs --device "${three[2]}"
@@ -29,7 +29,7 @@ lose() {
 }
 lose "$first"
 expect "the first one without superblocks" 0 'lost.img is device' cat "$lost" "$second" /top-file
-holds "read from both" out_is "at the top"
+holds "a device without superblocks is read" out_is "at the top"
 expect "the last one" 1 'lost.img may be an image; did you mean --device .*lost.img\?' \
     cat "$second" "$lost" /top-file
 lose "${three[1]}"
@@ -55,14 +55,15 @@ gzip -k "$WORK/text"
 expect "a compressed file, too" 1 "text.gz is a path in the image" cat "$plain" "$WORK/text.gz"
 gzip -1c "$second" > "$WORK/second.gz"
 expect "a compressed image is a device" 0 - cat "$first" "$WORK/second.gz" /top-file
-holds "read from both" out_is "at the top"
+holds "the image begins at --image-offset 0" out_is "at the top"
 expect "one that is meant as a path" 2 'second.gz was opened as an image' cat "$first" \
     "$WORK/second.gz"
 expect "an address" 2 'cannot connect to nbd' cat "$first" nbd+unix:///x?socket=nowhere /top-file
 
 # Paths of walk, which most walks do not have.
 expect "a walk of one directory" 0 - "$first" "$second" /docs
-is "its files" "$(cat "$WORK/out")" "$("$PROGRAM" "$first" "$second" | grep '^/docs/')"
+is "both devices are read for the path" \
+    "$(cat "$WORK/out")" "$("$PROGRAM" "$first" "$second" | grep '^/docs/')"
 expect "of a file, and of nothing" 1 'nowhere: no such file' walk "$plain" /top-file /nowhere
 holds "the file is listed" out_is /top-file
 expect "devices without superblocks" 0 'lost.img is device' walk "${three[0]}" "${three[2]}" "$lost"
@@ -79,22 +80,22 @@ printf '/top-file\n\n/docs/symbolic-link\n' > "$WORK/list"
 "$PROGRAM" xattr "$plain" /top-file /docs/symbolic-link > "$WORK/want"
 for list in "--files-from=$WORK/list" "-T$WORK/list"; do
     expect "$list" 0 - xattr "$list" "$plain"
-    holds "it says the same" cmp "$WORK/out" "$WORK/want"
+    holds "a list of paths selects the same as operands" cmp "$WORK/out" "$WORK/want"
 done
 expect "one path and a list" 0 - sum -T "$WORK/list" "$plain" /docs
-holds "both count" [ "$(wc -l < "$WORK/out")" -gt 2 ]
+holds "a list of paths adds to the operand" [ "$(wc -l < "$WORK/out")" -gt 2 ]
 tr '\n' '\0' < "$WORK/list" | "$PROGRAM" stat --from0 --files-from - "$plain" > "$WORK/out"
-is "NUL-terminated, from stdin" "$? $(grep -c ^Path "$WORK/out")" "0 2"
+is "--from0 reads a list with NULs from stdin" "$? $(grep -c ^Path "$WORK/out")" "0 2"
 : > "$WORK/none"
 expect "an empty list is not everything" 0 'the list of paths is empty' tar -T "$WORK/none" "$plain"
-holds "nothing is written" [ ! -s "$WORK/out" ]
+holds "an empty list writes nothing" [ ! -s "$WORK/out" ]
 expect "a list that is not there" 2 'cannot open .*nowhere' sum -T "$WORK/nowhere" "$plain"
 expect "a path that is not there" 1 'gone: no such' cat -T <(printf '/gone\n/top-file') "$plain"
-holds "the others are" out_is "at the top"
+holds "the other paths of the list are read" out_is "at the top"
 printf '/top-file\0# incomplete\0' > "$WORK/list"
 expect "a list that is not complete" 1 'list is incomplete: the extraction .* did not end' \
     sum --from0 -T "$WORK/list" "$plain"
-is "its paths" "$(wc -l < "$WORK/out")" 1
+is "an incomplete list yields its paths" "$(wc -l < "$WORK/out")" 1
 printf '# incomplete\0' > "$WORK/list"
 expect "nothing in it" 1 'the list of paths is empty' sum --from0 -T "$WORK/list" "$plain"
 expect "no command for lists" 2 'unknown option' info --files-from "$WORK/list" "$plain"

@@ -88,28 +88,32 @@ try_command() {
     ask column
     column=$answer
     holds "$command: both are the same" [ "${column:-different}" != different ]
-    holds "$command: --json --header --times" print out --json --header --times=iso
-    holds "$command: its header" grep -q "^{\"record\":\"header\",.*\"of\":\"$3\"" "$WORK/out"
+    holds "$command: --json --header --times is accepted" print out --json --header --times=iso
+    holds "$command: the first row names the record" \
+        grep -q "^{\"record\":\"header\",.*\"of\":\"$3\"" "$WORK/out"
     if [ "$dated" = True ] && ! cmp -s <(tail -n +2 "$WORK/out") "$WORK/lines"; then
-        holds "$command: dates" grep -q '"[0-9]\{4\}-[0-9-]*T[0-9:.]*Z"' "$WORK/out"
+        holds "$command: --times=iso prints dates" \
+            grep -q '"[0-9]\{4\}-[0-9-]*T[0-9:.]*Z"' "$WORK/out"
     fi
     holds "$command: -o $column" print column -o "$column"
-    holds "$command: more options" print out -o "$column" --header --raw --separator :
-    is "$command: the header" "$(head -n 1 "$WORK/out")" "$column"
-    holds "$command: then the column" cmp -s <(tail -n +2 "$WORK/out") "$WORK/column"
+    holds "$command: --header, --raw and --separator are accepted" \
+        print out -o "$column" --header --raw --separator :
+    is "$command: --header prints the name of the column" "$(head -n 1 "$WORK/out")" "$column"
+    holds "$command: rows with a header are those without one" \
+        cmp -s <(tail -n +2 "$WORK/out") "$WORK/column"
     holds "$command: -0" print out -o "$column" -0
     holds "$command: a NUL after each row" [ "$(tr -cd '\0' < "$WORK/out" | wc -c)" -ge 1 ]
     holds "$command: --json -o" print out --json -o "$column"
     ask names
     case $answer in "$column,${column}_bytes") answer=$column ;; esac
-    is "$command: only the column" "${answer%_bytes}" "${column%_bytes}"
+    is "$command: -o selects the member of JSON" "${answer%_bytes}" "${column%_bytes}"
     if [[ $("$PROGRAM" "$command" --help=all) == *"--sort COLUMN"* ]]; then
         sorted=$((sorted + 1))
         holds "$command: --sort" print out --json --sort "-$column"
         ask "sorted $column"
-        is "$command: by $column" "$answer" yes
+        is "$command: rows are sorted by $column" "$answer" yes
         holds "$command: --top" print array --json=array --sort "-$column" --top 2
-        is "$command: the first rows" "$(tr -d '\n' < "$WORK/array")" \
+        is "$command: --top 2 prints the first two rows" "$(tr -d '\n' < "$WORK/array")" \
             "[$(head -n 2 "$WORK/out" | paste -sd ,)]"
         expect "$command: no such order" 2 '--sort: there is no column nothing' \
             "$command" --sort nothing "$image" "${operands[@]}"
@@ -117,7 +121,7 @@ try_command() {
     expect "$command: a column that there is not" "$([ "$command" = check ] && echo 16 || echo 2)" \
         "unknown column nothing; '-o help'" "$command" -o nothing "$image" "${operands[@]}"
     expect "$command: its columns" 0 - "$command" -o help
-    holds "$command: $column is one" grep -q "^$column " "$WORK/out"
+    holds "$command: -o help lists $column" grep -q "^$column " "$WORK/out"
 }
 
 commands=0 sorted=0
@@ -134,7 +138,7 @@ while read -r command record dated; do
     try_command "$command" "$dated" "$record"
     commands=$((commands + 1))
 done < <("$PROGRAM" --dump-tables | python3 "$WORK/records.py")
-holds "there are commands" [ "$commands" -ge 28 ]
+holds "at least 28 commands print records" [ "$commands" -ge 28 ]
 holds "of which many sort rows" [ "$sorted" -ge 11 ]
 
 # Other records of some commands, and the schema itself: it refuses what is not in it.
@@ -142,8 +146,8 @@ while read -r fixture words; do
     read_about "$fixture"
     # shellcheck disable=SC2086 # several words
     run_json $words --json "$image" "${devices[@]}" > "$WORK/lines" 2> "$WORK/err"
-    is "$words" $? 0
-    holds "$words: rows" [ -s "$WORK/lines" ]
+    is "$words ends with status 0" $? 0
+    holds "$words prints rows" [ -s "$WORK/lines" ]
 done << 'END'
 past roots --trees
 quota-groups qgroups --status
@@ -155,7 +159,7 @@ people du --by user
 END
 for row in '{"path":1}' '{"way":"/x"}' '{"mtime":"yesterday"}' '{"inode":-1}' '{"flags":1}' ''; do
     printf '%s' "$row" > "$WORK/lines"
-    holds "no such row: $row" eval "! validate fileinfo \"\$WORK/lines\""
+    holds "the schema refuses the row: $row" eval "! validate fileinfo \"\$WORK/lines\""
 done
 
 # Commands that print text by default accept options of columns only together with -o or the like.
@@ -167,13 +171,15 @@ done
 
 # In columns, nested records are printed as JSON.
 expect "records in a column" 0 - usage -o overall "$plain"
-holds "one object" python3 -c 'import json, sys; json.load(open(sys.argv[1]))["used"]' "$WORK/out"
+holds "the column overall of usage is an object" \
+    python3 -c 'import json, sys; json.load(open(sys.argv[1]))["used"]' "$WORK/out"
 expect "records in a record" 0 - info -o devices "$plain"
-holds "an array" python3 -c 'import json, sys; json.load(open(sys.argv[1]))[0]["devid"]' "$WORK/out"
+holds "the column devices of info is an array" \
+    python3 -c 'import json, sys; json.load(open(sys.argv[1]))[0]["devid"]' "$WORK/out"
 expect "dates within" 0 - info -o changed --times=iso "$plain"
-holds "a date" out_has '^20[0-9-]*T[0-9:.]*Z$'
+holds "the column changed of info is a date" out_has '^20[0-9-]*T[0-9:.]*Z$'
 expect "sizes of the text" 0 - info --raw "$plain"
-holds "are plain" out_has '^Size: *[0-9]+, [0-9]+ used'
+holds "info --raw prints plain numbers" out_has '^Size: *[0-9]+, [0-9]+ used'
 # The JSON that tests keep is compared with the schema, whichever record an option selects.
 mkdir "$WORK/wrong"
 refuses() {
@@ -183,6 +189,6 @@ refuses() {
 }
 for kept in 'ls --json|{"pathh":"/a"}' 'space --shared --json=array|[|{"referenced":1}|]' \
     'walk --json -0|{"path":"/a","size":"1"}' 'tree-stats --json --items|{"levels":1}'; do
-    holds "wrong JSON: ${kept%%|*}" refuses "$kept"
+    holds "the schema refuses wrong JSON of ${kept%%|*}" refuses "$kept"
 done
 finish

@@ -33,11 +33,11 @@ address=$(awk '$1 == "-" { print $2; exit }' "$ROOT/fixtures/subvolumes/owners")
 expect "paths" 0 - owner -o path "$(image subvolumes)" "$address"
 for path in '/docs/third/source/large.bin' \
     '/docs/third/docs/second name of large.bin' '/home-snapshot/source/large.bin'; do
-    holds "$path" grep -qxF -- "$path" "$WORK/out"
+    holds "owner prints the path $path" grep -qxF -- "$path" "$WORK/out"
 done
 expect "in one subvolume" 0 - owner --subvol /docs/third -o tree,path "$(image subvolumes)" \
     "$address"
-holds "only that" [ "$(cut -f1 "$WORK/out" | sort -u)" = 263 ]
+holds "--subvol selects the paths of one subvolume" [ "$(cut -f1 "$WORK/out" | sort -u)" = 263 ]
 cut -f2 "$WORK/out" > "$WORK/paths"
 while IFS= read -r path; do
     expect "a path in it: $path" 0 - stat --subvol /docs/third "$(image subvolumes)" "$path"
@@ -45,33 +45,36 @@ done < "$WORK/paths"
 
 # Tree blocks, and what is lost with them.
 expect "a leaf" 0 - owner "$(image subvolumes)" 31703040+1
-holds "its lines" [ "$(tr -s ' ' < "$WORK/out")" = "\
+holds "owner of a leaf prints the block and the inodes in it" [ "$(tr -s ' ' < "$WORK/out")" = "\
 kind address length tree inode offset path
 metadata 31703040 16384 267 256 /docs/moved
 metadata 31703040 16384 267 257 /docs/moved/file-b
 block 31703040 16384 267 level 0 (256 INODE_ITEM 0)" ]
 expect "JSON" 0 - owner --json "$(image subvolumes)" 31703040 31834112
-holds "a block in JSON" out_has \
+holds "JSON has the level and key of a block" out_has \
     '"kind":"block".*"extent_logical":31834112,"tree":1,"level":0,"key":'
 holds "only a subvolume has the member" [ "$(grep -o '"tree":[0-9]*\|"subvolume":[0-9]*' \
     "$WORK/out" | sort -u | tr '\n' ' ')" = '"subvolume":267 "tree":1 "tree":267 ' ]
 expect "a lost leaf" 1 'tree block 5480448' owner -o inode,path "$(image lost-leaf-inodes)" 5484000
-holds "named by directories" out_is $'354\t/dir-2/file-9\n355\t/dir-2/file-10
+holds "inodes of a lost leaf get their names from directories" \
+    out_is $'354\t/dir-2/file-9\n355\t/dir-2/file-10
 356\t/dir-2/file-11\n-\t-'
 expect "a name in a lost leaf" 1 'tree block 5480448' owner -o inode,path \
     "$(image lost-leaf-inodes)" 5484544
-holds "is found" out_has $'356\t/dir-2/file-11'
+holds "a name in a lost leaf is found" out_has $'356\t/dir-2/file-11'
 
 # Unused addresses, and offsets on devices.
 expect "nothing" 0 - owner -o kind,logical,length "$(image plain)" 0+4K 13631488+32M
-holds "outside" out_has $'^outside\t0\t4096$'
-holds "free" out_has $'^free\t'
+holds "an address before the first chunk is outside" out_has $'^outside\t0\t4096$'
+holds "an unused range is free" out_has $'^free\t'
 expect "a device" 0 - owner --devid 1 -o kind,logical,offset,length "$(image plain)" 0+1M
-holds "its places" out_is $'reserved\t-\t0\t65536\nsuperblock\t-\t65536\t4096
+holds "--devid lists the uses of a device range" \
+    out_is $'reserved\t-\t0\t65536\nsuperblock\t-\t65536\t4096
 reserved\t-\t69632\t978944'
 expect "without an extent tree" 1 'block [0-9]+ of the extent tree ' owner -o path \
     "$(image lost-tree-extent)" 13631488
-holds "all trees are read" out_is $'/docs/second name of large.bin\n/source/large.bin'
+holds "without an extent tree, all trees are read" \
+    out_is $'/docs/second name of large.bin\n/source/large.bin'
 
 # Lists of bad sectors.
 printf '%s\n' '# Mapfile. Created by GNU ddrescue' '0x0D100000 +  1' '0x00000000 0x00D00000 +' \
@@ -80,14 +83,14 @@ printf '%s\n' '# Mapfile. Created by GNU ddrescue' '0x0D100000 +  1' '0x00000000
 at=$("$PROGRAM" map -o offset "$(image plain)" 13631488)
 expect "a map of ddrescue" 0 - owner --map "$WORK/map" -o kind,logical,file_offset,length,path \
     "$(image plain)"
-holds "files that are hit" out_has $'^data\t13631488\t[0-9]+\t[0-9]+\t/'
+holds "a map of ddrescue leads to the affected files" out_has $'^data\t13631488\t[0-9]+\t[0-9]+\t/'
 cp "$WORK/out" "$WORK/by-map"
 printf '%s\n' $((at / 1024)) $((at / 1024 + 3)) $((at / 1024 + 1)) $((at / 1024 + 2)) \
     $((0x1d00000 / 1024)) $((0x1d00000 / 1024 + 1)) $((0x1d00000 / 1024 + 2)) \
     $((0x1d00000 / 1024 + 3)) > "$WORK/blocks"
 expect "a list of badblocks" 0 - owner --map "$WORK/blocks" \
     -o kind,logical,file_offset,length,path "$(image plain)"
-holds "the same" diff "$WORK/by-map" "$WORK/out"
+holds "a list of badblocks leads to the same rows" diff "$WORK/by-map" "$WORK/out"
 
 # Blocks of the log tree, which are not in the extent tree.
 mapfile -t blocks < <("$PROGRAM" dump --tree log "$(image log-tree)" 2> "$WORK/messages" |
@@ -109,7 +112,8 @@ holds "is mended by the other" [ "$(sort -u "$WORK/out")" = $'block\t1\nmetadata
 printf '%s\n' "${copies[1]} 4096 -" >> "$WORK/map"
 expect "both copies" 1 'both copies are bad' owner --map "$WORK/map" -o kind,repairable \
     "$(image plain)"
-holds "are lost" [ "$(sort -u "$WORK/out")" = $'block\t0\nmetadata\t0' ]
+holds "blocks with two bad copies cannot be repaired" \
+    [ "$(sort -u "$WORK/out")" = $'block\t0\nmetadata\t0' ]
 zstd -q -d --sparse "$ROOT/fixtures/disks/gpt.img.zst" -o "$WORK/disk.img"
 truncate -s 600M "$WORK/disk.img"
 dd if="$(image plain)" of="$WORK/disk.img" bs=1M seek=2 conv=notrunc,sparse status=none
@@ -134,10 +138,11 @@ is "one copy, and a reserved range of it" "$(sort -u "$WORK/out")" \
     $'block\t-\t1\nmetadata\t-\t1\nreserved\t2\t-'
 expect "both images" 1 'both copies are bad' owner --map "$WORK/map1" --map "$WORK/map2" \
     -o kind,devid,repairable "${raid1[@]}"
-is "both copies" "$(sort -u "$WORK/out")" \
+is "with both maps, blocks cannot be repaired" "$(sort -u "$WORK/out")" \
     $'block\t-\t0\nmetadata\t-\t0\nreserved\t1\t-\nreserved\t2\t-'
 expect "a map and addresses" 0 - owner --map "$WORK/map1" -o kind "${raid1[@]}" "$leaf"
-is "the addresses" "$(sort -u "$WORK/out")" $'block\nmetadata'
+is "a map with addresses does not select other addresses" \
+    "$(sort -u "$WORK/out")" $'block\nmetadata'
 expect "a map and --devid" 2 'devid is for addresses' owner --map "$WORK/map1" --devid 1 \
     "${raid1[@]}"
 expect "copies of a device" 2 'one of the images' owner --alternatives --map "$WORK/map1" \
