@@ -106,15 +106,18 @@ static bool is_code(const struct bw_repair_finding *finding, const char *word)
     return strcmp(finding->code->word, word) == 0;
 }
 
-/* Whether the check complains about something else in this inode. A number that contradicts names
- * is often impossible, too: names do not depend on the rest of the INODE_ITEM. */
+static bool is_about_names(const struct bw_repair_finding *finding)
+{
+    return is_code(finding, "link-count") || is_code(finding, "directory-size");
+}
+
+/* Whether the check complains about something else in this inode. Two numbers depend on nothing but
+ * names: both may be wrong, and are often impossible, too. */
 static bool is_alone(const struct bw_repair *repair, const struct bw_repair_finding *finding)
 {
-    const bool is_about_names =
-        is_code(finding, "link-count") || is_code(finding, "directory-size");
     for (size_t i = 0; i < repair->findings.count; i++) {
         const struct bw_repair_finding *other = &repair->findings.items[i];
-        if (is_about_names && is_code(other, "inode-item"))
+        if (is_about_names(finding) && (is_code(other, "inode-item") || is_about_names(other)))
             continue;
         if (other != finding && other->tree == finding->tree &&
             (other->inode == finding->inode || other->key.objectid == finding->inode))

@@ -184,8 +184,11 @@ struct bw_error *bw_repair_plan_generations(struct bw_repair *repair);
 /** Finds the best superblock of each device. (superblock_changes.c) */
 struct bw_error *bw_repair_find_superblocks(struct bw_repair *repair);
 
-/** Devices that are larger than their images. (sizes.c) */
+/** Sizes of devices, and bytes in use of devices and block groups. (sizes.c) */
 struct bw_error *bw_repair_plan_sizes(struct bw_repair *repair);
+
+/** Sets bytes_used to the sum of all block groups. (superblock_changes.c) */
+bw_superblock_edit bw_repair_set_used;
 
 /** Copies the device item of the chunk tree, and the sums of all. (superblock_changes.c) */
 void bw_repair_set_sizes(const struct bw_repair *repair, struct bw_disk_superblock *super);

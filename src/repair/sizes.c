@@ -3,6 +3,11 @@
  * Devices that are larger than their images, as after a partition was made smaller. If nothing is
  * allocated behind the end of the image, the device gets the size of the image: in its item, which
  * a mount believes, and in the superblocks.
+ *
+ * Bytes in use: of a block group, the sum of its extents; of a device, the sum of its device
+ * extents; and in the superblocks, which contain the sum of all block groups and the device item.
+ * Mounts add differences to these numbers, so an error would stay. Only if the check has no doubts
+ * about the extents.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -12,12 +17,13 @@
 #include "owners/tree_list.h"
 #include "repair/repair.h"
 
-/* Where the last device extent of a device ends. */
-static struct bw_error *find_end(struct bw_fs *fs, uint64_t devid, uint64_t *end)
+/* Where the last device extent of a device ends, and how much all of them contain. UINT64_MAX:
+ * unknown. */
+static struct bw_error *find_end(struct bw_fs *fs, uint64_t devid, uint64_t *end, uint64_t *used)
 {
     struct bw_tree_list trees = {0};
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    *end = UINT64_MAX;
+    *end = *used = UINT64_MAX;
     struct bw_error *error = bw_tree_list_load(fs, &trees);
     const struct bw_listed_tree *found = bw_tree_list_find(&trees, BW_DEVICE_TREE);
     const struct bw_tree tree = found ? found->tree : (struct bw_tree){.id = 0};
@@ -26,11 +32,13 @@ static struct bw_error *find_end(struct bw_fs *fs, uint64_t devid, uint64_t *end
                       (struct bw_key){devid, BW_DEVICE_EXTENT, UINT64_MAX});
     if (error || !tree.id)
         return error;
-    *end = 0;
+    *end = *used = 0;
     for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
         const struct bw_disk_device_extent *extent = (const void *)item->data;
-        if (item->size >= sizeof *extent)
-            *end = bw_max(*end, item->key.offset + bw_get64(extent->length));
+        if (item->size < sizeof *extent)
+            continue;
+        *end = bw_max(*end, item->key.offset + bw_get64(extent->length));
+        *used += bw_get64(extent->length);
     }
     return bw_fs_items_error(&items);
 }
@@ -49,12 +57,12 @@ static struct bw_error *plan_device(struct bw_repair *repair, struct bw_repair_f
     const struct bw_repair_device *device = bw_repair_device_of(repair, finding->devid);
     struct bw_disk_device_item *item = find_item(repair, finding->devid);
     const struct bw_key key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, finding->devid};
-    uint64_t end;
+    uint64_t end, used;
     if (!device || !item)
         return NULL;
     const uint64_t size = bw_xlator_size(device->image->storage), old = bw_get64(item->total_bytes);
     const uint64_t wanted = size - size % repair->fs->superblock.sectorsize;
-    BW_TRY(find_end(repair->fs, finding->devid, &end));
+    BW_TRY(find_end(repair->fs, finding->devid, &end, &used));
     if (end > wanted || wanted >= old)
         return NULL;
     BW_TRY(bw_repair_edit_item(
@@ -74,24 +82,149 @@ static struct bw_error *plan_device(struct bw_repair *repair, struct bw_repair_f
     return NULL;
 }
 
+/* Whether another finding makes the numbers doubtful from which a sum is computed: one of a pass,
+ * or about a tree. */
+static bool is_doubtful(const struct bw_repair *repair, const char *pass, const char *code,
+                        uint64_t tree)
+{
+    for (size_t i = 0; i < repair->findings.count; i++) {
+        const struct bw_repair_finding *finding = &repair->findings.items[i];
+        const bool is_this = strcmp(finding->code->word, code) == 0 || finding->planned;
+        const bool is_about = strcmp(finding->code->pass, pass) == 0 || finding->tree == tree;
+        if (is_about && !is_this && finding->code->severity == BW_FINDING_ERROR &&
+            strcmp(finding->code->word, "device-differs") != 0)
+            return true;
+    }
+    return false;
+}
+
+static struct bw_error *plan_device_used(struct bw_repair *repair,
+                                         struct bw_repair_finding *finding, bool *is_planned)
+{
+    struct bw_disk_device_item *item = find_item(repair, finding->devid);
+    const struct bw_key key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, finding->devid};
+    uint64_t end, used;
+    if (!item || is_doubtful(repair, "chunks", "device-used", BW_DEVICE_TREE))
+        return NULL;
+    BW_TRY(find_end(repair->fs, finding->devid, &end, &used));
+    if (used == UINT64_MAX)
+        return NULL;
+    BW_TRY(bw_repair_edit_item(
+        repair, finding, &repair->fs->chunk_tree, &key,
+        offsetof(struct bw_disk_device_item, bytes_used), sizeof item->bytes_used, used,
+        (struct bw_repair_edit){.group = repair->groups + 1,
+                                .what = "bytes_used of the device in the chunk tree",
+                                .why = bw_repair_text("%" PRIu64 " bytes must be %" PRIu64,
+                                                      bw_get64(item->bytes_used), used),
+                                .proof = strdup("the sum of its device extents")}));
+    if (finding->planned)
+        item->bytes_used = bw_put64(used);
+    *is_planned |= finding->planned;
+    return NULL;
+}
+
+/* The bytes of all extents in a block group. */
+static struct bw_error *add_extents(struct bw_fs *fs, const struct bw_key *group, uint64_t *used)
+{
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, fs, &fs->extent_tree, (struct bw_key){group->objectid, 0, 0},
+                      (struct bw_key){group->objectid + group->offset - 1, UINT8_MAX, UINT64_MAX});
+    *used = 0;
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        if (item->key.type == BW_EXTENT_ITEM)
+            *used += item->key.offset;
+        else if (item->key.type == BW_METADATA_ITEM)
+            *used += fs->superblock.nodesize;
+    }
+    return bw_fs_items_error(&items);
+}
+
+/* What a block group says that it has in use. */
+static struct bw_error *read_group_used(struct bw_fs *fs, const struct bw_tree *groups,
+                                        const struct bw_key *key, uint64_t *used)
+{
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, fs, groups, *key, *key);
+    const struct bw_item *item = bw_fs_items_next(&items);
+    const struct bw_disk_block_group *group = item ? (const void *)item->data : NULL;
+    *used = group && item->size >= sizeof *group ? bw_get64(group->used) : 0;
+    return bw_fs_items_error(&items);
+}
+
+static struct bw_error *plan_group_used(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                        bool *is_planned)
+{
+    struct bw_fs *fs = repair->fs;
+    const struct bw_tree *groups =
+        fs->block_group_tree.id ? &fs->block_group_tree : &fs->extent_tree;
+    uint64_t used, old;
+    if (!fs->extent_tree.id || finding->key.type != BW_BLOCK_GROUP_ITEM || !finding->key.offset ||
+        is_doubtful(repair, "extents", "group-used", BW_EXTENT_TREE))
+        return NULL;
+    BW_TRY(add_extents(fs, &finding->key, &used));
+    BW_TRY(read_group_used(fs, groups, &finding->key, &old));
+    BW_TRY(bw_repair_edit_item(
+        repair, finding, groups, &finding->key, offsetof(struct bw_disk_block_group, used), 8, used,
+        (struct bw_repair_edit){.group = repair->groups + 1,
+                                .what = "bytes in use of a block group",
+                                .why =
+                                    bw_repair_text("%" PRIu64 " bytes must be %" PRIu64, old, used),
+                                .proof = strdup("the sum of its extents in the extent tree")}));
+    if (finding->planned)
+        repair->sums.bytes_used += used - old;
+    *is_planned |= finding->planned;
+    return NULL;
+}
+
+/* Plans what the superblocks repeat, with the same group as the changes of the trees. Findings of
+ * this kind are about it, too. */
+static struct bw_error *plan_supers(struct bw_repair *repair, const char *what, const char *proof,
+                                    const char *code, bw_superblock_edit *edit)
+{
+    for (size_t i = 0; i < repair->findings.count; i++)
+        if (strcmp(repair->findings.items[i].code->word, code) == 0) {
+            repair->findings.items[i].planned = true;
+            repair->findings.items[i].edit = edit;
+        }
+    return bw_repair_add(
+        repair, (struct bw_repair_change){.class_number = BW_REPAIR_DERIVED,
+                                          .logical = BW_ABSENT,
+                                          .devid = BW_ABSENT,
+                                          .offset = BW_ABSENT,
+                                          .length = BW_ABSENT,
+                                          .what = what,
+                                          .why = strdup("they must be the same as in the trees"),
+                                          .proof = strdup(proof),
+                                          .group = ++repair->groups,
+                                          .edit = edit});
+}
+
+/* Plans a finding of one kind, and notes whether anything is planned. */
+typedef struct bw_error *planner(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                 bool *is_planned);
+
+static struct bw_error *plan_each(struct bw_repair *repair, const char *code, planner *plan,
+                                  bool *is_planned)
+{
+    for (size_t i = 0; i < repair->findings.count; i++)
+        if (strcmp(repair->findings.items[i].code->word, code) == 0)
+            BW_TRY(plan(repair, &repair->findings.items[i], is_planned));
+    return NULL;
+}
+
 struct bw_error *bw_repair_plan_sizes(struct bw_repair *repair)
 {
-    bool is_planned = false;
-    for (size_t i = 0; i < repair->findings.count; i++)
-        if (strcmp(repair->findings.items[i].code->word, "device-truncated") == 0)
-            BW_TRY(plan_device(repair, &repair->findings.items[i], &is_planned));
-    if (!is_planned)
-        return NULL;
-    return bw_repair_add(repair, (struct bw_repair_change){
-                                     .class_number = BW_REPAIR_DERIVED,
-                                     .logical = BW_ABSENT,
-                                     .devid = BW_ABSENT,
-                                     .offset = BW_ABSENT,
-                                     .length = BW_ABSENT,
-                                     .what = "sizes of devices in all superblocks",
-                                     .why = strdup("they are larger than the images"),
-                                     .proof = strdup("the changed device items of the chunk tree"),
-                                     .group = ++repair->groups,
-                                     .edit = bw_repair_set_sizes,
-                                 });
+    bool has_devices = false, has_groups = false;
+    BW_TRY(plan_each(repair, "device-truncated", plan_device, &has_devices));
+    BW_TRY(plan_each(repair, "device-used", plan_device_used, &has_devices));
+    if (has_devices)
+        BW_TRY(plan_supers(repair, "sizes of devices in all superblocks",
+                           "the changed device items of the chunk tree", "device-differs",
+                           bw_repair_set_sizes));
+    BW_TRY(plan_each(repair, "group-used", plan_group_used, &has_groups));
+    if (has_groups)
+        BW_TRY(plan_supers(repair, "bytes_used of all superblocks",
+                           "the sum of the block groups, with the changed ones", "super-used",
+                           bw_repair_set_used));
+    return NULL;
 }

@@ -29,7 +29,7 @@ static void set_totals(const struct bw_repair *repair, struct bw_disk_superblock
     super->device_count = bw_put64(repair->sums.device_count);
 }
 
-static void set_used(const struct bw_repair *repair, struct bw_disk_superblock *super)
+void bw_repair_set_used(const struct bw_repair *repair, struct bw_disk_superblock *super)
 {
     super->bytes_used = bw_put64(repair->sums.bytes_used);
 }
@@ -138,7 +138,7 @@ static const struct field {
      NULL,
      BW_REPAIR_DERIVED},
     {{"super-used"},
-     set_used,
+     bw_repair_set_used,
      "bytes_used of all superblocks",
      "it differs from the sum of the block groups",
      "the sum of the block groups in the verified extent tree",

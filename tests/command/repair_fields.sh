@@ -67,7 +67,18 @@ repairs 'name-hash: bit 0' plain 5 256 84 397168884 key 256 84 397168885
 repairs 'block-stale: bit 1 of byte 80' plain 5 257 1 0 block 80 8 5
 repairs 'block-foreign: bit 1 of byte 88' plain 5 257 1 0 block 88 8 7
 
+# Bytes in use, which the superblocks repeat: of block groups, and of devices.
+for change in '2 22020096 192 - set 0 8 999424' '3 1 216 1 set 16 8 1048576' \
+    '2 22020096 192 - set 0 8 999424 and super 120 8 1912832' \
+    '3 1 216 1 set 16 8 1048576 and super 217 8 1048576'; do
+    # shellcheck disable=SC2086 # the words of a change
+    repairs 'bytes must be' plain $change
+done
+repairs 'bytes must be' block-group-tree 11 22020096 192 - set 0 8 999424
+leaves plain 2 22020096 192 - set 0 8 999424 and 2 13651968 168 4096 delete
+
 # Two in one block.
+repairs 'link-count: 7 must be 1' plain 5 256 1 0 set 40 4 7 and 5 256 1 0 set 16 8 999
 damages plain 5 262 1 0 set 40 4 7 and 5 256 1 0 set 16 8 999
 rm -f "$WORK/fixed.qcow2"
 expect "two fields" 0 . repair -f "$WORK/fixed.qcow2" "$WORK/image"
