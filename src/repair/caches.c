@@ -226,8 +226,7 @@ static struct bw_error *find_bitmaps(struct caches *caches)
     return bw_fs_items_error(&items);
 }
 
-/* Whether the extent tree is in doubt. */
-static bool are_extents_wrong(const struct bw_repair *repair)
+bool bw_repair_doubts_extents(const struct bw_repair *repair)
 {
     for (size_t i = 0; i < repair->findings.count; i++) {
         const struct bw_repair_finding *finding = &repair->findings.items[i];
@@ -426,7 +425,7 @@ static bool is_about_lost(const struct caches *caches, const struct bw_repair_fi
 static struct bw_error *plan_tree(struct caches *caches)
 {
     struct bw_repair_findings *findings = &caches->repair->findings;
-    if (caches->tree->id == BW_FREE_SPACE_TREE && !are_extents_wrong(caches->repair)) {
+    if (caches->tree->id == BW_FREE_SPACE_TREE && !bw_repair_doubts_extents(caches->repair)) {
         BW_TRY(load_groups(caches));
         BW_TRY(find_bitmaps(caches));
         BW_TRY(plan_groups(caches));

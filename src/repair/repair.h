@@ -274,6 +274,10 @@ struct bw_error *bw_repair_plan_inodes(struct bw_repair *repair);
 /** Blocks that fail nothing but their checksum. (reseal.c) */
 struct bw_error *bw_repair_plan_seals(struct bw_repair *repair);
 
+/** Whether the check has findings about the extent tree that no change is about: then nothing must
+ * be computed from it. (caches.c) */
+bool bw_repair_doubts_extents(const struct bw_repair *repair);
+
 /** Leaves of the free space tree and of the uuid tree that a mount does not build again.
  * (caches.c) */
 struct bw_error *bw_repair_plan_caches(struct bw_repair *repair);

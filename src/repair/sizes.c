@@ -139,7 +139,7 @@ static struct bw_error *add_extents(struct bw_fs *fs, const struct bw_key *group
     return bw_fs_items_error(&items);
 }
 
-/* What a block group says that it has in use. */
+/* Reads the number of bytes in use of a block group. */
 static struct bw_error *read_group_used(struct bw_fs *fs, const struct bw_tree *groups,
                                         const struct bw_key *key, uint64_t *used)
 {

@@ -183,8 +183,20 @@ static bool field_fits(const struct field *field, const struct bw_repair_finding
     return field->edit == clear_log && is_lost_log(finding);
 }
 
-/* A mount cannot rebuild the free space tree of a file system with a block group tree. Several
- * flags make findings of one kind, of which only one can be cleared. */
+/* Whether a block group has a wrong number of bytes in use that no change corrects. */
+static bool has_wrong_group(const struct bw_repair *repair)
+{
+    for (size_t i = 0; i < repair->findings.count; i++) {
+        const struct bw_repair_finding *finding = &repair->findings.items[i];
+        if (!finding->planned && strcmp(finding->code->word, "group-used") == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A mount cannot rebuild the free space tree of a file system with a block group tree; and if the
+ * extent tree lacks an extent, a mount that rebuilds it would use the space again. Several flags
+ * make findings of one kind, of which only one can be cleared. */
 static bool field_is_possible(const struct bw_repair *repair, const struct field *field)
 {
     const uint64_t flags = repair->fs->superblock.flags;
@@ -192,8 +204,11 @@ static bool field_is_possible(const struct bw_repair *repair, const struct field
         return !(flags & other_flags);
     if (field->edit == end_change_of_uuid)
         return (flags & other_flags) == BW_SUPER_FLAG_CHANGING_FSID_V2;
+    if (field->edit == bw_repair_set_used)
+        return !has_wrong_group(repair);
     return field->edit != bw_repair_invalidate_free_space ||
-           !(repair->fs->superblock.compat_ro_flags & BW_COMPAT_RO_BLOCK_GROUP_TREE);
+           !(repair->fs->superblock.compat_ro_flags & BW_COMPAT_RO_BLOCK_GROUP_TREE ||
+             bw_repair_doubts_extents(repair));
 }
 
 /* Lists the loss if the log tree is cleared: the inodes that it changes, and the paths of the first
