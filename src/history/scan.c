@@ -68,6 +68,19 @@ static uint64_t bytes_of_devices(const struct bw_fs *fs)
     return bytes;
 }
 
+/* Whether a device of the chunk missed the last transactions. */
+static bool has_stale_device(const struct rows *rows)
+{
+    for (unsigned i = 0; i < rows->chunk->stripe_count; i++) {
+        const struct bw_stripe_info *stripe = &rows->chunk->stripes[i];
+        const struct bw_image *image =
+            bw_image_of_device(rows->fs, stripe->devid, stripe->device_uuid);
+        if (image && bw_image_is_stale(rows->fs, image))
+            return true;
+    }
+    return false;
+}
+
 static struct bw_error *add_range(struct bw_scan_ranges *ranges, const struct bw_scan_range *range)
 {
     BW_TRY(bw_scan_range_list_push(&ranges->ranges, *range));
@@ -81,6 +94,9 @@ struct bw_error *bw_scan_add_chunk(const struct bw_fs *fs, const struct bw_chunk
     const struct rows rows = {fs, chunk, row_bytes(chunk)};
     const uint64_t nodesize = fs->superblock.nodesize, limit = bytes_of_devices(fs);
     const uint64_t end = chunk->length - chunk->length % nodesize;
+    const uint64_t mirrored =
+        BW_GROUP_RAID1 | BW_GROUP_RAID1C3 | BW_GROUP_RAID1C4 | BW_GROUP_RAID10;
+    const bool differs = has_stale_device(&rows);
     if (!(chunk->type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM)) || !rows.bytes)
         return NULL;
     for (uint64_t at = next_stored(&rows, 0); at < end; at = next_stored(&rows, at)) {
@@ -89,6 +105,8 @@ struct bw_error *bw_scan_add_chunk(const struct bw_fs *fs, const struct bw_chunk
             .logical = chunk->logical + at,
             .length = left < BW_SCAN_PIECE ? (uint32_t)left : BW_SCAN_PIECE,
             .mixed = chunk->type & BW_GROUP_DATA,
+            .differs = differs,
+            .discards = chunk->type & mirrored,
         };
         /* in a crafted image, chunks that overlap may claim any amount */
         if (ranges->bytes >= limit) {
@@ -118,7 +136,9 @@ struct bw_error *bw_scan_add_chunks(struct bw_fs *fs, struct bw_scan_ranges *ran
 
 /*
  * Scanning. A thread reads some MiB at a time, below the layer that verifies, and examines every
- * possible position of a block. Other mirrors are read only where the first one is damaged.
+ * possible position of a block. Other mirrors are read where the first one is damaged, or where
+ * they may have older blocks: a device discards what another one keeps, and a stale device has
+ * missed that blocks were overwritten.
  */
 
 enum {
@@ -156,6 +176,7 @@ struct piece {
     struct bw_request requests[READS];
     size_t request_count;
     uint64_t unread; /* bytes of the requests that failed */
+    unsigned copy;   /* the mirror; 0: the first */
 };
 
 static bool has_open(const struct piece *piece, uint32_t first, uint32_t count)
@@ -198,6 +219,7 @@ static void read_mirror(struct piece *piece, unsigned copy)
 {
     const uint32_t nodesize = piece->scanner->identity.nodesize, slots = READ / nodesize;
     piece->request_count = 0;
+    piece->copy = copy;
     for (uint32_t at = 0; at < piece->range->length; at += READ) {
         const uint32_t left = piece->range->length - at;
         if (has_open(piece, at / nodesize, slots))
@@ -225,10 +247,10 @@ static void assess_slot(struct piece *piece, uint32_t slot)
     const struct bw_node block = bw_node_view(bytes, nodesize);
     if (kind == BW_FOUND_BLOCK && scan->visit && !scan->visit(scan->context, &block))
         scan->index->no_memory = true;
-    scan->zeros += kind == BW_FOUND_ZEROS;
-    piece->worker->open[slot] = kind == BW_FOUND_DAMAGED ||
-                                (kind == BW_FOUND_NOTHING && !piece->range->mixed) ||
-                                (kind == BW_FOUND_ZEROS && scan->doubts_zeros);
+    scan->zeros += kind == BW_FOUND_ZEROS && !piece->copy;
+    piece->worker->open[slot] =
+        kind == BW_FOUND_DAMAGED || (kind == BW_FOUND_NOTHING && !piece->range->mixed) ||
+        (kind == BW_FOUND_ZEROS && (scan->doubts_zeros || piece->range->discards));
 }
 
 /* Reads a single position after a bad sector made a larger read fail; false if it cannot be read,
@@ -275,6 +297,7 @@ static unsigned copies_of(const struct piece *piece)
     return error ? 0 : reply.copies;
 }
 
+/* Adds the found blocks to the index. The same block of another mirror is dropped there. */
 static void keep_found(struct piece *piece)
 {
     struct worker *worker = piece->worker;
@@ -283,8 +306,7 @@ static void keep_found(struct piece *piece)
         if (worker->found[slot].bytenr)
             worker->found[count++] = worker->found[slot];
     bw_found_add(piece->scanner->scan->index, worker->found, count);
-    piece->scanner->scan->unread += piece->unread;
-    piece->scanner->done += piece->range->length;
+    memset(worker->found, 0, piece->slots * sizeof *worker->found);
 }
 
 static bool should_continue(struct scanner *scanner, unsigned worker)
@@ -311,14 +333,24 @@ static void scan_piece(void *context, unsigned worker, size_t task)
     memset(piece.worker->found, 0, piece.slots * sizeof *piece.worker->found);
     read_mirror(&piece, 0);
     read_open_slots(&piece);
-    const unsigned copies = has_open(&piece, 0, piece.slots) ? copies_of(&piece) : 0;
+    const uint64_t unread = piece.unread;
+    const bool is_open = range->differs || has_open(&piece, 0, piece.slots);
+    const unsigned copies = is_open ? copies_of(&piece) : 0;
     for (unsigned copy = 1; copies > 1 && copy <= copies; copy++) {
+        if (range->differs) {
+            keep_found(&piece);
+            memset(piece.worker->open, true, piece.slots);
+        }
         if (!has_open(&piece, 0, piece.slots))
             break;
         read_mirror(&piece, copy);
         read_open_slots(&piece);
+        if (range->differs && unread < piece.unread)
+            piece.unread = unread; /* another mirror has these positions */
     }
     keep_found(&piece);
+    scanner->scan->unread += piece.unread;
+    scanner->done += range->length;
 }
 
 static bool make_workers(struct scanner *scanner)

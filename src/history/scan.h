@@ -16,6 +16,10 @@ struct bw_scan_range {
     uint64_t logical;
     uint32_t length; /**< at most BW_SCAN_PIECE */
     bool mixed;      /**< data may be between the tree blocks */
+    bool differs;  /**< a device is stale: its mirror may have blocks of generations that the other
+                    * mirrors have overwritten */
+    bool discards; /**< the mirrors are on different devices, which may have discarded different
+                    * ranges: if one contains only zeros, the others may contain blocks */
 };
 
 BW_VECTOR(bw_scan_range_list, struct bw_scan_range);
@@ -53,7 +57,8 @@ struct bw_history_scan {
      * NULL. */
     bool (*visit)(void *context, const struct bw_node *block);
     void *context;
-    atomic_uint_fast64_t zeros;  /**< result: number of positions with only zeros in a mirror */
+    atomic_uint_fast64_t zeros;  /**< result: number of positions with only zeros in the first
+                                  mirror */
     atomic_uint_fast64_t unread; /**< result: number of bytes that no mirror could provide */
 };
 

@@ -70,7 +70,7 @@ struct verify {
     struct bw_key_map searched;    /* results of searches, by address + copy, see find_flip();
                                       protected    by `lock` */
     struct bw_search_limit *limit; /* bw_fs_options.search_limit; may be NULL */
-    uint64_t search_time;          /* what is left of the option, in ns; protected by `lock` */
+    uint64_t search_time;          /* the rest of the option, in ns; protected by `lock` */
     _Atomic uint64_t not_searched; /* copies of blocks and sectors for which no time was left */
     _Atomic uint64_t corrected_blocks; /* tree blocks with a corrected bit */
     atomic_bool has_unverified;        /* the checksum of a tree block was ignored */
@@ -232,8 +232,8 @@ struct repair {
     struct bw_request *request;
     uint32_t sectorsize, count; /* sectors; the last one may be shorter if there are no checksums */
     bool *bad;                  /* the result of each sector */
-    struct attempts attempts;   /* ordered by time, so those of a copy follow each other */
-    unsigned begin;             /* the copy to try first: the one that was read, or 1 */
+    struct attempts attempts;   /* ordered by time, so the attempts of a copy are adjacent */
+    unsigned begin;             /* the copy to try first: the copy that was read, or 1 */
     unsigned used;              /* the last copy that a sector was taken from */
     bool missing;               /* no sector could be read, because its device is missing */
 };
@@ -272,7 +272,7 @@ static struct bw_error *add_attempt(struct repair *repair, unsigned copy, uint32
     return failure;
 }
 
-/* The last attempt to read a sector of a copy; NULL: there was none. */
+/* The last attempt to read a sector of a copy; NULL: no attempt. */
 static struct attempt *last_attempt(const struct repair *repair, unsigned copy, uint32_t sector)
 {
     struct attempt *last = NULL;
@@ -641,7 +641,7 @@ static bool find_flip(struct verify *verify, struct bw_request *part, struct bw_
     const uint64_t spent = (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000 +
                            (uint64_t)end.tv_nsec - (uint64_t)begin.tv_nsec;
 
-    /* The result, and what is left of the limit. */
+    /* The result, and the rest of the limit. */
     pthread_mutex_lock(&verify->lock);
     verify->search_time -= spent < verify->search_time ? spent : verify->search_time;
     verify->not_searched += packed == FLIP_NOT_SEARCHED;
