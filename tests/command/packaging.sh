@@ -7,17 +7,21 @@ set -uo pipefail
 
 cd "$ROOT" || exit 1
 version=$(sed -n 's/^VERSION *:= *//p' Makefile)
-is "the program" "$("$PROGRAM" --version)" "btrfs-walk $version"
-is "the Debian package" "$(sed -n '1s/.*(\(.*\)-[0-9.]*).*/\1/p' packaging/debian/changelog)" \
+is "--version prints the version of the Makefile" "$("$PROGRAM" --version)" "btrfs-walk $version"
+is "the Debian package has the version" \
+    "$(sed -n '1s/.*(\(.*\)-[0-9.]*).*/\1/p' packaging/debian/changelog)" \
     "$version"
-is "the RPM" "$(sed -n 's/^Version: *//p' packaging/rpm/btrfs-walk.spec)" "$version"
-is "the APK" "$(sed -n 's/^pkgver=//p' packaging/alpine/APKBUILD)" "$version"
-is "Arch" "$(sed -n 's/^pkgver=//p' packaging/arch/PKGBUILD)" "$version"
-is "Nix" "$(sed -n 's/^  version = "\(.*\)";$/\1/p' packaging/nix/package.nix)" "$version"
+is "the RPM has the version" "$(sed -n 's/^Version: *//p' packaging/rpm/btrfs-walk.spec)" "$version"
+is "the APK has the version" "$(sed -n 's/^pkgver=//p' packaging/alpine/APKBUILD)" "$version"
+is "the package for Arch has the version" \
+    "$(sed -n 's/^pkgver=//p' packaging/arch/PKGBUILD)" "$version"
+is "the package for Nix has the version" \
+    "$(sed -n 's/^  version = "\(.*\)";$/\1/p' packaging/nix/package.nix)" "$version"
 is "the list of changes begins with it, and its date" \
     "$(sed -n 's/^## \(.*\) ([0-9]\{4\}-[0-9][0-9]-[0-9][0-9])$/\1/p' CHANGELOG.md | head -n 1)" \
     "$version"
-is "the manual" "$(grep -ohF "btrfs\\-walk $version" "$BUILD/man/btrfs-walk.1" | head -n 1)" \
+is "the manual has the version" \
+    "$(grep -ohF "btrfs\\-walk $version" "$BUILD/man/btrfs-walk.1" | head -n 1)" \
     "btrfs\\-walk $version"
 
 # Most of the start-up time is the loading of libraries. A note in the program tells packaging tools
@@ -25,7 +29,8 @@ is "the manual" "$(grep -ohF "btrfs\\-walk $version" "$BUILD/man/btrfs-walk.1" |
 if grep -q 'NBD=1' "$BUILD/features" && have ldd readelf; then
     is "libraries that are loaded only if they are needed" \
         "$(ldd "$PROGRAM" | grep -E 'lib(nbd|gnutls|xml2|stdc)')" ""
-    is "notes for packagers" "$(readelf -p .note.dlopen "$PROGRAM" | grep -o '"soname":[^]]*]')" \
+    is "the program has notes about optional libraries" \
+        "$(readelf -p .note.dlopen "$PROGRAM" | grep -o '"soname":[^]]*]')" \
         '"soname":["libnbd.so.0"]'
 else
     skip "ldd, readelf and a build with libnbd" "libraries at the start"
@@ -36,8 +41,8 @@ if have git && git rev-parse HEAD > /dev/null 2>&1; then
         make -s dist BUILD="$WORK/$folder" > /dev/null 2>&1
     done
     name=btrfs-walk-$version.tar.gz
-    holds "an archive" tar -tzf "$WORK/one/$name" "btrfs-walk-$version/Makefile"
-    holds "the same twice" cmp "$WORK/one/$name" "$WORK/two/$name"
+    holds "make dist packs the Makefile" tar -tzf "$WORK/one/$name" "btrfs-walk-$version/Makefile"
+    holds "make dist makes the same archive twice" cmp "$WORK/one/$name" "$WORK/two/$name"
 else
     skip "a git repository" "make dist"
 fi
@@ -46,15 +51,15 @@ fi
 make -s install BUILD="$BUILD" DESTDIR="$WORK/stage" PREFIX=/usr LIBDIR=/usr/lib/machine \
     BINDIR=/opt/bin INCLUDEDIR=/opt/include DATADIR=/opt/share MANDIR=/opt/man -o all \
     > "$WORK/log" 2>&1 || cat "$WORK/log"
-holds "ldconfig is thought of" grep -q ldconfig "$WORK/log"
+holds "make install mentions ldconfig" grep -q ldconfig "$WORK/log"
 for file in /opt/bin/btrfs-walk /usr/lib/machine/libbtrfs-walk.so /opt/include/btrfs-walk/fs.h \
     /opt/man/man1/btrfs-walk.1 /opt/man/man1/btrfs-walk-ls.1 /opt/man/man7/btrfs-walk-probes.7 \
     /opt/share/zsh/site-functions/_btrfs-walk; do
-    holds "$file" [ -e "$WORK/stage$file" ]
+    holds "make install installs $file" [ -e "$WORK/stage$file" ]
 done
-holds "pkg-config" grep -qx 'libdir=${prefix}/lib/machine' \
+holds "the pkg-config file has the library folder" grep -qx 'libdir=${prefix}/lib/machine' \
     "$WORK/stage/usr/lib/machine/pkgconfig/btrfs-walk.pc"
-holds "its version" grep -qx "Version: $version" \
+holds "the pkg-config file has the version" grep -qx "Version: $version" \
     "$WORK/stage/usr/lib/machine/pkgconfig/btrfs-walk.pc"
 
 # Even `pkg-config --cflags` needs the .pc files of all libraries that the static one needs.
@@ -73,7 +78,8 @@ if [ -z "${PKG_CONFIG_SYSROOT_DIR:-}" ] && have dpkg-query pkg-config &&
         dpkg-query -S "$(pkg-config --variable=pcfiledir "$module")/$module.pc" 2> "$WORK/err" |
             sed 's/:.*//' | grep . || echo "the package of $module: $(cat "$WORK/err")"
     done | sort -u > "$WORK/packages"
-    is "more than seven libraries" "$([ "$(wc -l < "$WORK/packages")" -gt 7 ] && echo yes)" yes
+    is "the packages contain more than seven libraries" \
+        "$([ "$(wc -l < "$WORK/packages")" -gt 7 ] && echo yes)" yes
     is "libraries that the Debian package for developers depends on" \
         "$(comm -23 "$WORK/packages" <(dependencies libbtrfs-walk-dev Depends))" ""
     is "libraries that building it needs" \

@@ -25,15 +25,16 @@ same() {
     status=0
     parts "$@"
     "$PROGRAM" "${@:2}" 2> /dev/null | sort > "$WORK/whole"
-    holds "$*: complete and disjoint" diff <(sort "$WORK/out") "$WORK/whole"
+    holds "$*: the parts are complete and disjoint" diff <(sort "$WORK/out") "$WORK/whole"
 }
 
 for count in 1 2 3 7 64; do
     same "$count" walk --json "$plain"
-    is "status of $count parts" "$status" 0
+    is "$count parts end with status 0" "$status" 0
 done
 same 5 walk --type f,d,l -o path,inode,size "$fixtures/levels-3/dev1.img"
-holds "several parts have files" [ "$("$PROGRAM" walk --part 1/5 "$fixtures/levels-3/dev1.img" |
+holds "one part has less than half of the files" \
+    [ "$("$PROGRAM" walk --part 1/5 "$fixtures/levels-3/dev1.img" |
     wc -l)" -lt "$(("$(wc -l < "$WORK/whole")" / 2))" ]
 for count in 2 3; do
     same "$count" walk --type f,d,l --json "$fixtures/nodesize-4k/dev1.img"
@@ -57,7 +58,7 @@ END
 # The leaf with the inode of /source and its entry is lost, but not the entries below it.
 expect "a directory without inode and entry" 1 'injected' walk --insert \
     "debug/error-gen@verify,kind=tree-block,rate=5%,seed=11" "$fixtures/nodesize-4k/dev1.img"
-holds "has files" out_has '^/source/large.bin$'
+holds "files of a directory without inode and entry are listed" out_has '^/source/large.bin$'
 same 3 ls -R -o path,inode,size "$plain"
 same 3 ls -R --exclude 'd*' -o path "$plain" /
 

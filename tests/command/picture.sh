@@ -26,7 +26,7 @@ compare_with_heatmap() {
         draw "$fixture" "$sort" "$curve" "$order" "$size"
         files+=("$WORK/$fixture-$sort-$curve-$order-$size.png")
     done < "$sums"
-    holds "the pixels of btrfs-heatmap" diff <(cut -d ' ' -f 6,7 "$sums") \
+    holds "the pixels are those of btrfs-heatmap" diff <(cut -d ' ' -f 6,7 "$sums") \
         <(python3 "$ROOT/tests/support/png_pixels.py" "${files[@]}")
 }
 
@@ -46,31 +46,32 @@ fi
 if have_terminal; then
     script -qec "stty cols 32 rows 60; '$PROGRAM' picture '$plain'" /dev/null < /dev/null \
         > "$WORK/out"
-    holds "a terminal is filled" out_has 'cells of 128.00KiB'
+    holds "a picture fills the terminal" out_has 'cells of 128.00KiB'
 else
     skip "script(1) on a pseudo-terminal" "pictures on a terminal"
 fi
 
 # SVG: reproducible, well-formed, without external references.
 expect "a picture as SVG" 0 - picture -f "$WORK/a.svg" "$plain"
-holds "stdout stays empty" [ ! -s "$WORK/out" ]
+holds "picture -f prints nothing on stdout" [ ! -s "$WORK/out" ]
 expect "another name" 0 - picture --format svg "$plain"
-holds "the same bytes" cmp "$WORK/out" "$WORK/a.svg"
-holds "says what it shows" grep -qF '<desc id="map-desc">104.00MiB of 128.00MiB are allocated. Data,
+holds "--format svg prints the same picture" cmp "$WORK/out" "$WORK/a.svg"
+holds "the SVG describes what it shows" \
+    grep -qF '<desc id="map-desc">104.00MiB of 128.00MiB are allocated. Data,
  476.00KiB of 24.00MiB used. Metadata, 832.00KiB of 64.00MiB used.' <(tr '\n' ' ' < "$WORK/a.svg" |
     sed 's/Data, /Data,\n /')
 view='viewBox="-24 -24 768 '
 holds "is as wide as all" grep -qF "$view" "$WORK/a.svg"
-holds "brings its style" grep -qF '<style>' "$WORK/a.svg"
-holds "is small" [ "$(wc -c < "$WORK/a.svg")" -lt 20000 ]
+holds "the SVG contains its style" grep -qF '<style>' "$WORK/a.svg"
+holds "the SVG is smaller than 20000 bytes" [ "$(wc -c < "$WORK/a.svg")" -lt 20000 ]
 well_formed() { python3 -c 'import sys, xml.dom.minidom
 xml.dom.minidom.parse(sys.argv[1])' "$1"; }
-holds "is well-formed" well_formed "$WORK/a.svg"
+holds "the SVG is well-formed" well_formed "$WORK/a.svg"
 holds "has no scripts and no addresses but its namespace" test -z \
     "$(grep -oE '<script|href|url\(|http[^"]*' "$WORK/a.svg" | grep -v www.w3.org/2000/svg)"
 for by in fill age owner heatmap; do
     expect "a picture by $by" 0 - picture --by "$by" -f "$WORK/$by.svg" "$fixtures"/raid5-3/dev?.img
-    holds "is well-formed, too" well_formed "$WORK/$by.svg"
+    holds "the SVG by $by is well-formed" well_formed "$WORK/$by.svg"
 done
 # Viewers scale a picture to their width: equal widths mean equally large letters.
 holds "several devices, as wide as one" grep -qF "$view" "$WORK/age.svg"
@@ -84,12 +85,13 @@ expect "ages" 0 - picture --by age --order 2 "$plain"
 holds "end with the last transaction" out_has '^0123456789 generation 5 \(oldest\) to 8 \(newest\)$'
 expect "a missing device" 0 'device 3 .* is missing' picture -f "$WORK/missing.svg" \
     "$fixtures/raid5-3/dev1.img" "$fixtures/raid5-3/dev2.img"
-holds "has a caption" grep -qE '>device 3, [^<]*, missing<' "$WORK/missing.svg"
+holds "a missing device has a caption" grep -qE '>device 3, [^<]*, missing<' "$WORK/missing.svg"
 holds "and is in the legend" grep -qF '>crossed out: a missing device<' "$WORK/missing.svg"
-holds "and unused space" grep -qE '>faint: allocated, not used, [0-9.]+MiB<' "$WORK/missing.svg"
+holds "the legend explains unused space" \
+    grep -qE '>faint: allocated, not used, [0-9.]+MiB<' "$WORK/missing.svg"
 holds "and so is free space" grep -qE '>unallocated, [0-9.]+MiB<' "$WORK/missing.svg"
 expect "the owners of subvolumes" 0 - picture --by owner "$fixtures/subvolumes/dev1.img"
-holds "are named" out_has '^[0-9a] /.* \(id [0-9]+\), '
+holds "subvolumes in the legend have names" out_has '^[0-9a] /.* \(id [0-9]+\), '
 holds "and so are the trees of the file system" out_has '^9 trees of the file system, '
 holds "all space has an owner" test -z "$(grep 'unknown owner' "$WORK/out")"
 # Contents of the snapshots of an original count for the original, which the references name or, by
@@ -102,7 +104,7 @@ holds "nobody is unknown" test -z "$(grep 'unknown owner' "$WORK/out")"
 
 # Text.
 expect "a picture as text" 0 - picture --order 3 --curve linear "$plain"
-holds "letters, without colours" diff "$WORK/out" - << 'END'
+holds "a picture as text has letters" diff "$WORK/out" - << 'END'
 device 1, 128.00MiB, cells of 2.00MiB
 ......dd
 dddsssss
@@ -118,23 +120,24 @@ S System, 32.00KiB of 16.00MiB used
 . unallocated, 24.00MiB
 END
 COLORTERM=truecolor expect "24-bit colours" 0 - picture --color always --order 1 "$plain"
-holds "two cells a character" out_has $'^(\033\\[[34]8;2;[0-9]+;[0-9]+;[0-9]+m)+▀'
+holds "24-bit colours show two cells in a character" \
+    out_has $'^(\033\\[[34]8;2;[0-9]+;[0-9]+;[0-9]+m)+▀'
 COLORTERM='' expect "256 colours" 0 - picture --color always --order 1 "$plain"
-holds "in two numbers" out_has $'^(\033\\[[34]8;5;[0-9]+m)+▀'
+holds "256 colours show two cells in a character" out_has $'^(\033\\[[34]8;5;[0-9]+m)+▀'
 holds "the nearest of the cube" out_has $'\033\\[38;5;214m.* Metadata'
 NO_COLOR=1 expect "no colours" 0 - picture "$plain"
-holds "are none" test -z "$(grep $'\033' "$WORK/out")"
+holds "NO_COLOR prints no colours" test -z "$(grep $'\033' "$WORK/out")"
 expect "the first of three devices" 0 - picture --devid 1 --order 2 "$fixtures"/raid5-3/dev?.img
-holds "alone" [ "$(grep -c '^device' "$WORK/out")" -eq 1 ]
+holds "--devid shows only that device" [ "$(grep -c '^device' "$WORK/out")" -eq 1 ]
 
 # Damage and invalid usage.
 expect "a damaged extent tree" 1 'damage: ' picture --order 3 "$fixtures/lost-tree-extent/dev1.img"
-holds "the chunks are shown" out_has '^D Data, 0B of 8.00MiB used'
+holds "without an extent tree, the chunks are shown" out_has '^D Data, 0B of 8.00MiB used'
 expect "an unknown suffix" 2 'unknown type of picture' picture -f "$WORK/a.jpg" "$plain"
 expect "an unknown device" 2 'no device 9' picture --devid 9 "$plain"
 expect "a device in logical order" 2 'excludes' picture --devid 1 --sort logical "$plain"
 expect "an order that is too high" 2 'from 0 to 11' picture --order 12 "$plain"
 cp --sparse=always "$plain" "$WORK/own.svg"
 expect "the image as output" 2 'is an input' picture -f "$WORK/own.svg" "$WORK/own.svg"
-holds "leaves it" cmp "$plain" "$WORK/own.svg"
+holds "an image that is given as output stays as it is" cmp "$plain" "$WORK/own.svg"
 finish

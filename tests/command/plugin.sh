@@ -50,32 +50,34 @@ twice=(--insert toys/rot13@device-1,kind=any --insert toys/rot13@device-1,kind=a
 build "$ROOT/tests/plugin/rot13.c" "$WORK/xlators/toys/rot13.so"
 export BTRFS_WALK_XLATOR_PATH=$WORK/nowhere:$WORK/xlators
 holds "the walk reads no data" lists "$PROGRAM" --insert toys/rot13@verify
-holds "two cancel each other" lists "$PROGRAM" "${twice[@]}"
+holds "two layers of rot13 cancel each other" lists "$PROGRAM" "${twice[@]}"
 "$PROGRAM" --insert toys/rot13@device-1,kind=any "$image" > "$WORK/out" 2> "$WORK/err"
 status=$?
-holds "one spoils everything" [ "$status" -eq 2 ]
-holds "and nothing is listed" [ ! -s "$WORK/out" ]
-holds "its options are checked" \
+holds "one layer of rot13 makes the image unreadable" [ "$status" -eq 2 ]
+holds "an unreadable image lists nothing" [ ! -s "$WORK/out" ]
+holds "options of the layer are checked" \
     [ "$("$PROGRAM" --insert toys/rot13@verify,kind=odd "$image" 2>&1 |
         grep -c "'odd' is not one of: any, super, tree-block, data, raw")" -eq 1 ]
-holds "its page" grep -q 'thirteen places' <("$PROGRAM" xlators toys/rot13)
-holds "it is listed" grep -q '^toys/rot13 ' <("$PROGRAM" xlators)
+holds "xlators prints the page of the layer" \
+    grep -q 'thirteen places' <("$PROGRAM" xlators toys/rot13)
+holds "xlators lists the layer" grep -q '^toys/rot13 ' <("$PROGRAM" xlators)
 "$PROGRAM" --statedump "$WORK/dump" "${twice[@]}" "$image" > /dev/null
-holds "its state" [ "$(grep -c '"letters": [1-9]' "$WORK/dump")" -eq 2 ]
+holds "the statedump has the state of both layers" \
+    [ "$(grep -c '"letters": [1-9]' "$WORK/dump")" -eq 2 ]
 
 # A plugin that replaces the built-in chunk map: it gets the devices and the chunks.
 build "$ROOT/tests/plugin/single.c" "$WORK/xlators/toys/single.so"
 "$PROGRAM" graph "$image" | sed 's|type cluster/chunk-map|type toys/single|' > "$WORK/single.vol"
 holds "another chunk map is in the graph" grep -q 'type toys/single' "$WORK/single.vol"
-holds "another chunk map" lists "$PROGRAM" --graph "$WORK/single.vol"
+holds "another chunk map lists the paths of the fixture" lists "$PROGRAM" --graph "$WORK/single.vol"
 "$PROGRAM" --statedump "$WORK/dump" --graph "$WORK/single.vol" "$image" > /dev/null
 holds "it was told the chunks" [ "$(grep -c '"chunks": [1-9]' "$WORK/dump")" -eq 1 ]
 "$PROGRAM" cat --graph "$WORK/single.vol" "$image" /top-file > "$WORK/top-file" 2> "$WORK/err"
-holds "it reads data" cmp "$WORK/top-file" <("$PROGRAM" cat "$image" /top-file)
+holds "another chunk map reads data" cmp "$WORK/top-file" <("$PROGRAM" cat "$image" /top-file)
 
 unset BTRFS_WALK_XLATOR_PATH
 mkdir -p "$installed" && mv "$WORK/xlators/toys" "$installed"
-holds "an installed layer" lists "$prefix/bin/btrfs-walk" "${twice[@]}"
+holds "an installed layer is found" lists "$prefix/bin/btrfs-walk" "${twice[@]}"
 
 object() { # NAME API-INITIALISER
     printf \

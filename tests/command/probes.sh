@@ -45,9 +45,10 @@ cp "$WORK/out" "$WORK/all"
 run 0 "one probe" --probe super-read "$plain"
 equal "one probe: all lines are of it" "$(events super-read)" "$(wc -l < "$WORK/err")"
 run 0 "a bad superblock" --probe super-read "$images/superblock-copy-lost/dev1.img"
-equal "a bad superblock" "$(grep -c ' super-read .* error=-' "$WORK/err")" 1
+equal "the bad superblock is the only failed reading" \
+    "$(grep -c ' super-read .* error=-' "$WORK/err")" 1
 run 0 "several, one not" --probe 'block-*,!block-verify' --probe 'cache-hit' "$deep"
-equal "an excluded probe" "$(events block-verify)" 0
+equal "an excluded probe has no events" "$(events block-verify)" 0
 [ "$(events block-read-done)" -gt 0 ] && [ "$(events cache-hit)" -gt 0 ] && pass ||
     fail "patterns add up"
 run 0 "everything but" --probe '!*' --probe 'image-open' "$plain"
@@ -55,7 +56,7 @@ equal "everything taken away, one added" "$(wc -l < "$WORK/err")" 1
 run 2 "a pattern without a match" --probe 'block-read-gone' "$plain"
 said "a pattern without a match" "no probe matches 'block-read-gone'"
 BTRFS_WALK_PROBE=image-open run 0 "the environment" "$plain"
-equal "the environment selects" "$(events image-open)" 1
+equal "BTRFS_WALK_PROBE selects probes" "$(events image-open)" 1
 while read -r probe; do
     run 0 "probe $probe" --probe "$probe" "$deep"
     case $probe in
@@ -86,12 +87,13 @@ done
 # Numbers that must agree.
 run 0 "all events" -j 1 --probe '*' "$deep"
 cp "$WORK/err" "$WORK/events"
-equal "wind and unwind" "$(events fop-wind "$WORK/events")" "$(events fop-unwind "$WORK/events")"
-equal "reads begun and ended" "$(events dev-read-start "$WORK/events")" \
+equal "each call of a layer has its return" \
+    "$(events fop-wind "$WORK/events")" "$(events fop-unwind "$WORK/events")"
+equal "each read of a device has its end" "$(events dev-read-start "$WORK/events")" \
     "$(events dev-read-done "$WORK/events")"
 equal "blocks asked for and come" "$(events block-read-start "$WORK/events")" \
     "$(events block-read-done "$WORK/events")"
-equal "searches begun and ended" "$(events key-search-start "$WORK/events")" \
+equal "each key search has its end" "$(events key-search-start "$WORK/events")" \
     "$(events key-search-done "$WORK/events")"
 equal "hits and misses are the look-ups of nodes" \
     "$(grep -cE ' cache-(hit|miss) .* level=[1-9] ' "$WORK/events")" \
@@ -129,10 +131,11 @@ equal "device reads without a request" "$orphans" 2
 
 # Statistics have the same counts.
 run 0 "statistics" -j 1 --probe-stats --probe 'block-read-done' --probe-format json "$deep"
-said "statistics" "\"probe\":\"block-read-done\".*\"count\":$(events block-read-done \
+said "the statistics have the count of the events" \
+    "\"probe\":\"block-read-done\".*\"count\":$(events block-read-done \
         "$WORK/events"),"
 run 0 "statistics of layers" -j 1 --probe-stats=xlator "$deep"
-said "statistics of layers" "verify \(features/verify\)"
+said "statistics of layers name features/verify" "verify \(features/verify\)"
 shares=$(sed -n '/^------/,/^------/p' "$WORK/err" |
         awk '$1 ~ /^[0-9.]+$/ { sum += $1 } END { print (sum > 99.5 && sum < 100.5) }')
 equal "the layers' shares add up" "$shares" 1
@@ -150,8 +153,8 @@ said "the second copy is good" " block-verify call=[0-9]+ error=0 ns=- logical=$
 said "and so is the block" " block-read-done call=[0-9]+ error=0 ns=[0-9]+ logical=$block "
 run 1 "a block without a good copy" --probe 'error,block-read-done' \
     "$images/lost-leaf-first/dev1.img"
-said "damage" " error .*severity=damage layer_type=features/verify"
-said "a lost block" " block-read-done call=[0-9]+ error=-117 "
+said "a lost block has an event of damage" " error .*severity=damage layer_type=features/verify"
+said "a lost block has an event with its error" " block-read-done call=[0-9]+ error=-117 "
 
 # A bad sector of data is read once of each copy: with its range, and not again to repair or explain
 # it.
@@ -165,22 +168,22 @@ reads_of() {
     sed -nE 's/.* dev-read-done .* offset=([0-9]+) bytes=([0-9]+) .*/\1 \2/p' "$WORK/reads" |
         awk -v at="$1" '$1 <= at && at < $1 + $2' | wc -l
 }
-for offset in $offsets; do equal "reads of $offset" "$(reads_of "$offset")" 1; done
+for offset in $offsets; do equal "offset $offset is read once" "$(reads_of "$offset")" 1; done
 run 1 "data without a good copy" sum -j 1 --probe dev-read-done --probe-output "$WORK/reads" \
     "$images/bad-data/dev1.img"
 offset=$(sed -nE 's/.* \/bad-zstd: .*no good copy: copy 1 on device 1 at ([0-9]+):.*/\1/p' \
     "$WORK/err")
 equal "reads of a sector without a good copy" "$(reads_of "$offset")" 1
 run 2 "what ends the work" --probe error "$WORK/nowhere"
-said "what ends the work" " error .*severity=fatal"
+said "the error that ends the work has an event" " error .*severity=fatal"
 
 # Extents are decompressed only when their contents are needed.
 "$ROOT/scripts/unpack-fixtures" "$images" compressed || exit 1
 run 0 "decompression" cat --probe 'decompress-*' "$images/compressed/dev1.img" \
     /zlib/large /lzo/large /zstd/large
-equal "decompression begun and ended" "$(events decompress-start)" "$(events decompress-done)"
+equal "each decompression has its end" "$(events decompress-start)" "$(events decompress-done)"
 for algorithm in zlib lzo zstd; do
-    said "decompression" " decompress-done .* error=0 .* compression=$algorithm "
+    said "$algorithm is decompressed" " decompress-done .* error=0 .* compression=$algorithm "
 done
 
 # Options without an effect are refused.
@@ -188,17 +191,18 @@ run 2 "a maximum of statistics" --probe-stats --probe-max 3 "$plain"
 run 2 "probes of layers" --probe-stats=xlator --probe dirent "$plain"
 run 2 "nothing selected" --probe 'error,!error' "$plain"
 run 2 "a filter" --probe-filter 'level > 0' "$plain"
-said "a filter" 'option --probe-filter was removed: .*jq'
+said "a removed option names its replacement" 'option --probe-filter was removed: .*jq'
 
 # Output.
 run 0 "a maximum" --probe '*' --probe-max 7 "$deep"
-equal "a maximum" "$(wc -l < "$WORK/err")" 7
+equal "--probe-max 7 prints seven events" "$(wc -l < "$WORK/err")" 7
 run 0 "none at all" --probe '*' --probe-max 0 "$deep"
-equal "none at all" "$(wc -l < "$WORK/err")" 0
+equal "--probe-max 0 prints no event" "$(wc -l < "$WORK/err")" 0
 head -c 500000 /dev/zero | tr '\0' x > "$WORK/file"
 run 0 "into a file" -j 1 --probe '*' --probe-output "$WORK/file" "$deep"
 equal "into a file: nothing on stderr" "$(wc -l < "$WORK/err")" 0
-equal "into a file" "$(wc -l < "$WORK/file")" "$(wc -l < "$WORK/events")"
+equal "the file has as many events as stderr had" \
+    "$(wc -l < "$WORK/file")" "$(wc -l < "$WORK/events")"
 cp "$plain" "$WORK/image"
 run 2 "into an image" --probe '*' --probe-output "$WORK/image" "$WORK/image"
 cmp -s "$plain" "$WORK/image" && pass || fail "an image was written to"
@@ -233,10 +237,10 @@ for signal in INT TERM HUP; do
         soon eval 'grep -q layer=delay-gen < <("$PROGRAM" blackbox "$WORK/box" 2> /dev/null)'
         kill -"$signal" "$pid"
         wait "$pid" 2> /dev/null
-        equal "SIG$signal, $output" "$?" $((128 + $(kill -l "$signal")))
+        equal "SIG$signal ends the program with $output" "$?" $((128 + $(kill -l "$signal")))
         case $output in
-        --probe-stats) said "SIG$signal: statistics" ' fop-wind$' ;;
-        *) said "SIG$signal: gathered events" ' super-read ' "$WORK/events" ;;
+        --probe-stats) said "SIG$signal: the statistics are printed" ' fop-wind$' ;;
+        *) said "SIG$signal: the gathered events are printed" ' super-read ' "$WORK/events" ;;
         esac
     done
 done
@@ -245,7 +249,7 @@ mkfifo "$WORK/unread"
 exec 3> "$WORK/unread"
 wait $!
 "$PROGRAM" --probe-stats "$plain" >&3 2> "$WORK/err"
-equal "nobody reads the list" "$?" $((128 + $(kill -l PIPE)))
+equal "a closed stdout ends the program" "$?" $((128 + $(kill -l PIPE)))
 said "nobody reads the list: statistics" ' path-emit$'
 exec 3>&-
 finish

@@ -22,6 +22,7 @@ at_most 39 "comments of tests" . tests
 at_most 8 "documentation" --docs . docs README.md CONTRIBUTING.md src/README.md tests/README.md
 at_most 3 "strings" --strings . src include
 printf '%s\n' '/* What is told of it anew. */' '/* Reads the next superblock. */' > "$WORK/a.c"
-is "a marked comment" "$(scripts/prose "$WORK" .)" '1 of 2 (50.0 %)'
-holds "is listed" grep -q '^a.c:1: .* What is told of it anew' <(scripts/prose --list "$WORK" .)
+is "scripts/prose counts the marked comment" "$(scripts/prose "$WORK" .)" '1 of 2 (50.0 %)'
+holds "scripts/prose --list prints the marked comment" \
+    grep -q '^a.c:1: .* What is told of it anew' <(scripts/prose --list "$WORK" .)
 finish

@@ -53,18 +53,18 @@ fi
 unit "$python" test_lifetime.py
 holds "the types are those of the headers and records" \
     grep -q '^class FindingInfo(Record):$' "$PYTHONPATH/btrfswalk/records.pyi"
-holds "which are documented" "$python" -c 'from btrfswalk import structures
+holds "the types of the binding have documentation" "$python" -c 'from btrfswalk import structures
 assert "bytes of the file" in structures.Extent.__doc__ + structures.Inode.__doc__'
 unit "$python" test_btrfswalk.py
 unit "$(find_python cffi fsspec || echo "$python")" test_adapters.py
 # A module for the stable ABI works with every Python that has cffi.
 for other in python3 /usr/bin/python3; do
     ! "$other" -c 'import cffi' 2> /dev/null ||
-        holds "$other imports it" "$other" -c 'import btrfswalk'
+        holds "$other imports the binding" "$other" -c 'import btrfswalk'
 done
 if have mypy; then
     mypy=(mypy --strict --enable-incomplete-feature=Unpack --cache-dir "$BUILD/python/mypy")
-    holds "types" "${mypy[@]}" "$PYTHONPATH/btrfswalk"
+    holds "mypy finds no error in the package" "${mypy[@]}" "$PYTHONPATH/btrfswalk"
     # What a checker accepts and what it knows, and the line of a mistake that it finds.
     cat > "$WORK/user.py" << 'END'
 import btrfswalk
@@ -78,7 +78,8 @@ with btrfswalk.FileSystem("x", "y", generation=3, log="ignore") as fs:
     fs.superblock.lable
 END
     MYPYPATH=$PYTHONPATH "${mypy[@]}" "$WORK/user.py" > "$WORK/types"
-    is "mistakes that mypy finds" "$(sed -n 's/.*user.py:\([0-9]*\): error.*/\1/p' "$WORK/types" |
+    is "mypy finds the three mistakes" \
+        "$(sed -n 's/.*user.py:\([0-9]*\): error.*/\1/p' "$WORK/types" |
         sort -u | paste -sd' ')" "7 8 9"
 else
     skip mypy "the types of the package"
@@ -91,7 +92,8 @@ ln -s "$IMAGES/subvolumes/dev1.img" disk.img
 mkdir bin && ln -s "$PROGRAM" bin/btrfs-walk
 export PATH=$WORK/bin:$PATH
 for module in __init__ structures records; do
-    holds "examples of $module" "$python" -c "import doctest, importlib, sys
+    holds "examples in the documentation of $module work" \
+        "$python" -c "import doctest, importlib, sys
 result = doctest.testmod(importlib.import_module(('btrfswalk.' + sys.argv[1]).replace(
     '.__init__', '')))
 sys.exit(result.failed or not result.attempted)" "$module"
@@ -106,15 +108,16 @@ for recipe in recipe*.py; do
     if ! found=$(find_python cffi "${modules[@]}"); then
         skip "${modules[*]} of Python" "a recipe of docs/python.md"
     elif grep -q '^def test_' "$recipe"; then
-        holds "$recipe" "$found" -m pytest -q -p no:cacheprovider "$recipe"
+        holds "$recipe of docs/python.md passes its tests" \
+            "$found" -m pytest -q -p no:cacheprovider "$recipe"
     else
         # Only an installed package is known to fsspec.
-        holds "$recipe with ${modules[*]}" "$found" -c 'import sys
+        holds "$recipe of docs/python.md with ${modules[*]} works" "$found" -c 'import sys
 if "fsspec" in sys.modules or "fsspec" in open(sys.argv[1]).read():
     import btrfswalk.fsspec, fsspec
     fsspec.register_implementation("btrfs", btrfswalk.fsspec.BtrfsFileSystem)
 exec(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"))' "$recipe"
     fi
 done
-is "recipes" "$recipes" 6
+is "docs/python.md has six recipes" "$recipes" 6
 finish

@@ -72,7 +72,7 @@ while read -r line; do
     next=$((next + 1))
     works "$ROOT" "$line"
 done < <(sed -n '/^Three commands/,$s/^  \(.*\)/\1/p' "$WORK/demo")
-is "three commands, and help" "$next" 4
+is "make demo names three commands and help" "$next" 4
 
 # The command of README with and without root, and with and without sudo: tools that only note.
 mkdir tools
@@ -86,11 +86,12 @@ install_deps() {
     (cd "$ROOT" && PACKAGES_FOR=$1 PATH=$WORK/tools scripts/install-deps \
         3>&1 > /dev/null 2> "$WORK/err")
 }
-is "root without sudo" "$(install_deps 0)" 'apt-get as 0'
-is "a user without sudo" "$(install_deps 1000)" ''
+is "install-deps as root calls apt-get" "$(install_deps 0)" 'apt-get as 0'
+is "install-deps as a user without sudo calls nothing" "$(install_deps 1000)" ''
 holds "is told what to do" grep -q 'takes root, .* as root: apt-get install gcc ' "$WORK/err"
 mv sudo tools
-is "root with sudo" "$(install_deps 0)" 'apt-get as 0'
-is "a user with sudo" "$(install_deps 1000)" $'sudo scripts/install-deps\napt-get as 0'
+is "install-deps as root does not call sudo" "$(install_deps 0)" 'apt-get as 0'
+is "install-deps as a user calls sudo" \
+    "$(install_deps 1000)" $'sudo scripts/install-deps\napt-get as 0'
 [ "$passed" -ge 50 ] || fail "only $passed commands were found and run"
 finish

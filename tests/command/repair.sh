@@ -14,7 +14,7 @@ status() {
     local name=$1 expected=$2
     shift 2
     timeout 60 "$@" > "$WORK/out" 2> "$WORK/err"
-    is "$name: status" $? "$expected"
+    is "$name: status $expected" $? "$expected"
 }
 
 # repaired NAME WORD...: repairs with these options, and checks the result through its overlays.
@@ -25,7 +25,7 @@ repaired() {
     before=$(cat "${images[@]}" | cksum)
     rm -rf "$WORK/fixed"
     status "$name: repair" 0 "$PROGRAM" repair "$@" -C "$WORK/fixed" "${images[@]}"
-    is "$name: the images" "$(cat "${images[@]}" | cksum)" "$before"
+    is "$name: repair does not change the images" "$(cat "${images[@]}" | cksum)" "$before"
     patches=()
     for overlay in "$WORK/fixed"/*.qcow2; do patches+=(--patch "$overlay"); done
     status "$name: check" 0 "$PROGRAM" check --data "${patches[@]}" "${images[@]}"
@@ -37,10 +37,10 @@ for name in bad-copy-dup bad-copy-raid1 bad-copy-raid5 bad-copy-raid6; do
     cp --sparse=always "$fixtures/$name"/dev*.img "$WORK/$name"
     status "$name: is damaged" 4 "$PROGRAM" check --data "$WORK/$name"/*.img
     repaired "$name" --data
-    is "$name: sums" \
+    is "$name: the repaired files have the hashes of the image" \
         "$("$PROGRAM" sum "${patches[@]}" "$WORK/$name"/*.img 2> "$WORK/err" | cksum)" \
         "$("$PROGRAM" sum "$WORK/$name"/*.img 2> /dev/null | cksum)"
-    is "$name: messages" "$(cat "$WORK/err")" ""
+    is "$name: the repaired image causes no messages" "$(cat "$WORK/err")" ""
 done
 
 # All files are read before and after the repair.
@@ -51,16 +51,18 @@ mkdir "$WORK/super"
 cp --sparse=always "$fixtures/plain/dev1.img" "$WORK/super"
 image=$WORK/super/dev1.img
 dd if=/dev/zero of="$image" bs=4096 seek=16 count=1 conv=notrunc 2> /dev/null
-is "the plan" "$("$PROGRAM" repair -o class_name,devid,offset,length,what "$image" 2> /dev/null)" \
+is "the plan copies the first superblock" \
+    "$("$PROGRAM" repair -o class_name,devid,offset,length,what "$image" 2> /dev/null)" \
     $'identical\t1\t65536\t4096\tcopy of the superblock'
 repaired super
 cmp -s "$image" "$fixtures/plain/dev1.img" && fail "the image was not damaged"
 status "through the overlay: walk" 0 "$PROGRAM" --patch "$WORK/fixed/devid-1.qcow2" "$image"
 (cd "$WORK" && "$PROGRAM" repair -f one.qcow2 super/dev1.img > /dev/null 2>&1)
-holds "a relative backing file" grep -qa 'super/dev1.img' "$WORK/one.qcow2"
+holds "the overlay has a relative backing file" grep -qa 'super/dev1.img' "$WORK/one.qcow2"
 if have qemu-img; then
-    holds "qemu-img reads the overlay" qemu-img convert -O raw "$WORK/one.qcow2" "$WORK/one.img"
-    holds "the repaired image" cmp "$WORK/one.img" "$fixtures/plain/dev1.img"
+    holds "qemu-img converts the overlay" qemu-img convert -O raw "$WORK/one.qcow2" "$WORK/one.img"
+    holds "the converted overlay is the undamaged image" \
+        cmp "$WORK/one.img" "$fixtures/plain/dev1.img"
 else
     skip qemu-img "conversion"
 fi
@@ -69,16 +71,17 @@ fi
 rm -rf "$WORK/fixed"
 damaged=("$WORK"/bad-copy-raid1/*.img)
 status "one change" 0 "$PROGRAM" repair --data --id 1 -C "$WORK/fixed" "${damaged[@]}"
-holds "says that others remain" grep -q "do not concern [0-9]* findings* of 'check'" "$WORK/err"
+holds "a message counts the findings that remain" \
+    grep -q "do not concern [0-9]* findings* of 'check'" "$WORK/err"
 status "one change: check" 4 "$PROGRAM" check --data --patch "$WORK/fixed/devid-1.qcow2" \
     --patch "$WORK/fixed/devid-2.qcow2" "${damaged[@]}"
 status "an existing overlay" 2 "$PROGRAM" repair --data -C "$WORK/fixed" "${damaged[@]}"
-holds "is not replaced" grep -q 'devid-1.qcow2 exists' "$WORK/err"
+holds "an existing overlay is not replaced" grep -q 'devid-1.qcow2 exists' "$WORK/err"
 
 # A sparse copy: of the only device, and of several.
 status "a copy" 0 "$PROGRAM" repair --format raw -f "$WORK/one-raw.img" "$image"
 holds "a copy: its size is printed" grep -q 'copy of device 1 will take' "$WORK/err"
-holds "a copy: the contents" cmp "$WORK/one-raw.img" "$fixtures/plain/dev1.img"
+holds "the repaired copy is the undamaged image" cmp "$WORK/one-raw.img" "$fixtures/plain/dev1.img"
 rm -rf "$WORK/fixed"
 status "copies" 0 "$PROGRAM" repair --data --format raw -C "$WORK/fixed" \
     "$WORK"/bad-copy-raid1/*.img
@@ -110,7 +113,7 @@ if have python3; then
     holds "a mirror: the way out" grep -q -- "'--format raw' writes an image" "$WORK/err"
     status "a mirror: a copy" 0 "$PROGRAM" repair --format raw -f "$WORK/m.img" "$WORK/m1.img" \
         "$WORK/m2.img"
-    holds "a mirror: its contents" cmp "$WORK/m.img" "$fixtures/plain/dev1.img"
+    holds "a copy of a mirror is the undamaged image" cmp "$WORK/m.img" "$fixtures/plain/dev1.img"
 else
     skip python3 containers
 fi
@@ -133,13 +136,15 @@ image=$WORK/rolled/dev1.img
 cp --sparse=always "$fixtures/past/dev1.img" "$image"
 root=$("$PROGRAM" roots -q -o generation,tree_root "$image" | sed -n 's/^20\t//p')
 dd if=/dev/zero of="$image" bs=4096 seek=$((root / 4096)) count=1 conv=notrunc status=none
-is "older generations" "$("$PROGRAM" repair -q -o class_name,chosen "$image" 2> /dev/null)" \
+is "the plan offers three older generations" \
+    "$("$PROGRAM" repair -q -o class_name,chosen "$image" 2> /dev/null)" \
     $'rolled-back\t0\nrolled-back\t0\nrolled-back\t0'
 "$PROGRAM" repair -q -o loss "$image" 2> /dev/null > "$WORK/out"
-holds "what is lost" grep -q '1 transaction after 2026-.*deleted files' "$WORK/out"
+holds "the plan describes what an older generation loses" \
+    grep -q '1 transaction after 2026-.*deleted files' "$WORK/out"
 status "no generation was chosen" 2 "$PROGRAM" repair -f "$WORK/none.qcow2" "$image"
 repaired rolled --allow rolled-back
-is "the older generation" \
+is "the repaired file system has the older generation" \
     "$("$PROGRAM" info "${patches[@]}" -o generation "$image" 2> /dev/null)" 19
 is "every sector of it" "$("$PROGRAM" repair -q --verify -o proof "$image" 2> /dev/null |
     sort -u)" 'the check has read all its blocks and data, without an error'
@@ -200,8 +205,9 @@ status "an unknown number" 2 "$PROGRAM" repair --id 7 -f "$WORK/none.qcow2" "$im
 status "an unknown class" 2 "$PROGRAM" repair --allow lost -f "$WORK/none.qcow2" "$image"
 status "nothing to change" 0 "$PROGRAM" repair -f "$WORK/none.qcow2" "$fixtures/plain/dev1.img"
 holds "says that nothing is to repair" grep -q 'nothing to repair' "$WORK/err"
-is "an empty plan" "$(run_json repair --json "$fixtures/plain/dev1.img" 2> /dev/null)" ""
-holds "no overlay" test ! -e "$WORK/none.qcow2"
+is "a healthy image has an empty plan" \
+    "$(run_json repair --json "$fixtures/plain/dev1.img" 2> /dev/null)" ""
+holds "an image without changes gets no overlay" test ! -e "$WORK/none.qcow2"
 status "another image" 2 "$PROGRAM" --patch "$WORK/one.qcow2" "$fixtures/dup/dev1.img"
 head -c 300 "$WORK/one.qcow2" > "$WORK/cut.qcow2"
 status "an overlay that is cut off" 2 "$PROGRAM" --patch "$WORK/cut.qcow2" "$image"

@@ -14,7 +14,8 @@ interrupted() {
     cp --sparse=always "$fixtures/$1/dev1.img" "$WORK/image"
     for change in "${@:2}"; do
         # shellcheck disable=SC2086 # the words of a change
-        holds "$*" python3 "$ROOT/tests/support/unfinished_change.py" "$WORK/image" $change
+        holds "the change is interrupted: $*" \
+            python3 "$ROOT/tests/support/unfinished_change.py" "$WORK/image" $change
     done
     rm -f "$WORK/fixed.qcow2"
 }
@@ -25,12 +26,13 @@ ends() {
     shift
     interrupted "$@"
     before=$(cksum < "$WORK/image")
-    is "$*: the plan" "$("$PROGRAM" repair -q -o class_name,proof "$WORK/image" 2> /dev/null |
+    is "$*: the plan has one change" \
+        "$("$PROGRAM" repair -q -o class_name,proof "$WORK/image" 2> /dev/null |
         grep -c "^derived.$proof")" 1
     expect "$*: repair" 0 . repair -q -f "$WORK/fixed.qcow2" "$WORK/image"
-    is "$*: the image" "$(cksum < "$WORK/image")" "$before"
+    is "$*: repair does not change the image" "$(cksum < "$WORK/image")" "$before"
     expect "$*: check" 0 . check --data --patch "$WORK/fixed.qcow2" "$WORK/image"
-    is "$*: files" \
+    is "$*: the repaired files have the hashes of the image" \
         "$("$PROGRAM" sum --relative --patch "$WORK/fixed.qcow2" "$WORK/image" | cksum)" \
         "$("$PROGRAM" sum --relative "$fixtures/$1/dev1.img" | cksum)"
 }
@@ -56,7 +58,8 @@ ends 'all checksums of data have the old type' plain 'flag 39'
 ends 'all checksums of data have the new type' plain 'data 2 alone'
 ends 'all checksums of data have the new type' plain 'data 2 done'
 ends 'all checksums of data have the new type' plain 'data 2 done' 'blocks 2 3'
-is "the new type" "$("$PROGRAM" info -o checksum --patch "$WORK/fixed.qcow2" "$WORK/image")" sha256
+is "the repaired file system has the new type of checksums" \
+    "$("$PROGRAM" info -o checksum --patch "$WORK/fixed.qcow2" "$WORK/image")" sha256
 for stage in adding added deleting renamed; do keeps plain "data 2 $stage"; done
 
 # The block group tree.

@@ -12,7 +12,7 @@ fixtures=$BUILD/fixtures
 # damages FIXTURE CHANGE...: changes items of a copy of the image.
 damages() {
     cp --sparse=always "$fixtures/$1/dev1.img" "$WORK/image"
-    holds "$*" change "$WORK/image" "${@:2}"
+    holds "the item is changed: $*" change "$WORK/image" "${@:2}"
     before=$(cksum < "$WORK/image")
 }
 
@@ -22,20 +22,22 @@ repairs() {
     shift
     damages "$@"
     rm -f "$WORK/fixed.qcow2"
-    is "$*: the plan" "$("$PROGRAM" repair -o class_name,why "$WORK/image" 2> /dev/null |
+    is "$*: the plan derives the right value" \
+        "$("$PROGRAM" repair -o class_name,why "$WORK/image" 2> /dev/null |
         grep -c "^derived.*$word")" 1
     expect "$*: repair" 0 . repair -f "$WORK/fixed.qcow2" "$WORK/image"
-    is "$*: the image" "$(cksum < "$WORK/image")" "$before"
+    is "$*: repair does not change the image" "$(cksum < "$WORK/image")" "$before"
     expect "$*: check" 0 . check --patch "$WORK/fixed.qcow2" "$WORK/image"
     have qemu-img || return
     qemu-img convert -O raw "$WORK/fixed.qcow2" "$WORK/fixed.img"
-    holds "$*: repaired" cmp "$WORK/fixed.img" "$fixtures/$fixture/dev1.img"
+    holds "$*: the repaired image is the undamaged one" \
+        cmp "$WORK/fixed.img" "$fixtures/$fixture/dev1.img"
 }
 
 # leaves FIXTURE CHANGE...: there is nothing that can be repaired.
 leaves() {
     damages "$@"
-    is "$*: the plan" "$("$PROGRAM" repair -o why "$WORK/image" 2> /dev/null)" ""
+    is "$*: the plan is empty" "$("$PROGRAM" repair -o why "$WORK/image" 2> /dev/null)" ""
 }
 
 # status NAME STATUS IMAGE: repairs; the check then finds no error.
@@ -101,7 +103,8 @@ dd if=/dev/zero of="$WORK/lost.img" bs=4096 seek=$((place / 4096)) count=1 conv=
 status "a lost leaf" 0 "$WORK/lost.img"
 ! have qemu-img || {
     qemu-img convert -O raw "$WORK/fixed.qcow2" "$WORK/fixed.img"
-    holds "a lost leaf: repaired" cmp "$WORK/fixed.img" "$fixtures/block-group-tree/dev1.img"
+    holds "a lost leaf: the repaired image is the undamaged one" \
+        cmp "$WORK/fixed.img" "$fixtures/block-group-tree/dev1.img"
 }
 
 # The last copy of the superblock has a flipped bit.
@@ -122,7 +125,8 @@ seals() {
         printf '%b' "$5" |
             dd of="$WORK/image" bs=1 seek=$((place + $4)) conv=notrunc status=none
     done
-    is "$1" "$("$PROGRAM" repair -q -o class_name,chosen "$WORK/image" 2> /dev/null)" "$2"
+    is "$1: the class of the change" \
+        "$("$PROGRAM" repair -q -o class_name,chosen "$WORK/image" 2> /dev/null)" "$2"
 }
 leaf=$(run_json dump -q --tree fs --json "$fixtures/dup/dev1.img" |
     sed -n 's/.*"logical":\([0-9]*\),"level":0.*/\1/p' | head -n 1)
@@ -139,7 +143,8 @@ seals "a good copy" $'identical\t1' 1 $((end + 140)) '\x11\x22'
 seals "two bad copies" $'resealed\t0' 2 $((end + 140)) '\x11\x22'
 printf '\7\7' | dd of="$WORK/image" bs=1 seek=$(($(tail -n 1 <<< "$leaf_places") + 9000)) \
     conv=notrunc status=none
-is "two copies that differ" "$("$PROGRAM" repair -q -o class_name "$WORK/image" 2> /dev/null)" ""
+is "two copies that differ have an empty plan" \
+    "$("$PROGRAM" repair -q -o class_name "$WORK/image" 2> /dev/null)" ""
 
 # A lost root of a log tree: no mount succeeds, and the log is given up if that is asked for.
 cp --sparse=always "$fixtures/log-tree/dev1.img" "$WORK/log.img"
@@ -147,7 +152,8 @@ for place in 40599552 74153984; do
     dd if=/dev/zero of="$WORK/log.img" bs=4096 seek=$((place / 4096)) count=1 conv=notrunc \
         2> /dev/null
 done
-is "a lost log" "$("$PROGRAM" repair -o id,class_name,chosen "$WORK/log.img" 2> /dev/null)" \
+is "the plan removes a lost log only if that is requested" \
+    "$("$PROGRAM" repair -o id,class_name,chosen "$WORK/log.img" 2> /dev/null)" \
     $'1\tloss\t0'
 rm -f "$WORK/fixed.qcow2"
 expect "a lost log: repair" 0 damage repair --id 1 -f "$WORK/fixed.qcow2" "$WORK/log.img"

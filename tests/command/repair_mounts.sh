@@ -20,7 +20,8 @@ repaired() {
     expect "repair: $1" 0 . repair --data -C "$WORK/fixed" "$@"
     for overlay in "$WORK/fixed"/*.qcow2; do
         disks+=("$WORK/disk${#disks[@]}.img")
-        holds "convert $1" qemu-img convert -O raw "$overlay" "${disks[-1]}"
+        holds "qemu-img converts the repaired image of $1" \
+            qemu-img convert -O raw "$overlay" "${disks[-1]}"
     done
 }
 
@@ -52,6 +53,7 @@ mounts "$WORK/raid1.sums" "\$3" || echo 'raid1: not repaired'
 mounts "$WORK/tree.sums" "\$5" || echo 'free space tree: not repaired'
 echo ended
 END
-is "the guest" "$(python3 -B "$ROOT/tests/kernel/guest.py" --seconds 300 "$WORK/script" \
+is "the kernel mounts all repaired file systems, and their files are right" \
+    "$(python3 -B "$ROOT/tests/kernel/guest.py" --seconds 300 "$WORK/script" \
     "${disks[@]}" 2>&1)" ended
 finish

@@ -82,7 +82,7 @@ shot laptop light 1600
 shot laptop dark 1600 --blink-settings=preferredColorScheme=0
 shot damaged narrow 390
 cmp -s "$pages/laptop-light.png" "$pages/laptop-dark.png"
-is "light and dark differ" $? 1
+is "light and dark pictures differ" $? 1
 
 # Paper: all headings, columns, maps and details, and no word beyond the margin.
 printed() { # printed PAGE

@@ -33,24 +33,27 @@ places_of() { "$PROGRAM" map -o offset --raw "$sound" "$1"; }
 
 # A sound file system.
 expect "a sound file system" 0 - rescue "$sound"
-holds "it can be saved" out_has '^  btrfs-walk extract .*--directory=saved/whole .*/dev1.img$'
-holds "and nothing is wrong" sh -c "! grep -q 'Problems:' '$WORK/out'"
+holds "a sound file system can be saved as a whole" \
+    out_has '^  btrfs-walk extract .*--directory=saved/whole .*/dev1.img$'
+holds "a sound file system has no problems" sh -c "! grep -q 'Problems:' '$WORK/out'"
 expect "the same as JSON" 0 - rescue --json "$sound"
-is "its state" "$(member 'answer["state"]')" healthy
-is "all files" "$(member 'total("verified_files") + total("unverified_files")')" \
+is "rescue --json calls a sound file system healthy" "$(member 'answer["state"]')" healthy
+is "rescue counts all files" "$(member 'total("verified_files") + total("unverified_files")')" \
     "$("$PROGRAM" --type f,l,p,s,c,b "$sound" | wc -l)"
-is "steps" "$(member '[row["step"] for row in answer["steps"]]')" "['whole', 'deleted']"
-is "deleted files" "$(member 'answer["deleted_files"]')" \
+is "rescue plans the steps whole and deleted" \
+    "$(member '[row["step"] for row in answer["steps"]]')" "['whole', 'deleted']"
+is "rescue counts the deleted files" "$(member 'answer["deleted_files"]')" \
     "$("$PROGRAM" deleted --type f,l,p,s,c,b -o path "$sound" | wc -l)"
 
 # A lost first superblock, which no mount forgives. A search for its log opens the image again.
 cp --sparse=always "$sound" dead.img
 head -c 4096 /dev/zero | dd of=dead.img bs=4096 seek=16 conv=notrunc status=none
 expect "a lost superblock" 0 - rescue dead.img
-holds "it is a problem" out_has '^  dead.img: superblock copy 0 at 65536 rejected: no btrfs magic$'
-holds "a repair is offered" out_has '^  btrfs-walk repair dead.img$'
+holds "a lost superblock is a problem" \
+    out_has '^  dead.img: superblock copy 0 at 65536 rejected: no btrfs magic$'
+holds "rescue names repair for a lost superblock" out_has '^  btrfs-walk repair dead.img$'
 expect "a lost superblock as JSON" 0 - rescue --json dead.img
-is "its state" "$(member 'answer["state"]')" degraded
+is "rescue --json calls a lost superblock degraded" "$(member 'answer["state"]')" degraded
 
 # Bad data in a file, and a lost leaf that an older generation has.
 expect "where the data of a file are" 0 - extents --json "$sound" /@home/anna/Pictures/holiday-3.jpg
@@ -63,32 +66,38 @@ damage $(places_of "$leaf")
 "$PROGRAM" sum "$sound" | sort > sums
 expect "a damaged file system" 1 "files? cannot be read completely$" rescue bad.img
 cp "$WORK/out" screen
-holds "what is wrong" out_has "^  tree block $leaf of subvolume [0-9]* .*both copies are bad"
+holds "the lost tree block is a problem" \
+    out_has "^  tree block $leaf of subvolume [0-9]* .*both copies are bad"
 expect "as JSON" 1 "files? cannot be read completely$" rescue --json bad.img
-is "its state" "$(member 'answer["state"]')" damaged
-holds "a problem" test "$(member 'len(answer["problems"])')" -ge 1
+is "rescue --json calls a lost tree block damaged" "$(member 'answer["state"]')" damaged
+holds "rescue --json has a problem" test "$(member 'len(answer["problems"])')" -ge 1
 whole=$(member 'total("verified_files")') partly=$(member 'total("partly_files")')
 lost=$(member 'total("lost_files")')
 holds "a partly readable or lost file" test "$((partly + lost))" -ge 1
 holds "an older generation has files" test "$(member 'answer["hidden_files"]')" -ge 1
 expect "every file" 1 "files? cannot be read completely$" rescue --list --json bad.img
-is "whole ones" "$(grep -c '"recoverable":"verified"' "$WORK/out")" "$whole"
-is "partly readable ones" "$(grep -c '"recoverable":"partly"' "$WORK/out")" "$partly"
-is "lost ones" "$(grep -c '"recoverable":"lost"' "$WORK/out")" "$lost"
+is "--list has as many whole files as the summary" \
+    "$(grep -c '"recoverable":"verified"' "$WORK/out")" "$whole"
+is "--list has as many partly readable files as the summary" \
+    "$(grep -c '"recoverable":"partly"' "$WORK/out")" "$partly"
+is "--list has as many lost files as the summary" \
+    "$(grep -c '"recoverable":"lost"' "$WORK/out")" "$lost"
 expect "their paths" 1 "files? cannot be read completely$" rescue --list -0 bad.img
-is "with NUL" "$(tr -cd '\0' < "$WORK/out" | wc -c)" "$((whole + partly + lost))"
+is "--list -0 ends each path with NUL" \
+    "$(tr -cd '\0' < "$WORK/out" | wc -c)" "$((whole + partly + lost))"
 
 # The printed commands, run as they are printed; then all at once.
 mkdir bin && ln -s "$PROGRAM" bin/btrfs-walk
 mkdir saved && sed -n '/^This runs/,/^Or / s/^  btrfs-walk/bin\/btrfs-walk/p' screen > commands
-holds "commands are printed" test "$(wc -l < commands)" -ge 3
+holds "rescue prints at least three commands" test "$(wc -l < commands)" -ge 3
 sh commands > printed 2>&1
 expect "all of them at once" 1 . rescue --extract=all bad.img
-holds "the last line" grep -q 'could not be saved' "$WORK/out"
+holds "the last line counts the files that could not be saved" \
+    grep -q 'could not be saved' "$WORK/out"
 holds "both have saved the same" diff -r --no-dereference -x unsaved -x '*.json' saved all
-is "whole files" "$(find saved/whole ! -type d | wc -l)" "$whole"
+is "the first command saves the whole files" "$(find saved/whole ! -type d | wc -l)" "$whole"
 (cd saved/whole && find . -type f -exec sha256sum {} + | sed 's, \./, /,' | sort) > saved.sums
-is "with the right contents" "$(comm -23 saved.sums sums)" ""
+is "saved files have the hashes of the sound image" "$(comm -23 saved.sums sums)" ""
 python3 - > check.sums << 'END'
 import json
 for line in open("saved/whole.json"):
@@ -98,20 +107,21 @@ for line in open("saved/whole.json"):
 END
 holds "and the hashes in the manifest" sha256sum --quiet -c check.sums
 holds "files of lost tree blocks" test "$(find saved/lost -type f | wc -l)" -ge 1
-is "missing paths" "$(tr -cd '\0' < saved/whole.missed | wc -c)" "$((partly + lost))"
+is "whole.missed lists the files that are not whole" \
+    "$(tr -cd '\0' < saved/whole.missed | wc -c)" "$((partly + lost))"
 before=$(cat all/*.json | wc -l)
 expect "once more" 1 . rescue --extract=all bad.img
-is "nothing is extracted again" "$(cat all/*.json | wc -l)" "$before"
+is "a second run extracts nothing again" "$(cat all/*.json | wc -l)" "$before"
 
 # A list of missing files has what does not exist, and what comes after the error that ends all.
 printf '%s\0' /nowhere /@/etc/fstab > paths
 expect "a path that does not exist" 1 'nowhere: no such' \
     extract -C some --missed=missed --from0 -T paths bad.img
-is "is listed" "$(tr '\0' ' ' < missed)" "/nowhere "
+is "--missed lists a path that does not exist" "$(tr '\0' ' ' < missed)" "/nowhere "
 expect "an error that ends the extraction" 1 'cannot be read' \
     extract -C ended --on-error=fail --missed=missed --manifest=manifest bad.img
 (sed -n 's/.*"path":"\([^"]*\)".*/\1/p' manifest && tr '\0' '\n' < missed) | sort > every
-is "all files are listed" "$(cat every)" \
+is "the manifest and --missed list all files together" "$(cat every)" \
     "$("$PROGRAM" --type f,l,p,s,c,b bad.img 2> err | sort)"
 holds "many of them as missing" test "$(tr -cd '\0' < missed | wc -c)" -gt 4
 
@@ -123,7 +133,7 @@ for place in whole partly lost whole.json whole.missed partly.missed unsaved; do
         rescue --extract=linked bad.img
     rm "linked/$place" && ln -s ../victim/file "linked/$place"
     expect "to a file" 2 "linked/$place is a symbolic link" rescue --extract=linked bad.img
-    is "nothing is made there" "$(ls victim) $(cat victim/file)" "file precious"
+    is "nothing is made behind the link $place" "$(ls victim) $(cat victim/file)" "file precious"
 done
 rm -rf linked && mkdir linked && ln victim/file linked/partly.json
 expect "a hard link" 2 'linked/partly.json is not a regular file, or has several' \
@@ -134,21 +144,23 @@ is "it is not written to" "$(cat victim/file)" precious
 # ends FILE: how a list ends.
 ends() { tail -c 13 "$1" | tr '\0' '\n'; }
 (ulimit -f 20 && exec "$PROGRAM" rescue --extract=cut bad.img > out 2> err)
-is "exit status" "$?" 1
-holds "the signal" grep -q 'the step was ended by signal 25' err
-holds "what to do" grep -q 'cut/unsaved is incomplete, .* run the same command again' err
-is "the missing files" "$(ends cut/whole.missed)" "# incomplete"
+is "a step that a signal ends makes the status 1" "$?" 1
+holds "a message names the signal that ended the step" grep -q 'the step was ended by signal 25' err
+holds "a message says how to continue" \
+    grep -q 'cut/unsaved is incomplete, .* run the same command again' err
+is "the list of missing files says that it is incomplete" "$(ends cut/whole.missed)" "# incomplete"
 is "those that no step has saved" "$(ends cut/unsaved)" "# incomplete"
-is "the manifest" "$(tail -n 1 cut/whole.json)" '{"saved":"incomplete"}'
-holds "not everything was saved" test "$(find cut/whole ! -type d | wc -l)" -lt "$whole"
+is "the manifest says that it is incomplete" "$(tail -n 1 cut/whole.json)" '{"saved":"incomplete"}'
+holds "the signal has prevented some files" test "$(find cut/whole ! -type d | wc -l)" -lt "$whole"
 expect "continued" 1 . rescue --extract=cut bad.img
 holds "the same as at once" diff -r --no-dereference -x '*.json' cut all
 names() { sed 's/.*"name":\("[^"]*"\).*/\1/' "$1" | sort; }
 is "all are in the manifest" "$(names cut/whole.json)" "$(names all/whole.json)"
 sed -i 2,3d cut/whole.json
 expect "files that the manifest lacks" 1 . rescue --extract=cut bad.img
-is "are listed later" "$(names cut/whole.json)" "$(names all/whole.json)"
-is "with their hashes" "$(grep -o '"hash":.*' cut/whole.json | sort)" \
+is "files that the manifest lacked are listed later" \
+    "$(names cut/whole.json)" "$(names all/whole.json)"
+is "files that are listed later have hashes" "$(grep -o '"hash":.*' cut/whole.json | sort)" \
     "$(grep -o '"hash":.*' all/whole.json | sort)"
 
 # A target that fills up.
@@ -158,13 +170,13 @@ if unshare -rm mount -t tmpfs none /mnt 2> /dev/null; then
         status=$?
         cp -r small/x small.copy
         exit $status' sh "$PROGRAM" > out 2> err
-    is "exit status" "$?" 1
-    holds "the reason" grep -q 'No space left on device' err
+    is "a full target makes the status 1" "$?" 1
+    holds "a full target is reported" grep -q 'No space left on device' err
     (cd small.copy/whole && find . ! -type d -printf '/%P\n') > made
     tr '\0' '\n' < small.copy/whole.missed >> made
     "$PROGRAM" --type f,l,p,s,c,b bad.img 2> err | sort > every
     is "each file was saved or is listed" "$(sort -u made)" "$(cat every)"
-    is "none twice" "$(sort made | uniq -d)" ""
+    is "no file is saved and listed as missing" "$(sort made | uniq -d)" ""
     is "and in the list of unsaved files" "$(tr -cd '\0' < small.copy/unsaved | wc -c)" \
         "$(sed -n 's/^\([0-9]*\) files could not be saved.*/\1/p' out)"
 else
@@ -177,41 +189,44 @@ expect "an image with a quote" 1 "files? cannot be read completely$" rescue "a f
 sed -n '/^This runs/,/^Or / s/^  btrfs-walk/bin\/btrfs-walk/p' "$WORK/out" | head -n 1 > commands
 rm -r saved && mkdir saved
 sh commands > printed 2>&1
-is "its files" "$(find saved/whole ! -type d | wc -l)" "$whole"
+is "the quoted command saves the whole files" "$(find saved/whole ! -type d | wc -l)" "$whole"
 
 # Files whose tree blocks are lost, by themselves.
 expect "files that damage has hidden" 1 . deleted --lost -o path "a folder/it's.img"
-holds "one of them" out_has '^/@home/'
+holds "a file that damage has hidden is listed" out_has '^/@home/'
 
 # What is needed to open.
 expect "without superblocks" 1 "metadata are damaged; files may be missing$" \
     rescue --json "$BUILD/fixtures/superblocks-gone/dev1.img"
-is "the option" "$(member 'answer["open_options"]')" "['--scan']"
-is "in the commands" "$(member '"--scan" in answer["steps"][0]["shell_command"]')" True
+is "--scan is needed to open the image" "$(member 'answer["open_options"]')" "['--scan']"
+is "the commands have the option --scan" \
+    "$(member '"--scan" in answer["steps"][0]["shell_command"]')" True
 
 # Missing devices.
 expect "a missing copy" 0 - rescue "$BUILD/fixtures/raid1-3/dev1.img" \
     "$BUILD/fixtures/raid1-3/dev2.img"
-holds "is said" out_has '^  device 3 of 3 is missing$'
-is "once" "$(grep -c 'is missing' out)" 1
+holds "a missing device is a problem" out_has '^  device 3 of 3 is missing$'
+is "a missing device is reported once" "$(grep -c 'is missing' out)" 1
 expect "without subvolumes" 0 - rescue "$BUILD/fixtures/plain/dev1.img"
-is "nothing to keep" "$(grep -c -- --subvolumes out)" 0
+is "without subvolumes, no command keeps them" "$(grep -c -- --subvolumes out)" 0
 expect "with snapshots" 0 - rescue "$BUILD/fixtures/subvolumes/dev1.img"
-holds "keeping them" out_has '^  btrfs-walk extract --subvolumes --directory=saved-subv'
+holds "a command keeps subvolumes and snapshots" \
+    out_has '^  btrfs-walk extract --subvolumes --directory=saved-subv'
 expect "a missing stripe" 1 "files? cannot be read completely$" \
     rescue "$BUILD/fixtures/raid0-2/dev1.img"
-holds "costs chunks" out_has ' chunks? with .* of data.* cannot be read completely without it$'
+holds "a missing stripe costs chunks of data" \
+    out_has ' chunks? with .* of data.* cannot be read completely without it$'
 expect "read" 1 "files? cannot be read completely$" \
     rescue --json "$BUILD/fixtures/incomplete/dev1.img"
 counts='[total(name) for name in ("verified_files", "partly_files", "lost_files")]'
 read_counts=$(member "$counts")
 expect "not read" 1 "files? cannot be read completely$" \
     rescue --json --no-data "$BUILD/fixtures/incomplete/dev1.img"
-is "the same counts" "$(member "$counts")" "$read_counts"
+is "--no-data counts the same files" "$(member "$counts")" "$read_counts"
 
 # Exit statuses, and what is said of one device of a RAID5.
 expect "no files" 0 - rescue "$BUILD/fixtures/empty/dev1.img"
-holds "that is no damage" out_has '^There are no files\.$'
+holds "an empty file system has no files" out_has '^There are no files\.$'
 cp --sparse=always "$BUILD/fixtures/empty/dev1.img" nothing.img
 for block in $("$PROGRAM" dump --tree 5 nothing.img | awk '$1 == "leaf" { print $2 }'); do
     for place in $("$PROGRAM" map -o offset --raw nothing.img "$block"); do
@@ -220,13 +235,15 @@ for block in $("$PROGRAM" dump --tree 5 nothing.img | awk '$1 == "leaf" { print 
     done
 done
 expect "nothing" 1 'top directory .* is lost|cannot be read, only' rescue --no-scan nothing.img
-holds "can be saved" out_has '^Nothing can be saved\.$'
+holds "nothing can be saved without the top directory" out_has '^Nothing can be saved\.$'
 expect "saved" 1 'nothing.img: .* lost|cannot be read' rescue --no-scan --extract=none nothing.img
 alone=$BUILD/fixtures/raid5-3/dev1.img
 expect "one device of three" 1 'files cannot be read completely$' rescue "$alone"
 "$PROGRAM" check "$alone" > out 2> err
-holds "the root tree" grep -q 'root-lost.* the root cannot be read; a tree made of the readable' out
-holds "no other generation" sh -c '! grep -q "generation [0-9]* was checked instead" out'
+holds "check reports the lost root tree" \
+    grep -q 'root-lost.* the root cannot be read; a tree made of the readable' out
+holds "check does not use another generation" \
+    sh -c '! grep -q "generation [0-9]* was checked instead" out'
 holds "no number of unknown files" sh -c '! grep -q "at least 0" out'
 
 # All files that share a block, with the message of a file as with an address.
@@ -240,12 +257,12 @@ echo "BTRFS warning (device sda2): csum failed root $subvolume ino $inode off 0 
 expect "a message of a shared block" 0 . rescue --dmesg log "$sound"
 is "all files that have it" "$(sed -n 's/^  affected: //p' out | sort)" \
     "$("$PROGRAM" owner -o path "$sound" "$logical" | sort)"
-holds "they are several" test "$(grep -c affected: out)" -gt 1
+holds "several files share the block" test "$(grep -c affected: out)" -gt 1
 
 # Lost checksums.
 expect "without checksums" 1 . rescue --extract unverified "$BUILD/fixtures/lost-tree-csum/dev1.img"
 is "files that can be read only so" "$(find unverified/unverified -type f | wc -l)" 4
-is "nothing is left" "$(wc -c < unverified/unsaved)" 0
+is "no file is listed as unsaved" "$(wc -c < unverified/unsaved)" 0
 
 # Data without checksums that do not decompress are not whole.
 image=$BUILD/fixtures/compressed/dev1.img
@@ -279,18 +296,20 @@ place	./elsewhere
 source	./target'
 expect "renamed files" 1 "5 files cannot be read completely$" rescue --json bad.img
 older=$(member 'answer["generations"][0]["generation"]')
-is "older versions" "$(member '[row["files"] for row in answer["generations"]]')" '[4]'
+is "four files have versions in an older generation" \
+    "$(member '[row["files"] for row in answer["generations"]]')" '[4]'
 expect "saved" 1 '/place: this generation has another file there' rescue --extract renamed bad.img
-is "under their new names" "$(first_lines "renamed/generation-$older")" "$renamed"
+is "older versions are saved under their new names" \
+    "$(first_lines "renamed/generation-$older")" "$renamed"
 is "all others have only remains" "$(tr '\0' ' ' < "renamed/generation-$older.missed")" "/place "
 is "the file that was replaced" "$(first_lines renamed/deleted)" "target	./target"
-holds "no message of directories" sh -c "! grep -q 'new-folder: ' '$WORK/err'"
+holds "directories cause no messages" sh -c "! grep -q 'new-folder: ' '$WORK/err'"
 expect "the command by hand" 0 - extract --generation "$older" --follow-renames -C by-hand bad.img \
     /new-folder /new-folder/file /elsewhere target new-name
-is "the same files" "$(first_lines by-hand)" "$renamed"
+is "extract --follow-renames saves the same files" "$(first_lines by-hand)" "$renamed"
 expect "relative names" 0 - extract --generation "$older" --follow-renames --relative \
     --subvol 5 -C relative bad.img /new-folder
-is "without the directory" "$(first_lines relative)" "folder/file	./file"
+is "--relative saves the file without its directory" "$(first_lines relative)" "folder/file	./file"
 expect "paths of that generation" 1 '/new-name: no such file' \
     extract --generation "$older" -C without bad.img /new-name /place
 is "its file at the path" "$(first_lines without)" "place	./place"

@@ -48,72 +48,85 @@ mapfile -t blocks < <(leaves sound)
 for ((i = 1; i < ${#blocks[@]}; i += 4)); do spoil bad "${blocks[i]}"; done
 expect "wrong checksums" 1 'files cannot be verified' rescue --json bad
 unverified=$(member 'total("unverified_files")')
-is "no file is lost" "$(member 'total("verified_files") + total("unverified_files")')" "$all"
-is "partly or lost" "$(member 'total("partly_files") + total("lost_files")')" 0
-holds "some are unverified" test "$unverified" -gt 20
-is "its steps" "$(member '[row["step"] for row in answer["steps"]]')" "['whole', 'unverified']"
+is "wrong checksums of leaves lose no file" \
+    "$(member 'total("verified_files") + total("unverified_files")')" "$all"
+is "wrong checksums of leaves affect no contents" \
+    "$(member 'total("partly_files") + total("lost_files")')" 0
+holds "more than 20 files are unverified" test "$unverified" -gt 20
+is "rescue plans the steps whole and unverified" \
+    "$(member '[row["step"] for row in answer["steps"]]')" "['whole', 'unverified']"
 expect "the same with --ignore-checksums" 1 . rescue --ignore-checksums all --json bad
-is "unverified files" "$(member 'total("unverified_files")')" "$unverified"
+is "--ignore-checksums counts the same unverified files" \
+    "$(member 'total("unverified_files")')" "$unverified"
 expect "without data" 1 . rescue --no-data --json bad
-is "unverified files, without data" "$(member 'total("unverified_files")')" "$unverified"
+is "--no-data counts the same unverified files" \
+    "$(member 'total("unverified_files")')" "$unverified"
 expect "each file" 1 . rescue --list --json bad
-is "its rows" "$(grep -c '"recoverable":"unverified"' "$WORK/out")" "$unverified"
+is "--list has as many unverified files" \
+    "$(grep -c '"recoverable":"unverified"' "$WORK/out")" "$unverified"
 expect "on a screen" 1 . rescue bad
-holds "a line about them" \
+holds "the text counts the unverified files" \
     out_has "$unverified of the whole files can be read only with --ignore-checksums"
 
 expect "saved" 1 . rescue --extract saved bad
-is "whole files" "$(count saved/whole)" "$((all - unverified))"
+is "verified files are saved as whole" "$(count saved/whole)" "$((all - unverified))"
 is "unverified files that are saved" "$(count saved/unverified)" "$unverified"
-is "the contents of all" "$( (sums saved/whole; sums saved/unverified) | sort)" "$(cat expected)"
-is "the manifest says so" "$(grep -vc '"saved":"\(unverified\|linked\)"' saved/unverified.json)" 0
-is "nothing is unsaved" "$(cat saved/unsaved)" ""
+is "all files are saved with the right contents" \
+    "$( (sums saved/whole; sums saved/unverified) | sort)" "$(cat expected)"
+is "the manifest calls the files unverified" \
+    "$(grep -vc '"saved":"\(unverified\|linked\)"' saved/unverified.json)" 0
+is "no file is listed as unsaved" "$(cat saved/unsaved)" ""
 sums saved > before
 expect "again" 1 . rescue --extract saved bad
-is "is the same" "$(sums saved | diff - before)" ""
+is "a second run changes nothing" "$(sums saved | diff - before)" ""
 mkdir bin && ln -s "$PROGRAM" bin/btrfs-walk
 mkdir by-hand && "$PROGRAM" rescue bad 2> errors |
     sed -n '/^This runs/,/^Or / s/^  btrfs-walk\(.*\)saved\//&/p' |
     sed 's/saved\//by-hand\//g; s/^  btrfs-walk/bin\/btrfs-walk/' > commands
 sh commands > printed 2>&1
-is "by hand" "$(sums by-hand/unverified)" "$(sums saved/unverified)"
+is "the printed commands save the same unverified files" \
+    "$(sums by-hand/unverified)" "$(sums saved/unverified)"
 
 # A block that fails another check is lost, and so is a leaf of which an item is damaged.
 cp --sparse=always sound bad
 spoil bad "${blocks[5]}" 52
 expect "another address" 1 . rescue --json bad
-is "is not accepted" "$(member '[row["step"] for row in answer["steps"]]' | grep -c unverified)" 0
+is "a block with a wrong address is not accepted" \
+    "$(member '[row["step"] for row in answer["steps"]]' | grep -c unverified)" 0
 cp --sparse=always sound bad
 spoil bad "${blocks[5]}" $((4096 - 150))
 spoil bad "${blocks[5]}" $((4096 - 100))
 expect "damaged items" 1 . rescue --extract items bad
 (sums items/whole; sums items/unverified 2> errors) | sort > saved-sums
-is "never pass as verified" "$(sums items/whole | comm -23 - expected)" ""
+is "damaged files never pass as verified" "$(sums items/whole | comm -23 - expected)" ""
 
 # Data that do not match: the rest of the file, and the file as it is.
 cp --sparse=always sound bad
 expect "where its data are" 0 - extents --json "$PWD/sound" "/a/large 150"
 spoil bad "$(sed 's/.*"extent_logical":\([0-9]*\).*/\1/' "$WORK/out" | head -n 1)" 100
 expect "wrong data" 1 '1 file cannot be read completely' rescue --json bad
-is "are not whole" "$(member 'total("partly_files") + total("lost_files")')" 1
+is "one file with wrong data is not whole" \
+    "$(member 'total("partly_files") + total("lost_files")')" 1
 expect "saved with wrong data" 1 . rescue --extract data bad
-holds "as they are" test -f "data/unverified/a/large 150"
-is "only three bytes differ" "$(cmp -l "data/unverified/a/large 150" "files/a/large 150" | wc -l)" 3
-is "only that file" "$(count data/unverified)" 1
+holds "the file with wrong data is saved as it is" test -f "data/unverified/a/large 150"
+is "the saved file differs in three bytes" \
+    "$(cmp -l "data/unverified/a/large 150" "files/a/large 150" | wc -l)" 3
+is "no other file is saved as unverified" "$(count data/unverified)" 1
 
 # An older verified version, and the current unverified one.
 cp --sparse=always "$BUILD/fixtures/past/dev1.img" bad
 spoil bad "$(leaves bad | tail -n 1)"
 expect "older generations" 1 . rescue --extract both bad
-holds "the current version" test "$(count both/unverified)" -ge 1
-holds "older versions" test "$(find both/generation-* both/lost -type f 2> errors | wc -l)" -ge 1
+holds "the current version is saved as unverified" test "$(count both/unverified)" -ge 1
+holds "older versions are saved" \
+    test "$(find both/generation-* both/lost -type f 2> errors | wc -l)" -ge 1
 "$PROGRAM" extract -C right "$BUILD/fixtures/past/dev1.img" > /dev/null
 is "the current version is right" "$(sums both/unverified | comm -23 - <(sums right))" ""
 
 # A manifest of another extraction.
 expect "all but some" 0 - extract -C some --name 'large 1*' --manifest some.json sound
 expect "the others" 0 - extract -C others --except some.json sound
-is "are all others" "$( (sums some; sums others) | sort)" "$(cat expected)"
+is "--except saves all other files" "$( (sums some; sums others) | sort)" "$(cat expected)"
 expect "no manifest" 2 'cannot read missing' extract -C x --except missing sound
 
 finish

@@ -14,43 +14,49 @@ columns+=,subvolume_count,tree_root
 rows() { tr '\t\n' ' ;' < "$WORK/out"; }
 
 expect "roots" 0 - roots -o "$columns" --raw "$image"
-is "states of a scan" "$(rows)" "9 superblock backup-0 scan committed whole 0 0 0 1 1 5898240;\
+is "roots lists the generations that a scan finds" \
+    "$(rows)" "9 superblock backup-0 scan committed whole 0 0 0 1 1 5898240;\
 9 scan abandoned whole 0 0 0 2 2 5799936;8 backup-3 scan committed whole 0 0 0 2 2 5767168;\
 7 backup-2 scan committed whole 0 0 0 2 2 5636096;7 scan abandoned whole 0 0 0 2 2 5357568;\
 6 backup-1 scan committed whole 0 0 0 1 1 5242880;"
 expect "roots without a scan" 0 - roots --no-scan -o "$columns" --raw "$image"
-is "states of the superblock" "$(rows)" "9 superblock backup-0 committed - - - - - 1 5898240;\
+is "--no-scan lists the generations of the superblock" \
+    "$(rows)" "9 superblock backup-0 committed - - - - - 1 5898240;\
 8 backup-3 committed - - - - - 2 5767168;7 backup-2 committed - - - - - 2 5636096;\
 6 backup-1 committed - - - - - 1 5242880;"
 expect "both" 2 'exclude each other' roots --scan --no-scan "$image"
 expect "a date" 0 - roots -o changed --raw "$image"
-is "of the present" "$(head -n 1 "$WORK/out")" 1795362467135281114
+is "the newest generation has its date" "$(head -n 1 "$WORK/out")" 1795362467135281114
 
 expect "trimmed blocks" 0 - roots -o generation,recoverable,lost_blocks,trimmed "$discarded"
-is "trimmed and overwritten" "$(rows)" '8 whole 0 0;7 lost 1 1;6 lost 2 2;5 lost 2 1;'
+is "lost blocks are counted as trimmed or overwritten" \
+    "$(rows)" '8 whole 0 0;7 lost 1 1;6 lost 2 2;5 lost 2 1;'
 expect "a copy of which only zeros are left" 0 'superblock copy 1 .* rejected' \
     roots -o generation,found,recoverable "$BUILD/fixtures/dup-metadata-0/dev1.img"
 is "its other copy is scanned" "$(rows)" '7 superblock backup-2 scan whole;6 backup-1 lost;'\
 '5 backup-0 lost;4 backup-3 lost;'
 expect "trees" 0 - roots --trees -o generation,tree_name,recoverable "$discarded"
-is "trees of the present" "$(grep -c '^8.*whole' "$WORK/out")" 9
+is "all nine trees of the newest generation are whole" "$(grep -c '^8.*whole' "$WORK/out")" 9
 
 # The index: created, used, refused, recreated.
 expect "an index is made" 0 - roots --index "$WORK/index" "$image"
 cp "$WORK/out" "$WORK/first"
-is "its size" "$(($(stat -c %s "$WORK/index") > 104))" 1
+is "the index has entries" "$(($(stat -c %s "$WORK/index") > 104))" 1
 cp "$WORK/index" "$WORK/kept"
 expect "an index is used" 0 - roots --index "$WORK/index" "$image"
-is "the same states" "$(cmp "$WORK/out" "$WORK/first" && echo same)" same
+is "an index leads to the same generations" "$(cmp "$WORK/out" "$WORK/first" && echo same)" same
 printf 'x' | dd of="$WORK/index" bs=1 seek=300 conv=notrunc 2> /dev/null
 expect "a damaged index is not used" 0 - roots --index "$WORK/index" "$image"
-is "and written anew" "$(tail -c +105 "$WORK/index" | wc -c)" "$(tail -c +105 "$WORK/kept" | wc -c)"
-is "the same states" "$(cmp "$WORK/out" "$WORK/first" && echo same)" same
+is "a damaged index is written again" \
+    "$(tail -c +105 "$WORK/index" | wc -c)" "$(tail -c +105 "$WORK/kept" | wc -c)"
+is "a damaged index does not change the generations" \
+    "$(cmp "$WORK/out" "$WORK/first" && echo same)" same
 expect "an index of another" 0 - roots --index "$WORK/index" "$discarded"
-is "is not used" "$(cmp -s "$WORK/index" "$WORK/kept" || echo differs)" differs
+is "an index of another file system is replaced" \
+    "$(cmp -s "$WORK/index" "$WORK/kept" || echo differs)" differs
 echo text > "$WORK/text"
 expect "another file" 2 'is not an index' roots --index "$WORK/text" "$image"
-is "stays" "$(cat "$WORK/text")" text
+is "a file that is no index stays as it is" "$(cat "$WORK/text")" text
 expect "an image" 2 'never written to|is an input' roots --index "$image" "$image"
 
 # Blocks of an index are read again: a leaf that was overwritten since is missing.
@@ -63,26 +69,29 @@ head -c 16384 /dev/zero |
     dd of="$WORK/hurt" bs=4096 seek=$((offset / 4096)) conv=notrunc status=none
 expect "without the index" 0 - roots -o "$columns" "$WORK/hurt"
 cp "$WORK/out" "$WORK/first"
-holds "a leaf is trimmed" grep -q 'partly 1 1' <(rows)
+holds "the lost leaf is trimmed" grep -q 'partly 1 1' <(rows)
 expect "with it" 0 - roots --index "$WORK/index" -o "$columns" "$WORK/hurt"
-holds "the same is told" cmp "$WORK/out" "$WORK/first"
+holds "an index leads to the same rows" cmp "$WORK/out" "$WORK/first"
 holds "and the index was used" cmp "$WORK/index" "$WORK/kept"
 truncate -s +1M "$WORK/hurt"
 expect "another size of the image" 0 - roots --index "$WORK/index" "$WORK/hurt"
-is "is another file system" "$(cmp -s "$WORK/index" "$WORK/kept" || echo differs)" differs
+is "the index of an image of another size is replaced" \
+    "$(cmp -s "$WORK/index" "$WORK/kept" || echo differs)" differs
 
 # States that the superblock does not name: its backup roots are erased.
 cp --sparse=always "$image" "$WORK/image"
 python3 "$ROOT/tests/support/change_item.py" "$WORK/image" super 2859 8 0 and super 3027 8 0 and \
     super 3195 8 0 and super 3363 8 0 > /dev/null
 expect "found by the scan" 0 - roots -o generation,found,status,recoverable "$WORK/image"
-is "all states" "$(rows)" '9 superblock scan committed whole;9 scan abandoned whole;'\
+is "a scan finds all generations without backup roots" \
+    "$(rows)" '9 superblock scan committed whole;9 scan abandoned whole;'\
 '8 scan committed whole;7 scan committed whole;7 scan abandoned whole;6 scan committed whole;'
 for generation in 6 7 8; do
     expect "sum of generation $generation" 0 - sum --generation "$generation" "$image"
     cp "$WORK/out" "$WORK/sums"
     expect "the same by a scan" 0 - sum --generation "$generation" "$WORK/image"
-    is "hashes of $generation" "$(cmp "$WORK/out" "$WORK/sums" && echo same)" same
+    is "generation $generation has the same hashes by a scan" \
+        "$(cmp "$WORK/out" "$WORK/sums" && echo same)" same
     expect "check of $generation" 0 '0 errors, 0 warnings' check --data --generation \
         "$generation" "$WORK/image"
 done
@@ -93,14 +102,15 @@ python3 "$ROOT/tests/support/change_item.py" "$WORK/planted" \
     at 13615104 1 5 132 0 block 48 8 13615104 and \
     at 13615104 1 5 132 0 block 80 8 1152921504606846976
 expect "a planted root" 0 - roots -o "$columns" --raw "$WORK/planted"
-holds "is abandoned" grep -q '^1152921504606846976 scan abandoned' <(rows | tr ';' '\n')
+holds "a planted root is abandoned" \
+    grep -q '^1152921504606846976 scan abandoned' <(rows | tr ';' '\n')
 tail -n +2 "$WORK/out" > "$WORK/others"
 expect "without it" 0 - roots -o "$columns" --raw "$image"
 holds "the others are the same" cmp "$WORK/others" "$WORK/out"
 dd if=/dev/zero of="$WORK/planted" bs=16K seek=360 count=1 conv=notrunc status=none
 expect "it is no present state" 1 \
     'was rebuilt from tree blocks, with [0-9]+ trees of generation 9' sum "$WORK/planted"
-holds "which is found" cmp "$WORK/out" <("$PROGRAM" sum "$image")
+holds "the present root tree is found" cmp "$WORK/out" <("$PROGRAM" sum "$image")
 # A superblock that is older than what was committed.
 cp --sparse=always "$image" "$WORK/stale"
 python3 "$ROOT/tests/support/change_item.py" "$WORK/stale" super 72 8 7 and super 80 8 5636096 \
@@ -114,7 +124,7 @@ holds "and are not used by themselves" cmp "$WORK/out" <("$PROGRAM" sum --genera
 cp --sparse=always "$WORK/stale" "$WORK/newer"
 dd if="$image" of="$WORK/newer" bs=4096 count=1 skip=16384 seek=16384 conv=notrunc status=none
 expect "a newer copy of it" 0 'copy 0 .* has generation 7, another copy has 9' sum "$WORK/newer"
-holds "is taken" cmp "$WORK/out" <("$PROGRAM" sum "$image")
+holds "the newer copy of the superblock is used" cmp "$WORK/out" <("$PROGRAM" sum "$image")
 cp --sparse=always "$WORK/stale" "$WORK/older"
 python3 "$ROOT/tests/support/change_item.py" "$WORK/older" super 2859 8 0 and super 3027 8 0 and \
     super 3195 8 0 and super 3363 8 0 > /dev/null
@@ -122,7 +132,7 @@ expect "if nothing in it tells" 0 - ls "$WORK/older"
 expect "a scan does" 0 'but a newer commit is complete: --generation 9' ls --scan "$WORK/older"
 expect "where there is nothing newer" 0 - ls --scan "$image"
 expect "and named" 0 - sum --generation 9 "$WORK/stale"
-holds "it has all files" cmp "$WORK/out" <("$PROGRAM" sum "$image")
+holds "the newer generation has all files" cmp "$WORK/out" <("$PROGRAM" sum "$image")
 expect "a state that is gone" 2 'generation 5 is not recoverable' ls --generation 5 "$WORK/image"
 # With quotas, a transaction that creates a snapshot writes two complete root trees. The superblock
 # of the kernel pointed to the later one.
@@ -131,14 +141,15 @@ expect "two complete roots" 0 - roots -o generation,status,tree_root "$twice"
 awk '$2 == "committed" && $1 >= 9 {print $1, $3}' "$WORK/out" | sort > "$WORK/have"
 sort "$ROOT/fixtures/snapshots-with-quotas/committed" > "$WORK/want"
 holds "those are committed that the superblock named" cmp "$WORK/want" "$WORK/have"
-is "the others are not" "$(grep -c abandoned "$WORK/out")" 6
+is "six root trees are abandoned" "$(grep -c abandoned "$WORK/out")" 6
 expect "versions" 0 - versions -o snapshot_name,generation,first_generation "$twice" /@home/doc
 generations=$(grep '^-' "$WORK/out" | cut -f 2,3 | tr '\t' '\n' | sort -nu)
-is "of as many generations" "$(wc -l <<< "$generations")" 12
+is "versions lists twelve generations" "$(wc -l <<< "$generations")" 12
 for generation in $generations; do
     expect "cat of generation $generation, which was printed" 0 - \
         cat -q --generation "$generation" "$twice" /@home/doc
-    is "the text" "$(cat "$WORK/out")" "text $(((generation - 7) / 2))"
+    is "the file of generation $generation has its text" \
+        "$(cat "$WORK/out")" "text $(((generation - 7) / 2))"
     expect "diff of generation $generation" 0 - diff -q "$twice" "@home@$generation" @home
 done
 expect "deleted" 0 - deleted -o generation,path "$twice"
@@ -188,9 +199,10 @@ expect "without times" 2 "generation 11 is ambiguous; choose one: $roots" \
     cat --generation 11 "$WORK/timeless" /@home/doc
 root=$(sed -nE 's/.*--tree-root ([0-9]+@11) .*/\1/p' "$WORK/err")
 expect "as it says" 0 - cat --tree-root "$root" "$WORK/timeless" /@home/doc
-is "the text" "$(cat "$WORK/out")" "text 2"
+is "the selected root tree has its text" "$(cat "$WORK/out")" "text 2"
 expect "versions name the roots" 0 'warning: .*generation 11 is ambiguous; choose one: ' \
     versions "$WORK/timeless" /@home/doc
+is "an ambiguous generation is reported once" "$(grep -c 'is ambiguous' "$WORK/err")" 1
 # Mirrors that differ: the second device of a RAID1 has zeros, or a block of a newer generation,
 # where the first one, which is stale, has the root tree of generation 7. No superblock names that,
 # since the backup roots are erased.

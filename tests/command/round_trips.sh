@@ -81,9 +81,11 @@ bytes() {
         sed -n 's/.* \([0-9]*\) bytes of metadata read.*/\1/p'
 }
 all=$(bytes)
-holds "one candidate" [ "$(bytes --name entry-1049 --size -1000000)" -le $((all + 4096)) ]
-is "it is listed" "$(cat "$WORK/out")" /big/entry-1049
-holds "all are candidates" [ "$(bytes --size -1000000)" -gt $((all + 4096)) ]
+holds "a test of one candidate reads one leaf" \
+    [ "$(bytes --name entry-1049 --size -1000000)" -le $((all + 4096)) ]
+is "the candidate is listed" "$(cat "$WORK/out")" /big/entry-1049
+holds "a test of all candidates reads more metadata" \
+    [ "$(bytes --size -1000000)" -gt $((all + 4096)) ]
 
 # The summary of a walk has the same number.
 run_summary() {

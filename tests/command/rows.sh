@@ -14,67 +14,70 @@ rows() { tr -dc '\0' < "$WORK/out" | wc -c; }
 
 # Columns.
 expect "columns" 0 - -0 -o path,size,mtime "$plain"
-holds "a row a file" [ "$(rows)" -eq "$count" ]
-holds "path, size and mtime" grep -qzP '^/top-file\t11\t1\d{18}$' "$WORK/out"
+holds "-0 -o prints a row for each file" [ "$(rows)" -eq "$count" ]
+holds "-o path,size,mtime prints these columns" grep -qzP '^/top-file\t11\t1\d{18}$' "$WORK/out"
 expect "columns in another order" 0 - --output size,path "$plain"
-holds "size and path" grep -qP '^11\t/top-file$' "$WORK/out"
+holds "--output size,path prints these columns" grep -qP '^11\t/top-file$' "$WORK/out"
 expect "a header" 0 - --header -o path,uid,gid "$plain"
 holds "the names of the columns" [ "$(head -n 1 "$WORK/out")" = $'path\tuid\tgid' ]
 expect "a header and no file" 0 - --header -o path,uid "$empty"
-holds "only the header" [ "$(cat "$WORK/out")" = $'path\tuid' ]
+holds "a header without files is printed" [ "$(cat "$WORK/out")" = $'path\tuid' ]
 expect "a separator" 0 - -0 --header --separator ' | ' -o size,path "$plain"
-holds "between all columns" [ "$(grep -cz '^[0-9]* | /' "$WORK/out")" -eq "$count" ]
-holds "and in the header" grep -qxz 'size | path' "$WORK/out"
+holds "--separator stands between the columns of each row" \
+    [ "$(grep -cz '^[0-9]* | /' "$WORK/out")" -eq "$count" ]
+holds "--separator stands between the names of the header" grep -qxz 'size | path' "$WORK/out"
 expect "a separator with escapes" 0 - --header --separator '\t\\\n' -o inode,uid "$plain"
 holds "a tab, a backslash, a newline" [ "$(head -n 2 "$WORK/out")" = $'inode\t\\\nuid' ]
 expect "a NUL between columns" 0 - -0 --separator '\0' -o path,uid "$plain"
 holds "twice as many as files" [ "$(rows)" -eq $((2 * count)) ]
 expect "sizes in IEC units" 0 - --iec -o size,path "$plain"
-holds "bytes and KiB" out_has '^19\.53KiB	/docs/second name'
+holds "--iec prints KiB" out_has '^19\.53KiB	/docs/second name'
 expect "sizes in SI units" 0 - --si -o size,path "$plain"
-holds "kB" out_has '^20\.00kB	/docs/second name'
+holds "--si prints kB" out_has '^20\.00kB	/docs/second name'
 expect "raw numbers" 0 - --raw -o size,path "$plain"
-holds "as without it" out_has '^20000	/docs/second name'
+holds "--raw prints bytes" out_has '^20000	/docs/second name'
 
 # Help.
 expect "the list of columns" 0 - -o help
-holds "each with its documentation" \
+holds "-o help documents each column" \
     [ "$(grep -cE '^[a-z_]+ +[A-Za-z]' "$WORK/out")" -eq "$(grep -c '' "$WORK/out")" ]
-holds "path is the first" [ "$(head -n 1 "$WORK/out" | cut -d ' ' -f 1)" = path ]
+holds "-o help begins with path" [ "$(head -n 1 "$WORK/out" | cut -d ' ' -f 1)" = path ]
 all=$(sed 's/ .*//' "$WORK/out" | paste -s -d ,)
 expect "all columns" 0 - -0 --header -o "$all" "$plain"
-holds "by name" [ "$(head -z -n 1 "$WORK/out" | tr -d '\0' | tr '\t' ,)" = "$all" ]
+holds "the header has the names of all columns" \
+    [ "$(head -z -n 1 "$WORK/out" | tr -d '\0' | tr '\t' ,)" = "$all" ]
 for words in 'tree-stats --items -o help' 'tree-stats -o help --items'; do
     expect "$words" 0 - $words
-    is "$words" "$(awk '{ print $1 }' "$WORK/out" | xargs)" \
+    is "the columns of $words" "$(awk '{ print $1 }' "$WORK/out" | xargs)" \
         "tree key_type_name key_type items bytes"
 done
 expect "columns of --status" 0 - qgroups -o help --status
-holds "are those" out_has '^enable_generation '
+holds "-o help --status lists the columns of the status" out_has '^enable_generation '
 expect "columns without it" 0 - qgroups -o help
-holds "are others" out_has '^max_referenced '
+holds "-o help lists the columns of groups" out_has '^max_referenced '
 "$PROGRAM" -o help > /dev/full 2> /dev/null
 status=$?
 holds "the list on a full disk is an error" [ "$status" -ne 0 ]
 
 # JSON.
 expect "JSON" 0 - --json "$plain"
-holds "a line a file" [ "$(grep -c '^{"path.*}$' "$WORK/out")" -eq "$count" ]
+holds "--json prints a line for each file" [ "$(grep -c '^{"path.*}$' "$WORK/out")" -eq "$count" ]
 cp "$WORK/out" "$WORK/lines"
 expect "JSON lines by name" 0 - --json=lines "$plain"
-holds "the same" cmp "$WORK/out" "$WORK/lines"
+holds "--json=lines prints the same as --json" cmp "$WORK/out" "$WORK/lines"
 expect "JSON of columns" 0 - --json -o size,path "$plain"
-holds "these two" out_has '^\{"size":11,"path":"/top-file"\}$'
+holds "--json -o prints the selected members" out_has '^\{"size":11,"path":"/top-file"\}$'
 expect "JSON behind NUL" 0 - --json -0 "$plain"
-holds "the same rows" cmp "$WORK/lines" <(tr '\0' '\n' < "$WORK/out")
+holds "--json -0 prints the same rows" cmp "$WORK/lines" <(tr '\0' '\n' < "$WORK/out")
 expect "a header record" 0 - --json --header "$plain"
 holds "it is the first line" [ "$(head -n 1 "$WORK/out" | sed 's/"version":"[^"]*"/V/')" = \
     '{"record":"header","tool":"btrfs-walk",V,"schema":2,"of":"fileinfo","of_version":2}' ]
-holds "the others follow" cmp "$WORK/lines" <(tail -n +2 "$WORK/out")
+holds "the rows follow the header record" cmp "$WORK/lines" <(tail -n +2 "$WORK/out")
 expect "an array" 0 - --json=array "$plain"
-holds "the same elements" cmp "$WORK/lines" <(sed -e '1d;$d' -e 's/,$//' "$WORK/out")
+holds "--json=array has the elements of --json" \
+    cmp "$WORK/lines" <(sed -e '1d;$d' -e 's/,$//' "$WORK/out")
 expect "an array of nothing" 0 - --json=array "$empty"
-holds "only brackets" [ "$(cat "$WORK/out")" = $'[\n]' ]
+holds "an array without files is [ and ]" [ "$(cat "$WORK/out")" = $'[\n]' ]
 if have python3; then
     python() { python3 -c "import json, sys; $1" "${@:2}"; }
     valid() {
@@ -82,10 +85,11 @@ if have python3; then
         [ $? -le 1 ] && python3 -m json.tool "$WORK/document"
     }
     holds "an array is one document" valid --json=array "$plain"
-    holds "with a header too" valid --json=array --header "$plain"
-    holds "without files" valid --json=array "$empty"
+    holds "an array with a header is one document" valid --json=array --header "$plain"
+    holds "an array without files is one document" valid --json=array "$empty"
     holds "without files, with a header" valid --json=array --header "$empty"
-    holds "if part is lost" valid --json=array "$BUILD/fixtures/lost-leaf-first/dev1.img"
+    holds "an array of a damaged image is one document" \
+        valid --json=array "$BUILD/fixtures/lost-leaf-first/dev1.img"
     holds "each line is a document" python '[json.loads(line) for line in open(sys.argv[1])]' \
         "$WORK/lines"
 else
@@ -95,7 +99,7 @@ fi
 # Invalid options.
 expect "an unknown column" 2 "unknown column sise \(did you mean size\?\); '-o help' lists" \
     -o path,sise "$plain"
-holds "nothing on stdout" [ ! -s "$WORK/out" ]
+holds "an unknown column prints nothing on stdout" [ ! -s "$WORK/out" ]
 expect "a column twice" 2 'column path is named twice' -o path,path "$plain"
 expect "an empty column" 2 'name of a column is empty' -o path, "$plain"
 expect "no columns" 2 'invalid argument of --output' -o '' "$plain"
@@ -113,7 +117,7 @@ expect "units without columns" 2 'which -o chooses' --iec "$plain"
 expect "a header without columns" 2 'which -o chooses' --header "$plain"
 expect "NUL in an array" 2 'not for --json=array' -0 --json=array "$plain"
 expect "a subvolume that is not there" 2 'no subvolume' --header -o path,size --subvol 9999 "$plain"
-holds "nothing on stdout either" [ ! -s "$WORK/out" ]
+holds "an unknown subvolume prints nothing on stdout" [ ! -s "$WORK/out" ]
 
 # Streams.
 for form in "-o path,size" --json --json=array; do
@@ -121,7 +125,7 @@ for form in "-o path,size" --json --json=array; do
     "$PROGRAM" $form "$plain" > /dev/full 2> "$WORK/err"
     status=$?
     holds "$form on a full disk is an error" [ "$status" -eq 1 ]
-    holds "$form: and said so" grep -q 'cannot write to stdout' "$WORK/err"
+    holds "$form: a full disk is reported" grep -q 'cannot write to stdout' "$WORK/err"
     # shellcheck disable=SC2086
     (trap '' PIPE; "$PROGRAM" $form "$BUILD/fixtures/old-4k/dev1.img") 2> "$WORK/err" | true
     holds "$form: a closed pipe is quiet" [ ! -s "$WORK/err" ]
@@ -131,7 +135,8 @@ if have_terminal; then
         tr -d '\r' > "$WORK/out"
     holds "units and dates on a terminal" grep -qP \
         '^19\.53KiB\t20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z\t/docs/second\\ name' "$WORK/out"
-    holds "no control bytes" [ "$(tr -d '\n\t' < "$WORK/out" | tr -cd '\000-\037\177' |
+    holds "a terminal gets no control bytes" \
+        [ "$(tr -d '\n\t' < "$WORK/out" | tr -cd '\000-\037\177' |
             wc -c)" -eq 0 ]
     script -qec "$PROGRAM --raw -o size,mtime $plain" /dev/null < /dev/null |
         tr -d '\r' > "$WORK/out"

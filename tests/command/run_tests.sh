@@ -24,16 +24,16 @@ run() {
     sed -n '/^skipped: [0-9]/,$p' "$WORK/out" | sort > "$WORK/last"
 }
 run good.sh
-is "status of success" "$status" 0
+is "run-tests ends with status 0 if all tests pass" "$status" 0
 is "what was skipped, and the sum" "$(cat last)" "$(printf '%s\n' \
     '7 passed, 0 failed, 3 skipped' 'skipped: 2 without zsh, 1 without a build')"
-is "the sum comes last" "$(tail -n 1 out)" '7 passed, 0 failed, 3 skipped'
+is "the sum is the last line" "$(tail -n 1 out)" '7 passed, 0 failed, 3 skipped'
 run good.sh bad.sh none.sh dead.sh
-is "status of failure" "$status" 1
+is "run-tests ends with status 1 if a test fails" "$status" 1
 is "each that failed has a line" "$(cat last)" "$(printf '%s\n' '10 passed, 4 failed, 4 skipped' \
     'FAILED: bad.sh: 2 of 5' 'FAILED: dead.sh: 1 of 1' 'FAILED: none.sh: 1 of 1' \
     'skipped: 2 without a build, 2 without zsh')"
-holds "and its messages before" grep -qx 'FAILED: this and that' out
+holds "the messages of a failed test are printed" grep -qx 'FAILED: this and that' out
 
 # A bare container has no locale.
 cat > locale.sh << END
