@@ -186,7 +186,7 @@ struct bw_stream {
     struct bw_error *(*next)(void *context, struct bw_stream_file *file, bool *got);
 
     /**
-     * Processes a whole file in a worker thread, which can read it with bw_data_read(). Only for
+     * Processes a whole file in a worker thread, which can read it with bw_data_begin(). Only for
      * files whose range has at most `work_limit` bytes; these are not delivered to `visit`. Called
      * by several threads at once. NULL: all files are delivered to `visit`.
      */
@@ -218,10 +218,14 @@ struct bw_stream {
  * is delivered as bad parts. */
 struct bw_error *bw_stream_run(struct bw_fs *fs, const struct bw_stream *stream);
 
-/** Reads a range of a file, as bw_file_read_parts(). */
-struct bw_error *bw_data_read(struct bw_data_reader *reader, const struct bw_data_file *file,
-                              uint64_t offset, uint64_t length, bw_data_visitor *visit,
-                              void *context);
+/** Begins to read a range of a file, in parts like those of bw_file_read_parts(). Ends the range
+ * before. */
+void bw_data_begin(struct bw_data_reader *reader, const struct bw_data_file *file, uint64_t offset,
+                   uint64_t length);
+
+/** Gets the next part of the range, valid until the reader is used again; NULL at the end. Fails
+ * only if memory runs out. */
+struct bw_error *bw_data_next(struct bw_data_reader *reader, const struct bw_data_part **part);
 
 /** How to read logical addresses. With struct_size alone: verified, from any mirror. */
 struct bw_logical_options {

@@ -499,30 +499,23 @@ __attribute__((format(printf, 2, 3))) static bool damaged(struct bw_space_cache 
 
 /* Pages. */
 
-struct reading {
-    struct bw_space_cache *cache;
-    uint64_t start;
-    uint8_t *bytes;
-};
-
-static struct bw_error *append_part(void *context, const struct bw_data_part *part)
-{
-    struct reading *reading = context;
-    if (part->kind == BW_DATA_BYTES)
-        memcpy(reading->bytes + (part->offset - reading->start), part->bytes, (size_t)part->length);
-    if (part->kind == BW_DATA_BAD) {
-        reading->cache->bad = true;
-        reading->cache->missing |= part->error->code == BW_ERROR_MISSING_DEVICE;
-    }
-    return NULL;
-}
-
 static struct bw_error *read_bytes(struct bw_space_cache *cache, uint64_t offset, uint32_t length,
                                    uint8_t *bytes)
 {
-    struct reading reading = {cache, offset, bytes};
+    const struct bw_data_part *part;
     memset(bytes, 0, length);
-    return bw_data_read(cache->reader, &cache->file, offset, length, append_part, &reading);
+    bw_data_begin(cache->reader, &cache->file, offset, length);
+    for (;;) {
+        BW_TRY(bw_data_next(cache->reader, &part));
+        if (!part)
+            return NULL;
+        if (part->kind == BW_DATA_BYTES)
+            memcpy(bytes + (part->offset - offset), part->bytes, (size_t)part->length);
+        if (part->kind == BW_DATA_BAD) {
+            cache->bad = true;
+            cache->missing |= part->error->code == BW_ERROR_MISSING_DEVICE;
+        }
+    }
 }
 
 /* The checksum of the first page leaves out the checksums. */

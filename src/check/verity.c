@@ -212,9 +212,9 @@ static void end_block(struct merkle *merkle)
     merkle->unknown = merkle->nonzero = false;
 }
 
-static struct bw_error *on_part(void *context, const struct bw_data_part *part)
+/* Adds a part of the data to their blocks; a block that is full is compared with its hash. */
+static void add_part(struct merkle *merkle, const struct bw_data_part *part)
 {
-    struct merkle *merkle = context;
     const uint32_t size = merkle->verity->block_size;
     size_t count;
     for (uint64_t done = 0; done < part->length && !merkle->ended; done += count) {
@@ -231,7 +231,6 @@ static struct bw_error *on_part(void *context, const struct bw_data_part *part)
         if (merkle->filled == size)
             end_block(merkle);
     }
-    return merkle->ended ? bw_error_create(BW_ERROR_STOPPED, "the Merkle tree ends") : NULL;
 }
 
 static struct bw_error *check_data(struct merkle *merkle, struct bw_data_reader *reader)
@@ -241,14 +240,14 @@ static struct bw_error *check_data(struct merkle *merkle, struct bw_data_reader 
     matches_digest(merkle, merkle->blocks[0], merkle->zeros);
     memcpy(merkle->zeros, gcry_md_read(merkle->hash, merkle->verity->algorithm),
            merkle->verity->digest_size);
-    struct bw_error *error = bw_data_read(reader, merkle->file, 0, UINT64_MAX, on_part, merkle);
-    if (!error && merkle->filled)
+    const struct bw_data_part *part;
+    struct bw_error *error = NULL;
+    bw_data_begin(reader, merkle->file, 0, UINT64_MAX);
+    while (!merkle->ended && !(error = bw_data_next(reader, &part)) && part)
+        add_part(merkle, part);
+    if (!error && !merkle->ended && merkle->filled)
         end_block(merkle);
     report_data(merkle);
-    if (error && error->code == BW_ERROR_STOPPED) {
-        bw_error_free(error);
-        error = NULL;
-    }
     return end_hashes(merkle, error);
 }
 

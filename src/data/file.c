@@ -61,9 +61,16 @@ const struct bw_inode *bw_file_inode(const struct bw_file *file)
 struct bw_error *bw_file_read_parts(struct bw_file *file, uint64_t offset, uint64_t length,
                                     bw_data_visitor *visit, void *context)
 {
+    const struct bw_data_part *part;
     if (!file->reader)
         BW_TRY(bw_data_reader_create(file->fs, &file->reader));
-    return bw_data_read(file->reader, &file->data, offset, length, visit, context);
+    bw_data_begin(file->reader, &file->data, offset, length);
+    for (;;) {
+        BW_TRY(bw_data_next(file->reader, &part));
+        if (!part)
+            return NULL;
+        BW_TRY(visit(context, part));
+    }
 }
 
 struct bw_error *bw_file_read(struct bw_file *file, uint64_t offset, void *buffer, size_t length,

@@ -624,23 +624,6 @@ struct bw_error *bw_data_next(struct bw_data_reader *reader, const struct bw_dat
     return NULL;
 }
 
-struct bw_error *bw_data_read(struct bw_data_reader *reader, const struct bw_data_file *file,
-                              uint64_t offset, uint64_t length, bw_data_visitor *visit,
-                              void *context)
-{
-    const struct bw_data_part *part;
-    bw_data_begin(reader, file, offset, length);
-    for (;;) {
-        struct bw_error *error = bw_data_next(reader, &part);
-        if (!error && part)
-            error = visit(context, part);
-        if (!error && part)
-            continue;
-        bw_data_block_clear(&reader->block);
-        return error;
-    }
-}
-
 struct bw_error *bw_data_read_stored(struct bw_data_reader *reader, const struct bw_data_file *file,
                                      const struct bw_file_extent *extent, uint8_t *bytes)
 {

@@ -5,7 +5,7 @@
  * bad ranges.
  *
  * Each worker thread has its own reader. bw_data_begin() and bw_data_next() are a cursor over the
- * parts of a range; bw_data_fill() reads into a block that the caller owns.
+ * parts of a range (btrfs-walk/file.h); bw_data_fill() reads into a block that the caller owns.
  */
 #ifndef BW_DATA_READER_H
 #define BW_DATA_READER_H
@@ -60,14 +60,6 @@ void bw_data_block_trim(struct bw_data_block *block, size_t first, uint64_t star
 struct bw_error *bw_data_fill(struct bw_data_reader *reader, const struct bw_data_file *file,
                               uint64_t offset, uint64_t length, struct bw_data_block *block,
                               uint64_t *end);
-
-/** Begins to read a range of a file, with read-ahead. The parts of the range before end. */
-void bw_data_begin(struct bw_data_reader *reader, const struct bw_data_file *file, uint64_t offset,
-                   uint64_t length);
-
-/** Gets the next part of the range, valid until the reader is used again; NULL at the end. Fails
- * only if memory runs out. */
-struct bw_error *bw_data_next(struct bw_data_reader *reader, const struct bw_data_part **part);
 
 /** Reads the stored bytes of a compressed extent of a file, disk_num_bytes of them, and verifies
  * them: with their checksums, or by decompressing them if the file has none. */

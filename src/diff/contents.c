@@ -197,7 +197,14 @@ static struct bw_error *read_file(void *context, struct bw_data_reader *reader,
     BW_TRY(begin_content(run->fs, job));
     if (!is_needed(job->running))
         return NULL;
-    return bw_data_read(reader, &file->data, 0, UINT64_MAX, add_part, job->running);
+    const struct bw_data_part *part;
+    bw_data_begin(reader, &file->data, 0, UINT64_MAX);
+    for (;;) {
+        BW_TRY(bw_data_next(reader, &part));
+        if (!part)
+            return NULL;
+        BW_TRY(add_part(job->running, part));
+    }
 }
 
 static struct bw_error *visit_part(void *context, const struct bw_stream_file *file,

@@ -38,8 +38,7 @@ struct half {
     struct bw_data_file file;
     uint8_t sums[SECTORS * BW_CSUM_SIZE];
     uint8_t bytes[CHUNK];
-    uint64_t start; /* of the bytes, in the file */
-    bool bad;       /* some of them cannot be read */
+    bool bad; /* some of them cannot be read */
 };
 
 struct bw_diff_content {
@@ -107,16 +106,26 @@ static struct bw_error *add_range(struct bw_diff_content *content, uint64_t star
 
 /* Reading. */
 
-static struct bw_error *store_part(void *context, const struct bw_data_part *part)
+/* Reads the bytes of one side; those that are unreadable become zeros. */
+static struct bw_error *read_half(struct half *half, uint64_t start, uint64_t length)
 {
-    struct half *half = context;
-    uint8_t *to = half->bytes + (part->offset - half->start);
-    if (part->kind == BW_DATA_BYTES) {
-        memcpy(to, part->bytes, (size_t)part->length);
-        return NULL;
-    }
-    memset(to, 0, (size_t)part->length);
-    if (part->kind == BW_DATA_BAD) {
+    const struct bw_data_part *part;
+    half->bad = false;
+    if (!half->reader)
+        BW_TRY(bw_data_reader_create(half->cursor.fs, &half->reader));
+    bw_data_begin(half->reader, &half->file, start, length);
+    for (;;) {
+        BW_TRY(bw_data_next(half->reader, &part));
+        if (!part)
+            return NULL;
+        uint8_t *to = half->bytes + (part->offset - start);
+        if (part->kind == BW_DATA_BYTES) {
+            memcpy(to, part->bytes, (size_t)part->length);
+            continue;
+        }
+        memset(to, 0, (size_t)part->length);
+        if (part->kind != BW_DATA_BAD)
+            continue;
         half->bad = true;
         bw_fs_report(half->cursor.fs, BW_DAMAGE,
                      bw_error_prefix(bw_error_copy(part->error),
@@ -124,7 +133,6 @@ static struct bw_error *store_part(void *context, const struct bw_data_part *par
                                      half->file.inode, half->file.subvolume->tree.id,
                                      part->offset));
     }
-    return NULL;
 }
 
 /* Counts the bytes of sectors that differ, of those that were read at `start`. */
@@ -147,14 +155,8 @@ static struct bw_error *read_both(struct bw_diff_content *content, uint64_t star
                                   struct bw_diff_result *result)
 {
     length = least(length, content->size - start);
-    for (unsigned side = 0; side < 2; side++) {
-        struct half *half = &content->halves[side];
-        half->start = start;
-        half->bad = false;
-        if (!half->reader)
-            BW_TRY(bw_data_reader_create(half->cursor.fs, &half->reader));
-        BW_TRY(bw_data_read(half->reader, &half->file, start, length, store_part, half));
-    }
+    for (unsigned side = 0; side < 2; side++)
+        BW_TRY(read_half(&content->halves[side], start, length));
     if (content->halves[0].bad || content->halves[1].bad) {
         result->unknown |= BW_CHANGE_CONTENT;
         return add_range(content, start, start + length);

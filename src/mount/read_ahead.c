@@ -54,33 +54,25 @@ void bw_readers_release(struct bw_readers *readers, struct bw_reader *reader)
     pthread_mutex_unlock(&readers->lock);
 }
 
-/* The destination of a range. */
-struct target {
-    const struct bw_data_file *file;
-    uint8_t *bytes;
-    uint64_t offset; /* of the first byte in the file */
-};
-
-static struct bw_error *copy_part(void *context, const struct bw_data_part *part)
-{
-    const struct target *target = context;
-    uint8_t *to = target->bytes + (part->offset - target->offset);
-    if (part->kind == BW_DATA_BAD)
-        return bw_error_prefix(
-            bw_error_copy(part->error), "inode %" PRIu64 " of subvolume %" PRIu64 " at %" PRIu64,
-            target->file->inode, bw_subvolume_id(target->file->subvolume), part->offset);
-    if (part->kind == BW_DATA_HOLE)
-        memset(to, 0, (size_t)part->length);
-    else
-        memcpy(to, part->bytes, (size_t)part->length);
-    return NULL;
-}
-
 struct bw_error *bw_reader_read(struct bw_reader *reader, const struct bw_data_file *file,
                                 uint64_t offset, size_t length, uint8_t *bytes)
 {
-    struct target target = {file, bytes, offset};
-    return bw_data_read(reader->data, file, offset, length, copy_part, &target);
+    const struct bw_data_part *part;
+    bw_data_begin(reader->data, file, offset, length);
+    for (;;) {
+        BW_TRY(bw_data_next(reader->data, &part));
+        if (!part)
+            return NULL;
+        uint8_t *to = bytes + (part->offset - offset);
+        if (part->kind == BW_DATA_BAD)
+            return bw_error_prefix(bw_error_copy(part->error),
+                                   "inode %" PRIu64 " of subvolume %" PRIu64 " at %" PRIu64,
+                                   file->inode, bw_subvolume_id(file->subvolume), part->offset);
+        if (part->kind == BW_DATA_HOLE)
+            memset(to, 0, (size_t)part->length);
+        else
+            memcpy(to, part->bytes, (size_t)part->length);
+    }
 }
 
 /* Windows of files, which separate threads read ahead. */

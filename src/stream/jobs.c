@@ -258,22 +258,6 @@ static size_t held_bytes(void *context, const struct bw_stream_file *file)
     return job->commands.length + job->path.length + job->undo.length + read;
 }
 
-static struct bw_error *append_part(void *context, const struct bw_data_part *part)
-{
-    struct bw_send_job *job = context;
-    if (part->kind == BW_DATA_BYTES) {
-        bw_buffer_append(&job->bytes, part->bytes, (size_t)part->length);
-        return NULL;
-    }
-    if (bw_buffer_reserve(&job->bytes, (size_t)part->length)) {
-        memset(job->bytes.data + job->bytes.length, 0, (size_t)part->length);
-        job->bytes.length += (size_t)part->length;
-    }
-    if (part->kind == BW_DATA_BAD && !job->error)
-        job->error = bw_error_copy(part->error);
-    return NULL;
-}
-
 /* Reads a small job as a whole. Stored bytes that cannot be read are read as data, for some of it
  * may be readable. */
 static struct bw_error *read_job(void *context, struct bw_data_reader *reader,
@@ -297,8 +281,23 @@ static struct bw_error *read_job(void *context, struct bw_data_reader *reader,
         }
         job->encoded = false;
     }
-    BW_TRY(bw_data_read(reader, &job->file, job->offset, job->length, append_part, job));
-    return job->bytes.failed ? bw_error_no_memory() : NULL;
+
+    const struct bw_data_part *part;
+    bw_data_begin(reader, &job->file, job->offset, job->length);
+    for (;;) {
+        BW_TRY(bw_data_next(reader, &part));
+        if (!part)
+            return job->bytes.failed ? bw_error_no_memory() : NULL;
+        const size_t length = (size_t)part->length;
+        if (part->kind == BW_DATA_BYTES) {
+            bw_buffer_append(&job->bytes, part->bytes, length);
+        } else if (bw_buffer_reserve(&job->bytes, length)) {
+            memset(job->bytes.data + job->bytes.length, 0, length);
+            job->bytes.length += length;
+        }
+        if (part->kind == BW_DATA_BAD && !job->error)
+            job->error = bw_error_copy(part->error);
+    }
 }
 
 /* Delivery. */

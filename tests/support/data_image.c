@@ -237,7 +237,13 @@ void data_image_read(struct data_image *image, const struct bw_data_file *file, 
     read_streamed(image, &wanted, 4, &threaded);
     expect_same(result, &threaded);
     expect_success(bw_data_reader_create(image->fs, &reader));
-    expect_success(bw_data_read(reader, file, offset, length, take, &reading));
+    bw_data_begin(reader, file, offset, length);
+    for (const struct bw_data_part *part;;) {
+        expect_success(bw_data_next(reader, &part));
+        if (!part)
+            break;
+        expect_success(take(&reading, part));
+    }
     bw_data_reader_destroy(reader);
     expect_same(result, &direct);
     data_result_free(&threaded);

@@ -65,7 +65,7 @@ struct data_result {
     char first_error[1024];
     unsigned finished;
 };
-/** Reads a range with a stream; the same with one thread and with four, and with bw_data_read(). */
+/** Reads a range with a stream; the same with one thread and with four, and with bw_data_next(). */
 void data_image_read(struct data_image *image, const struct bw_data_file *file, uint64_t offset,
                      uint64_t length, struct data_result *result);
 void data_result_free(struct data_result *result);

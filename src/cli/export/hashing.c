@@ -68,31 +68,22 @@ static void add_part(struct bw_hash *hash, struct bw_export_entry *item,
         cmd_export_note_bad(item, part);
 }
 
-/* A file that is hashed in one piece. */
-struct whole {
-    struct bw_hash *hash;
-    struct bw_export_entry *item;
-};
-
-static struct bw_error *hash_part_of_whole(void *context, const struct bw_data_part *part)
-{
-    const struct whole *whole = context;
-    add_part(whole->hash, whole->item, part);
-    return NULL;
-}
-
 struct bw_error *cmd_hashing_work(struct cmd_hashing *hashing, struct bw_data_reader *reader,
                                   const struct bw_stream_file *file)
 {
-    struct whole whole = {.item = file->user};
+    struct bw_export_entry *item = file->user;
+    struct bw_hash *hash;
     if (!file->length)
         return NULL; /* its inode is lost, so nothing is known about its data */
-    BW_TRY(acquire_hash(hashing, &whole.hash));
-    struct bw_error *error =
-        bw_data_read(reader, &file->data, 0, UINT64_MAX, hash_part_of_whole, &whole);
-    if (!error && !whole.item->error)
-        bw_hash_end(whole.hash, whole.item->hash);
-    release_hash(hashing, whole.hash);
+    BW_TRY(acquire_hash(hashing, &hash));
+    const struct bw_data_part *part;
+    struct bw_error *error;
+    bw_data_begin(reader, &file->data, 0, UINT64_MAX);
+    while (!(error = bw_data_next(reader, &part)) && part)
+        add_part(hash, item, part);
+    if (!error && !item->error)
+        bw_hash_end(hash, item->hash);
+    release_hash(hashing, hash);
     return error;
 }
 

@@ -245,21 +245,22 @@ static struct bw_error *visit_part(void *context, const struct bw_stream_file *f
     return NULL;
 }
 
-static struct bw_error *add_part(void *context, const struct bw_data_part *part)
-{
-    bw_recoverable_add(context, part);
-    return NULL;
-}
-
 /* Reads the data of a file without its checksums, as --ignore-checksums data does. */
 static struct bw_error *read_as_is(struct rescue *rescue, const struct bw_export_entry *item,
                                    struct bw_recoverable *read)
 {
     struct bw_data_file file = bw_data_file_of(&item->place, &item->inode);
+    const struct bw_data_part *part;
     file.unchecked = true;
     if (!rescue->reader)
         BW_TRY(bw_data_reader_create(rescue->fs, &rescue->reader));
-    return bw_data_read(rescue->reader, &file, 0, UINT64_MAX, add_part, read);
+    bw_data_begin(rescue->reader, &file, 0, UINT64_MAX);
+    for (;;) {
+        BW_TRY(bw_data_next(rescue->reader, &part));
+        if (!part)
+            return NULL;
+        bw_recoverable_add(read, part);
+    }
 }
 
 /*

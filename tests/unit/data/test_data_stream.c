@@ -65,19 +65,20 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
     return NULL;
 }
 
-static struct bw_error *count_bytes(void *context, const struct bw_data_part *part)
-{
-    *(uint64_t *)context += part->length;
-    return NULL;
-}
-
 static struct bw_error *work(void *context, struct bw_data_reader *reader,
                              const struct bw_stream_file *file)
 {
     struct job *job = context;
     size_t number = (uintptr_t)file->user;
     job->work[number] = true;
-    return bw_data_read(reader, &file->data, 0, UINT64_MAX, count_bytes, &job->read[number]);
+    const struct bw_data_part *part;
+    bw_data_begin(reader, &file->data, 0, UINT64_MAX);
+    for (;;) {
+        BW_TRY(bw_data_next(reader, &part));
+        if (!part)
+            return NULL;
+        job->read[number] += part->length;
+    }
 }
 
 static struct bw_error *work_and_fail(void *context, struct bw_data_reader *reader,
