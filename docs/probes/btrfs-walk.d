@@ -66,7 +66,7 @@ provider btrfswalk {
     probe block__verify(blockinfo_t *record,
         uint64_t logical, uint64_t mirror, int64_t error, uint64_t ns, uint64_t call);
 
-    /* block-retry: another copy of a tree block is read, because the previous copy had an error */
+    /* block-retry: another mirror of a tree block is read, because the previous mirror had an error */
     probe block__retry(blockinfo_t *record,
         uint64_t logical, uint64_t mirror, int64_t error, uint64_t ns, uint64_t call);
 

@@ -82,8 +82,8 @@ struct bw_check_progress {
 /** How to check. All zeros but the size: everything except data. */
 struct bw_check_options {
     size_t struct_size; /**< sizeof(struct bw_check_options) */
-    bool quick;         /**< superblocks, chunk tree and root tree only; one copy of each block */
-    bool data;          /**< also every copy of the data that have checksums, and parity */
+    bool quick;         /**< superblocks, chunk tree and root tree only; one mirror of each block */
+    bool data;          /**< also every mirror of the data that have checksums, and parity */
     bool all;           /**< list every finding, and all paths; otherwise only the first
                              BW_FINDINGS_SHOWN */
     unsigned threads;   /**< 0: one for each processor, at most 8 */
@@ -104,7 +104,7 @@ struct bw_finding_count {
     const struct bw_finding_code *code;
     uint64_t count;      /**< all of them, also those that were not handed out */
     uint64_t hidden;     /**< those that were not */
-    uint64_t repairable; /**< those that another copy or parity makes good */
+    uint64_t repairable; /**< those that another mirror or parity makes good */
 };
 
 /** The outcome of a check. */
@@ -112,7 +112,7 @@ struct bw_check_summary {
     const struct bw_finding_count *counts; /**< only kinds that occurred, in the order of passes */
     size_t count;
     uint64_t totals[3];   /**< findings by enum bw_finding_severity */
-    uint64_t repairable;  /**< errors that another copy or parity makes good */
+    uint64_t repairable;  /**< errors that another mirror or parity makes good */
     bool finished;        /**< false: it was stopped, or something could not be checked because
                              of I/O errors, missing memory or an unsupported feature */
     uint64_t blocks;      /**< tree blocks checked, each once */

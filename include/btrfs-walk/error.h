@@ -36,7 +36,7 @@ struct bw_error;
 
 /** How much a message matters to the user. */
 enum bw_severity {
-    BW_NOTE,    /**< nothing is lost: a bad copy was replaced by a good one */
+    BW_NOTE,    /**< nothing is lost: a bad mirror was replaced by a good one */
     BW_WARNING, /**< the result is complete, but something is wrong: a device is missing, a
                    superblock copy is bad
                  */

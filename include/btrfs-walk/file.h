@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The contents of one file: reading at an offset, and listing its extents. Data are verified
- * against their checksums; another copy or parity replaces a bad copy; compressed extents are
+ * against their checksums; another mirror or parity replaces a bad mirror; compressed extents are
  * decompressed. To read many files, see struct bw_stream.
  */
 #ifndef BTRFS_WALK_FILE_H
@@ -230,7 +230,7 @@ struct bw_error *bw_data_next(struct bw_data_reader *reader, const struct bw_dat
 /** How to read logical addresses. With struct_size alone: verified, from any mirror. */
 struct bw_logical_options {
     size_t struct_size; /**< sizeof(struct bw_logical_options) */
-    unsigned copy;      /**< mirror to read, counted from 1, as for bw_fs_map(); 0: any good one */
+    unsigned mirror;    /**< mirror to read, counted from 1, as for bw_fs_map(); 0: any good one */
     bool unchecked;     /**< do not verify */
 };
 

@@ -92,7 +92,7 @@ struct bw_patch;
  * one after the other can share a limit, also those of other processes in shared memory. */
 struct bw_search_limit {
     uint64_t nanoseconds;  /**< what is left */
-    uint64_t not_searched; /**< is increased for each copy of a tree block or sector that was not
+    uint64_t not_searched; /**< is increased for each mirror of a tree block or sector that was not
                               searched, because no time was left */
     uint64_t reserved[2];  /**< zeros: room for more members */
 };
@@ -169,7 +169,7 @@ struct bw_fs_options {
      * up to, for all keyslots and keys; a round of PBKDF2 counts as 1 KiB. Keyslots that exceed it
      * are not tried. 0: 1 TiB, about ten minutes. */
     uint64_t key_work;
-    /** Also correct sectors of file data of which one bit is flipped and no copy is good, as tree
+    /** Also correct sectors of file data of which one bit is flipped and no mirror is good, as tree
      * blocks always are. Such requests have `corrected` set in their reply (graph.h). */
     bool correct_bits;
     /** Checksums other than CRC-32C do not name a flipped bit. For this time, in seconds, try all
@@ -181,7 +181,7 @@ struct bw_fs_options {
      * have the same fsid, those without a superblock are selected by the chunk_tree_uuid of their
      * blocks. NULL: the file system of the superblocks. */
     const uint8_t *fsid;
-    /** What to accept although its checksum does not match, if no copy is good: tree blocks that
+    /** What to accept although its checksum does not match, if no mirror is good: tree blocks that
      * pass all other checks, and data, also if their checksums are missing. Each accepted tree
      * block is reported. */
     enum bw_checksum_kinds ignore_checksums;
@@ -219,7 +219,7 @@ struct bw_fs_status {
     uint64_t damages;       /**< messages of severity BW_DAMAGE so far */
     uint64_t generation;    /**< of the root tree in use; less than in the superblock if an older
                                generation was chosen, or replaces a lost root tree */
-    uint64_t not_searched;  /**< copies of tree blocks and sectors that were not searched for a
+    uint64_t not_searched;  /**< mirrors of tree blocks and sectors that were not searched for a
                                flipped bit, because `search_seconds` had passed */
     uint64_t unverified;    /**< bytes of data that were returned although they do not match their
                                checksums, or these are missing: see ignore_checksums */
@@ -473,13 +473,13 @@ enum bw_chunk_condition bw_chunk_condition(const struct bw_fs *fs,
 
 /** Where the bytes at a logical address lie. */
 struct bw_mapping {
-    unsigned copies; /**< copies that can be read, those computed from parity included; 0: no
+    unsigned copies; /**< mirrors that can be read, those computed from parity included; 0: no
                           chunk holds the address */
     uint64_t length; /**< bytes from the address on for which all of this holds */
-    uint64_t devid;  /**< device of the copy asked for */
+    uint64_t devid;  /**< device of the requested mirror */
     uint64_t offset; /**< on that device */
     bool present;    /**< whether that device was given */
-    bool rebuilt;    /**< the copy is computed from the other stripes of its row; devid and offset
+    bool rebuilt;    /**< the mirror is computed from the other stripes of its row; devid and offset
                         belong to the parity that is used */
     uint64_t alternative; /**< number of the image of the device, from 1, as bw_fs_alternative();
                              0: the device has only one */
@@ -490,11 +490,11 @@ struct bw_mapping {
  * from 1 on; NULL if there is no such image. */
 const char *bw_fs_alternative(const struct bw_fs *fs, uint64_t devid, uint64_t number);
 
-/** Maps a logical address. `copy` counts from 1; `length` (at least 1) limits mapping->length.
+/** Maps a logical address. `mirror` counts from 1; `length` (at least 1) limits mapping->length.
  * Reads nothing, except the raid stripe tree if the file system has one. BW_ERROR_NOT_FOUND if
- * there is no such copy, or no chunk contains the address: mapping->copies and ->length are set
+ * there is no such mirror, or no chunk contains the address: mapping->copies and ->length are set
  * even then. */
-struct bw_error *bw_fs_map(struct bw_fs *fs, uint64_t logical, uint64_t length, unsigned copy,
+struct bw_error *bw_fs_map(struct bw_fs *fs, uint64_t logical, uint64_t length, unsigned mirror,
                            struct bw_mapping *mapping);
 
 #ifdef __cplusplus

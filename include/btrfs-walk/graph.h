@@ -128,7 +128,7 @@ struct bw_data_expectation {
 /** One read. The caller fills the first part; the layers fill the reply. */
 struct bw_request {
     enum bw_request_kind kind;
-    uint8_t copy;     /**< copy to read, counted from 1; 0: any. Below the chunk map: the image of
+    uint8_t mirror;   /**< mirror to read, counted from 1; 0: any. Below the chunk map: the image of
                          the device, for cluster/alternatives */
     bool keep;        /**< keep it in a cache: it will be read again */
     uint32_t length;  /**< bytes; at least 1 */
@@ -142,10 +142,11 @@ struct bw_request {
     struct bw_error *error; /**< reply: NULL on success; owned by the caller */
     bool rebuilt;   /**< reply: some bytes were computed from parity, and only a checksum can verify
                        them; false before */
-    bool corrected; /**< reply: no copy was good, and a flipped bit was corrected; false before */
-    bool unverified;   /**< reply: bytes are accepted although their checksum does not match; false
-                          before */
-    uint8_t copy_read; /**< reply: the copy that was read if `copy` is 0; 0: unknown, mostly 1 */
+    bool corrected; /**< reply: no mirror was good, and a flipped bit was corrected; false before */
+    bool unverified; /**< reply: bytes are accepted although their checksum does not match; false
+                        before */
+    uint8_t mirror_read; /**< reply: the mirror that was read if `mirror` is 0; 0: unknown, mostly 1
+                          */
 };
 
 /** Completes a request with the reply to a copy of it. */
@@ -155,23 +156,23 @@ static inline void bw_request_answer(struct bw_request *request, const struct bw
     request->rebuilt |= copy->rebuilt;
     request->corrected |= copy->corrected;
     request->unverified |= copy->unverified;
-    request->copy_read = copy->copy_read;
+    request->mirror_read = copy->mirror_read;
 }
 
-/** The location of one copy of a range. */
+/** The location of one mirror of a range. */
 struct bw_location {
     uint64_t devid;
     uint64_t offset; /**< on that device, in bytes */
     bool present;    /**< whether the device was given */
-    bool rebuilt; /**< the copy is computed from the other stripes of the row; devid and offset are
-                     the location of the parity that is used: P for copy 2, Q for others */
+    bool rebuilt;    /**< the mirror is computed from the other stripes of the row; devid and offset
+                        are    the location of the parity that is used: P for mirror 2, Q for others */
     unsigned alternative; /**< number of the image of the device, from 1; 0: there is only one */
 };
 
-/** Reply of `map`: the number of copies, and the location of the requested one. */
+/** Reply of `map`: the number of mirrors, and the location of the requested one. */
 struct bw_map_reply {
-    unsigned copies; /**< number of copies, with rebuilt ones and alternative images; at least 1 */
-    struct bw_location location; /**< of the requested copy */
+    unsigned copies; /**< number of mirrors, with rebuilt ones and alternative images; at least 1 */
+    struct bw_location location; /**< of the requested mirror */
     uint32_t length; /**< length for which the location is valid, in bytes; at most the requested
                         length. If no chunk contains the address: the length of the gap, and the
                         only member that is set */
@@ -261,8 +262,8 @@ struct bw_control_device {
     uint64_t devid;
     uint8_t uuid[16];
     bool stale;            /**< the device missed writes: read it only as a last resort */
-    unsigned alternatives; /**< number of images of the device, which bw_request.copy selects; 0 or
-                              1: the child has only one */
+    unsigned alternatives; /**< number of images of the device, which bw_request.mirror selects; 0
+                              or 1: the child has only one */
 };
 
 /** BW_CONTROL_MOVED_RANGE: the contents of logical addresses from..from+length-1 are now at logical
@@ -274,7 +275,7 @@ struct bw_moved_range {
 
 enum { BW_STRIPE_PLACES = 4 /**< as many as RAID1C4 has copies */ };
 
-/** A range of logical addresses in the raid stripe tree. Each of the places has a copy of it. */
+/** A range of logical addresses in the raid stripe tree. Each of the places has a mirror of it. */
 struct bw_stripe_extent {
     uint64_t logical, length; /**< logical + length does not overflow; length is not 0 */
     uint16_t count;           /**< of places; not 0 */
@@ -319,13 +320,13 @@ struct bw_xlator_operations {
     void (*read)(const struct bw_frame *frame, struct bw_xlator *xlator,
                  struct bw_request *requests, size_t count);
     /** Maps a logical address to a device. Reads nothing, except the raid stripe tree if the file
-     * system has one. `copy` is counted from 1. */
+     * system has one. `mirror` is counted from 1. */
     struct bw_error *(*map)(const struct bw_frame *frame, struct bw_xlator *xlator,
-                            uint64_t address, uint32_t length, unsigned copy,
+                            uint64_t address, uint32_t length, unsigned mirror,
                             struct bw_map_reply *reply);
-    /** Announces ranges that will be read soon, in this copy (0: any). It cannot fail. */
+    /** Announces ranges that will be read soon, in this mirror (0: any). It cannot fail. */
     void (*advise)(const struct bw_frame *frame, struct bw_xlator *xlator,
-                   const struct bw_range *ranges, size_t count, unsigned copy);
+                   const struct bw_range *ranges, size_t count, unsigned mirror);
     /** For layers with device addresses above: the number of bytes. Required in storage layers. */
     uint64_t (*size)(struct bw_xlator *xlator);
     /** For the same layers: the next address that may contain anything except zeros; UINT64_MAX if
@@ -430,7 +431,7 @@ void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_
              size_t count);
 /** Requests a mapping from a layer, or from the first below it that implements `map`. */
 struct bw_error *bw_wind_map(const struct bw_frame *parent, struct bw_xlator *xlator,
-                             uint64_t address, uint32_t length, unsigned copy,
+                             uint64_t address, uint32_t length, unsigned mirror,
                              struct bw_map_reply *reply);
 /**
  * Passes copies of requests to the first child, some at a time, and completes the requests with the
@@ -443,7 +444,7 @@ void bw_wind_copies(const struct bw_frame *parent, struct bw_xlator *xlator,
                                    struct bw_request *request, struct bw_request *copy));
 /** Announces reads to a layer, or to the first below it that implements `advise`. */
 void bw_wind_advise(const struct bw_frame *parent, struct bw_xlator *xlator,
-                    const struct bw_range *ranges, size_t count, unsigned copy);
+                    const struct bw_range *ranges, size_t count, unsigned mirror);
 
 /** Private state: `private_size` bytes, aligned to cache lines. */
 void *bw_xlator_private(const struct bw_xlator *xlator);

@@ -40,7 +40,7 @@ const char *bw_repair_class_name(enum bw_repair_class class_number);
 /** How to plan. All zeros but the size: everything but data. */
 struct bw_repair_options {
     size_t struct_size; /**< sizeof(struct bw_repair_options) */
-    bool data;          /**< also read all copies of data, as bw_check_options.data */
+    bool data;          /**< also read all mirrors of data, as bw_check_options.data */
     unsigned threads;   /**< as bw_check_options.threads */
     /** As bw_check_options.progress; may be NULL. */
     bool (*progress)(void *context, const struct bw_check_progress *progress);

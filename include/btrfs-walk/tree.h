@@ -117,7 +117,7 @@ struct bw_block_key_pointer {
 
 /** Reads the tree block at a logical address, of any tree. Its checksum and fsid are verified, and
  * all copies are tried. The caller owns `*block`. BW_ERROR_NOT_FOUND if no chunk contains the
- * address, BW_ERROR_CORRUPT if all copies are bad. */
+ * address, BW_ERROR_CORRUPT if all mirrors are bad. */
 struct bw_error *bw_tree_block_read(struct bw_fs *fs, uint64_t bytenr,
                                     struct bw_tree_block **block);
 

@@ -118,9 +118,9 @@ struct bw_mapinfo {
     unsigned long long devid;
     /** bytes that are contiguous there */
     unsigned long long length;
-    /** copy that was requested; 0: any */
+    /** mirror that was requested; 0: any */
     unsigned long long mirror;
-    /** number of copies, including those computed from parity */
+    /** number of mirrors, including those computed from parity */
     unsigned long long mirrors;
     /** 1 if the bytes are computed from other stripes */
     unsigned long long rebuilt;
@@ -188,7 +188,7 @@ struct bw_blockinfo {
     unsigned long long ns;
     /** logical address */
     unsigned long long logical;
-    /** copy, counted from 1; 0: any */
+    /** mirror, counted from 1; 0: any */
     unsigned long long mirror;
     /** id of the tree it is read for */
     unsigned long long tree;

@@ -66,8 +66,8 @@ DIAGNOSTICS = (
     "the current step, the bytes done and in total, bytes per second, and the remaining time. "
     "--quiet disables it. On SIGUSR1, a command writes one such line to any stderr, or with "
     "--statedump a statedump.",
-    "Damage affects the exit status unless a good copy replaced it. --quiet omits all messages "
-    "except the error that ends a command; --verbose also reports bad copies that were replaced.",
+    "Damage affects the exit status unless a good mirror replaced it. --quiet omits all messages "
+    "except the error that ends a command; --verbose also reports bad mirrors that were replaced.",
 )
 
 FINDINGS = (

@@ -119,7 +119,7 @@ void bw_blocks_read(const struct bw_tree_reader *reader, struct bw_request *requ
     const uint64_t start = BW_PROBE_START(probes, block__read__done);
     for (size_t i = 0; BW_PROBE_ON(probes, block__read__start) && i < count; i++)
         BW_PROBE(probes, block__read__start, block_start,
-                 &(struct bw_block_event){{.call = frame.call}, &requests[i], requests[i].copy});
+                 &(struct bw_block_event){{.call = frame.call}, &requests[i], requests[i].mirror});
 
     /* Blocks in memory are copied, and the ranges between them requested from the layers. */
     for (size_t i = 0, end; i < count; i = end + 1) {
@@ -141,7 +141,7 @@ void bw_blocks_read(const struct bw_tree_reader *reader, struct bw_request *requ
     for (size_t i = 0; i < count; i++)
         BW_PROBE(probes, block__read__done, block_done,
                  &(struct bw_block_event){
-                     {frame.call, ns, requests[i].error}, &requests[i], requests[i].copy});
+                     {frame.call, ns, requests[i].error}, &requests[i], requests[i].mirror});
 }
 
 struct bw_error *bw_block_read(const struct bw_tree_reader *reader,

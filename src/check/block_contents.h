@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Checks of single tree blocks, and their contribution to the reference counts. Called by trees.c
- * once for every block, with a good copy. All functions are safe from any thread. */
+ * once for every block, with a good mirror. All functions are safe from any thread. */
 #ifndef BW_CHECK_BLOCK_CONTENTS_H
 #define BW_CHECK_BLOCK_CONTENTS_H
 

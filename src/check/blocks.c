@@ -104,8 +104,8 @@ bool bw_visited_keep(struct bw_visited *visited, uint64_t bytenr, const struct b
 }
 
 /*
- * Reading and checking all copies of tree blocks. They are read below features/verify, which would
- * hide a bad copy behind a good one. Only if no copy is good, the block is requested from that
+ * Reading and checking all mirrors of tree blocks. They are read below features/verify, which would
+ * hide a bad mirror behind a good one. Only if no mirror is good, the block is requested from that
  * layer, which corrects a flipped bit.
  */
 
@@ -121,7 +121,7 @@ struct batch {
     unsigned bad[BW_BATCH];        /* how many are bad */
     bool in_chunk[BW_BATCH];       /* whether a chunk has the address */
     unsigned good_copy[BW_BATCH];  /* the first copy that is good; 0: not among those read so far */
-    bool corrected[BW_BATCH];      /* no copy is good, but one with a flipped bit was corrected */
+    bool corrected[BW_BATCH];      /* no mirror is good, but one with a flipped bit was corrected */
 };
 
 /* Why a copy is bad. */
@@ -212,7 +212,7 @@ static bool find_good_copy(struct batch *batch, unsigned i, unsigned from)
     for (unsigned copy = from; !block->good && copy <= batch->all_copies[i]; copy++) {
         struct bw_request request = bw_block_request(reader, &block->pointer, block->buffer);
         request.kind = BW_REQUEST_RAW;
-        request.copy = (uint8_t)copy;
+        request.mirror = (uint8_t)copy;
         bw_wind(&frame, reader->top, &request, 1);
         BW_AUTO_ERROR struct bw_error *bad = request.error;
         if (!bad)
@@ -224,8 +224,8 @@ static bool find_good_copy(struct batch *batch, unsigned i, unsigned from)
     return true;
 }
 
-/* Requests a block without a good copy from features/verify, which corrects a flipped bit. False if
- * memory runs out. */
+/* Requests a block without a good mirror from features/verify, which corrects a flipped bit. False
+ * if memory runs out. */
 static bool read_corrected(struct batch *batch, unsigned i)
 {
     struct bw_checked_block *block = &batch->blocks[i];
@@ -237,7 +237,7 @@ static bool read_corrected(struct batch *batch, unsigned i)
     return !bw_check_lacks_memory(batch->check, error);
 }
 
-/* A copy is bad or unreadable. If no good copy is known yet, the later ones are searched at once:
+/* A copy is bad or unreadable. If no good mirror is known yet, the later ones are searched at once:
  * with a good one, the finding is repairable. The message names the bit if only one is wrong. */
 static void add_bad_copy(struct batch *batch, unsigned i, const struct bw_request *request,
                          struct verdict verdict)
@@ -257,7 +257,7 @@ static void add_bad_copy(struct batch *batch, unsigned i, const struct bw_reques
         memcpy(bytes, request->buffer, nodesize);
     if (!bytes)
         bw_check_lacks_memory(batch->check, bw_error_no_memory());
-    known = known && find_good_copy(batch, i, request->copy + 1u);
+    known = known && find_good_copy(batch, i, request->mirror + 1u);
     if (known && !block->good && !batch->bad[i] && batch->in_chunk[i])
         known = read_corrected(batch, i);
     if (known && (error->code == BW_ERROR_MISSING_DEVICE || !batch->in_chunk[i]))
@@ -274,11 +274,11 @@ static void add_bad_copy(struct batch *batch, unsigned i, const struct bw_reques
             code = BW_CODE_block_bit_flip;
         snprintf(message, sizeof message, "%s: bit %u of byte %" PRIu32 " is flipped",
                  error->message, flip.bit, flip.byte);
-        report_copy(batch, i, request->copy, code, &no_flip, true, message);
+        report_copy(batch, i, request->mirror, code, &no_flip, true, message);
     } else if (known) {
         if (!block->good && !verdict.flip.found)
             bw_flip_find_in_address(batch->check, batch->tree, &block->pointer, &verdict.flip);
-        report_copy(batch, i, request->copy, verdict.code, &verdict.flip, block->good,
+        report_copy(batch, i, request->mirror, verdict.code, &verdict.flip, block->good,
                     error->message);
     }
 }
@@ -293,7 +293,7 @@ static void add_copy(struct batch *batch, unsigned i, struct bw_request *request
         return;
     }
     if (block->good && memcmp(block->buffer, request->buffer, nodesize) == 0) {
-        bw_device_histories_same(batch->check, &block->pointer, request->copy);
+        bw_device_histories_same(batch->check, &block->pointer, request->mirror);
         return;
     }
     struct verdict verdict = check_copy(batch->check, request->buffer, &block->pointer);
@@ -302,28 +302,28 @@ static void add_copy(struct batch *batch, unsigned i, struct bw_request *request
         const bool is_valid = verdict.code != BW_CODE_block_checksum &&
                               is_known_fsid(batch->check->fs, header->fsid) &&
                               bw_get64(header->bytenr) == block->pointer.bytenr;
-        bw_device_histories_other(batch->check, &block->pointer, request->copy, 0,
+        bw_device_histories_other(batch->check, &block->pointer, request->mirror, 0,
                                   is_valid ? request->buffer : NULL);
         if (verdict.code != BW_CODE_block_checksum)
             bw_flip_find_in_block(batch->check, batch->tree, &block->pointer, request->buffer,
                                   &verdict.flip);
         add_bad_copy(batch, i, request, verdict);
     } else if (block->good) {
-        bw_device_histories_other(batch->check, &block->pointer, request->copy, batch->good_copy[i],
-                                  request->buffer);
-        report_copy(batch, i, request->copy, BW_CODE_block_differs, &verdict.flip, true,
-                    "valid, but differs from copy 1");
+        bw_device_histories_other(batch->check, &block->pointer, request->mirror,
+                                  batch->good_copy[i], request->buffer);
+        report_copy(batch, i, request->mirror, BW_CODE_block_differs, &verdict.flip, true,
+                    "valid, but differs from mirror 1");
     } else {
         if (request->buffer != block->buffer)
             memcpy(block->buffer, request->buffer, nodesize);
         block->good = true;
-        batch->good_copy[i] = request->copy;
-        bw_device_histories_same(batch->check, &block->pointer, request->copy);
+        batch->good_copy[i] = request->mirror;
+        bw_device_histories_same(batch->check, &block->pointer, request->mirror);
     }
 }
 
-/* Reads one copy of each block that has it. The first copy goes into the block's buffer, the others
- * into additional memory. */
+/* Reads one mirror of each block that has it. The first copy goes into the block's buffer, the
+ * others into additional memory. */
 static void read_copies(struct batch *batch, unsigned copy)
 {
     const struct bw_tree_reader *reader = &batch->check->fs->reader;
@@ -337,7 +337,7 @@ static void read_copies(struct batch *batch, unsigned copy)
             reader, &block->pointer,
             copy == 1 ? block->buffer : batch->buffers->copies + (size_t)i * reader->nodesize);
         requests[wanted].kind = BW_REQUEST_RAW;
-        requests[wanted].copy = (uint8_t)copy;
+        requests[wanted].mirror = (uint8_t)copy;
         numbers[wanted++] = i;
     }
     const struct bw_frame frame = bw_frame_above_blocks(NULL, bw_xlator_probes(reader->top));
@@ -373,7 +373,7 @@ static unsigned most_copies(struct batch *batch)
     return batch->check->options->quick ? 1 : most;
 }
 
-/* Blocks without a good copy: those with bad ones have been reported already. */
+/* Blocks without a good mirror: those with bad ones have been reported already. */
 static void report_missing(struct batch *batch)
 {
     for (unsigned i = 0; i < batch->count; i++) {
@@ -385,7 +385,7 @@ static void report_missing(struct batch *batch)
             if (!batch->in_chunk[i])
                 bw_flip_find_in_address(batch->check, batch->tree, &block->pointer, &location.flip);
             bw_check_find(batch->check, BW_CODE_block_missing, &location, "%s",
-                          batch->in_chunk[i] ? "all copies are on missing devices"
+                          batch->in_chunk[i] ? "all mirrors are on missing devices"
                                              : "no chunk contains its address");
         }
     }

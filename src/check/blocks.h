@@ -10,8 +10,8 @@
 /** A tree block to be read. */
 struct bw_checked_block {
     struct bw_block_pointer pointer; /**< set by the caller, and so is `buffer` */
-    uint8_t *buffer;                 /**< receives a good copy: nodesize bytes */
-    bool good;                       /**< result: a good copy was found */
+    uint8_t *buffer;                 /**< receives a good mirror: nodesize bytes */
+    bool good;                       /**< result: a good mirror was found */
     bool skipped;                    /**< set by the caller: it is not to be read */
 };
 

@@ -155,7 +155,7 @@ struct bw_check {
     atomic_uint_fast64_t blocks;        /**< checked so far */
     atomic_uint_fast64_t data_bytes;    /**< checked so far */
     pthread_mutex_t bad_lock;
-    struct bw_key_map bad_places; /**< 4 KiB of logical addresses each, with a bad copy that has
+    struct bw_key_map bad_places; /**< 4 KiB of logical addresses each, with a bad mirror that has
                                  been reported; under the lock */
     uint64_t expected;            /**< bytes that all passes will read; 0: not known */
 
@@ -212,7 +212,7 @@ const struct bw_checked_chunk *bw_check_chunk(const struct bw_check *check, uint
 void bw_check_locate_copy(struct bw_check *check, uint64_t logical, unsigned copy,
                           struct bw_findinginfo *finding);
 
-/** Notes that a bad copy of a range is reported, so that its parity is not; and asks for it. Safe
+/** Notes that a bad mirror of a range is reported, so that its parity is not; and asks for it. Safe
  * from any thread. */
 void bw_check_note_bad(struct bw_check *check, uint64_t logical, uint64_t length);
 bool bw_check_has_bad(struct bw_check *check, uint64_t logical, uint64_t length);

@@ -294,7 +294,7 @@ static uint64_t matching_sectors(const struct bw_data_check *data, const struct 
 static struct bw_request request_of(const struct piece *piece, unsigned copy, uint8_t *bytes)
 {
     return (struct bw_request){.kind = BW_REQUEST_RAW,
-                               .copy = (uint8_t)copy,
+                               .mirror = (uint8_t)copy,
                                .length = piece->length,
                                .address = piece->logical,
                                .buffer = bytes};
@@ -397,7 +397,7 @@ static void add_missing(struct bw_data_check *data, struct worker *worker,
         good |= good_in_copy(data, worker, piece, other, all & ~good, &unreadable);
     const struct bw_bad_range like = {BW_CODE_data_unreadable, .copy = copy,
                                       .message =
-                                          "on missing devices, without another copy or parity"};
+                                          "on missing devices, without another mirror or parity"};
     add_bad(data, piece, &like, all & ~good);
 }
 
@@ -408,15 +408,15 @@ static void check_reply(struct bw_data_check *data, struct worker *worker,
     BW_AUTO_ERROR struct bw_error *error = request->error;
     uint64_t unreadable = 0, good;
     if (error && error->code == BW_ERROR_MISSING_DEVICE) {
-        add_missing(data, worker, piece, request->copy);
+        add_missing(data, worker, piece, request->mirror);
         return;
     }
     data->check->data_bytes += piece->length;
-    good = error ? good_in_copy(data, worker, piece, request->copy, all, &unreadable)
+    good = error ? good_in_copy(data, worker, piece, request->mirror, all, &unreadable)
                  : matching_sectors(data, piece, all, 0, request->buffer);
-    const struct bw_bad_range like = {BW_CODE_data_checksum, .copy = request->copy,
+    const struct bw_bad_range like = {BW_CODE_data_checksum, .copy = request->mirror,
                                       .message = "checksum mismatch"};
-    const struct bw_bad_range unread = {BW_CODE_data_unreadable, .copy = request->copy,
+    const struct bw_bad_range unread = {BW_CODE_data_unreadable, .copy = request->mirror,
                                         .message = "cannot be read"};
     add_copy(data, worker, piece, like, all & ~good & ~unreadable);
     add_copy(data, worker, piece, unread, unreadable);

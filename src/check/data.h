@@ -87,7 +87,7 @@ struct bw_error *bw_data_check_end(struct bw_data_check *data, struct bw_error *
  * (compressed.c). */
 struct bw_error *bw_check_compressed(struct bw_check *check);
 
-/** Compares the copies of data without checksums, and reports those that differ where a file shows
+/** Compares the mirrors of data without checksums, and reports those that differ where a file shows
  * them (mirrors.c). */
 struct bw_error *bw_check_mirrors(struct bw_check *check);
 

@@ -93,7 +93,7 @@ void bw_device_histories_free(struct bw_device_histories *histories)
     free(histories);
 }
 
-/* The device with a copy of a block; NULL: unknown. */
+/* The device with a mirror of a block; NULL: unknown. */
 static struct history *find_history(struct bw_check *check, uint64_t bytenr, unsigned copy)
 {
     struct bw_device_histories *histories = check->histories;
@@ -122,7 +122,7 @@ static bool read_own(struct bw_check *check, const struct history *history, uint
         own = find_history(check, bytenr, copy) == history ? copy : 0;
     for (unsigned copy = own ? own : 1; copy <= (own ? own : chunk->all_copies); copy++) {
         struct bw_request request = {.kind = BW_REQUEST_RAW,
-                                     .copy = (uint8_t)copy,
+                                     .mirror = (uint8_t)copy,
                                      .length = fs->reader.nodesize,
                                      .address = bytenr,
                                      .buffer = check->histories->block};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whether devices of the file system have diverged, by the copies of tree blocks on them. */
+/* Whether devices of the file system have diverged, by the mirrors of tree blocks on them. */
 #ifndef BW_CHECK_DEVICE_HISTORIES_H
 #define BW_CHECK_DEVICE_HISTORIES_H
 

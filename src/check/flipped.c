@@ -280,7 +280,7 @@ static void add_suspect(struct search *search, uint32_t slot)
         search->suspects[search->suspect_count++] = slot;
 }
 
-/* Begins a search, with a copy of the block; false if there were too many, or memory runs out. */
+/* Begins a search, with a mirror of the block; false if there were too many, or memory runs out. */
 static bool begin_search(struct search *search, struct bw_check *check,
                          const struct bw_block_pointer *pointer, const uint8_t *block)
 {

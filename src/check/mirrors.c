@@ -49,7 +49,7 @@ static bool read_copy(struct mirrors *mirrors, uint64_t logical, uint32_t length
     struct bw_xlator *top = mirrors->check->fs->reader.top;
     const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(top));
     struct bw_request request = {.kind = BW_REQUEST_RAW,
-                                 .copy = (uint8_t)copy,
+                                 .mirror = (uint8_t)copy,
                                  .length = length,
                                  .address = logical,
                                  .buffer = buffer};
@@ -190,7 +190,7 @@ static struct bw_error *check_mirrors(struct mirrors *mirrors)
             BW_FINDING(BW_TOUCHES_EACH, .repairable = false, .logical = span->start,
                        .length = span->end - span->start);
         bw_check_find(check, BW_CODE_data_mirrors_differ, &location,
-                      "the copies differ, and no checksum shows which one is right");
+                      "the mirrors differ, and no checksum shows which one is right");
     }
     return NULL;
 }

@@ -112,7 +112,7 @@ static struct bw_error *read_roots(struct reading *reading)
     for (size_t i = 0; i < reading->count; i++)
         for (unsigned copy = 1; copy <= copies_of(reading, &reading->roots[i]); copy++, next++)
             *next = (struct bw_request){.kind = BW_REQUEST_RAW,
-                                        .copy = (uint8_t)copy,
+                                        .mirror = (uint8_t)copy,
                                         .length = fs->reader.nodesize,
                                         .address = reading->roots[i].bytenr,
                                         .buffer = blocks +
@@ -511,8 +511,8 @@ static bool has_other_log(const struct bw_superblock *copy, const struct bw_supe
     return copy->log_root && copy->log_root != first->log_root;
 }
 
-/* Compares a good copy with another one: of the same device, or of another one. A commit writes the
- * copies of a device one after the other, so a power cut can leave some of them one generation
+/* Compares a good mirror with another one: of the same device, or of another one. A commit writes
+ * the copies of a device one after the other, so a power cut can leave some of them one generation
  * behind. */
 static void compare_copies(struct bw_check *check, const struct copy *copy, const uint8_t *other,
                            const struct bw_superblock *superblock, bool same_device)
@@ -589,7 +589,7 @@ static struct copy *correct_copies(struct bw_check *check, struct copy *copies, 
                                                  &copy->superblock, &flip))
             continue;
         find(check, BW_CODE_block_bit_flip, copy, true,
-             "%s: bit %u of byte %" PRIu32 " is flipped, and no copy is good", copy->bad->message,
+             "%s: bit %u of byte %" PRIu32 " is flipped, and no mirror is good", copy->bad->message,
              flip.bit, flip.byte);
         bw_error_free(BW_TAKE(copy->bad));
         if (!best || copy->superblock.generation > best->superblock.generation)

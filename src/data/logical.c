@@ -88,7 +88,7 @@ static struct bw_error *read_range(struct logical_read *read, uint64_t logical, 
     const struct bw_data_expectation expectation = {read->expected, read->checksums.sectorsize,
                                                     read->fs->data_checksum};
     struct bw_request request = {.kind = BW_REQUEST_DATA,
-                                 .copy = (uint8_t)read->options.copy,
+                                 .mirror = (uint8_t)read->options.mirror,
                                  .length = *length,
                                  .address = logical,
                                  .buffer = read->bytes,
@@ -135,7 +135,8 @@ static struct bw_error *read_piece(struct logical_read *read, const struct chunk
         *length = in_chunk;
     if (read->options.unchecked || !may_be_block)
         return read_data(read, logical, length);
-    struct bw_error *error = bw_block_copy_read(read->fs, logical, read->options.copy, read->bytes);
+    struct bw_error *error =
+        bw_block_copy_read(read->fs, logical, read->options.mirror, read->bytes);
     if (error && (!blocks_only || read->fs->ignored_checksums & BW_CHECKSUMS_METADATA)) {
         bw_error_free(error);
         return read_data(read, logical, length);
@@ -163,12 +164,12 @@ static struct bw_error *check_range(const struct logical_read *read, uint64_t lo
                                    at);
         at = chunk->logical + chunk->length;
     }
-    struct bw_error *error =
-        bw_fs_map(read->fs, logical, length, read->options.copy ? read->options.copy : 1, &mapping);
+    struct bw_error *error = bw_fs_map(read->fs, logical, length,
+                                       read->options.mirror ? read->options.mirror : 1, &mapping);
     if (error && error->code == BW_ERROR_NOT_FOUND && mapping.copies) {
         bw_error_free(error);
         return bw_error_create(BW_ERROR_USAGE, "there is no mirror %u of %" PRIu64 ", only %u",
-                               read->options.copy, logical, mapping.copies);
+                               read->options.mirror, logical, mapping.copies);
     }
     return error;
 }
@@ -209,8 +210,8 @@ struct bw_error *bw_logical_read(struct bw_fs *fs, uint64_t logical, uint64_t le
 {
     struct logical_read read = {.fs = fs, .visit = visit, .context = context};
     BW_TRY(BW_TAKE_OPTIONS(&read.options, options));
-    if (read.options.copy > UINT8_MAX)
-        return bw_error_create(BW_ERROR_USAGE, "there is no mirror %u", read.options.copy);
+    if (read.options.mirror > UINT8_MAX)
+        return bw_error_create(BW_ERROR_USAGE, "there is no mirror %u", read.options.mirror);
     bw_data_checksums_init(&read.checksums, fs);
     const size_t nodesize = fs->reader.nodesize;
     read.bytes = malloc(nodesize > BW_DATA_REQUEST ? nodesize : BW_DATA_REQUEST);

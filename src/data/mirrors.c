@@ -52,8 +52,8 @@ static struct bw_error *name_mirror(struct bw_fs *fs, const struct bw_request *r
     if (unknown)
         return error;
     if (reply.location.rebuilt)
-        return bw_error_prefix(error, "copy %u (rebuilt from parity)", copy);
-    return bw_error_prefix(error, "copy %u on device %" PRIu64 " at %" PRIu64, copy,
+        return bw_error_prefix(error, "mirror %u (rebuilt from parity)", copy);
+    return bw_error_prefix(error, "mirror %u on device %" PRIu64 " at %" PRIu64, copy,
                            reply.location.devid, reply.location.offset);
 }
 
@@ -63,12 +63,12 @@ static void report_replaced(struct bw_fs *fs, uint64_t logical, unsigned first_c
 {
     if (is_combined)
         first =
-            bw_error_prefix(first, "extent at %" PRIu64 ": used parts of several copies", logical);
+            bw_error_prefix(first, "extent at %" PRIu64 ": used parts of several mirrors", logical);
     else if (used == first_copy)
         first = bw_error_prefix(first, "extent at %" PRIu64 ": good only when it was read again",
                                 logical);
     else
-        first = bw_error_prefix(first, "extent at %" PRIu64 ": used copy %u instead of a bad one",
+        first = bw_error_prefix(first, "extent at %" PRIu64 ": used mirror %u instead of a bad one",
                                 logical, used);
     bw_fs_note_once(fs, first);
 }
@@ -95,8 +95,8 @@ struct bw_error *bw_data_try_mirrors(struct bw_fs *fs, struct bw_decompressor *d
             requests[i].data = NULL;
     }
 
-    const unsigned chosen = extent->requests[0].copy;
-    unsigned first_copy = chosen ? chosen : extent->requests[0].copy_read;
+    const unsigned chosen = extent->requests[0].mirror;
+    unsigned first_copy = chosen ? chosen : extent->requests[0].mirror_read;
     if (!first_copy)
         first_copy = 1;
     first = name_mirror(fs, &requests[0], first_copy, first);
@@ -112,9 +112,9 @@ struct bw_error *bw_data_try_mirrors(struct bw_fs *fs, struct bw_decompressor *d
         struct bw_error *error = NULL;
         for (unsigned i = 0; i < count; i++) {
             const unsigned copy = mirror_of(copies, count, most, i, attempt);
-            if (attempt == 0 || copy != requests[i].copy) {
+            if (attempt == 0 || copy != requests[i].mirror) {
                 bw_error_free(BW_TAKE(requests[i].error));
-                requests[i].copy = (uint8_t)copy;
+                requests[i].mirror = (uint8_t)copy;
                 requests[i].rebuilt = requests[i].corrected = false;
                 bw_wind(NULL, fs->reader.top, &requests[i], 1);
             }
@@ -145,7 +145,7 @@ struct bw_error *bw_data_try_mirrors(struct bw_fs *fs, struct bw_decompressor *d
     }
     if (!good && !failure)
         return bw_error_prefix(first,
-                               "extent at %" PRIu64 ": none of its %u copies can be decompressed",
+                               "extent at %" PRIu64 ": none of its %u mirrors can be decompressed",
                                extent->logical, most);
     bw_error_free(first);
     return failure;

@@ -397,7 +397,7 @@ static void add_request(struct bw_data_reader *reader, const struct bw_data_file
         reader->sums[at], reader->checksums.sectorsize, reader->fs->data_checksum};
     reader->requests[at] =
         (struct bw_request){.kind = BW_REQUEST_DATA,
-                            .copy = (uint8_t)file->mirror,
+                            .mirror = (uint8_t)file->mirror,
                             .length = (uint32_t)length,
                             .address = logical,
                             .buffer = buffer,

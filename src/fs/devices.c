@@ -261,13 +261,13 @@ const char *bw_fs_alternative(const struct bw_fs *fs, uint64_t devid, uint64_t n
     return NULL;
 }
 
-struct bw_error *bw_fs_map(struct bw_fs *fs, uint64_t logical, uint64_t length, unsigned copy,
+struct bw_error *bw_fs_map(struct bw_fs *fs, uint64_t logical, uint64_t length, unsigned mirror,
                            struct bw_mapping *mapping)
 {
     struct bw_map_reply reply = {.copies = 0};
     struct bw_error *error =
         bw_wind_map(NULL, fs->reader.top, logical,
-                    length < UINT32_MAX ? (uint32_t)length : UINT32_MAX, copy, &reply);
+                    length < UINT32_MAX ? (uint32_t)length : UINT32_MAX, mirror, &reply);
     *mapping = (struct bw_mapping){.copies = reply.copies,
                                    .length = reply.length ? reply.length : length,
                                    .devid = reply.location.devid,
@@ -280,9 +280,9 @@ struct bw_error *bw_fs_map(struct bw_fs *fs, uint64_t logical, uint64_t length, 
     /* an address outside of all chunks is damage when it is read, but a valid result of a query */
     if (error && error->code == BW_ERROR_CORRUPT)
         error->code = BW_ERROR_NOT_FOUND;
-    if (!error && (!copy || copy > reply.copies))
-        error = bw_error_create(BW_ERROR_NOT_FOUND, "address %" PRIu64 " has no copy %u", logical,
-                                copy);
+    if (!error && (!mirror || mirror > reply.copies))
+        error = bw_error_create(BW_ERROR_NOT_FOUND, "address %" PRIu64 " has no mirror %u", logical,
+                                mirror);
     return error;
 }
 

@@ -136,8 +136,8 @@ read_copy(const struct comparison *comparison, const struct bw_piece *piece, uns
     return !error && bw_superblock_has_block_id(super, header->fsid) ? image : NULL;
 }
 
-/* Compares all copies of a block, and leaves one of them in `block`: the copy of the chosen side if
- * it has one. False if there is no valid copy. */
+/* Compares all mirrors of a block, and leaves one of them in `block`: the copy of the chosen side
+ * if it has one. False if there is no valid copy. */
 static bool compare_block(struct comparison *comparison, uint64_t bytenr,
                           const struct bw_tree_block_expectation *expectation)
 {
@@ -321,7 +321,7 @@ static void leave_out(struct bw_fs *fs, struct bw_image *image, const struct bw_
                                  side->superblock.device.devid, side->superblock.generation));
 }
 
-/* Leaves out all devices that differ from the side. With copies of blocks on other devices alone,
+/* Leaves out all devices that differ from the side. With mirrors of blocks on other devices alone,
  * the side is unknown. */
 static struct bw_error *leave_out_others(struct bw_fs *fs, struct comparison *comparison)
 {

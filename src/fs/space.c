@@ -2,7 +2,7 @@
 /*
  * The numbers of statfs(2), as btrfs_statfs() of the kernel computes them: 6.18 is the reference.
  * They are simpler than the truth, but df, installers and file managers decide by them. All space
- * is divided by the number of copies of the data, parity does not count as a copy, and unallocated
+ * is divided by the number of mirrors of the data, parity does not count as a copy, and unallocated
  * space is added up device by device, the smallest first, without sorting again.
  */
 #include <stdlib.h>

@@ -30,7 +30,7 @@ static struct bw_error *read_header(struct bw_fs *fs, uint64_t bytenr, unsigned 
 {
     struct bw_disk_header header;
     struct bw_request request = {.kind = BW_REQUEST_RAW,
-                                 .copy = (uint8_t)copy,
+                                 .mirror = (uint8_t)copy,
                                  .length = sizeof header,
                                  .address = bytenr,
                                  .buffer = &header};
@@ -55,7 +55,7 @@ struct bw_error *bw_block_copy_read(struct bw_fs *fs, uint64_t bytenr, unsigned 
     if (copy) {
         BW_TRY(read_header(fs, bytenr, copy, &pointer));
         struct bw_request request = {.kind = BW_REQUEST_TREE_BLOCK,
-                                     .copy = (uint8_t)copy,
+                                     .mirror = (uint8_t)copy,
                                      .length = fs->reader.nodesize,
                                      .address = bytenr,
                                      .buffer = bytes,

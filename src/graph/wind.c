@@ -195,7 +195,7 @@ bool bw_try_read_raw(const struct bw_frame *frame, struct bw_xlator *xlator, uin
 }
 
 struct bw_error *bw_wind_map(const struct bw_frame *parent, struct bw_xlator *xlator,
-                             uint64_t address, uint32_t length, unsigned copy,
+                             uint64_t address, uint32_t length, unsigned mirror,
                              struct bw_map_reply *reply)
 {
     struct call call;
@@ -211,13 +211,13 @@ struct bw_error *bw_wind_map(const struct bw_frame *parent, struct bw_xlator *xl
         watch_call(&call, parent, xlator);
     }
     struct bw_error *error =
-        xlator->type->operations.map(&call.frame, xlator, address, length, copy, reply);
+        xlator->type->operations.map(&call.frame, xlator, address, length, mirror, reply);
     end_call(&call, parent, error);
     return error;
 }
 
 void bw_wind_advise(const struct bw_frame *parent, struct bw_xlator *xlator,
-                    const struct bw_range *ranges, size_t total, unsigned copy)
+                    const struct bw_range *ranges, size_t total, unsigned mirror)
 {
     struct call call;
     while (!xlator->type->operations.advise) {
@@ -230,7 +230,7 @@ void bw_wind_advise(const struct bw_frame *parent, struct bw_xlator *xlator,
             .operation = "advise", .count = total, .address = total ? ranges->address : 0};
         watch_call(&call, parent, xlator);
     }
-    xlator->type->operations.advise(&call.frame, xlator, ranges, total, copy);
+    xlator->type->operations.advise(&call.frame, xlator, ranges, total, mirror);
     end_call(&call, parent, NULL);
 }
 

@@ -225,7 +225,7 @@ static void read_mirror(struct piece *piece, unsigned copy)
         if (has_open(piece, at / nodesize, slots))
             piece->requests[piece->request_count++] =
                 (struct bw_request){.kind = BW_REQUEST_RAW,
-                                    .copy = (uint8_t)copy,
+                                    .mirror = (uint8_t)copy,
                                     .length = left < READ ? left : READ,
                                     .address = piece->range->logical + at,
                                     .buffer = piece->worker->buffer + at};
@@ -259,7 +259,7 @@ static bool read_slot(const struct piece *piece, const struct bw_request *reques
 {
     const uint32_t nodesize = piece->scanner->identity.nodesize;
     struct bw_request one = {.kind = BW_REQUEST_RAW,
-                             .copy = request->copy,
+                             .mirror = request->mirror,
                              .length = nodesize,
                              .address = piece->range->logical + slot * nodesize,
                              .buffer = piece->worker->buffer + slot * nodesize};

@@ -13,7 +13,7 @@
 #include "ondisk/bit_flip.h"
 #include "repair/repair.h"
 
-/* Whether the check has found that another copy of a block is better than this one. */
+/* Whether the check has found that another mirror of a block is better than this one. */
 static bool is_bad_copy(const struct bw_repair *repair, uint64_t logical, unsigned copy)
 {
     const struct bw_repair_bad_copies *bad = &repair->bad_copies;

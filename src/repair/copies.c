@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Copies of tree blocks and data. The check has compared every copy with its checksum and with the
- * parent. Of each block or sector with a bad copy and a good one, the good one is written over the
- * bad ones; where no copy of a tree block is good because one bit was flipped, all get the
+ * parent. Of each block or sector with a bad mirror and a good one, the good one is written over
+ * the bad ones; where no mirror of a tree block is good because one bit was flipped, all get the
  * corrected block. Parity of the rows that have changed, or do not match their data, is computed
  * again.
  *
@@ -23,18 +23,18 @@
 
 enum { MIRRORS = 64, PARITY_STRIPES = 2 };
 
-/* A block or a sector, and its bad copies. */
+/* A block or a sector, and its bad mirrors. */
 struct unit {
     uint64_t logical;
     uint32_t length;
     uint64_t bad; /* bit n: copy n + 1 */
     bool is_data;
-    bool is_flipped; /* no copy is good, but one has only a flipped bit */
+    bool is_flipped; /* no mirror is good, but one has only a flipped bit */
 };
 
 BW_VECTOR(units, struct unit);
 
-/* Whether findings of this kind are about one copy of a block or of data. */
+/* Whether findings of this kind are about one mirror of a block or of data. */
 static bool is_about_copy(const struct bw_finding_code *code)
 {
     static const char *const words[] = {
@@ -97,7 +97,7 @@ struct bw_error *bw_repair_read_copy(struct bw_repair *repair, uint64_t logical,
     const struct bw_fs *fs = repair->fs;
     const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(fs->reader.top));
     struct bw_request request = {.kind = BW_REQUEST_RAW,
-                                 .copy = (uint8_t)copy,
+                                 .mirror = (uint8_t)copy,
                                  .length = length,
                                  .address = logical,
                                  .buffer = bytes};

@@ -51,7 +51,7 @@ struct bw_repair_finding {
     uint64_t tree, inode;                              /**< BW_ABSENT: unknown */
     struct bw_key key;                                 /**< of the item */
     uint64_t flipped_block, flipped_byte, flipped_bit; /**< BW_ABSENT: unknown */
-    bool repairable;                                   /**< another copy is good */
+    bool repairable;                                   /**< another mirror is good */
     bool planned;                                      /**< a change is about it */
     bw_superblock_edit *edit; /**< the change of fields that is about it; or NULL */
     size_t block_edit;        /**< 1 + the number of the change in a tree block; or 0 */
@@ -219,7 +219,7 @@ struct bw_error *bw_repair_locate(const struct bw_repair *repair, const struct b
 /** The storage layer of an image on the command line; NULL if no device is in it. (places.c) */
 struct bw_xlator *bw_repair_storage(const struct bw_repair *repair, size_t image);
 
-/** Reads one copy of a tree block or of data, without verification. (copies.c) */
+/** Reads one mirror of a tree block or of data, without verification. (copies.c) */
 struct bw_error *bw_repair_read_copy(struct bw_repair *repair, uint64_t logical, uint32_t length,
                                      unsigned copy, void *bytes);
 
@@ -249,8 +249,8 @@ struct bw_error *bw_repair_find_pointer(const struct bw_tree_reader *reader,
                                         bool *found);
 
 /** Plans a change of bytes in a tree block, class BW_REPAIR_DERIVED, unless it is planned already;
- * the finding is what it is about. Does nothing if no copy of the block has a correct checksum, or
- * another change is about the same bytes. (block_edits.c) */
+ * the finding is what it is about. Does nothing if no mirror of the block has a correct checksum,
+ * or another change is about the same bytes. (block_edits.c) */
 struct bw_error *bw_repair_edit_block(struct bw_repair *repair, struct bw_repair_finding *finding,
                                       struct bw_repair_edit edit);
 
@@ -261,10 +261,10 @@ struct bw_error *bw_repair_edit_item(struct bw_repair *repair, struct bw_repair_
                                      uint32_t offset, unsigned width, uint64_t value,
                                      struct bw_repair_edit edit);
 
-/** Collects the bad copies of blocks. (block_edits.c) */
+/** Collects the bad mirrors of blocks. (block_edits.c) */
 struct bw_error *bw_repair_list_bad_copies(struct bw_repair *repair);
 
-/** Writes all copies of the tree blocks with chosen changes to the patches. (block_edits.c) */
+/** Writes all mirrors of the tree blocks with chosen changes to the patches. (block_edits.c) */
 struct bw_error *bw_repair_write_blocks(struct bw_repair *repair);
 
 /** Fields that other verified items determine, and flipped bits that blocks with correct checksums

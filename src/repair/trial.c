@@ -134,7 +134,7 @@ static bool is_other_generation(const struct bw_repair *repair)
 }
 
 /* In another generation, findings have nothing to do with those before: it must be without errors,
- * but for bad copies that have good ones. */
+ * but for bad mirrors that have good ones. */
 static struct bw_error *check_generation(const struct bw_repair_findings *after, uint64_t *left)
 {
     *left = after->count;

@@ -464,7 +464,7 @@ static bool read_raw(struct bw_fs *fs, uint64_t bytenr, uint8_t *bytes)
     BW_AUTO_ERROR struct bw_error *none = bw_fs_map(fs, bytenr, fs->reader.nodesize, 1, &mapping);
     for (unsigned copy = 1; !none && copy <= mapping.copies; copy++) {
         struct bw_request request = {.kind = BW_REQUEST_RAW,
-                                     .copy = (uint8_t)copy,
+                                     .mirror = (uint8_t)copy,
                                      .length = fs->reader.nodesize,
                                      .address = bytenr,
                                      .buffer = bytes};

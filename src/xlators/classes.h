@@ -33,7 +33,7 @@ extern const struct bw_xlator_class bw_debug_error_gen_class;
 extern const struct bw_xlator_class bw_debug_delay_gen_class;
 
 /** Adds what a layer features/verify has counted: tree blocks of which it has corrected a flipped
- * bit; copies of tree blocks and sectors that it has not searched for one, for lack of time; and
+ * bit; mirrors of tree blocks and sectors that it has not searched for one, for lack of time; and
  * whether it has ignored the checksum of a tree block. */
 void bw_verify_count(const struct bw_xlator *xlator, uint64_t *corrected, uint64_t *not_searched,
                      bool *has_unverified);

@@ -135,7 +135,7 @@ for copy in a.img b.img; do
     head -c 4096 /dev/zero | tr '\0' x |
         dd of="$copy" bs=4096 seek=$((place / 4096)) conv=notrunc status=none
 done
-expect "a sector lost in both" 1 "$file: .*both copies are bad" sum -0 --alternatives a.img b.img
+expect "a sector lost in both" 1 "$file: .*both mirrors are bad" sum -0 --alternatives a.img b.img
 # The number of lost files: those of several snapshots have the same hash.
 lost() {
     LC_ALL=C comm -z -23 sums <(LC_ALL=C sort -z "$WORK/out") | cut -z -c -64 | sort -zu |

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# One flipped bit, where no copy is good: it is corrected in tree blocks, and check names it. Each
+# One flipped bit, where no mirror is good: it is corrected in tree blocks, and check names it. Each
 # kind of place in a block counts, with all checksums, and with one copy or two.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
@@ -124,13 +124,13 @@ mapfile -t copies < <(offsets "$leaf")
 is "metadata have two copies" ${#copies[@]} 2
 flip "${copies[1]}" 2000:6
 expect "one copy" 4 '1 error \(1 repairable\)' check "$image"
-is "one bad copy is a finding block-checksum" "$(findings)" "1 block-checksum"
-holds "one bad copy: check names the flipped bit" out_has 'bit 6 of byte 2000 is flipped'
+is "one bad mirror is a finding block-checksum" "$(findings)" "1 block-checksum"
+holds "one bad mirror: check names the flipped bit" out_has 'bit 6 of byte 2000 is flipped'
 flip "${copies[0]}" 70:1
 expect "both copies" 4 '2 errors \(2 repairable\)' check "$image"
-is "two bad copies are two findings block-bit-flip" "$(findings)" "2 block-bit-flip"
-holds "check names the flipped bit of copy 1" out_has 'bit 1 of byte 70 is flipped.*copy 1'
-holds "check names the flipped bit of copy 2" out_has 'bit 6 of byte 2000 is flipped.*copy 2'
+is "two bad mirrors are two findings block-bit-flip" "$(findings)" "2 block-bit-flip"
+holds "check names the flipped bit of mirror 1" out_has 'bit 1 of byte 70 is flipped.*mirror 1'
+holds "check names the flipped bit of mirror 2" out_has 'bit 6 of byte 2000 is flipped.*mirror 2'
 holds "both copies: the same files" same_files
 flip "${copies[0]}" 71:1
 expect "one copy cannot be corrected" 4 '2 errors \(2 repairable\)' check "$image"
@@ -157,7 +157,7 @@ for checksum in crc32c xxhash sha256 blake2; do
         both $place
     done
     flip 65536 73:4
-    expect "superblocks, $checksum: a good copy is better" 0 'superblock copy 0 at 65536 rejected' \
+    expect "superblocks, $checksum: a good mirror is better" 0 'superblock copy 0 at 65536 rejected' \
         sum "$image"
     flip 67108864 73:4 74:4
     expect "superblocks, $checksum: one can be corrected" 0 'copy 0 .*corrected bit 4' \

@@ -107,8 +107,8 @@ if [ -n "$offset" ]; then
     printf nonsense | dd of="$WORK/bad.img" bs=1 seek="$offset" conv=notrunc 2> /dev/null
     status 1 cat "$WORK/bad.img" "$largest"
     holds "names the file and the device" err_has \
-        'cannot be read: data at [0-9]+: no good copy: '\
-'copy 1 on device 1 at [0-9]+: crc32c checksum mismatch'
+        'cannot be read: data at [0-9]+: no good mirror: '\
+'mirror 1 on device 1 at [0-9]+: crc32c checksum mismatch'
     status 1 cat --on-error=zero "$WORK/bad.img" "$largest"
     holds "as long as it was" [ "$(wc -c < "$WORK/out")" -eq "$(wc -c < "$WORK/whole")" ]
     holds "a map of what is bad" err_has \

@@ -13,7 +13,7 @@ plain=$BUILD/fixtures/plain/dev1.img
 subvolumes=$BUILD/fixtures/subvolumes/dev1.img
 lost=$BUILD/fixtures/lost-tree-fs/dev1.img
 
-# An image with one bad copy of one tree block: the root of the filesystem tree.
+# An image with one bad mirror of one tree block: the root of the filesystem tree.
 half=$WORK/half.img
 cp --sparse=always "$BUILD/fixtures/dup/dev1.img" "$half"
 block=$("$PROGRAM" dump --tree fs "$half" | sed -n '2s/^[a-z]* \([0-9]*\) .*/\1/p')
@@ -29,11 +29,11 @@ holds "a healthy image has no errors" [ "$(grep -c ^error "$WORK/out")" -eq 0 ]
 expect "quiet" 0 - check -q "$plain"
 expect "all devices" 0 '0 errors' check "$BUILD/fixtures/raid1-2/dev1.img" \
     "$BUILD/fixtures/raid1-2/dev2.img"
-expect "a bad copy" 4 '1 error +block-checksum .*\(repairable\)$' check "$half"
-holds "a bad copy has a line with its location" out_has \
-    "^error block-checksum FS_TREE.*: .* \[logical $block, device 1 offset $offset, copy 2, \
+expect "a bad mirror" 4 '1 error +block-checksum .*\(repairable\)$' check "$half"
+holds "a bad mirror has a line with its location" out_has \
+    "^error block-checksum FS_TREE.*: .* \[logical $block, device 1 offset $offset, mirror 2, \
 repairable\]$"
-expect "a bad copy is tolerated" 0 '1 error \(1 repairable\)' check --tolerate repairable "$half"
+expect "a bad mirror is tolerated" 0 '1 error \(1 repairable\)' check --tolerate repairable "$half"
 holds "a tolerated error is still printed" out_has '^error block-checksum '
 expect "a lost tree" 4 '^ +[0-9]+ error' check --tolerate repairable "$lost"
 expect "no such image" 8 'cannot open .*nowhere' check "$WORK/nowhere"
@@ -61,7 +61,7 @@ expect "warnings that count" 4 ' 0 errors, [1-9][0-9]* warning' check --strict \
 
 # Columns and JSON.
 expect "columns" 4 'error' check -o code,tree_name,logical,mirror,repairable "$half"
-is "the columns of a bad copy have its location" \
+is "the columns of a bad mirror have its location" \
     "$(grep ^block "$WORK/out")" "block-checksum	FS_TREE	$block	2	1"
 expect "JSON" 4 'error' check --json "$half"
 is "as a program reads it" "$(python3 -c 'import json, sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# check --data: every copy of data, parity, and the log, in images that the kernel wrote.
+# check --data: every mirror of data, parity, and the log, in images that the kernel wrote.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -109,18 +109,18 @@ all_found "data after a gap" --data 64143360 data-checksum "$WORK/gap.img"
 set -- "$fixtures"/raid1c4-4/dev*.img
 expect "a check with hints" 0 'btrfs-walk: checked: ' check --data -j1 \
     --insert "debug/trace@verify,operations=all,file=$WORK/trace" $(others "$@") "$1"
-is "the next reads are announced for copies 3 and 4" "copy 3 copy 4 " \
-    "$(sed -n 's/.*> advise .* \(copy .\)$/\1/p' "$WORK/trace" | tr '\n' ' ')"
+is "the next reads are announced for copies 3 and 4" "mirror 3 mirror 4 " \
+    "$(sed -n 's/.*> advise .* \(mirror .\)$/\1/p' "$WORK/trace" | tr '\n' ' ')"
 
 # Several adjacent bad sectors are one finding. The other device can repair them, unless it is
 # missing.
 mirror=$fixtures/bad-copy-raid1
 expect 'bad sectors of a copy' 4 'btrfs-walk: checked: ' check --data --all "$mirror"/dev[12].img
 holds "bad sectors with another copy can be repaired" out_has 'data-checksum .*repairable'
-expect 'without the good copy' 4 'btrfs-walk: checked: ' check --data "$mirror/dev1.img"
+expect 'without the good mirror' 4 'btrfs-walk: checked: ' check --data "$mirror/dev1.img"
 holds "bad sectors without another copy cannot be repaired" \
     [ "$(grep data-checksum "$WORK/out" | grep -c repairable)" -eq 0 ]
-expect 'with the good copy alone' 0 'btrfs-walk: checked: ' check --data "$mirror/dev2.img"
+expect 'with the good mirror alone' 0 'btrfs-walk: checked: ' check --data "$mirror/dev2.img"
 
 # Parity of degraded rows cannot be checked, which is not an error.
 expect 'RAID6 without two devices' 0 'btrfs-walk: checked: ' check \
@@ -170,7 +170,7 @@ pair=("$WORK"/streams-[12].img)
 expect 'bad streams on a mirror' 4 'btrfs-walk: checked: ' check --data "${pair[@]}"
 is "streams with another mirror can be repaired" \
     "$(grep -c '^error data-compressed .*repairable' "$WORK/out")" 10
-expect 'they are read' 0 'note: .*: used copy 2 instead of a bad one: copy 1 on device 1' \
+expect 'they are read' 0 'note: .*: used mirror 2 instead of a bad one: mirror 1 on device 1' \
     cat -v --ignore-checksums data "$WORK/streams-1.img" --device "$WORK/streams-2.img" /log
 holds "the stream is read from the other mirror" [ "$(sha256sum < "$WORK/out")" = "$log_sum  -" ]
 

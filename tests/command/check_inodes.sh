@@ -57,19 +57,19 @@ holds "no finding follows from the lost leaf" \
 expect "a lost leaf with entries" 4 - check -q "$fixtures/lost-leaf-directory/dev1.img"
 holds "a lost leaf with entries is reported with its directory" out_has '/dir-3[: ]'
 
-# One copy of a leaf of a snapshot.
+# One mirror of a leaf of a snapshot.
 nested=$fixtures/subvolumes/dev1.img
 snapshot=$("$PROGRAM" subvolumes -o subvolume,subvolume_path "$nested" |
         awk -F '\t' '$2 == "/home-snapshot" { print $1 }')
 leaf=$("$PROGRAM" dump --tree "$snapshot" "$nested" | awk '$1 == "leaf" { print $2; exit }')
 mapfile -t offsets < <(places "$nested" "$leaf")
 damage "$nested" "$WORK/one.img" "${offsets[0]}"
-expect "a bad copy of a leaf" 4 - check -q "$WORK/one.img"
+expect "a bad mirror of a leaf" 4 - check -q "$WORK/one.img"
 holds "its top directory, and files in it" out_has \
     "block-checksum.*/home-snapshot .*/home-snapshot/docs"
 holds "the finding counts the files that it does not name" out_has "block-checksum.* and 6 more: "
 expect "all of them" 4 - check -q --all "$WORK/one.img"
-holds "--all names every file of the bad copy" out_has 'block-checksum.*/top-file: crc32c'
+holds "--all names every file of the bad mirror" out_has 'block-checksum.*/top-file: crc32c'
 
 # Data that snapshots share: their paths in all snapshots.
 damage "$nested" "$WORK/data.img" "$(places "$nested" 13631488 | head -n 1)"

@@ -50,7 +50,7 @@ expect "without the log" 0 'note: .*the log tree has .* it is ignored' -v --log=
 holds "what the log has removed" out_has '^/volume/docs/letters/01.txt$'
 expect "no such way with a log" 2 'invalid argument of --log' --log=maybe "$plain"
 expect "repairs are silent" 0 - "$BUILD/fixtures/dup-system-0/dev1.img"
-expect "repairs with -v" 0 'note: .*tree block [0-9]+ .*used copy' \
+expect "repairs with -v" 0 'note: .*tree block [0-9]+ .*used mirror' \
     -v "$BUILD/fixtures/dup-system-0/dev1.img"
 holds "each use of another copy has one message" [ -z "$(sort "$WORK/err" | uniq -d)" ]
 

@@ -232,7 +232,7 @@ if have thin_restore; then
         'several volumes contain file systems: LVM vg0/half (.*), LVM vg0/root (.*)' thin1.img \
         thin2.img
     holds "the message names the option --volume" grep -q 'choose one with --volume GROUP/NAME$' err
-    expect "a volume without half of its blocks" 2 'no good copy' sum --volume half thin1.img \
+    expect "a volume without half of its blocks" 2 'no good mirror' sum --volume half thin1.img \
         thin2.img
     expect "the pool" 3 'the logical volume pool has the type thin-pool, which is not read' \
         --volume pool thin1.img thin2.img

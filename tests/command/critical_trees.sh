@@ -16,7 +16,7 @@ images() {
     done
 }
 
-# places MEMBER|ADDRESS: path and offset of all copies of the block at an address, or of the root
+# places MEMBER|ADDRESS: path and offset of all mirrors of the block at an address, or of the root
 # block that this member of the superblock points to.
 places() {
     local logical=$1 devices=() copy
@@ -61,7 +61,7 @@ done
 for fixture in dup-metadata-0 raid1-metadata-0; do # as on a disk with unreadable sectors
     images "$fixture"
     erase root 2> /dev/null
-    all "$fixture: the other copy of each block is zeros" "$fixture" 'the root tree is lost'
+    all "$fixture: the other mirror of each block is zeros" "$fixture" 'the root tree is lost'
 done
 
 images log-tree

@@ -74,9 +74,9 @@ else
     skip setfacl "default ACLs"
 fi
 
-expect "unreadable data" 1 'no good copy' extract --subvolumes -C "$WORK/bad" "$bad"
+expect "unreadable data" 1 'no good mirror' extract --subvolumes -C "$WORK/bad" "$bad"
 holds "unreadable data are zeros" test -s "$WORK/bad/bad"
-expect "or the end" 1 'no good copy' extract --subvolumes --on-error=fail -C "$WORK/bad2" "$bad"
+expect "or the end" 1 'no good mirror' extract --subvolumes --on-error=fail -C "$WORK/bad2" "$bad"
 expect "files that exist stay" 1 'File exists' extract --subvolumes -C "$WORK/all" "$image"
 holds "and where the new ones are" grep -q "$WORK/all/\.btrfs-walk-[0-9]* contains" "$WORK/err"
 # Another user who may write to the folder replaces the temporary one. Landlock is not needed to

@@ -78,7 +78,7 @@ any_device_may_fail() {
                 --insert "$rule,kind=tree-block,action=$action" \
                 --insert "$rule,kind=raw,action=$action"
             notes=$((notes + $(grep \
-                    -c '^btrfs-walk: note: .*tree block .*used copy 2 .*\[features/verify\]$' \
+                    -c '^btrfs-walk: note: .*tree block .*used mirror 2 .*\[features/verify\]$' \
                     "$WORK/err")))
         done
         same_with "$name: half of device $number" --insert "$rule,kind=tree-block,rate=50%,seed=7"
@@ -91,7 +91,7 @@ any_copy_may_fail() {
     for copy in 1 2; do
         for action in $(actions_of "$((copy + ${#devices[@]} + ${#1}))"); do
             same_with "$name: $action of copy $copy" \
-                --insert "debug/error-gen@chunk-map,copy=$copy,action=$action"
+                --insert "debug/error-gen@chunk-map,mirror=$copy,action=$action"
         done
     done
 }
@@ -139,7 +139,7 @@ same_with "the way of an error" -vv --insert debug/error-gen@device-1,kind=tree-
 said "-vv names the layer of an error" \
     '^btrfs-walk:     born in error-gen@device-1 at [0-9]+, came through chunk-map'
 said "-vv names the cause of an error" \
-    '^btrfs-walk:   because: copy 1 on device 1 at [0-9]+: injected I/O error at [0-9]+: '
+    '^btrfs-walk:   because: mirror 1 on device 1 at [0-9]+: injected I/O error at [0-9]+: '
 use raid5-3
 same_with "the way of an error under parity" \
     -vv --insert debug/error-gen@device-2,kind=tree-block,action=short
@@ -148,7 +148,7 @@ said "where it was born under parity" \
 
 # All copies of the root block of tree 5 fail: part of the list is lost, and the block is named.
 use raid1c3-3
-walk -v --insert debug/error-gen@chunk-map,kind=tree-block,copy=1,action=flip
+walk -v --insert debug/error-gen@chunk-map,kind=tree-block,mirror=1,action=flip
 block=$(sed -n 's/^.*note: .*tree block \([0-9]*\) of subvolume 5 (level .*/\1/p' "$WORK/err" |
     head -n 1)
 walk -vv --insert "debug/error-gen@chunk-map,start=$block,end=$((block + 1)),action=zero"
@@ -160,10 +160,10 @@ else
     fail "a lost block: paths that do not exist"
 fi
 said "a lost block" \
-    "^btrfs-walk: damage: .*tree block $block of subvolume 5 \(level [0-9]\): all 3 copies are \
-bad: copy 1 on device [0-9] at [0-9]+: .*checksum mismatch \[features/verify\]$"
+    "^btrfs-walk: damage: .*tree block $block of subvolume 5 \(level [0-9]\): all 3 mirrors are \
+bad: mirror 1 on device [0-9] at [0-9]+: .*checksum mismatch \[features/verify\]$"
 said "-vv has the reasons of all copies" \
-    "^btrfs-walk:   because: copy 3 on device [0-9] at [0-9]+: .*checksum mismatch"
+    "^btrfs-walk:   because: mirror 3 on device [0-9] at [0-9]+: .*checksum mismatch"
 said "the way of a lost block" "^btrfs-walk:   born in verify at $block, came through node-cache$"
 if [ "$(grep -c '^btrfs-walk: ' "$WORK/err")" -eq "$(grep -cE \
         '^btrfs-walk: (damage|  |note: (no )?sandbox: )' "$WORK/err")" ]; then
@@ -236,7 +236,7 @@ elif [ -z "${SANITIZE:-}" ] && "${COMPILER[@]}" -O1 -shared -fPIC -o "$WORK/fail
     no_memory diff --json --sort -path "$(image differences)" first live
     no_memory diff --since 10 "$(image differences)"
     # The messages of problems are part of the output; those about a block can be shorter.
-    export ALLOC_IGNORE='.*(no good copy|out of memory|checksum mismatch)'
+    export ALLOC_IGNORE='.*(no good mirror|out of memory|checksum mismatch)'
     export ALLOC_EVERY=$((${WORST:-0} ? 1 : 15))
     no_memory rescue -j1 "$(image lost-tree-fs)"
     unset ALLOC_IGNORE ALLOC_EVERY

@@ -172,7 +172,7 @@ holds "a window lists the paths of the fixture" same "$want_plain"
 run -0 -vv --insert debug/error-gen@device-1,kind=tree-block "${mirror[@]}"
 ends "a mirror with a failing device" 0
 holds "a mirror with a failing device" same "$want_mirror"
-says "the layer of a note" 'used copy 2 .*\[features/verify\]$'
+says "the layer of a note" 'used mirror 2 .*\[features/verify\]$'
 says "the way of its cause" \
     'born in error-gen@device-1 at [0-9]+, came through chunk-map at [0-9]+|born in '\
 'error-gen@device-1 at [0-9]+, came through chunk-map'

@@ -37,10 +37,10 @@ done
 spoil "$WORK/bad" $((copies[0] + 48)) $((copies[1] + 48))
 expect "a block that fails another check" 1 'damage: ' sum --ignore-checksums all "$WORK/bad"
 
-# A good copy is preferred.
+# A good mirror is preferred.
 cp --sparse=always "$F/dup/dev1.img" "$WORK/bad"
 spoil "$WORK/bad" "${copies[0]}"
-expect "a good copy" 0 - sum --ignore-checksums all "$WORK/bad"
+expect "a good mirror" 0 - sum --ignore-checksums all "$WORK/bad"
 
 # Data: wrong, and with lost checksums.
 image=$F/compressed/dev1.img

@@ -40,7 +40,7 @@ for fixture in dup:2:1 dup:2:2 raid1-2:2:1 raid1-2:2:2 raid1c3-3:3:1 raid1c3-3:3
     IFS=: read -r name mirrors bad <<< "$fixture"
     stored=$bad where="copy $bad on device [0-9]+ at [0-9]+: "
     if [ "$name-$bad" = raid5-3-2 ]; then
-        stored=- where="copy 2 \(rebuilt from parity\): "
+        stored=- where="mirror 2 \(rebuilt from parity\): "
     fi
     damaged "$name" "$stored" "$file"
     expect "$name: any mirror" 0 - cat "${images[@]}" "$file"
@@ -94,7 +94,7 @@ done
 streams=(--device "$WORK/streams-2.img" "$WORK/streams-1.img")
 expect "compressed, any mirror" 0 "were not verified" \
     cat --ignore-checksums data "${streams[@]}" /log
-expect "compressed, the bad mirror" 1 'copy 1 on device 1 at [0-9]*: ' cat --mirror 1 \
+expect "compressed, the bad mirror" 1 'mirror 1 on device 1 at [0-9]*: ' cat --mirror 1 \
     --ignore-checksums data "${streams[@]}" /log
 expect "compressed, the good mirror" 0 "were not verified" cat --mirror 2 \
     --ignore-checksums data "${streams[@]}" /log

@@ -107,10 +107,10 @@ done
 leaf=$("$PROGRAM" dump --tree fs "$(image plain)" | awk '$1 == "leaf" { print $2; exit }')
 mapfile -t copies < <("$PROGRAM" map -o offset "$(image plain)" "$leaf")
 printf '%s\n' '0 +' "${copies[0]} 4096 -" > "$WORK/map"
-expect "one copy of a leaf" 0 - owner --map "$WORK/map" -o kind,repairable "$(image plain)"
+expect "one mirror of a leaf" 0 - owner --map "$WORK/map" -o kind,repairable "$(image plain)"
 holds "is mended by the other" [ "$(sort -u "$WORK/out")" = $'block\t1\nmetadata\t1' ]
 printf '%s\n' "${copies[1]} 4096 -" >> "$WORK/map"
-expect "both copies" 1 'both copies are bad' owner --map "$WORK/map" -o kind,repairable \
+expect "both copies" 1 'both mirrors are bad' owner --map "$WORK/map" -o kind,repairable \
     "$(image plain)"
 holds "blocks with two bad copies cannot be repaired" \
     [ "$(sort -u "$WORK/out")" = $'block\t0\nmetadata\t0' ]
@@ -125,7 +125,7 @@ for line in '0 x' '12 13' '-1' '99999999999999999999' $'0 +\n0 1' $'0 +\n0 1 X';
     expect "no list: $line" 2 'bad:[12]: neither' owner --map "$WORK/bad" "$(image plain)"
 done
 
-# One map for each image. With both maps, both copies are bad.
+# One map for each image. With both maps, both mirrors are bad.
 raid1=("$BUILD/fixtures/raid1-2/dev1.img" "$BUILD/fixtures/raid1-2/dev2.img")
 leaf=$("$PROGRAM" dump --tree fs "${raid1[@]}" | awk '$1 == "leaf" { print $2; exit }')
 for devid in 1 2; do
@@ -136,7 +136,7 @@ expect "the second image" 0 - owner --map '' --map "$WORK/map2" -o kind,devid,re
     "${raid1[@]}"
 is "one copy, and a reserved range of it" "$(sort -u "$WORK/out")" \
     $'block\t-\t1\nmetadata\t-\t1\nreserved\t2\t-'
-expect "both images" 1 'both copies are bad' owner --map "$WORK/map1" --map "$WORK/map2" \
+expect "both images" 1 'both mirrors are bad' owner --map "$WORK/map1" --map "$WORK/map2" \
     -o kind,devid,repairable "${raid1[@]}"
 is "with both maps, blocks cannot be repaired" "$(sort -u "$WORK/out")" \
     $'block\t-\t0\nmetadata\t-\t0\nreserved\t1\t-\nreserved\t2\t-'

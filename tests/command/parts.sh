@@ -76,7 +76,7 @@ for name in $("$PROGRAM" walk --links +1 -o inode "$plain" | sort -u); do
     is "the names of inode $name" "$found" 1
 done
 
-# A bad copy is found by one part, and the first one checks the metadata.
+# A bad mirror is found by one part, and the first one checks the metadata.
 raid5=("$fixtures"/bad-copy-raid5/dev*.img)
 for count in 2 64; do
     status=0

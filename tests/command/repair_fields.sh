@@ -117,7 +117,7 @@ is "a superblock with a flipped bit" \
 status "a superblock with a flipped bit" 0 "$WORK/super.img"
 
 # Only the checksum of a leaf does not match: it gets a new one, if that is asked for.
-# seals NAME PLAN COPIES BYTE BYTES: changes bytes of this many copies of a leaf, whose last 160
+# seals NAME PLAN COPIES BYTE BYTES: changes bytes of this many mirrors of a leaf, whose last 160
 # bytes are the item of an inode.
 seals() {
     cp --sparse=always "$fixtures/dup/dev1.img" "$WORK/image"
@@ -139,8 +139,8 @@ expect "a wrong time: repair" 0 damage repair --allow resealed -f "$WORK/fixed.q
 expect "a wrong time: check" 0 . check --patch "$WORK/fixed.qcow2" "$WORK/image"
 seals "an impossible mode" "" 2 $((end + 52)) '\xff\xff'
 seals "another generation" "" 2 80 '\x55\x55'
-seals "a good copy" $'identical\t1' 1 $((end + 140)) '\x11\x22'
-seals "two bad copies" $'resealed\t0' 2 $((end + 140)) '\x11\x22'
+seals "a good mirror" $'identical\t1' 1 $((end + 140)) '\x11\x22'
+seals "two bad mirrors" $'resealed\t0' 2 $((end + 140)) '\x11\x22'
 printf '\7\7' | dd of="$WORK/image" bs=1 seek=$(($(tail -n 1 <<< "$leaf_places") + 9000)) \
     conv=notrunc status=none
 is "two copies that differ have an empty plan" \

@@ -16,7 +16,7 @@ answer = json.load(open(sys.argv[1]))
 total = lambda name: sum(row.get(name, 0) for row in answer["by_subvolume"])
 print(eval(sys.argv[2]))' "$WORK/out" "$1"
 }
-# spoil IMAGE LOGICAL [BYTE]: overwrites three bytes of all copies of a block, or of data.
+# spoil IMAGE LOGICAL [BYTE]: overwrites three bytes of all mirrors of a block, or of data.
 spoil() {
     local place
     for place in $("$PROGRAM" map -o offset --raw "$1" "$2"); do

@@ -146,13 +146,13 @@ expect "a writable parent" 2 'UUID of two: it is writable' \
     send -p folder/deep/two "$WORK/changed.img" read-only
 
 # Damage.
-expect "unreadable data" 1 'no good copy' send "$bad" 5
+expect "unreadable data" 1 'no good mirror' send "$bad" 5
 holds "leave the stream without its end" bash -c "! '$PROGRAM' check '$WORK/out'"
-expect "zeros in their place" 1 'no good copy' send --on-error=zero "$bad" 5
+expect "zeros in their place" 1 'no good mirror' send --on-error=zero "$bad" 5
 zeros=$(commands)
-expect "files left out" 1 'no good copy' send --on-error=skip "$bad" 5
+expect "files left out" 1 'no good mirror' send --on-error=skip "$bad" 5
 holds "they are removed again" dump_has '^unlink'
-expect "the same, compressed" 1 'no good copy' send --on-error=skip --compressed-data "$bad" 5
+expect "the same, compressed" 1 'no good mirror' send --on-error=skip --compressed-data "$bad" 5
 holds "they are removed, too" dump_has '^unlink'
 [ -n "$zeros" ] && pass || fail "no commands with zeros"
 

@@ -65,7 +65,7 @@ expect "an empty list" 2 'free-if' space --free-if 256, "$clones"
 expect "no such subvolume" 2 'there is no subvolume' space --free-if /nothing "$clones"
 expect "two views" 2 'exclude each other' space --free-if 5 --shared "$clones"
 
-# destroy LOGICAL: overwrites all copies of a tree block.
+# destroy LOGICAL: overwrites all mirrors of a tree block.
 destroy() {
     cp "$clones" "$WORK/image"
     "$PROGRAM" map -o offset "$WORK/image" "$1" | while IFS= read -r offset; do

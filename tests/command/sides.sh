@@ -96,7 +96,7 @@ holds "check of a lost write: the finding" out_has \
     '^error device-lost-writes: 1 tree block of the trees of its generation, 7, is not on it'
 is "check of a lost write: not diverged" "$(grep -c 'devices-diverged' "$WORK/out")" 0
 
-# damage BYTENR...: destroys the copies of tree blocks on the stale device.
+# damage BYTENR...: destroys the mirrors of tree blocks on the stale device.
 damage() {
     local bytenr offset
     for bytenr; do

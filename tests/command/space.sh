@@ -98,7 +98,7 @@ expect "a block group tree" 0 - chunks -o used "$fixtures/block-group-tree/dev1.
 holds "is used" out_is $'20480\n409600\n16384'
 expect "extent tree v2" 0 - chunks -o used "$fixtures/extent-tree-v2/dev1.img"
 holds "too" out_is $'6774784\n16384\n360448\n24576\n13508608'
-expect "a lost extent tree" 1 'block group 1048576 is lost|no good copy' chunks -o logical,used \
+expect "a lost extent tree" 1 'block group 1048576 is lost|no good mirror' chunks -o logical,used \
     "$fixtures/lost-tree-extent/dev1.img"
 holds "costs what is used" out_is $'1048576\t-\n5242880\t-\n13631488\t-'
 holds "and is said once" [ "$(wc -l < "$WORK/err")" -eq 1 ]
@@ -175,7 +175,7 @@ expect "several profiles" 0 - usage "$fixtures/conversion-raid1-raid5/dev1.img" 
     "$fixtures/conversion-raid1-raid5/"dev[2-9].img
 holds "are named" out_has '^    Multiple profiles:		       yes	\(metadata\)$'
 expect "usage without the extent tree" 1 \
-    'no good copy' usage --json "$fixtures/lost-tree-extent/dev1.img"
+    'no good mirror' usage --json "$fixtures/lost-tree-extent/dev1.img"
 holds "is not complete" out_has '"used":0,.*"complete":false'
 
 # Addresses.

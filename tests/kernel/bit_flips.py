@@ -58,7 +58,7 @@ class Images(kernel.Program):
 def is_about(finding, flipped, node):
     """Whether a finding is about a flip. If no tree can be read without the block, the message
     alone says where it is."""
-    place = re.search(r"copy \d+ on device (\d+) at (\d+)",
+    place = re.search(r"mirror \d+ on device (\d+) at (\d+)",
                       finding["message"]) if finding["code"] == "not-opened" else None
     if place:
         devid, offset = map(int, place.groups())

@@ -47,7 +47,7 @@ class Degraded(History):
         self.attach()
 
     def flag(self):
-        """Without +C: a stale copy of data without checksums cannot be recognized."""
+        """Without +C: a stale mirror of data without checksums cannot be recognized."""
 
     def swap(self):
         """The same."""

@@ -7,7 +7,7 @@ usage: sudo tests/kernel/dmesg.py [--count N] [--seed S] [--program PROGRAM] [--
 Makes file systems, damages copies of them, and lets the kernel mount, read and scrub these. The
 kernel's messages about them are given to `rescue --dmesg`: it must recognize all errors and
 warnings, name the files that a mount of the sound file system shows for the inode or the address,
-and say that a good copy exists exactly if the kernel has read the file correctly. Needs root,
+and say that a good mirror exists exactly if the kernel has read the file correctly. Needs root,
 btrfs-progs and a kernel with btrfs.
 """
 import collections

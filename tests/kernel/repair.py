@@ -114,7 +114,7 @@ class Damage(fields.Images):
         self.change(path, offset, bytes([old ^ 1 << self.random.randrange(8)]))
 
     def mirror(self):
-        """One copy of a tree block is overwritten."""
+        """One mirror of a tree block is overwritten."""
         if self.profile == "single":
             return False
         path, offset = self.random.choice(self.places(self.random.choice(self.leaves)))
@@ -133,7 +133,7 @@ class Damage(fields.Images):
             self.change(path, start, self.random.randbytes(65536))
 
     def bit(self):
-        """The same bit is flipped in all copies of a tree block."""
+        """The same bit is flipped in all mirrors of a tree block."""
         if self.type:
             return False
         places = self.places(self.random.choice(self.leaves))
@@ -143,7 +143,7 @@ class Damage(fields.Images):
             self.change(path, offset, block)
 
     def data(self):
-        """A sector of one copy of data with checksums is overwritten."""
+        """A sector of one mirror of data with checksums is overwritten."""
         sums = [item for item in self.items if item["key"]["type"] == "EXTENT_CSUM"]
         if self.profile == "single" or not sums:
             return False

@@ -104,9 +104,9 @@ class Damaged(repair.Damage):
 DAMAGES = [
     ("the first superblock is lost", Damaged.first_superblock, ["super-recover", "-y"], []),
     ("`bytes_used` of all superblocks is wrong", Damaged.both_superblocks_used, None, []),
-    ("one copy of a leaf is lost", Damaged.one_copy, None, []),
-    ("one copy of data is bad", Damaged.one_copy_of_data, None, []),
-    ("a bit of both copies of a leaf is flipped", Damaged.flip_on_disk, None, []),
+    ("one mirror of a leaf is lost", Damaged.one_copy, None, []),
+    ("one mirror of data is bad", Damaged.one_copy_of_data, None, []),
+    ("a bit of both mirrors of a leaf is flipped", Damaged.flip_on_disk, None, []),
     ("a key with a flipped bit, right checksum", Damaged.flip_in_memory, None, []),
     ("wrong link count", Damaged.link_count_wrong, None, []),
     ("wrong size of a directory", Damaged.directory_size_wrong, None, []),
@@ -114,7 +114,7 @@ DAMAGES = [
     ("a leaf of the free space tree is lost", Damaged.lose_free_space, None, []),
     ("the uuid tree is lost", Damaged.lose_uuids, ["clear-uuid-tree"], []),
     ("the log tree is lost", Damaged.lose_log, ["zero-log"], ["loss"]),
-    ("both copies of a leaf of files are lost", Damaged.lose_leaf, None, []),
+    ("both mirrors of a leaf of files are lost", Damaged.lose_leaf, None, []),
 ]
 
 

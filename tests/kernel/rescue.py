@@ -132,7 +132,7 @@ class Images(kernel.Program):
                        if found})
 
     def places(self, logical):
-        """Where the copies of a block lie: paths and offsets."""
+        """Where the mirrors of a block lie: paths and offsets."""
         return [(row["device"], row["offset"])
                 for row in kernel.json_rows(self.ask("map", "--json", logical))
                 if row["kind"] in ("copy", "P", "Q")]

@@ -7,8 +7,8 @@ usage: sudo tests/kernel/send_sources.py [--count N] [--seed S] [--program PROGR
 A random history on a file system of several devices is sent from images as they are, which is
 compared with the kernel by send.py. The same streams must come from these images: a qcow2 image, a
 disk with a partition table, an image compressed with zstd, a file system with a missing device,
-with copies of tree blocks and data that are damaged, without superblocks, and without a root tree
-or a chunk tree. From contents without any good copy, --on-error=zero and skip must send all other
+with mirrors of tree blocks and data that are damaged, without superblocks, and without a root tree
+or a chunk tree. From contents without any good mirror, --on-error=zero and skip must send all other
 files, as `diff --other` finds out. Needs root, btrfs-progs and a kernel with btrfs; qemu-img,
 sfdisk and zstd for some of the images.
 """
@@ -150,7 +150,7 @@ def compare_variant(program, name, images, wanted, ignored):
 
 
 def lost_contents(program, source, directory):
-    """Data of one file without a good copy."""
+    """Data of one file without a good mirror."""
     images = kernel.copy_images(source.images, os.path.join(directory, "lost"))
     asked = kernel.Program(program, images)
     paths = [row["path"] for row in asked.rows("walk", "--subvol", "snapshot0", "--type", "f")

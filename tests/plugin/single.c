@@ -64,12 +64,12 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     for (size_t i = 0; i < count; i++) {
         struct bw_request below = requests[i];
         const struct chunk *chunk = find(bw_xlator_private(xlator), below.address, below.length);
-        if (!chunk || below.copy > 1) {
+        if (!chunk || below.mirror > 1) {
             requests[i].error = bw_error_create(BW_ERROR_CORRUPT, "no chunk, or no such copy");
             continue;
         }
         below.address = chunk->offset + (below.address - chunk->logical);
-        below.copy = 0;
+        below.mirror = 0;
         bw_wind(frame, bw_xlator_child(xlator, chunk->child), &below, 1);
         requests[i].error = below.error;
     }

@@ -54,7 +54,7 @@ static void add_fault(struct journey *journey, struct dice *dice, const struct t
     choose_requests(journey, dice, target, requests);
     journey->any_lies |= action != EIO_ACTION && action != SHORT_ACTION && action != STALE_ACTION;
     insert_layer(&journey->changes,
-                 "debug/error-gen@%s,copy=%u,kind=%s,action=%s,rate=%s,seed=%u%s", target->volume,
+                 "debug/error-gen@%s,mirror=%u,kind=%s,action=%s,rate=%s,seed=%u%s", target->volume,
                  target->copy, kinds[kind], actions[action], rates[rate], roll(dice, 1000),
                  requests);
 }

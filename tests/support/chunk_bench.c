@@ -80,7 +80,7 @@ void chunk_bench_check_range(struct bw_xlator *map, const struct chunk_bench *be
 {
     uint8_t *buffer = malloc(length);
     struct bw_request request = {.kind = BW_REQUEST_RAW,
-                                 .copy = (uint8_t)copy,
+                                 .mirror = (uint8_t)copy,
                                  .address = bench->start + offset,
                                  .length = length,
                                  .buffer = buffer};

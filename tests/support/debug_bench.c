@@ -57,7 +57,7 @@ static void read_in_threads(const struct bw_frame *frame, struct bw_xlator *xlat
     (void)xlator;
     for (size_t i = 0; i < count; i++) {
         requests[i].error = NULL;
-        if (requests[i].copy == 9)
+        if (requests[i].mirror == 9)
             requests[i].error = bw_error_create(BW_ERROR_CORRUPT, "no \x1b[31mred\n copy");
         else
             memset(requests[i].buffer, 1, requests[i].length);

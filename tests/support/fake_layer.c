@@ -7,10 +7,10 @@
 
 static void fake_read_one(struct fake_layer *fake, struct bw_request *request)
 {
-    unsigned copy = request->copy ? request->copy : 1;
+    unsigned copy = request->mirror ? request->mirror : 1;
     if (fake->read_count < FAKE_READS)
         fake->reads[fake->read_count++] =
-            (struct fake_read){request->kind, request->address, request->length, request->copy};
+            (struct fake_read){request->kind, request->address, request->length, request->mirror};
     request->error = NULL;
     if (copy > FAKE_COPIES || fake->broken[copy - 1])
         request->error = bw_error_create(BW_ERROR_SYSTEM, "fake copy %u is broken", copy);

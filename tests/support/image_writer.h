@@ -28,7 +28,7 @@ struct iw_image;
 
 enum {
     IW_MAX_DEVICES = 32,
-    IW_ALL_COPIES = 0, /**< copies of blocks and superblocks are counted from 1 */
+    IW_ALL_COPIES = 0, /**< mirrors of blocks and superblocks are counted from 1 */
 };
 
 /** All devices, in place of a device index. Indexes start at 0; devids are different numbers. */

@@ -234,7 +234,7 @@ def found(dump, texts, length):
 def kept(dump, blocks, text):
     """Pieces of a text of 4 bytes that are where they were in the image. Elsewhere, replaced names
     have the same ones by chance."""
-    planted = {}  # all copies of a block
+    planted = {}  # all mirrors of a block
     for block in blocks:
         planted.setdefault(struct.unpack_from("<Q", block.bytes, 48)[0], []).append(block)
     for address, data in dump.items():

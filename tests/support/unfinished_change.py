@@ -43,7 +43,7 @@ class Image:
         self.id = bytes(self.super[32:48])
 
     def blocks(self):
-        """The places of all copies of tree blocks."""
+        """The places of all mirrors of tree blocks."""
         for place in range(1 << 20, len(self.data) - self.nodesize + 1, 4096):
             head = self.data[place:place + 48]
             if head[32:] == self.id and place not in SUPERBLOCKS and \
@@ -93,7 +93,7 @@ class Image:
         self.seal(place, 0)
 
     def leaves_of(self, tree):
-        """All copies of the leaves of a tree, of the last generation only."""
+        """All mirrors of the leaves of a tree, of the last generation only."""
         newest = {}
         for place in self.blocks():
             address, generation, owner = struct.unpack_from('<Q24xQQ', self.data, place + 48)

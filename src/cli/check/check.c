@@ -35,9 +35,9 @@ static int exit_status(const void *state, int status)
 static const char *const tolerances[] = {"nothing", "repairable", NULL};
 
 static const struct cmd_option options[] = {
-    {0, "quick", NULL, "check only superblocks, chunk tree and root tree, one copy of each block",
+    {0, "quick", NULL, "check only superblocks, chunk tree and root tree, one mirror of each block",
      CMD_FLAG(struct check_arguments, quick)},
-    {0, "data", NULL, "also read every copy of all data that have checksums, and their parity",
+    {0, "data", NULL, "also read every mirror of all data that have checksums, and their parity",
      CMD_FLAG(struct check_arguments, data)},
     {0, "part", "I/N",
      "with --data, read only part I of N parts of the data; part 1 also checks everything else",
@@ -45,7 +45,7 @@ static const struct cmd_option options[] = {
     {0, "all", NULL, "print every finding and path, not only the first 20 of a code in a pass",
      CMD_FLAG(struct check_arguments, all)},
     {0, "tolerate", "WORD",
-     "do not fail on these errors: repairable (another copy or parity is good), or nothing "
+     "do not fail on these errors: repairable (another mirror or parity is good), or nothing "
      "(default)",
      CMD_WORD(struct check_arguments, tolerate, tolerances)},
     {0, "strict", NULL, "fail on warnings as on errors", CMD_FLAG(struct check_arguments, strict)},
@@ -294,7 +294,7 @@ const struct command cmd_check = {
         "\n"
         "Cross-checks all structures and verifies all checksums: all copies of superblocks\n"
         "and tree blocks, their items, inodes with their names and extents, references and\n"
-        "space, subvolumes, quotas and the log. --data also reads every copy of the data. It\n"
+        "space, subvolumes, quotas and the log. --data also reads every mirror of the data. It\n"
         "never writes and never prompts. docs/check.md lists the passes and the codes.\n\n"
         "Each finding is a line: severity (error, warning or note), code, tree, key, paths, a\n"
         "colon, the message, and the addresses in brackets. Names are escaped as by 'ls -b'.\n"
@@ -305,7 +305,7 @@ const struct command cmd_check = {
         "time, size, link, device, sha256 and md5. Files are compared as a mount shows them:\n"
         "with the log replayed, unless --log=ignore is given.\n\n"
         "The exit status is composed like that of fsck(8). With --strict, warnings count as\n"
-        "errors; with --tolerate repairable, only errors that no other copy can repair count.\n"
+        "errors; with --tolerate repairable, only errors that no other mirror can repair count.\n"
         "SIGINT and SIGTERM end the check; it prints the findings so far and exits with\n"
         "status 8.\n",
     .examples = "  btrfs-walk check disk.img                           all metadata\n"

@@ -75,7 +75,7 @@ static void append_place(struct bw_buffer *text, const struct bw_findinginfo *fi
                          bw_plural(finding->more_subvolumes));
 }
 
-/* [logical 30408704, device 1 offset 38797312, copy 2, repairable] */
+/* [logical 30408704, device 1 offset 38797312, mirror 2, repairable] */
 static void append_addresses(struct bw_buffer *text, const struct bw_findinginfo *finding)
 {
     const char *before = " [";
@@ -95,7 +95,7 @@ static void append_addresses(struct bw_buffer *text, const struct bw_findinginfo
         before = ", ";
     }
     if (finding->mirror != BW_ABSENT) {
-        bw_buffer_format(text, "%scopy %" PRIu64, before, finding->mirror);
+        bw_buffer_format(text, "%smirror %" PRIu64, before, finding->mirror);
         before = ", ";
     }
     if (finding->repairable) {

@@ -16,7 +16,7 @@
 #include <stddef.h>
 
 const struct cmd_status cmd_statuses[] = {
-    {STATUS_OK, "The output is complete, even if the file system is degraded or has bad copies "
+    {STATUS_OK, "The output is complete, even if the file system is degraded or has bad mirrors "
                 "that good ones replaced."},
     {STATUS_PARTIAL, "Part of the output is missing: lost blocks, an image that was not used, a "
                      "path that does not exist, a full disk."},

@@ -240,7 +240,7 @@ static struct bw_error *write_files(struct cat *cat)
 static struct bw_error *write_blocks(struct cat *cat)
 {
     const struct bw_logical_options how = {.struct_size = sizeof how,
-                                           .copy = cat->mirror,
+                                           .mirror = cat->mirror,
                                            .unchecked = cat->mirror &&
                                                         cat->paths.common->input.ignored_checksums};
     struct bw_error *error = NULL;
@@ -290,8 +290,8 @@ const struct command cmd_cat = {
     .details =
         "\n"
         "A PATH starts at the top-level subvolume (id 5), or at the subvolume given with\n"
-        "--subvol. Data are verified against their checksums. A bad copy is replaced by a\n"
-        "good one, or rebuilt from parity. Ranges without a good copy are listed on stderr.\n"
+        "--subvol. Data are verified against their checksums. A bad mirror is replaced by a\n"
+        "good one, or rebuilt from parity. Ranges without a good mirror are listed on stderr.\n"
         "With --on-error=zero|skip, a file whose inode is lost ends at the end of its last\n"
         "extent. If stdout is a file, holes stay holes.\n\n"
         "--block writes the bytes stored at a logical address: a tree block, or data, which may\n"

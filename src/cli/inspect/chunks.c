@@ -123,7 +123,7 @@ const struct command cmd_chunks = {
         "For each chunk, prints its logical address and length, its type, its RAID profile, how\n"
         "much of it is used, and DEVID:OFFSET of each of its stripes. With --by device, each\n"
         "line is a range of a device: a stripe of a chunk, or the space between stripes.\n\n"
-        "Used bytes are counted once, not for each copy. On zoned devices, space that cannot be\n"
+        "Used bytes are counted once, not for each mirror. On zoned devices, space that cannot be\n"
         "written again before a zone reset is not counted, because only a mounted file system\n"
         "keeps track of it.\n",
     .examples = "  btrfs-walk chunks disk.img                             a table\n"

@@ -333,8 +333,8 @@ const struct command cmd_extents = {
     .summary = "Prints where the extents of files are stored on the devices.",
     .details = CMD_PATHS_DETAILS
     "For each extent, prints its range in the file, the logical address and length of its\n"
-    "bytes on disk, and DEVID:OFFSET for each copy. If an extent spans several stripes,\n"
-    "DEVID:OFFSET+LENGTH covers all its copies and parity on that device; --json prints\n"
+    "bytes on disk, and DEVID:OFFSET for each mirror. If an extent spans several stripes,\n"
+    "DEVID:OFFSET+LENGTH covers all its mirrors and parity on that device; --json prints\n"
     "each stripe. All numbers are bytes.\n",
     .examples = "  btrfs-walk extents disk.img /var/lib/db              a table\n"
                 "  btrfs-walk extents --json disk.img /a | jq .extents  for programs\n",

@@ -366,7 +366,7 @@ const struct command cmd_map = {
     .summary = "Translates logical addresses to device offsets, or back.",
     .details =
         "\n"
-        "For each logical ADDRESS, prints the device and offset of each copy and, for RAID5 and\n"
+        "For each logical ADDRESS, prints the device and offset of each mirror and, for RAID5 and\n"
         "RAID6, of the parity blocks P and Q of its row, and for how many bytes this mapping is\n"
         "valid. With +LENGTH, the whole range is mapped, in pieces. With --devid, ADDRESS is an\n"
         "offset on that device and is translated to a logical address. An offset without a\n"
@@ -379,7 +379,7 @@ const struct command cmd_map = {
         "An ADDRESS is a decimal number with an optional K, M, G, T, P or E, or 0x and\n"
         "hexadecimal digits. Further devices follow IMAGE; if --graph names the images, all\n"
         "operands are addresses.\n",
-    .examples = "  btrfs-walk map disk.img 30408704               its copies\n"
+    .examples = "  btrfs-walk map disk.img 30408704               its mirrors\n"
                 "  btrfs-walk map a.img b.img c.img 0x6500000+1M  each piece of a range\n"
                 "  btrfs-walk map --devid 1 disk.img 64M          a device offset\n"
                 "  btrfs-walk map --used disk.img                 the space in use\n",

@@ -5,7 +5,7 @@
  * Logical ranges are searched for directly. Ranges of a device are first converted to logical
  * ones, place by place: map_ranges() runs twice, first to gather the logical ranges, and after the
  * search to list the places without one, such as superblocks. If the ranges are bad, those that a
- * good copy or parity still has are kept apart, because their rows are marked as repairable.
+ * good mirror or parity still has are kept apart, because their rows are marked as repairable.
  */
 #include "cli/inspect/bad_map.h"
 
@@ -48,7 +48,7 @@ struct search {
     struct device_ranges *devices;
     size_t device_count;
     struct bad_ranges ranges;     /* logical ranges; first those that no other copy has */
-    struct bad_ranges repairable; /* ranges that another copy or parity has */
+    struct bad_ranges repairable; /* ranges that another mirror or parity has */
     size_t lost;                  /* number of `ranges` that no other copy has */
     struct bw_device_map *device_map;
 };
@@ -178,7 +178,8 @@ static bool is_bad(const struct search *search, uint64_t devid, uint64_t offset,
     return end > offset;
 }
 
-/* Whether another copy, or parity, has the data of this bad copy. Shortens the place likewise. */
+/* Whether another mirror, or parity, has the data of this bad mirror. Shortens the place likewise.
+ */
 static bool is_repairable(const struct search *search, struct bw_device_place *place)
 {
     for (unsigned copy = 1;; copy++) {
@@ -438,7 +439,7 @@ const struct command cmd_owner = {
         "With --map and without ADDRESS, lists what the bad sectors of a dying disk destroyed:\n"
         "the files that lost data, each with its bad ranges, and the files that depend on lost\n"
         "metadata. Everything that the map does not mark as rescued counts as bad. A range is\n"
-        "repairable if a copy or parity outside of the bad sectors still has its contents.\n"
+        "repairable if a mirror or parity outside of the bad sectors still has its contents.\n"
         "'rescue --dmesg' names the files in the messages of the kernel.\n\n"
         "Lines are of these kinds:\n"
         "  data       data of a file; for compressed data, the whole compressed extent\n"

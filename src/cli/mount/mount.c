@@ -276,7 +276,7 @@ const struct command cmd_mount = {
     .details =
         "\n"
         "Any program can then read the files below DIR, including subvolumes and snapshots.\n"
-        "Each read is verified; if a copy is bad, another copy or parity replaces it. Reading\n"
+        "Each read is verified; if a mirror is bad, another mirror or parity replaces it. Reading\n"
         "lost data fails with an input/output error; other files are not affected. The\n"
         "command runs until DIR is unmounted (fusermount3 -u DIR, or umount DIR by root), or\n"
         "until it receives SIGINT, SIGTERM or SIGHUP. Without --allow-other, only the user\n"

@@ -80,7 +80,7 @@ void report_add_affected(struct report_affected *affected, const struct bw_findi
             file->losses |= REPORT_LOST_METADATA;
         else
             file->losses |= REPORT_CONTRADICTION;
-        /* each bad copy of the same bytes is a finding */
+        /* each bad mirror of the same bytes is a finding */
         const bool is_first = finding->mirror == BW_ABSENT || finding->mirror <= 1;
         if (finding->file_length != BW_ABSENT && is_first)
             file->bytes += finding->file_length;
@@ -199,10 +199,11 @@ void report_append_affected(const struct report_page *report, struct bw_buffer *
                     report->summary->counts[i].code->severity == BW_FINDING_ERROR;
         const bool is_one = affected->files.count == 1;
         const char *kind = is_one ? "file or directory" : "files or directories";
-        bw_buffer_format(page,
-                         "<p>Damage affects <strong class=\"bad\">%s%zu %s</strong>. No good copy "
-                         "exists of these parts:</p>\n",
-                         more ? "at least " : "", affected->files.count, kind);
+        bw_buffer_format(
+            page,
+            "<p>Damage affects <strong class=\"bad\">%s%zu %s</strong>. No good mirror "
+            "exists of these parts:</p>\n",
+            more ? "at least " : "", affected->files.count, kind);
         append_files(page, affected);
     } else if (!affected->fault_count && !(report->summary && report->summary->repairable)) {
         bw_buffer_format(page, "<p>Parts of the metadata cannot be read. The affected files are "
@@ -216,9 +217,9 @@ void report_append_affected(const struct report_page *report, struct bw_buffer *
         const bool is_all = summary->repairable == summary->totals[BW_FINDING_ERROR];
         bw_buffer_format(
             page,
-            "<p>%s%" PRIu64 " error%s can be repaired, because another copy or parity "
+            "<p>%s%" PRIu64 " error%s can be repaired, because another mirror or parity "
             "is good. <code>btrfs scrub start</code> on the mounted file system writes "
-            "the bad copies again.</p>\n",
+            "the bad mirrors again.</p>\n",
             is_all ? "Nothing that was checked is lost: " : "", summary->repairable,
             bw_plural(summary->repairable));
     }

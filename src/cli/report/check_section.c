@@ -73,13 +73,13 @@ static void append_result(struct report_page *report)
                      bw_error_create(BW_ERROR_CORRUPT, "the check found %" PRIu64 " error%s%s",
                                      errors, bw_plural(errors), end));
     }
-    const char *extent = "All metadata were checked, every copy of them. Data were not read.";
+    const char *extent = "All metadata were checked, every mirror of them. Data were not read.";
     if (report->settings->check == REPORT_CHECK_QUICK)
         extent =
-            "The quick check: superblocks, chunk tree and root tree, one copy of each block. The "
+            "The quick check: superblocks, chunk tree and root tree, one mirror of each block. The "
             "rest was not looked at.";
     else if (report->settings->check == REPORT_CHECK_DATA)
-        extent = "All metadata and data were checked, every copy of them.";
+        extent = "All metadata and data were checked, every mirror of them.";
     report_remark(&report->body, extent);
 }
 

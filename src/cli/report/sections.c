@@ -52,7 +52,7 @@ static struct bw_error *append_usage(struct report_page *report)
     bw_buffer_format(page, "<div class=\"tiles\">\n");
     append_size_tile(page, "on all devices", usage->device_size);
     append_size_tile(page, "allocated", usage->allocated);
-    append_size_tile(page, "used, with all copies", usage->used);
+    append_size_tile(page, "used, with all mirrors", usage->used);
     append_size_tile(page, "free for data, estimated", usage->free_estimated);
     if (report->has_counts) {
         const bool is_one = report->directories == 1;

@@ -166,7 +166,7 @@ static void add_to_set(struct rescue *rescue, struct rescue_verified *set,
     }
 }
 
-/* Whether a copy of the data at an address is present; sets how many bytes that is true for. */
+/* Whether a mirror of the data at an address is present; sets how many bytes that is true for. */
 static bool is_present(struct rescue *rescue, uint64_t logical, uint64_t length, uint64_t *known)
 {
     struct bw_mapping mapping = {.copies = 1};

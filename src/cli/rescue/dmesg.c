@@ -6,7 +6,7 @@
  * Messages name a file by its subvolume and inode, or a block by its logical address, or by an
  * offset on a device. The file of each message is looked up first. Then one search finds the owners
  * of all addresses: those in the messages, and those of the data of the files, which other files
- * may share. While it runs, the copies of each block are read. At the end each message gets a row.
+ * may share. While it runs, the mirrors of each block are read. At the end each message gets a row.
  */
 #include "cli/rescue/rescue.h"
 
@@ -29,7 +29,7 @@
 
 enum { SECTOR = 512 /* unit of sectors in messages of disks */ };
 
-/* Whether a good copy of a block exists. */
+/* Whether a good mirror of a block exists. */
 enum copies { COPIES_UNKNOWN, COPIES_GOOD, COPIES_BAD };
 
 BW_VECTOR(path_list, struct bw_bytes);
@@ -252,7 +252,7 @@ static struct bw_error *find_file(struct dmesg *dmesg, struct explained *item)
     return add_path(item, path, length);
 }
 
-/* Whether any copy of a tree block is good. An older generation than the expected one is bad. */
+/* Whether any mirror of a tree block is good. An older generation than the expected one is bad. */
 static enum copies read_block(struct dmesg *dmesg, const struct explained *item, uint64_t logical)
 {
     struct bw_tree_block *block;
@@ -383,7 +383,7 @@ static struct bw_error *print_item(struct cmd_format *answer, const void *record
     }
     if (row->readable != BW_ABSENT)
         bw_buffer_format(text, "  %s\n",
-                         row->readable ? "A good copy exists." : "No good copy exists.");
+                         row->readable ? "A good mirror exists." : "No good mirror exists.");
     bw_buffer_format(text, "  %s\n\n", row->advice);
     return NULL;
 }

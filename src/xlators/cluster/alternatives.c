@@ -81,7 +81,7 @@ static struct bw_request read_other(const struct bw_frame *frame, struct bw_xlat
                                     const struct bw_request *request, size_t image, void *buffer)
 {
     struct bw_request other = *request;
-    other.copy = 0;
+    other.mirror = 0;
     other.buffer = buffer;
     other.error = NULL;
     other.rebuilt = false;
@@ -148,7 +148,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
         strcmp(bw_xlator_type(bw_xlator_child(xlator, 0)), "layout/unread") == 0;
     for (size_t begin = 0, end; begin < count; begin = end) {
         /* Requests without a choice of the image, together. */
-        for (end = begin; end < count && !requests[end].copy; end++)
+        for (end = begin; end < count && !requests[end].mirror; end++)
             ;
         bw_wind(frame, bw_xlator_child(xlator, 0), requests + begin, end - begin);
         for (size_t i = begin; i < end; i++) {
@@ -163,17 +163,17 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 
         /* One for a certain image. */
         struct bw_request *request = &requests[end++];
-        if (request->copy > bw_xlator_child_count(xlator)) {
+        if (request->mirror > bw_xlator_child_count(xlator)) {
             request->error = bw_error_create(BW_ERROR_USAGE, "there is no image %u of %s",
-                                             request->copy, bw_xlator_name(xlator));
-        } else if (request->copy > image_count(xlator, !is_unverified(request))) {
+                                             request->mirror, bw_xlator_name(xlator));
+        } else if (request->mirror > image_count(xlator, !is_unverified(request))) {
             request->error = bw_error_create(BW_ERROR_CORRUPT,
                                              "not read from image %u, which is older: there is no "
                                              "checksum",
-                                             request->copy);
+                                             request->mirror);
         } else {
             const struct bw_request part =
-                read_other(frame, xlator, request, request->copy - 1U, request->buffer);
+                read_other(frame, xlator, request, request->mirror - 1U, request->buffer);
             bw_request_answer(request, &part);
         }
     }

@@ -119,7 +119,7 @@ static bool choose_sources(struct row *row)
     return true;
 }
 
-/* The image to request from a device, as bw_request.copy. Devices with fewer images are read from
+/* The image to request from a device, as bw_request.mirror. Devices with fewer images are read from
  * the first. */
 static uint8_t image_of(const struct bw_layout_stripe *stripe, unsigned alternative)
 {
@@ -171,7 +171,7 @@ static struct bw_error *rebuild_piece(const struct bw_frame *frame, struct bw_xl
             const struct bw_layout_stripe *stripe =
                 bw_layout_row_stripe(piece->chunk, piece->row, row.sources[i]);
             struct bw_request request = {.kind = kind,
-                                         .copy = image_of(stripe, wanted.alternative),
+                                         .mirror = image_of(stripe, wanted.alternative),
                                          .length = piece->length,
                                          .address = stripe->offset + piece->stripe_offset,
                                          .buffer = bytes + i * length};
@@ -280,7 +280,7 @@ static unsigned first_copy(const struct bw_piece *piece, unsigned first, bool st
 }
 
 /*
- * Which copy of data to read. Data are read in long ranges by several threads. Parts of this size
+ * Which mirror of data to read. Data are read in long ranges by several threads. Parts of this size
  * come from the device for which the fewest bytes are awaited, or from each in turn, so that all
  * are busy. The choice is remembered, because reads have to go where they were announced.
  */
@@ -386,20 +386,20 @@ static struct bw_error *read_pieces(const struct bw_frame *frame, struct bw_xlat
         const uint64_t address = whole->address + done;
         uint8_t *buffer = (uint8_t *)whole->buffer + done;
         struct lead lead = {0};
-        BW_TRY(locate(frame, xlator, &lead, address, whole->length - done, whole->copy, &place));
+        BW_TRY(locate(frame, xlator, &lead, address, whole->length - done, whole->mirror, &place));
         const struct bw_layout_stripe *stripe = place.stripe;
-        probe_piece(frame, xlator, address, whole->copy, piece, stripe);
+        probe_piece(frame, xlator, address, whole->mirror, piece, stripe);
 
         if (!stripe) {
-            if (whole->copy > bw_piece_copies(piece))
-                return bw_error_create(BW_ERROR_USAGE, "there is no copy %u", whole->copy);
+            if (whole->mirror > bw_piece_copies(piece))
+                return bw_error_create(BW_ERROR_USAGE, "there is no mirror %u", whole->mirror);
             struct bw_error *error =
                 rebuild_piece(frame, xlator, piece, place.wanted, kind_of_part(whole), buffer);
             if (!error) {
                 whole->rebuilt = true;
                 continue;
             }
-            const unsigned stale = whole->copy ? 0 : first_copy(piece, 1, true);
+            const unsigned stale = whole->mirror ? 0 : first_copy(piece, 1, true);
             if (!stale)
                 return error;
             bw_error_free(error);
@@ -419,7 +419,7 @@ static struct bw_error *read_pieces(const struct bw_frame *frame, struct bw_xlat
                                    stripe->devid);
 
         struct bw_request part = {.kind = kind_of_part(whole),
-                                  .copy = image_of(stripe, place.wanted.alternative),
+                                  .mirror = image_of(stripe, place.wanted.alternative),
                                   .length = piece->length,
                                   .address = stripe->offset + piece->stripe_offset,
                                   .buffer = buffer};
@@ -443,24 +443,25 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
         const size_t count = bw_next_batch(total - done);
         uint32_t children[BW_BATCH]; /* BW_NO_CHILD once the request is completed */
         uint64_t addresses[BW_BATCH];
-        uint8_t images[BW_BATCH]; /* bw_request.copy for the child */
+        uint8_t images[BW_BATCH]; /* bw_request.mirror for the child */
         struct lead lead = {0};
         struct place place;
         for (size_t i = 0; i < count; i++) {
             struct bw_request *request = &requests[i];
             children[i] = BW_NO_CHILD;
             request->error = locate(frame, xlator, &lead, request->address, request->length,
-                                    request->copy, &place);
+                                    request->mirror, &place);
             if (request->error)
                 continue;
-            if (!request->copy)
-                request->copy_read = (uint8_t)place.copy;
+            if (!request->mirror)
+                request->mirror_read = (uint8_t)place.copy;
             if (place.piece.length < request->length || !place.stripe ||
                 place.stripe->child == BW_NO_CHILD) {
                 request->error = read_pieces(frame, xlator, request);
                 continue;
             }
-            probe_piece(frame, xlator, request->address, request->copy, &place.piece, place.stripe);
+            probe_piece(frame, xlator, request->address, request->mirror, &place.piece,
+                        place.stripe);
             children[i] = place.stripe->child;
             addresses[i] = place.stripe->offset + place.piece.stripe_offset;
             images[i] = image_of(place.stripe, place.wanted.alternative);
@@ -479,7 +480,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
                     continue;
                 parts[found] = requests[i];
                 parts[found].address = addresses[i];
-                parts[found].copy = images[i];
+                parts[found].mirror = images[i];
                 wholes[found++] = &requests[i];
                 children[i] = BW_NO_CHILD;
                 bytes += requests[i].length;
@@ -579,10 +580,10 @@ const struct bw_xlator_class bw_cluster_chunk_map_class = {
     .page =
         "Btrfs refers to its blocks by logical addresses. This layer maps each address to the "
         "devices that store it, and reads it there. It supports every profile: single, DUP, "
-        "RAID0, RAID1 with two, three or four copies, RAID10, RAID5 and RAID6. A read that "
+        "RAID0, RAID1 with two, three or four mirrors, RAID10, RAID5 and RAID6. A read that "
         "crosses a stripe boundary is split. If a device is missing, or stale because it missed "
-        "writes, the layer reads another copy, or computes the bytes from parity. If a copy is "
-        "present but bad, features/verify requests the next one. File data with copies on "
+        "writes, the layer reads another mirror, or computes the bytes from parity. If a mirror is "
+        "present but bad, features/verify requests the next one. File data with mirrors on "
         "several devices are read from the device for which the fewest bytes are awaited, or from "
         "each in turn, 2 MiB at a time, so that all devices work at the same time. With the "
         "raid-stripe-tree feature, the location of file data comes from that tree.\n\n"

@@ -27,7 +27,7 @@ static const char *const action_choices[] = {
 struct error_gen {
     uint64_t kind; /* choice of the option */
     uint64_t start, end;
-    uint64_t copy, nth, rate, seed;
+    uint64_t mirror, nth, rate, seed;
     bool once;
     enum action action;
     atomic_uint_fast64_t matches; /* number of requests that matched the rule, hit or not */
@@ -40,7 +40,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
     generator->kind = bw_xlator_option_number(xlator, "kind");
     generator->start = bw_xlator_option_number(xlator, "start");
     generator->end = bw_xlator_option_number(xlator, "end");
-    generator->copy = bw_xlator_option_number(xlator, "copy");
+    generator->mirror = bw_xlator_option_number(xlator, "mirror");
     generator->nth = bw_xlator_option_number(xlator, "nth");
     generator->rate = bw_xlator_option_number(xlator, "rate");
     generator->seed = bw_xlator_option_number(xlator, "seed");
@@ -63,13 +63,13 @@ static struct bw_error *init(struct bw_xlator *xlator)
 static bool matches_rule(const struct error_gen *generator, const struct bw_request *request)
 {
     /* A request for any mirror counts as one for the first. */
-    const unsigned copy = request->copy ? request->copy : 1;
+    const unsigned copy = request->mirror ? request->mirror : 1;
     uint64_t last;
     if (__builtin_add_overflow(request->address, request->length - 1, &last))
         last = UINT64_MAX;
     if (!bw_request_kind_selected(generator->kind, request->kind) ||
         request->address >= generator->end || last < generator->start ||
-        (generator->copy && generator->copy != copy))
+        (generator->mirror && generator->mirror != copy))
         return false;
     /* Only blocks with a generation can be stale. */
     if (generator->action == STALE && request->kind != BW_REQUEST_TREE_BLOCK &&
@@ -194,7 +194,8 @@ static const struct bw_option options[] = {
     {"start", BW_OPTION_SIZE, "0", 0, UINT64_MAX, "first address that the rule applies to", NULL},
     {"end", BW_OPTION_SIZE, "0", 0, UINT64_MAX,
      "the rule applies to addresses below this one; 0: no limit", NULL},
-    {"copy", BW_OPTION_INTEGER, "0", 0, UINT8_MAX, "copy that the rule applies to; 0: all", NULL},
+    {"mirror", BW_OPTION_INTEGER, "0", 0, UINT8_MAX, "mirror that the rule applies to; 0: all",
+     NULL},
     {"nth", BW_OPTION_INTEGER, "1", 0, UINT64_MAX,
      "hits each nth request that the rule applies to; 0 and 1: each", NULL},
     {"once", BW_OPTION_BOOL, "off", 0, 0, "hits one request only: the first, or the nth", NULL},
@@ -209,13 +210,13 @@ static const char page[] =
     "Makes reads fail or return wrong bytes, in a reproducible way. Each layer is one rule; "
     "insert several layers for several rules. A rule applies to requests of one kind that "
     "touch the addresses from start up to, but not including, end, and that read the given "
-    "copy. A request for any copy counts as a request for copy 1. Addresses are logical if "
+    "mirror. A request for any mirror counts as a request for mirror 1. Addresses are logical if "
     "the layer is above the chunk map, and offsets on one device below it.\n\n"
-    "Use it to see the effect of damage, and whether another copy can replace the damaged "
+    "Use it to see the effect of damage, and whether another mirror can replace the damaged "
     "one. Insert it below verify to corrupt reads from the disk. Above verify, a failed "
-    "read loses the block in all copies, and altered bytes are not detected: the output and "
+    "read loses the block in all mirrors, and altered bytes are not detected: the output and "
     "the exit status may then be wrong.\n\n"
-    "    btrfs-walk --insert debug/error-gen@chunk-map,kind=tree-block,copy=1,action=flip "
+    "    btrfs-walk --insert debug/error-gen@chunk-map,kind=tree-block,mirror=1,action=flip "
     "image.img\n"
     "    btrfs-walk --insert debug/error-gen@device-1,start=1M,end=2M image.img\n\n"
     "The actions: eio fails the request without calling the layers below. flip changes one "
@@ -224,7 +225,7 @@ static const char page[] =
     "transaction, with a correct checksum, as after a lost write. This action applies only "
     "to these two kinds, and only to whole blocks with a correct checksum.\n\n"
     "With a rate, only that share of all places is hit. The choice depends only on the "
-    "seed, address, kind and copy, not on the order of requests or the number of threads.\n\n"
+    "seed, address, kind and mirror, not on the order of requests or the number of threads.\n\n"
     "    btrfs-walk --insert debug/error-gen@verify,kind=tree-block,rate=0.5%,seed=42 image.img\n\n"
     "nth and once count the requests that the rule applies to, after the rate, in the order "
     "they arrive; with several threads this order is not always the same.\n";

@@ -60,10 +60,10 @@ static void trace_batch(const struct bw_frame *frame, const struct bw_xlator *xl
             continue;
         begin_line(frame, xlator, direction, bw_request_kind_name(request->kind), request->address,
                    request->length, &text);
-        if (request->copy)
-            bw_buffer_format(&text, " copy %u", request->copy);
+        if (request->mirror)
+            bw_buffer_format(&text, " mirror %u", request->mirror);
         else
-            bw_buffer_format(&text, " copy any");
+            bw_buffer_format(&text, " mirror any");
         if (direction == '<')
             append_result(request->error, &text);
         else if (request->kind == BW_REQUEST_TREE_BLOCK && wanted)
@@ -90,19 +90,19 @@ static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlat
     struct bw_buffer requested = {0}, answered = {0};
     if (trace->all_operations) {
         begin_line(frame, xlator, '>', "map", address, length, &requested);
-        bw_buffer_format(&requested, " copy %u\n", copy);
+        bw_buffer_format(&requested, " mirror %u\n", copy);
         bw_sink_write(xlator, &trace->sink, &requested);
     }
     struct bw_error *error =
         bw_wind_map(frame, bw_xlator_child(xlator, 0), address, length, copy, reply);
     if (trace->all_operations) {
         begin_line(frame, xlator, '<', "map", address, length, &answered);
-        bw_buffer_format(&answered, " copy %u", copy);
+        bw_buffer_format(&answered, " mirror %u", copy);
         append_result(error, &answered);
         if (!error) {
             const struct bw_location *location = &reply->location;
             bw_buffer_format(&answered,
-                             ": copies %u device %" PRIu64 " offset %" PRIu64 " length %" PRIu32,
+                             ": mirrors %u device %" PRIu64 " offset %" PRIu64 " length %" PRIu32,
                              reply->copies, location->devid, location->offset, reply->length);
             if (!location->present)
                 bw_buffer_format(&answered, " missing");
@@ -123,7 +123,7 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
     for (size_t i = 0; trace->all_operations && i < count; i++) {
         begin_line(frame, xlator, '>', "advise", ranges[i].address, ranges[i].length, &text);
         if (copy)
-            bw_buffer_format(&text, " copy %u", copy);
+            bw_buffer_format(&text, " mirror %u", copy);
         bw_buffer_append_byte(&text, '\n');
     }
     bw_sink_write(xlator, &trace->sink, &text);
@@ -143,7 +143,7 @@ static const struct bw_option options[] = {
 
 static const char page[] =
     "Writes a line for each request (>) and each reply (<): the name of the volume, the "
-    "kind of read, address and length in bytes, and the copy. The line of a request for a "
+    "kind of read, address and length in bytes, and the mirror. The line of a request for a "
     "tree block also has the owner, level and generation expected by its parent. The line "
     "of a reply ends with ok or with the error. Lines are indented by the depth of the "
     "call. The lines of a batch are never mixed with lines of other threads.\n\n"

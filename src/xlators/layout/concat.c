@@ -79,7 +79,7 @@ static void read_pieces(const struct bw_frame *frame, struct bw_xlator *xlator,
         size_t part = find_part(concat, address);
         uint64_t until = concat->ends[part] < end ? concat->ends[part] : end;
         struct bw_request piece = {.kind = BW_REQUEST_RAW,
-                                   .copy = request->copy,
+                                   .mirror = request->mirror,
                                    .length = (uint32_t)(until - address),
                                    .address = address - begin_of(concat, part),
                                    .buffer =

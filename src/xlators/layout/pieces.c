@@ -14,7 +14,7 @@ void bw_pieces_add(struct bw_pieces *pieces, struct bw_request *request, uint32_
     piece->below.address = offset;
     piece->below.length = length;
     piece->below.buffer = (uint8_t *)request->buffer + done;
-    piece->below.copy = 0;
+    piece->below.mirror = 0;
     piece->below.error = NULL;
 }
 

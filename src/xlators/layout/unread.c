@@ -74,7 +74,8 @@ const struct bw_xlator_class bw_layout_unread_class = {
     .page =
         "A rescued image contains zeros where the disk could not be read. Zeros look like the "
         "contents of a file without checksums, or like a hole. This layer reads the map file of "
-        "ddrescue, and fails all reads of ranges that are not marked as rescued. Then another copy "
+        "ddrescue, and fails all reads of ranges that are not marked as rescued. Then another "
+        "mirror "
         "is read, or the range is reported as lost.\n\n"
         "The option --map inserts the layer above the storage layer of an image:\n\n"
         "    btrfs-walk extract -C DEST --map rescue.map disk.img\n"

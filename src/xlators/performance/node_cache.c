@@ -168,7 +168,7 @@ static void add_block(struct node_cache *cache, const struct bw_request *request
 
 static bool is_cacheable(const struct bw_request *request)
 {
-    return request->keep && request->kind == BW_REQUEST_TREE_BLOCK && request->copy == 0 &&
+    return request->keep && request->kind == BW_REQUEST_TREE_BLOCK && request->mirror == 0 &&
            !request->expectation->lenient && request->length >= sizeof(struct bw_disk_header);
 }
 

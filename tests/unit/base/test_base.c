@@ -54,7 +54,7 @@ static void test_error_way_and_causes(void **state)
     (void)state;
     const uint64_t below = 100, above = 200;
     char name[] = "device-1";
-    struct bw_error *error = bw_error_create(BW_ERROR_CORRUPT, "no good copy");
+    struct bw_error *error = bw_error_create(BW_ERROR_CORRUPT, "no good mirror");
     bw_error_add_hop(error, "storage/file", name, &below);
     name[0] = 'x'; /* names are copied: the layers may go before the error */
     bw_error_add_hop(error, "cluster/chunk-map", "map", &above);

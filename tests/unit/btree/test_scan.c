@@ -170,7 +170,7 @@ static void test_lost_blocks(void **state)
                 assert_int_equal(collected.seen[n],
                                  1000 + n < block->first_key.objectid || 1000 + n >= end);
             expect_error(scan_tree(image, (struct bw_scan){BW_SCAN_ALL}, &collected),
-                         BW_ERROR_CORRUPT, "no good copy");
+                         BW_ERROR_CORRUPT, "no good mirror");
             iw_corrupt(image, block->logical, 1, 0, 32, IW_FLIP);
         }
     }

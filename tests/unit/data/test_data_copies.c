@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Data through every profile with bad copies: replaced sector by sector, rebuilt from parity, or
+/* Data through every profile with bad mirrors: replaced sector by sector, rebuilt from parity, or
  * told. */
 #include "support/data_image.h"
 #include "support/image_writer_internal.h"
@@ -87,8 +87,9 @@ static void test_bad_copy(void **state)
         assert_true(report_log_count(&image->log, "data at ") >= 2);
         const unsigned first = first_copy(image);
         char message[64];
-        snprintf(message, sizeof message, "used copy %u instead of a bad one (copy %u on device ",
-                 first == 1 ? 2 : 1, first);
+        snprintf(message, sizeof message,
+                 "used mirror %u instead of a bad one (mirror %u on device ", first == 1 ? 2 : 1,
+                 first);
         assert_int_equal(report_log_count(&image->log, message), image->log.counts[BW_NOTE]);
         assert_int_equal(image->log.counts[BW_DAMAGE], 0);
         data_image_free(image);
@@ -159,10 +160,11 @@ static void test_no_good_copy(void **state)
         assert_int_equal(result.bad, 3 * SECTOR);
         assert_int_equal(result.bad_parts, 2);
         assert_non_null(strstr(result.first_error, "data at "));
-        snprintf(copies, sizeof copies, "all %u copies are bad", profiles[i].copies);
-        assert_non_null(strstr(result.first_error, profiles[i].copies > 2    ? copies
-                                                   : profiles[i].copies == 2 ? "both copies are bad"
-                                                                             : "no good copy"));
+        snprintf(copies, sizeof copies, "all %u mirrors are bad", profiles[i].copies);
+        assert_non_null(strstr(result.first_error, profiles[i].copies > 2 ? copies
+                                                   : profiles[i].copies == 2
+                                                       ? "both mirrors are bad"
+                                                       : "no good mirror"));
         assert_non_null(strstr(result.first_error, "sha256 checksum mismatch"));
         assert_memory_equal(result.bytes.data, image->data, 5 * SECTOR);
         assert_memory_equal(result.bytes.data + 5 * SECTOR, "!!!!", 4);
@@ -199,7 +201,7 @@ static void test_read_errors(void **state)
     }
     expect_success(open_changed(paths, count, &changes, &image->log, &image->fs));
     expect_whole(image);
-    assert_true(report_log_count(&image->log, "used copy ") > 0);
+    assert_true(report_log_count(&image->log, "used mirror ") > 0);
     data_image_free(image);
 }
 
@@ -227,7 +229,8 @@ static uint64_t stripe_start(const struct data_image *image, unsigned device)
     return chunk->stripes[stripe].offset;
 }
 
-/* Whether a sector is unreadable: it has no good copy, and more than one part of its row is bad. */
+/* Whether a sector is unreadable: it has no good mirror, and more than one part of its row is bad.
+ */
 static bool is_gone(const struct data_image *image, const struct degraded *degraded,
                     unsigned sector)
 {
@@ -286,7 +289,7 @@ static void check_degraded(uint64_t profile, const struct degraded *degraded, bo
 }
 
 /* Each device in turn is missing, and one sector of every other device is bad: exactly the sectors
- * without a good copy are lost. */
+ * without a good mirror are lost. */
 static void test_degraded(void **state)
 {
     (void)state;
@@ -426,8 +429,8 @@ static void test_bad_stream(void **state)
             continue;
         struct data_image *image = make_compressed(profiles[i].profile, false, spoil_stream);
         expect_decoded(image, true);
-        assert_int_equal(report_log_count(&image->log, "instead of a bad one: copy ") +
-                             report_log_count(&image->log, "used parts of several copies: copy "),
+        assert_int_equal(report_log_count(&image->log, "instead of a bad one: mirror ") +
+                             report_log_count(&image->log, "used parts of several mirrors: mirror "),
                          1);
         assert_int_equal(report_log_count(&image->log, ": zlib: "), 1);
         assert_int_equal(image->log.counts[BW_DAMAGE], 0);
@@ -437,7 +440,7 @@ static void test_bad_stream(void **state)
         image = make_compressed(profiles[i].profile, false, spoil_both_ends);
         expect_decoded(image, true);
         if (profiles[i].copies == 2)
-            assert_int_equal(report_log_count(&image->log, "used parts of several copies: "), 1);
+            assert_int_equal(report_log_count(&image->log, "used parts of several mirrors: "), 1);
         data_image_free(image);
     }
 }
@@ -453,10 +456,10 @@ static void test_no_good_stream(void **state)
         struct data_image *image = make_compressed(profiles[i].profile, false, spoil_every_stream);
         read_compressed(image, true, &result);
         assert_int_equal(result.bad, DECODED);
-        snprintf(expected, sizeof expected, "none of its %u copies can be decompressed: copy ",
+        snprintf(expected, sizeof expected, "none of its %u mirrors can be decompressed: mirror ",
                  profiles[i].copies);
         assert_non_null(
-            strstr(result.first_error, profiles[i].copies > 1 ? expected : "copy 1 on device "));
+            strstr(result.first_error, profiles[i].copies > 1 ? expected : "mirror 1 on device "));
         assert_non_null(strstr(result.first_error, ": zlib: "));
         data_result_free(&result);
         data_image_free(image);

@@ -162,7 +162,7 @@ static void test_broken_stream(void **state)
     data_image_plain(image, TEXT, 9 * SECTOR, SECTOR);
     data_image_read_all(image, TEXT + SECTOR, &result);
     assert_int_equal(result.bad, TEXT);
-    assert_non_null(strstr(result.first_error, "copy 1 on device 1 at "));
+    assert_non_null(strstr(result.first_error, "mirror 1 on device 1 at "));
     assert_non_null(strstr(result.first_error, "zstd: "));
     data_expect_bytes(&result, TEXT, image->data + 9 * SECTOR, SECTOR);
     data_image_finish(image, &result);

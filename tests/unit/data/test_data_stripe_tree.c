@@ -204,8 +204,9 @@ static void test_copies(void **state)
         expect_bad(image, 0, 0, "");
         const unsigned first = first_copy(image, &shapes[i]);
         char message[64];
-        snprintf(message, sizeof message, "used copy %u instead of a bad one (copy %u on device ",
-                 first == 1 ? 2 : 1, first);
+        snprintf(message, sizeof message,
+                 "used mirror %u instead of a bad one (mirror %u on device ", first == 1 ? 2 : 1,
+                 first);
         assert_true(report_log_count(&image->log, message) > 0);
         data_image_free(image);
     }

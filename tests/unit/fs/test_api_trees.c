@@ -129,7 +129,7 @@ static void test_two_bad_copies(void **state)
     assert_non_null(error);
     assert_non_null(strstr(error->message, "there is no tree block at"));
     assert_non_null(error->causes);
-    assert_non_null(strstr(error->causes->message, "both copies are bad"));
+    assert_non_null(strstr(error->causes->message, "both mirrors are bad"));
     bw_error_free(error);
     close_fixture(&fixture);
 }

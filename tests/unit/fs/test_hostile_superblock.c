@@ -147,7 +147,7 @@ static void test_refusals(void **state)
 }
 
 /* Superblocks can be shown even if they are invalid: opening only the images never fails because of
- * their contents. Decoding a bad copy fails, and its bytes are available. */
+ * their contents. Decoding a bad mirror fails, and its bytes are available. */
 static void test_images_alone(void **state)
 {
     (void)state;

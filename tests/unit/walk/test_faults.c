@@ -98,7 +98,7 @@ static void fail_device(struct graph_changes *changes, unsigned number, const ch
     insert_layer(changes, "debug/error-gen@device-%u,kind=raw,action=%s", number, action);
 }
 
-/* The address of the first copy of a block, which is read as long as it is good. */
+/* The address of the first mirror of a block, which is read as long as it is good. */
 static bool lies_on(const struct iw_image *image, const struct iw_block *block, unsigned device)
 {
     unsigned found;
@@ -130,7 +130,7 @@ static void fail_tree_blocks(const struct subject *subject)
             expect_identical(subject, 0, &changes, 1, &log);
             assert_int_equal(log.counts[BW_WARNING], 0);
             expect_notes(subject->image, device, log.counts[BW_NOTE]);
-            assert_int_equal(report_log_count(&log, ": used copy "), log.counts[BW_NOTE]);
+            assert_int_equal(report_log_count(&log, ": used mirror "), log.counts[BW_NOTE]);
             report_log_free(&log);
         }
 }
@@ -238,12 +238,12 @@ static void fail_copy(const struct subject *subject)
         for (size_t i = 0; i < COUNT(actions) * COUNT(kinds); i++) {
             struct graph_changes changes = {0};
             struct report_log log = {0};
-            insert_layer(&changes, "debug/error-gen@chunk-map,kind=%s,copy=%u,action=%s",
+            insert_layer(&changes, "debug/error-gen@chunk-map,kind=%s,mirror=%u,action=%s",
                          kinds[i % COUNT(kinds)], copy, actions[i / COUNT(kinds)]);
             expect_identical(subject, 0, &changes, 1, &log);
             assert_int_equal(log.counts[BW_WARNING], 0);
             assert_int_equal(
-                report_log_count(&log, ": used copy 2 instead of a bad one (copy 1 on device"),
+                report_log_count(&log, ": used mirror 2 instead of a bad one (mirror 1 on device"),
                 log.counts[BW_NOTE]);
             assert_true(copy == 1 ? log.counts[BW_NOTE] > 5 : log.counts[BW_NOTE] == 0);
             report_log_free(&log);
@@ -267,10 +267,10 @@ static void fail_other_copies(const struct subject *subject)
             char note[32];
             for (unsigned copy = 1; copy <= copies; copy++)
                 if (copy != good)
-                    insert_layer(&changes, "debug/error-gen@chunk-map,copy=%u,action=%s", copy,
+                    insert_layer(&changes, "debug/error-gen@chunk-map,mirror=%u,action=%s", copy,
                                  actions[(i + copy) % COUNT(actions)]);
             expect_identical(subject, 0, &changes, 1, &log);
-            snprintf(note, sizeof note, ": used copy %u ", good);
+            snprintf(note, sizeof note, ": used mirror %u ", good);
             assert_int_equal(report_log_count(&log, note), log.counts[BW_NOTE]);
             assert_true(good > 1 ? log.counts[BW_NOTE] > 5 : log.counts[BW_NOTE] == 0);
             report_log_free(&log);

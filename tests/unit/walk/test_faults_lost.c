@@ -61,7 +61,7 @@ static struct iw_image *make_image(const struct profile *profile)
     return image;
 }
 
-/* Opens an image in which every copy of a block fails. */
+/* Opens an image in which every mirror of a block fails. */
 static struct bw_error *open_without(const struct iw_image *image, const struct iw_block *lost,
                                      const char *action, struct report_log *log, struct bw_fs **fs)
 {

@@ -54,7 +54,7 @@ static struct bw_error *read_all(struct bench *bench, enum bw_request_kind kind,
                                  unsigned images[SECTORS])
 {
     uint8_t buffer[SIZE];
-    struct bw_request request = {.kind = kind, .copy = copy, .length = SIZE, .buffer = buffer};
+    struct bw_request request = {.kind = kind, .mirror = copy, .length = SIZE, .buffer = buffer};
     bw_wind(NULL, bench->top, &request, 1);
     for (size_t i = 0; i < SECTORS && !request.error; i++)
         images[i] = buffer[i * SECTOR] / 10;

@@ -227,7 +227,7 @@ static void test_too_many_unreadable(void **state)
             for (uint64_t at = 0; at < bench.length; at += 4096) {
                 uint8_t buffer[4096];
                 struct bw_request request = {.kind = BW_REQUEST_RAW,
-                                             .copy = missing ? 0 : 2,
+                                             .mirror = missing ? 0 : 2,
                                              .address = bench.start + at,
                                              .length = sizeof buffer,
                                              .buffer = buffer};
@@ -272,7 +272,7 @@ static void test_raid6_copies_leave_each_stripe_out(void **state)
         iw_device_write(bench.image, device, place, noise, sizeof noise);
         for (unsigned copy = 2; copy <= 5; copy++) {
             struct bw_request request = {.kind = BW_REQUEST_RAW,
-                                         .copy = (uint8_t)copy,
+                                         .mirror = (uint8_t)copy,
                                          .address = bench.start,
                                          .length = sizeof buffer,
                                          .buffer = buffer};

@@ -38,9 +38,9 @@ static void test_copies_that_are_none(void **state)
     struct bw_xlator *map = chunk_bench_add_map(graph, &bench, 0);
     uint8_t byte;
     struct bw_request request = {
-        .kind = BW_REQUEST_RAW, .copy = 3, .address = bench.start, .length = 1, .buffer = &byte};
+        .kind = BW_REQUEST_RAW, .mirror = 3, .address = bench.start, .length = 1, .buffer = &byte};
     bw_wind(NULL, map, &request, 1);
-    expect_error(request.error, BW_ERROR_USAGE, "there is no copy 3");
+    expect_error(request.error, BW_ERROR_USAGE, "there is no mirror 3");
     expect_error(read_range(map, 0, &byte, 1), BW_ERROR_CORRUPT,
                  "the chunk tree has no chunk for logical address 0");
     expect_error(read_range(map, UINT64_MAX, &byte, 1), BW_ERROR_CORRUPT,

@@ -241,7 +241,7 @@ static void check_under_verify(const char *action, const char *copy, const char 
     struct report_log log = {0};
     uint8_t buffer[BENCH_NODESIZE];
     const struct bw_tree_block_expectation wanted = block_bench_expectation(BLOCK);
-    const struct option_value options[] = {{"action", action}, {"copy", copy}, {0}};
+    const struct option_value options[] = {{"action", action}, {"mirror", copy}, {0}};
     struct block_bench *blocks = block_bench_create(2, BW_CHECKSUM_CRC32C);
     struct bw_graph *graph = fake_graph(&log);
     struct bw_xlator *rule =
@@ -252,7 +252,7 @@ static void check_under_verify(const char *action, const char *copy, const char 
     if (*copy == '1') {
         expect_success(error);
         assert_memory_equal(buffer, block_bench_bytes(blocks, 1, BLOCK), BENCH_NODESIZE);
-        assert_int_equal(report_log_count(&log, "used copy 2 instead of a bad one"), 1);
+        assert_int_equal(report_log_count(&log, "used mirror 2 instead of a bad one"), 1);
         assert_int_equal(report_log_count(&log, why), 1);
     } else if (strcmp(action, "flip") == 0) {
         expect_success(error);
@@ -298,7 +298,7 @@ static void test_refused_options(void **state)
                                 .child_count = 1};
     expect_error(graph_add(graph, &layer, &made), BW_ERROR_USAGE,
                  "start 8192 is not below end 8192");
-    expect_error(try_option(graph, "debug/error-gen", child, "copy", "256"), BW_ERROR_USAGE,
+    expect_error(try_option(graph, "debug/error-gen", child, "mirror", "256"), BW_ERROR_USAGE,
                  "'256'");
     expect_error(try_option(graph, "debug/error-gen", child, "rate", "101%"), BW_ERROR_USAGE,
                  "'101%'");

@@ -40,8 +40,11 @@ static bool is_hit(struct rule_bench *bench, enum bw_request_kind kind, uint64_t
 {
     char wanted[80];
     size_t before = bench->blocks->fake.calls;
-    struct bw_request request = {
-        .kind = kind, .copy = copy, .length = length, .address = address, .buffer = bench->buffer};
+    struct bw_request request = {.kind = kind,
+                                 .mirror = copy,
+                                 .length = length,
+                                 .address = address,
+                                 .buffer = bench->buffer};
     bench->blocks->fake.read_count = 0;
     bw_wind(NULL, bench->top, &request, 1);
     bool hit = request.error && strstr(request.error->message, "injected");
@@ -135,7 +138,7 @@ static void test_copies(void **state)
     (void)state;
     static const char *const choices[] = {"0", "1", "2", "3"};
     for (uint8_t choice = 0; choice < COUNT(choices); choice++) {
-        const struct option_value options[] = {{"copy", choices[choice]}, {0}};
+        const struct option_value options[] = {{"mirror", choices[choice]}, {0}};
         struct rule_bench *bench = make_bench(options);
         for (uint8_t copy = 0; copy <= COPIES; copy++)
             assert_int_equal(is_hit(bench, BW_REQUEST_TREE_BLOCK, 0, 4096, copy),
@@ -236,9 +239,12 @@ static void test_errors_from_below(void **state)
     (void)state;
     const struct option_value options[] = {{"end", "4K"}, {0}};
     struct rule_bench *bench = make_bench(options);
-    struct bw_request requests[2] = {
-        {.kind = BW_REQUEST_RAW, .length = 8, .buffer = bench->buffer},
-        {.kind = BW_REQUEST_RAW, .length = 8, .copy = 2, .address = 8192, .buffer = bench->buffer}};
+    struct bw_request requests[2] = {{.kind = BW_REQUEST_RAW, .length = 8, .buffer = bench->buffer},
+                                     {.kind = BW_REQUEST_RAW,
+                                      .length = 8,
+                                      .mirror = 2,
+                                      .address = 8192,
+                                      .buffer = bench->buffer}};
     bench->blocks->fake.broken[1] = true;
     bw_wind(NULL, bench->top, requests, 2);
     expect_error(requests[0].error, BW_ERROR_SYSTEM, "injected I/O error");

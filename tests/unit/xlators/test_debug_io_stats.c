@@ -121,7 +121,7 @@ static void read_some(struct bw_xlator *top)
     struct bw_request data[] = {request_of(BW_REQUEST_DATA, 1), request_of(BW_REQUEST_DATA, 2),
                                 request_of(BW_REQUEST_DATA, 3), request_of(BW_REQUEST_DATA, 4),
                                 request_of(BW_REQUEST_DATA, 1 << 20)};
-    blocks[1].copy = 9;
+    blocks[1].mirror = 9;
     bw_wind(NULL, top, blocks, 3);
     expect_error(blocks[1].error, BW_ERROR_CORRUPT, "copy");
     bw_wind(NULL, top, blocks + 2, 1);

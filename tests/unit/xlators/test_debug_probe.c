@@ -66,7 +66,7 @@ static void read_three(struct probe_bench *bench)
     bench->blocks->fake.broken[1] = true;
     for (size_t i = 0; i < COUNT(requests); i++)
         requests[i] = (struct bw_request){.kind = BW_REQUEST_TREE_BLOCK,
-                                          .copy = i == 1 ? 2 : 0,
+                                          .mirror = i == 1 ? 2 : 0,
                                           .length = BENCH_NODESIZE,
                                           .address = (9 - i) * BENCH_NODESIZE,
                                           .buffer = bench->buffer[i]};

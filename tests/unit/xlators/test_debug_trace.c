@@ -40,7 +40,7 @@ static struct bw_request request_of(struct trace_bench *bench, enum bw_request_k
                                     uint64_t address, uint8_t copy)
 {
     return (struct bw_request){
-        .kind = kind, .copy = copy, .length = 512, .address = address, .buffer = bench->buffer};
+        .kind = kind, .mirror = copy, .length = 512, .address = address, .buffer = bench->buffer};
 }
 
 static void test_lines(void **state)
@@ -63,14 +63,14 @@ static void test_lines(void **state)
     expect_error(requests[3].error, BW_ERROR_CORRUPT, "behind the fake's end");
     expect_output(
         &bench->output,
-        "layer-1 > tree-block address 4096 length 1024 copy any owner 257 level 3 generation 99\n"
-        "layer-1 > super address 65536 length 512 copy 1\n"
-        "layer-1 > data address 1048576 length 512 copy 2\n"
-        "layer-1 > raw address 18446744073709551615 length 512 copy any\n"
-        "layer-1 < tree-block address 4096 length 1024 copy any ok\n"
-        "layer-1 < super address 65536 length 512 copy 1 ok\n"
-        "layer-1 < data address 1048576 length 512 copy 2 error: fake copy 2 is broken\n"
-        "layer-1 < raw address 18446744073709551615 length 512 copy any error: behind the fake's "
+        "layer-1 > tree-block address 4096 length 1024 mirror any owner 257 level 3 generation 99\n"
+        "layer-1 > super address 65536 length 512 mirror 1\n"
+        "layer-1 > data address 1048576 length 512 mirror 2\n"
+        "layer-1 > raw address 18446744073709551615 length 512 mirror any\n"
+        "layer-1 < tree-block address 4096 length 1024 mirror any ok\n"
+        "layer-1 < super address 65536 length 512 mirror 1 ok\n"
+        "layer-1 < data address 1048576 length 512 mirror 2 error: fake copy 2 is broken\n"
+        "layer-1 < raw address 18446744073709551615 length 512 mirror any error: behind the fake's "
         "end\n");
     free_bench(bench);
 }
@@ -81,14 +81,14 @@ static void test_kinds(void **state)
     static const struct {
         const char *choice, *wanted;
     } cases[] = {
-        {"super", "layer-1 > super address 1 length 512 copy any\n"
-                  "layer-1 < super address 1 length 512 copy any ok\n"},
-        {"tree-block", "layer-1 > tree-block address 2 length 512 copy any\n"
-                       "layer-1 < tree-block address 2 length 512 copy any ok\n"},
-        {"data", "layer-1 > data address 3 length 512 copy any\n"
-                 "layer-1 < data address 3 length 512 copy any ok\n"},
-        {"raw", "layer-1 > raw address 4 length 512 copy any\n"
-                "layer-1 < raw address 4 length 512 copy any ok\n"},
+        {"super", "layer-1 > super address 1 length 512 mirror any\n"
+                  "layer-1 < super address 1 length 512 mirror any ok\n"},
+        {"tree-block", "layer-1 > tree-block address 2 length 512 mirror any\n"
+                       "layer-1 < tree-block address 2 length 512 mirror any ok\n"},
+        {"data", "layer-1 > data address 3 length 512 mirror any\n"
+                 "layer-1 < data address 3 length 512 mirror any ok\n"},
+        {"raw", "layer-1 > raw address 4 length 512 mirror any\n"
+                "layer-1 < raw address 4 length 512 mirror any ok\n"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct trace_bench *bench = make_bench("kind", cases[i].choice);
@@ -113,8 +113,8 @@ static void test_other_operations(void **state)
     bench = make_bench("operations", "all");
     expect_passes(bench->top, &bench->blocks->fake);
     expect_output(&bench->output,
-                  "layer-1 > map address 8192 length 512 copy 3\n"
-                  "layer-1 < map address 8192 length 512 copy 3 ok: copies 2 device 3 offset "
+                  "layer-1 > map address 8192 length 512 mirror 3\n"
+                  "layer-1 < map address 8192 length 512 mirror 3 ok: mirrors 2 device 3 offset "
                   "8192 length 512\n"
                   "layer-1 > advise address 4096 length 100\n");
     free_bench(bench);
@@ -132,10 +132,11 @@ static void test_mappings(void **state)
     expect_success(bw_wind_map(NULL, top, 5, 2, 8, &reply));
     expect_output(
         &output,
-        "layer-1 > map address 5 length 2 copy 7\n"
-        "layer-1 < map address 5 length 2 copy 7 ok: copies 9 device 7 offset 5 length 2 missing\n"
-        "layer-1 > map address 5 length 2 copy 8\n"
-        "layer-1 < map address 5 length 2 copy 8 ok: copies 9 device 8 offset 5 length 2 "
+        "layer-1 > map address 5 length 2 mirror 7\n"
+        "layer-1 < map address 5 length 2 mirror 7 ok: mirrors 9 device 7 offset 5 length 2 "
+        "missing\n"
+        "layer-1 > map address 5 length 2 mirror 8\n"
+        "layer-1 < map address 5 length 2 mirror 8 ok: mirrors 9 device 8 offset 5 length 2 "
         "rebuilt\n");
     bw_graph_destroy(graph);
     output_free(&output);
@@ -157,10 +158,10 @@ static void test_devices(void **state)
     assert_memory_equal(buffer, bytes + 3, 5);
     expect_error(bw_wind_map(NULL, top, 1, 2, 300, &reply), BW_ERROR_USAGE, "no layer below");
     expect_output(&output,
-                  "layer-1 > raw address 3 length 5 copy any\n"
-                  "layer-1 < raw address 3 length 5 copy any ok\n"
-                  "layer-1 > map address 1 length 2 copy 300\n"
-                  "layer-1 < map address 1 length 2 copy 300 error: no layer below layer-0 maps "
+                  "layer-1 > raw address 3 length 5 mirror any\n"
+                  "layer-1 < raw address 3 length 5 mirror any ok\n"
+                  "layer-1 > map address 1 length 2 mirror 300\n"
+                  "layer-1 < map address 1 length 2 mirror 300 error: no layer below layer-0 maps "
                   "addresses\n");
     bw_graph_destroy(graph);
     output_free(&output);
@@ -175,10 +176,10 @@ static void test_depth(void **state)
     struct bw_xlator *upper = add_layer(bench->graph, "debug/trace", bench->top, options);
     struct bw_request request = request_of(bench, BW_REQUEST_RAW, 0, 0);
     bw_wind(NULL, upper, &request, 1);
-    expect_output(&bench->output, "layer-2 > raw address 0 length 512 copy any\n"
-                                  "  layer-1 > raw address 0 length 512 copy any\n"
-                                  "  layer-1 < raw address 0 length 512 copy any ok\n"
-                                  "layer-2 < raw address 0 length 512 copy any ok\n");
+    expect_output(&bench->output, "layer-2 > raw address 0 length 512 mirror any\n"
+                                  "  layer-1 > raw address 0 length 512 mirror any\n"
+                                  "  layer-1 < raw address 0 length 512 mirror any ok\n"
+                                  "layer-2 < raw address 0 length 512 mirror any ok\n");
     free_bench(bench);
 }
 
@@ -197,12 +198,13 @@ static void test_escapes(void **state)
                                 .children = &child,
                                 .child_count = 1};
     expect_success(graph_add(graph, &layer, &top));
-    struct bw_request request = {.kind = BW_REQUEST_DATA, .copy = 9, .length = 8, .buffer = buffer};
+    struct bw_request request = {
+        .kind = BW_REQUEST_DATA, .mirror = 9, .length = 8, .buffer = buffer};
     bw_wind(NULL, top, &request, 1);
     expect_error(request.error, BW_ERROR_CORRUPT, "red\n");
-    expect_output(&output,
-                  "a\\nb \\033 > data address 0 length 8 copy 9\n"
-                  "a\\nb \\033 < data address 0 length 8 copy 9 error: no \\033[31mred\\n copy\n");
+    expect_output(
+        &output, "a\\nb \\033 > data address 0 length 8 mirror 9\n"
+                 "a\\nb \\033 < data address 0 length 8 mirror 9 error: no \\033[31mred\\n copy\n");
     bw_graph_destroy(graph);
     output_free(&output);
 }
@@ -237,11 +239,11 @@ static void test_one_write_to_stderr(void **state)
     assert_true(receive(sockets[1], down, sizeof down));
     assert_true(receive(sockets[1], up, sizeof up));
     assert_false(receive(sockets[1], more, sizeof more));
-    assert_non_null(strstr(down, "layer-1 > raw address 0 length 16 copy any\n"));
-    assert_non_null(strstr(down, "\nlayer-1 > raw address 149 length 16 copy any\n"));
+    assert_non_null(strstr(down, "layer-1 > raw address 0 length 16 mirror any\n"));
+    assert_non_null(strstr(down, "\nlayer-1 > raw address 149 length 16 mirror any\n"));
     assert_null(strchr(down, '<'));
-    assert_non_null(strstr(up, "layer-1 < raw address 0 length 16 copy any ok\n"));
-    assert_non_null(strstr(up, "\nlayer-1 < raw address 149 length 16 copy any ok\n"));
+    assert_non_null(strstr(up, "layer-1 < raw address 0 length 16 mirror any ok\n"));
+    assert_non_null(strstr(up, "\nlayer-1 < raw address 149 length 16 mirror any ok\n"));
     assert_null(strchr(up, '>'));
     close(sockets[0]);
     close(sockets[1]);

@@ -179,13 +179,13 @@ static void test_error_tells_of_all_copies(void **state)
     assert_non_null(error);
     assert_string_equal(
         error->message,
-        "tree block 12288 of subvolume 5 (level 0): all 4 copies are bad: copy 1 on device 1 at "
+        "tree block 12288 of subvolume 5 (level 0): all 4 mirrors are bad: mirror 1 on device 1 at "
         "12288: level mismatch, want 0 have 1");
     static const char *const reasons[] = {
-        "copy 1 on device 1 at 12288: level mismatch, want 0 have 1",
-        "copy 2 on device 2 at 12288: invalid item count 60000",
-        "copy 3 on device 3 at 12288: first key mismatch, slot 0 key (4 2 0)",
-        "copy 4 on device 4 at 12288: xxhash64 checksum mismatch",
+        "mirror 1 on device 1 at 12288: level mismatch, want 0 have 1",
+        "mirror 2 on device 2 at 12288: invalid item count 60000",
+        "mirror 3 on device 3 at 12288: first key mismatch, slot 0 key (4 2 0)",
+        "mirror 4 on device 4 at 12288: xxhash64 checksum mismatch",
     };
     const struct bw_error *reason = error->causes;
     for (size_t i = 0; i < COUNT(reasons); i++, reason = reason->next) {
@@ -207,11 +207,11 @@ static void test_copies_that_cannot_be_read(void **state)
     struct verify_bench *bench = make_bench(3, BW_CHECKSUM_CRC32C);
     bench->blocks->fake.broken[0] = true;
     expect_success(read_block(bench, 8));
-    assert_int_equal(report_log_count(&bench->log, "used copy 2"), 1);
+    assert_int_equal(report_log_count(&bench->log, "used mirror 2"), 1);
     assert_int_equal(report_log_count(&bench->log, "fake copy 1 is broken"), 1);
     bench->blocks->fake.broken[1] = bench->blocks->fake.broken[2] = true;
     expect_error(read_block(bench, 8), BW_ERROR_SYSTEM,
-                 "all 3 copies are bad: copy 1 on device 1 at 32768: fake copy 1 is broken");
+                 "all 3 mirrors are bad: mirror 1 on device 1 at 32768: fake copy 1 is broken");
     free_bench(bench);
 }
 
@@ -227,8 +227,9 @@ static void test_repair_is_reported_once(void **state)
     }
     assert_int_equal(bench->log.counts[BW_NOTE], 2);
     assert_int_equal(
-        report_log_count(&bench->log,
-                         "tree block 0 of subvolume 5 (level 0): used copy 2 instead of a bad one"),
+        report_log_count(
+            &bench->log,
+            "tree block 0 of subvolume 5 (level 0): used mirror 2 instead of a bad one"),
         1);
     free_bench(bench);
 }
@@ -241,14 +242,14 @@ static void test_chosen_copy(void **state)
     const struct bw_tree_block_expectation wanted = block_bench_expectation(5);
     for (uint8_t copy = 1; copy <= 3; copy++) {
         struct bw_request request = {.kind = BW_REQUEST_TREE_BLOCK,
-                                     .copy = copy,
+                                     .mirror = copy,
                                      .length = BENCH_NODESIZE,
                                      .address = 5 * BENCH_NODESIZE,
                                      .buffer = bench->buffer,
                                      .expectation = &wanted};
         bw_wind(NULL, bench->top, &request, 1);
         if (copy == 2)
-            expect_error(request.error, BW_ERROR_CORRUPT, "no good copy: copy 2 on device 2");
+            expect_error(request.error, BW_ERROR_CORRUPT, "no good mirror: mirror 2 on device 2");
         else
             expect_success(request.error);
     }
@@ -307,7 +308,7 @@ static void test_announced_copies(void **state)
         fake->broken[0] = fake->broken[1] = broken;
         fake->hint_count = 0;
         bw_wind(NULL, bench->top, &request, 1);
-        expect_error(request.error, broken ? BW_ERROR_SYSTEM : BW_ERROR_CORRUPT, "copies are bad");
+        expect_error(request.error, broken ? BW_ERROR_SYSTEM : BW_ERROR_CORRUPT, "mirrors are bad");
         assert_int_equal(fake->hint_count, broken ? 0 : 2);
     }
     free_bench(bench);

@@ -86,7 +86,7 @@ static void test_batch(void **state)
     struct bw_request requests[MANY];
     for (size_t i = 0; i < MANY; i++)
         requests[i] = (struct bw_request){.kind = BW_REQUEST_DATA,
-                                          .copy = 1,
+                                          .mirror = 1,
                                           .length = LENGTH,
                                           .address = i * 50 + 3,
                                           .buffer = buffers[i]};

@@ -157,7 +157,7 @@ static void test_raid1(void **state)
     struct bench *bench = make_raid1();
     expect_success(open_bench(bench, 3));
     check_contents(bench, SIZE - BEGIN);
-    bench->fakes[0].broken[0] = true; /* the other copy is read */
+    bench->fakes[0].broken[0] = true; /* the other mirror is read */
     check_contents(bench, SIZE - BEGIN);
     bench->fakes[1].broken[0] = true;
     uint8_t byte;

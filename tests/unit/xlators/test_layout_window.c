@@ -107,7 +107,7 @@ static void test_batch(void **state)
     expect_success(try_window(bench, "5000", "60000", &window));
     for (size_t i = 0; i < COUNT; i++)
         requests[i] = (struct bw_request){.kind = BW_REQUEST_RAW,
-                                          .copy = 1,
+                                          .mirror = 1,
                                           .length = LENGTH,
                                           .address = i % 3 ? i * 250 : WINDOW - LENGTH + 1 + i,
                                           .buffer = buffers[i]};

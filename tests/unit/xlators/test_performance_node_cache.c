@@ -62,7 +62,7 @@ static void test_what_is_not_kept(void **state)
     struct bw_tree_block_expectation wanted = block_bench_expectation(2);
     struct bw_request request = {.kind = BW_REQUEST_TREE_BLOCK,
                                  .keep = true,
-                                 .copy = 1,
+                                 .mirror = 1,
                                  .length = BENCH_NODESIZE,
                                  .address = 2 * BENCH_NODESIZE,
                                  .buffer = bench->buffer,
