@@ -38,7 +38,7 @@ damaged() {
 for fixture in dup:2:1 dup:2:2 raid1-2:2:1 raid1-2:2:2 raid1c3-3:3:1 raid1c3-3:3:2 raid1c3-3:3:3 \
     raid10-4:2:1 raid10-4:2:2 raid5-3:2:1 raid5-3:2:2 raid6-4:4:1; do
     IFS=: read -r name mirrors bad <<< "$fixture"
-    stored=$bad where="copy $bad on device [0-9]+ at [0-9]+: "
+    stored=$bad where="mirror $bad on device [0-9]+ at [0-9]+: "
     if [ "$name-$bad" = raid5-3-2 ]; then
         stored=- where="mirror 2 \(rebuilt from parity\): "
     fi
@@ -67,7 +67,7 @@ for fixture in dup:2:1 dup:2:2 raid1-2:2:1 raid1-2:2:2 raid1c3-3:3:1 raid1c3-3:3
     done
 done
 damaged dup 1 "$file"
-expect "no such mirror" 1 'there is no (copy|mirror) 3' cat --mirror 3 "${images[@]}" "$file"
+expect "no such mirror" 1 'there is no mirror 3' cat --mirror 3 "${images[@]}" "$file"
 expect "mirror 0" 2 'counted from 1' cat --mirror 0 "${images[@]}" "$file"
 expect "with --subvolumes" 2 'exclude each other' extract -C "$WORK/extracted" --mirror 1 \
     --subvolumes "${images[@]}"
