@@ -165,7 +165,7 @@ struct bw_location {
     uint64_t offset; /**< on that device, in bytes */
     bool present;    /**< whether the device was given */
     bool rebuilt;    /**< the mirror is computed from the other stripes of the row; devid and offset
-                        are    the location of the parity that is used: P for mirror 2, Q for others */
+                        are the location of the parity that is used: P for mirror 2, Q for others */
     unsigned alternative; /**< number of the image of the device, from 1; 0: there is only one */
 };
 

@@ -412,8 +412,7 @@ static void check_fsid(struct bw_check *check, const struct bw_item *item)
         item->size < sizeof *disk
             ? NULL
             : bw_image_of_device(check->fs, bw_get64(disk->devid), disk->uuid);
-    if (image && !image->is_dump &&
-        !bw_superblock_has_block_id(&image->superblock, disk->fsid))
+    if (image && !image->is_dump && !bw_superblock_has_block_id(&image->superblock, disk->fsid))
         bw_check_find(check, BW_CODE_device_differs, &location,
                       "the fsid differs from the fsid in the superblock of the device");
 }

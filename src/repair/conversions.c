@@ -62,7 +62,8 @@ static struct bw_error *read_block(struct bw_repair *repair, const struct bw_dum
         if (!wrong)
             return NULL;
     }
-    return bw_error_create(BW_ERROR_CORRUPT, "no mirror of tree block %" PRIu64 " is good", logical);
+    return bw_error_create(BW_ERROR_CORRUPT, "no mirror of tree block %" PRIu64 " is good",
+                           logical);
 }
 
 /* Writes a block to all copies, unless it is as before. */

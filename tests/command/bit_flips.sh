@@ -157,7 +157,7 @@ for checksum in crc32c xxhash sha256 blake2; do
         both $place
     done
     flip 65536 73:4
-    expect "superblocks, $checksum: a good mirror is better" 0 'superblock copy 0 at 65536 rejected' \
+    expect "superblocks, $checksum: a good copy is better" 0 'superblock copy 0 at 65536 rejected' \
         sum "$image"
     flip 67108864 73:4 74:4
     expect "superblocks, $checksum: one can be corrected" 0 'copy 0 .*corrected bit 4' \

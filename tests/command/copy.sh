@@ -168,5 +168,5 @@ expect "an existing copy" 2 'is not replaced' copy -C "$WORK/c" "$image"
 expect "no device" 2 'not a regular file' copy -q -f /dev/null "$image"
 read_about raid1-2
 expect "several devices" 2 'has 2 devices here; -C DIR' copy -f "$WORK/x" "${files[@]}"
-holds "a refused mirror leaves no file" [ ! -e "$WORK/x" ]
+holds "a refused copy leaves no file" [ ! -e "$WORK/x" ]
 finish

@@ -40,12 +40,13 @@ expect "three messages" 0 '1 of 5 lines were passed over, 1 of them errors' \
     rescue --dmesg log bad.img
 is "each of three messages has the affected file" \
     "$(grep -c "^  affected: /@home/anna/Pictures/holiday-3.jpg" "$WORK/out")" 3
-is "no message has a good copy in the damaged image" "$(grep -c '^  No good copy' "$WORK/out")" 3
+is "no message has a good mirror in the damaged image" \
+    "$(grep -c '^  No good mirror' "$WORK/out")" 3
 holds "two lines are one message" out_has '\(2 times\)$'
 expect "with the sound image" 0 . rescue --dmesg - "$image" < log
 expect "from a file" 0 . rescue --dmesg log "$image"
-is "every message has a good copy in the sound image" \
-    "$(grep -c '^  A good copy exists\.$' "$WORK/out")" 3
+is "every message has a good mirror in the sound image" \
+    "$(grep -c '^  A good mirror exists\.$' "$WORK/out")" 3
 expect "as columns" 0 . rescue --dmesg log -o kernel_message,occurrences,line,readable bad.img
 is "columns have a row for each of three messages" "$(cat "$WORK/out")" $'csum-failed\t2\t1\t0
 scrub-unfixable\t1\t3\t0\ndisk-read-error\t1\t4\t0'
@@ -77,19 +78,19 @@ expect "a sector of a partition" 0 . rescue --dmesg log "$image"
 is "has no such doubt either" "$(grep -c 'only a partition' "$WORK/err")" 0
 expect "the other command" 2 'option --dmesg was removed: use .rescue' owner --dmesg log disk.img
 
-# A tree block, of which one copy is good or none.
+# A tree block, of which one mirror is good or none.
 leaf=$("$PROGRAM" dump --tree "$home" "$image" | awk '$1 == "leaf" { print $2 }' | tail -n 1)
 printf 'BTRFS: checksum verify failed on logical %s mirror 1 wanted 0x1 found 0x2 level 0\n' \
     "$leaf" > log
 mapfile -t places < <("$PROGRAM" map -o offset --raw "$image" "$leaf")
 damage() { printf 'xxxx' | dd of=bad.img bs=1 seek="$1" conv=notrunc status=none; }
 damage "${places[0]}"
-expect "a bad copy of a tree block" 0 . rescue --json --dmesg log bad.img
-is "the other copy is good" "$(member readable)" true
-holds "a bad copy of a tree block has the files in it" out_has '"/@home/anna/'
+expect "a bad mirror of a tree block" 0 . rescue --json --dmesg log bad.img
+is "the other mirror is good" "$(member readable)" true
+holds "a bad mirror of a tree block has the files in it" out_has '"/@home/anna/'
 damage "${places[1]}"
-expect "two bad copies" 1 . rescue --json --dmesg log bad.img
-is "with two bad copies, the block is not readable" "$(member readable)" false
+expect "two bad mirrors" 1 . rescue --json --dmesg log bad.img
+is "with two bad mirrors, the block is not readable" "$(member readable)" false
 
 # A device by its name.
 printf 'I/O error, dev dev2.img, sector %s op\n' 2048 > log

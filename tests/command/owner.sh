@@ -112,7 +112,7 @@ holds "is mended by the other" [ "$(sort -u "$WORK/out")" = $'block\t1\nmetadata
 printf '%s\n' "${copies[1]} 4096 -" >> "$WORK/map"
 expect "both copies" 1 'both mirrors are bad' owner --map "$WORK/map" -o kind,repairable \
     "$(image plain)"
-holds "blocks with two bad copies cannot be repaired" \
+holds "blocks with two bad mirrors cannot be repaired" \
     [ "$(sort -u "$WORK/out")" = $'block\t0\nmetadata\t0' ]
 zstd -q -d --sparse "$ROOT/fixtures/disks/gpt.img.zst" -o "$WORK/disk.img"
 truncate -s 600M "$WORK/disk.img"

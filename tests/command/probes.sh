@@ -141,39 +141,39 @@ shares=$(sed -n '/^------/,/^------/p' "$WORK/err" |
 equal "the layers' shares add up" "$shares" 1
 run 2 "statistics of nothing" --probe-stats=moons "$plain"
 
-# A bad copy is detected, and another one is read.
-run 0 "a bad copy" -j 1 --probe 'block-verify,block-retry' \
+# A bad mirror is detected, and another one is read.
+run 0 "a bad mirror" -j 1 --probe 'block-verify,block-retry' \
     "$images/dup-metadata-0/dev1.img"
 [ "$(events block-retry)" -gt 0 ] && [ "$(events block-verify)" -gt 0 ] && pass ||
-    fail "a bad copy gives no retry"
+    fail "a bad mirror gives no retry"
 block=$(sed -nE 's/.* block-retry .* logical=([0-9]+) mirror=2 .*/\1/p' "$WORK/err" | head -n 1)
 run 0 "and then success" -j 1 --probe 'block-verify,block-read-done' \
     "$images/dup-metadata-0/dev1.img"
 said "the second copy is good" " block-verify call=[0-9]+ error=0 ns=- logical=$block mirror=2 "
 said "and so is the block" " block-read-done call=[0-9]+ error=0 ns=[0-9]+ logical=$block "
-run 1 "a block without a good copy" --probe 'error,block-read-done' \
+run 1 "a block without a good mirror" --probe 'error,block-read-done' \
     "$images/lost-leaf-first/dev1.img"
 said "a lost block has an event of damage" " error .*severity=damage layer_type=features/verify"
 said "a lost block has an event with its error" " block-read-done call=[0-9]+ error=-117 "
 
 # A bad sector of data is read once of each copy: with its range, and not again to repair or explain
 # it.
-run 0 "a bad copy of data" sum -v -j 1 --probe dev-read-done --probe-output "$WORK/reads" \
+run 0 "a bad mirror of data" sum -v -j 1 --probe dev-read-done --probe-output "$WORK/reads" \
     "$images/bad-copy-dup/dev1.img"
-offsets=$(sed -nE 's/.*used copy 2 instead of a bad one \(copy 1 on device 1 at ([0-9]+):.*/\1/p' \
-    "$WORK/err")
-[ -n "$offsets" ] && pass || fail "no bad copy of data"
+used='used mirror 2 instead of a bad one \(mirror 1 on device 1 at ([0-9]+):'
+offsets=$(sed -nE "s/.*$used.*/\1/p" "$WORK/err")
+[ -n "$offsets" ] && pass || fail "no bad mirror of data"
 # reads_of OFFSET: the number of reads of the device that contain this offset.
 reads_of() {
     sed -nE 's/.* dev-read-done .* offset=([0-9]+) bytes=([0-9]+) .*/\1 \2/p' "$WORK/reads" |
         awk -v at="$1" '$1 <= at && at < $1 + $2' | wc -l
 }
 for offset in $offsets; do equal "offset $offset is read once" "$(reads_of "$offset")" 1; done
-run 1 "data without a good copy" sum -j 1 --probe dev-read-done --probe-output "$WORK/reads" \
+run 1 "data without a good mirror" sum -j 1 --probe dev-read-done --probe-output "$WORK/reads" \
     "$images/bad-data/dev1.img"
-offset=$(sed -nE 's/.* \/bad-zstd: .*no good copy: copy 1 on device 1 at ([0-9]+):.*/\1/p' \
+offset=$(sed -nE 's/.* \/bad-zstd: .*no good mirror: mirror 1 on device 1 at ([0-9]+):.*/\1/p' \
     "$WORK/err")
-equal "reads of a sector without a good copy" "$(reads_of "$offset")" 1
+equal "reads of a sector without a good mirror" "$(reads_of "$offset")" 1
 run 2 "what ends the work" --probe error "$WORK/nowhere"
 said "the error that ends the work has an event" " error .*severity=fatal"
 

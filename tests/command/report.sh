@@ -138,7 +138,7 @@ holds "the command on the page is quoted for a shell" text_has \
 cp --sparse=always "$fixtures/dup/dev1.img" "$WORK/half.img"
 block=$("$PROGRAM" super -o root "$WORK/half.img" | head -n 1)
 offset=$("$PROGRAM" map -o offset "$WORK/half.img" "$block" | head -n 1)
-holds "one copy of a block is damaged" \
+holds "one mirror of a block is damaged" \
     dd if=/dev/urandom of="$WORK/half.img" bs=512 count=1 conv=notrunc \
     seek="$((offset / 512 + 1))" status=none
 page "damage that can be repaired" 1 'found 1 error' "$WORK/half.img"

@@ -67,7 +67,7 @@ damage $(places_of "$leaf")
 expect "a damaged file system" 1 "files? cannot be read completely$" rescue bad.img
 cp "$WORK/out" screen
 holds "the lost tree block is a problem" \
-    out_has "^  tree block $leaf of subvolume [0-9]* .*both copies are bad"
+    out_has "^  tree block $leaf of subvolume [0-9]* .*both mirrors are bad"
 expect "as JSON" 1 "files? cannot be read completely$" rescue --json bad.img
 is "rescue --json calls a lost tree block damaged" "$(member 'answer["state"]')" damaged
 holds "rescue --json has a problem" test "$(member 'len(answer["problems"])')" -ge 1
@@ -275,7 +275,7 @@ holds "a stream can be read" grep -q '^unverified  *[0-9]* *0 */zlib/large$' out
 damage "$("$PROGRAM" map -o offset "$image" 13639680)"
 expect "a stream that is damaged, too" 1 "files cannot be verified" rescue --list bad.img
 holds "it is read in part" grep -q '^partly  *[0-9]* *131072  */zlib/large$' out
-expect "by all commands" 1 "extent at 13639680: copy 1 on device 1" \
+expect "by all commands" 1 "extent at 13639680: mirror 1 on device 1" \
     sum --ignore-checksums data bad.img
 
 # Files that were renamed after the last generation in which they are good: by themselves, with

@@ -71,7 +71,7 @@ struct verify {
                                       protected    by `lock` */
     struct bw_search_limit *limit; /* bw_fs_options.search_limit; may be NULL */
     uint64_t search_time;          /* the rest of the option, in ns; protected by `lock` */
-    _Atomic uint64_t not_searched; /* copies of blocks and sectors for which no time was left */
+    _Atomic uint64_t not_searched; /* mirrors of blocks and sectors for which no time was left */
     _Atomic uint64_t corrected_blocks; /* tree blocks with a corrected bit */
     atomic_bool has_unverified;        /* the checksum of a tree block was ignored */
 };
@@ -210,7 +210,7 @@ static struct bw_error *verify_reply(const struct bw_frame *frame, struct bw_xla
     if (request->kind == BW_REQUEST_TREE_BLOCK)
         BW_PROBE(bw_xlator_probes(xlator), block__verify, block_copy,
                  &(struct bw_block_event){
-                     {.call = frame->call, .error = error}, request, request->copy});
+                     {.call = frame->call, .error = error}, request, request->mirror});
     return error;
 }
 
@@ -250,7 +250,7 @@ static struct bw_request part_of(const struct repair *repair, uint32_t first, ui
     part.address += begin;
     part.length = (uint32_t)(wanted < rest ? wanted : rest);
     part.buffer = (uint8_t *)part.buffer + begin;
-    part.copy = (uint8_t)copy;
+    part.mirror = (uint8_t)copy;
     part.error = NULL;
     part.rebuilt = false;
     if (part.data) {
@@ -295,14 +295,14 @@ static struct bw_error *name_copy(const struct repair *repair, const struct bw_r
         bw_wind_map(repair->frame, bw_xlator_child(repair->xlator, 0), part->address, part->length,
                     copy, &reply);
     if (!unknown && reply.location.rebuilt)
-        return bw_error_prefix(reason, "copy %u (rebuilt from parity)", copy);
+        return bw_error_prefix(reason, "mirror %u (rebuilt from parity)", copy);
     if (unknown || reason->code == BW_ERROR_MISSING_DEVICE)
         return bw_error_prefix(reason, "copy %u", copy);
     if (reply.location.alternative)
-        return bw_error_prefix(reason, "copy %u on device %" PRIu64 ", image %u, at %" PRIu64, copy,
-                               reply.location.devid, reply.location.alternative,
+        return bw_error_prefix(reason, "mirror %u on device %" PRIu64 ", image %u, at %" PRIu64,
+                               copy, reply.location.devid, reply.location.alternative,
                                reply.location.offset);
-    return bw_error_prefix(reason, "copy %u on device %" PRIu64 " at %" PRIu64, copy,
+    return bw_error_prefix(reason, "mirror %u on device %" PRIu64 " at %" PRIu64, copy,
                            reply.location.devid, reply.location.offset);
 }
 
@@ -356,10 +356,10 @@ static struct bw_error *explain_loss(const struct repair *repair, uint32_t secto
 {
     struct bw_data_expectation data;
     const struct bw_request part =
-        part_of(repair, sector, sector + 1, repair->request->copy, &data);
+        part_of(repair, sector, sector + 1, repair->request->mirror, &data);
     struct bad_copies bad = {0};
-    if (copies < repair->request->copy)
-        copies = repair->request->copy;
+    if (copies < repair->request->mirror)
+        copies = repair->request->mirror;
     for (unsigned copy = 1; copy <= copies; copy++) {
         struct attempt *last = last_attempt(repair, copy, sector);
         if (last)
@@ -371,11 +371,11 @@ static struct bw_error *explain_loss(const struct repair *repair, uint32_t secto
     struct bw_error *error;
     if (bad.count > 2)
         error =
-            bw_error_create(bad.code, "all %u copies are bad: %s", bad.count, first_message(&bad));
+            bw_error_create(bad.code, "all %u mirrors are bad: %s", bad.count, first_message(&bad));
     else if (bad.count == 2)
-        error = bw_error_create(bad.code, "both copies are bad: %s", first_message(&bad));
+        error = bw_error_create(bad.code, "both mirrors are bad: %s", first_message(&bad));
     else
-        error = bw_error_create(bad.code, "no good copy: %s", first_message(&bad));
+        error = bw_error_create(bad.code, "no good mirror: %s", first_message(&bad));
     error = explain(error, &part, &bad);
     return lost > 1 ? bw_error_prefix(error, "%" PRIu32 " sectors, the first", lost) : error;
 }
@@ -392,7 +392,7 @@ static bool is_news(struct verify *verify, uint64_t address)
 }
 
 /* Reports, once for each address, that the request was repaired, with the first bad sector of each
- * bad copy. */
+ * bad mirror. */
 static void report_repair(const struct repair *repair)
 {
     const struct bw_request *request = repair->request;
@@ -418,13 +418,13 @@ static void report_repair(const struct repair *repair)
         note = bw_error_create(BW_ERROR_CORRUPT, "good only when it was read again (%s)",
                                first_message(&bad));
     else
-        note = bw_error_create(BW_ERROR_CORRUPT, "used copy %u instead of a bad one (%s)",
+        note = bw_error_create(BW_ERROR_CORRUPT, "used mirror %u instead of a bad one (%s)",
                                repair->used, first_message(&bad));
     bw_xlator_report(repair->xlator, BW_NOTE, explain(note, request, &bad));
 }
 
-/* Reports that a sector without a good copy was accepted: the flipped bit was corrected, or without
- * `flip` its checksum was ignored. */
+/* Reports that a sector without a good mirror was accepted: the flipped bit was corrected, or
+ * without `flip` its checksum was ignored. */
 static void report_accepted(const struct repair *repair, const struct bw_request *part,
                             const struct attempt *attempt, const struct bw_bit_flip *flip)
 {
@@ -461,13 +461,13 @@ static unsigned count_copies(const struct bw_frame *frame, struct bw_xlator *xla
     struct bw_map_reply reply;
     BW_AUTO_ERROR struct bw_error *error = bw_wind_map(
         frame, bw_xlator_child(xlator, 0), request->address, request->length, 1, &reply);
-    *read = request->copy;
+    *read = request->mirror;
     *length = request->length;
     if (error)
         return 1;
     *length = reply.length;
-    if (!request->copy && reply.length >= request->length && !reply.location.alternative)
-        *read = request->copy_read;
+    if (!request->mirror && reply.length >= request->length && !reply.location.alternative)
+        *read = request->mirror_read;
     return reply.copies;
 }
 
@@ -597,9 +597,9 @@ static bool try_bits(enum bw_checksum_type type, struct bw_request *part, struct
 /* Results of searches: flips as numbers, or one of these. */
 enum { FLIP_NONE = UINT32_MAX - 2, FLIP_NOT_SEARCHED, FLIP_UNKNOWN };
 
-/* Finds the flipped bit of a copy of a tree block or a sector; false if none exists, or it was not
- * found. CRC-32C names it. With other checksums, all bits are tried, within the limit of time. The
- * result is remembered, so no copy is searched twice, and none is counted twice. */
+/* Finds the flipped bit of a mirror of a tree block or a sector; false if none exists, or it was
+ * not found. CRC-32C names it. With other checksums, all bits are tried, within the limit of time.
+ * The result is remembered, so no copy is searched twice, and none is counted twice. */
 static bool find_flip(struct verify *verify, struct bw_request *part, struct bw_bit_flip *flip)
 {
     const bool is_block = part->kind == BW_REQUEST_TREE_BLOCK;
@@ -611,7 +611,7 @@ static bool find_flip(struct verify *verify, struct bw_request *part, struct bw_
 
     /* The result of an earlier search. Addresses are multiples of more than the number of copies.
      */
-    const uint64_t key = part->address + part->copy;
+    const uint64_t key = part->address + part->mirror;
     pthread_mutex_lock(&verify->lock);
     uint32_t packed = bw_key_map_get(&verify->searched, key, FLIP_UNKNOWN);
     uint64_t time = verify->search_time;
@@ -714,7 +714,7 @@ static struct bw_error *repair(const struct bw_frame *frame, struct bw_xlator *x
         .xlator = xlator,
         .request = request,
         .sectorsize = UNCHECKED_SECTOR,
-        .begin = request->copy_read ? request->copy_read : 1,
+        .begin = request->mirror_read ? request->mirror_read : 1,
         .missing = request->error->code == BW_ERROR_MISSING_DEVICE};
     if (request->kind == BW_REQUEST_TREE_BLOCK)
         repair.sectorsize = request->length;
@@ -739,18 +739,18 @@ static struct bw_error *repair(const struct bw_frame *frame, struct bw_xlator *x
     BW_TRY(add_attempt(&repair, read, first, repair.count, BW_TAKE(request->error)));
 
     /* The copy that was read, then all others, without the sectors that are good already. */
-    const bool may_be_good = !was_read && !repair.missing && (!request->copy || repair.count > 1);
+    const bool may_be_good = !was_read && !repair.missing && (!request->mirror || repair.count > 1);
     for (uint32_t i = 0; read && may_be_good && i < repair.count; i++)
         BW_TRY(read_sectors(&repair, i, i + 1, read));
     if (!read)
         BW_TRY(read_copy(&repair, repair.begin, &copies));
-    for (unsigned copy = 1; !request->copy && copy <= copies; copy++)
+    for (unsigned copy = 1; !request->mirror && copy <= copies; copy++)
         if (copy != repair.begin)
             BW_TRY(read_copy(&repair, copy, &copies));
 
     /* The last resorts, and the result. */
     for (uint32_t i = repair.count; i-- > 0;) {
-        if (repair.bad[i] && !request->copy)
+        if (repair.bad[i] && !request->mirror)
             accept_sector(&repair, i, copies);
         if (repair.bad[i]) {
             first = i;
@@ -779,7 +779,7 @@ static void announce_copies(const struct bw_frame *frame, struct bw_xlator *xlat
         const bool is_single = bad[i]->kind == BW_REQUEST_TREE_BLOCK && count == 1;
         uint32_t length;
         unsigned read;
-        if (bad[i]->copy || is_single || bad[i]->error->code == BW_ERROR_SYSTEM)
+        if (bad[i]->mirror || is_single || bad[i]->error->code == BW_ERROR_SYSTEM)
             continue;
         const unsigned copies = count_copies(frame, xlator, bad[i], &length, &read);
         for (unsigned copy = 1; copy <= copies; copy++)
@@ -824,9 +824,9 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 
 static const struct bw_option options[] = {
     {"correct-bits", BW_OPTION_ENUM, "metadata", 0, 0,
-     "blocks to correct if one bit is flipped and no copy is good", choices},
+     "blocks to correct if one bit is flipped and no mirror is good", choices},
     {"ignore-checksums", BW_OPTION_ENUM, "off", 0, 0,
-     "blocks to accept with a wrong checksum if no copy is good", choices},
+     "blocks to accept with a wrong checksum if no mirror is good", choices},
     {"search-time", BW_OPTION_TIME, "0", 0, UINT64_C(3600000000000),
      "limit of time for trying all bits, with checksums other than CRC-32C", NULL},
     {0},
@@ -840,7 +840,7 @@ const struct bw_xlator_class bw_features_verify_class = {
         "level, owner, generation and first key that the parent block contains. If a copy is "
         "bad, it reads the next one, and finally the copy computed from parity. -v reports bad "
         "copies that were replaced.\n\n"
-        "If no copy is good, the read fails. The message lists every copy, its location and its "
+        "If no mirror is good, the read fails. The message lists every copy, its location and its "
         "error. File data with checksums are verified in the same way, sector by sector.\n\n"
         "If one bit of a tree block is flipped, its CRC-32C names the bit. The corrected block is "
         "verified again, passes all checks, and is reported. File data are corrected only if the "

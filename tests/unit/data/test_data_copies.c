@@ -429,9 +429,10 @@ static void test_bad_stream(void **state)
             continue;
         struct data_image *image = make_compressed(profiles[i].profile, false, spoil_stream);
         expect_decoded(image, true);
-        assert_int_equal(report_log_count(&image->log, "instead of a bad one: mirror ") +
-                             report_log_count(&image->log, "used parts of several mirrors: mirror "),
-                         1);
+        assert_int_equal(
+            report_log_count(&image->log, "instead of a bad one: mirror ") +
+                report_log_count(&image->log, "used parts of several mirrors: mirror "),
+            1);
         assert_int_equal(report_log_count(&image->log, ": zlib: "), 1);
         assert_int_equal(image->log.counts[BW_DAMAGE], 0);
         data_image_free(image);
