@@ -46,6 +46,9 @@ struct bw_repair_options {
     bool (*progress)(void *context, const struct bw_check_progress *progress);
     void *context;
     bool verify; /**< as `data`; and the trial reads all files, before and after the changes */
+    /** For each image, NULL or the format of a container file that a helper program reads, "qcow2":
+     * an overlay of its contents is possible, whose backing file has this format. May be NULL. */
+    const char *const *containers;
     uint64_t most_findings; /**< more are refused; 0: 1 Mi */
     uint64_t most_bytes;    /**< new bytes of all changes; more are refused; 0: 1 GiB */
 };

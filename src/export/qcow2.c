@@ -52,6 +52,7 @@ struct bw_qcow2 {
     uint8_t *cluster; /* the current cluster of the disk */
     uint64_t number;  /* of it */
     bool cluster_used;
+    const char *backing_format;
     const char *backing; /* name of the backing file; NULL: none */
 };
 
@@ -270,8 +271,9 @@ static struct bw_error *write_header(const struct bw_qcow2 *image, uint64_t l1, 
     if (image->backing) {
         const size_t name = strlen(image->backing);
         put32(header + HEADER, BACKING_FORMAT);
-        put32(header + HEADER + 4, 3);
-        memcpy(header + HEADER + 8, "raw", 3);
+        const size_t format = strlen(image->backing_format);
+        put32(header + HEADER + 4, (uint32_t)format);
+        memcpy(header + HEADER + 8, image->backing_format, format);
         length = HEADER + EXTENSIONS; /* the second extension ends the list: zeros */
         put64(header + 8, length);
         put32(header + 16, (uint32_t)name);
@@ -340,11 +342,12 @@ struct bw_error *bw_qcow2_create(uint64_t size, bool compressed, bw_qcow2_writer
     return NULL;
 }
 
-struct bw_error *bw_qcow2_set_backing(struct bw_qcow2 *image, const char *name)
+struct bw_error *bw_qcow2_set_backing(struct bw_qcow2 *image, const char *name, const char *format)
 {
     if (strlen(name) > MOST_NAME)
         return bw_error_create(BW_ERROR_USAGE, "the path of the image is too long for an overlay");
     image->backing = name;
+    image->backing_format = format;
     return NULL;
 }
 

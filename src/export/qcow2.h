@@ -22,10 +22,11 @@ enum { BW_QCOW2_CLUSTER = 1 << 16 };
 struct bw_error *bw_qcow2_create(uint64_t size, bool compressed, bw_qcow2_writer *write,
                                  void *context, struct bw_qcow2 **result);
 
-/** Makes the image an overlay of a raw image: ranges that are never added read as the bytes of this
- * backing file, in clusters of BW_QCOW2_CLUSTER bytes, which therefore must be added whole. The
- * name (at most 1023 bytes) is relative to the folder of the overlay; it must outlive it. */
-struct bw_error *bw_qcow2_set_backing(struct bw_qcow2 *image, const char *name);
+/** Makes the image an overlay of another one, in the format "raw" or "qcow2": ranges that are never
+ * added read as the bytes of this backing file, in clusters of BW_QCOW2_CLUSTER bytes, which
+ * therefore must be added whole. The name (at most 1023 bytes) is relative to the folder of the
+ * overlay; it must outlive it. */
+struct bw_error *bw_qcow2_set_backing(struct bw_qcow2 *image, const char *name, const char *format);
 
 /** Adds bytes of the disk, by ascending offset. Those never added read as zeros. */
 struct bw_error *bw_qcow2_add(struct bw_qcow2 *image, uint64_t offset, const void *bytes,

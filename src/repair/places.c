@@ -4,7 +4,8 @@
  * offsets on devices. An overlay lies above a file, so these changes are mapped down through
  * partitions, offsets and linear logical volumes. A layer that changes the bytes, such as
  * encryption, or that stores them more than once has no such place: then only a raw copy of the
- * device is possible.
+ * device is possible. Offsets in a qcow2 image are those of its contents: its overlay has a backing
+ * file of that format.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -32,7 +33,8 @@ static bool is_window(const char *type)
     return strcmp(type, "layout/window") == 0 || strcmp(type, "layout/partition") == 0;
 }
 
-static struct bw_error *locate(struct bw_xlator *layer, struct bw_repair_place *place)
+static struct bw_error *locate(struct bw_xlator *layer, struct bw_repair_place *place,
+                               bool is_container)
 {
     while (bw_xlator_child_count(layer)) {
         const char *type = bw_xlator_type(layer);
@@ -52,7 +54,7 @@ static struct bw_error *locate(struct bw_xlator *layer, struct bw_repair_place *
             return bw_error_create(BW_ERROR_UNSUPPORTED, "its bytes are changed by %s", type);
         }
     }
-    if (strcmp(bw_xlator_type(layer), "storage/file") != 0)
+    if (strcmp(bw_xlator_type(layer), "storage/file") != 0 && !is_container)
         return bw_error_create(BW_ERROR_UNSUPPORTED, "a server or a helper program provides it");
     return NULL;
 }
@@ -76,8 +78,9 @@ struct bw_error *bw_repair_locate(const struct bw_repair *repair, const struct b
                                   struct bw_repair_place *place)
 {
     struct bw_error *error = find_image(repair, image, &place->image);
+    const char *const *containers = repair->options.containers;
     if (!error)
-        error = locate(image->storage, place);
+        error = locate(image->storage, place, containers && containers[place->image]);
     if (!error && place->offset % BW_PATCH_SECTOR)
         error = bw_error_create(BW_ERROR_UNSUPPORTED, "it does not begin at a sector");
     if (error && error->code == BW_ERROR_UNSUPPORTED)

@@ -117,6 +117,21 @@ if have python3; then
 else
     skip python3 containers
 fi
+# A qcow2 image: the overlay is one of its contents. A split image has no overlay.
+if have qemu-img && [ -e "$damaged" ]; then
+    qemu-img convert -O qcow2 "$damaged" "$WORK/q.qcow2"
+    before=$(cksum < "$WORK/q.qcow2")
+    status "a qcow2 image" 0 "$PROGRAM" repair -f "$WORK/above.qcow2" "$WORK/q.qcow2"
+    is "a qcow2 image: unchanged" "$(cksum < "$WORK/q.qcow2")" "$before"
+    status "a qcow2 image: check" 0 "$PROGRAM" check --patch "$WORK/above.qcow2" "$WORK/q.qcow2"
+    holds "a qcow2 image: converted" qemu-img convert -O raw "$WORK/above.qcow2" "$WORK/one.img"
+    holds "a qcow2 image: its contents" cmp "$WORK/one.img" "$fixtures/plain/dev1.img"
+    qemu-img convert -O vmdk "$damaged" "$WORK/q.vmdk"
+    status "another format" 3 "$PROGRAM" repair -f "$WORK/c.qcow2" "$WORK/q.vmdk"
+    holds "another format: the way out" grep -q -- "'--format raw' writes an image" "$WORK/err"
+else
+    skip qemu-img "a qcow2 image"
+fi
 if have zstd && [ -e "$damaged" ]; then
     zstd -q "$damaged" -o "$WORK/damaged.img.zst"
     status "a compressed image" 3 "$PROGRAM" repair -f "$WORK/c.qcow2" "$WORK/damaged.img.zst"

@@ -3,7 +3,7 @@
 """repair - damages random file systems, repairs them, and lets the kernel judge the result
 
 usage: tests/kernel/repair.py [--count N] [--seed S] [--program PROGRAM] [--keep FOLDER]
-                              [--rounds N]
+                              [--rounds N] [--kinds N] [--roll-back]
 
 Each case is random work on a file system of one profile and checksum, with snapshots, and often
 with quotas or a block group tree; then, N times, one kind of damage to a copy of it, or three at
@@ -13,6 +13,10 @@ empty. Then a kernel mounts the repaired copies for writing: first one that is a
 User Mode Linux is installed (guest.py), then the kernel of this machine. Each time all files and
 their attributes are those of the undamaged file system, and files and a snapshot are made and
 deleted. In the end a scrub and `btrfs check` find nothing.
+
+--kinds N: always so many kinds of damage. --roll-back: the root of the newest root tree is lost, in
+half of the cases after a device was added and more transactions; if an older generation is offered,
+it is chosen. Its files are not known, but all can be read, and the rest is as above.
 """
 import json
 import os
@@ -73,12 +77,23 @@ class Made(history.History):
                 f"-dconvert={self.profile}", f"-sconvert={self.profile}", self.mount, check=True)
         self.made += f" block group tree {self.profile}"
 
-    def work(self):
+    def more_devices(self):
+        """Adds a device, and commits several times with it, so that older states have one less."""
+        if self.random.random() < 0.5:
+            self.attempt(self.device)
+            self.made += ", a device added"
+        for _ in range(4):
+            self.attempt(self.write)
+            self.sync()
+
+    def work(self, rolls_back=False):
         steps = self.usual_steps() + [self.quota, self.link, self.special, self.many]
         for _ in range(self.random.choice([10, 30, 60])):
             self.attempt(self.random.choice(steps))
         self.attempt(self.snapshot)
         self.attempt(self.write)
+        if rolls_back:
+            self.more_devices()
         self.detach()
 
 
@@ -131,6 +146,12 @@ class Damage(fields.Images):
         else:
             start = max(offset - offset % 65536, SUPERBLOCKS[0] + 4096)
             self.change(path, start, self.random.randbytes(65536))
+
+    def root(self):
+        """All copies of the root of the root tree are lost."""
+        super_block = self.read([(self.images[0], SUPERBLOCKS[0])])
+        for path, offset in self.places(int.from_bytes(super_block[80:88], "little")):
+            self.change(path, offset, bytes(self.node))
 
     def bit(self):
         """The same bit is flipped in all mirrors of a tree block."""
@@ -239,10 +260,11 @@ WAYS = ["superblock", "superblock_bit", "mirror", "device_range", "bit", "data",
         "total", "free_space", "link_count", "directory_size", "entry_type"]
 
 
-def hurt(system, r):
-    """Damages the images; returns the names of the ways."""
+def hurt(system, r, kinds):
+    """Damages the images in so many ways; returns their names."""
     # The others need the superblock, and free space is judged without wrong sums.
-    ways = sorted(r.sample(WAYS, r.choice([1, 1, 3])), key=lambda way: way.startswith("superblock"))
+    ways = sorted(r.sample(WAYS, kinds or r.choice([1, 1, 3])),
+                  key=lambda way: way.startswith("superblock"))
     done = [way for way in ways if getattr(system, way)() is not False]
     if not done:
         done = ["superblock"]
@@ -290,22 +312,24 @@ def differences(files, found):
 
 
 def judge_in_guest(fixed, files):
-    """A kernel that is a process mounts the repaired images."""
+    """A kernel that is a process mounts the repaired images. Compares `files`, if given."""
     script = GUEST.format(python=sys.executable, folder=os.path.dirname(__file__))
     status, output = guest.run_guest(script, fixed, 180)
     if status:
         yield f"guest: status {status}: {output[-600:].decode(errors='replace')}"
-    else:
+    elif files:
         yield from (f"guest: {line}" for line in differences(files, json.loads(output)))
 
 
-def judge_here(fixed, directory, healthy):
+def judge_here(fixed, directory, healthy, compares):
     """The kernel of this machine mounts them, with a scrub."""
     with kernel.FileSystem(os.path.join(directory, "judge"), fixed) as system:
         system.add_loops()
         run("btrfs", "device", "scan", *system.loops)
         system.mount_loops()
-        yield from differences(healthy.files, kernel.read_tree(system.mount))
+        found = kernel.read_tree(system.mount)
+        if compares:
+            yield from differences(healthy.files, found)
         run("btrfs", "subvolume", "snapshot", system.mount, system.path("new-snapshot"), check=True)
         with open(system.path("new-file"), "wb") as file:
             file.write(random.randbytes(300000))
@@ -321,10 +345,10 @@ def judge_here(fixed, directory, healthy):
             yield f"btrfs check: {checked.stdout[-600:]}"
 
 
-def repair(system, directory):
+def repair(system, directory, *words):
     """Repairs; returns the overlays' contents as images, or None and the messages."""
     folder = os.path.join(directory, "fixed")
-    result = system.ask("repair", "--data", "-C", folder)
+    result = system.ask("repair", "--data", "-C", folder, *words)
     if result.returncode or not os.path.isdir(folder):
         return None, result
     fixed = []
@@ -339,12 +363,15 @@ def repair(system, directory):
     return fixed, result
 
 
-def judge(program, healthy, system, directory):
+def judge(program, healthy, system, directory, rolls_back):
     """Repairs damaged images and judges the result."""
     before = [kernel.digest(image) for image in system.images]
-    fixed, result = repair(system, directory)
+    fixed, result = repair(system, directory, *(["--allow", "rolled-back"] if rolls_back else []))
     if [kernel.digest(image) for image in system.images] != before:
         yield "an image was changed"
+    if not fixed and rolls_back:
+        print("    no older generation is offered", flush=True)
+        return
     if not fixed:
         found = system.ask("check", "--data")
         if found.returncode or result.returncode:
@@ -360,8 +387,8 @@ def judge(program, healthy, system, directory):
     if again.stdout:
         yield f"a second plan is not empty: {again.stdout.decode()[-600:]}"
     if guest.is_there():
-        yield from judge_in_guest(fixed, healthy.files)
-    yield from judge_here(fixed, directory, healthy)
+        yield from judge_in_guest(fixed, None if rolls_back else healthy.files)
+    yield from judge_here(fixed, directory, healthy, not rolls_back)
 
 
 class Healthy:
@@ -380,15 +407,19 @@ def compare(options, seed, directory):
     r = random.Random(seed)
     with Made(seed, directory) as made:
         made.make()
-        made.work()
+        made.work(options.roll_back)
     healthy = Healthy(options.program, made.images, directory)
     for number in range(options.rounds):
         with tempfile.TemporaryDirectory(dir=directory) as folder:
             images = kernel.copy_images(made.images, os.path.join(folder, "damaged"))
             system = Damage(options.program, images, made.profile, r)
-            ways = hurt(system, r)
+            if options.roll_back:
+                ways = ["root"]
+                system.root()
+            else:
+                ways = hurt(system, r, options.kinds)
             print(f"{seed} {number}: {made}: {', '.join(ways)}", flush=True)
-            wrong = list(judge(options.program, healthy, system, folder))
+            wrong = list(judge(options.program, healthy, system, folder, options.roll_back))
             if wrong and options.keep:
                 kernel.keep_images(options, f"{seed} {number}", os.path.join(folder, "damaged"))
             yield from (f"{number} {' '.join(ways)}: {line}" for line in wrong)
@@ -397,6 +428,8 @@ def compare(options, seed, directory):
 def main():
     parser = kernel.parser(__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="damages of each file system")
+    parser.add_argument("--kinds", type=int, default=0, help="of damage at once; 0: 1 or 3")
+    parser.add_argument("--roll-back", action="store_true", help="lose the newest root tree")
     options = parser.parse_args()
     kernel.need("mkfs.btrfs", "qemu-img", "xfs_io")
     return kernel.compare_each(options, kernel.seeds(options), compare)

@@ -65,6 +65,7 @@ struct repair {
     struct cmd_copy_settings copy;
     struct cmd_copy_target target; /* with FORMAT_RAW */
     char **backing;                /* absolute paths of the images, before the sandbox */
+    const char **containers;       /* of the images: "qcow2", or NULL */
     uint64_t *devids;              /* of the images; 0: none that belongs to the file system */
     char *base;                    /* absolute path of the folder of the overlays */
     size_t chosen, failed;         /* changes */
@@ -92,6 +93,16 @@ static char *relative_to(const char *folder, const char *path)
     return name.failed ? NULL : strdup(name.data);
 }
 
+static bool is_qcow2(const char *path)
+{
+    char magic[4] = "";
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const bool is_read = file >= 0 && read(file, magic, sizeof magic) == sizeof magic;
+    if (file >= 0)
+        close(file);
+    return is_read && memcmp(magic, "QFI\xfb", sizeof magic) == 0;
+}
+
 /* Looks up where the images and the overlays are, while that is still allowed. */
 static struct bw_error *find_places(struct repair *repair)
 {
@@ -109,12 +120,14 @@ static struct bw_error *find_places(struct repair *repair)
         return bw_error_from_errno(errno, "cannot find %s", output ? output : "the folder");
     repair->backing = calloc(common->input.image_count + 1, sizeof *repair->backing);
     repair->devids = calloc(common->input.image_count + 1, sizeof *repair->devids);
-    if (!repair->backing || !repair->devids)
+    repair->containers = calloc(common->input.image_count + 1, sizeof *repair->containers);
+    if (!repair->backing || !repair->devids || !repair->containers)
         return bw_error_no_memory();
     for (size_t i = 0; i < common->input.image_count; i++) {
         repair->backing[i] = realpath(common->input.images[i], NULL);
         if (!repair->backing[i])
             return bw_error_from_errno(errno, "cannot find %s", common->input.images[i]);
+        repair->containers[i] = is_qcow2(repair->backing[i]) ? "qcow2" : NULL;
     }
     return NULL;
 }
@@ -209,7 +222,8 @@ static struct bw_error *write_overlay(struct repair *repair, size_t image, struc
         return bw_error_no_memory();
     BW_TRY(bw_qcow2_create(bw_repair_image_size(repair->plan, image), false, write_at, overlay,
                            &qcow2));
-    struct bw_error *error = bw_qcow2_set_backing(qcow2, backing);
+    struct bw_error *error = bw_qcow2_set_backing(
+        qcow2, backing, repair->containers[image] ? repair->containers[image] : "raw");
     for (uint64_t at = 0; !error; at = range.offset + range.length) {
         error = bw_repair_next(repair->plan, image, at, BW_QCOW2_CLUSTER, &range);
         if (error || !range.length)
@@ -431,6 +445,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     const struct bw_repair_options plan = {.struct_size = sizeof plan,
                                            .data = state->data,
                                            .verify = state->verify,
+                                           .containers = repair->containers,
                                            .threads = state->threads,
                                            .progress = on_progress};
     cmd_progress_step("checking", 1, 1);
@@ -533,6 +548,7 @@ static int run(const struct cmd_common *common, void *settings)
         free(repair.backing[i]);
     free(repair.backing);
     free(repair.devids);
+    free(repair.containers);
     free(repair.base);
     if (repair.folder >= 0)
         close(repair.folder);

@@ -100,7 +100,7 @@ static void write_overlay(char *name, uint64_t size)
     assert_true(file >= 0);
     memset(cluster, 3, sizeof cluster);
     expect_success(bw_qcow2_create(size, false, write_at, &file, &image));
-    expect_success(bw_qcow2_set_backing(image, "disk.img"));
+    expect_success(bw_qcow2_set_backing(image, "disk.img", "raw"));
     expect_success(bw_qcow2_add(image, 2 * sizeof cluster, cluster, sizeof cluster));
     expect_success(bw_qcow2_end(image));
     bw_qcow2_destroy(image);
