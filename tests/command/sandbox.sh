@@ -92,14 +92,15 @@ subvolumes_stay() {
     receiver=$(sed -n 's/^receiver waits: //p' "$WORK/err")
     # CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SYS_ADMIN (for attributes), MKNOD, SETFCAP
     if [ ${#as[@]} -eq 0 ] && [ "$(id -u)" -eq 0 ]; then
-        is "the receiver's capabilities" "$((0x$(sed -n 's/^CapEff:\s*//p' \
+        is "the receiver has no capabilities beyond those it needs" \
+            "$((0x$(sed -n 's/^CapEff:\s*//p' \
             "/proc/$receiver/status") & ~0x8820001b))" 0
     fi
     kill -CONT "$receiver"
     wait $!
     is "what the receiver may do $*" \
         "$(grep '^receiver: ' "$WORK/err" | grep -v ': forbidden$')" ''
-    is "its attempts $*" "$(grep -c '^receiver: ' "$WORK/err")" 17
+    is "the receiver makes 17 attempts $*" "$(grep -c '^receiver: ' "$WORK/err")" 17
     rm -rf "$WORK/dest" "$WORK/outside"
 }
 
@@ -161,24 +162,24 @@ holds "without a sandbox everything succeeds: $(grep forbidden "$WORK/err")" all
 # Output files are opened before the sandbox is entered.
 mkdir "$WORK/kept"
 expect "a statedump" 0 - --statedump "$WORK/kept/dump" "$image"
-holds "it is written" grep -q '"graph"' "$WORK/kept/dump"
+holds "the statedump is written" grep -q '"graph"' "$WORK/kept/dump"
 expect "a trace" 0 - --insert "debug/trace@device-1,file=$WORK/kept/trace" "$image"
-holds "it is written" [ -s "$WORK/kept/trace" ]
+holds "the trace is written" [ -s "$WORK/kept/trace" ]
 expect "a trace into a folder that is not there" 2 'nowhere' --insert \
     "debug/trace@device-1,file=$WORK/nowhere/trace" "$image"
 expect "probes" 0 - --probe '*' --probe-output "$WORK/kept/probes" --blackbox "$WORK/kept/box" \
     "$image"
-holds "they are written" [ -s "$WORK/kept/box" ]
+holds "the black box is written" [ -s "$WORK/kept/box" ]
 expect "an archive" 0 'skipped: sockets cannot be archived' tar -f "$WORK/kept/tar" "$image"
-holds "it is written" tar -tf "$WORK/kept/tar"
+holds "the archive is written" tar -tf "$WORK/kept/tar"
 expect "no archive of what is not there" 2 'cannot open .*nothing' tar -f "$WORK/kept/tar" \
     "$WORK/nothing"
 holds "the one before is left" tar -tf "$WORK/kept/tar"
 expect "extract" 0 '2 device nodes were left out' extract -C "$WORK/kept/folder" "$image"
-holds "it is written" [ -f "$WORK/kept/folder/top-file" ]
+holds "the files are extracted" [ -f "$WORK/kept/folder/top-file" ]
 expect "no folder for what is not there" 2 'cannot open .*nothing' extract -C "$WORK/kept/other" \
     "$WORK/nothing"
-holds "none is made" [ ! -e "$WORK/kept/other" ]
+holds "no folder is made without an image" [ ! -e "$WORK/kept/other" ]
 expect "a directory as an image" 2 'a directory, not an image' "$WORK"
 expect "hashes of libgcrypt" 0 - sum "$BUILD/fixtures/checksum-sha256/dev1.img"
 expect "many threads" 0 - -j 8 -o size,path "$image"
@@ -203,7 +204,7 @@ fi
 kill -USR1 "$waiting"
 kill -TERM "$waiting"
 wait "$waiting"
-is "a signal ends it" $? 143
+is "a signal ends the confined program" $? 143
 exec {reader}<&-
 
 # A container whose filter knows neither: the program goes on without.
@@ -231,16 +232,17 @@ int main(int count, char **words)
     return execv(words[1], words + (count > 1));
 }
 END
-holds "a filter is built" "${COMPILER[@]}" -o "$WORK/without" "$WORK/without.c"
+holds "the filter is built" "${COMPILER[@]}" -o "$WORK/without" "$WORK/without.c"
 if "$WORK/without" /bin/true; then
     holds "a kernel with neither: it is said" grep -q 'Landlock: [^o].*; seccomp: [^o]' \
         <("$WORK/without" "$PROGRAM" -v "$image" 2>&1 > /dev/null)
-    holds "only if asked for" [ -z "$("$WORK/without" "$PROGRAM" "$image" 2>&1 > /dev/null)" ]
+    holds "a kernel without both is reported only with -v" \
+        [ -z "$("$WORK/without" "$PROGRAM" "$image" 2>&1 > /dev/null)" ]
 fi
 if have valgrind && ! valgrind -q "$PROGRAM" --version > /dev/null 2>&1; then
     skip "valgrind does not run this program" # it is built for another machine
 elif have valgrind; then
-    holds "valgrind does not mind" valgrind -q "$PROGRAM" "$image"
+    holds "valgrind runs the confined program" valgrind -q "$PROGRAM" "$image"
 fi
 
 # As another user, and on a block device.
@@ -261,12 +263,14 @@ if have setpriv && setpriv --reuid=1000 --regid=1000 --clear-groups "$WORK/progr
     setpriv --reuid=1000 --regid=1000 --clear-groups "$WORK/program" -v "$image" > \
         "$WORK/kept/list" 2> "$WORK/err"
     holds "the same for a user" cmp <("$PROGRAM" "$image") "$WORK/kept/list"
-    holds "and as confined" diff <("$PROGRAM" -v "$image" 2>&1 > /dev/null | grep sandbox) \
+    holds "a user is confined as root is" \
+        diff <("$PROGRAM" -v "$image" 2>&1 > /dev/null | grep sandbox) \
         <(grep sandbox "$WORK/err")
 fi
 if have losetup && loop=$(losetup -r -f --show "$image" 2> /dev/null); then
     trap 'losetup -d "$loop"; rm -rf "$WORK"' EXIT
-    holds "a block device" cmp <("$PROGRAM" "$image") <("$PROGRAM" "$loop")
+    holds "a block device lists the same as the image" \
+        cmp <("$PROGRAM" "$image") <("$PROGRAM" "$loop")
     expect "facts about a block device" 0 - info "$loop"
     expect "an extraction from a block device" 0 'device nodes' \
         extract -C "$WORK/kept/device" "$loop"

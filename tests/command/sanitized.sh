@@ -15,7 +15,8 @@ fixtures=$BUILD/fixtures
 plant() { python3 -B "$ROOT/tests/support/plant_markers.py" "$@"; }
 
 for name in "${names[@]}"; do
-    is "$name: no marker" "$(plant check "$PROGRAM" "$fixtures/$name"/dev*.img 2>&1)" ""
+    is "$name: the metadump has no marker" \
+        "$(plant check "$PROGRAM" "$fixtures/$name"/dev*.img 2>&1)" ""
 done
 is "no marker at a random place" \
     "$(plant sprays "$PROGRAM" 6 1 "$fixtures/log-tree/dev1.img" 2>&1)" ""
@@ -26,7 +27,7 @@ for name in "${names[@]}" "${more[@]}"; do
     "$PROGRAM" metadump --checksums -f "$name.plain" "$fixtures/$name"/dev*.img > /dev/null 2>&1
     "$PROGRAM" metadump --checksums --sanitize -f "$name.bti" "$fixtures/$name"/dev*.img \
         > /dev/null 2>&1
-    holds "$name: there are codes" grep -q metadump <(codes "$name.bti")
+    holds "$name: check finds something in the metadump" grep -q metadump <(codes "$name.bti")
     is "$name: check finds the same" "$(codes "$name.bti")" "$(codes "$name.plain")"
 done
 
@@ -34,10 +35,10 @@ done
 while read -r code command; do
     cp --sparse=always "$fixtures/plain/dev1.img" bad.img
     # shellcheck disable=SC2086
-    holds "$code: changed" change bad.img $command
+    holds "$code: the item is changed" change bad.img $command
     "$PROGRAM" metadump --sanitize -f bad.bti bad.img > /dev/null 2>&1
-    holds "$code: in the image" grep -q "\"$code\"" <(codes bad.img)
-    holds "$code: in the metadump" grep -q "\"$code\"" <(codes bad.bti)
+    holds "$code: check finds the damage in the image" grep -q "\"$code\"" <(codes bad.img)
+    holds "$code: check finds the damage in the metadump" grep -q "\"$code\"" <(codes bad.bti)
 done << 'END'
 inode-item 5 257 1 0 set 0 8 1311768467294899695
 inode-item 5 257 1 0 set 52 4 4294901760

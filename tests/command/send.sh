@@ -38,30 +38,35 @@ holds "the capability again, after the owner" dump_has 'set_xattr .*capable +nam
 holds "only the sectors that differ" dump_has 'write +\./second/types/hole +offset=8192 len=4096'
 holds "nothing of files that are the same" dump_lacks 'seventy|random-2'
 expect "in protocol 2" 0 - send -p first --proto 2 "$image" second
-holds "holes are punched" dump_has 'fallocate +\./second/types/random-3 .*offset=4096 len=8192'
+holds "protocol 2 punches holes" \
+    dump_has 'fallocate +\./second/types/random-3 .*offset=4096 len=8192'
 expect "back to the parent" 0 - send -p second "$image" first
-holds "a fifo" dump_has 'mkfifo +\./first/o[0-9]+-[0-9]+-0$'
+holds "a fifo is made" dump_has 'mkfifo +\./first/o[0-9]+-[0-9]+-0$'
 expect "the nearest of several sources is the parent" 0 - \
     send --clone-source first --clone-source second "$image" third
-holds "it is the second" dump_has "parent_uuid=$("$PROGRAM" subvolumes -o uuid,subvolume_path \
+holds "the nearest source is the parent" \
+    dump_has "parent_uuid=$("$PROGRAM" subvolumes -o uuid,subvolume_path \
     "$image" | awk '$2 == "/second" { print $1 }')"
 expect "no contents" 0 - send --no-data -p first "$image" second
-holds "ranges in their place" dump_has 'update_extent +\./second/swap/3 '
-holds "no data" dump_lacks '^write'
+holds "--no-data sends ranges in place of writes" dump_has 'update_extent +\./second/swap/3 '
+holds "--no-data sends no data" dump_lacks '^write'
 
 # Files with the number, type and generation of another one, made in the same transaction.
 expect "a snapshot next to its parent" 0 - send -p one "$siblings" two
-holds "has its own links" dump_has '^symlink .*dest=to-two$'
-holds "and device nodes" dump_has '^mknod .*mode=60644 dev=0x10072c$'
+holds "a snapshot next to its parent has its own links" dump_has '^symlink .*dest=to-two$'
+holds "a snapshot next to its parent has its own device nodes" \
+    dump_has '^mknod .*mode=60644 dev=0x10072c$'
 holds "those that are equal stay" dump_lacks 'mknod .*mode=20'
 holds "directories are renamed and changed" dump_has '^chmod +\./two/directory +mode=700$'
 "$PROGRAM" send "$siblings" one > "$WORK/one"
 mv "$WORK/out" "$WORK/two"
-is "which a receiver gets" "$("$PROGRAM" ls -l "$WORK/one" "$WORK/two" /two |
+is "ls of both streams prints the device node and the link" \
+    "$("$PROGRAM" ls -l "$WORK/one" "$WORK/two" /two |
     sed -n 's/.* \([0-9]*, [0-9]*\) .* block$/\1/p; s/.* link -> //p' | tr '\n' ' ')" \
     '7, 300 to-two '
 expect "the parent is chosen" 0 - send -R -f "$WORK/both" "$siblings" 5
-holds "the links, too" bash -c "'$PROGRAM' dump '$WORK/both' | grep -q '^symlink .*dest=to-two$'"
+holds "a stream with a chosen parent has its own links" \
+    bash -c "'$PROGRAM' dump '$WORK/both' | grep -q '^symlink .*dest=to-two$'"
 
 # Extents that are shared in parts. The kernel has the same clones, but for those of `short`.
 clones() { # FILE: offset, length and source of its clones, and the ranges that are written
@@ -73,10 +78,10 @@ clones() { # FILE: offset, length and source of its clones, and the ranges that 
 expect "clones" 0 - send "$siblings" two
 is "go on after a part that differs" "$(clones whole)" "0+40960=source@0 40960+4096 \
 45056+86016=source@45056 131072+8192 139264+122880=source@139264 "
-is "come from two files" "$(clones middle)" "0+24576=whole@122880 "
+is "a clone comes from a second file" "$(clones middle)" "0+24576=whole@122880 "
 is "come from the file itself" "$(clones twice)" "0+49152 49152+16384 65536+65536=twice@0 \
 131072+32768=twice@65536 163840+65536=twice@65536 "
-is "end at a sector" "$(clones short)" "0+36864=whole@0 36864+3136 "
+is "clones end at a sector" "$(clones short)" "0+36864=whole@0 36864+3136 "
 
 # Attributes that new inodes would inherit, in a file system made of streams.
 ids=(UUID=000102030405060708090a0b0c0d0e0f CTRANSID=7)
@@ -88,7 +93,8 @@ printf '%s\n' "subvol PATH=one ${ids[*]}" "set_xattr PATH= XATTR_NAME=$acl" \
     'mkfile PATH=d/new INO=259' end > "$WORK/lines"
 python3 "$ROOT/tests/support/make_stream.py" < "$WORK/lines" > "$WORK/chain"
 expect "a default ACL of the top directory" 0 - send "$WORK/chain" one
-holds "comes last" bash -c "'$PROGRAM' dump '$WORK/out' | sed '1,/mkfile/d' |
+holds "a default ACL of the top directory comes last" \
+    bash -c "'$PROGRAM' dump '$WORK/out' | sed '1,/mkfile/d' |
     grep -q 'set_xattr *./one/ *name=system.posix_acl_default'"
 sed -i '2s/.*/set_xattr PATH= XATTR_NAME=btrfs.compression XATTR_DATA=zstd/' "$WORK/lines"
 python3 "$ROOT/tests/support/make_stream.py" < "$WORK/lines" > "$WORK/compressing"
@@ -102,11 +108,12 @@ is "is removed while inodes are made" \
 
 # Several subvolumes.
 expect "one after the other" 0 - send "$image" first second
-is "two ends" "$(dumped && grep -c '^subvol ' "$WORK/dump")" 2
+is "two full streams follow each other" "$(dumped && grep -c '^subvol ' "$WORK/dump")" 2
 "$PROGRAM" send -e --clone-source first --clone-source second "$image" second third > "$WORK/out"
-is "in one stream" "$(dumped && grep -c '^snapshot ' "$WORK/dump")" 2
+is "-e sends two snapshots in one stream" "$(dumped && grep -c '^snapshot ' "$WORK/dump")" 2
 expect "a subvolume with its snapshots" 0 - send -R -C "$WORK/folder" "$laptop" @
-holds "a file for each" test -s "$WORK/folder/0001-@snapshots-1-snapshot.btrfs"
+holds "-R -C makes a file for each subvolume" \
+    test -s "$WORK/folder/0001-@snapshots-1-snapshot.btrfs"
 holds "also the second of that name" test -s "$WORK/folder/0002-@snapshots-2-snapshot.btrfs"
 holds "in the order of their changes" test -s "$WORK/folder/0003-@.btrfs"
 cat "$WORK/folder"/* > "$WORK/out"
@@ -120,12 +127,13 @@ is "is sent to a file with the longest name" \
     "$(cd "$WORK/long" && printf '%s\n' * | awk '{ print length($0) }' | sort -n | tail -n 1)" 255
 expect "all into one file" 0 - send -R -f "$WORK/all" "$laptop" @
 cp "$WORK/all" "$WORK/out"
-holds "in the same order" dump_has '^snapshot +\./@ '
+holds "-R -f sends snapshots in the same order" dump_has '^snapshot +\./@ '
 
 # Identities.
 expect "a writable subvolume" 0 'sent under a new UUID: it is writable' send -v "$laptop" @
 expect "a read-only one" 0 - send "$image" first
-holds "keeps its UUID" dump_has "^subvol .*uuid=$("$PROGRAM" subvolumes -o uuid,subvolume_path \
+holds "a read-only subvolume keeps its UUID" \
+    dump_has "^subvol .*uuid=$("$PROGRAM" subvolumes -o uuid,subvolume_path \
     "$image" | awk '$2 == "/first" { print $1 }')"
 expect "an older generation" 0 'sent under a new UUID' send -v "$laptop" @home@14
 
@@ -151,9 +159,9 @@ holds "leave the stream without its end" bash -c "! '$PROGRAM' check '$WORK/out'
 expect "zeros in their place" 1 'no good mirror' send --on-error=zero "$bad" 5
 zeros=$(commands)
 expect "files left out" 1 'no good mirror' send --on-error=skip "$bad" 5
-holds "they are removed again" dump_has '^unlink'
+holds "--on-error=skip removes unreadable files" dump_has '^unlink'
 expect "the same, compressed" 1 'no good mirror' send --on-error=skip --compressed-data "$bad" 5
-holds "they are removed, too" dump_has '^unlink'
+holds "--on-error=skip removes unreadable compressed files" dump_has '^unlink'
 [ -n "$zeros" ] && pass || fail "no commands with zeros"
 
 # Usage.

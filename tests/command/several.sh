@@ -17,48 +17,49 @@ other=$(run_json info --json "$new" | sed -E 's/.*"fsid":"([^"]*)".*/\1/')
 # files DESCRIPTION STATUS OPTIONS...: exactly the files of the old file system must be read.
 files() {
     expect "$1" "$2" '' sum "${@:3}"
-    holds "$1: the files" cmp "$WORK/files" "$WORK/out"
+    holds "$1: all files of the old file system are read" cmp "$WORK/files" "$WORK/out"
 }
 
 expect "the new file system" 0 - ls "$new"
-is "is empty" "$(cat "$WORK/out")" ''
+is "the new file system is empty" "$(cat "$WORK/out")" ''
 files "the old one, by its fsid" 1 --fsid "$fsid" "$new"
 expect "says where it comes from" 1 'no superblock: from tree blocks, it is device 1' \
     info --fsid "$fsid" "$new"
-holds "and prints its fsid" out_has "^UUID: *$fsid"
+holds "info --fsid prints that fsid" out_has "^UUID: *$fsid"
 expect "the fsid of the superblock" 0 - sum --fsid "$fsid" "$old"
-holds "which needs no search" cmp "$WORK/files" "$WORK/out"
+holds "the fsid of the superblock needs no search" cmp "$WORK/files" "$WORK/out"
 expect "the new one, by its fsid" 0 - ls --fsid "$other" "$new"
 expect "an fsid that is nowhere" 2 "no chunk of the file system $other was found" \
     ls --fsid "$other" "$old"
 expect "info does not print another superblock" 2 'no superblock and no chunk' \
     info --fsid "$other" "$old"
-is "at all" "$(cat "$WORK/out")" ''
+is "info prints nothing for an unknown fsid" "$(cat "$WORK/out")" ''
 expect "no fsid at all" 2 'invalid argument of --fsid: 12' ls --fsid 12 "$old"
 named="blocks of another file system were found: fsid $fsid, generation [0-9]+, [0-9]+ tree blocks"
 expect "a search" 0 "$named, .*; --fsid $fsid opens it" info --scan "$new"
-is "names the others only" "$(grep -c 'another file system' "$WORK/err")" 1
+is "info --scan names one other file system" "$(grep -c 'another file system' "$WORK/err")" 1
 holds "the table has the option" out_has \
     "^ +[0-9]+  20[-0-9: ]{17} +[0-9]+ +[0-9]+ +1 of [0-9]+  -  +--fsid $fsid$"
-holds "and the opened one" out_has "$other, by its superblock$"
+holds "the table has the opened file system" out_has "$other, by its superblock$"
 run_json info --scan --json "$new" > "$WORK/json"
-holds "JSON of both" grep -qE '"opens_itself":true,.*"opens_itself":false,"open_option":"--fsid '`
+holds "JSON has both file systems" \
+    grep -qE '"opens_itself":true,.*"opens_itself":false,"open_option":"--fsid '`
     `"$fsid" "$WORK/json"
 expect "a search without others" 0 - info --scan "$old"
 expect "a search for one" 1 'no superblock names the root of the chunk tree' \
     info --scan --fsid "$fsid" "$new"
-is "names no others" "$(grep -c 'another file system' "$WORK/err")" 0
+is "--fsid names no other file system" "$(grep -c 'another file system' "$WORK/err")" 0
 expect "rescue with a search" 0 '' rescue -v --scan "$new"
 holds "names it among the problems" out_has "; --fsid $fsid opens it"
 expect "rescue" 0 - rescue "$new"
 holds "counts the files of the old one" out_has '^ +177 [0-9.]+KiB .* generation [0-9]+, 20'
-holds "and prints a command" out_has "^  btrfs-walk rescue --fsid=$fsid .*new.img$"
+holds "rescue prints a command with --fsid" out_has "^  btrfs-walk rescue --fsid=$fsid .*new.img$"
 expect "rescue of one that covers nothing" 0 - rescue "$old"
-is "has no others" "$(grep -c 'Other file systems' "$WORK/out")" 0
+is "rescue of a single file system lists no others" "$(grep -c 'Other file systems' "$WORK/out")" 0
 expect "a quick rescue" 0 - rescue --no-data "$new"
-is "searches no others" "$(grep -c 'Other file systems' "$WORK/out")" 0
+is "rescue --no-data searches no other file systems" "$(grep -c 'Other file systems' "$WORK/out")" 0
 expect "rescue" 1 '' rescue --fsid "$fsid" "$new"
-holds "repeats the option" out_has "extract .*--fsid=$fsid"
+holds "the commands repeat --fsid" out_has "extract .*--fsid=$fsid"
 
 # A member of a pool that was formatted again.
 for image in raid0-3/dev{1,2,3} raid1-2/dev1; do
@@ -70,7 +71,7 @@ mkfs.btrfs -q -f -K "$WORK/raid0-3-dev2.img" > "$WORK/mkfs" 2>&1
 expect "a member that was formatted again" 0 \
     'is device 2: blocks of it were found in [0-9]+ places. It was formatted again: it belongs' \
     sum "$WORK/raid0-3-dev1.img" "${devices[@]}"
-holds "is read" cmp "$WORK/files" "$WORK/out"
+holds "all files are read without the formatted member" cmp "$WORK/files" "$WORK/out"
 expect "a stranger beside a complete pool" 1 'is not used: it belongs to another file system' \
     ls "$WORK/raid0-3-dev1.img" "${devices[@]}" --device "$WORK/raid1-2-dev1.img"
 "$PROGRAM" sum "$old" > "$WORK/files"
@@ -88,15 +89,16 @@ expect "the same fsid twice" 0 - info "$twice"
 holds "no generation of the other one is recommended" [ ! -s "$WORK/err" ]
 expect "the files of the present one" 0 - sum "$twice"
 cp "$WORK/out" "$WORK/present"
-is "their number" "$(wc -l < "$WORK/present")" 5
+is "the present file system has five files" "$(wc -l < "$WORK/present")" 5
 expect "a search names the other one" 0 "fsid $fsid, .*--fsid" info --scan "$twice"
 earlier=$(sed -n 's/.*--fsid \(.*\) opens it/\1/p' "$WORK/err")
-holds "by its chunk_tree_uuid" [ "$earlier" != "$fsid" ]
+holds "the other one has an option with its chunk_tree_uuid" [ "$earlier" != "$fsid" ]
 expect "which opens it" 1 '' sum --fsid "$earlier" "$twice"
-is "files that are wrong" "$(grep -vxFf "$WORK/files" "$WORK/out" | wc -l)" 0
-holds "its files" [ "$(wc -l < "$WORK/out")" -ge 20 ]
+is "all files of the earlier file system have their hashes" \
+    "$(grep -vxFf "$WORK/files" "$WORK/out" | wc -l)" 0
+holds "at least 20 files of the earlier file system are found" [ "$(wc -l < "$WORK/out")" -ge 20 ]
 expect "the fsid selects the present one" 0 - sum --fsid "$fsid" "$twice"
-holds "the present files" cmp "$WORK/present" "$WORK/out"
+holds "--fsid reads the files of the present file system" cmp "$WORK/present" "$WORK/out"
 # Without the chunk root, whose address both have used.
 root=$(run_json super --json "$twice" | grep -oE '"chunk_root":[0-9]+' | head -n 1)
 for offset in $(run_json map --json "$twice" "${root#*:}" | grep -oE '"offset":[0-9]+'); do
@@ -104,9 +106,9 @@ for offset in $(run_json map --json "$twice" "${root#*:}" | grep -oE '"offset":[
         status=none
 done
 expect "the present one without its chunk root" 1 'the chunk tree is lost' sum "$twice"
-holds "has the present files" cmp "$WORK/present" "$WORK/out"
+holds "without a chunk root, the present files are read" cmp "$WORK/present" "$WORK/out"
 expect "rescue of it" 1 '' rescue "$twice"
-holds "counts the present files" out_has '^ *5 '
+holds "rescue counts the present files" out_has '^ *5 '
 is "and recommends no other generation" "$(grep -c -e --generation "$WORK/out")" 0
 
 # Without any superblock, the choice between them is an error.
@@ -115,9 +117,9 @@ for sector in 16 16384; do
 done
 expect "no superblock at all" 2 "several file systems: choose one with --fsid .*$earlier" \
     ls --scan "$twice"
-is "no other advice" "$(grep -c 'Choose one' "$WORK/err")" 0
+is "no other advice is printed" "$(grep -c 'Choose one' "$WORK/err")" 0
 expect "info" 1 'several file systems: choose one' info --scan "$twice"
-is "lists both" "$(grep -c -- '--fsid' "$WORK/out")" 2
+is "info lists both file systems" "$(grep -c -- '--fsid' "$WORK/out")" 2
 expect "rescue" 2 'several file systems: choose one' rescue "$twice"
 holds "counts the files of one" out_has '^ +5 [0-9.]+KiB .* generation'
 is "and prints a command for each" "$(grep -c 'btrfs-walk rescue --fsid=' "$WORK/out")" 2
@@ -135,15 +137,15 @@ dd if="$before" of="$over" bs=16384 count=$((root / 16384 + 1)) conv=notrunc sta
 dd if="$before" of="$over" bs=4096 skip=16384 seek=16384 count=1 conv=notrunc status=none
 "$PROGRAM" sum -q "$before" > "$WORK/before"
 expect "an older image over a part" 0 - sum -q "$over"
-holds "is read" cmp "$WORK/before" "$WORK/out"
+holds "the older image is read" cmp "$WORK/before" "$WORK/out"
 for block in "$lost" "$root"; do # in this RAID1, logical addresses are those of device 1
     dd if=/dev/zero of="$over" bs=4096 seek=$((block / 4096)) count=4 conv=notrunc status=none
 done
 expect "its root tree" 1 'rebuilt from tree blocks, with 7 trees of generation 7$' sum "$over"
-holds "leads to its files" cmp "$WORK/before" "$WORK/out"
+holds "without its root tree, the older files are found" cmp "$WORK/before" "$WORK/out"
 expect "a search" 1 'has generation 7, but tree blocks up to generation 16 were found' \
     info --scan "$over"
-is "recommends no newer generation" "$(grep -c 'commit is complete' "$WORK/err")" 0
+is "info recommends no newer generation" "$(grep -c 'commit is complete' "$WORK/err")" 0
 
 # word NUMBER: 32 bits, in the format of printf.
 word() { printf '\\x%02x' $(($1 & 255)) $(($1 >> 8 & 255)) $(($1 >> 16 & 255)) $(($1 >> 24)); }
@@ -175,8 +177,9 @@ if have mkfs.ext4; then
     dd if=/dev/zero of="$WORK/ext4.img" bs=4096 seek=16384 count=1 conv=notrunc status=none
     expect "an ext4 where a btrfs was" 2 'it is ext4' ls "$WORK/ext4.img"
     expect "the btrfs below it" 1 '' sum --fsid "$fsid" "$WORK/ext4.img"
-    is "files that are wrong" "$(grep -vxFf "$WORK/files" "$WORK/out" | wc -l)" 0
-    holds "files below it" [ "$(wc -l < "$WORK/out")" -ge 100 ]
+    is "all files below an ext4 have their hashes" \
+        "$(grep -vxFf "$WORK/files" "$WORK/out" | wc -l)" 0
+    holds "at least 100 files below an ext4 are found" [ "$(wc -l < "$WORK/out")" -ge 100 ]
 else
     skip mkfs.ext4 "an ext4 where a btrfs was"
 fi

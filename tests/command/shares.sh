@@ -15,24 +15,27 @@ for name in "${fixtures[@]}"; do
     expect "space of $name" 0 - space -o subvolume,referenced,exclusive,deleted "$(image "$name")"
     awk -v name="$name" -F '\t' '$4 == 0 { print name, $1, $2, $3 }' "$WORK/out" > "$WORK/ours"
     grep "^$name " "$counted" > "$WORK/theirs"
-    holds "$name: as with quotas" diff "$WORK/theirs" "$WORK/ours"
+    holds "$name: the sizes are those of the kernel's quotas" diff "$WORK/theirs" "$WORK/ours"
 done
 
 # The three views.
 clones=$(image data-clones)
 expect "a table" 0 - space --iec "$clones"
-holds "with units" out_has '^ +256 +48.00KiB +36.00KiB  /volume$'
+holds "--iec prints units" out_has '^ +256 +48.00KiB +36.00KiB  /volume$'
 expect "exact numbers" 0 - space --raw "$clones"
-holds "in bytes" out_has '^ +256 +49152 +36864  /volume$'
+holds "--raw prints bytes" out_has '^ +256 +49152 +36864  /volume$'
 expect "what two would free" 0 - space --free-if 256,/snapshot --raw "$clones"
-holds "their own bytes" out_has '^ *53248 +65536  256,257 +/volume /snapshot$'
+holds "--free-if counts the bytes that only both have" \
+    out_has '^ *53248 +65536  256,257 +/volume /snapshot$'
 expect "what all would free" 0 - space --free-if 5 --free-if /volume,257 --json "$clones"
-holds "everything" out_is '{"subvolumes":[5,256,257],"referenced":716800,"freed":716800,'`
+holds "deleting all subvolumes frees everything" \
+    out_is '{"subvolumes":[5,256,257],"referenced":716800,"freed":716800,'`
     `'"lost_blocks":0,"paths":["/","/volume","/snapshot"]}'
 expect "sets" 0 - space --shared -o shared,subvolume_count,subvolumes "$clones"
-holds "the largest first" out_is $'651264\t1\t5\n36864\t1\t256\n16384\t1\t257\n12288\t3\t5-257'
+holds "--shared lists the largest set first" \
+    out_is $'651264\t1\t5\n36864\t1\t256\n16384\t1\t257\n12288\t3\t5-257'
 expect "one thread" 0 - space --threads 1 -o subvolume,exclusive "$clones"
-holds "the same numbers" out_is $'5\t651264\n256\t36864\n257\t16384'
+holds "one thread counts the same numbers" out_is $'5\t651264\n256\t36864\n257\t16384'
 expect "one that is being deleted" 0 - space -o subvolume,exclusive,deleted \
     "$(image deletion-begun)"
 holds "keeps what it still has" out_is $'5\t36864\t0\n258\t1413120\t1'
@@ -79,11 +82,12 @@ root_of() { "$PROGRAM" dump --tree "$1" "$clones" | awk '$1 == "leaf" { print $2
 run_json space --shared --json "$clones" > "$WORK/whole"
 destroy "$(root_of extent)"
 expect "without the extent tree" 1 'the extent tree ' space --shared --json "$WORK/image"
-holds "the same sets" diff "$WORK/whole" "$WORK/out"
+holds "without the extent tree, the sets are the same" diff "$WORK/whole" "$WORK/out"
 
 # With a lost block, only the contents of that block are missing.
 destroy "$(root_of 257)"
 expect "a lost block" 1 '1 tree block of subvolume 257 lost: sizes are lower bounds' \
     space -o subvolume,referenced,lost_blocks "$WORK/image"
-holds "others are not touched" out_is $'5\t663552\t0\n256\t49152\t0\n257\t0\t1'
+holds "a lost block does not affect other subvolumes" \
+    out_is $'5\t663552\t0\n256\t49152\t0\n257\t0\t1'
 finish

@@ -12,10 +12,10 @@ cd "$BUILD/fixtures/diverged" || exit 1
 # diverged NAME A B PATTERN: both orders fail with the same message.
 diverged() {
     expect "$1" 2 "$4" walk --device "$3" "$2"
-    is "$1: no output" "$(wc -c < "$WORK/out")" 0
+    is "$1: walk prints no paths" "$(wc -c < "$WORK/out")" 0
     mv "$WORK/err" "$WORK/first"
     expect "$1, in the other order" 2 "$4" walk --device "$2" "$3"
-    holds "$1: the same message" diff "$WORK/first" "$WORK/err"
+    holds "$1: both orders print the same message" diff "$WORK/first" "$WORK/err"
 }
 
 # shows NAME SIDE LEFT RIGHT A B: the number of files of each kind.
@@ -40,7 +40,7 @@ shows "older" 1 5 0 dev1-near.img dev2-wide.img
 shows "older" 2 0 450 dev2-wide.img dev1-near.img
 expect "the contents of a side" 0 '' cat --side 2 --device dev2-right.img dev1-left.img \
     /dir/dev2-right-3-1
-is "the contents" "$(cat "$WORK/out")" "dev2-right 3"
+is "--side 2 has the contents of the second device" "$(cat "$WORK/out")" "dev2-right 3"
 expect "a side does not have the files of the other one" 1 'dev1-left-1-1' cat --side 2 \
     --device dev2-right.img dev1-left.img /dir/dev1-left-1-1
 expect "the other side is named with -v" 0 \
@@ -52,17 +52,20 @@ expect "with --alternatives" 2 'only one image of each device' walk --side 1 --a
     --device dev2.img dev1.img
 
 expect "rescue" 2 'have diverged' rescue --device dev2-wide.img dev1-near.img
-holds "rescue: one side" out_has '^ +13 .* side of device 1, generation 12$'
-holds "rescue: the other one" out_has '^ +458 .* side of device 2, generation 10$'
-holds "rescue: its command" out_has \
+holds "rescue counts the files of the first side" \
+    out_has '^ +13 .* side of device 1, generation 12$'
+holds "rescue counts the files of the second side" \
+    out_has '^ +458 .* side of device 2, generation 10$'
+holds "rescue prints a command with --side" out_has \
     '^  btrfs-walk rescue --side=2 dev1-near.img --device=dev2-wide.img$'
-is "rescue, in JSON" "$(run_json rescue --json --device dev2-wide.img dev1-near.img |
+is "rescue --json has both sides" "$(run_json rescue --json --device dev2-wide.img dev1-near.img |
     grep -oE '"open_option":"[^"]*"|"verified_files":[0-9]*' | tr '\n' ' ')" \
     '"open_option":"--side 1" "verified_files":13 "open_option":"--side 2" "verified_files":458 '
 expect "rescue of a side" 0 - rescue --side 2 --device dev2-wide.img dev1-near.img
 
 expect "check" 12 'devices-diverged' check dev1-near.img dev2-right.img
-holds "check: the finding" out_has '^error devices-diverged: dev1-near\.img .* have diverged'
+holds "check reports diverged devices" \
+    out_has '^error devices-diverged: dev1-near\.img .* have diverged'
 expect "check --side" 0 '0 errors' check --side 2 dev1-near.img dev2-right.img
 is "check --side: images of the other side" "$(grep -c image-unused "$WORK/out")" 0
 
@@ -134,7 +137,7 @@ expect "diff of the sides" 0 . diff --side 1 --device dev2-right.img --other dev
     --other dev2-right.img --other-side 2 dev1-left.img
 is "diff: files of the sides have the same inodes" \
     "$(grep -c '^R.*/dev1-left-.*/dev2-right-' "$WORK/out")" 3
-is "diff: common files" "$(grep -c /common- "$WORK/out")" 0
+is "no common file differs between the sides" "$(grep -c /common- "$WORK/out")" 0
 expect "diff: a mixture" 2 '; --other-side 1 or --other-side 2 reads' \
     diff --other dev1-left.img --other dev2-right.img \
     dev1-left.img
@@ -153,6 +156,6 @@ for images in "dev1.img dev2.img" "../raid1-2/dev1.img ../raid1-2/dev2.img"; do
     expect "devices that agree: $a" 0 - walk --device "$b" "$a"
     cp "$WORK/out" "$WORK/first"
     expect "devices that agree, with --side: $a" 0 - walk --side 2 --device "$b" "$a"
-    holds "the same files" diff "$WORK/first" "$WORK/out"
+    holds "--side does not change devices that agree: $a" diff "$WORK/first" "$WORK/out"
 done
 finish

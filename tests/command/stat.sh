@@ -15,36 +15,36 @@ for line in 'Path: /top-file' 'Subvolume: 5 /' 'Inode: 281' 'Type: file' 'Mode: 
     'Links: 1' 'Size: 11' 'Modified: 20[0-9-]*T[0-9:]*\.[0-9]{9}Z' 'Created: .*Z' \
     'Generation: [0-9]+' 'Transid: [0-9]+' \
     'Sequence: [0-9]+' 'Flags: 0x0' 'Extents: 1 \(1 inline\)'; do
-    holds "'$line'" out_has "^$line\$"
+    holds "stat has the line '$line'" out_has "^$line\$"
 done
 expect "devices" 0 - stat "$plain" /kinds/block-device /kinds/character-device
-holds "the numbers of one" out_has '^Device: 7, 200$'
-holds "and of the other" out_has '^Device: 1, 3$'
-holds "an empty line between" [ "$(grep -c '^$' "$WORK/out")" -eq 1 ]
+holds "stat prints the numbers of a block device" out_has '^Device: 7, 200$'
+holds "stat prints the numbers of a character device" out_has '^Device: 1, 3$'
+holds "an empty line separates two files" [ "$(grep -c '^$' "$WORK/out")" -eq 1 ]
 expect "a link" 0 - stat "$plain" /docs/symbolic-link
-holds "its target" out_has '^Target: \.\./source$'
+holds "stat prints the target of a link" out_has '^Target: \.\./source$'
 expect "a link that is followed" 0 - stat -L "$plain" /docs/symbolic-link
-holds "the directory" out_has '^Type: directory$'
+holds "stat -L prints the directory" out_has '^Type: directory$'
 expect "attributes" 0 - stat "$plain" /data/inline
-holds "their names" out_has '^Attributes: user\.note, user\.other$'
+holds "stat prints the names of attributes" out_has '^Attributes: user\.note, user\.other$'
 expect "how it is compressed" 0 - stat "$BUILD/fixtures/data-shapes/dev1.img" /inline/zstd-100
-holds "the property" out_has '^Compression: zstd$'
+holds "stat prints the compression property" out_has '^Compression: zstd$'
 expect "the same as JSON" 0 - stat --json "$BUILD/fixtures/data-shapes/dev1.img" /inline/zstd-100
 holds "the member of the record" out_has '"compression":"zstd",'
 expect "a subvolume" 0 - stat "$subvolumes" /home
-holds "its id and path" out_has '^Subvolume: [0-9]+ /home$'
-holds "its inode" out_has '^Inode: 256$'
+holds "stat prints id and path of a subvolume" out_has '^Subvolume: [0-9]+ /home$'
+holds "the top of a subvolume has inode 256" out_has '^Inode: 256$'
 expect "what is not there" 1 'btrfs-walk: .*: /none: no such file or directory' stat "$plain" \
     /none /top-file
-holds "the other is answered" out_has '^Path: /top-file$'
+holds "the path that exists is printed" out_has '^Path: /top-file$'
 expect "no path" 2 'no path given' stat "$plain"
 expect "no image" 2 'no image given' stat
 expect "no such option" 2 'unknown option' stat -x "$plain" /
 expect "JSON" 0 - stat --json "$plain" /top-file /kinds/block-device
-holds "a line each" [ "$(grep -c '^{.*}$' "$WORK/out")" -eq 2 ]
-holds "members of the record" out_has \
+holds "stat --json prints a line for each file" [ "$(grep -c '^{.*}$' "$WORK/out")" -eq 2 ]
+holds "JSON of stat has the members of walk" out_has \
     '^\{"path":"/top-file","subvolume":5,"inode":281,"type":"file","mode":33188,'
-holds "and further ones" out_has \
+holds "JSON of stat has further members" out_has \
     '"rdev_major":7,"rdev_minor":200,"xattrs":\[\],"extent_counts":\{"extent_count":0,'
 expect "JSON within a subvolume" 0 - stat --json --subvol home "$subvolumes" /
 holds "the path from there on" out_has '^\{"path":"/","subvolume":256,'
@@ -83,9 +83,10 @@ fi
 if have python3; then
     cp --sparse=always "$plain" "$WORK/flags"
     inode=$("$PROGRAM" -o inode --name top-file "$plain")
-    holds "the highest flag" change "$WORK/flags" 5 "$inode" 1 0 set 71 1 128
+    holds "a file gets the highest flag" change "$WORK/flags" 5 "$inode" 1 0 set 71 1 128
     expect "a file with it" 0 - stat "$WORK/flags" /top-file
-    holds "shows it" out_has '^Flags: 0x8000000000000000 \(0x8000000000000000\)$'
+    holds "an unknown flag is printed as a number" \
+        out_has '^Flags: 0x8000000000000000 \(0x8000000000000000\)$'
     rm "$WORK/flags"
 else
     skip python3 "flags without a name"
@@ -100,7 +101,7 @@ if command -v mkfs.btrfs > /dev/null && mkdir "$WORK/names" &&
     for command in stat extents; do
         expect "$command --json of such a name" 0 - "$command" --json "$WORK/image" \
             $'c1-\xc2\x9b31m'
-        holds "it is escaped" out_has '"path":"/?c1-\\u009b31m"'
+        holds "$command --json escapes the control character" out_has '"path":"/?c1-\\u009b31m"'
     done
 else
     skip mkfs.btrfs "names with control characters"

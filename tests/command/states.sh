@@ -12,23 +12,23 @@ before='docs empty source top-file volume-3 '
 entries() { tr '\n' ' ' < "$WORK/out"; }
 
 expect "the present" 0 - ls "$image"
-is "its entries" "$(entries)" "$now"
+is "the present generation has its entries" "$(entries)" "$now"
 for state in --generation=13 --tree-root=46239744 --tree-root=0x2c19000@13; do
     expect "$state" 0 - ls $state "$image"
-    is "entries with $state" "$(entries)" "$before"
+    is "$state has the older entries" "$(entries)" "$before"
 done
 expect "an older chunk tree" 0 - ls --generation=13 --chunk-root=22024192 "$image"
-is "its entries" "$(entries)" "$before"
+is "an older chunk tree leads to the older entries" "$(entries)" "$before"
 expect "the present by its number" 0 - ls --generation=15 "$image"
-is "entries by the number" "$(entries)" "$now"
+is "--generation=15 has the present entries" "$(entries)" "$now"
 # The data were in a chunk that a balance has removed since.
 past=$BUILD/fixtures/past/dev1.img
 expect "chunks of the present" 0 - chunks -o logical,chunk_type "$past"
-is "one of data" "$(grep Data "$WORK/out")" $'22020096\tData'
+is "the present has one chunk of data" "$(grep Data "$WORK/out")" $'22020096\tData'
 expect "chunks of a state" 0 - chunks -o logical,chunk_type --tree-root=5455872 "$past"
-is "it has another one" "$(grep Data "$WORK/out")" $'13631488\tData'
+is "the older generation has another chunk of data" "$(grep Data "$WORK/out")" $'13631488\tData'
 expect "data in that chunk" 0 - cat --tree-root=5455872 "$past" /stays
-is "are right" "$(cksum < "$WORK/out")" "$(seq 3000 | cksum)"
+is "data of the older generation are right" "$(cksum < "$WORK/out")" "$(seq 3000 | cksum)"
 expect "without that chunk tree" 1 'no chunk for logical address 13' \
     cat --tree-root=5455872 --chunk-root=1097728 "$past" /stays
 expect "check" 0 '0 errors, 0 warnings' check --generation=13 "$image"

@@ -88,12 +88,12 @@ answers() {
 for image in "${fixtures[@]/%/.img}"; do
     (cd "$alone" && answers "$PROGRAM") > "$WORK/want"
     answers unshare -r chroot "$alone" /btrfs-walk > "$WORK/have"
-    holds "$image: the same answers" diff "$WORK/want" "$WORK/have"
+    holds "$image: the static program prints the same" diff "$WORK/want" "$WORK/have"
 done
 mkdir "$alone/to" "$WORK/to"
 unshare -r chroot "$alone" /btrfs-walk extract -C /to gone.img > /dev/null 2>&1
 "$PROGRAM" extract -C "$WORK/to" "$alone/gone.img" > /dev/null 2>&1
-holds "extract: the same files" diff -r "$alone/to" "$WORK/to"
+holds "the static program extracts the same files" diff -r "$alone/to" "$WORK/to"
 
 PROGRAM=$static
 expect "a layer that is not built in" 2 'linked statically|unknown type' \

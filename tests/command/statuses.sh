@@ -140,7 +140,7 @@ status 1 report --check data "$fixtures/bad-data/dev1.img"
 # What help and manual document is what occurs.
 while read -r command documented; do
     occurred=$(printf '%s\n' ${seen[$command]:-} | sort -nu | xargs)
-    is "the statuses of $command" "$occurred" "$documented"
+    is "$command ends with exactly its documented statuses" "$occurred" "$documented"
 done < "$WORK/documented"
 
 finish

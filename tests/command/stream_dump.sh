@@ -52,12 +52,13 @@ END
 expect 'a stream' 0 - dump full
 holds 'has the lines of btrfs receive --dump' diff lines out
 expect 'columns' 0 - dump -o command,path,data_length,rdev_major,rdev_minor full
-holds 'of a write' out_has '^write.a b\$?.*' # the newline ends the line
+holds "columns of a write have its length" out_has '^write.a b\$?.*' # the newline ends the line
 expect 'JSON' 0 - dump --json full
-is 'of a device' "$(grep '"mknod"' out | grep -o '"rdev_m.*r":[0-9]*')" \
+is "JSON of mknod has the numbers of the device" \
+    "$(grep '"mknod"' out | grep -o '"rdev_m.*r":[0-9]*')" \
    '"rdev_major":300,"rdev_minor":70000'
-is 'commands' "$(wc -l < out)" 18
-holds 'END has a row' out_has '"command":"end"'
+is "JSON has a row for each command" "$(wc -l < out)" 18
+holds "JSON has a row for END" out_has '"command":"end"'
 
 LENGTHS='UNENCODED_FILE_LEN=10 UNENCODED_LEN=11 UNENCODED_OFFSET=1'
 rest="$(tr 'A-Z ' 'a-z,' <<< "$LENGTHS" | sed 's/,/, /g'), compression=2, encryption=0"
@@ -76,7 +77,7 @@ fallocate       ./two/a                         mode=3 offset=1 len=2
 fileattr        ./two/a                         fileattr=0x100
 END
 expect 'an incremental stream' 0 - dump second
-holds 'of protocol 2' diff lines out
+holds "an incremental stream has the lines of protocol 2" diff lines out
 cat full second > both
 expect 'one stream after the other' 0 - dump both
 is 'has the lines of both' "$(wc -l < out)" 20
@@ -90,9 +91,9 @@ mkdir PATH=x\x00y
 mkdir PATH=d
 END
 expect 'a wrong checksum' 1 'checksum mismatch of the command at 66' dump bad
-holds 'a missing attribute' grep -q 'command chmod at .*: MODE is missing' err
-holds 'a NUL' grep -q 'PATH contains a NUL' err
-holds 'no end' grep -q 'without END' err
+holds "a missing attribute is reported" grep -q 'command chmod at .*: MODE is missing' err
+holds "a NUL in a path is reported" grep -q 'PATH contains a NUL' err
+holds "a missing END is reported" grep -q 'without END' err
 is 'the commands between are printed' "$(cut -d ' ' -f 1 out | tr '\n' ' ')" 'subvol mkdir '
 head -c 105 full > cut
 expect 'a truncated stream' 1 'cut off: it ends at 105, within the command at' dump cut

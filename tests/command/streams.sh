@@ -22,7 +22,7 @@ same() {
     shift 2
     expect "$what" 0 'compared' diff --by-path --content always --other "$image" "$@" \
         "/$subvolume" "/$subvolume"
-    holds "$what: no difference" [ ! -s "$WORK/out" ]
+    holds "$what: the stream yields the snapshot" [ ! -s "$WORK/out" ]
 }
 same "a full stream" first full
 same "a compressed one" first full.z
@@ -50,7 +50,7 @@ expect "a stream that is called like a path" 0 - ls third -d full -d second thir
 expect "a stream after a path" 1 'second is an image; did you mean --device' ls full /first second
 expect "a folder without streams" 2 'is a directory, not an image, and contains no send' ls none
 expect "devices of a chain" 0 - devices -o device_state,generation folder
-is "none is stale" "$(sort -u "$WORK/out")" "$(printf 'present\t3')"
+is "no device of a chain is stale" "$(sort -u "$WORK/out")" "$(printf 'present\t3')"
 expect "check of a folder" 0 '0 errors' check folder
 
 # Compressed streams.
@@ -66,42 +66,45 @@ for tool in zstd lz4 xz gzip; do
     expect "a chain of $tool" 0 'in 2 comp' diff --exit-code --other packed-$tool/full \
         --other second "$image"
     expect "the commands in $tool" 0 - dump packed-$tool/full
-    holds "are the same" cmp "$WORK/out" <("$PROGRAM" dump full)
+    holds "dump prints the commands of a stream that $tool compressed" \
+        cmp "$WORK/out" <("$PROGRAM" dump full)
 done
 
 expect "paths" 0 - walk full
-holds "begin with the subvolume" out_has '^/first/swap/3$'
+holds "paths begin with the subvolume" out_has '^/first/swap/3$'
 expect "subvolumes" 0 - subvolumes -o subvolume_path,ro,snapshot full --device second
-holds "a snapshot" out_has '/second.*(1|yes|true).*(1|yes|true)'
+holds "an incremental stream is a read-only snapshot" out_has '/second.*(1|yes|true).*(1|yes|true)'
 expect "contents" 0 - cat full /first/swap/3
-is "are right" "$(sha256sum < "$WORK/out")" "$("$PROGRAM" cat "$image" /first/swap/3 | sha256sum)"
+is "a file of a stream has the contents of the image" \
+    "$(sha256sum < "$WORK/out")" "$("$PROGRAM" cat "$image" /first/swap/3 | sha256sum)"
 for command in ls stat xattr; do
     expect "$command" 0 - "$command" full /first/swap/2
 done
 expect "info" 0 - info full
 expect "the commands" 0 - dump full
-holds "as lines" out_has '^mkfile +\./first/o[0-9]+-[0-9]+-0$'
+holds "dump prints a line for each command" out_has '^mkfile +\./first/o[0-9]+-[0-9]+-0$'
 expect "as JSON" 0 - dump --json full
-holds "are records" out_has '"command":"rename"'
+holds "dump --json prints a record for each command" out_has '"command":"rename"'
 rm -rf extracted
 "$PROGRAM" extract -C extracted full 2> /dev/null
-holds "an extraction" cmp extracted/first/swap/4 <("$PROGRAM" cat "$image" /first/swap/4)
+holds "extract makes the files of a stream" \
+    cmp extracted/first/swap/4 <("$PROGRAM" cat "$image" /first/swap/4)
 
 # Damage.
 expect "no parent" 2 'needs the subvolume with UUID' walk second
 head -c 100000 full > cut
 expect "a stream that is cut off" 1 'cut off' walk cut
-holds "what precedes is there" out_has '^/first/turn/a/file$'
+holds "commands before the end of a cut stream count" out_has '^/first/turn/a/file$'
 cp full flipped
 printf 'x' | dd of=flipped bs=1 seek=90000 conv=notrunc status=none
 expect "a changed byte" 1 'checksum mismatch' walk flipped
-holds "costs one command" out_has '^/first/swap/3$'
+holds "a changed byte costs one command" out_has '^/first/swap/3$'
 head -c 17 full > empty
 expect "nothing but a header" 2 'cut off|no subvolume' walk empty
 
 expect "check of a stream" 0 '0 errors' check full
 expect "check of one that is cut off" 4 '1 error' check cut
-holds "a finding" out_has '^error stream-command: .*cut off'
+holds "check reports where the stream is cut off" out_has '^error stream-command: .*cut off'
 expect "check of a changed byte" 4 'stream-command' check flipped
 expect "check without the parent" 16 'needs the subvolume' check second
 
@@ -119,12 +122,12 @@ expect "a stream with a UUID of its own" 1 'no subvolume of .* has its UUID' \
     diff --other writable "$image"
 expect "and a subvolume" 0 compared diff --exit-code --other writable "$image" /
 expect "another one" 0 compared diff --other full "$image" second /first
-holds "a missing file" out_has $'^-\tF\t/swap/empty$'
-holds "an additional one" out_has $'^\\+\tF\t/gone/file$'
+holds "a file that only A has is deleted" out_has $'^-\tF\t/swap/empty$'
+holds "a file that only B has is added" out_has $'^\\+\tF\t/gone/file$'
 run_json diff --json --other full "$image" second /first > "$WORK/out" 2> /dev/null
-holds "what differs" out_has \
+holds "JSON has the changes of a file" out_has \
     '"/swap/1".*"changes":\["content","size","times","xattrs","links"\]'
-holds "the type" out_has '"change":"type","type":"fifo","path":"/types/fifo"'
+holds "JSON has the changed type" out_has '"change":"type","type":"fifo","path":"/types/fifo"'
 links() {
     printf '%s\n' "subvol PATH=v UUID=00112233445566778899aabbccddeeff CTRANSID=7" \
         'mkfile PATH=a' 'mkfile PATH=b' "link PATH=c PATH_LINK=$1" "link PATH=d PATH_LINK=$2" \
@@ -135,12 +138,13 @@ links() {
 links a b > one
 links b a > other
 expect "other hard links" 0 compared diff -o path,changes --other other one
-is "of the same number" "$(tr '\t\n' '  ' < "$WORK/out")" '/v/c links /v/d links '
+is "a changed number of links is reported for both names" \
+    "$(tr '\t\n' '  ' < "$WORK/out")" '/v/c links /v/d links '
 expect "the same ones" 0 compared diff --exit-code --other one one
 
 expect "what comes after an error" 1 'cut off' diff --other cut "$image"
-holds "is unknown" [ "$(grep -c $'^?\t' "$WORK/out")" -gt 0 ]
-is "and not deleted" "$(grep -c '^-' "$WORK/out")" 0
+holds "paths after the error are unknown" [ "$(grep -c $'^?\t' "$WORK/out")" -gt 0 ]
+is "paths after the error are not deleted" "$(grep -c '^-' "$WORK/out")" 0
 
 # Streams that are made of streams.
 for options in '' '--proto 2' '--proto 2 --compressed-data'; do
@@ -155,7 +159,7 @@ for options in '' '--proto 2' '--proto 2 --compressed-data'; do
     expect "and compressed" 0 compared diff --exit-code --other again.full.zfirst "$image"
 done
 "$PROGRAM" extract --subvolumes -C subvolumes folder 2> /dev/null
-holds "extracted as subvolumes" cmp subvolumes/first/swap/3 \
+holds "extract --subvolumes makes the files of streams" cmp subvolumes/first/swap/3 \
     <("$PROGRAM" cat "$image" /first/swap/3)
 
 # Hostile streams.
@@ -166,8 +170,8 @@ hostile() {
     shift 2
     printf '%s\n' "$@" end | python3 "$ROOT/tests/support/make_stream.py" > hostile || return
     timeout 20 "$PROGRAM" walk hostile > "$WORK/out" 2> "$WORK/err"
-    is "$what: status" "$([ $? -le 2 ] && echo fine)" fine
-    holds "$what: $message" grep -qE "$message" "$WORK/err"
+    is "$what: the program ends by itself" "$([ $? -le 2 ] && echo fine)" fine
+    holds "$what: the message is $message" grep -qE "$message" "$WORK/err"
 }
 hostile "a path that leaves the tree" 'path' "$begin" 'mkfile PATH=../x'
 hostile "an absolute path" 'path' "$begin" 'mkfile PATH=/x'

@@ -42,14 +42,15 @@ done
 kinds=$(image subvolume-kinds)
 expect "a table" 0 - subvolumes --times iso "$kinds"
 holds "the top-level subvolume comes first" out_has '^ +5 +[0-9]+ +- +[-0-9T:.]+Z  - +/$'
-holds "attributes" out_has '^ +260 .* ro,snapshot +/read-only$'
-holds "the default one" out_has '^ +257 .* default +/folder/deep/two$'
+holds "a read-only snapshot is listed as ro,snapshot" out_has '^ +260 .* ro,snapshot +/read-only$'
+holds "the default subvolume is listed as default" out_has '^ +257 .* default +/folder/deep/two$'
 expect "snapshots" 0 - subvolumes --snapshots -o subvolume "$kinds"
-holds "two of them" out_is $'260\n261'
+holds "--snapshots lists two snapshots" out_is $'260\n261'
 expect "read-only ones" 0 - subvolumes --read-only -o subvolume,subvolume_path "$kinds"
-holds "two, with paths" out_is $'260\t/read-only\n262\t/received/read-only'
+holds "--read-only lists two subvolumes with their paths" \
+    out_is $'260\t/read-only\n262\t/received/read-only'
 expect "a tree" 0 - subvolumes --tree "$kinds"
-holds "one in the other" out_is "/  (5)
+holds "--tree prints subvolumes below their parents" out_is "/  (5)
   folder/deep/two  (257 default)
   folder/writable  (261 snapshot)
   one  (256)
@@ -58,9 +59,9 @@ holds "one in the other" out_is "/  (5)
   read-only  (260 ro,snapshot)
   received/read-only  (262 ro,received)"
 expect "a deleted one in a tree" 0 - subvolumes --tree --deleted "$kinds"
-holds "has no path" out_is '-  (263 deleted)'
+holds "--tree prints a deleted subvolume without a path" out_is '-  (263 deleted)'
 expect "odd names in a tree" 0 - subvolumes --tree "$(image subvolumes)"
-holds "are escaped" out_has '^  new\\nline\\ \\\\\\ \\377  \(269\)$'
+holds "--tree escapes names" out_has '^  new\\nline\\ \\\\\\ \\377  \(269\)$'
 expect "a tree of columns" 2 '--tree excludes -o' subvolumes --tree -o subvolume "$kinds"
 
 # Paths are looked up only if they are printed.
@@ -69,7 +70,8 @@ expect "columns without a path" 0 'key-search' subvolumes -o subvolume,ro --prob
 cp "$WORK/err" "$WORK/without"
 expect "columns with a path" 0 'key-search' subvolumes -o subvolume,subvolume_path --probe \
     key-search-start "$kinds"
-holds "cost more searches" [ "$(wc -l < "$WORK/err")" -gt "$(wc -l < "$WORK/without")" ]
+holds "the column of paths costs more searches" \
+    [ "$(wc -l < "$WORK/err")" -gt "$(wc -l < "$WORK/without")" ]
 
 # Quotas.
 as_groups() {
@@ -87,22 +89,25 @@ for name in "${grouped[@]}"; do
     holds "$name: as on a mount" diff "$WORK/groups" "$WORK/out"
 done
 expect "a table of groups" 0 - qgroups --iec "$(image quota-groups)"
-holds "with paths" out_has '^0/257 +36.00KiB +36.00KiB +- +20.00MiB  1/2 +- +/volume-2$'
-holds "with members" out_has '^2/100 +72.00KiB +72.00KiB +30.00MiB +15.00MiB  - +1/1,1/2 +-$'
+holds "qgroups prints the path of a subvolume" \
+    out_has '^0/257 +36.00KiB +36.00KiB +- +20.00MiB  1/2 +- +/volume-2$'
+holds "qgroups prints the members of a group" \
+    out_has '^2/100 +72.00KiB +72.00KiB +30.00MiB +15.00MiB  - +1/1,1/2 +-$'
 for state in quota:full:inconsistent quota-groups:full:consistent simple-quota:simple:consistent \
     plain:none:-; do
     IFS=: read -r name mode consistent <<< "$state"
     expect "the state of $name" 0 - qgroups --status -o quota_mode,quota_state "$(image "$name")"
-    holds "$mode, $consistent" out_is "$mode"$'\t'"$consistent"
+    holds "$name: the mode of quotas is $mode, and the state $consistent" \
+        out_is "$mode"$'\t'"$consistent"
 done
 expect "flags in JSON" 0 - subvolumes --json -o subvolume,ro,snapshot,is_default,deleted \
     "$(image plain)"
-is "are booleans" "$(head -n 1 "$WORK/out")" \
+is "flags are booleans in JSON" "$(head -n 1 "$WORK/out")" \
     '{"subvolume":5,"ro":false,"snapshot":false,"is_default":true,"deleted":false}'
 expect "the state as JSON" 0 - qgroups --status --json "$(image simple-quota)"
-holds "since when" out_is \
+holds "JSON has the generation that enabled quotas" out_is \
     '{"quota_mode":"simple","quota_state":"consistent","generation":8,"enable_generation":8,'\
 '"flags":["ON","SIMPLE_MODE"],"format_version":1}'
 expect "no quotas" 0 'warning: .*the file system has no quotas' qgroups --json "$(image plain)"
-holds "no groups" [ ! -s "$WORK/out" ]
+holds "without quotas, no groups are printed" [ ! -s "$WORK/out" ]
 finish

@@ -14,32 +14,37 @@ compressed=$BUILD/fixtures/compressed/dev1.img
 # The hashes are those of what is extracted, and of what cat writes.
 for image in "$plain" "$compressed"; do
     rm -rf "$WORK/out"
-    holds "extract" "$PROGRAM" extract -q -C "$WORK/out" "$image"
+    holds "the image is extracted" "$PROGRAM" extract -q -C "$WORK/out" "$image"
     for pair in sha256:sha256sum sha512:sha512sum sha384:sha384sum blake2b:b2sum sha1:sha1sum \
         md5:md5sum xxh64:xxh64sum sha256:sha256sum:--tag blake2b:b2sum:--tag; do
         IFS=: read -r name tool tag <<< "$pair"
         have "$tool" || { skip "$tool" "a comparison with it"; continue; }
         "$PROGRAM" sum --relative --algorithm "$name" $tag "$image" > "$WORK/sums"
-        holds "$tool -c $tag" sh -c 'cd "$1" && exec "$2" -c --quiet "$3"' - "$WORK/out" "$tool" \
+        holds "$tool -c $tag accepts the output of sum" \
+            sh -c 'cd "$1" && exec "$2" -c --quiet "$3"' - "$WORK/out" "$tool" \
             "$WORK/sums"
     done
-    is "a line a file" "$("$PROGRAM" sum -0 "$image" | tr -dc '\0' | wc -c)" \
+    is "sum prints a line for each file" "$("$PROGRAM" sum -0 "$image" | tr -dc '\0' | wc -c)" \
         "$("$PROGRAM" -0 "$image" | tr -dc '\0' | wc -c)"
     is "the names of the walk" \
         "$("$PROGRAM" sum -0 "$image" | sed -z 's/^[0-9a-f]*  //' | sort -z | md5sum)" \
         "$("$PROGRAM" -0 "$image" | sort -z | md5sum)"
-    is "one thread or four" "$("$PROGRAM" sum -j 1 "$image" | md5sum)" \
+    is "one thread and four print the same" "$("$PROGRAM" sum -j 1 "$image" | md5sum)" \
         "$("$PROGRAM" sum -j 4 "$image" | md5sum)"
 done
 
 first=$("$PROGRAM" "$compressed" | head -n 1)
-is "one file" "$("$PROGRAM" sum "$compressed" "$first" | cut -d ' ' -f 1)" \
+is "sum of a path prints the hash of its contents" \
+    "$("$PROGRAM" sum "$compressed" "$first" | cut -d ' ' -f 1)" \
     "$("$PROGRAM" cat "$compressed" "$first" | sha256sum | cut -d ' ' -f 1)"
-is "a folder" "$("$PROGRAM" sum "$compressed" /zstd | wc -l)" \
+is "sum of a folder prints a line for each file in it" \
+    "$("$PROGRAM" sum "$compressed" /zstd | wc -l)" \
     "$("$PROGRAM" "$compressed" | grep -c '^/zstd/')"
-is "relative to a folder" "$("$PROGRAM" sum "$compressed" /zstd | sed 's|  /zstd/|  |')" \
+is "--relative prints paths from the folder on" \
+    "$("$PROGRAM" sum "$compressed" /zstd | sed 's|  /zstd/|  |')" \
     "$("$PROGRAM" sum --relative "$compressed" /zstd)"
-is "a filter" "$("$PROGRAM" sum --name "${first##*/}" "$compressed" | grep -c "$first\$")" 1
+is "--name selects the file" \
+    "$("$PROGRAM" sum --name "${first##*/}" "$compressed" | grep -c "$first\$")" 1
 is "nothing is left of --type d" "$("$PROGRAM" sum --type d "$compressed")" ""
 
 # The references of a directory are lost with its inode, so its path cannot be looked up.
@@ -47,20 +52,22 @@ lost=$BUILD/fixtures/lost-leaf-second/dev1.img
 "$PROGRAM" sum "$lost" 2> "$WORK/err" | grep '  /dir-0/' > "$WORK/sums"
 is "a folder without an inode" "$("$PROGRAM" sum "$lost" /./empty/..//dir-0/ 2> "$WORK/err")" \
     "$(cat "$WORK/sums")"
-is "a file in it" "$("$PROGRAM" sum "$lost" /dir-0/file-13 2> "$WORK/err")" \
+is "a file in a folder without an inode has its hash" \
+    "$("$PROGRAM" sum "$lost" /dir-0/file-13 2> "$WORK/err")" \
     "$(grep '/file-13$' "$WORK/sums")"
 
 "$PROGRAM" sum "$plain" /does/not/exist > "$WORK/lines" 2> "$WORK/err"
 is "status of a path that is not there" $? 1
-holds "which is named" grep -q does "$WORK/err"
-is "and has no line" "$(wc -c < "$WORK/lines")" 0
+holds "the path that does not exist is named" grep -q does "$WORK/err"
+is "the path that does not exist has no line" "$(wc -c < "$WORK/lines")" 0
 "$PROGRAM" sum --algorithm crc32 "$plain" > /dev/null 2>&1
 is "status of an unknown algorithm" $? 2
 "$PROGRAM" sum --subvol nowhere "$plain" > /dev/null 2>&1
 is "status of an unknown subvolume" $? 2
 for name in sha1 sha384 sha512; do
     "$PROGRAM" sum --tag --algorithm $name "$plain" > "$WORK/sums"
-    holds "check --manifest with $name" "$PROGRAM" check -q --manifest "$WORK/sums" "$plain"
+    holds "check --manifest accepts hashes of $name" \
+        "$PROGRAM" check -q --manifest "$WORK/sums" "$plain"
 done
 sed -i '1s/[0-8]$/9/; 1t; 1s/.$/0/' "$WORK/sums"
 "$PROGRAM" check -q --manifest "$WORK/sums" "$plain" > "$WORK/lines" 2>&1
@@ -84,9 +91,10 @@ fi
 # Body files.
 "$PROGRAM" bodyfile "$plain" > "$WORK/body"
 is "fields of a body file" "$(awk -F '|' 'NF != 11' "$WORK/body")" ""
-is "its files" "$(awk -F '|' '$4 ~ /^r\/r/' "$WORK/body" | wc -l)" \
+is "bodyfile prints a line for each file" "$(awk -F '|' '$4 ~ /^r\/r/' "$WORK/body" | wc -l)" \
     "$("$PROGRAM" -0 "$plain" | tr -dc '\0' | wc -c)"
-is "its top" "$(head -n 1 "$WORK/body" | cut -d '|' -f 1-4)" "0|/|5-256|d/drwxr-xr-x"
+is "bodyfile begins with the top directory" \
+    "$(head -n 1 "$WORK/body" | cut -d '|' -f 1-4)" "0|/|5-256|d/drwxr-xr-x"
 
 # Sizes that take ages: of 8 TiB, of 4 EiB, and one that no file can have. The leaf gets the size
 # and a checksum.
@@ -122,12 +130,15 @@ if [ -e "$WORK/image" ]; then
         # shellcheck disable=SC2086 # options are words
         timeout 20 "$PROGRAM" $command "$WORK/image" > "$WORK/lines" 2> "$WORK/err"
         is "$command: status of holes of exbibytes" $? 1
-        holds "$command: they are named" grep -q '/b: not hashed: more than 16 TiB' "$WORK/err"
-        is "$command: other files" "$(grep -cE '/[ac]( type.*sha256|$)' "$WORK/lines")" 2
+        holds "$command: the file with holes of exbibytes is named" \
+            grep -q '/b: not hashed: more than 16 TiB' "$WORK/err"
+        is "$command: the other files are hashed" \
+            "$(grep -cE '/[ac]( type.*sha256|$)' "$WORK/lines")" 2
     done
     timeout 20 "$PROGRAM" extract -C "$WORK/out" --manifest "$WORK/lines" "$WORK/image" 2> /dev/null
     holds "extract --manifest: holes of exbibytes" [ $? -ne 124 ]
-    is "extract --manifest: other files" "$(grep -c '"/[ac]".*"hash"' "$WORK/lines")" 2
+    is "extract --manifest: the other files are hashed" \
+        "$(grep -c '"/[ac]".*"hash"' "$WORK/lines")" 2
     resize $((odd + (1 << 62))) $(((1 << 63) - odd)) # nearly the largest that there is
     "$PROGRAM" tar "$WORK/image" 2> /dev/null | tar -t > "$WORK/lines"
     is "tar: a size near the largest" "$(grep -c b "$WORK/lines")" 1
@@ -136,7 +147,8 @@ if [ -e "$WORK/image" ]; then
         # shellcheck disable=SC2086 # options are words
         timeout 20 "$PROGRAM" $command "$WORK/image" /b > "$WORK/lines" 2> "$WORK/err"
         is "$command: status of an impossible size" $? 1
-        holds "$command: which is said" grep -q 'invalid size' "$WORK/err"
+        holds "$command: the message says that the size is invalid" \
+            grep -q 'invalid size' "$WORK/err"
         is "$command: nothing comes of it" "$(grep -ac b "$WORK/lines")" 0
     done
 else
@@ -149,16 +161,17 @@ expect "the option that was removed" 2 "hash the list of 'tar --format mtree" su
 expect "and its parts" 2 'has --mtime, --owner' sum --ignore=times "$plain"
 list_hash() { "$PROGRAM" tar --format mtree --sort=name "$@" | sha256sum; }
 expect "a copy" 0 - send -f "$WORK/stream" "$plain" /
-is "its hash" "$(list_hash -q --subvol toplevel "$WORK/stream")" "$(list_hash -q "$plain")"
+is "a copy has the list of the original" \
+    "$(list_hash -q --subvol toplevel "$WORK/stream")" "$(list_hash -q "$plain")"
 hash=$(list_hash "$compressed")
-is "with one thread" "$(list_hash -j 1 "$compressed")" "$hash"
+is "one thread prints the same list" "$(list_hash -j 1 "$compressed")" "$hash"
 inode=$("$PROGRAM" ls -i "$compressed" /zlib/inline | awk '{ print $1 }')
 for part in mode:52:4:33152: owner:44:4:77:--owner=root:0 time:136:8:1:--mtime=@0; do
     cp --sparse=always "$compressed" "$WORK/copy"
     IFS=: read -r name at size value option <<< "$part"
-    holds "another $name" change "$WORK/copy" 5 "$inode" 1 0 set "$at" "$size" "$value"
-    holds "another hash" [ "$(list_hash "$WORK/copy")" != "$hash" ]
-    [ ! "$option" ] || is "not without the $name" "$(list_hash "$option" "$WORK/copy")" \
+    holds "$name of a file is changed" change "$WORK/copy" 5 "$inode" 1 0 set "$at" "$size" "$value"
+    holds "another $name changes the hash of the list" [ "$(list_hash "$WORK/copy")" != "$hash" ]
+    [ ! "$option" ] || is "$option hides another $name" "$(list_hash "$option" "$WORK/copy")" \
         "$(list_hash "$option" "$compressed")"
 done
 bad="debug/error-gen@chunk-map,kind=data,action=flip"

@@ -8,43 +8,44 @@ set -uo pipefail
 plain=$BUILD/fixtures/plain/dev1.img
 
 expect "all copies" 0 - super "$plain"
-is "two of them" "$(grep -c '^superblock: bytenr=' "$WORK/out")" 2
+is "super prints two copies" "$(grep -c '^superblock: bytenr=' "$WORK/out")" 2
 for line in 'csum_type		0 \(crc32c\)' 'csum			0x[0-9a-f]{8} \[match\]' \
     'magic			_BHRfS_M \[match\]' \
     'flags			0x1' '			\( WRITTEN \)' 'sys_array_size		129' 'dev_item\.fsid		.* \[match\]' \
     '	item 0 key \(FIRST_CHUNK_TREE CHUNK_ITEM 22020096\)' '			stripe 0 devid 1 offset 22020096' \
     '			  SKINNY_METADATA \|' '	backup 3:' '		backup_tree_root:	[0-9]+	gen: [0-9]+	level: 0'; do
-    holds "'$line'" out_has "^$line\$"
+    holds "super has the line '$line'" out_has "^$line\$"
 done
 expect "one copy" 0 - super --super 1 "$plain"
-is "it alone" "$(grep -c '^superblock: bytenr=67108864' "$WORK/out")" 1
+is "--super 1 prints that copy only" "$(grep -c '^superblock: bytenr=67108864' "$WORK/out")" 1
 expect "a copy that is not there" 2 'too small' super --super 2 "$plain"
 expect "no such copy" 2 'invalid argument of --super: 3 .allowed: 0, 1 or 2.' \
     super --super 3 "$plain"
 expect "JSON" 0 - super --json "$plain"
-holds "flags by name" out_has \
+holds "JSON has flags by name" out_has \
     '"flags":\["WRITTEN"\].*"compat_flags":\[\],"compat_ro_flags":\["FREE_SPACE_TREE",'
 is "an object for each copy" \
     "$(grep -c '^{"device":.*"copy":[01],.*"backup_roots":\[{' "$WORK/out")" 2
 if have python3; then
-    holds "which is JSON" python3 \
+    holds "each line of super --json is JSON" python3 \
         -c 'import json, sys; [json.loads(line) for line in open(sys.argv[1])]' "$WORK/out"
 fi
 
 expect "columns" 0 - super -o copy,csum_name,flags,magic,nodesize "$plain"
-is "two rows" "$(cat "$WORK/out")" "$(printf '%s\tcrc32c\tWRITTEN\t_BHRfS_M\t16384\n' 0 1)"
+is "columns have a row for each copy" \
+    "$(cat "$WORK/out")" "$(printf '%s\tcrc32c\tWRITTEN\t_BHRfS_M\t16384\n' 0 1)"
 expect "units" 0 - super --super 0 -o total_bytes --iec "$plain"
-is "one size" "$(cat "$WORK/out")" 128.00MiB
+is "--iec prints the size with a unit" "$(cat "$WORK/out")" 128.00MiB
 
 cp --sparse=always "$plain" "$WORK/image"
 printf 'x' | dd of="$WORK/image" bs=1 seek=$((65536 + 3000)) conv=notrunc status=none
 expect "a bad checksum" 1 'image: superblock copy 0: crc32c checksum mismatch' super "$WORK/image"
-holds "which is shown" out_has "^csum			0x[0-9a-f]{8} \[DON'T MATCH\]\$"
+holds "a wrong checksum is marked" out_has "^csum			0x[0-9a-f]{8} \[DON'T MATCH\]\$"
 printf 'XXXXXXXX' | dd of="$WORK/image" bs=1 seek=$((65536 + 64)) conv=notrunc status=none
 expect "a bad magic" 1 'magic is damaged \(--force prints it\)' super "$WORK/image"
-is "the other copy" "$(grep -c '^magic' "$WORK/out")" 1
+is "the good copy is printed" "$(grep -c '^magic' "$WORK/out")" 1
 expect "with force" 1 'magic is damaged' super --force "$WORK/image"
-holds "the magic" out_has "^magic			XXXXXXXX \[DON'T MATCH\]\$"
+holds "--force prints the damaged magic" out_has "^magic			XXXXXXXX \[DON'T MATCH\]\$"
 expect "two file systems" 0 'belongs to another file system' super "$plain" \
     "$BUILD/fixtures/subvolumes/dev1.img"
 if have python3; then
@@ -70,7 +71,8 @@ in_common() {
 # has printed for these fixtures, after in_common.
 while read -r name sum; do
     "$PROGRAM" super "$BUILD/fixtures/$name/dev1.img" > "$WORK/out" 2> /dev/null
-    is "as recorded: $name" "$(in_common "$WORK/out" | sha256sum)" "$sum  -"
+    is "$name: super prints what was recorded of btrfs-progs" \
+        "$(in_common "$WORK/out" | sha256sum)" "$sum  -"
 done < "$ROOT/tests/data/super.sums"
 if have btrfs; then
     for image in "$BUILD"/fixtures/*/dev*.img; do
@@ -79,7 +81,7 @@ if have btrfs; then
         btrfs inspect-internal dump-super -fa "$image" > "$WORK/reference" 2> "$WORK/err"
         grep -q 'bad magic' "$WORK/err" && continue
         timeout 20 "$PROGRAM" super "$image" > "$WORK/out" 2> /dev/null
-        holds "as the reference: $image" diff <(in_common "$WORK/reference") \
+        holds "super prints what dump-super prints: $image" diff <(in_common "$WORK/reference") \
             <(in_common "$WORK/out")
     done
 else
@@ -88,7 +90,7 @@ fi
 
 expect "bytes" 0 - super --super 1 --hex "$plain"
 holds "the magic at its offset" out_has '^00000040  5f 42 48 52 66 53 5f 4d  .*[|]_BHRfS_M'
-is "to the last one" "$(sed -n '/^00000ff0/p' "$WORK/out" | cut -c 11-12)" 00
+is "--hex prints up to the last byte" "$(sed -n '/^00000ff0/p' "$WORK/out" | cut -c 11-12)" 00
 expect "bytes as JSON" 2 'not for -o and --json' super --hex --json "$plain"
 
 # While btrfstune changes the id of all tree blocks, some still have the old one, and so has the
@@ -97,9 +99,10 @@ cp "$plain" "$WORK/changing"
 python3 "$ROOT/tests/support/change_item.py" "$WORK/changing" 1 5 132 0 block 32 8 7 and \
     super 32 8 7 and super 56 8 $((1 << 35 | 1))
 expect "an unfinished change of the id" 0 - walk "$WORK/changing"
-is "lists the same" "$(md5sum < "$WORK/out")" "$("$PROGRAM" "$plain" | md5sum)"
+is "walk lists the files despite an unfinished change" \
+    "$(md5sum < "$WORK/out")" "$("$PROGRAM" "$plain" | md5sum)"
 expect "which is an error" 4 - check -q "$WORK/changing"
-holds "of its own" out_has '^error half-done'
+holds "an unfinished change is an error half-done" out_has '^error half-done'
 is "unlike the ids of the blocks" "$(grep -c block-foreign "$WORK/out")" 0
 
 finish

@@ -15,18 +15,18 @@ hashes() { (cd "$1" && find . -type f -printf '%P\0' | xargs -0r sha256sum -z | 
 
 for image in "$plain" "$compressed" "$subvolumes"; do
     name=$(basename "$(dirname "$image")")
-    holds "$name: an archive" "$PROGRAM" tar -q -f "$WORK/archive" "$image"
+    holds "$name: an archive is written" "$PROGRAM" tar -q -f "$WORK/archive" "$image"
     is "$name: stdout is the same" "$("$PROGRAM" tar -q "$image" | md5sum)" \
         "$(md5sum < "$WORK/archive")"
     is "$name: one thread or three" "$("$PROGRAM" tar -q -j 1 "$image" | md5sum)" \
         "$("$PROGRAM" tar -q -j 3 "$image" | md5sum)"
-    holds "$name: tar -t" tar -tvf "$WORK/archive"
+    holds "$name: GNU tar lists the archive" tar -tvf "$WORK/archive"
     # Some directories come twice: first, and with their times when all is in them.
     tar --quoting-style=c -tf "$WORK/archive" 2> /dev/null | sort > "$WORK/names"
     is "$name: only directories come again" "$(uniq -d "$WORK/names" | grep -vc '/"$')" 0
-    holds "$name: and not all" [ "$(uniq -d "$WORK/names" | wc -l)" -lt \
+    holds "$name: not all directories come twice" [ "$(uniq -d "$WORK/names" | wc -l)" -lt \
         "$(uniq "$WORK/names" | grep -c '/"$')" ]
-    is "$name: names" "$(uniq "$WORK/names" | wc -l)" \
+    is "$name: the archive has all names" "$(uniq "$WORK/names" | wc -l)" \
         "$("$PROGRAM" -0 --type f,d,l,c,b,p "$image" | tr -dc '\0' | wc -c)"
     rm -rf "$WORK/out"
     mkdir "$WORK/out"
@@ -51,13 +51,15 @@ rm -rf "$WORK/out"
 expect "cpio" 2 'format=cpio was removed: run .cpio' tar --format cpio "$plain"
 
 "$PROGRAM" tar --format mtree "$compressed" > "$WORK/mtree"
-is "a manifest" "$(head -n 1 "$WORK/mtree")" "#mtree"
+is "--format mtree begins with #mtree" "$(head -n 1 "$WORK/mtree")" "#mtree"
 is "with the hashes of sum" \
     "$(grep -o 'sha256digest=[0-9a-f]*' "$WORK/mtree" | cut -d = -f 2 | sort | md5sum)" \
     "$("$PROGRAM" sum "$compressed" | sed 's/^\\//' | cut -d ' ' -f 1 | sort | md5sum)"
 
-is "a folder" "$("$PROGRAM" tar "$compressed" /zstd | tar -t | grep -vc '^zstd/')" 0
-is "a filter" "$("$PROGRAM" tar --type d "$compressed" | tar -t | grep -vc '/$')" 0
+is "tar of a folder has only files in it" \
+    "$("$PROGRAM" tar "$compressed" /zstd | tar -t | grep -vc '^zstd/')" 0
+is "--type d archives only directories" \
+    "$("$PROGRAM" tar --type d "$compressed" | tar -t | grep -vc '/$')" 0
 
 # A directory comes before what is in it, in every format.
 for format in pax mtree; do
@@ -71,7 +73,8 @@ for format in pax mtree; do
         if ($0 != "." && !(parent in seen)) print; seen[$0] }' "$WORK/names")" ""
 done
 is "a manifest has its top" "$(sed -n '2s/ type=dir .*//p' "$WORK/archive")" .
-holds "which the check knows" "$PROGRAM" check -q --manifest "$WORK/archive" "$subvolumes"
+holds "check --manifest accepts the manifest" \
+    "$PROGRAM" check -q --manifest "$WORK/archive" "$subvolumes"
 
 # Names. What tar removes from them, and extract, too.
 names() { (cd "$1" && find . -printf '%P %y %s %n %l\0' | sort -z | md5sum); }
@@ -83,22 +86,27 @@ fill() { # FOLDER TAR-OPTIONS ARCHIVE-OPTIONS...
 }
 fill "$WORK/tar" --strip-components=1 --type f,d,l "$plain" /docs /source
 fill "$WORK/ours" "" --type f,d,l --strip-components 1 "$plain" /docs /source
-is "tar --strip-components" "$(names "$WORK/ours")" "$(names "$WORK/tar")"
+is "tar --strip-components removes what GNU tar removes" \
+    "$(names "$WORK/ours")" "$(names "$WORK/tar")"
 rm -rf "$WORK/ours"
 "$PROGRAM" extract -q --type f,d,l --strip-components 1 -C "$WORK/ours" "$plain" \
     /docs /source
-is "extract --strip-components" "$(names "$WORK/ours")" "$(names "$WORK/tar")"
+is "extract --strip-components removes what GNU tar removes" \
+    "$(names "$WORK/ours")" "$(names "$WORK/tar")"
 fill "$WORK/tar" --strip-components=2 --type f,d,l "$subvolumes" home/docs
 for options in "--relative" "--strip-components 2" "--relative --strip-components 0"; do
     fill "$WORK/ours" "" --type f,d,l $options "$subvolumes" home/docs
-    is "tar $options" "$(names "$WORK/ours")" "$(names "$WORK/tar")"
+    is "tar $options removes what GNU tar removes" "$(names "$WORK/ours")" "$(names "$WORK/tar")"
     rm -rf "$WORK/ours"
     "$PROGRAM" extract -q --type f,d,l $options -C "$WORK/ours" "$subvolumes" home/docs
-    is "extract $options" "$(names "$WORK/ours")" "$(names "$WORK/tar")"
+    is "extract $options removes what GNU tar removes" \
+        "$(names "$WORK/ours")" "$(names "$WORK/tar")"
 done
-is "relative to a subvolume" "$("$PROGRAM" tar --relative --subvol home "$subvolumes" top-file |
+is "--relative --subvol archives the name alone" \
+    "$("$PROGRAM" tar --relative --subvol home "$subvolumes" top-file |
     tar -t)" "top-file"
-is "in a subvolume" "$("$PROGRAM" tar --subvol home "$subvolumes" /docs/letters/02.txt |
+is "--subvol archives paths from the subvolume on" \
+    "$("$PROGRAM" tar --subvol home "$subvolumes" /docs/letters/02.txt |
     tar -t)" "docs/letters/02.txt"
 
 # Other readers: the same contents under the same names.
@@ -110,7 +118,8 @@ holds_home() {
         LC_ALL=C sort)" "$(cat "$WORK/home.sums")"
 }
 if have sqfstar unsquashfs; then
-    holds "sqfstar" eval 'sqfstar -no-progress "$WORK/home.sqfs" < "$WORK/home.tar"'
+    holds "sqfstar reads the archive" \
+        eval 'sqfstar -no-progress "$WORK/home.sqfs" < "$WORK/home.tar"'
     unsquashfs -n -q -d "$WORK/sqfstar" "$WORK/home.sqfs" > /dev/null 2>&1
     holds_home sqfstar "$WORK/sqfstar"
 else
@@ -119,22 +128,24 @@ fi
 for reader in tar bsdtar; do
     have $reader || { skip "$reader" "how it reads archives"; continue; }
     mkdir "$WORK/$reader-home"
-    holds "$reader" $reader -xf "$WORK/home.tar" -C "$WORK/$reader-home"
+    holds "$reader extracts the archive" $reader -xf "$WORK/home.tar" -C "$WORK/$reader-home"
     holds_home $reader "$WORK/$reader-home"
 done
 # --sort=name: each directory once, with its own mode, and everything in it after it. Programs for
 # squashfs accept no directory twice.
 "$PROGRAM" tar --sort=name "$subvolumes" > "$WORK/sorted.tar"
 tar -tf "$WORK/sorted.tar" > "$WORK/sorted"
-is "each name once" "$(sort "$WORK/sorted" | uniq -d)" ""
-is "all names" "$(sort "$WORK/sorted")" "$("$PROGRAM" tar "$subvolumes" | tar -t | sort -u)"
+is "--sort=name archives each name once" "$(sort "$WORK/sorted" | uniq -d)" ""
+is "--sort=name archives all names" \
+    "$(sort "$WORK/sorted")" "$("$PROGRAM" tar "$subvolumes" | tar -t | sort -u)"
 holds "in the order of names" cmp "$WORK/sorted" <(tr '/' '\1' < "$WORK/sorted" |
     sed "s/^[.]$(printf '\1')/$(printf '\1')/" | LC_ALL=C sort | tr '\1' '/' | sed 's,^/,./,')
-holds "the same files" diff \
+holds "--sort=name archives the same files" diff \
     <(tar -tvf "$WORK/sorted.tar" | sort) <("$PROGRAM" tar "$subvolumes" | tar -tv | sort -u)
 if have tar2sqfs unsquashfs; then
     "$PROGRAM" tar --sort=name --subvol home "$subvolumes" > "$WORK/home.tar"
-    holds "tar2sqfs" eval 'tar2sqfs -q -f "$WORK/ng.sqfs" < "$WORK/home.tar" 2> "$WORK/err"'
+    holds "tar2sqfs reads the archive" \
+        eval 'tar2sqfs -q -f "$WORK/ng.sqfs" < "$WORK/home.tar" 2> "$WORK/err"'
     unsquashfs -n -q -d "$WORK/tar2sqfs" "$WORK/ng.sqfs" > /dev/null 2>&1
     holds_home tar2sqfs "$WORK/tar2sqfs"
 else
@@ -153,11 +164,12 @@ done
 cp --sparse=always "$plain" "$WORK/read.img"
 if have python3; then
     holds "a file that was read" change "$WORK/read.img" 5 256 1 0 add 112 8 1000
-    holds "has another access time" \
+    holds "the directory has another access time" \
         differ <("$PROGRAM" ls -ld --time=atime "$plain" /) \
         <("$PROGRAM" ls -ld --time=atime "$WORK/read.img" /)
-    holds "and the same archive" cmp <("$PROGRAM" tar "$plain") <("$PROGRAM" tar "$WORK/read.img")
-    holds "but not with --atime" \
+    holds "another access time does not change the archive" \
+        cmp <("$PROGRAM" tar "$plain") <("$PROGRAM" tar "$WORK/read.img")
+    holds "--atime archives the access time" \
         differ <("$PROGRAM" tar --atime "$plain") <("$PROGRAM" tar --atime "$WORK/read.img")
 fi
 
@@ -165,17 +177,18 @@ fi
 listed() { "$PROGRAM" tar "$@" "$plain" | tar -tv --full-time --utc | head -n 1 | tr -s ' '; }
 is "an owner, a group, a time" "$(listed --owner=joe:1234 --group=+5 --mtime=@86400)" \
     "drwxr-xr-x joe/5 0 1970-01-02 00:00:00 ./"
-is "their numbers" "$("$PROGRAM" tar --owner=joe:1234 --group=:5 "$plain" |
+is "--owner and --group set the numbers" "$("$PROGRAM" tar --owner=joe:1234 --group=:5 "$plain" |
     tar -tv --numeric-owner | tr -s ' ' | cut -d ' ' -f 2 | sort -u)" "1234/5"
-is "a date, a name" "$(listed --owner=root --group=root --mtime='2026-11-21 07:30+01:00')" \
+is "--mtime accepts a date with a time zone" \
+    "$(listed --owner=root --group=root --mtime='2026-11-21 07:30+01:00')" \
     "drwxr-xr-x root/root 0 2026-11-21 06:30:00 ./"
 touch -d @1000000000 "$WORK/then"
 is "the time of a file" "$(listed --owner=0 --group=0 --mtime="$WORK/then")" \
     "drwxr-xr-x 0/0 0 2001-09-09 01:46:40 ./"
 long=$(printf 'n%.0s' {1..40})
-is "a long name" "$(listed --owner="$long:1" --group=0 --mtime=@0)" \
+is "--owner accepts a long name" "$(listed --owner="$long:1" --group=0 --mtime=@0)" \
     "drwxr-xr-x $long/0 0 1970-01-01 00:00:00 ./"
-is "change times, too" \
+is "--mtime leaves out the other times" \
     "$("$PROGRAM" tar --mtime=@0 "$plain" | grep -ac '[0-9] [acm]time=')" 0
 rm -rf "$WORK/out"
 for option in --owner=no:body --owner=nobody-of-this-name --group=: --mtime=yesterday \
@@ -184,7 +197,8 @@ for option in --owner=no:body --owner=nobody-of-this-name --group=: --mtime=yest
 done
 rm -rf "$WORK/ours"
 "$PROGRAM" extract -q --relative --name 02.txt --no-snapshots -C "$WORK/ours" "$subvolumes" home
-is "directories on the way" "$(cd "$WORK/ours" && find . -type f)" "./docs/letters/02.txt"
+is "extract makes the directories on the way to a file" \
+    "$(cd "$WORK/ours" && find . -type f)" "./docs/letters/02.txt"
 "$PROGRAM" tar --strip-components -1 "$plain" > "$WORK/out.txt" 2> "$WORK/err"
 is "status of a number that is none" $? 2
 
@@ -193,7 +207,7 @@ top=$("$PROGRAM" --type d --maxdepth 1 "$subvolumes" | LC_ALL=C sort | sed -n 2p
 deep=$("$PROGRAM" "$subvolumes" | grep "^$top/" | tail -n 1)
 "$PROGRAM" tar -q "$subvolumes" "$top" | md5sum > "$WORK/want"
 "$PROGRAM" tar -q "$subvolumes" "$deep" "$top/" "/.$top/../$top//" "$deep" | md5sum > "$WORK/have"
-holds "each file comes once" cmp "$WORK/want" "$WORK/have"
+holds "overlapping paths archive each file once" cmp "$WORK/want" "$WORK/have"
 for command in "sum" "bodyfile"; do
     is "$command: each file comes once" \
         "$("$PROGRAM" "$command" "$subvolumes" "$top" "$deep" "$top" 2> /dev/null | sort |
@@ -201,10 +215,10 @@ for command in "sum" "bodyfile"; do
 done
 rm -rf "$WORK/out"
 "$PROGRAM" extract -q -C "$WORK/out" "$subvolumes" "$top" "$deep" "$top" > "$WORK/err" 2>&1
-is "extract: nothing exists already" "$(grep -c 'exists' "$WORK/err")" 0
+is "overlapping paths extract each file once" "$(grep -c 'exists' "$WORK/err")" 0
 "$PROGRAM" tar -q "$subvolumes" "" > /dev/null 2> "$WORK/err"
 is "status of an empty PATH" $? 1
-holds "which is no file" grep -q 'no such file' "$WORK/err"
+holds "an empty path is reported" grep -q 'no such file' "$WORK/err"
 
 # Against the mount: holes that no archive could hold, times that no 64 bits of nanoseconds can, and
 # sockets.
@@ -233,11 +247,12 @@ os.ftruncate(os.open("nothing", os.O_RDWR | os.O_CREAT), 1 << 62)
         setfattr -n 'user.a=b%25' -v value late 2> /dev/null
     )
     umount "$WORK/mount"
-    holds "holes of exbibytes" timeout 20 "$PROGRAM" tar -q -f "$WORK/archive" "$WORK/image"
+    holds "an archive with holes of exbibytes is written" \
+        timeout 20 "$PROGRAM" tar -q -f "$WORK/archive" "$WORK/image"
     mount -o loop "$WORK/image" "$WORK/mount"
     mkdir "$WORK/mount/out"
     tar -C "$WORK/mount/out" --xattrs --xattrs-include='*' -xf "$WORK/archive" 2> "$WORK/err"
-    is "status of tar" $? 0
+    is "GNU tar extracts holes of exbibytes" $? 0
     list() {
         (cd "$1" && find . -mindepth 1 -not -path './out*' -not -name socket -printf \
                 '%P %y %m %s %T@ %n\n' | LC_ALL=C sort && getfattr -d late 2> /dev/null)
@@ -246,17 +261,18 @@ os.ftruncate(os.open("nothing", os.O_RDWR | os.O_CREAT), 1 << 62)
     list "$WORK/mount/out" > "$WORK/have"
     holds "sizes and times as on the mount" cmp "$WORK/want" "$WORK/have"
     for place in 0 1099511627776 1152921504606846976; do
-        is "data at $place" "$(tail -c +$((place + 1)) "$WORK/mount/out/hole" | head -c 4)" data
+        is "the hole has data at $place" \
+            "$(tail -c +$((place + 1)) "$WORK/mount/out/hole" | head -c 4)" data
     done
     umount "$WORK/mount"
     "$PROGRAM" tar --format mtree "$WORK/image" /hole /socket /device /late > "$WORK/mtree" \
         2> "$WORK/err"
     is "status of a manifest without a hash" $? 1
-    holds "which says so" grep -q '^btrfs-walk: /hole: not hashed: ' "$WORK/err"
+    holds "the file without a hash is named" grep -q '^btrfs-walk: /hole: not hashed: ' "$WORK/err"
     holds "as it does of sockets" grep -q '/socket: skipped: sockets cannot be archived' "$WORK/err"
     if have bsdtar; then
         holds "a manifest as bsdtar reads it" bsdtar -tvf "$WORK/mtree"
-        is "a device in it" "$(grep -c '5,300 .*/device' "$WORK/holds")" 1
+        is "bsdtar reads the numbers of a device" "$(grep -c '5,300 .*/device' "$WORK/holds")" 1
     fi
 else
     skip "root and a kernel with btrfs" "a comparison with a mount"
@@ -351,7 +367,8 @@ END
     # It warns of each time before 1970, and would take a minute to compare the hole of 9 GiB.
     tar -C "$WORK/mount" --exclude=odd/9G --xattrs --xattrs-include='*' \
         --acls --numeric-owner --compare -f "$WORK/archive" > "$WORK/err" 2>&1
-    is "status of tar --compare" "$? $(grep -v 'implausibly old\|in the future' "$WORK/err")" "0 "
+    is "tar --compare finds no difference" \
+        "$? $(grep -v 'implausibly old\|in the future' "$WORK/err")" "0 "
     for how in "--xattrs --xattrs-include=*" \
         "--xattrs --xattrs-include=user.* --xattrs-include=trusted.* --acls"; do
         rm -rf "$WORK/mount/tar"
@@ -365,14 +382,15 @@ END
     done
     if command -v bsdtar > /dev/null; then
         mkdir "$WORK/mount/bsdtar"
-        holds "bsdtar" env LC_ALL=C.UTF-8 bsdtar -C "$WORK/mount/bsdtar" --numeric-owner -xpf \
+        holds "bsdtar extracts the archive" \
+            env LC_ALL=C.UTF-8 bsdtar -C "$WORK/mount/bsdtar" --numeric-owner -xpf \
             "$WORK/archive"
-        is "warnings" "$(cat "$WORK/holds")" ""
+        is "bsdtar prints no warnings" "$(cat "$WORK/holds")" ""
         # It reads fractions before 1970 as if they were after the whole second, and knows no code
         # for '=' in a name.
         known() { grep -vE "^b'/(before|percent)" "$1"; }
         python3 "$WORK/list.py" "$WORK/mount/bsdtar/odd" > "$WORK/have"
-        is "what bsdtar restores otherwise" \
+        is "bsdtar restores all files" \
             "$(diff <(known "$WORK/want") <(known "$WORK/have") | cut -c 1-200 | head -n 5)" ""
     else
         skip bsdtar "how it reads archives"
@@ -386,7 +404,7 @@ before=$(md5sum < "$plain")
 is "status of an image as output" $? 2
 "$PROGRAM" tar -f "$plain" "$plain" > /dev/null 2>&1
 is "status of its own image as output" $? 2
-is "which it leaves alone" "$(md5sum < "$plain")" "$before"
+is "an image that is given as output stays as it is" "$(md5sum < "$plain")" "$before"
 if have_terminal; then
     script -qec "$PROGRAM tar '$plain'" /dev/null < /dev/null > "$WORK/terminal"
     holds "no archive for a terminal" grep -q 'terminal' "$WORK/terminal"
@@ -403,8 +421,8 @@ fault=debug/error-gen@device-1,kind=data
 "$PROGRAM" sum --insert $fault "$compressed" > /dev/null 2> "$WORK/err"
 if grep -q 'cannot be read' "$WORK/err"; then
     "$PROGRAM" tar --insert $fault "$compressed" > "$WORK/archive" 2> "$WORK/err"
-    is "status with --on-error=fail" $? 1
-    holds "says where" grep -q 'cannot be read' "$WORK/err"
+    is "--on-error=fail ends with status 1" $? 1
+    holds "--on-error=fail says where data cannot be read" grep -q 'cannot be read' "$WORK/err"
     if tar -tf "$WORK/archive" > /dev/null 2>&1 && [ -s "$WORK/archive" ]; then
         fail "an archive that was broken off looks whole"
     else
@@ -412,12 +430,13 @@ if grep -q 'cannot be read' "$WORK/err"; then
     fi
     "$PROGRAM" tar --type f --on-error=zero --insert $fault "$compressed" > "$WORK/archive" \
         2> /dev/null
-    is "status with --on-error=zero" $? 1
-    is "all names with --on-error=zero" "$(tar -tf "$WORK/archive" 2> /dev/null | grep -vc '/$')" \
+    is "--on-error=zero ends with status 1" $? 1
+    is "--on-error=zero archives all names" \
+        "$(tar -tf "$WORK/archive" 2> /dev/null | grep -vc '/$')" \
         "$("$PROGRAM" "$compressed" | wc -l)"
     "$PROGRAM" tar --type f --on-error=skip --insert $fault "$compressed" > "$WORK/archive" \
         2> "$WORK/err"
-    is "status with --on-error=skip" $? 1
+    is "--on-error=skip ends with status 1" $? 1
     is "good files alone with --on-error=skip" \
         "$(tar -tf "$WORK/archive" 2> /dev/null | grep -vc '/$')" \
         "$("$PROGRAM" sum --insert $fault "$compressed" 2> /dev/null | wc -l)"

@@ -10,7 +10,8 @@ set -uo pipefail
 # unfinished NAME CHANGE...: makes $WORK/image of a fixture.
 unfinished() {
     cp --sparse=always "$BUILD/fixtures/$1/dev1.img" "$WORK/image"
-    holds "an image: $*" python3 "$ROOT/tests/support/unfinished_change.py" "$WORK/image" "${@:2}"
+    holds "the change is interrupted: $*" \
+        python3 "$ROOT/tests/support/unfinished_change.py" "$WORK/image" "${@:2}"
 }
 
 # same NAME [OPTION...]: all commands read the image like the fixture.
@@ -33,7 +34,8 @@ same dup
 unfinished plain blocks 2 1
 same plain
 expect "rescue" 0 - rescue --json "$WORK/image"
-holds "all is verified" out_has '"unverified_files":0,.*"partly_files":0,.*"lost_files":0'
+holds "rescue verifies all files despite an unfinished change" \
+    out_has '"unverified_files":0,.*"partly_files":0,.*"lost_files":0'
 expect "a scan" 0 - walk --scan "$WORK/image"
 
 # The id: the superblock has the new one, and tree blocks have either.
@@ -44,7 +46,8 @@ same dup
 unfinished plain fsid 1
 same plain
 expect "a new id: rescue" 0 - rescue --json "$WORK/image"
-holds "all is verified" out_has '"unverified_files":0,.*"partly_files":0,.*"lost_files":0'
+holds "rescue verifies all files despite an unfinished change of the id" \
+    out_has '"unverified_files":0,.*"partly_files":0,.*"lost_files":0'
 expect "a new id: a scan" 0 - walk --scan "$WORK/image"
 
 # The block group tree, and the checksums of data before the first new one.

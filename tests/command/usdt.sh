@@ -79,7 +79,7 @@ else
         cache__miss; do
         bad=$(awk -v call="^bw_fire_$call-" '$3 ~ call && $1 !~ /unlikely/ { print $1, $2 }' \
                 "$WORK/calls")
-        holds "$call is fired" grep -q "bw_fire_$call-" "$WORK/calls"
+        holds "$call is called somewhere" grep -q "bw_fire_$call-" "$WORK/calls"
         if [ -z "$bad" ]; then pass; else fail "$call is fired in hot code: $bad"; fi
     done
     bad=$(awk '$1 !~ /unlikely/ && $4 != "around" { print $2, $3 }' "$WORK/calls")
@@ -111,14 +111,14 @@ if make_without "$without/features" "$without/xlator-directory" > "$WORK/log" 2>
     { ! grep -q SANDBOX=1 "$BUILD/features" || (take_objects); } &&
     make_without "$without/btrfs-walk" >> "$WORK/log" 2>&1; then
     holds "make USDT=0 leaves no notes" [ -z "$(notes "$without/btrfs-walk")" ]
-    holds "nor semaphores" [ "$(nm "$without/btrfs-walk" |
+    holds "a build without USDT has no semaphores" [ "$(nm "$without/btrfs-walk" |
             grep -c 'btrfswalk_.*_semaphore')" -eq 0 ]
-    holds "it lists the same" \
+    holds "a build without USDT lists the same" \
         [ "$("$without/btrfs-walk" "$image" | cksum)" = "$("$PROGRAM" "$image" | cksum)" ]
     holds "it has the same probes" cmp <("$without/btrfs-walk" --probe-list=json) \
         <("$PROGRAM" --probe-list=json)
     "$without/btrfs-walk" --probe block-read-done "$image" 2> "$WORK/events" > /dev/null
-    holds "and fires them" grep -q block-read-done "$WORK/events"
+    holds "a build without USDT prints probes" grep -q block-read-done "$WORK/events"
 else
     fail "make USDT=0: $(tail -n 3 "$WORK/log")"
 fi

@@ -43,10 +43,11 @@ for name in raid5-3 raid6-4; do
             awk -F '\t' -v file="$file" '$1 == file && $4 && $5 != "superblock" && $2 >= 2^20 {
                 if ($2 != end) printf "\n%d", $2
                 end = $2 + $3; printf " %s", $5 } END { print "" }' > "$WORK/${file##*/}"
-        holds "$name: parity on ${file##*/}" grep -q parity "$WORK/${file##*/}"
+        holds "$name: parity is in use on ${file##*/}" grep -q parity "$WORK/${file##*/}"
     done
     run_json map --used --json=array "${files[@]}" > "$WORK/array"
-    holds "$name: an array" python3 -c 'import json, sys; json.load(sys.stdin)' < "$WORK/array"
+    holds "$name: --json=array prints an array" \
+        python3 -c 'import json, sys; json.load(sys.stdin)' < "$WORK/array"
 done
 
 # Only one device; a device that does not exist; wrong uses.

@@ -53,9 +53,9 @@ if [ -z "${SANITIZE:-}" ] && "${COMPILER[@]}" -shared -fPIC -w -o "$WORK/fail.so
     each_command 'cannot write to list' 'Disk quota exceeded' 'no folder'
     # A file that is not complete does not keep its name.
     run "$WORK/fail.so" 'cannot write' extract -C out "$image"
-    is "incomplete files" "$(find "$WORK/folder/out" -type f | wc -l)" 0
+    is "an incomplete file does not keep its name" "$(find "$WORK/folder/out" -type f | wc -l)" 0
     export FAIL_SYNC=1
-    holds "no sync without --fsync" env LD_PRELOAD="$WORK/fail.so" "$PROGRAM" extract -q \
+    holds "without --fsync nothing is synced" env LD_PRELOAD="$WORK/fail.so" "$PROGRAM" extract -q \
         -C "$WORK/none" "$image"
     sync=(--fsync)
     each_command 'cannot write list to the disk' 'Input/output error' \
@@ -80,15 +80,16 @@ check_to() { # check_to WHERE IMAGE: prints the exit status
     echo $?
 }
 for where in closed full; do
-    is "check, stdout is $where" "$(check_to "$where" "$image")" 8
+    is "check ends with status 8 if stdout is $where" "$(check_to "$where" "$image")" 8
     is "check of a damaged image, stdout is $where" "$(check_to "$where" "$damaged")" 12
 done
 
 # In the sandbox, the system calls are allowed; pipes and devices have no disk.
-holds "tar --fsync" "$PROGRAM" tar --fsync -f "$WORK/archive" "$image"
-holds "extract --fsync" "$PROGRAM" extract --fsync -C "$WORK/one" "$image"
-holds "extract --subvolumes --fsync" "$PROGRAM" extract --subvolumes --fsync -C "$WORK/two" "$image"
-holds "to a device" "$PROGRAM" send --fsync -f /dev/null "$image" third
+holds "tar --fsync works in the sandbox" "$PROGRAM" tar --fsync -f "$WORK/archive" "$image"
+holds "extract --fsync works in the sandbox" "$PROGRAM" extract --fsync -C "$WORK/one" "$image"
+holds "extract --subvolumes --fsync works in the sandbox" \
+    "$PROGRAM" extract --subvolumes --fsync -C "$WORK/two" "$image"
+holds "--fsync ignores a device" "$PROGRAM" send --fsync -f /dev/null "$image" third
 "$PROGRAM" --fsync "$image" 2>&1 | cat > "$WORK/paths"
-is "to a pipe" "$(grep -c 'cannot write' "$WORK/paths")" 0
+is "--fsync ignores a pipe" "$(grep -c 'cannot write' "$WORK/paths")" 0
 finish

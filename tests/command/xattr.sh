@@ -10,33 +10,34 @@ plain=$BUILD/fixtures/plain/dev1.img
 
 expect "a file with attributes" 0 - xattr "$plain" /data/inline
 holds "its path without the first slash" [ "$(head -n 1 "$WORK/out")" = '# file: data/inline' ]
-holds "text in quotes" out_has '^user\.other="o"$'
-holds "a long value" out_has '^user\.note="n{1000,}"$'
+holds "a text is printed in quotes" out_has '^user\.other="o"$'
+holds "a long value is printed" out_has '^user\.note="n{1000,}"$'
 holds "an empty line at the end" [ "$(tail -n 1 "$WORK/out")" = '' ]
 expect "a file without" 0 - xattr "$plain" /top-file
-holds "nothing" [ ! -s "$WORK/out" ]
+holds "a file without attributes prints nothing" [ ! -s "$WORK/out" ]
 expect "what is not there" 1 'btrfs-walk: .*: /none: no such file or directory' xattr "$plain" \
     /none /data/inline
-holds "the other is answered" out_has '^user\.other="o"$'
+holds "the path that exists is printed" out_has '^user\.other="o"$'
 expect "no path" 2 'no path given' xattr "$plain"
 expect "JSON" 0 - xattr --json "$plain" /data/inline
-holds "an object an attribute" [ "$(grep -c '^{.*}$' "$WORK/out")" -eq 2 ]
-holds "path, inode, name, value" out_has \
+holds "--json prints an object for each attribute" [ "$(grep -c '^{.*}$' "$WORK/out")" -eq 2 ]
+holds "JSON has path, inode, name and value" out_has \
     '^\{"path":"/data/inline","subvolume":5,"inode":[0-9]+,"xattr":"user.other","value":"o"\}$'
 expect "several, sorted" 0 - xattr -n user.other "$plain" /data/inline
-holds "one" [ "$(grep -c = "$WORK/out")" -eq 1 ]
+holds "-n prints one attribute" [ "$(grep -c = "$WORK/out")" -eq 1 ]
 expect "a pattern" 2 'option -m was removed: use -n NAME' xattr -m '^user.n' "$plain" /data/inline
 expect "all below a directory" 0 - xattr -R "$plain" /
 "$PROGRAM" -0 --type f,d,l,c,b,p,s "$plain" | "$PROGRAM" xattr --from0 -T - "$plain" > "$WORK/want"
 holds "are those of each path" cmp "$WORK/out" "$WORK/want"
 expect "filters" 0 - xattr -R --name inline --absolute-names "$plain" /data
-holds "a whole path" [ "$(grep '^# file' "$WORK/out")" = '# file: /data/inline' ]
+holds "--absolute-names prints the whole path" \
+    [ "$(grep '^# file' "$WORK/out")" = '# file: /data/inline' ]
 expect "an encoding" 2 'option --encoding was removed: .*value_bytes' xattr --encoding hex \
     "$plain" /
 "$PROGRAM" xattr -R "$plain" / > /dev/full 2> "$WORK/err"
-is "a full disk" "$? $(grep -c 'cannot write' "$WORK/err")" "1 1"
+is "a full disk is an error" "$? $(grep -c 'cannot write' "$WORK/err")" "1 1"
 expect "help" 0 - xattr --help
-holds "usage" out_has '^Usage: btrfs-walk xattr \[OPTIONS\] IMAGE PATH\.\.\.$'
+holds "--help prints the usage" out_has '^Usage: btrfs-walk xattr \[OPTIONS\] IMAGE PATH\.\.\.$'
 
 # have PROGRAM...: all of them are installed.
 have() { for program; do command -v "$program" > /dev/null || return; done; }
@@ -61,12 +62,12 @@ os.setxattr("file", "system.posix_acl_access", acl)
 END
     umount "$WORK/mount"
     expect "attributes of all kinds" 0 - xattr "$WORK/image" /file
-    holds "bytes in hexadecimal" out_has '^user\.bytes=0x000102.*fdfeff$'
+    holds "bytes are printed in hexadecimal" out_has '^user\.bytes=0x000102.*fdfeff$'
     holds "quotes, backslashes, ends of lines" out_has \
         '^user\.text="a \\"quoted\\" \\\\ text\\012"$'
-    holds "an empty value" out_has '^user\.empty=""$'
-    holds "an odd name" out_has '^user\.with\\075sign="1"$'
-    holds "an access control list" out_has '^system\.posix_acl_access=0x02000000'
+    holds "an empty value is printed" out_has '^user\.empty=""$'
+    holds "a special character in a name is escaped" out_has '^user\.with\\075sign="1"$'
+    holds "an access control list is printed" out_has '^system\.posix_acl_access=0x02000000'
     cp "$WORK/out" "$WORK/dump"
     if have_terminal; then
         script -qec "$PROGRAM xattr $WORK/image /file" /dev/null < /dev/null | tr -d '\r' \
@@ -83,12 +84,12 @@ for name in os.listxattr(sys.argv[1]): os.removexattr(sys.argv[1], name)' "$WORK
     (cd "$WORK/mount" && setfattr --restore "$WORK/dump")
     status=$?
     umount "$WORK/mount"
-    holds "setfattr reads it" [ "$status" -eq 0 ]
+    holds "setfattr accepts the output" [ "$status" -eq 0 ]
     run_json xattr --json "$WORK/copy" /file | sort > "$WORK/before"
     run_json xattr --json "$WORK/image" /file | sort > "$WORK/after"
     holds "and all is as before" cmp "$WORK/before" "$WORK/after"
     expect "ls" 0 - ls -l "$WORK/image"
-    holds "a plus sign" out_has '^-rw-rwx---\+ 1 '
+    holds "ls -l marks the file with an access control list" out_has '^-rw-rwx---\+ 1 '
 else
     skip "root, mkfs.btrfs and setfattr" "a comparison with the kernel"
 fi

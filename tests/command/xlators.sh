@@ -27,7 +27,8 @@ for type in $types; do
     holds "$type: the first line is the description" grep -qE "^$type: [a-z]" "$WORK/first"
     prose=$(sed -e '1,2d' -e '/^Above it: /,$d' "$WORK/out" | wc -w)
     holds "$type: the page says what it does" [ "$prose" -ge 20 ]
-    holds "$type: its place" out_has '^Above it: (device|logical|any) addresses\. Below it: '
+    holds "$type: the page has the place of the layer" \
+        out_has '^Above it: (device|logical|any) addresses\. Below it: '
     if out_has '^Options:$'; then
         # At least two lines per option: its description, and its values.
         bad=$(sed '1,/^Options:$/d' "$WORK/out" | awk '
@@ -47,38 +48,39 @@ for type in $types; do
     holds "$type: lines of at most 80 columns: $long" [ -z "$long" ]
     # One page and one test per layer, named after it.
     file=${type/\//-}
-    holds "docs/xlators/$file.md" [ -f "$ROOT/docs/xlators/$file.md" ]
+    holds "the page docs/xlators/$file.md exists" [ -f "$ROOT/docs/xlators/$file.md" ]
     test=test_${file//-/_}.c
-    holds "tests/unit/xlators/$test" [ -f "$ROOT/tests/unit/xlators/$test" ]
+    holds "the test tests/unit/xlators/$test exists" [ -f "$ROOT/tests/unit/xlators/$test" ]
 done
 shows "two pages" 0 - storage/file features/verify
 holds "the first and the second" \
     [ "$(grep -cE '^(storage/file|features/verify): ' "$WORK/out")" -eq 2 ]
 shows "an option and its range" 0 - performance/node-cache
-holds "type, range and default" out_has '^ +size: 0 to 1T; default 6M$'
+holds "the page has type, range and default of an option" out_has '^ +size: 0 to 1T; default 6M$'
 shows "an option without a default" 0 - storage/file
-holds "must be given" out_has 'path; must be given'
+holds "the page marks an option that must be given" out_has 'path; must be given'
 
 # Errors.
 shows "an unknown type" 2 "unknown type no/such" no/such
-holds "nothing on stdout" [ ! -s "$WORK/out" ]
-holds "and a hint" grep -q "'btrfs-walk xlators' lists all types" "$WORK/err"
+holds "an unknown type prints nothing on stdout" [ ! -s "$WORK/out" ]
+holds "the message names the list of layers" \
+    grep -q "'btrfs-walk xlators' lists all types" "$WORK/err"
 shows "an unknown type behind a good one" 2 "unknown type no/such" storage/file no/such
-holds "nothing on stdout either" [ ! -s "$WORK/out" ]
+holds "a good and an unknown type print nothing on stdout" [ ! -s "$WORK/out" ]
 "$PROGRAM" xlators > /dev/full 2> "$WORK/err"
 status=$?
 holds "a full disk is an error" [ "$status" -eq 1 ]
-holds "and said so" grep -q 'cannot write to stdout' "$WORK/err"
+holds "a full disk is reported" grep -q 'cannot write to stdout' "$WORK/err"
 (trap '' PIPE; "$PROGRAM" xlators; "$PROGRAM" xlators) 2> "$WORK/err" | true
 holds "a closed pipe is quiet" [ ! -s "$WORK/err" ]
 mkdir -p "$WORK/layers/toys"
 echo "no shared object" > "$WORK/layers/toys/broken.so"
 export BTRFS_WALK_XLATOR_PATH=$WORK/layers
 shows "a shared object that cannot be used" 1 'toys/broken: cannot load a layer'
-holds "the others are listed" out_has '^storage/file '
+holds "the other layers are listed" out_has '^storage/file '
 shows "and its page" 2 'cannot load a layer' toys/broken
 shows "only what is built in" 0 - --built-in
-holds "as before" cmp "$WORK/out" "$WORK/list"
+holds "--built-in ignores shared objects" cmp "$WORK/out" "$WORK/list"
 export BTRFS_WALK_XLATOR_PATH=
 
 # Special characters, in a layer that consists mostly of them.
@@ -107,12 +109,12 @@ LAYER
         -o "$WORK/layers/toys/odd.so" "$WORK/odd.c"
     export BTRFS_WALK_XLATOR_PATH=$WORK/layers
     shows "it is listed" 0 -
-    holds "with its description" out_has '^toys/odd +is odd$'
+    holds "the list has the description of the layer" out_has '^toys/odd +is odd$'
     shows "its page" 0 - toys/odd
-    holds "prose as it is" out_has \
+    holds "the page has the prose as it is" out_has \
         "^\.TH is no request, 'nor is this, .n no newline\. # no heading - no list 1\. nor\$"
     holds "the example as it is" out_has '^    \$ one \| two  three$'
-    holds "an empty default" out_has 'string; default empty'
+    holds "the page names an empty default" out_has 'string; default empty'
     export BTRFS_WALK_XLATOR_PATH=
 else
     skip "a compiler" "special characters"
