@@ -17,23 +17,6 @@
 
 enum { BLOCK = 1024 /* of a list of badblocks */ };
 
-/* The parser of a file. */
-struct reader {
-    const char *file;
-    unsigned line;
-    bool has_state;  /* the line with ddrescue's state was read, so it is a map file */
-    uint64_t ranges; /* found so far */
-    bw_bad_range_visitor *visit;
-    void *context;
-};
-
-static struct bw_error *malformed_line(const struct reader *reader)
-{
-    return bw_error_create(BW_ERROR_USAGE,
-                           "%s:%u: neither a line of a ddrescue map file nor the number of a block",
-                           reader->file, reader->line);
-}
-
 static bool parse_number(const char *word, int base, uint64_t *number)
 {
     char *end;
@@ -47,56 +30,57 @@ static bool is_status(const char *word, const char *allowed)
     return *word && !word[1] && strchr(allowed, *word);
 }
 
-/* Parses a line: position, size and status; or in a list of badblocks, the number of a block,
- * which is always decimal. */
-static struct bw_error *parse_line(struct reader *reader, char *line)
-{
-    enum { WORDS = 4 };
-    char *words[WORDS], *rest = NULL;
-    unsigned count = 0;
-    uint64_t start, length;
-    for (char *word = strtok_r(line, " \t\r", &rest); word && *word != '#' && count < WORDS;
-         word = strtok_r(NULL, " \t\r", &rest))
-        words[count++] = word;
-    reader->line++;
-    if (!count)
-        return NULL;
-    if (count == 1 && !reader->has_state) {
-        length = BLOCK;
-        if (!parse_number(words[0], 10, &start) || __builtin_mul_overflow(start, BLOCK, &start))
-            return malformed_line(reader);
-    } else {
-        if (count < 2 || !parse_number(words[0], 0, &start))
-            return malformed_line(reader);
-        if (!reader->has_state && !reader->ranges && is_status(words[1], "?*/-FG+")) {
-            reader->has_state = true;
-            return NULL;
-        }
-        if (!reader->has_state || count != 3 || !parse_number(words[1], 0, &length) ||
-            !is_status(words[2], "?*/-+"))
-            return malformed_line(reader);
-        if (*words[2] == '+') /* rescued */
-            return NULL;
-    }
-    if (length > UINT64_MAX - start)
-        return malformed_line(reader);
-    reader->ranges += length != 0;
-    return length ? reader->visit(reader->context, start, length) : NULL;
-}
-
 struct bw_error *bw_bad_map_read(const char *file, bw_bad_range_visitor *visit, void *context)
 {
+    enum { WORDS = 4 };
     BW_AUTO_BUFFER struct bw_buffer text = {0};
-    struct reader reader = {.file = file, .visit = visit, .context = context};
     BW_TRY(bw_buffer_read_file(&text, file));
     bw_buffer_append_byte(&text, '\0');
     if (text.failed)
         return bw_error_no_memory();
+
+    bool has_state = false; /* the line with ddrescue's state was read, so it is a map file */
+    uint64_t ranges = 0;    /* found so far */
+    unsigned number = 0;
     for (char *line = text.data, *end; line; line = end) {
+        char *words[WORDS], *rest = NULL;
+        unsigned count = 0;
         end = strchr(line, '\n');
         if (end)
             *end++ = '\0';
-        BW_TRY(parse_line(&reader, line));
+        number++;
+        for (char *word = strtok_r(line, " \t\r", &rest); word && *word != '#' && count < WORDS;
+             word = strtok_r(NULL, " \t\r", &rest))
+            words[count++] = word;
+        if (!count)
+            continue;
+
+        /* Position, size and status; or in a list of badblocks, the number of a block, which is
+         * always decimal. */
+        uint64_t start, length = BLOCK;
+        bool is_valid;
+        if (count == 1 && !has_state) {
+            is_valid =
+                parse_number(words[0], 10, &start) && !__builtin_mul_overflow(start, BLOCK, &start);
+        } else {
+            is_valid = count >= 2 && parse_number(words[0], 0, &start);
+            if (is_valid && !has_state && !ranges && is_status(words[1], "?*/-FG+")) {
+                has_state = true;
+                continue;
+            }
+            is_valid = is_valid && has_state && count == 3 && parse_number(words[1], 0, &length) &&
+                       is_status(words[2], "?*/-+");
+            if (is_valid && *words[2] == '+') /* rescued */
+                continue;
+        }
+        if (!is_valid || length > UINT64_MAX - start)
+            return bw_error_create(
+                BW_ERROR_USAGE,
+                "%s:%u: neither a line of a ddrescue map file nor the number of a block", file,
+                number);
+        ranges += length != 0;
+        if (length)
+            BW_TRY(visit(context, start, length));
     }
     return NULL;
 }

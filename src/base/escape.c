@@ -12,36 +12,30 @@ static bool is_control(const uint8_t *bytes, size_t length)
     return length == 1 ? bytes[0] < 0x20 || bytes[0] == 0x7f : bytes[0] == 0xc2 && bytes[1] < 0xa0;
 }
 
-static void append_octal(struct bw_buffer *buffer, uint8_t byte)
-{
-    static const char names[] = "abtnvfr";
-    char text[4] = {'\\'};
-    size_t length = 2;
-    if (byte == ' ' || byte == '\\') {
-        text[1] = (char)byte;
-    } else if (byte >= 7 && byte <= 13) {
-        text[1] = names[byte - 7];
-    } else {
-        text[1] = (char)('0' + (byte >> 6));
-        text[2] = (char)('0' + (byte >> 3 & 7));
-        text[3] = (char)('0' + (byte & 7));
-        length = 4;
-    }
-    bw_buffer_append(buffer, text, length);
-}
-
 void bw_escape_append(struct bw_buffer *buffer, const void *bytes, size_t length)
 {
+    static const char names[] = "abtnvfr"; /* of the bytes from 7 on */
     for (const uint8_t *next = bytes; length;) {
-        size_t sequence = bw_utf8_length(next, length);
+        const size_t sequence = bw_utf8_length(next, length);
         if (sequence && !is_control(next, sequence) && *next != ' ' && *next != '\\') {
             bw_buffer_append(buffer, next, sequence);
-        } else {
-            append_octal(buffer, *next);
-            sequence = 1;
+            next += sequence;
+            length -= sequence;
+            continue;
         }
-        next += sequence;
-        length -= sequence;
+        const uint8_t byte = *next++;
+        length--;
+        char text[4] = {'\\'};
+        if (byte == ' ' || byte == '\\') {
+            text[1] = (char)byte;
+        } else if (byte >= 7 && byte <= 13) {
+            text[1] = names[byte - 7];
+        } else {
+            text[1] = (char)('0' + (byte >> 6));
+            text[2] = (char)('0' + (byte >> 3 & 7));
+            text[3] = (char)('0' + (byte & 7));
+        }
+        bw_buffer_append(buffer, text, text[2] ? 4 : 2);
     }
 }
 

@@ -51,21 +51,17 @@ uint8_t bw_field_inverse(uint8_t a)
     return inverse;
 }
 
-static void add_product(uint8_t coefficient, size_t length, const uint8_t *vector, uint8_t *sum)
-{
-    uint8_t products[256];
-    for (unsigned i = 0; i < 256; i++)
-        products[i] = bw_field_product(coefficient, (uint8_t)i);
-    for (size_t i = 0; i < length; i++)
-        sum[i] ^= products[vector[i]];
-}
-
 void bw_field_combine_plain(unsigned count, size_t length, const uint8_t *coefficients,
                             uint8_t *const *vectors, uint8_t *result)
 {
     memset(result, 0, length);
-    for (unsigned i = 0; i < count; i++)
-        add_product(coefficients[i], length, vectors[i], result);
+    for (unsigned i = 0; i < count; i++) {
+        uint8_t products[256];
+        for (unsigned k = 0; k < 256; k++)
+            products[k] = bw_field_product(coefficients[i], (uint8_t)k);
+        for (size_t k = 0; k < length; k++)
+            result[k] ^= products[vectors[i][k]];
+    }
 }
 
 void bw_field_parity_plain(unsigned data, unsigned parity, size_t length, void **vectors)

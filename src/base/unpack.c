@@ -265,23 +265,18 @@ void bw_unpacker_destroy(struct bw_unpacker *unpacker)
     free(unpacker);
 }
 
-/* After a frame, another one may follow. Zeros may as well: a device, or a tape, is longer than the
- * file in it. False: nothing follows. */
-static bool begins_frame(struct bw_unpacker *unpacker, struct bw_unpacking *bytes)
-{
-    while (bytes->input_length && !*bytes->input)
-        advance_bytes(bytes, 1, 0);
-    if (bytes->input_length && unpacker->packing->begin_frame)
-        unpacker->packing->begin_frame(unpacker);
-    return bytes->input_length;
-}
-
 struct bw_error *bw_unpack(struct bw_unpacker *unpacker, struct bw_unpacking *bytes)
 {
     size_t before;
     do {
-        if (unpacker->is_complete && !begins_frame(unpacker, bytes))
+        /* After a frame, another one may follow. Zeros may as well: a device, or a tape, is longer
+         * than the file in it. */
+        while (unpacker->is_complete && bytes->input_length && !*bytes->input)
+            advance_bytes(bytes, 1, 0);
+        if (unpacker->is_complete && !bytes->input_length)
             break;
+        if (unpacker->is_complete && unpacker->packing->begin_frame)
+            unpacker->packing->begin_frame(unpacker);
         before = bytes->input_length + bytes->output_length;
         BW_TRY(unpacker->packing->run(unpacker, bytes));
     } while (bytes->output_length && bytes->input_length &&

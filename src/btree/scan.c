@@ -161,21 +161,7 @@ static struct bw_error *advise_leaves(struct scan_run *run, const struct bw_bloc
     return NULL;
 }
 
-/* Scans the adopted leaves below a lost node. */
-static struct bw_error *scan_adopted(struct scan_run *run, const struct bw_block_pointer *lost,
-                                     const struct bw_adopted *adopted)
-{
-    BW_TRY(begin_leaves(run, BW_BATCH));
-    for (size_t i = 0; i < adopted->leaves.count; i++) {
-        const struct bw_block_pointer *leaf = &adopted->leaves.items[i].pointer;
-        if (bw_key_compare(&leaf->expectation.first_key, &lost->expectation.first_key) >= 0 &&
-            bw_key_compare(&leaf->expectation.first_key, &lost->expectation.end_key) < 0)
-            BW_TRY(add_leaf(run, leaf));
-    }
-    return read_leaves(run);
-}
-
-/* Handles a lost node: everything below it is lost, except adopted leaves. */
+/* Handles a lost node: everything below it is lost, except adopted leaves, which are scanned. */
 static struct bw_error *handle_lost_node(struct scan_run *run,
                                          const struct bw_block_pointer *pointer,
                                          struct bw_error *lost)
@@ -186,7 +172,15 @@ static struct bw_error *handle_lost_node(struct scan_run *run,
         return report_lost(run, pointer, lost);
     struct bw_error *error = bw_adopted_find(run->reader, run->tree, pointer->bytenr, &adopted);
     if (!error && adopted)
-        error = scan_adopted(run, pointer, adopted);
+        error = begin_leaves(run, BW_BATCH);
+    for (size_t i = 0; !error && adopted && i < adopted->leaves.count; i++) {
+        const struct bw_block_pointer *leaf = &adopted->leaves.items[i].pointer;
+        if (bw_key_compare(&leaf->expectation.first_key, &pointer->expectation.first_key) >= 0 &&
+            bw_key_compare(&leaf->expectation.first_key, &pointer->expectation.end_key) < 0)
+            error = add_leaf(run, leaf);
+    }
+    if (!error && adopted)
+        error = read_leaves(run);
     if (!error && !(adopted && bw_adopted_covers(adopted, &scan->first, &scan->last)))
         return report_lost(run, pointer, lost);
     bw_error_free(lost);

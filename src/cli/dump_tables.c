@@ -22,18 +22,6 @@
 #define BW_VERSION "unknown"
 #endif
 
-static void add_option(struct bw_json *json, const struct cmd_option *option, const char *heading)
-{
-    const char letter[] = {option->letter, '\0'};
-    bw_json_begin_object(json, NULL);
-    bw_json_text(json, "letter", option->letter ? letter : NULL);
-    bw_json_text(json, "name", option->name);
-    bw_json_text(json, "argument", option->argument);
-    bw_json_text(json, "description", option->description);
-    bw_json_text(json, "heading", heading);
-    bw_json_end(json);
-}
-
 /* The filters, which many commands have, are a separate array; tables that include them contain
  * {"group": "filter_options"}. */
 static void add_entries(struct bw_json *json, const struct cmd_option *table, const char *heading)
@@ -41,7 +29,14 @@ static void add_entries(struct bw_json *json, const struct cmd_option *table, co
     for (; table->name || table->group; table++) {
         heading = table->heading ? table->heading : heading;
         if (!table->group) {
-            add_option(json, table, heading);
+            const char letter[] = {table->letter, '\0'};
+            bw_json_begin_object(json, NULL);
+            bw_json_text(json, "letter", table->letter ? letter : NULL);
+            bw_json_text(json, "name", table->name);
+            bw_json_text(json, "argument", table->argument);
+            bw_json_text(json, "description", table->description);
+            bw_json_text(json, "heading", heading);
+            bw_json_end(json);
         } else if (table->group == cmd_selection_options) {
             bw_json_begin_object(json, NULL);
             bw_json_text(json, "group", "filter_options");
@@ -95,19 +90,6 @@ static void add_command(struct bw_json *json, const struct command *command)
     bw_json_end(json);
 }
 
-static void add_layer_option(struct bw_json *json, const struct bw_option *option)
-{
-    BW_AUTO_FREE char *range = bw_option_range(option);
-    json->buffer->failed |= !range;
-    bw_json_begin_object(json, NULL);
-    bw_json_text(json, "name", option->name);
-    bw_json_text(json, "type", bw_option_type_name(option->type));
-    bw_json_text(json, "default", option->default_value);
-    bw_json_text(json, "range", range);
-    bw_json_text(json, "description", option->description);
-    bw_json_end(json);
-}
-
 /* Where the layers are written to, and their source. */
 struct layer_list {
     struct bw_json *json;
@@ -117,20 +99,30 @@ struct layer_list {
 static struct bw_error *add_layer(void *context, const char *name)
 {
     const struct layer_list *list = context;
+    struct bw_json *json = list->json;
     const struct bw_xlator_class *type;
     struct bw_buffer place = {0};
     BW_TRY(bw_registry_find(list->registry, name, &type));
     page_append_place(&place, type);
-    bw_json_begin_object(list->json, NULL);
-    bw_json_text(list->json, "type", type->type);
-    bw_json_text(list->json, "description", type->description);
-    bw_json_text(list->json, "page", type->page);
-    bw_json_bytes(list->json, "place", place.data, place.length);
-    bw_json_begin_array(list->json, "options");
-    for (const struct bw_option *option = type->options; option && option->name; option++)
-        add_layer_option(list->json, option);
-    bw_json_end(list->json);
-    bw_json_end(list->json);
+    bw_json_begin_object(json, NULL);
+    bw_json_text(json, "type", type->type);
+    bw_json_text(json, "description", type->description);
+    bw_json_text(json, "page", type->page);
+    bw_json_bytes(json, "place", place.data, place.length);
+    bw_json_begin_array(json, "options");
+    for (const struct bw_option *option = type->options; option && option->name; option++) {
+        BW_AUTO_FREE char *range = bw_option_range(option);
+        json->buffer->failed |= !range;
+        bw_json_begin_object(json, NULL);
+        bw_json_text(json, "name", option->name);
+        bw_json_text(json, "type", bw_option_type_name(option->type));
+        bw_json_text(json, "default", option->default_value);
+        bw_json_text(json, "range", range);
+        bw_json_text(json, "description", option->description);
+        bw_json_end(json);
+    }
+    bw_json_end(json);
+    bw_json_end(json);
     struct bw_error *error = place.failed ? bw_error_no_memory() : NULL;
     bw_buffer_free(&place);
     return error;
@@ -148,27 +140,12 @@ static struct bw_error *add_layers(struct bw_json *json)
     return error;
 }
 
-static void add_codes(struct bw_json *json, const struct bw_check_pass *pass)
-{
-    size_t count;
-    const struct bw_finding_code *code = bw_finding_codes(&count);
-    bw_json_begin_array(json, "codes");
-    for (; count; count--, code++) {
-        if (strcmp(code->pass, pass->name) != 0)
-            continue;
-        bw_json_begin_object(json, NULL);
-        bw_json_text(json, "word", code->word);
-        bw_json_text(json, "severity", bw_finding_severity_name(code->severity));
-        bw_json_text(json, "description", code->description);
-        bw_json_end(json);
-    }
-    bw_json_end(json);
-}
-
+/* The passes of the check, each with its codes. */
 static void add_passes(struct bw_json *json)
 {
-    size_t count;
+    size_t count, code_count;
     const struct bw_check_pass *pass = bw_check_passes(&count);
+    const struct bw_finding_code *codes = bw_finding_codes(&code_count);
     bw_json_begin_array(json, "check");
     for (; count; count--, pass++) {
         bw_json_begin_object(json, NULL);
@@ -178,7 +155,17 @@ static void add_passes(struct bw_json *json)
         if (pass->quick)
             when = "quick";
         bw_json_text(json, "when", when);
-        add_codes(json, pass);
+        bw_json_begin_array(json, "codes");
+        for (size_t i = 0; i < code_count; i++) {
+            if (strcmp(codes[i].pass, pass->name) != 0)
+                continue;
+            bw_json_begin_object(json, NULL);
+            bw_json_text(json, "word", codes[i].word);
+            bw_json_text(json, "severity", bw_finding_severity_name(codes[i].severity));
+            bw_json_text(json, "description", codes[i].description);
+            bw_json_end(json);
+        }
+        bw_json_end(json);
         bw_json_end(json);
     }
     bw_json_end(json);

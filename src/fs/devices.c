@@ -207,22 +207,6 @@ void bw_device_reader_close(struct bw_device_reader *reader)
 
 BW_VECTOR(bw_chunk_infos, struct bw_chunk_info);
 
-/* Adds the chunk of an item. One that cannot be decoded is reported. */
-static struct bw_error *add_chunk(struct bw_fs *fs, const struct bw_item *item,
-                                  struct bw_chunk_infos *infos)
-{
-    struct bw_chunk chunk;
-    struct bw_error *bad = bw_chunk_decode(item->key.offset, item->data, item->size, &chunk);
-    if (bad) {
-        bw_fs_report(fs, BW_DAMAGE, bad);
-        return NULL;
-    }
-    BW_TRY(bw_chunk_infos_reserve(infos, 1));
-    BW_TRY(bw_chunk_describe(&chunk, &infos->items[infos->count]));
-    infos->count++;
-    return NULL;
-}
-
 struct bw_error *bw_fs_chunks(struct bw_fs *fs, struct bw_chunk_list *chunks)
 {
     struct bw_chunk_infos infos = {0};
@@ -231,9 +215,20 @@ struct bw_error *bw_fs_chunks(struct bw_fs *fs, struct bw_chunk_list *chunks)
     bw_fs_items_begin(&items, fs, &fs->chunk_tree,
                       (struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, 0},
                       (struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, UINT64_MAX});
-    for (const struct bw_item *item; !error && (item = bw_fs_items_next(&items));)
-        if (!bw_chunk_is_remapped_away(item->data, item->size))
-            error = add_chunk(fs, item, &infos);
+    for (const struct bw_item *item; !error && (item = bw_fs_items_next(&items));) {
+        struct bw_chunk chunk;
+        if (bw_chunk_is_remapped_away(item->data, item->size))
+            continue;
+        struct bw_error *bad = bw_chunk_decode(item->key.offset, item->data, item->size, &chunk);
+        if (bad) {
+            bw_fs_report(fs, BW_DAMAGE, bad);
+            continue;
+        }
+        error = bw_chunk_infos_reserve(&infos, 1);
+        if (!error)
+            error = bw_chunk_describe(&chunk, &infos.items[infos.count]);
+        infos.count += !error;
+    }
     if (!error)
         error = bw_fs_items_error(&items);
     bw_fs_items_free(&items);

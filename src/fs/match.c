@@ -200,17 +200,6 @@ static void number_images(struct bw_fs *fs, struct bw_image_set *set, struct bw_
         newest->alternative = 0;
 }
 
-static void find_alternatives(struct bw_fs *fs, struct bw_image_set *set)
-{
-    for (size_t i = 0; i < set->count; i++)
-        if (set->images[i].role != BW_IMAGE_UNUSED && !set->images[i].alternative)
-            number_images(fs, set, &set->images[i]);
-    /* images of no device: they could not be opened, or are disks without a btrfs */
-    for (size_t i = 0; i < set->count; i++)
-        if (set->images[i].bad && !set->images[i].is_unclaimed)
-            report_unusable(fs, &set->images[i]);
-}
-
 bool bw_image_is_stale(const struct bw_fs *fs, const struct bw_image *image)
 {
     return image->role == BW_IMAGE_DEVICE &&
@@ -279,9 +268,14 @@ struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set)
             fs->superblock = set->images[i].superblock;
 
     /* One image for each device, and one history for all devices. */
-    if (fs->alternatives)
-        find_alternatives(fs, set);
-    else
+    for (size_t i = 0; fs->alternatives && i < set->count; i++)
+        if (set->images[i].role != BW_IMAGE_UNUSED && !set->images[i].alternative)
+            number_images(fs, set, &set->images[i]);
+    /* images of no device: they could not be opened, or are disks without a btrfs */
+    for (size_t i = 0; fs->alternatives && i < set->count; i++)
+        if (set->images[i].bad && !set->images[i].is_unclaimed)
+            report_unusable(fs, &set->images[i]);
+    if (!fs->alternatives)
         drop_duplicates(fs, set);
     BW_TRY(bw_sides_choose(fs, set));
 

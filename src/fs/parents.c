@@ -203,12 +203,22 @@ static struct bw_error *refuse_path(const struct bw_fs *fs, const char *given)
                            (int)list.length, list.length ? list.data : "");
 }
 
-/* Slashes at the ends of the user's text do not matter. */
-static struct bw_error *find_by_path(const struct bw_fs *fs, const char *given,
-                                     const struct bw_subvolume **subvolume)
+struct bw_error *bw_subvolume_by_name(struct bw_fs *fs, const char *given,
+                                      const struct bw_subvolume **subvolume)
 {
-    const struct bw_subvolume_table *table = &fs->subvolumes;
+    char *end;
+    if (strcmp(given, "default") == 0)
+        return find_by_id(fs, fs->subvolumes.default_id, subvolume);
+    errno = 0;
+    const uint64_t id = strtoull(given, &end, 10);
+    const bool is_id = *given >= '0' && *given <= '9' && *end == '\0' && !errno;
+    *subvolume = is_id ? bw_subvolume_by_id(fs, id) : NULL;
+    if (*subvolume && !(*subvolume)->deleted)
+        return NULL;
+
+    /* A path. Slashes at the ends of the user's text do not matter. */
     const char *text = given;
+    const struct bw_subvolume_table *table = &fs->subvolumes;
     while (*text == '/')
         text++;
     size_t length = strlen(text);
@@ -237,19 +247,4 @@ static struct bw_error *find_by_path(const struct bw_fs *fs, const char *given,
         return NULL;
     }
     return refuse_path(fs, given);
-}
-
-struct bw_error *bw_subvolume_by_name(struct bw_fs *fs, const char *text,
-                                      const struct bw_subvolume **subvolume)
-{
-    char *end;
-    if (strcmp(text, "default") == 0)
-        return find_by_id(fs, fs->subvolumes.default_id, subvolume);
-    errno = 0;
-    const uint64_t id = strtoull(text, &end, 10);
-    const bool is_id = *text >= '0' && *text <= '9' && *end == '\0' && !errno;
-    *subvolume = is_id ? bw_subvolume_by_id(fs, id) : NULL;
-    if (*subvolume && !(*subvolume)->deleted)
-        return NULL;
-    return find_by_path(fs, text, subvolume);
 }

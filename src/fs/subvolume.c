@@ -65,25 +65,6 @@ bool bw_subvolumes_have_snapshots(const struct bw_subvolume_table *table)
     return false;
 }
 
-/* Appends a subvolume. Leaves are read in the order of keys, so any other order is damage. */
-static struct bw_error *add_root_item(struct bw_fs *fs, const struct bw_item *item)
-{
-    struct bw_subvolume_table *table = &fs->subvolumes;
-    const uint64_t id = item->key.objectid;
-    struct bw_root_item root;
-    BW_TRY(bw_root_item_decode(item, &root));
-    if (table->count && table->items[table->count - 1].tree.id >= id)
-        return bw_error_create(BW_ERROR_CORRUPT,
-                               "root tree: second or misplaced root item of tree %" PRIu64, id);
-    const struct bw_subvolume subvolume = {
-        .tree = {id, root.root, root.last_snapshot},
-        .bytes = root.bytes,
-        .deleted = root.references == 0 || (root.flags & BW_ROOT_DEAD),
-        .is_snapshot = root.is_snapshot,
-    };
-    return bw_subvolume_table_push(table, subvolume);
-}
-
 /* Sets the name of a subvolume: from the ROOT_BACKREF of the child or, if that is lost, the
  * ROOT_REF of the parent. */
 static struct bw_error *set_name(struct bw_fs *fs, const struct bw_item *item, uint64_t child,
@@ -144,8 +125,22 @@ static struct bw_error *add_item(void *context, const struct bw_item *item)
         return set_name(fs, item, id, item->key.offset);
     if (item->key.type != BW_ROOT_ITEM)
         return NULL;
-    if (is_subvolume)
-        return add_root_item(fs, item);
+    if (is_subvolume) {
+        /* Leaves are read in the order of keys, so any other order is damage. */
+        struct bw_subvolume_table *table = &fs->subvolumes;
+        struct bw_root_item root;
+        BW_TRY(bw_root_item_decode(item, &root));
+        if (table->count && table->items[table->count - 1].tree.id >= id)
+            return bw_error_create(BW_ERROR_CORRUPT,
+                                   "root tree: second or misplaced root item of tree %" PRIu64, id);
+        const struct bw_subvolume subvolume = {
+            .tree = {id, root.root, root.last_snapshot},
+            .bytes = root.bytes,
+            .deleted = root.references == 0 || (root.flags & BW_ROOT_DEAD),
+            .is_snapshot = root.is_snapshot,
+        };
+        return bw_subvolume_table_push(table, subvolume);
+    }
     switch (id) {
     case BW_EXTENT_TREE:
         set_tree(item, &fs->extent_tree);

@@ -131,24 +131,6 @@ static void report_lost(const struct bw_xattr_reader *reader, const char *proble
     report_damage(reader->fs, reader->finder.tree.id, reader->inode, problem);
 }
 
-/* Copies an attribute; its pointers are set after all have been copied. */
-static struct bw_error *add_attribute(struct bw_xattr_reader *reader, const struct bw_xattr *xattr)
-{
-    if (reader->bytes.length >= MOST_BYTES)
-        return NULL;
-    if (memchr(xattr->name, '\0', xattr->name_length)) {
-        /* system calls and archives would truncate the name, and so change it */
-        report_lost(reader, "skipped an extended attribute whose name has a NUL byte");
-        return NULL;
-    }
-    bw_buffer_append(&reader->bytes, xattr->name, xattr->name_length);
-    bw_buffer_append_byte(&reader->bytes, '\0');
-    bw_buffer_append(&reader->bytes, xattr->value, xattr->value_length);
-    if (reader->bytes.failed)
-        return bw_error_no_memory();
-    return bw_xattr_copies_push(&reader->xattrs, *xattr);
-}
-
 struct bw_error *bw_xattr_reader_read(struct bw_xattr_reader *reader, const struct bw_place *place,
                                       const struct bw_xattr **xattrs, size_t *count)
 {
@@ -172,9 +154,21 @@ struct bw_error *bw_xattr_reader_read(struct bw_xattr_reader *reader, const stru
                 break;
             if (bw_leaf_item(&finder->leaf, (uint32_t)slot, &item))
                 rest = bw_cursor_of(&item);
-            while (bw_xattr_next(&rest, &xattr))
-                if (xattr.name_length)
-                    BW_TRY(add_attribute(reader, &xattr));
+            while (bw_xattr_next(&rest, &xattr)) {
+                if (!xattr.name_length || reader->bytes.length >= MOST_BYTES)
+                    continue;
+                if (memchr(xattr.name, '\0', xattr.name_length)) {
+                    /* system calls and archives would truncate the name, and so change it */
+                    report_lost(reader, "skipped an extended attribute whose name has a NUL byte");
+                    continue;
+                }
+                bw_buffer_append(&reader->bytes, xattr.name, xattr.name_length);
+                bw_buffer_append_byte(&reader->bytes, '\0');
+                bw_buffer_append(&reader->bytes, xattr.value, xattr.value_length);
+                if (reader->bytes.failed)
+                    return bw_error_no_memory();
+                BW_TRY(bw_xattr_copies_push(&reader->xattrs, xattr));
+            }
             if (bw_cursor_bad(&rest))
                 report_lost(reader, "an extended attribute is cut off");
             before = key;
@@ -182,6 +176,8 @@ struct bw_error *bw_xattr_reader_read(struct bw_xattr_reader *reader, const stru
     }
     if (reader->bytes.length >= MOST_BYTES)
         report_lost(reader, "too many extended attributes");
+
+    /* The pointers are set after all bytes have been copied, because the buffer may have moved. */
     const uint8_t *next = (const uint8_t *)reader->bytes.data;
     for (size_t i = 0; i < reader->xattrs.count; i++) {
         struct bw_xattr *xattr = &reader->xattrs.items[i];

@@ -129,25 +129,6 @@ struct bw_error *bw_graph_insert_above(struct bw_graph *graph, size_t index, con
     return bw_layer_add_child(*inserted, below, at);
 }
 
-/* Sets the options of an inserted layer: KEY=VALUE, separated by commas. Changes the text. */
-static struct bw_error *add_options(struct bw_xlator *volume, char *options,
-                                    struct bw_text_place at)
-{
-    while (options) {
-        char *option = options;
-        options = cut_at_comma(option);
-        char *value = strchr(option, '=');
-        if (!value || value == option)
-            return bw_place_error(at,
-                                  bw_error_create(BW_ERROR_USAGE, "'%s' is not KEY=VALUE", option));
-        *value++ = '\0';
-        if (bw_layer_option(volume, option))
-            return BW_REFUSE(at, "option %s is given twice", option);
-        BW_TRY(bw_layer_set_option(volume, option, at, value, at));
-    }
-    return NULL;
-}
-
 struct bw_error *bw_graph_edit_insert(struct bw_graph *graph, const char *text)
 {
     struct bw_text_place at = argument_place(graph, "--insert", text);
@@ -170,7 +151,17 @@ struct bw_error *bw_graph_edit_insert(struct bw_graph *graph, const char *text)
         if (options && !copy)
             return bw_error_no_memory();
         BW_TRY(bw_graph_insert_above(graph, i, type, at, &inserted));
-        BW_TRY(add_options(inserted, copy, at));
+        for (char *option = copy, *next; option; option = next) {
+            next = cut_at_comma(option);
+            char *value = strchr(option, '=');
+            if (!value || value == option)
+                return bw_place_error(
+                    at, bw_error_create(BW_ERROR_USAGE, "'%s' is not KEY=VALUE", option));
+            *value++ = '\0';
+            if (bw_layer_option(inserted, option))
+                return BW_REFUSE(at, "option %s is given twice", option);
+            BW_TRY(bw_layer_set_option(inserted, option, at, value, at));
+        }
         found = true;
         i++; /* skips the new layer, which may match, too */
     }

@@ -32,11 +32,22 @@ static bool lacks_inode(const struct bw_item_rules *rules, const struct bw_item 
                             "the previous item belongs to inode %" PRIu64, previous->key.objectid);
 }
 
-static bool wrong_mode(const struct bw_disk_inode_item *inode, struct bw_item_fault *fault)
+bool bw_check_inode_item(const struct bw_item_rules *rules, const struct bw_item *item,
+                         struct bw_item_fault *fault)
 {
+    const struct bw_disk_inode_item *inode = (const void *)item->data;
     const uint32_t mode = bw_get32(inode->mode), links = bw_get32(inode->link_count);
     const uint64_t flags = bw_get64(inode->flags);
-    if (mode & ~(uint32_t)(S_IFMT | 07777) || bw_file_type_of_mode(mode) == BW_FILE_UNKNOWN)
+    const uint64_t generation = bw_get64(inode->generation), transid = bw_get64(inode->transid);
+    const uint8_t type = bw_file_type_of_mode(mode);
+    if (!bw_is_inode(item->key.objectid) || item->key.offset)
+        return bw_item_wrong(fault, "no inode has this key");
+    if (bw_get64(inode->size) > INT64_MAX)
+        return bw_item_wrong(fault, "size of the file %" PRIu64, bw_get64(inode->size));
+    if (bw_generation_wrong(rules, fault, "generation", generation) ||
+        bw_generation_wrong(rules, fault, "transid", transid))
+        return true;
+    if (mode & ~(uint32_t)(S_IFMT | 07777) || type == BW_FILE_UNKNOWN)
         return bw_item_wrong(fault, "mode 0%" PRIo32, mode);
     if (S_ISDIR(mode) && links > 1)
         return bw_item_wrong(fault, "directory with %" PRIu32 " links", links);
@@ -44,37 +55,17 @@ static bool wrong_mode(const struct bw_disk_inode_item *inode, struct bw_item_fa
         return bw_item_wrong(fault, "unknown flags 0x%" PRIx64, flags & ~INODE_FLAGS);
     if (flags & INODE_VERITY && !S_ISREG(mode))
         return bw_item_wrong(fault, "fs-verity on an inode that is not a regular file");
-    return S_ISLNK(mode) && (flags & (INODE_IMMUTABLE | INODE_APPEND)) &&
-           bw_item_wrong(fault, "symbolic link with flags 0x%" PRIx64, flags);
-}
+    if (S_ISLNK(mode) && (flags & (INODE_IMMUTABLE | INODE_APPEND)))
+        return bw_item_wrong(fault, "symbolic link with flags 0x%" PRIx64, flags);
 
-/* Values that only stat() shows, and that backups and NFS compare. */
-static bool odd_inode(const struct bw_item_rules *rules, const struct bw_disk_inode_item *inode,
-                      struct bw_item_fault *fault)
-{
-    const uint8_t type = bw_file_type_of_mode(bw_get32(inode->mode));
+    /* Values that only stat() shows, and that backups and NFS compare. */
     const bool has_no_size =
         type != BW_FILE_REGULAR && type != BW_FILE_DIRECTORY && type != BW_FILE_SYMLINK;
     if (has_no_size && bw_get64(inode->size))
         return bw_item_wrong_as(fault, BW_FAULT_special_size, "%s of size %" PRIu64,
                                 bw_file_type_name(type), bw_get64(inode->size));
-    return bw_later_than_leaf(rules, fault, BW_FAULT_inode_generation, "generation",
-                              bw_get64(inode->generation)) ||
-           bw_later_than_leaf(rules, fault, BW_FAULT_inode_generation, "transid",
-                              bw_get64(inode->transid));
-}
-
-bool bw_check_inode_item(const struct bw_item_rules *rules, const struct bw_item *item,
-                         struct bw_item_fault *fault)
-{
-    const struct bw_disk_inode_item *inode = (const void *)item->data;
-    if (!bw_is_inode(item->key.objectid) || item->key.offset)
-        return bw_item_wrong(fault, "no inode has this key");
-    if (bw_get64(inode->size) > INT64_MAX)
-        return bw_item_wrong(fault, "size of the file %" PRIu64, bw_get64(inode->size));
-    return bw_generation_wrong(rules, fault, "generation", bw_get64(inode->generation)) ||
-           bw_generation_wrong(rules, fault, "transid", bw_get64(inode->transid)) ||
-           wrong_mode(inode, fault) || odd_inode(rules, inode, fault);
+    return bw_later_than_leaf(rules, fault, BW_FAULT_inode_generation, "generation", generation) ||
+           bw_later_than_leaf(rules, fault, BW_FAULT_inode_generation, "transid", transid);
 }
 
 /* A name of an inode. The top directory of a tree calls itself "..". */
@@ -285,20 +276,6 @@ static uint64_t end_of_previous(const struct bw_item_rules *rules, const struct 
     return previous->size == sizeof *disk ? previous->key.offset + bw_get64(disk->num_bytes) : 0;
 }
 
-/* Faults in a piece of a file that can still be read. */
-static bool wrong_piece(const struct bw_item *item, const struct bw_file_extent *extent,
-                        struct bw_item_fault *fault)
-{
-    if (extent->type == BW_FILE_EXTENT_PREALLOC && extent->compression)
-        return bw_item_wrong(fault, "preallocated and compressed");
-    if (item->key.offset > GREATEST_END || extent->num_bytes > GREATEST_END - item->key.offset)
-        return bw_item_wrong(fault, "%" PRIu64 " bytes exceed the maximum size of a file",
-                             extent->num_bytes);
-    if (extent->type != BW_FILE_EXTENT_INLINE && !extent->disk_bytenr && extent->disk_num_bytes)
-        return bw_item_wrong(fault, "a hole with disk_num_bytes %" PRIu64, extent->disk_num_bytes);
-    return false;
-}
-
 bool bw_check_file_extent(const struct bw_item_rules *rules, const struct bw_item *item,
                           struct bw_item_fault *fault)
 {
@@ -306,9 +283,17 @@ bool bw_check_file_extent(const struct bw_item_rules *rules, const struct bw_ite
     const uint64_t end = end_of_previous(rules, item);
     if (lacks_inode(rules, item, fault) ||
         bw_item_refused(fault, bw_file_extent_decode(item, rules->sectorsize, &extent)) ||
-        bw_generation_wrong(rules, fault, "generation", extent.generation) ||
-        wrong_piece(item, &extent, fault))
+        bw_generation_wrong(rules, fault, "generation", extent.generation))
         return true;
+
+    /* Faults that do not keep anyone from reading the piece. */
+    if (extent.type == BW_FILE_EXTENT_PREALLOC && extent.compression)
+        return bw_item_wrong(fault, "preallocated and compressed");
+    if (item->key.offset > GREATEST_END || extent.num_bytes > GREATEST_END - item->key.offset)
+        return bw_item_wrong(fault, "%" PRIu64 " bytes exceed the maximum size of a file",
+                             extent.num_bytes);
+    if (extent.type != BW_FILE_EXTENT_INLINE && !extent.disk_bytenr && extent.disk_num_bytes)
+        return bw_item_wrong(fault, "a hole with disk_num_bytes %" PRIu64, extent.disk_num_bytes);
     if (end > item->key.offset)
         return bw_item_wrong_as(fault, BW_FAULT_items_overlap,
                                 "the previous extent ends at %" PRIu64, end);

@@ -222,26 +222,6 @@ bool bw_extent_reference_next(struct bw_cursor *cursor, struct bw_extent_referen
 
 enum { HEAD_SIZE = offsetof(struct bw_disk_file_extent, disk_bytenr) };
 
-/* Inline extents. Data that are not compressed may be longer than a sector: mkfs has written such.
- */
-static struct bw_error *decode_inline(const struct bw_item *item, uint32_t sectorsize,
-                                      struct bw_file_extent *extent)
-{
-    bool compressed = extent->compression != BW_COMPRESS_NONE;
-    extent->inline_data = item->data + HEAD_SIZE;
-    extent->inline_length = item->size - HEAD_SIZE;
-    extent->num_bytes = extent->ram_bytes;
-    if (item->key.offset != 0)
-        return bw_error_create(BW_ERROR_CORRUPT, "inline, but not at the beginning of the file");
-    if (extent->ram_bytes == 0 || extent->inline_length == 0 ||
-        (!compressed && extent->ram_bytes != extent->inline_length) ||
-        (compressed && (extent->ram_bytes > sectorsize || extent->inline_length > sectorsize)))
-        return bw_error_create(BW_ERROR_CORRUPT,
-                               "invalid ram_bytes %" PRIu64 " of %" PRIu32 " bytes inline",
-                               extent->ram_bytes, extent->inline_length);
-    return NULL;
-}
-
 static struct bw_error *check_aligned(uint32_t sectorsize, const char *name, uint64_t value)
 {
     if (value % sectorsize)
@@ -314,9 +294,23 @@ static struct bw_error *decode_file_extent(const struct bw_item *item, uint32_t 
         return bw_error_create(BW_ERROR_UNSUPPORTED, "unknown encoding %u", extent->other_encoding);
     if (extent->compression >= BW_COMPRESS_TYPES)
         return bw_error_create(BW_ERROR_UNSUPPORTED, "unknown compression %u", extent->compression);
-    if (extent->type == BW_FILE_EXTENT_INLINE)
-        return decode_inline(item, sectorsize, extent);
-    return decode_stored(item, sectorsize, extent);
+    if (extent->type != BW_FILE_EXTENT_INLINE)
+        return decode_stored(item, sectorsize, extent);
+
+    /* Inline data that are not compressed may be longer than a sector: mkfs has written such. */
+    const bool compressed = extent->compression != BW_COMPRESS_NONE;
+    extent->inline_data = item->data + HEAD_SIZE;
+    extent->inline_length = item->size - HEAD_SIZE;
+    extent->num_bytes = extent->ram_bytes;
+    if (item->key.offset != 0)
+        return bw_error_create(BW_ERROR_CORRUPT, "inline, but not at the beginning of the file");
+    if (extent->ram_bytes == 0 || extent->inline_length == 0 ||
+        (!compressed && extent->ram_bytes != extent->inline_length) ||
+        (compressed && (extent->ram_bytes > sectorsize || extent->inline_length > sectorsize)))
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "invalid ram_bytes %" PRIu64 " of %" PRIu32 " bytes inline",
+                               extent->ram_bytes, extent->inline_length);
+    return NULL;
 }
 
 struct bw_error *bw_file_extent_decode(const struct bw_item *item, uint32_t sectorsize,

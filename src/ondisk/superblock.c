@@ -40,31 +40,6 @@ static struct bw_error *no_magic(const struct bw_disk_superblock *disk, uint64_t
     return bw_error_create(BW_ERROR_CORRUPT, "a superblock whose magic %s", problem);
 }
 
-static struct bw_error *check_identity(const struct bw_disk_superblock *disk, uint64_t offset)
-{
-    if (bw_get64(disk->magic) != BW_SUPERBLOCK_MAGIC)
-        return no_magic(disk, offset);
-    unsigned checksum_type = bw_get16(disk->csum_type);
-    if (!bw_checksum_known(checksum_type))
-        return bw_error_create(checksum_type < MAY_BE_NEW ? BW_ERROR_UNSUPPORTED : BW_ERROR_CORRUPT,
-                               "unknown checksum type %u", checksum_type);
-    BW_TRY(bw_checksum_prepare((enum bw_checksum_type)checksum_type));
-    const uint64_t flags = bw_get64(disk->flags);
-    /* The new type is known only when the root tree was read. */
-    if (flags & (BW_SUPER_FLAG_CHANGING_DATA_CSUM | BW_SUPER_FLAG_CHANGING_META_CSUM))
-        BW_TRY(bw_checksum_prepare(BW_CHECKSUM_SHA256));
-    const bool restored = flags & (BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2);
-    if (!bw_checksum_accepts_block((enum bw_checksum_type)checksum_type,
-                                   restored ? BW_CHECKSUM_BIT(BW_CHECKSUM_CRC32C) : 0,
-                                   (const uint8_t *)disk, sizeof *disk))
-        return bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",
-                               bw_checksum_name((enum bw_checksum_type)checksum_type));
-    if (bw_get64(disk->bytenr) != offset)
-        return bw_error_create(BW_ERROR_CORRUPT, "bytenr mismatch, want %" PRIu64 " have %" PRIu64,
-                               offset, bw_get64(disk->bytenr));
-    return NULL;
-}
-
 static struct bw_error *check_root(const struct bw_superblock *super, const char *name,
                                    const struct bw_root_pointer *root)
 {
@@ -137,7 +112,27 @@ struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset,
                                       struct bw_superblock *superblock)
 {
     const struct bw_disk_superblock *disk = bytes;
-    BW_TRY(check_identity(disk, offset));
+    if (bw_get64(disk->magic) != BW_SUPERBLOCK_MAGIC)
+        return no_magic(disk, offset);
+    unsigned checksum_type = bw_get16(disk->csum_type);
+    if (!bw_checksum_known(checksum_type))
+        return bw_error_create(checksum_type < MAY_BE_NEW ? BW_ERROR_UNSUPPORTED : BW_ERROR_CORRUPT,
+                               "unknown checksum type %u", checksum_type);
+    BW_TRY(bw_checksum_prepare((enum bw_checksum_type)checksum_type));
+    const uint64_t flags = bw_get64(disk->flags);
+    /* The new type is known only when the root tree was read. */
+    if (flags & (BW_SUPER_FLAG_CHANGING_DATA_CSUM | BW_SUPER_FLAG_CHANGING_META_CSUM))
+        BW_TRY(bw_checksum_prepare(BW_CHECKSUM_SHA256));
+    const bool restored = flags & (BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2);
+    if (!bw_checksum_accepts_block((enum bw_checksum_type)checksum_type,
+                                   restored ? BW_CHECKSUM_BIT(BW_CHECKSUM_CRC32C) : 0,
+                                   (const uint8_t *)disk, sizeof *disk))
+        return bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",
+                               bw_checksum_name((enum bw_checksum_type)checksum_type));
+    if (bw_get64(disk->bytenr) != offset)
+        return bw_error_create(BW_ERROR_CORRUPT, "bytenr mismatch, want %" PRIu64 " have %" PRIu64,
+                               offset, bw_get64(disk->bytenr));
+
     decode_superblock(disk, superblock);
     if (!is_size(superblock->sectorsize))
         return bw_error_create(BW_ERROR_CORRUPT, "invalid sectorsize %" PRIu32,

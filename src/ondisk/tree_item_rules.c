@@ -102,28 +102,6 @@ static bool out_of_order(const uint8_t *previous, const uint8_t *bytes)
            hash_of_data_ref((const void *)(bytes + 1));
 }
 
-static bool wrong_references(const struct bw_item_rules *rules, struct bw_cursor *cursor,
-                             bool is_data, uint64_t *count, struct bw_item_fault *fault)
-{
-    const uint8_t *previous = NULL;
-    while (cursor->next < cursor->end) {
-        const unsigned type = *cursor->next;
-        const size_t size = size_of_reference(type);
-        const uint8_t *bytes = size ? bw_cursor_take(cursor, size) : NULL;
-        if (!bytes)
-            return bw_item_wrong(
-                fault, size ? "reference of type %u is cut off" : "reference of unknown type %u",
-                type);
-        if (wrong_reference(rules, bytes, is_data, count, fault))
-            return true;
-        if (previous && out_of_order(previous, bytes))
-            return bw_item_wrong_as(fault, BW_FAULT_extent_ref_order,
-                                    "reference of type %u follows type %u", type, *previous);
-        previous = bytes;
-    }
-    return false;
-}
-
 /* The key, and for a tree block of an EXTENT_ITEM the level in it. */
 static bool wrong_extent(const struct bw_item_rules *rules, const struct bw_item *item,
                          bool is_data, struct bw_cursor *cursor, struct bw_item_fault *fault)
@@ -145,21 +123,6 @@ static bool wrong_extent(const struct bw_item_rules *rules, const struct bw_item
     return info->level >= BW_MAX_LEVEL && bw_item_wrong(fault, "level %u", info->level);
 }
 
-static bool overlaps_previous(const struct bw_item_rules *rules, const struct bw_item *item,
-                              struct bw_item_fault *fault)
-{
-    const struct bw_item *previous = rules->previous;
-    if (!previous ||
-        (previous->key.type != BW_EXTENT_ITEM && previous->key.type != BW_METADATA_ITEM))
-        return false;
-    const uint64_t begin = previous->key.objectid;
-    const uint64_t length =
-        previous->key.type == BW_METADATA_ITEM ? rules->nodesize : previous->key.offset;
-    return length > item->key.objectid - begin &&
-           bw_item_wrong_as(fault, BW_FAULT_items_overlap,
-                            "the previous extent has %" PRIu64 " bytes at %" PRIu64, length, begin);
-}
-
 static bool check_extent_item(const struct bw_item_rules *rules, const struct bw_item *item,
                               struct bw_item_fault *fault)
 {
@@ -176,14 +139,42 @@ static bool check_extent_item(const struct bw_item_rules *rules, const struct bw
     if (bw_generation_wrong(rules, fault, "generation", bw_get64(extent->generation)) ||
         wrong_extent(rules, item, is_data, &cursor, fault))
         return true;
+
+    /* The references fill the rest of the item; they may be fewer than it counts, because others
+     * have items of their own. */
+    const uint8_t *before = NULL;
     fault->kind = BW_FAULT_extent_ref;
-    if (wrong_references(rules, &cursor, is_data, &count, fault))
-        return true;
+    while (cursor.next < cursor.end) {
+        const unsigned type = *cursor.next;
+        const size_t size = size_of_reference(type);
+        const uint8_t *bytes = size ? bw_cursor_take(&cursor, size) : NULL;
+        if (!bytes)
+            return bw_item_wrong(
+                fault, size ? "reference of type %u is cut off" : "reference of unknown type %u",
+                type);
+        if (wrong_reference(rules, bytes, is_data, &count, fault))
+            return true;
+        if (before && out_of_order(before, bytes))
+            return bw_item_wrong_as(fault, BW_FAULT_extent_ref_order,
+                                    "reference of type %u follows type %u", type, *before);
+        before = bytes;
+    }
     if (count > total)
         return bw_item_wrong(fault, "%" PRIu64 " reference%s, but it counts %" PRIu64, count,
                              bw_plural(count), total);
-    return overlaps_previous(rules, item, fault) ||
-           bw_later_than_leaf(rules, fault, BW_FAULT_extent_generation, "generation",
+
+    /* The extent before ends before this one. */
+    const struct bw_item *previous = rules->previous;
+    uint64_t length = 0;
+    if (previous && previous->key.type == BW_EXTENT_ITEM)
+        length = previous->key.offset;
+    else if (previous && previous->key.type == BW_METADATA_ITEM)
+        length = rules->nodesize;
+    if (length && length > item->key.objectid - previous->key.objectid)
+        return bw_item_wrong_as(fault, BW_FAULT_items_overlap,
+                                "the previous extent has %" PRIu64 " bytes at %" PRIu64, length,
+                                previous->key.objectid);
+    return bw_later_than_leaf(rules, fault, BW_FAULT_extent_generation, "generation",
                               bw_get64(extent->generation));
 }
 
@@ -196,15 +187,6 @@ static bool check_keyed_ref(const struct bw_item_rules *rules, const struct bw_i
     return bw_unaligned(rules, fault, "address", item->key.objectid) ||
            (item->key.type != BW_TREE_BLOCK_REF &&
             bw_unaligned(rules, fault, "parent", item->key.offset));
-}
-
-/* The key has the hash of the reference, or if others have the same, a number that comes soon after
- * it. */
-static bool far_from_hash(const struct bw_item *item, struct bw_item_fault *fault)
-{
-    const uint64_t hash = hash_of_data_ref((const void *)item->data);
-    return item->key.offset - hash > UINT16_MAX &&
-           bw_item_wrong(fault, "data ref has the hash %" PRIu64, hash);
 }
 
 static bool check_extent_data_ref(const struct bw_item_rules *rules, const struct bw_item *item,
@@ -220,7 +202,13 @@ static bool check_extent_data_ref(const struct bw_item_rules *rules, const struc
     for (size_t i = 0; i < count; i++)
         if (wrong_data_ref(rules, &references[i], fault))
             return true;
-    return count == 1 && far_from_hash(item, fault);
+    if (count != 1)
+        return false;
+    /* The key has the hash of the reference, or if others have the same, a number that comes soon
+     * after it. */
+    const uint64_t hash = hash_of_data_ref(references);
+    return item->key.offset - hash > UINT16_MAX &&
+           bw_item_wrong(fault, "data ref has the hash %" PRIu64, hash);
 }
 
 static bool wrong_group_type(const struct bw_item_rules *rules, struct bw_item_fault *fault,
@@ -305,15 +293,6 @@ static bool check_checksums(const struct bw_item_rules *rules, const struct bw_i
 /* States of a replacement: never started, started, finished, cancelled, suspended. */
 enum { REPLACE_STATES = 5, REPLACE_MODES = 2 };
 
-static bool wrong_chunk_size(const struct bw_item *item, struct bw_item_fault *fault)
-{
-    const struct bw_disk_chunk *chunk = (const void *)item->data;
-    const size_t size =
-        sizeof *chunk + bw_get16(chunk->stripe_count) * sizeof(struct bw_disk_stripe);
-    return item->size != size && bw_item_wrong(fault, "size is %" PRIu32 ", not %zu, of %u stripes",
-                                               item->size, size, bw_get16(chunk->stripe_count));
-}
-
 static bool check_chunk(const struct bw_item_rules *rules, const struct bw_item *item,
                         struct bw_item_fault *fault)
 {
@@ -321,7 +300,12 @@ static bool check_chunk(const struct bw_item_rules *rules, const struct bw_item 
     struct bw_chunk chunk;
     if (item->key.objectid != BW_FIRST_CHUNK)
         return bw_item_wrong(fault, "chunk with the object id %" PRIu64, item->key.objectid);
-    if (wrong_chunk_size(item, fault) || bw_unaligned(rules, fault, "address", item->key.offset) ||
+    const unsigned stripes = bw_get16(disk->stripe_count);
+    const size_t size = sizeof *disk + stripes * sizeof(struct bw_disk_stripe);
+    if (item->size != size)
+        return bw_item_wrong(fault, "size is %" PRIu32 ", not %zu, of %u stripes", item->size, size,
+                             stripes);
+    if (bw_unaligned(rules, fault, "address", item->key.offset) ||
         bw_unaligned(rules, fault, "length", bw_get64(disk->length)))
         return true;
     if (bw_get64(disk->length) >= LARGEST_CHUNK)
@@ -419,32 +403,10 @@ static bool is_global(uint64_t tree)
     return tree == BW_EXTENT_TREE || tree == BW_CSUM_TREE || tree == BW_FREE_SPACE_TREE;
 }
 
-static bool wrong_root_key(const struct bw_key *key, uint64_t incompat, struct bw_item_fault *fault)
-{
-    if (key->objectid == 0)
-        return bw_item_wrong(fault, "no tree has the id 0");
-    if (key->offset && (has_no_offset(key->objectid) ||
-                        (!(incompat & BW_INCOMPAT_EXTENT_TREE_V2) && is_global(key->objectid))))
-        return bw_item_wrong(fault, "no tree has this key");
-    /* Kernels before 5.9 copied the tree of relocated data as they do subvolumes. */
-    return key->objectid == BW_TREE_RELOC && !bw_is_subvolume(key->offset) &&
-           key->offset != BW_DATA_RELOC_TREE &&
-           bw_item_wrong(fault, "relocation of tree %" PRId64 ", which is not a subvolume",
-                         (int64_t)key->offset);
-}
-
-/* Subvolumes are deleted, and trees that balancing leaves, bit by bit; others as a whole. */
-static bool wrong_progress(const struct bw_item_rules *rules, const struct bw_item *item,
-                           const struct bw_disk_root_item *root, struct bw_item_fault *fault)
-{
-    static const struct bw_disk_key none;
-    if (bw_is_subvolume(item->key.objectid) || item->key.objectid == BW_TREE_RELOC || rules->in_log)
-        return false;
-    return memcmp(&root->drop_progress, &none, sizeof none) != 0 &&
-           bw_item_wrong(fault, "drop progress of a tree that is never dropped");
-}
-
-static bool wrong_root_levels(const struct bw_disk_root_item *root, struct bw_item_fault *fault)
+/* The levels of a tree, and how far its deletion got. Subvolumes are deleted bit by bit, as are the
+ * trees that balancing leaves; others as a whole. */
+static bool wrong_root_levels(const struct bw_item_rules *rules, const struct bw_item *item,
+                              const struct bw_disk_root_item *root, struct bw_item_fault *fault)
 {
     const struct bw_key progress = bw_key_decode(&root->drop_progress);
     if (root->level >= BW_MAX_LEVEL)
@@ -453,9 +415,13 @@ static bool wrong_root_levels(const struct bw_disk_root_item *root, struct bw_it
         return bw_item_wrong(fault, "drop_level %u", root->drop_level);
     if (root->drop_level && !progress.objectid)
         return bw_item_wrong(fault, "drop_level %u without progress", root->drop_level);
-    return progress.objectid && !root->drop_level &&
-           bw_item_wrong(fault, "drop_level 0 with progress at (%" PRIu64 " %u %" PRIu64 ")",
-                         progress.objectid, progress.type, progress.offset);
+    if (progress.objectid && !root->drop_level)
+        return bw_item_wrong(fault, "drop_level 0 with progress at (%" PRIu64 " %u %" PRIu64 ")",
+                             progress.objectid, progress.type, progress.offset);
+    static const struct bw_disk_key none;
+    return !bw_is_subvolume(item->key.objectid) && item->key.objectid != BW_TREE_RELOC &&
+           !rules->in_log && memcmp(&root->drop_progress, &none, sizeof none) != 0 &&
+           bw_item_wrong(fault, "drop progress of a tree that is never dropped");
 }
 
 /* The key of a snapshot contains the transaction that created it; keys of other subvolumes contain
@@ -474,31 +440,28 @@ static bool wrong_origin(const struct bw_item *item, const struct bw_disk_root_i
     return (made || is_snapshot) && bw_item_wrong(fault, "made in transaction %" PRIu64, origin);
 }
 
-/* Subvolumes that are snapshots or were made by btrfs-convert, and the tree of relocated data that
- * it makes, have the transaction in their key that made them. */
-static bool wrong_root_transaction(const struct bw_item *item, const struct bw_disk_root_item *root,
-                                   struct bw_item_fault *fault)
-{
-    const uint64_t tree = item->key.objectid, made = item->key.offset;
-    return (bw_is_subvolume(tree) || tree == BW_DATA_RELOC_TREE) &&
-           made > bw_get64(root->generation) &&
-           bw_item_wrong_as(fault, BW_FAULT_root_key,
-                            "transaction %" PRIu64 " in the key, generation %" PRIu64
-                            " of the root",
-                            made, bw_get64(root->generation));
-}
-
 static bool check_root_item(const struct bw_item_rules *rules, const struct bw_item *item,
                             struct bw_item_fault *fault)
 {
     const struct bw_disk_root_item *root = (const void *)item->data;
     const bool is_long = item->size == sizeof *root;
+    const uint64_t tree = item->key.objectid, offset = item->key.offset;
+    const uint64_t generation = bw_get64(root->generation);
     const uint64_t flags =
         bw_get64(root->flags) & ~(BW_ROOT_READ_ONLY | BW_ROOT_DEAD | BW_ROOT_SYNOLOGY);
     if (!is_long && item->size != offsetof(struct bw_disk_root_item, generation_v2))
         return bw_item_wrong(fault, "size is %" PRIu32, item->size);
-    if (wrong_root_key(&item->key, rules->incompat, fault) ||
-        bw_generation_wrong(rules, fault, "generation", bw_get64(root->generation)) ||
+    if (tree == 0)
+        return bw_item_wrong(fault, "no tree has the id 0");
+    if (offset && (has_no_offset(tree) ||
+                   (!(rules->incompat & BW_INCOMPAT_EXTENT_TREE_V2) && is_global(tree))))
+        return bw_item_wrong(fault, "no tree has this key");
+    /* Kernels before 5.9 copied the tree of relocated data as they do subvolumes. */
+    if (tree == BW_TREE_RELOC && !bw_is_subvolume(offset) && offset != BW_DATA_RELOC_TREE)
+        return bw_item_wrong(fault, "relocation of tree %" PRId64 ", which is not a subvolume",
+                             (int64_t)offset);
+
+    if (bw_generation_wrong(rules, fault, "generation", generation) ||
         bw_generation_wrong(rules, fault, "last_snapshot", bw_get64(root->last_snapshot)) ||
         (is_long &&
          (bw_generation_wrong(rules, fault, "generation_v2", bw_get64(root->generation_v2)) ||
@@ -506,14 +469,19 @@ static bool check_root_item(const struct bw_item_rules *rules, const struct bw_i
           bw_generation_wrong(rules, fault, "origin_transid", bw_get64(root->origin_transid)) ||
           wrong_origin(item, root, fault))) ||
         bw_unaligned(rules, fault, "bytenr", bw_get64(root->bytenr)) ||
-        wrong_root_levels(root, fault) || wrong_progress(rules, item, root, fault))
+        wrong_root_levels(rules, item, root, fault))
         return true;
-    if (bw_is_subvolume(item->key.objectid) &&
-        bw_get64(root->root_directory) != BW_SUBVOLUME_ROOT_INODE)
+    if (bw_is_subvolume(tree) && bw_get64(root->root_directory) != BW_SUBVOLUME_ROOT_INODE)
         return bw_item_wrong(fault, "root_directory %" PRIu64, bw_get64(root->root_directory));
     if (flags)
         return bw_item_wrong(fault, "unknown flags 0x%" PRIx64, flags);
-    return wrong_root_transaction(item, root, fault);
+    /* Subvolumes that are snapshots or were made by btrfs-convert, and the tree of relocated data
+     * that it makes, have the transaction in their key that made them. */
+    return (bw_is_subvolume(tree) || tree == BW_DATA_RELOC_TREE) && offset > generation &&
+           bw_item_wrong_as(fault, BW_FAULT_root_key,
+                            "transaction %" PRIu64 " in the key, generation %" PRIu64
+                            " of the root",
+                            offset, generation);
 }
 
 /* ROOT_REF has the parent in its key first, ROOT_BACKREF the child. */
@@ -587,20 +555,6 @@ static bool check_free_space_header(const struct bw_item_rules *rules, const str
     return bw_generation_wrong(rules, fault, "generation", bw_get64(header->generation));
 }
 
-static bool wrong_qgroup_status(const struct bw_item_rules *rules, const struct bw_item *item,
-                                struct bw_item_fault *fault)
-{
-    const struct bw_disk_qgroup_status *status = (const void *)item->data;
-    const uint64_t flags = bw_get64(status->flags) & ~(uint64_t)QUOTA_FLAGS;
-    if (item->key.offset)
-        return bw_item_wrong(fault, "no state of quotas has this key");
-    if (bw_get64(status->version) != QUOTA_VERSION)
-        return bw_item_wrong(fault, "version %" PRIu64, bw_get64(status->version));
-    if (bw_generation_wrong(rules, fault, "generation", bw_get64(status->generation)))
-        return true;
-    return flags && bw_item_wrong(fault, "unknown flags 0x%" PRIx64, flags);
-}
-
 /* mkfs.btrfs 6.2 with --rootdir and quotas inserts this item without initializing its bytes. The
  * kernel reads a limit only if its flag is set, and keeps the other flags when a user sets one. */
 static bool wrong_limit_flags(const struct bw_item *item, struct bw_item_fault *fault)
@@ -628,8 +582,17 @@ static bool check_qgroup(const struct bw_item_rules *rules, const struct bw_item
                bw_item_wrong(fault, "relation between quota groups of one level");
     if (from)
         return bw_item_wrong(fault, "no quota group has this key");
-    if (item->key.type == BW_QGROUP_STATUS)
-        return wrong_qgroup_status(rules, item, fault);
+    if (item->key.type == BW_QGROUP_STATUS) {
+        const struct bw_disk_qgroup_status *status = (const void *)item->data;
+        const uint64_t flags = bw_get64(status->flags) & ~(uint64_t)QUOTA_FLAGS;
+        if (to)
+            return bw_item_wrong(fault, "no state of quotas has this key");
+        if (bw_get64(status->version) != QUOTA_VERSION)
+            return bw_item_wrong(fault, "version %" PRIu64, bw_get64(status->version));
+        if (bw_generation_wrong(rules, fault, "generation", bw_get64(status->generation)))
+            return true;
+        return flags && bw_item_wrong(fault, "unknown flags 0x%" PRIx64, flags);
+    }
     return item->key.type == BW_QGROUP_LIMIT && wrong_limit_flags(item, fault);
 }
 
@@ -785,31 +748,36 @@ static unsigned kind_of_tree(const struct bw_item_rules *rules)
     return files ? FILES : ANY;
 }
 
-static bool wrong_size(const struct item_type *type, uint32_t size, struct bw_item_fault *fault)
+bool bw_check_item(const struct bw_item_rules *rules, const struct bw_item *item,
+                   struct bw_item_fault *fault)
 {
-    if (type->maximum == UNLIMITED)
+    const struct item_type *type = &types[item->key.type];
+    const uint32_t size = item->size;
+    if (rules->owner >= BW_SYNOLOGY_FIRST_TREE && rules->owner <= BW_SYNOLOGY_LAST_TREE)
+        return false; /* only kernels of Synology know their items */
+    fault->kind = type->kind;
+    if (size < type->minimum && type->maximum == UNLIMITED)
         return bw_item_wrong(fault, "size is %" PRIu32 ", less than %u", size, type->minimum);
-    if (type->minimum == type->maximum)
+    const bool has_wrong_size = size < type->minimum || (type->trees && size > type->maximum);
+    if (has_wrong_size && type->minimum == type->maximum)
         return bw_item_wrong(fault, "size is %" PRIu32 ", not %u", size, type->maximum);
-    return bw_item_wrong(fault, "size is %" PRIu32 ", not %u to %u", size, type->minimum,
-                         type->maximum);
-}
+    if (has_wrong_size)
+        return bw_item_wrong(fault, "size is %" PRIu32 ", not %u to %u", size, type->minimum,
+                             type->maximum);
+    if (type->check && type->check(rules, item, fault))
+        return true;
+    if (type->trees & kind_of_tree(rules))
+        return false;
 
-/* mkfs.btrfs 4.16 to 4.20 made the uuid tree as it makes a subvolume: with a top directory, which
- * nothing reads. Its two items are one finding. */
-static bool is_top_of_uuid_tree(const struct bw_item_rules *rules, const struct bw_item *item)
-{
-    return rules->owner == BW_UUID_TREE && item->key.objectid == BW_SUBVOLUME_ROOT_INODE &&
-           (item->key.type == BW_INODE_ITEM || item->key.type == BW_INODE_REF);
-}
-
-static bool is_misplaced(const struct bw_item_rules *rules, const struct bw_item *item,
-                         struct bw_item_fault *fault)
-{
+    /* mkfs.btrfs 4.16 to 4.20 made the uuid tree as it makes a subvolume: with a top directory,
+     * which nothing reads. Its two items are one finding. */
     const char *name = bw_key_type_find(item->key.type);
-    if (is_top_of_uuid_tree(rules, item))
-        return item->key.type == BW_INODE_ITEM &&
-               bw_item_wrong_as(fault, BW_FAULT_item_type,
+    if (rules->owner == BW_UUID_TREE && item->key.objectid == BW_SUBVOLUME_ROOT_INODE &&
+        item->key.type == BW_INODE_REF)
+        return false;
+    if (rules->owner == BW_UUID_TREE && item->key.objectid == BW_SUBVOLUME_ROOT_INODE &&
+        item->key.type == BW_INODE_ITEM)
+        return bw_item_wrong_as(fault, BW_FAULT_item_type,
                                 "the uuid tree has a directory, which mkfs.btrfs 4.16 to 4.20 "
                                 "left there and nothing reads");
     if (!name)
@@ -818,18 +786,4 @@ static bool is_misplaced(const struct bw_item_rules *rules, const struct bw_item
     return bw_item_wrong_as(fault, BW_FAULT_item_type,
                             "items of type %s do not belong in tree %" PRId64, name,
                             (int64_t)rules->owner);
-}
-
-bool bw_check_item(const struct bw_item_rules *rules, const struct bw_item *item,
-                   struct bw_item_fault *fault)
-{
-    const struct item_type *type = &types[item->key.type];
-    if (rules->owner >= BW_SYNOLOGY_FIRST_TREE && rules->owner <= BW_SYNOLOGY_LAST_TREE)
-        return false; /* only kernels of Synology know their items */
-    fault->kind = type->kind;
-    if (item->size < type->minimum || (type->trees && item->size > type->maximum))
-        return wrong_size(type, item->size, fault);
-    if (type->check && type->check(rules, item, fault))
-        return true;
-    return !(type->trees & kind_of_tree(rules)) && is_misplaced(rules, item, fault);
 }

@@ -238,9 +238,13 @@ void bw_recorder_note_signal(struct bw_recorder *recorder, int number)
 
 /* Creating a recorder. */
 
-/* Refuses to overwrite any file but an empty one or a black box. */
-static struct bw_error *check_old(int descriptor, const char *name)
+/* Empties the file, which may only be empty or a black box. Writes the header first, which marks
+ * the file as a black box. Then allocates all blocks, because a full disk would cause a SIGBUS
+ * later. */
+static struct bw_error *prepare_file(const struct bw_recorder *recorder, const char *name,
+                                     const struct bw_box_header *header)
 {
+    const int descriptor = recorder->descriptor;
     char magic[sizeof BW_BOX_MAGIC - 1];
     struct stat status;
     if (fstat(descriptor, &status))
@@ -256,15 +260,8 @@ static struct bw_error *check_old(int descriptor, const char *name)
                                 memcmp(magic, BW_BOX_MAGIC, sizeof magic) != 0))
         return bw_error_create(BW_ERROR_USAGE,
                                "%s is neither empty nor a black box: it is not overwritten", name);
-    return NULL;
-}
 
-/* Writes the header first, which marks the file as a black box. Then allocates all blocks, because
- * a full disk would cause a SIGBUS later. */
-static struct bw_error *prepare_file(const struct bw_recorder *recorder, const char *name,
-                                     const struct bw_box_header *header)
-{
-    int descriptor = recorder->descriptor, error;
+    int error;
     if (ftruncate(descriptor, 0) || lseek(descriptor, 0, SEEK_SET) < 0)
         return bw_error_from_errno(errno, "cannot empty %s", name);
     ssize_t written = write(descriptor, header, sizeof *header);
@@ -297,7 +294,6 @@ static struct bw_error *map_ring(struct bw_recorder *recorder, const char *name)
 
     int flags = MAP_PRIVATE | MAP_ANONYMOUS;
     if (recorder->descriptor >= 0) {
-        BW_TRY(check_old(recorder->descriptor, name));
         BW_TRY(prepare_file(recorder, name, &header));
         flags = MAP_SHARED;
     }

@@ -172,31 +172,6 @@ static void count_event(struct bw_probe_consumer *consumer, const struct bw_prob
         bw_values_add(&tally->times, number_in(event, stats->numbers[probe].ns), 1);
 }
 
-/* Selects probes, NULL: all, and finds the numbers in their records. */
-static struct bw_error *watch_probes(struct bw_probe_stats *stats, const bool *selected)
-{
-    unsigned count;
-    const struct bw_probe *probes = bw_probe_table(&count);
-    stats->consumer.visit = count_event;
-    for (unsigned i = 0; i < count; i++) {
-        if (selected && !selected[i])
-            continue;
-        struct entry *entry = make_entry(probes[i].name, NULL);
-        if (!entry)
-            return bw_error_no_memory();
-        atomic_init(&stats->entries[i], entry);
-        struct number bytes = find_number(&probes[i], "bytes");
-        stats->consumer.selected[i] = true;
-        stats->consumer.lazy[i] = bytes.bit;
-        if (!bytes.bit)
-            bytes = find_number(&probes[i], "bytes_out");
-        stats->numbers[i].bytes = bytes;
-        stats->numbers[i].error = find_number(&probes[i], "error");
-        stats->numbers[i].ns = find_number(&probes[i], "ns");
-    }
-    return NULL;
-}
-
 /* Statistics by layer. */
 
 /* The place of a layer; empty if the layer is not in the table yet. */
@@ -256,26 +231,46 @@ static void count_call(struct bw_probe_consumer *consumer, const struct bw_probe
 /* Reports of both kinds. */
 
 struct bw_error *bw_probe_stats_create(bool by_xlator, const bool selected[BW_PROBES_MAX],
-                                       struct bw_probe_stats **stats)
+                                       struct bw_probe_stats **result)
 {
-    struct bw_error *error = NULL;
-    *stats = calloc(1, sizeof **stats);
-    if (!*stats)
+    struct bw_probe_stats *stats = calloc(1, sizeof *stats);
+    if (!stats)
         return bw_error_no_memory();
-    (*stats)->by_xlator = by_xlator;
-    pthread_mutex_init(&(*stats)->adding, NULL);
+    struct bw_probe_consumer *consumer = &stats->consumer;
+    stats->by_xlator = by_xlator;
+    pthread_mutex_init(&stats->adding, NULL);
+    *result = stats;
     if (by_xlator) {
-        struct bw_probe_consumer *consumer = &(*stats)->consumer;
         consumer->visit = count_call;
         consumer->selected[BW_PROBE_fop__unwind] = true;
         consumer->lazy[BW_PROBE_fop__unwind] =
             UINT64_C(1) << BW_fopinfo_bytes | UINT64_C(1) << BW_fopinfo_errors;
-    } else {
-        error = watch_probes(*stats, selected);
+        return NULL;
     }
-    if (error)
-        bw_probe_stats_destroy(BW_TAKE(*stats));
-    return error;
+
+    /* The selected probes, or all, and where the numbers are in their records. */
+    unsigned count;
+    const struct bw_probe *probes = bw_probe_table(&count);
+    consumer->visit = count_event;
+    for (unsigned i = 0; i < count; i++) {
+        if (selected && !selected[i])
+            continue;
+        struct entry *entry = make_entry(probes[i].name, NULL);
+        if (!entry) {
+            bw_probe_stats_destroy(BW_TAKE(*result));
+            return bw_error_no_memory();
+        }
+        atomic_init(&stats->entries[i], entry);
+        struct number bytes = find_number(&probes[i], "bytes");
+        consumer->selected[i] = true;
+        consumer->lazy[i] = bytes.bit;
+        if (!bytes.bit)
+            bytes = find_number(&probes[i], "bytes_out");
+        stats->numbers[i].bytes = bytes;
+        stats->numbers[i].error = find_number(&probes[i], "error");
+        stats->numbers[i].ns = find_number(&probes[i], "ns");
+    }
+    return NULL;
 }
 
 void bw_probe_stats_destroy(struct bw_probe_stats *stats)

@@ -118,20 +118,9 @@ static struct bw_error *add_block(struct adoption *adoption, struct found_blocks
     return NULL;
 }
 
-/* A hostile node may have the same child as many others: each child is added at most twice. */
-static struct bw_error *add_children(struct adoption *adoption, const struct found_block *found,
-                                     const struct bw_node *node)
-{
-    for (uint32_t slot = 0; slot < node->item_count; slot++) {
-        const struct bw_block_pointer child = bw_tree_child_pointer(&found->pointer, node, slot);
-        const uint32_t known = bw_key_map_get(&adoption->claim_of, child.bytenr, UINT32_MAX);
-        if (known == UINT32_MAX || (known != NO_CLAIM && found->claim == NO_CLAIM))
-            BW_TRY(add_block(adoption, &adoption->below, &child, found->claim));
-    }
-    return NULL;
-}
-
-/* Reads the blocks of this level that were found, in batches. */
+/* Reads the blocks of this level that were found, in batches: adds the children of nodes, and
+ * adopts leaves. A hostile node may have the same child as many others: each is added at most
+ * twice. */
 static struct bw_error *read_found(struct adoption *adoption)
 {
     const struct bw_tree_reader *reader = &adoption->fs->reader;
@@ -149,15 +138,23 @@ static struct bw_error *read_found(struct adoption *adoption)
         for (unsigned k = 0; k < count; k++) {
             const struct bw_node node = bw_node_view(requests[k].buffer, reader->nodesize);
             const uint64_t generation = blocks[k].pointer.expectation.generation;
+            const bool is_good = !requests[k].error;
+            bw_error_free(requests[k].error);
             /* References lead to all blocks below an unreadable node that no snapshot shares. */
-            if (requests[k].error)
+            if (!is_good)
                 adoption->result->complete &=
                     adoption->level && generation > adoption->tree->shared_until;
-            else if (!failure && adoption->level)
-                failure = add_children(adoption, &blocks[k], &node);
-            else if (!failure)
+            else if (!failure && !adoption->level)
                 failure = adopt_leaf(adoption, &blocks[k], &node);
-            bw_error_free(requests[k].error);
+            for (uint32_t slot = 0;
+                 is_good && adoption->level && slot < node.item_count && !failure; slot++) {
+                const struct bw_block_pointer child =
+                    bw_tree_child_pointer(&blocks[k].pointer, &node, slot);
+                const uint32_t known =
+                    bw_key_map_get(&adoption->claim_of, child.bytenr, UINT32_MAX);
+                if (known == UINT32_MAX || (known != NO_CLAIM && blocks[k].claim == NO_CLAIM))
+                    failure = add_block(adoption, &adoption->below, &child, blocks[k].claim);
+            }
         }
     }
     if (!failure)
@@ -254,29 +251,6 @@ static int by_first_key(const void *a, const void *b)
                           &right->pointer.expectation.first_key);
 }
 
-/* Sorts the leaves. Each ends where the next begins. If two overlap, which a sound tree never has,
- * only one stays; a leaf that several references led to stays once. */
-static void put_in_order(struct bw_adopted *adopted)
-{
-    size_t kept = 0;
-    if (adopted->leaves.count)
-        qsort(adopted->leaves.items, adopted->leaves.count, sizeof *adopted->leaves.items,
-              by_first_key);
-    for (size_t i = 0; i < adopted->leaves.count; i++) {
-        struct bw_adopted_leaf *leaf = &adopted->leaves.items[i];
-        struct bw_adopted_leaf *before = kept ? &adopted->leaves.items[kept - 1] : NULL;
-        const struct bw_key *first = &leaf->pointer.expectation.first_key;
-        if (before && bw_key_compare(first, &before->last_key) <= 0) {
-            adopted->complete &= leaf->pointer.bytenr == before->pointer.bytenr;
-            continue;
-        }
-        if (before && bw_key_compare(first, &before->pointer.expectation.end_key) < 0)
-            before->pointer.expectation.end_key = *first;
-        adopted->leaves.items[kept++] = *leaf;
-    }
-    adopted->leaves.count = kept;
-}
-
 static struct bw_error *note_lost_extents(void *context, const struct bw_block_pointer *pointer,
                                           struct bw_error *error)
 {
@@ -325,8 +299,27 @@ static struct bw_error *find_leaves(struct adoption *adoption)
         BW_TRY(read_found(adoption));
     }
 
-    put_in_order(adoption->result);
-    adoption->result->complete &= adoption->known == adoption->lost_nodes.count;
+    /* Sorts the leaves. Each ends where the next begins. If two overlap, which a sound tree never
+     * has, only one stays; a leaf that several references led to stays once. */
+    struct bw_adopted *adopted = adoption->result;
+    size_t kept = 0;
+    if (adopted->leaves.count)
+        qsort(adopted->leaves.items, adopted->leaves.count, sizeof *adopted->leaves.items,
+              by_first_key);
+    for (size_t i = 0; i < adopted->leaves.count; i++) {
+        struct bw_adopted_leaf *leaf = &adopted->leaves.items[i];
+        struct bw_adopted_leaf *before = kept ? &adopted->leaves.items[kept - 1] : NULL;
+        const struct bw_key *first = &leaf->pointer.expectation.first_key;
+        if (before && bw_key_compare(first, &before->last_key) <= 0) {
+            adopted->complete &= leaf->pointer.bytenr == before->pointer.bytenr;
+            continue;
+        }
+        if (before && bw_key_compare(first, &before->pointer.expectation.end_key) < 0)
+            before->pointer.expectation.end_key = *first;
+        adopted->leaves.items[kept++] = *leaf;
+    }
+    adopted->leaves.count = kept;
+    adopted->complete &= adoption->known == adoption->lost_nodes.count;
     return NULL;
 }
 
@@ -411,7 +404,7 @@ struct bw_error *bw_find_lost_nodes(struct bw_fs *fs, const struct bw_tree *tree
     return block ? bw_tree_scan(&fs->reader, tree, &scan) : bw_error_no_memory();
 }
 
-/* Under the lock. */
+/* Finds the adopted leaves of a tree, or adopts them now. Under the lock. */
 static struct bw_error *find_tree(struct bw_adoptions *adoptions, const struct bw_tree *of,
                                   const struct adopted_tree **result)
 {

@@ -116,20 +116,6 @@ static int by_number(const void *a, const void *b)
     return (left->inode > right->inode) - (left->inode < right->inode);
 }
 
-static void free_replays(struct replays *replays)
-{
-    for (size_t i = 0; i < replays->count; i++) {
-        struct bw_replay *replay = &replays->items[i];
-        bw_log_free(&replay->log);
-        bw_editor_destroy(&replay->tree);
-        bw_numbers_free(&replay->recount);
-        bw_key_map_free(&replay->awaiting);
-        bw_buffer_free(&replay->scratch);
-    }
-    bw_editor_destroy(&replays->checksums);
-    free(replays->items);
-}
-
 /* Without a rehearsal (NULL), the result is published. */
 static struct bw_error *replay_logs(struct bw_fs *fs, const struct bw_rehearsal *rehearsal)
 {
@@ -149,7 +135,16 @@ static struct bw_error *replay_logs(struct bw_fs *fs, const struct bw_rehearsal 
         fs->checksum_trees.items[0] = replays.checksums.tree;
     if (!error && !rehearsal && fs->logged.count)
         qsort(fs->logged.items, fs->logged.count, sizeof *fs->logged.items, by_number);
-    free_replays(&replays);
+    for (size_t i = 0; i < replays.count; i++) {
+        struct bw_replay *replay = &replays.items[i];
+        bw_log_free(&replay->log);
+        bw_editor_destroy(&replay->tree);
+        bw_numbers_free(&replay->recount);
+        bw_key_map_free(&replay->awaiting);
+        bw_buffer_free(&replay->scratch);
+    }
+    bw_editor_destroy(&replays.checksums);
+    free(replays.items);
     return error;
 }
 

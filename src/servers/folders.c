@@ -97,42 +97,39 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Adds the paths of the send streams in a folder, in the order of their names. */
-static struct bw_error *add_folder(struct bw_strings *list, const char *folder)
-{
-    const size_t before = list->count;
-    struct bw_error *error = NULL;
-    DIR *listing = opendir(folder);
-    if (!listing)
-        return bw_error_from_errno(errno, "cannot open %s", folder);
-    for (const struct dirent *entry; !error && (entry = readdir(listing));) {
-        char *path;
-        if (!may_be_stream(dirfd(listing), entry->d_name))
-            continue;
-        error = bw_strings_reserve(list, 1);
-        if (!error && asprintf(&path, "%s/%s", folder, entry->d_name) < 0)
-            error = bw_error_no_memory();
-        if (!error)
-            list->items[list->count++] = path;
-    }
-    closedir(listing);
-    if (error)
-        return error;
-    if (list->count == before)
-        return bw_error_create(
-            BW_ERROR_USAGE, "%s is a directory, not an image, and contains no send stream", folder);
-    qsort(list->items + before, list->count - before, sizeof *list->items, by_name);
-    return NULL;
-}
-
 struct bw_error *bw_stream_folders_expand(const char *const *given, size_t count,
                                           struct bw_strings *list)
 {
     for (size_t i = 0; i < count; i++) {
-        if (bw_is_folder(given[i]))
-            BW_TRY(add_folder(list, given[i]));
-        else
-            BW_TRY(bw_strings_push_copy(list, given[i]));
+        const char *folder = given[i];
+        if (!bw_is_folder(folder)) {
+            BW_TRY(bw_strings_push_copy(list, folder));
+            continue;
+        }
+
+        /* The send streams in a folder, in the order of their names. */
+        const size_t before = list->count;
+        struct bw_error *error = NULL;
+        DIR *listing = opendir(folder);
+        if (!listing)
+            return bw_error_from_errno(errno, "cannot open %s", folder);
+        for (const struct dirent *entry; !error && (entry = readdir(listing));) {
+            char *path;
+            if (!may_be_stream(dirfd(listing), entry->d_name))
+                continue;
+            error = bw_strings_reserve(list, 1);
+            if (!error && asprintf(&path, "%s/%s", folder, entry->d_name) < 0)
+                error = bw_error_no_memory();
+            if (!error)
+                list->items[list->count++] = path;
+        }
+        closedir(listing);
+        BW_TRY(error);
+        if (list->count == before)
+            return bw_error_create(BW_ERROR_USAGE,
+                                   "%s is a directory, not an image, and contains no send stream",
+                                   folder);
+        qsort(list->items + before, list->count - before, sizeof *list->items, by_name);
     }
     return NULL;
 }

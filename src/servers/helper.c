@@ -134,22 +134,6 @@ static struct bw_error *make_socket(struct bw_helper *helper)
     return NULL;
 }
 
-static struct bw_error *make_environment(struct bw_helper *helper)
-{
-    size_t count = 0, kept = 0;
-    while (environ[count])
-        count++;
-    helper->environment = calloc(count + 3, sizeof *helper->environment);
-    if (!helper->environment)
-        return bw_error_no_memory();
-    for (size_t i = 0; i < count; i++)
-        if (strncmp(environ[i], "LISTEN_", strlen("LISTEN_")) != 0)
-            helper->environment[kept++] = environ[i];
-    helper->environment[kept++] = "LISTEN_FDS=1";
-    helper->environment[kept++] = helper->process;
-    return NULL;
-}
-
 /* The pipe for messages is non-blocking: a helper that prints too much must not wait for a reader.
  */
 static struct bw_error *fork_watcher(struct bw_helper *helper, const char *path,
@@ -188,14 +172,24 @@ struct bw_error *bw_helper_start(const char *path, const char *const *arguments,
         return bw_error_no_memory();
     *helper =
         (struct bw_helper){.listening = -1, .life = -1, .messages = -1, .process = "LISTEN_PID="};
+    size_t count = 0, kept = 0;
+    while (environ[count])
+        count++;
     helper->program = strdup(arguments[0]);
+    helper->environment = calloc(count + 3, sizeof *helper->environment);
     struct bw_error *error = make_socket(helper);
-    if (!error && !helper->program)
+    if (!error && (!helper->program || !helper->environment))
         error = bw_error_no_memory();
-    if (!error)
-        error = make_environment(helper);
-    if (!error)
+
+    /* The helper gets the socket as from systemd. */
+    for (size_t i = 0; !error && i < count; i++)
+        if (strncmp(environ[i], "LISTEN_", strlen("LISTEN_")) != 0)
+            helper->environment[kept++] = environ[i];
+    if (!error) {
+        helper->environment[kept++] = "LISTEN_FDS=1";
+        helper->environment[kept++] = helper->process;
         error = fork_watcher(helper, path, arguments);
+    }
     if (error)
         bw_helper_stop(helper);
     else

@@ -87,23 +87,6 @@ static struct bw_error *too_large(const struct bw_spool *spool)
                            spool->folder);
 }
 
-static struct bw_error *write_piece(struct bw_spool *spool, const uint8_t *bytes, size_t length)
-{
-    if (length > spool->limit - spool->stored)
-        return too_large(spool);
-    for (size_t done = 0; done < length;) {
-        const ssize_t count =
-            pwrite(spool->file, bytes + done, length - done, (off_t)(spool->size + done));
-        if (count < 0 && errno == ENOSPC)
-            return too_large(spool);
-        if (count < 0 && errno != EINTR)
-            return bw_error_from_errno(errno, "cannot write to a temporary file");
-        done += count > 0 ? (size_t)count : 0;
-    }
-    spool->stored += length;
-    return NULL;
-}
-
 struct bw_error *bw_spool_begin(struct bw_spool *spool)
 {
     spool->size = spool->stored = 0;
@@ -118,8 +101,19 @@ struct bw_error *bw_spool_append(struct bw_spool *spool, const uint8_t *bytes, s
         return bw_error_create(BW_ERROR_UNSUPPORTED, "the decompressed image has more than 16 TiB");
     while (length) {
         const size_t room = PIECE - spool->size % PIECE, piece = length < room ? length : room;
-        if (!bw_is_zeros(bytes, piece))
-            BW_TRY(write_piece(spool, bytes, piece));
+        const size_t stored = bw_is_zeros(bytes, piece) ? 0 : piece; /* zeros become a hole */
+        if (stored > spool->limit - spool->stored)
+            return too_large(spool);
+        for (size_t done = 0; done < stored;) {
+            const ssize_t count =
+                pwrite(spool->file, bytes + done, stored - done, (off_t)(spool->size + done));
+            if (count < 0 && errno == ENOSPC)
+                return too_large(spool);
+            if (count < 0 && errno != EINTR)
+                return bw_error_from_errno(errno, "cannot write to a temporary file");
+            done += count > 0 ? (size_t)count : 0;
+        }
+        spool->stored += stored;
         spool->size += piece;
         bytes += piece;
         length -= piece;

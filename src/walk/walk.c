@@ -225,29 +225,22 @@ static struct bw_error *walk_subvolumes(struct visit *visit, const struct start 
     return is_whole ? report_cycles(visit) : NULL;
 }
 
-/* Checks the request of a walk. */
-static struct bw_error *check_options(const struct bw_walk_options *options)
-{
-    if (!options->visit == !options->consume)
-        return bw_error_create(BW_ERROR_USAGE, "a walk needs either a consumer or a visitor");
-    if (options->order > BW_WALK_BY_INODE)
-        return bw_error_create(BW_ERROR_USAGE, "unknown order %u", options->order);
-    if (options->nested > BW_NESTED_SKIP)
-        return bw_error_create(BW_ERROR_USAGE, "unknown rule for nested subvolumes: %u",
-                               options->nested);
-    if (options->part > options->parts || !options->part != !options->parts)
-        return bw_error_create(BW_ERROR_USAGE, "there is no part %u of %u", options->part,
-                               options->parts);
-    return NULL;
-}
-
 struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *given,
                          struct bw_walk_summary *summary)
 {
     struct bw_walk_options options;
     struct bw_walk_summary unused;
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
-    BW_TRY(check_options(&options));
+    if (!options.visit == !options.consume)
+        return bw_error_create(BW_ERROR_USAGE, "a walk needs either a consumer or a visitor");
+    if (options.order > BW_WALK_BY_INODE)
+        return bw_error_create(BW_ERROR_USAGE, "unknown order %u", options.order);
+    if (options.nested > BW_NESTED_SKIP)
+        return bw_error_create(BW_ERROR_USAGE, "unknown rule for nested subvolumes: %u",
+                               options.nested);
+    if (options.part > options.parts || !options.part != !options.parts)
+        return bw_error_create(BW_ERROR_USAGE, "there is no part %u of %u", options.part,
+                               options.parts);
     options.threads = bw_pool_workers(options.threads);
     summary = summary ? summary : &unused;
     *summary = (struct bw_walk_summary){0};

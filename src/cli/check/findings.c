@@ -48,10 +48,11 @@ bool check_is_finished(const struct check_run *check)
     return check->summary && check->summary->finished && !check->unfinished;
 }
 
-/* The line of a finding. */
-
-static void append_place(struct bw_buffer *text, const struct bw_findinginfo *finding)
+/* error block-checksum FS_TREE (257 INODE_ITEM 0) /a: message [logical 30408704, device 1 offset
+ * 38797312, mirror 2, repairable] */
+static void append_line(struct bw_buffer *text, const struct bw_findinginfo *finding)
 {
+    bw_buffer_format(text, "%s %s", finding->severity, finding->code);
     const bool has_key = finding->key.objectid != BW_ABSENT;
     char key[BW_KEY_TEXT];
     if (finding->tree_name)
@@ -73,11 +74,9 @@ static void append_place(struct bw_buffer *text, const struct bw_findinginfo *fi
     if (finding->more_subvolumes != BW_ABSENT)
         bw_buffer_format(text, " and in %" PRIu64 " more subvolume%s", finding->more_subvolumes,
                          bw_plural(finding->more_subvolumes));
-}
+    bw_buffer_format(text, ": %s", finding->message);
 
-/* [logical 30408704, device 1 offset 38797312, mirror 2, repairable] */
-static void append_addresses(struct bw_buffer *text, const struct bw_findinginfo *finding)
-{
+    /* Addresses. */
     const char *before = " [";
     if (finding->logical != BW_ABSENT) {
         bw_buffer_format(text, "%slogical %" PRIu64, before, finding->logical);
@@ -104,6 +103,7 @@ static void append_addresses(struct bw_buffer *text, const struct bw_findinginfo
     }
     if (*before == ',')
         bw_buffer_append_byte(text, ']');
+    bw_buffer_append_byte(text, '\n');
 }
 
 struct bw_error *check_on_finding(void *context, const struct bw_findinginfo *finding)
@@ -112,11 +112,7 @@ struct bw_error *check_on_finding(void *context, const struct bw_findinginfo *fi
     struct bw_buffer *line = &check->line;
     if (check->lines || !check->stream.rows) {
         line->length = 0;
-        bw_buffer_format(line, "%s %s", finding->severity, finding->code);
-        append_place(line, finding);
-        bw_buffer_format(line, ": %s", finding->message);
-        append_addresses(line, finding);
-        bw_buffer_append_byte(line, '\n');
+        append_line(line, finding);
     }
     if (line->failed)
         return bw_error_no_memory();
@@ -167,20 +163,6 @@ struct bw_error *check_report_difference(struct check_run *check, const char *wo
 
 /* The summary. */
 
-static void print_count(const struct bw_finding_count *count)
-{
-    fprintf(stderr, "%12" PRIu64 " %-7s %-24s %s", count->count,
-            bw_finding_severity_name(count->code->severity), count->code->word,
-            count->code->description);
-    if (count->hidden)
-        fprintf(stderr, " (%" PRIu64 " of them not shown; --all shows them)", count->hidden);
-    if (count->repairable && count->repairable < count->count)
-        fprintf(stderr, " (%" PRIu64 " repairable)", count->repairable);
-    else if (count->repairable)
-        fprintf(stderr, " (repairable)");
-    fputc('\n', stderr);
-}
-
 static void print_total(uint64_t number, const char *noun, const char *before)
 {
     fprintf(stderr, "%s%" PRIu64 " %s%s", before, number, noun, bw_plural(number));
@@ -197,8 +179,18 @@ void check_print_summary(const struct check_run *check)
         if (count->code->severity == BW_FINDING_ERROR)
             repairable += count->repairable;
         /* notes were already printed, and healthy file systems may have some */
-        if (count->count && (count->code->severity != BW_FINDING_NOTE || count->hidden))
-            print_count(count);
+        if (!count->count || (count->code->severity == BW_FINDING_NOTE && !count->hidden))
+            continue;
+        fprintf(stderr, "%12" PRIu64 " %-7s %-24s %s", count->count,
+                bw_finding_severity_name(count->code->severity), count->code->word,
+                count->code->description);
+        if (count->hidden)
+            fprintf(stderr, " (%" PRIu64 " of them not shown; --all shows them)", count->hidden);
+        if (count->repairable && count->repairable < count->count)
+            fprintf(stderr, " (%" PRIu64 " repairable)", count->repairable);
+        else if (count->repairable)
+            fprintf(stderr, " (repairable)");
+        fputc('\n', stderr);
     }
 
     /* Without these numbers, a comparison with an empty list would look the same as one without

@@ -8,65 +8,6 @@
 
 #include "cli/complete/complete.h"
 
-/* The parser of a line. */
-struct reading {
-    struct bash_line *line;
-    const char *breaks;
-    char *end; /* end of the current word */
-    bool begun;
-};
-
-static void add_byte(struct reading *reading, char byte)
-{
-    *reading->end++ = byte;
-    *reading->end = '\0';
-    reading->begun = true;
-}
-
-/* bash will replace the part of the last word after this position. */
-static void cut_here(struct reading *reading)
-{
-    const struct bash_line *line = reading->line;
-    reading->line->cut = (size_t)(reading->end - line->words[line->count]);
-}
-
-/* Within double quotes, a backslash is removed only before characters that it quotes. */
-static const char *read_quoted(struct reading *reading, const char *at)
-{
-    const char quote = reading->line->quote;
-    if (*at == quote) {
-        reading->line->quote = '\0';
-        cut_here(reading);
-    } else if (quote == '"' && *at == '\\' && at[1] && strchr("\\\"$`", at[1])) {
-        add_byte(reading, *++at);
-    } else {
-        add_byte(reading, *at);
-    }
-    return at + 1;
-}
-
-static const char *read_plain(struct reading *reading, const char *at)
-{
-    if (*at == '\'' || *at == '"') {
-        reading->line->quote = *at;
-        reading->begun = true;
-        cut_here(reading);
-    } else if (*at == '\\') {
-        if (at[1])
-            add_byte(reading, *++at);
-    } else if (strchr(" \t\n", *at)) {
-        if (reading->begun)
-            reading->line->words[++reading->line->count] = ++reading->end;
-        reading->begun = false;
-        reading->line->cut = 0;
-    } else {
-        add_byte(reading, *at);
-        if (strchr(reading->breaks, *at))
-            cut_here(reading);
-    }
-    return at + 1;
-}
-
 bool bash_line_read(struct bash_line *line, const char *text, const char *breaks)
 {
     size_t length = strlen(text);
@@ -80,12 +21,35 @@ bool bash_line_read(struct bash_line *line, const char *text, const char *breaks
         return false;
     }
     line->words[0] = bytes;
-    struct reading reading = {line, breaks, bytes, false};
-    while (*text) {
-        if (line->quote)
-            text = read_quoted(&reading, text);
-        else
-            text = read_plain(&reading, text);
+    char *end = bytes; /* of the current word */
+    bool begun = false;
+    for (const char *at = text; *at; at++) {
+        const char quote = line->quote;
+        bool cuts = false; /* bash will replace the part of the last word after this position */
+        if (quote && *at == quote) {
+            line->quote = '\0';
+            cuts = true;
+        } else if (!quote && (*at == '\'' || *at == '"')) {
+            line->quote = *at;
+            begun = cuts = true;
+        } else if (!quote && strchr(" \t\n", *at)) {
+            if (begun)
+                line->words[++line->count] = ++end;
+            begun = false;
+            line->cut = 0;
+        } else if (quote || *at != '\\' || at[1]) {
+            /* Within double quotes, a backslash is removed only before characters that it quotes.
+             */
+            const bool escapes =
+                *at == '\\' && (!quote || (quote == '"' && at[1] && strchr("\\\"$`", at[1])));
+            at += escapes;
+            *end++ = *at;
+            *end = '\0';
+            begun = true;
+            cuts = !quote && !escapes && strchr(breaks, *at);
+        }
+        if (cuts)
+            line->cut = (size_t)(end - line->words[line->count]);
     }
     line->count++;
     return true;
@@ -122,26 +86,22 @@ static bool has_control(const char *word, size_t length)
     return false;
 }
 
-/* Closes double quotes around a '!', which would recall a line from the history even there. */
-static void append_byte(struct bw_buffer *text, char byte, char quote)
-{
-    static const char special[] = " \\'\"`$&|;()<>*?[]{}!#~";
-    if (quote == '\'' && byte == '\'')
-        bw_buffer_format(text, "'\\''");
-    else if (quote == '"' && byte == '!')
-        bw_buffer_format(text, "\"'!'\"");
-    else if ((quote == '"' && strchr("\\\"$`", byte)) || (!quote && strchr(special, byte)))
-        bw_buffer_format(text, "\\%c", byte);
-    else
-        bw_buffer_append_byte(text, byte);
-}
-
 void bash_append_quoted(struct bw_buffer *text, const char *word, size_t length, char quote)
 {
+    static const char special[] = " \\'\"`$&|;()<>*?[]{}!#~";
     if (!quote && has_control(word, length)) {
         append_escaped(text, word, length);
         return;
     }
-    for (size_t i = 0; i < length; i++)
-        append_byte(text, word[i], quote);
+    for (size_t i = 0; i < length; i++) {
+        const char byte = word[i];
+        if (quote == '\'' && byte == '\'')
+            bw_buffer_format(text, "'\\''");
+        else if (quote == '"' && byte == '!') /* it would recall a line even in double quotes */
+            bw_buffer_format(text, "\"'!'\"");
+        else if ((quote == '"' && strchr("\\\"$`", byte)) || (!quote && strchr(special, byte)))
+            bw_buffer_format(text, "\\%c", byte);
+        else
+            bw_buffer_append_byte(text, byte);
+    }
 }

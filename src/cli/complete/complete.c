@@ -29,27 +29,22 @@
 #include "btrfs-walk/subvolume.h"
 
 /* Remote files are excluded, because a server that does not reply would block the shell. */
-static bool is_local_file(const char *path)
+static bool are_local_files(const struct cmd_common *common)
 {
     static const uint32_t remote[] = {NFS_SUPER_MAGIC,  SMB_SUPER_MAGIC,  SMB2_SUPER_MAGIC,
                                       CIFS_SUPER_MAGIC, FUSE_SUPER_MAGIC, V9FS_MAGIC,
                                       CEPH_SUPER_MAGIC, AFS_SUPER_MAGIC};
-    struct statfs system;
-    struct stat file;
-    if (statfs(path, &system) || stat(path, &file) || !S_ISREG(file.st_mode))
-        return false;
-    for (size_t i = 0; i < sizeof remote / sizeof *remote; i++)
-        if ((uint32_t)system.f_type == remote[i])
+    for (size_t i = 0; i < common->input.image_count; i++) {
+        const char *path = common->input.images[i];
+        struct statfs system;
+        struct stat file;
+        if (statfs(path, &system) || stat(path, &file) || !S_ISREG(file.st_mode))
             return false;
-    return true;
-}
-
-static bool are_local_files(const struct cmd_common *common)
-{
-    size_t i = 0;
-    while (i < common->input.image_count && is_local_file(common->input.images[i]))
-        i++;
-    return i && i == common->input.image_count;
+        for (size_t k = 0; k < sizeof remote / sizeof *remote; k++)
+            if ((uint32_t)system.f_type == remote[k])
+                return false;
+    }
+    return common->input.image_count;
 }
 
 /* Adds a completion if it begins with the value: `length` bytes of text, then `end`. */
@@ -78,20 +73,7 @@ static struct bw_fs *open_images(const struct completion *complete)
     return fs;
 }
 
-/* Adds a subvolume, with a '/' at the beginning of its path only if the value has one. */
-static void add_subvolume(struct completion *complete, const struct bw_subvolume_info *info)
-{
-    size_t skip = *complete->value && *complete->value != '/' && info->path_length;
-    char description[64];
-    if (!info->path || info->is_deleted || info->path_length == skip)
-        return;
-    const char *kind = info->is_snapshot ? "snapshot" : "subvolume";
-    snprintf(description, sizeof description, "%s %" PRIu64 "%s", kind, info->id,
-             info->read_only ? ", read-only" : "");
-    complete_add(complete, COMPLETE_WORD, info->path + skip, info->path_length - skip, "",
-                 description);
-}
-
+/* A path begins with '/' only if the value does. */
 static void add_subvolumes(struct completion *complete, const struct command *command)
 {
     (void)command;
@@ -99,8 +81,17 @@ static void add_subvolumes(struct completion *complete, const struct command *co
     struct bw_subvolume_infos *infos = NULL;
     if (fs)
         bw_error_free(bw_subvolume_infos_open(fs, true, &infos));
-    for (const struct bw_subvolume_info *info; infos && (info = bw_subvolume_infos_next(infos));)
-        add_subvolume(complete, info);
+    for (const struct bw_subvolume_info *info; infos && (info = bw_subvolume_infos_next(infos));) {
+        const size_t skip = *complete->value && *complete->value != '/' && info->path_length;
+        char description[64];
+        if (!info->path || info->is_deleted || info->path_length == skip)
+            continue;
+        snprintf(description, sizeof description, "%s %" PRIu64 "%s",
+                 info->is_snapshot ? "snapshot" : "subvolume", info->id,
+                 info->read_only ? ", read-only" : "");
+        complete_add(complete, COMPLETE_WORD, info->path + skip, info->path_length - skip, "",
+                     description);
+    }
     bw_error_free(bw_subvolume_infos_close(infos));
     bw_fs_close(fs);
     complete_add(complete, COMPLETE_WORD, "default", 7, "", "what a mount shows");
@@ -587,17 +578,6 @@ static void complete_last(struct line *line, const char *word, bool is_first)
         complete_argument(&line->complete, "IMAGE", command);
 }
 
-/* Expands "~/", which shells do not expand before completion. Returns memory to be freed, or
- * NULL. */
-static char *expand_home(const char **image)
-{
-    const char *home = getenv("HOME");
-    char *path = NULL;
-    if (home && strncmp(*image, "~/", 2) == 0 && asprintf(&path, "%s%s", home, *image + 1) >= 0)
-        *image = path;
-    return path;
-}
-
 /* Exits if the images are slow, because users do not wait long for completions. */
 static void exit_on_alarm(int number)
 {
@@ -639,8 +619,14 @@ static struct bw_buffer complete_words(char **words, size_t count)
     memmove(images + added, images, input->image_count * sizeof *images);
     memcpy(images, operands, added * sizeof *images);
     input->image_count += added;
-    for (size_t i = 0; i < input->image_count; i++)
-        expanded[i] = expand_home(&images[i]);
+    /* Shells do not expand "~/" before completion. */
+    const char *home = getenv("HOME");
+    for (size_t i = 0; home && i < input->image_count; i++)
+        if (strncmp(images[i], "~/", 2) == 0 &&
+            asprintf(&expanded[i], "%s%s", home, images[i] + 1) >= 0)
+            images[i] = expanded[i];
+        else
+            expanded[i] = NULL; /* asprintf() leaves it undefined */
     complete_last(&line, words[count - 1], count == 1);
     for (size_t i = 0; i < input->image_count; i++)
         free(expanded[i]);
@@ -673,43 +659,37 @@ static const char *next_found(const char *at, const char *end, struct found *fou
 
 /* A single completion is quoted here, because bash would mistake a path in an image for one of the
  * system. If there are several, bash must find their common beginning before it quotes ("q"). */
-static void write_for_bash(struct bw_buffer *out, const struct bw_buffer *text,
-                           const struct bash_line *line)
+int cmd_complete_bash(const char *breaks, const char *given)
 {
-    const char *end = text->data + text->length;
+    struct bash_line line = {0};
+    struct bw_buffer out = {0}, text = {0};
+    silence_and_set_timer();
+    if (bash_line_read(&line, given, breaks) && line.count > 1)
+        text = complete_words(line.words + 1, line.count - 1);
+
+    const char *end = text.failed ? text.data : text.data + text.length;
     struct found found;
     size_t count = 0;
     bool files = false, more = false;
-    for (const char *at = text->data; (at = next_found(at, end, &found)); count++) {
+    for (const char *at = text.data; (at = next_found(at, end, &found)); count++) {
         files |= found.kind == COMPLETE_FILES;
         more |= found.kind == COMPLETE_BEGIN;
     }
     count -= files;
-    bw_buffer_append(out, "f", files);
-    bw_buffer_append(out, "n", more);
-    bw_buffer_append(out, "q", count > 1);
-    bw_buffer_append_byte(out, '\0');
-    for (const char *at = text->data; (at = next_found(at, end, &found));) {
-        if (found.kind == COMPLETE_FILES || found.length < line->cut)
+    bw_buffer_append(&out, "f", files);
+    bw_buffer_append(&out, "n", more);
+    bw_buffer_append(&out, "q", count > 1);
+    bw_buffer_append(&out, "", !text.failed); /* a NUL */
+    for (const char *at = text.data; (at = next_found(at, end, &found));) {
+        if (found.kind == COMPLETE_FILES || found.length < line.cut)
             continue;
         if (count > 1)
-            bw_buffer_append(out, found.word + line->cut, found.length - line->cut);
+            bw_buffer_append(&out, found.word + line.cut, found.length - line.cut);
         else
-            bash_append_quoted(out, found.word + line->cut, found.length - line->cut, line->quote);
-        bw_buffer_append_byte(out, '\0');
+            bash_append_quoted(&out, found.word + line.cut, found.length - line.cut, line.quote);
+        bw_buffer_append_byte(&out, '\0');
     }
-}
-
-int cmd_complete_bash(const char *breaks, const char *text)
-{
-    struct bash_line line = {0};
-    struct bw_buffer out = {0}, found = {0};
-    silence_and_set_timer();
-    if (bash_line_read(&line, text, breaks) && line.count > 1)
-        found = complete_words(line.words + 1, line.count - 1);
-    if (!found.failed)
-        write_for_bash(&out, &found, &line);
-    bw_buffer_free(&found);
+    bw_buffer_free(&text);
     bash_line_free(&line);
     return cmd_write_text(NULL, &out);
 }

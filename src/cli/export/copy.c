@@ -36,11 +36,6 @@ enum {
     SECTOR = 4096,
 };
 
-/* The use of a device, in whole blocks. */
-struct extent {
-    uint64_t start, end; /* empty: none */
-};
-
 struct copy {
     struct cmd_copy_target *target;
     struct cmd_format *owners; /* NULL: none are listed */
@@ -51,8 +46,9 @@ struct copy {
     /* The current device. */
     struct bw_device_info device;
     struct bw_device_reader *reader;
-    struct extent waiting; /* space in use, until it is known where it ends */
-    uint64_t bytes;        /* in use */
+    uint64_t start, end; /* space in use that waits until it is known where it ends, in whole
+                            blocks; empty: none */
+    uint64_t bytes;      /* in use */
     struct bad_ranges bad;
 };
 
@@ -308,17 +304,18 @@ static struct bw_error *read_piece(struct copy *copy, uint64_t offset, uint8_t *
 /* Copies the waiting extent; without a reader, only counts its bytes. */
 static struct bw_error *end_extent(struct copy *copy)
 {
-    const struct extent extent = copy->waiting;
-    copy->waiting = (struct extent){0};
+    const uint64_t end = copy->end;
+    uint64_t at = copy->start;
+    copy->start = copy->end = 0;
     if (!copy->reader) {
-        copy->bytes += extent.end - extent.start;
+        copy->bytes += end - at;
         return NULL;
     }
     /* the next piece is read while the last one is written */
-    for (uint64_t at = extent.start, length; at < extent.end; at += length) {
-        length = extent.end - at < BUFFER ? extent.end - at : BUFFER;
+    for (uint64_t length; at < end; at += length) {
+        length = end - at < BUFFER ? end - at : BUFFER;
         BW_TRY(read_piece(copy, at, copy->buffer, (uint32_t)length));
-        const uint64_t rest = extent.end - at - length;
+        const uint64_t rest = end - at - length;
         if (rest)
             bw_device_reader_advise(copy->reader, at + length, rest < BUFFER ? rest : BUFFER);
         struct cmd_copy_target *target = copy->target;
@@ -340,18 +337,18 @@ static struct bw_error *add_range(void *context, const struct bw_used_range *ran
     if (!range->in_use)
         return NULL;
     end = end < size ? end : size;
-    if (start > copy->waiting.end || copy->waiting.start == copy->waiting.end) {
+    if (start > copy->end || copy->start == copy->end) {
         BW_TRY(end_extent(copy));
-        copy->waiting.start = start;
+        copy->start = start;
     }
-    copy->waiting.end = end;
+    copy->end = end;
     return NULL;
 }
 
 /* Copies all extents of the device, or counts their bytes. */
 static struct bw_error *list_extents(struct copy *copy)
 {
-    copy->waiting = (struct extent){0};
+    copy->start = copy->end = 0;
     BW_TRY(bw_used_map_device(copy->used, copy->device.devid, add_range, copy));
     return end_extent(copy);
 }

@@ -355,31 +355,7 @@ static struct bw_error *place_all(struct extraction *extraction)
 
 /* The end. */
 
-/* Prints how much the child has written. */
-static void print_sizes(const struct extraction *extraction, const struct answer *answer)
-{
-    const struct bw_receiver_summary *summary = &answer->summary;
-    const struct cmd_sent_list *list = &extraction->list.list;
-    char size[BW_SIZE_ROOM] = {0}, written[BW_SIZE_ROOM] = {0}, cloned[BW_SIZE_ROOM] = {0};
-    uint64_t bytes = 0;
-    if (extraction->common->messages.quiet)
-        return;
-    for (size_t i = 0; i < list->count; i++)
-        bytes += list->items[i].size;
-    bw_write_size(size, bytes, false);
-    bw_write_size(written, summary->written, false);
-    bw_write_size(cloned, summary->cloned, false);
-    fprintf(stderr,
-            "btrfs-walk: %" PRIu64 " subvolume%s with files of %s: %s written, %s cloned, %" PRIu64
-            " hard link%s between snapshots\n",
-            summary->subvolumes, bw_plural(summary->subvolumes), size, written, cloned,
-            summary->linked, bw_plural(summary->linked));
-    if (answer->missed > LISTED)
-        fprintf(stderr, "btrfs-walk: and %" PRIu64 " more that could not be restored\n",
-                answer->missed - LISTED);
-}
-
-/* Waits for the child; returns its status. */
+/* Waits for the child, and prints how much it has written; returns its status. */
 static int end_child(struct extraction *extraction, bool complete)
 {
     struct answer answer = {0};
@@ -391,8 +367,25 @@ static int end_child(struct extraction *extraction, bool complete)
     close(extraction->channel);
     while (waitpid(extraction->child, &status, 0) < 0 && errno == EINTR)
         ;
-    if (has_answer)
-        print_sizes(extraction, &answer);
+    if (has_answer && !extraction->common->messages.quiet) {
+        const struct bw_receiver_summary *summary = &answer.summary;
+        const struct cmd_sent_list *list = &extraction->list.list;
+        char size[BW_SIZE_ROOM] = {0}, written[BW_SIZE_ROOM] = {0}, cloned[BW_SIZE_ROOM] = {0};
+        uint64_t bytes = 0;
+        for (size_t i = 0; i < list->count; i++)
+            bytes += list->items[i].size;
+        bw_write_size(size, bytes, false);
+        bw_write_size(written, summary->written, false);
+        bw_write_size(cloned, summary->cloned, false);
+        fprintf(stderr,
+                "btrfs-walk: %" PRIu64 " subvolume%s with files of %s: %s written, %s cloned, "
+                "%" PRIu64 " hard link%s between snapshots\n",
+                summary->subvolumes, bw_plural(summary->subvolumes), size, written, cloned,
+                summary->linked, bw_plural(summary->linked));
+        if (answer.missed > LISTED)
+            fprintf(stderr, "btrfs-walk: and %" PRIu64 " more that could not be restored\n",
+                    answer.missed - LISTED);
+    }
     if (!WIFEXITED(status))
         return STATUS_PARTIAL;
     if (WEXITSTATUS(status))

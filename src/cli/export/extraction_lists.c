@@ -226,31 +226,6 @@ static const char *status_word(const struct extract_lists *lists, const struct b
     return bw_recoverable_name(kind);
 }
 
-static struct bw_error *write_row(struct extract_lists *lists, const struct bw_fs *fs,
-                                  const struct bw_export_entry *item, enum extract_outcome outcome)
-{
-    char hash[BW_HASH_TEXT] = "";
-    const struct bw_bytes path = {item->path.data, item->path.length};
-    struct bw_savedinfo row = {
-        .saved = status_word(lists, fs, item, outcome),
-        .path = path,
-        .path_bytes = path,
-        .name = {bw_export_entry_name(item), bw_export_entry_name_length(item)},
-        .size = item->inode.size,
-        .bad_bytes = lists->read.bad,
-        .subvolume = bw_subvolume_id(item->place.subvolume),
-        .inode = item->place.inode,
-        .generation = bw_fs_status(fs).generation,
-    };
-    if (outcome <= EXTRACT_FOUND && item->type == S_IFREG &&
-        lists->zeros <= CMD_HASHING_MOST_ZEROS) {
-        bw_hash_end(lists->hash, hash);
-        row.algorithm = bw_hash_names[BW_HASH_SHA256];
-        row.hash = hash;
-    }
-    return bw_rows_write(&lists->stream, &row, sizeof row);
-}
-
 /* Whether the name of an item is in a set of names from manifests; false if memory runs out. */
 static bool has_name(const struct bw_key_set *names, const struct bw_export_entry *item)
 {
@@ -281,8 +256,28 @@ struct bw_error *extract_lists_add(struct extract_lists *lists, const struct bw_
 
     /* A file gets a row if it was made now, or exists and has none. */
     if (!error && lists->rows && outcome < EXTRACT_KEPT &&
-        ((outcome == EXTRACT_MADE && item->type == S_IFREG) || extract_lists_lack(lists, item)))
-        error = write_row(lists, fs, item, outcome);
+        ((outcome == EXTRACT_MADE && item->type == S_IFREG) || extract_lists_lack(lists, item))) {
+        char hash[BW_HASH_TEXT] = "";
+        const struct bw_bytes path = {item->path.data, item->path.length};
+        struct bw_savedinfo row = {
+            .saved = status_word(lists, fs, item, outcome),
+            .path = path,
+            .path_bytes = path,
+            .name = {bw_export_entry_name(item), bw_export_entry_name_length(item)},
+            .size = item->inode.size,
+            .bad_bytes = lists->read.bad,
+            .subvolume = bw_subvolume_id(item->place.subvolume),
+            .inode = item->place.inode,
+            .generation = bw_fs_status(fs).generation,
+        };
+        if (outcome <= EXTRACT_FOUND && item->type == S_IFREG &&
+            lists->zeros <= CMD_HASHING_MOST_ZEROS) {
+            bw_hash_end(lists->hash, hash);
+            row.algorithm = bw_hash_names[BW_HASH_SHA256];
+            row.hash = hash;
+        }
+        error = bw_rows_write(&lists->stream, &row, sizeof row);
+    }
 
     lists->read = (struct bw_recoverable){0};
     lists->zeros = 0;

@@ -70,18 +70,6 @@ static struct bw_error *list_options(void *context, struct bw_record_sink *sink)
     return NULL;
 }
 
-static struct bw_error *write_rows(struct cmd_format *format, const struct types *types)
-{
-    for (size_t i = 0; i < types->classes.count; i++) {
-        const struct bw_xlator_class *type = types->classes.items[i];
-        const struct bw_layertypeinfo row = {.layer_type = type->type,
-                                             .description = type->description,
-                                             .options = {list_options, (void *)(uintptr_t)type}};
-        BW_TRY(cmd_format_write(format, &row, sizeof row));
-    }
-    return NULL;
-}
-
 /* A list of all types, or the pages of those on the command line. */
 static struct bw_error *write_text(struct cmd_format *format, const struct types *types)
 {
@@ -133,9 +121,15 @@ static int run(const struct cmd_common *common, void *state)
         if (error) {
             status = cmd_fail(common, error);
         } else {
-            if (format.rows)
-                error = write_rows(&format, &types);
-            else
+            for (size_t i = 0; !error && format.rows && i < types.classes.count; i++) {
+                const struct bw_xlator_class *type = types.classes.items[i];
+                const struct bw_layertypeinfo row = {
+                    .layer_type = type->type,
+                    .description = type->description,
+                    .options = {list_options, (void *)(uintptr_t)type}};
+                error = cmd_format_write(&format, &row, sizeof row);
+            }
+            if (!format.rows)
                 error = write_text(&format, &types);
             error = cmd_format_end(&format, error);
             if (error)

@@ -159,29 +159,12 @@ static const struct {
 
 enum { CHANGES_KNOWN = sizeof changes_known / sizeof *changes_known };
 
-static char sign_of(const char *change)
-{
-    size_t i = 0;
-    while (strcmp(changes_known[i].word, change) != 0)
-        i++;
-    return changes_known[i].sign;
-}
-
 static const char *word_of(char status)
 {
     for (size_t i = 0; i < CHANGES_KNOWN; i++)
         if (changes_known[i].status == status)
             return changes_known[i].word;
     return "unknown";
-}
-
-static char letter_of_type(const char *name)
-{
-    static const char letters[] = "?F/CB|=@"; /* indexed by enum bw_file_type */
-    for (uint8_t type = 1; letters[type]; type++)
-        if (strcmp(bw_file_type_name(type), name) == 0)
-            return letters[type];
-    return *letters;
 }
 
 /* Escapes tabs and newlines in names, because they separate fields and lines. */
@@ -201,9 +184,16 @@ static struct bw_error *print_line(struct cmd_format *format, const void *record
     struct bw_buffer *line = &format->text;
     const bool null = format->settings.null;
     const char separator = null ? '\0' : '\t';
-    bw_buffer_append_byte(line, sign_of(row->change));
+    static const char letters[] = "?F/CB|=@"; /* indexed by enum bw_file_type */
+    size_t change = 0;
+    while (strcmp(changes_known[change].word, row->change) != 0)
+        change++;
+    uint8_t type = 1;
+    while (letters[type] && strcmp(bw_file_type_name(type), row->type) != 0)
+        type++;
+    bw_buffer_append_byte(line, changes_known[change].sign);
     bw_buffer_append_byte(line, separator);
-    bw_buffer_append_byte(line, letter_of_type(row->type));
+    bw_buffer_append_byte(line, letters[type] ? letters[type] : *letters);
     if (diffing->stat) {
         bw_buffer_append_byte(line, separator);
         bw_buffer_format(line, "%" PRIu64, row->changed_bytes);

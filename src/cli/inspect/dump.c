@@ -236,18 +236,6 @@ static void add_arguments(struct bw_buffer *text, const struct bw_commandinfo *r
     }
 }
 
-/* Copies a command; numbers that it lacks become 0, as receive prints them. */
-static void copy_known(struct bw_commandinfo *known, const struct bw_commandinfo *command)
-{
-    const struct bw_record *record = bw_record_find("commandinfo");
-    *known = *command;
-    for (unsigned i = 0; i < record->member_count; i++) {
-        uint64_t *number = (void *)((char *)known + record->members[i].offset);
-        if (record->members[i].type <= BW_TYPE_I64 && *number == BW_ABSENT)
-            *number = 0;
-    }
-}
-
 /* Prints the line of a command as 'btrfs receive --dump' does, but with all names and values
  * escaped. There is no line for END and for unknown commands. */
 static struct bw_error *print_command(struct cmd_format *format, const void *command)
@@ -256,7 +244,14 @@ static struct bw_error *print_command(struct cmd_format *format, const void *com
     const struct bw_commandinfo *row = &known;
     struct bw_buffer *text = &format->text;
     BW_AUTO_BUFFER struct bw_buffer rest = {0};
-    copy_known(&known, command);
+    /* Numbers that the command lacks become 0, as receive prints them. */
+    const struct bw_record *structure = bw_record_find("commandinfo");
+    known = *(const struct bw_commandinfo *)command;
+    for (unsigned i = 0; i < structure->member_count; i++) {
+        uint64_t *number = (void *)((char *)&known + structure->members[i].offset);
+        if (structure->members[i].type <= BW_TYPE_I64 && *number == BW_ABSENT)
+            *number = 0;
+    }
     if (!row->command || is_command(row, "end"))
         return NULL;
     bw_buffer_format(text, "%-*s", TITLE, row->command);

@@ -88,40 +88,10 @@ static bool parse_bytes(char **text, const char *ends, struct ls_color *color)
     return strchr(ends, *from) != NULL;
 }
 
-/* Parses "*SUFFIX=COLOR". */
-static bool parse_suffix(struct ls_suffix *suffix, char **text)
-{
-    ++*text;
-    return parse_bytes(text, "=", &suffix->suffix) && *(*text)++ == '=' &&
-           parse_bytes(text, ":", &suffix->color);
-}
-
-/* Parses "KIND=COLOR". */
-static bool parse_kind(struct ls_colors *colors, char **text)
-{
-    static const char others[][3] = {"no", "do", "ca", "cl"};
-    char name[3] = "";
-    struct ls_color color;
-    if (!(*text)[0] || !(*text)[1] || (*text)[2] != '=')
-        return false;
-    memcpy(name, *text, 2);
-    *text += 3;
-    if (!parse_bytes(text, ":", &color))
-        return false;
-    for (size_t i = 0; i < LS_COLOR_KINDS; i++)
-        if (strcmp(kinds[i].name, name) == 0) {
-            colors->kinds[i] = color;
-            return true;
-        }
-    /* Kinds of other programs or newer versions, and unsupported ones. */
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (memcmp(others[i], name, 2) == 0)
-            return true;
-    return false;
-}
-
+/* The variable has a list of "*SUFFIX=COLOR" and "KIND=COLOR", with colons between them. */
 static struct bw_error *read_colors(struct ls_colors *colors)
 {
+    static const char others[][3] = {"no", "do", "ca", "cl"}; /* kinds that are ignored */
     const char *variable = getenv("LS_COLORS");
     for (size_t i = 0; i < LS_COLOR_KINDS; i++)
         if (kinds[i].color)
@@ -132,13 +102,28 @@ static struct bw_error *read_colors(struct ls_colors *colors)
     for (char *text = colors->text; *text;) {
         struct ls_suffix suffix;
         const bool is_suffix = *text == '*';
-        bool is_valid = true;
-        if (*text == ':')
+        bool is_valid = false;
+        if (*text == ':') {
             text++;
-        else if (is_suffix)
-            is_valid = parse_suffix(&suffix, &text);
-        else
-            is_valid = parse_kind(colors, &text);
+            continue;
+        }
+        if (is_suffix) {
+            text++;
+            is_valid = parse_bytes(&text, "=", &suffix.suffix) && *text++ == '=' &&
+                       parse_bytes(&text, ":", &suffix.color);
+        } else if (text[0] && text[1] && text[2] == '=') {
+            const char name[3] = {text[0], text[1], '\0'};
+            struct ls_color color;
+            text += 3;
+            const bool is_complete = parse_bytes(&text, ":", &color);
+            for (size_t i = 0; is_complete && i < LS_COLOR_KINDS; i++)
+                if (strcmp(kinds[i].name, name) == 0) {
+                    colors->kinds[i] = color;
+                    is_valid = true;
+                }
+            for (size_t i = 0; is_complete && i < sizeof others / sizeof *others; i++)
+                is_valid |= strcmp(others[i], name) == 0;
+        }
         if (!is_valid)
             return bw_error_create(BW_ERROR_USAGE, "no colours: cannot parse LS_COLORS at '%.8s'",
                                    text);
@@ -259,26 +244,6 @@ static void append_end(const struct ls_colors *colors, struct bw_buffer *text)
     append_kind(colors, LS_LEFT, text);
     append_kind(colors, LS_RESET, text);
     append_kind(colors, LS_RIGHT, text);
-}
-
-/* Appends a name, or the target of a link, in its colour. */
-static void append_colored(struct ls_colors *colors, const struct ls_entry *entry, bool target,
-                           const char *name, size_t length, const struct cmd_paths *paths,
-                           struct bw_buffer *text)
-{
-    const struct ls_color *color = color_of(colors, entry, target, name, length);
-    if (!color->bytes) {
-        cmd_paths_append_name(paths, name, length, text);
-        return;
-    }
-    if (!colors->used)
-        append_end(colors, text);
-    colors->used = true;
-    append_kind(colors, LS_LEFT, text);
-    bw_buffer_append(text, color->bytes, color->length);
-    append_kind(colors, LS_RIGHT, text);
-    cmd_paths_append_name(paths, name, length, text);
-    append_end(colors, text);
 }
 
 /* Printing a listing. Columns are as wide as their widest value. */
@@ -452,10 +417,22 @@ static void append_name(const struct ls_listing *listing, const struct ls_entry 
     const char *name = listing->bytes.data + (target ? entry->target : entry->name);
     const size_t length = target ? entry->target_length : entry->name_length;
     const uint32_t mode = target ? entry->target_mode : entry->inode.mode;
+    struct ls_colors *colors = &options->colors;
+    const struct ls_color *color = NULL;
     if (options->color)
-        append_colored(&options->colors, entry, target, name, length, paths, text);
-    else
-        cmd_paths_append_name(paths, name, length, text);
+        color = color_of(colors, entry, target, name, length);
+    const bool has_color = color && color->bytes;
+    if (has_color) {
+        if (!colors->used)
+            append_end(colors, text);
+        colors->used = true;
+        append_kind(colors, LS_LEFT, text);
+        bw_buffer_append(text, color->bytes, color->length);
+        append_kind(colors, LS_RIGHT, text);
+    }
+    cmd_paths_append_name(paths, name, length, text);
+    if (has_color)
+        append_end(colors, text);
     /* A link printed with its target gets the target's indicator. */
     if (options->classify && type_indicator(mode) && (target || !entry->target_length))
         bw_buffer_append_byte(text, type_indicator(mode));

@@ -88,18 +88,6 @@ static struct directive parse_directive(const char **at)
     return directive;
 }
 
-/* Whether the format prints names of users or groups. */
-static bool prints_user_names(const char *format)
-{
-    while ((format = strchr(format, '%'))) {
-        format++;
-        const char letter = parse_directive(&format).letter;
-        if (letter == 'U' || letter == 'G')
-            return true;
-    }
-    return false;
-}
-
 /* Formatting. */
 
 static void append_text(const struct directive *directive, const char *value,
@@ -615,7 +603,13 @@ static struct bw_error *write_format(struct stat_state *state, const struct cmd_
     BW_TRY(bw_inode_get(fs, &facts->place, &facts->inode));
     if (S_ISLNK(facts->inode.mode) && strstr(state->format, "N"))
         BW_TRY(bw_inode_readlink(fs, &facts->place, &facts->target, &facts->target_length));
-    if (!state->user_names && prints_user_names(state->format))
+    bool has_owners = false;
+    for (const char *at = state->format; (at = strchr(at, '%'));) {
+        at++;
+        const char letter = parse_directive(&at).letter;
+        has_owners |= letter == 'U' || letter == 'G';
+    }
+    if (has_owners && !state->user_names)
         BW_TRY(bw_user_names_open(fs, state->subvolume ? paths->from : NULL, &state->user_names));
     facts->user_names = state->user_names;
     bw_fs_superblock(fs, &superblock);

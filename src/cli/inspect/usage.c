@@ -155,22 +155,25 @@ static struct bw_error *find_snapshots(struct bw_fs *fs, const struct bw_usage *
     return error;
 }
 
-/* Quotas. */
-
-static void compare_limit(struct usage_reasons *reasons, const struct bw_qgroup_info *group)
+/* Adds a reason for each quota group that has nearly reached its limit. */
+static struct bw_error *find_full_quotas(struct bw_fs *fs, struct usage_reasons *reasons)
 {
-    uint64_t limit = 0, used = group->exclusive;
-    if (group->limits & BW_QGROUP_LIMITS_REFERENCED) {
-        limit = group->max_referenced;
-        used = group->referenced;
-    } else if (group->limits & BW_QGROUP_LIMITS_EXCLUSIVE) {
-        limit = group->max_exclusive;
+    struct bw_qgroups *qgroups;
+    BW_TRY(bw_qgroups_open(fs, false, &qgroups));
+    for (const struct bw_qgroup_info *group; (group = bw_qgroups_next(qgroups));) {
+        uint64_t limit = 0, used = group->exclusive;
+        if (group->limits & BW_QGROUP_LIMITS_REFERENCED) {
+            limit = group->max_referenced;
+            used = group->referenced;
+        } else if (group->limits & BW_QGROUP_LIMITS_EXCLUSIVE) {
+            limit = group->max_exclusive;
+        }
+        if (group->is_counted && limit && used >= limit - limit / 20)
+            add_reason(reasons, "quota", "btrfs qgroup limit none SUBVOLUME",
+                       "Quota group %u/%" PRIu64 " has used %s of its limit of %s", group->level,
+                       group->number, size_of(used).text, size_of(limit).text);
     }
-    if (!group->is_counted || !limit || used < limit - limit / 20)
-        return;
-    add_reason(reasons, "quota", "btrfs qgroup limit none SUBVOLUME",
-               "Quota group %u/%" PRIu64 " has used %s of its limit of %s", group->level,
-               group->number, size_of(used).text, size_of(limit).text);
+    return bw_qgroups_close(qgroups);
 }
 
 /* For usageinfo.reasons. */
@@ -404,12 +407,8 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     /* Only if data chunks are full, all trees are read for the space of snapshots. */
     if (reasons.count && strcmp(reasons.items[0].word, "data-full") == 0)
         error = find_snapshots(format->session.fs, usage, &reasons);
-    struct bw_qgroups *qgroups = NULL;
     if (!error)
-        error = bw_qgroups_open(format->session.fs, false, &qgroups);
-    for (const struct bw_qgroup_info *group; qgroups && (group = bw_qgroups_next(qgroups));)
-        compare_limit(&reasons, group);
-    error = bw_error_first(error, bw_qgroups_close(qgroups));
+        error = find_full_quotas(format->session.fs, &reasons);
     const struct bw_usageinfo row = {
         .overall = {list_overall, usage},
         .groups = {list_groups, usage},

@@ -313,25 +313,6 @@ struct cmd_probes {
     struct bw_recorder *recorder;
 };
 
-/* BTRFS_WALK_PROBE is equivalent to --probe, for programs started by others. */
-static struct bw_error *select_probes(struct cmd_probes *watch)
-{
-    const struct cmd_probe_settings *settings = &watch->settings;
-    const char *environment = getenv("BTRFS_WALK_PROBE");
-    bool given = settings->pattern_count > 0;
-    if (environment && *environment) {
-        given = true;
-        BW_TRY(bw_probes_select(environment, watch->selected));
-    }
-    for (size_t i = 0; i < settings->pattern_count; i++)
-        BW_TRY(bw_probes_select(settings->patterns[i], watch->selected));
-    if (!given && settings->stats == CMD_STATS_BY_XLATOR)
-        return bw_probes_select("fop-unwind", watch->selected);
-    if (!given && (settings->stats || prints_events(settings)))
-        return bw_probes_select("*", watch->selected);
-    return NULL;
-}
-
 static bool anything_selected(const struct cmd_probes *watch)
 {
     for (size_t i = 0; i < BW_PROBES_MAX; i++)
@@ -364,7 +345,20 @@ static bool is_buffered(const struct cmd_probes *watch)
 static struct bw_error *make_consumers(struct cmd_probes *watch)
 {
     const struct cmd_probe_settings *settings = &watch->settings;
-    BW_TRY(select_probes(watch));
+
+    /* BTRFS_WALK_PROBE is equivalent to --probe, for programs started by others. */
+    const char *environment = getenv("BTRFS_WALK_PROBE");
+    bool given = settings->pattern_count > 0;
+    if (environment && *environment) {
+        given = true;
+        BW_TRY(bw_probes_select(environment, watch->selected));
+    }
+    for (size_t i = 0; i < settings->pattern_count; i++)
+        BW_TRY(bw_probes_select(settings->patterns[i], watch->selected));
+    if (!given && settings->stats == CMD_STATS_BY_XLATOR)
+        BW_TRY(bw_probes_select("fop-unwind", watch->selected));
+    else if (!given && (settings->stats || prints_events(settings)))
+        BW_TRY(bw_probes_select("*", watch->selected));
 
     /* Options that would have no effect are refused. */
     if (settings->stats && settings->limited)

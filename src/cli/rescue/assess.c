@@ -26,25 +26,6 @@ enum { MOST_PATHS = 16 << 20 };
 
 /* Subvolumes. */
 
-static struct bw_error *add_subvolume(struct rescue *rescue, struct bw_fs *fs,
-                                      const struct bw_subvolume_info *info)
-{
-    struct bw_place place;
-    BW_TRY(rescue_subvolumes_reserve(&rescue->subvolumes, 1));
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_lookup_number(fs, bw_subvolume_by_id(fs, info->id), BW_TOP_DIRECTORY, &place);
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return BW_TAKE(error);
-    char *path = info->path ? strndup(info->path, info->path_length) : NULL;
-    if (info->path && !path)
-        return bw_error_no_memory();
-    rescue->subvolumes.items[rescue->subvolumes.count++] =
-        (struct rescue_subvolume){.id = info->id, .path = path, .is_readable = !error};
-    if (info->is_snapshot)
-        rescue->verified.sectorsize = rescue->unverified.sectorsize = rescue->super.sectorsize;
-    return NULL;
-}
-
 /* Subvolumes are sorted by their ids. */
 static struct rescue_subvolume *find_subvolume(const struct rescue *rescue, uint64_t id)
 {
@@ -76,8 +57,23 @@ struct bw_error *rescue_add_subvolumes(struct rescue *rescue, struct bw_fs *fs)
     for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));) {
         const struct rescue_subvolume wanted = {.id = info->id};
         const bool is_known = before && bsearch(&wanted, all->items, before, sizeof wanted, by_id);
-        if (!info->is_deleted && !is_known)
-            error = add_subvolume(rescue, fs, info);
+        if (info->is_deleted || is_known)
+            continue;
+        struct bw_place place;
+        BW_AUTO_ERROR struct bw_error *unreadable =
+            bw_lookup_number(fs, bw_subvolume_by_id(fs, info->id), BW_TOP_DIRECTORY, &place);
+        struct rescue_subvolume subvolume = {.id = info->id, .is_readable = !unreadable};
+        if (info->path)
+            subvolume.path = strndup(info->path, info->path_length);
+        if ((info->path && !subvolume.path) ||
+            (unreadable && unreadable->code == BW_ERROR_NO_MEMORY))
+            error = bw_error_no_memory();
+        else
+            error = rescue_subvolumes_push(all, subvolume);
+        if (error)
+            free(subvolume.path);
+        if (info->is_snapshot)
+            rescue->verified.sectorsize = rescue->unverified.sectorsize = rescue->super.sectorsize;
     }
     if (all->count)
         qsort(all->items, all->count, sizeof *all->items, by_id);

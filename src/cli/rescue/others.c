@@ -59,15 +59,6 @@ static struct bw_error *read_other(const struct rescue *rescue, struct rescue_ot
 
 /* File systems. */
 
-/* Whether the opened file system has seed devices, which are file systems of their own. */
-static bool has_seeds(const struct bw_device_list *devices)
-{
-    for (size_t i = 0; i < devices->count; i++)
-        if (devices->items[i].seed)
-            return true;
-    return false;
-}
-
 /* Reads the file systems that a search has found, except for the opened one. */
 static struct bw_error *read_found(struct rescue *rescue, const struct bw_fs *searched)
 {
@@ -75,12 +66,15 @@ static struct bw_error *read_found(struct rescue *rescue, const struct bw_fs *se
     BW_SCOPED(bw_device_list) struct bw_device_list opened = {0};
     if (rescue->fs)
         BW_TRY(bw_fs_devices(rescue->fs, &opened));
+    bool has_seeds = false; /* which are file systems of their own */
+    for (size_t i = 0; i < opened.count; i++)
+        has_seeds |= opened.items[i].seed;
     for (size_t i = 0; (found = bw_fs_found(searched, i)); i++) {
         struct rescue_other other = {.generation = found->generation, .changed = found->changed};
         BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
         const bool has_fsid = memcmp(found->option, rescue->super.fsid, BW_UUID_SIZE) == 0 ||
                               memcmp(found->option, rescue->super.metadata_uuid, BW_UUID_SIZE) == 0;
-        if (rescue->fs && (has_fsid || (found->is_open && has_seeds(&opened))))
+        if (rescue->fs && (has_fsid || (found->is_open && has_seeds)))
             continue;
         memcpy(other.fsid, found->option, BW_UUID_SIZE);
         memcpy(other.label, found->label, sizeof other.label);
@@ -94,15 +88,6 @@ static struct bw_error *read_found(struct rescue *rescue, const struct bw_fs *se
 }
 
 /* Sides. */
-
-/* Whether a side that was read includes a device. */
-static bool has_device(const struct bw_device_list *devices, uint64_t devid)
-{
-    for (size_t i = 0; i < devices->count; i++)
-        if (devices->items[i].devid == devid && devices->items[i].state == BW_DEVICE_PRESENT)
-            return true;
-    return false;
-}
 
 /* Reads each side once: devices that are read together with one before it are the same side. */
 static struct bw_error *read_sides(struct rescue *rescue)
@@ -121,8 +106,10 @@ static struct bw_error *read_sides(struct rescue *rescue)
             bad = bw_fs_read_superblock(images, i, copy, &super);
         } while (bad && ++copy < BW_SUPERBLOCK_NUMBERS);
         bw_error_free(bad);
-        for (size_t k = 0; k < i; k++)
-            is_known |= !bad && has_device(&read[k], super.devid);
+        for (size_t k = 0; k < i && !bad; k++)
+            for (size_t m = 0; m < read[k].count; m++)
+                is_known |= read[k].items[m].devid == super.devid &&
+                            read[k].items[m].state == BW_DEVICE_PRESENT;
         if (bad || is_known)
             continue;
         struct rescue_other other = {

@@ -56,44 +56,10 @@ struct bw_error *rescue_list_problems(void *context, struct bw_record_sink *sink
 
 /* Devices. */
 
-static void add_device(struct rescue *rescue, const struct bw_device_info *device)
-{
-    char text[160];
-    const uint64_t count = rescue->super.device_count;
-    if (device->state == BW_DEVICE_MISSING)
-        snprintf(text, sizeof text, "device %" PRIu64 " of %" PRIu64 " is missing", device->devid,
-                 count);
-    else if (device->state == BW_DEVICE_STALE)
-        snprintf(text, sizeof text,
-                 "device %" PRIu64 " of %" PRIu64 " missed transactions: its last is %" PRIu64,
-                 device->devid, count, device->generation);
-    else
-        return;
-    add_problem(rescue, BW_WARNING, text, NULL);
-}
-
 /* Data and metadata that cannot be read without the missing devices. */
 struct incomplete {
     uint64_t chunks, data, metadata; /* number of chunks; used bytes in them */
 };
-
-static struct bw_error *add_chunk(const struct bw_fs *fs, struct bw_block_groups *groups,
-                                  const struct bw_chunk_info *chunk, struct incomplete *incomplete)
-{
-    struct bw_block_group_info group = {.used = 0};
-    if (bw_chunk_condition(fs, chunk, NULL) != BW_CHUNK_INCOMPLETE)
-        return NULL;
-    BW_AUTO_ERROR struct bw_error *error = bw_block_groups_find(groups, chunk->logical, &group);
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return BW_TAKE(error);
-    const uint64_t used = error ? chunk->length : group.used;
-    incomplete->chunks += used != 0;
-    if (chunk->type & BW_GROUP_DATA)
-        incomplete->data += used;
-    else
-        incomplete->metadata += used;
-    return NULL;
-}
 
 static void append_size(struct bw_buffer *text, uint64_t size, const char *kind)
 {
@@ -114,8 +80,22 @@ static struct bw_error *find_incomplete(struct rescue *rescue)
     BW_TRY(bw_fs_chunks(rescue->fs, &chunks));
     BW_TRY(bw_block_groups_open(rescue->fs, &groups));
     struct bw_error *error = NULL;
-    for (size_t i = 0; !error && i < chunks.count; i++)
-        error = add_chunk(rescue->fs, groups, &chunks.items[i], &incomplete);
+    for (size_t i = 0; !error && i < chunks.count; i++) {
+        const struct bw_chunk_info *chunk = &chunks.items[i];
+        struct bw_block_group_info group = {.used = 0};
+        if (bw_chunk_condition(rescue->fs, chunk, NULL) != BW_CHUNK_INCOMPLETE)
+            continue;
+        BW_AUTO_ERROR struct bw_error *unknown =
+            bw_block_groups_find(groups, chunk->logical, &group);
+        if (unknown && unknown->code == BW_ERROR_NO_MEMORY)
+            error = BW_TAKE(unknown);
+        const uint64_t used = unknown ? chunk->length : group.used;
+        incomplete.chunks += used != 0;
+        if (chunk->type & BW_GROUP_DATA)
+            incomplete.data += used;
+        else
+            incomplete.metadata += used;
+    }
     bw_block_groups_close(groups);
     if (error || !incomplete.chunks)
         return error;
@@ -138,8 +118,20 @@ struct bw_error *rescue_find_problems(struct rescue *rescue)
 {
     BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
     BW_TRY(bw_fs_devices(rescue->fs, &devices));
-    for (size_t i = 0; i < devices.count; i++)
-        add_device(rescue, &devices.items[i]);
+    for (size_t i = 0; i < devices.count; i++) {
+        const struct bw_device_info *device = &devices.items[i];
+        const uint64_t count = rescue->super.device_count;
+        char text[160] = "";
+        if (device->state == BW_DEVICE_MISSING)
+            snprintf(text, sizeof text, "device %" PRIu64 " of %" PRIu64 " is missing",
+                     device->devid, count);
+        else if (device->state == BW_DEVICE_STALE)
+            snprintf(text, sizeof text,
+                     "device %" PRIu64 " of %" PRIu64 " missed transactions: its last is %" PRIu64,
+                     device->devid, count, device->generation);
+        if (*text)
+            add_problem(rescue, BW_WARNING, text, NULL);
+    }
     if (rescue_is_older(rescue)) {
         char text[160];
         snprintf(text, sizeof text,

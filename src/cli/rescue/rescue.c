@@ -106,16 +106,6 @@ static struct bw_error *list_steps(void *context, struct bw_record_sink *sink)
     return NULL;
 }
 
-/* Writes only the other file systems, if none could be opened. */
-static struct bw_error *write_others(struct rescue *rescue)
-{
-    struct bw_rescueinfo row;
-    bw_record_clear(bw_record_find("rescueinfo"), &row);
-    row.problems = (struct bw_records){NULL, rescue};
-    row.others = (struct bw_records){rescue_list_others, rescue};
-    return cmd_format_write(&rescue->answer, &row, sizeof row);
-}
-
 static struct bw_error *write_answer(struct rescue *rescue)
 {
     const char *state = "healthy";
@@ -166,8 +156,13 @@ static struct bw_error *rescue_all(struct rescue *rescue)
         BW_AUTO_ERROR struct bw_error *error = NULL;
         if (!rescue->settings->list)
             error = rescue_find_others(rescue, why);
-        if (!error && rescue->others.count)
-            error = write_others(rescue);
+        if (!error && rescue->others.count) {
+            struct bw_rescueinfo row;
+            bw_record_clear(bw_record_find("rescueinfo"), &row);
+            row.problems = (struct bw_records){NULL, rescue};
+            row.others = (struct bw_records){rescue_list_others, rescue};
+            error = cmd_format_write(&rescue->answer, &row, sizeof row);
+        }
         bw_error_add_cause(why, BW_TAKE(error));
         return why;
     }

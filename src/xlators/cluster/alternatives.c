@@ -89,23 +89,6 @@ static struct bw_request read_other(const struct bw_frame *frame, struct bw_xlat
     return other;
 }
 
-/* If the first image could not be read, reads the others until one succeeds. If all fail, the
- * error of the first remains; the other errors become its causes. */
-static void try_others(const struct bw_frame *frame, struct bw_xlator *xlator,
-                       struct bw_request *request)
-{
-    const size_t images = image_count(xlator, !is_unverified(request));
-    for (size_t i = 1; request->error && i < images; i++) {
-        struct bw_request other = read_other(frame, xlator, request, i, request->buffer);
-        if (other.error) {
-            bw_error_add_cause(request->error, other.error);
-            continue;
-        }
-        bw_error_free(request->error);
-        request->error = NULL;
-    }
-}
-
 /* Zeros. */
 
 /* Replaces sectors of zeros by sectors of the other images, until all are replaced. */
@@ -153,7 +136,16 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
         bw_wind(frame, bw_xlator_child(xlator, 0), requests + begin, end - begin);
         for (size_t i = begin; i < end; i++) {
             struct bw_request *request = &requests[i];
-            try_others(frame, xlator, request);
+            /* If the first image could not be read, reads the others until one succeeds. If all
+             * fail, the error of the first remains; the other errors become its causes. */
+            const size_t images = image_count(xlator, !is_unverified(request));
+            for (size_t k = 1; request->error && k < images; k++) {
+                struct bw_request other = read_other(frame, xlator, request, k, request->buffer);
+                if (other.error)
+                    bw_error_add_cause(request->error, other.error);
+                else
+                    bw_error_free(BW_TAKE(request->error));
+            }
             if (!request->error && !trusts_zeros &&
                 (is_unverified(request) || request->kind == BW_REQUEST_RAW))
                 replace_zeros(frame, xlator, request);

@@ -58,18 +58,6 @@ static uint64_t next_changed(const struct patch *patch, uint64_t offset)
                           : bw_patch_next(patch->memory, offset);
 }
 
-/* Completes a request that was read below, or need not be. */
-static void apply(const struct patch *patch, struct bw_request *request)
-{
-    if (request->error)
-        return;
-    if (patch->overlay)
-        request->error =
-            bw_overlay_apply(patch->overlay, request->address, request->buffer, request->length);
-    else
-        bw_patch_apply(patch->memory, request->address, request->buffer, request->length);
-}
-
 static bool pass_if_needed(const struct bw_frame *frame, struct bw_xlator *xlator,
                            struct bw_request *request, struct bw_request *copy)
 {
@@ -84,8 +72,14 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     for (size_t i = 0; i < count; i++)
         requests[i].error = NULL;
     bw_wind_copies(frame, xlator, requests, count, pass_if_needed);
-    for (size_t i = 0; i < count; i++)
-        apply(patch, &requests[i]);
+    for (size_t i = 0; i < count; i++) {
+        struct bw_request *request = &requests[i];
+        if (!request->error && patch->overlay)
+            request->error = bw_overlay_apply(patch->overlay, request->address, request->buffer,
+                                              request->length);
+        else if (!request->error)
+            bw_patch_apply(patch->memory, request->address, request->buffer, request->length);
+    }
 }
 
 static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)

@@ -82,30 +82,12 @@ static struct bw_error *read_at(const struct bw_overlay *overlay, uint64_t offse
     return NULL;
 }
 
-static struct bw_error *add_cluster(struct bw_overlay *overlay, uint64_t start, uint64_t entry)
-{
-    const uint64_t offset = entry & ZEROS ? 0 : entry & ADDRESS;
-    struct runs *runs = &overlay->runs;
-    if (entry & COMPRESSED)
-        return bw_error_create(BW_ERROR_UNSUPPORTED, "%s has compressed clusters", overlay->path);
-    if (!(entry & (ADDRESS | ZEROS)) || start >= overlay->size)
-        return NULL;
-    if (offset % overlay->cluster || offset > overlay->file_size)
-        return bw_error_create(BW_ERROR_CORRUPT, "%s: a cluster is at %" PRIu64, overlay->path,
-                               offset);
-    struct run *last = runs->count ? &runs->items[runs->count - 1] : NULL;
-    if (last && last->end == start &&
-        (last->offset ? last->offset + (start - last->start) == offset : !offset)) {
-        last->end += overlay->cluster;
-        return NULL;
-    }
-    return runs_push(runs, (struct run){start, start + overlay->cluster, offset});
-}
-
+/* Adds the clusters of all tables to the runs; adjacent ones become one run. */
 static struct bw_error *read_tables(struct bw_overlay *overlay, uint64_t first, uint32_t count)
 {
     const uint64_t entries = overlay->cluster / sizeof(uint64_t);
     uint64_t left = overlay->file_size / overlay->cluster;
+    struct runs *runs = &overlay->runs;
     if (count > MOST_TABLES / sizeof(uint64_t))
         return bw_error_create(BW_ERROR_CORRUPT, "%s has %" PRIu32 " tables", overlay->path, count);
     BW_AUTO_FREE uint8_t *addresses = malloc(count * sizeof(uint64_t) + 1);
@@ -120,9 +102,25 @@ static struct bw_error *read_tables(struct bw_overlay *overlay, uint64_t first, 
         if (!left--)
             return bw_error_create(BW_ERROR_CORRUPT, "%s has tables that overlap", overlay->path);
         BW_TRY(read_at(overlay, address, table, overlay->cluster));
-        for (uint64_t j = 0; j < entries; j++)
-            BW_TRY(add_cluster(overlay, (i * entries + j) * overlay->cluster,
-                               get64(table + j * sizeof(uint64_t))));
+        for (uint64_t j = 0; j < entries; j++) {
+            const uint64_t entry = get64(table + j * sizeof(uint64_t));
+            const uint64_t offset = entry & ZEROS ? 0 : entry & ADDRESS;
+            const uint64_t start = (i * entries + j) * overlay->cluster;
+            if (entry & COMPRESSED)
+                return bw_error_create(BW_ERROR_UNSUPPORTED, "%s has compressed clusters",
+                                       overlay->path);
+            if (!(entry & (ADDRESS | ZEROS)) || start >= overlay->size)
+                continue;
+            if (offset % overlay->cluster || offset > overlay->file_size)
+                return bw_error_create(BW_ERROR_CORRUPT, "%s: a cluster is at %" PRIu64,
+                                       overlay->path, offset);
+            struct run *last = runs->count ? &runs->items[runs->count - 1] : NULL;
+            if (last && last->end == start &&
+                (last->offset ? last->offset + (start - last->start) == offset : !offset))
+                last->end += overlay->cluster;
+            else
+                BW_TRY(runs_push(runs, (struct run){start, start + overlay->cluster, offset}));
+        }
     }
     return NULL;
 }
