@@ -13,6 +13,7 @@
 #include "data/file_extents.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "fs/fs.h"
@@ -123,8 +124,30 @@ static void set_bad_item(const struct bw_extent_cursor *cursor, uint64_t start, 
     set_empty(cursor, next, NULL, piece);
 }
 
+/* Decodes an extent item, but lets it end where its data, or the next extent at `next`, set its
+ * end; false if more than its length is wrong. */
+static bool clip_extent(const struct bw_extent_cursor *cursor, const struct bw_item *item,
+                        uint64_t next, struct bw_file_extent *extent)
+{
+    struct bw_disk_file_extent disk;
+    if (item->size != sizeof disk)
+        return false;
+    memcpy(&disk, item->data, sizeof disk);
+    const uint64_t offset = bw_get64(disk.offset), room = next - item->key.offset;
+    const uint64_t length =
+        disk.compression ? bw_get64(disk.ram_bytes) : bw_get64(disk.disk_num_bytes);
+    if (!bw_get64(disk.disk_bytenr) || offset >= length)
+        return false;
+    disk.num_bytes = bw_put64(length - offset < room ? length - offset : room);
+    const struct bw_item clipped = {item->key, (const uint8_t *)&disk, item->size};
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_file_extent_decode(&clipped, bw_fs_alignment(cursor->fs), extent);
+    return !error && extent->disk_num_bytes <= LARGEST_EXTENT;
+}
+
 /* Decodes an extent item. One that is valid by itself may contradict its neighbours or exceed the
- * limits of any file system. */
+ * limits of any file system. If checksums of tree blocks are ignored, only its length may be wrong:
+ * like the kernel, this reads what is there. */
 static struct bw_error *decode_item(const struct bw_extent_cursor *cursor, uint32_t slot,
                                     const struct bw_key *key, struct bw_file_extent *extent)
 {
@@ -133,10 +156,16 @@ static struct bw_error *decode_item(const struct bw_extent_cursor *cursor, uint3
         return bw_error_create(BW_ERROR_CORRUPT,
                                "extent of inode %" PRIu64 " at %" PRIu64 " lies outside its leaf",
                                key->objectid, key->offset);
-    BW_TRY(bw_file_extent_decode(&item, bw_fs_alignment(cursor->fs), extent));
-
     const uint64_t next = next_start(cursor, key, UINT64_MAX);
-    struct bw_error *error = NULL;
+    struct bw_error *error = bw_file_extent_decode(&item, bw_fs_alignment(cursor->fs), extent);
+    if ((error || extent->num_bytes > next - key->offset) &&
+        cursor->fs->ignored_checksums & BW_CHECKSUMS_METADATA &&
+        clip_extent(cursor, &item, next, extent)) {
+        bw_error_free(error);
+        return NULL;
+    }
+    if (error)
+        return error;
     if (extent->num_bytes > next - key->offset)
         error = bw_error_create(BW_ERROR_CORRUPT,
                                 "num_bytes %" PRIu64

@@ -338,6 +338,23 @@ static void salvage_inode(struct bw_entry_queue *queue, struct bw_export_entry *
         queue->options.missed(queue->options.context, NULL, bw_salvaged_error(item->path.data));
 }
 
+/* Finds the inode of an entry by its name, as the kernel opens files. The entry itself, which a
+ * walk and readdir(3) use, is in another item: one of the two may have a wrong number. */
+static void find_by_name(struct bw_entry_queue *queue, struct bw_export_entry *item)
+{
+    struct bw_place place;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_lookup(queue->fs, NULL, item->path.data, false, &place);
+    if (error || place.subvolume != item->place.subvolume || place.inode == item->place.inode)
+        return;
+    error = bw_inode_get(queue->fs, &place, &item->inode);
+    if (error)
+        return;
+    item->place = place;
+    item->has_inode = true;
+    item->type = item->inode.mode & S_IFMT;
+}
+
 /* Finds where the exported name begins in an entry's path; false if the name would be empty, so the
  * entry is omitted. */
 static bool find_name(const struct bw_entry_queue *queue, const struct bw_entry *entry,
@@ -372,7 +389,10 @@ static void fill_item(struct bw_entry_queue *queue, struct bw_export_entry *item
     *item = (struct bw_export_entry){
         .path = path, .place = entry->place, .type = type_of(entry->place.type)};
     item->path.length -= !path.failed;
-    if (!entry->inode && queue->options.salvage && item->type == S_IFREG && !path.failed)
+    if (!entry->inode && !path.failed)
+        find_by_name(queue, item);
+    if (!item->has_inode && !entry->inode && queue->options.salvage && item->type == S_IFREG &&
+        !path.failed)
         salvage_inode(queue, item);
     if (!entry->inode)
         return;

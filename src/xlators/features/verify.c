@@ -16,9 +16,10 @@
  * If no copy of a sector is good, there are two more steps, each with an option. Perhaps only one
  * bit of a copy is flipped; CRC-32C names it (ondisk/bit_flip.h). The corrected sector is verified
  * like any other. Or the checksum is ignored, and the first copy that can be read is accepted. In
- * both steps, a tree block must pass all other checks. The items of a leaf must have no gaps
- * between them, and no serious fault (ondisk/item_rules.h): what else is wrong with the block shows
- * there.
+ * both steps, a tree block must pass all other checks, and the items of a leaf must have no gaps
+ * between them. A corrected leaf must also have no item with a serious fault (ondisk/item_rules.h):
+ * what else is wrong with the block shows there. If the checksum is ignored, wrong bytes are
+ * expected, and cost only the items that contain them.
  *
  * Every failed read leaves an attempt: the copy, the sectors and the reason. If all sectors are
  * good in the end, the attempts become a note about the copies that were replaced. Otherwise, they
@@ -534,8 +535,9 @@ static struct bw_error *read_copy(struct repair *repair, unsigned copy, unsigned
 
 /* The last resorts for sectors that are bad in all copies. */
 
-/* Whether a tree block without a matching checksum passes all other checks. */
-static bool is_plausible(const struct verify *verify, const struct bw_request *request)
+/* Whether a tree block without a matching checksum passes all other checks; with `strict`, its
+ * items do as well. */
+static bool is_plausible(const struct verify *verify, const struct bw_request *request, bool strict)
 {
     if (request->length < sizeof(struct bw_disk_header))
         return false;
@@ -545,6 +547,8 @@ static bool is_plausible(const struct verify *verify, const struct bw_request *r
     const struct bw_node node = bw_node_view(request->buffer, request->length);
     if (node.level)
         return true;
+    if (!strict)
+        return bw_leaf_is_packed(&node);
     const struct bw_disk_header *header = request->buffer;
     struct bw_item_rules rules = verify->rules;
     rules.owner = bw_get64(header->owner);
@@ -680,7 +684,7 @@ static void accept_sector(struct repair *repair, uint32_t sector, unsigned copie
                 part.error = verify_reply(repair->frame, repair->xlator, &part, NULL);
             }
             BW_AUTO_ERROR struct bw_error *bad = part.error;
-            if (bad || (is_block && !is_plausible(verify, &part)))
+            if (bad || (is_block && !is_plausible(verify, &part, corrects)))
                 continue;
             repair->bad[sector] = false;
             request->corrected |= corrects;
