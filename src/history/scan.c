@@ -153,7 +153,8 @@ enum {
 /* Buffers of a thread. */
 struct worker {
     uint8_t *buffer;
-    bool open[SLOTS]; /* positions whose blocks are not known yet */
+    bool open[SLOTS];  /* positions to read from the next mirror */
+    bool known[SLOTS]; /* positions of which a mirror had a block, or zeros that are no loss */
     struct bw_found_block found[SLOTS];
 };
 
@@ -248,6 +249,8 @@ static void assess_slot(struct piece *piece, uint32_t slot)
     if (kind == BW_FOUND_BLOCK && scan->visit && !scan->visit(scan->context, &block))
         scan->index->no_memory = true;
     scan->zeros += kind == BW_FOUND_ZEROS && !piece->copy;
+    piece->worker->known[slot] |=
+        kind == BW_FOUND_BLOCK || (kind == BW_FOUND_ZEROS && !scan->doubts_zeros);
     piece->worker->open[slot] =
         kind == BW_FOUND_DAMAGED || (kind == BW_FOUND_NOTHING && !piece->range->mixed) ||
         (kind == BW_FOUND_ZEROS && (scan->doubts_zeros || piece->range->discards));
@@ -280,7 +283,7 @@ static void read_open_slots(struct piece *piece)
                 continue;
             if (!request->error || read_slot(piece, request, slot))
                 assess_slot(piece, (uint32_t)slot);
-            else
+            else if (!piece->worker->known[slot])
                 piece->unread += nodesize;
         }
         bw_error_free(request->error);
@@ -330,10 +333,10 @@ static void scan_piece(void *context, unsigned worker, size_t task)
         return;
     announce_pieces(scanner->scan, task);
     memset(piece.worker->open, true, piece.slots);
+    memset(piece.worker->known, false, piece.slots);
     memset(piece.worker->found, 0, piece.slots * sizeof *piece.worker->found);
     read_mirror(&piece, 0);
     read_open_slots(&piece);
-    const uint64_t unread = piece.unread;
     const bool is_open = range->differs || has_open(&piece, 0, piece.slots);
     const unsigned copies = is_open ? copies_of(&piece) : 0;
     for (unsigned copy = 1; copies > 1 && copy <= copies; copy++) {
@@ -345,8 +348,6 @@ static void scan_piece(void *context, unsigned worker, size_t task)
             break;
         read_mirror(&piece, copy);
         read_open_slots(&piece);
-        if (range->differs && unread < piece.unread)
-            piece.unread = unread; /* another mirror has these positions */
     }
     keep_found(&piece);
     scanner->scan->unread += piece.unread;
