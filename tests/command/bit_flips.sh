@@ -70,7 +70,7 @@ make single crc32c single
 leaf=$(blocks_of leaf | sed -n 2p)
 node=$(blocks_of node | head -n 1)
 read -r offset < <(offsets "$leaf")
-expect "healthy" 0 '0 errors' check "$image"
+expect "a healthy image" 0 '0 errors' check "$image"
 while read -r place what; do
     flip "$offset" "$place"
     expect "$what: check" 4 '1 error \(1 repairable\)' check "$image"
@@ -88,7 +88,7 @@ flip "$offset" "$unused:1"
 expect "unused space" 4 '1 error \(1 repairable\)' check "$image"
 holds "check names the flipped bit in unused space" \
     out_has "block-bit-flip .*bit 1 of byte $unused is flipped"
-expect "tolerated" 0 'repairable' check --tolerate repairable "$image"
+expect "a flipped bit that is tolerated" 0 'repairable' check --tolerate repairable "$image"
 expect "a warning of other commands" 0 "corrected bit 1 of byte $unused" sum "$image"
 flip "$offset" "$unused:1"
 
@@ -136,7 +136,7 @@ flip "${copies[0]}" 71:1
 expect "one copy cannot be corrected" 4 '2 errors \(2 repairable\)' check "$image"
 is "a copy with two flipped bits is a finding block-checksum" \
     "$(findings)" "1 block-bit-flip 1 block-checksum"
-expect "quick" 0 '0 errors' check --quick "$image"
+expect "a quick check of flipped bits" 0 '0 errors' check --quick "$image"
 
 # Superblocks: both copies of a device.
 both() { local at; for at in 65536 67108864; do flip $at "$@"; done; }
@@ -191,7 +191,7 @@ done
 make data crc32c single
 offset=$("$PROGRAM" extents "$image" large | sed -n 's/.* 1:\([0-9]*\)$/\1/p')
 flip "$offset" 5000:7 20000:0
-expect "data" 1 'checksum mismatch' cat "$image" large
+expect "cat of data with a flipped bit" 1 'checksum mismatch' cat "$image" large
 expect "data: --correct-bits" 0 - cat --correct-bits "$image" large
 holds "--correct-bits of cat writes the right bytes" cmp -s "$WORK/out" "$WORK/files/large"
 expect "data: a note" 0 'corrected bit 7 of byte 904 ' cat -v --correct-bits "$image" large
@@ -219,7 +219,7 @@ flip "$offset" 9000:1 13000:1
 # rescue corrects both, and saves files with corrected data separately.
 read -r leaf < <(offsets "$(blocks_of leaf | sed -n 2p)")
 flip "$leaf" 300:4
-expect "rescue" 1 '1 file can be read only with --correct-bits' rescue "$image"
+expect "rescue of flipped bits" 1 '1 file can be read only with --correct-bits' rescue "$image"
 holds "rescue counts a file that needs --correct-bits" \
     out_has '1 of the whole files can be read only with --correct-bits'
 holds "rescue counts a tree block with a flipped bit" \

@@ -30,7 +30,8 @@ rm "$archive"
 expect "no image, and no file before" 2 'not a btrfs' tar -f "$archive" "$ROOT/Makefile"
 holds "no archive is made without an image" [ ! -e "$archive" ]
 
-expect "damage" 1 'archive is incomplete, and was removed' tar --insert $bad -f "$archive" \
+expect "an archive of damaged data" \
+    1 'archive is incomplete, and was removed' tar --insert $bad -f "$archive" \
     "$compressed"
 holds "an archive with damage is removed" [ ! -e "$archive" ]
 expect "damage that is left out" 1 'cannot be read' tar --on-error=skip --insert $bad \

@@ -26,7 +26,7 @@ expect "a healthy image" 0 \
     '^btrfs-walk: checked: [0-9]+ tree blocks; 0 errors, [0-9]+ warnings?, [0-9]+ notes?$' check \
     "$plain"
 holds "a healthy image has no errors" [ "$(grep -c ^error "$WORK/out")" -eq 0 ]
-expect "quiet" 0 - check -q "$plain"
+expect "a quiet check" 0 - check -q "$plain"
 expect "all devices" 0 '0 errors' check "$BUILD/fixtures/raid1-2/dev1.img" \
     "$BUILD/fixtures/raid1-2/dev2.img"
 expect "a bad mirror" 4 '1 error +block-checksum .*\(repairable\)$' check "$half"
@@ -60,10 +60,10 @@ expect "warnings that count" 4 ' 0 errors, [1-9][0-9]* warning' check --strict \
     "$BUILD/fixtures/raid1-2/dev1.img"
 
 # Columns and JSON.
-expect "columns" 4 'error' check -o code,tree_name,logical,mirror,repairable "$half"
+expect "findings in columns" 4 'error' check -o code,tree_name,logical,mirror,repairable "$half"
 is "the columns of a bad mirror have its location" \
     "$(grep ^block "$WORK/out")" "block-checksum	FS_TREE	$block	2	1"
-expect "JSON" 4 'error' check --json "$half"
+expect "findings as JSON" 4 'error' check --json "$half"
 is "as a program reads it" "$(python3 -c 'import json, sys
 for o in map(json.loads, sys.stdin):
     if o["severity"] == "error":
@@ -86,7 +86,7 @@ reported() {
         skip xmllint "$1"
     fi
 }
-expect "reports" 4 'error' check "${reports[@]}" "$half"
+expect "reports of a bad copy" 4 'error' check "${reports[@]}" "$half"
 reported "a failure" 'block-checksum:1'
 expect "reports of what is tolerated" 0 'error' check --tolerate repairable "${reports[@]}" "$half"
 reported "what is tolerated" ''

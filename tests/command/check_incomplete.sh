@@ -9,7 +9,7 @@ set -uo pipefail
 image=$BUILD/fixtures/incomplete/dev1.img
 read -r bytes files < "$ROOT/fixtures/incomplete/unreadable"
 
-expect "check" 4 'error +chunk-unreadable ' check "$image"
+expect "check of an incomplete file system" 4 'error +chunk-unreadable ' check "$image"
 is "bytes and files, as the kernel counts them" "$(awk '/^error chunk-unreadable / {
     for (i = 1; i < NF; i++) {
         if ($(i + 1) == "bytes") bytes += $i
@@ -20,14 +20,15 @@ is "nothing else is an error" "$(grep -c '^error' "$WORK/out")" \
     "$(grep -c '^error chunk-unreadable' "$WORK/out")"
 expect "a quick check" 4 'chunk-unreadable' check --quick "$image"
 holds "knows the bytes in use" out_has '3 of 4 stripes .*: some or all of the [0-9]+ bytes in use '
-expect "info" 0 missing info "$image"
+expect "info of an incomplete file system" 0 missing info "$image"
 holds "info calls the file system incomplete" out_has \
     '^State: +incomplete, 3 of 4 devices missing, 2 of [0-9]+ chunks cannot be read as a whole'
-expect "usage" 0 missing usage "$image"
+expect "usage of an incomplete file system" 0 missing usage "$image"
 holds "usage counts the incomplete chunks of data" \
     out_has '^Data,RAID5: .*, incomplete: [0-9]+ of [0-9]+ chunks?$'
 holds "usage calls the metadata complete" out_has '^Metadata,RAID1C4: [^,]*, [^,]*%\)$'
-expect "devices" 0 'the file system is incomplete: 2 of [0-9]+ chunks cannot' devices --json \
+expect "devices of an incomplete file system" \
+    0 'the file system is incomplete: 2 of [0-9]+ chunks cannot' devices --json \
     "$image"
 is "devices counts the chunks that lack each device" \
     "$(grep -c '"device_state":"missing",.*"incomplete_chunks":2' "$WORK/out")" 3

@@ -18,7 +18,7 @@ same_list() { LC_ALL=C sort -z "$WORK/out" | cmp - <(list "$1"); }
 out_empty() { [ ! -s "$WORK/out" ]; }
 
 expect "a healthy image" 0 - "$plain"
-expect "NUL-terminated" 0 - -0 "$plain"
+expect "paths that end with NUL" 0 - -0 "$plain"
 holds "walk -0 lists the paths of the fixture" same_list plain
 expect "the command by name" 0 - walk --print0 "$plain"
 holds "walk --print0 lists the paths of the fixture" same_list plain
@@ -33,7 +33,7 @@ expect "a device by -d" 0 - -0 "$first" --device "$second"
 holds "--device lists the paths of the fixture" same_list raid1-2
 expect "degraded, without an option" 0 'warning: .*device 2 .*missing' -0 "$first"
 holds "a degraded file system lists the paths of the fixture" same_list raid1-2
-expect "quiet" 0 - -q -0 "$first"
+expect "a quiet walk of a degraded file system" 0 - -q -0 "$first"
 expect "a duplicate device" 0 'dev1.img is not used: duplicate' "$first" "$second" "$first"
 expect "a foreign device" 1 'dev1.img is not used: it belongs to another file system' -0 "$first" \
     "$second" "$plain"
@@ -60,23 +60,24 @@ expect "superblock copy that is not there" 2 'not a btrfs|superblock' --super 2 
 expect "superblock copy 3" 2 'invalid argument' --super 3 "$plain"
 expect "control characters in an argument" 2 '^btrfs-walk: --newer .a.033b' --newer $'a\033b' \
     "$plain"
-expect "threads" 0 - -j 5 "$plain"
+expect "five threads" 0 - -j 5 "$plain"
 expect "no threads" 2 'invalid argument' -j 0 "$plain"
 expect "threads that are no number" 2 'invalid argument' -j many "$plain"
-expect "summary" 0 'files, .* directories, .* subvolumes?, .* bytes of metadata read, .* seconds' \
+expect "a walk with --summary" \
+    0 'files, .* directories, .* subvolumes?, .* bytes of metadata read, .* seconds' \
     --summary "$plain"
 expect "an argument too many" 2 '--quiet takes no argument, and is: .*: --quiet=now$' dump \
     --quiet=now "$plain"
 expect "unknown option" 2 'unknown option' --no-such-option "$plain"
 expect "no image" 2 'no image given'
 expect "only the command" 2 'no image given' walk
-expect "help" 0 - --help
+expect "the program with --help" 0 - --help
 holds "--help prints the usage on stdout" grep -q 'Usage: btrfs-walk' "$WORK/out"
 holds "and how to see more" out_has '^btrfs-walk help COMMAND '
 expect "help of all options" 0 - walk --help=all
 holds "--help=all has options that --help lacks" \
     out_has '^      --tree-root LOGICAL\[@GENERATION\]$'
-expect "version" 0 - --version
+expect "the program with --version" 0 - --version
 holds "--version prints the version on stdout" grep -qE '^btrfs-walk [0-9]+\.[0-9]+' "$WORK/out"
 
 expect "a file that does not exist" 2 'cannot open .*nowhere' "$WORK/nowhere"

@@ -15,8 +15,8 @@ passed=0 failed=0 skipped=0
 
 pass() { passed=$((passed + 1)); }
 
-# fail DESCRIPTION: prints it with the lines of the test that led here, outermost first, and with
-# the description before it, which it may continue.
+# fail DESCRIPTION: prints it with the lines of the test that led here, outermost first, with the
+# description before it, which it may continue, and with the command line of the last `expect`.
 fail() {
     local frame lines=()
     for ((frame = ${#BASH_SOURCE[@]} - 1; frame > 0; frame--)); do
@@ -25,6 +25,7 @@ fail() {
     failed=$((failed + 1))
     printf 'FAILED: line %s: %s\n' "$(printf '%s\n' "${lines[@]}" | paste -sd' ')" "$1"
     [ -z "${described:-}" ] || printf '    the test before it: %s\n' "$described"
+    [ -z "${command_line:-}" ] || printf '    the last expect ran: %s\n' "$command_line"
 }
 
 # skip NEEDED WHAT: WHAT cannot be tested without NEEDED: a tool, "root", "a build with ...".
@@ -96,6 +97,7 @@ run_json() {
 expect() {
     local what=$1 want=$2 expression=$3 status
     shift 3
+    printf -v command_line '%q ' btrfs-walk "$@"
     timeout 60 "$PROGRAM" "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null
     status=$?
     if [ "$status" -ne "$want" ]; then

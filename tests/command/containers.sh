@@ -83,7 +83,7 @@ expect "an empty key" 2 'the key in /dev/null is empty' --key-file /dev/null luk
 expect "no key file" 2 'cannot open nowhere' --key-file nowhere luks2.img
 expect "a descriptor that is not open" 2 'cannot read the key' --key-fd 77 luks2.img
 expect "no descriptor" 2 'number of an open file descriptor' --key-fd x luks2.img
-expect "rescue" 0 - rescue --key-file key luks2.img
+expect "rescue of an encrypted image" 0 - rescue --key-file key luks2.img
 holds "commands name the key file" out_has '^  btrfs-walk extract .* --key-file=key$'
 # edited FILE STATEMENTS: makes a LUKS2 image with another header.
 edited() {

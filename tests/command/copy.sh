@@ -55,8 +55,8 @@ done
 # With --history, older generations are found, even in chunks that do not exist any more.
 for name in gone past; do
     read_about "$name"
-    expect "$name" 0 'warning: .*--history' copy -C "$WORK/less" "$image"
-    expect "$name" 0 - copy --history -C "$WORK/more" "$image"
+    expect "$name: a copy without history" 0 'warning: .*--history' copy -C "$WORK/less" "$image"
+    expect "$name: a copy with history" 0 - copy --history -C "$WORK/more" "$image"
     rename_copies "$WORK/more"
     for command in roots deleted; do same "$name" "$WORK/more" $command; done
     rm -r "$WORK/less" "$WORK/more"
@@ -64,7 +64,7 @@ done
 
 # Formats. Byte by byte, what is in use is the same, and everything else is a hole.
 read_about plain
-expect "raw" 0 - copy -q -f "$WORK/raw" "$image"
+expect "a raw copy" 0 - copy -q -f "$WORK/raw" "$image"
 run_json map --used --json=array "$image" > "$WORK/map"
 cat > "$WORK/compare.py" <<'PYTHON'
 import json, sys
@@ -90,8 +90,8 @@ done
 mkdir "$WORK/c"
 cp --sparse=always "$WORK/raw" "$WORK/c/1.img.part"
 truncate -s 100M "$WORK/c/1.img.part"
-expect "incomplete" 2 '--continue completes it' copy -q -C "$WORK/c" "$image"
-expect "continued" 0 - copy -q --continue -C "$WORK/c" "$image"
+expect "a copy over an incomplete one" 2 '--continue completes it' copy -q -C "$WORK/c" "$image"
+expect "an incomplete copy with --continue" 0 - copy -q --continue -C "$WORK/c" "$image"
 holds "a continued copy has the bytes of a raw copy" cmp "$WORK/c/1.img" "$WORK/raw"
 # On file systems without holes, nothing shows how much was written.
 mkdir "$WORK/d"
@@ -104,7 +104,8 @@ holds "continued without holes: the same" cmp "$WORK/d/1.img" "$WORK/raw"
 start=$(run_json extents --json "$image" /data/preallocated | grep -o '"logical":[0-9]*' |
     tail -n 1)
 offset=$("$PROGRAM" map -o offset "$image" "${start#*:}")
-expect "unreadable" 1 'device 1: 8192 bytes in use cannot be read' copy -f "$WORK/bad" \
+expect "a copy with unreadable sectors" \
+    1 'device 1: 8192 bytes in use cannot be read' copy -f "$WORK/bad" \
     --insert "debug/error-gen@device-1,kind=raw,start=$offset,end=$((offset + 8192))" "$image"
 holds "the file with the unreadable sectors is listed" out_has '^data .* /data/preallocated$'
 cp "$WORK/raw" "$WORK/expected"
@@ -156,11 +157,11 @@ fi
 read_about plain
 expect "no output" 2 'either -C DIR or -f FILE' copy "$image"
 expect "two outputs" 2 'either -C DIR or -f FILE' copy -C "$WORK/x" -f "$WORK/y" "$image"
-expect "stdout" 2 'cannot be written to stdout' copy -f - "$image"
+expect "a copy to stdout" 2 'cannot be written to stdout' copy -f - "$image"
 expect "compressed raw" 2 '--compress is for' copy --compress -f "$WORK/x" "$image"
 expect "a block map" 2 'option --bmap was removed: run .bmaptool create' copy --bmap -f "$WORK/x" \
     "$image"
-expect "NBD" 2 'raw, qcow2' copy --format nbd -f "$WORK/x" "$image"
+expect "a copy with the format nbd" 2 'raw, qcow2' copy --format nbd -f "$WORK/x" "$image"
 expect "continued qcow2" 2 '--continue is for' copy --format qcow2 --continue -C "$WORK/x" "$image"
 expect "an image" 2 'never overwritten' copy -f "$image" "$image"
 expect "another image" 2 'never written to' copy -f "$WORK/raw" "$image"

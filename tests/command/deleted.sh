@@ -57,7 +57,7 @@ is "what is whole is not said to be lost" "$(grep -c 'is not whole' "$WORK/err")
 expect "two paths" 2 'at most one PATH' deleted "$image" /a /b
 
 # Extraction: what is verified has the hash that was recorded.
-expect "extraction" 0 "1 file has no checksums, .* only with --unverified" \
+expect "extraction of deleted files" 0 "1 file has no checksums, .* only with --unverified" \
     deleted --extract "$WORK/new" "$image"
 (cd "$WORK/new" && find . -type f -exec sha256sum {} + | sed 's, \./, /,' |
     LC_ALL=C sort -k 2) > "$WORK/sums"
@@ -82,7 +82,7 @@ offset=$("$PROGRAM" extents --generation "$((generation - 1))" "$image" /top/lar
 cp --sparse=always "$image" "$WORK/over.img"
 head -c 5000 /dev/zero | dd of="$WORK/over.img" bs=4096 seek=$((offset / 4096 + 2)) \
     conv=notrunc status=none
-expect "overwritten" 0 - deleted --json --name large "$WORK/over.img"
+expect "deleted files that were overwritten" 0 - deleted --json --name large "$WORK/over.img"
 holds "deleted lists the overwritten ranges of a file" \
     out_has '"recoverable":"partly".*"bad_bytes":8192,"bad":\["8192\+8192"\]'
 expect "and not extracted" 1 'top/large' deleted --extract "$WORK/none" --name large \
@@ -101,7 +101,8 @@ holds "the older of two files at a path has its generation in the name" \
     cmp "$WORK/two/twice.~7~" <(seq 1000)
 
 # Versions.
-expect "versions" 0 - versions -o recoverable,size,changes "$image" /top/kept/edited
+expect "versions of an edited file" \
+    0 - versions -o recoverable,size,changes "$image" /top/kept/edited
 holds "versions lists all three versions of a file" out_is << 'END'
 verified	81	content size times
 verified	23888	content size times
@@ -166,7 +167,7 @@ holds "deleted --extract makes the same files with an index" \
     > "$WORK/empty"
 expect "an index of nothing" 0 - roots --index "$WORK/empty" -o generation,recoverable "$image"
 is "roots uses an index without blocks" "$(grep -c 7 "$WORK/out")" 1
-expect "both" 2 'exclude each other' deleted --scan --no-scan "$image"
+expect "--scan and --no-scan" 2 'exclude each other' deleted --scan --no-scan "$image"
 
 # Differences.
 expect "since a generation" 0 'compared' diff "$image" "/@$generation"

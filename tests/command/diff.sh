@@ -83,10 +83,11 @@ is "-0 ends fields with NUL" "$(tr '\0' '!' < "$WORK/out" | tail -c 32)" \
 expect "a list for a backup" 0 'compared: ' \
     diff -0 -o path --only AMT --below /type "$image" first second
 is "-0 -o path prints paths alone" "$(tr '\0' ' ' < "$WORK/out")" '/type /type/file '
-expect "bytes" 0 '^btrfs-walk: .* 12 modified, 6 renamed, 1 of another type; 4143 bytes; ' \
+expect "the bytes of differences" \
+    0 '^btrfs-walk: .* 12 modified, 6 renamed, 1 of another type; 4143 bytes; ' \
     diff --stat "$image" first second
 holds "--stat prints the bytes of a new file" out_has $'^\\+\tF\t4\t/new$'
-expect "JSON" 0 'compared: ' diff --json "$image" first second
+expect "differences as JSON" 0 'compared: ' diff --json "$image" first second
 holds "JSON has the changed attributes of a file" out_has \
     '"path":"/attributes","changes":\["mode","owner","xattrs"\],"changed_bytes":0'
 holds "JSON has the changed bytes of a file" out_has \
@@ -105,13 +106,14 @@ is "--by-path lists both names of a renamed file" "$(count '/(docs|papers)/large
 expect "two subvolumes" 0 'compared: ' diff "$others" home docs/third
 holds "subvolumes with a common origin have a deleted file" out_has $'^-\tF\t/docs/letters/09.txt$'
 expect "too few" 2 'give two subvolumes' diff "$image" first
-expect "unknown" 2 'no subvolume nowhere' diff "$image" first nowhere
+expect "a subvolume that does not exist" 2 'no subvolume nowhere' diff "$image" first nowhere
 expect "a third path" 2 'use --below /gone' diff "$image" first second /gone
 expect "differences as a status" 1 'compared: ' diff --exit-code "$image" first second
-expect "none" 0 'compared: ' diff --exit-code "$image" first first
+expect "--exit-code without differences" 0 'compared: ' diff --exit-code "$image" first first
 expect "none of the listed ones" 0 'compared: ' diff --exit-code --only T --below /gone "$image" \
     first second
-expect "letters" 2 'invalid argument of --only' diff --only X "$image" first second
+expect "a letter that --only does not know" \
+    2 'invalid argument of --only' diff --only X "$image" first second
 
 expect "the largest changes" 0 'compared: ' diff --top 2 --stat "$image" first second
 is "are listed, by their bytes" "$(cut -f3 "$WORK/out" | tr '\n' ' ')" '4096 12 '

@@ -66,6 +66,6 @@ holds "files that can be read are compared" out_has $'^M\tF\t/'
 printf './a type=folder\n' > "$WORK/bad"
 expect "a bad list" 2 'bad: line 1: a value that the keyword does not have: type=folder' \
     diff --other "$WORK/bad" "$plain"
-expect "B" 2 'a list has no B' diff --other "$WORK/list" "$plain" / home
+expect "a list and a subvolume for B" 2 'a list has no B' diff --other "$WORK/list" "$plain" / home
 expect "a text" 2 'is not a btrfs file system' diff --other "$ROOT/LICENSE" "$plain"
 finish

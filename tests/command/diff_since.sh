@@ -39,7 +39,8 @@ expect "since an older one" 0 'compared with generation 7 of' diff --since 7 "$i
 holds "--since 7 lists a rename" out_has $'^R\tF\t/top/kept/moved\t/top/kept/moved-on$'
 expect "only some changes" 0 'since generation 8' diff -o path --only D --since 8 "$image"
 is "--only D lists deletions" "$(head -n 2 "$WORK/out" | tr '\n' ' ')" '/top/kept/open /top/sparse '
-expect "bytes" 0 ': 0 added, 7 deleted, 4 modified, 0 renamed' diff --stat --since 8 "$image"
+expect "the bytes of changes since a generation" \
+    0 ': 0 added, 7 deleted, 4 modified, 0 renamed' diff --stat --since 8 "$image"
 expect "since now" 0 '0 subvolumes compared, 1 unchanged' diff --since 9 "$image"
 holds "nothing has changed since the present generation" out_is /dev/null
 expect "since a later one" 2 'the newest generation is 9' diff --since 10 "$image"
@@ -49,7 +50,8 @@ expect "A and B" 2 'excludes --other' diff --since 8 --other "$image" "$image"
 expect "below a path" 1 'generation 8' diff --since 8 --below /top/kept --exit-code "$image"
 is "--below lists the changes below a path" \
     "$(cut -f3 "$WORK/out" | tr '\n' ' ')" '/top/kept /top/kept/edited /top/kept/open '
-expect "sorted" 0 'generation 8' diff --since 8 --sort -path --top 1 "$image"
+expect "changes since a generation, sorted" \
+    0 'generation 8' diff --since 8 --sort -path --top 1 "$image"
 is "--sort -path --top 1 lists the last path" "$(cut -f3 "$WORK/out")" /volume/inside
 expect "an index for nothing" 2 'are for --since' diff --no-scan "$image" / /@8
 

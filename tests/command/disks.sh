@@ -83,7 +83,8 @@ expect "partitions of two disks" 0 compared \
 expect "of which one is not chosen" 2 'several partitions contain' diff --other two.img "$plain"
 holds "the message names --other-partition" grep -q 'Choose one with --other-partition' err
 expect "a partition of nothing" 2 'needs the disk as --other' diff --other-partition 2 two.img / /
-expect "unknown" 2 'two.img: there is no partition gamma; there are: 1 \(alpha\), 2 \(beta\)' \
+expect "a partition that does not exist" \
+    2 'two.img: there is no partition gamma; there are: 1 \(alpha\), 2 \(beta\)' \
     --partition gamma two.img
 expect "not a btrfs" 2 'partition 1 contains no btrfs file system: it is ext4, label rooty' \
     --partition data none.img

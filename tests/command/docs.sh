@@ -208,7 +208,7 @@ holds "the manual of check has the codes" grep -qxF '.B super\-bad' \
     "$WORK/man/btrfs-walk-check.1"
 
 # --help is for a terminal of 80 columns.
-expect "help" 0 - ls --help=all
+expect "ls --help=all" 0 - ls --help=all
 is "lines of options that are too long" \
     "$(sed -n '/^Options:/,/^Exit status/p' "$WORK/out" | grep -E '.{80}')" ""
 d=$ROOT/docs/probes/btrfs-walk.d

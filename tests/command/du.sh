@@ -66,10 +66,10 @@ holds "filters by name leave out other files" out_is "$heading
 expect "filters by inode" 0 - du --raw --size +450k --maxdepth 1 --type d "$clones"
 holds "count below lines that are not printed" \
     out_has '^    270336       12288           -  /volume$'
-expect "columns" 0 - du -o depth,files,exclusive,shared,set_shared,path "$clones" /volume
+expect "du in columns" 0 - du -o depth,files,exclusive,shared,set_shared,path "$clones" /volume
 holds "-o selects columns" out_is $'1\t1\t12288\t258048\t-\t/volume/zstd-parts
 0\t1\t12288\t258048\t118784\t/volume'
-expect "JSON" 0 - du -s --json "$clones" volume
+expect "du as JSON" 0 - du -s --json "$clones" volume
 holds "is an object a line" out_is \
     '{"path":"/volume","type":"directory","subvolume":256,"inode":256,"depth":0,"files":1,'\
 '"total":270336,"exclusive":12288,"shared":258048,"set_shared":118784,"extent_count":10,'\
@@ -230,9 +230,9 @@ for name in data-shapes data-clones; do
     is "walk prints the numbers of du for $name" \
         "$(sort "$WORK/out" | cksum)" "$(cksum < "$WORK/du")"
 done
-expect "ls" 0 - ls -o extent_count,disk,path "$clones" /plain-clone
+expect "ls with columns of du" 0 - ls -o extent_count,disk,path "$clones" /plain-clone
 is "ls: the same as du" "$(cat "$WORK/out")" $'3\t405504\t/plain-clone'
-expect "du" 0 - du -o shared,path "$clones" /plain-clone
+expect "du with the column shared" 0 - du -o shared,path "$clones" /plain-clone
 cp "$WORK/out" "$WORK/du"
 expect "ls -o shared" 0 - ls -o shared,path "$clones" /plain-clone
 holds "ls: the same as du" cmp "$WORK/out" "$WORK/du"

@@ -25,7 +25,8 @@ holds "dump prints the state of simple quotas" \
     out_has '^		version 1 generation 8 flags ON\|SIMPLE_MODE scan 0 enable_gen 8$'
 expect "their owners" 0 - dump --tree extent "$images/simple-quota/dev1.img"
 holds "dump prints the owners of extents" out_has '^		extent owner root [0-9]+$'
-expect "stripes" 0 - dump --tree raid-stripe "$images"/stripe-tree-raid1/dev*.img
+expect "dump of the raid stripe tree" \
+    0 - dump --tree raid-stripe "$images"/stripe-tree-raid1/dev*.img
 holds "dump prints stripes of data" out_has '^			stripe 1 devid 2 physical [0-9]+$'
 expect "a replaced device" 0 - dump --tree dev "$images"/replaced/dev*.img
 holds "the state of the replacement" out_has '^		state FINISHED write errors 0 '
@@ -97,7 +98,7 @@ expect "an unaligned address" 2 'multiple of the sector size' dump -B 12345 "$pl
 # JSON.
 "$PROGRAM" dump "$plain" > /dev/full 2> "$WORK/err"
 is "the status of an answer that a full disk cut off" "$?" 1
-expect "everything" 0 - dump "$plain"
+expect "dump of all trees" 0 - dump "$plain"
 text=$(grep -c '^	\(item\|key\)' "$WORK/out")
 expect "everything as JSON" 0 - dump --json "$plain"
 is "an object for each item and pointer" "$(wc -l < "$WORK/out")" "$text"
@@ -123,7 +124,7 @@ if have jq; then
 else
     skip jq "the contents of JSON"
 fi
-expect "columns" 0 - \
+expect "dump in columns" 0 - \
     dump --tree fs --key 257,INODE_ITEM,0 -o key,key_type_name,size --header "$plain"
 row=$(printf '(257 INODE_ITEM 0)\tINODE_ITEM\t160')
 holds "--header prints names of columns above their values" \

@@ -71,7 +71,7 @@ holds "--sort inode sorts by inode" sort -c -n "$WORK/out"
 expect "a key that is none" 2 'allowed: none, path, size' --sort colour "$image"
 expect "ISO times" 0 - --name notes.tar --json -o mtime --times iso "$image"
 holds "--times iso prints a string in JSON" out_is '{"mtime":"2001-02-03T04:05:06.789000000Z"}'
-expect "seconds" 0 - --name "it's.txt" --json -o mtime --times s "$image"
+expect "times as seconds in JSON" 0 - --name "it's.txt" --json -o mtime --times s "$image"
 holds "--times s prints a number in JSON" out_is '{"mtime":-0.500000000}'
 expect "in columns" 0 - --name notes.tar -o mtime --times s "$image"
 holds "--times s prints seconds in columns" out_is 981173106.789000000
@@ -110,7 +110,7 @@ holds "invalid LS_COLORS leave the names without colours" out_is "$("$PROGRAM" l
 # A subvolume that contains only nested subvolumes.
 note='note: no files in this subvolume itself; .* the 3 subvolumes nested in it'
 expect "nothing but subvolumes" 0 "$note" --subvol 5 "$image"
-expect "quietly" 0 - -q --subvol 5 "$image"
+expect "nothing but subvolumes, quietly" 0 - -q --subvol 5 "$image"
 expect "with those subvolumes" 0 - --subvol 5 --nested=yes "$image"
 expect "to hash, too" 0 "$note" sum --subvol 5 "$image"
 expect "to archive, too" 0 "$note" tar --subvol 5 -f "$WORK/archive" "$image"

@@ -105,7 +105,7 @@ holds "without a good superblock, info prints nothing" [ ! -s "$WORK/out" ]
 expect "no image" 2 'no image given' info
 expect "not btrfs" 2 'not a btrfs file system' info "$ROOT/Makefile"
 
-expect "JSON" 0 - info --json "$(fixture raid1-2)" "$(fixture raid1-2 2)"
+expect "info as JSON" 0 - info --json "$(fixture raid1-2)" "$(fixture raid1-2 2)"
 holds "one object in a line" [ "$(grep -c '^{"label":"","fsid":.*}$' "$WORK/out")" -eq 1 ]
 if have python3; then
     holds "the output of info --json is JSON" python3 -c '

@@ -104,9 +104,9 @@ is "an unknown device has no devid" "$(cat "$WORK/out")" -
 
 # Hostile logs.
 head -c 3000000 /dev/zero > log
-expect "zeros" 0 '1 of 1 lines' rescue --dmesg log "$image"
+expect "a log of zeros" 0 '1 of 1 lines' rescue --dmesg log "$image"
 head -c 1000000 /dev/urandom > log
-expect "anything" 0 'lines were passed over' rescue --dmesg log "$image"
+expect "a log of random bytes" 0 'lines were passed over' rescue --dmesg log "$image"
 python3 -c 'print("csum failed root " * 5000)' > log
 expect "beginnings of messages" 0 '1 of 1 lines' rescue --dmesg log "$image"
 expect "no log" 2 'cannot open missing' rescue --dmesg missing "$image"

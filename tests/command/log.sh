@@ -25,7 +25,7 @@ for line in 'deleted	/docs/letters/01.txt	-' 'added	/volume/docs/letters/logged-
     'renamed	/docs/letters/renamed-after-commit	/docs/letters/02.txt'; do
     holds "log prints the line $line" out_has "^$line\$"
 done
-expect "values" 0 - log -o attribute,before,after "$WORK/letters"
+expect "log with values" 0 - log -o attribute,before,after "$WORK/letters"
 holds "log prints the values before and after" \
     out_has $'^mtime\t1795230496.877496610\t1795230497.029496607$'
 expect "subvolumes with a log" 0 - subvolumes --json "$WORK/letters"
@@ -80,9 +80,10 @@ expect "another copy" 1 'a search found a log tree at 32210944, by its contents 
 holds "the log is found without copy 0" cmp "$WORK/out" "$WORK/paths"
 bad_copy "$WORK/letters"
 expect "it is not wanted" 0 'superblock copy 0 at 65536 rejected' --log=ignore "$WORK/letters"
-expect "rescue" 1 'metadata are damaged; files may be missing' rescue --json "$WORK/letters"
+expect "rescue with a log but without copy 0" \
+    1 'metadata are damaged; files may be missing' rescue --json "$WORK/letters"
 holds "rescue reads the log" out_has '"verified_files":40,.*"verified_files":40,'
-expect "check" 4 . check "$WORK/letters"
+expect "check with a log but without copy 0" 4 . check "$WORK/letters"
 holds "check verifies the log" out_has '^note log-present'
 
 # A file system without a log. If the search is incomplete, there may have been one.

@@ -53,10 +53,10 @@ expect "sizes for people" 0 - ls -lh "$plain" /docs
 holds "ls -h rounds sizes up" out_has ' +20K 20.* large.bin$'
 expect "letters as words of their own" 0 - ls -l -h -d "$plain" /docs
 holds "are not words of find" out_has ' /docs$'
-expect "everything" 0 - ls -R "$subvolumes"
+expect "ls -R" 0 - ls -R "$subvolumes"
 holds "ls -R prints a heading for each directory" out_has '^/home/.*:$'
 holds "the first one is the top" [ "$(head -n 1 "$WORK/out")" = /: ]
-expect "help" 0 - ls --help
+expect "ls --help" 0 - ls --help
 holds "help has -h for sizes" grep -q -- '^  -h, --iec ' <("$PROGRAM" ls --help=options)
 holds "--help of ls has no letter" out_has '^      --help\b'
 "$PROGRAM" ls -lR "$plain" > /dev/full 2> "$WORK/err"

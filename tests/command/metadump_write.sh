@@ -78,7 +78,7 @@ holds "a metadump with names has the secrets" \
 is "a metadump has no file contents" "$(items find plain.bti contents)" ""
 expect "without names" 0 - metadump --sanitize -f first.bti plain.img
 is "no secret is in it" "$(items find first.bti secrets)" ""
-expect "again" 0 - metadump --sanitize --compress 3 -f other.bti plain.img
+expect "another sanitized metadump" 0 - metadump --sanitize --compress 3 -f other.bti plain.img
 is "no secret is in it, either" "$(items find other.bti secrets)" ""
 # Only items with names differ: INODE_REF, INODE_EXTREF, XATTR_ITEM, DIR_ITEM, DIR_INDEX. All other
 # bytes are equal, also the keys, which contain hashes of names.

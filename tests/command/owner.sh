@@ -30,7 +30,7 @@ done
 
 # Paths: all hard links, in all subvolumes.
 address=$(awk '$1 == "-" { print $2; exit }' "$ROOT/fixtures/subvolumes/owners")
-expect "paths" 0 - owner -o path "$(image subvolumes)" "$address"
+expect "owner with paths" 0 - owner -o path "$(image subvolumes)" "$address"
 for path in '/docs/third/source/large.bin' \
     '/docs/third/docs/second name of large.bin' '/home-snapshot/source/large.bin'; do
     holds "owner prints the path $path" grep -qxF -- "$path" "$WORK/out"
@@ -50,7 +50,7 @@ kind address length tree inode offset path
 metadata 31703040 16384 267 256 /docs/moved
 metadata 31703040 16384 267 257 /docs/moved/file-b
 block 31703040 16384 267 level 0 (256 INODE_ITEM 0)" ]
-expect "JSON" 0 - owner --json "$(image subvolumes)" 31703040 31834112
+expect "owner as JSON" 0 - owner --json "$(image subvolumes)" 31703040 31834112
 holds "JSON has the level and key of a block" out_has \
     '"kind":"block".*"extent_logical":31834112,"tree":1,"level":0,"key":'
 holds "only a subvolume has the member" [ "$(grep -o '"tree":[0-9]*\|"subvolume":[0-9]*' \
@@ -64,7 +64,7 @@ expect "a name in a lost leaf" 1 'tree block 5480448' owner -o inode,path \
 holds "a name in a lost leaf is found" out_has $'356\t/dir-2/file-11'
 
 # Unused addresses, and offsets on devices.
-expect "nothing" 0 - owner -o kind,logical,length "$(image plain)" 0+4K 13631488+32M
+expect "owner of unused ranges" 0 - owner -o kind,logical,length "$(image plain)" 0+4K 13631488+32M
 holds "an address before the first chunk is outside" out_has $'^outside\t0\t4096$'
 holds "an unused range is free" out_has $'^free\t'
 expect "a device" 0 - owner --devid 1 -o kind,logical,offset,length "$(image plain)" 0+1M

@@ -152,7 +152,7 @@ is "the list of missing files says that it is incomplete" "$(ends cut/whole.miss
 is "those that no step has saved" "$(ends cut/unsaved)" "# incomplete"
 is "the manifest says that it is incomplete" "$(tail -n 1 cut/whole.json)" '{"saved":"incomplete"}'
 holds "the signal has prevented some files" test "$(find cut/whole ! -type d | wc -l)" -lt "$whole"
-expect "continued" 1 . rescue --extract=cut bad.img
+expect "a second run after a signal" 1 . rescue --extract=cut bad.img
 holds "the same as at once" diff -r --no-dereference -x '*.json' cut all
 names() { sed 's/.*"name":\("[^"]*"\).*/\1/' "$1" | sort; }
 is "all are in the manifest" "$(names cut/whole.json)" "$(names all/whole.json)"
@@ -216,7 +216,7 @@ expect "a missing stripe" 1 "files? cannot be read completely$" \
     rescue "$BUILD/fixtures/raid0-2/dev1.img"
 holds "a missing stripe costs chunks of data" \
     out_has ' chunks? with .* of data.* cannot be read completely without it$'
-expect "read" 1 "files? cannot be read completely$" \
+expect "rescue that reads data" 1 "files? cannot be read completely$" \
     rescue --json "$BUILD/fixtures/incomplete/dev1.img"
 counts='[total(name) for name in ("verified_files", "partly_files", "lost_files")]'
 read_counts=$(member "$counts")
@@ -234,9 +234,11 @@ for block in $("$PROGRAM" dump --tree 5 nothing.img | awk '$1 == "leaf" { print 
             status=none
     done
 done
-expect "nothing" 1 'top directory .* is lost|cannot be read, only' rescue --no-scan nothing.img
+expect "rescue without a top directory" \
+    1 'top directory .* is lost|cannot be read, only' rescue --no-scan nothing.img
 holds "nothing can be saved without the top directory" out_has '^Nothing can be saved\.$'
-expect "saved" 1 'nothing.img: .* lost|cannot be read' rescue --no-scan --extract=none nothing.img
+expect "rescue --extract without a top directory" \
+    1 'nothing.img: .* lost|cannot be read' rescue --no-scan --extract=none nothing.img
 alone=$BUILD/fixtures/raid5-3/dev1.img
 expect "one device of three" 1 'files cannot be read completely$' rescue "$alone"
 "$PROGRAM" check "$alone" > out 2> err
@@ -298,7 +300,8 @@ expect "renamed files" 1 "5 files cannot be read completely$" rescue --json bad.
 older=$(member 'answer["generations"][0]["generation"]')
 is "four files have versions in an older generation" \
     "$(member '[row["files"] for row in answer["generations"]]')" '[4]'
-expect "saved" 1 '/place: this generation has another file there' rescue --extract renamed bad.img
+expect "rescue --extract of renamed files" \
+    1 '/place: this generation has another file there' rescue --extract renamed bad.img
 is "older versions are saved under their new names" \
     "$(first_lines "renamed/generation-$older")" "$renamed"
 is "all others have only remains" "$(tr '\0' ' ' < "renamed/generation-$older.missed")" "/place "

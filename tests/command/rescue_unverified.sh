@@ -68,7 +68,7 @@ expect "on a screen" 1 . rescue bad
 holds "the text counts the unverified files" \
     out_has "$unverified of the whole files can be read only with --ignore-checksums"
 
-expect "saved" 1 . rescue --extract saved bad
+expect "rescue --extract of unverified files" 1 . rescue --extract saved bad
 is "verified files are saved as whole" "$(count saved/whole)" "$((all - unverified))"
 is "unverified files that are saved" "$(count saved/unverified)" "$unverified"
 is "all files are saved with the right contents" \
@@ -77,7 +77,7 @@ is "the manifest calls the files unverified" \
     "$(grep -vc '"saved":"\(unverified\|linked\)"' saved/unverified.json)" 0
 is "no file is listed as unsaved" "$(cat saved/unsaved)" ""
 sums saved > before
-expect "again" 1 . rescue --extract saved bad
+expect "rescue --extract again" 1 . rescue --extract saved bad
 is "a second run changes nothing" "$(sums saved | diff - before)" ""
 mkdir bin && ln -s "$PROGRAM" bin/btrfs-walk
 mkdir by-hand && "$PROGRAM" rescue bad 2> errors |

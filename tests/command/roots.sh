@@ -13,7 +13,7 @@ columns=generation,found,status,recoverable,lost_blocks,trimmed,overwritten,read
 columns+=,subvolume_count,tree_root
 rows() { tr '\t\n' ' ;' < "$WORK/out"; }
 
-expect "roots" 0 - roots -o "$columns" --raw "$image"
+expect "roots with a scan" 0 - roots -o "$columns" --raw "$image"
 is "roots lists the generations that a scan finds" \
     "$(rows)" "9 superblock backup-0 scan committed whole 0 0 0 1 1 5898240;\
 9 scan abandoned whole 0 0 0 2 2 5799936;8 backup-3 scan committed whole 0 0 0 2 2 5767168;\
@@ -24,7 +24,7 @@ is "--no-scan lists the generations of the superblock" \
     "$(rows)" "9 superblock backup-0 committed - - - - - 1 5898240;\
 8 backup-3 committed - - - - - 2 5767168;7 backup-2 committed - - - - - 2 5636096;\
 6 backup-1 committed - - - - - 1 5242880;"
-expect "both" 2 'exclude each other' roots --scan --no-scan "$image"
+expect "--scan and --no-scan" 2 'exclude each other' roots --scan --no-scan "$image"
 expect "a date" 0 - roots -o changed --raw "$image"
 is "the newest generation has its date" "$(head -n 1 "$WORK/out")" 1795362467135281114
 
@@ -35,7 +35,7 @@ expect "a copy of which only zeros are left" 0 'superblock copy 1 .* rejected' \
     roots -o generation,found,recoverable "$BUILD/fixtures/dup-metadata-0/dev1.img"
 is "its other copy is scanned" "$(rows)" '7 superblock backup-2 scan whole;6 backup-1 lost;'\
 '5 backup-0 lost;4 backup-3 lost;'
-expect "trees" 0 - roots --trees -o generation,tree_name,recoverable "$discarded"
+expect "roots with trees" 0 - roots --trees -o generation,tree_name,recoverable "$discarded"
 is "all nine trees of the newest generation are whole" "$(grep -c '^8.*whole' "$WORK/out")" 9
 
 # The index: created, used, refused, recreated.
@@ -142,7 +142,8 @@ awk '$2 == "committed" && $1 >= 9 {print $1, $3}' "$WORK/out" | sort > "$WORK/ha
 sort "$ROOT/fixtures/snapshots-with-quotas/committed" > "$WORK/want"
 holds "those are committed that the superblock named" cmp "$WORK/want" "$WORK/have"
 is "six root trees are abandoned" "$(grep -c abandoned "$WORK/out")" 6
-expect "versions" 0 - versions -o snapshot_name,generation,first_generation "$twice" /@home/doc
+expect "versions with two complete roots" \
+    0 - versions -o snapshot_name,generation,first_generation "$twice" /@home/doc
 generations=$(grep '^-' "$WORK/out" | cut -f 2,3 | tr '\t' '\n' | sort -nu)
 is "versions lists twelve generations" "$(wc -l <<< "$generations")" 12
 for generation in $generations; do
@@ -152,7 +153,7 @@ for generation in $generations; do
         "$(cat "$WORK/out")" "text $(((generation - 7) / 2))"
     expect "diff of generation $generation" 0 - diff -q "$twice" "@home@$generation" @home
 done
-expect "deleted" 0 - deleted -o generation,path "$twice"
+expect "deleted with two complete roots" 0 - deleted -o generation,path "$twice"
 while read -r generation path; do
     expect "$path of generation $generation" 0 - cat -q --generation "$generation" "$twice" "$path"
 done < "$WORK/out"

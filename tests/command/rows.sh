@@ -13,7 +13,7 @@ count=$("$PROGRAM" -0 "$plain" | tr -dc '\0' | wc -c)
 rows() { tr -dc '\0' < "$WORK/out" | wc -c; }
 
 # Columns.
-expect "columns" 0 - -0 -o path,size,mtime "$plain"
+expect "walk in columns" 0 - -0 -o path,size,mtime "$plain"
 holds "-0 -o prints a row for each file" [ "$(rows)" -eq "$count" ]
 holds "-o path,size,mtime prints these columns" grep -qzP '^/top-file\t11\t1\d{18}$' "$WORK/out"
 expect "columns in another order" 0 - --output size,path "$plain"
@@ -60,7 +60,7 @@ status=$?
 holds "the list on a full disk is an error" [ "$status" -ne 0 ]
 
 # JSON.
-expect "JSON" 0 - --json "$plain"
+expect "walk as JSON" 0 - --json "$plain"
 holds "--json prints a line for each file" [ "$(grep -c '^{"path.*}$' "$WORK/out")" -eq "$count" ]
 cp "$WORK/out" "$WORK/lines"
 expect "JSON lines by name" 0 - --json=lines "$plain"

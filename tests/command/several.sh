@@ -51,14 +51,14 @@ expect "a search for one" 1 'no superblock names the root of the chunk tree' \
 is "--fsid names no other file system" "$(grep -c 'another file system' "$WORK/err")" 0
 expect "rescue with a search" 0 '' rescue -v --scan "$new"
 holds "names it among the problems" out_has "; --fsid $fsid opens it"
-expect "rescue" 0 - rescue "$new"
+expect "rescue of a file system over another one" 0 - rescue "$new"
 holds "counts the files of the old one" out_has '^ +177 [0-9.]+KiB .* generation [0-9]+, 20'
 holds "rescue prints a command with --fsid" out_has "^  btrfs-walk rescue --fsid=$fsid .*new.img$"
 expect "rescue of one that covers nothing" 0 - rescue "$old"
 is "rescue of a single file system lists no others" "$(grep -c 'Other file systems' "$WORK/out")" 0
 expect "a quick rescue" 0 - rescue --no-data "$new"
 is "rescue --no-data searches no other file systems" "$(grep -c 'Other file systems' "$WORK/out")" 0
-expect "rescue" 1 '' rescue --fsid "$fsid" "$new"
+expect "rescue with --fsid" 1 '' rescue --fsid "$fsid" "$new"
 holds "the commands repeat --fsid" out_has "extract .*--fsid=$fsid"
 
 # A member of a pool that was formatted again.
@@ -118,9 +118,11 @@ done
 expect "no superblock at all" 2 "several file systems: choose one with --fsid .*$earlier" \
     ls --scan "$twice"
 is "no other advice is printed" "$(grep -c 'Choose one' "$WORK/err")" 0
-expect "info" 1 'several file systems: choose one' info --scan "$twice"
+expect "info --scan of two file systems without superblocks" \
+    1 'several file systems: choose one' info --scan "$twice"
 is "info lists both file systems" "$(grep -c -- '--fsid' "$WORK/out")" 2
-expect "rescue" 2 'several file systems: choose one' rescue "$twice"
+expect "rescue of two file systems without superblocks" \
+    2 'several file systems: choose one' rescue "$twice"
 holds "counts the files of one" out_has '^ +5 [0-9.]+KiB .* generation'
 is "and prints a command for each" "$(grep -c 'btrfs-walk rescue --fsid=' "$WORK/out")" 2
 expect "one of them by its chunk_tree_uuid" 1 '' sum --fsid "$earlier" "$twice"

@@ -31,7 +31,7 @@ expect "what all would free" 0 - space --free-if 5 --free-if /volume,257 --json 
 holds "deleting all subvolumes frees everything" \
     out_is '{"subvolumes":[5,256,257],"referenced":716800,"freed":716800,'`
     `'"lost_blocks":0,"paths":["/","/volume","/snapshot"]}'
-expect "sets" 0 - space --shared -o shared,subvolume_count,subvolumes "$clones"
+expect "space --shared" 0 - space --shared -o shared,subvolume_count,subvolumes "$clones"
 holds "--shared lists the largest set first" \
     out_is $'651264\t1\t5\n36864\t1\t256\n16384\t1\t257\n12288\t3\t5-257'
 expect "one thread" 0 - space --threads 1 -o subvolume,exclusive "$clones"

@@ -51,7 +51,7 @@ expect "no device at all" 2 "the id of a device, from 1 on" walk --side 0 dev1.i
 expect "with --alternatives" 2 'only one image of each device' walk --side 1 --alternatives \
     --device dev2.img dev1.img
 
-expect "rescue" 2 'have diverged' rescue --device dev2-wide.img dev1-near.img
+expect "rescue of diverged devices" 2 'have diverged' rescue --device dev2-wide.img dev1-near.img
 holds "rescue counts the files of the first side" \
     out_has '^ +13 .* side of device 1, generation 12$'
 holds "rescue counts the files of the second side" \
@@ -63,7 +63,7 @@ is "rescue --json has both sides" "$(run_json rescue --json --device dev2-wide.i
     '"open_option":"--side 1" "verified_files":13 "open_option":"--side 2" "verified_files":458 '
 expect "rescue of a side" 0 - rescue --side 2 --device dev2-wide.img dev1-near.img
 
-expect "check" 12 'devices-diverged' check dev1-near.img dev2-right.img
+expect "check of diverged devices" 12 'devices-diverged' check dev1-near.img dev2-right.img
 holds "check reports diverged devices" \
     out_has '^error devices-diverged: dev1-near\.img .* have diverged'
 expect "check --side" 0 '0 errors' check --side 2 dev1-near.img dev2-right.img

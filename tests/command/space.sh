@@ -26,9 +26,9 @@ expect "exact numbers" 0 - devices --raw "$plain"
 holds "--raw keeps the table" out_has '^    1  present       134217728  109051904           8 '
 expect "a table with a separator" 0 - devices --separator : --raw --header "$plain"
 holds "--separator prints columns without alignment" out_has '^1:present:134217728:109051904:8:'
-expect "columns" 0 - devices -o device_state,devid "$plain"
+expect "devices in columns" 0 - devices -o device_state,devid "$plain"
 holds "-o prints columns with tabs" out_is $'present\t1'
-expect "JSON" 0 - devices --json "$plain"
+expect "devices as JSON" 0 - devices --json "$plain"
 holds "--json prints an object in each line" out_has \
     '^\{"devid":1,"device_state":"present","size":134217728,"allocated":109051904,"generation":8,'\
 '"uuid":"['\
@@ -67,7 +67,7 @@ holds "control bytes in the name are escaped" out_has 'a\\033b\\tc.img$'
 expect "chunks in a pipe" 0 - chunks "$plain"
 holds "chunks in a pipe have exact numbers" \
     out_has '^30408704 +33554432  Metadata +DUP +425984  1:38797312,1:72351744$'
-expect "chunks" 0 - chunks --iec "$plain"
+expect "chunks with units" 0 - chunks --iec "$plain"
 holds "chunks prints a table" out_is ' logical    length  chunk_type  profile       used  stripes
 13631488   8.00MiB  Data        single    24.00KiB  1:13631488
 22020096   8.00MiB  System      DUP       16.00KiB  1:22020096,1:30408704
@@ -110,7 +110,7 @@ expect "an unknown order" 2 'invalid argument of --by: size .allowed: chunk, dev
 
 # Usage: same numbers as `btrfs filesystem usage -b` on a mount, except for the global reserve,
 # statfs, and the paths.
-expect "usage" 0 - usage -b "$plain"
+expect "usage in bytes" 0 - usage -b "$plain"
 holds "the numbers of the reference" out_is "Overall:
     Device size:		         134217728
     Device allocated:		         109051904

@@ -17,7 +17,7 @@ for line in 'Path: /top-file' 'Subvolume: 5 /' 'Inode: 281' 'Type: file' 'Mode: 
     'Sequence: [0-9]+' 'Flags: 0x0' 'Extents: 1 \(1 inline\)'; do
     holds "stat has the line '$line'" out_has "^$line\$"
 done
-expect "devices" 0 - stat "$plain" /kinds/block-device /kinds/character-device
+expect "stat of device nodes" 0 - stat "$plain" /kinds/block-device /kinds/character-device
 holds "stat prints the numbers of a block device" out_has '^Device: 7, 200$'
 holds "stat prints the numbers of a character device" out_has '^Device: 1, 3$'
 holds "an empty line separates two files" [ "$(grep -c '^$' "$WORK/out")" -eq 1 ]
@@ -25,7 +25,7 @@ expect "a link" 0 - stat "$plain" /docs/symbolic-link
 holds "stat prints the target of a link" out_has '^Target: \.\./source$'
 expect "a link that is followed" 0 - stat -L "$plain" /docs/symbolic-link
 holds "stat -L prints the directory" out_has '^Type: directory$'
-expect "attributes" 0 - stat "$plain" /data/inline
+expect "stat of a file with attributes" 0 - stat "$plain" /data/inline
 holds "stat prints the names of attributes" out_has '^Attributes: user\.note, user\.other$'
 expect "how it is compressed" 0 - stat "$BUILD/fixtures/data-shapes/dev1.img" /inline/zstd-100
 holds "stat prints the compression property" out_has '^Compression: zstd$'
@@ -40,7 +40,7 @@ holds "the path that exists is printed" out_has '^Path: /top-file$'
 expect "no path" 2 'no path given' stat "$plain"
 expect "no image" 2 'no image given' stat
 expect "no such option" 2 'unknown option' stat -x "$plain" /
-expect "JSON" 0 - stat --json "$plain" /top-file /kinds/block-device
+expect "stat as JSON" 0 - stat --json "$plain" /top-file /kinds/block-device
 holds "stat --json prints a line for each file" [ "$(grep -c '^{.*}$' "$WORK/out")" -eq 2 ]
 holds "JSON of stat has the members of walk" out_has \
     '^\{"path":"/top-file","subvolume":5,"inode":281,"type":"file","mode":33188,'

@@ -31,7 +31,7 @@ expect "data in that chunk" 0 - cat --tree-root=5455872 "$past" /stays
 is "data of the older generation are right" "$(cksum < "$WORK/out")" "$(seq 3000 | cksum)"
 expect "without that chunk tree" 1 'no chunk for logical address 13' \
     cat --tree-root=5455872 --chunk-root=1097728 "$past" /stays
-expect "check" 0 '0 errors, 0 warnings' check --generation=13 "$image"
+expect "check of an older generation" 0 '0 errors, 0 warnings' check --generation=13 "$image"
 log=$BUILD/fixtures/log-tree/dev1.img
 older=$("$PROGRAM" roots --no-scan -o generation "$log" | sed -n 2p)
 expect "no log of the present" 0 - ls --generation="$older" "$log"

@@ -51,9 +51,9 @@ unlink          ./vol/c
 END
 expect 'a stream' 0 - dump full
 holds 'has the lines of btrfs receive --dump' diff lines out
-expect 'columns' 0 - dump -o command,path,data_length,rdev_major,rdev_minor full
+expect "dump of a stream in columns" 0 - dump -o command,path,data_length,rdev_major,rdev_minor full
 holds "columns of a write have its length" out_has '^write.a b\$?.*' # the newline ends the line
-expect 'JSON' 0 - dump --json full
+expect "dump of a stream as JSON" 0 - dump --json full
 is "JSON of mknod has the numbers of the device" \
     "$(grep '"mknod"' out | grep -o '"rdev_m.*r":[0-9]*')" \
    '"rdev_major":300,"rdev_minor":70000'

@@ -70,17 +70,17 @@ for tool in zstd lz4 xz gzip; do
         cmp "$WORK/out" <("$PROGRAM" dump full)
 done
 
-expect "paths" 0 - walk full
+expect "walk of a stream" 0 - walk full
 holds "paths begin with the subvolume" out_has '^/first/swap/3$'
-expect "subvolumes" 0 - subvolumes -o subvolume_path,ro,snapshot full --device second
+expect "subvolumes of a stream" 0 - subvolumes -o subvolume_path,ro,snapshot full --device second
 holds "an incremental stream is a read-only snapshot" out_has '/second.*(1|yes|true).*(1|yes|true)'
-expect "contents" 0 - cat full /first/swap/3
+expect "cat of a stream" 0 - cat full /first/swap/3
 is "a file of a stream has the contents of the image" \
     "$(sha256sum < "$WORK/out")" "$("$PROGRAM" cat "$image" /first/swap/3 | sha256sum)"
 for command in ls stat xattr; do
     expect "$command" 0 - "$command" full /first/swap/2
 done
-expect "info" 0 - info full
+expect "info of a stream" 0 - info full
 expect "the commands" 0 - dump full
 holds "dump prints a line for each command" out_has '^mkfile +\./first/o[0-9]+-[0-9]+-0$'
 expect "as JSON" 0 - dump --json full

@@ -21,7 +21,7 @@ is "--super 1 prints that copy only" "$(grep -c '^superblock: bytenr=67108864' "
 expect "a copy that is not there" 2 'too small' super --super 2 "$plain"
 expect "no such copy" 2 'invalid argument of --super: 3 .allowed: 0, 1 or 2.' \
     super --super 3 "$plain"
-expect "JSON" 0 - super --json "$plain"
+expect "super as JSON" 0 - super --json "$plain"
 holds "JSON has flags by name" out_has \
     '"flags":\["WRITTEN"\].*"compat_flags":\[\],"compat_ro_flags":\["FREE_SPACE_TREE",'
 is "an object for each copy" \
@@ -31,10 +31,10 @@ if have python3; then
         -c 'import json, sys; [json.loads(line) for line in open(sys.argv[1])]' "$WORK/out"
 fi
 
-expect "columns" 0 - super -o copy,csum_name,flags,magic,nodesize "$plain"
+expect "super in columns" 0 - super -o copy,csum_name,flags,magic,nodesize "$plain"
 is "columns have a row for each copy" \
     "$(cat "$WORK/out")" "$(printf '%s\tcrc32c\tWRITTEN\t_BHRfS_M\t16384\n' 0 1)"
-expect "units" 0 - super --super 0 -o total_bytes --iec "$plain"
+expect "super with units" 0 - super --super 0 -o total_bytes --iec "$plain"
 is "--iec prints the size with a unit" "$(cat "$WORK/out")" 128.00MiB
 
 cp --sparse=always "$plain" "$WORK/image"
@@ -88,7 +88,7 @@ else
     skip btrfs-progs "a comparison with dump-super"
 fi
 
-expect "bytes" 0 - super --super 1 --hex "$plain"
+expect "super --hex" 0 - super --super 1 --hex "$plain"
 holds "the magic at its offset" out_has '^00000040  5f 42 48 52 66 53 5f 4d  .*[|]_BHRfS_M'
 is "--hex prints up to the last byte" "$(sed -n '/^00000ff0/p' "$WORK/out" | cut -c 11-12)" 00
 expect "bytes as JSON" 2 'not for -o and --json' super --hex --json "$plain"

@@ -35,7 +35,7 @@ fi
 
 # Trees by name and id, and their contents.
 plain=$(image plain)
-expect "columns" 0 - tree-stats -o tree,tree_name,levels,blocks,on_levels \
+expect "tree-stats in columns" 0 - tree-stats -o tree,tree_name,levels,blocks,on_levels \
     --tree FS_TREE --tree 10 --tree dev "$plain"
 holds "--tree selects trees by name and id" \
     out_is $'5\tFS_TREE\t2\t19\t18,1\n10\t10\t1\t1\t1\n4\tdev\t1\t1\t1'
@@ -46,12 +46,13 @@ done
 expect "a tree by id" 0 - tree-stats --tree 5 "$plain"
 holds "a tree by id is called by its id" out_has '^Calculating size of tree 5$'
 holds "sizes have units" out_has '^	Total size: [0-9.]+KiB$'
-expect "items" 0 - tree-stats --items --tree dev -o key_type_name,key_type,items "$plain"
+expect "tree-stats --items" \
+    0 - tree-stats --items --tree dev -o key_type_name,key_type,items "$plain"
 holds "--items prints rows by type" out_has $'^DEV_EXTENT\t204\t[0-9]+$'
 expect "items of a tree as JSON" 0 - tree-stats --items --json --tree fs "$plain"
 holds "--items --json prints objects" out_has \
     '^\{"tree":5,"key_type_name":"INODE_ITEM","key_type":1,"items":[0-9]+,"bytes":[0-9]+\}$'
-expect "levels" 0 - \
+expect "tree-stats with levels" 0 - \
     tree-stats --tree fs -o levels,blocks,leaves,on_levels,lost_blocks,fill_percent \
     "$(image levels-3)"
 holds "levels are listed from the leaves up" \

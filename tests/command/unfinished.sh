@@ -33,7 +33,7 @@ unfinished dup blocks 3 3
 same dup
 unfinished plain blocks 2 1
 same plain
-expect "rescue" 0 - rescue --json "$WORK/image"
+expect "rescue of an unfinished change" 0 - rescue --json "$WORK/image"
 holds "rescue verifies all files despite an unfinished change" \
     out_has '"unverified_files":0,.*"partly_files":0,.*"lost_files":0'
 expect "a scan" 0 - walk --scan "$WORK/image"

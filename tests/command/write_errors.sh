@@ -60,8 +60,10 @@ if [ -z "${SANITIZE:-}" ] && "${COMPILER[@]}" -shared -fPIC -w -o "$WORK/fail.so
     sync=(--fsync)
     each_command 'cannot write list to the disk' 'Input/output error' \
         'cannot write (the files|out) to the disk'
-    LD_PRELOAD=$WORK/fail.so expect "stdout" 1 'cannot write stdout to the disk' --fsync "$image"
-    LD_PRELOAD=$WORK/fail.so expect "check" 8 'cannot write stdout to the disk' check --fsync \
+    LD_PRELOAD=$WORK/fail.so expect "walk to stdout that cannot be synced" \
+        1 'cannot write stdout to the disk' --fsync "$image"
+    LD_PRELOAD=$WORK/fail.so expect "check to stdout that cannot be synced" \
+        8 'cannot write stdout to the disk' check --fsync \
         "$image"
     LD_PRELOAD=$WORK/fail.so expect "check of a damaged image" 12 \
         'cannot write stdout to the disk' check --fsync "$damaged"

@@ -19,7 +19,7 @@ expect "what is not there" 1 'btrfs-walk: .*: /none: no such file or directory' 
     /none /data/inline
 holds "the path that exists is printed" out_has '^user\.other="o"$'
 expect "no path" 2 'no path given' xattr "$plain"
-expect "JSON" 0 - xattr --json "$plain" /data/inline
+expect "xattr as JSON" 0 - xattr --json "$plain" /data/inline
 holds "--json prints an object for each attribute" [ "$(grep -c '^{.*}$' "$WORK/out")" -eq 2 ]
 holds "JSON has path, inode, name and value" out_has \
     '^\{"path":"/data/inline","subvolume":5,"inode":[0-9]+,"xattr":"user.other","value":"o"\}$'
@@ -29,14 +29,14 @@ expect "a pattern" 2 'option -m was removed: use -n NAME' xattr -m '^user.n' "$p
 expect "all below a directory" 0 - xattr -R "$plain" /
 "$PROGRAM" -0 --type f,d,l,c,b,p,s "$plain" | "$PROGRAM" xattr --from0 -T - "$plain" > "$WORK/want"
 holds "are those of each path" cmp "$WORK/out" "$WORK/want"
-expect "filters" 0 - xattr -R --name inline --absolute-names "$plain" /data
+expect "xattr -R with a filter" 0 - xattr -R --name inline --absolute-names "$plain" /data
 holds "--absolute-names prints the whole path" \
     [ "$(grep '^# file' "$WORK/out")" = '# file: /data/inline' ]
 expect "an encoding" 2 'option --encoding was removed: .*value_bytes' xattr --encoding hex \
     "$plain" /
 "$PROGRAM" xattr -R "$plain" / > /dev/full 2> "$WORK/err"
 is "a full disk is an error" "$? $(grep -c 'cannot write' "$WORK/err")" "1 1"
-expect "help" 0 - xattr --help
+expect "xattr --help" 0 - xattr --help
 holds "--help prints the usage" out_has '^Usage: btrfs-walk xattr \[OPTIONS\] IMAGE PATH\.\.\.$'
 
 # have PROGRAM...: all of them are installed.
@@ -88,7 +88,7 @@ for name in os.listxattr(sys.argv[1]): os.removexattr(sys.argv[1], name)' "$WORK
     run_json xattr --json "$WORK/copy" /file | sort > "$WORK/before"
     run_json xattr --json "$WORK/image" /file | sort > "$WORK/after"
     holds "and all is as before" cmp "$WORK/before" "$WORK/after"
-    expect "ls" 0 - ls -l "$WORK/image"
+    expect "ls -l of a file with attributes" 0 - ls -l "$WORK/image"
     holds "ls -l marks the file with an access control list" out_has '^-rw-rwx---\+ 1 '
 else
     skip "root, mkfs.btrfs and setfattr" "a comparison with the kernel"
