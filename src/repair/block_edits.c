@@ -137,10 +137,11 @@ static struct bw_error *add_edit(struct bw_repair *repair, struct bw_repair_find
         return NULL;
     if (!contents)
         BW_TRY(add_made_block(repair, edit->block));
-    uint8_t *bytes = malloc(edit->length);
+    uint8_t *bytes = malloc((size_t)edit->length + 1);
     if (!bytes)
         return bw_error_no_memory();
-    memcpy(bytes, edit->bytes, edit->length);
+    if (edit->length)
+        memcpy(bytes, edit->bytes, edit->length);
     BW_TRY(bw_repair_add(repair, (struct bw_repair_change){.class_number = edit->is_unproved
                                                                                ? BW_REPAIR_RESEALED
                                                                                : BW_REPAIR_DERIVED,
@@ -155,6 +156,8 @@ static struct bw_error *add_edit(struct bw_repair *repair, struct bw_repair_find
                                                            .bytes = bytes,
                                                            .group = edit->group,
                                                            .edit = edit->edit,
+                                                           .is_deletion = edit->is_deletion,
+                                                           .key = edit->key,
                                                            .is_in_block = true,
                                                            .byte = edit->byte}));
     finding->block_edit = repair->changes.count;
@@ -229,6 +232,66 @@ struct bw_error *bw_repair_find_pointer(const struct bw_tree_reader *reader,
     return NULL;
 }
 
+struct bw_error *bw_repair_can_delete(struct bw_repair *repair, const struct bw_tree *tree,
+                                      const struct bw_key *key, size_t count, bool *result)
+{
+    struct bw_leaf_finder finder;
+    struct bw_item item;
+    bw_leaf_finder_init(&finder, &repair->fs->reader, tree);
+    struct bw_error *error = bw_find_leaf(&finder, key);
+    const int64_t slot = error || finder.lost ? -1 : bw_leaf_last_until(&finder, key);
+    *result = slot >= (tree->root.level ? 1 : 0) &&
+              bw_leaf_item(&finder.leaf, (uint32_t)slot, &item) &&
+              bw_key_compare(&item.key, key) == 0 && finder.leaf.item_count > count;
+    bw_leaf_finder_free(&finder);
+    return error;
+}
+
+struct bw_error *bw_repair_delete_item(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                       const struct bw_tree *tree, const struct bw_key *key,
+                                       struct bw_repair_edit edit)
+{
+    struct bw_leaf_finder finder;
+    bw_leaf_finder_init(&finder, &repair->fs->reader, tree);
+    struct bw_error *error = bw_find_leaf(&finder, key);
+    edit.block = finder.bytenr;
+    edit.is_deletion = true;
+    edit.key = *key;
+    if (!error && !finder.lost)
+        error = add_edit(repair, finding, &edit);
+    bw_leaf_finder_free(&finder);
+    free(edit.why);
+    free(edit.proof);
+    return error;
+}
+
+/* Deletes an item: those behind it move up, and the data of these move down. */
+static void delete_item(uint8_t *block, uint32_t size, const struct bw_key *key)
+{
+    struct bw_disk_header *header = (void *)block;
+    struct bw_disk_item *items = (void *)(block + sizeof *header);
+    const uint32_t count = bw_get32(header->item_count);
+    if (header->level || count > (size - sizeof *header) / sizeof *items)
+        return;
+    uint32_t slot = 0;
+    while (slot < count &&
+           (bw_get64(items[slot].key.objectid) != key->objectid ||
+            items[slot].key.type != key->type || bw_get64(items[slot].key.offset) != key->offset))
+        slot++;
+    if (slot == count)
+        return;
+    const uint64_t room = size - sizeof *header;
+    const uint32_t gap = bw_get32(items[slot].size), start = bw_get32(items[slot].offset),
+                   end = bw_get32(items[count - 1].offset);
+    if ((uint64_t)start + gap > room || end > start)
+        return;
+    memmove(block + sizeof *header + end + gap, block + sizeof *header + end, start - end);
+    for (uint32_t i = slot + 1; i < count; i++)
+        items[i].offset = bw_put32(bw_get32(items[i].offset) + gap);
+    memmove(&items[slot], &items[slot + 1], (count - slot - 1) * sizeof *items);
+    header->item_count = bw_put32(count - 1);
+}
+
 /* Writes a block with all its chosen changes. */
 static struct bw_error *write_block(struct bw_repair *repair, struct bw_repair_block *block)
 {
@@ -246,6 +309,11 @@ static struct bw_error *write_block(struct bw_repair *repair, struct bw_repair_b
             continue;
         memcpy(bytes + change->byte, change->bytes, change->length);
         block->is_changed = true;
+    }
+    for (size_t i = 0; i < block->changes.count; i++) {
+        const struct bw_repair_change *change = &repair->changes.items[block->changes.items[i]];
+        if (change->chosen && change->is_deletion)
+            delete_item(bytes, size, &change->key);
     }
     if (!block->is_changed)
         return NULL;

@@ -3,10 +3,11 @@
  * A plan of changes, as the files of this folder make it.
  *
  * plan.c opens the file system, checks it, and asks superblock_changes.c, copies.c, caches.c,
- * inodes.c, reseal.c, sizes.c, conversions.c and roll_back.c for changes; block_edits.c collects
- * those of bytes in tree blocks; matching.c finds the changes that are about a finding; trial.c
- * turns the chosen ones into changed ranges of the devices, and tries them; files.c reads files for
- * that; leave_out.c finds the changes that fail; places.c finds these ranges in the files.
+ * inodes.c, reseal.c, sizes.c (with empty_chunks.c), conversions.c and roll_back.c for changes;
+ * block_edits.c collects those of bytes in tree blocks; matching.c finds the changes that are about
+ * a finding; trial.c turns the chosen ones into changed ranges of the devices, and tries them;
+ * files.c reads files for that; leave_out.c finds the changes that fail; places.c finds these
+ * ranges in the files.
  */
 #ifndef BW_REPAIR_REPAIR_H
 #define BW_REPAIR_REPAIR_H
@@ -76,6 +77,8 @@ struct bw_repair_change {
     uint8_t *bytes; /**< new bytes at `offset` of the device; NULL: a superblock, or the
                          parity of the row at `logical` */
     bool is_parity;
+    bool is_deletion; /**< with is_in_block: of the item with the key `key` */
+    struct bw_key key;
     bool is_in_block;   /**< `bytes` are for the tree block at `logical`, in all its copies */
     uint32_t byte;      /**< with is_in_block: their offset in the block */
     uint64_t parity[2]; /**< with is_parity: offsets of P and Q */
@@ -233,6 +236,8 @@ struct bw_repair_edit {
     uint64_t block; /**< its address */
     uint32_t byte, length;
     const void *bytes;
+    bool is_deletion; /**< of the item with the key `key`; length 0 */
+    struct bw_key key;
     const char *what;
     char *why, *proof, *loss; /**< taken, as by bw_repair_add() */
     unsigned group;           /**< as bw_repair_change.group */
@@ -263,6 +268,30 @@ struct bw_error *bw_repair_edit_item(struct bw_repair *repair, struct bw_repair_
 
 /** Collects the bad mirrors of blocks. (block_edits.c) */
 struct bw_error *bw_repair_list_bad_copies(struct bw_repair *repair);
+
+/** Whether an item can be deleted together with others, `count` in all: it is not the first one of
+ * a leaf with a parent, and the leaf keeps an item. (block_edits.c) */
+struct bw_error *bw_repair_can_delete(struct bw_repair *repair, const struct bw_tree *tree,
+                                      const struct bw_key *key, size_t count, bool *result);
+
+/** Plans the deletion of an item, after the other changes in its block. (block_edits.c) */
+struct bw_error *bw_repair_delete_item(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                       const struct bw_tree *tree, const struct bw_key *key,
+                                       struct bw_repair_edit edit);
+
+/** Takes out the chunks that end behind `size` of a device, if nothing in them is in use.
+ * (empty_chunks.c) */
+struct bw_error *bw_repair_cut_chunks(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                      uint64_t devid, uint64_t size, bool *is_possible);
+
+/** The item of a device with the planned changes; NULL: none. (sizes.c) */
+struct bw_disk_device_item *bw_repair_device_item(struct bw_repair *repair, uint64_t devid);
+
+/** Adds up the extents in a block group, and reads what its item says. (sizes.c) */
+struct bw_error *bw_repair_add_extents(struct bw_fs *fs, const struct bw_key *group,
+                                       uint64_t *used);
+struct bw_error *bw_repair_read_group_used(struct bw_fs *fs, const struct bw_tree *groups,
+                                           const struct bw_key *key, uint64_t *used);
 
 /** Writes all mirrors of the tree blocks with chosen changes to the patches. (block_edits.c) */
 struct bw_error *bw_repair_write_blocks(struct bw_repair *repair);

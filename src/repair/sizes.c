@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Devices that are larger than their images, as after a partition was made smaller. If nothing is
- * allocated behind the end of the image, the device gets the size of the image: in its item, which
- * a mount believes, and in the superblocks.
+ * in use behind the end of the image, the device gets the size of the image: in its item, which a
+ * mount believes, and in the superblocks.
  *
  * Bytes in use: of a block group, the sum of its extents; of a device, the sum of its device
  * extents; and in the superblocks, which contain the sum of all block groups and the device item.
@@ -43,7 +43,7 @@ static struct bw_error *find_end(struct bw_fs *fs, uint64_t devid, uint64_t *end
     return bw_fs_items_error(&items);
 }
 
-static struct bw_disk_device_item *find_item(struct bw_repair *repair, uint64_t devid)
+struct bw_disk_device_item *bw_repair_device_item(struct bw_repair *repair, uint64_t devid)
 {
     for (size_t i = 0; i < repair->current.devices.count; i++)
         if (bw_get64(repair->current.devices.items[i].devid) == devid)
@@ -55,7 +55,7 @@ static struct bw_error *plan_device(struct bw_repair *repair, struct bw_repair_f
                                     bool *is_planned)
 {
     const struct bw_repair_device *device = bw_repair_device_of(repair, finding->devid);
-    struct bw_disk_device_item *item = find_item(repair, finding->devid);
+    struct bw_disk_device_item *item = bw_repair_device_item(repair, finding->devid);
     const struct bw_key key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, finding->devid};
     uint64_t end, used;
     if (!device || !item)
@@ -63,8 +63,14 @@ static struct bw_error *plan_device(struct bw_repair *repair, struct bw_repair_f
     const uint64_t size = bw_xlator_size(device->image->storage), old = bw_get64(item->total_bytes);
     const uint64_t wanted = size - size % repair->fs->superblock.sectorsize;
     BW_TRY(find_end(repair->fs, finding->devid, &end, &used));
-    if (end > wanted || wanted >= old)
+    if (wanted >= old)
         return NULL;
+    if (end > wanted) {
+        bool is_possible;
+        BW_TRY(bw_repair_cut_chunks(repair, finding, finding->devid, wanted, &is_possible));
+        if (!is_possible)
+            return NULL;
+    }
     BW_TRY(bw_repair_edit_item(
         repair, finding, &repair->fs->chunk_tree, &key,
         offsetof(struct bw_disk_device_item, total_bytes), sizeof item->total_bytes, wanted,
@@ -73,7 +79,8 @@ static struct bw_error *plan_device(struct bw_repair *repair, struct bw_repair_f
             .what = "size of the device in the chunk tree",
             .why =
                 bw_repair_text("the device has %" PRIu64 " bytes, its image %" PRIu64, old, size),
-            .proof = bw_repair_text("no chunk lies behind %" PRIu64, end)}));
+            .proof = end > wanted ? strdup("only chunks without contents lie behind the end")
+                                  : bw_repair_text("no chunk lies behind %" PRIu64, end)}));
     if (!finding->planned)
         return NULL;
     item->total_bytes = bw_put64(wanted);
@@ -101,7 +108,7 @@ static bool is_doubtful(const struct bw_repair *repair, const char *pass, const 
 static struct bw_error *plan_device_used(struct bw_repair *repair,
                                          struct bw_repair_finding *finding, bool *is_planned)
 {
-    struct bw_disk_device_item *item = find_item(repair, finding->devid);
+    struct bw_disk_device_item *item = bw_repair_device_item(repair, finding->devid);
     const struct bw_key key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, finding->devid};
     uint64_t end, used;
     if (!item || is_doubtful(repair, "chunks", "device-used", BW_DEVICE_TREE))
@@ -123,8 +130,7 @@ static struct bw_error *plan_device_used(struct bw_repair *repair,
     return NULL;
 }
 
-/* The bytes of all extents in a block group. */
-static struct bw_error *add_extents(struct bw_fs *fs, const struct bw_key *group, uint64_t *used)
+struct bw_error *bw_repair_add_extents(struct bw_fs *fs, const struct bw_key *group, uint64_t *used)
 {
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     bw_fs_items_begin(&items, fs, &fs->extent_tree, (struct bw_key){group->objectid, 0, 0},
@@ -139,9 +145,8 @@ static struct bw_error *add_extents(struct bw_fs *fs, const struct bw_key *group
     return bw_fs_items_error(&items);
 }
 
-/* Reads the number of bytes in use of a block group. */
-static struct bw_error *read_group_used(struct bw_fs *fs, const struct bw_tree *groups,
-                                        const struct bw_key *key, uint64_t *used)
+struct bw_error *bw_repair_read_group_used(struct bw_fs *fs, const struct bw_tree *groups,
+                                           const struct bw_key *key, uint64_t *used)
 {
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     bw_fs_items_begin(&items, fs, groups, *key, *key);
@@ -161,8 +166,8 @@ static struct bw_error *plan_group_used(struct bw_repair *repair, struct bw_repa
     if (!fs->extent_tree.id || finding->key.type != BW_BLOCK_GROUP_ITEM || !finding->key.offset ||
         is_doubtful(repair, "extents", "group-used", BW_EXTENT_TREE))
         return NULL;
-    BW_TRY(add_extents(fs, &finding->key, &used));
-    BW_TRY(read_group_used(fs, groups, &finding->key, &old));
+    BW_TRY(bw_repair_add_extents(fs, &finding->key, &used));
+    BW_TRY(bw_repair_read_group_used(fs, groups, &finding->key, &old));
     BW_TRY(bw_repair_edit_item(
         repair, finding, groups, &finding->key, offsetof(struct bw_disk_block_group, used), 8, used,
         (struct bw_repair_edit){.group = repair->groups + 1,

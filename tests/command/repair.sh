@@ -179,6 +179,21 @@ truncate -s 40M "$WORK/cut/dev1.img"
 is "a cut through a chunk" \
     "$("$PROGRAM" repair -o what "$WORK/cut/dev1.img" 2> /dev/null | grep -c 'tree block')" 0
 
+# The end of the image is in a chunk without contents, which is taken out.
+if have mkfs.btrfs; then
+    mkdir "$WORK/empty"
+    truncate -s 256M "$WORK/empty/dev1.img"
+    mkfs.btrfs -q -d dup -m dup "$WORK/empty/dev1.img" > "$WORK/out" 2>&1
+    is "an empty chunk: before" \
+        "$("$PROGRAM" chunks -q "$WORK/empty/dev1.img" | grep -c 'Data *DUP *0')" 1
+    truncate -s 200M "$WORK/empty/dev1.img"
+    repaired empty
+    is "an empty chunk: after" "$("$PROGRAM" chunks -q "${patches[@]}" "$WORK/empty/dev1.img" |
+        grep -c Data)" 0
+else
+    skip mkfs.btrfs "a cut through an empty chunk"
+fi
+
 # edit_super NAME OFFSET LENGTH VALUE: changes a number in all superblocks of plain.
 edit_super() {
     mkdir "$WORK/$1"
