@@ -271,6 +271,7 @@ static struct bw_error *open_outer(const struct bw_fs_options *options, struct i
     outer.state = (struct bw_generation_choice){0};
     outer.scan = false;
     outer.fsid = NULL;
+    outer.device_count = 0;
     BW_TRY(bw_fs_open(&outer, &inside->outer));
     if (asprintf(&inside->name, "%s > %s", bw_fs_image_path(inside->outer, 0),
                  options->inside[last]) < 0) {
@@ -358,4 +359,9 @@ struct bw_error *bw_fs_wire(const struct bw_fs_options *options, struct bw_fs **
 struct bw_error *bw_fs_open_images(const struct bw_fs_options *options, struct bw_fs **fs)
 {
     return run_opening(options, &(struct bw_opening){0}, fs);
+}
+
+struct bw_error *bw_fs_list_devices(const struct bw_fs_options *options, struct bw_fs **fs)
+{
+    return run_opening(options, &(struct bw_opening){.lists_devices = true}, fs);
 }

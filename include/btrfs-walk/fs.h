@@ -200,6 +200,10 @@ struct bw_fs_options {
     /** A limit that the searches of `search_seconds` have together with those of other file
      * systems. NULL: none. It must exist until bw_fs_close(). */
     struct bw_search_limit *search_limit;
+    /** The only devices to use, by their names after bw_fs_list_devices() of the same paths. Then
+     * `partition` and `volume` are ignored. BW_ERROR_NOT_FOUND if one does not exist. NULL: all. */
+    const char *const *devices;
+    size_t device_count;
 };
 
 /** Whether the images are send streams, which are shown as a file system. */
@@ -245,6 +249,12 @@ struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **
  * bw_fs_copy_superblock(), bw_fs_status() and bw_fs_close(). Errors as bw_fs_open(), except those
  * about the contents of the images. */
 struct bw_error *bw_fs_open_images(const struct bw_fs_options *options, struct bw_fs **fs);
+
+/** Opens the images like bw_fs_open_images(), and everything in them that may be a device: each
+ * partition of a disk and each volume of a container becomes a separate image, also without a
+ * btrfs. No file system is chosen; `partition` and `volume` are ignored. Containers that cannot be
+ * opened remain images, with an error in their bw_image_info. */
+struct bw_error *bw_fs_list_devices(const struct bw_fs_options *options, struct bw_fs **fs);
 
 /** Closes a file system, after everything that was opened from it; NULL is allowed. */
 void bw_fs_close(struct bw_fs *fs);
@@ -312,6 +322,27 @@ size_t bw_fs_image_count(const struct bw_fs *fs);
 
 /** The file of an image, which belongs to the file system. */
 const char *bw_fs_image_path(const struct bw_fs *fs, size_t image);
+
+/** An image, and what it contains. Texts and the error belong to the file system. */
+struct bw_image_info {
+    const char *name;      /**< path and container, as from bw_fs_image_path() */
+    const char *path;      /**< of the file, or of its first part */
+    const char *container; /**< the formats it lies in, from outside in; NULL: the image is it */
+    uint64_t size;         /**< in bytes; 0 if it cannot be opened */
+    const char *content;   /**< contents other than a btrfs, if they are recognized: "ext4, label
+                              root"; may contain control characters; NULL: unknown, or a btrfs */
+    bool is_empty;         /**< it is empty, or begins and ends with zeros */
+    bool has_superblock;   /**< `superblock` is the best good copy */
+    unsigned copy;         /**< number of that copy */
+    struct bw_superblock_info superblock;
+    const struct bw_error *error; /**< reason for the lack of a superblock; or NULL */
+    bool has_failed;              /**< the contents cannot be read, for the reason in `error` */
+    bool is_joined;               /**< it is in a container that consists of several images */
+    uint64_t reserved[4];         /**< zeros: room for more members */
+};
+
+/** Describes image number `image` (from 0 on). False if it does not exist. */
+bool bw_fs_image_info(const struct bw_fs *fs, size_t image, struct bw_image_info *info);
 
 /** The superblock in use: the newest good one of all images. */
 void bw_fs_superblock(const struct bw_fs *fs, struct bw_superblock_info *superblock);

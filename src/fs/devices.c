@@ -66,6 +66,40 @@ const char *bw_fs_image_path(const struct bw_fs *fs, size_t image)
     return fs->images[image].name;
 }
 
+/* Whether several images contribute to a layer. */
+static bool is_joined(const struct bw_xlator *layer)
+{
+    while (bw_xlator_child_count(layer) == 1)
+        layer = bw_xlator_child(layer, 0);
+    return bw_xlator_child_count(layer) > 0;
+}
+
+bool bw_fs_image_info(const struct bw_fs *fs, size_t index, struct bw_image_info *info)
+{
+    if (index >= fs->image_count)
+        return false;
+    const struct bw_image *image = &fs->images[index];
+    *info = (struct bw_image_info){
+        .name = image->name,
+        .path = image->path,
+        .container = image->container,
+        .content = image->content,
+        .is_empty = image->is_empty,
+        .has_superblock = !image->bad,
+        .copy = image->copy,
+        .error = image->bad,
+        .has_failed = image->has_failed,
+    };
+    if (image->storage) {
+        info->size = bw_xlator_size(image->storage);
+        info->is_joined = is_joined(image->storage);
+    }
+    if (info->has_superblock)
+        describe_superblock(&image->superblock, bw_superblock_offset(image->copy),
+                            &info->superblock);
+    return true;
+}
+
 static struct bw_error *check_number(const struct bw_fs *fs, size_t image, unsigned copy)
 {
     if (image < fs->image_count && copy < BW_SUPERBLOCK_COPIES)

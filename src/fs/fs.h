@@ -56,6 +56,8 @@ struct bw_fs {
      * are open. */
     struct bw_error *(*reopen)(const struct bw_fs_options *options, struct bw_fs **fs);
     const struct bw_table_visit *tables; /**< NULL unless only partition tables are read */
+    bool lists_devices;                  /**< partitions and volumes are all images, and none is
+                                            chosen, except by bw_fs_options.devices */
     struct bw_tree_reader reader;        /**< reader.top is NULL until the graph is complete */
     struct bw_block_memory memory;       /**< tree blocks changed by replaying the log */
     struct bw_log_inodes logged;         /**< inodes changed by replaying the log, in order */

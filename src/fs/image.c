@@ -31,15 +31,20 @@
 
 /* Selecting superblock copies. */
 
+static void free_image(struct bw_image *image)
+{
+    bw_error_free(image->bad);
+    free(image->path);
+    free(image->name);
+    free(image->container);
+    free(image->content);
+    bw_disk_free(image->disk);
+}
+
 void bw_images_free(struct bw_image_set *set)
 {
-    for (size_t i = 0; i < set->count; i++) {
-        bw_error_free(set->images[i].bad);
-        free(set->images[i].path);
-        free(set->images[i].name);
-        free(set->images[i].container);
-        bw_disk_free(set->images[i].disk);
-    }
+    for (size_t i = 0; i < set->count; i++)
+        free_image(&set->images[i]);
     free(set->images);
     *set = (struct bw_image_set){0};
 }
@@ -255,7 +260,8 @@ static struct bw_error *look_for_disk(const struct bw_fs *fs, struct bw_image *i
 {
     const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
     struct bw_disk_superblock block;
-    if (image->partition || (!is_wanted && bw_has_superblock(&frame, image->storage, &block)))
+    if (fs->lists_devices || image->partition ||
+        (!is_wanted && bw_has_superblock(&frame, image->storage, &block)))
         return NULL;
     return bw_disk_open(&frame, image, &image->disk);
 }
@@ -273,7 +279,14 @@ static struct bw_error *look_for_rivals(struct bw_fs *fs, struct bw_image *image
         return NULL;
     bw_uuid_text(image->superblock.fsid, whole);
     struct bw_error *error = NULL;
-    if (rival)
+    if (rival && fs->lists_devices)
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_AMBIGUOUS,
+                                     "%s: partition %u contains another btrfs (fsid %s), which "
+                                     "only --partition %u reads",
+                                     image->name, rival->number, rival->content_uuid,
+                                     rival->number));
+    else if (rival)
         error = bw_error_create(BW_ERROR_AMBIGUOUS,
                                 "%s: a btrfs on the whole disk (fsid %s, generation %" PRIu64
                                 ") and one in partition %u (fsid %s): one of them may be "
@@ -369,13 +382,16 @@ static void set_error(const struct bw_fs *fs, struct bw_image *image, struct cop
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
         bw_error_add_cause(image->bad, copies->rejected[copy]);
 
+    const uint64_t room = bw_xlator_size(image->storage);
     BW_AUTO_BUFFER struct bw_buffer name = {0};
     enum bw_identity identity = BW_UNIDENTIFIED;
     if (image->bad->code == BW_ERROR_NOT_BTRFS)
         identity = identify_image(fs, image, &name);
     image->is_foreign = identity == BW_FOREIGN || identity == BW_ZEROS;
+    image->is_empty = identity == BW_EMPTY || identity == BW_ZEROS || !room;
     if (!identity)
         return;
+    image->content = strndup(name.data, name.length);
     struct bw_error *error =
         bw_error_create(BW_ERROR_NOT_BTRFS, "it is %.*s", (int)name.length, name.data);
     bw_error_add_cause(error, image->bad);
@@ -524,6 +540,39 @@ static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
     return NULL;
 }
 
+/* Keeps only the images that bw_fs_options.devices names. */
+static struct bw_error *keep_devices(struct bw_fs *fs, struct bw_xlator *map,
+                                     const struct bw_fs_options *options, struct bw_image_set *set)
+{
+    for (size_t i = 0; i < options->device_count; i++) {
+        size_t found = 0;
+        while (found < set->count && strcmp(set->images[found].name, options->devices[i]) != 0)
+            found++;
+        if (found == set->count)
+            return bw_error_create(BW_ERROR_NOT_FOUND, "there is no device %s",
+                                   options->devices[i]);
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < set->count; i++) {
+        struct bw_image image = set->images[i];
+        bool is_named = false;
+        for (size_t k = 0; k < options->device_count; k++)
+            is_named |= strcmp(image.name, options->devices[k]) == 0;
+        if (is_named) {
+            set->images[kept++] = image;
+            continue;
+        }
+        size_t child = 0;
+        while (bw_xlator_child(map, child) != image.storage)
+            child++;
+        bw_layer_remove_child(map, child);
+        free_image(&image);
+    }
+    set->count = kept;
+    bw_graph_prune(fs->graph);
+    return NULL;
+}
+
 struct bw_error *bw_images_open(struct bw_fs *fs, struct bw_xlator *map,
                                 const struct bw_fs_options *options, struct bw_image_set *set)
 {
@@ -550,6 +599,8 @@ struct bw_error *bw_images_open(struct bw_fs *fs, struct bw_xlator *map,
         BW_TRY(open_image(fs, map, &inner, i, image));
         has_disks |= image->disk != NULL;
     }
+    if (fs->lists_devices)
+        return options->device_count ? keep_devices(fs, map, options, set) : NULL;
     if (fs->tables) {
         const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
         for (size_t i = 0; i < set->count; i++) {

@@ -24,6 +24,8 @@ struct bw_image {
     char *path;      /**< The file, or its first part. */
     char *name;      /**< Messages call it by its path and container. */
     char *container; /**< what the device lies in, from outside in; NULL: the image is the device */
+    char *content; /**< contents other than a btrfs, if they are recognized; NULL: unknown */
+    bool is_empty; /**< zeros at the beginning and the end, or no bytes at all */
     unsigned partition;              /**< 0: not a partition, or not yet selected */
     uint64_t offset;                 /**< The partition begins at this byte of its disk. */
     struct bw_disk *disk;            /**< if it has a partition table that is used */

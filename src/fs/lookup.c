@@ -154,6 +154,22 @@ struct bw_error *bw_lookup_name(const struct bw_fs *fs, const struct bw_place *d
                            directory->subvolume->tree.id, directory->inode);
 }
 
+struct bw_error *bw_lookup_hashed(const struct bw_fs *fs, const struct bw_place *directory,
+                                  const char *name, struct bw_place *place)
+{
+    struct search search = {.fs = fs,
+                            .directory = directory,
+                            .name = name,
+                            .name_length = strlen(name),
+                            .place = place};
+    const uint64_t hash = bw_name_hash(search.name, search.name_length);
+    struct bw_error *error = search_range(&search, BW_DIR_ITEM, hash, hash);
+    error = bw_error_first(search.error, error);
+    if (!error && !search.found)
+        error = bw_error_create(BW_ERROR_NOT_FOUND, "no entry of the name %s", name);
+    return error;
+}
+
 BW_VECTOR(bw_places, struct bw_place);
 
 /* The error contains the path as on the command line, and the missing name if it is from a link. */

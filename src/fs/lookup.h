@@ -32,6 +32,11 @@ struct bw_error *bw_place_of_entry(const struct bw_fs *fs, const struct bw_subvo
                                    uint64_t directory, const struct bw_dir_entry *entry,
                                    struct bw_place *place);
 
+/** Like bw_lookup_name(), but only by the hash of the name. So a name that does not exist costs one
+ * search, however large the directory is; a name whose DIR_ITEM is lost is not found. */
+struct bw_error *bw_lookup_hashed(const struct bw_fs *fs, const struct bw_place *directory,
+                                  const char *name, struct bw_place *place);
+
 /* From an inode to its parents. */
 
 /** A step from an inode to its parent directory. */

@@ -119,6 +119,7 @@ struct bw_error *bw_opening_run(const struct bw_fs_options *given, const struct 
     fs->choice = options.state;
     fs->reopen = opening->reopen;
     fs->tables = opening->tables;
+    fs->lists_devices = opening->lists_devices || options.device_count;
     fs->seed = make_seed(fs);
     pthread_mutex_init(&fs->lost_lock, NULL);
     struct bw_error *error = open_images(fs, &options, opening);

@@ -19,6 +19,7 @@ struct bw_opening {
     /** Replaces the images; NULL: none. Must outlive the file system. */
     const struct bw_image_source *source;
     const struct bw_table_visit *tables; /**< NULL unless only partition tables are read */
+    bool lists_devices;                  /**< see struct bw_fs */
 };
 
 /** Opens the images, like bw_fs_open(), and runs the steps. (open.c) */

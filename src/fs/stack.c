@@ -113,6 +113,8 @@ static bool is_volume(const struct bw_xlator *device)
 static bool is_disk_of_btrfs(const struct building *building, struct bw_xlator *device)
 {
     const char *wanted = building->options->partition;
+    if (building->fs->lists_devices)
+        return false;
     const struct bw_image image = {.storage = device, .path = NULL};
     const struct bw_partition_info *partition = NULL;
     struct bw_disk *disk = NULL;
@@ -229,7 +231,9 @@ static struct bw_error *add_layer(const struct building *building, const struct 
 static struct bw_error *add_volumes(const struct building *building, const struct group *group)
 {
     const char *wanted = NULL, *option = group->type->option;
-    if (option && strcmp(option, "volume") == 0)
+    if (building->fs->lists_devices)
+        wanted = NULL;
+    else if (option && strcmp(option, "volume") == 0)
         wanted = building->options->volume;
     else if (option && strcmp(option, "partition") == 0 && !building->stack->used_partition)
         wanted = building->options->partition;
@@ -295,7 +299,7 @@ static void move_children(struct bw_xlator *map, size_t from, size_t to)
 /* Finds the containers among the children of the map, and opens those that consist of one device;
  * the others only if none exist, since more of their devices may be found first. An opened
  * container is replaced by its volumes, in the place of its first device. If it cannot be opened,
- * that device remains, with a failure, for all of them. */
+ * that device remains, with a failure, for all of them; in a list of devices, all remain. */
 static struct bw_error *run_round(const struct building *building, bool *changed)
 {
     struct bw_xlator *map = building->map;
@@ -330,7 +334,7 @@ static struct bw_error *run_round(const struct building *building, bool *changed
             }
 
         const size_t before = bw_xlator_child_count(map), place = child_index(map, devices[first]);
-        BW_TRY(bw_stack_failures_reserve(&stack->failures, 1));
+        BW_TRY(bw_stack_failures_reserve(&stack->failures, group.count));
         struct bw_error *error = add_volumes(building, &group);
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return error;
@@ -343,8 +347,13 @@ static struct bw_error *run_round(const struct building *building, bool *changed
             move_children(map, before, place);
             bw_layer_remove_child(map, child_index(map, devices[first]));
         }
-        for (size_t i = 1; i < group.count; i++)
-            bw_layer_remove_child(map, child_index(map, members[i]));
+        for (size_t i = 1; i < group.count; i++) {
+            if (error && building->fs->lists_devices)
+                stack->failures.items[stack->failures.count++] =
+                    (struct bw_stack_failure){members[i], bw_error_copy(error)};
+            else
+                bw_layer_remove_child(map, child_index(map, members[i]));
+        }
     }
     return NULL;
 }
@@ -535,6 +544,13 @@ struct bw_error *bw_stack_build(struct bw_fs *fs, struct bw_xlator *map,
     for (size_t round = 0; changed && round < ROUNDS; round++) {
         BW_TRY(run_round(&building, &changed));
         has_changed |= changed;
+    }
+    if (fs->lists_devices) {
+        if (stack->skipped)
+            bw_fs_report(fs, BW_WARNING, BW_TAKE(stack->skipped));
+        if (has_changed)
+            bw_graph_prune(fs->graph);
+        return NULL;
     }
     if (has_changed) {
         BW_TRY(drop_volumes(&building));

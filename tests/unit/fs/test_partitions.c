@@ -127,6 +127,47 @@ static void test_choice(void **state)
     free_bench(&bench);
 }
 
+/* The list has all partitions, of which the option `devices` selects a file system. */
+static void test_list(void **state)
+{
+    (void)state;
+    struct bench bench = make_bench();
+    const char *const paths[] = {bench.disk.path};
+    struct bw_fs_options options = options_of(paths, 1, NULL, NULL);
+    struct bw_image_info info;
+    struct bw_fs *fs = NULL;
+    expect_success(bw_fs_list_devices(&options, &fs));
+    assert_int_equal(bw_fs_image_count(fs), 3);
+    assert_false(bw_fs_image_info(fs, 3, &info));
+    assert_true(bw_fs_image_info(fs, 1, &info));
+    assert_true(info.has_superblock);
+    assert_string_equal(info.superblock.label, "alone");
+    assert_string_equal(info.container, "MBR partition 2");
+    assert_string_equal(info.path, bench.disk.path);
+    assert_false(info.is_joined || info.has_failed || info.error);
+
+    /* The devices of the pair are the first and the last. */
+    char names[2][80];
+    const char *const selected[] = {names[0], names[1]};
+    for (size_t i = 0; i < 2; i++)
+        snprintf(names[i], sizeof names[i], "%s", bw_fs_image_path(fs, 2 * i));
+    bw_fs_close(fs);
+    struct report_log log = {.counts = {0}};
+    options.reporter = report_log_reporter(&log);
+    options.devices = selected;
+    options.device_count = 2;
+    expect_success(bw_fs_open(&options, &fs));
+    struct walk_result result = walk_fs(fs, &(struct bw_walk_options){.threads = 2});
+    expect_paths(bench.pair, &result);
+    assert_int_equal(log.counts[BW_WARNING] + log.counts[BW_DAMAGE], 0);
+    walk_result_free(&result);
+    bw_fs_close(fs);
+    report_log_free(&log);
+    snprintf(names[1], sizeof names[1], "absent");
+    expect_error(bw_fs_open(&options, &fs), BW_ERROR_NOT_FOUND, "there is no device absent");
+    free_bench(&bench);
+}
+
 /* A device given besides decides; the other one comes from the disk, even if that has more. */
 static void test_with_device(void **state)
 {
@@ -324,10 +365,10 @@ static void test_missing_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_choice),       cmocka_unit_test(test_with_device),
-        cmocka_unit_test(test_clones),       cmocka_unit_test(test_equal_clones),
-        cmocka_unit_test(test_cloned_disks), cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_missing_file),
+        cmocka_unit_test(test_choice),       cmocka_unit_test(test_list),
+        cmocka_unit_test(test_with_device),  cmocka_unit_test(test_clones),
+        cmocka_unit_test(test_equal_clones), cmocka_unit_test(test_cloned_disks),
+        cmocka_unit_test(test_tables),       cmocka_unit_test(test_missing_file),
     };
     return cmocka_run_group_tests(tests, limit_time, NULL);
 }
