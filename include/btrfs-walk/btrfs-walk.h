@@ -23,6 +23,7 @@
 #include "btrfs-walk/space.h"
 #include "btrfs-walk/stream.h"
 #include "btrfs-walk/subvolume.h"
+#include "btrfs-walk/system.h"
 #include "btrfs-walk/tree.h"
 #include "btrfs-walk/walk.h"
 

@@ -61,6 +61,11 @@ struct bw_error *bw_data_fill(struct bw_data_reader *reader, const struct bw_dat
                               uint64_t offset, uint64_t length, struct bw_data_block *block,
                               uint64_t *end);
 
+/** Appends the contents of a regular file, at most `most` bytes, without holes. Appends nothing if
+ * it is not a regular file. */
+struct bw_error *bw_data_read_text(struct bw_fs *fs, const struct bw_place *place, uint64_t most,
+                                   struct bw_buffer *text);
+
 /** Reads the stored bytes of a compressed extent of a file, disk_num_bytes of them, and verifies
  * them: with their checksums, or by decompressing them if the file has none. */
 struct bw_error *bw_data_read_stored(struct bw_data_reader *reader, const struct bw_data_file *file,

@@ -76,25 +76,7 @@ static struct bw_error *read_list(struct bw_fs *fs, const struct bw_place *place
                                   struct id_list *list)
 {
     struct bw_buffer *text = &list->text;
-    struct bw_inode inode;
-    BW_TRY(bw_inode_get(fs, place, &inode));
-    if (bw_file_type_of_mode(inode.mode) != BW_FILE_REGULAR)
-        return NULL;
-    const struct bw_data_file file = bw_data_file_of(place, &inode);
-    const struct bw_data_part *part = NULL;
-    struct bw_data_reader *reader;
-    BW_TRY(bw_data_reader_create(fs, &reader));
-    bw_data_begin(reader, &file, 0, LARGEST_FILE);
-    struct bw_error *error;
-    do {
-        error = bw_data_next(reader, &part);
-        if (!error && part && part->kind == BW_DATA_BAD)
-            error = bw_error_create(part->error->code, "%s", part->error->message);
-        else if (!error && part && part->kind == BW_DATA_BYTES)
-            bw_buffer_append(text, part->bytes, (size_t)part->length);
-    } while (part && !error);
-    bw_data_reader_destroy(reader);
-    BW_TRY(error);
+    BW_TRY(bw_data_read_text(fs, place, LARGEST_FILE, text));
     bw_buffer_append_byte(text, '\0');
     if (text->failed)
         return bw_error_no_memory();
