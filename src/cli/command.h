@@ -46,7 +46,7 @@ struct command {
 extern const char cmd_topic_files[], cmd_topic_export[], cmd_topic_history[], cmd_topic_health[],
     cmd_topic_space[], cmd_topic_subvolumes[], cmd_topic_structures[], cmd_topic_program[];
 
-extern const struct command cmd_info, cmd_super;
+extern const struct command cmd_info, cmd_super, cmd_show;
 extern const struct command cmd_walk, cmd_graph, cmd_xlators, cmd_blackbox, cmd_help;
 extern const struct command cmd_cat, cmd_extents, cmd_dump;
 extern const struct command cmd_ls, cmd_stat, cmd_xattr;

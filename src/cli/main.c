@@ -20,15 +20,15 @@ const char cmd_topic_files[] = "List and read files", cmd_topic_export[] = "Copy
            cmd_topic_structures[] = "Structures on disk", cmd_topic_program[] = "This program";
 
 const struct command *const cmd_table[] = {
-    &cmd_walk,    &cmd_ls,       &cmd_stat,       &cmd_cat,      &cmd_xattr,
-    &cmd_extents, &cmd_tar,      &cmd_extract,    &cmd_sum,      &cmd_bodyfile,
-    &cmd_send,    &cmd_copy,     &cmd_mount,      &cmd_versions, &cmd_deleted,
-    &cmd_roots,   &cmd_log,      &cmd_info,       &cmd_check,    &cmd_owner,
-    &cmd_devices, &cmd_report,   &cmd_repair,     &cmd_rescue,   &cmd_metadump,
-    &cmd_usage,   &cmd_du,       &cmd_space,      &cmd_free,     &cmd_compression,
-    &cmd_qgroups, &cmd_picture,  &cmd_subvolumes, &cmd_diff,     &cmd_super,
-    &cmd_chunks,  &cmd_map,      &cmd_tree_stats, &cmd_dump,     &cmd_graph,
-    &cmd_xlators, &cmd_blackbox, &cmd_help,       NULL,
+    &cmd_walk,        &cmd_ls,      &cmd_stat,     &cmd_cat,        &cmd_xattr,
+    &cmd_extents,     &cmd_tar,     &cmd_extract,  &cmd_sum,        &cmd_bodyfile,
+    &cmd_send,        &cmd_copy,    &cmd_mount,    &cmd_versions,   &cmd_deleted,
+    &cmd_roots,       &cmd_log,     &cmd_info,     &cmd_show,       &cmd_check,
+    &cmd_owner,       &cmd_devices, &cmd_report,   &cmd_repair,     &cmd_rescue,
+    &cmd_metadump,    &cmd_usage,   &cmd_du,       &cmd_space,      &cmd_free,
+    &cmd_compression, &cmd_qgroups, &cmd_picture,  &cmd_subvolumes, &cmd_diff,
+    &cmd_super,       &cmd_chunks,  &cmd_map,      &cmd_tree_stats, &cmd_dump,
+    &cmd_graph,       &cmd_xlators, &cmd_blackbox, &cmd_help,       NULL,
 };
 
 const struct command *cmd_find(const char *name)

@@ -151,7 +151,8 @@ holds "info --json of a disk without btrfs is JSON" \
     python3 \
     -c 'import json, sys; assert len(json.load(open(sys.argv[1]))["disks"][0]["partitions"])' out
 expect "info of no disk" 0 - info --json "$plain"
-holds "info --json of an image without a table has no disks" out_has '"disks":\[\]\}$'
+holds "info --json of an image without a table has no disks" \
+    out_has '"disks":\[\],"systems":\[\]\}$'
 
 # Partitions that are not btrfs are named.
 expect "foreign partitions" 2 \

@@ -123,14 +123,78 @@ fi
 expect "no file" 2 'cannot open' info "$WORK/nothing"
 is "a file that does not exist has one message" "$(wc -l < "$WORK/err")" 1
 
-# Only small trees are read: no block of any other tree, however large the file system is.
+# Installed systems: which of several subvolumes it is, its snapshots, and containers.
+expect "openSUSE" 0 - info "$(fixture system-suse)"
+tells 'Installed:     openSUSE Tumbleweed, in /@/.snapshots/1/snapshot \(the default subvolume\)' \
+    ' +/ is the default subvolume' ' +/home is /@/home' \
+    'Versions:      2 snapshots of systems, 2 by snapper'
+expect "Ubuntu" 0 - info "$(fixture system-ubuntu)"
+tells 'Installed:     Ubuntu 24.04.1 LTS, in /@ \(its fstab mounts it\)' ' +/home is @home' \
+    ' +/mnt/old data is @data, which does not exist' \
+    'Versions:      3 snapshots of systems, 2 by timeshift'
+holds "not the line of another file system" eval '! out_has @srv'
+expect "Fedora" 0 - info "$(fixture system-fedora)"
+tells 'Installed:     Fedora Linux 41 .*, in /root \(the only one that is no snapshot\)' \
+    'Versions:      2 snapshots of systems, 2 by btrbk' \
+    'Containers:    web \(docker\): Alpine Linux v3.20, in .*/docker/btrfs/subvolumes/bbbb' \
+    ' +db \(podman\): Debian GNU/Linux 12 \(bookworm\), in .*/dddd' \
+    ' +arch \(machined\): Arch Linux, in /root/var/lib/machines/arch'
+expect "no system" 0 - info "$(fixture plain)"
+holds "no line about systems" eval '! out_has "^(Installed|Versions|Containers):"'
+if have python3; then
+    # systems FIXTURE PYTHON: its JSON, as `info` and `systems`, which are named by their paths.
+    systems() {
+        expect "$1 as JSON" 0 - info --json "$(fixture "$1")"
+        holds "$1: $2" python3 -c '
+import json, sys
+info = json.load(open(sys.argv[1]))
+systems = {system["subvolume_path"]: system for system in info["systems"]}
+current = [system for system in info["systems"] if system["is_current"]]
+assert len(current) == 1 and current[0]["system"] == info["system"]
+'"assert $2" "$WORK/out"
+    }
+    systems system-suse '(current[0]["current_by"], len(systems)) == ("default", 3)
+assert {s["system_subvolume"] for s in systems.values()} == {current[0]["subvolume"]}
+old = systems["/@/.snapshots/2/snapshot"]
+assert (old["system_kind"], old["made_by"], old["ro"]) == ("snapshot", "snapper", True)
+assert old["title"] == "before <zypp> & after" and old["os_version"] == "20251105"
+assert [m["mount_point"] for m in current[0]["mounts"]] == ["/", "/.snapshots", "/home", "/var"]'
+    systems system-ubuntu 'current[0]["subvolume_path"] == "/@"
+assert current[0]["current_by"] == "fstab"
+assert {s["system_subvolume"] for s in systems.values()} == {current[0]["subvolume"]}
+assert systems["/@before"]["system_kind"] == "snapshot" and not systems["/@before"]["snapshot"]
+assert "subvolume" not in current[0]["mounts"][2]
+dated = systems["/timeshift-btrfs/snapshots/2026-01-02_10-00-01/@"]
+assert (dated["made_by"], dated["title"]) == ("timeshift", "Before the upgrade of 2026-01-02")'
+    systems system-fedora 'current[0]["current_by"] == "only" and len(systems) == 7
+assert [s.get("made_by") for s in systems.values()].count("btrbk") == 2
+assert {s.get("title") for s in systems.values() if s["system_kind"] == "container"} \
+    == {"web", "db", "arch"}
+image = [s for s in systems.values() if s["system_kind"] == "image"]
+assert [s["title"] for s in image] == ["docker.io/library/debian:12"]
+assert all("system_subvolume" not in s for s in image)'
+fi
+
+# A subvolume whose only leaf is lost costs nothing but its own system.
+cp --sparse=always "$(fixture system-ubuntu)" "$WORK/lost"
+leaf=$("$PROGRAM" subvolumes -o root,subvolume_path "$WORK/lost" | grep -P '\t/@$' | cut -f 1)
+for offset in $("$PROGRAM" map -o offset "$WORK/lost" "$leaf"); do
+    dd if=/dev/zero of="$WORK/lost" bs=1 seek="$offset" count=4096 conv=notrunc status=none
+done
+expect "a lost system" 0 'installed systems: subvolume 262: ' info "$WORK/lost"
+tells 'Installed:     Ubuntu 24.04.1 LTS, in /@before .*' 'State:         readable; .*'
+
+# Only small trees are read: of other trees, only the blocks in which the top directories of
+# subvolumes have or lack a system, however large the file system is.
 for name in big-directory levels-3 subvolumes raid5-3; do
     devices=("$BUILD/fixtures/$name/"dev*.img)
     expect "the trees of $name" 0 'tree=1 ' info --probe block-read-start "${devices[@]}"
-    is "trees other than 1 and 3 in $name" "$(grep -cvE ' tree=(1|3) ' "$WORK/err")" 0
+    is "trees other than these in $name" "$(grep -cvE ' tree=(1|3|5|2[567][0-9]) ' "$WORK/err")" 0
     expect "the blocks of $name" 0 - info --probe block-read-start --probe-output "$WORK/reads" \
         "${devices[@]}"
-    holds "info reads at most 12 blocks of $name" [ "$(wc -l < "$WORK/reads")" -le 12 ]
+    subvolumes=$("$PROGRAM" subvolumes "${devices[@]}" | wc -l)
+    most=$((12 + 3 * subvolumes))
+    holds "info reads few blocks of $name" [ "$(wc -l < "$WORK/reads")" -le "$most" ]
 done
 
 finish

@@ -90,6 +90,7 @@ info           0 1 2 2 2 3 1 IMAGE
 check          0 8 16 8 12 8 4 IMAGE
 owner          0 1 2 2 2 3 1 IMAGE 13631488
 devices        0 1 2 2 2 3 1 IMAGE
+show           0 1 2 2 2 2 1 IMAGE
 report         0 1 2 2 2 3 1 IMAGE
 repair         0 1 2 2 2 3 1 IMAGE
 metadump       0 - 2 2 2 3 1 -f $WORK/target/dump IMAGE

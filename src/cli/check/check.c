@@ -191,7 +191,8 @@ static int end_check(struct check_run *check, struct bw_error *error, bool opene
 
 static int check_images(struct check_run *check)
 {
-    BW_AUTO_ERROR struct bw_error *why = cmd_try_open(check->common, &check->session);
+    BW_AUTO_ERROR struct bw_error *why =
+        cmd_try_open(check->common, CMD_OPEN_TREES, &check->session);
     if (!why)
         return end_check(check, check_all(check, NULL), true);
 

@@ -195,7 +195,7 @@ static struct bw_fs_options options_for(const struct cmd_common *common,
         .overlay_count = common->input.overlay_count,
         .streams_as_is = common->input.streams_as_is,
         .volume = common->input.volume,
-        .ask = cmd_keys_prompt,
+        .ask = common->input.never_asks ? NULL : cmd_keys_prompt,
         .key_work = common->input.key_work,
         .header = common->input.header,
         .inside = common->input.inside,
@@ -262,6 +262,8 @@ static struct bw_error *open_session(const struct cmd_common *common, enum cmd_d
         BW_TRY(bw_fs_wire(&options, &session->fs));
     } else if (depth == CMD_OPEN_IMAGES) {
         BW_TRY(bw_fs_open_images(&options, &session->fs));
+    } else if (depth == CMD_OPEN_DEVICES) {
+        BW_TRY(bw_fs_list_devices(&options, &session->fs));
     } else {
         BW_TRY(bw_fs_open(&options, &session->fs));
         BW_TRY(look_for_newer(common, session->fs));
@@ -318,9 +320,10 @@ int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error)
     return status;
 }
 
-struct bw_error *cmd_try_open(const struct cmd_common *common, struct cmd_session *session)
+struct bw_error *cmd_try_open(const struct cmd_common *common, enum cmd_depth depth,
+                              struct cmd_session *session)
 {
-    struct bw_error *error = open_session(common, CMD_OPEN_TREES, session);
+    struct bw_error *error = open_session(common, depth, session);
     if (error)
         bw_error_add_cause(error, end_session(session));
     return error;

@@ -21,9 +21,10 @@ struct bw_fs_options cmd_fs_options(const struct cmd_common *common);
 
 /** How far to open a file system. */
 enum cmd_depth {
-    CMD_OPEN_TREES,  /**< completely: bw_fs_open() */
-    CMD_OPEN_IMAGES, /**< only superblocks: bw_fs_open_images() */
-    CMD_OPEN_GRAPH,  /**< only the layers, without reading anything: bw_fs_wire() */
+    CMD_OPEN_TREES,   /**< completely: bw_fs_open() */
+    CMD_OPEN_IMAGES,  /**< only superblocks: bw_fs_open_images() */
+    CMD_OPEN_DEVICES, /**< all partitions and volumes as images: bw_fs_list_devices() */
+    CMD_OPEN_GRAPH,   /**< only the layers, without reading anything: bw_fs_wire() */
 };
 
 /** Opens the file system and returns STATUS_OK; on failure prints the error to stderr and returns
@@ -33,8 +34,9 @@ int cmd_open(const struct cmd_common *common, struct cmd_session *session);
 /** Like cmd_open(), but only as far as `depth`. */
 int cmd_open_to(const struct cmd_common *common, enum cmd_depth depth, struct cmd_session *session);
 
-/** Like cmd_open(), but returns the error instead of printing it. */
-struct bw_error *cmd_try_open(const struct cmd_common *common, struct cmd_session *session);
+/** Like cmd_open_to(), but returns the error instead of printing it. */
+struct bw_error *cmd_try_open(const struct cmd_common *common, enum cmd_depth depth,
+                              struct cmd_session *session);
 
 /** Prints an error of opening and frees it; if there are several file systems to choose from, lists
  * them. Returns the exit status. */

@@ -70,6 +70,7 @@ struct cmd_input {
     struct bw_servers *servers;    /**< connections to the servers of all images that the command
                                     * opens */
     bool streams_as_is;            /**< bw_fs_options.streams_as_is */
+    bool never_asks;               /**< never prompt for passphrases */
     bool lists_states;             /**< the command searches for historic roots itself */
     bool lists_partitions; /**< the command lists the partitions of disks, even of disks that it
                             * cannot open */

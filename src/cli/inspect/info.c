@@ -17,20 +17,13 @@
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
 #include "cli/common/partitions.h"
-#include "cli/inspect/device_row.h"
+#include "cli/inspect/overview.h"
 #include "cli/inspect/plans.h"
 
 /* Total of the chunks with a type and a profile. */
 struct group {
     const char *type, *profile;
     uint64_t bytes, chunks;
-};
-
-/* The number of subvolumes of each kind. */
-struct subvolumes {
-    uint64_t subvolumes, snapshots, deleted;
-    uint64_t synology; /* with flags that only Synology's kernels know */
-    int64_t changed;   /* the last change of any, in nanoseconds since 1970 */
 };
 
 /* Number of messages that the JSON contains; further ones are only counted. */
@@ -44,17 +37,10 @@ struct problem {
 BW_VECTOR(groups, struct group);
 
 struct info {
-    struct bw_fs *fs;
-    struct bw_superblock_info super;
-    bool opened;                   /* the trees can be read */
-    struct bw_device_list devices; /* empty unless the trees can be read */
-    size_t stale_devices;
+    struct overview overview;
     struct groups groups;
     struct problem problems[PROBLEMS_KEPT];
     size_t problem_count;
-    struct subvolumes subvolumes;
-    uint64_t chunks, incomplete_chunks; /* if devices are missing */
-    struct bw_buffer mount_error;       /* with a NUL; empty: none is known */
     const struct cmd_common *common;
 };
 
@@ -68,19 +54,13 @@ static void note_problem(void *context, enum bw_severity severity, const struct 
     info->problem_count++;
 }
 
-static void report_missing(struct info *info, struct bw_error *error)
-{
-    if (error)
-        bw_fs_report(info->fs, BW_DAMAGE, error);
-}
-
 /* Chunks. */
 
 /* Adds up the chunks of each type and profile. */
 static struct bw_error *count_chunks(struct info *info)
 {
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
-    BW_TRY(bw_fs_chunks(info->fs, &chunks));
+    BW_TRY(bw_fs_chunks(info->overview.fs, &chunks));
     for (size_t k = 0; k < chunks.count; k++) {
         const struct bw_chunk_info *chunk = &chunks.items[k];
         const char *type = bw_chunk_type_name(chunk->type);
@@ -110,72 +90,6 @@ static struct bw_error *list_profiles(void *context, struct bw_record_sink *sink
         BW_TRY(sink->visit(sink, &row, sizeof row));
     }
     return NULL;
-}
-
-/* Devices. */
-
-static struct bw_error *list_devices(void *context, struct bw_record_sink *sink)
-{
-    const struct info *info = context;
-    for (size_t i = 0; i < info->devices.count; i++) {
-        struct alternative_paths paths;
-        const struct bw_deviceinfo row = device_row(info->fs, &info->devices.items[i], &paths);
-        BW_TRY(sink->visit(sink, &row, sizeof row));
-    }
-    return NULL;
-}
-
-/* Subvolumes. The time of the last transaction is the latest change of their roots. */
-
-static struct bw_error *count_subvolumes(struct bw_fs *fs, struct subvolumes *subvolumes)
-{
-    struct bw_subvolume_infos *infos;
-    BW_TRY(bw_subvolume_infos_open(fs, false, &infos));
-    for (const struct bw_subvolume_info *info; (info = bw_subvolume_infos_next(infos));) {
-        int64_t changed = bw_time_nanoseconds(&info->ctime);
-        if (info->is_deleted)
-            subvolumes->deleted++;
-        else if (info->is_snapshot)
-            subvolumes->snapshots++;
-        else
-            subvolumes->subvolumes++;
-        if (changed > subvolumes->changed)
-            subvolumes->changed = changed;
-        subvolumes->synology += (info->flags & BW_ROOT_SYNOLOGY) != 0;
-    }
-    return bw_subvolume_infos_close(infos);
-}
-
-/* Reasons why the kernel refuses to mount, although the trees can be read. */
-
-/* The kernel recognizes a device only by superblock copy 0. */
-static void find_bad_superblock(struct info *info)
-{
-    for (size_t i = 0; i < bw_fs_image_count(info->fs); i++) {
-        const char *name = bw_fs_image_path(info->fs, i);
-        struct bw_superblock_info super;
-        BW_AUTO_ERROR struct bw_error *bad = bw_fs_read_superblock(info->fs, i, 0, &super);
-        bool is_device = false;
-        for (size_t k = 0; k < info->devices.count; k++) {
-            const char *path = info->devices.items[k].path;
-            is_device |= path && strcmp(path, name) == 0;
-        }
-        if (!bad || !is_device)
-            continue;
-        unsigned good = 1;
-        for (; good < BW_SUPERBLOCK_NUMBERS; good++) {
-            BW_AUTO_ERROR struct bw_error *other = bw_fs_read_superblock(info->fs, i, good, &super);
-            if (!other)
-                break;
-        }
-        bw_buffer_format(&info->mount_error, "superblock copy 0 of ");
-        bw_escape_line(&info->mount_error, name, strlen(name));
-        bw_buffer_format(&info->mount_error, " is bad; 'btrfs-walk extract' saves the files");
-        if (good < BW_SUPERBLOCK_NUMBERS)
-            bw_buffer_format(&info->mount_error,
-                             ", then 'btrfs rescue super-recover' restores it from copy %u", good);
-        return;
-    }
 }
 
 /* Disks with several file systems. */
@@ -230,7 +144,7 @@ static struct bw_error *list_found(void *context, struct bw_record_sink *sink)
 {
     const struct info *info = context;
     const struct bw_found_file_system *found;
-    for (size_t i = 0; (found = bw_fs_found(info->fs, i)); i++) {
+    for (size_t i = 0; (found = bw_fs_found(info->overview.fs, i)); i++) {
         char option[sizeof "--fsid " + UUID_STR_LEN] = "--fsid ";
         uuid_unparse_lower(found->option, option + strlen(option));
         struct bw_foundinfo row = {
@@ -293,76 +207,17 @@ static void add_flags(struct features *features, uint64_t flags, const char *(*n
     }
 }
 
-/* The state covers only superblocks and critical trees, because `info` reads nothing else. */
-static const char *state_of(const struct info *info)
-{
-    const struct bw_fs_status status = bw_fs_status(info->fs);
-    if (!info->opened)
-        return "unreadable";
-    if (status.damages)
-        return "damaged";
-    if (info->incomplete_chunks)
-        return "incomplete";
-    if (info->mount_error.length > 1)
-        return "unmountable";
-    if (status.missing_devices || info->stale_devices)
-        return "degraded";
-    return "readable";
-}
-
-/* The changes of btrfstune that the kernel refuses to mount while they are unfinished, by their
- * flags in the superblock. */
-static const struct {
-    unsigned bit;
-    const char *name;
-} changes[] = {
-    {35, "the id of the file system"},
-    {38, "the tree of block groups"},
-    {39, "the checksums of data"},
-    {40, "the checksums of tree blocks"},
-};
-
 /* Reads what the trees contain, if they can be read, and writes the record. */
 static struct bw_error *write_volume(struct cmd_format *format, struct info *info)
 {
-    const struct bw_superblock_info *super = &info->super;
-    const struct subvolumes *subvolumes = &info->subvolumes;
-    const struct bw_fs_status status = bw_fs_status(info->fs);
+    struct overview *overview = &info->overview;
+    const struct bw_superblock_info *super = &overview->super;
     struct features features = {.count = 0};
-    if (info->opened) {
-        report_missing(info, count_chunks(info));
-        report_missing(info, count_subvolumes(info->fs, &info->subvolumes));
-        report_missing(info, bw_fs_devices(info->fs, &info->devices));
-        for (size_t i = 0; i < info->devices.count; i++)
-            info->stale_devices += info->devices.items[i].state == BW_DEVICE_STALE;
-    }
-    /* Counts chunks in use that cannot be read completely without the missing devices. Only this
-     * requires the block groups. */
-    if (info->opened && status.missing_devices) {
-        struct bw_usage *usage = NULL;
-        report_missing(info, bw_fs_usage(info->fs, &usage));
-        if (usage) {
-            info->incomplete_chunks = usage->incomplete_chunks;
-            info->chunks = usage->chunks;
-        }
-        bw_usage_free(usage);
-    }
-    if (info->opened)
-        find_bad_superblock(info);
-    if (!info->mount_error.length && subvolumes->synology)
-        bw_buffer_format(&info->mount_error,
-                         "%" PRIu64 " subvolume%s flags that only kernels of Synology and before "
-                         "Linux 5.4 accept; 'btrfs-walk extract' saves the files",
-                         subvolumes->synology, subvolumes->synology == 1 ? " has" : "s have");
-    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
-        if (super->flags >> changes[i].bit & 1)
-            bw_buffer_format(&info->mount_error,
-                             "%sa change of %s was interrupted; 'btrfs-walk extract' saves "
-                             "the files",
-                             info->mount_error.length ? "; " : "", changes[i].name);
-    bw_buffer_append_byte(&info->mount_error, '\0');
-    if (info->mount_error.failed)
-        return bw_error_no_memory();
+    struct bw_error *loss = overview->opened ? count_chunks(info) : NULL;
+    if (loss)
+        bw_fs_report(overview->fs, BW_DAMAGE, loss);
+    BW_TRY(overview_read(overview));
+    const struct bw_fs_status status = bw_fs_status(overview->fs);
     add_flags(&features, super->incompat_flags, bw_incompat_name);
     add_flags(&features, super->compat_ro_flags, bw_compat_ro_name);
 
@@ -381,31 +236,35 @@ static struct bw_error *write_volume(struct cmd_format *format, struct info *inf
         .generation = super->generation,
         .log_tree = super->log_root != 0,
         .log_replayed = status.log_replayed,
-        .state = state_of(info),
+        .state = overview_state(overview),
         .missing_devices = status.missing_devices,
-        .stale_devices = info->stale_devices,
-        .incomplete_chunks = info->incomplete_chunks,
+        .stale_devices = overview->stale_devices,
+        .incomplete_chunks = overview->incomplete_chunks,
         .problem_count = info->problem_count,
         .problems = {list_problems, info},
         .disks = {list_disks, info},
     };
-    if (bw_fs_found(info->fs, 0))
+    if (bw_fs_found(info->overview.fs, 0))
         row.found_file_systems = (struct bw_records){list_found, info};
-    if (info->opened) {
+    if (overview->opened) {
         row.profiles = (struct bw_records){list_profiles, info};
-        row.subvolume_count = subvolumes->subvolumes;
-        row.snapshot_count = subvolumes->snapshots;
-        row.deleted_subvolume_count = subvolumes->deleted;
-        row.changed = subvolumes->changed;
-        row.devices = (struct bw_records){list_devices, info};
+        row.subvolume_count = overview->subvolumes;
+        row.snapshot_count = overview->snapshots;
+        row.deleted_subvolume_count = overview->deleted;
+        row.changed = overview->changed;
+        row.devices = (struct bw_records){overview_list_devices, overview};
+        row.system = overview_system(overview);
+        row.systems = (struct bw_records){overview_list_systems, overview};
     } else {
         row.subvolume_count = row.snapshot_count = row.deleted_subvolume_count = BW_ABSENT;
     }
-    if (info->mount_error.length > 1)
-        row.mount_error = info->mount_error.data;
+    if (overview->mount_error.length)
+        row.mount_error = overview->mount_error.data;
     if (!row.changed)
         row.changed = BW_ABSENT_SIGNED;
-    return cmd_format_write(format, &row, sizeof row);
+    struct bw_error *error = cmd_format_write(format, &row, sizeof row);
+    overview_free(overview); /* before the file system is closed */
+    return error;
 }
 
 /* Output as lines. */
@@ -495,6 +354,89 @@ static struct bw_error *append_device(struct bw_record_sink *sink, const void *r
     return NULL;
 }
 
+/* Appends the name of a system, and the path of its subvolume. */
+static void append_system(struct bw_buffer *text, const struct bw_system_info *system)
+{
+    bw_escape_words(text, system->name ? system->name : "unknown");
+    if (system->path) {
+        bw_buffer_format(text, ", in ");
+        bw_escape_words(text, system->path);
+    }
+}
+
+/* Appends the installed systems: the one in use with its mounts, the others, then the numbers of
+ * their snapshots, and the containers. */
+static void append_systems(struct bw_buffer *text, struct bw_systems *systems)
+{
+    enum { NAMED = 16 }; /* others, and containers; all are in the JSON */
+    static const char *const reasons[] = {
+        [BW_SYSTEM_NOT_CURRENT] = "",
+        [BW_SYSTEM_IS_DEFAULT] = "the default subvolume",
+        [BW_SYSTEM_IN_FSTAB] = "its fstab mounts it",
+        [BW_SYSTEM_IS_ONLY] = "the only one that is no snapshot",
+        [BW_SYSTEM_IS_NEWEST] = "changed last",
+    };
+    const struct bw_system_info *current = bw_systems_current(systems), *system;
+    size_t others = 0, snapshots = 0, containers = 0;
+    if (current) {
+        append_label(text, "Installed:");
+        append_system(text, current);
+        bw_buffer_format(text, " (%s)\n", reasons[current->current]);
+    }
+    for (size_t i = 0; current && i < current->mount_count; i++) {
+        const struct bw_system_mount *mount = &current->mounts[i];
+        append_label(text, "");
+        bw_escape_words(text, mount->mount_point);
+        bw_buffer_format(text, " is ");
+        bw_escape_words(text,
+                        mount->subvolume_path ? mount->subvolume_path : "the default subvolume");
+        bw_buffer_format(text, "%s\n", mount->subvolume ? "" : ", which does not exist");
+    }
+    bw_systems_rewind(systems);
+    while ((system = bw_systems_next(systems))) {
+        snapshots += system->kind == BW_SYSTEM_SNAPSHOT;
+        containers += system->kind == BW_SYSTEM_CONTAINER;
+        if (system->kind != BW_SYSTEM_ROOT || system == current || others++ >= NAMED)
+            continue;
+        append_label(text, "Also:");
+        append_system(text, system);
+        bw_buffer_append_byte(text, '\n');
+    }
+    if (others > NAMED) {
+        append_label(text, "");
+        bw_buffer_format(text, "and %zu others\n", others - NAMED);
+    }
+    if (snapshots) {
+        append_label(text, "Versions:");
+        bw_buffer_format(text, "%zu snapshot%s of systems", snapshots, bw_plural(snapshots));
+    }
+    static const char *const tools[] = {"snapper", "timeshift", "btrbk"};
+    for (size_t i = 0; snapshots && i < sizeof tools / sizeof *tools; i++) {
+        size_t count = 0;
+        bw_systems_rewind(systems);
+        while ((system = bw_systems_next(systems)))
+            count += system->kind == BW_SYSTEM_SNAPSHOT && system->tool &&
+                     strcmp(system->tool, tools[i]) == 0;
+        if (count)
+            bw_buffer_format(text, ", %zu by %s", count, tools[i]);
+    }
+    bw_buffer_format(text, "%s", snapshots ? "\n" : "");
+    bw_systems_rewind(systems);
+    for (size_t i = 0; (system = bw_systems_next(systems)) && i < NAMED;) {
+        if (system->kind != BW_SYSTEM_CONTAINER)
+            continue;
+        append_label(text, i++ ? "" : "Containers:");
+        bw_escape_words(text, system->title ? system->title : "without a name");
+        bw_buffer_format(text, " (%s): ", system->tool);
+        append_system(text, system);
+        bw_buffer_append_byte(text, '\n');
+    }
+    if (containers > NAMED) {
+        append_label(text, "");
+        bw_buffer_format(text, "and %zu others\n", containers - NAMED);
+    }
+}
+
 static struct bw_error *append_volume(const struct lines *lines, const struct bw_volumeinfo *row)
 {
     struct lines profiles = *lines, devices = *lines;
@@ -521,12 +463,14 @@ static struct bw_error *append_volume(const struct lines *lines, const struct bw
     for (size_t i = 0; i < row->features.length; i++)
         bw_buffer_format(text, "%s%s", i ? ", " : "", row->features.data[i].data);
     bw_buffer_append_byte(text, '\n');
-    if (info->opened) {
+    if (info->overview.opened) {
         BW_TRY(row->profiles.list(info, &profiles.sink));
         append_label(text, "Subvolumes:");
         bw_buffer_format(text, "%" PRIu64 ", and %" PRIu64 " snapshot%s, %" PRIu64 " deleted\n",
                          row->subvolume_count, row->snapshot_count, bw_plural(row->snapshot_count),
                          row->deleted_subvolume_count);
+        if (info->overview.systems)
+            append_systems(text, info->overview.systems);
     }
 
     append_label(text, "Transaction:");
@@ -544,19 +488,20 @@ static struct bw_error *append_volume(const struct lines *lines, const struct bw
         log = "yes, not replayed: some changes were fsynced, but not committed";
     append_label(text, "Log tree:");
     bw_buffer_format(text, "%s\n", log);
-    if (info->opened)
-        BW_TRY(row->devices.list(info, &devices.sink));
+    if (info->overview.opened)
+        BW_TRY(row->devices.list(row->devices.context, &devices.sink));
 
     append_label(text, "State:");
     bw_buffer_format(text, "%s", row->state);
     if (row->missing_devices)
         bw_buffer_format(text, ", %" PRIu64 " of %" PRIu64 " devices missing", row->missing_devices,
-                         info->super.device_count);
+                         info->overview.super.device_count);
     if (row->stale_devices)
         bw_buffer_format(text, ", %" PRIu64 " stale", row->stale_devices);
     if (row->incomplete_chunks)
         bw_buffer_format(text, ", %" PRIu64 " of %" PRIu64 " chunk%s cannot be read as a whole",
-                         row->incomplete_chunks, info->chunks, bw_plural(info->chunks));
+                         row->incomplete_chunks, info->overview.chunks,
+                         bw_plural(info->overview.chunks));
     if (row->problem_count)
         bw_buffer_format(text, "; %" PRIu64 " message%s on stderr", row->problem_count,
                          bw_plural(row->problem_count));
@@ -632,13 +577,12 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     if (!info)
         return bw_error_no_memory();
     info->common = format->common;
-    info->fs = format->session.fs;
-    info->opened = true;
-    bw_fs_superblock(info->fs, &info->super);
+    info->overview.fs = format->session.fs;
+    info->overview.opened = true;
+    bw_fs_superblock(info->overview.fs, &info->overview.super);
     struct bw_error *error = write_volume(format, info);
     groups_free(&info->groups);
-    bw_device_list_free(&info->devices);
-    bw_buffer_free(&info->mount_error);
+    overview_free(&info->overview);
     return error;
 }
 
@@ -666,15 +610,15 @@ static bool find_superblock(struct info *info)
 {
     const struct cmd_input *input = &info->common->input;
     bool found = false;
-    for (size_t image = 0; image < bw_fs_image_count(info->fs); image++)
+    for (size_t image = 0; image < bw_fs_image_count(info->overview.fs); image++)
         for (unsigned copy = 0; copy < BW_SUPERBLOCK_NUMBERS; copy++) {
             struct bw_superblock_info super;
             BW_AUTO_ERROR struct bw_error *error =
-                bw_fs_read_superblock(info->fs, image, copy, &super);
-            if (error || (found && super.generation <= info->super.generation) ||
+                bw_fs_read_superblock(info->overview.fs, image, copy, &super);
+            if (error || (found && super.generation <= info->overview.super.generation) ||
                 (input->has_fsid && memcmp(input->fsid, super.fsid, BW_UUID_SIZE) != 0))
                 continue;
-            info->super = super;
+            info->overview.super = super;
             found = true;
         }
     return found;
@@ -687,7 +631,7 @@ static struct bw_error *write_lists(struct cmd_format *format, struct info *info
     struct bw_volumeinfo row;
     bw_record_clear(bw_record_find("volumeinfo"), &row);
     row.disks = (struct bw_records){list_disks, info};
-    if (info->fs && bw_fs_found(info->fs, 0))
+    if (info->overview.fs && bw_fs_found(info->overview.fs, 0))
         row.found_file_systems = (struct bw_records){list_found, info};
     return cmd_format_write(format, &row, sizeof row);
 }
@@ -710,22 +654,22 @@ static int open_and_write(struct cmd_format *format, struct info *info)
     if (status) {
         /* The errors of opening and the damage of superblocks were already reported. */
         const struct bw_fs_options how = cmd_fs_options(info->common);
-        BW_AUTO_ERROR struct bw_error *error = bw_fs_open_images(&how, &info->fs);
+        BW_AUTO_ERROR struct bw_error *error = bw_fs_open_images(&how, &info->overview.fs);
         if (!error && how.scan && !how.fsid)
-            error = bw_fs_search(info->fs, 0);
+            error = bw_fs_search(info->overview.fs, 0);
         const bool has_superblock = !error && find_superblock(info);
-        if (has_superblock || (!error && bw_fs_found(info->fs, 0))) {
+        if (has_superblock || (!error && bw_fs_found(info->overview.fs, 0))) {
             const int written = end_output(format, has_superblock ? write_volume(format, info)
                                                                   : write_lists(format, info));
             if (written || status == STATUS_CANNOT)
                 status = STATUS_PARTIAL;
         }
-        bw_fs_close(info->fs);
+        bw_fs_close(info->overview.fs);
         return status;
     }
-    info->fs = format->session.fs;
-    info->opened = true;
-    bw_fs_superblock(info->fs, &info->super);
+    info->overview.fs = format->session.fs;
+    info->overview.opened = true;
+    bw_fs_superblock(info->overview.fs, &info->overview.super);
     status = end_output(format, write_volume(format, info));
     return cmd_end(info->common, &format->session, NULL, status);
 }
@@ -751,8 +695,7 @@ static int run(const struct cmd_common *common, void *state)
     for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++)
         bw_error_free(info->problems[i].error);
     groups_free(&info->groups);
-    bw_device_list_free(&info->devices);
-    bw_buffer_free(&info->mount_error);
+    overview_free(&info->overview);
     return status;
 }
 
