@@ -19,6 +19,7 @@
 #include "base/block_device.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/zeros.h"
 #include "fs/disk.h"
 #include "fs/image.h"
 #include "fs/opening.h"
@@ -326,10 +327,17 @@ static void report_overwritten(struct bw_fs *fs, const struct bw_image *image)
 struct bw_error *bw_images_report_overwritten(struct bw_fs *fs, const struct bw_image_set *set)
 {
     const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
+    BW_AUTO_FREE uint8_t *head = malloc(BW_STRIPE_LENGTH);
+    if (!head)
+        return bw_error_no_memory();
     for (size_t i = 0; i < set->count; i++) {
         struct bw_image *image = &set->images[i];
         struct bw_disk *disk = NULL;
         if (image->bad || image->copy != 0 || !image->storage)
+            continue;
+        /* The bytes in front of the superblock, in which btrfs writes nothing. */
+        if (!bw_try_read_raw(&frame, image->storage, 0, head, BW_STRIPE_LENGTH) ||
+            bw_is_zeros(head, BW_STRIPE_LENGTH))
             continue;
         /* A boot loader is no file system. */
         BW_TRY(bw_disk_open(&frame, image, &disk));
