@@ -9,6 +9,7 @@
 
 #include <blkid/blkid.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -45,6 +46,9 @@ static bool append_by_libblkid(const struct sample *sample, struct bw_buffer *te
     char btrfs[] = "btrfs";
     char *excluded[] = {btrfs, NULL};
     const off_t tail = (off_t)(sample->length - sample->tail);
+    struct rlimit limit; /* a longer file, even a sparse one in memory, would end the process */
+    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur < sample->length)
+        return false;
     const int file = memfd_create("btrfs-walk", MFD_CLOEXEC);
     if (file < 0)
         return false;

@@ -96,6 +96,19 @@ static bool read_header(const struct disk_copy *copy, uint64_t offset, struct gp
            bw_get64(header->signature) == GPT_SIGNATURE;
 }
 
+/* Whether anything begins like a table: without that, libblkid cannot find one, and most images
+ * have none. */
+static bool may_have_table(const struct disk_copy *copy)
+{
+    const uint64_t sectors = copy->size / copy->sector_size;
+    struct boot_record record;
+    struct gpt_header header;
+    return (read_disk(copy, 0, &record, sizeof record) && record.signature[0] == 0x55 &&
+            record.signature[1] == 0xaa) ||
+           read_header(copy, copy->sector_size, &header) ||
+           (sectors && read_header(copy, (sectors - 1) * copy->sector_size, &header));
+}
+
 /* Copies the entries of a GPT; removes the signature of a header with too many. */
 static void copy_entries(struct disk_copy *copy, uint64_t offset)
 {
@@ -295,6 +308,8 @@ static struct bw_error *probe_disk(const struct bw_frame *frame, struct bw_xlato
 {
     struct disk_copy copy = {frame, disk, bw_xlator_size(disk), sector_size, -1, false};
     *table = (struct bw_partition_table){.kind = ""};
+    if (!may_have_table(&copy))
+        return bw_error_create(BW_ERROR_NOT_FOUND, "no partition table");
     struct bw_error *error = make_copy(&copy);
     if (!error)
         error = probe_copy(&copy, force, table);
