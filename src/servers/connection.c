@@ -11,6 +11,7 @@
 
 #ifdef BW_NBD
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <libnbd.h>
@@ -23,7 +24,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/library.h"
 #include "servers/helper.h"
 
 const bool bw_connection_is_built = true;
@@ -56,23 +56,47 @@ const bool bw_connection_is_built = true;
     FUNCTION(nbd_, get_size)          \
     FUNCTION(nbd_, set_uri_allow_local_file)
 
+#define LIBNBD_MEMBER(prefix, name) __typeof__(prefix##name) *name;
+#define LIBNBD_NAME(prefix, name)   #prefix #name,
+
+/* nbd.create() calls nbd_create(). */
 struct libnbd {
-    BW_LIBNBD_FUNCTIONS(BW_LIBRARY_MEMBER)
+    BW_LIBNBD_FUNCTIONS(LIBNBD_MEMBER)
 };
 
 /* The name of the library in all versions since 1.0. */
 #define SONAME "libnbd.so.0"
 
-BW_LIBRARY_NOTE("nbd", "Images on NBD servers, and in formats that need a helper",
-                "\"" SONAME "\"");
+/* A note for packaging tools, which find linked libraries by themselves:
+ * https://uapi-group.org/specifications/specs/elf_dlopen_metadata/ */
+#define NOTE                                                                                     \
+    "[{\"feature\":\"nbd\",\"description\":\"Images on NBD servers, and in formats that need a " \
+    "helper\",\"priority\":\"recommended\",\"soname\":[\"" SONAME "\"]}]"
+static const struct {
+    uint32_t owner_size, text_size, type;
+    char owner[4], text[sizeof NOTE];
+} note __attribute__((used, section(".note.dlopen"), aligned(4))) = {sizeof "FDO", sizeof NOTE,
+                                                                     0x407c0c0a, "FDO", NOTE};
 
 static struct bw_error *load_libnbd(struct libnbd *nbd)
 {
-    static const char *const names[] = {BW_LIBNBD_FUNCTIONS(BW_LIBRARY_NAME) NULL};
-    struct bw_error *error = bw_library_load(SONAME, names, nbd);
-    if (error)
-        return bw_error_prefix(error, "libnbd is required");
-    return NULL;
+    static const char *const names[] = {BW_LIBNBD_FUNCTIONS(LIBNBD_NAME) NULL};
+    /* It cannot be unloaded: it leaves data of threads behind. */
+    void *library = dlopen(SONAME, RTLD_NOW | RTLD_NODELETE);
+    if (!library)
+        return bw_error_create(BW_ERROR_SYSTEM, "libnbd is required: %s", dlerror());
+    struct bw_error *error = NULL;
+    char *place = (char *)nbd;
+    for (size_t i = 0; !error && names[i]; i++, place += sizeof(void *)) {
+        void *function = dlsym(library, names[i]);
+        if (!function)
+            error = bw_error_create(BW_ERROR_SYSTEM,
+                                    "libnbd is required: " SONAME " is too old: it has no %s()",
+                                    names[i]);
+        memcpy(place, &function, sizeof function);
+    }
+    dlclose(library);
+    return error;
 }
 
 enum {

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,7 +15,6 @@
 
 #include "base/cleanup.h"
 #include "base/parts.h"
-#include "base/program.h"
 #include "base/unpack.h"
 #include "base/vector.h"
 #include "ondisk/disk.h"
@@ -207,13 +207,31 @@ static struct bw_error *connect_to(const struct bw_servers *servers, struct serv
     return bw_connection_open(&target, &server->connection);
 }
 
+/* Finds a program in the directories of PATH; freed by the caller. NULL: it is not installed.
+ * Relative directories are skipped: files in the working directory may belong to anybody. */
+static char *find_program(const char *program)
+{
+    const char *path = getenv("PATH");
+    while (path && *path) {
+        size_t length = strcspn(path, ":");
+        char *found = NULL;
+        if (*path == '/' && asprintf(&found, "%.*s/%s", (int)length, path, program) < 0)
+            return NULL;
+        if (found && access(found, X_OK) == 0)
+            return found;
+        free(found);
+        path += length + (path[length] == ':');
+    }
+    return NULL;
+}
+
 /* Starts a helper, if it is installed, and connects to it. */
 static struct bw_error *start_helper(const struct bw_servers *servers, struct server *server,
                                      const struct bw_helper_command *command, bool *started)
 {
     if (command->failed)
         return bw_error_no_memory();
-    BW_AUTO_FREE char *path = bw_program_find(command->words[0]);
+    BW_AUTO_FREE char *path = find_program(command->words[0]);
     *started = path && server->helper_count < STACK;
     if (!*started)
         return NULL;
