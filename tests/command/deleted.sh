@@ -49,6 +49,8 @@ holds "--maxdepth 1 lists deleted files of the top directory" out_is <<< $'/volu
 expect "at least three levels deep" 0 - deleted -o path --mindepth 3 --type d "$image"
 holds "--mindepth 3 lists a directory in a deleted directory" out_is <<< /top/folder/below
 expect "without data" 0 - deleted --no-data --json --name large "$image"
+holds "deleted --json has the mode, the owner and all times" out_has \
+    '"mode":33188,"uid":0,"gid":0,"atime":[0-9]+,"ctime":[0-9]+,"otime":[0-9]+'
 holds "without data: the row has path and size" out_has '"path":"/top/large","size":108894,'
 is "without data: no row says what is recoverable" "$(grep -c recoverable "$WORK/out")" 0
 expect "where older states are" 0 - deleted "$BUILD/fixtures/plain/dev1.img"

@@ -232,6 +232,12 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_exp
         .bad = cmd_lost_ranges(recoverable, &texts),
         .snapshot_path = {copy, copy ? strlen(copy) : 0},
         .snapshot_time = snapshot ? bw_time_nanoseconds(&snapshot->time) : 0,
+        .mode = item->inode.mode,
+        .uid = item->inode.uid,
+        .gid = item->inode.gid,
+        .atime = bw_time_nanoseconds(&item->inode.atime),
+        .ctime = bw_time_nanoseconds(&item->inode.ctime),
+        .otime = bw_time_nanoseconds(&item->inode.otime),
     };
     if (!has_size)
         row.size = BW_ABSENT;
