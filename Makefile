@@ -199,11 +199,27 @@ $(PROGRAM): $(PROGRAM_OBJECTS) $(EXPORT) $(ARCHIVE)
 	$(call quiet,LD)$(CC) $(LDFLAGS) $(if $(filter 1,$(STATIC)),-static,$(EXPORTS)) -o $@ $^ \
 	    -lc $(LIBRARIES) $(PROGRAM_LIBRARIES)
 
+# With sanitizers, compiling takes most of its time to optimize their checks. Only the folders that
+# read trees and data run often enough to gain from that.
+HOT := base btree data fs graph ondisk walk xlators
+COLD := $(filter-out $(HOT:%=src/%/),$(wildcard src/*/)) tests/support/
+ifneq ($(SANITIZE),)
+  $(foreach folder,$(COLD),$(eval $(BUILD)/$(folder)%.o: override CFLAGS += -O0))
+endif
+
 # Generated from the tables of the program; one run generates all pages, and those of commands that
-# no longer exist go.
+# no longer exist go. A cross build cannot run the program: it copies the pages in man/, which are
+# in the archive of `make dist`.
+MANUAL_PAGES ?= man
+ifneq ($(wildcard $(MANUAL_PAGES)/btrfs-walk.1),)
+$(MANUAL): $(BUILD)/man/%: $(MANUAL_PAGES)/%
+	@mkdir -p $(@D)
+	$(call quiet,MAN)cp $< $@
+else
 $(MANUAL) &: $(PROGRAM) scripts/make-docs packaging/debian/changelog $(wildcard scripts/docs/*.py)
 	@rm -rf $(BUILD)/man
 	$(call quiet,MAN)scripts/make-docs --man $(PROGRAM) $(BUILD)/man
+endif
 
 # Without optimization, because compiling the tests takes longer than running them.
 $(BUILD)/tests/unit/%.o: override CFLAGS += -O0
@@ -392,11 +408,17 @@ uninstall: ## remove the installed files
 	    $(DESTDIR)$(INCLUDEDIR)/btrfs-walk $(DESTDIR)$(DATADIR)/btrfs-walk/bpftrace \
 	    $(DESTDIR)$(DATADIR)/btrfs-walk 2> /dev/null || true
 
-# The archive is reproducible.
+# The archive is reproducible. It contains the manual, for builds that cannot run the program; with
+# MANUAL= it does not.
 DIST := $(BUILD)/btrfs-walk-$(VERSION).tar.gz
-dist: ## pack the sources of the last commit
-	@mkdir -p $(BUILD)
-	git archive --format=tar --prefix=btrfs-walk-$(VERSION)/ HEAD | gzip -9n > $(DIST)
+dist: $(MANUAL) ## pack the sources of the last commit, with the manual
+	@rm -rf $(BUILD)/dist
+	@mkdir -p $(BUILD)/dist
+	@git archive --format=tar --prefix=btrfs-walk-$(VERSION)/ HEAD | tar -x -C $(BUILD)/dist
+	@$(if $(MANUAL),install -D -m 644 -t $(BUILD)/dist/btrfs-walk-$(VERSION)/man $(MANUAL))
+	@tar -c -C $(BUILD)/dist --sort=name --mtime=@$$(git log -1 --format=%ct) --owner=0 --group=0 \
+	    --numeric-owner --mode=u+rw,go=rX --format=gnu btrfs-walk-$(VERSION) | gzip -9n > $(DIST)
+	@rm -rf $(BUILD)/dist
 	@echo $(DIST)
 
 clean: ## remove the build folder

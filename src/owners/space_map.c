@@ -234,11 +234,11 @@ static uint64_t tree_of_block(const struct bw_space_map *map, uint64_t bytenr)
     return referrer.is_block ? 0 : referrer.id;
 }
 
-/* Finds the tree that an extent counts for. If several trees refer to
- * it, a subvolume that can be written comes
- * before read-only snapshots, and then the oldest comes first. Below a shared block, extents refer
- * only to that tree anyway, so the rule does not depend on the height of trees. `*block`: the
- * address of a tree block among the references, which the first scan cannot follow; 0: none. */
+/* Finds the tree that an extent counts for. If several trees refer to it, a subvolume that can be
+ * written comes before read-only snapshots, and then the oldest comes first. Below a shared block,
+ * extents refer only to that tree anyway, so the rule does not depend on the height of trees.
+ * `*block`: the address of a tree block among the references, which the first scan cannot follow;
+ * 0: none. */
 static uint64_t owner_of(const struct bw_space_map *map, const struct bw_extent_entry *extent,
                          uint64_t *block)
 {

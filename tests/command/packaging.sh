@@ -38,11 +38,20 @@ fi
 
 if have git && git rev-parse HEAD > /dev/null 2>&1; then
     for folder in one two; do
-        make -s dist BUILD="$WORK/$folder" > /dev/null 2>&1
+        make -s dist BUILD="$WORK/$folder" MANUAL_PAGES="$BUILD/man" > "$WORK/log" 2>&1
     done
     name=btrfs-walk-$version.tar.gz
     holds "make dist packs the Makefile" tar -tzf "$WORK/one/$name" "btrfs-walk-$version/Makefile"
     holds "make dist makes the same archive twice" cmp "$WORK/one/$name" "$WORK/two/$name"
+    # A cross build cannot run the program, so the manual is in the archive.
+    tar -xzf "$WORK/one/$name" -C "$WORK/one"
+    make -s -C "$WORK/one/btrfs-walk-$version" BUILD="$WORK/cross" \
+        "$WORK/cross/man/btrfs-walk-ls.1" > "$WORK/log" 2>&1
+    holds "the archive has the manual, which needs no program" \
+        cmp "$WORK/cross/man/btrfs-walk-ls.1" "$BUILD/man/btrfs-walk-ls.1"
+    is "copying the manual compiles nothing" "$(find "$WORK/cross" -name '*.o')" ""
+    holds "make dist MANUAL= packs no pages" test -z "$(make -s dist BUILD="$WORK/three" MANUAL= |
+        xargs tar -tzf | grep /man/)"
 else
     skip "a git repository" "make dist"
 fi
