@@ -373,6 +373,10 @@ static void sort_operands(const struct command *command, struct cmd_common *comm
         images = common->input.graph.file ? 0 : count_streams(given, count);
         if (!images && count && !common->input.graph.file)
             images = count_devices(common, given, count);
+        /* A walk takes other images in place of those of the graph. */
+        while (command == cmd_table[0] && common->input.graph.file && images < count &&
+               bw_is_image(given[images], common->input.offset))
+            images++;
         /* Most walks have no PATH, so a large file without a superblock is a damaged device. */
         while (command == cmd_table[0] && images && images < count && may_be_device(given[images]))
             images++;
