@@ -95,6 +95,17 @@ unshare -r chroot "$alone" /btrfs-walk extract -C /to gone.img > /dev/null 2>&1
 "$PROGRAM" extract -C "$WORK/to" "$alone/gone.img" > /dev/null 2>&1
 holds "the static program extracts the same files" diff -r "$alone/to" "$WORK/to"
 
+# A program of a user, linked statically with what pkg-config prints for such a library.
+folder=$(dirname "$static")
+make -s -C "$ROOT" STATIC=1 BUILD="$folder" LIBDIR="$(realpath "$folder")" \
+    INCLUDEDIR="$(realpath "$ROOT/include")" "$folder/btrfs-walk.pc" > "$WORK/log" 2>&1
+# shellcheck disable=SC2046 # flags are several words
+holds "pkg-config --static has all flags for cc -static" cc -static -w \
+    "$ROOT/examples/list-sizes.c" -I"$folder/include" -o "$WORK/alone-sizes" \
+    $(PKG_CONFIG_PATH=$folder pkg-config --static --cflags --libs btrfs-walk) -Wl,--no-warnings
+"$WORK/alone-sizes" "$alone/plain.img" > "$WORK/out"
+holds "a program linked with cc -static lists files" grep -qx ' *11 /top-file' "$WORK/out"
+
 PROGRAM=$static
 expect "a layer that is not built in" 2 'linked statically|unknown type' \
     --insert toys/rot13@device-1 "$alone/plain.img"
