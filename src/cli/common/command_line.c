@@ -339,7 +339,9 @@ static size_t count_devices(const struct cmd_common *common, char **given, size_
         if (holds && !known)
             memcpy(first, fsid, sizeof fsid);
         known |= holds;
-        if (holds || bw_is_image(given[i], common->input.offset))
+        /* No file system has both devices and streams; a stream often has its subvolume's name. */
+        if (holds ||
+            (bw_is_image(given[i], common->input.offset) && !bw_file_holds_stream(given[i])))
             images = i + 1;
         else if (!may_be_device(given[i]))
             break;
@@ -562,7 +564,6 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
             status = command->run(common, state);
             bw_servers_destroy(common->input.servers);
         }
-
     }
     if (status)
         suggest_reading(command, common, &operands);
