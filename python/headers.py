@@ -65,10 +65,12 @@ class Headers:
 
 
     def conditions(self):
-        """The names of the conditions of bw_selection_add(), as its comment lists them."""
+        """The names of the conditions of bw_selection_add(), as its comment lists them; with '_'
+        for '-', as keywords need it."""
         comment = re.search(r"/\*\*((?:(?!\*/).)*)\*/\s*struct bw_error \*bw_selection_add\(",
                             self.text, re.S)[1]
-        return list(dict.fromkeys(re.findall(r'"(\w+)"', comment)))
+        names = re.findall(r'"([\w-]+)"', comment)
+        return list(dict.fromkeys(name.replace("-", "_") for name in names))
 
 
 def members(kind, body):

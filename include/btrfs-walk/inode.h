@@ -270,6 +270,13 @@ struct bw_error *bw_xattr_reader_read(struct bw_xattr_reader *reader, const stru
  * list. Fails only if memory runs out. */
 struct bw_error *bw_acl_text(const struct bw_xattr *xattr, char **text);
 
+/** Name of the attribute that holds the capabilities of a program. */
+#define BW_CAPABILITIES "security.capability"
+
+/** Capabilities as getcap(8) prints them: "cap_net_raw=ep", "=ep" for all. `*text` as of
+ * bw_acl_text(); it is NULL if the attribute is not BW_CAPABILITIES, or invalid. */
+struct bw_error *bw_capability_text(const struct bw_xattr *xattr, char **text);
+
 /*
  * Listing a directory, entry by entry, in the order in which a mount lists it. A listing can be
  * continued later from a position, also by another handle.

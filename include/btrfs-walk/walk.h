@@ -153,7 +153,7 @@ struct bw_error *bw_walk_start_path(struct bw_fs *fs, const struct bw_walk_optio
 /*
  * Selections: conditions that files must meet to be listed, with the names that find(1) uses. The
  * conditions on names are tested first; an inode is looked up only for files that meet those, and
- * only if another condition needs it.
+ * only if another condition needs it. Extended attributes are read last.
  */
 
 /** A list of conditions, all of which a file must meet. Several threads may use a selection at once
@@ -189,6 +189,8 @@ void bw_selection_destroy(struct bw_selection *selection);
  * - "user", "group": a number, or a name that bw_selection_prepare() looks up in the image
  * - "perm": MODE, octal or symbolic as of chmod(1): exactly these permissions; -MODE: all of them;
  *   /MODE: any of them
+ * - "newer-generation": N: the inode was changed by a later transaction than N
+ * - "xattr": a pattern for the name of an extended attribute, of which the file has one
  * - "empty": a file of size 0 or a directory without entries; takes no argument
  *
  * A file whose inode is lost does not meet conditions that need the inode.
@@ -205,8 +207,8 @@ struct bw_error *bw_selection_prepare(struct bw_selection *selection, struct bw_
 
 /*
  * For programs that list directories themselves. An entry is selected if it is not excluded, and if
- * both its name and its inode are accepted. In these functions, a NUL must follow the entry's path.
- * They may be called by several threads at once.
+ * its name, its inode and its extended attributes are accepted. In these functions, a NUL must
+ * follow the entry's path. They may be called by several threads at once.
  */
 
 /** Whether an "exclude" condition matches: the entry is excluded, with everything below it. */
@@ -222,6 +224,14 @@ bool bw_selection_needs_inode(const struct bw_selection *selection);
 /** Whether an entry meets the conditions that need an inode; false if there are any and
  * entry->inode is NULL. */
 bool bw_selection_accepts_inode(const struct bw_selection *selection, const struct bw_entry *entry);
+
+/** Whether there are conditions on extended attributes. */
+bool bw_selection_needs_xattrs(const struct bw_selection *selection);
+
+/** Whether an entry meets the conditions on extended attributes, which are read from the file
+ * system: call it last. Losses are reported. Fails only if memory runs out. */
+struct bw_error *bw_selection_accepts_xattrs(const struct bw_selection *selection, struct bw_fs *fs,
+                                             const struct bw_entry *entry, bool *accepts);
 
 #ifdef __cplusplus
 }

@@ -248,7 +248,8 @@ class FileSystem(OpenFileSystem):
                     continue
                 text = "" if one is True else str(one) if isinstance(one, int) else one
                 check(lib.bw_selection_add(
-                    selection, structures.encode(name), structures.encode(text)))
+                    selection, structures.encode(name.replace("_", "-")),
+                    structures.encode(text)))
         start = self.subvolume(subvolume)._pointer if subvolume is not None else ffi.NULL
         check(lib.bw_selection_prepare(selection, self._handle, start))
         return selection

@@ -14,6 +14,7 @@
 #include "fs/fs.h"
 #include "fs/inode.h"
 #include "ondisk/acl.h"
+#include "ondisk/capability.h"
 #include "ondisk/items.h"
 
 static void report_damage(struct bw_fs *fs, uint64_t tree, uint64_t inode, const char *problem)
@@ -88,6 +89,15 @@ struct bw_error *bw_acl_text(const struct bw_xattr *xattr, char **text)
     *text = NULL;
     if (!bw_xattr_is_acl(xattr, &is_default) ||
         !bw_acl_append_text(xattr->value, xattr->value_length, "", &buffer))
+        return NULL;
+    return bw_give_text(&buffer, NULL, text, NULL);
+}
+
+struct bw_error *bw_capability_text(const struct bw_xattr *xattr, char **text)
+{
+    struct bw_buffer buffer = {0};
+    *text = NULL;
+    if (!bw_capability_append_text(xattr, &buffer))
         return NULL;
     return bw_give_text(&buffer, NULL, text, NULL);
 }

@@ -124,7 +124,11 @@ static struct bw_error *take_path(void *context, const char *path, size_t length
                   .type = bw_file_type_of_mode(visiting->attributes.mode)},
         .inode = &visiting->attributes,
     };
-    return is_wanted(visiting, &entry) ? visiting->visit(visiting->context, &entry) : NULL;
+    const struct bw_selection *selection = visiting->deleted->options.selection;
+    bool wanted = is_wanted(visiting, &entry);
+    if (wanted && selection)
+        BW_TRY(bw_selection_accepts_xattrs(selection, visiting->examined->fs, &entry, &wanted));
+    return wanted ? visiting->visit(visiting->context, &entry) : NULL;
 }
 
 static struct bw_error *visit_inode(struct visiting *visiting, struct bw_inode_paths *paths)

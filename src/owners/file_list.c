@@ -174,20 +174,24 @@ static struct bw_error *read_inodes(struct lister *lister, struct bw_wanted_inod
                                           count - begun, false);
 }
 
-static bool accepts_inode(const struct lister *lister, const struct bw_listed_file *file,
-                          const struct bw_wanted_inode *inode)
+static struct bw_error *accepts_inode(const struct lister *lister,
+                                      const struct bw_listed_file *file,
+                                      const struct bw_wanted_inode *inode, bool *accepts)
 {
     const struct bw_entry entry = {
         .path = lister->place.path.data,
         .path_length = lister->place.path.length,
         .place = {.subvolume = file->subvolume, .inode = file->inode, .type = BW_FILE_REGULAR},
         .inode = inode->found ? &inode->inode : NULL};
-    return bw_selection_accepts_inode(lister->options->selection, &entry);
+    const struct bw_selection *selection = lister->options->selection;
+    *accepts = bw_selection_accepts_inode(selection, &entry);
+    return *accepts ? bw_selection_accepts_xattrs(selection, lister->fs, &entry, accepts) : NULL;
 }
 
 static bool selects_by_inode(const struct bw_file_list_options *options)
 {
-    return options->selection && bw_selection_needs_inode(options->selection);
+    return options->selection && (bw_selection_needs_inode(options->selection) ||
+                                  bw_selection_needs_xattrs(options->selection));
 }
 
 static struct bw_error *select_by_inode(struct lister *lister, const struct bw_file_batch *batch)
@@ -196,7 +200,7 @@ static struct bw_error *select_by_inode(struct lister *lister, const struct bw_f
         struct bw_listed_file *file = &lister->files[i];
         BW_TRY(bw_file_place_step(&lister->place, batch, file));
         if (file->wanted)
-            file->wanted = accepts_inode(lister, file, &batch->inodes[file->inode_at]);
+            BW_TRY(accepts_inode(lister, file, &batch->inodes[file->inode_at], &file->wanted));
     }
     size_t kept = 0;
     for (size_t i = 0; i < lister->wanted_count; i++)

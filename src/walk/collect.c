@@ -59,6 +59,8 @@ struct bw_collector {
     const struct bw_file_writer *writer;
     const struct bw_selection *selection; /* tested on inodes; NULL: all files are written */
     struct bw_inode_query query;
+    struct bw_xattr_reader *xattrs;    /* of a selection by extended attributes; otherwise NULL */
+    bool *has_xattrs;                  /* of the attributes: the selection takes their xattrs */
     struct bw_leaves *leaves;          /* may contain inodes; or NULL */
     const struct bw_task_scope *scope; /* of the flush under way */
     bool looks_up;                     /* inodes are needed */
@@ -91,7 +93,8 @@ struct bw_error *bw_collector_create(struct bw_fs *fs, const struct bw_file_writ
                                      const struct bw_choice *choice, struct bw_collector **result)
 {
     const struct bw_selection *selection = choice->selection;
-    bool looks_up = writer->needs || (selection && bw_selection_needs_inode(selection));
+    bool looks_up =
+        writer->needs || (selection && (selection->has_inodes || selection->has_xattrs));
     struct bw_collector *collector = *result = calloc(1, sizeof *collector);
     if (!collector)
         return bw_error_no_memory();
@@ -103,6 +106,8 @@ struct bw_error *bw_collector_create(struct bw_fs *fs, const struct bw_file_writ
     collector->query.known = known_leaf;
     collector->query.context = collector;
     collector->query.compression = writer->needs & BW_FILE_NEEDS_COMPRESSION;
+    if (selection && selection->has_xattrs)
+        return bw_xattr_reader_create(fs, &collector->xattrs);
     return NULL;
 }
 
@@ -111,6 +116,8 @@ void bw_collector_destroy(struct bw_collector *collector)
     if (!collector)
         return;
     bw_inode_query_free(&collector->query);
+    bw_xattr_reader_destroy(collector->xattrs);
+    free(collector->has_xattrs);
     bw_buffer_free(&collector->bytes);
     bw_buffer_free(&collector->path);
     entered_list_free(&collector->entered);
@@ -306,6 +313,27 @@ static struct bw_error *find_extents(struct bw_collector *collector,
                                  collector->extents);
 }
 
+/* Reads the extended attributes of the inodes, and notes which have those that the selection wants.
+ */
+static struct bw_error *select_by_xattrs(struct bw_collector *collector,
+                                         const struct bw_task_scope *scope, size_t count)
+{
+    struct bw_place place = {.subvolume = bw_subvolume_by_id(scope->fs, scope->tree->id)};
+    free(collector->has_xattrs);
+    collector->has_xattrs = calloc(count + 1, sizeof *collector->has_xattrs);
+    if (!collector->has_xattrs)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < count && place.subvolume; i++) {
+        const struct bw_xattr *xattrs;
+        size_t xattr_count;
+        place.inode = collector->attributes[i].number;
+        BW_TRY(bw_xattr_reader_read(collector->xattrs, &place, &xattrs, &xattr_count));
+        collector->has_xattrs[i] =
+            bw_selection_takes_xattrs(collector->selection, xattrs, xattr_count);
+    }
+    return NULL;
+}
+
 /* Looks up the inodes of the rows, and what else the writer needs of them. */
 static struct bw_error *look_up(struct bw_collector *collector, const struct bw_task_scope *scope)
 {
@@ -331,6 +359,8 @@ static struct bw_error *look_up(struct bw_collector *collector, const struct bw_
     if (query->leaves > collector->rows.count / SCATTERED && collector->full < MOST_ROWS &&
         is_large(collector))
         collector->full *= 2;
+    if (collector->xattrs)
+        BW_TRY(select_by_xattrs(collector, scope, count));
     return find_extents(collector, scope, count);
 }
 
@@ -421,6 +451,8 @@ struct bw_error *bw_collector_flush(struct bw_collector *collector,
             }
         }
         if (collector->selection && !bw_selection_takes_inode(collector->selection, &file))
+            continue;
+        if (collector->xattrs && (row->made_up || !collector->has_xattrs[row->attributes]))
             continue;
         BW_PROBE(
             scope->fs->graph->probes, path__emit, path,

@@ -35,6 +35,7 @@ enum test_class {
     NAME,
     INODE,
     EXCLUDE, /* no part of the list: none of these may pass */
+    XATTR,   /* attributes are read last, only for files that pass everything else */
 };
 
 /* How a test decides. */
@@ -51,6 +52,8 @@ enum test_method {
     HAS_VALUE,
     HAS_OWNER,
     HAS_MODE,
+    IS_LATER, /* generation */
+    HAS_XATTR,
 };
 
 /* A kind of test, by the name it has on the command line. */
@@ -127,6 +130,13 @@ static struct bw_error *read_number(const char *argument, struct bw_file_test *t
     if (bw_parse_digits(&argument, 10, &test->number) && !*argument)
         return NULL;
     return refuse_argument("this is a number, perhaps with + or - before it: +3");
+}
+
+static struct bw_error *read_generation(const char *argument, struct bw_file_test *test)
+{
+    if (bw_parse_digits(&argument, 10, &test->number) && !*argument)
+        return NULL;
+    return refuse_argument("this is a generation, such as one of 'btrfs-walk subvolumes'");
 }
 
 static struct bw_error *read_size(const char *argument, struct bw_file_test *test)
@@ -224,6 +234,8 @@ static const struct test_kind kinds[] = {
     {"group", INODE, true, read_owner, HAS_OWNER, MEMBER(gid)},
     {"links", INODE, false, read_number, HAS_VALUE, MEMBER(link_count)},
     {"perm", INODE, false, read_mode, HAS_MODE, 0},
+    {"newer-generation", INODE, false, read_generation, IS_LATER, MEMBER(transid)},
+    {"xattr", XATTR, true, keep_text, HAS_XATTR, 0},
 };
 
 /* Deciding a test. */
@@ -295,6 +307,8 @@ static bool passes_by_inode(const struct bw_selection *selection, const struct b
         return !test->is_unknown && compares_as_wanted(test, *(const uint32_t *)member);
     case HAS_VALUE: /* owner, group and links are alike */
         return compares_as_wanted(test, *(const uint32_t *)member);
+    case IS_LATER:
+        return *(const uint64_t *)member > test->number;
     case HAS_MODE:
         if (S_ISDIR(inode->mode))
             wanted = test->of_directories;
@@ -378,6 +392,7 @@ struct bw_error *bw_selection_add(struct bw_selection *selection, const char *na
     }
     selection->has_exclude |= test.kind->class == EXCLUDE;
     selection->has_inodes |= test.kind->class == INODE;
+    selection->has_xattrs |= test.kind->class == XATTR;
     return NULL;
 }
 
@@ -474,6 +489,20 @@ bool bw_selection_takes_inode(const struct bw_selection *selection,
     return !selection->has_inodes || (file->inode && passes_all(selection, INODE, NULL, file));
 }
 
+bool bw_selection_takes_xattrs(const struct bw_selection *selection, const struct bw_xattr *xattrs,
+                               size_t count)
+{
+    /* All tests are patterns of one kind: alternatives. */
+    for (size_t i = 0; i < selection->tests.count; i++) {
+        const struct bw_file_test *test = &selection->tests.items[i];
+        for (size_t j = 0; test->kind->class == XATTR && j < count; j++)
+            if (bw_glob_matches(&selection->glob, test->text, (const char *)xattrs[j].name,
+                                xattrs[j].name_length, 0))
+                return true;
+    }
+    return false;
+}
+
 /* The same for entries of the public headers. */
 
 static struct bw_named name_of_entry(const struct bw_entry *entry)
@@ -502,6 +531,28 @@ bool bw_selection_accepts_inode(const struct bw_selection *selection, const stru
     const struct bw_walked_file file = {.type = bw_known_type(entry->place.type),
                                         .inode = entry->inode};
     return bw_selection_takes_inode(selection, &file);
+}
+
+bool bw_selection_needs_xattrs(const struct bw_selection *selection)
+{
+    return selection->has_xattrs;
+}
+
+struct bw_error *bw_selection_accepts_xattrs(const struct bw_selection *selection, struct bw_fs *fs,
+                                             const struct bw_entry *entry, bool *accepts)
+{
+    struct bw_xattr_reader *reader = NULL;
+    const struct bw_xattr *xattrs;
+    size_t count;
+    *accepts = !selection->has_xattrs;
+    if (*accepts || entry->place.inode == BW_EMPTY_DIRECTORY)
+        return NULL;
+    struct bw_error *error = bw_xattr_reader_create(fs, &reader);
+    if (!error)
+        error = bw_xattr_reader_read(reader, &entry->place, &xattrs, &count);
+    *accepts = !error && bw_selection_takes_xattrs(selection, xattrs, count);
+    bw_xattr_reader_destroy(reader);
+    return error;
 }
 
 /* Types and depth. */

@@ -172,7 +172,7 @@ BW_VECTOR_TYPE(bw_file_tests, struct bw_file_test);
 
 struct bw_selection {
     struct bw_file_tests tests;
-    bool has_exclude, has_inodes;
+    bool has_exclude, has_inodes, has_xattrs;
     int64_t now; /**< nanoseconds since 1970 */
     struct bw_glob glob;
 };
@@ -188,6 +188,11 @@ bool bw_selection_takes_name(const struct bw_selection *selection, const struct 
  */
 bool bw_selection_takes_inode(const struct bw_selection *selection,
                               const struct bw_walked_file *file);
+
+/** Whether the conditions on extended attributes are met by a file with these; only call it if
+ * has_xattrs. */
+bool bw_selection_takes_xattrs(const struct bw_selection *selection, const struct bw_xattr *xattrs,
+                               size_t count);
 
 /*
  * The choice of a walk: types, depth, a selection. Tasks and recovery use it for each entry that

@@ -85,6 +85,20 @@ lists "--empty selects empty directories" \
     --empty --exclude many "$plain"
 counts "--newer with a future date selects nothing" 0 --newer 2200-01-01 "$plain"
 counts "--newer accepts a time zone" 1 --newer '1999-12-31 23:59:59+01:00' --name top-file "$plain"
+lists "--xattr selects files with an attribute" /data/inline --xattr 'user.o*' "$plain"
+lists "two attributes are alternatives" \
+    /data/inline --xattr security.capability --xattr user.note "$plain"
+lists "--xattr and --type must both match" '' --xattr 'user.*' --type d "$plain"
+counts "--newer-generation leaves out older files" 249 --newer-generation 7 "$plain"
+counts "--newer-generation 0 selects all files" 336 --newer-generation 0 "$plain"
+for command in 'ls -R -o path' 'sum' 'du -o path --type f' 'bodyfile'; do
+    # shellcheck disable=SC2086 # words
+    is "$command has --xattr" "$("$PROGRAM" $command --xattr user.other "$plain" |
+        grep -o '/data/inline')" /data/inline
+done
+is "tar has --xattr" "$("$PROGRAM" tar --xattr user.other "$plain" | tar -t)" data/inline
+is "--xattr works with several threads and --sort" \
+    "$("$PROGRAM" -j 4 --sort path --xattr '*' "$plain")" /data/inline
 counts "--perm selects permissions" 0 --perm /7022 --type f "$plain"
 lists "--exclude leaves out paths" \
     $'/\n/top-file' --type f,d --maxdepth 1 --exclude '/[a-su-z]*' "$plain"
@@ -125,6 +139,7 @@ refused "--regex '('" --regex '('
 refused "--newer 'yesterday'" --newer yesterday
 refused "--newer '2026-02-30'" --newer 2026-02-30
 refused "--mtime '1.5'" --mtime 1.5
+refused "--newer-generation '+7'" --newer-generation +7
 refused "--uid 'root'" --uid root
 refused "--user ''" --user ''
 for mode in u=y +222 - / u,g+x 1755,; do refused "--perm '$mode'" --perm "$mode"; done

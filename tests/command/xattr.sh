@@ -6,7 +6,7 @@ set -uo pipefail
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" || exit 1
 plain=$BUILD/fixtures/plain/dev1.img
-
+out_is() { diff "$WORK/out" - <<< "$1"; }
 
 expect "a file with attributes" 0 - xattr "$plain" /data/inline
 holds "its path without the first slash" [ "$(head -n 1 "$WORK/out")" = '# file: data/inline' ]
@@ -90,6 +90,38 @@ for name in os.listxattr(sys.argv[1]): os.removexattr(sys.argv[1], name)' "$WORK
     holds "and all is as before" cmp "$WORK/before" "$WORK/after"
     expect "ls -l of a file with attributes" 0 - ls -l "$WORK/image"
     holds "ls -l marks the file with an access control list" out_has '^-rw-rwx---\+ 1 '
+
+    # Capabilities and access control lists, in the words of getcap and getfacl; and files that
+    # were changed after a generation.
+    if have getcap setcap getfacl setfacl; then
+        mount -o loop "$WORK/image" "$WORK/mount"
+        (
+            cd "$WORK/mount" && rm file && mkdir deep && touch none one two three four five list &&
+                cp one deep/six && setcap cap_net_raw=ep one &&
+                setcap cap_net_raw,cap_net_admin+ei two &&
+                setcap 'cap_chown=p cap_net_raw+i' three && setcap all=ep four &&
+                setcap -n 1000 cap_sys_admin=ep five &&
+                setcap 'cap_setuid=eip cap_kill+ep' deep/six && setfacl -m u:1000:r,g:50:rx list &&
+                getcap -n -r . | sed 's|^\.||; s| |\t|' | sort > "$WORK/caps" &&
+                getfacl -cn list > "$WORK/list" && sync && echo changed > none && sync
+        )
+        umount "$WORK/mount"
+        expect "capabilities" 0 - xattr -R -n security.capability -o path,capabilities \
+            "$WORK/image" /
+        is "xattr prints the capabilities that getcap prints" "$(sort "$WORK/out")" "$(cat "$WORK/caps")"
+        expect "files with capabilities" 0 - walk --xattr security.capability "$WORK/image"
+        is "--xattr selects the files that getcap lists" "$(sort "$WORK/out")" "$(cut -f 1 "$WORK/caps")"
+        expect "a list" 0 - xattr --json -o acl "$WORK/image" /list
+        is "xattr --json prints the list that getfacl prints" "$(python3 -c 'import json, sys
+print(json.load(sys.stdin)["acl"])' < "$WORK/out")" "$(sed '/^$/d' "$WORK/list")"
+        expect "files with lists" 0 - walk --xattr 'system.posix_acl_*' "$WORK/image"
+        holds "--xattr selects the file with a list" out_is /list
+        before=$("$PROGRAM" -o transid --name one "$WORK/image")
+        expect "changed files" 0 - walk --newer-generation "$before" "$WORK/image"
+        holds "--newer-generation selects the file that was changed" out_is /none
+    else
+        skip "getcap and getfacl" "a comparison with them"
+    fi
 else
     skip "root, mkfs.btrfs and setfattr" "a comparison with the kernel"
 fi

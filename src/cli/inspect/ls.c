@@ -202,6 +202,22 @@ static struct bw_error *write_listing(struct lister *ls, struct ls_listing *list
     return cmd_write(&ls->paths.output, text->data, text->length);
 }
 
+/* Keeps the entries whose extended attributes pass. */
+static struct bw_error *filter_by_xattrs(struct lister *ls, struct ls_listing *listing)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < listing->entries.count; i++) {
+        const struct bw_entry entry = {.place = listing->entries.items[i].place};
+        bool accepts;
+        BW_TRY(bw_selection_accepts_xattrs(ls->options->selection.selection, ls->paths.session.fs,
+                                           &entry, &accepts));
+        if (accepts)
+            listing->entries.items[kept++] = listing->entries.items[i];
+    }
+    listing->entries.count = kept;
+    return NULL;
+}
+
 /* Removes the snapshots from the listing of a directory. */
 static void remove_snapshots(const struct lister *ls, struct ls_listing *listing,
                              const struct pending *directory)
@@ -252,6 +268,8 @@ static struct bw_error *select_and_write(struct lister *ls, struct ls_listing *l
         BW_TRY(ls_listing_read_inodes(listing, &ls->paths, false));
         BW_TRY(filter_entries(listing, selection, above, has_inode));
     }
+    if (selects && selection->selection && bw_selection_needs_xattrs(selection->selection))
+        BW_TRY(filter_by_xattrs(ls, listing));
 
     /* A directory without selected entries gets no heading. */
     if (!listing->entries.count && (selects || !directory))

@@ -101,7 +101,7 @@ static struct bw_error *write_records(const struct printer *printer, const char 
     BW_TRY(cmd_paths_absolute(given, &path));
     for (size_t i = 0; i < printer->kept.count; i++) {
         const struct bw_xattr *xattr = &printer->kept.items[i];
-        BW_AUTO_FREE char *list = NULL;
+        BW_AUTO_FREE char *list = NULL, *capabilities = NULL;
         struct bw_xattrinfo row = {
             .path = {path.data, path.length},
             .path_bytes = {path.data, path.length},
@@ -113,14 +113,16 @@ static struct bw_error *write_records(const struct printer *printer, const char 
         BW_TRY(bw_acl_text(xattr, &list));
         if (list && *list)
             row.acl = (struct bw_bytes){list, strlen(list) - 1};
+        BW_TRY(bw_capability_text(xattr, &capabilities));
+        row.capabilities = capabilities;
         BW_TRY(cmd_format_write(&printer->paths->format, &row, sizeof row));
     }
     return NULL;
 }
 
 /* As in getfattr: without the first '/', sorted by name, and with an empty line after the last
- * attribute. On a terminal, comments repeat an access control list in readable form; setfattr does
- * not read them. */
+ * attribute. On a terminal, comments repeat access control lists and capabilities in readable form;
+ * setfattr does not read them. */
 static struct bw_error *append_block(struct printer *printer, const char *path)
 {
     struct bw_buffer *text = printer->text;
@@ -162,6 +164,11 @@ static struct bw_error *append_block(struct printer *printer, const char *path)
             bw_buffer_format(text, "# %s%.*s", prefix, (int)length, line);
             line += length;
         }
+        BW_AUTO_FREE char *capabilities = NULL;
+        if (printer->paths->terminal)
+            BW_TRY(bw_capability_text(xattr, &capabilities));
+        if (capabilities)
+            bw_buffer_format(text, "# %s\n", capabilities);
     }
     bw_buffer_append_byte(text, '\n');
     return NULL;
@@ -281,9 +288,10 @@ const struct command cmd_xattr = {
     .details = CMD_PATHS_DETAILS
     "The format is that of getfattr: name=\"text\", or hexadecimal if the value is not\n"
     "text; setfattr --restore reads it. On a terminal, comments explain access control\n"
-    "lists. Links in a directory are not followed.\n",
+    "lists and capabilities. Links in a directory are not followed.\n",
     .examples = "  btrfs-walk xattr disk.img /users/me/file            all attributes of a file\n"
                 "  btrfs-walk xattr -R -n security.selinux disk.img /  labels of all files\n"
+                "  btrfs-walk xattr -R -n security.capability -o path,capabilities disk.img /\n"
                 "  btrfs-walk xattr -R disk.img / > attributes         for setfattr --restore\n"
                 "  btrfs-walk xattr --json disk.img / | jq .xattr      the names\n",
     .options = options,

@@ -369,6 +369,34 @@ static void test_time_members(void **state)
 
 /* Refusals. */
 
+static void test_generations_and_attributes(void **state)
+{
+    (void)state;
+    const struct bw_inode inode = {.transid = 8};
+    expect_taken("newer-generation", "7", &inode, true);
+    expect_taken("newer-generation", "8", &inode, false);
+    expect_taken("newer-generation", "18446744073709551615", &inode, false);
+
+    /* Attributes are neither names nor inodes. */
+    struct bw_selection *selection = make("xattr", "user.*");
+    const struct bw_named named = named_of("/a");
+    const struct bw_walked_file file = {.path = "/a", .path_length = 2};
+    const struct bw_xattr xattrs[] = {
+        {.name = (const uint8_t *)"trusted.a", .name_length = 9},
+        {.name = (const uint8_t *)"user.b", .name_length = 6},
+    };
+    assert_true(bw_selection_needs_xattrs(selection));
+    assert_false(bw_selection_needs_inode(selection));
+    assert_true(bw_selection_takes_name(selection, &named));
+    assert_true(bw_selection_takes_inode(selection, &file));
+    assert_true(bw_selection_takes_xattrs(selection, xattrs, 2));
+    assert_false(bw_selection_takes_xattrs(selection, xattrs, 1));
+    assert_false(bw_selection_takes_xattrs(selection, xattrs, 0));
+    expect_success(bw_selection_add(selection, "xattr", "trusted.a"));
+    assert_true(bw_selection_takes_xattrs(selection, xattrs, 1));
+    bw_selection_destroy(selection);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -422,6 +450,7 @@ int main(void)
         cmocka_unit_test(test_size),         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_perm),         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_newer),        cmocka_unit_test(test_mtime),
+        cmocka_unit_test(test_generations_and_attributes),
         cmocka_unit_test(test_refusals),     cmocka_unit_test(test_mmin),
         cmocka_unit_test(test_time_members), cmocka_unit_test(test_repeated_tests_of_inodes),
     };
