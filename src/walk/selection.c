@@ -136,7 +136,7 @@ static struct bw_error *read_generation(const char *argument, struct bw_file_tes
 {
     if (bw_parse_digits(&argument, 10, &test->number) && !*argument)
         return NULL;
-    return refuse_argument("this is a generation, such as one of 'btrfs-walk subvolumes'");
+    return refuse_argument("this is the number of a generation");
 }
 
 static struct bw_error *read_size(const char *argument, struct bw_file_test *test)

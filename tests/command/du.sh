@@ -141,6 +141,47 @@ holds "of an existing path" out_is $'dat\t5'
 expect "sums of lines" 2 'it excludes -s' du --by user -s "$people"
 expect "sums of nothing known" 2 'allowed: user, group, type, age' du --by none "$people"
 
+# Files that share data: the same groups as those of the extents.
+cat > "$WORK/groups.py" << 'END'
+# Reads rows of extents, prints the groups of files that use the same extents.
+import json, sys
+users, groups = {}, {}
+for row in map(json.loads, sys.stdin):
+    for extent in row["extents"]:
+        if extent.get("extent_logical"):
+            file = "%d/%d" % (row["subvolume"], row["inode"])
+            users.setdefault(extent["extent_logical"], set()).add(file)
+for files in users.values():
+    joined = set(files).union(*(groups.get(file, ()) for file in files))
+    for file in joined:
+        groups[file] = joined
+for group in sorted({tuple(sorted(group)) for group in groups.values() if len(group) > 1}):
+    print(*group)
+END
+shared_groups() { awk '{ print $1, $2 "/" $3 }' "$WORK/out" | LC_ALL=C sort | awk '
+    $1 != last { if (last) print line; line = $2; last = $1; next } { line = line " " $2 }
+    END { if (last) print line }' | LC_ALL=C sort; }
+if have python3; then
+    for words in "$clones" "--no-snapshots $clones" "$subvolumes" \
+        "$fixtures/data-shapes/dev1.img"; do
+        # shellcheck disable=SC2086 # words
+        expect "shared files of $words" 0 - du --shared-with -o group_number,subvolume,inode $words
+        # shellcheck disable=SC2086 # words
+        "$PROGRAM" -0 $words > "$WORK/paths"
+        run_json extents --json --from0 -T "$WORK/paths" "${words##* }" |
+            python3 "$WORK/groups.py" > "$WORK/want"
+        is "are those with the same extents" "$(shared_groups)" "$(LC_ALL=C sort "$WORK/want")"
+    done
+fi
+expect "shared files below two paths" 0 - du --shared-with --json "$clones" /plain \
+    /plain-clone /plain
+holds "are listed once" [ "$(wc -l < "$WORK/out")" -eq 2 ]
+holds "with their bytes" out_has \
+    '^\{"group_number":1,"files":2,"shared":[1-9][0-9]*,"path":"/p'
+expect "nothing to share with" 0 - du --shared-with -o path "$clones" /plain
+holds "lists no file" [ ! -s "$WORK/out" ]
+expect "shared files and sums" 2 'it excludes -s' du --shared-with --by type "$clones"
+
 # The format of ncdu: the sums are the total and set shared of du where files share all or nothing.
 ncdu_has() {
     expect "an export of $1" 0 - du --ncdu "${@:3}"

@@ -156,6 +156,7 @@ data-clones space --shared
 data-clones space --free-if 5
 laptop space --free 100K
 people du --by user
+data-clones du --shared-with
 END
 for row in '{"path":1}' '{"way":"/x"}' '{"mtime":"yesterday"}' '{"inode":-1}' '{"flags":1}' ''; do
     printf '%s' "$row" > "$WORK/lines"

@@ -108,9 +108,11 @@ for name in os.listxattr(sys.argv[1]): os.removexattr(sys.argv[1], name)' "$WORK
         umount "$WORK/mount"
         expect "capabilities" 0 - xattr -R -n security.capability -o path,capabilities \
             "$WORK/image" /
-        is "xattr prints the capabilities that getcap prints" "$(sort "$WORK/out")" "$(cat "$WORK/caps")"
+        is "xattr prints the capabilities that getcap prints" \
+            "$(sort "$WORK/out")" "$(cat "$WORK/caps")"
         expect "files with capabilities" 0 - walk --xattr security.capability "$WORK/image"
-        is "--xattr selects the files that getcap lists" "$(sort "$WORK/out")" "$(cut -f 1 "$WORK/caps")"
+        is "--xattr selects the files that getcap lists" \
+            "$(sort "$WORK/out")" "$(cut -f 1 "$WORK/caps")"
         expect "a list" 0 - xattr --json -o acl "$WORK/image" /list
         is "xattr --json prints the list that getfacl prints" "$(python3 -c 'import json, sys
 print(json.load(sys.stdin)["acl"])' < "$WORK/out")" "$(sed '/^$/d' "$WORK/list")"

@@ -62,6 +62,7 @@ OTHERS = {
     ("space", "--free-if"): "freeinfo",
     ("space", "--free"): "freestepinfo",
     ("du", "--by"): "filesuminfo",
+    ("du", "--shared-with"): "sharedfileinfo",
     ("tree-stats", "--items"): "itemsinfo",
     ("qgroups", "--status"): "quotainfo",
     ("roots", "--trees"): "statetreeinfo",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The du command: the space that files use, as the lines of `btrfs filesystem du`, as rows, or as a
- * file for ncdu; du_sums.c has its sums of owners, suffixes and ages.
+ * file for ncdu; du_sums.c has its sums of owners, suffixes and ages, du_shared.c the files that
+ * share data.
  *
  * bw_du() passes on each file, and each directory after its contents. For ncdu, directories come
  * before their contents: when the first file in one arrives, switch_directory() writes the
@@ -34,6 +35,8 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct du_state, ncdu)},
     {0, "by", "WORD", "print sums of files: by user, group, type (suffix) or age",
      CMD_WORD(struct du_state, by, by_words)},
+    {0, "shared-with", NULL, "list groups of files that have extents in common",
+     CMD_FLAG(struct du_state, shared_with)},
     CMD_TREE(struct du_state, selection),
     {0},
 };
@@ -325,6 +328,10 @@ static struct bw_error *list(struct cmd_format *format, void *context)
 static const char *find_contradiction(const struct cmd_common *common, const struct du_state *du)
 {
     const struct cmd_selection *selection = &du->selection;
+    if (du->shared_with && (du->by || du->summarize || du->ncdu || selection->has_maxdepth ||
+                            selection->mindepth || selection->types))
+        return "--shared-with compares all files: it excludes -s, --by, --ncdu, --type, --mindepth "
+               "and --maxdepth";
     if (du->by && (du->summarize || du->ncdu || selection->has_maxdepth || selection->mindepth ||
                    selection->types))
         return "--by adds up all files: it excludes -s, --ncdu, --type, --mindepth and --maxdepth";
@@ -346,7 +353,11 @@ static int run(const struct cmd_common *common, void *state)
     struct du_state *du = state;
     struct cmd_format_plan plan = {
         .record = cmd_record_of(&cmd_du, state), .context = du, .largest = "total"};
-    if (du->by) {
+    if (du->shared_with) {
+        plan.columns = "group_number,files,shared,path";
+        plan.list = du_write_shared;
+        plan.largest = "shared";
+    } else if (du->by) {
         plan.columns = du_sum_columns(du);
         plan.list = du_write_sums;
     } else {
@@ -363,6 +374,8 @@ static int run(const struct cmd_common *common, void *state)
 static const char *record_of(const void *state)
 {
     const struct du_state *du = state;
+    if (du->shared_with)
+        return "sharedfileinfo";
     return du->by ? "filesuminfo" : cmd_du.record;
 }
 
@@ -388,6 +401,9 @@ const struct command cmd_du = {
         "shows stored sizes by type, 'qgroups' the numbers of quotas.\n\n"
         "--by adds up the files with the same owner, group, suffix or age. An age is the time\n"
         "from the last modification of the file to the last change of the file system.\n\n"
+        "--shared-with lists the files that use the same extents: copies made by cp --reflink,\n"
+        "deduplicated files, and with snapshots, the same file in each of them. Files in a\n"
+        "group need not all share with each other, if others connect them.\n\n"
         "With --ncdu, files with the same shared data are hard links of one inode, so that\n"
         "ncdu counts these data once in each directory. A file that also has exclusive data\n"
         "is shown as two entries: NAME and 'NAME (shared)'. --top alone means the lines with\n"
@@ -398,7 +414,8 @@ const struct command cmd_du = {
         "  btrfs-walk du --raw --maxdepth 1 disk.img  exact numbers of the top directory\n"
         "  btrfs-walk du --name '*.iso' disk.img      only some files\n"
         "  btrfs-walk du --sort -exclusive --top 20 --type f disk.img  what to delete first\n"
-        "  btrfs-walk du --by user --no-snapshots disk.img  who uses the space\n"
+        "  btrfs-walk du --by user --no-snapshots disk.img  space of each owner\n"
+        "  btrfs-walk du --shared-with --no-snapshots disk.img   copies that share data\n"
         "  btrfs-walk du --ncdu disk.img | ncdu -f-   browse the sizes\n",
     .options = options,
     .record = "duinfo",

@@ -13,7 +13,7 @@ enum du_by { DU_BY_NONE, DU_BY_USER, DU_BY_GROUP, DU_BY_TYPE, DU_BY_AGE };
 /** The options of du. */
 struct du_state {
     struct cmd_selection selection;
-    bool summarize, ncdu;
+    bool summarize, ncdu, shared_with;
     unsigned by; /**< enum du_by */
 };
 
@@ -22,6 +22,9 @@ struct bw_du_options du_options(const struct du_state *state, const char *path);
 
 /** --by: writes the sums of all files below the paths (du_sums.c). */
 struct bw_error *du_write_sums(struct cmd_format *format, void *state);
+
+/** --shared-with: writes the groups of files that have extents in common (du_shared.c). */
+struct bw_error *du_write_shared(struct cmd_format *format, void *state);
 
 /** The columns of the table of --by. */
 const char *du_sum_columns(const struct du_state *state);
