@@ -72,7 +72,9 @@ PNG      ?= $(if $(filter 1,$(STATIC)),$(if $(wildcard \
 FEATURES := USDT SANDBOX SECCOMP FUSE NBD ISAL PNG LUKS2 LZ4 XZ STATIC
 $(foreach feature,$(FEATURES),$(eval $(feature) := $($(feature))))
 
-override CFLAGS   += -std=gnu11 $(WARNINGS) -fPIC -pthread $(if $(SANITIZE),\
+# No file contains the folder of the build, so builds in different folders are the same.
+override CFLAGS   += -std=gnu11 $(WARNINGS) -fPIC -pthread \
+    -ffile-prefix-map=$(CURDIR)=. $(if $(SANITIZE),\
     -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all)
 override CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64 \
     -DBW_VERSION='"$(VERSION)"' \
