@@ -20,6 +20,7 @@
 #include "btrfs-walk/file.h"
 #include "fs/opening.h"
 #include "history/history.h"
+#include "ondisk/foreign.h"
 #include "recovery/recovery.h"
 #include "replay/replay.h"
 #include "rescue/rescue.h"
@@ -194,6 +195,8 @@ static struct bw_error *open_trees(struct bw_fs *fs, struct bw_image_set *set)
         BW_TRY(bw_rescue_superblocks(fs, set));
     else if (fs->scan && !fs->has_wanted_fsid && !fs->choice.generation && !fs->choice.tree_root)
         BW_TRY(bw_rescue_report_others(fs, set));
+    if (fs->scan && !fs->has_wanted_fsid && !has_superblock(fs, set))
+        BW_TRY(bw_rescue_partitions(fs, set));
     BW_TRY(bw_build_upper_graph(fs, set));
     BW_TRY(read_chunks(fs));
     BW_TRY(bw_bootstrap_remap(fs));
@@ -244,6 +247,21 @@ static struct bw_error *read_inside(void *context, uint64_t offset, void *buffer
     return error;
 }
 
+/* No helper can read a file that only this process sees. */
+static struct bw_error *refuse_container(const struct inside *inside, const char *path)
+{
+    uint8_t head[512];
+    size_t got = 0;
+    BW_TRY(bw_file_read(inside->file, 0, head, sizeof head, &got));
+    const struct bw_foreign *format = bw_foreign_by_magic(head, got);
+    if (!format || format->helper != BW_HELPER_QEMU)
+        return NULL;
+    return bw_error_create(BW_ERROR_USAGE,
+                           "%s is %s, which cannot be read inside another file system: mount that "
+                           "with 'btrfs-walk mount', and open the file below the mount",
+                           path, format->name);
+}
+
 static struct bw_error *open_file(struct inside *inside, const char *path)
 {
     const struct bw_file_options how = {.struct_size = sizeof how};
@@ -257,7 +275,7 @@ static struct bw_error *open_file(struct inside *inside, const char *path)
                                               .size = bw_file_inode(inside->file)->size,
                                               .read = read_inside,
                                               .context = inside};
-    return NULL;
+    return refuse_container(inside, path);
 }
 
 /* Opens the file system that contains the image, and the file. */
@@ -266,6 +284,8 @@ static struct bw_error *open_outer(const struct bw_fs_options *options, struct i
     const size_t last = options->inside_count - 1;
     struct bw_fs_options outer = *options;
     outer.inside_count = last;
+    outer.inside_partition = outer.inside_volume = NULL;
+    outer.inside_offset = 0;
     outer.superblock_copy = 0;
     outer.graph = NULL;
     outer.state = (struct bw_generation_choice){0};
@@ -293,8 +313,10 @@ static struct bw_error *open_inner(const struct bw_fs_options *options,
     inner.path_count = 1;
     inner.inside_count = 0;
     inner.planned = NULL; /* it has run for the outermost images */
-    inner.partition = inner.volume = inner.header = NULL;
-    inner.offset = 0;
+    inner.partition = options->inside_partition;
+    inner.volume = options->inside_volume;
+    inner.offset = options->inside_offset;
+    inner.header = NULL;
     inner.map_count = 0;
     inner.overlay_count = 0;
     inner.alternatives = false;

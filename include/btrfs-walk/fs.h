@@ -153,7 +153,8 @@ struct bw_fs_options {
     /** Paths of files: the last one is opened as the image. Each is a file of the file system in
      * the previous one, the first one of the file system on the images. `partition`, `volume`,
      * `offset`, `header`, `alternatives`, `maps` and `side` then apply to the
-     * images, the other options to the last file system. */
+     * images, `inside_partition`, `inside_volume` and `inside_offset` to the last file, and the
+     * other options to the file system in it. */
     const char *const *inside;
     size_t inside_count;
     const char *header; /**< file with the header of an encrypted volume, for images that have none
@@ -204,6 +205,10 @@ struct bw_fs_options {
      * `partition` and `volume` are ignored. BW_ERROR_NOT_FOUND if one does not exist. NULL: all. */
     const char *const *devices;
     size_t device_count;
+    /** As `partition`, `volume` and `offset`, but for the last file of `inside`. */
+    const char *inside_partition;
+    const char *inside_volume;
+    uint64_t inside_offset;
 };
 
 /** Whether the images are send streams, which are shown as a file system. */

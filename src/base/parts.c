@@ -15,13 +15,19 @@ static const char *file_name(const char *path)
 
 const char *bw_part_suffix(const char *path)
 {
+    static const char split[] = "split_"; /* of btrbk */
     const char *dot = strrchr(file_name(path), '.');
-    size_t length = dot ? strlen(dot + 1) : 0;
+    if (!dot)
+        return NULL;
+    const char *suffix = dot + 1;
+    if (strncmp(suffix, split, sizeof split - 1) == 0)
+        suffix += sizeof split - 1;
+    const size_t length = strlen(suffix);
     if (length < 2 || length > 8)
         return NULL;
-    bool letters = strspn(dot + 1, "a") == length;
-    bool digits = strspn(dot + 1, "0") >= length - 1 && strchr("01", dot[length]);
-    return letters || digits ? dot + 1 : NULL;
+    const bool letters = strspn(suffix, "a") == length;
+    const bool digits = strspn(suffix, "0") >= length - 1 && strchr("01", suffix[length - 1]);
+    return letters || digits ? suffix : NULL;
 }
 
 bool bw_part_count_up(char *suffix)

@@ -238,7 +238,7 @@ static struct bw_error *nothing_usable(const struct bw_fs *fs, struct bw_image_s
         return error;
     /* Perhaps only superblocks are lost. */
     struct bw_error *advice = bw_error_create(
-        error->code, "%s; try --scan, which searches for tree blocks", error->message);
+        error->code, "%s; try --scan, which searches for file systems", error->message);
     bw_error_add_cause(advice, error);
     return advice;
 }

@@ -17,6 +17,7 @@
 #endif
 
 #define UNPACK(program) "unpack it first, with '" program "'"
+#define DECIPHER        "decrypt it first, with 'gpg -d'"
 #define CONVERT         WITH("qemu-nbd") "convert it with 'qemu-img convert -O raw'"
 #define RESTORE         "restore it with 'btrfs-image -r'"
 #define FORENSIC        "mount it with ewfmount, and read the file below that mount"
@@ -72,6 +73,15 @@ static const struct {
     BEGINS(0, "7z\xbc\xaf\x27\x1c", "a 7z archive", UNPACK("7z x")),
     BEGINS(0, "Rar!\x1a\7", "a rar archive", UNPACK("unrar x")),
     BEGINS(257, "ustar", "a tar archive", UNPACK("tar -x")),
+    /* Packets of OpenPGP: a session key for a public key (RSA, ElGamal, ECDH) or a password. */
+    BEGINS(0, "\x85\x01\x0c\x03", "encrypted with OpenPGP", DECIPHER),
+    BEGINS(0, "\x85\x01\x8c\x03", "encrypted with OpenPGP", DECIPHER),
+    BEGINS(0, "\x85\x02\x0c\x03", "encrypted with OpenPGP", DECIPHER),
+    BEGINS(0, "\x85\x02\x0e\x03", "encrypted with OpenPGP", DECIPHER),
+    BEGINS(0, "\x84\x5e\x03", "encrypted with OpenPGP", DECIPHER),
+    BEGINS(0, "\x8c\x0d\x04", "encrypted with OpenPGP", DECIPHER),
+    BEGINS(0, "-----BEGIN PGP MESSAGE-----", "encrypted with OpenPGP", DECIPHER),
+    BEGINS(0, "Salted__", "encrypted with openssl enc", "decrypt it first, with 'openssl enc -d'"),
     /* libblkid also wants to see the middle of it. */
     BEGINS(3, "NTFS    ", "ntfs", NULL),
 };

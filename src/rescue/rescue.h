@@ -17,6 +17,11 @@
  * (superblocks.c) */
 struct bw_error *bw_rescue_superblocks(struct bw_fs *fs, struct bw_image_set *set);
 
+/** Searches images without a superblock and a partition table for file systems and encrypted
+ * volumes that begin where partitions do. BW_ERROR_AMBIGUOUS if there are any: it names the option
+ * that opens each. (lost_partitions.c) */
+struct bw_error *bw_rescue_partitions(struct bw_fs *fs, const struct bw_image_set *set);
+
 /** Lists the file systems whose tree blocks are on the images in fs->found. Reads the whole
  * devices. (superblocks.c) */
 struct bw_error *bw_rescue_find_all(struct bw_fs *fs, struct bw_image_set *set);

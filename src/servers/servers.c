@@ -257,12 +257,12 @@ static struct bw_error *open_containers(const struct bw_servers *servers, struct
         if (!foreign || foreign->helper == BW_HELPER_NONE || !has_helpers)
             break;
 
-        /* nbdkit cannot join the parts of a split file, and reads only the first of several members
-         * of a gzip file. */
-        if (foreign->helper == BW_HELPER_NBDKIT && source.kind == BW_SOURCE_FILE &&
-            bw_part_is_first(source.text))
-            break;
-        if (foreign->driver && strcmp(foreign->driver, "gzip") == 0 && !has_container(&beginning))
+        /* nbdkit is needed only for what another helper reads: it cannot join the parts of a split
+         * file, reads only the first of several members of a gzip file, and refuses large blocks of
+         * an xz file. */
+        if (foreign->helper == BW_HELPER_NBDKIT &&
+            ((source.kind == BW_SOURCE_FILE && bw_part_is_first(source.text)) ||
+             (bw_packing_find(beginning.bytes, beginning.length) && !has_container(&beginning))))
             break;
 
         BW_AUTO_BUFFER struct bw_buffer needs = {0};

@@ -28,7 +28,8 @@ struct applier {
     bool has_source;
     size_t image;
     uint64_t base;
-    bool skips; /* commands until the next subvolume */
+    bool skips;           /* commands until the next subvolume */
+    bool has_no_contents; /* which was reported */
 };
 
 typedef struct bw_error *handler(struct applier *applier, const struct bw_stream_command *command);
@@ -427,6 +428,13 @@ static struct bw_error *on_update_extent(struct applier *applier,
                                          const struct bw_stream_command *command)
 {
     const uint64_t nowhere = BW_MEMORY_START - (UINT64_C(1) << 62);
+    struct bw_fs *fs = applier->set->fs;
+    if (!applier->has_no_contents)
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_USAGE,
+                                     "%s: the stream has no file contents (btrfs send --no-data)",
+                                     fs->images[applier->image].name));
+    applier->has_no_contents = true;
     const struct bw_stream_range range = {bw_command_number(command, BW_ATTRIBUTE_FILE_OFFSET),
                                           bw_command_number(command, BW_ATTRIBUTE_SIZE)};
     const struct bw_disk_file_extent extent = {.generation = bw_put64(applier->tree.transid),

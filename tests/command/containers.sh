@@ -375,6 +375,22 @@ holds "info shows the path of the image inside" grep -q 'host.img > /vm/disk.raw
 expect "no such file" 2 'host.img: --inside: /vm/no: no such file' --inside /vm/no host.img
 expect "a folder" 2 'is not a regular file' --inside /vm host.img
 expect "a file that is none" 2 'no such file' --inside /vm/disk.raw --inside /nothing host.img
+# A disk with partitions, and a container that needs a helper, in a file system.
+if have mkfs.btrfs; then
+    mkdir root
+    disk root/disk.raw "$BUILD/fixtures/mixed/dev1.img" "$BUILD/fixtures/plain/dev1.img"
+    { printf 'QFI\373\0\0\0\3' && head -c 65536 /dev/zero; } > root/disk.qcow2
+    truncate -s 800M outer.img && mkfs.btrfs -q -r root outer.img 2> mkfs
+    expect "several partitions inside" 2 'several partitions' --inside /disk.raw outer.img
+    is "how to choose" "$(tail -n 1 err)" \
+        'Choose one with --partition N, NAME, LABEL or UUID after --inside.'
+    same "a partition inside" - --inside /disk.raw --partition 1 outer.img
+    expect "of the outer image" 2 'outer.img.*partition' --partition 1 --inside /disk.raw outer.img
+    expect "qcow2 inside" 2 'cannot be read inside another file system: mount that with' \
+        --inside /disk.qcow2 outer.img
+else
+    skip mkfs.btrfs "a disk inside a file system"
+fi
 
 bare=$BUILD/fixtures/raid1-2/dev1.img
 "$PROGRAM" sum "$bare" "$BUILD/fixtures/raid1-2/dev2.img" > want

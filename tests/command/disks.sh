@@ -129,6 +129,19 @@ expect "the other one is named" 0 \
     -v --partition beta clones.img
 reads "a device given besides its clones" plain -q "$plain" clones.img
 
+# Both copies of the partition table are lost.
+cp --sparse=always two.img wiped.img
+dd if=/dev/zero of=wiped.img bs=512 count=34 conv=notrunc status=none
+truncate -s -1M wiped.img
+truncate -s +1M wiped.img
+expect "no table" 2 'no btrfs magic; try --scan' wiped.img
+for command in "walk --scan" rescue; do
+    # shellcheck disable=SC2086
+    expect "$command" 2 'a btrfs .ac7938d4-.* with --image-offset 1M, a btrfs .*-offset 130M' \
+        $command wiped.img
+done
+reads "the first" plain --image-offset 1M wiped.img
+
 # info lists partitions: of the disk with the file system, or of a disk on which none could be
 # chosen.
 expect "info of a disk" 0 - info gpt.img

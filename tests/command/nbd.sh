@@ -170,6 +170,7 @@ compressed() {
     same "gzip with two members" disk.gz
     xz -0 -c "$plain" > disk.xz
     same "xz" disk.xz
+    is "which needs no helper" "$("$PROGRAM" graph disk.xz | grep -c 'layout/compressed')" 1
     cp disk.xz 'a=b,c'
     same "a file whose name looks like a parameter" 'a=b,c'
     have qemu-img && qemu-img convert -O qcow2 "$plain" disk && xz -0 -c disk > both.xz &&

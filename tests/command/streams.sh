@@ -16,6 +16,20 @@ cd "$WORK" || exit 1
 "$PROGRAM" send -f third -p second --clone-source first "$image" third
 "$PROGRAM" send -e -f joined --clone-source first "$image" second third
 
+# Parts as btrbk names them, and encrypted streams, which are only named.
+split -b 100K full joined.split_
+expect "parts of btrbk" 0 'joined.split_aa is joined with the parts after it' -v joined.split_aa
+"$PROGRAM" full > "$WORK/want" 2> /dev/null
+holds "have the same paths" cmp "$WORK/want" "$WORK/out"
+printf '\214\015\004\011\003\010rest' > secret.gpg
+expect "a stream for gpg" 2 "it is encrypted with OpenPGP: decrypt it first" secret.gpg
+printf 'Salted__rest' > secret.enc
+expect "a stream for openssl" 2 "it is encrypted with openssl enc" secret.enc
+zstd -q -d "$ROOT/tests/data/no-data.stream.zst" -o no-data
+expect "a stream without data" 0 'no-data: the stream has no file contents .btrfs send --no-data' \
+    check no-data
+is "is named once" "$(grep -c 'no file contents' "$WORK/err")" 1
+
 # same DESCRIPTION SUBVOLUME STREAM...: whether the streams yield the snapshot.
 same() {
     local what=$1 subvolume=$2

@@ -260,6 +260,32 @@ static struct bw_error *store_side(void *target, const struct cmd_option *option
     return cmd_bad_argument(option, argument, "the id of a device, from 1 on");
 }
 
+/* Options for the images, or after --inside for the file that it names. */
+
+static struct bw_error *store_partition(void *target, const struct cmd_option *option,
+                                        const char *argument)
+{
+    struct cmd_input *input = &((struct cmd_common *)target)->input;
+    return cmd_store_text(input->inside_count ? &input->inside_partition : &input->partition,
+                          option, argument);
+}
+
+static struct bw_error *store_volume(void *target, const struct cmd_option *option,
+                                     const char *argument)
+{
+    struct cmd_input *input = &((struct cmd_common *)target)->input;
+    return cmd_store_text(input->inside_count ? &input->inside_volume : &input->volume, option,
+                          argument);
+}
+
+static struct bw_error *store_image_offset(void *target, const struct cmd_option *option,
+                                           const char *argument)
+{
+    struct cmd_input *input = &((struct cmd_common *)target)->input;
+    return cmd_store_bytes(input->inside_count ? &input->inside_offset : &input->offset, option,
+                           argument);
+}
+
 static struct bw_error *store_inside(void *target, const struct cmd_option *option,
                                      const char *path)
 {
@@ -318,9 +344,9 @@ const struct cmd_option cmd_image_options[] = {
     {0, "super", "N", "use superblock copy 0, 1 or 2 (default: the best)",
      .store = store_superblock},
     {0, "partition", "PARTITION", "partition of a disk: number, name, label or UUID",
-     CMD_TEXT(struct cmd_common, input.partition)},
+     .store = store_partition},
     {0, "volume", "VOLUME", "logical volume (LVM): VOLUME or GROUP/VOLUME",
-     CMD_TEXT(struct cmd_common, input.volume)},
+     .store = store_volume},
     {0, "key-file", "FILE", "keys or passphrases of LUKS volumes; -: stdin",
      .store = store_key_file},
     {0, "key-fd", "N", "the same from the open file descriptor N", .store = store_key_descriptor},
@@ -328,9 +354,11 @@ const struct cmd_option cmd_image_options[] = {
      CMD_BYTES(struct cmd_common, input.key_work)},
     {0, "luks-header", "FILE", "detached header of an encrypted volume",
      CMD_TEXT(struct cmd_common, input.header)},
-    {0, "inside", "PATH", "open this file in it as an image (repeatable)", .store = store_inside},
+    {0, "inside", "PATH",
+     "open this file in it as an image (repeatable); --partition after it is in the file",
+     .store = store_inside},
     {0, "image-offset", "BYTES", "offset of the image within its file, such as 1M",
-     CMD_BYTES(struct cmd_common, input.offset)},
+     .store = store_image_offset},
     {0, "log", "WORD", "replay the log of fsync (default), or ignore it", .store = store_log,
      .words = log_modes},
     {0, "helpers", "WORD", "run qemu-nbd or nbdkit: on (default), backing, off",

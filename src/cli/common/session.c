@@ -195,6 +195,9 @@ static struct bw_fs_options options_for(const struct cmd_common *common,
         .overlay_count = common->input.overlay_count,
         .streams_as_is = common->input.streams_as_is,
         .volume = common->input.volume,
+        .inside_partition = common->input.inside_partition,
+        .inside_volume = common->input.inside_volume,
+        .inside_offset = common->input.inside_offset,
         .ask = common->input.never_asks ? NULL : cmd_keys_prompt,
         .key_work = common->input.key_work,
         .header = common->input.header,
@@ -300,8 +303,9 @@ static struct bw_error *print_table(void *context, const struct bw_partition_tab
 
 void cmd_ask_for_partition(const struct cmd_common *common)
 {
-    fprintf(stderr, "Choose one with %s N, NAME, LABEL or UUID.\n",
-            common->input.is_other ? "--other-partition" : "--partition");
+    fprintf(stderr, "Choose one with %s N, NAME, LABEL or UUID%s.\n",
+            common->input.is_other ? "--other-partition" : "--partition",
+            common->input.inside_count ? " after --inside" : "");
 }
 
 int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error)

@@ -41,6 +41,8 @@ struct cmd_input {
     int superblock_copy;
     const char *partition; /**< NULL: not given */
     const char *volume;    /**< bw_fs_options.volume */
+    const char *inside_partition, *inside_volume; /**< the same for the file of --inside */
+    uint64_t inside_offset;
     struct cmd_keys *keys; /**< keys of encrypted volumes */
     const char **inside;   /**< bw_fs_options.inside: room for one per argument */
     size_t inside_count;

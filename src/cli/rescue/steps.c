@@ -169,12 +169,18 @@ static void add_input(struct words *words, const struct cmd_input *input,
         add_word(words, "--partition=%s", input->partition);
     if (input->volume)
         add_word(words, "--volume=%s", input->volume);
-    for (size_t i = 0; i < input->inside_count; i++)
-        add_word(words, "--inside=%s", input->inside[i]);
     if (input->header)
         add_word(words, "--luks-header=%s", input->header);
     if (input->offset)
         add_word(words, "--image-offset=%" PRIu64, input->offset);
+    for (size_t i = 0; i < input->inside_count; i++)
+        add_word(words, "--inside=%s", input->inside[i]);
+    if (input->inside_partition)
+        add_word(words, "--partition=%s", input->inside_partition);
+    if (input->inside_volume)
+        add_word(words, "--volume=%s", input->inside_volume);
+    if (input->inside_offset)
+        add_word(words, "--image-offset=%" PRIu64, input->inside_offset);
     if (input->log_given || input->log)
         add_word(words, "--log=%s", input->log == BW_LOG_IGNORE ? "ignore" : "replay");
     if (input->helpers != BW_HELPERS_ON)

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Partitions of a disk whose partition table is lost. They begin at multiples of 1 MiB, or of old
+ * disks at sector 63, so a superblock of btrfs or a header of LUKS is searched for only there.
+ * bw_fs_options.offset then opens what is found. A superblock counts only if its checksum and its
+ * own position within the file system are correct.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uuid/uuid.h>
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "graph/wind.h"
+#include "ondisk/superblock.h"
+#include "rescue/rescue.h"
+
+enum { STEP = 1 << 20, OLD_FIRST = 63 * 512, LISTED = 8 };
+
+/* Appends what begins at an offset, and the option that opens it; false if nothing does. */
+static bool append_volume(const struct bw_frame *frame, struct bw_xlator *disk, uint64_t offset,
+                          struct bw_buffer *text)
+{
+    static const char luks[] = "LUKS\xba\xbe";
+    uint8_t block[BW_SUPERBLOCK_SIZE];
+    struct bw_superblock super;
+    char fsid[UUID_STR_LEN];
+    bool is_encrypted = false, is_btrfs = false;
+    if (bw_try_read_raw(frame, disk, offset, block, sizeof luks - 1))
+        is_encrypted = memcmp(block, luks, sizeof luks - 1) == 0;
+    if (!is_encrypted &&
+        bw_try_read_raw(frame, disk, offset + bw_superblock_offset(0), block, sizeof block)) {
+        BW_AUTO_ERROR struct bw_error *bad =
+            bw_superblock_decode(block, bw_superblock_offset(0), &super);
+        is_btrfs = !bad;
+    }
+    if (!is_encrypted && !is_btrfs)
+        return false;
+    if (is_encrypted) {
+        bw_buffer_format(text, "a volume encrypted with LUKS");
+    } else {
+        bw_uuid_text(super.fsid, fsid);
+        bw_buffer_format(text, "a btrfs (");
+        bw_escape_words(text, super.label);
+        bw_buffer_format(text, "%s%s)", *super.label ? ", " : "", fsid);
+    }
+    if (offset % STEP)
+        bw_buffer_format(text, " with --image-offset %" PRIu64, offset);
+    else
+        bw_buffer_format(text, " with --image-offset %" PRIu64 "M", offset / STEP);
+    return true;
+}
+
+struct bw_error *bw_rescue_partitions(struct bw_fs *fs, const struct bw_image_set *set)
+{
+    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < set->count; i++) {
+        const struct bw_image *image = &set->images[i];
+        const uint64_t size = bw_xlator_size(image->storage);
+        if (image->partition || image->disk || image->is_stream || image->has_failed)
+            continue;
+        for (uint64_t offset = OLD_FIRST; offset < size && count < LISTED;
+             offset = offset / STEP * STEP + STEP) {
+            const size_t before = text.length;
+            bw_buffer_format(&text, "%s", count ? ", " : "");
+            if (append_volume(&frame, image->storage, offset, &text))
+                count++;
+            else
+                text.length = before;
+            if (fs->searched && offset / STEP % 1024 == 0)
+                fs->searched(fs->searched_context, offset, size);
+        }
+    }
+    if (text.failed)
+        return bw_error_no_memory();
+    if (!count)
+        return NULL;
+    return bw_error_create(BW_ERROR_AMBIGUOUS,
+                           "%s has neither a superblock nor a partition table, but contains "
+                           "%.*s: choose one",
+                           set->images[0].name, (int)text.length, text.data);
+}
