@@ -44,7 +44,8 @@ struct command {
 
 /** Headings in the list of commands. */
 extern const char cmd_topic_files[], cmd_topic_export[], cmd_topic_history[], cmd_topic_health[],
-    cmd_topic_space[], cmd_topic_subvolumes[], cmd_topic_structures[], cmd_topic_program[];
+    cmd_topic_space[], cmd_topic_subvolumes[], cmd_topic_structures[], cmd_topic_program[],
+    cmd_topic_developers[];
 
 extern const struct command cmd_info, cmd_super, cmd_show;
 extern const struct command cmd_walk, cmd_graph, cmd_xlators, cmd_blackbox, cmd_help;

@@ -13,22 +13,23 @@
 #include "cli/command.h"
 #include "cli/complete/complete.h"
 
-const char cmd_topic_files[] = "List and read files", cmd_topic_export[] = "Copy files out",
-           cmd_topic_history[] = "Older and deleted files",
-           cmd_topic_health[] = "Health and damage", cmd_topic_space[] = "Space",
+const char cmd_topic_files[] = "Find and read files", cmd_topic_export[] = "Save and copy files",
+           cmd_topic_health[] = "It does not mount, or is damaged",
+           cmd_topic_history[] = "Files were deleted or changed",
+           cmd_topic_space[] = "The disk is full",
            cmd_topic_subvolumes[] = "Subvolumes and snapshots",
-           cmd_topic_structures[] = "Structures on disk", cmd_topic_program[] = "This program";
+           cmd_topic_structures[] = "Structures on disk", cmd_topic_program[] = "Help",
+           cmd_topic_developers[] = "For developers of this program";
 
 const struct command *const cmd_table[] = {
-    &cmd_walk,        &cmd_ls,      &cmd_stat,     &cmd_cat,        &cmd_xattr,
-    &cmd_extents,     &cmd_tar,     &cmd_extract,  &cmd_sum,        &cmd_bodyfile,
-    &cmd_send,        &cmd_copy,    &cmd_mount,    &cmd_versions,   &cmd_deleted,
-    &cmd_roots,       &cmd_log,     &cmd_info,     &cmd_show,       &cmd_check,
-    &cmd_owner,       &cmd_devices, &cmd_report,   &cmd_repair,     &cmd_rescue,
-    &cmd_metadump,    &cmd_usage,   &cmd_du,       &cmd_space,      &cmd_free,
-    &cmd_compression, &cmd_qgroups, &cmd_picture,  &cmd_subvolumes, &cmd_diff,
-    &cmd_super,       &cmd_chunks,  &cmd_map,      &cmd_tree_stats, &cmd_dump,
-    &cmd_graph,       &cmd_xlators, &cmd_blackbox, &cmd_help,       NULL,
+    &cmd_walk,        &cmd_ls,       &cmd_stat,    &cmd_cat,        &cmd_xattr,      &cmd_extents,
+    &cmd_extract,     &cmd_tar,      &cmd_send,    &cmd_copy,       &cmd_mount,      &cmd_sum,
+    &cmd_bodyfile,    &cmd_rescue,   &cmd_check,   &cmd_repair,     &cmd_report,     &cmd_owner,
+    &cmd_info,        &cmd_show,     &cmd_devices, &cmd_metadump,   &cmd_deleted,    &cmd_versions,
+    &cmd_roots,       &cmd_log,      &cmd_usage,   &cmd_du,         &cmd_space,      &cmd_free,
+    &cmd_compression, &cmd_qgroups,  &cmd_picture, &cmd_subvolumes, &cmd_diff,       &cmd_super,
+    &cmd_chunks,      &cmd_map,      &cmd_help,    &cmd_dump,       &cmd_tree_stats, &cmd_graph,
+    &cmd_xlators,     &cmd_blackbox, NULL,
 };
 
 const struct command *cmd_find(const char *name)

@@ -2,7 +2,7 @@
 /*
  * Partitions of a disk whose partition table is lost. They begin at multiples of 1 MiB, or of old
  * disks at sector 63, so a superblock of btrfs or a header of LUKS is searched for only there.
- * bw_fs_options.offset then opens what is found. A superblock counts only if its checksum and its
+ * bw_fs_options.offset then opens each of them. A superblock counts only if its checksum and its
  * own position within the file system are correct.
  */
 #include <inttypes.h>

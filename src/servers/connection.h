@@ -118,7 +118,7 @@ BW_VECTOR(bw_cached_ranges, struct bw_cached_range *);
 /** All zeros is empty. */
 struct bw_range_cache {
     struct bw_cached_ranges ranges; /**< ascending, without overlap */
-    size_t hand;                    /**< where the clock algorithm goes on */
+    size_t hand;                    /**< where the clock algorithm continues */
     uint64_t bytes;                 /**< sum of the lengths of all ranges */
     uint64_t requested;             /**< bytes requested so far, also in vain */
 };

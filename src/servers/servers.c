@@ -257,7 +257,7 @@ static struct bw_error *open_containers(const struct bw_servers *servers, struct
         if (!foreign || foreign->helper == BW_HELPER_NONE || !has_helpers)
             break;
 
-        /* nbdkit is needed only for what another helper reads: it cannot join the parts of a split
+        /* nbdkit is needed only below another helper: it cannot join the parts of a split
          * file, reads only the first of several members of a gzip file, and refuses large blocks of
          * an xz file. */
         if (foreign->helper == BW_HELPER_NBDKIT &&

@@ -33,6 +33,27 @@ for fixture in $(printf '%s\n' */about | sweep 3); do
     all_commands "${fixture%/about}"
 done
 
+# Colours: on a terminal, and where they are requested.
+damaged=$images/lost-leaf-first/dev1.img
+escape=$'\033'
+"$ROOT/scripts/unpack-fixtures" "$images" lost-leaf-first || exit 1
+colors() { [ "$(env -u NO_COLOR "$@" 2>&1 < /dev/null | grep -c "$escape\[")" -gt 0 ]; }
+plain() { ! colors "$@"; }
+for command in check rescue walk; do
+    holds "$command --color" colors "$PROGRAM" "$command" --color "$damaged"
+    holds "$command: none in a pipe" plain "$PROGRAM" "$command" "$damaged"
+    if have_terminal; then
+        holds "$command: on a terminal" \
+            colors script -qec "'$PROGRAM' $command '$damaged'" /dev/null
+        holds "$command: not with never" \
+            plain script -qec "'$PROGRAM' $command --color=never '$damaged'" /dev/null
+        holds "$command: not with NO_COLOR" \
+            plain script -qec "NO_COLOR=1 '$PROGRAM' $command '$damaged'" /dev/null
+    fi
+done
+printf 'BTRFS: open_ctree failed\n' > "$WORK/log"
+holds "rescue --dmesg" colors "$PROGRAM" rescue --color --dmesg "$WORK/log" "$damaged"
+
 # Every leaf of a large directory is lost, and cannot be found by its inodes any more.
 have python3 || { skip python3 "many lost blocks"; finish; }
 cp --sparse=always "$images/levels-3/dev1.img" "$WORK/image"

@@ -119,10 +119,10 @@ M Metadata, 832.00KiB of 64.00MiB used
 S System, 32.00KiB of 16.00MiB used
 . unallocated, 24.00MiB
 END
-COLORTERM=truecolor expect "24-bit colours" 0 - picture --color always --order 1 "$plain"
+COLORTERM=truecolor expect "24-bit colours" 0 - picture --color=always --order 1 "$plain"
 holds "24-bit colours show two cells in a character" \
     out_has $'^(\033\\[[34]8;2;[0-9]+;[0-9]+;[0-9]+m)+▀'
-COLORTERM='' expect "256 colours" 0 - picture --color always --order 1 "$plain"
+COLORTERM='' expect "256 colours" 0 - picture --color=always --order 1 "$plain"
 holds "256 colours show two cells in a character" out_has $'^(\033\\[[34]8;5;[0-9]+m)+▀'
 holds "the nearest of the cube" out_has $'\033\\[38;5;214m.* Metadata'
 NO_COLOR=1 expect "no colours" 0 - picture "$plain"

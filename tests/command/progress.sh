@@ -4,6 +4,7 @@
 # tests wait for the output that they expect, and never for a fixed time.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
+export NO_COLOR=1
 have_openpty || { skip "a pseudo-terminal for Python" progress; finish; }
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain lost-leaf-directory gone \
@@ -22,7 +23,8 @@ done
 
 # shows FILE REGEX DELAY COMMAND...: the command must print a line of progress that matches; its
 # output is in FILE.
-size='[0-9.]+[KMGT]?' left='(, [0-9:]+ left)?'
+size='[0-9.]+[KMGT]?' left='(, [0-9:]+ left)?' share='\([0-9]+ %\)'
+whole="$size $share"
 shows() {
     local file=$1 regex=$2 delay=$3
     shift 3
@@ -32,25 +34,25 @@ shows() {
 }
 shown=()
 shows opening 'opening' 5s walk "$image"
-shows walk "$size of $size, $size/s$left" 100ms walk "$image"
-shows space "$size of $size, $size/s$left" 100ms space "$image"
-shows sum "$size of $size, $size/s$left" 50ms sum "$image"
-shows tar "$size of $size, $size/s$left" 50ms tar "$image"
-shows extract "$size of $size, $size/s$left" 50ms extract -C "$WORK/new" "$image"
-shows check "$size of $size, [a-z]+, $size/s$left" 25ms check "$image"
-shows roots "$size of $size, scan(, $size/s)?$left" 100ms roots "$image"
-shows tree-stats "$size of $size, $size/s$left" 50ms tree-stats "$image"
-shows cat "$size of $size, $size/s$left" 100ms cat "$image" \
+shows walk "$size of $whole, $size/s$left" 100ms walk "$image"
+shows space "$size of $whole, $size/s$left" 100ms space "$image"
+shows sum "$size of $whole, $size/s$left" 50ms sum "$image"
+shows tar "$size of $whole, $size/s$left" 50ms tar "$image"
+shows extract "$size of $whole, $size/s$left" 50ms extract -C "$WORK/new" "$image"
+shows check "$size of $whole, [a-z]+, $size/s$left" 25ms check "$image"
+shows roots "$size of $whole, scan(, $size/s)?$left" 100ms roots "$image"
+shows tree-stats "$size of $whole, $size/s$left" 50ms tree-stats "$image"
+shows cat "$size of $whole, $size/s$left" 100ms cat "$image" \
     source/large.bin docs/pipe top-file
-shows report "$size of $size, [a-z]+, $size/s$left" 10ms report -f "$WORK/report" "$image"
-shows diff "$size of $size, $size/s$left" 100ms diff "$subvolumes" home-read-only home
-shows deleted "($size, )?state [0-9]+ of [0-9]+(, $size/s)?$left" \
+shows report "$size of $whole, [a-z]+, $size/s$left" 10ms report -f "$WORK/report" "$image"
+shows diff "$size of $whole, $size/s$left" 100ms diff "$subvolumes" home-read-only home
+shows deleted "($size, )?state [0-9]+ of [0-9]+ $share(, $size/s)?$left" \
     20ms deleted "$lived"
-shows versions "($size, )?state [0-9]+ of [0-9]+(, $size/s)?$left" \
+shows versions "($size, )?state [0-9]+ of [0-9]+ $share(, $size/s)?$left" \
     20ms versions "$lived" /top/kept/edited
-shows search "$size of $size, search, $size/s$left" 200ms --scan "$WORK/bare.img"
+shows search "$size of $whole, search, $size/s$left" 200ms --scan "$WORK/bare.img"
 head -c 12M /dev/urandom | gzip -1 > "$WORK/random.gz"
-shows decompress "$size of $size, decompress, $size/s$left" 300ms --helpers=off "$WORK/random.gz"
+shows decompress "$size of $whole, decompress, $size/s$left" 300ms --helpers=off "$WORK/random.gz"
 mkdir "$WORK/new"
 "$on_terminal" signal "$PROGRAM" -q --insert debug/delay-gen@device-1,delay=5s "$image" \
     > "$WORK/signal" 2>&1 &
@@ -61,7 +63,7 @@ mkdir "$WORK/new"
 "$on_terminal" whole "$PROGRAM" -q --insert debug/delay-gen@device-1,delay=100ms "$image" \
     > "$WORK/quiet" &
 "$PROGRAM" "$damaged" > /dev/null 2> "$WORK/messages"
-"$on_terminal" "signal:btrfs-walk: $size of $size, $size/s$left" "$PROGRAM" tar \
+"$on_terminal" "signal:btrfs-walk: $size of $whole, $size/s$left" "$PROGRAM" tar \
     --insert debug/delay-gen@device-1,delay=50ms "$image" > "$WORK/asked" 2>&1 &
 wait
 for ((i = 0; i < ${#shown[@]}; i += 2)); do

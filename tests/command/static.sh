@@ -65,7 +65,7 @@ map @ 30408704
 tree-stats @
 dump --tree fs @
 diff @ 256 260
-picture --color always @
+picture --color=always @
 picture --format svg @
 report @
 blackbox box

@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/escape.h"
@@ -50,9 +51,11 @@ bool check_is_finished(const struct check_run *check)
 
 /* error block-checksum FS_TREE (257 INODE_ITEM 0) /a: message [logical 30408704, device 1 offset
  * 38797312, mirror 2, repairable] */
-static void append_line(struct bw_buffer *text, const struct bw_findinginfo *finding)
+static void append_line(struct bw_buffer *text, const struct bw_findinginfo *finding,
+                        bool has_color)
 {
-    bw_buffer_format(text, "%s %s", finding->severity, finding->code);
+    bw_buffer_format(text, "%s%s%s %s", cmd_color(has_color, cmd_severity_color(finding->severity)),
+                     finding->severity, cmd_color(has_color, CMD_PLAIN), finding->code);
     const bool has_key = finding->key.objectid != BW_ABSENT;
     char key[BW_KEY_TEXT];
     if (finding->tree_name)
@@ -110,9 +113,10 @@ struct bw_error *check_on_finding(void *context, const struct bw_findinginfo *fi
 {
     struct check_run *check = context;
     struct bw_buffer *line = &check->line;
+    const bool has_color = !check->lines && cmd_has_color(check->common, STDOUT_FILENO);
     if (check->lines || !check->stream.rows) {
         line->length = 0;
-        append_line(line, finding);
+        append_line(line, finding, has_color);
     }
     if (line->failed)
         return bw_error_no_memory();
@@ -168,10 +172,20 @@ static void print_total(uint64_t number, const char *noun, const char *before)
     fprintf(stderr, "%s%" PRIu64 " %s%s", before, number, noun, bw_plural(number));
 }
 
+/* The same in the colour of its severity, or green if there are none. */
+static void print_severity(uint64_t number, const char *noun, const char *before, bool has_color)
+{
+    const enum cmd_color color = number ? cmd_severity_color(noun) : CMD_GREEN;
+    fprintf(stderr, "%s%s", before, cmd_color(has_color, color));
+    print_total(number, noun, "");
+    fprintf(stderr, "%s", cmd_color(has_color, CMD_PLAIN));
+}
+
 void check_print_summary(const struct check_run *check)
 {
     const struct bw_check_summary none = {0};
     const struct bw_check_summary *summary = check->summary ? check->summary : &none;
+    const bool has_color = cmd_has_color(check->common, STDERR_FILENO);
     uint64_t totals[3] = {0}, repairable = 0;
     for (size_t i = 0; i < check->code_count; i++) {
         const struct bw_finding_count *count = &check->counts[i];
@@ -181,9 +195,10 @@ void check_print_summary(const struct check_run *check)
         /* notes were already printed, and healthy file systems may have some */
         if (!count->count || (count->code->severity == BW_FINDING_NOTE && !count->hidden))
             continue;
-        fprintf(stderr, "%12" PRIu64 " %-7s %-24s %s", count->count,
-                bw_finding_severity_name(count->code->severity), count->code->word,
-                count->code->description);
+        const char *severity = bw_finding_severity_name(count->code->severity);
+        fprintf(stderr, "%12" PRIu64 " %s%-7s%s %-24s %s", count->count,
+                cmd_color(has_color, cmd_severity_color(severity)), severity,
+                cmd_color(has_color, CMD_PLAIN), count->code->word, count->code->description);
         if (count->hidden)
             fprintf(stderr, " (%" PRIu64 " of them not shown; --all shows them)", count->hidden);
         if (count->repairable && count->repairable < count->count)
@@ -216,10 +231,10 @@ void check_print_summary(const struct check_run *check)
     print_total(summary->blocks, "tree block", "");
     if (summary->data_bytes)
         fprintf(stderr, ", %s of data", size);
-    print_total(totals[BW_FINDING_ERROR], "error", "; ");
+    print_severity(totals[BW_FINDING_ERROR], "error", "; ", has_color);
     if (repairable)
         fprintf(stderr, " (%" PRIu64 " repairable)", repairable);
-    print_total(totals[BW_FINDING_WARNING], "warning", ", ");
+    print_severity(totals[BW_FINDING_WARNING], "warning", ", ", has_color);
     print_total(totals[BW_FINDING_NOTE], "note", ", ");
     fputc('\n', stderr);
     const uint64_t not_searched =

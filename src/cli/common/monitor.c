@@ -164,7 +164,7 @@ static void append_size(struct bw_buffer *line, const char *before, uint64_t siz
     bw_buffer_format(line, "%s%s%s", before, text, after);
 }
 
-/* "1.2G of 3.4G, metadata, 2 findings, 120M/s, 0:18 left", or "state 3 of 17" */
+/* "1.2G of 3.4G (35 %), metadata, 2 findings, 120M/s, 0:18 left", or "state 3 of 17 (11 %)" */
 static void append_line(struct bw_buffer *line)
 {
     const struct bw_fs *fs = atomic_load(&progress_line.fs);
@@ -185,13 +185,16 @@ static void append_line(struct bw_buffer *line)
     }
     if (done || total)
         append_size(line, "", done, "");
-    if (total >= done && total)
+    if (total >= done && total) {
         append_size(line, " of ", total, "");
+        bw_buffer_format(line, " (%u %%)", (unsigned)((double)done / (double)total * 100));
+    }
     if (task)
         bw_buffer_format(line, "%s%s", line->length ? ", " : "", task);
     if (steps)
-        bw_buffer_format(line, " %ju of %ju", (uintmax_t)atomic_load(&progress_line.step),
-                         (uintmax_t)steps);
+        bw_buffer_format(line, " %ju of %ju (%u %%)", (uintmax_t)atomic_load(&progress_line.step),
+                         (uintmax_t)steps,
+                         (unsigned)((atomic_load(&progress_line.step) - 1) * 100 / steps));
     if (findings)
         bw_buffer_format(line, ", %ju finding%s", (uintmax_t)findings, bw_plural(findings));
     if (done)

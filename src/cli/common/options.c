@@ -345,8 +345,7 @@ const struct cmd_option cmd_image_options[] = {
      .store = store_superblock},
     {0, "partition", "PARTITION", "partition of a disk: number, name, label or UUID",
      .store = store_partition},
-    {0, "volume", "VOLUME", "logical volume (LVM): VOLUME or GROUP/VOLUME",
-     .store = store_volume},
+    {0, "volume", "VOLUME", "logical volume (LVM): VOLUME or GROUP/VOLUME", .store = store_volume},
     {0, "key-file", "FILE", "keys or passphrases of LUKS volumes; -: stdin",
      .store = store_key_file},
     {0, "key-fd", "N", "the same from the open file descriptor N", .store = store_key_descriptor},
@@ -354,9 +353,7 @@ const struct cmd_option cmd_image_options[] = {
      CMD_BYTES(struct cmd_common, input.key_work)},
     {0, "luks-header", "FILE", "detached header of an encrypted volume",
      CMD_TEXT(struct cmd_common, input.header)},
-    {0, "inside", "PATH",
-     "open this file in it as an image (repeatable); --partition after it is in the file",
-     .store = store_inside},
+    {0, "inside", "PATH", "open this file in it as an image (repeatable)", .store = store_inside},
     {0, "image-offset", "BYTES", "offset of the image within its file, such as 1M",
      .store = store_image_offset},
     {0, "log", "WORD", "replay the log of fsync (default), or ignore it", .store = store_log,
@@ -390,6 +387,16 @@ const struct cmd_option cmd_image_options[] = {
     {0},
 };
 
+static const char *const color_words[] = {"auto", "always", "never", NULL}; /* enum cmd_color_when
+                                                                             */
+
+static struct bw_error *store_color(void *target, const struct cmd_option *option, const char *when)
+{
+    struct cmd_common *common = target;
+    common->messages.color = CMD_COLOR_ALWAYS;
+    return when ? cmd_store_word(&common->messages.color, option, when) : NULL;
+}
+
 static const char *const sandbox_modes[] = {"on", "off", NULL}; /* enum cmd_sandbox_mode */
 
 /* Options of every command. */
@@ -398,6 +405,8 @@ const struct cmd_option cmd_common_options[] = {
      CMD_WORD(struct cmd_common, writing.sandbox, sandbox_modes), .heading = "General"},
     {0, "fsync", NULL, "wait until written files are on the disk",
      CMD_FLAG(struct cmd_common, writing.fsync)},
+    {0, "color", "[=WHEN]", "colours: auto (on a terminal, the default), always, never",
+     .store = store_color, .words = color_words},
     {'q', "quiet", NULL, "print no warnings, only fatal errors",
      CMD_FLAG(struct cmd_common, messages.quiet)},
     {'v', "verbose", NULL, "more messages; -vv: the layers each error passed",

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +20,32 @@
 #include "base/escape.h"
 #include "cli/common/monitor.h"
 #include "cli/common/repeats.h"
+
+/* Colours. */
+
+bool cmd_has_color(const struct cmd_common *common, int descriptor)
+{
+    const unsigned when = common ? common->messages.color : CMD_COLOR_AUTO;
+    const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    if (when != CMD_COLOR_AUTO)
+        return when == CMD_COLOR_ALWAYS;
+    return isatty(descriptor) && !(none && *none) && !(terminal && strcmp(terminal, "dumb") == 0);
+}
+
+const char *cmd_color(bool has_color, enum cmd_color color)
+{
+    static const char *const sequences[] = {
+        [CMD_PLAIN] = "\033[0m",     [CMD_BOLD] = "\033[1m",   [CMD_RED] = "\033[1;31m",
+        [CMD_YELLOW] = "\033[1;33m", [CMD_GREEN] = "\033[32m", [CMD_CYAN] = "\033[36m"};
+    return has_color ? sequences[color] : "";
+}
+
+enum cmd_color cmd_severity_color(const char *severity)
+{
+    if (strcmp(severity, "error") == 0 || strcmp(severity, "damage") == 0)
+        return CMD_RED;
+    return strcmp(severity, "warning") == 0 ? CMD_YELLOW : CMD_CYAN;
+}
 
 /* Messages. */
 
@@ -77,11 +104,17 @@ static void append_image(struct bw_buffer *line, const struct cmd_common *common
     bw_buffer_append(line, ": ", 2);
 }
 
+/* `kind` is "note", "warning" or "damage"; NULL: an error that ends the command or a part of it. */
 static void print_message(const struct cmd_common *common, const char *kind,
                           const struct bw_error *error)
 {
     BW_AUTO_BUFFER struct bw_buffer line = {0};
-    bw_buffer_format(&line, "%s", kind);
+    const bool has_color = cmd_has_color(common, STDERR_FILENO);
+    if (kind)
+        bw_buffer_format(&line, "%s%s:%s ", cmd_color(has_color, cmd_severity_color(kind)), kind,
+                         cmd_color(has_color, CMD_PLAIN));
+    else
+        bw_buffer_format(&line, "%s", cmd_color(has_color, CMD_RED));
     append_image(&line, common, error);
     bw_escape_words(&line, error->message);
     if (error->way && common && common->messages.verbose) {
@@ -96,6 +129,7 @@ static void print_message(const struct cmd_common *common, const char *kind,
         }
         bw_buffer_append_byte(&line, ']');
     }
+    bw_buffer_format(&line, "%s", cmd_color(has_color && !kind, CMD_PLAIN));
     print_line(&line);
     if (common && common->messages.verbose > 1)
         print_causes(error, 1);
@@ -122,7 +156,7 @@ void cmd_print_message(void *context, enum bw_severity severity, const struct bw
         !cmd_repeats_allow(common->messages.repeats, error->message, most))
         return;
     static const char *const kinds[] = {
-        [BW_NOTE] = "note: ", [BW_WARNING] = "warning: ", [BW_DAMAGE] = "damage: "};
+        [BW_NOTE] = "note", [BW_WARNING] = "warning", [BW_DAMAGE] = "damage"};
     print_message(common, kinds[severity], error);
 }
 
@@ -136,7 +170,7 @@ static int print_error(const struct cmd_common *common, struct bw_error *error, 
 {
     const int status = cmd_status_of(error->code, loss);
     notify_listener(common, BW_DAMAGE, error);
-    print_message(common, "", error);
+    print_message(common, NULL, error);
     bw_error_free(error);
     return status;
 }

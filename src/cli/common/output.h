@@ -46,6 +46,19 @@ struct bw_error *cmd_sync_file(const struct cmd_common *common, int descriptor, 
 struct bw_error *cmd_close_file(const struct cmd_common *common, int descriptor, const char *name,
                                 struct bw_error *error);
 
+/** Colours of text on a terminal. */
+enum cmd_color { CMD_PLAIN, CMD_BOLD, CMD_RED, CMD_YELLOW, CMD_GREEN, CMD_CYAN };
+
+/** Whether --color allows colours on stdout or stderr. Without that option: on a terminal, unless
+ * NO_COLOR is set. `common` may be NULL. */
+bool cmd_has_color(const struct cmd_common *common, int descriptor);
+
+/** The bytes that begin a colour, or end it (CMD_PLAIN); empty unless `has_color`. */
+const char *cmd_color(bool has_color, enum cmd_color color);
+
+/** The colour for a severity: "error", "damage", "warning", "note". */
+enum cmd_color cmd_severity_color(const char *severity);
+
 /** Prints a note, warning or damage to stderr. The `report` function of a bw_reporter whose context
  * is a struct cmd_common. */
 void cmd_print_message(void *context, enum bw_severity severity, const struct bw_error *error);

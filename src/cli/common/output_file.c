@@ -84,7 +84,7 @@ struct bw_error *cmd_open_folder(const struct cmd_common *common, const char *pa
 /* Orders to the child. */
 enum { BEGUN = 'o', COMPLETE = 'c', BROKEN_OFF = 'b' };
 
-/* Unlinks the file if the name still leads to it; otherwise truncates it. Returns what was done. */
+/* Unlinks the file if the name still leads to it; otherwise truncates it. Returns which. */
 static const char *remove_file(const char *name, int descriptor)
 {
     struct stat named, opened;

@@ -78,9 +78,13 @@ struct cmd_input {
                             * cannot open */
 };
 
+/** --color: when text has colours. */
+enum cmd_color_when { CMD_COLOR_AUTO, CMD_COLOR_ALWAYS, CMD_COLOR_NEVER };
+
 /** Which messages are printed; for output.h. */
 struct cmd_messages {
     bool quiet;
+    unsigned color;   /**< enum cmd_color_when, also for results */
     unsigned verbose; /**< 1: also print notes; 2: also the layers that each error passed */
     struct bw_reporter listener; /**< receives all messages, even those not printed; its function
                                   * may be NULL */

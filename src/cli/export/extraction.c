@@ -470,7 +470,7 @@ static struct bw_error *finish_content(struct extract *extract, struct bw_export
     }
     const bool made = item->checked || !extract->failed;
 
-    /* The further names need to know what became of the file. */
+    /* The further names depend on the result. */
     struct bw_link link;
     if (extract->lost)
         BW_TRY(report_free_name(extract, item));

@@ -41,7 +41,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_graph = {
     .name = "graph",
-    .topic = cmd_topic_program,
+    .topic = cmd_topic_developers,
     .operands = "IMAGE...",
     .summary = "Prints the graph of layers through which the images are read.",
     .details =

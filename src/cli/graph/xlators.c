@@ -151,7 +151,7 @@ static const struct cmd_status meanings[] = {
 
 const struct command cmd_xlators = {
     .name = "xlators",
-    .topic = cmd_topic_program,
+    .topic = cmd_topic_developers,
     .operands = "[TYPE...]",
     .summary = "Lists the types of layers, or describes a type and its options.",
     .details =

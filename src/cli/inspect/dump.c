@@ -327,7 +327,7 @@ static const char *record_of(const void *state)
 
 const struct command cmd_dump = {
     .name = "dump",
-    .topic = cmd_topic_structures,
+    .topic = cmd_topic_developers,
     .operands = "IMAGE...",
     .summary = "Prints trees, tree blocks or send streams, decoded.",
     .details =

@@ -472,7 +472,6 @@ static const struct cmd_option options[] = {
 static struct bw_error *make_ready(const struct cmd_common *common, struct ls_state *ls,
                                    struct bw_rows **rows)
 {
-    const char *no_color = getenv("NO_COLOR");
     const bool terminal = isatty(STDOUT_FILENO);
     static const enum ls_time by_word[] = {LS_MTIME, LS_MTIME, LS_MTIME, LS_ATIME,
                                            LS_ATIME, LS_ATIME, LS_CTIME, LS_CTIME,
@@ -481,7 +480,7 @@ static struct bw_error *make_ready(const struct cmd_common *common, struct ls_st
     /* A selected time that is not printed is the key to sort by. */
     if (ls->time != LS_MTIME && !ls->lines && ls->order == LS_ORDER_DEFAULT)
         ls->order = LS_BY_TIME;
-    if (ls->color == AUTO && (!terminal || (no_color && *no_color)))
+    if (ls->color == AUTO && !cmd_has_color(common, STDOUT_FILENO))
         ls->color = NEVER;
     ls->selects = cmd_selection_is_set(&ls->selection);
     if (ls->selects && !ls->recursive)

@@ -15,11 +15,10 @@
 #include "draw/picture.h"
 
 enum picture_format { FORMAT_AUTO, FORMAT_SVG, FORMAT_PNG, FORMAT_TEXT };
-enum color_when { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
 struct picture_state {
     const char *file;
-    unsigned format, by, order_of_space, curve, color;
+    unsigned format, by, order_of_space, curve;
     uint64_t order, size;
     bool has_order;
     uint64_t devid;
@@ -29,7 +28,6 @@ static const char *const formats[] = {"auto", "svg", "png", "text", NULL};
 static const char *const by_words[] = {"type", "fill", "age", "owner", "heatmap", NULL};
 static const char *const orders_of_space[] = {"physical", "logical", NULL};
 static const char *const curves[] = {"hilbert", "linear", "snake", NULL};
-static const char *const whens[] = {"auto", "always", "never", NULL};
 
 enum { PNG_SIZE = 10, SVG_ORDER = 6, SVG_MOST = 8, PNG_ORDER = 8, MOST_DEVICES = 64 };
 
@@ -68,8 +66,6 @@ static const struct cmd_option options[] = {
      .store = store_size},
     {0, "devid", "DEVID", "show only the device with this id",
      CMD_BYTES(struct picture_state, devid)},
-    {0, "color", "WHEN", "colours in text: auto (default), always or never",
-     CMD_WORD(struct picture_state, color, whens)},
     {0},
 };
 
@@ -81,10 +77,10 @@ static bool ends_with(const char *text, const char *end)
     return length >= wanted && strcmp(text + length - wanted, end) == 0;
 }
 
-static enum bw_terminal_colors terminal_colors(unsigned when)
+static enum bw_terminal_colors terminal_colors(const struct cmd_common *common)
 {
-    const char *none = getenv("NO_COLOR"), *true_color = getenv("COLORTERM");
-    if (when == COLOR_NEVER || (when == COLOR_AUTO && ((none && *none) || !isatty(STDOUT_FILENO))))
+    const char *true_color = getenv("COLORTERM");
+    if (!cmd_has_color(common, STDOUT_FILENO))
         return BW_TERMINAL_PLAIN;
     if (true_color && (strcmp(true_color, "truecolor") == 0 || strcmp(true_color, "24bit") == 0))
         return BW_TERMINAL_TRUE;
@@ -116,7 +112,8 @@ static unsigned choose_order(const struct picture_state *state, uint64_t bytes)
     return order;
 }
 
-static struct bw_error *draw_picture(const struct picture_state *state, struct bw_fs *fs,
+static struct bw_error *draw_picture(const struct cmd_common *common,
+                                     const struct picture_state *state, struct bw_fs *fs,
                                      struct cmd_output_file *file)
 {
     BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
@@ -148,7 +145,7 @@ static struct bw_error *draw_picture(const struct picture_state *state, struct b
     if (state->format == FORMAT_SVG)
         bw_picture_svg(&text, &picture);
     else if (state->format == FORMAT_TEXT)
-        bw_picture_terminal(&text, &picture, terminal_colors(state->color));
+        bw_picture_terminal(&text, &picture, terminal_colors(common));
     else
         error = bw_picture_raster(&picture, (unsigned)state->size, &raster);
     if (!error && state->format == FORMAT_PNG)
@@ -198,7 +195,7 @@ static int run(const struct cmd_common *common, void *context)
     own.writing.outputs = &file;
     int status = cmd_open(&own, &session);
     if (status == STATUS_OK) {
-        error = cmd_output_file_close(&file, draw_picture(state, session.fs, &file));
+        error = cmd_output_file_close(&file, draw_picture(common, state, session.fs, &file));
         status = cmd_end(&own, &session, error, STATUS_OK);
     }
     bw_error_free(cmd_output_file_close(&file, NULL));

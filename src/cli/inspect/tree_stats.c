@@ -253,7 +253,7 @@ static const char *record_of(const void *state)
 
 const struct command cmd_tree_stats = {
     .name = "tree-stats",
-    .topic = cmd_topic_structures,
+    .topic = cmd_topic_developers,
     .operands = "IMAGE...",
     .summary = "Prints the sizes of trees, their blocks and item counts.",
     .details =

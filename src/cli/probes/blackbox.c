@@ -143,7 +143,7 @@ static const struct cmd_status meanings[] = {
 
 const struct command cmd_blackbox = {
     .name = "blackbox",
-    .topic = cmd_topic_program,
+    .topic = cmd_topic_developers,
     .operands = "FILE",
     .summary = "Prints the events that --blackbox has recorded.",
     .details =

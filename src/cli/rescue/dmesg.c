@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/escape.h"
@@ -372,7 +373,10 @@ static struct bw_error *print_item(struct cmd_format *answer, const void *record
 {
     const struct bw_kernelmessageinfo *row = record;
     struct bw_buffer *text = &answer->text;
+    const bool has_color = cmd_has_color(answer->common, STDOUT_FILENO);
+    bw_buffer_format(text, "%s", cmd_color(has_color, cmd_severity_color(row->severity)));
     bw_escape_words(text, row->message);
+    bw_buffer_format(text, "%s", cmd_color(has_color, CMD_PLAIN));
     if (row->occurrences > 1)
         bw_buffer_format(text, " (%" PRIu64 " times)", row->occurrences);
     bw_buffer_format(text, "\n  %s\n", row->description);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/escape.h"
@@ -26,9 +27,15 @@ static void append_size(const struct cmd_format *answer, struct bw_buffer *text,
         bw_buffer_format(text, "%s", number);
 }
 
-static void append_heading(struct bw_buffer *text, const char *heading)
+static const char *color_of(const struct cmd_format *answer, enum cmd_color color)
 {
-    bw_buffer_format(text, "\n%s\n", heading);
+    return cmd_color(cmd_has_color(answer->common, STDOUT_FILENO), color);
+}
+
+static void append_heading(struct cmd_format *answer, const char *heading)
+{
+    bw_buffer_format(&answer->text, "\n%s%s%s\n", color_of(answer, CMD_BOLD), heading,
+                     color_of(answer, CMD_PLAIN));
 }
 
 static void append_volume(struct cmd_format *answer, const struct rescue *rescue,
@@ -53,15 +60,18 @@ static void append_volume(struct cmd_format *answer, const struct rescue *rescue
 
 /* What is wrong. */
 
-static void append_problems(struct bw_buffer *text, const struct rescue *rescue)
+static void append_problems(struct cmd_format *answer, const struct rescue *rescue)
 {
+    struct bw_buffer *text = &answer->text;
     if (!rescue->problem_count)
         return;
-    append_heading(text, "Problems:");
+    append_heading(answer, "Problems:");
     for (size_t i = 0; i < rescue->problem_count && i < SHOWN_PROBLEMS; i++) {
         const struct rescue_problem *problem = &rescue->problems[i];
-        bw_buffer_format(text, "  ");
+        const enum cmd_color color = problem->severity == BW_DAMAGE ? CMD_RED : CMD_YELLOW;
+        bw_buffer_format(text, "  %s", color_of(answer, color));
         bw_escape_words(text, problem->message);
+        bw_buffer_format(text, "%s", color_of(answer, CMD_PLAIN));
         if (problem->kind && problem->kind->count > 1)
             bw_buffer_format(text, "; and %" PRIu64 " more like this", problem->kind->count - 1);
         bw_buffer_append_byte(text, '\n');
@@ -73,14 +83,17 @@ static void append_problems(struct bw_buffer *text, const struct rescue *rescue)
 
 /* The table of subvolumes. */
 
-static void append_count(struct cmd_format *answer, uint64_t files, uint64_t bytes)
+/* A column of the table, in a colour unless there are no files. */
+static void append_count(struct cmd_format *answer, uint64_t files, uint64_t bytes,
+                         enum cmd_color color)
 {
     BW_AUTO_BUFFER struct bw_buffer size = {0};
     if (files)
         append_size(answer, &size, bytes);
     answer->text.failed |= size.failed;
-    bw_buffer_format(&answer->text, "%10" PRIu64 " %-11.*s", files, (int)size.length,
-                     size.length ? size.data : "");
+    bw_buffer_format(&answer->text, "%s%10" PRIu64 " %-11.*s%s",
+                     files ? color_of(answer, color) : "", files, (int)size.length,
+                     size.length ? size.data : "", files ? color_of(answer, CMD_PLAIN) : "");
 }
 
 static void append_counts(struct cmd_format *answer, const struct rescue_subvolume *counts)
@@ -90,9 +103,10 @@ static void append_counts(struct cmd_format *answer, const struct rescue_subvolu
                  files[BW_RECOVERABLE_VERIFIED] + files[BW_RECOVERABLE_CORRECTED] +
                      files[BW_RECOVERABLE_UNVERIFIED],
                  bytes[BW_RECOVERABLE_VERIFIED] + bytes[BW_RECOVERABLE_CORRECTED] +
-                     bytes[BW_RECOVERABLE_UNVERIFIED]);
-    append_count(answer, files[BW_RECOVERABLE_PARTLY], bytes[BW_RECOVERABLE_PARTLY]);
-    append_count(answer, files[BW_RECOVERABLE_LOST], bytes[BW_RECOVERABLE_LOST]);
+                     bytes[BW_RECOVERABLE_UNVERIFIED],
+                 CMD_GREEN);
+    append_count(answer, files[BW_RECOVERABLE_PARTLY], bytes[BW_RECOVERABLE_PARTLY], CMD_YELLOW);
+    append_count(answer, files[BW_RECOVERABLE_LOST], bytes[BW_RECOVERABLE_LOST], CMD_RED);
 }
 
 static void append_subvolumes(struct cmd_format *answer, const struct rescue *rescue)
@@ -101,7 +115,7 @@ static void append_subvolumes(struct cmd_format *answer, const struct rescue *re
     const struct rescue_subvolume total = rescue_total(rescue);
     const uint64_t ignoring = rescue->unchecked_files + rescue->accepted_files;
     const uint64_t unverified = total.files[BW_RECOVERABLE_UNVERIFIED] - ignoring;
-    append_heading(text, "Files, and their bytes:");
+    append_heading(answer, "Files, and their bytes:");
     bw_buffer_format(text, "  %10s %-11s%10s %-11s%10s %-11s subvolume\n", "whole", "", "partly",
                      "", "lost", "");
     for (size_t i = 0; i < rescue->subvolumes.count && i < SHOWN_SUBVOLUMES; i++) {
@@ -166,7 +180,7 @@ static void append_older(struct cmd_format *answer, const struct rescue *rescue)
     struct bw_buffer *text = &answer->text;
     if (!rescue->generations.count && !rescue->hidden_files && !rescue->deleted_files)
         return;
-    append_heading(text, "In older generations:");
+    append_heading(answer, "In older generations:");
     for (size_t i = 0; i < rescue->generations.count; i++) {
         const struct rescue_generation *found = &rescue->generations.items[i];
         char date[BW_DATE_LENGTH];
@@ -193,21 +207,22 @@ static void append_steps(struct cmd_format *answer, const struct rescue *rescue)
     if (!count) {
         const bool is_empty = !rescue_has_damage(rescue) && !rescue_is_older(rescue) &&
                               rescue_total(rescue).is_readable;
-        append_heading(text, is_empty ? "There are no files." : "Nothing can be saved.");
+        append_heading(answer, is_empty ? "There are no files." : "Nothing can be saved.");
         return;
     }
-    append_heading(text, "Save everything to a folder on another disk:");
+    append_heading(answer, "Save everything to a folder on another disk:");
     bw_buffer_format(text, "  ");
     rescue_append_all(text, &rescue->common, rescue_folder);
     bw_buffer_format(text, "\n");
-    append_heading(text, "This runs these commands, after mkdir -p saved:");
+    append_heading(answer, "This runs these commands, after mkdir -p saved:");
     for (size_t i = 0; i < count; i++) {
         bw_buffer_format(text, "  ");
         rescue_append_step(text, &rescue->plan, i, &rescue->common, rescue_folder);
         bw_buffer_append_byte(text, '\n');
     }
     if (rescue->subvolumes.count > 1) {
-        append_heading(text, "Or keep subvolumes, snapshots and the data they share, on a btrfs:");
+        append_heading(answer,
+                       "Or keep subvolumes, snapshots and the data they share, on a btrfs:");
         bw_buffer_format(text, "  ");
         rescue_append_subvolumes(text, &rescue->common, "saved-subvolumes");
         bw_buffer_append_byte(text, '\n');
@@ -219,7 +234,7 @@ static void append_steps(struct cmd_format *answer, const struct rescue *rescue)
         /* It finds out itself what the rescue had to try. */
         struct cmd_common common = rescue->common;
         common.input = rescue->given;
-        append_heading(text, "After that, plan a repair, which never writes to the original:");
+        append_heading(answer, "After that, plan a repair, which never writes to the original:");
         bw_buffer_format(text, "  ");
         rescue_append_repair(text, &common);
         bw_buffer_append_byte(text, '\n');
@@ -239,7 +254,7 @@ static void append_others(struct cmd_format *answer, const struct rescue *rescue
         return;
     const bool are_sides = rescue->others.items[0].is_side;
     if (rescue->fs)
-        append_heading(text, "Other file systems whose tree blocks were found:");
+        append_heading(answer, "Other file systems whose tree blocks were found:");
     else
         bw_buffer_format(text, "%s\n",
                          are_sides ? "The sides, each of which can be read alone:"
@@ -270,7 +285,7 @@ static void append_others(struct cmd_format *answer, const struct rescue *rescue
             bw_buffer_append_byte(text, '\n');
         }
     }
-    append_heading(text, "Rescue one of these with");
+    append_heading(answer, "Rescue one of these with");
     for (size_t i = 0; i < rescue->others.count; i++) {
         bw_buffer_format(text, "  ");
         rescue_append_other(text, rescue, &rescue->others.items[i]);
@@ -284,7 +299,7 @@ struct bw_error *rescue_print(struct cmd_format *answer, const void *record)
     const struct rescue *rescue = row->problems.context;
     if (rescue->fs) {
         append_volume(answer, rescue, row);
-        append_problems(&answer->text, rescue);
+        append_problems(answer, rescue);
         append_subvolumes(answer, rescue);
         append_older(answer, rescue);
         append_steps(answer, rescue);
