@@ -5,13 +5,14 @@
  * its items has a fault that a check would call an error. With a new checksum it can be read again.
  * Nothing proves its bytes: names, times or extents may be wrong, so the user must ask for it.
  *
- * These checks are the ones of a file system that is opened to ignore checksums. If two copies
- * pass and differ, nothing is planned.
+ * A file system that is opened to ignore checksums reads the block, but it also accepts wrong
+ * items; so the block is checked again. If two copies pass and differ, nothing is planned.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "ondisk/item_rules.h"
 #include "ondisk/node.h"
 #include "owners/tree_list.h"
 #include "repair/repair.h"
@@ -29,6 +30,25 @@ static bool is_candidate(const struct bw_repair_finding *finding)
            !finding->repairable && finding->logical != BW_ABSENT && finding->tree != BW_ABSENT;
 }
 
+/* Whether a block passes all checks but that of its checksum. */
+static struct bw_error *is_sound(const struct bw_fs *fs, const struct bw_block_pointer *pointer,
+                                 const uint8_t *block, bool *is_good)
+{
+    const struct bw_node node = bw_node_view(block, fs->reader.nodesize);
+    const struct bw_disk_header *header = (const void *)block;
+    const struct bw_item_rules rules = {.sectorsize = fs->superblock.sectorsize,
+                                        .nodesize = fs->superblock.nodesize,
+                                        .checksum_size = bw_fs_checksum_size(fs),
+                                        .generation = fs->superblock.generation,
+                                        .leaf_generation = bw_get64(header->generation),
+                                        .incompat = fs->superblock.incompat_flags,
+                                        .owner = bw_get64(header->owner)};
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_node_check(block, fs->reader.nodesize, pointer->bytenr, &pointer->expectation);
+    *is_good = !error && (node.level || bw_leaf_is_sound(&node, &rules));
+    return error && error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
+}
+
 /* Reads the block; false if no copy passes, or two different ones do. */
 static struct bw_error *read_block(struct sealing *sealing, const struct bw_block_pointer *pointer,
                                    bool *is_good)
@@ -37,9 +57,10 @@ static struct bw_error *read_block(struct sealing *sealing, const struct bw_bloc
     struct bw_mapping mapping = {.copies = 1};
     BW_AUTO_ERROR struct bw_error *error =
         bw_block_read(&sealing->fs->reader, pointer, sealing->block);
-    *is_good = !error;
+    *is_good = false;
     if (error)
         return error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
+    BW_TRY(is_sound(sealing->fs, pointer, sealing->block, is_good));
     for (unsigned copy = 1; copy <= mapping.copies; copy++) {
         BW_TRY(bw_fs_map(sealing->fs, pointer->bytenr, size, copy, &mapping));
         if (mapping.rebuilt || !mapping.present)

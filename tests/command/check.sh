@@ -224,8 +224,10 @@ done
 if have_terminal; then
     script -qec "$PROGRAM check --insert debug/delay-gen@device-1,delay=8ms $half" /dev/null > \
         "$WORK/terminal" < /dev/null
-    holds "on a terminal, findings begin their line" grep -qE \
-        "^(.*$(printf '\r')$(printf '\033')\[K)?error block-checksum" "$WORK/terminal"
+    escape=$(printf '\033\\[')
+    holds "on a terminal, findings begin their line, with a color" grep -qE \
+        "^(.*$(printf '\r')${escape}K)?${escape}[0-9;]*merror${escape}0m block-checksum" \
+        "$WORK/terminal"
 else
     skip "script(1) on a pseudo-terminal" progress
 fi

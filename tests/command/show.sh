@@ -152,7 +152,7 @@ row '[row["state"] for row in rows].count("unreadable") >= 1'
 if have xz; then
     xz -k -c plain.1 > plain.xz
     expect "compressed" 0 - show --json plain.xz raid1-2.1 raid1-2.2
-    row 'one("plain.xz")["state"] == "readable"'
+    row 'one("plain.xz (xz)")["state"] == "readable"'
 fi
 
 # Nothing large is read.
