@@ -67,6 +67,13 @@ is() {
     described=$1
 }
 
+# written FILE...: when the files were written last. Even a write of the same bytes changes that.
+# Unlike a hash, it costs nothing for large sparse images.
+written() { stat -c '%y %z' -- "$@"; }
+
+# same_image IMAGE IMAGE: whether two images are the same; holes are not read.
+same_image() { python3 "$ROOT/tests/support/same_image.py" "$@"; }
+
 # sweep STEP: passes on every STEPth line, from the first; all of them with WORST=1, which
 # `make check-long` sets.
 sweep() { awk -v step="$([ -n "${WORST:-}" ] && echo 1 || echo "$1")" 'NR % step == 1 % step'; }

@@ -25,12 +25,12 @@ ends() {
     local proof=$1 before
     shift
     interrupted "$@"
-    before=$(cksum < "$WORK/image")
+    before=$(written "$WORK/image")
     is "$*: the plan has one change" \
         "$("$PROGRAM" repair -q -o class_name,proof "$WORK/image" 2> /dev/null |
         grep -c "^derived.$proof")" 1
     expect "$*: repair" 0 . repair -q -f "$WORK/fixed.qcow2" "$WORK/image"
-    is "$*: repair does not change the image" "$(cksum < "$WORK/image")" "$before"
+    is "$*: repair does not change the image" "$(written "$WORK/image")" "$before"
     expect "$*: check" 0 . check --data --patch "$WORK/fixed.qcow2" "$WORK/image"
     is "$*: the repaired files have the hashes of the image" \
         "$("$PROGRAM" sum --relative --patch "$WORK/fixed.qcow2" "$WORK/image" | cksum)" \

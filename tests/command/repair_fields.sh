@@ -13,7 +13,7 @@ fixtures=$BUILD/fixtures
 damages() {
     cp --sparse=always "$fixtures/$1/dev1.img" "$WORK/image"
     holds "the item is changed: $*" change "$WORK/image" "${@:2}"
-    before=$(cksum < "$WORK/image")
+    before=$(written "$WORK/image")
 }
 
 # repairs WORD FIXTURE CHANGE...: `why` in the plan has the word. The result is the fixture.
@@ -26,12 +26,12 @@ repairs() {
         "$("$PROGRAM" repair -o class_name,why "$WORK/image" 2> /dev/null |
         grep -c "^derived.*$word")" 1
     expect "$*: repair" 0 . repair -f "$WORK/fixed.qcow2" "$WORK/image"
-    is "$*: repair does not change the image" "$(cksum < "$WORK/image")" "$before"
+    is "$*: repair does not change the image" "$(written "$WORK/image")" "$before"
     expect "$*: check" 0 . check --patch "$WORK/fixed.qcow2" "$WORK/image"
     have qemu-img || return
     qemu-img convert -O raw "$WORK/fixed.qcow2" "$WORK/fixed.img"
     holds "$*: the repaired image is the undamaged one" \
-        cmp "$WORK/fixed.img" "$fixtures/$fixture/dev1.img"
+        same_image "$WORK/fixed.img" "$fixtures/$fixture/dev1.img"
 }
 
 # leaves FIXTURE CHANGE...: there is nothing that can be repaired.
@@ -104,7 +104,7 @@ status "a lost leaf" 0 "$WORK/lost.img"
 ! have qemu-img || {
     qemu-img convert -O raw "$WORK/fixed.qcow2" "$WORK/fixed.img"
     holds "a lost leaf: the repaired image is the undamaged one" \
-        cmp "$WORK/fixed.img" "$fixtures/block-group-tree/dev1.img"
+        same_image "$WORK/fixed.img" "$fixtures/block-group-tree/dev1.img"
 }
 
 # The last copy of the superblock has a flipped bit.

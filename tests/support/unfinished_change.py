@@ -14,6 +14,7 @@
 #   flag BIT            sets a flag of the superblock
 #
 # TYPE is 2 (sha256) or 3 (blake2b). Tree blocks are found by the id and the checksum in them.
+import functools
 import hashlib
 import struct
 import sys
@@ -26,9 +27,13 @@ CHUNK = 228
 KEY = struct.Struct('<QBQ')
 
 
+# Most blocks are looked at several times, and CRC-32C is slow in Python.
+known_checksum = functools.lru_cache(None)(checksum)
+
+
 def sealed(body, kind):
     if kind == 0:
-        return checksum(body)
+        return known_checksum(bytes(body))
     make = hashlib.sha256 if kind == 2 else lambda data: hashlib.blake2b(data, digest_size=32)
     return make(body).digest()
 
