@@ -318,21 +318,9 @@ struct bw_error *bw_repair_plan_conversion(struct bw_repair *repair)
         BW_TRY(plan_groups(repair, &proof));
     else if (flags & checksum_flags && !(flags & ~checksum_flags))
         BW_TRY(plan_checksums(repair, &proof));
-    for (size_t i = 0; proof && i < repair->findings.count; i++)
-        if (strcmp(repair->findings.items[i].code->word, "half-done") == 0) {
-            repair->findings.items[i].planned = true;
-            repair->findings.items[i].edit = bw_repair_end_conversion;
-        }
     if (!proof)
         return NULL;
-    return bw_repair_add(
-        repair, (struct bw_repair_change){.class_number = BW_REPAIR_DERIVED,
-                                          .logical = BW_ABSENT,
-                                          .devid = BW_ABSENT,
-                                          .offset = BW_ABSENT,
-                                          .length = BW_ABSENT,
-                                          .what = "the end of an interrupted change",
-                                          .why = strdup("with its flag, no mount succeeds"),
-                                          .proof = strdup(proof),
-                                          .edit = bw_repair_end_conversion});
+    return bw_repair_plan_supers(repair, "half-done", bw_repair_end_conversion,
+                                 "the end of an interrupted change",
+                                 "with its flag, no mount succeeds", proof);
 }

@@ -163,6 +163,12 @@ struct bw_repair_device *bw_repair_device_of(struct bw_repair *repair, uint64_t 
  * NULL only if memory ran out. */
 struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change change);
 
+/** Plans a change of all superblocks, which the trees prove: all findings of the kind `code` are
+ * about it. (sizes.c) */
+struct bw_error *bw_repair_plan_supers(struct bw_repair *repair, const char *code,
+                                       bw_superblock_edit *edit, const char *what, const char *why,
+                                       const char *proof);
+
 /** A text, to be freed; NULL if memory runs out. */
 char *bw_repair_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -181,27 +181,25 @@ static struct bw_error *plan_group_used(struct bw_repair *repair, struct bw_repa
     return NULL;
 }
 
-/* Plans what the superblocks repeat, with the same group as the changes of the trees. Findings of
- * this kind are about it, too. */
-static struct bw_error *plan_supers(struct bw_repair *repair, const char *what, const char *proof,
-                                    const char *code, bw_superblock_edit *edit)
+struct bw_error *bw_repair_plan_supers(struct bw_repair *repair, const char *code,
+                                       bw_superblock_edit *edit, const char *what, const char *why,
+                                       const char *proof)
 {
     for (size_t i = 0; i < repair->findings.count; i++)
         if (strcmp(repair->findings.items[i].code->word, code) == 0) {
             repair->findings.items[i].planned = true;
             repair->findings.items[i].edit = edit;
         }
-    return bw_repair_add(
-        repair, (struct bw_repair_change){.class_number = BW_REPAIR_DERIVED,
-                                          .logical = BW_ABSENT,
-                                          .devid = BW_ABSENT,
-                                          .offset = BW_ABSENT,
-                                          .length = BW_ABSENT,
-                                          .what = what,
-                                          .why = strdup("they must be the same as in the trees"),
-                                          .proof = strdup(proof),
-                                          .group = ++repair->groups,
-                                          .edit = edit});
+    return bw_repair_add(repair, (struct bw_repair_change){.class_number = BW_REPAIR_DERIVED,
+                                                           .logical = BW_ABSENT,
+                                                           .devid = BW_ABSENT,
+                                                           .offset = BW_ABSENT,
+                                                           .length = BW_ABSENT,
+                                                           .what = what,
+                                                           .why = strdup(why),
+                                                           .proof = strdup(proof),
+                                                           .group = ++repair->groups,
+                                                           .edit = edit});
 }
 
 /* Plans a finding of one kind, and notes whether anything is planned. */
@@ -223,13 +221,14 @@ struct bw_error *bw_repair_plan_sizes(struct bw_repair *repair)
     BW_TRY(plan_each(repair, "device-truncated", plan_device, &has_devices));
     BW_TRY(plan_each(repair, "device-used", plan_device_used, &has_devices));
     if (has_devices)
-        BW_TRY(plan_supers(repair, "sizes of devices in all superblocks",
-                           "the changed device items of the chunk tree", "device-differs",
-                           bw_repair_set_sizes));
+        BW_TRY(bw_repair_plan_supers(
+            repair, "device-differs", bw_repair_set_sizes, "sizes of devices in all superblocks",
+            "they must be the same as in the trees", "the changed device items of the chunk tree"));
     BW_TRY(plan_each(repair, "group-used", plan_group_used, &has_groups));
     if (has_groups)
-        BW_TRY(plan_supers(repair, "bytes_used of all superblocks",
-                           "the sum of the block groups, with the changed ones", "super-used",
-                           bw_repair_set_used));
+        BW_TRY(bw_repair_plan_supers(repair, "super-used", bw_repair_set_used,
+                                     "bytes_used of all superblocks",
+                                     "they must be the same as in the trees",
+                                     "the sum of the block groups, with the changed ones"));
     return NULL;
 }
