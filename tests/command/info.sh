@@ -129,8 +129,8 @@ tells 'Installed:     openSUSE Tumbleweed, in /@/.snapshots/1/snapshot \(the def
     ' +/ is the default subvolume' ' +/home is /@/home' \
     'Versions:      2 snapshots of systems, 2 by snapper'
 expect "Ubuntu" 0 - info "$(fixture system-ubuntu)"
-tells 'Installed:     Ubuntu 24.04.1 LTS, in /@ \(its fstab mounts it\)' ' +/home is @home' \
-    ' +/mnt/old data is @data, which does not exist' \
+tells 'Installed:     Ubuntu 24.04.1 LTS, in /@ \(its fstab mounts it\)' ' +/home is /@home' \
+    ' +/mnt/old data is /@data, which does not exist' \
     'Versions:      3 snapshots of systems, 2 by timeshift'
 holds "not the line of another file system" eval '! out_has @srv'
 expect "Fedora" 0 - info "$(fixture system-fedora)"

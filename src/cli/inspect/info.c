@@ -387,9 +387,10 @@ static void append_systems(struct bw_buffer *text, struct bw_systems *systems)
         const struct bw_system_mount *mount = &current->mounts[i];
         append_label(text, "");
         bw_escape_words(text, mount->mount_point);
-        bw_buffer_format(text, " is ");
-        bw_escape_words(text,
-                        mount->subvolume_path ? mount->subvolume_path : "the default subvolume");
+        /* A fstab may omit the slash. */
+        const char *path = mount->subvolume_path;
+        bw_buffer_format(text, " is %s", path && *path != '/' ? "/" : "");
+        bw_escape_words(text, path ? path : "the default subvolume");
         bw_buffer_format(text, "%s\n", mount->subvolume ? "" : ", which does not exist");
     }
     bw_systems_rewind(systems);

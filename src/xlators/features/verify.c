@@ -298,7 +298,7 @@ static struct bw_error *name_copy(const struct repair *repair, const struct bw_r
     if (!unknown && reply.location.rebuilt)
         return bw_error_prefix(reason, "mirror %u (rebuilt from parity)", copy);
     if (unknown || reason->code == BW_ERROR_MISSING_DEVICE)
-        return bw_error_prefix(reason, "copy %u", copy);
+        return bw_error_prefix(reason, "mirror %u", copy);
     if (reply.location.alternative)
         return bw_error_prefix(reason, "mirror %u on device %" PRIu64 ", image %u, at %" PRIu64,
                                copy, reply.location.devid, reply.location.alternative,
