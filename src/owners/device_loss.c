@@ -226,37 +226,6 @@ static struct bw_error *find_group(struct loss_search *search, const struct bw_c
         (struct bw_device_loss_group){.type = type, .profile = chunk->profile, .complete = true});
 }
 
-static struct bw_error *add_chunk(struct loss_search *search, const struct bw_chunk_info *info)
-{
-    struct bw_block_group_info found = {.used = 0};
-    struct loss_chunk chunk = {.logical = info->logical,
-                               .length = info->length,
-                               .profile = bw_raid_profile_of(info->type),
-                               .stripes = (uint16_t)info->stripe_count};
-    BW_TRY(find_group(search, info, &chunk.group));
-    struct bw_error *error = bw_block_groups_find(search->block_groups, info->logical, &found);
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    if (error && error->code == BW_ERROR_NOT_FOUND)
-        bw_fs_report(search->fs, BW_DAMAGE, BW_TAKE(error));
-    bw_error_free(error);
-    search->groups.items[chunk.group].complete &= found.length != 0;
-    chunk.is_in_use = found.used || !found.length;
-    chunk.used = found.used < chunk.length ? found.used : chunk.length;
-
-    BW_TRY(loss_chunks_reserve(&search->chunks, 1));
-    chunk.gone = calloc(chunk.stripes, sizeof *chunk.gone);
-    if (!chunk.gone)
-        return bw_error_no_memory();
-    for (unsigned i = 0; i < chunk.stripes; i++) {
-        const struct bw_stripe_info *stripe = &info->stripes[i];
-        chunk.gone[i] = is_selected(search, stripe->devid) ||
-                        !bw_image_of_device(search->fs, stripe->devid, stripe->device_uuid);
-    }
-    assess_chunk(&chunk);
-    return loss_chunks_insert(&search->chunks, chunk_after(search, chunk.logical), chunk);
-}
-
 static struct bw_error *check_devices(const struct loss_search *search)
 {
     BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
@@ -275,13 +244,44 @@ static struct bw_error *check_devices(const struct loss_search *search)
     return NULL;
 }
 
+/* Reads the chunks, and decides about each what the loss of the devices does to it. */
 static struct bw_error *read_chunks(struct loss_search *search)
 {
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
     BW_TRY(bw_fs_chunks(search->fs, &chunks));
     BW_TRY(bw_block_groups_open(search->fs, &search->block_groups));
-    for (size_t i = 0; i < chunks.count; i++)
-        BW_TRY(add_chunk(search, &chunks.items[i]));
+    for (size_t i = 0; i < chunks.count; i++) {
+        const struct bw_chunk_info *info = &chunks.items[i];
+        struct loss_chunk chunk = {.logical = info->logical,
+                                   .length = info->length,
+                                   .profile = bw_raid_profile_of(info->type),
+                                   .stripes = (uint16_t)info->stripe_count};
+        BW_TRY(find_group(search, info, &chunk.group));
+
+        /* How much of it is used; all, if its block group is lost. */
+        struct bw_block_group_info found = {.used = 0};
+        struct bw_error *error = bw_block_groups_find(search->block_groups, info->logical, &found);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        if (error && error->code == BW_ERROR_NOT_FOUND)
+            bw_fs_report(search->fs, BW_DAMAGE, BW_TAKE(error));
+        bw_error_free(error);
+        search->groups.items[chunk.group].complete &= found.length != 0;
+        chunk.is_in_use = found.used || !found.length;
+        chunk.used = found.used < chunk.length ? found.used : chunk.length;
+
+        BW_TRY(loss_chunks_reserve(&search->chunks, 1));
+        chunk.gone = calloc(chunk.stripes, sizeof *chunk.gone);
+        if (!chunk.gone)
+            return bw_error_no_memory();
+        for (unsigned k = 0; k < chunk.stripes; k++) {
+            const struct bw_stripe_info *stripe = &info->stripes[k];
+            chunk.gone[k] = is_selected(search, stripe->devid) ||
+                            !bw_image_of_device(search->fs, stripe->devid, stripe->device_uuid);
+        }
+        assess_chunk(&chunk);
+        BW_TRY(loss_chunks_insert(&search->chunks, chunk_after(search, chunk.logical), chunk));
+    }
     return NULL;
 }
 

@@ -2,7 +2,11 @@
 /*
  * Listing files. Directories are read in the order of readdir(3), some thousand entries at a time.
  * The remaining entries of a directory wait on a stack, above the entries of its parent
- * directories.
+ * directories; so the memory depends on the depth of the tree, not on the length of directories.
+ *
+ * The listing is a sequence of steps: a file, entering a directory, leaving it. A batch of them is
+ * delivered at once. Before that, the inodes of its files are read in the order of their numbers,
+ * if anyone needs them, and the selection decides about them.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -123,42 +127,35 @@ static int by_inode(const void *a, const void *b)
     return one->number < other->number ? -1 : one->number > other->number;
 }
 
-/* Most file systems list most inodes in ascending order: sorting would take time, and as much
- * memory again. */
-static void sort_wanted(struct lister *lister)
-{
-    const struct bw_wanted_file *wanted = lister->wanted;
-    size_t i = 1;
-    while (i < lister->wanted_count && by_inode(&wanted[i - 1], &wanted[i]) < 0)
-        i++;
-    if (i < lister->wanted_count)
-        qsort(lister->wanted, lister->wanted_count, sizeof *lister->wanted, by_inode);
-}
-
+/* Lists the wanted files of the batch in the order of their inodes. */
 static void collect_wanted(struct lister *lister)
 {
-    lister->wanted_count = 0;
+    struct bw_wanted_file *wanted = lister->wanted;
+    bool sorted = true;
+    size_t count = 0;
     for (uint32_t i = 0; i < lister->count; i++) {
         const struct bw_listed_file *file = &lister->files[i];
-        if (file->wanted)
-            lister->wanted[lister->wanted_count++] =
-                (struct bw_wanted_file){&file->subvolume->tree, file->inode, i, 1};
+        if (!file->wanted)
+            continue;
+        wanted[count] = (struct bw_wanted_file){&file->subvolume->tree, file->inode, i, 1};
+        sorted &= !count || by_inode(&wanted[count - 1], &wanted[count]) < 0;
+        count++;
     }
-    sort_wanted(lister);
-}
-
-static const struct bw_subvolume *subvolume_of_last(const struct lister *lister)
-{
-    return lister->files[lister->wanted[lister->wanted_count - 1].number].subvolume;
+    lister->wanted_count = count;
+    /* Most file systems list most inodes in ascending order: sorting would take time, and as much
+     * memory again. */
+    if (!sorted)
+        qsort(wanted, count, sizeof *wanted, by_inode);
 }
 
 /* Reads the inodes of the files that are wanted, each once, and notes in the steps where they are.
  */
 static struct bw_error *read_inodes(struct lister *lister, struct bw_wanted_inode *inodes)
 {
+    const struct bw_wanted_file *before = NULL;
     size_t count = 0, begun = 0;
     for (size_t i = 0; i < lister->wanted_count; i++) {
-        const struct bw_wanted_file *file = &lister->wanted[i], *before = i ? file - 1 : NULL;
+        const struct bw_wanted_file *file = &lister->wanted[i];
         const bool same_tree = before && before->tree == file->tree;
         if ((!same_tree || count - begun == INODES_AT_ONCE) && begun < count) {
             BW_TRY(bw_inodes_get(lister->fs, lister->files[before->number].subvolume,
@@ -168,24 +165,12 @@ static struct bw_error *read_inodes(struct lister *lister, struct bw_wanted_inod
         if (!same_tree || before->inode != file->inode)
             inodes[count++].number = file->inode;
         lister->files[file->number].inode_at = (uint32_t)count - 1;
+        before = file;
     }
-    return begun == count ? NULL
-                          : bw_inodes_get(lister->fs, subvolume_of_last(lister), inodes + begun,
-                                          count - begun, false);
-}
-
-static struct bw_error *accepts_inode(const struct lister *lister,
-                                      const struct bw_listed_file *file,
-                                      const struct bw_wanted_inode *inode, bool *accepts)
-{
-    const struct bw_entry entry = {
-        .path = lister->place.path.data,
-        .path_length = lister->place.path.length,
-        .place = {.subvolume = file->subvolume, .inode = file->inode, .type = BW_FILE_REGULAR},
-        .inode = inode->found ? &inode->inode : NULL};
-    const struct bw_selection *selection = lister->options->selection;
-    *accepts = bw_selection_accepts_inode(selection, &entry);
-    return *accepts ? bw_selection_accepts_xattrs(selection, lister->fs, &entry, accepts) : NULL;
+    if (begun == count)
+        return NULL;
+    return bw_inodes_get(lister->fs, lister->files[before->number].subvolume, inodes + begun,
+                         count - begun, false);
 }
 
 static bool selects_by_inode(const struct bw_file_list_options *options)
@@ -194,13 +179,25 @@ static bool selects_by_inode(const struct bw_file_list_options *options)
                                   bw_selection_needs_xattrs(options->selection));
 }
 
+/* The selection's decision about the inodes and attributes of the files of a batch. */
 static struct bw_error *select_by_inode(struct lister *lister, const struct bw_file_batch *batch)
 {
+    const struct bw_selection *selection = lister->options->selection;
     for (size_t i = 0; i < lister->count; i++) {
         struct bw_listed_file *file = &lister->files[i];
         BW_TRY(bw_file_place_step(&lister->place, batch, file));
-        if (file->wanted)
-            BW_TRY(accepts_inode(lister, file, &batch->inodes[file->inode_at], &file->wanted));
+        if (!file->wanted)
+            continue;
+        const struct bw_wanted_inode *inode = &batch->inodes[file->inode_at];
+        const struct bw_entry entry = {
+            .path = lister->place.path.data,
+            .path_length = lister->place.path.length,
+            .place = {.subvolume = file->subvolume, .inode = file->inode, .type = BW_FILE_REGULAR},
+            .inode = inode->found ? &inode->inode : NULL};
+        bool accepts = bw_selection_accepts_inode(selection, &entry);
+        if (accepts)
+            BW_TRY(bw_selection_accepts_xattrs(selection, lister->fs, &entry, &accepts));
+        file->wanted = accepts;
     }
     size_t kept = 0;
     for (size_t i = 0; i < lister->wanted_count; i++)
@@ -208,21 +205,6 @@ static struct bw_error *select_by_inode(struct lister *lister, const struct bw_f
             lister->wanted[kept++] = lister->wanted[i];
     lister->wanted_count = kept;
     return NULL;
-}
-
-/* Makes one of those that are names of the same inode. */
-static void merge_names(struct lister *lister)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < lister->wanted_count; i++) {
-        struct bw_wanted_file *last = count ? &lister->wanted[count - 1] : NULL;
-        const struct bw_wanted_file next = lister->wanted[i];
-        if (last && last->tree == next.tree && last->inode == next.inode)
-            last->names++;
-        else
-            lister->wanted[count++] = next;
-    }
-    lister->wanted_count = count;
 }
 
 static struct bw_error *visit_batch(struct lister *lister)
@@ -241,21 +223,21 @@ static struct bw_error *visit_batch(struct lister *lister)
     }
     if (selects_by_inode(lister->options))
         BW_TRY(select_by_inode(lister, &batch));
-    merge_names(lister);
+
+    /* Hard links become one file with several names. */
+    for (size_t i = 0; i < lister->wanted_count; i++) {
+        const struct bw_wanted_file next = lister->wanted[i];
+        struct bw_wanted_file *last =
+            batch.wanted_count ? &lister->wanted[batch.wanted_count - 1] : NULL;
+        if (last && last->tree == next.tree && last->inode == next.inode)
+            last->names++;
+        else
+            lister->wanted[batch.wanted_count++] = next;
+    }
     batch.wanted = lister->wanted;
-    batch.wanted_count = lister->wanted_count;
     BW_TRY(lister->visit(lister->context, &batch));
     lister->count = lister->names.length = 0;
     return NULL;
-}
-
-static struct bw_error *make_batch(struct lister *lister)
-{
-    const bool reads_inodes = lister->options->inodes || selects_by_inode(lister->options);
-    lister->room = reads_inodes ? BATCH_WITH_INODES : BATCH;
-    lister->files = malloc(lister->room * sizeof *lister->files);
-    lister->wanted = malloc(lister->room * sizeof *lister->wanted);
-    return lister->files && lister->wanted ? NULL : bw_error_no_memory();
 }
 
 /* Adds a step; `name` is empty where a directory ends. */
@@ -289,70 +271,55 @@ static bool is_inside_subvolume(const struct lister *lister, uint64_t subvolume)
     return false;
 }
 
-/* A directory has one entry; an image in which it has two could keep a listing busy for ever. */
-static struct bw_error *enter_once(struct lister *lister, const struct bw_place *place,
-                                   bool *enters)
-{
-    const uint64_t tree = bw_subvolume_id(place->subvolume);
-    *enters = place->inode != BW_EMPTY_DIRECTORY;
-    if (!*enters)
-        return NULL;
-    if (bw_key_map_has(&lister->left, tree) && !is_inside_subvolume(lister, tree))
-        *enters = false;
-    else
-        BW_TRY(bw_pair_set_insert(&lister->entered, tree, place->inode, enters));
-    if (!*enters)
-        bw_fs_report(lister->fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "directory inode %" PRIu64 " of subvolume %" PRIu64
-                                     " has a second entry",
-                                     place->inode, tree));
-    return NULL;
-}
-
-static bool should_enter(const struct lister *lister, const struct bw_place *place)
-{
-    const struct bw_file_list_options *options = lister->options;
-    if (lister->levels.count && place->subvolume != lister->levels.items[0].place.subvolume &&
-        !bw_nested_enters(options->nested, options->subvolume))
-        return false;
-    return !options->has_maxdepth || lister->levels.count < options->maxdepth;
-}
-
 /* Begins with a directory, whose name is the last one of the path. */
 static struct bw_error *enter_directory(struct lister *lister, const struct bw_place *place,
                                         size_t path_length)
 {
+    const struct bw_file_list_options *options = lister->options;
+    const uint64_t tree = bw_subvolume_id(place->subvolume);
     struct level level = {.place = *place,
                           .position = BW_DIRECTORY_START,
                           .first = lister->waiting.count,
                           .next = lister->waiting.count,
                           .names = lister->waiting_names.length,
                           .path_length = path_length};
-    if (should_enter(lister, place))
-        BW_TRY(enter_once(lister, place, &level.reads));
-    return levels_push(&lister->levels, level);
-}
 
-/* Of a subvolume that is completely listed, only one number is kept. */
-static struct bw_error *forget_subvolume(struct lister *lister, uint64_t subvolume)
-{
-    if (is_inside_subvolume(lister, subvolume))
-        return NULL;
-    bw_pair_set_forget(&lister->entered, subvolume);
-    bw_pair_set_forget(&lister->listed, subvolume);
-    return bw_key_map_put(&lister->left, subvolume, 1);
+    /* Not entered: what the options exclude, and an empty one without an inode. */
+    const bool is_nested =
+        lister->levels.count && place->subvolume != lister->levels.items[0].place.subvolume;
+    if ((is_nested && !bw_nested_enters(options->nested, options->subvolume)) ||
+        (options->has_maxdepth && lister->levels.count >= options->maxdepth) ||
+        place->inode == BW_EMPTY_DIRECTORY)
+        return levels_push(&lister->levels, level);
+
+    /* A directory has one entry; an image in which it has two could keep a listing busy for ever.
+     */
+    if (!bw_key_map_has(&lister->left, tree) || is_inside_subvolume(lister, tree))
+        BW_TRY(bw_pair_set_insert(&lister->entered, tree, place->inode, &level.reads));
+    if (!level.reads)
+        bw_fs_report(lister->fs, BW_DAMAGE,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "directory inode %" PRIu64 " of subvolume %" PRIu64
+                                     " has a second entry",
+                                     place->inode, tree));
+    return levels_push(&lister->levels, level);
 }
 
 static struct bw_error *leave_directory(struct lister *lister)
 {
     const struct level *level = &lister->levels.items[--lister->levels.count];
     const struct level *above = lister->levels.count ? level - 1 : NULL;
+    const uint64_t subvolume = bw_subvolume_id(level->place.subvolume);
     lister->path.length = level->path_length;
     lister->waiting.count = level->first;
     lister->waiting_names.length = level->names;
-    if (above && above->place.subvolume != level->place.subvolume)
-        BW_TRY(forget_subvolume(lister, bw_subvolume_id(level->place.subvolume)));
+    /* After a subvolume, only its number is kept. */
+    if (above && above->place.subvolume != level->place.subvolume &&
+        !is_inside_subvolume(lister, subvolume)) {
+        bw_pair_set_forget(&lister->entered, subvolume);
+        bw_pair_set_forget(&lister->listed, subvolume);
+        BW_TRY(bw_key_map_put(&lister->left, subvolume, 1));
+    }
     return add_step(lister, BW_LISTED_LEAVE, &level->place, "", 0, false);
 }
 
@@ -361,24 +328,16 @@ static bool is_listed(const struct bw_place *place)
     return place->type == BW_FILE_REGULAR || place->type == BW_FILE_DIRECTORY;
 }
 
-static struct bw_error *wait_for(struct lister *lister, const struct bw_directory_entry *entry)
-{
-    BW_TRY(waiting_list_push(&lister->waiting,
-                             (struct waiting){entry->place, lister->waiting_names.length,
-                                              (uint32_t)entry->name_length}));
-    bw_buffer_append(&lister->waiting_names, entry->name, entry->name_length);
-    return lister->waiting_names.failed ? bw_error_no_memory() : NULL;
-}
-
 /* Reads more entries of the innermost directory, none of which wait any more. */
 static struct bw_error *read_more(struct lister *lister, struct level *level)
 {
     const struct bw_directory_entry *entry;
     lister->waiting.count = level->next = level->first;
     lister->waiting_names.length = level->names;
-    BW_TRY(lister->directory
-               ? bw_directory_reopen(lister->directory, &level->place, level->position)
-               : bw_directory_open(lister->fs, &level->place, level->position, &lister->directory));
+    if (lister->directory)
+        BW_TRY(bw_directory_reopen(lister->directory, &level->place, level->position));
+    else
+        BW_TRY(bw_directory_open(lister->fs, &level->place, level->position, &lister->directory));
     while (lister->waiting.count < MOST_WAITING ||
            lister->waiting.count - level->first < LEAST_WAITING) {
         BW_TRY(bw_directory_next(lister->directory, &entry));
@@ -387,11 +346,15 @@ static struct bw_error *read_more(struct lister *lister, struct level *level)
             return NULL;
         level->position = entry->position;
         const struct bw_subvolume *subvolume = entry->place.subvolume;
-        if (lister->options->no_snapshots && subvolume != level->place.subvolume &&
-            subvolume->is_snapshot)
+        const bool is_snapshot = subvolume != level->place.subvolume && subvolume->is_snapshot;
+        if (!is_listed(&entry->place) || (is_snapshot && lister->options->no_snapshots))
             continue;
-        if (is_listed(&entry->place))
-            BW_TRY(wait_for(lister, entry));
+        BW_TRY(waiting_list_push(&lister->waiting,
+                                 (struct waiting){entry->place, lister->waiting_names.length,
+                                                  (uint32_t)entry->name_length}));
+        bw_buffer_append(&lister->waiting_names, entry->name, entry->name_length);
+        if (lister->waiting_names.failed)
+            return bw_error_no_memory();
     }
     return NULL;
 }
@@ -442,30 +405,33 @@ static struct bw_error *list_directories(struct lister *lister)
     return NULL;
 }
 
-static struct bw_error *find_start(const struct lister *lister, struct bw_place *place)
+static struct bw_error *list_files(struct lister *lister)
 {
+    /* Where to begin. */
     const struct bw_file_list_options *options = lister->options;
+    const struct bw_walk_options where = {
+        .struct_size = sizeof where, .subvolume = options->subvolume, .start = options->start};
     const struct bw_subvolume *from = bw_subvolume_by_id(lister->fs, BW_TOP_SUBVOLUME);
     if (options->subvolume)
         BW_TRY(bw_subvolume_by_name(lister->fs, options->subvolume, &from));
     if (!from)
         return bw_error_create(BW_ERROR_NOT_FOUND, "there is no top-level subvolume");
-    return bw_lookup(lister->fs, from, options->start ? options->start : "/", false, place);
-}
-
-static struct bw_error *list_files(struct lister *lister)
-{
-    const struct bw_file_list_options *options = lister->options;
-    const struct bw_walk_options where = {
-        .struct_size = sizeof where, .subvolume = options->subvolume, .start = options->start};
+    const char *start = options->start ? options->start : "/";
     BW_AUTO_FREE char *path = NULL;
     struct bw_place place;
     size_t length;
-    BW_TRY(find_start(lister, &place));
+    BW_TRY(bw_lookup(lister->fs, from, start, false, &place));
     if (!is_listed(&place))
         return NULL;
     BW_TRY(bw_walk_start_path(lister->fs, &where, &path, &length));
-    BW_TRY(make_batch(lister));
+
+    const bool reads_inodes = options->inodes || selects_by_inode(options);
+    lister->room = reads_inodes ? BATCH_WITH_INODES : BATCH;
+    lister->files = malloc(lister->room * sizeof *lister->files);
+    lister->wanted = malloc(lister->room * sizeof *lister->wanted);
+    if (!lister->files || !lister->wanted)
+        return bw_error_no_memory();
+
     const bool is_file = place.type == BW_FILE_REGULAR;
     bool wanted = is_file && !options->mindepth;
     if (options->selection) {
@@ -473,8 +439,8 @@ static struct bw_error *list_files(struct lister *lister)
         if (is_file && !select_by_name(lister, &place, &wanted))
             wanted = false;
     }
-    BW_TRY(
-        add_step(lister, is_file ? BW_LISTED_FILE : BW_LISTED_ENTER, &place, path, length, wanted));
+    const enum bw_listed_kind kind = is_file ? BW_LISTED_FILE : BW_LISTED_ENTER;
+    BW_TRY(add_step(lister, kind, &place, path, length, wanted));
     if (!is_file)
         BW_TRY(enter_directory(lister, &place, 0));
     BW_TRY(list_directories(lister));

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Contents of free ranges, which nothing verifies. */
+/*
+ * Contents of free ranges, which nothing verifies. A range is read in batches of requests through
+ * all layers or, if no chunk has it, from its device. Where a request fails, its sectors are read
+ * one by one, so that an unreadable sector costs only itself. Holes of the image files and the part
+ * of a crafted chunk beyond the end of all devices are delivered without reading.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -102,48 +107,30 @@ static struct bw_error *read_batch(const struct free_read *read, uint64_t *offse
     return error;
 }
 
-/* The next offset of the range that is stored; before it is a hole of the image file. */
-static uint64_t next_stored(const struct free_read *read, uint64_t offset, uint64_t length)
-{
-    if (!read->is_device)
-        return offset;
-    const uint64_t stored = bw_xlator_next_stored(read->layer, read->address + offset);
-    return stored - read->address < length ? stored - read->address : length;
-}
-
-/* The bytes of a stripe that its device has. */
-static uint64_t stripe_bytes(const struct bw_fs *fs, const struct bw_stripe_info *stripe)
-{
-    struct bw_xlator *device = find_device(fs, stripe->devid);
-    const uint64_t size = device ? bw_xlator_size(device) : 0;
-    return stripe->offset < size ? size - stripe->offset : 0;
-}
-
-static uint64_t size_of_images(const struct bw_fs *fs)
-{
-    uint64_t size = 0;
-    for (size_t i = 0; i < fs->image_count; i++)
-        size += fs->images[i].top ? bw_xlator_size(fs->images[i].top) : 0;
-    return size;
-}
-
 /* A crafted chunk may be much larger than all devices: the rest is not read piece by piece. Sets
  * the length of the part that may be readable. Trees may move data elsewhere. */
 static struct bw_error *cut_to_devices(const struct free_read *read, uint64_t *length)
 {
-    if (read->is_device || read->fs->stripes || read->fs->superblock.remap_root.bytenr ||
-        *length <= size_of_images(read->fs))
+    const struct bw_fs *fs = read->fs;
+    uint64_t size = 0; /* of all images */
+    for (size_t i = 0; i < fs->image_count; i++)
+        if (fs->images[i].top)
+            size += bw_xlator_size(fs->images[i].top);
+    if (read->is_device || fs->stripes || fs->superblock.remap_root.bytenr || *length <= size)
         return NULL;
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
     BW_TRY(bw_fs_chunks(read->fs, &chunks));
     for (size_t i = 0; i < chunks.count; i++) {
         const struct bw_chunk_info *chunk = &chunks.items[i];
-        uint64_t longest = 0, end;
+        uint64_t longest = 0, end; /* of the stripes, as far as their devices have them */
         if (read->address - chunk->logical >= chunk->length)
             continue;
         for (unsigned k = 0; k < chunk->stripe_count; k++) {
-            const uint64_t bytes = stripe_bytes(read->fs, &chunk->stripes[k]);
-            longest = bytes > longest ? bytes : longest;
+            const struct bw_stripe_info *stripe = &chunk->stripes[k];
+            struct bw_xlator *device = find_device(fs, stripe->devid);
+            const uint64_t device_size = device ? bw_xlator_size(device) : 0;
+            if (device_size > stripe->offset && device_size - stripe->offset > longest)
+                longest = device_size - stripe->offset;
         }
         const uint64_t rows = longest / BW_STRIPE_LENGTH + (longest % BW_STRIPE_LENGTH != 0),
                        row_length = BW_STRIPE_LENGTH * bw_chunk_different_stripes(chunk);
@@ -156,36 +143,11 @@ static struct bw_error *cut_to_devices(const struct free_read *read, uint64_t *l
     return NULL;
 }
 
-static struct bw_error *read_stored(const struct free_read *read, uint64_t length)
-{
-    for (uint64_t offset = 0; offset < length;) {
-        const uint64_t stored = next_stored(read, offset, length);
-        if (stored > offset)
-            BW_TRY(deliver_part(read, offset, stored - offset, NULL, NULL));
-        offset = stored;
-        const uint64_t left = length - offset, batch = (uint64_t)REQUEST * REQUESTS;
-        if (left)
-            BW_TRY(read_batch(read, &offset, offset + (left < batch ? left : batch)));
-    }
-    return NULL;
-}
-
-static struct bw_error *read_all(const struct free_read *read, uint64_t length)
-{
-    uint64_t readable = length;
-    BW_TRY(cut_to_devices(read, &readable));
-    BW_TRY(read_stored(read, readable));
-    return readable < length
-               ? deliver_part(
-                     read, readable, length - readable, NULL,
-                     bw_error_create(BW_ERROR_CORRUPT, "the devices of its chunk end before it"))
-               : NULL;
-}
-
 struct bw_error *bw_free_read(struct bw_fs *fs, const struct bw_free_range *range,
                               bw_data_visitor *visit, void *context)
 {
     const bool is_device = range->kind == BW_FREE_UNALLOCATED;
+    const uint64_t touched = range->length / REQUEST + 2;
     struct free_read read = {.fs = fs,
                              .layer = is_device ? find_device(fs, range->devid) : fs->reader.top,
                              .is_device = is_device,
@@ -196,9 +158,31 @@ struct bw_error *bw_free_read(struct bw_fs *fs, const struct bw_free_range *rang
         return deliver_part(&read, 0, range->length, NULL,
                             bw_error_create(BW_ERROR_MISSING_DEVICE,
                                             "device %" PRIu64 " is missing", range->devid));
-    const uint64_t touched = range->length / REQUEST + 2;
     BW_AUTO_FREE uint8_t *bytes =
         malloc((size_t)(touched < REQUESTS ? touched : REQUESTS) * REQUEST);
     read.bytes = bytes;
-    return bytes ? read_all(&read, range->length) : bw_error_no_memory();
+    if (!bytes)
+        return bw_error_no_memory();
+
+    uint64_t readable = range->length, offset = 0;
+    BW_TRY(cut_to_devices(&read, &readable));
+    while (offset < readable) {
+        /* The image file of a device may have holes. */
+        if (is_device) {
+            const uint64_t stored =
+                bw_xlator_next_stored(read.layer, read.address + offset) - read.address;
+            const uint64_t next = stored < readable ? stored : readable;
+            if (next > offset)
+                BW_TRY(deliver_part(&read, offset, next - offset, NULL, NULL));
+            offset = next;
+        }
+        const uint64_t left = readable - offset, batch = (uint64_t)REQUEST * REQUESTS;
+        if (left)
+            BW_TRY(read_batch(&read, &offset, offset + (left < batch ? left : batch)));
+    }
+    if (readable == range->length)
+        return NULL;
+    return deliver_part(
+        &read, readable, range->length - readable, NULL,
+        bw_error_create(BW_ERROR_CORRUPT, "the devices of its chunk end before it"));
 }

@@ -2,6 +2,11 @@
 /*
  * Free ranges: all addresses whose contents no file shows. They are the complement of the space in
  * use (used_space.h), and the parts of it that neither a tree consists of nor a file shows.
+ *
+ * All trees are read, each block once. Their blocks and the extents of their files are `shown`;
+ * those that files show as zeros are `preallocated`. Both are also added to the space in use, in
+ * case the extent tree lacks them. Then each chunk is cut at all these limits, and neighbours of
+ * the same kind are one range.
  */
 #include <stdlib.h>
 
@@ -40,33 +45,34 @@ static struct bw_error *add_span(struct bw_range_set *set, uint64_t start, uint6
     return bw_range_set_insert(set, start, start + length);
 }
 
-/* A file needs all bytes of a compressed extent, even if it shows only a part. */
-static struct bw_error *add_file_extent(struct free_search *search, const struct bw_item *item)
-{
-    const struct bw_disk_file_extent *disk = (const void *)item->data;
-    if (item->size < sizeof *disk || disk->type == BW_FILE_EXTENT_INLINE)
-        return NULL;
-    const uint64_t extent = bw_get64(disk->disk_bytenr), length = bw_get64(disk->disk_num_bytes);
-    const uint64_t into = bw_get64(disk->offset), shown = bw_get64(disk->num_bytes);
-    if (!extent || length > UINT64_MAX - extent)
-        return NULL;
-    BW_TRY(bw_used_map_refer(search->used, BW_USED_DATA, extent, length));
-    struct bw_range_set *set =
-        disk->type == BW_FILE_EXTENT_PREALLOC ? &search->preallocated : &search->shown;
-    if (disk->compression || into > length || shown > length - into)
-        return add_span(set, extent, length);
-    return add_span(set, extent + into, shown);
-}
-
+/* Adds the extents of the files in a leaf. A file needs all bytes of a compressed extent, even if
+ * it shows only a part. */
 static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 {
     struct free_search *search = context;
     struct bw_item item;
     if (search->failure)
         return BW_TAKE(search->failure);
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
-        if (bw_owner_has_files(search->tree) && item.key.type == BW_EXTENT_DATA)
-            BW_TRY(add_file_extent(search, &item));
+    if (!bw_owner_has_files(search->tree))
+        return NULL;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        const struct bw_disk_file_extent *disk = (const void *)item.data;
+        if (item.key.type != BW_EXTENT_DATA || item.size < sizeof *disk ||
+            disk->type == BW_FILE_EXTENT_INLINE)
+            continue;
+        const uint64_t extent = bw_get64(disk->disk_bytenr),
+                       length = bw_get64(disk->disk_num_bytes);
+        const uint64_t into = bw_get64(disk->offset), shown = bw_get64(disk->num_bytes);
+        if (!extent || length > UINT64_MAX - extent)
+            continue;
+        BW_TRY(bw_used_map_refer(search->used, BW_USED_DATA, extent, length));
+        struct bw_range_set *set =
+            disk->type == BW_FILE_EXTENT_PREALLOC ? &search->preallocated : &search->shown;
+        if (disk->compression || into > length || shown > length - into)
+            BW_TRY(add_span(set, extent, length));
+        else
+            BW_TRY(add_span(set, extent + into, shown));
+    }
     return NULL;
 }
 
@@ -122,32 +128,21 @@ static struct bw_error *deliver_range(struct free_search *search, const struct b
     return search->options.visit(search->options.context, range);
 }
 
-/* The kind of an address in a chunk; false if files or trees show it. `*end` is cut to where that
- * changes. */
-static bool find_kind(const struct free_search *search, uint64_t at, uint64_t *end,
-                      enum bw_free_kind *kind)
-{
-    *kind = BW_FREE_SPACE;
-    if (bw_used_kind_at(search->used, at, end) == BW_USED_FREE)
-        return true;
-    if (bw_range_set_has(&search->shown, at, end))
-        return false;
-    *kind =
-        bw_range_set_has(&search->preallocated, at, end) ? BW_FREE_PREALLOCATED : BW_FREE_HIDDEN;
-    return true;
-}
-
 static struct bw_error *list_chunk(struct free_search *search, const struct bw_used_chunk *chunk)
 {
     const uint64_t chunk_end = chunk->logical + chunk->length;
     struct bw_free_range before = {0};
     for (uint64_t at = chunk->logical, end; at < chunk_end; at = end) {
-        enum bw_free_kind kind;
+        enum bw_free_kind kind = BW_FREE_SPACE;
         end = chunk_end;
-        if (!find_kind(search, at, &end, &kind))
-            continue;
-        if (kind == BW_FREE_SPACE && end - at == chunk->length)
+        if (bw_used_kind_at(search->used, at, &end) != BW_USED_FREE) {
+            if (bw_range_set_has(&search->shown, at, &end))
+                continue;
+            kind = bw_range_set_has(&search->preallocated, at, &end) ? BW_FREE_PREALLOCATED
+                                                                     : BW_FREE_HIDDEN;
+        } else if (end - at == chunk->length) {
             kind = BW_FREE_UNUSED;
+        }
         if (before.length && before.kind == kind && before.logical + before.length == at) {
             before.length += end - at;
             continue;
@@ -158,8 +153,18 @@ static struct bw_error *list_chunk(struct free_search *search, const struct bw_u
     return deliver_range(search, &before);
 }
 
-static struct bw_error *list_devices(struct free_search *search)
+static struct bw_error *list_all(struct free_search *search)
 {
+    const unsigned in_chunks = ~(1U << BW_FREE_UNALLOCATED);
+    if (search->options.kinds & in_chunks) {
+        BW_TRY(bw_used_map_open(search->fs, NULL, &search->used));
+        BW_TRY(read_trees(search));
+        for (size_t i = 0; i < search->used->chunks.count; i++)
+            BW_TRY(list_chunk(search, &search->used->chunks.items[i]));
+    }
+    if (!(search->options.kinds & ~in_chunks))
+        return NULL;
+
     struct bw_device_map *map;
     struct bw_error *error = NULL;
     BW_TRY(bw_device_map_open(search->fs, &map));
@@ -173,23 +178,6 @@ static struct bw_error *list_devices(struct free_search *search)
     }
     bw_device_map_close(map);
     return error;
-}
-
-static struct bw_error *list_chunks(struct free_search *search)
-{
-    BW_TRY(bw_used_map_open(search->fs, NULL, &search->used));
-    BW_TRY(read_trees(search));
-    for (size_t i = 0; i < search->used->chunks.count; i++)
-        BW_TRY(list_chunk(search, &search->used->chunks.items[i]));
-    return NULL;
-}
-
-static struct bw_error *list_all(struct free_search *search)
-{
-    const unsigned in_chunks = ~(1U << BW_FREE_UNALLOCATED);
-    if (search->options.kinds & in_chunks)
-        BW_TRY(list_chunks(search));
-    return search->options.kinds & ~in_chunks ? list_devices(search) : NULL;
 }
 
 struct bw_error *bw_free_ranges(struct bw_fs *fs, const struct bw_free_options *options)

@@ -1,5 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owners of addresses: searching the trees, then the tree blocks, and what belongs to nothing. */
+/*
+ * Who uses addresses.
+ *
+ * 1. back_references.c follows the extent tree and marks all blocks that lead to the ranges. If
+ *    that tree cannot be relied on, there are no marks.
+ * 2. All trees are read in the order of their ids, but only marked blocks. Without marks all blocks
+ *    are read, each for the first tree that leads to it; where something is found, the blocks above
+ *    are marked, so that it is found for the other trees as well. This step visits the owners of
+ *    data and, for a tree block of a subvolume, the inodes with items in or below it.
+ * 3. Inodes that lost blocks may have held are named from the directories, lost_inodes.c.
+ * 4. The tree blocks themselves are visited, and then the parts of the ranges that nothing so far
+ *    has shown: hidden parts of extents, and space without an extent.
+ *
+ * `allocated` and `shown` remember what step 2 found, for step 4.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -22,12 +36,6 @@ static uint64_t greatest(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
-
-/*
- * Searching: all trees are read in the order of their ids, but only marked blocks. If all blocks
- * are to be read, each is read for the first tree that leads to it; where something is found, the
- * blocks above are marked, so that it is found for the other trees as well.
- */
 
 /* The present tree. */
 struct descent {
@@ -58,18 +66,17 @@ struct inodes {
     uint64_t last;
 };
 
-static struct bw_error *visit_inode(struct inodes *inodes, uint64_t inode)
-{
-    if (inode == inodes->last || inode < BW_SUBVOLUME_ROOT_INODE || inode > BW_LAST_SUBVOLUME)
-        return NULL;
-    inodes->last = inodes->owner.inode = inode;
-    return bw_owner_visit(inodes->descent->search, &inodes->owner);
-}
-
+/* Visits the inodes of a leaf; their items are next to each other. */
 static struct bw_error *visit_inodes(void *context, const struct bw_node *leaf)
 {
-    for (uint32_t slot = 0; slot < leaf->item_count; slot++)
-        BW_TRY(visit_inode(context, bw_leaf_key(leaf, slot).objectid));
+    struct inodes *inodes = context;
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+        const uint64_t inode = bw_leaf_key(leaf, slot).objectid;
+        if (inode == inodes->last || inode < BW_SUBVOLUME_ROOT_INODE || inode > BW_LAST_SUBVOLUME)
+            continue;
+        inodes->last = inodes->owner.inode = inode;
+        BW_TRY(bw_owner_visit(inodes->descent->search, &inodes->owner));
+    }
     return NULL;
 }
 
@@ -98,37 +105,12 @@ static struct bw_key key_before(struct bw_key key)
     return key;
 }
 
-static struct bw_error *visit_inodes_below(struct descent *descent,
-                                           const struct bw_block_pointer *pointer, size_t index)
-{
-    const struct bw_owned_block *block = &descent->search->blocks.items[index];
-    struct inodes inodes = {.descent = descent,
-                            .owner = {.kind = BW_OWNER_METADATA,
-                                      .range = block->range,
-                                      .logical = block->bytenr,
-                                      .length = descent->search->fs->reader.nodesize,
-                                      .extent = block->bytenr,
-                                      .tree = descent->tree->tree.id,
-                                      .subvolume = descent->subvolume,
-                                      .level = block->level,
-                                      .has_key = block->has_key,
-                                      .key = block->key}};
-    const struct bw_owner_hooks *hooks = descent->search->hooks;
-    const struct bw_owner_options *options = descent->search->options;
-    if (hooks && !hooks->accepts(options->context, &inodes.owner))
-        return options->visit(options->context, &inodes.owner);
-    const struct bw_scan scan = {.first = pointer->expectation.first_key,
-                                 .last = key_before(pointer->expectation.end_key),
-                                 .adopt = true,
-                                 .leaf = visit_inodes,
-                                 .lost = postpone_inodes,
-                                 .context = &inodes};
-    return bw_tree_scan(&descent->search->fs->reader, &descent->tree->tree, &scan);
-}
-
+/* Adds a tree block in a range, and visits the inodes below it. */
 static struct bw_error *add_block(struct descent *descent, const struct bw_block_pointer *pointer)
 {
     struct bw_owner_search *search = descent->search;
+    const struct bw_owner_hooks *hooks = search->hooks;
+    const struct bw_owner_options *options = search->options;
     const struct bw_tree_block_expectation *expectation = &pointer->expectation;
     const struct bw_owned_block block = {.bytenr = pointer->bytenr,
                                          .generation = expectation->generation,
@@ -140,7 +122,31 @@ static struct bw_error *add_block(struct descent *descent, const struct bw_block
     BW_TRY(bw_owner_add_block(search, &block, &index));
     BW_TRY(bw_owner_allocate(search, block.bytenr, search->fs->reader.nodesize));
     BW_TRY(mark_path(descent, block.level));
-    return descent->subvolume ? visit_inodes_below(descent, pointer, index) : NULL;
+    if (!descent->subvolume)
+        return NULL;
+
+    /* The block may have been added before, for another tree. */
+    const struct bw_owned_block *added = &search->blocks.items[index];
+    struct inodes inodes = {.descent = descent,
+                            .owner = {.kind = BW_OWNER_METADATA,
+                                      .range = added->range,
+                                      .logical = added->bytenr,
+                                      .length = search->fs->reader.nodesize,
+                                      .extent = added->bytenr,
+                                      .tree = descent->tree->tree.id,
+                                      .subvolume = descent->subvolume,
+                                      .level = added->level,
+                                      .has_key = added->has_key,
+                                      .key = added->key}};
+    if (hooks && !hooks->accepts(options->context, &inodes.owner))
+        return options->visit(options->context, &inodes.owner);
+    const struct bw_scan scan = {.first = expectation->first_key,
+                                 .last = key_before(expectation->end_key),
+                                 .adopt = true,
+                                 .leaf = visit_inodes,
+                                 .lost = postpone_inodes,
+                                 .context = &inodes};
+    return bw_tree_scan(&search->fs->reader, &descent->tree->tree, &scan);
 }
 
 /* Data in the ranges. */
@@ -173,35 +179,17 @@ static bool decode_piece(const struct bw_item *item, struct piece *piece)
     return true;
 }
 
-/* Visits the part of a piece that lies in a range. */
-static struct bw_error *visit_piece(struct descent *descent, const struct piece *piece,
-                                    const struct bw_query_range *range, struct bw_owner *owner)
-{
-    struct bw_owner_search *search = descent->search;
-    const bool whole = search->options->whole_extents;
-    const uint64_t start = greatest(range->start, whole ? piece->extent : piece->start);
-    const uint64_t end =
-        least(range->start + range->length,
-              whole ? piece->extent + piece->extent_length : piece->start + piece->length);
-    if (start >= end)
-        return NULL;
-    owner->range = range->number;
-    owner->logical = start;
-    owner->length = end - start;
-    const bool all = whole || piece->is_compressed;
-    owner->offset = piece->offset + (all ? 0 : start - piece->start);
-    owner->file_length = all ? piece->file_length : end - start;
-    BW_TRY(bw_range_set_insert(&search->shown, start, end));
-    return bw_owner_visit(search, owner);
-}
-
+/* Visits the parts of a file extent that lie in the ranges; `*hit` is set if its extent does. */
 static struct bw_error *visit_file_extent(struct descent *descent, const struct bw_item *item,
                                           bool *hit)
 {
     struct bw_owner_search *search = descent->search;
+    const bool whole = search->options->whole_extents;
     struct piece piece;
     if (!decode_piece(item, &piece))
         return NULL;
+    const uint64_t piece_start = whole ? piece.extent : piece.start,
+                   piece_length = whole ? piece.extent_length : piece.length;
     struct bw_owner owner = {.kind = BW_OWNER_DATA,
                              .extent = piece.extent,
                              .tree = descent->tree->tree.id,
@@ -212,8 +200,23 @@ static struct bw_error *visit_file_extent(struct descent *descent, const struct 
                                                         piece.extent_length));) {
         if (!*hit)
             BW_TRY(bw_owner_allocate(search, piece.extent, piece.extent_length));
-        BW_TRY(visit_piece(descent, &piece, range, &owner));
         *hit = true;
+        const uint64_t start = greatest(range->start, piece_start),
+                       end = least(range->start + range->length, piece_start + piece_length);
+        if (start >= end)
+            continue;
+        owner.range = range->number;
+        owner.logical = start;
+        owner.length = end - start;
+        owner.offset = piece.offset;
+        owner.file_length = piece.file_length;
+        /* A part of uncompressed data is a part of the file. */
+        if (!whole && !piece.is_compressed) {
+            owner.offset += start - piece.start;
+            owner.file_length = owner.length;
+        }
+        BW_TRY(bw_range_set_insert(&search->shown, start, end));
+        BW_TRY(bw_owner_visit(search, &owner));
     }
     return NULL;
 }
@@ -271,41 +274,32 @@ static struct bw_error *on_lost_block(void *context, const struct bw_block_point
     return BW_TAKE(descent->failure);
 }
 
-static struct bw_error *search_tree(struct descent *descent)
-{
-    struct bw_owner_search *search = descent->search;
-    const struct bw_listed_tree *tree = descent->tree;
-    const struct bw_scan scan = {BW_SCAN_ALL,       .wants = is_searched_block, .node = on_node,
-                                 .leaf = on_leaf,   .lost = on_lost_block,      .adopt = true,
-                                 .context = descent};
-    descent->has_files = bw_owner_has_files(tree);
-    descent->subvolume = tree->is_subvolume ? bw_subvolume_by_id(search->fs, tree->tree.id) : NULL;
-    struct bw_error *error = bw_tree_scan(&search->fs->reader, &tree->tree, &scan);
-    return bw_error_first(error, BW_TAKE(descent->failure));
-}
-
-/* Marks lead to files only: blocks of other trees are known from the extent tree then. */
-static bool is_searched(const struct bw_owner_search *search, const struct bw_listed_tree *tree)
+/* Reads the trees, and visits the owners of data. */
+static struct bw_error *descend(struct bw_owner_search *search)
 {
     const struct bw_subvolume *only = search->options->subvolume;
-    if (only && tree->tree.id != bw_subvolume_id(only))
-        return false;
-    return search->reads_all || tree->is_log ||
-           (bw_owner_has_files(tree) && bw_key_map_has(&search->marks, tree->tree.root.bytenr));
-}
-
-/* Finds the data and tree blocks, and visits their owners. */
-static struct bw_error *bw_owner_descend(struct bw_owner_search *search)
-{
     struct bw_block_set seen = {0};
     struct descent descent = {.search = search, .seen = &seen};
+    const struct bw_scan scan = {BW_SCAN_ALL,        .wants = is_searched_block, .node = on_node,
+                                 .leaf = on_leaf,    .lost = on_lost_block,      .adopt = true,
+                                 .context = &descent};
     struct bw_error *error = NULL;
     for (size_t i = 0; i < search->trees.entries.count && !error; i++) {
-        descent.tree = &search->trees.entries.items[i];
+        const struct bw_listed_tree *tree = &search->trees.entries.items[i];
         if (search->hooks && !search->hooks->should_continue(search->options->context))
             break;
-        if (is_searched(search, descent.tree))
-            error = search_tree(&descent);
+        if (only && tree->tree.id != bw_subvolume_id(only))
+            continue;
+        /* Marks lead to files only: blocks of other trees are known from the extent tree then. */
+        descent.has_files = bw_owner_has_files(tree);
+        if (!search->reads_all && !tree->is_log &&
+            !(descent.has_files && bw_key_map_has(&search->marks, tree->tree.root.bytenr)))
+            continue;
+        descent.tree = tree;
+        descent.subvolume =
+            tree->is_subvolume ? bw_subvolume_by_id(search->fs, tree->tree.id) : NULL;
+        error = bw_tree_scan(&search->fs->reader, &tree->tree, &scan);
+        error = bw_error_first(error, BW_TAKE(descent.failure));
     }
     bw_key_map_free(&seen.words);
     return error;
@@ -383,16 +377,11 @@ static struct bw_error *visit_blocks(struct bw_owner_search *search)
 
 /* Unowned ranges. */
 
-struct unowned {
-    struct bw_owner_search *search;
-    struct bw_block_groups *groups;
-};
-
 /* The use of an address without an extent; `*length` is cut to the range with the same use. */
-static struct bw_error *name_unallocated(struct unowned *unowned, uint64_t address,
-                                         uint64_t *length, enum bw_owner_kind *kind)
+static struct bw_error *name_unallocated(struct bw_fs *fs, struct bw_block_groups *groups,
+                                         uint64_t address, uint64_t *length,
+                                         enum bw_owner_kind *kind)
 {
-    struct bw_fs *fs = unowned->search->fs;
     struct bw_block_group_info group;
     struct bw_mapping mapping = {.length = *length};
     BW_AUTO_ERROR struct bw_error *unmapped = bw_fs_map(fs, address, *length, 1, &mapping);
@@ -402,7 +391,7 @@ static struct bw_error *name_unallocated(struct unowned *unowned, uint64_t addre
     *length = mapping.length && mapping.length < *length ? mapping.length : *length;
     if (*kind == BW_OWNER_OUTSIDE)
         return NULL;
-    BW_AUTO_ERROR struct bw_error *unknown = bw_block_groups_find(unowned->groups, address, &group);
+    BW_AUTO_ERROR struct bw_error *unknown = bw_block_groups_find(groups, address, &group);
     if (unknown)
         return unknown->code == BW_ERROR_NO_MEMORY ? BW_TAKE(unknown) : NULL;
     *kind = group.used ? BW_OWNER_FREE : BW_OWNER_UNUSED;
@@ -412,10 +401,9 @@ static struct bw_error *name_unallocated(struct unowned *unowned, uint64_t addre
 }
 
 /* Visits the previous unowned piece, unless it can be joined with this one of the same kind. */
-static struct bw_error *visit_unowned(struct unowned *unowned, struct bw_owner *before,
-                                      const struct bw_owner *piece)
+static struct bw_error *visit_unowned(const struct bw_owner_options *options,
+                                      struct bw_owner *before, const struct bw_owner *piece)
 {
-    const struct bw_owner_options *options = unowned->search->options;
     if (before->length && piece->length && before->kind == piece->kind &&
         before->logical + before->length == piece->logical) {
         before->length += piece->length;
@@ -426,44 +414,43 @@ static struct bw_error *visit_unowned(struct unowned *unowned, struct bw_owner *
     return error;
 }
 
-static struct bw_error *visit_unowned_in_range(struct unowned *unowned,
-                                               const struct bw_query_range *range)
-{
-    const struct bw_owner_search *search = unowned->search;
-    const uint64_t end = range->start + range->length;
-    struct bw_owner before = {0};
-    for (uint64_t at = range->start, next; at < end; at = next) {
-        next = end;
-        if (bw_range_set_has(&search->shown, at, &next))
-            continue;
-        struct bw_owner piece = {.kind = BW_OWNER_HIDDEN, .range = range->number, .logical = at};
-        const bool allocated = bw_range_set_has(&search->allocated, at, &next);
-        piece.length = next - at;
-        if (!allocated)
-            BW_TRY(name_unallocated(unowned, at, &piece.length, &piece.kind));
-        next = at + piece.length;
-        BW_TRY(visit_unowned(unowned, &before, &piece));
-    }
-    return visit_unowned(unowned, &before, &(struct bw_owner){0});
-}
-
+/* Visits what no owner has shown: the rest of extents, and ranges without any. */
 static struct bw_error *visit_all_unowned(struct bw_owner_search *search)
 {
-    struct unowned unowned = {search, NULL};
+    struct bw_block_groups *groups = NULL;
     bw_range_set_join(&search->shown);
     bw_range_set_join(&search->allocated);
-    struct bw_error *error = bw_block_groups_open(search->fs, &unowned.groups);
-    for (size_t i = 0; i < search->ranges.ranges.count && !error; i++)
-        error = visit_unowned_in_range(&unowned, &search->ranges.ranges.items[i]);
-    bw_block_groups_close(unowned.groups);
+    struct bw_error *error = bw_block_groups_open(search->fs, &groups);
+    for (size_t i = 0; i < search->ranges.ranges.count && !error; i++) {
+        const struct bw_query_range *range = &search->ranges.ranges.items[i];
+        const uint64_t end = range->start + range->length;
+        struct bw_owner before = {0};
+        for (uint64_t at = range->start, next; at < end && !error; at = next) {
+            next = end;
+            if (bw_range_set_has(&search->shown, at, &next))
+                continue;
+            struct bw_owner piece = {
+                .kind = BW_OWNER_HIDDEN, .range = range->number, .logical = at};
+            const bool allocated = bw_range_set_has(&search->allocated, at, &next);
+            piece.length = next - at;
+            if (!allocated)
+                error = name_unallocated(search->fs, groups, at, &piece.length, &piece.kind);
+            next = at + piece.length;
+            if (!error)
+                error = visit_unowned(search->options, &before, &piece);
+        }
+        if (!error)
+            error = visit_unowned(search->options, &before, &(struct bw_owner){0});
+    }
+    bw_block_groups_close(groups);
     return error;
 }
 
-/* The frame. */
-
-static struct bw_error *add_ranges(struct bw_owner_search *search)
+/* The four steps of the search. */
+static struct bw_error *find_all(struct bw_owner_search *search)
 {
     const struct bw_owner_options *options = search->options;
+    const struct bw_fs *fs = search->fs;
     for (size_t i = 0; i < options->count; i++) {
         const struct bw_address_range *range = &options->ranges[i];
         if (!range->length || range->length > UINT64_MAX - range->logical)
@@ -473,44 +460,32 @@ static struct bw_error *add_ranges(struct bw_owner_search *search)
             return bw_error_no_memory();
     }
     bw_query_ranges_sort(&search->ranges);
-    return NULL;
-}
 
-/* With a log that was replayed, trees have blocks that the extent tree does not know. */
-static bool has_references(const struct bw_fs *fs)
-{
-    return fs->extent_tree.id && !fs->memory.blocks.count &&
-           !(fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2);
-}
-
-/* Forgets the marks from a damaged extent tree. */
-static void forget_marks(struct bw_owner_search *search)
-{
-    bw_key_map_clear(&search->marks);
-    bw_key_map_clear(&search->block_numbers);
-    search->allocated.ranges.count = search->allocated.joined = search->blocks.count = 0;
-}
-
-static struct bw_error *find_all(struct bw_owner_search *search)
-{
-    bool trusted = false;
-    BW_TRY(add_ranges(search));
     BW_TRY(bw_tree_list_load(search->fs, &search->trees));
-    if (!search->hooks && !search->options->subvolume && !search->fs->is_past)
+    if (!search->hooks && !options->subvolume && !fs->is_past)
         BW_TRY(bw_tree_list_load_log(search->fs, &search->trees));
     for (size_t i = 0; i < search->trees.entries.count; i++)
         BW_TRY(bw_key_map_put(&search->tree_numbers, search->trees.entries.items[i].tree.id,
                               (uint32_t)i));
-    if (!search->options->no_extent_tree && has_references(search->fs))
+
+    /* With a log that was replayed, trees have blocks that the extent tree does not know. Marks
+     * that come from a damaged extent tree are forgotten. */
+    bool trusted = false;
+    if (!options->no_extent_tree && fs->extent_tree.id && !fs->memory.blocks.count &&
+        !(fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2))
         BW_TRY(bw_owner_follow_references(search, &trusted));
     search->reads_all = !trusted;
-    if (!trusted)
-        forget_marks(search);
-    BW_TRY(bw_owner_descend(search));
-    if (!search->options->no_paths)
+    if (!trusted) {
+        bw_key_map_clear(&search->marks);
+        bw_key_map_clear(&search->block_numbers);
+        search->allocated.ranges.count = search->allocated.joined = search->blocks.count = 0;
+    }
+
+    BW_TRY(descend(search));
+    if (!options->no_paths)
         BW_TRY(bw_lost_inodes_name(search->fs, &search->paths, search->lost.items,
                                    search->lost.count, visit_lost_inode, search));
-    if (search->options->subvolume || search->hooks)
+    if (options->subvolume || search->hooks)
         return NULL;
     BW_TRY(visit_blocks(search));
     return visit_all_unowned(search);

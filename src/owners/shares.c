@@ -206,54 +206,42 @@ static void on_row_end(void *context, unsigned worker)
 
 /* Leaves. */
 
-struct leaf_sum {
-    struct bw_run_child *data;
-    size_t count;
-    uint64_t bytes; /* of extents with one reference */
-};
-
-/* A reference to data. Those in a row to the same extent are one. */
-static void add_data(const struct counting *counting, struct leaf_sum *sum,
-                     const struct bw_reference *reference)
-{
-    const struct bw_run_child data = {
-        reference->bytenr,
-        counting->shared.complete ? bw_shared_find(&counting->shared, reference->bytenr) : SIZE_MAX,
-        bw_shared_units(reference->length), 0, 0};
-    if (counting->shared.complete && data.shared == SIZE_MAX)
-        sum->bytes += reference->length;
-    else if (!sum->count || sum->data[sum->count - 1].bytenr != data.bytenr)
-        sum->data[sum->count++] = data;
-}
-
-/* With the lock. */
-static void reach_data(struct counting *counting, const struct bw_run_child *data, uint32_t set)
-{
-    const size_t place = place_of(counting, data);
-    if (place == SIZE_MAX)
-        return;
-    struct bw_shared_extent *extent = &counting->shared.extents.items[place];
-    if (!counting->shared.complete && !(extent->place & BW_SHARED_FLAGS)) {
-        extent->place |= BW_SHARED_DATA;
-        extent->value = data->value;
-    }
-    if (extent->place & BW_SHARED_DATA)
-        add_set(counting, extent, set);
-}
-
 static void on_leaf(void *context, unsigned worker, const struct bw_queued_block *block,
                     const struct bw_node *leaf)
 {
     struct counting *counting = context;
-    struct leaf_sum sum = {.data = counting->data[worker]};
+    struct bw_shared_extents *shared = &counting->shared;
+
+    /* Data with one reference are counted at once; references in a row to the same extent are one.
+     */
+    struct bw_run_child *data = counting->data[worker];
+    size_t count = 0;
+    uint64_t bytes = leaf->nodesize;
     struct bw_block_references references = bw_block_references_open(leaf, 0, false);
     struct bw_reference reference;
-    while (bw_block_references_next(&references, &reference))
-        add_data(counting, &sum, &reference);
+    while (bw_block_references_next(&references, &reference)) {
+        const size_t place = shared->complete ? bw_shared_find(shared, reference.bytenr) : SIZE_MAX;
+        if (shared->complete && place == SIZE_MAX)
+            bytes += reference.length;
+        else if (!count || data[count - 1].bytenr != reference.bytenr)
+            data[count++] = (struct bw_run_child){reference.bytenr, place,
+                                                  bw_shared_units(reference.length), 0, 0};
+    }
+
     pthread_mutex_lock(&counting->reader.lock);
-    for (size_t i = 0; i < sum.count; i++)
-        reach_data(counting, &sum.data[i], block->value);
-    add_bytes(counting, block->value, leaf->nodesize + sum.bytes, 0);
+    for (size_t i = 0; i < count; i++) {
+        const size_t place = place_of(counting, &data[i]);
+        if (place == SIZE_MAX)
+            continue;
+        struct bw_shared_extent *extent = &shared->extents.items[place];
+        if (!shared->complete && !(extent->place & BW_SHARED_FLAGS)) {
+            extent->place |= BW_SHARED_DATA;
+            extent->value = data[i].value;
+        }
+        if (extent->place & BW_SHARED_DATA)
+            add_set(counting, extent, block->value);
+    }
+    add_bytes(counting, block->value, bytes, 0);
     pthread_mutex_unlock(&counting->reader.lock);
 }
 
@@ -283,38 +271,32 @@ static size_t order_level(void *context, unsigned level, const struct bw_block_q
     return 0;
 }
 
-/* A subvolume that reaches a block. */
-static uint64_t owner_of(const struct bw_shares *shares, uint32_t set)
-{
-    struct bw_root_range range = {0};
-    return bw_root_set_next(&shares->sets, set, &range)
-               ? shares->subvolumes[shares->numbers[range.first].index].id
-               : 0;
-}
-
-static struct bw_queued_block block_of(const struct counting *counting,
-                                       const struct bw_shared_extent *extent, unsigned level)
-{
-    return (struct bw_queued_block){
-        .pointer = {.bytenr = extent->place & ~(uint64_t)BW_SHARED_FLAGS,
-                    .expectation = {.owner = owner_of(counting->shares, extent->set),
-                                    .generation = counting->newest - extent->value,
-                                    .level = (uint8_t)level}},
-        .value = extent->set};
-}
-
 static void pick_blocks(void *context, unsigned level, size_t first, unsigned count,
                         struct bw_queued_block *blocks)
 {
     struct counting *counting = context;
+    const struct bw_shares *shares = counting->shares;
     const struct bw_block_queue *wanted = counting->wanted;
     pthread_mutex_lock(&counting->reader.lock);
     for (unsigned i = 0; i < count; i++) {
         const uint32_t number = counting->order.numbers[first + i];
-        blocks[i] = number < wanted->count
-                        ? wanted->items[number]
-                        : block_of(counting,
-                                   &counting->shared.extents.items[number - wanted->count], level);
+        if (number < wanted->count) {
+            blocks[i] = wanted->items[number];
+            continue;
+        }
+        /* A shared block, with any of the subvolumes that reach it as its owner. */
+        const struct bw_shared_extent *extent =
+            &counting->shared.extents.items[number - wanted->count];
+        struct bw_root_range range = {0};
+        uint64_t owner = 0;
+        if (bw_root_set_next(&shares->sets, extent->set, &range))
+            owner = shares->subvolumes[shares->numbers[range.first].index].id;
+        blocks[i] = (struct bw_queued_block){
+            .pointer = {.bytenr = extent->place & ~(uint64_t)BW_SHARED_FLAGS,
+                        .expectation = {.owner = owner,
+                                        .generation = counting->newest - extent->value,
+                                        .level = (uint8_t)level}},
+            .value = extent->set};
     }
     pthread_mutex_unlock(&counting->reader.lock);
 }
@@ -325,26 +307,6 @@ static bool should_continue(void *context)
 {
     const struct bw_shares_options *options = ((struct counting *)context)->options;
     return !options->progress || options->progress(options->context);
-}
-
-/* Roots are visited like other blocks: a damaged root tree may lead to one twice. */
-static struct bw_error *add_roots(struct counting *counting)
-{
-    struct bw_shares *shares = counting->shares;
-    for (uint32_t i = 0; i < shares->count; i++) {
-        const struct bw_listed_tree *tree = shares->trees[shares->numbers[i].index];
-        const struct bw_block_pointer root = bw_tree_root_pointer(&tree->tree, false);
-        const uint32_t set = bw_root_set_of(&shares->sets, i);
-        const struct bw_run_child child = {
-            root.bytenr, bw_shared_find(&counting->shared, root.bytenr),
-            bw_shared_age(counting->newest, root.expectation.generation), 0, 0};
-        const struct bw_queued_block block = {root, set, tree->references ? NULL : tree};
-        if (set == UINT32_MAX)
-            return bw_error_no_memory();
-        if (block.dropped || reach_block(counting, &child, root.expectation.level, set))
-            BW_TRY(bw_level_reader_add(&counting->reader, &block));
-    }
-    return NULL;
 }
 
 static struct bw_error *make_workers(struct counting *counting)
@@ -363,10 +325,27 @@ static struct bw_error *make_workers(struct counting *counting)
 
 static struct bw_error *count_trees(struct counting *counting)
 {
+    struct bw_shares *shares = counting->shares;
     BW_TRY(bw_level_reader_begin(&counting->reader));
     BW_TRY(make_workers(counting));
-    BW_TRY(add_roots(counting));
+
+    /* Roots are visited like other blocks: a damaged root tree may lead to one twice. */
+    for (uint32_t i = 0; i < shares->count; i++) {
+        const struct bw_listed_tree *tree = shares->trees[shares->numbers[i].index];
+        const struct bw_block_pointer root = bw_tree_root_pointer(&tree->tree, false);
+        const uint32_t set = bw_root_set_of(&shares->sets, i);
+        const struct bw_run_child child = {
+            root.bytenr, bw_shared_find(&counting->shared, root.bytenr),
+            bw_shared_age(counting->newest, root.expectation.generation), 0, 0};
+        const struct bw_queued_block block = {root, set, tree->references ? NULL : tree};
+        if (set == UINT32_MAX)
+            return bw_error_no_memory();
+        if (block.dropped || reach_block(counting, &child, root.expectation.level, set))
+            BW_TRY(bw_level_reader_add(&counting->reader, &block));
+    }
     BW_TRY(bw_level_reader_run(&counting->reader));
+
+    /* Now the sets of all shared data are complete. */
     for (size_t i = 0; i < counting->shared.extents.count; i++) {
         const struct bw_shared_extent *extent = &counting->shared.extents.items[i];
         if (extent->place & BW_SHARED_DATA && extent->set)
@@ -478,10 +457,21 @@ static int by_age(const void *left, const void *right, void *context)
     return first != second ? (first < second ? -1 : 1) : (a > b) - (a < b);
 }
 
-/* Numbers of those that stay are lower than those of others. */
-static void number_subvolumes(struct bw_shares *shares)
+/* Lists the subvolumes and numbers them. Numbers of those that stay are lower than those of others.
+ */
+static struct bw_error *list_subvolumes(struct bw_shares *shares, const struct bw_fs *fs,
+                                        const struct bw_tree_list *list)
 {
-    struct numbered_subvolume *numbers = shares->numbers;
+    struct numbered_subvolume *numbers = shares->numbers =
+        calloc(list->entries.count + 1, sizeof *shares->numbers);
+    shares->subvolumes = calloc(list->entries.count + 1, sizeof *shares->subvolumes);
+    shares->trees = calloc(list->entries.count + 1, sizeof(struct bw_listed_tree *));
+    if (!shares->subvolumes || !shares->trees || !numbers || list->entries.count >= UINT32_MAX)
+        return bw_error_no_memory();
+    add_subvolumes(shares, fs, list, false);
+    shares->staying = shares->count;
+    add_subvolumes(shares, fs, list, true);
+
     for (uint32_t i = 0; i < shares->count; i++)
         numbers[i].index = i;
     qsort_r(numbers, shares->staying, sizeof *numbers, by_age, shares);
@@ -491,25 +481,11 @@ static void number_subvolumes(struct bw_shares *shares)
         const bool last = i + 1 == shares->count || numbers[i].index + 1 != numbers[i + 1].index;
         numbers[i].end = last ? i + 1 : numbers[i + 1].end;
     }
-}
-
-static struct bw_error *list_subvolumes(struct bw_shares *shares, const struct bw_fs *fs,
-                                        const struct bw_tree_list *list)
-{
-    shares->subvolumes = calloc(list->entries.count + 1, sizeof *shares->subvolumes);
-    shares->trees = calloc(list->entries.count + 1, sizeof(struct bw_listed_tree *));
-    shares->numbers = calloc(list->entries.count + 1, sizeof *shares->numbers);
-    if (!shares->subvolumes || !shares->trees || !shares->numbers ||
-        list->entries.count >= UINT32_MAX)
-        return bw_error_no_memory();
-    add_subvolumes(shares, fs, list, false);
-    shares->staying = shares->count;
-    add_subvolumes(shares, fs, list, true);
-    number_subvolumes(shares);
     return bw_root_sets_init(&shares->sets, shares->count) ? NULL : bw_error_no_memory();
 }
 
-/* Space that a deleted subvolume shares with others is charged to the others only. */
+/* Space that a deleted subvolume shares with others is charged to the others only. Buckets that
+ * this or the counting has left empty are removed. */
 static struct bw_error *assign_to_staying(struct bw_shares *shares)
 {
     for (size_t i = 0; shares->staying < shares->count && i < shares->buckets.count; i++) {
@@ -521,22 +497,15 @@ static struct bw_error *assign_to_staying(struct bw_shares *shares)
         if (set == UINT32_MAX || !add_to_bucket(shares, set, bucket.bytes, bucket.lost_blocks))
             return bw_error_no_memory();
     }
-    return NULL;
-}
-
-static bool is_empty(const struct bucket *bucket)
-{
-    return !bucket->bytes && !bucket->lost_blocks;
-}
-
-static void remove_empty(struct bw_shares *shares)
-{
     size_t kept = 0;
-    for (size_t i = 0; i < shares->buckets.count; i++)
-        if (!is_empty(&shares->buckets.items[i]))
-            shares->buckets.items[kept++] = shares->buckets.items[i];
+    for (size_t i = 0; i < shares->buckets.count; i++) {
+        const struct bucket bucket = shares->buckets.items[i];
+        if (bucket.bytes || bucket.lost_blocks)
+            shares->buckets.items[kept++] = bucket;
+    }
     shares->buckets.count = kept;
     bw_key_map_free(&shares->buckets_by_set);
+    return NULL;
 }
 
 /* Some subvolumes of a set. */
@@ -562,48 +531,37 @@ static bool next_part(const struct bw_shares *shares, uint32_t set, struct part 
     return true;
 }
 
-static uint64_t size_of(const struct bw_shares *shares, uint32_t set)
-{
-    struct bw_root_range range = {0};
-    uint64_t size = 0;
-    while (bw_root_set_next(&shares->sets, set, &range))
-        size += range.end - range.first;
-    return size;
-}
-
 struct change {
     uint64_t referenced, lost_blocks;
 };
 
-/* Notes at the ends of each part of a set what it adds to all subvolumes of that part. */
-static void sum_up_bucket(struct bw_shares *shares, struct bucket *bucket, struct change *changes)
-{
-    struct part part = {0};
-    uint64_t size = 0;
-    bucket->first = UINT32_MAX;
-    while (next_part(shares, bucket->set, &part)) {
-        const uint32_t end = part.first + part.count;
-        bucket->first = part.first < bucket->first ? part.first : bucket->first;
-        size += part.count;
-        changes[part.first].referenced += bucket->bytes;
-        changes[end].referenced -= bucket->bytes;
-        changes[part.first].lost_blocks += bucket->lost_blocks;
-        changes[end].lost_blocks -= bucket->lost_blocks;
-    }
-    if (size == 1)
-        shares->subvolumes[bucket->first].exclusive = bucket->bytes;
-    shares->info.lost_blocks += bucket->lost_blocks;
-}
-
-/* The figures of each subvolume. */
+/* Computes the figures of each subvolume. Each bucket notes at the ends of each part of its set
+ * what it adds to all subvolumes of that part. */
 static struct bw_error *sum_up(struct bw_shares *shares)
 {
     BW_AUTO_FREE struct change *changes = calloc(shares->count + (size_t)1, sizeof *changes);
-    struct change sum = {0};
     if (!changes)
         return bw_error_no_memory();
-    for (size_t i = 0; i < shares->buckets.count; i++)
-        sum_up_bucket(shares, &shares->buckets.items[i], changes);
+    for (size_t i = 0; i < shares->buckets.count; i++) {
+        struct bucket *bucket = &shares->buckets.items[i];
+        struct part part = {0};
+        uint64_t size = 0;
+        bucket->first = UINT32_MAX;
+        while (next_part(shares, bucket->set, &part)) {
+            const uint32_t end = part.first + part.count;
+            bucket->first = part.first < bucket->first ? part.first : bucket->first;
+            size += part.count;
+            changes[part.first].referenced += bucket->bytes;
+            changes[end].referenced -= bucket->bytes;
+            changes[part.first].lost_blocks += bucket->lost_blocks;
+            changes[end].lost_blocks -= bucket->lost_blocks;
+        }
+        if (size == 1)
+            shares->subvolumes[bucket->first].exclusive = bucket->bytes;
+        shares->info.lost_blocks += bucket->lost_blocks;
+    }
+
+    struct change sum = {0};
     for (uint32_t i = 0; i < shares->count; i++) {
         sum.referenced += changes[i].referenced;
         sum.lost_blocks += changes[i].lost_blocks;
@@ -620,13 +578,16 @@ static void report_losses(const struct bw_shares *shares, struct bw_fs *fs)
         const struct bucket *bucket = &shares->buckets.items[i];
         if (!bucket->lost_blocks)
             continue;
-        const uint64_t others = size_of(shares, bucket->set) - 1;
+        struct bw_root_range range = {0};
+        uint64_t size = 0;
+        while (bw_root_set_next(&shares->sets, bucket->set, &range))
+            size += range.end - range.first;
         struct bw_buffer text = {0};
         bw_buffer_format(&text, "%" PRIu64 " tree block%s of subvolume %" PRIu64,
                          bucket->lost_blocks, bw_plural(bucket->lost_blocks),
                          shares->subvolumes[bucket->first].id);
-        if (others)
-            bw_buffer_format(&text, " and %" PRIu64 " other%s", others, bw_plural(others));
+        if (size > 1)
+            bw_buffer_format(&text, " and %" PRIu64 " other%s", size - 1, bw_plural(size - 1));
         bw_fs_report(fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT, "%s lost: sizes are lower bounds",
                                      text.failed ? "tree blocks" : text.data));
@@ -661,7 +622,6 @@ static struct bw_error *open_shares(struct bw_shares *shares, struct bw_fs *fs,
     BW_TRY(list_subvolumes(shares, fs, list));
     BW_TRY(count_all(shares, fs, list, options));
     BW_TRY(assign_to_staying(shares));
-    remove_empty(shares);
     BW_TRY(sum_up(shares));
     shares->info.sets = shares->buckets.count;
     if (shares->buckets.count)
@@ -720,25 +680,13 @@ const struct bw_subvolume_space *bw_shares_subvolume(const struct bw_shares *sha
     return at < count && all[at].id == id ? &all[at] : NULL;
 }
 
-/* The number of marked members of a set; `before` contains the number of marks before each index.
- */
-static uint64_t count_marked(const struct bw_shares *shares, uint32_t set, const uint32_t *before,
-                             bool *all)
+struct bw_error *bw_shares_of(const struct bw_shares *shares, const uint64_t *ids, size_t count,
+                              struct bw_shares_sum *sum)
 {
-    struct part part = {0};
-    uint64_t marked = 0, size = 0;
-    while (next_part(shares, set, &part)) {
-        marked += before[part.first + part.count] - before[part.first];
-        size += part.count;
-    }
-    *all = marked == size;
-    return marked;
-}
-
-/* before[i]: the number of selected subvolumes with indices below i. */
-static struct bw_error *count_selected(const struct bw_shares *shares, const uint64_t *ids,
-                                       size_t count, uint32_t *before)
-{
+    /* before[i]: the number of selected subvolumes with indices below i. */
+    BW_AUTO_FREE uint32_t *before = calloc(shares->count + (size_t)1, sizeof *before);
+    if (!before)
+        return bw_error_no_memory();
     for (size_t i = 0; i < count; i++) {
         const struct bw_subvolume_space *subvolume = bw_shares_subvolume(shares, ids[i]);
         if (!subvolume)
@@ -747,25 +695,22 @@ static struct bw_error *count_selected(const struct bw_shares *shares, const uin
     }
     for (uint32_t i = 0; i < shares->count; i++)
         before[i + 1] += before[i];
-    return NULL;
-}
 
-struct bw_error *bw_shares_of(const struct bw_shares *shares, const uint64_t *ids, size_t count,
-                              struct bw_shares_sum *sum)
-{
-    BW_AUTO_FREE uint32_t *before = calloc(shares->count + (size_t)1, sizeof *before);
-    if (!before)
-        return bw_error_no_memory();
-    BW_TRY(count_selected(shares, ids, count, before));
     *sum = (struct bw_shares_sum){0};
     for (size_t i = 0; i < shares->buckets.count; i++) {
         const struct bucket *bucket = &shares->buckets.items[i];
-        bool all;
-        if (!count_marked(shares, bucket->set, before, &all))
+        struct part part = {0};
+        uint64_t selected = 0, size = 0;
+        while (next_part(shares, bucket->set, &part)) {
+            selected += before[part.first + part.count] - before[part.first];
+            size += part.count;
+        }
+        if (!selected)
             continue;
         sum->referenced += bucket->bytes;
-        sum->exclusive += all ? bucket->bytes : 0;
         sum->lost_blocks += bucket->lost_blocks;
+        if (selected == size)
+            sum->exclusive += bucket->bytes;
     }
     return NULL;
 }
@@ -793,32 +738,28 @@ static size_t list_ranges(const struct bw_shares *shares, uint32_t set,
     return kept;
 }
 
-/* There is room for `shares->count` elements in both. */
-static struct bw_error *visit_set(const struct bw_shares *shares, const struct bucket *bucket,
-                                  struct bw_root_range *indices, struct bw_subvolume_range *ranges,
-                                  bw_shared_set_visitor *visit, void *context)
-{
-    struct bw_shared_set set = {.bytes = bucket->bytes,
-                                .ranges = ranges,
-                                .range_count = list_ranges(shares, bucket->set, indices),
-                                .are_deleted = bucket->first >= shares->staying};
-    for (size_t i = 0; i < set.range_count; i++) {
-        ranges[i] = (struct bw_subvolume_range){shares->subvolumes[indices[i].first].id,
-                                                shares->subvolumes[indices[i].end - 1].id};
-        set.subvolume_count += indices[i].end - indices[i].first;
-    }
-    return visit(context, &set);
-}
-
 struct bw_error *bw_shares_sets(const struct bw_shares *shares, bw_shared_set_visitor *visit,
                                 void *context)
 {
     const size_t room = shares->count + (size_t)1;
     BW_AUTO_FREE struct bw_root_range *indices = calloc(room, sizeof *indices);
     BW_AUTO_FREE struct bw_subvolume_range *ranges = calloc(room, sizeof *ranges);
-    struct bw_error *error = indices && ranges ? NULL : bw_error_no_memory();
-    for (size_t i = 0; !error && i < shares->buckets.count; i++)
-        if (shares->buckets.items[i].bytes)
-            error = visit_set(shares, &shares->buckets.items[i], indices, ranges, visit, context);
-    return error;
+    if (!indices || !ranges)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < shares->buckets.count; i++) {
+        const struct bucket *bucket = &shares->buckets.items[i];
+        if (!bucket->bytes)
+            continue;
+        struct bw_shared_set set = {.bytes = bucket->bytes,
+                                    .ranges = ranges,
+                                    .range_count = list_ranges(shares, bucket->set, indices),
+                                    .are_deleted = bucket->first >= shares->staying};
+        for (size_t k = 0; k < set.range_count; k++) {
+            ranges[k] = (struct bw_subvolume_range){shares->subvolumes[indices[k].first].id,
+                                                    shares->subvolumes[indices[k].end - 1].id};
+            set.subvolume_count += indices[k].end - indices[k].first;
+        }
+        BW_TRY(visit(context, &set));
+    }
+    return NULL;
 }

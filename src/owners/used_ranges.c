@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The space in use, by device. The stripes of a device are passed on in their order; within a
- * stripe, each step goes to the next address where the use changes. All profiles share one formula:
- * a stripe has every n-th piece of 64 KiB of its chunk, where n is 1 without striping. With parity,
- * rows of such pieces are in use as a whole.
+ * The space in use, by device. Every byte of a device gets exactly one kind, in ascending order,
+ * and neighbours of the same kind and use are one range.
+ *
+ * The device map has the stripes of a device in their order. Within a stripe, each step goes to the
+ * next address where the use of its chunk changes. All profiles share one formula: a stripe has
+ * every n-th piece of 64 KiB of its chunk, where n is 1 without striping. With parity, rows of such
+ * pieces are in use as a whole. The raid stripe tree replaces all this for the chunks whose data it
+ * places.
+ *
+ * In doubt, space is in use: where ranges overlap, where chunks may be unknown, and where the
+ * stripe tree is damaged. Superblocks and ranges that the caller added interrupt all of these.
  */
 #include <inttypes.h>
 
@@ -33,11 +40,7 @@ struct stripe {
     unsigned columns, column; /* pieces of data in a row; which of them it has */
 };
 
-static struct bw_error *visit_waiting(struct used_device *device)
-{
-    return device->waiting.length ? device->visit(device->context, &device->waiting) : NULL;
-}
-
+/* Appends to the range that waits, or delivers that and begins another one. */
 static struct bw_error *add_same(struct used_device *device, uint64_t offset, uint64_t length,
                                  enum bw_used_kind kind, bool in_use)
 {
@@ -46,7 +49,8 @@ static struct bw_error *add_same(struct used_device *device, uint64_t offset, ui
         waiting->length += length;
         return NULL;
     }
-    BW_TRY(visit_waiting(device));
+    if (waiting->length)
+        BW_TRY(device->visit(device->context, waiting));
     *waiting = (struct bw_used_range){.devid = device->info.devid,
                                       .offset = offset,
                                       .length = length,
@@ -197,84 +201,51 @@ static struct bw_error *add_with_parity(struct used_device *device, const struct
 
 /* The raid stripe tree. */
 
-static struct bw_error *add_stripe_extent(struct bw_range_set *set, uint64_t devid,
-                                          const struct bw_item *item, bool *complete)
-{
-    struct bw_stripe_extent extent;
-    if (item->key.type != BW_RAID_STRIPE)
-        return NULL;
-    BW_AUTO_ERROR struct bw_error *bad = bw_stripe_extent_decode(item, &extent);
-    if (bad)
-        *complete = false;
-    for (unsigned i = 0; !bad && i < extent.count; i++)
-        if (extent.places[i].devid == devid)
-            BW_TRY(bw_range_set_insert(set, extent.places[i].offset,
-                                       extent.places[i].offset + extent.length));
-    return NULL;
-}
-
-/* Adds the ranges of a device where the stripe tree has data of a chunk. */
-static struct bw_error *read_stripe_tree(struct bw_fs *fs, const struct bw_device_range *range,
-                                         struct bw_range_set *set, bool *complete)
-{
-    struct bw_item_range items;
-    struct bw_error *error = NULL;
-    *complete = fs->stripe_tree.id;
-    if (!*complete)
-        return NULL;
-    bw_item_range_begin(
-        &items, &fs->reader, &fs->stripe_tree, (struct bw_key){range->logical, BW_RAID_STRIPE, 0},
-        (struct bw_key){range->logical + range->chunk_length - 1, BW_RAID_STRIPE, UINT64_MAX});
-    while (!error && bw_item_range_next(&items)) {
-        if (items.error) {
-            *complete = false;
-            bw_fs_report_range(fs, &items);
-        } else {
-            error = add_stripe_extent(set, range->devid, &items.item, complete);
-        }
-    }
-    bw_range_set_join(set);
-    return bw_item_range_end(&items, error);
-}
-
+/* A chunk whose data the stripe tree places: used is where that tree has an extent on this device.
+ * If a part of the tree is lost, the whole stripe is in use. */
 static struct bw_error *add_by_stripe_tree(struct used_device *device, const struct stripe *stripe)
 {
     const struct bw_device_range *range = stripe->range;
-    struct bw_range_set set = {0};
-    bool complete;
-    struct bw_error *error = read_stripe_tree(device->map->fs, range, &set, &complete);
-    for (uint64_t at = 0, to; !error && at < range->length; at = to) {
+    struct bw_fs *fs = device->map->fs;
+    BW_SCOPED(bw_range_set) struct bw_range_set set = {0};
+    bool complete = fs->stripe_tree.id;
+    if (complete) {
+        struct bw_item_range items;
+        struct bw_error *error = NULL;
+        bw_item_range_begin(
+            &items, &fs->reader, &fs->stripe_tree,
+            (struct bw_key){range->logical, BW_RAID_STRIPE, 0},
+            (struct bw_key){range->logical + range->chunk_length - 1, BW_RAID_STRIPE, UINT64_MAX});
+        while (!error && bw_item_range_next(&items)) {
+            struct bw_stripe_extent extent;
+            if (items.error) {
+                complete = false;
+                bw_fs_report_range(fs, &items);
+                continue;
+            }
+            if (items.item.key.type != BW_RAID_STRIPE)
+                continue;
+            BW_AUTO_ERROR struct bw_error *bad = bw_stripe_extent_decode(&items.item, &extent);
+            if (bad)
+                complete = false;
+            for (unsigned i = 0; !bad && !error && i < extent.count; i++)
+                if (extent.places[i].devid == range->devid)
+                    error = bw_range_set_insert(&set, extent.places[i].offset,
+                                                extent.places[i].offset + extent.length);
+        }
+        BW_TRY(bw_item_range_end(&items, error));
+    }
+    bw_range_set_join(&set);
+    for (uint64_t at = 0, to; at < range->length; at = to) {
         uint64_t end = range->offset + range->length;
         const bool used = !complete || bw_range_set_has(&set, range->offset + at, &end);
         to = end - range->offset;
-        error = add_in_stripe(device, stripe, at, to, used ? BW_USED_DATA : BW_USED_FREE);
+        BW_TRY(add_in_stripe(device, stripe, at, to, used ? BW_USED_DATA : BW_USED_FREE));
     }
-    bw_range_set_free(&set);
-    return error;
-}
-
-static struct bw_error *add_stripe(struct used_device *device, const struct bw_device_range *range)
-{
-    const struct bw_raid_profile *profile = bw_raid_profile_of(range->type);
-    struct stripe stripe = {range, 1, 0};
-    if (device->map->fs->stripes && bw_chunk_in_stripe_tree(range->type))
-        return add_by_stripe_tree(device, &stripe);
-    if (!profile->striped)
-        return add_plain(device, &stripe);
-    stripe.columns = (range->stripe_count - profile->parity_stripes) / profile->copies;
-    stripe.column = range->stripe / profile->copies;
-    return profile->parity_stripes ? add_with_parity(device, &stripe) : add_plain(device, &stripe);
+    return NULL;
 }
 
 /* Devices. */
-
-static struct bw_error *add_outside(struct used_device *device, const struct bw_device_range *range)
-{
-    const bool reserved = range->use == BW_USE_RESERVED;
-    return add_range(device, range->offset, range->length,
-                     reserved ? BW_USED_RESERVED : BW_USED_UNALLOCATED,
-                     reserved || device->chunks_lost);
-}
 
 /* Adds the range with a number and those that overlap it, which damage causes: then all of them are
  * in use. `*number` moves past them. */
@@ -290,43 +261,52 @@ static struct bw_error *add_ranges(struct used_device *device, size_t *number)
         if (next->offset + next->length > end)
             end = next->offset + next->length;
     }
+
+    if (first->use == BW_USE_RESERVED)
+        return add_range(device, first->offset, first->length, BW_USED_RESERVED, true);
     if (first->use != BW_USE_CHUNK)
-        return add_outside(device, first);
-    if (*number == begin + 1)
-        return add_stripe(device, first);
-    return add_range(device, first->offset, end - first->offset,
-                     first->type & BW_GROUP_DATA ? BW_USED_DATA : BW_USED_METADATA, true);
+        return add_range(device, first->offset, first->length, BW_USED_UNALLOCATED,
+                         device->chunks_lost);
+    if (*number > begin + 1)
+        return add_range(device, first->offset, end - first->offset,
+                         first->type & BW_GROUP_DATA ? BW_USED_DATA : BW_USED_METADATA, true);
+
+    /* A single stripe. */
+    const struct bw_raid_profile *profile = bw_raid_profile_of(first->type);
+    struct stripe stripe = {first, 1, 0};
+    if (device->map->fs->stripes && bw_chunk_in_stripe_tree(first->type))
+        return add_by_stripe_tree(device, &stripe);
+    if (profile->striped) {
+        stripe.columns = (first->stripe_count - profile->parity_stripes) / profile->copies;
+        stripe.column = first->stripe / profile->copies;
+    }
+    if (profile->striped && profile->parity_stripes)
+        return add_with_parity(device, &stripe);
+    return add_plain(device, &stripe);
 }
 
-/* On a zoned device, each copy is a log in two zones, where nothing is allocated. A stripe takes a
- * whole zone, so the shortest one shows the length of zones. Source: sb_zone_number() in the
- * kernel's fs/btrfs/zoned.c. */
-static void find_zones(struct used_device *device)
+/* Where the device has superblocks. On a zoned device, each copy is a log in two zones, where
+ * nothing is allocated. A stripe occupies a whole zone, so the shortest one shows the length of
+ * zones. Source: sb_zone_number() in the kernel's fs/btrfs/zoned.c. */
+static void find_superblocks(struct used_device *device)
 {
-    static const uint64_t starts[BW_SUPERBLOCK_COPIES] = {0, UINT64_C(512) << 30,
-                                                          UINT64_C(4) << 40};
-    uint64_t zone = UINT64_C(8) << 30;
+    static const uint64_t zoned_starts[BW_SUPERBLOCK_COPIES] = {0, UINT64_C(512) << 30,
+                                                                UINT64_C(4) << 40};
+    const bool zoned = device->map->fs->superblock.incompat_flags & BW_INCOMPAT_ZONED;
     const struct bw_device_map *map = device->map->devices;
-    for (size_t i = 0; i < bw_device_map_count(map); i++) {
+    uint64_t zone = UINT64_C(8) << 30;
+    for (size_t i = 0; zoned && i < bw_device_map_count(map); i++) {
         const struct bw_device_range *range = bw_device_map_range(map, i);
         if (range->use == BW_USE_CHUNK && range->devid == device->info.devid &&
             range->length < zone)
             zone = range->length;
     }
-    for (unsigned i = 0; i < BW_SUPERBLOCK_COPIES; i++)
-        if (starts[i] < device->size)
-            device->superblocks[i] = (struct bw_span){starts[i], starts[i] + 2 * zone};
-}
-
-static void find_superblocks(struct used_device *device)
-{
-    if (device->map->fs->superblock.incompat_flags & BW_INCOMPAT_ZONED) {
-        find_zones(device);
-        return;
-    }
     for (unsigned i = 0; i < BW_SUPERBLOCK_COPIES; i++) {
-        const uint64_t start = bw_superblock_offset(i);
-        if (device->size >= BW_SUPERBLOCK_SIZE && start <= device->size - BW_SUPERBLOCK_SIZE)
+        const uint64_t start = zoned ? zoned_starts[i] : bw_superblock_offset(i);
+        if (zoned && start < device->size)
+            device->superblocks[i] = (struct bw_span){start, start + 2 * zone};
+        else if (!zoned && device->size >= BW_SUPERBLOCK_SIZE &&
+                 start <= device->size - BW_SUPERBLOCK_SIZE)
             device->superblocks[i] = (struct bw_span){start, start + BW_SUPERBLOCK_SIZE};
     }
 }
@@ -350,29 +330,10 @@ static bool lacks_chunks(const struct used_device *device)
     return bytes != image->superblock.device.bytes_used;
 }
 
-static struct bw_error *add_device(struct used_device *device)
-{
-    const struct bw_device_map *map = device->map->devices;
-    uint64_t end = 0;
-    device->chunks_lost = lacks_chunks(device);
-    find_superblocks(device);
-    for (size_t i = 0; i < bw_device_map_count(map);) {
-        const struct bw_device_range *range = bw_device_map_range(map, i);
-        if (range->devid != device->info.devid) {
-            i++;
-            continue;
-        }
-        BW_TRY(add_ranges(device, &i));
-        end = device->waiting.offset + device->waiting.length;
-    }
-    if (end < device->size)
-        BW_TRY(add_range(device, end, device->size - end, BW_USED_UNALLOCATED, false));
-    return visit_waiting(device);
-}
-
 struct bw_error *bw_used_map_device(struct bw_used_map *map, uint64_t devid, bw_used_visitor *visit,
                                     void *context)
 {
+    /* The device, and the ranges that the caller has added to it. */
     BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
     BW_TRY(bw_fs_devices(map->fs, &devices));
     size_t number = 0;
@@ -389,5 +350,20 @@ struct bw_error *bw_used_map_device(struct bw_used_map *map, uint64_t devid, bw_
             device.extra = &map->extras.items[i].set;
     }
     device.size = device.info.path ? device.info.image_bytes : device.info.total_bytes;
-    return add_device(&device);
+    device.chunks_lost = lacks_chunks(&device);
+    find_superblocks(&device);
+
+    /* Its ranges; those that the map lacks are at the end of the image. */
+    uint64_t end = 0;
+    for (size_t i = 0; i < bw_device_map_count(map->devices);) {
+        if (bw_device_map_range(map->devices, i)->devid != devid) {
+            i++;
+            continue;
+        }
+        BW_TRY(add_ranges(&device, &i));
+        end = device.waiting.offset + device.waiting.length;
+    }
+    if (end < device.size)
+        BW_TRY(add_range(&device, end, device.size - end, BW_USED_UNALLOCATED, false));
+    return device.waiting.length ? visit(context, &device.waiting) : NULL;
 }

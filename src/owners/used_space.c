@@ -2,7 +2,11 @@
 /*
  * The space in use, by logical address: the union of the extent tree, the complement of the free
  * space tree, and the blocks and data that the trees refer to. On a healthy file system, the first
- * two agree and contain everything but the log.
+ * two agree and contain everything but the log. On a damaged one, each makes up for losses of the
+ * others, and a range that none of them knows is in use: the map may be too large, never too small.
+ *
+ * The trees come last, and add only what the first two lack; so on a healthy file system nothing of
+ * them is kept. In the end, ranges that the remap tree has moved count at their new address, too.
  */
 #include "owners/used_space.h"
 
@@ -41,12 +45,6 @@ const char *bw_used_kind_name(enum bw_used_kind kind)
 
 /* Chunks. */
 
-/* Mixed chunks count as data where only the free space tree is known. */
-static enum bw_used_kind kind_of_chunk(uint64_t type)
-{
-    return type & BW_GROUP_DATA ? BW_USED_DATA : BW_USED_METADATA;
-}
-
 enum bw_used_kind bw_used_kind_at(const struct bw_used_map *map, uint64_t logical, uint64_t *end)
 {
     for (enum bw_used_kind kind = BW_USED_LOG; kind < BW_USED_SETS; kind++)
@@ -78,36 +76,31 @@ static bool is_stripe(const struct bw_device_map *devices, const struct bw_item 
     return false;
 }
 
-/* Whether the device tree is complete, and all its extents are stripes of known chunks. */
-static struct bw_error *compare_device_tree(const struct bw_used_map *map,
-                                            const struct bw_tree_list *trees, bool *agrees)
-{
-    struct bw_item_stream stream;
-    size_t i = 0;
-    struct bw_error *error = bw_item_stream_begin(&stream, map->fs, trees, BW_DEVICE_TREE);
-    *agrees = !stream.ended;
-    for (; !error && !stream.ended; bw_item_stream_next(&stream))
-        if (stream.item.key.type == BW_DEVICE_EXTENT)
-            *agrees &= is_stripe(map->devices, &stream.item, &i);
-    *agrees &= !stream.lost;
-    return bw_item_stream_end(&stream, error);
-}
-
-/* A chunk tree in memory was rebuilt, and may lack chunks. */
+/* Finds out whether chunks may be unknown. A chunk tree in memory was rebuilt, and may lack chunks;
+ * if one is damaged, a complete device tree whose extents are all stripes of known chunks shows
+ * that none is lacking. */
 static struct bw_error *find_chunk_losses(struct bw_used_map *map, const struct bw_tree_list *trees)
 {
     struct bw_item_stream stream;
-    bool agrees = false;
     struct bw_error *error = bw_item_stream_begin(&stream, map->fs, trees, map->fs->chunk_tree.id);
     while (!error && !stream.ended)
         bw_item_stream_next(&stream);
     const bool lost =
         stream.lost || bw_memory_block(&map->fs->memory, map->fs->chunk_tree.root.bytenr);
-    error = bw_item_stream_end(&stream, error);
-    if (lost && !error)
-        error = compare_device_tree(map, trees, &agrees);
-    map->chunk_tree = !lost ? BW_CHUNKS_KNOWN : agrees ? BW_CHUNKS_FOUND : BW_CHUNKS_LOST;
-    return error;
+    BW_TRY(bw_item_stream_end(&stream, error));
+    map->chunk_tree = BW_CHUNKS_KNOWN;
+    if (!lost)
+        return NULL;
+
+    size_t i = 0;
+    error = bw_item_stream_begin(&stream, map->fs, trees, BW_DEVICE_TREE);
+    bool agrees = !stream.ended;
+    for (; !error && !stream.ended; bw_item_stream_next(&stream))
+        if (stream.item.key.type == BW_DEVICE_EXTENT)
+            agrees &= is_stripe(map->devices, &stream.item, &i);
+    agrees &= !stream.lost;
+    map->chunk_tree = agrees ? BW_CHUNKS_FOUND : BW_CHUNKS_LOST;
+    return bw_item_stream_end(&stream, error);
 }
 
 /* Adds a range as in use, in whole blocks. */
@@ -136,20 +129,6 @@ static struct bw_error *end_group(struct free_group *group)
     return add_range(&group->map->sets[chunk->kind], group->from, chunk->logical + chunk->length);
 }
 
-static struct bw_error *begin_group(struct free_group *group, const struct bw_key *key)
-{
-    struct bw_used_map *map = group->map;
-    BW_TRY(end_group(group));
-    const size_t i = chunk_at(map, key->objectid);
-    if (i == map->chunks.count || map->chunks.items[i].logical != key->objectid ||
-        map->chunks.items[i].length != key->offset)
-        return NULL;
-    group->chunk = &map->chunks.items[i];
-    group->chunk->free_known = true;
-    group->from = key->objectid;
-    return NULL;
-}
-
 static struct bw_error *add_free(struct free_group *group, uint64_t start, uint64_t end)
 {
     const struct bw_used_chunk *chunk = group->chunk;
@@ -162,42 +141,42 @@ static struct bw_error *add_free(struct free_group *group, uint64_t start, uint6
     return NULL;
 }
 
-static struct bw_error *add_bitmap(struct free_group *group, const struct bw_item *item)
-{
-    const uint64_t sector = group->map->fs->superblock.sectorsize;
-    uint64_t bits = item->key.offset / sector;
-    if (bits > item->size * UINT64_C(8))
-        bits = item->size * UINT64_C(8);
-    uint32_t bit = 0, first;
-    while (group->chunk && bw_bits_next(item->data, bits, &bit, &first))
-        BW_TRY(add_free(group, item->key.objectid + first * sector,
-                        item->key.objectid + bit * sector));
-    return NULL;
-}
-
-static struct bw_error *add_free_item(struct free_group *group, const struct bw_item *item)
-{
-    const struct bw_key *key = &item->key;
-    if (key->type == BW_FREE_SPACE_INFO)
-        return begin_group(group, key);
-    if (key->type == BW_FREE_SPACE_BITMAP)
-        return add_bitmap(group, item);
-    if (key->type != BW_FREE_SPACE_EXTENT || !group->chunk || key->offset > ~key->objectid)
-        return NULL;
-    return add_free(group, key->objectid, key->objectid + key->offset);
-}
-
-/* A lost part of the tree counts as in use: only ranges that it lists are free. */
+/* Adds everything between the free ranges of each block group: an item with the group comes before
+ * its extents or bitmaps. A lost part of the tree counts as in use, because only ranges that it
+ * lists are free. */
 static struct bw_error *read_free_space(struct bw_used_map *map, const struct bw_tree_list *trees)
 {
     const uint64_t valid = BW_COMPAT_RO_FREE_SPACE_TREE | BW_COMPAT_RO_FREE_SPACE_TREE_VALID;
+    const uint64_t sector = map->fs->superblock.sectorsize;
     struct free_group group = {.map = map};
     struct bw_item_stream stream;
     if ((map->fs->superblock.compat_ro_flags & valid) != valid)
         return NULL;
     struct bw_error *error = bw_item_stream_begin(&stream, map->fs, trees, BW_FREE_SPACE_TREE);
-    for (; !error && !stream.ended; bw_item_stream_next(&stream))
-        error = add_free_item(&group, &stream.item);
+    for (; !error && !stream.ended; bw_item_stream_next(&stream)) {
+        const struct bw_key *key = &stream.item.key;
+        if (key->type == BW_FREE_SPACE_INFO) {
+            error = end_group(&group);
+            const size_t i = chunk_at(map, key->objectid);
+            if (error || i == map->chunks.count || map->chunks.items[i].logical != key->objectid ||
+                map->chunks.items[i].length != key->offset)
+                continue;
+            group.chunk = &map->chunks.items[i];
+            group.chunk->free_known = true;
+            group.from = key->objectid;
+        } else if (key->type == BW_FREE_SPACE_BITMAP) {
+            uint64_t bits = key->offset / sector;
+            if (bits > stream.item.size * UINT64_C(8))
+                bits = stream.item.size * UINT64_C(8);
+            uint32_t bit = 0, first;
+            while (!error && group.chunk && bw_bits_next(stream.item.data, bits, &bit, &first))
+                error =
+                    add_free(&group, key->objectid + first * sector, key->objectid + bit * sector);
+        } else if (key->type == BW_FREE_SPACE_EXTENT && group.chunk &&
+                   key->offset <= ~key->objectid) {
+            error = add_free(&group, key->objectid, key->objectid + key->offset);
+        }
+    }
     if (!error)
         error = end_group(&group);
     return bw_item_stream_end(&stream, error);
@@ -220,20 +199,7 @@ static struct bw_error *add_unknown(struct bw_used_map *map, uint64_t start, uin
     return NULL;
 }
 
-static struct bw_error *add_extent(struct bw_used_map *map, const struct bw_item *item)
-{
-    struct bw_extent_entry extent;
-    uint64_t end;
-    if (!bw_extent_entry_decode(map->fs, item, &extent)) {
-        const bool cut = item->key.type == BW_EXTENT_ITEM || item->key.type == BW_METADATA_ITEM;
-        return cut ? add_unknown(map, item->key.objectid, item->key.objectid + 1) : NULL;
-    }
-    if (__builtin_add_overflow(extent.bytenr, extent.length, &end))
-        end = UINT64_MAX;
-    return add_range(&map->sets[extent.is_block ? BW_USED_METADATA : BW_USED_DATA], extent.bytenr,
-                     end);
-}
-
+/* Adds the extents, and the chunks between two of them where items may be lost. */
 static struct bw_error *read_extents(struct bw_used_map *map, const struct bw_tree_list *trees)
 {
     struct bw_item_stream stream;
@@ -241,12 +207,22 @@ static struct bw_error *read_extents(struct bw_used_map *map, const struct bw_tr
     struct bw_error *error = bw_item_stream_begin(&stream, map->fs, trees, BW_EXTENT_TREE);
     const bool empty = stream.ended;
     for (; !error && !stream.ended; bw_item_stream_next(&stream)) {
-        const uint64_t objectid = stream.item.key.objectid;
+        const struct bw_key *key = &stream.item.key;
+        struct bw_extent_entry extent;
+        uint64_t end;
         if (stream.after_loss)
-            error = add_unknown(map, last, objectid + (objectid < UINT64_MAX));
-        if (!error)
-            error = add_extent(map, &stream.item);
-        last = objectid;
+            error = add_unknown(map, last, key->objectid + (key->objectid < UINT64_MAX));
+        last = key->objectid;
+        if (error)
+            break;
+        if (bw_extent_entry_decode(map->fs, &stream.item, &extent)) {
+            if (__builtin_add_overflow(extent.bytenr, extent.length, &end))
+                end = UINT64_MAX;
+            error = add_range(&map->sets[extent.is_block ? BW_USED_METADATA : BW_USED_DATA],
+                              extent.bytenr, end);
+        } else if (key->type == BW_EXTENT_ITEM || key->type == BW_METADATA_ITEM) {
+            error = add_unknown(map, key->objectid, key->objectid + 1); /* it is cut off */
+        }
     }
     if (!error && (empty || stream.after_loss))
         error = add_unknown(map, empty ? 0 : last, UINT64_MAX);
@@ -269,25 +245,19 @@ struct tree_walk {
     struct bw_block_set seen;
 };
 
-/* Whether the extent tree or the free space tree has a whole range as in use. */
-static bool is_known(const struct bw_used_map *map, uint64_t start, uint64_t end)
-{
-    while (start < end) {
-        uint64_t until = end;
-        if (bw_used_kind_at(map, start, &until) == BW_USED_FREE)
-            return false;
-        start = until;
-    }
-    return true;
-}
-
 struct bw_error *bw_used_map_refer(struct bw_used_map *map, enum bw_used_kind kind, uint64_t start,
                                    uint64_t length)
 {
-    uint64_t end;
+    uint64_t end, until;
     if (__builtin_add_overflow(start, length, &end))
         end = UINT64_MAX;
-    return is_known(map, start, end) ? NULL : add_range(&map->added[kind], start, end);
+    /* Most references are known from the extent tree or the free space tree. */
+    for (uint64_t at = start; at < end; at = until) {
+        until = end;
+        if (bw_used_kind_at(map, at, &until) == BW_USED_FREE)
+            return add_range(&map->added[kind], start, end);
+    }
+    return NULL;
 }
 
 /* Adds space that a tree refers to; with the lock. */
@@ -352,29 +322,9 @@ static bool should_continue(void *context)
     return !options->progress || options->progress(options->context);
 }
 
-/* Whether the leaves of a tree are read. The extent tree lacks data of the log, so leaves of log
- * trees are always read. */
-static bool has_data(const struct bw_used_map *map, const struct bw_listed_tree *tree)
-{
-    return tree->is_log ||
-           (map->options.files && (tree->has_inodes || tree->tree.id == BW_ROOT_TREE));
-}
-
-static struct bw_error *add_roots(struct tree_walk *walk, const struct bw_tree_list *trees)
-{
-    for (size_t i = 0; i < trees->entries.count; i++) {
-        const struct bw_listed_tree *tree = &trees->entries.items[i];
-        const uint32_t value =
-            (tree->is_log ? OF_LOG : 0) | (has_data(walk->map, tree) ? WITH_DATA : 0);
-        const struct bw_queued_block block = {bw_tree_root_pointer(&tree->tree, false), value,
-                                              tree->references ? NULL : tree};
-        if (tree->tree.root.bytenr &&
-            reach_block(walk, block.pointer.bytenr, block.pointer.expectation.level, value))
-            BW_TRY(bw_level_reader_add(&walk->reader, &block));
-    }
-    return NULL;
-}
-
+/* Adds what all trees refer to, each block once. Leaves are read for references to data: those of
+ * log trees always, because the extent tree lacks data of the log; others with options.files.
+ */
 static struct bw_error *walk_trees(struct bw_used_map *map, const struct bw_tree_list *trees)
 {
     struct tree_walk walk = {.map = map,
@@ -386,8 +336,17 @@ static struct bw_error *walk_trees(struct bw_used_map *map, const struct bw_tree
                                         .should_continue = should_continue,
                                         .context = &walk}};
     struct bw_error *error = bw_level_reader_begin(&walk.reader);
-    if (!error)
-        error = add_roots(&walk, trees);
+    for (size_t i = 0; !error && i < trees->entries.count; i++) {
+        const struct bw_listed_tree *tree = &trees->entries.items[i];
+        const bool has_data = tree->is_log || (map->options.files &&
+                                               (tree->has_inodes || tree->tree.id == BW_ROOT_TREE));
+        const uint32_t value = (tree->is_log ? OF_LOG : 0) | (has_data ? WITH_DATA : 0);
+        const struct bw_queued_block block = {bw_tree_root_pointer(&tree->tree, false), value,
+                                              tree->references ? NULL : tree};
+        if (tree->tree.root.bytenr &&
+            reach_block(&walk, block.pointer.bytenr, block.pointer.expectation.level, value))
+            error = bw_level_reader_add(&walk.reader, &block);
+    }
     if (!error)
         error = bw_level_reader_run(&walk.reader);
     bw_level_reader_end(&walk.reader);
@@ -395,19 +354,14 @@ static struct bw_error *walk_trees(struct bw_used_map *map, const struct bw_tree
     return error;
 }
 
-static void join_sets(struct bw_used_map *map)
-{
-    for (unsigned kind = 0; kind < BW_USED_SETS; kind++)
-        bw_range_set_join(&map->sets[kind]);
-}
-
 struct bw_error *bw_used_map_join(struct bw_used_map *map)
 {
-    for (unsigned kind = 0; kind < BW_USED_SETS; kind++)
-        for (size_t i = 0; i < map->added[kind].ranges.count; i++)
-            BW_TRY(add_range(&map->sets[kind], map->added[kind].ranges.items[i].start,
-                             map->added[kind].ranges.items[i].end));
-    join_sets(map);
+    for (unsigned kind = 0; kind < BW_USED_SETS; kind++) {
+        const struct bw_spans *added = &map->added[kind].ranges;
+        for (size_t i = 0; i < added->count; i++)
+            BW_TRY(add_range(&map->sets[kind], added->items[i].start, added->items[i].end));
+        bw_range_set_join(&map->sets[kind]);
+    }
     return NULL;
 }
 
@@ -457,25 +411,28 @@ static struct bw_error *follow_moves(struct bw_used_map *map)
     return bw_used_map_join(map);
 }
 
-/* Opening. */
-
+/* Fills the map from all trees of the file system. */
 static struct bw_error *find_used_space(struct bw_used_map *map, struct bw_tree_list *trees)
 {
     BW_TRY(bw_device_map_open(map->fs, &map->devices));
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
     BW_TRY(bw_fs_chunks(map->fs, &chunks));
     for (size_t i = 0; i < chunks.count; i++) {
+        /* Mixed chunks count as data where only the free space tree is known. */
         const struct bw_chunk_info *chunk = &chunks.items[i];
-        BW_TRY(bw_used_chunks_push(&map->chunks,
-                                   (struct bw_used_chunk){.logical = chunk->logical,
-                                                          .length = chunk->length,
-                                                          .kind = kind_of_chunk(chunk->type)}));
+        const bool has_data = chunk->type & BW_GROUP_DATA;
+        BW_TRY(bw_used_chunks_push(
+            &map->chunks,
+            (struct bw_used_chunk){.logical = chunk->logical,
+                                   .length = chunk->length,
+                                   .kind = has_data ? BW_USED_DATA : BW_USED_METADATA}));
     }
     BW_TRY(bw_tree_list_load(map->fs, trees));
     BW_TRY(find_chunk_losses(map, trees));
     BW_TRY(read_free_space(map, trees));
     BW_TRY(read_extents(map, trees));
-    join_sets(map);
+    for (unsigned kind = 0; kind < BW_USED_SETS; kind++)
+        bw_range_set_join(&map->sets[kind]);
     if (!map->fs->is_past)
         BW_TRY(bw_tree_list_load_log(map->fs, trees));
     BW_TRY(walk_trees(map, trees));
