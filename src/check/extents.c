@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pass `extents`: the reference counts are evaluated. If both sides do not agree, the extent
- * tree and all other trees are read again, for the references of extents in the buckets that are
- * not zero, and as often as their number needs.
+ * The pass `extents`: whether the extent tree has exactly the references that exist.
+ *
+ * The passes `space` and `trees` have added up the references of both sides in buckets by extent
+ * (reference_counts.h), so if all buckets are zero, the pass ends without reading anything. If not,
+ * it reads the extent tree and all other trees again, and lists the references of both sides that
+ * belong to extents in the buckets that are not zero. Sorted by extent, references that both sides
+ * have cancel out, and each extent that has any left is a finding.
+ *
+ * The memory of the list is bounded. If there are too many references, it gives up the upper half
+ * of its buckets, and another round examines those.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,10 +24,10 @@
 #include "check/reference_counts.h"
 #include "owners/tree_list.h"
 
-/* Lists of references from both sides. Their memory is bounded: if there are too many, the
- * references of later buckets are postponed to another round. */
-
-enum { MOST = 1 << 18 };
+enum {
+    MOST = 1 << 18, /* entries of a list */
+    ROUNDS = 16,    /* with so many faults, more findings do not help */
+};
 
 /* By extent, its item first; of references that differ in nothing but the length, those with the
  * same one stand together. */
@@ -57,42 +64,29 @@ void bw_entries_merge(struct bw_entries *list)
     list->entries.count = kept;
 }
 
-/* Leaves the upper half of the buckets for another time. */
-static void halve_buckets(struct bw_entries *list)
-{
-    size_t kept = 0;
-    list->end = list->first + (list->end - list->first + 1) / 2;
-    for (size_t i = 0; i < list->entries.count; i++)
-        if (bw_reference_bucket(list->entries.items[i].reference.bytenr) < list->end)
-            list->entries.items[kept++] = list->entries.items[i];
-    list->entries.count = kept;
-}
-
-static bool make_room(struct bw_entries *list)
-{
-    if (list->entries.count < MOST || list->entries.count < list->entries.capacity)
-        return !bw_reference_entries_reserve(&list->entries, 1);
-    bw_entries_merge(list);
-    while (list->entries.count > MOST / 2 && list->end - list->first > 1)
-        halve_buckets(list);
-    return !bw_reference_entries_reserve(&list->entries, 1);
-}
-
 void bw_entries_add(struct bw_entries *list, const struct bw_reference_entry *entry)
 {
     const uint32_t bucket = bw_reference_bucket(entry->reference.bytenr);
     if (bucket < list->first || bucket >= list->end ||
         bw_reference_bucket_agrees(list->check->references, bucket))
         return;
-    if (!make_room(list)) {
-        list->no_memory = true;
-        return;
+    if (list->entries.count >= MOST && list->entries.count >= list->entries.capacity) {
+        bw_entries_merge(list);
+        while (list->entries.count > MOST / 2 && list->end - list->first > 1) {
+            /* Leaves the upper half of the buckets for another round. */
+            size_t kept = 0;
+            list->end = list->first + (list->end - list->first + 1) / 2;
+            for (size_t i = 0; i < list->entries.count; i++)
+                if (bw_reference_bucket(list->entries.items[i].reference.bytenr) < list->end)
+                    list->entries.items[kept++] = list->entries.items[i];
+            list->entries.count = kept;
+        }
     }
-    if (bucket < list->end)
+    if (bw_reference_entries_reserve(&list->entries, 1))
+        list->no_memory = true;
+    else if (bucket < list->end)
         list->entries.items[list->entries.count++] = *entry;
 }
-
-/* Reports faults in the references to an extent, once both sides of them are known. */
 
 /* The entries of one extent. */
 struct extent {
@@ -127,37 +121,20 @@ static struct bw_finding location_of(const struct bw_reference_entry *entry)
     return location;
 }
 
-static void describe_reference(const struct bw_reference *reference, char text[128])
-{
-    switch (reference->kind) {
-    case BW_EXTENT_DATA_REF:
-        snprintf(text, 128, "tree %" PRIu64 " inode %" PRIu64 " offset %" PRId64, reference->source,
-                 reference->inode, (int64_t)reference->offset);
-        break;
-    case BW_TREE_BLOCK_REF:
-        snprintf(text, 128, "tree %" PRIu64, reference->source);
-        break;
-    default:
-        snprintf(text, 128, "tree block %" PRIu64, reference->source);
-        break;
-    }
-}
-
-/* Whether two entries are of one reference that gives the extent another length. */
-static bool differ_in_length(const struct bw_reference_entry *a, const struct bw_reference_entry *b)
-{
-    return a->reference.kind == b->reference.kind && a->reference.source == b->reference.source &&
-           a->reference.inode == b->reference.inode && a->reference.offset == b->reference.offset &&
-           a->reference.kind;
-}
-
+/* Reports a reference that only one side has, or that both have in different numbers. */
 static void report_reference(const struct extent *extent, const struct bw_reference_entry *entry)
 {
     const struct bw_finding location = location_of(entry);
-    char source[128];
-    describe_reference(&entry->reference, source);
+    const struct bw_reference *reference = &entry->reference;
     if (entry->made <= entry->promised && !extent->complete)
         return;
+    char source[128];
+    if (reference->kind == BW_EXTENT_DATA_REF)
+        snprintf(source, sizeof source, "tree %" PRIu64 " inode %" PRIu64 " offset %" PRId64,
+                 reference->source, reference->inode, (int64_t)reference->offset);
+    else
+        snprintf(source, sizeof source, "%s %" PRIu64,
+                 reference->kind == BW_TREE_BLOCK_REF ? "tree" : "tree block", reference->source);
     if (!entry->made)
         bw_check_find(extent->check, BW_CODE_reference_extra, &location,
                       "the extent tree has a reference from %s, which does not exist", source);
@@ -170,117 +147,74 @@ static void report_reference(const struct extent *extent, const struct bw_refere
                       entry->made, entry->promised);
 }
 
-static void report_length(const struct extent *extent, const struct bw_reference_entry *entry)
-{
-    const struct bw_finding location = location_of(entry);
-    bw_check_find(extent->check, BW_CODE_extent_differs, &location,
-                  "a file extent of %" PRIu64 " bytes, the extent item has %" PRIu64,
-                  entry->reference.length, extent->item->reference.length);
-}
-
-/* Compares the extent item of a tree block with the block's header. */
-static void report_block(const struct extent *extent, const struct bw_reference_entry *promised,
-                         const struct bw_reference_entry *made)
-{
-    const struct bw_finding location = location_of(made);
-    bw_check_find(extent->check, BW_CODE_extent_differs, &location,
-                  "generation %" PRIu64 " level %" PRIu64
-                  ", the extent item has generation %" PRIu64 " level %" PRIu64,
-                  made->reference.source, made->reference.inode, promised->reference.source,
-                  promised->reference.inode);
-}
-
+/* Reports the references of an extent that has an item and is in use. */
 static void report_references(const struct extent *extent)
 {
     const struct bw_reference_entry *blocks[2] = {NULL, NULL}; /* promised, made */
     for (size_t i = 0; i < extent->count; i++) {
-        const struct bw_reference_entry *entry = &extent->entries[i];
-        const bool has_next = i + 1 < extent->count && differ_in_length(entry, entry + 1);
-        if (!entry->reference.kind)
+        const struct bw_reference_entry *entry = &extent->entries[i], *next = entry + 1;
+        const struct bw_reference *a = &entry->reference, *b = &next->reference;
+        if (!a->kind) {
             blocks[entry->made > entry->promised] = entry;
-        else if (has_next)
-            report_length(extent, entry->made ? entry : entry + 1);
-        else
+        } else if (i + 1 < extent->count && a->kind == b->kind && a->source == b->source &&
+                   a->inode == b->inode && a->offset == b->offset) {
+            /* One reference: both sides give the extent different lengths. */
+            const struct bw_reference_entry *made = entry->made ? entry : next;
+            const struct bw_finding location = location_of(made);
+            bw_check_find(extent->check, BW_CODE_extent_differs, &location,
+                          "a file extent of %" PRIu64 " bytes, the extent item has %" PRIu64,
+                          made->reference.length, extent->item->reference.length);
+            i++;
+        } else {
             report_reference(extent, entry);
-        i += has_next && entry->reference.kind;
+        }
     }
-    if (blocks[0] && blocks[1])
-        report_block(extent, blocks[0], blocks[1]);
+    if (!blocks[0] || !blocks[1])
+        return;
+
+    /* The extent item of a tree block differs from the header of the block. */
+    const struct bw_reference *promised = &blocks[0]->reference, *made = &blocks[1]->reference;
+    const struct bw_finding location = location_of(blocks[1]);
+    bw_check_find(extent->check, BW_CODE_extent_differs, &location,
+                  "generation %" PRIu64 " level %" PRIu64
+                  ", the extent item has generation %" PRIu64 " level %" PRIu64,
+                  made->source, made->inode, promised->source, promised->inode);
 }
 
-static void report_missing(const struct extent *extent)
+/* Reports the entries of an extent that did not cancel out. */
+static void report_extent(const struct extent *extent)
 {
     const struct bw_reference_entry *first = NULL;
-    uint64_t references = 0;
+    uint64_t made = 0, promised = 0;
     for (size_t i = 0; i < extent->count; i++) {
         const struct bw_reference_entry *entry = &extent->entries[i];
-        references += entry->reference.kind ? entry->made : 0;
+        made += entry->reference.kind ? entry->made : 0;
+        promised += entry->reference.kind ? entry->promised : 0;
         if (entry->made && (!first || !first->reference.kind))
             first = entry;
     }
-    const struct bw_fs *fs = extent->check->fs;
-    if (!references || bw_memory_block(fs->reader.memory, location_of(first).row.logical))
-        return;
-    const struct bw_finding location = location_of(first);
-    bw_check_find(extent->check, BW_CODE_extent_missing, &location,
-                  "the extent tree lacks the %s, which has references: %" PRIu64,
-                  is_block(first) ? "tree block" : "data", references);
-}
-
-/* Whether an extent is unreferenced: all references in its item are unmatched. */
-static bool is_unreferenced(const struct extent *extent)
-{
-    uint64_t left = 0;
-    for (size_t i = 0; i < extent->count; i++) {
-        if (extent->entries[i].made)
-            return false;
-        left += extent->entries[i].reference.kind ? extent->entries[i].promised : 0;
-    }
-    return left == extent->item->promised;
-}
-
-static void report_unreferenced(const struct extent *extent)
-{
-    struct bw_finding location = location_of(extent->item);
-    location.touches = BW_TOUCHES_NOTHING;
-    if (extent->complete)
-        bw_check_find(extent->check, BW_CODE_extent_unreferenced, &location,
-                      "nothing refers to the %s, which has references: %" PRIu64,
-                      is_block(extent->item) ? "tree block" : "data", extent->item->promised);
-}
-
-static void report_extent(const struct extent *extent)
-{
     if (!extent->count)
         return;
-    if (!extent->item)
-        report_missing(extent);
-    else if (is_unreferenced(extent))
-        report_unreferenced(extent);
-    else
+    if (!extent->item) {
+        /* The extent tree does not contain the rebuilt trees in memory. */
+        const struct bw_tree_reader *reader = &extent->check->fs->reader;
+        if (!made || bw_memory_block(reader->memory, first->reference.bytenr))
+            return;
+        const struct bw_finding location = location_of(first);
+        bw_check_find(extent->check, BW_CODE_extent_missing, &location,
+                      "the extent tree lacks the %s, which has references: %" PRIu64,
+                      is_block(first) ? "tree block" : "data", made);
+    } else if (!first && promised == extent->item->promised) {
+        struct bw_finding location = location_of(extent->item);
+        location.touches = BW_TOUCHES_NOTHING;
+        if (extent->complete)
+            bw_check_find(extent->check, BW_CODE_extent_unreferenced, &location,
+                          "nothing refers to the %s, which has references: %" PRIu64,
+                          is_block(extent->item) ? "tree block" : "data", extent->item->promised);
+    } else {
         report_references(extent);
-}
-
-/* Reports faults in merged entries. If not `complete`, a part of some tree is lost, and unmatched
- * references are no findings. */
-static void entries_report(const struct bw_entries *list, bool complete)
-{
-    for (size_t i = 0; i < list->entries.count;) {
-        const struct bw_reference_entry *first = &list->entries.items[i];
-        const bool has_item = first->reference.kind == BW_EXTENT_ITEM;
-        size_t end = i;
-        while (end < list->entries.count &&
-               list->entries.items[end].reference.bytenr == first->reference.bytenr)
-            end++;
-        report_extent(&(struct extent){list->check, has_item ? first : NULL, first + has_item,
-                                       end - i - has_item, complete});
-        i = end;
     }
 }
-
-/* The maximum number of times that the trees are read again: with so many faults, more findings do
- * not help. */
-enum { ROUNDS = 16 };
 
 static void add_promised(struct bw_entries *list, const struct bw_reference *reference)
 {
@@ -289,39 +223,34 @@ static void add_promised(struct bw_entries *list, const struct bw_reference *ref
                                                           .promised = reference->count});
 }
 
-/* Adds what an item of the extent tree promises; `*extent` is the extent that the last extent item
- * was for. */
-static void add_item(struct bw_entries *list, const struct bw_item *item,
-                     struct bw_extent_entry *extent)
-{
-    struct bw_reference reference;
-    if (bw_extent_keyed(extent, item, &reference)) {
-        if (extent->bytenr != reference.bytenr)
-            reference.length = 0;
-        add_promised(list, &reference);
-    }
-    if (!bw_extent_entry_decode(list->check->fs, item, extent))
-        return;
-    reference = bw_extent_as_reference(extent);
-    if (extent->is_block)
-        add_promised(list, &reference);
-    reference = (struct bw_reference){.bytenr = extent->bytenr,
-                                      .length = extent->is_block ? 0 : extent->length,
-                                      .kind = BW_EXTENT_ITEM};
-    bw_entries_add(
-        list, &(struct bw_reference_entry){.reference = reference, .promised = extent->references});
-    while (bw_extent_reference_step(extent, &reference))
-        add_promised(list, &reference);
-}
-
+/* Adds the references that the extent tree promises. */
 static struct bw_error *add_all_promised(struct bw_entries *list)
 {
+    const struct bw_check *check = list->check;
     struct bw_item_stream stream;
-    struct bw_extent_entry extent = {0};
+    struct bw_extent_entry extent = {0}; /* of the last extent item */
     struct bw_error *error =
-        bw_item_stream_begin(&stream, list->check->fs, &list->check->trees, BW_EXTENT_TREE);
-    for (; !error && !stream.ended; bw_item_stream_next(&stream))
-        add_item(list, &stream.item, &extent);
+        bw_item_stream_begin(&stream, check->fs, &check->trees, BW_EXTENT_TREE);
+    for (; !error && !stream.ended; bw_item_stream_next(&stream)) {
+        struct bw_reference reference;
+        if (bw_extent_keyed(&extent, &stream.item, &reference)) {
+            if (extent.bytenr != reference.bytenr)
+                reference.length = 0;
+            add_promised(list, &reference);
+        }
+        if (!bw_extent_entry_decode(check->fs, &stream.item, &extent))
+            continue;
+        reference = bw_extent_as_reference(&extent);
+        if (extent.is_block)
+            add_promised(list, &reference);
+        reference = (struct bw_reference){.bytenr = extent.bytenr,
+                                          .length = extent.is_block ? 0 : extent.length,
+                                          .kind = BW_EXTENT_ITEM};
+        bw_entries_add(list, &(struct bw_reference_entry){.reference = reference,
+                                                          .promised = extent.references});
+        while (bw_extent_reference_step(&extent, &reference))
+            add_promised(list, &reference);
+    }
     return bw_item_stream_end(&stream, error);
 }
 
@@ -365,63 +294,55 @@ static struct bw_error *on_block(void *context, const struct bw_node *node)
     return reading->no_memory || reading->list->no_memory ? bw_error_no_memory() : NULL;
 }
 
-static struct bw_error *add_all_made(struct bw_entries *list, struct bw_visited *visited)
+/* Adds the references that exist, from each block of all trees once. */
+static struct bw_error *add_all_made(struct bw_entries *list)
 {
     struct bw_check *check = list->check;
     struct bw_tree_reader reader = check->fs->reader;
     reader.adopter = NULL;
-    for (size_t i = 0; i < check->trees.entries.count; i++) {
+    struct bw_visited *visited = bw_visited_create();
+    struct bw_error *error = visited ? NULL : bw_error_no_memory();
+    for (size_t i = 0; !error && i < check->trees.entries.count; i++) {
         struct reading reading = {
             .list = list, .tree = &check->trees.entries.items[i], .visited = visited};
         const struct bw_scan scan = {
             BW_SCAN_ALL,      .wants = is_needed,          .node = on_block,
             .leaf = on_block, .lost = bw_scan_ignore_lost, .context = &reading};
         struct bw_reference root;
-        if (!bw_reference_to_root(&check->trees.entries.items[i].tree, &root))
+        if (!bw_reference_to_root(&reading.tree->tree, &root))
             continue;
         add_made(&reading, &root);
-        BW_TRY(bw_tree_scan(&reader, &check->trees.entries.items[i].tree, &scan));
+        error = bw_tree_scan(&reader, &reading.tree->tree, &scan);
     }
-    return NULL;
-}
-
-/* The extents of as many buckets as memory has room for. */
-static struct bw_error *check_buckets(struct bw_entries *list, bool complete)
-{
-    struct bw_visited *visited = bw_visited_create();
-    struct bw_error *error = visited ? add_all_promised(list) : bw_error_no_memory();
-    if (!error)
-        error = add_all_made(list, visited);
     bw_visited_destroy(visited);
-    if (!error && list->no_memory)
-        error = bw_error_no_memory();
-    if (error)
-        return error;
-    bw_entries_merge(list);
-    entries_report(list, complete);
-    return NULL;
+    return error;
 }
 
-static struct bw_error *check_all_buckets(struct bw_check *check, bool complete)
+/* Lists the references of as many buckets from list->first on as memory has room for, and reports
+ * those that did not cancel out. If not `complete`, a part of some tree is lost, and references
+ * that only the extent tree has are no findings. */
+static struct bw_error *examine_buckets(struct bw_entries *list, bool complete)
 {
-    struct bw_entries list = {.check = check};
-    struct bw_error *error = NULL;
-    for (unsigned round = 0; !error && round < ROUNDS && list.end < BW_REFERENCE_BUCKETS; round++) {
-        list.first = list.end;
-        list.end = BW_REFERENCE_BUCKETS;
-        list.entries.count = 0;
-        error = check_buckets(&list, complete);
+    BW_TRY(add_all_promised(list));
+    BW_TRY(add_all_made(list));
+    if (list->no_memory)
+        return bw_error_no_memory();
+    bw_entries_merge(list);
+    for (size_t i = 0, end; i < list->entries.count; i = end) {
+        const struct bw_reference_entry *first = &list->entries.items[i];
+        const bool has_item = first->reference.kind == BW_EXTENT_ITEM;
+        for (end = i; end < list->entries.count &&
+                      list->entries.items[end].reference.bytenr == first->reference.bytenr;)
+            end++;
+        report_extent(&(struct extent){list->check, has_item ? first : NULL, first + has_item,
+                                       end - i - has_item, complete});
     }
-    bw_reference_entries_free(&list.entries);
-    if (!error && list.end < BW_REFERENCE_BUCKETS)
-        bw_check_unable(
-            check, bw_error_create(BW_ERROR_CORRUPT,
-                                   "too many references are wrong: not all of them were examined"));
-    return error;
+    return NULL;
 }
 
 struct bw_error *bw_pass_extents(struct bw_check *check)
 {
+    /* The last references that exist: from the superblock and the root items to the roots. */
     struct bw_reference root;
     bool complete = true;
     for (size_t i = 0; i < check->trees.entries.count; i++) {
@@ -429,8 +350,22 @@ struct bw_error *bw_pass_extents(struct bw_check *check)
         if (bw_reference_to_root(&check->trees.entries.items[i].tree, &root))
             bw_count_reference(check, &root);
     }
+
     /* If the extent tree is incomplete, not even the source of a reference is known. */
     if (!check->extents_known || !bw_reference_counts_disagreeing(check->references))
         return NULL;
-    return check_all_buckets(check, complete);
+    struct bw_entries list = {.check = check};
+    struct bw_error *error = NULL;
+    for (unsigned round = 0; !error && round < ROUNDS && list.end < BW_REFERENCE_BUCKETS; round++) {
+        list.first = list.end;
+        list.end = BW_REFERENCE_BUCKETS;
+        list.entries.count = 0;
+        error = examine_buckets(&list, complete);
+    }
+    bw_reference_entries_free(&list.entries);
+    if (!error && list.end < BW_REFERENCE_BUCKETS)
+        bw_check_unable(
+            check, bw_error_create(BW_ERROR_CORRUPT,
+                                   "too many references are wrong: not all of them were examined"));
+    return error;
 }
