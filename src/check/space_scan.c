@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pass `space`: one scan of the extent tree in the order of addresses, in parallel with the
- * block groups, the free space tree and the checksum trees. It leaves the recorded references, and
- * the data without checksums, for later passes.
+ * The pass `space`: whether the extent tree, the block groups, the free space and the checksums
+ * agree about each byte of the address space.
+ *
+ * All of these are sorted by address, so one scan of the extent tree, in parallel with the others,
+ * compares them. `position` moves up through the block groups: the bytes between two extents must
+ * be free, the extents of a block group add up to its used bytes, checksums outside of data extents
+ * are orphaned, and data without checksums are noted. Where items may be lost (`unsure`), nothing
+ * is concluded from their absence.
+ *
+ * The pass leaves for later ones: the references that the extent tree promises, the tree blocks
+ * that are shared or count references by address, and the data without checksums.
  */
 #include <inttypes.h>
 
@@ -72,12 +80,6 @@ static void find_run(struct checksum_runs *self)
     self->start = self->end = UINT64_MAX;
 }
 
-static void next_run(struct checksum_runs *self)
-{
-    bw_item_stream_next(&self->stream);
-    find_run(self);
-}
-
 /* Begins. Must be ended, even after an error. */
 static struct bw_error *checksum_runs_begin(struct checksum_runs *self, struct bw_check *check)
 {
@@ -88,18 +90,10 @@ static struct bw_error *checksum_runs_begin(struct checksum_runs *self, struct b
     return NULL;
 }
 
-/* Reports checksums of data that the log does not have either. */
-static void report_orphaned(const struct checksum_runs *self, uint64_t start, uint64_t end)
+static void next_run(struct checksum_runs *self)
 {
-    while (self->log_known && start < end) {
-        uint64_t until = end;
-        const bool in_log = bw_range_set_has(&self->in_log, start, &until);
-        const struct bw_finding location = checksum_location(self, start, until - start);
-        if (!in_log)
-            bw_check_find(self->check, BW_CODE_checksum_orphaned, &location,
-                          "checksums of bytes that belong to no data extent");
-        start = until;
-    }
+    bw_item_stream_next(&self->stream);
+    find_run(self);
 }
 
 /* There is no data extent before `address`, or, if `unsure`, it is not known whether there is:
@@ -108,8 +102,16 @@ static void checksum_runs_skip(struct checksum_runs *self, uint64_t address, boo
 {
     while (self->start < address && !self->stream.ended) {
         const uint64_t end = self->end < address ? self->end : address;
-        if (!unsure)
-            report_orphaned(self, self->start, end);
+        while (!unsure && self->log_known && self->start < end) {
+            uint64_t until = end;
+            const bool in_log = bw_range_set_has(&self->in_log, self->start, &until);
+            const struct bw_finding location =
+                checksum_location(self, self->start, until - self->start);
+            if (!in_log)
+                bw_check_find(self->check, BW_CODE_checksum_orphaned, &location,
+                              "checksums of bytes that belong to no data extent");
+            self->start = until;
+        }
         self->start = end;
         if (self->start == self->end)
             next_run(self);
@@ -202,14 +204,7 @@ static void leave_group(struct space *space)
                   "%" PRIu64 " bytes used, its extents have %" PRIu64, group->used, group->counted);
 }
 
-static void enter_group(struct space *space)
-{
-    space->group = &space->check->groups.groups.items[space->next_group++];
-    space->position = space->group->start;
-    bw_free_space_enter(&space->free_space, space->group);
-}
-
-/* Goes on to the block group that holds an address, or to the last one before it. */
+/* Moves on to the block group that contains an address, or to the last one before it. */
 static void advance_group(struct space *space, uint64_t address)
 {
     const struct bw_group_list *list = &space->check->groups;
@@ -217,7 +212,9 @@ static void advance_group(struct space *space, uint64_t address)
            list->groups.items[space->next_group].start <= address) {
         if (space->group)
             leave_group(space);
-        enter_group(space);
+        space->group = &list->groups.items[space->next_group++];
+        space->position = space->group->start;
+        bw_free_space_enter(&space->free_space, space->group);
     }
     if (space->group && space->unsure)
         space->group->unsure = true;
@@ -225,64 +222,46 @@ static void advance_group(struct space *space, uint64_t address)
 
 /* Extents. */
 
-static void check_kind(struct space *space)
-{
-    const uint64_t flags = space->group->flags;
-    const bool is_block = space->extent.is_block;
-    const bool right =
-        is_block ? flags & (BW_GROUP_METADATA | BW_GROUP_SYSTEM) : flags & BW_GROUP_DATA;
-    if (right)
-        return;
-    const struct bw_finding location = location_of_extent(space);
-    bw_check_find(space->check, BW_CODE_extent_kind, &location,
-                  is_block ? "a tree block in a block group of data"
-                           : "data in a block group of tree blocks");
-}
-
-/* How much of an extent lies inside the present block group. */
-static uint64_t length_inside(const struct space *space)
-{
-    const struct bw_checked_group *group = space->group;
-    const uint64_t start = space->extent.bytenr, length = space->extent.length;
-    const uint64_t room =
-        group && start - group->start < group->length ? group->length - (start - group->start) : 0;
-    return length < room ? length : room;
-}
-
-static void count_extent(struct space *space)
-{
-    const struct bw_extent_entry *extent = &space->extent;
-    const uint64_t end = extent->bytenr + extent->length;
-    if (extent->bytenr < space->position) {
-        const struct bw_finding location = location_of_extent(space);
-        bw_check_find(space->check, BW_CODE_extent_overlap, &location,
-                      "the previous extent ends at %" PRIu64, space->position);
-    } else if (space->position < extent->bytenr) {
-        bw_free_space_expect(&space->free_space, space->position, extent->bytenr);
-    }
-    space->group->counted += extent->length;
-    space->position = end > space->position ? end : space->position;
-    check_kind(space);
-}
-
+/* Adds the present extent: to its block group, and to what the free space and the checksums are
+ * compared with. */
 static struct bw_error *add_extent(struct space *space)
 {
+    struct bw_check *check = space->check;
     const struct bw_extent_entry *extent = &space->extent;
-    advance_group(space, extent->bytenr);
-    checksum_runs_skip(&space->checksums, extent->bytenr, space->unsure);
-    bw_incomplete_chunks_extent(space->check, extent->bytenr, extent->length);
+    const uint64_t start = extent->bytenr, length = extent->length, end = start + length;
+    advance_group(space, start);
+    checksum_runs_skip(&space->checksums, start, space->unsure);
+    bw_incomplete_chunks_extent(check, start, length);
     space->unsure = false;
-    const uint64_t inside = length_inside(space);
-    if (inside == extent->length) {
-        count_extent(space);
-    } else if (inside || !bw_check_chunk(space->check, extent->bytenr)) {
+
+    /* How much of it is in the block group: all, unless something is wrong. */
+    struct bw_checked_group *group = space->group;
+    uint64_t inside = 0;
+    if (group && start - group->start < group->length)
+        inside = group->length - (start - group->start);
+    if (inside >= length) {
+        const uint64_t kinds =
+            extent->is_block ? BW_GROUP_METADATA | BW_GROUP_SYSTEM : BW_GROUP_DATA;
+        if (start < space->position || !(group->flags & kinds)) {
+            const struct bw_finding location = location_of_extent(space);
+            if (start < space->position)
+                bw_check_find(check, BW_CODE_extent_overlap, &location,
+                              "the previous extent ends at %" PRIu64, space->position);
+            if (!(group->flags & kinds))
+                bw_check_find(check, BW_CODE_extent_kind, &location,
+                              extent->is_block ? "a tree block in a block group of data"
+                                               : "data in a block group of tree blocks");
+        }
+        if (start > space->position)
+            bw_free_space_expect(&space->free_space, space->position, start);
+        group->counted += length;
+        space->position = end > space->position ? end : space->position;
+    } else if (inside || !bw_check_chunk(check, start)) {
         const struct bw_finding location = location_of_extent(space);
-        bw_check_find(space->check, BW_CODE_extent_outside, &location,
+        bw_check_find(check, BW_CODE_extent_outside, &location,
                       "the extent is not inside a block group");
     }
-    if (extent->is_block)
-        return NULL;
-    return checksum_runs_cover(&space->checksums, extent->bytenr, extent->bytenr + extent->length);
+    return extent->is_block ? NULL : checksum_runs_cover(&space->checksums, start, end);
 }
 
 /* References. */
@@ -336,15 +315,7 @@ static void end_extent(struct space *space, bool complete)
     space->has_extent = false;
 }
 
-/* Notes the facts about a tree block that the walk needs; false if memory runs out. */
-static bool note_sharing_of_block(struct bw_check *check, const struct bw_extent_entry *extent)
-{
-    const uint64_t bytenr = extent->bytenr;
-    return !extent->is_block ||
-           ((!extent->shared_children || !bw_key_map_put(&check->full_backrefs, bytenr, 1)) &&
-            (extent->references == 1 || !bw_key_map_put(&check->shared_blocks, bytenr, 1)));
-}
-
+/* An extent item: the references in it, what later passes need to know, and the space it takes. */
 static struct bw_error *begin_extent(struct space *space)
 {
     struct bw_extent_entry *extent = &space->extent;
@@ -363,8 +334,12 @@ static struct bw_error *begin_extent(struct space *space)
     if (extent->is_block) {
         reference = bw_extent_as_reference(extent);
         bw_count_promised_reference(check, &reference);
+        if (extent->shared_children)
+            BW_TRY(bw_key_map_put(&check->full_backrefs, extent->bytenr, 1));
+        if (extent->references != 1)
+            BW_TRY(bw_key_map_put(&check->shared_blocks, extent->bytenr, 1));
     }
-    return note_sharing_of_block(check, extent) ? add_extent(space) : bw_error_no_memory();
+    return add_extent(space);
 }
 
 static void on_keyed_reference(struct space *space)
@@ -376,51 +351,40 @@ static void on_keyed_reference(struct space *space)
         return;
     if (!mine)
         reference.length = 0;
-    const struct bw_finding location = location_of(space, &item->key, item->key.objectid, 0);
-    if (!mine && !space->unsure)
+    if (!mine && !space->unsure) {
+        const struct bw_finding location = location_of(space, &item->key, item->key.objectid, 0);
         bw_check_find(space->check, BW_CODE_reference_alone, &location,
                       "a reference to an extent that has no item");
+    }
     count_reference(space, &reference);
 }
 
-/* The block groups of all chunks have been read. */
-static void on_block_group(struct space *space)
+/* Passes all items of the extent tree to the functions above, and everything behind the last. */
+static struct bw_error *scan_space(struct space *space)
 {
-    const struct bw_item *item = &space->extents.item;
-    const struct bw_finding location =
-        location_of(space, &item->key, item->key.objectid, item->key.offset);
-    if (bw_check_group(space->check, item->key.objectid))
-        return;
-    space->check->groups.incomplete = true;
-    bw_check_find(space->check, BW_CODE_chunk_missing, &location, "the block group has no chunk");
-}
-
-static struct bw_error *on_item(struct space *space)
-{
-    const struct bw_key *key = &space->extents.item.key;
-    const bool is_extent = key->type == BW_EXTENT_ITEM || key->type == BW_METADATA_ITEM;
-    if (is_extent || space->extents.after_loss)
-        end_extent(space, !space->extents.after_loss);
-    space->unsure |= space->extents.after_loss;
-    if (is_extent)
-        return begin_extent(space);
-    if (key->type == BW_BLOCK_GROUP_ITEM)
-        on_block_group(space);
-    else
-        on_keyed_reference(space);
-    return NULL;
-}
-
-static struct bw_error *read_items(struct space *space)
-{
-    for (unsigned i = 0; !space->extents.ended; i++) {
-        if (i % 4096 == 0 && !bw_check_should_continue(space->check, 0))
+    struct bw_check *check = space->check;
+    struct bw_item_stream *extents = &space->extents;
+    for (unsigned i = 0; !extents->ended; i++, bw_item_stream_next(extents)) {
+        const struct bw_key *key = &extents->item.key;
+        const bool is_extent = key->type == BW_EXTENT_ITEM || key->type == BW_METADATA_ITEM;
+        if (i % 4096 == 0 && !bw_check_should_continue(check, 0))
             return NULL;
-        BW_TRY(on_item(space));
-        bw_item_stream_next(&space->extents);
+        if (is_extent || extents->after_loss)
+            end_extent(space, !extents->after_loss);
+        space->unsure |= extents->after_loss;
+        if (is_extent) {
+            BW_TRY(begin_extent(space));
+        } else if (key->type != BW_BLOCK_GROUP_ITEM) {
+            on_keyed_reference(space);
+        } else if (!bw_check_group(check, key->objectid)) {
+            /* The block groups of all chunks have been read. */
+            const struct bw_finding location = location_of(space, key, key->objectid, key->offset);
+            check->groups.incomplete = true;
+            bw_check_find(check, BW_CODE_chunk_missing, &location, "the block group has no chunk");
+        }
     }
-    end_extent(space, !space->extents.after_loss);
-    space->unsure |= space->extents.after_loss;
+    end_extent(space, !extents->after_loss);
+    space->unsure |= extents->after_loss;
     advance_group(space, UINT64_MAX);
     if (space->group)
         leave_group(space);
@@ -428,42 +392,36 @@ static struct bw_error *read_items(struct space *space)
     return NULL;
 }
 
-static void check_sum(struct bw_check *check)
-{
-    uint64_t sum = 0;
-    for (size_t i = 0; i < check->groups.groups.count; i++)
-        sum += check->groups.groups.items[i].used;
-    if (check->fs->root_tree.root.bytenr != check->fs->superblock.root.bytenr)
-        return; /* an older one */
-    if (!check->groups.incomplete && sum != check->fs->superblock.bytes_used)
-        bw_check_find(check, BW_CODE_super_used, NULL,
-                      "%" PRIu64 " bytes used, the block groups have %" PRIu64,
-                      check->fs->superblock.bytes_used, sum);
-}
-
-static struct bw_error *scan_space(struct space *space)
-{
-    struct bw_check *check = space->check;
-    BW_TRY(bw_item_stream_begin(&space->extents, check->fs, &check->trees, BW_EXTENT_TREE));
-    BW_TRY(bw_free_space_begin(&space->free_space, check));
-    BW_TRY(checksum_runs_begin(&space->checksums, check));
-    check->extents_known = bw_tree_list_find(&check->trees, BW_EXTENT_TREE);
-    space->unsure = !check->extents_known;
-    BW_TRY(read_items(space));
-    check->extents_known &= !space->extents.lost;
-    check_sum(check);
-    return NULL;
-}
-
 struct bw_error *bw_pass_space(struct bw_check *check)
 {
-    /* The scan may fail before it begins all of them, and each is ended. */
+    /* One of the streams may not begin, and each is ended. */
     struct space space = {.check = check, .checksums.check = check, .free_space.check = check};
     check->references = bw_reference_counts_create();
     if (!check->references)
         return bw_error_no_memory();
     BW_TRY(bw_check_load_groups(check));
-    struct bw_error *error = scan_space(&space);
+    struct bw_error *error =
+        bw_item_stream_begin(&space.extents, check->fs, &check->trees, BW_EXTENT_TREE);
+    if (!error)
+        error = bw_free_space_begin(&space.free_space, check);
+    if (!error)
+        error = checksum_runs_begin(&space.checksums, check);
+    check->extents_known = bw_tree_list_find(&check->trees, BW_EXTENT_TREE);
+    space.unsure = !check->extents_known;
+    if (!error)
+        error = scan_space(&space);
+    check->extents_known &= !space.extents.lost;
+
+    /* The superblock has the sum of all block groups, unless an older generation was opened. */
+    const struct bw_superblock *superblock = &check->fs->superblock;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < check->groups.groups.count; i++)
+        sum += check->groups.groups.items[i].used;
+    if (!error && check->fs->root_tree.root.bytenr == superblock->root.bytenr &&
+        !check->groups.incomplete && sum != superblock->bytes_used)
+        bw_check_find(check, BW_CODE_super_used, NULL,
+                      "%" PRIu64 " bytes used, the block groups have %" PRIu64,
+                      superblock->bytes_used, sum);
     error = checksum_runs_end(&space.checksums, error);
     error = bw_free_space_end(&space.free_space, error);
     return bw_item_stream_end(&space.extents, error);
