@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pass `roots`: lists root items, the links between subvolumes and orphan items from the root
- * tree, and compares them with each other, with the directories of subvolumes and with the uuid
- * tree. Lost items of the root tree cannot be distinguished from items that never existed: then the
- * pass finds nothing.
+ * The pass `roots`: whether the items of the root tree agree about the subvolumes.
+ *
+ * One scan of the root tree lists the root items, the links between subvolumes and the orphan
+ * items. Then each link is compared with the other link of the pair and with the directory that it
+ * names, each subvolume with its links, and the uuids with the uuid tree. Lost items of the root
+ * tree cannot be distinguished from items that never existed: then the pass finds nothing.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,11 +21,6 @@
 #include "ondisk/checksum.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
-
-/*
- * The uuid tree, which finds subvolumes by their uuids: both sides are listed, sorted and compared.
- * It is current only if the superblock says so; otherwise the next mount rebuilds it.
- */
 
 /* A subvolume. */
 struct root_facts {
@@ -62,130 +59,6 @@ struct root_list {
     bool has_balance;     /**< one is under way */
     uint64_t relocations; /**< trees that relocation has left */
 };
-
-/* The source of a uuid of a subvolume. */
-enum side {
-    REQUIRED, /* the root item */
-    ALLOWED,  /* a subvolume that is being deleted */
-    ENTERED,  /* the uuid tree */
-};
-
-struct fact {
-    uint8_t type;
-    enum side side;
-    uint8_t uuid[BW_UUID_SIZE];
-    uint64_t id;
-};
-
-BW_VECTOR(facts, struct fact);
-
-static struct bw_error *add_fact(struct facts *facts, const struct fact *fact)
-{
-    return facts_push(facts, *fact);
-}
-
-static struct bw_error *add_root_uuid(struct facts *facts, const struct root_facts *root,
-                                      uint8_t type, const uint8_t uuid[BW_UUID_SIZE])
-{
-    static const uint8_t none[BW_UUID_SIZE];
-    struct fact fact = {
-        .type = type, .side = root->references ? REQUIRED : ALLOWED, .id = root->id};
-    memcpy(fact.uuid, uuid, BW_UUID_SIZE);
-    return memcmp(uuid, none, BW_UUID_SIZE) ? add_fact(facts, &fact) : NULL;
-}
-
-/* The key holds the uuid. */
-static struct bw_error *add_uuid_item(struct facts *facts, const struct bw_item *item)
-{
-    const bw_le64 halves[2] = {bw_put64(item->key.objectid), bw_put64(item->key.offset)};
-    struct fact fact = {.type = item->key.type, .side = ENTERED};
-    if (item->key.type != BW_UUID_SUBVOLUME && item->key.type != BW_UUID_RECEIVED)
-        return NULL; /* items.c reports it */
-    memcpy(fact.uuid, halves, BW_UUID_SIZE);
-    for (uint32_t at = 0; item->size - at >= sizeof(bw_le64); at += sizeof(bw_le64)) {
-        bw_le64 id;
-        memcpy(&id, item->data + at, sizeof id);
-        fact.id = bw_get64(id);
-        BW_TRY(add_fact(facts, &fact));
-    }
-    return NULL;
-}
-
-static int compare_uuids(const struct fact *a, const struct fact *b)
-{
-    const int order =
-        a->type == b->type ? memcmp(a->uuid, b->uuid, BW_UUID_SIZE) : bw_compare(a->type, b->type);
-    return order ? order : bw_compare(a->id, b->id);
-}
-
-static int by_uuid_and_side(const void *first, const void *second)
-{
-    const struct fact *a = first, *b = second;
-    const int order = compare_uuids(a, b);
-    return order ? order : bw_compare(a->side, b->side);
-}
-
-/* Facts about one uuid of one subvolume. */
-static void report_difference(struct bw_check *check, const struct fact *fact, unsigned sides)
-{
-    bw_le64 halves[2];
-    memcpy(halves, fact->uuid, sizeof halves);
-    const struct bw_finding location =
-        BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_UUID_TREE,
-                   .key = {bw_get64(halves[0]), fact->type, bw_get64(halves[1])});
-    if ((sides & 1u << REQUIRED) && !(sides & 1u << ENTERED))
-        bw_check_find(check, BW_CODE_uuid_missing, &location,
-                      "subvolume %" PRIu64 " is not entered", fact->id);
-    if (sides == 1u << ENTERED)
-        bw_check_find(check, BW_CODE_uuid_extra, &location,
-                      "subvolume %" PRIu64 " does not have this uuid", fact->id);
-}
-
-static void compare_facts(struct bw_check *check, struct facts *facts)
-{
-    unsigned sides = 0;
-    if (facts->count)
-        qsort(facts->items, facts->count, sizeof *facts->items, by_uuid_and_side);
-    for (size_t i = 0; i < facts->count; i++) {
-        const struct fact *fact = &facts->items[i];
-        sides |= 1u << fact->side;
-        if (i + 1 < facts->count && compare_uuids(fact, fact + 1) == 0)
-            continue;
-        report_difference(check, fact, sides);
-        sides = 0;
-    }
-}
-
-static struct bw_error *list_facts(struct root_list *list, const struct bw_tree *tree,
-                                   struct facts *facts)
-{
-    for (size_t i = 0; i < list->roots.count; i++) {
-        const struct root_facts *root = &list->roots.items[i];
-        BW_TRY(add_root_uuid(facts, root, BW_UUID_SUBVOLUME, root->uuid));
-        BW_TRY(add_root_uuid(facts, root, BW_UUID_RECEIVED, root->received_uuid));
-    }
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, list->check->fs, tree, (struct bw_key){0}, BW_KEY_MAX);
-    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
-        BW_TRY(add_uuid_item(facts, item));
-    return bw_fs_items_error(&items);
-}
-
-/* The uuid tree, both ways. */
-static struct bw_error *root_uuids(struct root_list *list)
-{
-    const struct bw_superblock *superblock = &list->check->fs->superblock;
-    const struct bw_listed_tree *tree = bw_tree_list_find(&list->check->trees, BW_UUID_TREE);
-    struct facts facts = {0};
-    if (!tree || tree->incomplete || list->check->fs->is_past ||
-        superblock->uuid_tree_generation != superblock->generation)
-        return NULL;
-    struct bw_error *error = list_facts(list, &tree->tree, &facts);
-    if (!error)
-        compare_facts(list->check, &facts);
-    free(facts.items);
-    return error;
-}
 
 /*
  * The hierarchy of subvolumes: each ROOT_REF is compared with its ROOT_BACKREF, and both with the
@@ -262,16 +135,6 @@ static struct root_facts *root_facts_of(const struct root_list *list, uint64_t i
     return i < list->roots.count && list->roots.items[i].id == id ? &list->roots.items[i] : NULL;
 }
 
-static struct bw_error *check_entries(const struct root_list *list, const struct root_side *side)
-{
-    const struct bw_listed_tree *parent = bw_tree_list_find(&list->check->trees, side->parent);
-    const char *name = list->names.data + side->name;
-    if (!parent || parent->incomplete)
-        return NULL;
-    BW_TRY(check_entry(list, side, parent, BW_DIR_INDEX, side->index));
-    return check_entry(list, side, parent, BW_DIR_ITEM, bw_name_hash(name, side->name_length));
-}
-
 /* A ROOT_REF with its ROOT_BACKREF; if one is missing, the other one, and `other` is NULL. */
 static struct bw_error *check_link(const struct root_list *list, const struct root_side *side,
                                    const struct root_side *other)
@@ -286,13 +149,18 @@ static struct bw_error *check_link(const struct root_list *list, const struct ro
     child->links++;
     child->parent = side->parent;
     if (!other || !are_equal_sides(list, side, other)) {
-        bw_check_find(list->check, BW_CODE_root_link, &location, "%s",
-                      other              ? "the ROOT_BACKREF differs"
-                      : side->is_backref ? "there is no ROOT_REF"
-                                         : "there is no ROOT_BACKREF");
+        const char *problem = "the ROOT_BACKREF differs";
+        if (!other)
+            problem = side->is_backref ? "there is no ROOT_REF" : "there is no ROOT_BACKREF";
+        bw_check_find(list->check, BW_CODE_root_link, &location, "%s", problem);
         return NULL;
     }
-    return check_entries(list, side);
+    const struct bw_listed_tree *parent = bw_tree_list_find(&list->check->trees, side->parent);
+    const uint64_t hash = bw_name_hash(list->names.data + side->name, side->name_length);
+    if (!parent || parent->incomplete)
+        return NULL;
+    BW_TRY(check_entry(list, side, parent, BW_DIR_INDEX, side->index));
+    return check_entry(list, side, parent, BW_DIR_ITEM, hash);
 }
 
 /* A subvolume contains itself: reports all subvolumes of the cycle once, under the lowest id. */
@@ -313,20 +181,8 @@ static void report_cycle(const struct root_list *list, const struct root_facts *
                       count);
 }
 
-/* Follows the path from each subvolume up to the top, or to where an earlier path came by. */
-static void find_cycles(const struct root_list *list)
-{
-    for (size_t path = 1; path <= list->roots.count; path++) {
-        struct root_facts *root = &list->roots.items[path - 1];
-        for (; root && !root->path; root = root_facts_of(list, root->parent))
-            root->path = path;
-        if (root && root->path == path)
-            report_cycle(list, root);
-    }
-}
-
 /* Links, both ways, and the directory entries they name; counts root->links. */
-static struct bw_error *root_links(struct root_list *list)
+static struct bw_error *check_links(struct root_list *list)
 {
     if (list->sides.count)
         qsort(list->sides.items, list->sides.count, sizeof *list->sides.items, by_link);
@@ -336,8 +192,124 @@ static struct bw_error *root_links(struct root_list *list)
         BW_TRY(check_link(list, side, paired ? side + 1 : NULL));
         i += paired;
     }
-    find_cycles(list);
+
+    /* Follows the path from each subvolume up to the top, or to where an earlier path came by. */
+    for (size_t path = 1; path <= list->roots.count; path++) {
+        struct root_facts *root = &list->roots.items[path - 1];
+        for (; root && !root->path; root = root_facts_of(list, root->parent))
+            root->path = path;
+        if (root && root->path == path)
+            report_cycle(list, root);
+    }
     return NULL;
+}
+
+/*
+ * The uuid tree, which finds subvolumes by their uuids: both sides are listed, sorted and compared.
+ * It is current only if the superblock says so; otherwise the next mount rebuilds it.
+ */
+
+/* The source of a uuid of a subvolume. */
+enum side {
+    REQUIRED, /* the root item */
+    ALLOWED,  /* a subvolume that is being deleted */
+    ENTERED,  /* the uuid tree */
+};
+
+struct fact {
+    uint8_t type;
+    enum side side;
+    uint8_t uuid[BW_UUID_SIZE];
+    uint64_t id;
+};
+
+BW_VECTOR(facts, struct fact);
+
+static int compare_uuids(const struct fact *a, const struct fact *b)
+{
+    const int order =
+        a->type == b->type ? memcmp(a->uuid, b->uuid, BW_UUID_SIZE) : bw_compare(a->type, b->type);
+    return order ? order : bw_compare(a->id, b->id);
+}
+
+static int by_uuid_and_side(const void *first, const void *second)
+{
+    const struct fact *a = first, *b = second;
+    const int order = compare_uuids(a, b);
+    return order ? order : bw_compare(a->side, b->side);
+}
+
+static struct bw_error *add_root_uuid(struct facts *facts, const struct root_facts *root,
+                                      uint8_t type, const uint8_t uuid[BW_UUID_SIZE])
+{
+    static const uint8_t none[BW_UUID_SIZE];
+    struct fact fact = {
+        .type = type, .side = root->references ? REQUIRED : ALLOWED, .id = root->id};
+    memcpy(fact.uuid, uuid, BW_UUID_SIZE);
+    return memcmp(uuid, none, BW_UUID_SIZE) ? facts_push(facts, fact) : NULL;
+}
+
+static struct bw_error *list_facts(struct root_list *list, const struct bw_tree *tree,
+                                   struct facts *facts)
+{
+    for (size_t i = 0; i < list->roots.count; i++) {
+        const struct root_facts *root = &list->roots.items[i];
+        BW_TRY(add_root_uuid(facts, root, BW_UUID_SUBVOLUME, root->uuid));
+        BW_TRY(add_root_uuid(facts, root, BW_UUID_RECEIVED, root->received_uuid));
+    }
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, list->check->fs, tree, (struct bw_key){0}, BW_KEY_MAX);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        /* The key holds the uuid. */
+        const bw_le64 halves[2] = {bw_put64(item->key.objectid), bw_put64(item->key.offset)};
+        struct fact fact = {.type = item->key.type, .side = ENTERED};
+        if (item->key.type != BW_UUID_SUBVOLUME && item->key.type != BW_UUID_RECEIVED)
+            continue; /* items.c reports it */
+        memcpy(fact.uuid, halves, BW_UUID_SIZE);
+        for (uint32_t at = 0; item->size - at >= sizeof(bw_le64); at += sizeof(bw_le64)) {
+            bw_le64 id;
+            memcpy(&id, item->data + at, sizeof id);
+            fact.id = bw_get64(id);
+            BW_TRY(facts_push(facts, fact));
+        }
+    }
+    return bw_fs_items_error(&items);
+}
+
+/* The uuid tree, both ways. */
+static struct bw_error *check_uuids(struct root_list *list)
+{
+    struct bw_check *check = list->check;
+    const struct bw_superblock *superblock = &check->fs->superblock;
+    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, BW_UUID_TREE);
+    if (!tree || tree->incomplete || check->fs->is_past ||
+        superblock->uuid_tree_generation != superblock->generation)
+        return NULL;
+    struct facts facts = {0};
+    struct bw_error *error = list_facts(list, &tree->tree, &facts);
+    if (!error && facts.count)
+        qsort(facts.items, facts.count, sizeof *facts.items, by_uuid_and_side);
+    unsigned sides = 0; /* that have the present uuid of the present subvolume */
+    for (size_t i = 0; !error && i < facts.count; i++) {
+        const struct fact *fact = &facts.items[i];
+        sides |= 1u << fact->side;
+        if (i + 1 < facts.count && compare_uuids(fact, fact + 1) == 0)
+            continue;
+        bw_le64 halves[2];
+        memcpy(halves, fact->uuid, sizeof halves);
+        const struct bw_finding location =
+            BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_UUID_TREE,
+                       .key = {bw_get64(halves[0]), fact->type, bw_get64(halves[1])});
+        if ((sides & 1u << REQUIRED) && !(sides & 1u << ENTERED))
+            bw_check_find(check, BW_CODE_uuid_missing, &location,
+                          "subvolume %" PRIu64 " is not entered", fact->id);
+        if (sides == 1u << ENTERED)
+            bw_check_find(check, BW_CODE_uuid_extra, &location,
+                          "subvolume %" PRIu64 " does not have this uuid", fact->id);
+        sides = 0;
+    }
+    facts_free(&facts);
+    return error;
 }
 
 /* Gathering. */
@@ -392,33 +364,30 @@ static struct bw_error *add_side(struct root_list *list, const struct bw_item *i
     return list->names.failed ? bw_error_no_memory() : NULL;
 }
 
-static struct bw_error *add_orphan(struct root_list *list, uint64_t id)
+/* Lists what the root tree has of subvolumes. */
+static struct bw_error *read_root_tree(struct root_list *list)
 {
-    return bw_numbers_push(&list->orphans, id);
-}
-
-static void read_default(struct root_list *list, const struct bw_item *item)
-{
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_dir_entry entry;
-    while (bw_dir_entry_next(&cursor, &entry))
-        if (entry.name_length == 7 && memcmp(entry.name, "default", 7) == 0)
-            list->default_id = entry.location.objectid;
-}
-
-static struct bw_error *on_item(struct root_list *list, const struct bw_item *item)
-{
-    const struct bw_key *key = &item->key;
-    if (key->type == BW_ROOT_ITEM)
-        return add_root(list, item);
-    if (key->type == BW_ROOT_REF || key->type == BW_ROOT_BACKREF)
-        return add_side(list, item);
-    if (key->type == BW_ORPHAN_ITEM && key->objectid == BW_ORPHAN)
-        return add_orphan(list, key->offset);
-    if (key->type == BW_DIR_ITEM && key->objectid == BW_ROOT_TREE_DIR)
-        read_default(list, item);
-    list->has_balance |= key->type == BW_TEMPORARY_ITEM && key->objectid == BW_BALANCE;
-    return NULL;
+    struct bw_fs *fs = list->check->fs;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, fs, &fs->root_tree, (struct bw_key){0}, BW_KEY_MAX);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        const struct bw_key *key = &item->key;
+        struct bw_cursor cursor = bw_cursor_of(item);
+        struct bw_dir_entry entry;
+        if (key->type == BW_ROOT_ITEM)
+            BW_TRY(add_root(list, item));
+        else if (key->type == BW_ROOT_REF || key->type == BW_ROOT_BACKREF)
+            BW_TRY(add_side(list, item));
+        else if (key->type == BW_ORPHAN_ITEM && key->objectid == BW_ORPHAN)
+            BW_TRY(bw_numbers_push(&list->orphans, key->offset));
+        else if (key->type == BW_TEMPORARY_ITEM && key->objectid == BW_BALANCE)
+            list->has_balance = true;
+        else if (key->type == BW_DIR_ITEM && key->objectid == BW_ROOT_TREE_DIR)
+            while (bw_dir_entry_next(&cursor, &entry))
+                if (entry.name_length == 7 && memcmp(entry.name, "default", 7) == 0)
+                    list->default_id = entry.location.objectid;
+    }
+    return bw_fs_items_error(&items);
 }
 
 /* Checking. */
@@ -560,20 +529,10 @@ static void check_relocation(const struct root_list *list)
                       "a balance is paused or was interrupted");
 }
 
-static struct bw_error *read_root_tree(struct root_list *list)
-{
-    struct bw_fs *fs = list->check->fs;
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, fs, &fs->root_tree, (struct bw_key){0}, BW_KEY_MAX);
-    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
-        BW_TRY(on_item(list, item));
-    return bw_fs_items_error(&items);
-}
-
-static struct bw_error *check_book(struct root_list *list)
+static struct bw_error *check_roots(struct root_list *list)
 {
     BW_TRY(read_root_tree(list));
-    BW_TRY(root_links(list));
+    BW_TRY(check_links(list));
     for (size_t i = 0; i < list->orphans.count; i++)
         BW_TRY(check_orphan(list, list->orphans.items[i]));
     for (size_t i = 0; i < list->roots.count && bw_check_should_continue(list->check, 0); i++) {
@@ -584,7 +543,7 @@ static struct bw_error *check_book(struct root_list *list)
     check_default(list);
     check_relocation(list);
     BW_TRY(check_relocation_key(list->check));
-    return root_uuids(list);
+    return check_uuids(list);
 }
 
 struct bw_error *bw_pass_roots(struct bw_check *check)
@@ -593,7 +552,7 @@ struct bw_error *bw_pass_roots(struct bw_check *check)
     struct root_list list = {.check = check};
     if (!root_tree || root_tree->incomplete)
         return NULL;
-    struct bw_error *error = check_book(&list);
+    struct bw_error *error = check_roots(&list);
     root_facts_list_free(&list.roots);
     root_sides_free(&list.sides);
     bw_numbers_free(&list.orphans);
