@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pass `log`: changes that were fsynced after the last transaction. Log trees are walked like
- * others, without the rules for committed trees. Data that a replay would add to files need
- * checksums, in the log itself or in the checksum tree; with --data, the checksums in the log are
- * compared. The log of a subvolume that no longer exists is skipped, as by a mount.
+ * The pass `log`: whether a mount can replay what was fsynced after the last transaction.
+ *
+ * The blocks of the log trees are checked as those of other trees, without the rules for committed
+ * trees. Each log is loaded, and the stored data that its replay would add to files need checksums,
+ * in the log itself or in the checksum tree; with --data, the checksums in the log are compared
+ * with the data. Then the replay is rehearsed in memory, which finds what a mount refuses, and the
+ * space of the log is compared with the extent tree. The log of a subvolume that no longer exists
+ * is skipped, as by a mount.
  */
 #include "replay/replay.h"
 
@@ -40,50 +44,38 @@ struct log_check {
 /* No kernel writes longer extents. */
 enum { LONGEST = 1 << 30 };
 
-/* Gathering. */
-
-/* Decodes an extent stored for a file; false for holes, inline data and unreadable items. */
-static bool decode_extent(const struct log_check *self, const struct bw_item *item,
-                          struct bw_file_extent *extent)
-{
-    const uint32_t sectorsize = self->check->fs->superblock.sectorsize;
-    BW_AUTO_ERROR struct bw_error *bad = bw_file_extent_decode(item, sectorsize, extent);
-    return !bad && extent->type != BW_FILE_EXTENT_INLINE && extent->disk_bytenr;
-}
-
-static struct bw_error *add_extent(struct log_check *self, uint64_t inode,
-                                   const struct bw_file_extent *extent)
-{
-    const bool whole = extent->compression != BW_COMPRESS_NONE;
-    const uint64_t logical = extent->disk_bytenr + (whole ? 0 : extent->offset);
-    const uint64_t length = whole ? extent->disk_num_bytes : extent->num_bytes;
-    if (length > LONGEST || logical > UINT64_MAX - length || !bw_check_chunk(self->check, logical))
-        return NULL;
-    return stored_list_push(&self->stored, (struct stored){logical, length, inode});
-}
-
-/* A replay passes over inodes without links, and data of some inodes have no checksums. */
+/* Lists the stored data of the files in the log. A replay passes over inodes without links, and
+ * data of some inodes have no checksums. */
 static struct bw_error *collect_extents(struct log_check *self)
 {
+    const uint32_t sectorsize = self->check->fs->superblock.sectorsize;
     struct bw_inode inode = {0};
     uint64_t known = 0; /* number of that inode */
     for (size_t i = 0; i < self->log->items.count; i++) {
         const struct bw_item *item = &self->log->items.items[i];
-        struct bw_file_extent extent;
         if (item->key.type == BW_INODE_ITEM)
             known = bw_inode_decode(item, &inode) ? item->key.objectid : 0;
-        if (item->key.type != BW_EXTENT_DATA || known != item->key.objectid || !inode.link_count ||
-            !decode_extent(self, item, &extent))
+        if (item->key.type != BW_EXTENT_DATA || known != item->key.objectid || !inode.link_count)
+            continue;
+        struct bw_file_extent extent;
+        BW_AUTO_ERROR struct bw_error *bad = bw_file_extent_decode(item, sectorsize, &extent);
+        if (bad || extent.type == BW_FILE_EXTENT_INLINE || !extent.disk_bytenr)
             continue;
         bw_log_space_data(self->check->log_space, extent.disk_bytenr, extent.disk_num_bytes,
                           self->subvolume, known);
-        if (extent.type == BW_FILE_EXTENT_REGULAR && !(inode.flags & BW_INODE_NODATASUM))
-            BW_TRY(add_extent(self, known, &extent));
+        if (extent.type != BW_FILE_EXTENT_REGULAR || inode.flags & BW_INODE_NODATASUM)
+            continue;
+        struct stored stored = {extent.disk_bytenr, extent.disk_num_bytes, known};
+        if (extent.compression == BW_COMPRESS_NONE) {
+            stored.logical += extent.offset;
+            stored.length = extent.num_bytes;
+        }
+        if (stored.length <= LONGEST && stored.logical <= UINT64_MAX - stored.length &&
+            bw_check_chunk(self->check, stored.logical))
+            BW_TRY(stored_list_push(&self->stored, stored));
     }
     return NULL;
 }
-
-/* Checking. */
 
 /* The checksums that the log has from an address on; `*length` is set to the bytes they are about,
  * at most what it was. NULL: none. */
@@ -105,25 +97,6 @@ static const uint8_t *checksums_in_log(const struct log_check *self, uint64_t lo
     return item->data + skipped * size;
 }
 
-static struct bw_error *compare_data(struct log_check *self, uint64_t logical, uint64_t length,
-                                     const uint8_t *checksums)
-{
-    const struct bw_checked_chunk *chunk = bw_check_chunk(self->check, logical);
-    if (!chunk || length > chunk->length - (logical - chunk->logical))
-        return NULL;
-    return bw_data_check_add(self->data, &(struct bw_summed){chunk, logical, length, checksums});
-}
-
-static void report_missing(const struct log_check *self, const struct stored *stored,
-                           uint64_t logical, uint64_t length)
-{
-    const struct bw_finding location =
-        BW_FINDING(BW_TOUCHES_INODE, .tree = self->subvolume, .inode = stored->inode,
-                   .logical = logical, .length = length);
-    bw_check_find(self->check, BW_CODE_log_checksum, &location,
-                  "neither the log nor the checksum tree has checksums of these data");
-}
-
 /* A part of a range without checksums in the log: `*length` is set to where the answer changes. */
 static struct bw_error *check_part_in_tree(struct log_check *self, const struct stored *stored,
                                            uint64_t logical, uint64_t *length)
@@ -141,28 +114,18 @@ static struct bw_error *check_part_in_tree(struct log_check *self, const struct 
         if (checksums_in_log(self, logical + at, &some))
             *length = at;
     }
-    if (!run.known && !run.lost)
-        report_missing(self, stored, logical, *length);
-    return NULL;
-}
-
-static struct bw_error *check_range(struct log_check *self, const struct stored *stored,
-                                    uint64_t from)
-{
-    const uint64_t end = stored->logical + stored->length;
-    for (uint64_t next = from; next < end;) {
-        uint64_t length = end - next;
-        const uint8_t *checksums = checksums_in_log(self, next, &length);
-        if (!checksums)
-            BW_TRY(check_part_in_tree(self, stored, next, &length));
-        else if (self->data)
-            BW_TRY(compare_data(self, next, length, checksums));
-        next += length;
+    if (!run.known && !run.lost) {
+        const struct bw_finding location =
+            BW_FINDING(BW_TOUCHES_INODE, .tree = self->subvolume, .inode = stored->inode,
+                       .logical = logical, .length = *length);
+        bw_check_find(self->check, BW_CODE_log_checksum, &location,
+                      "neither the log nor the checksum tree has checksums of these data");
     }
     return NULL;
 }
 
-/* Ranges that several files share are checked once. */
+/* Checks the checksums of all data in the list. Ranges that several files share are checked once.
+ */
 static struct bw_error *check_stored(struct log_check *self)
 {
     uint64_t done = 0;
@@ -171,10 +134,18 @@ static struct bw_error *check_stored(struct log_check *self)
     for (size_t i = 0; i < self->stored.count && bw_check_should_continue(self->check, 0); i++) {
         const struct stored *stored = &self->stored.items[i];
         const uint64_t end = stored->logical + stored->length;
-        if (end <= done)
-            continue;
-        BW_TRY(check_range(self, stored, stored->logical > done ? stored->logical : done));
-        done = end;
+        uint64_t next = stored->logical > done ? stored->logical : done;
+        for (uint64_t length; next < end; next += length) {
+            length = end - next;
+            const uint8_t *checksums = checksums_in_log(self, next, &length);
+            const struct bw_checked_chunk *chunk = bw_check_chunk(self->check, next);
+            if (!checksums)
+                BW_TRY(check_part_in_tree(self, stored, next, &length));
+            else if (self->data && chunk && length <= chunk->length - (next - chunk->logical))
+                BW_TRY(bw_data_check_add(self->data,
+                                         &(struct bw_summed){chunk, next, length, checksums}));
+        }
+        done = end > done ? end : done;
     }
     return NULL;
 }
@@ -200,22 +171,6 @@ static struct bw_error *check_log(struct bw_check *check, const struct bw_listed
     return error;
 }
 
-/* The trees. */
-
-struct trees {
-    struct bw_check *check;
-    struct bw_listed_trees trees;
-};
-
-static struct bw_error *check_logs(struct trees *trees)
-{
-    struct bw_check *check = trees->check;
-    BW_TRY(bw_walk_trees(check, trees->trees.items, trees->trees.count, true));
-    for (size_t i = 0; i < trees->trees.count; i++)
-        BW_TRY(check_log(check, &trees->trees.items[i]));
-    return NULL;
-}
-
 static struct bw_error *report_refused(void *context, uint64_t subvolume, uint64_t inode,
                                        const char *names)
 {
@@ -226,54 +181,52 @@ static struct bw_error *report_refused(void *context, uint64_t subvolume, uint64
     return NULL;
 }
 
-/* Replays the log in memory. Lost blocks of it are findings already. */
-static struct bw_error *rehearse(struct bw_check *check, uint64_t lost)
-{
-    const struct bw_rehearsal rehearsal = {report_refused, check};
-    return check->fs->ignores_log && check->fs->damages == lost
-               ? bw_replay_rehearse(check->fs, &rehearsal)
-               : NULL;
-}
-
 /* Lists the log trees of existing subvolumes. */
-static struct bw_error *find_logs(struct trees *trees, const struct bw_tree *root)
+static struct bw_error *find_logs(const struct bw_check *check, const struct bw_tree *root,
+                                  struct bw_listed_trees *logs)
 {
-    const struct bw_tree_list *known = &trees->check->trees;
-    struct bw_listed_tree tree;
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, trees->check->fs, root, (struct bw_key){0}, BW_KEY_MAX);
+    bw_fs_items_begin(&items, check->fs, root, (struct bw_key){0}, BW_KEY_MAX);
     for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        struct bw_listed_tree tree;
         if (item->key.type != BW_ROOT_ITEM || !bw_tree_list_decode(item, &tree))
             continue;
-        const struct bw_listed_tree *subvolume = bw_tree_list_find(known, item->key.offset);
+        const struct bw_listed_tree *subvolume = bw_tree_list_find(&check->trees, item->key.offset);
         if (subvolume && subvolume->references)
-            BW_TRY(bw_listed_trees_push(&trees->trees, tree));
+            BW_TRY(bw_listed_trees_push(logs, tree));
     }
     return bw_fs_items_error(&items);
 }
 
 struct bw_error *bw_pass_log(struct bw_check *check)
 {
-    const struct bw_superblock *superblock = &check->fs->superblock;
-    struct trees trees = {.check = check};
+    struct bw_fs *fs = check->fs;
+    const struct bw_superblock *superblock = &fs->superblock;
+    if (!superblock->log_root || fs->is_past)
+        return NULL;
+
+    /* The blocks: first of the root tree of the logs, then of the logs. */
     struct bw_listed_tree root = {
         .tree = {BW_TREE_LOG,
                  {superblock->log_root, superblock->generation + 1, superblock->log_root_level},
                  0}};
-    if (!superblock->log_root || check->fs->is_past)
-        return NULL;
-    const uint64_t damages = check->fs->damages;
+    struct bw_listed_trees logs = {0};
+    const uint64_t damages = fs->damages;
     check->log_space = bw_log_space_create();
     struct bw_error *error =
         check->log_space ? bw_walk_trees(check, &root, 1, true) : bw_error_no_memory();
     if (!error)
-        error = find_logs(&trees, &root.tree);
+        error = find_logs(check, &root.tree, &logs);
     if (!error)
-        error = check_logs(&trees);
-    if (!error)
-        error = rehearse(check, damages);
+        error = bw_walk_trees(check, logs.items, logs.count, true);
+
+    /* Their data, then the replay, unless blocks are lost: these are findings already. */
+    for (size_t i = 0; !error && i < logs.count; i++)
+        error = check_log(check, &logs.items[i]);
+    if (!error && fs->ignores_log && fs->damages == damages)
+        error = bw_replay_rehearse(fs, &(struct bw_rehearsal){report_refused, check});
     if (!error && check->extents_known)
         error = bw_log_space_check(check->log_space, check);
-    bw_listed_trees_free(&trees.trees);
+    bw_listed_trees_free(&logs);
     return error;
 }
