@@ -217,6 +217,12 @@ void bw_check_locate_copy(struct bw_check *check, uint64_t logical, unsigned cop
 void bw_check_note_bad(struct bw_check *check, uint64_t logical, uint64_t length);
 bool bw_check_has_bad(struct bw_check *check, uint64_t logical, uint64_t length);
 
+/**
+ * Finds equal numbers in an array, whose members may be BW_ABSENT: replaces the first of each
+ * value by the number of the later ones, and those by BW_ABSENT.
+ */
+struct bw_error *bw_count_alike(uint64_t *values, size_t count);
+
 /* passes.c */
 /** Prepares what passes share; and frees it, whether or not that was complete. */
 struct bw_error *bw_check_begin(struct bw_check *check);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The way from directories up to the top. Subvolumes in which the same directories lie in each
- * other, as they do in most snapshots, are looked at once. */
+/*
+ * Circles of directories: from each directory that has a lower number than its parent, the search
+ * follows the parents up to the top, or to a directory that an earlier search has passed. If it
+ * meets a directory of its own, that is a circle. Subvolumes in which the same directories lie in
+ * each other, as they do in most snapshots, are searched once.
+ */
 #include "check/directories.h"
 #include "base/compare.h"
 
@@ -11,42 +15,27 @@
 #include "btree/find_leaf.h"
 #include "check/inode_sums.h"
 
-/* Directories that have a lower number than their parent, in any subvolume. */
-struct moved {
-    uint64_t *directories;
-    size_t count;
-};
-
-/* The way up in a subvolume. */
+/* The search in a subvolume. */
 struct parents {
     struct bw_check *check;
-    const struct moved *moved;
     const struct bw_listed_tree *tree;
     struct bw_leaf_finder finder;
-    struct bw_key_map seen; /* directory to the number of the search that came by first */
-    uint32_t searches;
+    struct bw_key_map seen;   /* directory to the number of the search that came by first */
     uint64_t more_subvolumes; /* with the same directories */
 };
-
-static bool collect_entries(struct bw_check *check, const struct bw_item *item)
-{
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_dir_entry entry;
-    while (bw_dir_entry_next(&cursor, &entry))
-        if (bw_is_moved_directory(&item->key, &entry) &&
-            bw_key_map_put(&check->moved_directories, entry.location.objectid, 1))
-            return false;
-    return true;
-}
 
 bool bw_moved_directories_collect(struct bw_check *check, const struct bw_node *leaf)
 {
     struct bw_item item;
     bool stored = true;
     pthread_mutex_lock(&check->bad_lock);
-    for (uint32_t slot = 0; stored && bw_leaf_next(leaf, &slot, &item);)
-        if (item.key.type == BW_DIR_INDEX)
-            stored = collect_entries(check, &item);
+    for (uint32_t slot = 0; stored && bw_leaf_next(leaf, &slot, &item);) {
+        struct bw_cursor cursor = bw_cursor_of(&item);
+        struct bw_dir_entry entry;
+        while (item.key.type == BW_DIR_INDEX && stored && bw_dir_entry_next(&cursor, &entry))
+            if (bw_is_moved_directory(&item.key, &entry))
+                stored = !bw_key_map_put(&check->moved_directories, entry.location.objectid, 1);
+    }
     pthread_mutex_unlock(&check->bad_lock);
     return stored;
 }
@@ -104,109 +93,68 @@ static struct bw_error *report_cycle(struct parents *parents, uint64_t directory
     return NULL;
 }
 
-/* Follows the parents up to the top, or to where an earlier search came by. */
-static struct bw_error *find_parents(struct parents *parents, uint64_t directory)
+/* Searches from each of the moved directories of all subvolumes that has a lower number than its
+ * parent in this subvolume, too: its number may belong to another inode here, or to none. */
+static struct bw_error *search_tree(struct parents *parents, const uint64_t *moved, size_t count)
 {
-    const uint32_t number = ++parents->searches;
-    while (directory && directory != BW_SUBVOLUME_ROOT_INODE) {
-        const uint32_t seen = bw_key_map_get(&parents->seen, directory, UINT32_MAX);
-        if (seen != UINT32_MAX)
-            return seen == number ? report_cycle(parents, directory) : NULL;
-        BW_TRY(bw_key_map_put(&parents->seen, directory, number));
-        BW_TRY(find_parent(parents, directory, &directory));
-    }
-    return NULL;
-}
-
-/* The number may belong to another inode in this subvolume, or to none. */
-static struct bw_error *search_from(struct parents *parents, uint64_t directory)
-{
-    uint64_t parent;
-    BW_TRY(find_parent(parents, directory, &parent));
-    return parent >= directory ? find_parents(parents, directory) : NULL;
-}
-
-static struct bw_error *check_tree(struct parents *parents, const struct bw_listed_tree *tree,
-                                   uint64_t more_subvolumes)
-{
-    const struct moved *moved = parents->moved;
-    parents->tree = tree;
-    parents->more_subvolumes = more_subvolumes;
-    parents->searches = 0;
     bw_key_map_clear(&parents->seen);
-    bw_leaf_finder_set_tree(&parents->finder, &tree->tree);
-    for (size_t i = 0; i < moved->count && bw_check_should_continue(parents->check, 0); i++)
-        BW_TRY(search_from(parents, moved->directories[i]));
-    return NULL;
-}
-
-static bool has_moved(const struct bw_listed_tree *tree)
-{
-    return tree->is_subvolume && tree->references && tree->has_moved_directories;
-}
-
-/* Counts for each subvolume those with the same directories that come after it; the later ones get
- * UINT64_MAX. */
-static struct bw_error *count_alike(const struct bw_check *check, uint64_t *alike)
-{
-    struct bw_key_map first = {0};
-    bool stored = true;
-    for (size_t i = 0; stored && i < check->trees.entries.count; i++) {
-        const struct bw_listed_tree *tree = &check->trees.entries.items[i];
-        if (!has_moved(tree))
+    bw_leaf_finder_set_tree(&parents->finder, &parents->tree->tree);
+    for (size_t i = 0; i < count && bw_check_should_continue(parents->check, 0); i++) {
+        const uint32_t search = (uint32_t)i;
+        uint64_t directory = moved[i], parent;
+        BW_TRY(find_parent(parents, directory, &parent));
+        if (parent < directory)
             continue;
-        const uint64_t directories = tree->parents ^ bw_fact_mix(tree->total) ^ tree->incomplete;
-        const uint32_t known = bw_key_map_get(&first, directories, UINT32_MAX);
-        if (known != UINT32_MAX) {
-            alike[known]++;
-            alike[i] = UINT64_MAX;
-        } else {
-            stored = !bw_key_map_put(&first, directories, (uint32_t)i);
+        while (directory && directory != BW_SUBVOLUME_ROOT_INODE) {
+            const uint32_t seen = bw_key_map_get(&parents->seen, directory, UINT32_MAX);
+            if (seen == search)
+                BW_TRY(report_cycle(parents, directory));
+            if (seen != UINT32_MAX)
+                break;
+            BW_TRY(bw_key_map_put(&parents->seen, directory, search));
+            BW_TRY(find_parent(parents, directory, &directory));
         }
     }
-    bw_key_map_free(&first);
-    return stored ? NULL : bw_error_no_memory();
-}
-
-/* The moved directories, ascending: neighbours lie in the same leaves. */
-static struct bw_error *sort_moved(const struct bw_check *check, struct moved *moved)
-{
-    size_t position = 0;
-    uint32_t unused;
-    moved->directories = calloc(check->moved_directories.count, sizeof *moved->directories);
-    if (!moved->directories)
-        return bw_error_no_memory();
-    while (bw_key_map_next(&check->moved_directories, &position, &moved->directories[moved->count],
-                           &unused))
-        if (++moved->count == check->moved_directories.count)
-            break;
-    qsort(moved->directories, moved->count, sizeof *moved->directories, bw_compare_first);
-    return NULL;
-}
-
-static struct bw_error *check_trees(struct bw_check *check, struct parents *parents,
-                                    uint64_t *alike)
-{
-    BW_TRY(count_alike(check, alike));
-    for (size_t i = 0; i < check->trees.entries.count && bw_check_should_continue(check, 0); i++)
-        if (has_moved(&check->trees.entries.items[i]) && alike[i] != UINT64_MAX)
-            BW_TRY(check_tree(parents, &check->trees.entries.items[i], alike[i]));
     return NULL;
 }
 
 struct bw_error *bw_check_directories(struct bw_check *check)
 {
-    struct moved moved = {0};
-    struct parents parents = {.check = check, .moved = &moved};
+    const struct bw_listed_trees *trees = &check->trees.entries;
+    struct parents parents = {.check = check};
     if (!check->moved_directories.count)
         return NULL;
-    BW_AUTO_FREE uint64_t *alike = calloc(check->trees.entries.count + 1, sizeof *alike);
-    struct bw_error *error = alike ? sort_moved(check, &moved) : bw_error_no_memory();
-    bw_leaf_finder_init(&parents.finder, &check->fs->reader, &check->trees.entries.items[0].tree);
-    if (!error)
-        error = check_trees(check, &parents, alike);
+
+    /* The moved directories, ascending: neighbours lie in the same leaves. */
+    size_t position = 0, count = 0;
+    uint32_t unused;
+    BW_AUTO_FREE uint64_t *moved = calloc(check->moved_directories.count, sizeof *moved);
+    BW_AUTO_FREE uint64_t *alike = calloc(trees->count + 1, sizeof *alike);
+    if (!moved || !alike)
+        return bw_error_no_memory();
+    while (count < check->moved_directories.count &&
+           bw_key_map_next(&check->moved_directories, &position, &moved[count], &unused))
+        count++;
+    qsort(moved, count, sizeof *moved, bw_compare_first);
+
+    /* The first of the subvolumes that have the same directories. */
+    for (size_t i = 0; i < trees->count; i++) {
+        const struct bw_listed_tree *tree = &trees->items[i];
+        alike[i] = BW_ABSENT;
+        if (tree->is_subvolume && tree->references && tree->has_moved_directories)
+            alike[i] = tree->parents ^ bw_fact_mix(tree->total) ^ tree->incomplete;
+    }
+    BW_TRY(bw_count_alike(alike, trees->count));
+
+    struct bw_error *error = NULL;
+    bw_leaf_finder_init(&parents.finder, &check->fs->reader, &trees->items[0].tree);
+    for (size_t i = 0; !error && i < trees->count && bw_check_should_continue(check, 0); i++) {
+        parents.tree = &trees->items[i];
+        parents.more_subvolumes = alike[i];
+        if (alike[i] != BW_ABSENT)
+            error = search_tree(&parents, moved, count);
+    }
     bw_leaf_finder_free(&parents.finder);
     bw_key_map_free(&parents.seen);
-    free(moved.directories);
     return error;
 }

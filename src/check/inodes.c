@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pass `inodes`: subvolumes whose inodes do not add up to zero are read again, one by one. If
- * several have the same sum, such as snapshots, only the first one is read: the others share its
- * errors.
+ * The pass `inodes`: what contradicts each other in the inodes of a subvolume, and in their names.
  *
- * Such a subvolume is read twice, independent of its size. The first reading checks each item of an
+ * Only subvolumes whose inodes do not add up to zero (inode_sums.h) are read again. If several have
+ * the same sum, such as snapshots, only the first one is read: the others share its errors. The
+ * pass ends with the circles of directories (directories.h).
+ *
+ * A subvolume is read twice, independent of its size. The first reading checks each item of an
  * inode at once, and adds up the facts that directories and inodes state about each other in
  * buckets by inode, 1.5 MiB of them. The second one collects the facts about the inodes in buckets
  * that do not add up to zero, and checks them name by name. If these take more than 16 MiB, there
@@ -26,7 +28,7 @@
 #include "ondisk/checksum.h"
 #include "recovery/recovery.h"
 
-/* The inode whose items  are being read. */
+/* The inode whose items are being read. */
 struct present_inode {
     uint64_t number; /**< 0: none yet */
     struct bw_inode inode;
@@ -165,17 +167,6 @@ static struct bw_error *add_lost_item(struct examination *examination, const str
 /* No extent of a file is longer. Preallocated ones are, with up to 256 MiB. */
 #define LONGEST_EXTENT (UINT64_C(1) << 30)
 
-static void begin_inode(struct examination *examination, uint64_t number)
-{
-    const struct bw_key first = {.objectid = number};
-    examination->present = (struct present_inode){
-        .number = number,
-        .gap = NONE,
-        .nul = NONE,
-        .incomplete = bw_key_compare(&examination->lost_end, &first) > 0,
-    };
-}
-
 static struct bw_error *add_file_extent(struct examination *examination, const struct bw_item *item)
 {
     struct present_inode *present = &examination->present;
@@ -199,81 +190,36 @@ static struct bw_error *add_file_extent(struct examination *examination, const s
     return NULL;
 }
 
-static void add_entry_names(struct present_inode *present, const struct bw_item *item)
-{
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_dir_entry entry;
-    while (bw_dir_entry_next(&cursor, &entry))
-        *(item->key.type == BW_DIR_ITEM ? &present->item_names : &present->index_names) +=
-            entry.name_length;
-    present->entries++;
-}
-
-static void note_top_reference(struct present_inode *present, const struct bw_item *item)
-{
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_inode_ref ref;
-    while (bw_inode_ref_next(&cursor, &item->key, &ref))
-        present->has_top_reference |= bw_is_top_reference(present->number, &ref);
-}
-
-/* The next item of the tree. */
+/* The next item of the inode. */
 static struct bw_error *add_item_of_inode(struct examination *examination,
                                           const struct bw_item *item)
 {
     struct present_inode *present = &examination->present;
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_dir_entry entry;
+    struct bw_inode_ref ref;
     switch (item->key.type) {
     case BW_INODE_ITEM:
         present->has_item = bw_inode_decode(item, &present->inode);
         return present->has_item ? NULL : add_lost_item(examination, &item->key);
     case BW_INODE_REF:
-        note_top_reference(present, item);
+        while (bw_inode_ref_next(&cursor, &item->key, &ref))
+            present->has_top_reference |= bw_is_top_reference(present->number, &ref);
         break;
     case BW_DIR_ITEM:
+        present->entries++;
+        while (bw_dir_entry_next(&cursor, &entry))
+            present->item_names += entry.name_length;
+        break;
     case BW_DIR_INDEX:
-        add_entry_names(present, item);
+        present->entries++;
+        while (bw_dir_entry_next(&cursor, &entry))
+            present->index_names += entry.name_length;
         break;
     case BW_EXTENT_DATA:
         return add_file_extent(examination, item);
     }
     return NULL;
-}
-
-/* An entry that is missing on one side makes the sums differ: that is found by its name. */
-static void check_directory(struct examination *examination, const struct bw_finding *location)
-{
-    const struct present_inode *present = &examination->present;
-    if (present->inode.size != present->item_names * 2 &&
-        present->inode.size != present->index_names * 2) {
-        const uint64_t want = present->item_names + present->index_names;
-        struct bw_finding finding = *location;
-        if (present->item_names == present->index_names)
-            find_flip_in_inode(examination, present->number,
-                               offsetof(struct bw_disk_inode_item, size), 8, present->inode.size,
-                               want, &finding.flip);
-        bw_check_find(examination->check, BW_CODE_directory_size, &finding,
-                      "directory size wrong, want %" PRIu64 " have %" PRIu64, want,
-                      present->inode.size);
-    }
-    if (present->number == BW_SUBVOLUME_ROOT_INODE && !present->has_top_reference)
-        bw_check_find(examination->check, BW_CODE_inode_ref_missing, location,
-                      "the top directory has no reference to itself");
-}
-
-static void check_target(struct examination *examination, const struct bw_finding *location)
-{
-    const struct present_inode *present = &examination->present;
-    const struct bw_fs *fs = examination->check->fs;
-    const uint64_t size = bw_covered_size(fs, &present->inode);
-    if (bw_file_type_of_mode(present->inode.mode) != BW_FILE_SYMLINK)
-        return;
-    if (present->end < size)
-        bw_check_find(examination->check, BW_CODE_link_target, location,
-                      "a symbolic link without a target");
-    else if (present->nul < size && !fs->no_data) /* btrfs-image overwrites targets with zeros */
-        bw_check_find(examination->check, BW_CODE_link_target, location,
-                      "the target of a symbolic link has a NUL at %" PRIu64 " of %" PRIu64 " bytes",
-                      present->nul, present->inode.size);
 }
 
 /* An inode's byte count is the sum of its extents. While an inode without links is being deleted,
@@ -320,76 +266,107 @@ static void find_flip_in_size(struct examination *examination, struct bw_flip *f
                            8, present->inode.size, want, flip);
 }
 
+/* Checks what the extents of a file or a symbolic link add up to. */
 static void check_file(struct examination *examination, const struct bw_finding *location)
 {
+    struct bw_check *check = examination->check;
     const struct present_inode *present = &examination->present;
-    const uint64_t size = bw_covered_size(examination->check->fs, &present->inode);
+    const struct bw_inode *inode = &present->inode;
+    const uint8_t type = bw_file_type_of_mode(inode->mode);
+    const uint64_t size = bw_covered_size(check->fs, inode);
     const uint64_t gap = present->gap < present->end ? present->gap : present->end;
     const uint32_t size_offset = offsetof(struct bw_disk_inode_item, size);
     const uint32_t bytes_offset = offsetof(struct bw_disk_inode_item, bytes);
     if (has_wrong_bytes(present)) {
         struct bw_finding finding = *location;
         if (are_extents_right(examination))
-            find_flip_in_inode(examination, present->number, bytes_offset, 8, present->inode.bytes,
+            find_flip_in_inode(examination, present->number, bytes_offset, 8, inode->bytes,
                                present->bytes, &finding.flip);
-        bw_check_find(examination->check, BW_CODE_file_bytes, &finding,
-                      "bytes wrong, want %" PRIu64 " have %" PRIu64, present->bytes,
-                      present->inode.bytes);
+        bw_check_find(check, BW_CODE_file_bytes, &finding,
+                      "bytes wrong, want %" PRIu64 " have %" PRIu64, present->bytes, inode->bytes);
     }
-    if (bw_has_wrong_target(&present->inode)) {
+    if (bw_has_wrong_target(inode)) {
         struct bw_finding finding = *location;
-        if (present->bytes == present->inode.bytes)
-            find_flip_in_inode(examination, present->number, size_offset, 8, present->inode.size,
+        if (present->bytes == inode->bytes)
+            find_flip_in_inode(examination, present->number, size_offset, 8, inode->size,
                                present->bytes, &finding.flip);
-        bw_check_find(examination->check, BW_CODE_link_size, &finding,
+        bw_check_find(check, BW_CODE_link_size, &finding,
                       "size of a symbolic link wrong, want %" PRIu64 " have %" PRIu64,
-                      present->bytes, present->inode.size);
+                      present->bytes, inode->size);
     }
-    if (present->stored > bw_most_stored(&present->inode)) {
+    if (present->stored > bw_most_stored(inode)) {
         struct bw_finding finding = *location;
-        if (present->stored == present->inode.bytes)
-            find_flip_in_inode(examination, present->number, size_offset, 8, present->inode.size,
+        if (present->stored == inode->bytes)
+            find_flip_in_inode(examination, present->number, size_offset, 8, inode->size,
                                present->stored, &finding.flip);
-        bw_check_find(examination->check, BW_CODE_file_size, &finding,
-                      "size %" PRIu64 ", but %" PRIu64 " byte%s stored", present->inode.size,
+        bw_check_find(check, BW_CODE_file_size, &finding,
+                      "size %" PRIu64 ", but %" PRIu64 " byte%s stored", inode->size,
                       present->stored, present->stored == 1 ? " is" : "s are");
     }
-    check_target(examination, location);
-    if (gap < size && bw_file_type_of_mode(present->inode.mode) == BW_FILE_REGULAR) {
+    if (type == BW_FILE_SYMLINK && present->end < size)
+        bw_check_find(check, BW_CODE_link_target, location, "a symbolic link without a target");
+    else if (type == BW_FILE_SYMLINK && present->nul < size && !check->fs->no_data) /* btrfs-image
+                                                                                       overwrites
+                                                                                       targets with
+                                                                                       zeros */
+        bw_check_find(check, BW_CODE_link_target, location,
+                      "the target of a symbolic link has a NUL at %" PRIu64 " of %" PRIu64 " bytes",
+                      present->nul, inode->size);
+    if (type == BW_FILE_REGULAR && gap < size) {
         struct bw_finding finding = *location;
-        if (present->bytes == present->inode.bytes)
+        if (present->bytes == inode->bytes)
             find_flip_in_size(examination, &finding.flip);
-        bw_check_find(examination->check, BW_CODE_file_gap, &finding,
+        bw_check_find(check, BW_CODE_file_gap, &finding,
                       "no extent at %" PRIu64 " of %" PRIu64 " bytes", gap, size);
     }
 }
 
+/* Checks the items of an inode, which all have been read, against its INODE_ITEM. */
 static void check_present(struct examination *examination)
 {
+    struct bw_check *check = examination->check;
     const struct present_inode *present = &examination->present;
+    const struct bw_inode *inode = &present->inode;
     const struct bw_finding location = inode_location(
         examination, present->number, (struct bw_key){present->number, BW_INODE_ITEM, 0});
-    const uint8_t type = bw_file_type_of_mode(present->inode.mode);
     if (!present->has_item) {
-        bw_check_find(examination->check, BW_CODE_inode_missing, &location,
-                      "it has items, but no INODE_ITEM");
+        bw_check_find(check, BW_CODE_inode_missing, &location, "it has items, but no INODE_ITEM");
         return;
     }
-    if (type == BW_FILE_DIRECTORY)
-        check_directory(examination, &location);
+
+    /* The sum of a directory also differs if one side lacks an entry: that is found by its name. */
+    const uint8_t type = bw_file_type_of_mode(inode->mode);
+    if (type == BW_FILE_DIRECTORY && inode->size != present->item_names * 2 &&
+        inode->size != present->index_names * 2) {
+        const uint64_t want = present->item_names + present->index_names;
+        struct bw_finding finding = location;
+        if (present->item_names == present->index_names)
+            find_flip_in_inode(examination, present->number,
+                               offsetof(struct bw_disk_inode_item, size), 8, inode->size, want,
+                               &finding.flip);
+        bw_check_find(check, BW_CODE_directory_size, &finding,
+                      "directory size wrong, want %" PRIu64 " have %" PRIu64, want, inode->size);
+    }
+    if (type == BW_FILE_DIRECTORY && present->number == BW_SUBVOLUME_ROOT_INODE &&
+        !present->has_top_reference)
+        bw_check_find(check, BW_CODE_inode_ref_missing, &location,
+                      "the top directory has no reference to itself");
+
+    /* Extents and entries belong only to some types. */
     if (bw_has_extents(type))
         check_file(examination, &location);
-    else if (bw_bytes_to_count(present->number, &present->inode) && !present->extents)
-        bw_check_find(examination->check, BW_CODE_file_bytes, &location, "%s of %" PRIu64 " bytes",
-                      bw_file_type_name(type), present->inode.bytes);
-    if ((present->entries && type != BW_FILE_DIRECTORY) ||
-        (present->extents && !bw_has_extents(type)))
-        bw_check_find(examination->check, BW_CODE_inode_items, &location, "%s has %s",
-                      bw_file_type_name(type),
-                      present->extents && !bw_has_extents(type) ? "file extents"
-                                                                : "directory entries");
+    else if (bw_bytes_to_count(present->number, inode) && !present->extents)
+        bw_check_find(check, BW_CODE_file_bytes, &location, "%s of %" PRIu64 " bytes",
+                      bw_file_type_name(type), inode->bytes);
+    if (present->extents && !bw_has_extents(type))
+        bw_check_find(check, BW_CODE_inode_items, &location, "%s has file extents",
+                      bw_file_type_name(type));
+    else if (present->entries && type != BW_FILE_DIRECTORY)
+        bw_check_find(check, BW_CODE_inode_items, &location, "%s has directory entries",
+                      bw_file_type_name(type));
 }
 
+/* The inode has no more items. */
 static struct bw_error *end_inode(struct examination *examination)
 {
     const struct present_inode *present = &examination->present;
@@ -405,16 +382,6 @@ static struct bw_error *end_inode(struct examination *examination)
  * Names: a directory has each of them twice (DIR_ITEM, DIR_INDEX) and the inode once (INODE_REF or
  * INODE_EXTREF); and the link count of the inode. Items whose keys are lost are assumed to exist.
  */
-
-/* Begins with the next inode if the key belongs to another one than the last item. */
-static struct bw_error *enter_inode(struct examination *examination, const struct bw_key *key)
-{
-    if (examination->present.number == key->objectid)
-        return NULL;
-    BW_TRY(end_inode(examination));
-    begin_inode(examination, key->objectid);
-    return NULL;
-}
 
 /* The facts about one name of an inode. */
 struct name {
@@ -735,26 +702,6 @@ static void find_flip_of_name(const struct examination *examination, const struc
     }
 }
 
-static void check_entries(struct examination *examination, const struct name *name,
-                          const struct bw_flip *flip)
-{
-    const bool no_item = !name->item && !item_lost(examination, name);
-    const bool no_index = !name->index && !index_lost(examination, name);
-    struct bw_finding location =
-        name_location(examination, name, no_item ? item_key(name) : index_key(name));
-    location.flip = *flip;
-    if (no_item || no_index)
-        bw_check_find(examination->check, BW_CODE_entry_missing, &location,
-                      "a name in directory %" PRIu64 " has no %s", name->any->directory,
-                      no_item && no_index ? "DIR_ITEM and no DIR_INDEX"
-                      : no_item           ? "DIR_ITEM"
-                                          : "DIR_INDEX");
-    location.flip.found = false;
-    if (name->indexes > 1 && name->items < 2) /* the pass `trees` finds two in a DIR_ITEM */
-        bw_check_find(examination->check, BW_CODE_entry_duplicate, &location,
-                      "a name is in directory %" PRIu64 " more than once", name->any->directory);
-}
-
 static void check_entry_type(struct examination *examination, const struct inode *inode,
                              const struct name *name)
 {
@@ -772,43 +719,59 @@ static void check_entry_type(struct examination *examination, const struct inode
                   bw_file_type_name(wrong->type));
 }
 
-static void check_reference(struct examination *examination, const struct inode *inode,
-                            const struct name *name, const struct bw_flip *flip)
-{
-    struct bw_finding location = name_location(
-        examination, name, (struct bw_key){inode->number, BW_INODE_REF, name->any->directory});
-    if (name->references > 1)
-        bw_check_find(examination->check, BW_CODE_inode_ref_duplicate, &location,
-                      "a name in directory %" PRIu64 " has more than one INODE_REF",
-                      name->any->directory);
-    if (!name->reference)
-        location.flip = *flip;
-    if (!name->reference && inode->item && !references_lost(examination, inode->number))
-        bw_check_find(examination->check, BW_CODE_inode_ref_missing, &location,
-                      "a name in directory %" PRIu64 " has no INODE_REF", name->any->directory);
-    else if (name->references == 1 && name->indexes == 1 &&
-             name->reference->value != name->index->value)
-        bw_check_find(examination->check, BW_CODE_entry_index, &location,
-                      "index of a name in directory %" PRIu64 " wrong, want %" PRIu64
-                      " have %" PRIu64,
-                      name->any->directory, name->index->value, name->reference->value);
-}
-
+/* Checks that all items with a name agree, and counts it. */
 static void check_name(struct examination *examination, struct inode *inode,
                        const struct name *name)
 {
+    struct bw_check *check = examination->check;
+    const uint64_t directory = name->any->directory;
+    const bool has_all = name->item && name->index && (name->reference || inode->is_subvolume);
     struct bw_flip flip = {0};
-    if (!name->item || !name->index || (!name->reference && !inode->is_subvolume))
+    if (!has_all)
         find_flip_of_name(examination, name, &flip);
     inode->flip = flip;
     inode->names++;
-    inode->complete += name->item && name->index && (name->reference || inode->is_subvolume);
-    check_entries(examination, name, &flip);
-    if (inode->is_subvolume && (!name->item || !name->index))
+    inode->complete += has_all;
+
+    /* The two entries of the directory. */
+    const bool no_item = !name->item && !item_lost(examination, name);
+    const bool no_index = !name->index && !index_lost(examination, name);
+    struct bw_finding location =
+        name_location(examination, name, no_item ? item_key(name) : index_key(name));
+    if (no_item || no_index) {
+        const char *missing = "DIR_INDEX";
+        if (no_item)
+            missing = no_index ? "DIR_ITEM and no DIR_INDEX" : "DIR_ITEM";
+        location.flip = flip;
+        bw_check_find(check, BW_CODE_entry_missing, &location,
+                      "a name in directory %" PRIu64 " has no %s", directory, missing);
+        location.flip.found = false;
+    }
+    if (name->indexes > 1 && name->items < 2) /* the pass `trees` finds two in a DIR_ITEM */
+        bw_check_find(check, BW_CODE_entry_duplicate, &location,
+                      "a name is in directory %" PRIu64 " more than once", directory);
+    if (!inode->is_subvolume || has_all)
+        check_entry_type(examination, inode, name);
+    if (inode->is_subvolume)
         return;
-    check_entry_type(examination, inode, name);
-    if (!inode->is_subvolume)
-        check_reference(examination, inode, name, &flip);
+
+    /* The reference of the inode. */
+    location =
+        name_location(examination, name, (struct bw_key){inode->number, BW_INODE_REF, directory});
+    if (name->references > 1)
+        bw_check_find(check, BW_CODE_inode_ref_duplicate, &location,
+                      "a name in directory %" PRIu64 " has more than one INODE_REF", directory);
+    if (!name->reference && inode->item && !references_lost(examination, inode->number)) {
+        location.flip = flip;
+        bw_check_find(check, BW_CODE_inode_ref_missing, &location,
+                      "a name in directory %" PRIu64 " has no INODE_REF", directory);
+    } else if (name->references == 1 && name->indexes == 1 &&
+               name->reference->value != name->index->value) {
+        bw_check_find(check, BW_CODE_entry_index, &location,
+                      "index of a name in directory %" PRIu64 " wrong, want %" PRIu64
+                      " have %" PRIu64,
+                      directory, name->index->value, name->reference->value);
+    }
 }
 
 static void check_links(struct examination *examination, const struct inode *inode)
@@ -841,59 +804,47 @@ static void check_links(struct examination *examination, const struct inode *ino
                       "it has no links and no ORPHAN_ITEM");
 }
 
-static bool has_orphan_item(const struct examination *examination, uint64_t inode)
-{
-    const uint64_t *orphans = examination->orphans.items;
-    const size_t i = BW_FIRST_INDEX(k, examination->orphans.count, orphans[k] >= inode);
-    return i < examination->orphans.count && orphans[i] == inode;
-}
-
 /* Whether a name is a DIR_INDEX that was left when a directory and the inode were both unlinked.
  * The next mount deletes both, with all their items. */
 static bool is_being_deleted(const struct examination *examination, const struct inode *inode,
                              const struct name *name)
 {
-    return !name->item && !name->reference && inode->is_orphan && inode->item &&
-           !inode->item->value && has_orphan_item(examination, name->any->directory);
+    if (name->item || name->reference || !inode->is_orphan || !inode->item || inode->item->value)
+        return false;
+    const uint64_t *orphans = examination->orphans.items, directory = name->any->directory;
+    const size_t i = BW_FIRST_INDEX(k, examination->orphans.count, orphans[k] >= directory);
+    return i < examination->orphans.count && orphans[i] == directory;
 }
 
-/* The records of one inode: first those about itself. */
-static void check_records(struct examination *examination, const struct name_record *records,
-                          size_t count)
-{
-    struct inode inode = {.number = records[0].inode, .is_subvolume = records[0].is_subvolume};
-    size_t i = 0;
-    for (; i < count && !records[i].name; i++) {
-        if (records[i].kind == RECORD_INODE)
-            inode.item = &records[i];
-        inode.has_items |= records[i].kind == RECORD_HEADLESS;
-        inode.is_orphan |= records[i].kind == RECORD_ORPHAN;
-    }
-    while (i < count) {
-        size_t end = i + 1;
-        while (end < count && is_same_name(&records[i], &records[end]))
-            end++;
-        const struct name name = name_of(&records[i], end - i);
-        if (!is_being_deleted(examination, &inode, &name))
-            check_name(examination, &inode, &name);
-        i = end;
-    }
-    if (!inode.is_subvolume)
-        check_links(examination, &inode);
-}
-
-/* Reports the faults in the collected facts. */
+/* Reports the faults in the collected facts: sorted, the facts about an inode follow each other,
+ * first those about itself, then name by name. */
 static void check_names(struct examination *examination)
 {
-    const struct name_record *records = examination->records.items;
-    if (examination->records.count)
-        qsort(examination->records.items, examination->records.count, sizeof *records, by_name);
-    for (size_t i = 0, end; i < examination->records.count; i = end) {
-        for (end = i + 1; end < examination->records.count &&
-                          records[end].inode == records[i].inode &&
-                          records[end].is_subvolume == records[i].is_subvolume;)
-            end++;
-        check_records(examination, &records[i], end - i);
+    struct name_records *records = &examination->records;
+    if (records->count)
+        qsort(records->items, records->count, sizeof *records->items, by_name);
+    for (size_t i = 0; i < records->count;) {
+        struct inode inode = {.number = records->items[i].inode,
+                              .is_subvolume = records->items[i].is_subvolume};
+        for (; i < records->count && records->items[i].inode == inode.number &&
+               records->items[i].is_subvolume == inode.is_subvolume && !records->items[i].name;
+             i++) {
+            const struct name_record *record = &records->items[i];
+            if (record->kind == RECORD_INODE)
+                inode.item = record;
+            inode.has_items |= record->kind == RECORD_HEADLESS;
+            inode.is_orphan |= record->kind == RECORD_ORPHAN;
+        }
+        while (i < records->count && records->items[i].inode == inode.number &&
+               records->items[i].is_subvolume == inode.is_subvolume) {
+            const size_t end = end_of_name(records, i);
+            const struct name name = name_of(&records->items[i], end - i);
+            if (!is_being_deleted(examination, &inode, &name))
+                check_name(examination, &inode, &name);
+            i = end;
+        }
+        if (!inode.is_subvolume)
+            check_links(examination, &inode);
     }
 }
 
@@ -907,53 +858,52 @@ static struct bw_error *on_lost_block(void *context, const struct bw_block_point
     return add_lost_keys(context, &range);
 }
 
-static bool is_in_order(const struct bw_node *leaf)
-{
-    for (uint32_t slot = 1; slot < leaf->item_count; slot++) {
-        const struct bw_key last = bw_leaf_key(leaf, slot - 1), key = bw_leaf_key(leaf, slot);
-        if (bw_key_compare(&last, &key) >= 0)
-            return false;
-    }
-    return true;
-}
-
-/* A leaf whose keys are out of order, which has been reported: where its items belong is not known.
- */
-static struct bw_error *add_lost_leaf(struct examination *examination, const struct bw_node *leaf)
-{
-    struct bw_lost_range range = {.bytenr = BW_NO_BLOCK,
-                                  .low = bw_leaf_key(leaf, 0),
-                                  .high = bw_leaf_key(leaf, leaf->item_count - 1)};
-    range.high.offset += range.high.offset != UINT64_MAX;
-    return bw_key_compare(&range.low, &range.high) < 0 ? add_lost_keys(examination, &range) : NULL;
-}
-
-static struct bw_error *on_item(struct examination *examination, const struct bw_item *item,
-                                bool inside)
-{
-    const bool is_orphan = item->key.objectid == BW_ORPHAN && item->key.type == BW_ORPHAN_ITEM;
-    if (!bw_is_inode_number(item->key.objectid) && !is_orphan)
-        return NULL;
-    if (!is_orphan)
-        BW_TRY(enter_inode(examination, &item->key));
-    if (!inside)
-        return add_lost_item(examination, &item->key);
-    if (is_orphan && !examination->collecting) {
-        BW_TRY(bw_numbers_push(&examination->orphans, item->key.offset));
-    }
-    if (!is_orphan)
-        BW_TRY(add_item_of_inode(examination, item));
-    return enter_names(examination, item);
-}
-
 static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 {
-    struct bw_item item;
-    if (!is_in_order(leaf))
-        return add_lost_leaf(context, leaf);
+    struct examination *examination = context;
+
+    /* If keys are out of order, which has been reported, it is not known where the items belong. */
+    bool in_order = true;
+    for (uint32_t slot = 1; slot < leaf->item_count; slot++) {
+        const struct bw_key last = bw_leaf_key(leaf, slot - 1), key = bw_leaf_key(leaf, slot);
+        in_order &= bw_key_compare(&last, &key) < 0;
+    }
+    if (!in_order) {
+        struct bw_lost_range range = {.bytenr = BW_NO_BLOCK,
+                                      .low = bw_leaf_key(leaf, 0),
+                                      .high = bw_leaf_key(leaf, leaf->item_count - 1)};
+        range.high.offset += range.high.offset != UINT64_MAX;
+        if (bw_key_compare(&range.low, &range.high) >= 0)
+            return NULL;
+        return add_lost_keys(examination, &range);
+    }
+
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+        struct bw_item item;
         const bool inside = bw_leaf_item(leaf, slot, &item);
-        BW_TRY(on_item(context, &item, inside));
+        const uint64_t number = item.key.objectid;
+        const bool is_orphan = number == BW_ORPHAN && item.key.type == BW_ORPHAN_ITEM;
+        if (!bw_is_inode_number(number) && !is_orphan)
+            continue;
+        if (!is_orphan && examination->present.number != number) {
+            const struct bw_key first = {.objectid = number};
+            BW_TRY(end_inode(examination));
+            examination->present = (struct present_inode){
+                .number = number,
+                .gap = NONE,
+                .nul = NONE,
+                .incomplete = bw_key_compare(&examination->lost_end, &first) > 0,
+            };
+        }
+        if (!inside) {
+            BW_TRY(add_lost_item(examination, &item.key));
+            continue;
+        }
+        if (!is_orphan)
+            BW_TRY(add_item_of_inode(examination, &item));
+        else if (!examination->collecting)
+            BW_TRY(bw_numbers_push(&examination->orphans, item.key.offset));
+        BW_TRY(enter_names(examination, &item));
     }
     return NULL;
 }
@@ -968,34 +918,22 @@ static struct bw_error *read_tree(struct examination *examination)
     return end_inode(examination);
 }
 
-/* Looking at a tree. */
-
-/* Chooses buckets from the first on that have as many records as memory may hold. */
-static void choose_buckets(struct examination *examination)
-{
-    uint64_t records = 0;
-    uint32_t end = examination->first_bucket;
-    for (; end < BUCKETS && records <= MOST_RECORDS; end++)
-        if (examination->sums[end])
-            records += examination->counts[end];
-    examination->end_bucket = end;
-    examination->records.count = 0;
-}
-
+/* Reads a subvolume once, then for as many buckets at a time as memory may hold records of. */
 static struct bw_error *examine_inodes(struct examination *examination)
 {
-    examination->sums = calloc(BUCKETS, sizeof *examination->sums);
-    examination->counts = calloc(BUCKETS, sizeof *examination->counts);
-    if (!examination->sums || !examination->counts)
-        return bw_error_no_memory();
     BW_TRY(read_tree(examination));
     BW_TRY(bw_lost_list_make(&examination->lost, 0, &examination->lost_list));
     examination->collecting = true;
-    while (examination->first_bucket < BUCKETS && bw_check_should_continue(examination->check, 0)) {
-        choose_buckets(examination);
+    while (examination->end_bucket < BUCKETS && bw_check_should_continue(examination->check, 0)) {
+        uint64_t records = 0;
+        uint32_t end = examination->first_bucket = examination->end_bucket;
+        for (; end < BUCKETS && records <= MOST_RECORDS; end++)
+            if (examination->sums[end])
+                records += examination->counts[end];
+        examination->end_bucket = end;
+        examination->records.count = 0;
         BW_TRY(read_tree(examination));
         check_names(examination);
-        examination->first_bucket = examination->end_bucket;
     }
     return NULL;
 }
@@ -1003,57 +941,39 @@ static struct bw_error *examine_inodes(struct examination *examination)
 static struct bw_error *examine_tree(struct bw_check *check, const struct bw_listed_tree *tree,
                                      uint64_t more_subvolumes)
 {
+    BW_AUTO_FREE uint64_t *sums = calloc(BUCKETS, sizeof *sums);
+    BW_AUTO_FREE uint32_t *counts = calloc(BUCKETS, sizeof *counts);
     struct examination examination = {.check = check,
                                       .tree = tree,
                                       .more_subvolumes = more_subvolumes,
-                                      .secrets = bw_fact_secrets_of(check->fs)};
+                                      .secrets = bw_fact_secrets_of(check->fs),
+                                      .sums = sums,
+                                      .counts = counts};
+    if (!sums || !counts)
+        return bw_error_no_memory();
     struct bw_error *error = examine_inodes(&examination);
     bw_lost_list_free(&examination.lost_list);
     bw_lost_ranges_free(&examination.lost);
-    free(examination.sums);
-    free(examination.counts);
     name_records_free(&examination.records);
     bw_numbers_free(&examination.orphans);
     return error;
 }
 
-/* The subvolumes. */
-
-static bool is_suspect(const struct bw_listed_tree *tree)
-{
-    return tree->has_inodes && tree->references && (tree->total || tree->incomplete);
-}
-
-/* Sets for each tree how many later ones have the same rest; those get UINT64_MAX. */
-static struct bw_error *count_alike(const struct bw_check *check, uint64_t *alike)
-{
-    struct bw_key_map first = {0};
-    bool stored = true;
-    for (size_t i = 0; stored && i < check->trees.entries.count; i++) {
-        const struct bw_listed_tree *tree = &check->trees.entries.items[i];
-        if (!is_suspect(tree))
-            continue;
-        const uint64_t rest = tree->total ^ tree->incomplete;
-        const uint32_t known = bw_key_map_get(&first, rest, UINT32_MAX);
-        if (known != UINT32_MAX) {
-            alike[known]++;
-            alike[i] = UINT64_MAX;
-        } else {
-            stored = !bw_key_map_put(&first, rest, (uint32_t)i);
-        }
-    }
-    bw_key_map_free(&first);
-    return stored ? NULL : bw_error_no_memory();
-}
-
 struct bw_error *bw_pass_inodes(struct bw_check *check)
 {
-    BW_AUTO_FREE uint64_t *alike = calloc(check->trees.entries.count + 1, sizeof *alike);
+    const struct bw_listed_trees *trees = &check->trees.entries;
+    BW_AUTO_FREE uint64_t *alike = calloc(trees->count + 1, sizeof *alike);
     if (!alike)
         return bw_error_no_memory();
-    BW_TRY(count_alike(check, alike));
-    for (size_t i = 0; i < check->trees.entries.count && bw_check_should_continue(check, 0); i++)
-        if (is_suspect(&check->trees.entries.items[i]) && alike[i] != UINT64_MAX)
-            BW_TRY(examine_tree(check, &check->trees.entries.items[i], alike[i]));
+    for (size_t i = 0; i < trees->count; i++) {
+        const struct bw_listed_tree *tree = &trees->items[i];
+        alike[i] = BW_ABSENT;
+        if (tree->has_inodes && tree->references && (tree->total || tree->incomplete))
+            alike[i] = tree->total ^ tree->incomplete;
+    }
+    BW_TRY(bw_count_alike(alike, trees->count));
+    for (size_t i = 0; i < trees->count && bw_check_should_continue(check, 0); i++)
+        if (alike[i] != BW_ABSENT)
+            BW_TRY(examine_tree(check, &trees->items[i], alike[i]));
     return bw_check_directories(check);
 }
