@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Circles of directories: from each directory that has a lower number than its parent, the search
- * follows the parents up to the top, or to a directory that an earlier search has passed. If it
- * meets a directory of its own, that is a circle. Subvolumes in which the same directories lie in
- * each other, as they do in most snapshots, are searched once.
+ * follows the parents up to the top, or to a directory that an earlier search has passed. If
+ * it comes to the same directory twice, that is a circle. Subvolumes in which the same directories
+ * lie in each other, as they do in most snapshots, are searched once.
  */
 #include "check/directories.h"
 #include "base/compare.h"

@@ -397,7 +397,7 @@ struct inode {
     bool has_items, is_orphan, is_subvolume;
     uint64_t names;      /* names found in any item */
     uint64_t complete;   /* that all agree on */
-    struct bw_flip flip; /* that explains what is missing of the last name */
+    struct bw_flip flip; /* that explains why the last name lacks items */
 };
 
 /* Entering items. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pass `log`: whether a mount can replay what was fsynced after the last transaction.
+ * The pass `log`: whether a mount can replay the changes fsynced after the last transaction.
  *
  * The blocks of the log trees are checked as those of other trees, without the rules for committed
  * trees. Each log is loaded, and the stored data that its replay would add to files need checksums,

@@ -222,8 +222,8 @@ static void advance_group(struct space *space, uint64_t address)
 
 /* Extents. */
 
-/* Adds the present extent: to its block group, and to what the free space and the checksums are
- * compared with. */
+/* Adds the present extent to its block group, and compares the free space before it and the
+ * checksums in it. */
 static struct bw_error *add_extent(struct space *space)
 {
     struct bw_check *check = space->check;
@@ -275,7 +275,7 @@ static void count_reference(struct space *space, const struct bw_reference *refe
 
 /*
  * The flipped bit in the reference count of an extent, or in the count of its only reference.
- * References to a tree block have no counts, and one that is missing makes a difference of 1. Of
+ * References to a tree block have no counts, and one that is missing makes a difference of 1. For
  * data, the greater number is wrong if no extent has so many references; otherwise either may be.
  */
 static void find_flip_in_count(const struct space *space, struct bw_flip *flip)
