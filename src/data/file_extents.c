@@ -124,8 +124,9 @@ static void set_bad_item(const struct bw_extent_cursor *cursor, uint64_t start, 
     set_empty(cursor, next, NULL, piece);
 }
 
-/* Decodes an extent item, but lets it end where its data, or the next extent at `next`, set its
- * end; false if more than its length is wrong. */
+/* Decodes an extent item, but lets it end where the next extent at `next`, or the file ends; false
+ * if more than its lengths is wrong. Without compression, the kernel does not look at
+ * disk_num_bytes. */
 static bool clip_extent(const struct bw_extent_cursor *cursor, const struct bw_item *item,
                         uint64_t next, struct bw_file_extent *extent)
 {
@@ -133,15 +134,28 @@ static bool clip_extent(const struct bw_extent_cursor *cursor, const struct bw_i
     if (item->size != sizeof disk)
         return false;
     memcpy(&disk, item->data, sizeof disk);
+    const uint32_t alignment = bw_fs_alignment(cursor->fs);
     const uint64_t offset = bw_get64(disk.offset), room = next - item->key.offset;
-    const uint64_t length =
-        disk.compression ? bw_get64(disk.ram_bytes) : bw_get64(disk.disk_num_bytes);
-    if (!bw_get64(disk.disk_bytenr) || offset >= length)
+    const uint64_t rest = end_of_bad(cursor, next) - item->key.offset;
+    uint64_t length = bw_get64(disk.num_bytes);
+    if (!bw_get64(disk.disk_bytenr))
         return false;
-    disk.num_bytes = bw_put64(length - offset < room ? length - offset : room);
+    if (disk.compression || !length || length % alignment) {
+        const uint64_t decoded =
+            disk.compression ? bw_get64(disk.ram_bytes) : bw_get64(disk.disk_num_bytes);
+        if (offset >= decoded)
+            return false;
+        length = decoded - offset;
+    }
+    length = length < room ? length : room;
+    if (!disk.compression) {
+        length = length < rest ? length : rest;
+        disk.disk_num_bytes = bw_put64(offset + length);
+    }
+    disk.num_bytes = bw_put64(length);
     const struct bw_item clipped = {item->key, (const uint8_t *)&disk, item->size};
     BW_AUTO_ERROR struct bw_error *error =
-        bw_file_extent_decode(&clipped, bw_fs_alignment(cursor->fs), extent);
+        bw_file_extent_decode(&clipped, alignment, extent);
     return !error && extent->disk_num_bytes <= LARGEST_EXTENT;
 }
 
@@ -158,7 +172,8 @@ static struct bw_error *decode_item(const struct bw_extent_cursor *cursor, uint3
                                key->objectid, key->offset);
     const uint64_t next = next_start(cursor, key, UINT64_MAX);
     struct bw_error *error = bw_file_extent_decode(&item, bw_fs_alignment(cursor->fs), extent);
-    if ((error || extent->num_bytes > next - key->offset) &&
+    if ((error || extent->num_bytes > next - key->offset ||
+         extent->disk_num_bytes > LARGEST_EXTENT) &&
         cursor->fs->ignored_checksums & BW_CHECKSUMS_METADATA &&
         clip_extent(cursor, &item, next, extent)) {
         bw_error_free(error);

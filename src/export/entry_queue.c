@@ -339,18 +339,20 @@ static void salvage_inode(struct bw_entry_queue *queue, struct bw_export_entry *
 }
 
 /* Finds the inode of an entry by its name, as the kernel opens files. The entry itself, which a
- * walk and readdir(3) use, is in another item: one of the two may have a wrong number. */
+ * walk and readdir(3) use, is in another item: one of the two may have a wrong number, or name. */
 static void find_by_name(struct bw_entry_queue *queue, struct bw_export_entry *item)
 {
     struct bw_place place;
     BW_AUTO_ERROR struct bw_error *error =
         bw_lookup(queue->fs, NULL, item->path.data, false, &place);
+    struct bw_inode inode;
     if (error || place.subvolume != item->place.subvolume || place.inode == item->place.inode)
         return;
-    error = bw_inode_get(queue->fs, &place, &item->inode);
+    error = bw_inode_get(queue->fs, &place, &inode);
     if (error)
         return;
     item->place = place;
+    item->inode = inode;
     item->has_inode = true;
     item->type = item->inode.mode & S_IFMT;
 }
@@ -389,17 +391,18 @@ static void fill_item(struct bw_entry_queue *queue, struct bw_export_entry *item
     *item = (struct bw_export_entry){
         .path = path, .place = entry->place, .type = type_of(entry->place.type)};
     item->path.length -= !path.failed;
-    if (!entry->inode && !path.failed)
+    if (entry->inode) {
+        item->has_inode = true;
+        item->inode = *entry->inode;
+        item->type = entry->inode->mode & S_IFMT; /* like the kernel, trust the inode rather than
+                                                   * the directory entry */
+    }
+    /* An entry in a tree block with a wrong checksum may have the name of another one. */
+    const bool is_doubtful = item->type != S_IFDIR && bw_fs_status(queue->fs).unverified_blocks;
+    if ((!entry->inode || is_doubtful) && !path.failed)
         find_by_name(queue, item);
-    if (!item->has_inode && !entry->inode && queue->options.salvage && item->type == S_IFREG &&
-        !path.failed)
+    if (!item->has_inode && queue->options.salvage && item->type == S_IFREG && !path.failed)
         salvage_inode(queue, item);
-    if (!entry->inode)
-        return;
-    item->has_inode = true;
-    item->inode = *entry->inode;
-    item->type = entry->inode->mode & S_IFMT; /* like the kernel, trust the inode rather than the
-                                               * directory entry */
 }
 
 /* Appends an item to the queue as soon as there is room. */
