@@ -28,12 +28,14 @@ leaves() { "$PROGRAM" dump --tree fs "$1" | awk '$1 == "leaf" && $3 == "items" {
 # sums FOLDER: hashes of the files in it, with their paths.
 sums() { (cd "$1" && find . -type f -exec sha256sum {} +) | sort; }
 count() { find "$1" ! -type d | wc -l; }
+folders() { find "$@" -type d -printf '%P\n' | sort; }
 
 mkdir -p files/a files/b/c
 for ((i = 1; i <= 150; i++)); do
     head -c $((i * 60)) /dev/zero | tr '\0' "$((i % 10))" > "files/a/large $i"
     echo "the contents of $i" > "files/b/c/small $i"
 done
+mkdir files/empty\ {1..99}
 ln files/a/large\ 1 files/b/another
 ln -s target files/b/link
 truncate -s 150M sound
@@ -73,6 +75,10 @@ is "verified files are saved as whole" "$(count saved/whole)" "$((all - unverifi
 is "unverified files that are saved" "$(count saved/unverified)" "$unverified"
 is "all files are saved with the right contents" \
     "$( (sums saved/whole; sums saved/unverified) | sort)" "$(cat expected)"
+is "all folders are saved" "$(folders saved/whole saved/unverified | uniq)" "$(folders files)"
+is "an empty folder is saved only once" \
+    "$(folders saved/whole saved/unverified | grep empty | uniq -d)" ""
+holds "some empty folders are unverified" test -n "$(folders saved/unverified | grep empty)"
 is "the manifest calls the files unverified" \
     "$(grep -vc '"saved":"\(unverified\|linked\)"' saved/unverified.json)" 0
 is "no file is listed as unsaved" "$(cat saved/unsaved)" ""
@@ -113,6 +119,21 @@ is "the saved file differs in three bytes" \
     "$(cmp -l "data/unverified/a/large 150" "files/a/large 150" | wc -l)" 3
 is "no other file is saved as unverified" "$(count data/unverified)" 1
 
+# A file in an unverified leaf, of which one sector was not read from the disk.
+cp --sparse=always sound bad
+for block in "${blocks[@]}"; do spoil bad "$block"; done
+expect "where the data of a file are" 0 - extents --json "$PWD/sound" "/a/large 150"
+start=$("$PROGRAM" map -o offset --raw sound \
+    "$(sed 's/.*"extent_logical":\([0-9]*\).*/\1/' "$WORK/out" | head -n 1)")
+printf '0 + 1\n0 %#x +\n%#x 4096 -\n%#x %#x +\n' "$start" "$start" $((start + 4096)) \
+    $((150 * 1048576 - start - 4096)) > unread.map
+expect "a range that was not read" 1 . rescue --extract remains --map unread.map bad
+is "the rest of the file is saved" \
+    "$(cmp -l "remains/unverified-partly/a/large 150" "files/a/large 150" | wc -l)" 4096
+is "only this file has lost a range" "$(count remains/unverified-partly)" 1
+is "the others are unverified" "$(count remains/unverified)" $((all - 1))
+is "no file is called unsaved" "$(cat remains/unsaved)" ""
+
 # An older verified version, and the current unverified one.
 cp --sparse=always "$BUILD/fixtures/past/dev1.img" bad
 spoil bad "$(leaves bad | tail -n 1)"
@@ -137,7 +158,7 @@ first_item() {
         s/.*key \([0-9]+ '"$1"' [0-9]+\) itemoff ([0-9]+) itemsize '"$2"'$/item \1/p' |
         awk '$1 == "leaf" { leaf = $2 } $1 == "item" { print leaf, 101 + $2; exit }'
 }
-for item in 'EXTENT_DATA 53 49 0' 'DIR_INDEX 37 2 1'; do
+for item in 'EXTENT_DATA 53 49 0' 'EXTENT_DATA 53 31 0' 'DIR_INDEX 37 2 1'; do
     read -r type size at status <<< "$item"
     cp --sparse=always sound bad
     read -r leaf place < <(first_item "$type" "$size")
@@ -147,4 +168,17 @@ for item in 'EXTENT_DATA 53 49 0' 'DIR_INDEX 37 2 1'; do
     is "$type: all files" "$(sums item)" "$(cat expected)"
     rm -r bad-item item
 done
+
+# Two entries with the same name, of which one is wrong: a mount opens the right file.
+read -r leaf place < <("$PROGRAM" dump --tree fs sound | sed -nE 's/^leaf ([0-9]+) items.*/leaf \1/p
+    s/.*key \([0-9]+ DIR_INDEX [0-9]+\) itemoff ([0-9]+) .*/item \1/p; s/.*name: (.*)/name \1/p' |
+    awk '$1 == "leaf" { leaf = $2 } $1 == "item" { at = $2 } /^item|^name small 12$/ { last = $1 }
+        /^name small 12$/ && at { print leaf, 101 + at + 30; exit } $1 == "name" { at = 0 }')
+place=$(($("$PROGRAM" map -o offset --raw sound "$leaf" | head -n 1) + place))
+is "the place of the name" "$(tail -c +$((place + 1)) sound | head -c 8)" 'small 12'
+cp --sparse=always sound bad
+printf 'small 35' | dd of=bad bs=1 seek="$place" conv=notrunc status=none
+expect "a name twice" 0 . extract --ignore-checksums all --skip-existing -C names bad
+is "no file has the contents of another one" \
+    "$(diff <(sums names) <(grep -v 'small 12$' expected))" ""
 finish

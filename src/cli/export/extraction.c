@@ -551,8 +551,8 @@ static struct bw_error *list_item(struct extract *extract, const struct bw_expor
     const bool was_read = !item->skipped && !extract->ended;
     const bool is_whole = !extract->lists.read.bad || extract->bad.on_error == CMD_ON_ERROR_ZERO;
     enum extract_outcome outcome = EXTRACT_MADE;
-    if (item->type == S_IFDIR)
-        return NULL;
+    if (item->type == S_IFDIR && (extract->failed || extract->ended))
+        return NULL; /* the files in it are listed */
     if (item->checked && is_name)
         outcome = EXTRACT_LINKED;
     else if (item->checked)

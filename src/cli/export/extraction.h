@@ -66,11 +66,11 @@ enum extract_outcome {
  * any thread. */
 bool extract_lists_lack(const struct extract_lists *lists, const struct bw_export_entry *item);
 
-/** Whether an entry is skipped because another manifest lists it. Directories are then made only if
- * they get entries. Callable from any thread. */
+/** Whether an entry is skipped because another manifest lists it. A directory is then made only if
+ * it gets entries. Callable from any thread. */
 bool extract_lists_except(const struct extract_lists *lists, const struct bw_export_entry *item);
 
-/** Ends the current file, or another entry that is no directory. `fs` is its file system. */
+/** Ends the current file or another entry. `fs` is its file system. */
 struct bw_error *extract_lists_add(struct extract_lists *lists, const struct bw_fs *fs,
                                    const struct bw_export_entry *item,
                                    enum extract_outcome outcome);

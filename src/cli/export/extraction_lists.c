@@ -217,7 +217,7 @@ static const char *status_word(const struct extract_lists *lists, const struct b
         return "linked";
     if (lists->read.bad || item->salvaged)
         return "partly";
-    const bool unchecked = item->inode.flags & BW_INODE_NODATASUM;
+    const bool unchecked = item->type == S_IFREG && (item->inode.flags & BW_INODE_NODATASUM);
     const enum bw_recoverable_kind kind = bw_recoverable_kind(&lists->read, unchecked);
     /* Data that match their checksums may belong to another file, if its tree block is wrong. */
     const bool is_verified = kind == BW_RECOVERABLE_VERIFIED || kind == BW_RECOVERABLE_CORRECTED;
@@ -244,7 +244,7 @@ bool extract_lists_lack(const struct extract_lists *lists, const struct bw_expor
 
 bool extract_lists_except(const struct extract_lists *lists, const struct bw_export_entry *item)
 {
-    return lists->has_except && (item->type == S_IFDIR || has_name(&lists->except, item));
+    return lists->has_except && has_name(&lists->except, item);
 }
 
 struct bw_error *extract_lists_add(struct extract_lists *lists, const struct bw_fs *fs,

@@ -178,18 +178,18 @@ static struct bw_error *rescue_all(struct rescue *rescue)
     BW_TRY(rescue_find_others(rescue, NULL));
 
     struct rescue_plan *plan = &rescue->plan;
+    plan->accepts_blocks =
+        rescue->accepted_files || rescue->accepted_directories || plan->accepts_partly;
+    plan->accepts_newer &= plan->accepts_blocks;
     const struct rescue_subvolume total = rescue_total(rescue);
     plan->whole = total.files[BW_RECOVERABLE_VERIFIED] || total.files[BW_RECOVERABLE_UNVERIFIED];
-    plan->unverified =
-        rescue->unchecked_files || rescue->mismatched_files || rescue->accepted_files;
+    plan->unverified = rescue->unchecked_files || rescue->mismatched_files || plan->accepts_blocks;
     plan->corrected = rescue->corrected_files;
     plan->searches = bw_fs_status(rescue->fs).corrected_blocks &&
                      rescue->super.checksum_type != BW_CHECKSUM_CRC32C;
     plan->partly = rescue->missed_total >
                    rescue->unchecked_files + rescue->corrected_files + rescue->accepted_files;
-    plan->whole |= rescue->missed_total; /* it lists the files for the other steps */
-    plan->accepts_blocks = rescue->accepted_files;
-    plan->accepts_newer &= plan->accepts_blocks;
+    plan->whole |= rescue->missed_total || plan->accepts_blocks; /* it makes lists for others */
     plan->lost = rescue->hidden_files;
     plan->deleted = rescue->deleted_files;
     if (rescue->generations.count)

@@ -97,7 +97,7 @@ BW_VECTOR(rescue_subvolumes, struct rescue_subvolume);
 
 enum {
     RESCUE_GENERATIONS = 3, /**< generations from which files are extracted */
-    RESCUE_STEPS = 7 + RESCUE_GENERATIONS,
+    RESCUE_STEPS = 8 + RESCUE_GENERATIONS,
 };
 
 /** Another file system on the same images, or a side of devices that have diverged. */
@@ -119,6 +119,7 @@ struct rescue_plan {
     bool whole, corrected, unverified, partly, lost, deleted; /**< there are such files */
     bool searches;        /**< a search for flipped bits has corrected tree blocks */
     bool accepts_blocks;  /**< some files can be read only with wrong checksums of tree blocks */
+    bool accepts_partly;  /**< the same, but ranges of these files are lost */
     bool accepts_newer;   /**< with these blocks, a newer generation can be read */
     bool corrects_partly; /**< flipped bits of files that are partly readable are corrected */
     struct rescue_choice generations[RESCUE_GENERATIONS];
@@ -178,6 +179,7 @@ struct rescue {
     uint64_t unchecked_files;       /**< of these, files that can be read without checksums */
     uint64_t corrected_files;       /**< of these, files whose flipped bits were corrected */
     uint64_t accepted_files;        /**< of these, files in tree blocks with wrong checksums */
+    uint64_t accepted_directories;  /**< directories in such tree blocks; in no other number */
     uint64_t mismatched_files;      /**< of these, files whose data can be read, but do not match
                                        their checksums */
     uint64_t other_bad;             /**< bytes of `read` that are bad for another reason */
@@ -250,8 +252,8 @@ extern const char rescue_folder[];
 /** The number of steps of a plan. */
 size_t rescue_step_count(const struct rescue_plan *plan);
 
-/** The kind of a step: "whole", "corrected", "unverified", "older", "partly", "lost" or "deleted".
- */
+/** The kind of a step: "whole", "corrected", "unverified", "unverified-partly", "older", "partly",
+ * "lost" or "deleted". */
 const char *rescue_step_name(const struct rescue_plan *plan, size_t step);
 
 /** Adds the options that were needed to open the file system to the command line's. False

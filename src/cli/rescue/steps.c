@@ -35,10 +35,10 @@
 
 const char rescue_folder[] = "saved";
 
-enum kind { WHOLE, CORRECTED, UNVERIFIED, OLDER, PARTLY, LOST, DELETED };
+enum kind { WHOLE, CORRECTED, UNVERIFIED, UNVERIFIED_PARTLY, OLDER, PARTLY, LOST, DELETED };
 
-static const char *const kind_names[] = {"whole",  "corrected", "unverified", "older",
-                                         "partly", "lost",      "deleted"};
+static const char *const kind_names[] = {"whole", "corrected", "unverified", "unverified-partly",
+                                         "older", "partly",    "lost",       "deleted"};
 
 struct step {
     enum kind kind;
@@ -57,6 +57,8 @@ static size_t find_step(const struct rescue_plan *plan, size_t number, struct st
         steps[count++] = (struct step){.kind = CORRECTED};
     if (plan->unverified)
         steps[count++] = (struct step){.kind = UNVERIFIED};
+    if (plan->accepts_partly)
+        steps[count++] = (struct step){.kind = UNVERIFIED_PARTLY};
     for (unsigned i = 0; i < plan->generation_count && i < RESCUE_GENERATIONS; i++)
         steps[count++] = (struct step){OLDER, plan->generations[i], plan->follows_renames};
     if (plan->partly)
@@ -258,7 +260,7 @@ static void add_words(struct words *words, const struct rescue_plan *plan, size_
     add_word(words, "--manifest=%s/%s.json", folder, target);
     if (step.kind == LOST)
         add_word(words, "--lost");
-    if (step.kind == PARTLY)
+    if (step.kind == PARTLY || step.kind == UNVERIFIED_PARTLY)
         add_word(words, "--on-error=zero");
     if (plan->searches)
         add_word(words, "--xlator-option=verify.search-time=%ds", CMD_SEARCH_SECONDS);
@@ -278,7 +280,9 @@ static void add_words(struct words *words, const struct rescue_plan *plan, size_
         add_word(words, "--from0");
         /* Corrected files are whole: the other steps try only the rest. */
         const char *list = "whole";
-        if (plan->corrected && step.kind != CORRECTED)
+        if (step.kind == UNVERIFIED_PARTLY)
+            list = "unverified";
+        else if (plan->corrected && step.kind != CORRECTED)
             list = "corrected";
         add_word(words, "--files-from=%s/%s.missed", folder, list);
     }
@@ -290,9 +294,9 @@ static void add_words(struct words *words, const struct rescue_plan *plan, size_
     else if (step.kind == OLDER)
         state = (struct bw_generation_choice){.generation = step.generation.generation};
     struct cmd_input input = common->input;
-    if (step.kind == UNVERIFIED)
+    if (step.kind == UNVERIFIED || step.kind == UNVERIFIED_PARTLY)
         input.ignored_checksums |= BW_CHECKSUMS_DATA;
-    if (accepts_blocks)
+    if (accepts_blocks || step.kind == UNVERIFIED_PARTLY)
         input.ignored_checksums |= BW_CHECKSUMS_METADATA;
     add_input(words, &input, &state);
 }

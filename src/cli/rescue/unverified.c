@@ -7,7 +7,8 @@
  * checksum that pass all other checks. Its files are compared with those of the first time: a file
  * that could be read then, as the same version, is verified and of no interest here. The others are
  * read. They never replace a verified older version, which an older generation may have; both are
- * saved.
+ * saved. Directories count, too, since they may be empty; and of files with lost ranges, those of
+ * which more can be read than without these blocks.
  */
 #include "cli/rescue/rescue.h"
 
@@ -82,13 +83,28 @@ static bool is_readable(struct unverified *unverified, const struct bw_export_en
     return !error;
 }
 
+/* How many bytes of an item cannot be read without these blocks. */
+static uint64_t bad_without(const struct rescue *rescue, const struct bw_export_entry *item)
+{
+    const uint64_t hash = bw_hash_path(item->path.data, item->path.length);
+    const uint32_t number = bw_key_map_get(&rescue->missed_paths, hash, UINT32_MAX);
+    const struct rescue_missed *missed =
+        number == UINT32_MAX ? NULL : &rescue->missed.items[number];
+    return missed && missed->kind == BW_RECOVERABLE_PARTLY ? missed->bad : UINT64_MAX;
+}
+
 static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
 {
     struct unverified *unverified = context;
     struct bw_export_entry *item = file->user;
     struct bw_error *error = NULL;
-    if (complete && is_readable(unverified, item))
+    if (complete && item->type == S_IFDIR && item->has_inode)
+        unverified->rescue->accepted_directories++;
+    else if (complete && is_readable(unverified, item))
         error = rescue_count_accepted(unverified->rescue, item);
+    else if (complete && item->type == S_IFREG && unverified->read.good)
+        unverified->rescue->plan.accepts_partly |=
+            unverified->read.bad < bad_without(unverified->rescue, item);
     unverified->read = (struct bw_recoverable){0};
     bw_entry_queue_release(unverified->export.queue, item);
     return error;
@@ -123,7 +139,7 @@ struct bw_error *rescue_find_unverified(struct rescue *rescue)
     unverified.export.session.fs = unverified.fs;
     error = rescue_add_subvolumes(rescue, unverified.fs);
     if (!error)
-        error = cmd_export_start(&unverified.export, BW_WALK_ALL & ~BW_WALK_DIRECTORIES, 0);
+        error = cmd_export_start(&unverified.export, BW_WALK_ALL, 0);
     if (!error)
         error = bw_stream_run(unverified.fs, &stream);
     cmd_export_stop(&unverified.export);
