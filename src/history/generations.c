@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The list of historic roots: their sources (the superblock and the index), the trees in their root
- * trees, and whether their transaction was committed; and opening each as a file system.
+ * The list of historic roots, and opening each as a file system.
+ *
+ * Roots come from the superblock and, after a scan, from the index: each block of a root tree that
+ * no other block refers to. The extent tree of a root decides about the rest. It lists the root
+ * itself if its transaction was committed, since references are complete only then; and its blocks
+ * in system chunks lead to the chunk tree of that time. Of several roots with one generation, the
+ * one with the best evidence is selected; the others are superseded.
+ *
+ * Old blocks can be overwritten in part, so every range of items may have gaps: an item that is not
+ * found proves something only if the range was read completely.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,24 +30,35 @@
 
 /* Reading single items. */
 
-/* Passes the items in a range of keys to `take`; false if part of the range is lost. */
-static bool read_items(const struct bw_history *history, const struct bw_tree *tree,
-                       struct bw_key first, struct bw_key last,
-                       void (*take)(void *context, const struct bw_item *item), void *context)
-{
+/* The items in a range of keys, without the lost ones. */
+struct items {
     struct bw_item_range range;
-    bool complete = true;
-    bw_item_range_begin(&range, &history->reader, tree, first, last);
-    while (bw_item_range_next(&range)) {
-        if (range.error) {
-            bw_error_free(BW_TAKE(range.error));
-            complete = false;
-        } else {
-            take(context, &range.item);
-        }
+    bool incomplete; /* some are lost */
+};
+
+static void begin_items(struct items *items, const struct bw_history *history,
+                        const struct bw_tree *tree, struct bw_key first, struct bw_key last)
+{
+    items->incomplete = false;
+    bw_item_range_begin(&items->range, &history->reader, tree, first, last);
+}
+
+static const struct bw_item *next_item(struct items *items)
+{
+    while (bw_item_range_next(&items->range)) {
+        if (!items->range.error)
+            return &items->range.item;
+        bw_error_free(BW_TAKE(items->range.error));
+        items->incomplete = true;
     }
-    BW_AUTO_ERROR struct bw_error *error = bw_item_range_end(&range, NULL);
-    return complete && !error;
+    return NULL;
+}
+
+/* Returns whether no item is lost. */
+static bool end_items(struct items *items)
+{
+    BW_AUTO_ERROR struct bw_error *error = bw_item_range_end(&items->range, NULL);
+    return !items->incomplete && !error;
 }
 
 static struct bw_tree root_tree(const struct bw_root_pointer *root)
@@ -53,25 +72,24 @@ struct root_items {
     size_t count;
 };
 
-static void on_root_item(void *context, const struct bw_item *item)
-{
-    struct root_items *items = context;
-    struct bw_root_item root;
-    BW_AUTO_ERROR struct bw_error *error = bw_root_item_decode(item, &root);
-    if (error)
-        return;
-    items->tree = (struct bw_tree){item->key.objectid, root.root, 0};
-    items->count++;
-}
-
 /* Reads the root items of a tree; false if some may be lost. */
 static bool find_tree(const struct bw_history *history, const struct bw_root_pointer *root,
-                      uint64_t id, struct root_items *items)
+                      uint64_t id, struct root_items *found)
 {
     const struct bw_tree tree = root_tree(root);
-    const struct bw_key first = {id, BW_ROOT_ITEM, 0}, last = {id, BW_ROOT_ITEM, UINT64_MAX};
-    *items = (struct root_items){0};
-    return read_items(history, &tree, first, last, on_root_item, items);
+    struct items items;
+    *found = (struct root_items){0};
+    begin_items(&items, history, &tree, (struct bw_key){id, BW_ROOT_ITEM, 0},
+                (struct bw_key){id, BW_ROOT_ITEM, UINT64_MAX});
+    for (const struct bw_item *item; (item = next_item(&items));) {
+        struct bw_root_item decoded;
+        BW_AUTO_ERROR struct bw_error *error = bw_root_item_decode(item, &decoded);
+        if (error)
+            continue;
+        found->tree = (struct bw_tree){item->key.objectid, decoded.root, 0};
+        found->count++;
+    }
+    return end_items(&items);
 }
 
 /* Whether a block can be the root of a root tree. Every file system has these two trees, whose keys
@@ -84,21 +102,6 @@ static bool is_root_tree(const struct bw_history *history, const struct bw_root_
         if (find_tree(history, root, always[i], &items) && !items.count)
             return false;
     return true;
-}
-
-/* The search for the extent item of a root. */
-struct extent_search {
-    const struct bw_root_pointer *root;
-    bool found;
-};
-
-static void take_extent(void *context, const struct bw_item *item)
-{
-    struct extent_search *search = context;
-    struct bw_tree_extent extent;
-    if (bw_tree_extent_decode(item, &extent) && extent.bytenr == search->root->bytenr)
-        search->found |=
-            extent.generation == search->root->generation && extent.level == search->root->level;
 }
 
 /* Finds the extent tree of a historic root; false if it is lost, or does not contain tree
@@ -120,7 +123,6 @@ enum bw_generation_status bw_generation_status(const struct bw_history *history,
                                                const struct bw_history_entry *state)
 {
     const struct bw_root_pointer *root = &state->root;
-    struct extent_search search = {.root = root};
     struct bw_tree extents;
     if (state->info.sources & (BW_GENERATION_OF_SUPERBLOCK | BW_GENERATION_OF_BACKUP))
         return BW_GENERATION_COMMITTED;
@@ -129,12 +131,20 @@ enum bw_generation_status bw_generation_status(const struct bw_history *history,
         return BW_GENERATION_ABANDONED;
     if (!find_extent_tree(history, root, &extents))
         return BW_GENERATION_UNVERIFIED;
-    const bool complete = read_items(
-        history, &extents, (struct bw_key){root->bytenr, BW_EXTENT_ITEM, 0},
-        (struct bw_key){root->bytenr, BW_METADATA_ITEM, UINT64_MAX}, take_extent, &search);
-    return search.found ? BW_GENERATION_COMMITTED
-           : complete   ? BW_GENERATION_ABANDONED
-                        : BW_GENERATION_UNVERIFIED;
+
+    struct items items;
+    bool is_found = false;
+    begin_items(&items, history, &extents, (struct bw_key){root->bytenr, BW_EXTENT_ITEM, 0},
+                (struct bw_key){root->bytenr, BW_METADATA_ITEM, UINT64_MAX});
+    for (const struct bw_item *item; (item = next_item(&items));) {
+        struct bw_tree_extent extent;
+        if (bw_tree_extent_decode(item, &extent) && extent.bytenr == root->bytenr)
+            is_found |= extent.generation == root->generation && extent.level == root->level;
+    }
+    const bool complete = end_items(&items);
+    if (is_found)
+        return BW_GENERATION_COMMITTED;
+    return complete ? BW_GENERATION_ABANDONED : BW_GENERATION_UNVERIFIED;
 }
 
 /* Finding the chunk tree of a historic root: its blocks are in system chunks, and in the extent
@@ -155,41 +165,33 @@ static struct bw_error *find_system_chunks(struct bw_history *history)
     return NULL;
 }
 
-struct chunk_search {
-    struct bw_history *history;
-    struct bw_root_pointer *root;
-};
-
-static void take_chunk_block(void *context, const struct bw_item *item)
-{
-    const struct chunk_search *search = context;
-    struct bw_root_pointer *root = search->root;
-    struct bw_extent_reference reference;
-    struct bw_tree_extent extent;
-    search->history->items -= search->history->items > 0;
-    if (!bw_tree_extent_decode(item, &extent))
-        return;
-    while (bw_extent_reference_next(&extent.references, &reference))
-        if (!reference.shared && reference.referrer == BW_CHUNK_TREE &&
-            (!root->bytenr || extent.level > root->level))
-            *root = (struct bw_root_pointer){extent.bytenr, extent.generation, extent.level};
-}
-
-/* Finds the root of the chunk tree of a historic root in its extent tree. If it is not found, sets
- * `chunk_root->bytenr` to 0. */
+/* Finds the root of the chunk tree of a historic root in its extent tree: the highest of its
+ * blocks. If it is not found, sets `chunk_root->bytenr` to 0. */
 static void state_chunk_root(struct bw_history *history, const struct bw_root_pointer *root,
                              struct bw_root_pointer *chunk_root)
 {
-    struct chunk_search search = {history, chunk_root};
     struct bw_tree extents;
     *chunk_root = (struct bw_root_pointer){0};
     if (!find_extent_tree(history, root, &extents))
         return;
     for (unsigned i = 0; i < history->system_count && history->items; i++) {
         const struct bw_range *chunk = &history->system[i];
-        read_items(history, &extents, (struct bw_key){chunk->address, 0, 0},
-                   (struct bw_key){chunk->address + chunk->length - 1, UINT8_MAX, UINT64_MAX},
-                   take_chunk_block, &search);
+        struct items items;
+        begin_items(&items, history, &extents, (struct bw_key){chunk->address, 0, 0},
+                    (struct bw_key){chunk->address + chunk->length - 1, UINT8_MAX, UINT64_MAX});
+        for (const struct bw_item *item; (item = next_item(&items));) {
+            struct bw_extent_reference reference;
+            struct bw_tree_extent extent;
+            history->items -= history->items > 0;
+            if (!bw_tree_extent_decode(item, &extent))
+                continue;
+            while (bw_extent_reference_next(&extent.references, &reference))
+                if (!reference.shared && reference.referrer == BW_CHUNK_TREE &&
+                    (!chunk_root->bytenr || extent.level > chunk_root->level))
+                    *chunk_root =
+                        (struct bw_root_pointer){extent.bytenr, extent.generation, extent.level};
+        }
+        end_items(&items);
     }
 }
 
@@ -236,26 +238,9 @@ static struct bw_error *take_tree(const struct reading *reading, const struct bw
     return reading->take(reading->context, &row);
 }
 
-static bool is_later(const struct timespec *a, const struct timespec *b)
-{
-    return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
-}
-
-/* Updates the newest time of a change. Old kernels do not update the time, which shows in
- * generation_v2. */
-static void update_newest_time(const struct reading *reading, const struct bw_item *item)
-{
-    const struct bw_disk_root_item *disk = (const void *)item->data;
-    if (!reading->newest || item->size < sizeof *disk ||
-        bw_get64(disk->generation_v2) != bw_get64(disk->generation))
-        return;
-    const struct timespec time = {.tv_sec = (time_t)bw_get64(disk->ctime.seconds),
-                                  .tv_nsec = (long)bw_get32(disk->ctime.nanoseconds)};
-    if (is_later(&time, reading->newest))
-        *reading->newest = time;
-}
-
-static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+/* Visits the trees in a leaf of a root tree, and updates the newest time of a change. Old kernels
+ * do not update the time, which shows in generation_v2. */
+static struct bw_error *on_root_leaf(void *context, const struct bw_node *leaf)
 {
     const struct reading *reading = context;
     struct bw_item item;
@@ -263,13 +248,22 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
         return bw_error_create(BW_ERROR_CORRUPT, "the root trees are larger than all blocks");
     reading->history->leaves--;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        const struct bw_disk_root_item *disk = (const void *)item.data;
         struct bw_root_item root;
         if (item.key.type != BW_ROOT_ITEM)
             continue;
         BW_AUTO_ERROR struct bw_error *bad = bw_root_item_decode(&item, &root);
         if (bad || !root.root.bytenr)
             continue;
-        update_newest_time(reading, &item);
+        if (reading->newest && item.size >= sizeof *disk &&
+            bw_get64(disk->generation_v2) == bw_get64(disk->generation)) {
+            const struct timespec time = {.tv_sec = (time_t)bw_get64(disk->ctime.seconds),
+                                          .tv_nsec = (long)bw_get32(disk->ctime.nanoseconds)};
+            struct timespec *newest = reading->newest;
+            if (time.tv_sec > newest->tv_sec ||
+                (time.tv_sec == newest->tv_sec && time.tv_nsec > newest->tv_nsec))
+                *newest = time;
+        }
         const struct bw_tree tree = {item.key.objectid, root.root, 0};
         BW_TRY(take_tree(reading, &tree, root.references == 0 || root.flags & BW_ROOT_DEAD, false));
     }
@@ -286,7 +280,7 @@ static struct bw_error *visit_state_trees(struct bw_history *history,
     struct reading reading = {history, take, context, newest};
     const struct bw_tree tree = root_tree(&state->root),
                          chunks = {BW_CHUNK_TREE, state->chunk_root, 0};
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = take_leaf, .lost = bw_scan_ignore_lost,
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = on_root_leaf, .lost = bw_scan_ignore_lost,
                                  .context = &reading};
     BW_TRY(take_tree(&reading, &tree, false, false));
     BW_TRY(take_tree(&reading, &chunks, false, state->has_other_chunks));
@@ -356,13 +350,6 @@ static struct bw_error *add_of_superblock(struct bw_history *history)
 
 enum { MOST_STATES = 1 << 16 };
 
-static void report_rest(struct bw_history *history)
-{
-    bw_fs_report(history->fs, BW_DAMAGE,
-                 bw_error_create(BW_ERROR_CORRUPT,
-                                 "more than %d root trees: the others are ignored", MOST_STATES));
-}
-
 /* Read-ahead: requests the blocks of all historic roots together, which saves round trips. */
 
 /* The maximum number of searches with read-ahead. */
@@ -409,9 +396,11 @@ static struct bw_error *look_ahead(struct bw_history *history, const struct bw_r
 /* Blocks of root trees without a parent. */
 BW_VECTOR(candidates, struct bw_root_pointer);
 
-/* Adds the roots of chunk trees, and finds candidates for roots of root trees. */
-static struct bw_error *find_candidates(struct bw_history *history, struct candidates *candidates)
+/* Adds what the scan has found: the roots of chunk trees, and those of root trees. Their blocks are
+ * requested together before any is read. */
+static struct bw_error *add_of_scan(struct bw_history *history)
 {
+    BW_SCOPED(candidates) struct candidates candidates = {0};
     for (size_t i = 0; i < history->index.blocks.count; i++) {
         const struct bw_found_block *block = &history->index.blocks.items[i];
         const struct bw_root_pointer root = {block->bytenr, block->generation, block->level};
@@ -423,63 +412,54 @@ static struct bw_error *find_candidates(struct bw_history *history, struct candi
             BW_TRY(add_chunk_root(history, &root, false));
         if (owner != BW_ROOT_TREE || block->first_objectid > BW_EXTENT_TREE)
             continue;
-        if (candidates->count == MOST_STATES) {
-            report_rest(history);
+        if (candidates.count == MOST_STATES) {
+            bw_fs_report(history->fs, BW_DAMAGE,
+                         bw_error_create(BW_ERROR_CORRUPT,
+                                         "more than %d root trees: the others are ignored",
+                                         MOST_STATES));
             break;
         }
-        BW_TRY(candidates_push(candidates, root));
+        BW_TRY(candidates_push(&candidates, root));
     }
-    return NULL;
-}
-
-/* Adds what the scan has found. */
-static struct bw_error *add_of_scan(struct bw_history *history)
-{
-    struct candidates candidates = {0};
-    struct bw_error *error = find_candidates(history, &candidates);
-    if (!error)
-        error = look_ahead(history, candidates.items, candidates.count);
-    for (size_t i = 0; !error && i < candidates.count; i++)
+    BW_TRY(look_ahead(history, candidates.items, candidates.count));
+    for (size_t i = 0; i < candidates.count; i++)
         if (is_root_tree(history, &candidates.items[i]))
-            error = add_state(history, &candidates.items[i], BW_GENERATION_OF_SCAN, 0);
-    free(candidates.items);
-    return error;
+            BW_TRY(add_state(history, &candidates.items[i], BW_GENERATION_OF_SCAN, 0));
+    return NULL;
 }
 
 /* Collecting facts about each. */
 
+/* Newest first, those of the superblock before others. */
 static int compare_chunk_roots(const void *left, const void *right)
 {
     const struct bw_chunk_root *a = left, *b = right;
-    return a->root.generation != b->root.generation
-               ? (a->root.generation < b->root.generation) * 2 - 1
-           : a->known != b->known ? b->known - a->known
-                                  : (a->root.bytenr < b->root.bytenr) * 2 - 1;
+    if (a->root.generation != b->root.generation)
+        return a->root.generation < b->root.generation ? 1 : -1;
+    if (a->known != b->known)
+        return b->known - a->known;
+    return (a->root.bytenr < b->root.bytenr) * 2 - 1;
 }
 
-/* Finds the chunk tree of a historic root that is not in the superblock. If it is lost or unknown,
- * uses the newest one that is not newer than the root. */
-static void search_chunk_root(struct bw_history *history, struct bw_history_entry *state)
-{
-    struct bw_root_pointer own;
-    state_chunk_root(history, &state->root, &own);
-    state->has_other_chunks = own.bytenr && !state_has_root(history, BW_CHUNK_TREE, &own);
-    const size_t i =
-        BW_FIRST_INDEX(n, history->chunk_roots.count - 1,
-                       history->chunk_roots.items[n].root.generation <= state->root.generation);
-    state->chunk_root =
-        own.bytenr && !state->has_other_chunks ? own : history->chunk_roots.items[i].root;
-}
-
+/* Finds the chunk tree of a historic root. If it is lost or unknown, uses the newest one that is
+ * not newer than the root. */
 static void set_chunk_root(struct bw_history *history, struct bw_history_entry *state)
 {
     const struct bw_superblock *superblock = &history->fs->superblock;
-    if (state->info.sources & BW_GENERATION_OF_SUPERBLOCK)
+    if (state->info.sources & BW_GENERATION_OF_SUPERBLOCK) {
         state->chunk_root = superblock->chunk_root;
-    else if (state->info.backup)
+    } else if (state->info.backup) {
         state->chunk_root = superblock->backup_roots[state->info.backup - 1].chunk_root;
-    else
-        search_chunk_root(history, state);
+    } else {
+        struct bw_root_pointer own;
+        state_chunk_root(history, &state->root, &own);
+        state->has_other_chunks = own.bytenr && !state_has_root(history, BW_CHUNK_TREE, &own);
+        const size_t i =
+            BW_FIRST_INDEX(n, history->chunk_roots.count - 1,
+                           history->chunk_roots.items[n].root.generation <= state->root.generation);
+        state->chunk_root =
+            own.bytenr && !state->has_other_chunks ? own : history->chunk_roots.items[i].root;
+    }
     if (!is_same(&state->chunk_root, &superblock->chunk_root))
         state->info.chunk_root = state->chunk_root.bytenr;
 }
@@ -500,22 +480,26 @@ static struct bw_error *count_tree(void *context, const struct bw_generation_tre
     return NULL;
 }
 
+/* Newest first, committed ones before others. */
 static int compare_states(const void *left, const void *right)
 {
     const struct bw_generation_info *a = &((const struct bw_history_entry *)left)->info,
                                     *b = &((const struct bw_history_entry *)right)->info;
-    return a->generation != b->generation ? (a->generation < b->generation) * 2 - 1
-           : a->status != b->status       ? (a->status > b->status) * 2 - 1
-                                          : (a->tree_root < b->tree_root) * 2 - 1;
+    if (a->generation != b->generation)
+        return a->generation < b->generation ? 1 : -1;
+    if (a->status != b->status)
+        return a->status > b->status ? 1 : -1;
+    return (a->tree_root < b->tree_root) * 2 - 1;
 }
 
 /* The strength of evidence that a root was committed; 0: none. */
 static unsigned weight_of(const struct bw_generation_info *info)
 {
-    return info->sources & (BW_GENERATION_OF_SUPERBLOCK | BW_GENERATION_OF_BACKUP) ? 3
-           : info->status == BW_GENERATION_COMMITTED                               ? 2
-           : info->status == BW_GENERATION_UNVERIFIED                              ? 1
-                                                                                   : 0;
+    if (info->sources & (BW_GENERATION_OF_SUPERBLOCK | BW_GENERATION_OF_BACKUP))
+        return 3;
+    if (info->status == BW_GENERATION_COMMITTED)
+        return 2;
+    return info->status == BW_GENERATION_UNVERIFIED;
 }
 
 /* Whether a root is preferred to another one of the same generation. When a snapshot is taken with
@@ -532,41 +516,32 @@ static bool is_preferred(const struct bw_generation_info *a, const struct bw_gen
                                             : a->date.tv_nsec > b->date.tv_nsec;
 }
 
-/* Selects a root of a generation if it is preferred to all others. */
-static void select_committed_root(struct bw_history_entry *states, size_t count)
-{
-    const struct bw_history_entry *best = &states[0];
-    for (size_t i = 1; i < count; i++)
-        if (is_preferred(&states[i].info, &best->info))
-            best = &states[i];
-    for (size_t i = 0; i < count; i++)
-        if (&states[i] != best && !is_preferred(&best->info, &states[i].info))
-            return;
-    for (size_t i = 0; i < count; i++) {
-        struct bw_generation_info *info = &states[i].info;
-        if (&states[i] == best)
-            continue;
-        info->superseded = true;
-        states[i].is_complete = info->status == BW_GENERATION_COMMITTED;
-        if (states[i].is_complete)
-            info->status = BW_GENERATION_ABANDONED;
-    }
-}
-
-/* Selects the committed root of each generation, if possible. */
+/* Selects a root of each generation if it is preferred to all others of it. */
 static void select_committed(struct bw_history *history)
 {
-    qsort(history->states.items, history->states.count, sizeof *history->states.items,
-          compare_states);
-    for (size_t i = 0, next; i < history->states.count; i = next) {
-        const uint64_t generation = history->states.items[i].info.generation;
-        for (next = i + 1; next < history->states.count &&
-                           history->states.items[next].info.generation == generation;)
-            next++;
-        select_committed_root(&history->states.items[i], next - i);
+    struct bw_history_entry *states = history->states.items;
+    const size_t count = history->states.count;
+    qsort(states, count, sizeof *states, compare_states);
+    for (size_t first = 0, end; first < count; first = end) {
+        size_t best = first;
+        for (end = first + 1;
+             end < count && states[end].info.generation == states[first].info.generation; end++)
+            if (is_preferred(&states[end].info, &states[best].info))
+                best = end;
+        bool is_clear = true;
+        for (size_t i = first; i < end; i++)
+            is_clear &= i == best || is_preferred(&states[best].info, &states[i].info);
+        for (size_t i = first; is_clear && i < end; i++) {
+            struct bw_generation_info *info = &states[i].info;
+            if (i == best)
+                continue;
+            info->superseded = true;
+            states[i].is_complete = info->status == BW_GENERATION_COMMITTED;
+            if (states[i].is_complete)
+                info->status = BW_GENERATION_ABANDONED;
+        }
     }
-    qsort(history->states.items, history->states.count, sizeof *history->states.items,
-          compare_states);
+    qsort(states, count, sizeof *states, compare_states);
 }
 
 /* Reports a complete commit that is newer than the superblock. Old blocks that lie around after an
@@ -592,26 +567,6 @@ static struct bw_error *report_stale(struct bw_history *history)
                                      " reads it",
                                      known, newest->info.generation));
     return error;
-}
-
-/* Fills the list from the superblock and, after a scan, from the index. */
-static struct bw_error *list_states(struct bw_history *history)
-{
-    BW_TRY(add_of_superblock(history));
-    BW_TRY(find_system_chunks(history));
-    if (history->completeness)
-        BW_TRY(add_of_scan(history));
-    qsort(history->chunk_roots.items, history->chunk_roots.count,
-          sizeof *history->chunk_roots.items, compare_chunk_roots);
-    for (size_t i = 0; i < history->states.count; i++) {
-        struct bw_history_entry *state = &history->states.items[i];
-        set_chunk_root(history, state);
-        state->info.status = bw_generation_status(history, state);
-        state->info.assessed = history->assessed;
-        BW_TRY(visit_state_trees(history, state, count_tree, &state->info, &state->info.date));
-    }
-    select_committed(history);
-    return report_stale(history);
 }
 
 /* Finding one in the list. */
@@ -684,53 +639,40 @@ struct bw_error *bw_history_find(const struct bw_history *history, uint64_t gene
     return NULL;
 }
 
-/* The public functions. */
-
 /* Scanning. */
 
-/* Whether the current root of the root tree was not found, so the mirror that was scanned is
- * lost. */
-static bool lacks_root(const struct bw_history *history)
-{
-    const struct bw_superblock *super = &history->fs->superblock;
-    return super->root.bytenr &&
-           !bw_found_find(&history->index, super->root.bytenr, super->generation);
-}
-
-static struct bw_error *scan_ranges(struct bw_history *history,
-                                    const struct bw_history_options *options,
-                                    const struct bw_scan_ranges *ranges)
-{
-    struct bw_history_scan scan = {.fs = history->fs,
-                                   .ranges = ranges,
-                                   .index = &history->index,
-                                   .threads = options->threads,
-                                   .progress = options->progress,
-                                   .context = options->context};
-    BW_TRY(bw_history_scan(&scan));
-    if (scan.zeros && lacks_root(history)) {
-        scan.doubts_zeros = true;
-        scan.zeros = scan.unread = 0;
-        BW_TRY(bw_history_scan(&scan));
-    }
-    history->facts.scanned = true;
-    history->facts.bytes = ranges->bytes;
-    history->facts.zeros = scan.zeros;
-    history->facts.unread = scan.unread;
-    return NULL;
-}
-
+/* Fills the index of blocks from a file, or by a scan of the metadata chunks. If the scan skips
+ * zeros and lacks the current root, the mirror that it reads may be lost: then it is repeated with
+ * the other mirrors in place of zeros. */
 static struct bw_error *fill_index(struct bw_history *history,
                                    const struct bw_history_options *options)
 {
+    const struct bw_superblock *super = &history->fs->superblock;
     struct bw_scan_ranges ranges = {0};
     if (options->scanning == BW_HISTORY_SCAN_NEVER)
         return NULL;
     if (options->index && bw_history_read_index(history, options->index, options->index_size))
         return options->only_list ? NULL : bw_history_verify_index(history, options->threads);
     struct bw_error *error = bw_scan_add_chunks(history->fs, &ranges);
-    if (!error && (options->scanning == BW_HISTORY_SCAN_ALWAYS || ranges.bytes <= BW_HISTORY_SMALL))
-        error = scan_ranges(history, options, &ranges);
+    if (!error &&
+        (options->scanning == BW_HISTORY_SCAN_ALWAYS || ranges.bytes <= BW_HISTORY_SMALL)) {
+        struct bw_history_scan scan = {.fs = history->fs,
+                                       .ranges = &ranges,
+                                       .index = &history->index,
+                                       .threads = options->threads,
+                                       .progress = options->progress,
+                                       .context = options->context};
+        error = bw_history_scan(&scan);
+        if (!error && scan.zeros && super->root.bytenr &&
+            !bw_found_find(&history->index, super->root.bytenr, super->generation)) {
+            scan.doubts_zeros = true;
+            scan.zeros = scan.unread = 0;
+            error = bw_history_scan(&scan);
+        }
+        if (!error)
+            history->facts = (struct bw_history_facts){
+                .scanned = true, .bytes = ranges.bytes, .zeros = scan.zeros, .unread = scan.unread};
+    }
     bw_scan_range_list_free(&ranges.ranges);
     return error;
 }
@@ -756,6 +698,8 @@ static void report_unread(const struct bw_history *history)
                          bytes));
 }
 
+/* Lists the roots: finds blocks, collects roots, and finds out about each whether it was committed
+ * and, after a scan, which of its trees are complete. */
 static struct bw_error *fill_history(struct bw_history *history,
                                      const struct bw_history_options *options)
 {
@@ -768,7 +712,22 @@ static struct bw_error *fill_history(struct bw_history *history,
     if (history->facts.scanned)
         BW_TRY(bw_completeness_create(history->fs, &history->index, options->threads,
                                       &history->completeness));
-    return list_states(history);
+
+    BW_TRY(add_of_superblock(history));
+    BW_TRY(find_system_chunks(history));
+    if (history->completeness)
+        BW_TRY(add_of_scan(history));
+    qsort(history->chunk_roots.items, history->chunk_roots.count,
+          sizeof *history->chunk_roots.items, compare_chunk_roots);
+    for (size_t i = 0; i < history->states.count; i++) {
+        struct bw_history_entry *state = &history->states.items[i];
+        set_chunk_root(history, state);
+        state->info.status = bw_generation_status(history, state);
+        state->info.assessed = history->assessed;
+        BW_TRY(visit_state_trees(history, state, count_tree, &state->info, &state->info.date));
+    }
+    select_committed(history);
+    return report_stale(history);
 }
 
 struct bw_error *bw_history_open(struct bw_fs *fs, const struct bw_history_options *given,

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The versions of a file. It is looked up in one generation after the other; each result is
- * compared with the result in the newer generation. */
+/*
+ * The versions of a file. It is looked up in one generation after the other, from the present one
+ * backwards: by its path, or if that is gone, by its inode number under any name. As long as the
+ * result equals the result in the newer generation, both are one version; where they differ, the
+ * newer one is complete and is visited. At most two generations are open at the same time.
+ */
 #include "btrfs-walk/history.h"
 
 #include <stdlib.h>
@@ -26,8 +30,7 @@ struct searching {
     uint64_t from; /* id of the subvolume where paths begin */
     struct bw_older older;
     struct found newer; /* the newest generation of the current version */
-    struct found last;  /* the file in the generation being examined */
-    size_t ahead;       /* blocks were requested for so many states */
+    size_t ahead;       /* generations with read-ahead issued */
 };
 
 static void drop_found(const struct searching *searching, struct found *found)
@@ -89,26 +92,13 @@ struct bw_error *bw_lookup_older(struct bw_fs *older, const struct bw_place *pla
     return bw_give_text(&first, error, path, NULL);
 }
 
-/* Finds the file by its inode number, under any name or without one. */
-static struct bw_error *find_by_number(const struct bw_version *newer,
-                                       const struct bw_subvolume *from, struct found *found)
-{
-    struct bw_version *version = &found->version;
-    BW_AUTO_FREE char *path = NULL;
-    if (!newer->fs)
-        return bw_error_create(BW_ERROR_NOT_FOUND, "no such file");
-    BW_TRY(bw_lookup_older(version->fs, &newer->place, &newer->inode, &version->place,
-                           &version->inode, &path));
-    if (!path)
-        return NULL;
-    bw_buffer_append(&found->path, path, strlen(path));
-    return found->path.failed ? bw_error_no_memory() : begin_at(version->fs, from, &found->path);
-}
-
+/* Finds the file by its path, or else by its inode number, under any name or without one. */
 static struct bw_error *find_file(const struct searching *searching, struct found *found)
 {
     struct bw_version *version = &found->version;
+    const struct bw_version *newer = &searching->newer.version;
     const char *path = searching->options.path;
+    BW_AUTO_FREE char *other = NULL;
     const struct bw_subvolume *from = bw_subvolume_by_id(version->fs, searching->from);
     if (!from || from->deleted)
         return bw_error_create(BW_ERROR_NOT_FOUND, "no such subvolume");
@@ -118,9 +108,15 @@ static struct bw_error *find_file(const struct searching *searching, struct foun
     if (!error) {
         bw_buffer_append(&found->path, path, strlen(path));
         error = found->path.failed ? bw_error_no_memory() : NULL;
-    } else if (error->code != BW_ERROR_NO_MEMORY) {
+    } else if (error->code != BW_ERROR_NO_MEMORY && newer->fs) {
         bw_error_free(error);
-        error = find_by_number(&searching->newer.version, from, found);
+        error = bw_lookup_older(version->fs, &newer->place, &newer->inode, &version->place,
+                                &version->inode, &other);
+        if (!error && other) {
+            bw_buffer_append(&found->path, other, strlen(other));
+            error = found->path.failed ? bw_error_no_memory()
+                                       : begin_at(version->fs, from, &found->path);
+        }
     }
     version->path = found->path.data;
     version->path_length = found->path.length;
@@ -207,20 +203,6 @@ static struct bw_error *add_generation(struct searching *searching, struct found
     return NULL;
 }
 
-/* Errors in a generation are ignored, as if it did not have the file. */
-static struct bw_error *examine_generation(struct searching *searching, struct bw_fs *fs)
-{
-    struct found *found = &searching->last;
-    found->version.fs = fs;
-    struct bw_error *error = find_file(searching, found);
-    if (!error)
-        error = add_generation(searching, found);
-    else if (error->code != BW_ERROR_NO_MEMORY)
-        bw_error_free(BW_TAKE(error));
-    drop_found(searching, found);
-    return error;
-}
-
 /* Requests the blocks that lead to the file in the next generations. */
 static struct bw_error *look_ahead(struct searching *searching)
 {
@@ -239,11 +221,19 @@ static struct bw_error *look_ahead(struct searching *searching)
     return bw_look_ahead_file(searching->present, older->states + next, count, &file);
 }
 
+/* Errors in a generation are ignored, as if it did not have the file. */
 static struct bw_error *search_generations(struct searching *searching)
 {
     const struct bw_diff_result none = {0};
     for (struct bw_fs *fs = searching->present; fs;) {
-        BW_TRY(examine_generation(searching, fs));
+        struct found found = {.version.fs = fs};
+        struct bw_error *error = find_file(searching, &found);
+        if (!error)
+            error = add_generation(searching, &found);
+        else if (error->code != BW_ERROR_NO_MEMORY)
+            bw_error_free(BW_TAKE(error));
+        drop_found(searching, &found);
+        BW_TRY(error);
         BW_TRY(look_ahead(searching));
         BW_TRY(bw_older_next(&searching->older, &fs));
     }
