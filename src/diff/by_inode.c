@@ -76,13 +76,6 @@ static struct bw_error *report_only(const struct pair *pair, unsigned side, size
     return add_row(pair, row, path);
 }
 
-static struct bw_error *report_all(const struct pair *pair, unsigned side)
-{
-    for (size_t i = 0; i < pair->names[side]->list.count; i++)
-        BW_TRY(report_only(pair, side, i, 0));
-    return NULL;
-}
-
 /* Reports the other differences in a file, under one of its names. */
 static struct bw_error *report_changes(const struct pair *pair, struct bw_diff_text path,
                                        const struct bw_diff_result *result)
@@ -120,34 +113,21 @@ static size_t next_only(const struct pair *pair, unsigned side, const bool *comm
     return i;
 }
 
-/* Goes through both lists: renames, then hard links that came or went. */
-static struct bw_error *report_moves(const struct pair *pair, bool *const common[2],
-                                     const struct bw_diff_result *result)
+/* Compares the names. Those in both trees are reported with the differences in the file; the others
+ * are paired as renames, and the rest are hard links that came or went. */
+static struct bw_error *compare_lists(const struct pair *pair, const struct bw_diff_result *result)
 {
     const size_t ends[2] = {pair->names[0]->list.count, pair->names[1]->list.count};
-    bool lost = pair->names[0]->lost || pair->names[1]->lost;
-    size_t i = next_only(pair, 0, common[0], 0), j = next_only(pair, 1, common[1], 0);
-    while (!lost && i < ends[0] && j < ends[1]) {
-        BW_TRY(report_rename(pair, i, j, result));
-        i = next_only(pair, 0, common[0], i + 1);
-        j = next_only(pair, 1, common[1], j + 1);
-    }
-    for (; i < ends[0]; i = next_only(pair, 0, common[0], i + 1))
-        BW_TRY(report_only(pair, 0, i, BW_CHANGE_LINKS));
-    for (; j < ends[1]; j = next_only(pair, 1, common[1], j + 1))
-        BW_TRY(report_only(pair, 1, j, BW_CHANGE_LINKS));
-    return NULL;
-}
-
-/* Names in both trees are reported with the differences in the file. */
-static struct bw_error *compare_lists(const struct pair *pair, bool *const common[2],
-                                      const struct bw_diff_result *result)
-{
-    for (size_t i = 0, j = 0; i < pair->names[0]->list.count && j < pair->names[1]->list.count;) {
+    const bool lost = pair->names[0]->lost || pair->names[1]->lost;
+    BW_AUTO_FREE bool *common = calloc(ends[0] + ends[1] + 1, sizeof *common);
+    if (!common)
+        return bw_error_no_memory();
+    bool *const commons[2] = {common, common + ends[0]};
+    for (size_t i = 0, j = 0; i < ends[0] && j < ends[1];) {
         struct bw_diff_text path;
         int order = compare_names(pair, i, j);
         if (!order) {
-            common[0][i] = common[1][j] = true;
+            commons[0][i] = commons[1][j] = true;
             if (result->changes || result->unknown) {
                 BW_TRY(path_of(pair, 1, j, &path));
                 BW_TRY(report_changes(pair, path, result));
@@ -156,23 +136,18 @@ static struct bw_error *compare_lists(const struct pair *pair, bool *const commo
         i += order <= 0;
         j += order >= 0;
     }
-    return report_moves(pair, common, result);
-}
 
-static struct bw_error *compare_same(const struct pair *pair)
-{
-    struct bw_diff_result result;
-    const size_t counts[2] = {pair->names[0]->list.count, pair->names[1]->list.count};
-    BW_TRY(bw_diff_compare(pair->diff, pair->files, pair->touched, &result));
-    if (pair->touched->number == BW_SUBVOLUME_ROOT_INODE) {
-        struct bw_diff_text top = {pair->diff->texts.length, 1};
-        bw_buffer_append_byte(&pair->diff->texts, '/');
-        return pair->diff->texts.failed ? bw_error_no_memory() : report_changes(pair, top, &result);
+    size_t i = next_only(pair, 0, commons[0], 0), j = next_only(pair, 1, commons[1], 0);
+    while (!lost && i < ends[0] && j < ends[1]) {
+        BW_TRY(report_rename(pair, i, j, result));
+        i = next_only(pair, 0, commons[0], i + 1);
+        j = next_only(pair, 1, commons[1], j + 1);
     }
-    BW_AUTO_FREE bool *common = calloc(counts[0] + counts[1] + 1, sizeof *common);
-    if (!common)
-        return bw_error_no_memory();
-    return compare_lists(pair, (bool *const[]){common, common + counts[0]}, &result);
+    for (; i < ends[0]; i = next_only(pair, 0, commons[0], i + 1))
+        BW_TRY(report_only(pair, 0, i, BW_CHANGE_LINKS));
+    for (; j < ends[1]; j = next_only(pair, 1, commons[1], j + 1))
+        BW_TRY(report_only(pair, 1, j, BW_CHANGE_LINKS));
+    return NULL;
 }
 
 static struct bw_error *read_names(struct pair *pair)
@@ -247,23 +222,35 @@ static struct bw_error *report_newer(struct pair *pair)
 
 static struct bw_error *compare_inode(struct pair *pair)
 {
+    struct bw_diff *diff = pair->diff;
     const uint64_t number = pair->touched->number;
     struct bw_diff_file *files = pair->files;
     for (unsigned side = 0; side < 2; side++)
-        BW_TRY(bw_diff_file_read(&pair->diff->trees[side], number, &files[side]));
-    if (pair->diff->options.since && files[0].lost && files[1].exists)
+        BW_TRY(bw_diff_file_read(&diff->trees[side], number, &files[side]));
+    if (diff->options.since && files[0].lost && files[1].exists)
         return report_newer(pair);
     for (unsigned side = 0; side < 2; side++)
-        pair->diff->summary.entries[side] += files[side].exists;
+        diff->summary.entries[side] += files[side].exists;
     BW_TRY(read_names(pair));
-    bool same = files[0].exists && files[1].exists &&
-                (number == BW_SUBVOLUME_ROOT_INODE ||
-                 (files[0].inode.generation == files[1].inode.generation &&
-                  !((files[0].inode.mode ^ files[1].inode.mode) & S_IFMT)));
-    if (same)
-        return compare_same(pair);
-    BW_TRY(report_all(pair, 0));
-    return report_all(pair, 1);
+
+    /* Another file: all names of both. */
+    const bool is_top = number == BW_SUBVOLUME_ROOT_INODE;
+    if (!files[0].exists || !files[1].exists ||
+        (!is_top && (files[0].inode.generation != files[1].inode.generation ||
+                     (files[0].inode.mode ^ files[1].inode.mode) & S_IFMT))) {
+        for (unsigned side = 0; side < 2; side++)
+            for (size_t i = 0; i < pair->names[side]->list.count; i++)
+                BW_TRY(report_only(pair, side, i, 0));
+        return NULL;
+    }
+
+    struct bw_diff_result result;
+    BW_TRY(bw_diff_compare(diff, files, pair->touched, &result));
+    if (!is_top)
+        return compare_lists(pair, &result);
+    struct bw_diff_text top = {diff->texts.length, 1};
+    bw_buffer_append_byte(&diff->texts, '/');
+    return diff->texts.failed ? bw_error_no_memory() : report_changes(pair, top, &result);
 }
 
 /* Nested subvolumes. */

@@ -100,30 +100,6 @@ static struct bw_error *have_same_origin(struct bw_diff *diff, struct family *fa
     return *same || (known[0] && known[1]) ? NULL : have_same_top(diff, same);
 }
 
-/* Decides on the way. */
-static struct bw_error *choose_method(struct bw_diff *diff)
-{
-    const struct bw_fs *fs[2] = {diff->trees[0].fs, diff->trees[1].fs};
-    BW_SCOPED(family) struct family family = {0};
-    bool same = false;
-    const struct bw_tree *trees[2] = {&diff->trees[0].subvolume->tree,
-                                      &diff->trees[1].subvolume->tree};
-    diff->shared = fs[0] == fs[1] || diff->options.states;
-    diff->by_path = !diff->trees[0].unavailable;
-    if (!diff->by_path)
-        return NULL;
-    if (diff->options.by_path ||
-        memcmp(fs[0]->superblock.fsid, fs[1]->superblock.fsid, BW_UUID_SIZE) != 0)
-        return NULL;
-    if (diff->shared && trees[0]->id == trees[1]->id) {
-        diff->by_path = false;
-        return NULL;
-    }
-    BW_TRY(have_same_origin(diff, &family, &same));
-    diff->by_path = !same;
-    return NULL;
-}
-
 struct bw_error *bw_diff_set_filter(const char *path, struct bw_buffer *filter)
 {
     path = path ? path : "";
@@ -163,13 +139,29 @@ static struct bw_error *compare_by_path(struct bw_diff *diff, const struct bw_di
     return error;
 }
 
+/* Chooses how to compare, and compares. Inode numbers mean the same in two generations of one
+ * subvolume, and in subvolumes that descend from the same one; all others are compared by path. */
 static struct bw_error *compare_trees(struct bw_diff *diff, const struct bw_diff_side sides[2])
 {
-    BW_TRY(bw_diff_set_filter(diff->options.path, &diff->filter));
-    diff->by_path = true;
-    if (diff->exists[0] && diff->exists[1] && !sides[0].directory && !sides[1].directory)
-        BW_TRY(choose_method(diff));
-    diff->summary.by_path = diff->by_path;
+    const struct bw_diff_options *options = &diff->options;
+    bool same = false;
+    BW_TRY(bw_diff_set_filter(options->path, &diff->filter));
+    if (diff->exists[0] && diff->exists[1] && !sides[0].directory && !sides[1].directory) {
+        const struct bw_fs *fs[2] = {diff->trees[0].fs, diff->trees[1].fs};
+        BW_SCOPED(family) struct family family = {0};
+        diff->shared = fs[0] == fs[1] || options->states;
+        if (diff->trees[0].unavailable)
+            same = true;
+        else if (options->by_path ||
+                 memcmp(fs[0]->superblock.fsid, fs[1]->superblock.fsid, BW_UUID_SIZE) != 0)
+            same = false;
+        else if (diff->shared &&
+                 diff->trees[0].subvolume->tree.id == diff->trees[1].subvolume->tree.id)
+            same = true;
+        else
+            BW_TRY(have_same_origin(diff, &family, &same));
+    }
+    diff->summary.by_path = diff->by_path = !same;
     if (diff->by_path)
         return compare_by_path(diff, sides);
     BW_TRY(bw_diff_by_inode(diff));

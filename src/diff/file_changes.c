@@ -135,36 +135,26 @@ static struct bw_error *read_half(struct half *half, uint64_t start, uint64_t le
     }
 }
 
-/* Counts the bytes of sectors that differ, of those that were read at `start`. */
-static struct bw_error *count_different(struct bw_diff_content *content, uint64_t start,
-                                        size_t length, uint64_t *bytes)
-{
-    *bytes = 0;
-    for (size_t at = 0; at < length; at += content->sectorsize) {
-        size_t step = (size_t)least(length - at, content->sectorsize);
-        if (memcmp(content->halves[0].bytes + at, content->halves[1].bytes + at, step) == 0)
-            continue;
-        *bytes += step;
-        BW_TRY(add_range(content, start + at, start + at + step));
-    }
-    return NULL;
-}
-
-/* Compares the bytes of at most a chunk. */
+/* Compares the bytes of at most a chunk, in sectors. */
 static struct bw_error *read_both(struct bw_diff_content *content, uint64_t start, uint64_t length,
                                   struct bw_diff_result *result)
 {
+    const struct half *a = &content->halves[0], *b = &content->halves[1];
     length = least(length, content->size - start);
     for (unsigned side = 0; side < 2; side++)
         BW_TRY(read_half(&content->halves[side], start, length));
-    if (content->halves[0].bad || content->halves[1].bad) {
+    if (a->bad || b->bad) {
         result->unknown |= BW_CHANGE_CONTENT;
         return add_range(content, start, start + length);
     }
-    uint64_t different;
-    BW_TRY(count_different(content, start, (size_t)length, &different));
-    result->bytes += different;
-    result->changes |= different ? BW_CHANGE_CONTENT : 0;
+    for (uint64_t at = 0; at < length; at += content->sectorsize) {
+        const uint64_t step = least(length - at, content->sectorsize);
+        if (memcmp(a->bytes + at, b->bytes + at, (size_t)step) == 0)
+            continue;
+        result->bytes += step;
+        result->changes |= BW_CHANGE_CONTENT;
+        BW_TRY(add_range(content, start + at, start + at + step));
+    }
     return NULL;
 }
 
@@ -187,15 +177,6 @@ static bool are_alike(const struct bw_extent *a, const struct bw_extent *b)
            a->compression == b->compression && a->compression != BW_COMPRESS_NONE &&
            a->stored == b->stored && a->ram_bytes == b->ram_bytes &&
            a->extent_offset == b->extent_offset;
-}
-
-/* Whether both are the same bytes on disk. Another state may have had other bytes there. */
-static bool are_same(const struct bw_diff *diff, const struct bw_extent *a,
-                     const struct bw_extent *b)
-{
-    return diff->shared && a->used_logical == b->used_logical &&
-           (are_alike(a, b) || (is_plain(a) && is_plain(b))) &&
-           (a->generation == b->generation || diff->trees[0].fs == diff->trees[1].fs);
 }
 
 /* Goes on by some bytes, at most to the end of the piece. */
@@ -271,48 +252,23 @@ static struct bw_error *compare_stored(struct bw_diff_content *content, enum ver
     return NULL;
 }
 
-/* Notes the sectors whose checksums differ. */
-static struct bw_error *add_different_sums(struct bw_diff_content *content, uint64_t offset,
-                                           uint64_t length)
-{
-    const struct half *a = &content->halves[0], *b = &content->halves[1];
-    const uint32_t size = a->checksums.size, sectorsize = content->sectorsize;
-    for (uint64_t i = 0; content->ranges && i < length / sectorsize; i++)
-        if (memcmp(a->sums + i * size, b->sums + i * size, size) != 0)
-            BW_TRY(add_range(content, offset + i * sectorsize, offset + (i + 1) * sectorsize));
-    return NULL;
-}
-
-/* Compares plain data and holes. */
-static struct bw_error *compare_plain(struct bw_diff_content *content, uint64_t *length,
-                                      uint64_t *different, enum verdict *verdict)
-{
-    const struct bw_extent *a = &content->halves[0].piece.extent,
-                           *b = &content->halves[1].piece.extent;
-    const uint64_t over = a->offset % content->sectorsize;
-    uint64_t decided = least(*length, CHUNK);
-    decided -= decided % content->sectorsize;
-    if (over || !decided) { /* next to an inline extent */
-        *length = least(*length, content->sectorsize - over);
-        return NULL;
-    }
-    BW_TRY(compare_sums(content, (uint64_t[]){a->used_logical, b->used_logical}, a->offset,
-                        &decided, different));
-    if (decided)
-        *verdict = *different ? DIFFERENT : EQUAL;
-    *length = decided ? decided : content->sectorsize;
-    return *different ? add_different_sums(content, a->offset, decided) : NULL;
-}
-
-/* Compares the beginnings of both pieces; `*length` is cut to the range that this decides. */
+/* Compares the beginnings of both pieces without reading data; `*length` is cut to the range that
+ * this decides, or should be read in its place. */
 static struct bw_error *compare_unread(const struct bw_diff *diff, uint64_t *length,
                                        uint64_t *different, enum verdict *verdict)
 {
     struct bw_diff_content *content = diff->content;
-    const struct bw_extent *a = &content->halves[0].piece.extent,
-                           *b = &content->halves[1].piece.extent;
-    *verdict = OPEN;
-    if ((is_zero(a) && is_zero(b)) || are_same(diff, a, b)) {
+    const uint32_t sectorsize = content->sectorsize;
+    const struct half *halves = content->halves;
+    const struct bw_extent *a = &halves[0].piece.extent, *b = &halves[1].piece.extent;
+    const bool may_compare_sums = (is_plain(a) || is_zero(a)) && (is_plain(b) || is_zero(b));
+
+    /* The same bytes on disk. Another generation may have had other bytes there. */
+    const bool are_same =
+        diff->shared && a->used_logical == b->used_logical &&
+        (are_alike(a, b) || (is_plain(a) && is_plain(b))) &&
+        (a->generation == b->generation || diff->trees[0].fs == diff->trees[1].fs);
+    if ((is_zero(a) && is_zero(b)) || are_same) {
         *verdict = EQUAL;
         return NULL;
     }
@@ -320,9 +276,29 @@ static struct bw_error *compare_unread(const struct bw_diff *diff, uint64_t *len
         return NULL;
     if (are_alike(a, b))
         return compare_stored(content, verdict);
-    return (is_plain(a) || is_zero(a)) && (is_plain(b) || is_zero(b))
-               ? compare_plain(content, length, different, verdict)
-               : NULL;
+    if (!may_compare_sums)
+        return NULL;
+
+    /* Plain data and holes have checksums of whole sectors; next to an inline extent, the rest of a
+     * sector is read. */
+    const uint64_t over = a->offset % sectorsize;
+    uint64_t decided = least(*length, CHUNK);
+    decided -= decided % sectorsize;
+    if (over || !decided) {
+        *length = least(*length, sectorsize - over);
+        return NULL;
+    }
+    BW_TRY(compare_sums(content, (uint64_t[]){a->used_logical, b->used_logical}, a->offset,
+                        &decided, different));
+    if (decided)
+        *verdict = *different ? DIFFERENT : EQUAL;
+    *length = decided ? decided : sectorsize;
+    const uint32_t size = halves[0].checksums.size;
+    for (uint64_t i = 0; *different && content->ranges && i < decided / sectorsize; i++)
+        if (memcmp(halves[0].sums + i * size, halves[1].sums + i * size, size) != 0)
+            BW_TRY(
+                add_range(content, a->offset + i * sectorsize, a->offset + (i + 1) * sectorsize));
+    return NULL;
 }
 
 /* Whether comparing the bytes takes no reading of data. */
@@ -356,68 +332,57 @@ static struct bw_error *compare_step(struct bw_diff *diff, uint64_t *length,
     return read_both(content, a->offset, *length, result);
 }
 
-/* Makes sure that a side has a piece at its place. */
-static struct bw_error *ensure_piece(struct half *half, const struct bw_diff_file *file, bool *got)
-{
-    struct bw_extent *extent = &half->piece.extent;
-    *got = true;
-    if (extent->length)
-        return NULL;
-    BW_TRY(bw_extents_next(&half->cursor, &half->piece, got));
-    if (*got && extent->error)
-        bw_fs_report(half->cursor.fs, BW_DAMAGE,
-                     bw_error_prefix(BW_TAKE(extent->error),
-                                     "inode %" PRIu64 " of subvolume %" PRIu64, file->number,
-                                     file->tree->subvolume->tree.id));
-    return NULL;
-}
-
-/* Pieces extend to the end of a sector, which may be beyond the end of the file. */
-static struct bw_error *compare_range(struct bw_diff *diff, const struct bw_diff_file files[2],
-                                      struct bw_diff_range range, struct bw_diff_result *result)
-{
-    struct bw_diff_content *content = diff->content;
-    const uint64_t sectorsize = content->sectorsize, size = content->size;
-    const uint64_t end = least(range.end, size + (sectorsize - size % sectorsize) % sectorsize);
-    uint64_t at = range.start - range.start % sectorsize;
-    bool got = true;
-    for (unsigned side = 0; side < 2; side++) {
-        struct half *half = &content->halves[side];
-        half->piece.extent.length = 0;
-        bw_extents_seek(&half->cursor, &half->file, at, end);
-    }
-    while (at < size) {
-        const struct bw_extent *a = &content->halves[0].piece.extent,
-                               *b = &content->halves[1].piece.extent;
-        for (unsigned side = 0; side < 2 && got; side++)
-            BW_TRY(ensure_piece(&content->halves[side], &files[side], &got));
-        if (!got)
-            break;
-        uint64_t length = least(a->length, b->length);
-        BW_TRY(compare_step(diff, &length, result));
-        advance_half(&content->halves[0], length);
-        advance_half(&content->halves[1], length);
-        at += length;
-    }
-    return NULL;
-}
-
-/* Compares the contents of two files in these ranges, up to the end of the shorter one. */
+/* Compares the contents of two files in these ranges, up to the end of the shorter one. Pieces
+ * extend to the end of a sector, which may be beyond the end of the file. */
 static struct bw_error *compare_ranges(struct bw_diff *diff, const struct bw_diff_file files[2],
                                        const struct bw_diff_range *ranges, size_t count,
                                        struct bw_diff_result *result)
 {
     if (!diff->content)
         BW_TRY(create_content(diff));
+    struct bw_diff_content *content = diff->content;
     for (unsigned side = 0; side < 2; side++) {
         const struct bw_place place = {.subvolume = files[side].tree->subvolume,
                                        .inode = files[side].number};
-        diff->content->halves[side].file = bw_data_file_of(&place, &files[side].inode);
+        content->halves[side].file = bw_data_file_of(&place, &files[side].inode);
     }
-    diff->content->size = least(files[0].inode.size, files[1].inode.size);
-    diff->content->ranges = diff->ranges;
-    for (size_t i = 0; i < count && ranges[i].start < diff->content->size; i++)
-        BW_TRY(compare_range(diff, files, ranges[i], result));
+    content->size = least(files[0].inode.size, files[1].inode.size);
+    content->ranges = diff->ranges;
+
+    const uint64_t sectorsize = content->sectorsize, size = content->size;
+    const uint64_t last = size + (sectorsize - size % sectorsize) % sectorsize;
+    for (size_t i = 0; i < count && ranges[i].start < size; i++) {
+        uint64_t at = ranges[i].start - ranges[i].start % sectorsize, length;
+        for (unsigned side = 0; side < 2; side++) {
+            struct half *half = &content->halves[side];
+            half->piece.extent.length = 0;
+            bw_extents_seek(&half->cursor, &half->file, at, least(ranges[i].end, last));
+        }
+        for (; at < size; at += length) {
+            /* Both sides need a piece here. */
+            bool got = true;
+            for (unsigned side = 0; side < 2 && got; side++) {
+                struct half *half = &content->halves[side];
+                struct bw_extent *extent = &half->piece.extent;
+                if (extent->length)
+                    continue;
+                BW_TRY(bw_extents_next(&half->cursor, &half->piece, &got));
+                if (got && extent->error)
+                    bw_fs_report(half->cursor.fs, BW_DAMAGE,
+                                 bw_error_prefix(BW_TAKE(extent->error),
+                                                 "inode %" PRIu64 " of subvolume %" PRIu64,
+                                                 files[side].number,
+                                                 files[side].tree->subvolume->tree.id));
+            }
+            if (!got)
+                break;
+            length = least(content->halves[0].piece.extent.length,
+                           content->halves[1].piece.extent.length);
+            BW_TRY(compare_step(diff, &length, result));
+            advance_half(&content->halves[0], length);
+            advance_half(&content->halves[1], length);
+        }
+    }
     return NULL;
 }
 
