@@ -108,19 +108,6 @@ static void sort_places(struct bw_send_clones *clones)
     qsort(places, kept, sizeof *places, by_preference);
 }
 
-/* The places in a leaf that refers to the extent by its own address. */
-static void add_places_of_leaf(struct bw_send_clones *clones, const struct bw_node *leaf)
-{
-    struct bw_item item;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
-        const struct bw_disk_file_extent *disk = (const void *)item.data;
-        if (item.key.type == BW_EXTENT_DATA && item.size >= sizeof *disk &&
-            disk->type == BW_FILE_EXTENT_REGULAR && bw_get64(disk->disk_bytenr) == clones->bytenr)
-            add_place(clones, (struct place){.inode = item.key.objectid,
-                                             .base = item.key.offset - bw_get64(disk->offset)});
-    }
-}
-
 static void add_places_of_reference(struct bw_send_clones *clones,
                                     const struct bw_reference *reference)
 {
@@ -167,7 +154,8 @@ static void seek_items(struct bw_sender *sender, uint64_t bytenr, uint8_t first,
                           (struct bw_key){bytenr, last, UINT64_MAX});
 }
 
-/* Reads the extent item of a leaf for its generation, and then the leaf. A leaf that cannot be read
+/* Reads the extent item of a leaf for its generation, and then the leaf, which refers to the extent
+ * by its own address. A leaf that cannot be read
  * has no places. */
 static struct bw_error *read_leaf(struct bw_sender *sender, uint64_t bytenr)
 {
@@ -196,7 +184,14 @@ static struct bw_error *read_leaf(struct bw_sender *sender, uint64_t bytenr)
     if (error)
         return error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
     const struct bw_node node = bw_node_view(clones->buffer, reader->nodesize);
-    add_places_of_leaf(clones, &node);
+    struct bw_item item;
+    for (uint32_t slot = 0; bw_leaf_next(&node, &slot, &item);) {
+        const struct bw_disk_file_extent *disk = (const void *)item.data;
+        if (item.key.type == BW_EXTENT_DATA && item.size >= sizeof *disk &&
+            disk->type == BW_FILE_EXTENT_REGULAR && bw_get64(disk->disk_bytenr) == clones->bytenr)
+            add_place(clones, (struct place){.inode = item.key.objectid,
+                                             .base = item.key.offset - bw_get64(disk->offset)});
+    }
     return NULL;
 }
 
@@ -211,18 +206,6 @@ static struct bw_error *read_extent(struct bw_sender *sender, uint64_t bytenr)
     return NULL;
 }
 
-static struct bw_error *begin_range(struct bw_sender *sender)
-{
-    struct bw_send_clones *clones = sender->clones;
-    const struct bw_fs *fs = sender->sent->fs;
-    if (clones->started)
-        return NULL;
-    clones->started = true;
-    bw_item_range_begin(&clones->range, &fs->reader, &fs->extent_tree, (struct bw_key){0},
-                        (struct bw_key){0});
-    return bw_item_range_stop(&clones->range, NULL);
-}
-
 /* Finds where an extent is used. If the extent tree is unreadable, nothing is found. */
 static struct bw_error *find_places(struct bw_sender *sender, uint64_t bytenr)
 {
@@ -235,7 +218,12 @@ static struct bw_error *find_places(struct bw_sender *sender, uint64_t bytenr)
     clones->references = 0;
     if (!fs->extent_tree.id || clones->failed)
         return NULL;
-    BW_TRY(begin_range(sender));
+    if (!clones->started) {
+        clones->started = true;
+        bw_item_range_begin(&clones->range, &fs->reader, &fs->extent_tree, (struct bw_key){0},
+                            (struct bw_key){0});
+        BW_TRY(bw_item_range_stop(&clones->range, NULL));
+    }
     struct bw_error *error = read_extent(sender, bytenr);
     if (!error || error->code == BW_ERROR_NO_MEMORY)
         return error;
@@ -397,12 +385,6 @@ static struct bw_error *try_source(struct search *search, const struct source *s
     return NULL;
 }
 
-/* Whether the receiver can have a file of the sent subvolume at this point. */
-static bool is_usable(const struct bw_sender *sender, const struct place *place)
-{
-    return place->inode <= sender->current.number && sender->options.damage != BW_SEND_SKIP;
-}
-
 static struct bw_error *try_places(struct search *search)
 {
     struct bw_sender *sender = search->sender;
@@ -412,8 +394,11 @@ static struct bw_error *try_places(struct search *search)
         for (size_t i = 0; i < clones->count && search->best < search->length; i++) {
             const struct place *place = &clones->places[i];
             const struct source source = {&sender->roots[r], place->inode, place->base};
+            /* The receiver may not have a file of the sent subvolume yet. */
             const bool is_own = place->inode == sender->current.number && place->base == own_base;
-            if (source.root == sender->sent && (is_own || !is_usable(sender, place)))
+            const bool is_usable =
+                place->inode <= sender->current.number && sender->options.damage != BW_SEND_SKIP;
+            if (source.root == sender->sent && (is_own || !is_usable))
                 continue;
             if (search->clone->lookups >= MOST_LOOKUPS)
                 return NULL;

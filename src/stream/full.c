@@ -237,41 +237,33 @@ static struct bw_error *end_inode(struct full *full)
     return bw_send_cut(sender);
 }
 
-static struct bw_error *make_current(struct full *full)
-{
-    struct bw_sender *sender = full->sender;
-    const struct bw_send_inode *current = &sender->current;
-    if (S_ISDIR(current->inode.mode) && bw_number_set_has(&full->early, current->number))
-        return NULL;
-    full->temporary.length = 0;
-    BW_TRY(bw_send_temporary_name(sender, current->number, current->inode.generation,
-                                  &full->temporary));
-    struct bw_error *error =
-        bw_send_make(sender, &full->temporary, current->number, &current->inode);
-    full->has_inode = !error;
-    return error ? bw_send_lose(sender, error) : NULL;
-}
-
-/* An inode without links was deleted while it was open. */
+/* Makes an inode under a temporary name, unless it is a directory that was made early. An inode
+ * without links was deleted while it was open. */
 static struct bw_error *begin_inode(struct full *full, const struct bw_item *item)
 {
     struct bw_sender *sender = full->sender;
+    const uint64_t number = item->key.objectid;
     struct bw_inode inode;
     BW_TRY(end_inode(full));
     if (!bw_inode_decode(item, &inode))
         return bw_send_lose(
-            sender,
-            bw_error_create(BW_ERROR_CORRUPT, "inode %" PRIu64 " is damaged", item->key.objectid));
-    const bool is_top = item->key.objectid == BW_SUBVOLUME_ROOT_INODE;
+            sender, bw_error_create(BW_ERROR_CORRUPT, "inode %" PRIu64 " is damaged", number));
+    const bool is_top = number == BW_SUBVOLUME_ROOT_INODE;
     if (!inode.link_count && !is_top)
         return NULL;
-    bw_send_set_inode(sender, item->key.objectid, &inode);
+    bw_send_set_inode(sender, number, &inode);
     full->names.count = full->text.length = 0;
     full->has_inode = true;
     full->placed = is_top;
     full->is_damaged = false;
-    full->progress = item->key.objectid + is_top;
-    return is_top ? NULL : make_current(full);
+    full->progress = number + is_top;
+    if (is_top || (S_ISDIR(inode.mode) && bw_number_set_has(&full->early, number)))
+        return NULL;
+    full->temporary.length = 0;
+    BW_TRY(bw_send_temporary_name(sender, number, inode.generation, &full->temporary));
+    struct bw_error *error = bw_send_make(sender, &full->temporary, number, &sender->current.inode);
+    full->has_inode = !error;
+    return error ? bw_send_lose(sender, error) : NULL;
 }
 
 static struct bw_error *add_names(struct full *full, const struct bw_item *item)

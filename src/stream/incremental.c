@@ -87,20 +87,6 @@ static struct bw_error *add_entry(void *context, const struct bw_item *item)
     return bw_numbers_push(numbers, entry.location.objectid);
 }
 
-static struct bw_error *collect_entries(struct bw_diff *diff, struct bw_numbers *numbers)
-{
-    struct bw_diff_tree *tree = &diff->trees[1];
-    for (size_t i = 0; i < diff->touched.inodes.count; i++) {
-        const struct bw_touched *touched = &diff->touched.inodes.items[i];
-        if (touched->flags & BW_TOUCHED_REPLACED)
-            BW_TRY(bw_diff_items(tree, &tree->directories,
-                                 (struct bw_key){touched->number, BW_DIR_INDEX, 0},
-                                 (struct bw_key){touched->number, BW_DIR_INDEX, UINT64_MAX},
-                                 add_entry, numbers, &tree->lost));
-    }
-    return NULL;
-}
-
 /* Merges numbers, which are sorted, into a list. */
 static struct bw_error *merge_numbers(struct bw_touched_list *list,
                                       const struct bw_numbers *numbers)
@@ -128,14 +114,20 @@ static struct bw_error *merge_numbers(struct bw_touched_list *list,
  * are equal in both trees, it is in another directory. */
 static struct bw_error *add_moved(struct bw_diff *diff)
 {
-    struct bw_numbers numbers = {0};
-    struct bw_error *error = collect_entries(diff, &numbers);
-    if (!error && numbers.count) {
-        qsort(numbers.items, numbers.count, sizeof *numbers.items, bw_compare_first);
-        error = merge_numbers(&diff->touched, &numbers);
+    struct bw_diff_tree *tree = &diff->trees[1];
+    BW_SCOPED(bw_numbers) struct bw_numbers numbers = {0};
+    for (size_t i = 0; i < diff->touched.inodes.count; i++) {
+        const struct bw_touched *touched = &diff->touched.inodes.items[i];
+        if (touched->flags & BW_TOUCHED_REPLACED)
+            BW_TRY(bw_diff_items(tree, &tree->directories,
+                                 (struct bw_key){touched->number, BW_DIR_INDEX, 0},
+                                 (struct bw_key){touched->number, BW_DIR_INDEX, UINT64_MAX},
+                                 add_entry, &numbers, &tree->lost));
     }
-    free(numbers.items);
-    return error;
+    if (!numbers.count)
+        return NULL;
+    qsort(numbers.items, numbers.count, sizeof *numbers.items, bw_compare_first);
+    return merge_numbers(&diff->touched, &numbers);
 }
 
 static bool is_replaced(const struct incremental *order, uint64_t number)
@@ -181,11 +173,12 @@ static struct bw_error *add_names(struct incremental *order, const struct bw_dif
     *count = 0;
     for (size_t i = 0, j = 0;
          *count < limit && (i < names[0].list.count || j < names[1].list.count);) {
-        int which = i == names[0].list.count   ? GAINED
-                    : j == names[1].list.count ? LOST
-                                               : compare_names(order, &names[0], i, &names[1], j);
-        which = which < 0 ? LOST : which > 0 ? GAINED : KEPT;
-        if (which == wanted) {
+        int which = GAINED;
+        if (i < names[0].list.count) {
+            const bool has_both = j < names[1].list.count;
+            which = has_both ? compare_names(order, &names[0], i, &names[1], j) : LOST;
+        }
+        if ((which > 0) - (which < 0) == wanted) {
             BW_TRY(add_name(order, &names[wanted == GAINED], wanted == GAINED ? j : i, &at));
             ++*count;
         }
@@ -253,14 +246,6 @@ static struct bw_error *can_survive(const struct bw_diff_file files[2], bool con
     return NULL;
 }
 
-static void add_growth(struct bw_sender *sender, const struct bw_diff_file files[2])
-{
-    for (unsigned side = 0; side < 2; side++)
-        if (files[side].exists && S_ISREG(files[side].inode.mode))
-            sender->summary.growth +=
-                side ? (int64_t)files[side].inode.size : -(int64_t)files[side].inode.size;
-}
-
 static struct bw_error *collect_one(struct incremental *order, size_t touched,
                                     struct bw_diff_names names[2])
 {
@@ -277,7 +262,10 @@ static struct bw_error *collect_one(struct incremental *order, size_t touched,
             BW_TRY(bw_diff_names_read(tree, number, &names[side]));
         lost |= files[side].lost || names[side].lost;
     }
-    add_growth(sender, files);
+    if (files[0].exists && S_ISREG(files[0].inode.mode))
+        sender->summary.growth -= (int64_t)files[0].inode.size;
+    if (files[1].exists && S_ISREG(files[1].inode.mode))
+        sender->summary.growth += (int64_t)files[1].inode.size;
     if (lost)
         return bw_send_lose(sender, bw_error_create(BW_ERROR_CORRUPT,
                                                     "inode %" PRIu64
@@ -294,24 +282,6 @@ static struct bw_error *collect_one(struct incremental *order, size_t touched,
     return files[1].exists ? add_change(order, NEW, &files[1],
                                         (struct bw_diff_names[]){none, names[1]}, touched)
                            : NULL;
-}
-
-static struct bw_error *collect_changes(struct incremental *order)
-{
-    struct bw_sender *sender = order->sender;
-    struct bw_diff_names names[2] = {0};
-    struct bw_error *error = bw_touched_find(&order->diff);
-    if (!error)
-        error = add_moved(&order->diff);
-    if (!error && (order->diff.trees[0].lost || order->diff.trees[1].lost))
-        error = bw_send_lose(sender,
-                             bw_error_create(BW_ERROR_CORRUPT, "parts of the subvolumes are lost, "
-                                                               "so some differences are unknown"));
-    for (size_t i = 0; !error && i < order->diff.touched.inodes.count; i++)
-        error = collect_one(order, i, names);
-    bw_diff_names_free(&names[0]);
-    bw_diff_names_free(&names[1]);
-    return error;
 }
 
 /* Paths. */
@@ -346,13 +316,6 @@ static struct bw_error *present_path(struct incremental *order, uint64_t directo
     return bw_send_path_add(path, root->names.data + part->name, part->name_length);
 }
 
-static struct bw_error *present_path_of_name(struct incremental *order, size_t number,
-                                             struct bw_buffer *path)
-{
-    BW_TRY(present_path(order, order->names.items[number].directory, 0, path));
-    return append_name(order, number, path);
-}
-
 static struct bw_error *final_path_of_name(struct incremental *order, size_t number,
                                            struct bw_buffer *path)
 {
@@ -372,29 +335,26 @@ static unsigned depth_of(const struct bw_buffer *path)
 
 /* Parking. */
 
-static struct bw_error *park_name(struct incremental *order, struct change *change, size_t number)
-{
-    struct bw_sender *sender = order->sender;
-    BW_TRY(present_path_of_name(order, number, &order->path));
-    if (change->kind == DELETED || change->kept != SIZE_MAX || number != change->names) {
-        bw_send_command_at(sender, BW_COMMAND_UNLINK, &order->path);
-        return NULL;
-    }
-    order->other.length = 0;
-    BW_TRY(bw_send_temporary_name(sender, change->number, change->generation, &order->other));
-    bw_send_command_to(sender, BW_COMMAND_RENAME, &order->path, BW_ATTRIBUTE_PATH_TO,
-                       &order->other);
-    change->is_parked = order->has_parked = true;
-    return NULL;
-}
-
+/* Takes the lost names from an inode. If it keeps none, the first one becomes a temporary name. */
 static struct bw_error *park_names(struct incremental *order, size_t at)
 {
+    struct bw_sender *sender = order->sender;
     struct change *change = &order->changes.items[at];
     if (change->kind == DELETED && change->is_directory)
         return NULL;
-    for (size_t i = 0; i < change->lost; i++)
-        BW_TRY(park_name(order, change, change->names + i));
+    for (size_t i = change->names; i < change->names + change->lost; i++) {
+        BW_TRY(present_path(order, order->names.items[i].directory, 0, &order->path));
+        BW_TRY(append_name(order, i, &order->path));
+        if (change->kind == DELETED || change->kept != SIZE_MAX || i != change->names) {
+            bw_send_command_at(sender, BW_COMMAND_UNLINK, &order->path);
+            continue;
+        }
+        order->other.length = 0;
+        BW_TRY(bw_send_temporary_name(sender, change->number, change->generation, &order->other));
+        bw_send_command_to(sender, BW_COMMAND_RENAME, &order->path, BW_ATTRIBUTE_PATH_TO,
+                           &order->other);
+        change->is_parked = order->has_parked = true;
+    }
     return NULL;
 }
 
@@ -454,17 +414,8 @@ static struct bw_error *sort_placed(struct incremental *order)
     return NULL;
 }
 
-/* Makes a new inode under its temporary name. In its directory, it might inherit attributes. */
-static struct bw_error *make_new(struct incremental *order, const struct change *change)
-{
-    struct bw_sender *sender = order->sender;
-    struct bw_diff_file file;
-    BW_TRY(bw_diff_file_read(&order->diff.trees[1], change->number, &file));
-    order->has_parked = true;
-    return bw_send_make(sender, &order->other, change->number, &file.inode);
-}
-
-/* Gives an inode its first name: a kept one, or the first gained one. */
+/* Gives an inode its first name: a kept one, or the first gained one. A new inode is made under a
+ * temporary name, because it might inherit attributes in its directory. */
 static struct bw_error *place_first(struct incremental *order, struct change *change,
                                     size_t *others, struct bw_buffer *path)
 {
@@ -477,8 +428,12 @@ static struct bw_error *place_first(struct incremental *order, struct change *ch
         return NULL;
     order->other.length = 0;
     BW_TRY(bw_send_temporary_name(sender, change->number, change->generation, &order->other));
-    if (change->kind == NEW)
-        BW_TRY(make_new(order, change));
+    if (change->kind == NEW) {
+        struct bw_diff_file file;
+        BW_TRY(bw_diff_file_read(&order->diff.trees[1], change->number, &file));
+        order->has_parked = true;
+        BW_TRY(bw_send_make(sender, &order->other, change->number, &file.inode));
+    }
     bw_send_command_to(sender, BW_COMMAND_RENAME, &order->other, BW_ATTRIBUTE_PATH_TO, path);
     change->is_parked = false;
     return NULL;
@@ -515,12 +470,6 @@ static const struct bw_xattr *find_xattr(const struct bw_xattr *list, size_t cou
     return NULL;
 }
 
-static bool has_value(const struct bw_xattr *a, const struct bw_xattr *b)
-{
-    return a && a->value_length == b->value_length &&
-           (!a->value_length || memcmp(a->value, b->value, a->value_length) == 0);
-}
-
 static void remove_xattr(struct bw_sender *sender, const struct bw_xattr *xattr)
 {
     size_t at = bw_send_command(sender, BW_COMMAND_REMOVE_XATTR, &sender->current.path);
@@ -528,15 +477,11 @@ static void remove_xattr(struct bw_sender *sender, const struct bw_xattr *xattr)
     bw_send_command_end(sender, at);
 }
 
-/* A capability is sent again in any case, because other commands may remove it. */
-static bool is_capability(const struct bw_xattr *xattr)
-{
-    static const char name[] = "security.capability";
-    return xattr->name_length == strlen(name) && memcmp(xattr->name, name, strlen(name)) == 0;
-}
-
+/* Sends the attributes that differ. A capability is sent again in any case, because other commands
+ * may remove it. */
 static struct bw_error *send_xattrs(struct incremental *order, const struct change *change)
 {
+    static const char capability[] = "security.capability";
     struct bw_sender *sender = order->sender;
     const struct bw_xattr *lists[2] = {NULL};
     size_t counts[2] = {0};
@@ -549,28 +494,19 @@ static struct bw_error *send_xattrs(struct incremental *order, const struct chan
         if (!find_xattr(lists[1], counts[1], &lists[0][i]))
             remove_xattr(sender, &lists[0][i]);
     for (size_t i = 0; i < counts[1]; i++) {
-        const struct bw_xattr *xattr = &lists[1][i];
-        if (is_capability(xattr) || !has_value(find_xattr(lists[0], counts[0], xattr), xattr))
+        const struct bw_xattr *xattr = &lists[1][i], *old = find_xattr(lists[0], counts[0], xattr);
+        const bool is_same =
+            old && old->value_length == xattr->value_length &&
+            (!old->value_length || memcmp(old->value, xattr->value, old->value_length) == 0);
+        const bool is_capability = xattr->name_length == strlen(capability) &&
+                                   memcmp(xattr->name, capability, strlen(capability)) == 0;
+        if (is_capability || !is_same)
             bw_send_xattr(sender, xattr);
     }
     return NULL;
 }
 
 /* Contents. */
-
-static struct bw_file_extent extent_of(const struct bw_extent_piece *piece)
-{
-    const struct bw_extent *extent = &piece->extent;
-    return (struct bw_file_extent){
-        .generation = extent->generation,
-        .ram_bytes = extent->ram_bytes,
-        .compression = extent->compression,
-        .disk_bytenr = extent->logical,
-        .disk_num_bytes = extent->stored,
-        .inline_data = piece->inline_data,
-        .inline_length = piece->inline_length,
-    };
-}
 
 /* Sends a piece of the current file. Where the receiver has other bytes, holes are zeros. */
 static struct bw_error *send_piece(struct bw_sender *sender, const struct bw_extent_piece *piece,
@@ -579,7 +515,15 @@ static struct bw_error *send_piece(struct bw_sender *sender, const struct bw_ext
     const struct bw_extent *extent = &piece->extent;
     const uint64_t end = extent->offset + extent->length;
     if (bw_extent_is_data(extent)) {
-        const struct bw_file_extent file_extent = extent_of(piece);
+        const struct bw_file_extent file_extent = {
+            .generation = extent->generation,
+            .ram_bytes = extent->ram_bytes,
+            .compression = extent->compression,
+            .disk_bytenr = extent->logical,
+            .disk_num_bytes = extent->stored,
+            .inline_data = piece->inline_data,
+            .inline_length = piece->inline_length,
+        };
         return bw_send_extent(sender, &file_extent, extent->extent_offset, extent->offset, end);
     }
     if (extent->kind == BW_EXTENT_BAD || (!is_new && sender->options.version < 2))
@@ -611,41 +555,34 @@ static struct bw_error *send_range(struct incremental *order, uint64_t start, ui
     }
 }
 
-/* The part of a file beyond its old size starts at a sector boundary, so that it can be cloned. */
-static struct bw_error *send_differing_ranges(struct incremental *order,
-                                              const struct change *change,
-                                              const struct bw_diff_file files[2])
-{
-    struct bw_sender *sender = order->sender;
-    const uint32_t sectorsize = sender->sent->fs->superblock.sectorsize;
-    const uint64_t before = files[0].inode.size, size = files[1].inode.size;
-    struct bw_diff_result result = {0};
-    uint64_t added = before - before % sectorsize;
-    order->ranges.count = 0;
-    BW_TRY(bw_diff_compare_contents(&order->diff, files,
-                                    &order->diff.touched.inodes.items[change->touched], &result));
-    for (size_t i = 0; i < order->ranges.count; i++) {
-        const struct bw_diff_range *range = &order->ranges.items[i];
-        const uint64_t end = range->end + (sectorsize - range->end % sectorsize) % sectorsize;
-        BW_TRY(send_range(order, range->start, end < size ? end : size, false));
-        added = end > added ? end : added;
-    }
-    return size > before && size > added ? send_range(order, added, size, true) : NULL;
-}
-
+/* Sends the ranges that differ, or a new file as a whole. The part of a file beyond its old size
+ * starts at a sector boundary, so that it can be cloned. */
 static struct bw_error *send_contents(struct incremental *order, const struct change *change,
                                       const struct bw_diff_file files[2])
 {
     struct bw_sender *sender = order->sender;
     struct bw_send_inode *current = &sender->current;
-    const uint64_t size = current->inode.size;
+    const uint32_t sectorsize = sender->sent->fs->superblock.sectorsize;
+    const uint64_t before = files[0].inode.size, size = current->inode.size;
     if (!S_ISREG(current->inode.mode))
         return NULL;
     if (change->kind == NEW) {
         BW_TRY(send_range(order, 0, size, true));
     } else {
-        current->size_there = files[0].inode.size;
-        BW_TRY(send_differing_ranges(order, change, files));
+        struct bw_diff_result result = {0};
+        uint64_t added = before - before % sectorsize;
+        current->size_there = before;
+        order->ranges.count = 0;
+        BW_TRY(bw_diff_compare_contents(
+            &order->diff, files, &order->diff.touched.inodes.items[change->touched], &result));
+        for (size_t i = 0; i < order->ranges.count; i++) {
+            const struct bw_diff_range *range = &order->ranges.items[i];
+            const uint64_t end = range->end + (sectorsize - range->end % sectorsize) % sectorsize;
+            BW_TRY(send_range(order, range->start, end < size ? end : size, false));
+            added = end > added ? end : added;
+        }
+        if (size > before && size > added)
+            BW_TRY(send_range(order, added, size, true));
     }
     if (current->size_there != size)
         bw_send_truncate(sender, size);
@@ -673,13 +610,6 @@ static struct bw_error *note_names(struct incremental *order)
     return error;
 }
 
-/* Receivers set only the times of access and modification. */
-static bool has_times(const struct bw_inode *old, const struct bw_inode *inode)
-{
-    return old->mtime.tv_sec == inode->mtime.tv_sec && old->mtime.tv_nsec == inode->mtime.tv_nsec &&
-           old->atime.tv_sec == inode->atime.tv_sec && old->atime.tv_nsec == inode->atime.tv_nsec;
-}
-
 /* Sends an inode of the sent subvolume. */
 static struct bw_error *send_inode(struct incremental *order, size_t at)
 {
@@ -705,8 +635,12 @@ static struct bw_error *send_inode(struct incremental *order, size_t at)
         !S_ISLNK(inode->mode))
         bw_send_flags(sender);
     bw_send_capability(sender);
+    /* Receivers set only the times of access and modification. */
+    const bool has_times =
+        old->mtime.tv_sec == inode->mtime.tv_sec && old->mtime.tv_nsec == inode->mtime.tv_nsec &&
+        old->atime.tv_sec == inode->atime.tv_sec && old->atime.tv_nsec == inode->atime.tv_nsec;
     if (!change->is_directory &&
-        (sender->current.is_changed || change->lost || change->gained || !has_times(old, inode)))
+        (sender->current.is_changed || change->lost || change->gained || !has_times))
         bw_send_times(sender, &sender->current.path,
                       &(struct bw_send_directory_name){.atime = inode->atime,
                                                        .mtime = inode->mtime,
@@ -799,30 +733,46 @@ static struct bw_error *send_changes(struct incremental *order)
     return NULL;
 }
 
-static struct bw_error *begin(struct incremental *order)
+/* Finds all inodes that differ, and their names. */
+static struct bw_error *collect_changes(struct incremental *order)
 {
     struct bw_sender *sender = order->sender;
     struct bw_send_root *const roots[2] = {sender->parent, sender->sent};
+    struct bw_diff *diff = &order->diff;
     for (unsigned side = 0; side < 2; side++) {
         bw_diff_tree_init(
-            &order->diff.trees[side],
+            &diff->trees[side],
             &(struct bw_diff_side){.fs = roots[side]->fs, .subvolume = roots[side]->subvolume});
         BW_TRY(bw_xattr_reader_create(roots[side]->fs, &order->xattrs[side]));
     }
     bw_extents_init(&order->cursor, sender->sent->fs);
-    order->diff.shared = true;
-    order->diff.ranges = &order->ranges;
-    BW_TRY(collect_changes(order));
+    diff->shared = true;
+    diff->ranges = &order->ranges;
+    BW_TRY(bw_touched_find(diff));
+    BW_TRY(add_moved(diff));
+    if (diff->trees[0].lost || diff->trees[1].lost)
+        BW_TRY(bw_send_lose(sender,
+                            bw_error_create(BW_ERROR_CORRUPT, "parts of the subvolumes are lost, "
+                                                              "so some differences are unknown")));
+
+    struct bw_diff_names names[2] = {0};
+    struct bw_error *error = NULL;
+    for (size_t i = 0; !error && i < diff->touched.inodes.count; i++)
+        error = collect_one(order, i, names);
+    bw_diff_names_free(&names[0]);
+    bw_diff_names_free(&names[1]);
     order->removed = calloc(order->changes.count + 1, sizeof *order->removed);
     order->placed = calloc(order->changes.count + 1, sizeof *order->placed);
-    return order->removed && order->placed ? NULL : bw_error_no_memory();
+    if (!error && (!order->removed || !order->placed))
+        error = bw_error_no_memory();
+    return error;
 }
 
 struct bw_error *bw_send_incremental(struct bw_sender *sender)
 {
     struct incremental order = {.sender = sender};
     sender->may_clash = true;
-    struct bw_error *error = begin(&order);
+    struct bw_error *error = collect_changes(&order);
     if (!error)
         error = send_changes(&order);
     for (unsigned side = 0; side < 2; side++) {

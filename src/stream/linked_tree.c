@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Trees of hard links. */
+/*
+ * Trees of hard links: snapshots on a file system without snapshots. All directories are made
+ * again, and every file is linked, so a snapshot costs no space.
+ *
+ * Before a linked file changes, it is copied under a temporary name; then the copy takes its place.
+ * If the stream itself has made links to the file, the new tree has several names of it, and the
+ * copy has to replace them all. The times of directories do not change.
+ */
 #include "stream/linked_tree.h"
 
 #include <dirent.h>
@@ -65,20 +72,12 @@ void bw_remove_inherited(int directory, const char *name)
     lremovexattr(path, BW_ACL_DEFAULT);
 }
 
-static void copy_xattr(const char *from, const char *to, const char *name)
-{
-    char value[NAMES];
-    ssize_t length = lgetxattr(from, name, value, sizeof value);
-    if (length >= 0 && lsetxattr(to, name, value, (size_t)length, 0) < 0)
-        errno = 0; /* as with the first tree, where the receiver has reported it */
-}
-
 /* Copies all attributes of a file, as far as the user may set them. The copy may have inherited an
  * access control list. */
 static void copy_attributes(int from, const char *name, int to, const char *new_name,
                             const struct stat *status)
 {
-    char one[PATH_MAX], other[PATH_MAX], names[NAMES];
+    char one[PATH_MAX], other[PATH_MAX], names[NAMES], value[NAMES];
     snprintf(one, sizeof one, "/proc/self/fd/%d/%s", from, name);
     snprintf(other, sizeof other, "/proc/self/fd/%d/%s", to, new_name);
     bool owned = fchownat(to, new_name, status->st_uid, status->st_gid, AT_SYMLINK_NOFOLLOW) == 0;
@@ -87,9 +86,12 @@ static void copy_attributes(int from, const char *name, int to, const char *new_
     const mode_t mode = status->st_mode & (owned ? 07777 : 0777);
     if (!S_ISLNK(status->st_mode) && fchmodat(to, new_name, mode, AT_SYMLINK_NOFOLLOW))
         errno = 0; /* the file system has no modes */
-    ssize_t length = llistxattr(one, names, sizeof names);
-    for (ssize_t at = 0; at < length; at += (ssize_t)strlen(names + at) + 1)
-        copy_xattr(one, other, names + at);
+    const ssize_t names_length = llistxattr(one, names, sizeof names);
+    for (ssize_t at = 0; at < names_length; at += (ssize_t)strlen(names + at) + 1) {
+        const ssize_t length = lgetxattr(one, names + at, value, sizeof value);
+        if (length >= 0 && lsetxattr(other, names + at, value, (size_t)length, 0) < 0)
+            errno = 0; /* as with the first tree, where the receiver has reported it */
+    }
     utimensat(to, new_name, (struct timespec[]){status->st_atim, status->st_mtim},
               AT_SYMLINK_NOFOLLOW);
 }
@@ -299,22 +301,6 @@ static struct bw_error *replace_below(struct bw_linked_tree *tree, int directory
     return error;
 }
 
-static struct bw_error *replace_file(struct bw_linked_tree *tree, int top, int directory,
-                                     const char *name, const struct stat *status)
-{
-    BW_TRY(copy_file(tree, directory, name, status));
-    BW_TRY(note_inode(&tree->own, directory, tree->copy));
-    if (!bw_number_set_has(&tree->named, status->st_ino))
-        return renameat(directory, tree->copy, directory, name)
-                   ? system_error("cannot replace", name)
-                   : NULL;
-    BW_TRY(note_inode(&tree->named, directory, tree->copy));
-    struct bw_error *error = replace_below(tree, top, ".", status->st_ino, directory);
-    if (unlinkat(directory, tree->copy, 0) && !error)
-        error = system_error("cannot remove", tree->copy);
-    return error;
-}
-
 struct bw_error *bw_linked_tree_own(struct bw_linked_tree *tree, int top, int directory,
                                     const char *name)
 {
@@ -325,7 +311,20 @@ struct bw_error *bw_linked_tree_own(struct bw_linked_tree *tree, int top, int di
         return NULL;
     if (fstat(directory, &before))
         return system_error("cannot read the directory of", name);
-    struct bw_error *error = replace_file(tree, top, directory, name, &status);
+
+    const bool has_links = bw_number_set_has(&tree->named, status.st_ino);
+    struct bw_error *error = copy_file(tree, directory, name, &status);
+    if (!error)
+        error = note_inode(&tree->own, directory, tree->copy);
+    if (!error && !has_links && renameat(directory, tree->copy, directory, name))
+        error = system_error("cannot replace", name);
+    if (!error && has_links) {
+        error = note_inode(&tree->named, directory, tree->copy);
+        if (!error)
+            error = replace_below(tree, top, ".", status.st_ino, directory);
+        if (unlinkat(directory, tree->copy, 0) && !error)
+            error = system_error("cannot remove", tree->copy);
+    }
     restore_times(directory, &before);
     return error;
 }

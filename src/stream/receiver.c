@@ -158,29 +158,22 @@ static struct bw_error *own_file(struct bw_receiver *receiver, const struct plac
     return bw_linked_tree_own(&receiver->linked, receiver->top, place->directory, place->name);
 }
 
-/* A device node that a stream has made must not be opened: writing to it would change the device.
- */
-static struct bw_error *require_regular(const struct place *place)
-{
-    struct stat status;
-    return fstatat(place->directory, place->name, &status, AT_SYMLINK_NOFOLLOW) ||
-                   S_ISREG(status.st_mode)
-               ? NULL
-               : bw_error_create(BW_ERROR_CORRUPT, "%.*s is not a regular file",
-                                 (int)place->path->length, (const char *)place->path->data);
-}
-
-/* Opens the file of a path for writing, unless it is open. */
+/* Opens the file of a path for writing, unless it is open. A device node that a stream has made
+ * must not be opened: writing to it would change the device. */
 static struct bw_error *open_file(struct bw_receiver *receiver,
                                   const struct bw_stream_attribute *path)
 {
     struct place place;
+    struct stat status;
     if (receiver->file >= 0 && is_path(&receiver->file_path, path->data, path->length))
         return NULL;
     BW_TRY(close_file(receiver));
     BW_TRY(open_parent(receiver, path, &place));
     BW_TRY(own_file(receiver, &place));
-    BW_TRY(require_regular(&place));
+    if (fstatat(place.directory, place.name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        !S_ISREG(status.st_mode))
+        return bw_error_create(BW_ERROR_CORRUPT, "%.*s is not a regular file", (int)path->length,
+                               (const char *)path->data);
     receiver->file =
         openat(place.directory, place.name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (receiver->file < 0)
@@ -295,42 +288,29 @@ static struct bw_error *begin_subvolume(struct bw_receiver *receiver,
 
 /* Names. */
 
-static struct bw_error *note_made(struct bw_receiver *receiver, const struct place *place)
+/* The type of a node that a command makes; 0: it is not valid. */
+static uint32_t node_type(const struct bw_stream_command *command)
 {
-    if (receiver->options.link_snapshots && !receiver->is_btrfs)
-        return bw_linked_tree_add(&receiver->linked, place->directory, place->name);
-    return NULL;
+    if (command->type == BW_COMMAND_MKFIFO)
+        return S_IFIFO;
+    if (command->type == BW_COMMAND_MKSOCK)
+        return S_IFSOCK;
+    const uint32_t type = (uint32_t)bw_command_number(command, BW_ATTRIBUTE_MODE) & S_IFMT;
+    return type == S_IFIFO || type == S_IFSOCK || type == S_IFCHR || type == S_IFBLK ? type : 0;
 }
 
-static struct bw_error *make_file(struct bw_receiver *receiver, const struct place *place)
-{
-    BW_TRY(close_file(receiver));
-    receiver->file = openat(place->directory, place->name,
-                            O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (receiver->file < 0)
-        return system_error("cannot make", place->path);
-    receiver->file_path.length = 0;
-    bw_buffer_append(&receiver->file_path, place->path->data, place->path->length);
-    return receiver->file_path.failed ? bw_error_no_memory() : NULL;
-}
-
-static dev_t device_of(uint64_t number)
-{
-    return makedev((unsigned)(number >> 8) & 0xfff,
-                   (unsigned)((number & 0xff) | (number >> 12 & 0xfff00)));
-}
-
+/* Makes a named pipe, a socket or a device node. If the user may not make device nodes, they are
+ * reported and omitted. */
 static struct bw_error *make_node(struct bw_receiver *receiver, const struct place *place,
                                   const struct bw_stream_command *command)
 {
-    const uint32_t mode = command->type == BW_COMMAND_MKFIFO ? S_IFIFO
-                          : command->type == BW_COMMAND_MKSOCK
-                              ? S_IFSOCK
-                              : (uint32_t)bw_command_number(command, BW_ATTRIBUTE_MODE) & S_IFMT;
-    const uint64_t device = bw_command_number(command, BW_ATTRIBUTE_RDEV);
-    if (mode != S_IFIFO && mode != S_IFSOCK && mode != S_IFCHR && mode != S_IFBLK)
+    const uint32_t type = node_type(command);
+    const uint64_t number = bw_command_number(command, BW_ATTRIBUTE_RDEV);
+    const dev_t device = makedev((unsigned)(number >> 8) & 0xfff,
+                                 (unsigned)((number & 0xff) | (number >> 12 & 0xfff00)));
+    if (!type)
         return bw_error_create(BW_ERROR_CORRUPT, "a node of an unknown type");
-    if (mknodat(place->directory, place->name, mode | 0600, device_of(device)) == 0)
+    if (mknodat(place->directory, place->name, type | 0600, device) == 0)
         return NULL;
     if (errno != EPERM || !receiver->options.missed)
         return system_error("cannot make", place->path);
@@ -354,19 +334,35 @@ static struct bw_error *make_symlink(const struct place *place,
 static struct bw_error *make_inode(struct bw_receiver *receiver,
                                    const struct bw_stream_command *command)
 {
+    const struct bw_stream_attribute *path = &command->attributes[BW_ATTRIBUTE_PATH];
     struct place place;
-    struct bw_error *error = NULL;
-    BW_TRY(open_parent(receiver, &command->attributes[BW_ATTRIBUTE_PATH], &place));
-    if (command->type == BW_COMMAND_MKFILE)
-        error = make_file(receiver, &place);
-    else if (command->type == BW_COMMAND_MKDIR)
-        error = mkdirat(place.directory, place.name, 0700) ? system_error("cannot make", place.path)
-                                                           : NULL;
-    else if (command->type == BW_COMMAND_SYMLINK)
-        error = make_symlink(&place, command);
-    else
-        error = make_node(receiver, &place, command);
-    return error || command->type == BW_COMMAND_MKDIR ? error : note_made(receiver, &place);
+    BW_TRY(open_parent(receiver, path, &place));
+    switch (command->type) {
+    case BW_COMMAND_MKDIR:
+        if (mkdirat(place.directory, place.name, 0700))
+            return system_error("cannot make", path);
+        return NULL;
+    case BW_COMMAND_MKFILE: /* it stays open for the data that follow */
+        BW_TRY(close_file(receiver));
+        receiver->file = openat(place.directory, place.name,
+                                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (receiver->file < 0)
+            return system_error("cannot make", path);
+        receiver->file_path.length = 0;
+        bw_buffer_append(&receiver->file_path, path->data, path->length);
+        if (receiver->file_path.failed)
+            return bw_error_no_memory();
+        break;
+    case BW_COMMAND_SYMLINK:
+        BW_TRY(make_symlink(&place, command));
+        break;
+    default:
+        BW_TRY(make_node(receiver, &place, command));
+        break;
+    }
+    if (receiver->options.link_snapshots && !receiver->is_btrfs)
+        return bw_linked_tree_add(&receiver->linked, place.directory, place.name);
+    return NULL;
 }
 
 static struct bw_error *rename_or_link(struct bw_receiver *receiver,
@@ -464,20 +460,7 @@ static struct bw_error *copy_range(struct bw_receiver *receiver, int from, uint6
     return NULL;
 }
 
-/* Opens a file for reading. A device node is not opened, because that alone may have effects. */
-static int open_regular(int directory, const char *path)
-{
-    struct stat status;
-    const int found = bw_open_beneath(directory, path, O_PATH, false);
-    if (found < 0)
-        return -1;
-    const bool is_regular = fstat(found, &status) == 0 && S_ISREG(status.st_mode);
-    close(found);
-    errno = EINVAL;
-    return is_regular ? bw_open_beneath(directory, path, O_RDONLY | O_NONBLOCK, false) : -1;
-}
-
-/* Opens the source of a clone. */
+/* Opens the source of a clone. A device node is not opened, because that alone may have effects. */
 static struct bw_error *open_source(struct bw_receiver *receiver,
                                     const struct bw_stream_command *command, int *from)
 {
@@ -490,8 +473,17 @@ static struct bw_error *open_source(struct bw_receiver *receiver,
     if (!received)
         return bw_error_create(BW_ERROR_NOT_FOUND, "the source of a clone was not received");
     const bool is_current = received == &receiver->received.items[receiver->received.count - 1];
-    int top = is_current ? receiver->top : open_received(receiver, received);
-    *from = top < 0 ? -1 : open_regular(top, text);
+    const int top = is_current ? receiver->top : open_received(receiver, received);
+    const int found = top < 0 ? -1 : bw_open_beneath(top, text, O_PATH, false);
+    *from = -1;
+    if (found >= 0) {
+        struct stat status;
+        const bool is_regular = fstat(found, &status) == 0 && S_ISREG(status.st_mode);
+        close(found);
+        errno = EINVAL;
+        if (is_regular)
+            *from = bw_open_beneath(top, text, O_RDONLY | O_NONBLOCK, false);
+    }
     const int problem = errno;
     if (!is_current && top >= 0)
         close(top);
@@ -552,14 +544,6 @@ static struct bw_error *truncate_file(struct bw_receiver *receiver,
 
 /* Attributes. */
 
-/* Whether an attribute means something only to btrfs. */
-static bool is_property(const struct bw_stream_command *command)
-{
-    static const char prefix[] = "btrfs.";
-    const struct bw_stream_attribute *name = &command->attributes[BW_ATTRIBUTE_XATTR_NAME];
-    return name->length >= strlen(prefix) && memcmp(name->data, prefix, strlen(prefix)) == 0;
-}
-
 /* Extended attributes have no calls with a directory and a name. */
 static int change_xattr(const struct place *place, const struct bw_stream_command *command)
 {
@@ -597,24 +581,6 @@ static int change_owner(const struct place *place, const struct bw_stream_comman
     return 0;
 }
 
-static int set_attribute(const struct place *place, const struct bw_stream_command *command)
-{
-    const struct timespec times[2] = {time_of(command, BW_ATTRIBUTE_ATIME),
-                                      time_of(command, BW_ATTRIBUTE_MTIME)};
-    switch (command->type) {
-    case BW_COMMAND_CHMOD:
-        return fchmodat(place->directory, place->name,
-                        (mode_t)bw_command_number(command, BW_ATTRIBUTE_MODE) & 07777,
-                        AT_SYMLINK_NOFOLLOW);
-    case BW_COMMAND_CHOWN:
-        return change_owner(place, command);
-    case BW_COMMAND_UTIMES:
-        return utimensat(place->directory, place->name, times, AT_SYMLINK_NOFOLLOW);
-    default:
-        return change_xattr(place, command);
-    }
-}
-
 /* A time of access alone is no reason to copy a file that is linked to the parent's. */
 static bool keeps_link(const struct bw_receiver *receiver, const struct place *place,
                        const struct bw_stream_command *command)
@@ -629,15 +595,40 @@ static bool keeps_link(const struct bw_receiver *receiver, const struct place *p
     return mtime.tv_sec == status.st_mtim.tv_sec && mtime.tv_nsec == status.st_mtim.tv_nsec;
 }
 
+/* Restores an attribute. Failures are reported, except those of attributes that mean something only
+ * to btrfs. */
 static struct bw_error *change_attribute(struct bw_receiver *receiver,
                                          const struct bw_stream_command *command)
 {
+    static const char property[] = "btrfs.";
+    const struct bw_stream_attribute *name = &command->attributes[BW_ATTRIBUTE_XATTR_NAME];
+    const struct timespec times[2] = {time_of(command, BW_ATTRIBUTE_ATIME),
+                                      time_of(command, BW_ATTRIBUTE_MTIME)};
     struct place place;
+    int failed;
     BW_TRY(open_parent(receiver, &command->attributes[BW_ATTRIBUTE_PATH], &place));
     if (keeps_link(receiver, &place, command))
         return NULL;
     BW_TRY(own_file(receiver, &place));
-    if (set_attribute(&place, command) == 0 || (!receiver->is_btrfs && is_property(command)))
+    switch (command->type) {
+    case BW_COMMAND_CHMOD:
+        failed = fchmodat(place.directory, place.name,
+                          (mode_t)bw_command_number(command, BW_ATTRIBUTE_MODE) & 07777,
+                          AT_SYMLINK_NOFOLLOW);
+        break;
+    case BW_COMMAND_CHOWN:
+        failed = change_owner(&place, command);
+        break;
+    case BW_COMMAND_UTIMES:
+        failed = utimensat(place.directory, place.name, times, AT_SYMLINK_NOFOLLOW);
+        break;
+    default:
+        failed = change_xattr(&place, command);
+        break;
+    }
+    const bool is_property =
+        name->length >= strlen(property) && memcmp(name->data, property, strlen(property)) == 0;
+    if (!failed || (!receiver->is_btrfs && is_property))
         return NULL;
     struct bw_error *error = system_error("cannot restore an attribute of", place.path);
     if (!receiver->options.missed)

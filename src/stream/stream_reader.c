@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reading send streams: a window that moves over the stream, and the commands in it. */
+/*
+ * Reading send streams: a window that moves over the stream, and the commands in it.
+ *
+ * A command is returned only if its checksum is right and its attributes are: of known types, of
+ * the sizes in the table, within the command, and no required one is missing. After a wrong
+ * checksum or attribute, the caller may continue with the next command, because the length of the
+ * command is still likely to be right; after all other errors, the stream has ended.
+ */
 #include "stream/stream_reader.h"
 
 #include <inttypes.h>
@@ -37,13 +44,6 @@ static const uint64_t strings = A(XATTR_NAME) | A(PATH) | A(PATH_TO) | A(PATH_LI
 const char *bw_command_name(uint16_t type)
 {
     return type < BW_COMMAND_TYPES ? rules[type].name : NULL;
-}
-
-/* Whether bytes begin like a stream. */
-static bool is_header(const void *bytes, size_t length)
-{
-    return length >= sizeof BW_STREAM_MAGIC &&
-           memcmp(bytes, BW_STREAM_MAGIC, sizeof BW_STREAM_MAGIC) == 0;
 }
 
 uint64_t bw_command_number(const struct bw_stream_command *command, enum bw_send_attribute type)
@@ -96,29 +96,24 @@ static struct bw_error *cut_off(struct bw_stream_reader *reader)
 
 /* The window. */
 
-static struct bw_error *grow_window(struct bw_stream_reader *reader, size_t length)
-{
-    const size_t capacity = length < WINDOW ? WINDOW : length;
-    if (capacity <= reader->capacity)
-        return NULL;
-    uint8_t *grown = malloc(capacity);
-    if (!grown)
-        return fail_with(reader, BW_STREAM_UNREADABLE, bw_error_no_memory());
-    free(reader->window);
-    reader->window = grown;
-    reader->capacity = capacity;
-    reader->filled = 0;
-    return NULL;
-}
-
-/* Gets `length` bytes at the offset of the reader, which are within the stream. */
+/* Gets `length` bytes at the offset of the reader, which are within the stream. The window grows to
+ * contain them. */
 static struct bw_error *peek_bytes(struct bw_stream_reader *reader, size_t length,
                                    const uint8_t **bytes)
 {
     const uint64_t skip = reader->offset - reader->start;
     *bytes = NULL;
     if (reader->offset < reader->start || skip > reader->filled || reader->filled - skip < length) {
-        BW_TRY(grow_window(reader, length));
+        const size_t capacity = length < WINDOW ? WINDOW : length;
+        if (capacity > reader->capacity) {
+            uint8_t *grown = malloc(capacity);
+            if (!grown)
+                return fail_with(reader, BW_STREAM_UNREADABLE, bw_error_no_memory());
+            free(reader->window);
+            reader->window = grown;
+            reader->capacity = capacity;
+            reader->filled = 0;
+        }
         const uint64_t left = reader->source.size - reader->offset;
         const size_t wanted = left < reader->capacity ? (size_t)left : reader->capacity;
         struct bw_error *error = reader->source.read(reader->source.context, reader->offset,
@@ -140,7 +135,7 @@ static struct bw_error *read_header(struct bw_stream_reader *reader)
     const uint8_t *bytes = NULL;
     if (left >= sizeof(struct bw_stream_header))
         BW_TRY(peek_bytes(reader, sizeof(struct bw_stream_header), &bytes));
-    if (!bytes || !is_header(bytes, sizeof(struct bw_stream_header)))
+    if (!bytes || memcmp(bytes, BW_STREAM_MAGIC, sizeof BW_STREAM_MAGIC) != 0)
         return fail_with(reader, BW_STREAM_NO_HEADER,
                          bw_error_create(BW_ERROR_CORRUPT, "there is no send stream at %" PRIu64,
                                          reader->offset));
@@ -175,17 +170,6 @@ static struct bw_error *bad_attribute(const struct bw_stream_command *command, u
                            problem);
 }
 
-static struct bw_error *check_attribute(const struct bw_stream_command *command, uint16_t type)
-{
-    const struct bw_stream_attribute *attribute = &command->attributes[type];
-    const uint16_t size = attribute_rules[type].size;
-    if (size && attribute->length != size)
-        return bad_attribute(command, type, "has a wrong size");
-    if (strings >> type & 1 && memchr(attribute->data, 0, attribute->length))
-        return bad_attribute(command, type, "contains a NUL");
-    return NULL;
-}
-
 static struct bw_error *cut_attribute(const struct bw_stream_command *command)
 {
     return bw_error_create(BW_ERROR_CORRUPT,
@@ -193,42 +177,42 @@ static struct bw_error *cut_attribute(const struct bw_stream_command *command)
                            rules[command->type].name, command->offset);
 }
 
-/* Reads the attribute at `at`, and moves `at` after it. */
-static struct bw_error *read_attribute(const struct bw_stream_reader *reader,
-                                       struct bw_stream_command *command, const uint8_t *bytes,
-                                       uint32_t *at)
-{
-    const struct bw_attribute_header *header = (const void *)(bytes + *at);
-    uint32_t left = command->length - *at, length;
-    if (left < sizeof header->type)
-        return cut_attribute(command);
-    const uint16_t type = bw_get16(header->type);
-    if (type == 0 || type >= BW_ATTRIBUTE_TYPES)
-        return bw_error_create(BW_ERROR_UNSUPPORTED,
-                               "command %s at %" PRIu64 ": unknown attribute %u",
-                               rules[command->type].name, command->offset, type);
-    const bool is_rest = reader->version >= 2 && type == BW_ATTRIBUTE_DATA;
-    const uint32_t head = is_rest ? sizeof header->type : sizeof *header;
-    if (left < head)
-        return cut_attribute(command);
-    left -= head;
-    length = is_rest ? left : bw_get16(header->length);
-    if (length > left)
-        return cut_attribute(command);
-    const uint32_t data = *at + head;
-    command->attributes[type] = (struct bw_stream_attribute){
-        bytes + data, length, command->offset + sizeof(struct bw_command_header) + data};
-    *at = data + length;
-    return check_attribute(command, type);
-}
-
+/* Reads the attributes of a command, and verifies them. Since version 2, the data have no length:
+ * they are the rest of the command. */
 static struct bw_error *read_attributes(const struct bw_stream_reader *reader,
                                         struct bw_stream_command *command, const uint8_t *bytes)
 {
     if (!bw_command_name(command->type))
         return NULL;
-    for (uint32_t at = 0; at < command->length;)
-        BW_TRY(read_attribute(reader, command, bytes, &at));
+    for (uint32_t at = 0; at < command->length;) {
+        const struct bw_attribute_header *header = (const void *)(bytes + at);
+        uint32_t left = command->length - at;
+        if (left < sizeof header->type)
+            return cut_attribute(command);
+        const uint16_t type = bw_get16(header->type);
+        if (type == 0 || type >= BW_ATTRIBUTE_TYPES)
+            return bw_error_create(BW_ERROR_UNSUPPORTED,
+                                   "command %s at %" PRIu64 ": unknown attribute %u",
+                                   rules[command->type].name, command->offset, type);
+        const bool is_rest = reader->version >= 2 && type == BW_ATTRIBUTE_DATA;
+        const uint32_t head = is_rest ? sizeof header->type : sizeof *header;
+        if (left < head)
+            return cut_attribute(command);
+        left -= head;
+        const uint32_t length = is_rest ? left : bw_get16(header->length);
+        if (length > left)
+            return cut_attribute(command);
+
+        const uint8_t *data = bytes + at + head;
+        const uint16_t size = attribute_rules[type].size;
+        command->attributes[type] = (struct bw_stream_attribute){
+            data, length, command->offset + sizeof(struct bw_command_header) + at + head};
+        if (size && length != size)
+            return bad_attribute(command, type, "has a wrong size");
+        if (strings >> type & 1 && memchr(data, 0, length))
+            return bad_attribute(command, type, "contains a NUL");
+        at += head + length;
+    }
     const uint64_t required = rules[command->type].required;
     for (uint16_t type = 1; type < BW_ATTRIBUTE_TYPES; type++)
         if (required >> type & 1 && !command->attributes[type].data)

@@ -4,6 +4,10 @@
  * chunk of single data maps logical addresses to it, so extents are read from the stream. The trees
  * are in memory: a chunk tree; a subvolume for each one in the streams; the top-level subvolume
  * with their names; and the root tree.
+ *
+ * The streams can come in any order. They are applied by the transaction of their first subvolume;
+ * one that needs a subvolume that is not there yet waits, and is tried again as long as another one
+ * makes progress.
  */
 #include "stream/streams.h"
 
@@ -49,31 +53,7 @@ struct making {
 
 /* The devices. */
 
-/* A device uuid that is the same each time, and different for each image. */
-static void name_device(struct bw_superblock *superblock, size_t image)
-{
-    superblock->device.devid = image + 1;
-    for (unsigned i = 0; i < BW_UUID_SIZE; i++)
-        superblock->device.uuid[i] = (uint8_t)((image + 1) >> 8 * (i % 8));
-}
-
-static void make_superblock(const struct making *making, size_t image)
-{
-    struct bw_image *to = &making->images->images[image];
-    const uint64_t size = bw_xlator_size(to->storage);
-    bw_error_free(BW_TAKE(to->bad));
-    to->superblock = (struct bw_superblock){.generation = 1,
-                                            .total_bytes = making->end,
-                                            .bytes_used = making->end,
-                                            .device_count = making->images->count,
-                                            .sectorsize = BW_MIN_SECTORSIZE,
-                                            .nodesize = NODESIZE,
-                                            .incompat_flags = BW_INCOMPAT_NO_HOLES,
-                                            .checksum_type = BW_CHECKSUM_CRC32C,
-                                            .device.total_bytes = size};
-    name_device(&to->superblock, image);
-}
-
+/* Assigns logical addresses to the images, and makes superblocks for them. */
 static struct bw_error *begin_sources(struct making *making)
 {
     making->sources = calloc(making->images->count, sizeof *making->sources);
@@ -88,21 +68,24 @@ static struct bw_error *begin_sources(struct making *making)
         making->size += size;
         making->end += (size + STREAM_ALIGNMENT - 1) / STREAM_ALIGNMENT * STREAM_ALIGNMENT;
     }
-    for (size_t i = 0; i < making->images->count; i++)
-        make_superblock(making, i);
+    for (size_t i = 0; i < making->images->count; i++) {
+        struct bw_image *image = &making->images->images[i];
+        bw_error_free(BW_TAKE(image->bad));
+        image->superblock = (struct bw_superblock){
+            .generation = 1,
+            .total_bytes = making->end,
+            .bytes_used = making->end,
+            .device_count = making->images->count,
+            .sectorsize = BW_MIN_SECTORSIZE,
+            .nodesize = NODESIZE,
+            .incompat_flags = BW_INCOMPAT_NO_HOLES,
+            .checksum_type = BW_CHECKSUM_CRC32C,
+            .device = {.devid = i + 1, .total_bytes = bw_xlator_size(image->storage)}};
+        /* A device uuid that is the same each time, and different for each image. */
+        for (unsigned k = 0; k < BW_UUID_SIZE; k++)
+            image->superblock.device.uuid[k] = (uint8_t)((i + 1) >> 8 * (k % 8));
+    }
     return NULL;
-}
-
-static struct bw_error *put_device(struct bw_tree_editor *tree, const struct bw_image *image)
-{
-    const struct bw_device_identity *device = &image->superblock.device;
-    const struct bw_key key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, device->devid};
-    struct bw_disk_device_item item = {.devid = bw_put64(device->devid),
-                                       .total_bytes = bw_put64(device->total_bytes),
-                                       .bytes_used = bw_put64(device->total_bytes),
-                                       .sector_size = bw_put32(BW_MIN_SECTORSIZE)};
-    memcpy(item.uuid, device->uuid, BW_UUID_SIZE);
-    return bw_edit_put(tree, &key, &item, sizeof item);
 }
 
 static struct bw_error *put_chunk(struct bw_tree_editor *tree, const struct bw_image *image,
@@ -132,8 +115,16 @@ static struct bw_error *make_chunk_tree(struct making *making)
     struct bw_tree_editor tree = {.memory = NULL};
     struct bw_error *error = bw_editor_create_empty(&tree, &fs->reader, &fs->memory, BW_CHUNK_TREE,
                                                     fs->superblock.generation);
-    for (size_t i = 0; !error && i < fs->image_count; i++)
-        error = put_device(&tree, &fs->images[i]);
+    for (size_t i = 0; !error && i < fs->image_count; i++) {
+        const struct bw_device_identity *device = &fs->images[i].superblock.device;
+        const struct bw_key key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, device->devid};
+        struct bw_disk_device_item item = {.devid = bw_put64(device->devid),
+                                           .total_bytes = bw_put64(device->total_bytes),
+                                           .bytes_used = bw_put64(device->total_bytes),
+                                           .sector_size = bw_put32(BW_MIN_SECTORSIZE)};
+        memcpy(item.uuid, device->uuid, BW_UUID_SIZE);
+        error = bw_edit_put(&tree, &key, &item, sizeof item);
+    }
     for (size_t i = 0; !error && i < fs->image_count; i++)
         error = put_chunk(&tree, &fs->images[making->sources[i].image], making->sources[i].base);
     fs->chunk_tree = tree.tree;
@@ -166,20 +157,6 @@ static int by_transid(const void *a, const void *b)
     return (first->image > second->image) - (first->image < second->image);
 }
 
-static struct bw_error *apply_source(struct making *making, struct source *source, bool *progress)
-{
-    struct bw_apply_result result;
-    if (source->is_done ||
-        (source->is_waiting && !bw_received_find(&making->received, source->missing)))
-        return NULL;
-    BW_TRY(bw_apply_stream(&making->received, source->image, source->base, &result));
-    *progress |= !result.is_waiting;
-    source->is_done = !result.is_waiting;
-    source->is_waiting = result.is_waiting;
-    memcpy(source->missing, result.missing, BW_UUID_SIZE);
-    return NULL;
-}
-
 static struct bw_error *missing_subvolume(const struct making *making, const struct source *source)
 {
     char uuid[37];
@@ -208,15 +185,24 @@ static struct bw_error *report_missing(const struct making *making)
 static struct bw_error *apply_streams(struct making *making)
 {
     const size_t count = making->images->count;
-    bool progress = true;
     making->received.budget = LEAST_ITEMS + making->size / BYTES_PER_ITEM;
     for (size_t i = 0; i < count; i++)
         read_transid(making, &making->sources[i]);
     qsort(making->sources, count, sizeof *making->sources, by_transid);
-    while (progress) {
+    for (bool progress = true; progress;) {
         progress = false;
-        for (size_t i = 0; i < count; i++)
-            BW_TRY(apply_source(making, &making->sources[i], &progress));
+        for (size_t i = 0; i < count; i++) {
+            struct source *source = &making->sources[i];
+            struct bw_apply_result result;
+            if (source->is_done ||
+                (source->is_waiting && !bw_received_find(&making->received, source->missing)))
+                continue;
+            BW_TRY(bw_apply_stream(&making->received, source->image, source->base, &result));
+            progress |= !result.is_waiting;
+            source->is_done = !result.is_waiting;
+            source->is_waiting = result.is_waiting;
+            memcpy(source->missing, result.missing, BW_UUID_SIZE);
+        }
     }
     if (making->received.lzo_sectorsize)
         making->fs->superblock.sectorsize = making->received.lzo_sectorsize;
@@ -323,26 +309,26 @@ static struct bw_error *put_subvolume(struct top *top, size_t index)
     return put_entry(top, &link);
 }
 
-static struct bw_error *put_top(struct top *top)
-{
-    struct bw_fs *fs = top->making->fs;
-    const uint64_t generation = fs->superblock.generation;
-    BW_TRY(bw_editor_create_empty(&top->tree.editor, &fs->reader, &fs->memory, BW_TOP_SUBVOLUME,
-                                  generation));
-    top->tree.editor.shared = fs->memory.blocks.count - 1;
-    BW_TRY(bw_editor_create_empty(&top->roots, &fs->reader, &fs->memory, BW_ROOT_TREE, generation));
-    top->roots.shared = top->tree.editor.shared;
-    BW_TRY(bw_stream_tree_begin(&top->tree));
-    for (size_t i = 0; i < top->making->received.received.count; i++)
-        BW_TRY(put_subvolume(top, i));
-    return put_root(top, &top->tree.editor.tree, NULL);
-}
-
+/* Makes the top-level subvolume and the root tree. */
 static struct bw_error *make_roots(struct making *making)
 {
+    struct bw_fs *fs = making->fs;
     struct top top = {.making = making};
-    struct bw_error *error = put_top(&top);
-    making->fs->root_tree = top.roots.tree;
+    const uint64_t generation = fs->superblock.generation;
+    struct bw_error *error = bw_editor_create_empty(&top.tree.editor, &fs->reader, &fs->memory,
+                                                    BW_TOP_SUBVOLUME, generation);
+    top.tree.editor.shared = fs->memory.blocks.count - 1;
+    if (!error)
+        error =
+            bw_editor_create_empty(&top.roots, &fs->reader, &fs->memory, BW_ROOT_TREE, generation);
+    top.roots.shared = top.tree.editor.shared;
+    if (!error)
+        error = bw_stream_tree_begin(&top.tree);
+    for (size_t i = 0; !error && i < making->received.received.count; i++)
+        error = put_subvolume(&top, i);
+    if (!error)
+        error = put_root(&top, &top.tree.editor.tree, NULL);
+    fs->root_tree = top.roots.tree;
     bw_stream_tree_free(&top.tree);
     bw_editor_destroy(&top.roots);
     bw_key_map_free(&top.numbers);
