@@ -156,24 +156,19 @@ static void append_time(struct bw_buffer *text, const char *key, struct timespec
     end_record(text, start);
 }
 
-/* Appends a name, with '=' as %3D, because it would end the name. GNU tar decodes %3D and %25, so
- * the '%' of these is written as %25. */
-static void append_xattr_name(struct bw_buffer *text, const char *name)
+/* Appends an attribute, with '=' in its name as %3D, because it would end the name. GNU tar decodes
+ * %3D and %25, so the '%' of these is written as %25. */
+static void append_xattr(struct bw_buffer *text, const struct bw_xattr *xattr)
 {
-    for (; *name; name++) {
+    size_t start = text->length;
+    bw_buffer_format(text, "SCHILY.xattr.");
+    for (const char *name = (const char *)xattr->name; *name; name++) {
         bool is_code = strncmp(name, "%3D", 3) == 0 || strncmp(name, "%25", 3) == 0;
         if (*name == '=' || is_code)
             bw_buffer_format(text, "%%%02X", (unsigned char)*name);
         else
             bw_buffer_append_byte(text, *name);
     }
-}
-
-static void append_xattr(struct bw_buffer *text, const struct bw_xattr *xattr)
-{
-    size_t start = text->length;
-    bw_buffer_format(text, "SCHILY.xattr.");
-    append_xattr_name(text, (const char *)xattr->name);
     bw_buffer_append_byte(text, '=');
     bw_buffer_append(text, xattr->value, xattr->value_length);
     end_record(text, start);
@@ -300,50 +295,39 @@ static void add_owner(struct bw_buffer *records, char field[static 32], const ch
         memcpy(field, name, length);
 }
 
-static void append_sparse(struct bw_buffer *records, uint64_t size)
-{
-    append_number(records, "GNU.sparse.major", 1);
-    append_number(records, "GNU.sparse.minor", 0);
-    append_number(records, "GNU.sparse.realsize", size);
-}
-
-/* Sets all fields of the header, and appends records for values that do not fit. `size` is the size
- * of the data in the archive. */
-static void add_all(struct bw_buffer *records, struct ustar *header,
-                    const struct bw_archive_entry *entry, uint64_t size)
-{
-    const struct bw_inode *inode = entry->inode;
-    add_paths(records, header, entry);
-    SET_NUMBER(header->mode, inode->mode & 07777);
-    add_number(records, header->uid, sizeof header->uid, "uid", inode->uid);
-    add_number(records, header->gid, sizeof header->gid, "gid", inode->gid);
-    add_owner(records, header->user, "uname", entry->user);
-    add_owner(records, header->group, "gname", entry->group);
-    add_number(records, header->size, sizeof header->size, "size", size);
-    add_times(records, header, entry);
-    for (size_t i = 0; i < entry->xattr_count; i++) {
-        append_acl(records, &entry->xattrs[i]);
-        append_xattr(records, &entry->xattrs[i]);
-    }
-    if (entry->is_sparse)
-        append_sparse(records, inode->size);
-}
-
-/* Appends records and header. The header of the records, which contains their length, is filled in
- * afterwards. */
+/* Sets all fields of the header, and appends it, with records before it for values that do not fit.
+ * `size` is the size of the data in the archive. */
 static void append_headers(struct bw_buffer *text, struct ustar *header,
                            const struct bw_archive_entry *entry, uint64_t size)
 {
     static const struct ustar none;
-    char name[100 + sizeof "PaxHeaders/"];
-    size_t start = text->length;
-    bw_buffer_append(text, &none, sizeof none);
-    add_all(text, header, entry, size);
+    const struct bw_inode *inode = entry->inode;
+    const size_t start = text->length;
+    bw_buffer_append(text, &none, sizeof none); /* the header of the records */
+    add_paths(text, header, entry);
+    SET_NUMBER(header->mode, inode->mode & 07777);
+    add_number(text, header->uid, sizeof header->uid, "uid", inode->uid);
+    add_number(text, header->gid, sizeof header->gid, "gid", inode->gid);
+    add_owner(text, header->user, "uname", entry->user);
+    add_owner(text, header->group, "gname", entry->group);
+    add_number(text, header->size, sizeof header->size, "size", size);
+    add_times(text, header, entry);
+    for (size_t i = 0; i < entry->xattr_count; i++) {
+        append_acl(text, &entry->xattrs[i]);
+        append_xattr(text, &entry->xattrs[i]);
+    }
+    if (entry->is_sparse) {
+        append_number(text, "GNU.sparse.major", 1);
+        append_number(text, "GNU.sparse.minor", 0);
+        append_number(text, "GNU.sparse.realsize", inode->size);
+    }
+
     if (text->length == start + sizeof none) { /* no records */
         text->length = start;
         bw_buffer_append(text, complete_header(header), sizeof *header);
         return;
     }
+    char name[100 + sizeof "PaxHeaders/"];
     snprintf(name, sizeof name, "PaxHeaders/%s", entry->path);
     const struct ustar first = extension_header('x', text->length - start - sizeof none, name);
     append_padding(text);

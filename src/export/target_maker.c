@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Messages between a confined process and its maker: orders and replies on a socket. */
+/*
+ * Messages between a confined process and its maker: orders and replies on a socket.
+ *
+ * The confined process may not make links and special files, because an attacker in it could make
+ * any. It sends orders to the maker, which accepts only those that the program itself would send.
+ * Orders are sent in batches, and a batch is sent only when all replies to the previous one have
+ * been received, so the two never wait for each other. The maker checks every byte of an order, and
+ * ends at the first invalid one.
+ */
 #include "export/target.h"
 
 #include <errno.h>
@@ -45,13 +53,6 @@ struct error_head {
     uint32_t length; /* length of the message, which follows */
 };
 
-static dev_t device_of(const struct bw_inode *inode)
-{
-    return S_ISCHR(inode->mode) || S_ISBLK(inode->mode)
-               ? makedev(bw_inode_major(inode), bw_inode_minor(inode))
-               : 0;
-}
-
 /* The functions called here refuse everything that must not be made this way. */
 static struct bw_error *perform_order(struct bw_target *target, const struct bw_target_order *order,
                                       bool *ours)
@@ -60,12 +61,15 @@ static struct bw_error *perform_order(struct bw_target *target, const struct bw_
     int descriptor;
     if (!inode || S_ISDIR(inode->mode))
         return bw_target_make_directory(target, order->path, order->length, inode, ours);
-    if (order->link)
+    if (order->link) {
         BW_TRY(
             bw_target_make_symlink(target, order->path, order->length, order->link, &descriptor));
-    else
-        BW_TRY(bw_target_make_node(target, order->path, order->length, inode->mode & S_IFMT,
-                                   device_of(inode), &descriptor));
+    } else {
+        const bool is_device = S_ISCHR(inode->mode) || S_ISBLK(inode->mode);
+        const dev_t device = is_device ? makedev(bw_inode_major(inode), bw_inode_minor(inode)) : 0;
+        BW_TRY(bw_target_make_node(target, order->path, order->length, inode->mode & S_IFMT, device,
+                                   &descriptor));
+    }
     bw_target_restore(target, descriptor, order->path, order->length, order->attributes);
     close(descriptor);
     return NULL;
@@ -112,17 +116,6 @@ static const void *next_bytes(const struct bw_buffer *text, size_t *position, si
 
 /* The confined process. */
 
-static void append_xattrs(struct bw_buffer *text, const struct bw_target_attributes *attributes)
-{
-    for (size_t i = 0; i < attributes->xattr_count; i++) {
-        const struct bw_xattr *xattr = &attributes->xattrs[i];
-        const struct xattr_head head = {xattr->name_length, xattr->value_length};
-        bw_buffer_append(text, &head, sizeof head);
-        bw_buffer_append(text, xattr->name, (size_t)xattr->name_length + 1);
-        bw_buffer_append(text, xattr->value, xattr->value_length);
-    }
-}
-
 static void append_order(struct bw_buffer *text, const struct bw_target_order *order)
 {
     const struct bw_target_attributes *attributes = order->attributes;
@@ -138,8 +131,13 @@ static void append_order(struct bw_buffer *text, const struct bw_target_order *o
     bw_buffer_append(text, &head, sizeof head);
     bw_buffer_append(text, order->path, order->length);
     bw_buffer_append(text, order->link ? order->link : "", (size_t)head.link_length + 1);
-    if (attributes)
-        append_xattrs(text, attributes);
+    for (uint32_t i = 0; i < head.xattr_count; i++) {
+        const struct bw_xattr *xattr = &attributes->xattrs[i];
+        const struct xattr_head xattr_head = {xattr->name_length, xattr->value_length};
+        bw_buffer_append(text, &xattr_head, sizeof xattr_head);
+        bw_buffer_append(text, xattr->name, (size_t)xattr->name_length + 1);
+        bw_buffer_append(text, xattr->value, xattr->value_length);
+    }
 }
 
 /* The next error of a reply; NULL if the reply is too short. */
@@ -230,17 +228,13 @@ static struct bw_error *send_orders(struct bw_target_maker *maker)
     return NULL;
 }
 
-/* Whether the attributes can be sent; no system call could restore more. */
-static bool can_send(const struct bw_target_order *order)
-{
-    const struct bw_target_attributes *attributes = order->attributes;
-    return !attributes || attributes->xattr_count <= MOST_BYTES / (UINT16_MAX * 4);
-}
-
+/* Adds an order to the batch, unless it has more attributes than a message can contain; no system
+ * call could restore so many. */
 static struct bw_error *add_order(struct bw_target_maker *maker,
                                   const struct bw_target_order *order)
 {
-    if (!can_send(order))
+    const struct bw_target_attributes *attributes = order->attributes;
+    if (attributes && attributes->xattr_count > MOST_BYTES / (UINT16_MAX * 4))
         return bw_target_error(E2BIG, "cannot restore its attributes", order->path, order->length);
     if (!maker->waiting)
         begin_batch(&maker->text);
@@ -293,7 +287,6 @@ void bw_target_maker_close(struct bw_target_maker *maker)
 
 struct serving {
     struct bw_target *target;
-    int channel;
     struct bw_buffer orders, answers, errors; /* `errors`: of one order */
     struct bw_xattr *xattrs;
     uint32_t error_count;
@@ -314,30 +307,29 @@ static void append_missed(void *context, struct bw_error *error)
     append_error(context, error);
 }
 
-static bool parse_xattr(const struct bw_buffer *text, size_t *position, struct bw_xattr *xattr)
-{
-    struct xattr_head head;
-    const void *bytes = next_bytes(text, position, sizeof head);
-    if (!bytes)
-        return false;
-    memcpy(&head, bytes, sizeof head);
-    xattr->name_length = head.name_length;
-    xattr->value_length = head.value_length;
-    xattr->name = next_bytes(text, position, (size_t)head.name_length + 1);
-    xattr->value = xattr->name ? next_bytes(text, position, head.value_length) : NULL;
-    return xattr->value && memchr(xattr->name, '\0', (size_t)head.name_length + 1) ==
-                               xattr->name + head.name_length;
-}
-
+/* Parses the attributes of an order; false if they are invalid, or memory runs out. */
 static bool parse_xattrs(struct serving *serving, size_t *position, uint32_t count)
 {
+    const struct bw_buffer *text = &serving->orders;
     if (count > MOST_XATTRS)
         return false;
     free(serving->xattrs);
     serving->xattrs = calloc((size_t)count + 1, sizeof *serving->xattrs);
-    for (uint32_t i = 0; serving->xattrs && i < count; i++)
-        if (!parse_xattr(&serving->orders, position, &serving->xattrs[i]))
+    for (uint32_t i = 0; serving->xattrs && i < count; i++) {
+        struct bw_xattr *xattr = &serving->xattrs[i];
+        struct xattr_head head;
+        const void *bytes = next_bytes(text, position, sizeof head);
+        if (!bytes)
             return false;
+        memcpy(&head, bytes, sizeof head);
+        const size_t name_size = (size_t)head.name_length + 1;
+        xattr->name_length = head.name_length;
+        xattr->value_length = head.value_length;
+        xattr->name = next_bytes(text, position, name_size);
+        xattr->value = xattr->name ? next_bytes(text, position, head.value_length) : NULL;
+        if (!xattr->value || memchr(xattr->name, '\0', name_size) != xattr->name + head.name_length)
+            return false;
+    }
     return serving->xattrs;
 }
 
@@ -372,17 +364,10 @@ static bool is_valid_order(const struct bw_target_order *order)
     const struct bw_inode *inode = order->attributes ? order->attributes->inode : NULL;
     if (!inode || S_ISDIR(inode->mode))
         return !order->link;
-    return order->link ? S_ISLNK(inode->mode)
-                       : S_ISCHR(inode->mode) || S_ISBLK(inode->mode) || S_ISFIFO(inode->mode) ||
-                             S_ISSOCK(inode->mode);
-}
-
-static struct bw_error *carry_out_order(struct bw_target *target,
-                                        const struct bw_target_order *order, bool *ours)
-{
-    return is_valid_order(order)
-               ? perform_order(target, order, ours)
-               : bw_target_error(EINVAL, "cannot make it", order->path, order->length);
+    if (order->link)
+        return S_ISLNK(inode->mode);
+    return S_ISCHR(inode->mode) || S_ISBLK(inode->mode) || S_ISFIFO(inode->mode) ||
+           S_ISSOCK(inode->mode);
 }
 
 static bool answer_order(struct serving *serving, size_t *position)
@@ -397,7 +382,9 @@ static bool answer_order(struct serving *serving, size_t *position)
     target->lowered = target->foreign = 0;
     if (!parse_order(serving, position, &head, &order, &attributes))
         return false;
-    struct bw_error *error = carry_out_order(target, &order, &result.ours);
+    struct bw_error *error = is_valid_order(&order) ? perform_order(target, &order, &result.ours)
+                                                    : bw_target_error(EINVAL, "cannot make it",
+                                                                      order.path, order.length);
     result.failed = error;
     if (error)
         append_error(serving, error);
@@ -409,26 +396,20 @@ static bool answer_order(struct serving *serving, size_t *position)
     return !serving->errors.failed;
 }
 
-static bool answer_batch(struct serving *serving)
-{
-    uint32_t count;
-    size_t position = 0;
-    if (!receive_batch(serving->channel, &serving->orders, &count))
-        return false;
-    begin_batch(&serving->answers);
-    for (uint32_t i = 0; i < count; i++)
-        if (!answer_order(serving, &position))
-            return false;
-    return send_batch(serving->channel, &serving->answers, count);
-}
-
 void bw_target_serve_orders(struct bw_target *target, int channel)
 {
-    struct serving serving = {.target = target, .channel = channel};
+    struct serving serving = {.target = target};
     target->options.missed = append_missed;
     target->options.context = &serving;
-    while (answer_batch(&serving))
-        ;
+    uint32_t count;
+    bool is_valid = true;
+    while (is_valid && receive_batch(channel, &serving.orders, &count)) {
+        size_t position = 0;
+        begin_batch(&serving.answers);
+        for (uint32_t i = 0; is_valid && i < count; i++)
+            is_valid = answer_order(&serving, &position);
+        is_valid = is_valid && send_batch(channel, &serving.answers, count);
+    }
     bw_buffer_free(&serving.orders);
     bw_buffer_free(&serving.answers);
     bw_buffer_free(&serving.errors);

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Follows the tables of structures like record/fields.c, but copies instead of printing. */
+/*
+ * Copies the known parts of structures, for metadumps without contents. Like record/fields.c, it
+ * follows the tables of structures, but copies instead of printing.
+ *
+ * Only bytes that a table describes are copied, and only values that are plausible for it: numbers
+ * in their range, known flags, UUIDs and times. Other numbers become the greatest possible one, and
+ * the caller replaces names. A structure with several impossible values has another type than it
+ * claims, and is not copied.
+ */
 #include "trees/metadump.h"
 
 #include <string.h>
@@ -82,20 +90,15 @@ static bool is_word(const struct bw_value_names *names, uint64_t number)
     return word->name;
 }
 
-static uint64_t all_flags(const struct bw_value_names *names)
-{
-    uint64_t flags = 0;
-    for (const struct bw_value_name *word = names->words; word->name; word++)
-        flags |= word->value;
-    return flags;
-}
-
 /* Keeps the known flags, and the fact that there are unknown ones. */
 static void copy_flags(const struct copy *copy, const struct bw_member *member,
                        const uint8_t *value, uint8_t *target)
 {
     const uint64_t flags = bw_number_at(value, member->field->size);
-    const uint64_t known = bw_known_flags(flags, all_flags(member->values));
+    uint64_t all = 0;
+    for (const struct bw_value_name *word = member->values->words; word->name; word++)
+        all |= word->value;
+    const uint64_t known = bw_known_flags(flags, all);
     const bw_le64 disk = bw_put64(known);
     memcpy(target, &disk, member->field->size);
     copy->known->impossible += known != flags;
