@@ -347,29 +347,9 @@ static struct bw_error *find_in(struct bw_deleted *deleted, struct examined *exa
     return error;
 }
 
-/* Finds the inodes in a generation that deleted->newer and the current generation lack. Fails only
- * if memory runs out. */
-static struct bw_error *deleted_find(struct bw_deleted *deleted, struct examined *examined)
-{
-    const struct bw_subvolume_table *table = &examined->fs->subvolumes;
-    for (size_t i = 0; i < table->count; i++)
-        if (!table->items[i].deleted)
-            BW_TRY(find_in(deleted, examined, &table->items[i]));
-    return NULL;
-}
-
 /* The current generation. */
 
-/* Adds the inode of an orphan item, unless it has a name or is lost. */
-static struct bw_error *add_orphan(struct finding *finding, const struct bw_item *item)
-{
-    struct bw_diff_file file;
-    BW_TRY(bw_diff_file_read(&finding->present, item->key.offset, &file));
-    const uint64_t mode = file.inode.mode;
-    return mode && !file.exists && !file.lost ? add_inode(finding, item->key.offset) : NULL;
-}
-
-/* Finds files that have no name left, but have not been removed yet. */
+/* Finds files that have no name left, but have not been removed yet: those with an orphan item. */
 static struct bw_error *find_orphans(struct finding *finding)
 {
     struct bw_fs *present = finding->deleted->present;
@@ -381,8 +361,13 @@ static struct bw_error *find_orphans(struct finding *finding)
                       (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, 0},
                       (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, UINT64_MAX});
     struct bw_error *error = NULL;
-    for (const struct bw_item *item; !error && (item = bw_fs_items_next(&items));)
-        error = add_orphan(finding, item);
+    for (const struct bw_item *item; !error && (item = bw_fs_items_next(&items));) {
+        const uint64_t inode = item->key.offset;
+        struct bw_diff_file file;
+        error = bw_diff_file_read(&finding->present, inode, &file);
+        if (!error && file.inode.mode && !file.exists && !file.lost)
+            error = add_inode(finding, inode);
+    }
     error = bw_error_first(error, bw_fs_items_error(&items));
     bw_fs_items_free(&items);
     bw_diff_tree_free(&finding->present);
@@ -391,7 +376,7 @@ static struct bw_error *find_orphans(struct finding *finding)
 
 /* Finds inodes and subvolumes whose deletion has begun, but not ended, in the current generation:
  * orphans, and subvolumes that no older generation has. Fails only if memory runs out. */
-static struct bw_error *deleted_find_present(struct bw_deleted *deleted, struct examined *examined)
+static struct bw_error *find_in_present(struct bw_deleted *deleted, struct examined *examined)
 {
     const struct bw_subvolume_table *table = &deleted->present->subvolumes;
     for (size_t i = 0; i < table->count && !deleted->options.lost; i++) {
@@ -510,20 +495,6 @@ void bw_deleted_close(struct bw_deleted *deleted)
     free(deleted);
 }
 
-static struct bw_error *describe_state(const struct bw_deleted *deleted, struct examined *examined)
-{
-    struct bw_fs *fs = examined->fs;
-    examined->description = (struct bw_deleted_state){
-        .fs = fs,
-        .generation = fs->root_tree.root.generation,
-        .tree_root = fs->root_tree.root.bytenr,
-        .is_present = fs == deleted->present,
-    };
-    struct bw_error *error = bw_older_time(fs, &examined->description.time);
-    examined->description.lost = bw_fs_status(fs).damages;
-    return error;
-}
-
 /* Requests the tree blocks that the comparisons of the next generations will read. */
 static struct bw_error *look_ahead(struct bw_deleted *deleted)
 {
@@ -540,16 +511,33 @@ static struct bw_error *look_ahead(struct bw_deleted *deleted)
 static struct bw_error *examine_next(struct bw_deleted *deleted)
 {
     struct examined *examined = &deleted->examined[(deleted->first + deleted->count) % (AHEAD + 1)];
-    struct bw_fs *fs;
+    struct bw_fs *older;
     BW_TRY(look_ahead(deleted));
-    BW_TRY(bw_older_next(&deleted->older, &fs));
-    deleted->at_end = !fs;
-    *examined = (struct examined){.fs = fs ? fs : deleted->present};
+    BW_TRY(bw_older_next(&deleted->older, &older));
+    deleted->at_end = !older;
+    struct bw_fs *fs = older ? older : deleted->present;
+    *examined = (struct examined){.fs = fs};
     deleted->count++;
-    BW_TRY(fs ? deleted_find(deleted, examined) : deleted_find_present(deleted, examined));
-    BW_TRY(describe_state(deleted, examined));
-    deleted->newer = examined->fs;
-    return deleted->reads_ahead && fs ? announce_data(deleted, examined) : NULL;
+    if (older) {
+        const struct bw_subvolume_table *table = &fs->subvolumes;
+        for (size_t i = 0; i < table->count; i++)
+            if (!table->items[i].deleted)
+                BW_TRY(find_in(deleted, examined, &table->items[i]));
+    } else {
+        BW_TRY(find_in_present(deleted, examined));
+    }
+
+    struct bw_deleted_state *state = &examined->description;
+    *state = (struct bw_deleted_state){
+        .fs = fs,
+        .generation = fs->root_tree.root.generation,
+        .tree_root = fs->root_tree.root.bytenr,
+        .is_present = fs == deleted->present,
+    };
+    BW_TRY(bw_older_time(fs, &state->time));
+    state->lost = bw_fs_status(fs).damages;
+    deleted->newer = fs;
+    return deleted->reads_ahead && older ? announce_data(deleted, examined) : NULL;
 }
 
 /* Whether another generation is to be examined before the next one is returned. */

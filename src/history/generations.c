@@ -5,7 +5,7 @@
  * Roots come from the superblock and, after a scan, from the index: each block of a root tree that
  * no other block refers to. The extent tree of a root decides about the rest. It lists the root
  * itself if its transaction was committed, since references are complete only then; and its blocks
- * in system chunks lead to the chunk tree of that time. Of several roots with one generation, the
+ * in system chunks lead to the chunk tree of that time. If several roots have one generation, the
  * one with the best evidence is selected; the others are superseded.
  *
  * Old blocks can be overwritten in part, so every range of items may have gaps: an item that is not
@@ -430,7 +430,7 @@ static struct bw_error *add_of_scan(struct bw_history *history)
 
 /* Collecting facts about each. */
 
-/* Newest first, those of the superblock before others. */
+/* Newest first, roots in the superblock before others. */
 static int compare_chunk_roots(const void *left, const void *right)
 {
     const struct bw_chunk_root *a = left, *b = right;

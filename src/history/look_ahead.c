@@ -96,26 +96,23 @@ static struct bw_error *add_root(struct look_ahead *ahead, uint64_t id,
     return add_block(ahead, number, &pointer, users);
 }
 
-static bool is_chosen(const struct look_ahead *ahead, uint64_t id)
-{
-    if (ahead->file)
-        return id == ahead->file->trees[0] || id == ahead->file->trees[1];
-    return id == BW_CSUM_TREE || bw_is_subvolume_id(id);
-}
-
-/* Adds the trees in a leaf of root trees. */
+/* Adds the trees in a leaf of root trees whose blocks are requested. */
 static struct bw_error *add_trees(struct look_ahead *ahead, const struct bw_node *leaf,
                                   uint32_t users)
 {
+    const struct bw_look_ahead_file *file = ahead->file;
     struct bw_root_item root;
     struct bw_item item;
     uint32_t slot = 0;
     while (bw_leaf_next(leaf, &slot, &item)) {
-        if (item.key.type != BW_ROOT_ITEM || !is_chosen(ahead, item.key.objectid))
+        const uint64_t id = item.key.objectid;
+        const bool is_chosen = file ? id == file->trees[0] || id == file->trees[1]
+                                    : id == BW_CSUM_TREE || bw_is_subvolume_id(id);
+        if (item.key.type != BW_ROOT_ITEM || !is_chosen)
             continue;
         BW_AUTO_ERROR struct bw_error *error = bw_root_item_decode(&item, &root);
         if (!error)
-            BW_TRY(add_root(ahead, item.key.objectid, &root.root, users));
+            BW_TRY(add_root(ahead, id, &root.root, users));
     }
     return NULL;
 }
@@ -125,27 +122,27 @@ static bool has_inode(const struct bw_tree_block_expectation *child, uint64_t in
     return child->first_key.objectid <= inode && child->end_key.objectid >= inode;
 }
 
-/* Whether the blocks below a child of a block are requested. */
-static bool leads_to_file(const struct look_ahead *ahead, const struct block *parent,
-                          const struct bw_block_pointer *child)
-{
-    return !parent->tree || !ahead->file ||
-           has_inode(&child->expectation, BW_SUBVOLUME_ROOT_INODE) ||
-           has_inode(&child->expectation, ahead->file->inode);
-}
-
-static struct bw_error *add_children(struct look_ahead *ahead, const struct block *parent,
+/* Adds what a block refers to. Below the root trees, only blocks that lead to the file are added,
+ * if a file was given. */
+static struct bw_error *add_contents(struct look_ahead *ahead, const struct block *block,
                                      const struct bw_node *node)
 {
+    if (!node->level) {
+        if (block->tree || ahead->only_roots)
+            return NULL;
+        return add_trees(ahead, node, block->users);
+    }
     for (uint32_t slot = 0; slot < node->item_count; slot++) {
-        const struct bw_block_pointer child = bw_tree_child_pointer(&parent->pointer, node, slot);
-        if (leads_to_file(ahead, parent, &child))
-            BW_TRY(add_block(ahead, parent->tree, &child, parent->users));
+        const struct bw_block_pointer child = bw_tree_child_pointer(&block->pointer, node, slot);
+        if (!block->tree || !ahead->file ||
+            has_inode(&child.expectation, BW_SUBVOLUME_ROOT_INODE) ||
+            has_inode(&child.expectation, ahead->file->inode))
+            BW_TRY(add_block(ahead, block->tree, &child, block->users));
     }
     return NULL;
 }
 
-/* Adds what some blocks refer to; `numbers` are their indexes. */
+/* Reads some blocks, and adds what they refer to; `numbers` are their indexes. */
 static struct bw_error *open_blocks(struct look_ahead *ahead, const uint32_t *numbers, size_t count)
 {
     const struct bw_tree_reader *reader = &ahead->fs->reader;
@@ -161,91 +158,71 @@ static struct bw_error *open_blocks(struct look_ahead *ahead, const uint32_t *nu
     for (size_t i = 0; i < count; i++) {
         const struct bw_node node = bw_node_view(requests[i].buffer, reader->nodesize);
         if (!requests[i].error && !error)
-            error = node.level ? add_children(ahead, &opened[i], &node)
-                    : opened[i].tree || ahead->only_roots
-                        ? NULL
-                        : add_trees(ahead, &node, opened[i].users);
+            error = add_contents(ahead, &opened[i], &node);
         bw_error_free(requests[i].error);
     }
     return error;
 }
 
-/* Blocks to request: those of root trees, or of all other trees. */
-struct layer {
-    bool roots;
-    uint8_t level;
-};
-
-/* Whether a block is in the layer, and some generation that has the tree lacks the block. */
-static bool is_wanted(const struct look_ahead *ahead, const struct block *block,
-                      const struct layer *layer)
+/* Whether a block is in a layer, and some generation that has the tree lacks the block. */
+static bool is_wanted(const struct look_ahead *ahead, const struct block *block, bool in_roots,
+                      uint8_t level)
 {
-    return (block->tree == 0) == layer->roots && block->pointer.expectation.level == layer->level &&
+    return (block->tree == 0) == in_roots && block->pointer.expectation.level == level &&
            block->users < ahead->trees.items[block->tree].users;
 }
 
-/* Requests the blocks of a layer, so that reading them in batches takes one round trip. */
-static struct bw_error *announce_layer(struct look_ahead *ahead, const struct layer *layer)
+static void request_ranges(const struct look_ahead *ahead)
 {
-    ahead->ranges.count = 0;
-    for (size_t i = 0; i < ahead->blocks.count; i++) {
-        const struct block *block = &ahead->blocks.items[i];
-        if (!is_wanted(ahead, block, layer))
-            continue;
-        BW_TRY(range_list_push(
-            &ahead->ranges, (struct bw_range){block->pointer.bytenr, ahead->fs->reader.nodesize}));
-    }
     if (ahead->ranges.count)
         bw_blocks_advise(&ahead->fs->reader, ahead->ranges.items, ahead->ranges.count);
-    return NULL;
 }
 
-static struct bw_error *open_layer(struct look_ahead *ahead, const struct layer *layer)
+/* Descends through the root trees, or through all other trees, by one level at a time. The blocks
+ * of a level are requested together, so that reading them in batches takes one round trip. */
+static struct bw_error *descend(struct look_ahead *ahead, bool in_roots)
 {
+    const uint32_t nodesize = ahead->fs->reader.nodesize;
     const unsigned batch = bw_block_batch(&ahead->fs->reader);
-    const size_t end = ahead->blocks.count; /* those that are added are in other layers */
-    uint32_t numbers[BW_BATCH];
-    size_t count = 0;
-    for (size_t i = 0; i < end; i++) {
-        if (is_wanted(ahead, &ahead->blocks.items[i], layer))
-            numbers[count++] = (uint32_t)i;
-        if (count == batch || (count && i + 1 == end)) {
-            BW_TRY(open_blocks(ahead, numbers, count));
-            count = 0;
+    for (uint8_t level = BW_MAX_LEVEL; level-- > 0;) {
+        const size_t end = ahead->blocks.count; /* those that are added are in other layers */
+        ahead->ranges.count = 0;
+        for (size_t i = 0; i < end; i++) {
+            const struct block *block = &ahead->blocks.items[i];
+            if (is_wanted(ahead, block, in_roots, level))
+                BW_TRY(range_list_push(&ahead->ranges,
+                                       (struct bw_range){block->pointer.bytenr, nodesize}));
+        }
+        request_ranges(ahead);
+
+        uint32_t numbers[BW_BATCH];
+        size_t count = 0;
+        for (size_t i = 0; i < end; i++) {
+            if (is_wanted(ahead, &ahead->blocks.items[i], in_roots, level))
+                numbers[count++] = (uint32_t)i;
+            if (count == batch || (count && i + 1 == end)) {
+                BW_TRY(open_blocks(ahead, numbers, count));
+                count = 0;
+            }
         }
     }
     return NULL;
 }
 
-static struct bw_error *read_layers(struct look_ahead *ahead, bool roots)
-{
-    for (uint8_t level = BW_MAX_LEVEL; level-- > 0;) {
-        const struct layer layer = {roots, level};
-        BW_TRY(announce_layer(ahead, &layer));
-        BW_TRY(open_layer(ahead, &layer));
-    }
-    return NULL;
-}
-
-static struct bw_error *announce_roots(struct look_ahead *ahead,
-                                       const struct bw_generation_choice *states, size_t count)
-{
-    const uint32_t nodesize = ahead->fs->reader.nodesize;
-    ahead->ranges.count = 0;
-    for (size_t i = 0; i < count; i++)
-        if (states[i].tree_root)
-            BW_TRY(
-                range_list_push(&ahead->ranges, (struct bw_range){states[i].tree_root, nodesize}));
-    if (ahead->ranges.count)
-        bw_blocks_advise(&ahead->fs->reader, ahead->ranges.items, ahead->ranges.count);
-    return NULL;
-}
-
-static struct bw_error *add_generations(struct look_ahead *ahead,
-                                        const struct bw_generation_choice *states, size_t count)
+static struct bw_error *read_ahead(struct look_ahead *ahead,
+                                   const struct bw_generation_choice *states, size_t count)
 {
     struct bw_root_pointer root = ahead->fs->root_tree.root;
-    BW_TRY(announce_roots(ahead, states, count));
+    ahead->buffer = bw_block_buffer(&ahead->fs->reader, bw_block_batch(&ahead->fs->reader));
+    if (!ahead->buffer)
+        return bw_error_no_memory();
+
+    /* The roots of all generations. */
+    for (size_t i = 0; i < count; i++)
+        if (states[i].tree_root)
+            BW_TRY(range_list_push(&ahead->ranges, (struct bw_range){states[i].tree_root,
+                                                                     ahead->fs->reader.nodesize}));
+    request_ranges(ahead);
     BW_TRY(add_root(ahead, BW_ROOT_TREE, &root, 1));
     for (size_t i = 0; i < count; i++) {
         if (!states[i].tree_root)
@@ -255,18 +232,9 @@ static struct bw_error *add_generations(struct look_ahead *ahead,
         if (!error)
             BW_TRY(add_root(ahead, BW_ROOT_TREE, &root, 1));
     }
-    return NULL;
-}
 
-static struct bw_error *read_ahead(struct look_ahead *ahead,
-                                   const struct bw_generation_choice *states, size_t count)
-{
-    ahead->buffer = bw_block_buffer(&ahead->fs->reader, bw_block_batch(&ahead->fs->reader));
-    if (!ahead->buffer)
-        return bw_error_no_memory();
-    BW_TRY(add_generations(ahead, states, count));
-    BW_TRY(read_layers(ahead, true));
-    return ahead->only_roots ? NULL : read_layers(ahead, false);
+    BW_TRY(descend(ahead, true));
+    return ahead->only_roots ? NULL : descend(ahead, false);
 }
 
 bool bw_history_is_served(const struct bw_fs *fs)

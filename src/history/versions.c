@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The versions of a file. It is looked up in one generation after the other, from the present one
- * backwards: by its path, or if that is gone, by its inode number under any name. As long as the
- * result equals the result in the newer generation, both are one version; where they differ, the
- * newer one is complete and is visited. At most two generations are open at the same time.
+ * backwards: by its path, or if that does not exist, by its inode number under any name. As long as
+ * the result equals the result in the newer generation, both are one version; where they differ,
+ * the newer one is complete and is visited. At most two generations are open at the same time.
  */
 #include "btrfs-walk/history.h"
 
