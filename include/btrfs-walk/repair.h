@@ -79,8 +79,8 @@ size_t bw_repair_count(const struct bw_repair *repair);
 /** Change number `index`, a record of btrfs-walk/records.h that is valid as long as the plan. */
 void bw_repair_change(const struct bw_repair *repair, size_t index, struct bw_repairinfo *row);
 
-/** Chooses a change, or leaves it out, and forgets how it failed. At first, all are chosen but
- * those of BW_REPAIR_ROLLED_BACK, BW_REPAIR_LOSS and BW_REPAIR_RESEALED. */
+/** Chooses a change that is not settled, or leaves it out, and forgets how it failed. At first, all
+ * are chosen but those of BW_REPAIR_ROLLED_BACK, BW_REPAIR_LOSS and BW_REPAIR_RESEALED. */
 void bw_repair_choose(struct bw_repair *repair, size_t index, bool chosen);
 
 /** Findings (not notes) of the check that no change of the plan is about. */
@@ -104,6 +104,15 @@ struct bw_error *bw_repair_try(struct bw_repair *repair, uint64_t *left);
 /** The same, but changes that fail are no error: the rest is tried without them, until it is good.
  * Several trials may be necessary to find one change. */
 struct bw_error *bw_repair_try_each(struct bw_repair *repair, uint64_t *left);
+
+/**
+ * Plans again, on the repaired state, after bw_repair_try() or bw_repair_try_each() without an
+ * error: damage below a tree block is seen only once that can be read. The changes so far are
+ * settled. `is_new` is set if there are new ones, with the next numbers: they are to be chosen and
+ * tried in the same way, and so on. The trial of a plan that brings back tree blocks with others
+ * below them accepts new findings in these.
+ */
+struct bw_error *bw_repair_plan_again(struct bw_repair *repair, bool *is_new);
 
 /** The changed ranges of the devices after bw_repair_try() or
  * bw_repair_try_each() without an error, for bw_fs_options.patches; they belong to the plan. The

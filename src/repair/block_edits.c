@@ -142,6 +142,7 @@ static struct bw_error *add_edit(struct bw_repair *repair, struct bw_repair_find
         return bw_error_no_memory();
     if (edit->length)
         memcpy(bytes, edit->bytes, edit->length);
+    const size_t number = repair->changes.count;
     BW_TRY(bw_repair_add(repair, (struct bw_repair_change){.class_number = edit->is_unproved
                                                                                ? BW_REPAIR_RESEALED
                                                                                : BW_REPAIR_DERIVED,
@@ -159,10 +160,13 @@ static struct bw_error *add_edit(struct bw_repair *repair, struct bw_repair_find
                                                            .is_deletion = edit->is_deletion,
                                                            .key = edit->key,
                                                            .is_in_block = true,
+                                                           .reveals = edit->reveals,
                                                            .byte = edit->byte}));
-    finding->block_edit = repair->changes.count;
+    if (number == repair->changes.count)
+        return NULL;
+    finding->block_edit = number + 1;
     finding->planned = true;
-    return bw_sizes_push(&find_block(repair, edit->block)->changes, repair->changes.count - 1);
+    return bw_sizes_push(&find_block(repair, edit->block)->changes, number);
 }
 
 struct bw_error *bw_repair_edit_block(struct bw_repair *repair, struct bw_repair_finding *finding,
@@ -265,7 +269,7 @@ struct bw_error *bw_repair_delete_item(struct bw_repair *repair, struct bw_repai
     return error;
 }
 
-/* Deletes an item: those behind it move up, and the data of these move down. */
+/* Deletes an item: the later items move up, and their data move down. */
 static void delete_item(uint8_t *block, uint32_t size, const struct bw_key *key)
 {
     struct bw_disk_header *header = (void *)block;

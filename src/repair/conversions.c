@@ -164,7 +164,7 @@ struct bw_error *bw_repair_convert(struct bw_repair *repair)
     uint64_t written = 0;
     bool is_chosen = false;
     repair->converted.count = 0;
-    for (size_t i = 0; i < repair->changes.count; i++)
+    for (size_t i = repair->first; i < repair->changes.count; i++)
         is_chosen |= repair->changes.items[i].chosen &&
                      repair->changes.items[i].edit == bw_repair_end_conversion;
     if (!is_chosen || !repair->conversion.rewrites)

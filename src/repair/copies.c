@@ -317,7 +317,7 @@ struct bw_error *bw_repair_write_parity(struct bw_repair *repair)
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
     BW_SCOPED(bw_number_set) struct bw_number_set rows = {0};
     BW_TRY(bw_fs_chunks(repair->fs, &chunks));
-    for (size_t i = 0; i < repair->changes.count; i++) {
+    for (size_t i = repair->first; i < repair->changes.count; i++) {
         const struct bw_repair_change *change = &repair->changes.items[i];
         if (change->chosen && (change->bytes || change->is_parity))
             BW_TRY(write_row_of(repair, &chunks, &rows, change->logical));

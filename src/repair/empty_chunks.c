@@ -26,7 +26,7 @@ BW_VECTOR(removals, struct removal);
 struct cutting {
     struct bw_repair *repair;
     struct bw_repair_finding *finding;
-    struct bw_tree device_tree, space_tree, groups; /* id 0: there is none */
+    struct bw_tree device_tree, space_tree, groups; /* id 0: no such tree */
     struct bw_number_set chunks;                    /* their logical addresses */
     struct removals removals;
     bool is_possible;

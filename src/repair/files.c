@@ -133,10 +133,8 @@ static struct bw_error *compare_subvolume(struct comparison *comparison,
 struct bw_error *bw_repair_compare_files(struct bw_repair *repair, struct bw_fs *repaired)
 {
     struct comparison comparison = {.repair = repair, .after = repaired, .allowance = MOST_OF_ALL};
-    struct bw_fs_options how = repair->how;
-    how.planned = NULL;
-    how.reporter = (struct bw_reporter){0};
-    struct bw_error *error = repair->fs->reopen(&how, &comparison.before);
+    const struct bw_fs_options how = bw_repair_how(repair);
+    struct bw_error *error = repair->given->reopen(&how, &comparison.before);
     if (!error && !repair->options.verify)
         error = compare_changed(&comparison);
     const struct bw_subvolume *subvolume = NULL;

@@ -184,6 +184,13 @@ static struct bw_error *plan_inode(struct bw_repair *repair, struct bw_repair_fi
                                 .proof = strdup(proof)});
 }
 
+/* Whether a finding is about a block without a readable copy. */
+static bool is_about_hidden(const struct bw_repair_finding *finding)
+{
+    return strncmp(finding->code->word, "block-", 6) == 0 && !finding->repairable &&
+           finding->logical != BW_ABSENT;
+}
+
 /* Plans the flipped bit that explains a finding. */
 static struct bw_error *plan_flip(struct bw_repair *repair, struct bw_repair_finding *finding)
 {
@@ -202,6 +209,7 @@ static struct bw_error *plan_flip(struct bw_repair *repair, struct bw_repair_fin
             .byte = (uint32_t)finding->flipped_byte,
             .length = 1,
             .bytes = &byte,
+            .reveals = is_about_hidden(finding),
             .what = "flipped bit",
             .why = bw_repair_text("%s: bit %" PRIu64 " of byte %" PRIu64
                                   " is flipped, and the checksum was computed with it",
@@ -372,6 +380,16 @@ static struct bw_error *plan_field(struct bw_repair *repair, struct bw_repair_fi
         return plan_inode(repair, finding, &tree->tree);
     if (tree && (is_code(finding, "entry-type") || is_code(finding, "dir-item")))
         return plan_entry(repair, finding, &tree->tree);
+    return NULL;
+}
+
+struct bw_error *bw_repair_plan_hiding_bits(struct bw_repair *repair)
+{
+    struct bw_repair_findings *findings = &repair->findings;
+    for (size_t i = 0; i < findings->count && i < MOST_FINDINGS; i++)
+        if (is_about_hidden(&findings->items[i]) && !findings->items[i].planned &&
+            findings->items[i].flipped_block != BW_ABSENT)
+            BW_TRY(plan_flip(repair, &findings->items[i]));
     return NULL;
 }
 

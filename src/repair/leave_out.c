@@ -54,7 +54,7 @@ static struct bw_error *list_chosen(struct search *search)
     BW_SCOPED(bw_number_set) struct bw_number_set groups = {0};
     bool is_new = true;
     search->chosen.count = 0;
-    for (size_t i = 0; i < changes->count; i++) {
+    for (size_t i = search->repair->first; i < changes->count; i++) {
         const struct bw_repair_change *change = &changes->items[i];
         if (!change->chosen)
             continue;
@@ -108,7 +108,7 @@ static struct bw_error *refuse(struct bw_repair *repair, size_t number, const ch
 {
     struct bw_repair_changes *changes = &repair->changes;
     const unsigned group = changes->items[number].group;
-    for (size_t i = 0; i < changes->count; i++) {
+    for (size_t i = repair->first; i < changes->count; i++) {
         struct bw_repair_change *change = &changes->items[i];
         if (!change->chosen || (i != number && !(group && change->group == group)))
             continue;

@@ -18,6 +18,7 @@ static int compare_places(const void *first, const void *second)
 struct bw_error *bw_repair_index_changes(struct bw_repair *repair)
 {
     struct bw_repair_index *index = &repair->index;
+    index->count = 0;
     BW_TRY(bw_repair_index_reserve(index, repair->changes.count));
     for (size_t i = 0; i < repair->changes.count; i++) {
         const struct bw_repair_change *change = &repair->changes.items[i];
@@ -28,6 +29,14 @@ struct bw_error *bw_repair_index_changes(struct bw_repair *repair)
     if (index->count)
         qsort(index->items, index->count, sizeof *index->items, compare_places);
     return NULL;
+}
+
+const struct bw_repair_finding *bw_repair_find_same(const struct bw_repair *repair,
+                                                    const struct bw_repair_finding *finding)
+{
+    const struct bw_repair_findings *before = &repair->findings;
+    const size_t i = BW_FIRST_INDEX(k, before->count, before->items[k].hash >= finding->hash);
+    return i < before->count && before->items[i].hash == finding->hash ? &before->items[i] : NULL;
 }
 
 struct bw_repair_matches bw_repair_find_changes(struct bw_repair *repair,

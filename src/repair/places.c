@@ -4,8 +4,8 @@
  * offsets on devices. An overlay lies above a file, so these changes are mapped down through
  * partitions, offsets and linear logical volumes. A layer that changes the bytes, such as
  * encryption, or that stores them more than once has no such place: then only a raw copy of the
- * device is possible. Offsets in a qcow2 image are those of its contents: its overlay has a backing
- * file of that format.
+ * device is possible. Offsets in a qcow2 image are offsets in its contents: its overlay has a
+ * backing file of that format.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -25,7 +25,8 @@ static const struct bw_xlator *sole_storage(const struct bw_xlator *layer)
 
 static bool is_transparent(const char *type)
 {
-    return strncmp(type, "debug/", 6) == 0 || strcmp(type, "layout/unread") == 0;
+    return strncmp(type, "debug/", 6) == 0 || strcmp(type, "layout/unread") == 0 ||
+           strcmp(type, "layout/patch") == 0;
 }
 
 static bool is_window(const char *type)

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The plan: the damaged file system is opened and checked, and each kind of change looks among the
- * findings for those that it corrects. The others are counted.
+ * The plan: the damaged file system is checked, and each kind of change looks among the findings
+ * for those that it corrects. The others are counted.
+ *
+ * A tree block that cannot be read hides those below it, and the check leaves out comparisons with
+ * its tree. Therefore such blocks are brought back first, and nothing else is planned with them:
+ * what the check then finds was there before, and the next round plans it (rounds.c).
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -56,10 +60,28 @@ static void change_free(struct bw_repair_change *change)
     free(change->generation);
 }
 
+/* Whether an earlier round had the same change, which was not made. */
+static bool was_left_out(const struct bw_repair *repair, const struct bw_repair_change *change)
+{
+    for (size_t i = 0; i < repair->first; i++) {
+        const struct bw_repair_change *old = &repair->changes.items[i];
+        if (!old->chosen && old->what == change->what && old->edit == change->edit &&
+            old->logical == change->logical && old->devid == change->devid &&
+            old->offset == change->offset && old->length == change->length &&
+            old->byte == change->byte && bw_key_compare(&old->key, &change->key) == 0)
+            return true;
+    }
+    return false;
+}
+
 struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change change)
 {
     change.chosen = change.class_number < BW_REPAIR_ROLLED_BACK;
     struct bw_error *error = NULL;
+    if (was_left_out(repair, &change)) {
+        change_free(&change);
+        return NULL;
+    }
     repair->bytes += change.bytes ? change.length : 0;
     if (!change.why || !change.proof)
         error = bw_error_no_memory();
@@ -173,7 +195,7 @@ static struct bw_error *check_features(const struct bw_fs *fs)
 
 static struct bw_error *add_devices(struct bw_repair *repair)
 {
-    const struct bw_fs *fs = repair->fs;
+    const struct bw_fs *fs = repair->given;
     for (size_t i = 0; i < fs->image_count; i++) {
         struct bw_repair_device device = {.image = &fs->images[i]};
         if (fs->images[i].role == BW_IMAGE_SEED)
@@ -206,36 +228,39 @@ static void forget_unchanged(struct bw_repair *repair)
     }
 }
 
-static struct bw_error *make_plan(struct bw_repair *repair)
+struct bw_error *bw_repair_plan_round(struct bw_repair *repair)
 {
-    BW_TRY(check_features(repair->fs));
-    BW_TRY(add_devices(repair));
-    repair->patches = calloc(repair->devices.count + 1, sizeof *repair->patches);
-    repair->patch_list = calloc(repair->devices.count + 1, sizeof *repair->patch_list);
-    if (!repair->patches || !repair->patch_list)
-        return bw_error_no_memory();
-    for (size_t i = 0; i < repair->devices.count; i++) {
-        repair->patches[i].layer = bw_xlator_name(repair->devices.items[i].image->storage);
-        repair->patch_list[i] = &repair->patches[i];
+    const bool was_about_blocks = repair->is_about_blocks;
+    repair->first = repair->changes.count;
+    repair->is_about_blocks = false;
+    if (!was_about_blocks) {
+        BW_TRY(bw_repair_list_bad_copies(repair));
+        BW_TRY(bw_repair_find_superblocks(repair));
+        BW_TRY(bw_repair_plan_copies(repair));
+        BW_TRY(bw_repair_plan_hiding_bits(repair));
+        BW_TRY(bw_repair_plan_seals(repair, true));
+        for (size_t i = repair->first; i < repair->changes.count && !repair->is_made; i++)
+            repair->is_about_blocks |= repair->changes.items[i].reveals;
     }
-    BW_TRY(bw_repair_check(repair, repair->fs, &repair->findings));
-    BW_TRY(bw_repair_list_bad_copies(repair));
-    BW_TRY(bw_repair_find_superblocks(repair));
-    BW_TRY(bw_repair_plan_sizes(repair));
-    if (repair->is_made)
-        BW_TRY(bw_repair_plan_generations(repair));
-    BW_TRY(bw_repair_plan_copies(repair));
-    BW_TRY(bw_repair_plan_caches(repair));
-    BW_TRY(bw_repair_plan_superblocks(repair));
-    BW_TRY(bw_repair_plan_inodes(repair));
-    BW_TRY(bw_repair_plan_seals(repair));
-    BW_TRY(bw_repair_plan_conversion(repair));
+    if (!repair->is_about_blocks) {
+        BW_TRY(bw_repair_plan_sizes(repair));
+        if (repair->is_made)
+            BW_TRY(bw_repair_plan_generations(repair));
+        BW_TRY(bw_repair_plan_caches(repair));
+        BW_TRY(bw_repair_plan_superblocks(repair));
+        BW_TRY(bw_repair_plan_inodes(repair));
+        BW_TRY(bw_repair_plan_seals(repair, false));
+        BW_TRY(bw_repair_plan_conversion(repair));
+    }
     if (repair->findings.count)
         qsort(repair->findings.items, repair->findings.count, sizeof *repair->findings.items,
               compare_hashes);
     BW_TRY(bw_repair_index_changes(repair));
     forget_unchanged(repair);
-    return repair->is_made ? NULL : bw_repair_plan_generations(repair);
+    if (repair->is_about_blocks || repair->is_made || repair->has_generations)
+        return NULL;
+    repair->has_generations = true;
+    return bw_repair_plan_generations(repair);
 }
 
 struct bw_error *bw_repair_open(struct bw_fs *fs, const struct bw_fs_options *how,
@@ -244,7 +269,7 @@ struct bw_error *bw_repair_open(struct bw_fs *fs, const struct bw_fs_options *ho
     struct bw_repair *repair = *result = calloc(1, sizeof *repair);
     if (!repair)
         return bw_error_no_memory();
-    repair->fs = fs;
+    repair->fs = repair->given = fs;
     struct bw_error *error = BW_TAKE_OPTIONS(&repair->how, how);
     if (!error)
         error = BW_TAKE_OPTIONS(&repair->options, options);
@@ -259,10 +284,32 @@ struct bw_error *bw_repair_open(struct bw_fs *fs, const struct bw_fs_options *ho
     if (!repair->options.most_bytes)
         repair->options.most_bytes = MOST_BYTES;
     if (!error)
-        error = make_plan(repair);
+        error = check_features(fs);
+    if (!error)
+        error = add_devices(repair);
+    if (!error)
+        error = bw_repair_make_patches(repair, &repair->patches);
+    if (!error)
+        error = bw_repair_check(repair, fs, &repair->findings);
+    if (!error)
+        error = bw_repair_plan_round(repair);
     if (error)
         bw_repair_close(BW_TAKE(*result));
     return error;
+}
+
+void bw_repair_forget(struct bw_repair *repair)
+{
+    for (size_t i = 0; i < repair->blocks.count; i++) {
+        free(repair->blocks.items[i].bytes);
+        bw_sizes_free(&repair->blocks.items[i].changes);
+    }
+    bw_repair_blocks_free(&repair->blocks);
+    bw_repair_bad_copies_free(&repair->bad_copies);
+    bw_numbers_free(&repair->converted);
+    bw_repair_generation_free(&repair->current);
+    repair->current = (struct bw_repair_generation){.devices = {0}};
+    repair->sums = (struct bw_repair_sums){0};
 }
 
 void bw_repair_close(struct bw_repair *repair)
@@ -271,24 +318,19 @@ void bw_repair_close(struct bw_repair *repair)
         return;
     for (size_t i = 0; i < repair->changes.count; i++)
         change_free(&repair->changes.items[i]);
-    for (size_t i = 0; repair->patches && i < repair->devices.count; i++)
-        bw_patch_free(&repair->patches[i]);
+    bw_fs_close(repair->tried);
+    if (repair->fs != repair->given)
+        bw_fs_close(repair->fs);
+    bw_repair_patches_free(&repair->patches, repair->devices.count);
+    bw_repair_patches_free(&repair->base, repair->devices.count);
     for (size_t i = 0; repair->file_patches && i < repair->how.path_count; i++)
         bw_patch_free(&repair->file_patches[i]);
     bw_repair_changes_free(&repair->changes);
     bw_repair_index_free(&repair->index);
     bw_repair_findings_free(&repair->findings);
+    bw_repair_findings_free(&repair->after);
+    bw_repair_forget(repair);
     bw_repair_devices_free(&repair->devices);
-    for (size_t i = 0; i < repair->blocks.count; i++) {
-        free(repair->blocks.items[i].bytes);
-        bw_sizes_free(&repair->blocks.items[i].changes);
-    }
-    bw_repair_bad_copies_free(&repair->bad_copies);
-    bw_numbers_free(&repair->converted);
-    bw_repair_blocks_free(&repair->blocks);
-    free(repair->patches);
-    bw_repair_generation_free(&repair->current);
-    free(repair->patch_list);
     free(repair->file_patches);
     free(repair->buffer);
     free(repair);
@@ -320,6 +362,8 @@ void bw_repair_change(const struct bw_repair *repair, size_t index, struct bw_re
 
 void bw_repair_choose(struct bw_repair *repair, size_t index, bool chosen)
 {
+    if (index < repair->first)
+        return;
     repair->changes.items[index].chosen = chosen;
     free(BW_TAKE(repair->changes.items[index].failure));
 }

@@ -2,12 +2,12 @@
 /*
  * A plan of changes, as the files of this folder make it.
  *
- * plan.c opens the file system, checks it, and asks superblock_changes.c, copies.c, caches.c,
- * inodes.c, reseal.c, sizes.c (with empty_chunks.c), conversions.c and roll_back.c for changes;
- * block_edits.c collects those of bytes in tree blocks; matching.c finds the changes that are about
- * a finding; trial.c turns the chosen ones into changed ranges of the devices, and tries them;
- * files.c reads files for that; leave_out.c finds the changes that fail; places.c finds these
- * ranges in the files.
+ * plan.c checks the file system, and asks superblock_changes.c, copies.c, caches.c, inodes.c,
+ * reseal.c, sizes.c (with empty_chunks.c), conversions.c and roll_back.c for changes; block_edits.c
+ * collects those of bytes in tree blocks; matching.c finds the changes that are about a finding;
+ * trial.c turns the chosen ones into changed ranges of the devices, and tries them; files.c reads
+ * files for that; leave_out.c finds the changes that fail; rounds.c plans again on the result;
+ * places.c finds these ranges in the files.
  */
 #ifndef BW_REPAIR_REPAIR_H
 #define BW_REPAIR_REPAIR_H
@@ -79,9 +79,9 @@ struct bw_repair_change {
     bool is_parity;
     bool is_deletion; /**< with is_in_block: of the item with the key `key` */
     struct bw_key key;
-    bool is_in_block;   /**< `bytes` are for the tree block at `logical`, in all its copies */
-    uint32_t byte;      /**< with is_in_block: their offset in the block */
-    uint64_t parity[2]; /**< with is_parity: offsets of P and Q */
+    bool is_in_block; /**< `bytes` are for the tree block at `logical`, in all its copies */
+    bool reveals;     /**< with is_in_block: others could not be read without this one */
+    uint32_t byte;    /**< with is_in_block: their offset in the block */
 };
 
 BW_VECTOR(bw_repair_changes, struct bw_repair_change);
@@ -131,11 +131,24 @@ struct bw_repair_place_of_change {
 
 BW_VECTOR(bw_repair_index, struct bw_repair_place_of_change);
 
+/** Changed ranges of all devices. */
+struct bw_repair_patches {
+    struct bw_patch *items;       /**< one for each device; owned, as is the list of them */
+    const struct bw_patch **list; /**< for bw_fs_options.patches */
+};
+
 struct bw_repair {
     struct bw_fs_options how;
     struct bw_repair_options options;
-    struct bw_fs *fs;                   /**< not owned */
-    struct bw_repair_findings findings; /**< by hash, once the plan is made */
+    struct bw_fs *fs;     /**< with the changes of earlier rounds */
+    struct bw_fs *given;  /**< without any changes; not owned */
+    struct bw_fs *tried;  /**< of the last trial without an error; NULL: none in this round */
+    unsigned rounds;      /**< that are over */
+    size_t first;         /**< change of this round; those before it are settled */
+    bool is_about_blocks; /**< this round only brings back tree blocks that hide others */
+    bool has_generations; /**< older ones were looked for */
+    struct bw_repair_findings findings; /**< in `fs`; by hash, once the plan is made */
+    struct bw_repair_findings after;    /**< in `tried` */
     struct bw_repair_changes changes;
     struct bw_repair_index index; /**< of the changes, by address, once the plan is made */
     struct bw_repair_conversion conversion;
@@ -144,8 +157,8 @@ struct bw_repair {
     struct bw_repair_devices devices;
     struct bw_repair_blocks blocks;         /**< those with changes, by address */
     struct bw_repair_bad_copies bad_copies; /**< by address */
-    struct bw_patch *patches;               /**< one for each device */
-    const struct bw_patch **patch_list;
+    struct bw_repair_patches base;          /**< the changes of earlier rounds; NULL: none */
+    struct bw_repair_patches patches;       /**< with those that are being tried */
     struct bw_patch *file_patches; /**< one for each image of `how`, if overlays are wanted */
     uint64_t bytes;                /**< new bytes of all changes */
     struct bw_repair_sums sums;
@@ -159,8 +172,8 @@ struct bw_repair {
 /** The device of an image, or with a number; NULL if it has no image. */
 struct bw_repair_device *bw_repair_device_of(struct bw_repair *repair, uint64_t devid);
 
-/** Adds a change. Takes `change.why`, `change.proof` and `change.loss`, of which the first two are
- * NULL only if memory ran out. */
+/** Adds a change, unless an earlier round has left it out. Takes `change.why`, `change.proof` and
+ * `change.loss`, of which the first two are NULL only if memory ran out. */
 struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change change);
 
 /** Plans a change of all superblocks, which the trees prove: all findings of the kind `code` are
@@ -249,6 +262,7 @@ struct bw_repair_edit {
     unsigned group;           /**< as bw_repair_change.group */
     bool is_unproved;         /**< class BW_REPAIR_RESEALED */
     bool is_made;             /**< the block is lost: the bytes are all but its checksum */
+    bool reveals;             /**< as bw_repair_change.reveals */
     bw_superblock_edit *edit; /**< fields of superblocks that change with it; or NULL */
 };
 
@@ -302,12 +316,15 @@ struct bw_error *bw_repair_read_group_used(struct bw_fs *fs, const struct bw_tre
 /** Writes all mirrors of the tree blocks with chosen changes to the patches. (block_edits.c) */
 struct bw_error *bw_repair_write_blocks(struct bw_repair *repair);
 
-/** Fields that other verified items determine, and flipped bits that blocks with correct checksums
- * contain. (inodes.c) */
+/** Flipped bits in blocks with correct checksums, because of which blocks cannot be read.
+ * (inodes.c) */
+struct bw_error *bw_repair_plan_hiding_bits(struct bw_repair *repair);
+
+/** Fields that other verified items determine, and other flipped bits. (inodes.c) */
 struct bw_error *bw_repair_plan_inodes(struct bw_repair *repair);
 
-/** Blocks that fail nothing but their checksum. (reseal.c) */
-struct bw_error *bw_repair_plan_seals(struct bw_repair *repair);
+/** Blocks that fail nothing but their checksum; or only such blocks with children. (reseal.c) */
+struct bw_error *bw_repair_plan_seals(struct bw_repair *repair, bool has_children);
 
 /** Whether the check has findings about the extent tree that no change is about: then nothing must
  * be computed from it. (caches.c) */
@@ -358,6 +375,32 @@ struct bw_error *bw_repair_try_once(struct bw_repair *repair, uint64_t *left,
 /** Compares files of the damaged and of the repaired file system: BW_ERROR_CORRUPT if one of them
  * is less readable than before. (files.c) */
 struct bw_error *bw_repair_compare_files(struct bw_repair *repair, struct bw_fs *repaired);
+
+/** Options to open the file system again, with the changes of earlier rounds. (rounds.c) */
+struct bw_fs_options bw_repair_how(const struct bw_repair *repair);
+
+/** Makes empty patches. (rounds.c) */
+struct bw_error *bw_repair_make_patches(struct bw_repair *repair,
+                                        struct bw_repair_patches *patches);
+
+/** Replaces the patches that are tried by those of earlier rounds. (rounds.c) */
+struct bw_error *bw_repair_begin_patches(struct bw_repair *repair);
+
+/** Frees what it owns. (rounds.c) */
+void bw_repair_patches_free(struct bw_repair_patches *patches, size_t count);
+
+/** Whether a chosen change of this round brings back blocks that hide others. (rounds.c) */
+bool bw_repair_reveals(const struct bw_repair *repair);
+
+/** Frees what a round knows about blocks and devices. (plan.c) */
+void bw_repair_forget(struct bw_repair *repair);
+
+/** Makes the plan of a round from the findings. (plan.c) */
+struct bw_error *bw_repair_plan_round(struct bw_repair *repair);
+
+/** The finding of the check before the trial that is the same; NULL if it is new. (matching.c) */
+const struct bw_repair_finding *bw_repair_find_same(const struct bw_repair *repair,
+                                                    const struct bw_repair_finding *finding);
 
 /** Checks a file system, and collects the findings. (plan.c) */
 struct bw_error *bw_repair_check(struct bw_repair *repair, struct bw_fs *fs,

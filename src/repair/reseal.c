@@ -7,6 +7,8 @@
  *
  * A file system that is opened to ignore checksums reads the block, but it also accepts wrong
  * items; so the block is checked again. If two copies pass and differ, nothing is planned.
+ *
+ * A block with children hides them, so it belongs to a round that only brings back such blocks.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -21,6 +23,7 @@ struct sealing {
     struct bw_repair *repair;
     struct bw_fs *fs; /* ignores checksums */
     struct bw_tree_list trees;
+    bool has_children;      /* leaves are not wanted */
     uint8_t *block, *other; /* owned */
 };
 
@@ -30,7 +33,7 @@ static bool is_candidate(const struct bw_repair_finding *finding)
            !finding->repairable && finding->logical != BW_ABSENT && finding->tree != BW_ABSENT;
 }
 
-/* Whether a block passes all checks but that of its checksum. */
+/* Whether a block passes all checks except the checksum. */
 static struct bw_error *is_sound(const struct bw_fs *fs, const struct bw_block_pointer *pointer,
                                  const uint8_t *block, bool *is_good)
 {
@@ -86,8 +89,10 @@ static struct bw_error *plan_seal(struct sealing *sealing, struct bw_repair_find
     if (tree)
         BW_TRY(bw_repair_find_pointer(&sealing->fs->reader, &tree->tree, finding->logical,
                                       &finding->key, &pointer, &found));
-    if (found)
+    if (found && (pointer.expectation.level || !sealing->has_children))
         BW_TRY(read_block(sealing, &pointer, &found));
+    else
+        found = false;
     if (!found)
         return NULL;
     const struct bw_node node = bw_node_view(sealing->block, size);
@@ -105,23 +110,22 @@ static struct bw_error *plan_seal(struct sealing *sealing, struct bw_repair_find
                                    " items may have wrong bytes",
                                    node.item_count),
             .is_unproved = true,
-            .is_made = true});
+            .is_made = true,
+            .reveals = node.level > 0});
 }
 
-struct bw_error *bw_repair_plan_seals(struct bw_repair *repair)
+struct bw_error *bw_repair_plan_seals(struct bw_repair *repair, bool has_children)
 {
-    struct sealing sealing = {.repair = repair};
+    struct sealing sealing = {.repair = repair, .has_children = has_children};
     struct bw_repair_findings *findings = &repair->findings;
-    struct bw_fs_options how = repair->how;
+    struct bw_fs_options how = bw_repair_how(repair);
     size_t first = 0;
     while (first < findings->count && !is_candidate(&findings->items[first]))
         first++;
     if (first == findings->count || repair->is_made)
         return NULL;
-    how.planned = NULL;
-    how.reporter = (struct bw_reporter){0};
     how.ignore_checksums = BW_CHECKSUMS_METADATA;
-    struct bw_error *error = repair->fs->reopen(&how, &sealing.fs);
+    struct bw_error *error = repair->given->reopen(&how, &sealing.fs);
     if (!error)
         error = bw_tree_list_load(sealing.fs, &sealing.trees);
     BW_AUTO_FREE uint8_t *block = malloc(repair->fs->superblock.nodesize);

@@ -149,10 +149,8 @@ static struct bw_error *try_generation(struct bw_repair *repair,
 static struct bw_error *examine(struct bw_repair *repair, struct bw_history *history, size_t number,
                                 struct bw_repair_generation *generation, char **loss, bool *is_good)
 {
-    struct bw_fs_options how = repair->how;
+    const struct bw_fs_options how = bw_repair_how(repair);
     struct bw_fs *older = NULL;
-    how.planned = NULL;
-    how.reporter = (struct bw_reporter){0};
     *is_good = false;
     struct bw_error *error = bw_history_open_state(history, number, &how, &older);
     if (!error)

@@ -216,14 +216,12 @@ static bool field_is_possible(const struct bw_repair *repair, const struct field
 static char *list_log(struct bw_repair *repair)
 {
     enum { MOST_PATHS = 20 };
-    struct bw_fs_options how = repair->how;
+    struct bw_fs_options how = bw_repair_how(repair);
     struct bw_fs *fs = NULL;
     uint64_t count = 0;
     BW_AUTO_BUFFER struct bw_buffer paths = {0};
-    how.planned = NULL;
-    how.reporter = (struct bw_reporter){0};
     how.log = BW_LOG_REPLAY;
-    BW_AUTO_ERROR struct bw_error *error = repair->fs->reopen(&how, &fs);
+    BW_AUTO_ERROR struct bw_error *error = repair->given->reopen(&how, &fs);
     for (const struct bw_log_inode *inode = NULL; !error && (inode = bw_log_inode_next(fs, inode));
          count++) {
         const struct bw_place place = {.subvolume = bw_subvolume_by_id(fs, inode->subvolume),
@@ -477,6 +475,7 @@ static struct bw_error *plan_copy(struct bw_repair *repair, struct bw_repair_dev
 struct bw_error *bw_repair_find_superblocks(struct bw_repair *repair)
 {
     struct bw_repair_devices *devices = &repair->devices;
+    repair->is_made = false;
     BW_TRY(bw_repair_add_up(repair->fs, &repair->sums));
     BW_TRY(bw_repair_add_chunk_items(repair->fs, &repair->current));
     for (size_t i = 0; i < devices->count; i++) {
@@ -505,7 +504,7 @@ struct bw_error *bw_repair_plan_superblocks(struct bw_repair *repair)
 static bool copy_is_chosen(const struct bw_repair *repair, const struct bw_image *image,
                            unsigned copy)
 {
-    for (size_t i = 0; i < repair->changes.count; i++) {
+    for (size_t i = repair->first; i < repair->changes.count; i++) {
         const struct bw_repair_change *change = &repair->changes.items[i];
         if (change->chosen && change->image == image && !change->edit && !change->bytes &&
             !change->is_parity && !change->generation && change->copy == copy)
@@ -522,7 +521,7 @@ struct bw_error *bw_repair_write_superblocks(struct bw_repair *repair)
         struct bw_disk_superblock super = device->best;
         const struct bw_repair_generation *generation = repair->trying;
         bool is_edited = false;
-        for (size_t j = 0; j < repair->changes.count && !repair->trying; j++) {
+        for (size_t j = repair->first; j < repair->changes.count && !repair->trying; j++) {
             const struct bw_repair_change *change = &repair->changes.items[j];
             if (!change->chosen)
                 continue;

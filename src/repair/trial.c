@@ -2,7 +2,8 @@
 /*
  * The trial: the chosen changes become changed ranges of the images, in memory; through these, the
  * file system is opened and checked like any other. The changes are good if the check finds nothing
- * that it did not find before, and no longer finds what they are about.
+ * that it did not find before, and no longer finds the faults that they are about. If they bring
+ * back tree blocks that hid others, it may find faults in these: they are for the next round.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -21,7 +22,7 @@ static struct bw_error *find_patch(struct bw_repair *repair, uint64_t devid,
     const struct bw_repair_device *device = bw_repair_device_of(repair, devid);
     if (!device)
         return bw_error_create(BW_ERROR_MISSING_DEVICE, "device %" PRIu64 " is missing", devid);
-    *patch = &repair->patches[device - repair->devices.items];
+    *patch = &repair->patches.items[device - repair->devices.items];
     return NULL;
 }
 
@@ -53,7 +54,7 @@ static struct bw_error *map_to_files(struct bw_repair *repair)
     for (size_t i = 0; i < repair->how.path_count; i++)
         bw_patch_free(&repair->file_patches[i]);
     for (size_t i = 0; i < repair->devices.count; i++) {
-        const struct bw_patch *patch = &repair->patches[i];
+        const struct bw_patch *patch = &repair->patches.items[i];
         for (uint64_t at = 0; (at = bw_patch_next(patch, at)) != UINT64_MAX; at += sizeof bytes) {
             struct bw_repair_place place = {.offset = at, .length = sizeof bytes};
             BW_TRY(bw_repair_locate(repair, repair->devices.items[i].image, &place));
@@ -79,12 +80,11 @@ struct bw_error *bw_repair_use_overlays(struct bw_repair *repair)
 
 static struct bw_error *make_patches(struct bw_repair *repair)
 {
-    for (size_t i = 0; i < repair->devices.count; i++)
-        bw_patch_free(&repair->patches[i]);
+    BW_TRY(bw_repair_begin_patches(repair));
     if (repair->trying)
         return bw_repair_write_superblocks(repair);
     size_t generations = 0;
-    for (size_t i = 0; i < repair->changes.count; i++) {
+    for (size_t i = repair->first; i < repair->changes.count; i++) {
         const struct bw_repair_change *change = &repair->changes.items[i];
         generations += change->chosen && change->generation;
         if (change->chosen && change->bytes && !change->is_in_block)
@@ -104,15 +104,6 @@ static struct bw_error *make_patches(struct bw_repair *repair)
     return bw_repair_write_superblocks(repair);
 }
 
-/* The finding of the first check that is the same; NULL if it is new. */
-static const struct bw_repair_finding *find_same(const struct bw_repair *repair,
-                                                 const struct bw_repair_finding *finding)
-{
-    const struct bw_repair_findings *before = &repair->findings;
-    const size_t i = BW_FIRST_INDEX(k, before->count, before->items[k].hash >= finding->hash);
-    return i < before->count && before->items[i].hash == finding->hash ? &before->items[i] : NULL;
-}
-
 /* Whether a finding should be gone: all changes that are about it were made. */
 static bool should_be_gone(struct bw_repair *repair, const struct bw_repair_finding *finding)
 {
@@ -128,7 +119,7 @@ static bool should_be_gone(struct bw_repair *repair, const struct bw_repair_find
 static bool is_other_generation(const struct bw_repair *repair)
 {
     bool is_other = repair->trying || repair->is_made;
-    for (size_t i = 0; i < repair->changes.count; i++)
+    for (size_t i = repair->first; i < repair->changes.count; i++)
         is_other |= repair->changes.items[i].chosen && repair->changes.items[i].generation;
     return is_other;
 }
@@ -153,10 +144,13 @@ static struct bw_error *compare_checks(struct bw_repair *repair,
                                        const struct bw_repair_findings *after, uint64_t *left,
                                        const struct bw_repair_finding **failing)
 {
+    const bool reveals = bw_repair_reveals(repair);
     *left = after->count;
     for (size_t i = 0; i < after->count; i++) {
-        const struct bw_repair_finding *same = find_same(repair, &after->items[i]);
+        const struct bw_repair_finding *same = bw_repair_find_same(repair, &after->items[i]);
         const struct bw_finding_code *code = after->items[i].code;
+        if (!same && reveals)
+            continue;
         if (!same)
             return bw_error_create(BW_ERROR_CORRUPT,
                                    "the check of the repaired file system finds something new: "
@@ -178,19 +172,18 @@ static struct bw_error *compare_checks(struct bw_repair *repair,
 struct bw_error *bw_repair_try_once(struct bw_repair *repair, uint64_t *left,
                                     const struct bw_repair_finding **failing)
 {
-    struct bw_fs_options how = repair->how;
+    struct bw_fs_options how = bw_repair_how(repair);
     struct bw_fs *fs = NULL;
     BW_SCOPED(bw_repair_findings) struct bw_repair_findings after = {0};
     *left = 0;
     *failing = NULL;
+    bw_fs_close(BW_TAKE(repair->tried));
     BW_TRY(make_patches(repair));
-    how.patches = repair->patch_list;
+    how.patches = repair->patches.list;
     how.patch_count = repair->devices.count;
-    how.planned = NULL; /* it has run for the images */
-    how.reporter = (struct bw_reporter){0};
     how.scan = false;
     how.superblock_copy = BW_ANY_SUPERBLOCK_COPY;
-    struct bw_error *error = repair->fs->reopen(&how, &fs);
+    struct bw_error *error = repair->given->reopen(&how, &fs);
     if (!error)
         error = bw_repair_check(repair, fs, &after);
     if (error)
@@ -201,8 +194,15 @@ struct bw_error *bw_repair_try_once(struct bw_repair *repair, uint64_t *left,
         error = compare_checks(repair, &after, left, failing);
     if (!error && !is_other_generation(repair))
         error = bw_repair_compare_files(repair, fs);
-    bw_fs_close(fs);
-    return error || !repair->file_patches ? error : map_to_files(repair);
+    if (error || repair->trying) {
+        bw_fs_close(fs);
+        return error;
+    }
+    bw_repair_findings_free(&repair->after);
+    repair->after = after;
+    after = (struct bw_repair_findings){0};
+    repair->tried = fs;
+    return repair->file_patches ? map_to_files(repair) : NULL;
 }
 
 /* The changed ranges. */
@@ -210,7 +210,7 @@ struct bw_error *bw_repair_try_once(struct bw_repair *repair, uint64_t *left,
 const struct bw_patch *const *bw_repair_patches(const struct bw_repair *repair, size_t *count)
 {
     *count = repair->devices.count;
-    return repair->patch_list;
+    return repair->patches.list;
 }
 
 uint64_t bw_repair_changed(const struct bw_repair *repair, size_t image, size_t unit)

@@ -28,7 +28,7 @@
 enum { FORMAT_OVERLAY, FORMAT_RAW };
 static const char *const formats[] = {"qcow2", "raw", NULL};
 
-struct repair_state {
+struct repair_settings {
     const char *folder; /* for a result of each device; NULL: none */
     const char *file;   /* for the result of the only device; NULL: none */
     const char *ids;    /* the changes to make; NULL: by their classes */
@@ -39,29 +39,29 @@ struct repair_state {
 };
 
 static const struct cmd_option options[] = {
-    CMD_FOLDER_OPTION(struct repair_state, folder),
-    CMD_FILE_OPTION(struct repair_state, file),
+    CMD_FOLDER_OPTION(struct repair_settings, folder),
+    CMD_FILE_OPTION(struct repair_settings, file),
     {0, "id", "LIST", "make only these changes of the plan: 1,4,7",
-     CMD_TEXT(struct repair_state, ids)},
+     CMD_TEXT(struct repair_settings, ids)},
     {0, "allow", "CLASS,...", "also make the changes of these classes, such as loss",
-     CMD_TEXT(struct repair_state, allow)},
+     CMD_TEXT(struct repair_settings, allow)},
     {0, "format", "WORD",
      "qcow2 (the default): an overlay above the image; or raw: a copy with holes",
-     CMD_WORD(struct repair_state, format, formats)},
+     CMD_WORD(struct repair_settings, format, formats)},
     {0, "data", NULL, "also repair data: reads all copies of them",
-     CMD_FLAG(struct repair_state, data)},
+     CMD_FLAG(struct repair_settings, data)},
     {0, "verify", NULL, "as --data; the trial also reads all files, before and after the changes",
-     CMD_FLAG(struct repair_state, verify)},
-    CMD_THREADS_OPTION(struct repair_state, threads),
+     CMD_FLAG(struct repair_settings, verify)},
+    CMD_THREADS_OPTION(struct repair_settings, threads),
     {0},
 };
 
 struct repair {
-    const struct repair_state *state;
+    const struct repair_settings *settings;
     const struct cmd_common *common;
     struct bw_repair *plan;
-    int folder;                  /* open if state->folder */
-    struct cmd_output_file file; /* of state->file, for an overlay */
+    int folder;                  /* open if settings->folder */
+    struct cmd_output_file file; /* of settings->file, for an overlay */
     struct cmd_copy_settings copy;
     struct cmd_copy_target target; /* with FORMAT_RAW */
     char **backing;                /* absolute paths of the images, before the sandbox */
@@ -107,12 +107,13 @@ static bool is_qcow2(const char *path)
 static struct bw_error *find_places(struct repair *repair)
 {
     const struct cmd_common *common = repair->common;
-    const char *output = repair->state->folder;
+    const char *output = repair->settings->folder;
     BW_AUTO_FREE char *folder = NULL;
     if (!output) {
-        const char *slash = strrchr(repair->state->file, '/');
-        folder = slash ? strndup(repair->state->file, (size_t)(slash - repair->state->file) + 1)
-                       : strdup(".");
+        const char *slash = strrchr(repair->settings->file, '/');
+        folder = slash
+                     ? strndup(repair->settings->file, (size_t)(slash - repair->settings->file) + 1)
+                     : strdup(".");
         output = folder;
     }
     repair->base = output ? realpath(output, NULL) : NULL;
@@ -134,70 +135,54 @@ static struct bw_error *find_places(struct repair *repair)
 
 /* Choosing. */
 
-static struct bw_error *choose_ids(struct repair *repair)
+/* Chooses the changes from `first` on that --id lists. `*is_partial`: a default change is not
+ * listed, so later rounds would have other numbers than the printed plan. */
+static void choose_ids(struct repair *repair, size_t first, bool *is_partial)
 {
     const size_t count = bw_repair_count(repair->plan);
-    for (size_t i = 0; i < count; i++)
-        bw_repair_choose(repair->plan, i, false);
-    for (const char *list = repair->state->ids; *list;) {
-        char *end;
-        const unsigned long long id = strtoull(list, &end, 10);
-        if (end == list || (*end && *end != ',') || !id || id > count)
+    for (size_t i = first; i < count; i++) {
+        struct bw_repairinfo row;
+        bool is_listed = false;
+        for (const char *list = repair->settings->ids; *list;) {
+            char *end;
+            is_listed |= strtoull(list, &end, 10) == i + 1;
+            list = *end ? end + 1 : end;
+        }
+        bw_repair_change(repair->plan, i, &row);
+        *is_partial |= row.chosen == 1 && !is_listed;
+        bw_repair_choose(repair->plan, i, is_listed);
+    }
+}
+
+/* Also chooses the changes from `first` on that have a class in --allow. */
+static struct bw_error *choose_classes(struct repair *repair, size_t first)
+{
+    const char *rest = repair->settings->allow ? repair->settings->allow : "";
+    for (size_t length; *rest; rest += length + (rest[length] == ',')) {
+        const char *name = "";
+        length = strcspn(rest, ",");
+        unsigned number = 0;
+        for (; number < BW_REPAIR_CLASSES; number++) {
+            name = bw_repair_class_name((enum bw_repair_class)number);
+            if (strlen(name) == length && memcmp(name, rest, length) == 0)
+                break;
+        }
+        if (number == BW_REPAIR_CLASSES)
             return bw_error_create(BW_ERROR_USAGE,
-                                   "--id %s: the plan has the changes 1 to %zu, as in --id 1,3",
-                                   repair->state->ids, count);
-        bw_repair_choose(repair->plan, (size_t)id - 1, true);
-        list = *end ? end + 1 : end;
+                                   "--allow %s: the classes are identical, checksum, derived, "
+                                   "rolled-back, loss and resealed",
+                                   repair->settings->allow);
+        for (size_t i = first; i < bw_repair_count(repair->plan); i++) {
+            struct bw_repairinfo row;
+            bw_repair_change(repair->plan, i, &row);
+            if (row.class_name != name)
+                continue;
+            bw_repair_choose(repair->plan, i, true);
+            if (number == BW_REPAIR_ROLLED_BACK)
+                break; /* the newest of these generations */
+        }
     }
     return NULL;
-}
-
-static struct bw_error *choose_class(struct repair *repair, const char *word, size_t length)
-{
-    unsigned class_number = 0;
-    const char *name;
-    while (class_number < BW_REPAIR_CLASSES &&
-           (name = bw_repair_class_name((enum bw_repair_class)class_number),
-            strlen(name) != length || memcmp(name, word, length) != 0))
-        class_number++;
-    if (class_number == BW_REPAIR_CLASSES)
-        return bw_error_create(BW_ERROR_USAGE,
-                               "--allow %s: the classes are identical, checksum, derived, "
-                               "rolled-back, loss and resealed",
-                               repair->state->allow);
-    for (size_t i = 0; i < bw_repair_count(repair->plan); i++) {
-        struct bw_repairinfo row;
-        bw_repair_change(repair->plan, i, &row);
-        if (row.class_name != bw_repair_class_name((enum bw_repair_class)class_number))
-            continue;
-        bw_repair_choose(repair->plan, i, true);
-        if (class_number == BW_REPAIR_ROLLED_BACK)
-            break; /* the newest of these generations */
-    }
-    return NULL;
-}
-
-static struct bw_error *choose_changes(struct repair *repair)
-{
-    if (repair->state->ids)
-        return choose_ids(repair);
-    for (const char *word = repair->state->allow; word && *word;) {
-        const size_t length = strcspn(word, ",");
-        BW_TRY(choose_class(repair, word, length));
-        word += length + (word[length] == ',');
-    }
-    return NULL;
-}
-
-static struct bw_error *choose(struct repair *repair)
-{
-    struct bw_error *error = choose_changes(repair);
-    for (size_t i = 0; i < bw_repair_count(repair->plan); i++) {
-        struct bw_repairinfo row;
-        bw_repair_change(repair->plan, i, &row);
-        repair->chosen += row.chosen == 1;
-    }
-    return error;
 }
 
 /* Overlays. */
@@ -238,7 +223,7 @@ static struct bw_error *write_overlay(struct repair *repair, size_t image, struc
 
 static struct bw_error *write_file(struct repair *repair, size_t image)
 {
-    struct overlay overlay = {cmd_output_file_descriptor(&repair->file), repair->state->file};
+    struct overlay overlay = {cmd_output_file_descriptor(&repair->file), repair->settings->file};
     BW_TRY(cmd_output_file_start(&repair->file));
     return write_overlay(repair, image, &overlay);
 }
@@ -248,7 +233,7 @@ static struct bw_error *write_in_folder(struct repair *repair, size_t image)
     char name[40];
     BW_AUTO_FREE char *path = NULL;
     snprintf(name, sizeof name, "devid-%" PRIu64 ".qcow2", repair->devids[image]);
-    if (asprintf(&path, "%s/%s", repair->state->folder, name) < 0) {
+    if (asprintf(&path, "%s/%s", repair->settings->folder, name) < 0) {
         path = NULL;
         return bw_error_no_memory();
     }
@@ -276,7 +261,7 @@ static struct bw_error *write_overlays(struct repair *repair)
         count++;
         bytes += bw_repair_changed(repair->plan, i, BW_QCOW2_CLUSTER);
     }
-    if (repair->state->file && count != 1)
+    if (repair->settings->file && count != 1)
         return bw_error_create(BW_ERROR_USAGE,
                                "the file system has %zu devices here; -C DIR writes an overlay of "
                                "each",
@@ -284,7 +269,7 @@ static struct bw_error *write_overlays(struct repair *repair)
     *bw_write_size(size, bytes, false) = '\0';
     if (!repair->common->messages.quiet && cmd_format_is_for_people(repair->common))
         fprintf(stderr, "The changed clusters take %s.\n", size);
-    if (repair->state->file)
+    if (repair->settings->file)
         return write_file(repair, only);
     for (size_t i = 0; i < repair->common->input.image_count; i++)
         if (repair->devids[i])
@@ -313,8 +298,8 @@ static struct bw_error *write_copies(struct repair *repair)
 static void print_advice(const struct repair *repair)
 {
     const struct cmd_common *common = repair->common;
-    const char *file = repair->state->file;
-    const bool is_copy = repair->state->format == FORMAT_RAW;
+    const char *file = repair->settings->file;
+    const bool is_copy = repair->settings->format == FORMAT_RAW;
     if (is_copy)
         fputs("The images are as before. A copy contains everything in use, with the changes.\n"
               "1. Look at the result:    btrfs-walk check",
@@ -328,7 +313,7 @@ static void print_advice(const struct repair *repair)
         if (file)
             fprintf(stderr, " --patch %s", file);
         else if (repair->devids[i])
-            fprintf(stderr, " --patch %s/devid-%" PRIu64 ".qcow2", repair->state->folder,
+            fprintf(stderr, " --patch %s/devid-%" PRIu64 ".qcow2", repair->settings->folder,
                     repair->devids[i]);
     }
     for (size_t i = 0; i < common->input.image_count && !is_copy; i++)
@@ -336,7 +321,7 @@ static void print_advice(const struct repair *repair)
     if (is_copy && file)
         fprintf(stderr, " %s", file);
     else if (is_copy)
-        fprintf(stderr, " %s/devid-*.img", repair->state->folder);
+        fprintf(stderr, " %s/devid-*.img", repair->settings->folder);
     fputc('\n', stderr);
     if (is_copy)
         fputs("2. In a virtual machine:  -drive file=COPY,format=raw,snapshot=on\n"
@@ -355,20 +340,57 @@ static void print_advice(const struct repair *repair)
 
 /* The steps of the command. */
 
-/* Tries the chosen changes. Failing ones are excluded, unless the user chose them by number. */
-static struct bw_error *try_changes(struct repair *repair, uint64_t *left)
+/* Whether the numbers in --id are right. */
+static struct bw_error *check_ids(const struct repair *repair)
 {
-    if (!repair->chosen)
-        return NULL;
-    cmd_progress_step("trying", 1, 1);
-    return repair->state->ids ? bw_repair_try(repair->plan, left)
-                              : bw_repair_try_each(repair->plan, left);
+    const size_t count = bw_repair_count(repair->plan);
+    for (const char *list = repair->settings->ids; list && *list;) {
+        char *end;
+        const unsigned long long id = strtoull(list, &end, 10);
+        if (end == list || (*end && *end != ',') || !id || id > count)
+            return bw_error_create(BW_ERROR_USAGE,
+                                   "--id %s: the plan has the changes 1 to %zu, as in --id 1,3",
+                                   repair->settings->ids, count);
+        list = *end ? end + 1 : end;
+    }
+    return NULL;
+}
+
+/* Chooses changes and tries them, then those that are planned for the result, and so on. Failing
+ * ones are excluded, unless the user chose them by number. */
+static struct bw_error *make_rounds(struct repair *repair, bool has_overlays, uint64_t *left)
+{
+    const char *ids = repair->settings->ids;
+    bool is_new = true, is_partial = false;
+    for (size_t first = 0; is_new && !is_partial;) {
+        size_t chosen = 0;
+        if (ids)
+            choose_ids(repair, first, &is_partial);
+        else
+            BW_TRY(choose_classes(repair, first));
+        for (size_t i = first; i < bw_repair_count(repair->plan); i++) {
+            struct bw_repairinfo row;
+            bw_repair_change(repair->plan, i, &row);
+            chosen += row.chosen == 1;
+        }
+        repair->chosen += chosen;
+        if (has_overlays && chosen)
+            BW_TRY(bw_repair_use_overlays(repair->plan));
+        if (chosen) {
+            cmd_progress_step("trying", 1, 1);
+            BW_TRY(ids ? bw_repair_try(repair->plan, left)
+                       : bw_repair_try_each(repair->plan, left));
+        }
+        first = bw_repair_count(repair->plan);
+        BW_TRY(bw_repair_plan_again(repair->plan, &is_new));
+    }
+    return check_ids(repair);
 }
 
 static struct bw_error *write_result(struct cmd_format *format, struct repair *repair,
                                      uint64_t left)
 {
-    if (repair->state->format == FORMAT_RAW)
+    if (repair->settings->format == FORMAT_RAW)
         BW_TRY(write_copies(repair));
     else
         BW_TRY(write_overlays(repair));
@@ -425,7 +447,7 @@ static struct bw_error *print_changes(struct cmd_format *format, struct repair *
         repair->chosen += row.chosen == 1;
         repair->failed += row.failure != NULL;
     }
-    if (repair->failed && !repair->state->ids)
+    if (repair->failed && !repair->settings->ids)
         bw_fs_report(format->session.fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "%zu change%s of the plan failed, and %s left out: `failure` "
@@ -438,23 +460,23 @@ static struct bw_error *print_changes(struct cmd_format *format, struct repair *
 static struct bw_error *list(struct cmd_format *format, void *context)
 {
     struct repair *repair = context;
-    const struct repair_state *state = repair->state;
-    const bool writes = state->file || state->folder;
+    const struct repair_settings *settings = repair->settings;
+    const bool writes = settings->file || settings->folder;
     struct bw_fs_options how = cmd_fs_options(repair->common);
     how.planned = NULL; /* the session has done that */
     const struct bw_repair_options plan = {.struct_size = sizeof plan,
-                                           .data = state->data,
-                                           .verify = state->verify,
+                                           .data = settings->data,
+                                           .verify = settings->verify,
                                            .containers = repair->containers,
-                                           .threads = state->threads,
+                                           .threads = settings->threads,
                                            .progress = on_progress};
+    uint64_t after = 0;
     cmd_progress_step("checking", 1, 1);
     BW_TRY(bw_repair_open(format->session.fs, &how, &plan, &repair->plan));
-    BW_TRY(choose(repair));
-    if (writes && state->format == FORMAT_OVERLAY && repair->chosen)
-        BW_TRY(bw_repair_use_overlays(repair->plan));
-    uint64_t after = 0;
-    BW_AUTO_ERROR struct bw_error *failure = try_changes(repair, &after);
+    BW_AUTO_ERROR struct bw_error *failure =
+        make_rounds(repair, writes && settings->format == FORMAT_OVERLAY, &after);
+    if (failure && failure->code == BW_ERROR_USAGE)
+        return BW_TAKE(failure);
     BW_TRY(print_changes(format, repair));
     if (failure)
         return BW_TAKE(failure);
@@ -479,10 +501,10 @@ static struct bw_error *list(struct cmd_format *format, void *context)
 static struct bw_error *open_output(void *context, const struct bw_fs *planned)
 {
     struct repair *repair = context;
-    if (repair->state->format == FORMAT_RAW)
+    if (repair->settings->format == FORMAT_RAW)
         return cmd_copy_open_output(&repair->target, planned);
     repair->file = (struct cmd_output_file){
-        .common = repair->common, .name = repair->state->file, .descriptor = -1};
+        .common = repair->common, .name = repair->settings->file, .descriptor = -1};
     return cmd_output_file_open(&repair->file, planned);
 }
 
@@ -491,28 +513,29 @@ static struct bw_error *list_and_close(struct cmd_format *format, void *context)
     struct repair *repair = context;
     struct bw_error *error = list(format, context);
     bw_repair_close(repair->plan);
-    if (repair->state->format == FORMAT_RAW && (repair->state->file || repair->state->folder)) {
+    if (repair->settings->format == FORMAT_RAW &&
+        (repair->settings->file || repair->settings->folder)) {
         repair->folder = -1; /* it is closed with the copies */
         return cmd_copy_close(&repair->target, error);
     }
-    return repair->state->file ? cmd_output_file_close(&repair->file, error) : error;
+    return repair->settings->file ? cmd_output_file_close(&repair->file, error) : error;
 }
 
-static const char *find_mistake(const struct repair_state *state)
+static const char *find_mistake(const struct repair_settings *settings)
 {
-    if (state->file && (state->folder || strcmp(state->file, "-") == 0))
+    if (settings->file && (settings->folder || strcmp(settings->file, "-") == 0))
         return "give either -C DIR or -f FILE, not stdout";
-    if (state->ids && state->allow)
+    if (settings->ids && settings->allow)
         return "give either --id or --allow";
-    if (state->format == FORMAT_RAW && !state->file && !state->folder)
+    if (settings->format == FORMAT_RAW && !settings->file && !settings->folder)
         return "--format raw is for -C DIR or -f FILE";
     return NULL;
 }
 
-static int run(const struct cmd_common *common, void *settings)
+static int run(const struct cmd_common *common, void *context)
 {
-    const struct repair_state *state = settings;
-    struct repair repair = {.state = state, .common = common, .folder = -1};
+    const struct repair_settings *settings = context;
+    struct repair repair = {.settings = settings, .common = common, .folder = -1};
     const struct cmd_format_plan plan = {
         .record = "repairinfo",
         .columns = "id,class_name,chosen,devid,offset,length,what,why,proof,loss,failure",
@@ -520,22 +543,22 @@ static int run(const struct cmd_common *common, void *settings)
         .context = &repair,
     };
     struct cmd_common own = *common;
-    const char *mistake = find_mistake(state);
+    const char *mistake = find_mistake(settings);
     if (mistake)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", mistake));
     struct bw_error *error = NULL;
-    if (state->folder)
-        error = cmd_open_folder(common, state->folder, &repair.folder, NULL);
-    if (!error && (state->folder || state->file) && state->format == FORMAT_OVERLAY)
+    if (settings->folder)
+        error = cmd_open_folder(common, settings->folder, &repair.folder, NULL);
+    if (!error && (settings->folder || settings->file) && settings->format == FORMAT_OVERLAY)
         error = find_places(&repair);
     own.input.log = BW_LOG_IGNORE;
     own.input.scan = own.input.lists_states = true; /* lost superblocks are looked for */
-    own.writing.folder = state->folder ? &repair.folder : NULL;
-    own.writing.open_outputs = state->file ? open_output : NULL;
+    own.writing.folder = settings->folder ? &repair.folder : NULL;
+    own.writing.open_outputs = settings->file ? open_output : NULL;
     own.writing.outputs = &repair;
     repair.common = &own;
     repair.copy = (struct cmd_copy_settings){
-        .folder = state->folder, .file = state->file, .format = CMD_COPY_RAW};
+        .folder = settings->folder, .file = settings->file, .format = CMD_COPY_RAW};
     repair.target = (struct cmd_copy_target){.common = &own,
                                              .settings = &repair.copy,
                                              .prefix = "devid-",
@@ -562,22 +585,24 @@ const struct command cmd_repair = {
     .summary = "Plans a repair, and writes it as an overlay above the images, or as a copy.",
     .details =
         "\n"
-        "Prints the plan: each change, what is wrong, and what proves the new bytes. Before that,\n"
-        "the chosen changes are tried: the repaired file system is opened in memory and checked.\n"
-        "Changes after which the check finds something new, or still finds what they repair, are\n"
-        "left out, and `failure` says why; with --id, they are an error. With -f or -C, an "
-        "overlay\n"
-        "is written: a qcow2 file with the changed clusters, whose backing file is the image. The\n"
-        "image itself stays as it is. -C writes DIR/devid-N.qcow2 for each\n"
-        "device. With --format raw, the result is a copy as 'copy' makes it, with the changes:\n"
-        "also for devices in encrypted or compressed images and on servers.\n\n"
-        "Classes: 'identical' bytes come from another mirror, from parity or from another copy;\n"
-        "'checksum': one bit was flipped, and the stored checksum proves the corrected block;\n"
-        "'derived' values are computed from verified trees, or marked as invalid because a mount\n"
-        "rebuilds them. Only with --id or --allow: 'rolled-back' makes an older, complete "
-        "generation\n"
-        "the current one, if that is damaged; 'loss': something is given up; 'resealed': a tree\n"
-        "block that fails nothing but its checksum gets a new one, so its bytes are not proved.\n"
+        "Prints the plan: each change, what is wrong, and what proves the new bytes. Before\n"
+        "that, the chosen changes are tried: the repaired file system is opened in memory\n"
+        "and checked. Changes after which the check finds something new, or still finds\n"
+        "what they repair, are left out, and `failure` says why; with --id, they are an\n"
+        "error. What becomes visible only in the repaired file system, such as damage below\n"
+        "a tree block that could not be read, is planned and tried in further rounds.\n\n"
+        "With -f or -C, an overlay is written: a qcow2 file with the changed clusters,\n"
+        "whose backing file is the image. The image itself stays as it is. -C writes\n"
+        "DIR/devid-N.qcow2 for each device. With --format raw, the result is a copy as\n"
+        "'copy' makes it, with the changes: also for devices in encrypted or compressed\n"
+        "images, in images of several parts, and on servers.\n\n"
+        "Classes: 'identical' bytes come from another mirror, from parity or from another\n"
+        "copy; 'checksum': one bit was flipped, and the stored checksum proves the\n"
+        "corrected block; 'derived' values are computed from verified trees, or marked as\n"
+        "invalid because a mount rebuilds them. Only with --id or --allow: 'rolled-back'\n"
+        "makes an older, complete generation the current one, if that is damaged; 'loss':\n"
+        "something is given up; 'resealed': a tree block that fails nothing but its\n"
+        "checksum gets a new one, so its bytes are not proved.\n"
         "If there is nothing to repair, nothing is written, and the status is 0.\n\n"
         "To keep the changes: 'qemu-img commit FILE' writes them into the image. Keep a\n"
         "'metadump' of it before, and check the overlay.\n",
@@ -589,5 +614,5 @@ const struct command cmd_repair = {
     .options = options,
     .record = "repairinfo",
     .run = run,
-    .state_size = sizeof(struct repair_state),
+    .state_size = sizeof(struct repair_settings),
 };

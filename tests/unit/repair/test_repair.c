@@ -262,6 +262,30 @@ static void verify(void **state)
     end(&scene);
 }
 
+/* Planning again: what has failed is not planned again, and what was made stays. */
+static void again(void **state)
+{
+    (void)state;
+    struct scene scene = make_scene();
+    uint64_t left;
+    size_t count;
+    bool is_new = true;
+    expect_success(plan(&scene, (struct bw_repair_options){0}));
+    misplace(&scene, 2, offsetof(struct bw_disk_inode_item, link_count), 9);
+    expect_success(bw_repair_try_each(scene.repair, &left));
+    expect_success(bw_repair_plan_again(scene.repair, &is_new));
+    assert_false(is_new);
+    assert_int_equal(bw_repair_count(scene.repair), FILES);
+    bw_repair_choose(scene.repair, change_of(&scene, 1), false);
+    for (unsigned i = 0; i < FILES; i++)
+        assert_int_equal(row_of(&scene, i).chosen, i != 2);
+    const struct bw_patch *const *patches = bw_repair_patches(scene.repair, &count);
+    assert_true(bw_patch_next(patches[0], 0) != UINT64_MAX);
+    expect_success(bw_repair_plan_again(scene.repair, &is_new));
+    assert_false(is_new);
+    end(&scene);
+}
+
 static void limits(void **state)
 {
     (void)state;
@@ -285,6 +309,7 @@ int main(void)
         cmocka_unit_test(no_failure), cmocka_unit_test(wrong_value), cmocka_unit_test(wrong_places),
         cmocka_unit_test(strict),     cmocka_unit_test(group),       cmocka_unit_test(all_fail),
         cmocka_unit_test(unreadable), cmocka_unit_test(verify),      cmocka_unit_test(limits),
+        cmocka_unit_test(again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# `repair` in rounds: damage below a tree block that cannot be read is seen only once the block is
+# back. The plan contains both, and a second repair of the result finds nothing to do.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+have python3 qemu-img || { skip "python3 and qemu-img" "repairs in rounds"; finish; }
+fixtures=$BUILD/fixtures
+"$ROOT/scripts/unpack-fixtures" "$fixtures" plain dup block-group-tree || exit 1
+
+# flip BYTE BIT LOGICAL: flips a bit of all copies of a tree block, which get new checksums.
+flip() {
+    local places
+    mapfile -t places < <("$PROGRAM" map -q -o offset "$image" "$3+16384")
+    python3 "$ROOT/tests/support/flip_bit.py" "$image" "$1" "$2" "${places[@]}"
+}
+
+# repairs NAME FIXTURE PLAN WORD...: the plan has these classes and faults. The result is the
+# fixture, and a second plan is empty.
+repairs() {
+    local before
+    before=$(written "$image")
+    rm -f "$WORK/fixed.qcow2"
+    is "$1: the plan" \
+        "$("$PROGRAM" repair -q -o chosen,why "${@:4}" "$image" 2> /dev/null |
+        sed 's/inode [0-9]* of tree 5: //; s/: bit.*//; s/:.*//')" "$3"
+    expect "$1: repair" 0 . repair "${@:4}" -f "$WORK/fixed.qcow2" "$image"
+    is "$1: repair does not change the image" "$(written "$image")" "$before"
+    expect "$1: check" 0 . check --patch "$WORK/fixed.qcow2" "$image"
+    qemu-img convert -O raw "$WORK/fixed.qcow2" "$WORK/fixed.img"
+    holds "$1: the repaired image is the undamaged one" \
+        same_image "$WORK/fixed.img" "$fixtures/$2/dev1.img"
+    expect "$1: a second repair" 0 'nothing to repair' repair -f "$WORK/none.qcow2" \
+        "$WORK/fixed.img"
+}
+
+# damaged FIXTURE CHANGE...: a copy of the image with changed items.
+damaged() {
+    image=$WORK/image
+    cp --sparse=always "$fixtures/$1/dev1.img" "$image"
+    holds "the items are changed: $*" change "$image" "${@:2}"
+}
+
+# A leaf with a wrong generation hides the wrong link count of a file.
+damaged plain 5 262 1 0 set 40 4 7
+flip 80 1 30441472
+repairs "a leaf" plain $'1\tblock-stale\n1\tlink-count'
+
+# --id: the second change is planned only after the first one.
+rm -f "$WORK/fixed.qcow2"
+expect "only the block" 1 'do not concern 1 finding' repair --id 1 -f "$WORK/fixed.qcow2" "$image"
+rm -f "$WORK/fixed.qcow2"
+expect "only what it hides" 2 'the plan has the changes 1 to 1' \
+    repair --id 2 -f "$WORK/fixed.qcow2" "$image"
+repairs "both by their numbers" plain $'1\tblock-stale\n1\tlink-count' --id 1,2
+
+# Three levels: a node with a wrong key, a leaf with a wrong generation, an inode with a wrong size.
+damaged dup 5 256 1 0 set 16 8 999
+flip 80 1 30441472
+flip 134 6 31260672
+repairs "a node, a leaf and an inode" dup $'1\tblock-keys\n1\tblock-stale\n1\tdirectory-size'
+
+# As long as the extent tree is in doubt, nothing is computed from it.
+damaged block-group-tree 10 13631488 198 - set 0 4 9
+extents=$(run_json dump -q --json --tree extent "$image" |
+    sed -n 's/.*"logical":\([0-9]*\),"level":0.*/\1/p' | head -n 1)
+flip 80 2 "$extents"
+repairs "the extent tree, and what is computed from it" block-group-tree \
+    $'1\tblock-stale\n1\tit differs from the extent tree'
+
+# A node that fails nothing but its checksum, if that is asked for; then what is below it.
+damaged dup 5 256 1 0 set 40 4 7
+for place in $("$PROGRAM" map -q -o offset "$image" 31260672+16384); do
+    printf 'x' | dd of="$image" bs=1 seek=$((place + 16000)) conv=notrunc status=none
+done
+is "a node with a wrong checksum is not repaired by default" \
+    "$("$PROGRAM" repair -q -o class_name,chosen "$image" 2> /dev/null)" $'resealed\t0'
+rm -f "$WORK/fixed.qcow2"
+is "a node with a wrong checksum: the plan" \
+    "$("$PROGRAM" repair -q -o class_name,chosen --allow resealed "$image" 2> /dev/null)" \
+    $'resealed\t1\nderived\t1'
+expect "a node with a wrong checksum: repair" 0 damage \
+    repair --allow resealed -f "$WORK/fixed.qcow2" "$image"
+expect "a node with a wrong checksum: check" 0 . check --patch "$WORK/fixed.qcow2" "$image"
+qemu-img convert -O raw "$WORK/fixed.qcow2" "$WORK/fixed.img"
+expect "a node with a wrong checksum: a second repair" 0 'nothing to repair' \
+    repair -f "$WORK/none.qcow2" "$WORK/fixed.img"
+is "a node with a wrong checksum: the files" \
+    "$("$PROGRAM" sum --relative "$WORK/fixed.img" | cksum)" \
+    "$("$PROGRAM" sum --relative "$fixtures/dup/dev1.img" | cksum)"
+finish
