@@ -317,6 +317,7 @@ static void free_item(struct bw_export_entry *item)
 {
     bw_error_free(item->error);
     bw_buffer_free(&item->path);
+    bw_buffer_free(&item->written);
     free(item);
 }
 
@@ -384,12 +385,14 @@ static bool find_name(const struct bw_entry_queue *queue, const struct bw_entry 
 static void fill_item(struct bw_entry_queue *queue, struct bw_export_entry *item,
                       const struct bw_entry *entry)
 {
-    struct bw_buffer path = item->path;
-    path.length = 0;
+    struct bw_buffer path = item->path, written = item->written;
+    path.length = written.length = 0;
     bw_buffer_append(&path, entry->path, entry->path_length);
     bw_buffer_append_byte(&path, '\0');
-    *item = (struct bw_export_entry){
-        .path = path, .place = entry->place, .type = type_of(entry->place.type)};
+    *item = (struct bw_export_entry){.path = path,
+                                     .written = written,
+                                     .place = entry->place,
+                                     .type = type_of(entry->place.type)};
     item->path.length -= !path.failed;
     if (entry->inode) {
         item->has_inode = true;

@@ -21,6 +21,8 @@ struct bw_export_entry {
     size_t name; /**< offset in `path` of the exported name: a relative path that depends on
                   * bw_entry_queue_options.naming; empty for the directory that names are relative
                   * to */
+    struct bw_buffer written; /**< the name in the target, if it is another one; set by the reader
+                               */
     struct bw_place place;
     uint32_t type; /**< S_IFMT part of its mode; 0: unknown */
     bool has_inode;
@@ -38,13 +40,13 @@ struct bw_export_entry {
 /** The exported name, NUL-terminated. */
 static inline const char *bw_export_entry_name(const struct bw_export_entry *item)
 {
-    return item->path.data + item->name;
+    return item->written.length ? item->written.data : item->path.data + item->name;
 }
 
 /** The length of the exported name. */
 static inline size_t bw_export_entry_name_length(const struct bw_export_entry *item)
 {
-    return item->path.length - item->name;
+    return item->written.length ? item->written.length : item->path.length - item->name;
 }
 
 /** Whether the entry is one of several hard links. */

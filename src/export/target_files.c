@@ -385,6 +385,25 @@ static int link_unnamed(const struct bw_target_file *file)
     return result;
 }
 
+/* Renames the temporary file where neither links nor renameat2(2) exist, as on exFAT and FAT in
+ * user space. Nothing may be replaced, so an empty file takes the name first. */
+static int rename_over_placeholder(const struct bw_target_file *file)
+{
+    const int directory = file->target->directory;
+    const char *name = file->target->name;
+    const int placeholder =
+        openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (placeholder < 0)
+        return -1;
+    close(placeholder);
+    const int result = renameat(directory, file->temporary, directory, name);
+    const int problem = errno;
+    if (result)
+        unlinkat(directory, name, 0);
+    errno = problem;
+    return result;
+}
+
 static int rename_temporary(struct bw_target_file *file)
 {
     int directory = file->target->directory;
@@ -398,6 +417,8 @@ static int rename_temporary(struct bw_target_file *file)
         result = linkat(directory, file->temporary, directory, name, 0);
         if (result == 0)
             unlinkat(directory, file->temporary, 0);
+        else if (errno == EPERM || errno == ENOSYS || errno == EOPNOTSUPP)
+            result = rename_over_placeholder(file);
     }
     if (result == 0)
         atomic_store(&file->named, false);

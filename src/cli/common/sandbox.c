@@ -155,9 +155,9 @@ static const char *const allowed_always[] = {
  * that change attributes, so only those are allowed that take a descriptor. The process cannot open
  * what Landlock forbids, and these calls refuse O_PATH descriptors. */
 static const char *const folder_calls[] = {
-    "fallocate",    "syncfs",    "fchown", "fchown32", "fgetxattr", "flock",
-    "fremovexattr", "fsetxattr", "linkat", "mkdirat",  "openat2",   "renameat2",
-    "sendto",       "unlinkat",  "wait4",  NULL,
+    "fallocate",    "syncfs",    "fchown",   "fchown32", "fgetxattr", "flock",
+    "fremovexattr", "fsetxattr", "linkat",   "mkdirat",  "openat2",   "renameat",
+    "renameat2",    "sendto",    "unlinkat", "wait4",    NULL,
 };
 
 /* For the maker, which does not read the image: calls that change files by path. */

@@ -49,6 +49,8 @@ static int run(const struct cmd_common *common, void *settings)
         wrong = "--follow-renames needs --generation or --tree-root";
     else if (extract->mirror && state->subvolumes)
         wrong = "--mirror and --subvolumes exclude each other";
+    else if ((extract->rename || extract->lists.renamed) && state->subvolumes)
+        wrong = "--rename and --subvolumes exclude each other";
     if (wrong)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", wrong));
     return state->subvolumes ? extract_subvolumes(common, &how)
@@ -74,7 +76,7 @@ const struct command cmd_extract = {
         "file gets its name when it is complete. DEST itself gets the attributes of the\n"
         "extracted directory if it is created, or with --preserve, unless several PATHs are\n"
         "extracted into it.\n\n"
-        "With --mirror, no other mirror replaces bad data of the chosen one; see 'cat'.\n\n"
+        "With --mirror, no other mirror replaces bad data of the chosen one; see 'cat'.\n"
         "--skip-existing continues an interrupted extraction. With --on-error=zero, a file\n"
         "whose inode is lost is restored from its remaining extents, with a made-up owner,\n"
         "mode and times.\n\n"

@@ -31,16 +31,20 @@
 
 #include "base/cleanup.h"
 #include "base/human.h"
+#include "base/path.h"
 #include "cli/common/monitor.h"
 #include "cli/common/sandbox.h"
 
 const struct cmd_option extract_options[] = {
-    {0, "skip-existing", NULL, "continue an extraction: skip files with the same size and time",
+    {0, "skip-existing", NULL, "continue: skip files with the same size and time",
      CMD_FLAG(struct extract_settings, target.skip_existing)},
     {0, "preserve", NULL,
      "also restore setuid, setgid and sticky bits, capabilities, device nodes, and the "
      "immutable and append-only flags",
      CMD_FLAG(struct extract_settings, target.preserve)},
+    {0, "rename", NULL,
+     "change names that NTFS, FAT or exFAT refuse",
+     CMD_FLAG(struct extract_settings, rename)},
     CMD_ON_ERROR_OPTION(struct extract_settings, on_error, "file", "skip"),
     CMD_GROUP(extract_list_options, struct extract_settings, lists),
     {0},
@@ -188,14 +192,18 @@ static struct bw_error *rename_damaged(struct extract *extract, struct bw_export
         return NULL;
     BW_TRY(report_free_name(extract, item));
     cmd_bad_flush(&extract->bad); /* its report uses the old path */
-    bw_buffer_append(path, suffix, length + 1);
-    if (path->failed)
-        return bw_error_no_memory();
-    path->length--;
+    struct bw_buffer *const texts[] = {path, &item->written};
+    for (size_t i = 0; i < 2 && texts[i]->length; i++) {
+        bw_buffer_append(texts[i], suffix, length + 1);
+        if (texts[i]->failed)
+            return bw_error_no_memory();
+        texts[i]->length--;
+    }
+    const char *name = bw_export_entry_name(item);
     if (!item->skipped && find_hard_link(extract, item, &link) &&
-        !bw_links_rename(&extract->links, link.number, path->data + 1))
+        !bw_links_rename(&extract->links, link.number, name))
         return bw_error_no_memory();
-    return bw_target_enter(&extract->target, path->data + 1, path->length - 1);
+    return bw_target_enter(&extract->target, name, bw_export_entry_name_length(item));
 }
 
 /* The files for the stream. */
@@ -213,6 +221,42 @@ static struct bw_export_entry *next_repeated(struct extract *extract)
     return item;
 }
 
+/* Lists a name that is changed; `context` is the struct extract. */
+static struct bw_error *add_renamed(void *context, size_t length, const char *path,
+                                    size_t path_length)
+{
+    struct extract *extract = context;
+    const struct bw_export_entry *item = extract->ahead;
+    const struct bw_bytes from = {item->path.data, item->name + length};
+    if (extract->settings->lists.renamed)
+        return extract_lists_add_renamed(&extract->lists, from,
+                                         (struct bw_bytes){path, path_length});
+    if (extract->renamed_count++ < EXTRACT_LISTED)
+        extract->renamed[extract->renamed_count - 1] =
+            bw_error_create(BW_ERROR_USAGE, "%.*s: written as %.*s", (int)from.length, from.data,
+                            (int)path_length, path);
+    return NULL;
+}
+
+/* Takes the next item of the image, with its name in the target; NULL after the last. */
+static struct bw_error *next_item(struct extract *extract, struct bw_export_entry **item)
+{
+    for (;;) {
+        BW_TRY(cmd_export_next_item(&extract->export, item));
+        if (!*item)
+            return NULL;
+        extract->ahead = *item;
+        struct bw_error *error = NULL;
+        if (extract->settings->rename)
+            error = bw_portable_names_find(&extract->names, bw_export_entry_name(*item),
+                                           bw_export_entry_name_length(*item), &(*item)->written);
+        if (!error && !extract_lists_except(&extract->lists, *item))
+            return NULL;
+        bw_entry_queue_release(extract->export.queue, BW_TAKE(*item));
+        BW_TRY(error);
+    }
+}
+
 static struct bw_error *next_file(void *context, struct bw_stream_file *file, bool *got)
 {
     struct extract *extract = context;
@@ -222,11 +266,7 @@ static struct bw_error *next_file(void *context, struct bw_stream_file *file, bo
     if (!item) {
         /* Only the first name of a file gets its contents. */
         struct bw_link link = {.is_first = true};
-        BW_TRY(cmd_export_next_item(&extract->export, &item));
-        while (item && extract_lists_except(&extract->lists, item)) {
-            bw_entry_queue_release(extract->export.queue, item);
-            BW_TRY(cmd_export_next_item(&extract->export, &item));
-        }
+        BW_TRY(next_item(extract, &item));
         if (item && bw_export_entry_has_names(item) &&
             !bw_links_meet(&extract->links, &item->place, bw_export_entry_name(item), &link))
             error = bw_error_no_memory();
@@ -277,9 +317,14 @@ static struct bw_error *make_missing_directory(void *context, const char *path, 
     struct bw_inode inode;
     bool ours;
 
-    /* Find its inode in the image. */
+    /* Find its inode in the image: its name there has the same number of components. */
+    size_t end = item->name;
+    for (size_t left = bw_path_names(path, length) + 1; left; left--) {
+        const char *slash = memchr(item->path.data + end, '/', item->path.length - end);
+        end = slash ? (size_t)(slash - item->path.data) + 1 : item->path.length + 1;
+    }
     BW_AUTO_BUFFER struct bw_buffer text = {0};
-    bw_buffer_append(&text, item->path.data, item->name + length);
+    bw_buffer_append(&text, item->path.data, end - 1);
     bw_buffer_append_byte(&text, '\0');
     struct bw_error *error = NULL;
     if (text.failed)
@@ -705,8 +750,19 @@ static void list_missed(struct extract *extract)
     if (extract->missed_count > EXTRACT_LISTED)
         fprintf(stderr, "btrfs-walk: and %" PRIu64 " more\n",
                 extract->missed_count - EXTRACT_LISTED);
+    if (extract->renamed_count && !common->messages.quiet)
+        fprintf(stderr, "btrfs-walk: %" PRIu64 " name%s changed:\n", extract->renamed_count,
+                extract->renamed_count == 1 ? " was" : "s were");
+    for (uint64_t i = 0; i < extract->renamed_count && i < EXTRACT_LISTED; i++)
+        if (common->messages.quiet)
+            bw_error_free(extract->renamed[i]);
+        else
+            cmd_fail(common, extract->renamed[i]);
     if (common->messages.quiet)
         return;
+    if (extract->renamed_count > EXTRACT_LISTED)
+        fprintf(stderr, "btrfs-walk: and %" PRIu64 " more; --renamed FILE lists all\n",
+                extract->renamed_count - EXTRACT_LISTED);
     if (extract->target.lowered)
         fprintf(stderr,
                 "btrfs-walk: note: %" PRIu64
@@ -749,6 +805,8 @@ static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
         return bw_error_from_errno(errno, "cannot open %s", settings->folder);
     BW_TRY(bw_target_open(again, &settings->target, &extract->look));
     BW_TRY(extract_lists_open(&extract->lists, &settings->lists, writing, planned));
+    if (settings->rename)
+        bw_portable_names_open(&extract->names);
     return start_maker(writing, extract);
 }
 
@@ -761,6 +819,9 @@ int extract_run(const struct cmd_common *common, struct extract_settings *settin
         return cmd_fail(common, bw_error_no_memory());
     settings->target.missed = add_missed;
     settings->target.context = extract;
+    settings->rename |= settings->lists.renamed != NULL;
+    extract->names.changed = add_renamed;
+    extract->names.context = extract;
     settings->export.salvage = settings->on_error == CMD_ON_ERROR_ZERO;
     extract->settings = settings;
     extract->outer = &common->writing;
@@ -805,6 +866,7 @@ int extract_run(const struct cmd_common *common, struct extract_settings *settin
     bw_target_close(&extract->target);
     bw_target_close(&extract->look);
     pthread_mutex_destroy(&extract->lock);
+    bw_portable_names_close(&extract->names);
     bw_buffer_free(&extract->text);
     free(extract);
     return status;

@@ -10,20 +10,23 @@
 #include "cli/export/export.h"
 #include "export/links.h"
 #include "export/made_directories.h"
+#include "export/portable_names.h"
 #include "export/target.h"
 
 /*
  * Lists that an extraction writes: a manifest with the status and the hash of each extracted file,
- * and the paths of the others. The manifest is appended to, so after an interrupted extraction and
- * its continuation it contains all files: those that were extracted, but not listed, are read again
- * and listed then. An incomplete list ends with a mark (cli/common/list_file.h).
+ * and the paths of the others; and the names that differ from those in the image. The manifest is
+ * appended to, so after an interrupted extraction and its continuation it contains all files: those
+ * that were extracted, but not listed, are read again and listed then. An incomplete list ends with
+ * a mark (cli/common/list_file.h).
  */
 
 enum { EXTRACT_EXCEPT = 8 /**< the most manifests of --except */ };
 
-/** The files that --manifest and --missed name; NULL: none. And manifests of other extractions. */
+/** The files that --manifest, --missed and --renamed name; NULL: none. And manifests of other
+ * extractions. */
 struct extract_list_settings {
-    const char *manifest, *missed, *except[EXTRACT_EXCEPT];
+    const char *manifest, *missed, *renamed, *except[EXTRACT_EXCEPT];
     size_t except_count;
 };
 
@@ -37,6 +40,9 @@ struct extract_lists {
     struct bw_key_set listed; /**< hashes of the names in the manifest, from earlier extractions */
     struct bw_key_set except; /**< the same of complete files in other manifests */
     bool has_except;
+    struct cmd_list_file renamed; /**< used only by the thread that looks ahead */
+    struct bw_rows *renamed_rows;
+    struct bw_rows_stream renamed_stream;
     struct bw_rows *rows;
     struct bw_rows_stream stream;
     struct bw_hash *hash;
@@ -75,6 +81,10 @@ struct bw_error *extract_lists_add(struct extract_lists *lists, const struct bw_
                                    const struct bw_export_entry *item,
                                    enum extract_outcome outcome);
 
+/** Adds the new name of an entry; nothing without --renamed. */
+struct bw_error *extract_lists_add_renamed(struct extract_lists *lists, struct bw_bytes path,
+                                           struct bw_bytes name);
+
 /** Closes the lists. `complete`: all files were extracted or listed as missing. Returns the first
  * error. */
 struct bw_error *extract_lists_close(struct extract_lists *lists, bool complete);
@@ -91,6 +101,7 @@ struct extract_settings {
     struct cmd_export_settings export;
     const char *folder;
     struct bw_target_options target;
+    bool rename; /**< change names that Windows does not accept */
     enum cmd_on_error on_error;
     unsigned mirror; /**< the mirror of the data to read; 0: any good one */
     struct extract_list_settings lists;
@@ -137,6 +148,11 @@ struct extract {
     struct bw_error *missed[EXTRACT_LISTED];
     uint64_t missed_count;
     uint64_t existing; /**< files that exist; EXTRACT_EXISTING of them are in `missed` */
+    /* Of the thread that looks ahead: */
+    struct bw_portable_names names;
+    const struct bw_export_entry *ahead; /**< the item that gets its name */
+    struct bw_error *renamed[EXTRACT_LISTED];
+    uint64_t renamed_count;
 };
 
 /** Opens the image and the folder, calls `work`, and closes both. Returns the exit status. */

@@ -41,12 +41,14 @@ const struct cmd_option extract_list_options[] = {
     {0, "missed", "FILE",
      "write the paths of files that were not extracted to FILE, for --from0 -T FILE",
      CMD_TEXT(struct extract_list_settings, missed)},
+    {0, "renamed", "FILE", "like --rename, and list the names in FILE (JSON)",
+     CMD_TEXT(struct extract_list_settings, renamed)},
     {0, "except", "FILE", "skip files that are complete in this other manifest (repeatable)",
      .store = store_except},
     {0},
 };
 
-/* The mark of a manifest; the word is documented with the record savedinfo. */
+/* The mark of a manifest, and of a list of names; the word is documented with their records. */
 #define INCOMPLETE_MANIFEST "{\"saved\":\"incomplete\"}\n"
 static const struct bw_bytes manifest_mark = {INCOMPLETE_MANIFEST, sizeof INCOMPLETE_MANIFEST - 1};
 
@@ -180,9 +182,18 @@ struct bw_error *extract_lists_open(struct extract_lists *lists,
         BW_TRY(cmd_list_file_open(&lists->missed, descriptor, settings->missed,
                                   &cmd_incomplete_paths, 0));
     }
+    const struct cmd_format_settings rows = {.style = BW_ROWS_JSON_LINES};
+    if (settings->renamed) {
+        int descriptor;
+        BW_TRY(open_file(settings->renamed, common, planned, &descriptor));
+        BW_TRY(
+            cmd_list_file_open(&lists->renamed, descriptor, settings->renamed, &manifest_mark, 0));
+        BW_TRY(cmd_format_rows(&rows, "renamedinfo", false, false, &lists->renamed_rows));
+        lists->renamed_stream = (struct bw_rows_stream){
+            .rows = lists->renamed_rows, .consume = cmd_list_file_add, .context = &lists->renamed};
+    }
     if (!settings->manifest)
         return NULL;
-    const struct cmd_format_settings rows = {.style = BW_ROWS_JSON_LINES};
     BW_TRY(cmd_format_rows(&rows, "savedinfo", false, false, &lists->rows));
     lists->stream = (struct bw_rows_stream){
         .rows = lists->rows, .consume = cmd_list_file_add, .context = &lists->manifest};
@@ -286,12 +297,23 @@ struct bw_error *extract_lists_add(struct extract_lists *lists, const struct bw_
     return error;
 }
 
+struct bw_error *extract_lists_add_renamed(struct extract_lists *lists, struct bw_bytes path,
+                                           struct bw_bytes name)
+{
+    const struct bw_renamedinfo row = {.path = path, .path_bytes = path, .name = name};
+    return bw_rows_write(&lists->renamed_stream, &row, sizeof row);
+}
+
 struct bw_error *extract_lists_close(struct extract_lists *lists, bool complete)
 {
     struct bw_error *error = lists->rows ? bw_rows_end(&lists->stream) : NULL;
+    if (lists->renamed_rows)
+        error = bw_error_first(error, bw_rows_end(&lists->renamed_stream));
     error = bw_error_first(
         error, cmd_list_file_close(lists->common, &lists->manifest, complete && !error));
     error = bw_error_first(error, cmd_list_file_close(lists->common, &lists->missed, complete));
+    error = bw_error_first(error, cmd_list_file_close(lists->common, &lists->renamed, complete));
+    bw_rows_destroy(BW_TAKE(lists->renamed_rows));
     bw_rows_destroy(BW_TAKE(lists->rows));
     bw_hash_destroy(BW_TAKE(lists->hash));
     bw_key_set_free(&lists->listed);
