@@ -177,7 +177,9 @@ static struct bw_error *parse_os_release(struct bw_systems *systems, char *text,
     if (info->name || !name)
         return NULL;
     BW_AUTO_BUFFER struct bw_buffer both = {0};
-    bw_buffer_format(&both, "%s%s%s", name, version ? " " : "", version ? version : "");
+    bw_buffer_format(&both, "%s", name);
+    if (version)
+        bw_buffer_format(&both, " %s", version);
     return both.failed ? bw_error_no_memory()
                        : keep_short(systems, both.data, both.length, &info->name);
 }
@@ -249,56 +251,53 @@ static bool names_file_system(const struct bw_fs *fs, const char *device)
     return true;
 }
 
-/* Adds a line that mounts a subvolume. */
-static struct bw_error *add_mount(struct bw_systems *systems, char *point, char *options)
-{
-    struct bw_system_mount mount = {.mount_point = NULL};
-    const char *path = NULL, *id = NULL;
-    char *rest = options;
-    for (char *option; (option = strsep(&rest, ","));) {
-        if (strncmp(option, "subvol=", 7) == 0)
-            path = option + 7;
-        else if (strncmp(option, "subvolid=", 9) == 0)
-            id = option + 9;
-    }
-    unescape(point);
-    BW_TRY(keep_text(systems, point, strlen(point), &mount.mount_point));
-    BW_AUTO_BUFFER struct bw_buffer name = {0};
-    if (path) /* an absolute path, so that it is not taken for an id */
-        bw_buffer_format(&name, "/%s", path + strspn(path, "/"));
-    else
-        bw_buffer_format(&name, "%s", id ? id : "default");
-    bw_buffer_append_byte(&name, '\0');
-    if (name.failed)
-        return bw_error_no_memory();
-    if (path || id)
-        BW_TRY(
-            keep_text(systems, path ? path : id, strlen(path ? path : id), &mount.subvolume_path));
-    struct bw_error *error = bw_subvolume_by_name(systems->fs, name.data, &mount.subvolume);
-    if (error) {
-        mount.subvolume = NULL;
-        if (error->code == BW_ERROR_NO_MEMORY)
-            return error;
-        bw_error_free(error);
-    }
-    return mount_list_push(&systems->mounts, mount);
-}
-
+/* Adds the lines of an fstab that mount a subvolume of this file system. */
 static struct bw_error *parse_fstab(struct bw_systems *systems, char *text, size_t *count)
 {
+    static const char spaces[] = " \t";
     char *rest = text;
     *count = 0;
     for (char *line; *count < MOUNTS && (line = strsep(&rest, "\n"));) {
-        static const char spaces[] = " \t";
         char *position = NULL;
         char *device = strtok_r(line, spaces, &position),
              *point = strtok_r(NULL, spaces, &position);
         const char *type = strtok_r(NULL, spaces, &position);
-        char none[] = "", *options = strtok_r(NULL, spaces, &position);
+        char *options = strtok_r(NULL, spaces, &position);
         if (!device || *device == '#' || !type || *point != '/' || strcmp(type, "btrfs") != 0 ||
             !names_file_system(systems->fs, device))
             continue;
-        BW_TRY(add_mount(systems, point, options ? options : none));
+
+        /* Which subvolume: an absolute path, so that it is no id; an id; or the default one. */
+        const char *given = NULL;
+        bool is_path = false;
+        for (char *option; options && (option = strsep(&options, ","));) {
+            if (strncmp(option, "subvol=", 7) == 0) {
+                given = option + 7;
+                is_path = true;
+            } else if (strncmp(option, "subvolid=", 9) == 0 && !is_path) {
+                given = option + 9;
+            }
+        }
+        BW_AUTO_BUFFER struct bw_buffer name = {0};
+        if (is_path)
+            bw_buffer_format(&name, "/%s%c", given + strspn(given, "/"), '\0');
+        else
+            bw_buffer_format(&name, "%s%c", given ? given : "default", '\0');
+        if (name.failed)
+            return bw_error_no_memory();
+
+        struct bw_system_mount mount = {.mount_point = NULL};
+        unescape(point);
+        BW_TRY(keep_text(systems, point, strlen(point), &mount.mount_point));
+        if (given)
+            BW_TRY(keep_text(systems, given, strlen(given), &mount.subvolume_path));
+        struct bw_error *error = bw_subvolume_by_name(systems->fs, name.data, &mount.subvolume);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        if (error)
+            mount.subvolume = NULL;
+        bw_error_free(error);
+        BW_TRY(mount_list_push(&systems->mounts, mount));
         ++*count;
     }
     return NULL;
@@ -414,28 +413,6 @@ static struct bw_error *read_docker(struct bw_systems *systems, struct container
     return error;
 }
 
-/* The place with the containers of a path; reads it when it is met first. NULL: too many. */
-static struct bw_error *find_place(struct bw_systems *systems, const char *path, size_t length,
-                                   bool is_docker, struct container_place **result)
-{
-    *result = NULL;
-    for (size_t i = 0; i < systems->place_count && !*result; i++)
-        if (strlen(systems->places[i].path) == length &&
-            memcmp(systems->places[i].path, path, length) == 0)
-            *result = &systems->places[i];
-    if (*result || systems->place_count == PLACES)
-        return NULL;
-    struct container_place *place = &systems->places[systems->place_count];
-    *place = (struct container_place){.path = NULL};
-    BW_TRY(keep_text(systems, path, length, &place->path));
-    systems->place_count++;
-    *result = place;
-    if (is_docker)
-        return read_docker(systems, place);
-    BW_TRY(read_podman(systems, place, "btrfs-containers/containers.json", false));
-    return read_podman(systems, place, "btrfs-images/images.json", true);
-}
-
 /* Tools, by the paths of subvolumes. */
 
 /* Whether a name ends as btrbk ends the names of snapshots: ".20240131", perhaps with a time
@@ -490,10 +467,11 @@ static struct bw_error *read_description(struct bw_systems *systems, const char 
     return keep_short(systems, value.data, value.length, title);
 }
 
-/* Finds out which tool made a subvolume, and what that tool says about it. Containers without a
- * name are layers of images, if the records of the tool exist: `is_layer`. */
-static struct bw_error *find_tool(struct bw_systems *systems, struct bw_system_info *info,
-                                  bool *is_layer)
+/* If a subvolume is where a tool keeps containers, finds out what the tool says about it. The
+ * records of a place are read when its first container is found. Containers without a name are
+ * layers of images, if the records exist: `is_layer`. */
+static struct bw_error *find_container(struct bw_systems *systems, struct bw_system_info *info,
+                                       bool *is_layer)
 {
     static const struct {
         const char *part; /* of the path, before the name of the subvolume */
@@ -505,35 +483,59 @@ static struct bw_error *find_tool(struct bw_systems *systems, struct bw_system_i
                   {"/@machines/", "machined", NULL},
                   {"/lxd/storage-pools/", "lxd", NULL},
                   {"/incus/storage-pools/", "incus", NULL}};
+    const size_t count = sizeof stores / sizeof *stores;
     const char *path = info->path, *name = strrchr(path, '/') + 1;
+    size_t i = 0;
     *is_layer = false;
-    for (size_t i = 0; i < sizeof stores / sizeof *stores; i++) {
+    for (; i < count; i++) {
         const char *part = strstr(path, stores[i].part);
-        if (!part || (stores[i].below && part + strlen(stores[i].part) != name))
-            continue;
-        info->kind = BW_SYSTEM_CONTAINER;
-        info->tool = stores[i].tool;
-        if (!stores[i].below)
-            return keep_short(systems, name, strlen(name), &info->title);
-        struct container_place *place;
-        const size_t length = (size_t)(name - path) - strlen(stores[i].below);
-        BW_TRY(find_place(systems, path, length, i == 0, &place));
-        *is_layer = place && place->is_read;
-        for (size_t k = 0; place && k < place->containers.count; k++) {
-            const struct container *container = &place->containers.items[k];
-            if (strcmp(container->storage, name) != 0)
-                continue;
-            *is_layer = false;
-            info->title = container->name;
-            if (container->is_image)
-                info->kind = BW_SYSTEM_IMAGE;
+        if (part && (!stores[i].below || part + strlen(stores[i].part) == name))
             break;
-        }
+    }
+    if (i == count)
         return NULL;
+    info->kind = BW_SYSTEM_CONTAINER;
+    info->tool = stores[i].tool;
+    if (!stores[i].below)
+        return keep_short(systems, name, strlen(name), &info->title);
+
+    const size_t length = (size_t)(name - path) - strlen(stores[i].below);
+    struct container_place *place = systems->places, *end = place + systems->place_count;
+    while (place < end && (strlen(place->path) != length || memcmp(place->path, path, length) != 0))
+        place++;
+    if (place == end && systems->place_count == PLACES)
+        return NULL;
+    if (place == end) {
+        *place = (struct container_place){.path = NULL};
+        BW_TRY(keep_text(systems, path, length, &place->path));
+        systems->place_count++;
+        if (i == 0) {
+            BW_TRY(read_docker(systems, place));
+        } else {
+            BW_TRY(read_podman(systems, place, "btrfs-containers/containers.json", false));
+            BW_TRY(read_podman(systems, place, "btrfs-images/images.json", true));
+        }
     }
 
-    /* Snapshots: /.snapshots/NUMBER/snapshot, /timeshift-btrfs/snapshots/DATE/NAME. */
-    size_t above = (size_t)(name - path) - 1; /* length of the path of the folder */
+    size_t k = 0;
+    const struct container *containers = place->containers.items;
+    while (k < place->containers.count && strcmp(containers[k].storage, name) != 0)
+        k++;
+    *is_layer = place->is_read && k == place->containers.count;
+    if (k < place->containers.count) {
+        info->title = containers[k].name;
+        if (containers[k].is_image)
+            info->kind = BW_SYSTEM_IMAGE;
+    }
+    return NULL;
+}
+
+/* Finds out which tool made a snapshot, and what that tool says about it. The paths are
+ * /.snapshots/NUMBER/snapshot and /timeshift-btrfs/snapshots/DATE/NAME. */
+static struct bw_error *find_snapshot_tool(struct bw_systems *systems, struct bw_system_info *info)
+{
+    const char *path = info->path, *name = strrchr(path, '/') + 1;
+    const size_t above = (size_t)(name - path) - 1; /* length of the path of the folder */
     size_t number = above;
     while (number && path[number - 1] >= '0' && path[number - 1] <= '9')
         number--;
@@ -578,7 +580,9 @@ static struct bw_error *examine(struct bw_systems *systems, const struct bw_subv
     if (path) {
         BW_TRY(bw_strings_push(&systems->texts, path));
         system.path = path;
-        BW_TRY(find_tool(systems, &system, &is_layer));
+        BW_TRY(find_container(systems, &system, &is_layer));
+        if (!system.tool)
+            BW_TRY(find_snapshot_tool(systems, &system));
     }
     if ((!os_release && !system.title) || is_layer ||
         (!os_release && system.kind == BW_SYSTEM_ROOT))
@@ -627,8 +631,8 @@ static bool is_in_fstab(const struct bw_systems *systems, const struct bw_system
 /* How likely it is that a system is in use: higher is likelier. */
 static unsigned rank_of(const struct bw_systems *systems, const struct bw_system_info *system)
 {
-    return (system->is_default ? 8u : 0) + (is_in_fstab(systems, system) ? 4u : 0) +
-           (system->is_snapshot ? 0 : 2u) + (system->read_only ? 0 : 1u);
+    return 8u * system->is_default + 4u * is_in_fstab(systems, system) + 2u * !system->is_snapshot +
+           !system->read_only;
 }
 
 /* Returns the likelier of two systems, or the newer one if both are equally likely. The first may
@@ -738,17 +742,22 @@ static struct bw_error *join_versions(struct bw_systems *systems)
     return NULL;
 }
 
-static struct bw_error *find_systems(struct bw_systems *systems)
+struct bw_error *bw_systems_open(struct bw_fs *fs, struct bw_systems **result)
 {
-    struct bw_subvolume_infos *infos;
-    struct bw_error *error = NULL;
+    struct bw_systems *systems = calloc(1, sizeof *systems);
+    struct bw_subvolume_infos *infos = NULL;
     size_t examined = 0;
-    BW_TRY(bw_subvolume_infos_open(systems->fs, false, &infos));
+    *result = NULL;
+    if (!systems)
+        return bw_error_no_memory();
+    systems->fs = fs;
+
+    struct bw_error *error = bw_subvolume_infos_open(fs, false, &infos);
     for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));) {
         if (info->is_deleted)
             continue;
         if (examined++ == SUBVOLUMES) {
-            bw_fs_report(systems->fs, BW_WARNING,
+            bw_fs_report(fs, BW_WARNING,
                          bw_error_create(BW_ERROR_USAGE,
                                          "installed systems: only the first %d subvolumes are "
                                          "examined",
@@ -757,20 +766,14 @@ static struct bw_error *find_systems(struct bw_systems *systems)
         }
         error = examine(systems, info);
     }
-    BW_TRY(bw_error_first(error, bw_subvolume_infos_close(infos)));
-    BW_TRY(read_fstabs(systems));
-    choose_current(systems);
-    return join_versions(systems);
-}
-
-struct bw_error *bw_systems_open(struct bw_fs *fs, struct bw_systems **result)
-{
-    struct bw_systems *systems = calloc(1, sizeof *systems);
-    *result = NULL;
-    if (!systems)
-        return bw_error_no_memory();
-    systems->fs = fs;
-    struct bw_error *error = find_systems(systems);
+    if (infos)
+        error = bw_error_first(error, bw_subvolume_infos_close(infos));
+    if (!error)
+        error = read_fstabs(systems);
+    if (!error) {
+        choose_current(systems);
+        error = join_versions(systems);
+    }
     if (error) {
         bw_systems_close(systems);
         return error;

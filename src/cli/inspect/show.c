@@ -172,11 +172,6 @@ static bool is_same_device(const struct bw_superblock_info *a, const struct bw_s
     return a->devid == b->devid && same_uuid(a->device_uuid, b->device_uuid);
 }
 
-static bool is_newer(const struct bw_superblock_info *a, const struct bw_superblock_info *b)
-{
-    return a->generation > b->generation;
-}
-
 BW_VECTOR(members, struct found *);
 
 /* Collects the devices of the file system of `first` that are not written yet: of each device, the
@@ -196,7 +191,7 @@ static struct bw_error *collect(struct show *show, struct found *first, struct m
         if (i == members->count)
             BW_TRY(members_push(members, next));
         else if (is_same_device(&members->items[i]->info.superblock, &next->info.superblock) &&
-                 is_newer(&next->info.superblock, &members->items[i]->info.superblock))
+                 next->info.superblock.generation > members->items[i]->info.superblock.generation)
             members->items[i] = next;
     }
     const size_t own = members->count;
