@@ -63,11 +63,12 @@ static struct bw_error *report_only(const struct pair *pair, unsigned side, size
 {
     struct bw_diff_text path;
     bool unknown = pair->files[!side].lost || pair->names[!side]->lost;
+    enum bw_difference_status status = side ? BW_DIFFERENCE_ADDED : BW_DIFFERENCE_DELETED;
+    if (unknown)
+        status = BW_DIFFERENCE_UNKNOWN;
+    const struct bw_diff_file *const files[2] = {&pair->files[0], &pair->files[1]};
     struct bw_diff_row row =
-        bw_diff_row_of(unknown ? BW_DIFFERENCE_UNKNOWN
-                       : side  ? BW_DIFFERENCE_ADDED
-                               : BW_DIFFERENCE_DELETED,
-                       side ? NULL : &pair->files[0], side ? &pair->files[1] : NULL);
+        side ? bw_diff_row_of(status, NULL, files[1]) : bw_diff_row_of(status, files[0], NULL);
     row.directory = pair->names[side]->list.items[i].parent;
     row.changes = (uint16_t)changes;
     if (unknown || changes)
@@ -294,23 +295,26 @@ static struct bw_error *report_nested(struct bw_diff *diff, const struct bw_nest
         BW_TRY(nested_path(diff, before, &old));
     if (!path.length || (before && !old.length))
         return NULL;
-    bool was = before || !entry->side, is = entry->side;
-    const struct bw_diff_row row = {
-        .status = entry->unknown && !proven ? BW_DIFFERENCE_UNKNOWN
-                  : before                  ? BW_DIFFERENCE_RENAMED
-                  : is                      ? BW_DIFFERENCE_ADDED
-                                            : BW_DIFFERENCE_DELETED,
+    struct bw_diff_row row = {
+        .status = BW_DIFFERENCE_DELETED,
         .proven = proven,
         .path = path.at,
         .path_length = path.length,
         .old_path = old.at,
         .old_path_length = old.length,
         .directory = entry->directory,
-        .old_inode = was ? BW_EMPTY_DIRECTORY : 0,
-        .inode = is ? BW_EMPTY_DIRECTORY : 0,
-        .old_type = was ? BW_FILE_DIRECTORY : 0,
-        .type = is ? BW_FILE_DIRECTORY : 0,
     };
+    if (entry->side) {
+        row.status = before ? BW_DIFFERENCE_RENAMED : BW_DIFFERENCE_ADDED;
+        row.inode = BW_EMPTY_DIRECTORY;
+        row.type = BW_FILE_DIRECTORY;
+    }
+    if (before || !entry->side) {
+        row.old_inode = BW_EMPTY_DIRECTORY;
+        row.old_type = BW_FILE_DIRECTORY;
+    }
+    if (entry->unknown && !proven)
+        row.status = BW_DIFFERENCE_UNKNOWN;
     return bw_diff_rows_add(diff, &row);
 }
 

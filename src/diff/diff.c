@@ -371,7 +371,9 @@ static struct bw_error *compare_nested(const struct bw_diff_side tops[2],
     for (size_t i = 0, j = 0; i < lists[0].nested.count || j < lists[1].nested.count;) {
         struct nested *a = i < lists[0].nested.count ? &lists[0].nested.items[i] : NULL,
                       *b = j < lists[1].nested.count ? &lists[1].nested.items[j] : NULL;
-        const int order = !a ? 1 : !b ? -1 : strcmp(a->path, b->path);
+        int order = a ? -1 : 1;
+        if (a && b)
+            order = strcmp(a->path, b->path);
         i += order <= 0;
         j += order >= 0;
         if (order > 0) {

@@ -380,7 +380,10 @@ static void unescape_name(char *name)
     for (char *from = name; *from; from++) {
         bool escape = *from == '\\' && (from[1] == 'n' || from[1] == 'r' || from[1] == '\\');
         from += escape;
-        *to++ = !escape || *from == '\\' ? *from : *from == 'n' ? '\n' : '\r';
+        *to = *from;
+        if (escape && *from != '\\')
+            *to = *from == 'n' ? '\n' : '\r';
+        to++;
     }
     *to = '\0';
 }

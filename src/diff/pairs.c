@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/vector.h"
 #include "ondisk/disk_items.h"
 
@@ -165,10 +166,8 @@ struct read_ahead {
 static int by_address(const void *a, const void *b)
 {
     const struct reference *left = a, *right = b;
-    return left->pointer.bytenr < right->pointer.bytenr ? -1
-           : left->pointer.bytenr > right->pointer.bytenr
-               ? 1
-               : (left->side > right->side) - (left->side < right->side);
+    return BW_COMPARE_ALL(((uint64_t[]){left->pointer.bytenr, left->side}),
+                          ((uint64_t[]){right->pointer.bytenr, right->side}));
 }
 
 /* Removes the blocks that both trees have. */

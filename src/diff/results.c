@@ -42,7 +42,9 @@ struct bw_diff_row bw_diff_row_of(enum bw_difference_status status,
                                   const struct bw_diff_file *before,
                                   const struct bw_diff_file *after)
 {
-    const struct bw_diff_file *only = !before ? after : !after ? before : NULL;
+    const struct bw_diff_file *only = before ? before : after; /* in one of the trees */
+    if (before && after)
+        only = NULL;
     return (struct bw_diff_row){
         .status = (uint8_t)status,
         .old_inode = before ? before->number : 0,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/search.h"
 #include "btree/scan.h"
 #include "diff/diff.h"
@@ -70,9 +71,9 @@ static struct bw_error *add_extent_range(struct bw_diff *diff, const struct bw_i
         return touch_range(&diff->touched, pair->key.objectid, pair->key.offset,
                            end_of_extent(&diff->trees[1], pair->items[1]));
     }
-    uint64_t before = end_of_extent(&diff->trees[0], pair->items[0]);
-    uint64_t after = end_of_extent(&diff->trees[1], pair->items[1]);
-    uint64_t end = pair->unknown ? UINT64_MAX : before > after ? before : after;
+    const uint64_t before = end_of_extent(&diff->trees[0], pair->items[0]),
+                   after = end_of_extent(&diff->trees[1], pair->items[1]);
+    const uint64_t end = pair->unknown ? UINT64_MAX : bw_max(before, after);
     return touch_range(&diff->touched, pair->key.objectid, pair->key.offset, end);
 }
 

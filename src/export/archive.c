@@ -52,7 +52,9 @@ static enum naming naming_of(const char *path)
     bool fits = length <= sizeof((struct ustar *)0)->name;
     if (fits && ascii == length)
         return IN_HEADER;
-    return bw_utf8_is_valid(path, length) ? IN_RECORD : fits ? IN_HEADER : IN_BLOCKS;
+    if (bw_utf8_is_valid(path, length))
+        return IN_RECORD;
+    return fits ? IN_HEADER : IN_BLOCKS;
 }
 
 /* Sets an octal number, NUL-terminated. If it has too many digits, sets 0 and returns false. */

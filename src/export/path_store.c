@@ -100,7 +100,7 @@ size_t bw_path_parent(const char *path, size_t length)
 
 const char *bw_path_next(const char *path, size_t length, size_t known, size_t *end)
 {
-    const size_t begin = known ? known + 1 : 0, from = known ? begin : 1;
+    const size_t begin = known ? known + 1 : 0, from = known + 1;
     const char *slash = from < length ? memchr(path + from, '/', length - from) : NULL;
     *end = slash ? (size_t)(slash - path) : length;
     return path + begin;

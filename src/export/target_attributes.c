@@ -147,8 +147,10 @@ static mode_t target_mode(const struct bw_target *target, const struct bw_inode 
     mode_t mode = inode->mode & (PRIVILEGES | 0777);
     if (target->options.preserve)
         return mode;
+    if (is_device(inode))
+        return mode & 0600;
     /* without its sticky bit, others could delete files in a directory */
-    return mode & (is_device(inode) ? 0600 : S_ISDIR(inode->mode) ? 0777 | S_ISVTX : 0777);
+    return mode & (S_ISDIR(inode->mode) ? 0777 | S_ISVTX : 0777);
 }
 
 static void restore_mode(struct restoring *restoring)
@@ -159,8 +161,10 @@ static void restore_mode(struct restoring *restoring)
         return;
     restoring->lowered |= mode != (inode->mode & (PRIVILEGES | 0777));
     /* never give privileges of a different user or group than in the image */
-    if (!S_ISDIR(inode->mode))
-        mode &= ~((restoring->has_user ? 0U : S_ISUID) | (restoring->has_group ? 0U : S_ISGID));
+    if (!S_ISDIR(inode->mode) && !restoring->has_user)
+        mode &= ~(mode_t)S_ISUID;
+    if (!S_ISDIR(inode->mode) && !restoring->has_group)
+        mode &= ~(mode_t)S_ISGID;
     int result =
         *restoring->itself ? chmod(restoring->itself, mode) : fchmod(restoring->descriptor, mode);
     if (result)

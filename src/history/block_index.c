@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/pool.h"
 #include "base/search.h"
 #include "base/vector.h"
@@ -177,9 +178,8 @@ enum bw_found_kind bw_found_recognise(const struct bw_found_identity *identity,
 
 static int compare_with(const struct bw_found_block *block, uint64_t bytenr, uint64_t generation)
 {
-    return block->bytenr != bytenr           ? (block->bytenr > bytenr) - (block->bytenr < bytenr)
-           : block->generation != generation ? (block->generation > generation) * 2 - 1
-                                             : 0;
+    return BW_COMPARE_ALL(((uint64_t[]){block->bytenr, block->generation}),
+                          ((uint64_t[]){bytenr, generation}));
 }
 
 static int compare_blocks(const void *left, const void *right)

@@ -234,7 +234,8 @@ bool bw_check_verity_piece(const struct bw_item_rules *rules, const struct bw_it
 {
     const struct bw_item *previous = rules->previous;
     const uint64_t first = item->key.type == BW_VERITY_DESC_ITEM, at = item->key.offset - first;
-    if (at % (first ? VERITY_PIECE : VERITY_BLOCK) || item->size > VERITY_PIECE)
+    const uint64_t unit = first ? VERITY_PIECE : VERITY_BLOCK;
+    if (at % unit || item->size > VERITY_PIECE)
         return bw_item_wrong(fault, "%" PRIu32 " byte%s at %" PRIu64 " %s no piece", item->size,
                              bw_plural(item->size), at, item->size == 1 ? "is" : "are");
     if (!previous || !at || rules->in_log) /* a log has only the leaves that changed */

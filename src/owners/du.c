@@ -37,7 +37,7 @@ static struct bw_error *visit_entry(struct du *du, const struct bw_listed_file *
 {
     const struct bw_du_options *options = du->options;
     const bool is_directory = file->kind != BW_LISTED_FILE;
-    const struct bw_du_entry entry = {
+    struct bw_du_entry entry = {
         .path = du->place.path.data,
         .path_length = du->place.path.length,
         .place = {.subvolume = file->subvolume,
@@ -48,15 +48,14 @@ static struct bw_error *visit_entry(struct du *du, const struct bw_listed_file *
         .total = sums->space.total,
         .exclusive = sums->space.exclusive,
         .shared = sums->space.shared,
-        .set_shared = du->place.depth ? 0
-                      : is_directory  ? bw_range_set_total(&du->ranges)
-                                      : sums->space.shared,
         .sharing_known = bw_sharing_is_known(du->sharing),
         .shared_id = is_directory ? 0 : sums->space.shared_id,
         .extent_count = sums->space.extent_count,
         .disk = sums->space.disk,
         .inode = inode,
     };
+    if (!entry.depth)
+        entry.set_shared = is_directory ? bw_range_set_total(&du->ranges) : sums->space.shared;
     if (entry.depth < options->mindepth ||
         (options->has_maxdepth && entry.depth > options->maxdepth))
         return NULL;

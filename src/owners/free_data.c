@@ -46,13 +46,12 @@ static struct bw_error *deliver_part(const struct free_read *read, uint64_t offs
 {
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
-    const struct bw_data_part part = {.kind = error   ? BW_DATA_BAD
-                                              : bytes ? BW_DATA_BYTES
-                                                      : BW_DATA_HOLE,
-                                      .offset = offset,
-                                      .length = length,
-                                      .bytes = error ? NULL : bytes,
-                                      .error = error};
+    struct bw_data_part part = {
+        .kind = BW_DATA_BAD, .offset = offset, .length = length, .error = error};
+    if (!error) {
+        part.kind = bytes ? BW_DATA_BYTES : BW_DATA_HOLE;
+        part.bytes = bytes;
+    }
     struct bw_error *failure = read->visit(read->context, &part);
     bw_error_free(error);
     return failure;

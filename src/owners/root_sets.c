@@ -87,10 +87,11 @@ static uint32_t of_part(struct bw_root_sets *sets, unsigned height, uint64_t fir
         return sets->full[height];
     if (!height)
         return node_of(sets, UINT64_MAX >> (WORD - (end - first)) << first);
-    const uint32_t low =
-        first < half ? of_part(sets, height - 1, first, end < half ? end : half) : 0;
-    const uint32_t high =
-        end > half ? of_part(sets, height - 1, first > half ? first - half : 0, end - half) : 0;
+    uint32_t low = 0, high = 0;
+    if (first < half)
+        low = of_part(sets, height - 1, first, end < half ? end : half);
+    if (end > half)
+        high = of_part(sets, height - 1, first > half ? first - half : 0, end - half);
     return join_halves(sets, low, high);
 }
 

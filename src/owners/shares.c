@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/human.h"
 #include "base/search.h"
 #include "base/struct_size.h"
@@ -453,8 +454,8 @@ static int by_age(const void *left, const void *right, void *context)
 {
     const uint32_t a = ((const struct numbered_subvolume *)left)->index,
                    b = ((const struct numbered_subvolume *)right)->index;
-    const uint64_t first = age_of(context, a), second = age_of(context, b);
-    return first != second ? (first < second ? -1 : 1) : (a > b) - (a < b);
+    return BW_COMPARE_ALL(((uint64_t[]){age_of(context, a), a}),
+                          ((uint64_t[]){age_of(context, b), b}));
 }
 
 /* Lists the subvolumes and numbers them. Numbers of those that stay are lower than those of others.

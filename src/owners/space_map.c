@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/hash_table.h"
 #include "base/search.h"
 #include "base/struct_size.h"
@@ -507,7 +508,8 @@ static int by_place(const void *left, const void *right)
 static int by_address(const void *left, const void *right)
 {
     const struct bw_space_piece *a = left, *b = right;
-    return a->logical != b->logical ? (a->logical < b->logical ? -1 : 1) : by_place(left, right);
+    const int order = bw_compare(a->logical, b->logical);
+    return order ? order : by_place(left, right);
 }
 
 /* If pieces overlap, the first one counts. */

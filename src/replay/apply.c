@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/vector.h"
 #include "ondisk/checksum.h"
 
@@ -239,11 +240,10 @@ static struct bw_error *cut_extent(struct bw_replay *replay, const struct bw_ite
     BW_TRY(bw_edit_remove(&replay->tree, &before.key));
     if (!sane)
         return NULL;
-    uint64_t from = span.start > start ? span.start : start, to = span.end < end ? span.end : end;
     if (span.is_inline)
         *dropped += span.end - span.start;
     else if (bw_get64(extent.disk_bytenr))
-        *dropped += to - from;
+        *dropped += bw_min(span.end, end) - bw_max(span.start, start);
     if (!span.is_inline && span.start < start)
         BW_TRY(put_part(replay, &before, extent, span.start, start));
     if (!span.is_inline && span.end > end)
@@ -299,7 +299,7 @@ static bool sums_in(const struct bw_replay *replay, const struct bw_item *item, 
     if (item->key.objectid != BW_EXTENT_CSUM_OBJECT || item->key.type != BW_EXTENT_CSUM)
         return false;
     const uint64_t to = from + sectors * sectorsize; /* less than `from` on overflow */
-    *sums = (struct sums){item->data, from > start ? from : start, to < end ? to : end};
+    *sums = (struct sums){item->data, bw_max(from, start), bw_min(to, end)};
     if (sums->start >= sums->end || (sums->start - from) % sectorsize)
         return false;
     sums->bytes += (sums->start - from) / sectorsize * sum_size(replay);

@@ -385,10 +385,20 @@ static struct bw_error *set_compression(struct applier *applier,
         number >= BW_ENCODED_LZO_4K ? UINT32_C(4096) << (number - BW_ENCODED_LZO_4K) : 0;
     if (number >= BW_ENCODED_TYPES || bw_command_number(command, BW_ATTRIBUTE_ENCRYPTION))
         return bw_error_create(BW_ERROR_UNSUPPORTED, "unknown compression or encryption");
-    extent->compression = number == BW_ENCODED_NONE   ? BW_COMPRESS_NONE
-                          : number == BW_ENCODED_ZLIB ? BW_COMPRESS_ZLIB
-                          : number == BW_ENCODED_ZSTD ? BW_COMPRESS_ZSTD
-                                                      : BW_COMPRESS_LZO;
+    switch (number) {
+    case BW_ENCODED_NONE:
+        extent->compression = BW_COMPRESS_NONE;
+        break;
+    case BW_ENCODED_ZLIB:
+        extent->compression = BW_COMPRESS_ZLIB;
+        break;
+    case BW_ENCODED_ZSTD:
+        extent->compression = BW_COMPRESS_ZSTD;
+        break;
+    default:
+        extent->compression = BW_COMPRESS_LZO;
+        break;
+    }
     if (sectorsize && set->lzo_sectorsize && set->lzo_sectorsize != sectorsize)
         return bw_error_create(BW_ERROR_UNSUPPORTED,
                                "LZO with sectors of %" PRIu32 " bytes, after sectors of %" PRIu32,

@@ -322,7 +322,9 @@ static struct bw_error *begin_job(struct bw_sender *sender, const struct bw_send
     if (jobs->began)
         return NULL;
     const bool continues_file = job->tail == SIZE_MAX;
-    const size_t from = !jobs->bad ? 0 : continues_file ? job->commands.length : job->tail;
+    size_t from = 0;
+    if (jobs->bad)
+        from = continues_file ? job->commands.length : job->tail;
     jobs->began = true;
     jobs->bad &= continues_file;
     if (from < job->commands.length)
@@ -444,7 +446,9 @@ static struct bw_error *finish_job(void *context, const struct bw_stream_file *f
     end_write(sender);
     jobs->began = false;
     release_job(jobs, job);
-    return error ? error : complete ? flush_output(sender, OUTPUT) : NULL;
+    if (error || !complete)
+        return error;
+    return flush_output(sender, OUTPUT);
 }
 
 /* Everything. */

@@ -33,11 +33,14 @@ struct bw_error *bw_send_identity(struct bw_fs *fs, const struct bw_subvolume *s
     identity->ctransid = info.ctransid;
     bool is_changed;
     BW_TRY(bw_subvolume_is_changed(fs, subvolume, &info, &is_changed));
-    identity->reason = !info.read_only           ? BW_SEND_WRITABLE
-                       : is_zero(identity->uuid) ? BW_SEND_NO_UUID
-                       : may_be_older(fs)        ? BW_SEND_PAST
-                       : is_changed              ? BW_SEND_CHANGED
-                                                 : BW_SEND_OWN;
+    if (!info.read_only)
+        identity->reason = BW_SEND_WRITABLE;
+    else if (is_zero(identity->uuid))
+        identity->reason = BW_SEND_NO_UUID;
+    else if (may_be_older(fs))
+        identity->reason = BW_SEND_PAST;
+    else
+        identity->reason = is_changed ? BW_SEND_CHANGED : BW_SEND_OWN;
     return NULL;
 }
 

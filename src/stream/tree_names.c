@@ -20,8 +20,9 @@ enum {
 
 static struct bw_error *path_error(struct bw_bytes path, const char *why)
 {
-    return bw_error_create(BW_ERROR_CORRUPT, "%.*s: %s", path.length ? (int)path.length : 17,
-                           path.length ? path.data : "the top directory", why);
+    if (!path.length)
+        return bw_error_create(BW_ERROR_CORRUPT, "the top directory: %s", why);
+    return bw_error_create(BW_ERROR_CORRUPT, "%.*s: %s", (int)path.length, path.data, why);
 }
 
 static const uint8_t *bytes_of(struct bw_bytes text)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/decimal.h"
 #include "base/hex_dump.h"
 #include "base/human.h"
@@ -216,8 +217,7 @@ struct data_range {
 static int compare_ranges(const void *left, const void *right)
 {
     const struct data_range *a = left, *b = right;
-    return a->offset != b->offset ? (a->offset < b->offset ? -1 : 1)
-                                  : (a->slot > b->slot) - (a->slot < b->slot);
+    return BW_COMPARE_ALL(((uint64_t[]){a->offset, a->slot}), ((uint64_t[]){b->offset, b->slot}));
 }
 
 /* The items whose bytes lie inside of the leaf, ascending by offset; returns how many. */

@@ -117,9 +117,11 @@ static struct bw_error *visit_root_item(const struct iteration *iteration,
 static struct bw_error *visit_root_items(struct iteration *iteration, const struct bw_tree *tree)
 {
     const uint64_t *id = iteration->id;
-    struct bw_key first = {id ? *id : 0, id ? BW_ROOT_ITEM : 0, 0}, last = BW_KEY_MAX;
-    if (id)
+    struct bw_key first = {0}, last = BW_KEY_MAX;
+    if (id) {
+        first = (struct bw_key){*id, BW_ROOT_ITEM, 0};
         last = (struct bw_key){*id, BW_ROOT_ITEM, UINT64_MAX};
+    }
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     bw_fs_items_begin(&items, iteration->fs, tree, first, last);
     for (const struct bw_item *item; (item = bw_fs_items_next(&items));)

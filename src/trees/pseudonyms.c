@@ -152,7 +152,9 @@ static void choose_alphabet(struct search *search)
     const bool is_alone = search->length == END + 1 && !has_printable_twin(search);
     const bool stays_printable = !is_alone && is_printable(search->name, search->length);
     search->alphabet = stays_printable ? &printable : &anything;
-    search->accepts = stays_printable ? is_printable : is_alone ? is_possible : is_binary;
+    search->accepts = is_alone ? is_possible : is_binary;
+    if (stays_printable)
+        search->accepts = is_printable;
 }
 
 bool bw_pseudonym(const struct bw_pseudonyms *names, uint32_t seed, uint8_t *name, size_t length)

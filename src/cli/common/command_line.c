@@ -511,9 +511,9 @@ static void suggest_reading(const struct command *command, const struct cmd_comm
             path = common->paths[i];
     if (operands->stray) {
         bw_escape_words(&line, operands->stray);
-        bw_buffer_format(&line, " %s an image; did you mean --%s ",
-                         operands->stray_is_image ? "is" : "may be",
-                         cmd_has_option(&list, "other") ? "other" : "device");
+        const char *is = operands->stray_is_image ? "is" : "may be";
+        const char *option = cmd_has_option(&list, "other") ? "other" : "device";
+        bw_buffer_format(&line, " %s an image; did you mean --%s ", is, option);
         bw_escape_words(&line, operands->stray);
         bw_buffer_append_byte(&line, '?');
     } else if (path) {

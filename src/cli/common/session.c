@@ -303,9 +303,9 @@ static struct bw_error *print_table(void *context, const struct bw_partition_tab
 
 void cmd_ask_for_partition(const struct cmd_common *common)
 {
-    fprintf(stderr, "Choose one with %s N, NAME, LABEL or UUID%s.\n",
-            common->input.is_other ? "--other-partition" : "--partition",
-            common->input.inside_count ? " after --inside" : "");
+    const char *option = common->input.is_other ? "--other-partition" : "--partition";
+    const char *where = common->input.inside_count ? " after --inside" : "";
+    fprintf(stderr, "Choose one with %s N, NAME, LABEL or UUID%s.\n", option, where);
 }
 
 int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error)

@@ -86,9 +86,9 @@ static void add_subvolumes(struct completion *complete, const struct command *co
         char description[64];
         if (!info->path || info->is_deleted || info->path_length == skip)
             continue;
-        snprintf(description, sizeof description, "%s %" PRIu64 "%s",
-                 info->is_snapshot ? "snapshot" : "subvolume", info->id,
-                 info->read_only ? ", read-only" : "");
+        const char *kind = info->is_snapshot ? "snapshot" : "subvolume";
+        const char *more = info->read_only ? ", read-only" : "";
+        snprintf(description, sizeof description, "%s %" PRIu64 "%s", kind, info->id, more);
         complete_add(complete, COMPLETE_WORD, info->path + skip, info->path_length - skip, "",
                      description);
     }

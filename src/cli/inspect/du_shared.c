@@ -129,7 +129,10 @@ static void join_files(struct comparison *comparison)
             const uint32_t one = find_group(files, uses[first].file);
             const uint32_t other = find_group(files, uses[i].file);
             /* The first of all files stands for the group. */
-            files->items[one < other ? other : one].parent = one < other ? one : other;
+            if (one < other)
+                files->items[other].parent = one;
+            else
+                files->items[one].parent = other;
             files->items[uses[i].file].shared += uses[i].bytes;
         }
     }

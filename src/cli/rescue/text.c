@@ -91,9 +91,13 @@ static void append_count(struct cmd_format *answer, uint64_t files, uint64_t byt
     if (files)
         append_size(answer, &size, bytes);
     answer->text.failed |= size.failed;
-    bw_buffer_format(&answer->text, "%s%10" PRIu64 " %-11.*s%s",
-                     files ? color_of(answer, color) : "", files, (int)size.length,
-                     size.length ? size.data : "", files ? color_of(answer, CMD_PLAIN) : "");
+    const char *begin = "", *end = "";
+    if (files) {
+        begin = color_of(answer, color);
+        end = color_of(answer, CMD_PLAIN);
+    }
+    bw_buffer_format(&answer->text, "%s%10" PRIu64 " %-11.*s%s", begin, files, (int)size.length,
+                     size.length ? size.data : "", end);
 }
 
 static void append_counts(struct cmd_format *answer, const struct rescue_subvolume *counts)
