@@ -135,8 +135,40 @@ holds "versions lists names and descriptions of Snapper" \
     out_has '^snapper.* 2,.*2026-11-21.*: .*zypp'
 expect "a file that only snapshots and older generations have" 0 - versions --good \
     -o path,recoverable "$laptop" /@home/anna/Documents/thesis.odt
-is "versions --good lists the newest verified version" \
-    "$(cat "$WORK/out")" $'/@home/anna/Documents/thesis.odt\tverified'
+is "versions --good prefers a snapshot to an older generation" \
+    "$(cat "$WORK/out")" $'/@snapshots/home-2026-11-21/anna/Documents/thesis.odt\tverified'
+expect "extraction of it" 0 'thesis.odt: extracted from the snapshot /@snapshots/home-2026-11-21$' \
+    versions --good --extract "$WORK/thesis" "$laptop" /@home/anna/Documents/thesis.odt
+holds "versions --good --extract writes it under its own name" cmp \
+    "$WORK/thesis/@home/anna/Documents/thesis.odt" \
+    <("$PROGRAM" cat "$laptop" /@snapshots/home-2026-11-21/anna/Documents/thesis.odt)
+expect "extraction of all" 0 - versions -q --extract "$WORK/versions" "$image" /top/kept/edited
+for version in 9:edited 8:edited.~8~ 7:edited.~7~; do
+    holds "versions --extract writes ${version#*:}" cmp "$WORK/versions/top/kept/${version#*:}" \
+        <("$PROGRAM" cat --generation "${version%%:*}" "$image" /top/kept/edited)
+done
+expect "extraction of a directory" 1 "kept is a directory: use 'extract --generation 9'" \
+    versions --extract "$WORK/versions" "$image" /top/kept
+expect "extraction of nothing" 1 'not found in any recoverable generation' \
+    versions --extract "$WORK/nothing" "$image" /nothing
+
+# A timeline with the past.
+expect "bodyfile without the past" 0 - bodyfile "$image"
+cp "$WORK/out" "$WORK/present"
+expect "bodyfile --deleted" 0 - bodyfile --deleted "$image"
+is "bodyfile --deleted has the lines of deleted" \
+    "$(sed -n 's/^0|\(.*\) (deleted)|.*/\1/p' "$WORK/out" | sed 's/ -> .*//' | LC_ALL=C sort)" \
+    "$("$PROGRAM" deleted --no-data -o path --raw "$image" | LC_ALL=C sort)"
+expect "bodyfile --versions" 0 - bodyfile --versions "$image" /top/kept/edited
+is "bodyfile --versions has the times and sizes of versions" \
+    "$(cut -d '|' -f 2,7,9 "$WORK/out")" '/top/kept/edited|81|1795362467
+/top/kept/edited (generation 7)|23893|1795362466'
+expect "with filters" 0 - bodyfile --versions --name edited "$image"
+is "the same with a filter" "$(wc -l < "$WORK/out")" 2
+expect "bodyfile with both" 0 - bodyfile --versions --deleted "$image"
+holds "the present comes first" cmp <(head -n "$(wc -l < "$WORK/present")" "$WORK/out") \
+    "$WORK/present"
+expect "two paths" 2 'at most one PATH' bodyfile --deleted "$image" /top /volume
 expect "without older generations" 0 - versions --no-scan --all -o path "$laptop" \
     /@home/anna/Documents/thesis.odt
 holds "versions --no-scan lists the version of a snapshot" \

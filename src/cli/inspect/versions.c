@@ -5,11 +5,16 @@
  *
  * Those in snapshots are found first, by the UUIDs of subvolumes, and wait in a list. Then the
  * generations are opened one after the other; before each of their versions, the snapshots that are
- * newer are written.
+ * newer are written. With --good, a snapshot with the same inode precedes an older generation,
+ * whose blocks any write may take.
+ *
+ * With --extract, a version becomes the only entry of an extraction (extraction.h) instead of a
+ * row.
  */
 #include "btrfs-walk/history.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +29,10 @@
 #include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
 #include "cli/common/paths.h"
+#include "cli/export/extraction.h"
 
 struct versions_state {
+    struct extract_settings extract; /* first, for the options of its groups */
     struct cmd_generations_settings scan;
     const char *subvolume;
     bool all, no_data, good;
@@ -40,7 +47,12 @@ struct snapshot_version {
 
 /* A running listing. */
 struct versions {
-    struct cmd_format *format;
+    struct cmd_format *format; /* NULL: the versions are extracted */
+    struct extract *extract;
+    const struct bw_entry *extracted; /* the version that is being extracted */
+    bool has_name; /* the first version was extracted under the name of the file */
+    const char *path;
+    const struct cmd_common *common;
     const struct versions_state *state;
     struct cmd_index index;
     struct bw_fs *fs;
@@ -57,6 +69,9 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct versions_state, no_data)},
     {0, "good", NULL, "print only the newest version whose contents are verified",
      CMD_FLAG(struct versions_state, good)},
+    {0, "extract", "DEST", "extract the versions into this directory",
+     CMD_TEXT(struct versions_state, extract.folder)},
+    CMD_GROUP(extract_options, struct versions_state, extract),
     CMD_SUBVOLUME_OPTION(struct versions_state, subvolume),
     CMD_GROUP(cmd_generations_options, struct versions_state, scan),
     {0},
@@ -68,13 +83,67 @@ static struct bw_error *write_part(void *context, const struct bw_data_part *par
     return NULL;
 }
 
-/* Writes a row. With --good, only one that is verified, which ends the listing. */
+/* The entries of an extraction: one version. */
+static struct bw_error *bring_version(void *context, unsigned types, bw_entry_visitor *visit,
+                                      void *visitor)
+{
+    const struct versions *versions = context;
+    if (!(types >> versions->extracted->place.type & 1))
+        return NULL;
+    return visit(visitor, versions->extracted);
+}
+
+/* Extracts a version as DEST/PATH; each further one as PATH.~GENERATION~, as numbered backups are
+ * called. */
+static struct bw_error *extract_version(struct versions *versions, const struct bw_versioninfo *row,
+                                        struct bw_fs *fs, const struct bw_place *place,
+                                        const struct bw_inode *inode)
+{
+    struct extract *extract = versions->extract;
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    if (S_ISDIR(inode->mode))
+        return bw_error_create(BW_ERROR_USAGE,
+                               "%s is a directory: use 'extract --generation %" PRIu64 "'",
+                               versions->path, row->generation);
+    bw_buffer_format(&path, "%s", versions->path);
+    if (versions->has_name)
+        bw_buffer_format(&path, ".~%" PRIu64 "~", row->generation);
+    bw_buffer_append_byte(&path, '\0');
+    if (path.failed)
+        return bw_error_no_memory();
+    struct bw_entry entry = {
+        .path = path.data, .path_length = path.length - 1, .place = *place, .inode = inode};
+    entry.place.type = bw_file_type_of_mode(inode->mode);
+    const uint64_t missed = extract->missed_count;
+    versions->extracted = &entry;
+    extract->generation = row->generation;
+    BW_TRY(extract_from(extract, fs));
+    if (extract->missed_count > missed)
+        return NULL;
+    versions->has_name = true;
+    if (versions->common->messages.quiet)
+        return NULL;
+    struct bw_error *origin;
+    if (row->snapshot_name)
+        origin = bw_error_create(BW_ERROR_USAGE, "%s: extracted from the snapshot %s", path.data,
+                                 row->snapshot_name);
+    else
+        origin = bw_error_create(BW_ERROR_USAGE, "%s: extracted from generation %" PRIu64,
+                                 path.data, row->generation);
+    cmd_fail(versions->common, origin); /* prints it */
+    return NULL;
+}
+
+/* Writes a row, or extracts the version. With --good, only one that is verified, which ends the
+ * listing. */
 static struct bw_error *write_row(struct versions *versions, struct bw_versioninfo *row,
                                   struct bw_fs *fs, const struct bw_place *place,
                                   const struct bw_inode *inode)
 {
     struct bw_recoverable recoverable = {0};
-    const bool unread = S_ISREG(inode->mode) && versions->state->no_data;
+    const struct versions_state *state = versions->state;
+    const bool unread =
+        S_ISREG(inode->mode) && (state->no_data || (versions->extract && !state->good));
     if (S_ISREG(inode->mode) && !unread) {
         struct bw_file *file;
         BW_TRY(bw_file_open(fs, place, NULL, &file));
@@ -84,7 +153,7 @@ static struct bw_error *write_row(struct versions *versions, struct bw_versionin
     }
     const enum bw_recoverable_kind kind =
         bw_recoverable_kind(&recoverable, inode->flags & BW_INODE_NODATASUM);
-    if (versions->state->good && kind != BW_RECOVERABLE_VERIFIED)
+    if (state->good && kind != BW_RECOVERABLE_VERIFIED)
         return NULL;
     row->recoverable = unread ? NULL : bw_recoverable_name(kind);
     row->type = bw_file_type_name(bw_file_type_of_mode(inode->mode));
@@ -92,8 +161,11 @@ static struct bw_error *write_row(struct versions *versions, struct bw_versionin
     row->mtime = bw_time_nanoseconds(&inode->mtime);
     row->subvolume = bw_subvolume_id(place->subvolume);
     row->inode = place->inode;
-    BW_TRY(cmd_format_write(versions->format, row, sizeof *row));
-    versions->found_good = versions->state->good;
+    if (versions->extract)
+        BW_TRY(extract_version(versions, row, fs, place, inode));
+    else
+        BW_TRY(cmd_format_write(versions->format, row, sizeof *row));
+    versions->found_good = state->good;
     if (versions->found_good)
         return bw_error_create(BW_ERROR_STOPPED, "one version is enough");
     return NULL;
@@ -258,37 +330,51 @@ static void append_snapshot_name(struct bw_buffer *text, struct bw_fs *fs, const
 
 /* Snapshots. */
 
+static struct bw_error *write_snapshot(struct versions *versions,
+                                       const struct snapshot_version *version)
+{
+    const struct bw_snapshot *snapshot = version->snapshot;
+    BW_AUTO_BUFFER struct bw_buffer name = {0};
+    BW_AUTO_FREE char *path = NULL;
+    size_t length = 0;
+    append_snapshot_name(&name, versions->fs, snapshot->path);
+    bw_buffer_append_byte(&name, '\0');
+    if (name.failed)
+        return bw_error_no_memory();
+    struct bw_error *error = bw_inode_path(versions->fs, &version->place, &path, &length);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    bw_error_free(error); /* a row without a path */
+    struct bw_versioninfo row = {
+        .generation = snapshot->generation,
+        .changed = bw_time_nanoseconds(&snapshot->time),
+        .path = {path, length},
+        .path_bytes = {path, length},
+        .snapshot_name = name.data,
+        .first_generation = BW_ABSENT,
+        .tree_root = BW_ABSENT,
+        .replaced = BW_ABSENT,
+    };
+    return write_row(versions, &row, versions->fs, &version->place, &version->inode);
+}
+
 /* Writes the versions in snapshots that are newer than a time. */
 static struct bw_error *write_newer(struct versions *versions, int64_t than)
 {
-    while (versions->next < versions->count) {
-        const struct snapshot_version *version = &versions->in_snapshots[versions->next];
-        if (bw_time_nanoseconds(&version->snapshot->time) <= than)
-            return NULL;
-        versions->next++;
-        const struct bw_snapshot *snapshot = version->snapshot;
-        BW_AUTO_BUFFER struct bw_buffer name = {0};
-        BW_AUTO_FREE char *path = NULL;
-        size_t length = 0;
-        append_snapshot_name(&name, versions->fs, snapshot->path);
-        bw_buffer_append_byte(&name, '\0');
-        if (name.failed)
-            return bw_error_no_memory();
-        struct bw_error *error = bw_inode_path(versions->fs, &version->place, &path, &length);
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            return error;
-        bw_error_free(error); /* a row without a path */
-        struct bw_versioninfo row = {
-            .generation = snapshot->generation,
-            .changed = bw_time_nanoseconds(&snapshot->time),
-            .path = {path, length},
-            .path_bytes = {path, length},
-            .snapshot_name = name.data,
-            .first_generation = BW_ABSENT,
-            .tree_root = BW_ABSENT,
-            .replaced = BW_ABSENT,
-        };
-        BW_TRY(write_row(versions, &row, versions->fs, &version->place, &version->inode));
+    while (versions->next < versions->count &&
+           bw_time_nanoseconds(&versions->in_snapshots[versions->next].snapshot->time) > than)
+        BW_TRY(write_snapshot(versions, &versions->in_snapshots[versions->next++]));
+    return NULL;
+}
+
+/* Writes the version in a snapshot with the same inode as an older generation. */
+static struct bw_error *write_identical(struct versions *versions, const struct bw_inode *inode)
+{
+    for (size_t i = versions->next; i < versions->count; i++) {
+        const struct bw_inode *other = &versions->in_snapshots[i].inode;
+        if (other->generation == inode->generation && other->transid == inode->transid &&
+            other->size == inode->size)
+            return write_snapshot(versions, &versions->in_snapshots[i]);
     }
     return NULL;
 }
@@ -360,6 +446,8 @@ static struct bw_error *write_version(void *context, const struct bw_version *ve
         changes[changed.length++] = (struct bw_bytes){"renamed", strlen("renamed")};
     }
     BW_TRY(write_newer(versions, time));
+    if (versions->state->good)
+        BW_TRY(write_identical(versions, &version->inode));
     struct bw_versioninfo row = {
         .generation = version->generation,
         .first_generation = version->first,
@@ -374,18 +462,18 @@ static struct bw_error *write_version(void *context, const struct bw_version *ve
     return write_row(versions, &row, version->fs, &version->place, &version->inode);
 }
 
-static struct bw_error *list(struct cmd_format *format, void *context)
+/* Writes or extracts all versions. BW_ERROR_NOT_FOUND if there are none. */
+static struct bw_error *find_all(struct versions *versions, struct bw_fs *fs)
 {
-    struct versions *versions = context;
     const struct versions_state *state = versions->state;
     struct cmd_generations generations = {.count = 0};
     BW_AUTO_BUFFER struct bw_buffer path = {0};
-    versions->format = format;
-    versions->fs = format->session.fs;
-    BW_TRY(cmd_paths_absolute(format->common->paths[0], &path));
+    versions->fs = fs;
+    BW_TRY(cmd_paths_absolute(versions->common->paths[0], &path));
     bw_buffer_append_byte(&path, '\0');
     if (path.failed)
         return bw_error_no_memory();
+    versions->path = path.data;
 
     struct bw_error *error = find_in_snapshots(versions, path.data);
     if (!error)
@@ -415,15 +503,35 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     free(versions->in_snapshots);
     if (error && error->code == BW_ERROR_STOPPED && versions->found_good)
         bw_error_free(BW_TAKE(error));
+    return error;
+}
+
+static struct bw_error *list(struct cmd_format *format, void *context)
+{
+    struct versions *versions = context;
+    versions->format = format;
+    struct bw_error *error = find_all(versions, format->session.fs);
     if (error && error->code == BW_ERROR_NOT_FOUND) /* as for all commands with paths */
         cmd_format_miss(format, BW_TAKE(error));
     return error;
 }
 
+static struct bw_error *extract_all(struct extract *extract, void *context)
+{
+    struct versions *versions = context;
+    versions->extract = extract;
+    extract->export.bring = bring_version;
+    extract->export.bring_context = versions;
+    struct bw_error *error = find_all(versions, extract->export.session.fs);
+    if (error && error->code == BW_ERROR_NOT_FOUND)
+        cmd_export_miss(&extract->export, BW_TAKE(error));
+    return error;
+}
+
 static int run(const struct cmd_common *common, void *state)
 {
-    const struct versions_state *settings = state;
-    struct versions versions = {.state = settings};
+    struct versions_state *settings = state;
+    struct versions versions = {.state = settings, .common = common};
     struct cmd_common own;
     const struct cmd_format_plan plan = {
         .record = cmd_versions.record,
@@ -436,10 +544,16 @@ static int run(const struct cmd_common *common, void *state)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "at most one PATH can be given"));
     struct bw_error *error = cmd_index_begin(&versions.index, common, &settings->scan, &own);
     int status;
-    if (error)
+    if (error) {
         status = cmd_fail(common, error);
-    else
+    } else if (settings->extract.folder) {
+        /* Without PATH, which the extraction would look up in the current generation. */
+        struct cmd_common without_path = own;
+        without_path.path_count = 0;
+        status = extract_run(&without_path, &settings->extract, extract_all, &versions);
+    } else {
         status = cmd_format_run(&own, &plan);
+    }
     cmd_index_end(&versions.index);
     return status;
 }
@@ -463,16 +577,21 @@ const struct command cmd_versions = {
         "subvolumes; \"changed\" is the time of the snapshot. It is named as in Snapper, btrbk\n"
         "and Timeshift. The file need not exist outside of snapshots any more. Without --all,\n"
         "each version is listed only in its newest snapshot. --good prints the newest version\n"
-        "that is verified. If no version is verified, the exit status is 1.\n",
+        "that is verified, from a snapshot rather than from an older generation. If no version\n"
+        "is verified, the exit status is 1.\n\n"
+        "--extract writes the versions into DEST, with their directories: the newest one under\n"
+        "its name, the others with the suffix .~GENERATION~.\n",
     .examples = "  btrfs-walk versions disk.img /etc/fstab\n"
                 "  btrfs-walk cat --generation 1234 disk.img /etc/fstab  one of them\n"
                 "  btrfs-walk versions --good disk.img /etc/fstab        the newest good one\n"
+                "  btrfs-walk versions --good --extract DEST disk.img /etc/fstab\n"
                 "  btrfs-walk versions -o generation,size --raw disk.img /etc/fstab\n",
     .options = options,
     .record = "versioninfo",
     .sorts_rows = true,
     .run = run,
     .state_size = sizeof(struct versions_state),
+    .defaults = &(const struct versions_state){.extract.on_error = CMD_ON_ERROR_SKIP},
     .takes_paths = true,
     .missing = "no path given",
 };
