@@ -573,6 +573,7 @@ static struct bw_error *examine(struct bw_systems *systems, const struct bw_subv
     if (!subvolume)
         return NULL;
     BW_TRY(find_os_release(fs, subvolume, &os_release));
+    BW_TRY(bw_strings_reserve(&systems->texts, 1));
     struct bw_error *error = bw_subvolume_path(fs, subvolume, &path, NULL);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;

@@ -213,9 +213,8 @@ static struct bw_error *write_volume(struct cmd_format *format, struct info *inf
     struct overview *overview = &info->overview;
     const struct bw_superblock_info *super = &overview->super;
     struct features features = {.count = 0};
-    struct bw_error *loss = overview->opened ? count_chunks(info) : NULL;
-    if (loss)
-        bw_fs_report(overview->fs, BW_DAMAGE, loss);
+    if (overview->opened)
+        BW_TRY(overview_report_loss(overview, count_chunks(info)));
     BW_TRY(overview_read(overview));
     const struct bw_fs_status status = bw_fs_status(overview->fs);
     add_flags(&features, super->incompat_flags, bw_incompat_name);
@@ -637,10 +636,21 @@ static struct bw_error *write_lists(struct cmd_format *format, struct info *info
     return cmd_format_write(format, &row, sizeof row);
 }
 
+/* Then nothing is known about the file system. */
+static bool memory_ran_out(const struct info *info)
+{
+    for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++)
+        if (info->problems[i].error->code == BW_ERROR_NO_MEMORY)
+            return true;
+    return false;
+}
+
 static int open_and_write(struct cmd_format *format, struct info *info)
 {
     size_t disks = 0;
     int status = cmd_open(info->common, &format->session);
+    if (status && memory_ran_out(info))
+        return status;
     if (status == STATUS_CANNOT)
         read_disks(info, count_disk, &disks);
     if (disks) {

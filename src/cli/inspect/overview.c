@@ -83,15 +83,22 @@ static struct bw_error *count_subvolumes(struct overview *overview, uint64_t *sy
     return bw_subvolume_infos_close(infos);
 }
 
+struct bw_error *overview_report_loss(const struct overview *overview, struct bw_error *loss)
+{
+    if (!loss || loss->code == BW_ERROR_NO_MEMORY)
+        return loss;
+    bw_fs_report(overview->fs, BW_DAMAGE, loss);
+    return NULL;
+}
+
 struct bw_error *overview_read(struct overview *overview)
 {
     struct bw_fs *fs = overview->fs;
     struct bw_buffer *reasons = &overview->mount_error;
     uint64_t synology = 0;
-    struct bw_error *losses[3] = {NULL};
     if (overview->opened) {
-        losses[0] = count_subvolumes(overview, &synology);
-        losses[1] = bw_fs_devices(fs, &overview->devices);
+        BW_TRY(overview_report_loss(overview, count_subvolumes(overview, &synology)));
+        BW_TRY(overview_report_loss(overview, bw_fs_devices(fs, &overview->devices)));
         for (size_t i = 0; i < overview->devices.count; i++)
             overview->stale_devices += overview->devices.items[i].state == BW_DEVICE_STALE;
     }
@@ -99,16 +106,13 @@ struct bw_error *overview_read(struct overview *overview)
      * requires the block groups. */
     if (overview->opened && bw_fs_status(fs).missing_devices) {
         struct bw_usage *usage = NULL;
-        losses[2] = bw_fs_usage(fs, &usage);
+        BW_TRY(overview_report_loss(overview, bw_fs_usage(fs, &usage)));
         if (usage) {
             overview->incomplete_chunks = usage->incomplete_chunks;
             overview->chunks = usage->chunks;
         }
         bw_usage_free(usage);
     }
-    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
-        if (losses[i])
-            bw_fs_report(fs, BW_DAMAGE, losses[i]);
     overview->damages = bw_fs_status(fs).damages;
     if (overview->opened)
         BW_TRY(bw_systems_open(fs, &overview->systems));

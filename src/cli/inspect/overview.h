@@ -27,6 +27,10 @@ struct overview {
 /** Whether a device is read from an image, or from this container in it. */
 bool overview_is_image(const struct bw_device_info *device, const struct bw_image_info *image);
 
+/** Reports a loss of the critical trees as damage; returns it instead if memory has run out, which
+ * says nothing about the file system. NULL: nothing is lost. */
+struct bw_error *overview_report_loss(const struct overview *overview, struct bw_error *loss);
+
 /** Reads the members. Losses are reported. Fails only if memory runs out. */
 struct bw_error *overview_read(struct overview *overview);
 
