@@ -30,15 +30,23 @@
 
 /* Reading single items. */
 
+/* Notes whether a search of a historic root failed only because memory has run out. */
+static void note_lack(struct bw_history *history, const struct bw_error *error)
+{
+    history->lacks_memory |= error && error->code == BW_ERROR_NO_MEMORY;
+}
+
 /* The items in a range of keys, without the lost ones. */
 struct items {
+    struct bw_history *history;
     struct bw_item_range range;
     bool incomplete; /* some are lost */
 };
 
-static void begin_items(struct items *items, const struct bw_history *history,
-                        const struct bw_tree *tree, struct bw_key first, struct bw_key last)
+static void begin_items(struct items *items, struct bw_history *history, const struct bw_tree *tree,
+                        struct bw_key first, struct bw_key last)
 {
+    items->history = history;
     items->incomplete = false;
     bw_item_range_begin(&items->range, &history->reader, tree, first, last);
 }
@@ -48,6 +56,7 @@ static const struct bw_item *next_item(struct items *items)
     while (bw_item_range_next(&items->range)) {
         if (!items->range.error)
             return &items->range.item;
+        note_lack(items->history, items->range.error);
         bw_error_free(BW_TAKE(items->range.error));
         items->incomplete = true;
     }
@@ -58,6 +67,7 @@ static const struct bw_item *next_item(struct items *items)
 static bool end_items(struct items *items)
 {
     BW_AUTO_ERROR struct bw_error *error = bw_item_range_end(&items->range, NULL);
+    note_lack(items->history, error);
     return !items->incomplete && !error;
 }
 
@@ -73,8 +83,8 @@ struct root_items {
 };
 
 /* Reads the root items of a tree; false if some may be lost. */
-static bool find_tree(const struct bw_history *history, const struct bw_root_pointer *root,
-                      uint64_t id, struct root_items *found)
+static bool find_tree(struct bw_history *history, const struct bw_root_pointer *root, uint64_t id,
+                      struct root_items *found)
 {
     const struct bw_tree tree = root_tree(root);
     struct items items;
@@ -94,7 +104,7 @@ static bool find_tree(const struct bw_history *history, const struct bw_root_poi
 
 /* Whether a block can be the root of a root tree. Every file system has these two trees, whose keys
  * are nearly the first and the last ones of a root tree. */
-static bool is_root_tree(const struct bw_history *history, const struct bw_root_pointer *root)
+static bool is_root_tree(struct bw_history *history, const struct bw_root_pointer *root)
 {
     static const uint64_t always[] = {BW_EXTENT_TREE, BW_DATA_RELOC_TREE};
     struct root_items items;
@@ -106,7 +116,7 @@ static bool is_root_tree(const struct bw_history *history, const struct bw_root_
 
 /* Finds the extent tree of a historic root; false if it is lost, or does not contain tree
  * blocks. */
-static bool find_extent_tree(const struct bw_history *history, const struct bw_root_pointer *root,
+static bool find_extent_tree(struct bw_history *history, const struct bw_root_pointer *root,
                              struct bw_tree *tree)
 {
     struct root_items extents;
@@ -119,7 +129,7 @@ static bool find_extent_tree(const struct bw_history *history, const struct bw_r
 
 /* The extent tree contains all references only when its transaction is committed. A root whose
  * transaction was aborted has no extent item in its own extent tree. */
-enum bw_generation_status bw_generation_status(const struct bw_history *history,
+enum bw_generation_status bw_generation_status(struct bw_history *history,
                                                const struct bw_history_entry *state)
 {
     const struct bw_root_pointer *root = &state->root;
@@ -196,7 +206,7 @@ static void state_chunk_root(struct bw_history *history, const struct bw_root_po
 }
 
 /* Whether the root of a tree can be read. */
-static bool state_has_root(const struct bw_history *history, uint64_t tree,
+static bool state_has_root(struct bw_history *history, uint64_t tree,
                            const struct bw_root_pointer *root)
 {
     const struct bw_block_pointer pointer = {
@@ -204,6 +214,7 @@ static bool state_has_root(const struct bw_history *history, uint64_t tree,
     BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&history->reader, 1);
     BW_AUTO_ERROR struct bw_error *error =
         buffer ? bw_block_read(&history->reader, &pointer, buffer) : bw_error_no_memory();
+    note_lack(history, error);
     return !error;
 }
 
@@ -356,7 +367,7 @@ enum { MOST_STATES = 1 << 16 };
 enum { SEARCHES = 1 << 14 };
 
 /* Adds the searches of bw_generation_status() and state_chunk_root(). */
-static size_t add_searches(const struct bw_history *history, const struct bw_root_pointer *root,
+static size_t add_searches(struct bw_history *history, const struct bw_root_pointer *root,
                            struct bw_look_down *searches)
 {
     struct bw_tree extents;
@@ -726,6 +737,8 @@ static struct bw_error *fill_history(struct bw_history *history,
         state->info.assessed = history->assessed;
         BW_TRY(visit_state_trees(history, state, count_tree, &state->info, &state->info.date));
     }
+    if (history->lacks_memory)
+        return bw_error_no_memory();
     select_committed(history);
     return report_stale(history);
 }
@@ -810,5 +823,5 @@ struct bw_error *bw_history_find_chunk_root(struct bw_fs *fs, const struct bw_ro
     if (own.bytenr && own.bytenr != fs->chunk_tree.root.bytenr &&
         state_has_root(&history, BW_CHUNK_TREE, &own))
         fs->choice.chunk_root = own.bytenr;
-    return NULL;
+    return history.lacks_memory ? bw_error_no_memory() : NULL;
 }

@@ -86,7 +86,8 @@ struct bw_history {
     struct bw_found_index index;
     struct bw_completeness *completeness; /**< NULL without a scan */
     struct bw_history_facts facts;
-    bool assessed;   /**< the completeness is requested, and reliable */
+    bool assessed;     /**< the completeness is requested, and reliable */
+    bool lacks_memory; /**< a search of a historic root has failed for lack of memory */
     uint64_t leaves; /**< number of leaves of root trees that may still be read: a crafted image may
                       * contain any number */
     uint64_t items; /**< number of items of extent trees that may still be read to find chunk trees;
@@ -98,7 +99,7 @@ struct bw_history {
 };
 
 /** Whether the transaction of this root was committed. */
-enum bw_generation_status bw_generation_status(const struct bw_history *history,
+enum bw_generation_status bw_generation_status(struct bw_history *history,
                                                const struct bw_history_entry *state);
 
 /** Reads a file written by bw_history_write_index(). Returns false, and adds nothing, if the file
