@@ -29,7 +29,7 @@ static int exit_status(const void *state, int status)
                                    [STATUS_CANNOT] = CHECK_USAGE,
                                    [STATUS_UNSUPPORTED] = CHECK_UNFINISHED};
     const struct check_arguments *settings = state;
-    return statuses[status] | (settings->found_errors ? CHECK_ERRORS : 0);
+    return statuses[status] | (settings && settings->found_errors ? CHECK_ERRORS : 0);
 }
 
 static const char *const tolerances[] = {"nothing", "repairable", NULL};

@@ -632,7 +632,7 @@ int cmd_run_step(const struct cmd_input *given, const struct cmd_base *base,
     }
     cmd_keys_free(&keys);
     cmd_repeats_print(&repeats);
-    if (command->exit_status && state)
+    if (command->exit_status)
         status = command->exit_status(state, status);
     return status;
 }

@@ -29,7 +29,7 @@ int cmd_status_of(enum bw_error_code code, enum cmd_loss loss)
 {
     if (code == BW_ERROR_UNSUPPORTED)
         return STATUS_UNSUPPORTED;
-    if (loss == CMD_LOST_PART)
+    if (loss == CMD_LOST_PART || code == BW_ERROR_NO_MEMORY)
         return STATUS_PARTIAL;
     /* The command line names something that does not exist, or contradicts itself. */
     if (code == BW_ERROR_NOT_FOUND || code == BW_ERROR_USAGE || loss == CMD_LOST_ALL)
