@@ -150,8 +150,8 @@ static void remove_on_exit(void)
 }
 
 /* Starts a process that watches the regular file `descriptor`; `ours`: the program created it.
- * Returns -1 if it cannot be started; then nothing will be removed. It is a grandchild, because its
- * parent could not wait for it in the sandbox. */
+ * Returns -1 if it cannot be started. It is a grandchild, because its parent could not wait for it
+ * in the sandbox. */
 static int start_watcher(const char *name, int descriptor, bool ours)
 {
     int channel[2], status = 0;
@@ -215,9 +215,19 @@ struct bw_error *cmd_output_file_open(void *context, const struct bw_fs *planned
     bool is_new = access(file->name, F_OK) != 0;
     BW_TRY(cmd_open_output(planned, file->common->probes.blackbox, file->name, &file->descriptor));
     file->is_open = true;
-    file->watcher =
-        is_regular(file->descriptor) ? start_watcher(file->name, file->descriptor, is_new) : -1;
-    return NULL;
+    file->watcher = -1;
+    if (!is_regular(file->descriptor))
+        return NULL;
+    file->watcher = start_watcher(file->name, file->descriptor, is_new);
+    if (file->watcher >= 0)
+        return NULL;
+    /* Nobody could remove it later, in the sandbox. */
+    if (is_new)
+        remove_file(file->name, file->descriptor);
+    return bw_error_create(BW_ERROR_SYSTEM,
+                           "cannot start the process that removes %s if it stays "
+                           "incomplete",
+                           file->name);
 }
 
 struct bw_error *cmd_output_file_start(struct cmd_output_file *file)
