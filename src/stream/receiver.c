@@ -84,17 +84,6 @@ static int open_below(int directory, const char *path)
     return bw_open_beneath(directory, path, O_RDONLY | O_DIRECTORY, false);
 }
 
-/* Some systems, as NFS, report only here that a disk is full. */
-static struct bw_error *close_file(struct bw_receiver *receiver)
-{
-    const int file = receiver->file;
-    receiver->file = -1;
-    return file >= 0 && close(file)
-               ? bw_error_from_errno(errno, "cannot write %.*s", (int)receiver->file_path.length,
-                                     receiver->file_path.data)
-               : NULL;
-}
-
 static void close_directory(struct bw_receiver *receiver)
 {
     if (receiver->directory >= 0)
@@ -148,6 +137,30 @@ static struct bw_error *open_parent(struct bw_receiver *receiver,
     BW_TRY(open_directory(receiver, path, length));
     place->directory = receiver->directory;
     return NULL;
+}
+
+/* A file that is not complete does not keep its name. */
+static void remove_incomplete(struct bw_receiver *receiver)
+{
+    const struct bw_stream_attribute path = {.data = (const uint8_t *)receiver->file_path.data,
+                                             .length = (uint32_t)receiver->file_path.length};
+    struct place place;
+    BW_AUTO_ERROR struct bw_error *error = open_parent(receiver, &path, &place);
+    if (!error)
+        unlinkat(place.directory, place.name, 0);
+}
+
+/* Some systems, as NFS, report only here that a disk is full. */
+static struct bw_error *close_file(struct bw_receiver *receiver)
+{
+    const int file = receiver->file;
+    receiver->file = -1;
+    if (file < 0 || close(file) == 0)
+        return NULL;
+    struct bw_error *error = bw_error_from_errno(
+        errno, "cannot write %.*s", (int)receiver->file_path.length, receiver->file_path.data);
+    remove_incomplete(receiver);
+    return error;
 }
 
 /* Makes sure that changing a file does not change one of another subvolume. */
@@ -861,6 +874,8 @@ void bw_receiver_destroy(struct bw_receiver *receiver)
 {
     if (!receiver)
         return;
+    if (receiver->file >= 0) /* the stream broke off */
+        remove_incomplete(receiver);
     bw_error_free(end_subvolume(receiver));
     for (size_t i = 0; i < receiver->received.count; i++)
         free(receiver->received.items[i].name);

@@ -386,8 +386,11 @@ static int end_child(struct extraction *extraction, bool complete)
             fprintf(stderr, "btrfs-walk: and %" PRIu64 " more that could not be restored\n",
                     answer.missed - LISTED);
     }
-    if (!WIFEXITED(status))
-        return STATUS_PARTIAL;
+    if (WIFSIGNALED(status))
+        return cmd_fail_output(extraction->common,
+                               bw_error_create(BW_ERROR_SYSTEM,
+                                               "signal %d ended the process that writes the files",
+                                               WTERMSIG(status)));
     if (WEXITSTATUS(status))
         return WEXITSTATUS(status);
     return answer.missed ? STATUS_PARTIAL : STATUS_OK;
