@@ -261,15 +261,16 @@ static struct bw_error *next_file(void *context, struct bw_stream_file *file, bo
 {
     struct extract *extract = context;
     struct bw_export_entry *item = next_repeated(extract);
-    struct bw_error *error = NULL;
     bool has_content = item && !item->skipped;
     if (!item) {
         /* Only the first name of a file gets its contents. */
         struct bw_link link = {.is_first = true};
         BW_TRY(next_item(extract, &item));
         if (item && bw_export_entry_has_names(item) &&
-            !bw_links_meet(&extract->links, &item->place, bw_export_entry_name(item), &link))
-            error = bw_error_no_memory();
+            !bw_links_meet(&extract->links, &item->place, bw_export_entry_name(item), &link)) {
+            bw_entry_queue_release(extract->export.queue, item);
+            return bw_error_no_memory();
+        }
         has_content = link.is_first;
     }
     *got = item;
@@ -284,7 +285,7 @@ static struct bw_error *next_file(void *context, struct bw_stream_file *file, bo
     item->skipped |= atomic_load(&extract->lists_rest);
     *file = bw_export_entry_stream_file(item);
     file->data.mirror = extract->settings->mirror;
-    return error;
+    return NULL;
 }
 
 /* Directories. */
@@ -861,6 +862,8 @@ int extract_run(const struct cmd_common *common, struct extract_settings *settin
         list_missed(extract);
         status = cmd_export_close(&extract->export, error);
         bw_target_file_abandon(&extract->file);
+    } else {
+        bw_error_free(extract_lists_close(&extract->lists, false));
     }
     end_maker(extract);
     bw_target_close(&extract->target);

@@ -202,18 +202,18 @@ static struct bw_error *next_file(void *context, struct bw_stream_file *file, bo
     if (!item)
         return NULL;
     /* Contents that are already in the archive under another name are not read again. */
-    struct bw_error *error = NULL;
     struct bw_link link;
     if (bw_export_entry_has_names(item)) {
-        if (bw_links_meet(&tar->links, &item->place, bw_export_entry_name(item), &link))
-            item->skipped = !link.is_first && tar->format == BW_ARCHIVE_PAX;
-        else
-            error = bw_error_no_memory();
+        if (!bw_links_meet(&tar->links, &item->place, bw_export_entry_name(item), &link)) {
+            bw_entry_queue_release(tar->export.queue, item);
+            return bw_error_no_memory();
+        }
+        item->skipped = !link.is_first && tar->format == BW_ARCHIVE_PAX;
     }
     *file = bw_export_entry_stream_file(item);
     if (needs_check(tar, item))
         tar->again = item;
-    return error;
+    return NULL;
 }
 
 static struct bw_error *hash_file(void *context, struct bw_data_reader *reader,
