@@ -20,8 +20,9 @@ static size_t next_cell(const char **text, const char *end, const char **cell, b
 void bw_table_append(struct bw_buffer *text, const struct bw_buffer *cells,
                      struct bw_table_column *columns)
 {
-    const char *next = cells->data, *end = next + cells->length, *cell;
+    const char *next = cells->data, *end = next ? next + cells->length : NULL, *cell;
     size_t number = 0;
+    text->failed |= cells->failed;
     for (bool last; next < end; number = last ? 0 : number + 1) {
         const size_t length = next_cell(&next, end, &cell, &last);
         columns[number].width = (size_t)bw_max(columns[number].width, bw_utf8_count(cell, length));
@@ -40,5 +41,4 @@ void bw_table_append(struct bw_buffer *text, const struct bw_buffer *cells,
         else
             bw_buffer_format(text, "%*s", column->right ? 2 : 2 + padding, "");
     }
-    text->failed |= cells->failed;
 }

@@ -113,9 +113,9 @@ static void append_area(struct bw_buffer *text, const struct bw_picture *picture
 }
 
 /* Captions, a line for each part: "device 1", its size, "missing". Parts that fit into `letters`
- * share a line. Returns the number of lines. */
-static unsigned make_caption(const struct bw_picture *picture, size_t number, size_t letters,
-                             struct bw_buffer lines[CAPTION_LINES])
+ * share a line. Returns the number of lines. If memory runs out, `text` has failed. */
+static unsigned make_caption(struct bw_buffer *text, const struct bw_picture *picture,
+                             size_t number, size_t letters, struct bw_buffer lines[CAPTION_LINES])
 {
     const struct bw_space_area *area = &picture->info->areas[number];
     struct bw_buffer BW_AUTO_BUFFER part = {0};
@@ -140,7 +140,9 @@ static unsigned make_caption(const struct bw_picture *picture, size_t number, si
             line = &lines[used++];
         bw_buffer_append(line, part.data, part.length);
     }
-    lines[0].failed |= part.failed;
+    text->failed |= part.failed;
+    for (unsigned i = 0; i < CAPTION_LINES; i++)
+        text->failed |= lines[i].failed;
     return used;
 }
 
@@ -256,7 +258,7 @@ void bw_picture_svg(struct bw_buffer *text, const struct bw_picture *picture)
     unsigned caption_lines = 1;
     for (unsigned area = 0; area < count; area++) {
         struct bw_buffer lines[CAPTION_LINES] = {{0}};
-        const unsigned used = make_caption(picture, area, side / LETTER, lines);
+        const unsigned used = make_caption(text, picture, area, side / LETTER, lines);
         caption_lines = used > caption_lines ? used : caption_lines;
         for (unsigned i = 0; i < CAPTION_LINES; i++)
             bw_buffer_free(&lines[i]);
@@ -288,7 +290,7 @@ void bw_picture_svg(struct bw_buffer *text, const struct bw_picture *picture)
         append_area(text, picture, area);
         bw_buffer_format(text, "</g>\n");
         struct bw_buffer lines[CAPTION_LINES] = {{0}};
-        const unsigned used = make_caption(picture, area, side / LETTER, lines);
+        const unsigned used = make_caption(text, picture, area, side / LETTER, lines);
         for (unsigned i = 0; i < used; i++) {
             bw_buffer_format(text, "<text x=\"%u\" y=\"%u\" font-size=\"%d\"", left,
                              top + side + (i + 1) * CAPTION_LINE, FONT);
@@ -334,7 +336,7 @@ void bw_picture_html(struct bw_buffer *text, const struct bw_picture *picture)
         append_area(text, picture, area);
         bw_buffer_format(text, "</svg><figcaption>");
         struct bw_buffer lines[CAPTION_LINES] = {{0}};
-        make_caption(picture, area, SIZE_MAX, lines);
+        make_caption(text, picture, area, SIZE_MAX, lines);
         bw_buffer_append(text, lines[0].data, lines[0].length);
         bw_buffer_free(&lines[0]);
         bw_buffer_format(text, "</figcaption></figure>\n");

@@ -14,13 +14,14 @@
 #include "base/utf8.h"
 #include "record/rows.h"
 
-/* Whether escaping changes nothing: no white space, no control characters, valid UTF-8. */
-static bool is_clean(const char *bytes, size_t length)
+/* Whether escaping changes nothing: no white space, no control characters, valid UTF-8. If memory
+ * runs out, `text` has failed. */
+static bool is_clean(struct bw_buffer *text, const char *bytes, size_t length)
 {
-    struct bw_buffer escaped = {0};
-    bw_escape_append(&escaped, bytes, length);
-    bool clean = !escaped.failed && escaped.length == length;
-    bw_buffer_free(&escaped);
+    const size_t before = text->length;
+    bw_escape_append(text, bytes, length);
+    const bool clean = text->length - before == length;
+    text->length = before;
     return clean;
 }
 
@@ -29,7 +30,7 @@ static bool is_clean(const char *bytes, size_t length)
 static void append_word(struct bw_buffer *text, const char *word)
 {
     if (*word && *word != '#' && !strchr(word, '"') && !bw_volfile_is_keyword(word) &&
-        is_clean(word, strlen(word))) {
+        is_clean(text, word, strlen(word))) {
         bw_buffer_format(text, " %s", word);
         return;
     }
@@ -37,7 +38,7 @@ static void append_word(struct bw_buffer *text, const char *word)
     for (size_t left = strlen(word), length; left; word += length, left -= length) {
         const unsigned char byte = (unsigned char)*word;
         length = bw_utf8_length((const uint8_t *)word, left);
-        if (length > 1 && is_clean(word, length)) {
+        if (length > 1 && is_clean(text, word, length)) {
             bw_buffer_append(text, word, length);
             continue;
         }

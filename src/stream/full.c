@@ -162,6 +162,8 @@ static struct bw_error *send_name(struct full *full, const struct name *name)
         full->placed = true;
         current->path.length = 0;
         bw_buffer_append(&current->path, full->other.data, full->other.length);
+        if (current->path.failed)
+            return bw_error_no_memory();
     } else {
         bw_send_command_to(sender, BW_COMMAND_LINK, &full->other, BW_ATTRIBUTE_PATH_LINK,
                            &current->path);

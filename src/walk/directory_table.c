@@ -145,7 +145,7 @@ void bw_directories_path(const struct bw_directory_table *table, uint32_t number
         directory = bw_directories_get(table, at);
         length += directory.name_length + 1u;
     }
-    if (!bw_buffer_reserve(path, length))
+    if (length == 0 || !bw_buffer_reserve(path, length))
         return;
     path->length += length;
     char *end = path->data + path->length;
@@ -211,7 +211,7 @@ void bw_found_directory_path(const struct bw_directory_table *table, const struc
     }
     bw_directories_path(table, at, path);
     start = path->length;
-    if (!bw_buffer_reserve(path, length))
+    if (length == 0 || !bw_buffer_reserve(path, length))
         return;
     path->length += length;
     char *end = path->data + start + length;

@@ -167,6 +167,7 @@ static void append_name(struct folders *all, const struct folder *folder, size_t
         bw_escape_line(&text, "/", 1);
     const uint8_t *bytes = (const uint8_t *)text.data;
     size_t end = 0;
+    all->page->failed |= text.failed;
     while (end < text.length && letters-- > 1)
         end += bw_utf8_length(bytes + end, text.length - end);
     bw_markup_text(all->page, text.data, end);
