@@ -276,6 +276,20 @@ check-long: check ## the same, and minutes of random and hostile images
 	WORST=1 BUILD=$(BUILD) scripts/run-tests $(SWEEPS)
 	$(SOAK) --rounds 5000 --seed $(or $(SEED),1)
 
+# The program with calls that fail. Sanitizers have allocation functions of their own, so nothing
+# can be preloaded; the linker replaces the calls instead.
+FAILING := $(BUILD)/tests/failing/btrfs-walk
+WRAPPED := tests/preload/fail_calls.c
+$(FAILING): $(PROGRAM_OBJECTS) $(EXPORT) $(ARCHIVE) $(WRAPPED)
+	@mkdir -p $(@D)
+	$(call quiet,LD)$(CC) -O1 -g -pthread -DWRAPPED -c -o $(@D)/calls.o $(WRAPPED) && \
+	    $(CC) $(LDFLAGS) -o $@ $(filter-out $(WRAPPED),$^) $(@D)/calls.o \
+	    $$(nm $(@D)/calls.o | sed -n 's/.* T __wrap_/-Wl,--wrap=/p') \
+	    $(LIBRARIES) $(PROGRAM_LIBRARIES)
+
+torture: all $(if $(SANITIZE),$(FAILING)) ## let every call of every command fail (takes hours)
+	WORST=1 BUILD=$(BUILD) bash tests/command/failures.sh
+
 # kernel.py, history.py and guest.py are modules of the others; repair_compare.py measures.
 KERNEL_TESTS := $(filter-out %/kernel.py %/history.py %/guest.py %/repair_compare.py,\
     $(wildcard tests/kernel/*.py))
@@ -431,7 +445,7 @@ help: ## this list
 
 .PHONY: FORCE all flags libraries unit build-tests check check-long check-kernel demo docs abi \
     python python-preload wheel install-python \
-    bench soak fuzz coverage mutate analyze check-valgrind install \
+    bench soak torture fuzz coverage mutate analyze check-valgrind install \
     uninstall dist clean help
 FORCE:
 .SECONDARY:

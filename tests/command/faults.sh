@@ -199,48 +199,4 @@ done
 zstd -q -d -c "$ROOT/fixtures/lost-tree-extent/sums0.zst" > "$WORK/want"
 if cmp -s "$WORK/want" "$WORK/have"; then pass; else fail "other contents without a root"; fi
 
-# Every fifth allocation of a command fails once; with WORST=1, every one. Then the output is
-# complete, or a part of it with a message and an exit status: memory that runs out is neither a
-# difference nor damage.
-no_memory() { # ARGUMENTS...
-    if python3 "$ROOT/tests/support/fail_each_alloc.py" "$WORK/fail_alloc.so" "$PROGRAM" "$@" \
-        > "$WORK/out" 2>&1; then
-        pass
-    else
-        fail "memory runs out in '${*/"$images"/}': $(head -n 3 "$WORK/out")"
-    fi
-}
-if ! have python3; then
-    skip "python3" "memory that runs out"
-elif [ -z "${SANITIZE:-}" ] && "${COMPILER[@]}" -O1 -shared -fPIC -o "$WORK/fail_alloc.so" \
-    "$ROOT/tests/preload/fail_alloc.c" 2> /dev/null &&
-    LD_PRELOAD=$WORK/fail_alloc.so "$PROGRAM" --version > /dev/null 2>&1; then
-    "$ROOT/scripts/unpack-fixtures" "$images" plain subvolumes compressed lost-leaf-inodes \
-        log-tree past differences
-    image() { printf '%s/%s/dev1.img' "$images" "$1"; }
-    # Something could not be checked: that is true.
-    export ALLOC_IGNORE='error unfinished|.*"code":"unfinished"'
-    export ALLOC_EVERY=$((${WORST:-0} ? 1 : 5))
-    no_memory -j1 "$(image plain)"
-    no_memory -j1 --json --sort size "$(image subvolumes)"
-    no_memory -j1 -o path,compression,disk,shared "$(image compressed)"
-    no_memory -j1 "$(image lost-leaf-inodes)"
-    no_memory -j1 "$(image lost-tree-fs)"
-    no_memory log "$(image log-tree)"
-    no_memory log --json "$(image log-tree)"
-    no_memory versions "$(image past)" /stays
-    no_memory check -j1 "$(image plain)"
-    no_memory check -j1 "$(image lost-leaf-inodes)"
-    no_memory check --data --json -j1 "$(image compressed)"
-    no_memory diff --raw "$(image differences)" first third
-    no_memory diff --json --sort -path "$(image differences)" first live
-    no_memory diff --since 10 "$(image differences)"
-    # The messages of problems are part of the output; those about a block can be shorter.
-    export ALLOC_IGNORE='.*(no good mirror|out of memory|checksum mismatch)'
-    export ALLOC_EVERY=$((${WORST:-0} ? 1 : 15))
-    no_memory rescue -j1 "$(image lost-tree-fs)"
-    unset ALLOC_IGNORE ALLOC_EVERY
-else
-    skip "a compiler" "memory that runs out"
-fi
 finish
