@@ -16,6 +16,8 @@
 # TYPE is 2 (sha256) or 3 (blake2b). Tree blocks are found by the id and the checksum in them.
 import functools
 import hashlib
+import mmap
+import os
 import struct
 import sys
 
@@ -38,25 +40,43 @@ def sealed(body, kind):
     return make(body).digest()
 
 
+def data_pages(file):
+    """Where the pages of a file are that are not in holes: an image mostly consists of holes."""
+    place, size = 0, os.fstat(file).st_size
+    while place < size:
+        try:
+            place = os.lseek(file, place, os.SEEK_DATA)
+        except OSError:
+            return
+        end = os.lseek(file, place, os.SEEK_HOLE)
+        yield from range(place // 4096 * 4096, end, 4096)
+        place = end
+
+
 class Image:
     def __init__(self, path):
         with open(path, 'rb') as file:
-            self.data = bytearray(file.read())
-        self.before = bytes(self.data)
+            self.pages = list(data_pages(file.fileno()))
+            # The changes stay in memory until `write`.
+            self.data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+            self.before = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self.super = memoryview(self.data)[1 << 16:(1 << 16) + 4096]
         self.nodesize = struct.unpack_from('<I', self.super, 148)[0]
         self.id = bytes(self.super[32:48])
 
+    @functools.cached_property
     def blocks(self):
-        """The places of all mirrors of tree blocks."""
-        for place in range(1 << 20, len(self.data) - self.nodesize + 1, 4096):
+        """The places of all mirrors of tree blocks. Changes move none of them."""
+        places = []
+        for place in self.pages:
             head = self.data[place:place + 48]
-            if head[32:] == self.id and place not in SUPERBLOCKS and \
+            if place >= 1 << 20 and head[32:] == self.id and place not in SUPERBLOCKS and \
                     head[:4] == sealed(self.data[place + 32:place + self.nodesize], 0):
-                yield place
+                places.append(place)
+        return places
 
     def chosen(self, share):
-        for place in list(self.blocks()):
+        for place in self.blocks:
             if struct.unpack_from('<Q', self.data, place + 48)[0] // self.nodesize % share == 0:
                 yield place
 
@@ -100,7 +120,7 @@ class Image:
     def leaves_of(self, tree):
         """All mirrors of the leaves of a tree, of the last generation only."""
         newest = {}
-        for place in self.blocks():
+        for place in self.blocks:
             address, generation, owner = struct.unpack_from('<Q24xQQ', self.data, place + 48)
             if owner == tree and self.data[place + 100] == 0:
                 newest.setdefault(generation, []).append(place)
@@ -165,7 +185,7 @@ def main(path, change, *arguments):
     else:
         image.set_flag(int(arguments[0]))
     with open(path, 'r+b') as file:
-        for at in range(0, len(image.data), 4096):
+        for at in image.pages:
             if image.data[at:at + 4096] != image.before[at:at + 4096]:
                 file.seek(at)
                 file.write(image.data[at:at + 4096])
