@@ -79,7 +79,7 @@ while read -r place what; do
         out_has "bit ${place#*:} of byte ${place%:*} is flipped"
     holds "$what: all files are read as before" same_files
     flip "$offset" "$place"
-done <<< "$places"
+done < <(sweep "${SWEEP:-1}" <<< "$places")
 
 # Unused space, between the entries and the contents of the items.
 unused=$("$PROGRAM" dump -B "$leaf" "$image" |
@@ -139,10 +139,11 @@ is "a copy with two flipped bits is a finding block-checksum" \
 expect "a quick check of flipped bits" 0 '0 errors' check --quick "$image"
 
 # Superblocks: both copies of a device.
+super_places=$(printf '%s\n' 3:1 40:2 66:0 73:4 82:3 130:7 196:1 330:5 900:0 4095:6)
 both() { local at; for at in 65536 67108864; do flip $at "$@"; done; }
 for checksum in crc32c xxhash sha256 blake2; do
     make "super-$checksum" $checksum single
-    for place in 3:1 40:2 66:0 73:4 82:3 130:7 196:1 330:5 900:0 4095:6; do
+    for place in $(sweep "${SWEEP:-1}" <<< "$super_places"); do
         both $place
         bit="bit ${place#*:} of byte ${place%:*}"
         expect "superblocks, $checksum, $bit" 0 \

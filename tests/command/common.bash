@@ -13,6 +13,10 @@ unset LANGUAGE
 export TZ=${TZ:-UTC0}
 passed=0 failed=0 skipped=0
 
+
+
+[ -z "${SWEEP:-}" ] || export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
+
 pass() { passed=$((passed + 1)); }
 
 # fail DESCRIPTION: prints it with the lines of the test that led here, outermost first, with the
@@ -105,7 +109,9 @@ expect() {
     local what=$1 want=$2 expression=$3 status
     shift 3
     printf -v command_line '%q ' btrfs-walk "$@"
-    timeout 60 "$PROGRAM" "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null
+    starts=$((starts + 1))
+    ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=$((starts % ${SWEEP:-1} == 0)) \
+        timeout 60 "$PROGRAM" "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null
     status=$?
     if [ "$status" -ne "$want" ]; then
         fail "$what: exit status $status, not $want: $(head -n 2 "$WORK/err")"
