@@ -5,9 +5,9 @@
  *
  * - the id: if no tree block has the new one yet, the superblocks get the old one back; otherwise
  *   all tree blocks and device items get the new one, and one uuid of the chunk tree;
- * - the type of checksums: all tree blocks get the type that the checksums of data have. These are
- *   old or new as a whole, or under the object id of new ones as a whole, which then becomes the
- *   final one. If items with both object ids exist, nothing is planned;
+ * - the type of checksums: all tree blocks get the type that the checksums of data have. If these
+ *   have the object id of new ones, it becomes the final one. If there are two sets, the one that
+ *   does not have all checksums is taken out, or the old one if both have (checksum_tree.c);
  * - the block group tree: if all block groups are in the tree that the superblock names, nothing
  *   but the flag is missing.
  *
@@ -66,10 +66,10 @@ static struct bw_error *read_block(struct bw_repair *repair, const struct bw_dum
                            logical);
 }
 
-/* Writes a block to all copies, unless it is as before. */
-static struct bw_error *write_block(struct bw_repair *repair, uint64_t logical,
-                                    const uint8_t *block, uint64_t *written)
+struct bw_error *bw_repair_write_converted(struct bw_repair *repair, uint64_t logical,
+                                           const uint8_t *block)
 {
+    uint64_t *written = &repair->conversion.written;
     const uint32_t size = repair->fs->superblock.nodesize;
     struct bw_mapping mapping = {.copies = 1};
     for (unsigned copy = 1; copy <= mapping.copies; copy++) {
@@ -130,8 +130,7 @@ static void set_device_ids(const struct bw_repair_conversion *conversion, uint8_
 }
 
 static struct bw_error *convert_block(struct bw_repair *repair,
-                                      const struct bw_dumped_block *wanted, uint8_t *block,
-                                      uint64_t *written)
+                                      const struct bw_dumped_block *wanted, uint8_t *block)
 {
     const struct bw_repair_conversion *conversion = &repair->conversion;
     const uint32_t size = repair->fs->superblock.nodesize;
@@ -154,27 +153,31 @@ static struct bw_error *convert_block(struct bw_repair *repair,
         delete_temporary(block);
     bw_checksum_compute(conversion->checksum_type, block + BW_CSUM_SIZE, size - BW_CSUM_SIZE,
                         block);
-    return memcmp(before, block, size) == 0 ? NULL
-                                            : write_block(repair, wanted->bytenr, block, written);
+    if (memcmp(before, block, size) == 0)
+        return NULL;
+    return bw_repair_write_converted(repair, wanted->bytenr, block);
 }
 
 struct bw_error *bw_repair_convert(struct bw_repair *repair)
 {
     struct bw_dumped_blocks list = {.bytes = 0};
-    uint64_t written = 0;
     bool is_chosen = false;
     repair->converted.count = 0;
+    repair->conversion.written = 0;
     for (size_t i = repair->first; i < repair->changes.count; i++)
         is_chosen |= repair->changes.items[i].chosen &&
                      repair->changes.items[i].edit == bw_repair_end_conversion;
     if (!is_chosen || !repair->conversion.rewrites)
         return NULL;
     BW_AUTO_FREE uint8_t *block = malloc(repair->fs->superblock.nodesize);
-    struct bw_error *error =
-        block ? bw_dumped_blocks_find(&list, repair->fs) : bw_error_no_memory();
+    if (!block)
+        return bw_error_no_memory();
+    if (repair->conversion.refills_checksums)
+        BW_TRY(bw_repair_refill_checksums(repair));
+    struct bw_error *error = bw_dumped_blocks_find(&list, repair->fs);
     for (size_t i = 0; !error && i < list.blocks.count; i++)
         if (!list.blocks.items[i].is_data)
-            error = convert_block(repair, &list.blocks.items[i], block, &written);
+            error = convert_block(repair, &list.blocks.items[i], block);
     bw_dumped_blocks_free(&list);
     return error;
 }
@@ -260,14 +263,17 @@ static struct bw_error *plan_checksums(struct bw_repair *repair, const char **pr
     bool has_new, has_final;
     BW_TRY(has_checksums(repair, BW_CSUM_CHANGE, &has_new));
     BW_TRY(has_checksums(repair, BW_EXTENT_CSUM_OBJECT, &has_final));
-    if (has_new && has_final)
-        return NULL;
+    if (has_new && has_final) {
+        BW_TRY(bw_repair_can_refill(repair, &conversion->refills_checksums));
+        if (!conversion->refills_checksums)
+            return NULL;
+    }
     conversion->rewrites = true;
-    conversion->renames_checksums = has_new;
+    conversion->renames_checksums = has_new && !has_final;
     conversion->checksum_type = bw_fs_data_checksum(repair->fs);
     *proof = conversion->checksum_type == repair->fs->superblock.checksum_type
-                 ? "all checksums of data have the old type, which all tree blocks get back"
-                 : "all checksums of data have the new type; all tree blocks get it, too";
+                 ? "the checksums of all data have the old type, which all tree blocks get back"
+                 : "the checksums of all data have the new type; all tree blocks get it, too";
     return NULL;
 }
 

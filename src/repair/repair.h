@@ -3,11 +3,11 @@
  * A plan of changes, as the files of this folder make it.
  *
  * plan.c checks the file system, and asks superblock_changes.c, copies.c, caches.c, inodes.c,
- * reseal.c, sizes.c (with empty_chunks.c), conversions.c and roll_back.c for changes; block_edits.c
- * collects those of bytes in tree blocks; matching.c finds the changes that are about a finding;
- * trial.c turns the chosen ones into changed ranges of the devices, and tries them; files.c reads
- * files for that; leave_out.c finds the changes that fail; rounds.c plans again on the result;
- * places.c finds these ranges in the files.
+ * reseal.c, sizes.c (with empty_chunks.c), conversions.c (with checksum_tree.c) and roll_back.c for
+ * changes; block_edits.c collects those of bytes in tree blocks; matching.c finds the changes that
+ * are about a finding; trial.c turns the chosen ones into changed ranges of the devices, and tries
+ * them; files.c reads files for that; leave_out.c finds the changes that fail; rounds.c plans again
+ * on the result; places.c finds these ranges in the files.
  */
 #ifndef BW_REPAIR_REPAIR_H
 #define BW_REPAIR_REPAIR_H
@@ -121,6 +121,8 @@ struct bw_repair_conversion {
     bool rewrites;          /**< tree blocks change, too */
     bool rewrites_ids;      /**< they get `fsid` and `chunk_tree_uuid` */
     bool renames_checksums; /**< new checksums of data get their final object id */
+    bool refills_checksums; /**< one of two sets of them is taken out */
+    uint64_t written;       /**< bytes, by the last trial */
 };
 
 /** An entry of the index of changes. */
@@ -340,6 +342,15 @@ struct bw_error *bw_repair_plan_conversion(struct bw_repair *repair);
 /** Rewrites the tree blocks, if that is chosen. (conversions.c) */
 struct bw_error *bw_repair_convert(struct bw_repair *repair);
 bw_superblock_edit bw_repair_end_conversion;
+
+/** Writes a tree block to all copies, as part of a conversion. (conversions.c) */
+struct bw_error *bw_repair_write_converted(struct bw_repair *repair, uint64_t logical,
+                                           const uint8_t *block);
+
+/** Takes one of two sets of checksums of data out of their tree; before, whether the other one fits
+ * in the leaves, evenly. (checksum_tree.c) */
+struct bw_error *bw_repair_refill_checksums(struct bw_repair *repair);
+struct bw_error *bw_repair_can_refill(struct bw_repair *repair, bool *is_possible);
 
 /** Edits that make the next mount build a tree again. (superblock_changes.c) */
 bw_superblock_edit bw_repair_invalidate_free_space, bw_repair_rescan_uuids;

@@ -32,6 +32,13 @@ repairs() {
     qemu-img convert -O raw "$WORK/fixed.qcow2" "$WORK/fixed.img"
     holds "$*: the repaired image is the undamaged one" \
         same_image "$WORK/fixed.img" "$fixtures/$fixture/dev1.img"
+    repaired_again "$*"
+}
+
+# repaired_again NAME: a second plan is empty. $WORK/fixed.img is the repaired image.
+repaired_again() {
+    expect "$1: a second repair" 0 'nothing to repair' repair -f "$WORK/none.qcow2" \
+        "$WORK/fixed.img"
 }
 
 # leaves FIXTURE CHANGE...: there is nothing that can be repaired.
@@ -137,6 +144,10 @@ rm -f "$WORK/fixed.qcow2"
 expect "a wrong time: not by default" 2 . repair -f "$WORK/fixed.qcow2" "$WORK/image"
 expect "a wrong time: repair" 0 damage repair --allow resealed -f "$WORK/fixed.qcow2" "$WORK/image"
 expect "a wrong time: check" 0 . check --patch "$WORK/fixed.qcow2" "$WORK/image"
+! have qemu-img || {
+    qemu-img convert -O raw "$WORK/fixed.qcow2" "$WORK/fixed.img"
+    repaired_again "a wrong time"
+}
 seals "an impossible mode" "" 2 $((end + 52)) '\xff\xff'
 seals "another generation" "" 2 80 '\x55\x55'
 seals "a good mirror" $'identical\t1' 1 $((end + 140)) '\x11\x22'

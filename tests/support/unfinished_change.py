@@ -6,10 +6,11 @@
 #                       multiple of SHARE the new checksum, and sets the flag; all with SHARE 1.
 #                       In a real change, `data TYPE done` comes before it
 #   data TYPE STAGE     `--csum TYPE`, first steps: adds the checksums of data with the new type,
-#                       and sets the flag. STAGE: `adding` the first half of them is next to the
-#                       old ones, `added` all are, `deleting` the last half of the old ones is
-#                       deleted, `alone` all of these are, `renamed` the last new one has its final
-#                       key, `done` all have
+#                       and sets the flag. STAGE: `begun` some of them are in the first leaf with
+#                       old ones, `adding` the first half of them is next to the old ones,
+#                       `added` all are, `deleting` the last half of the old ones is deleted,
+#                       `alone` all of these are, `renamed` the last new one has its final key,
+#                       `done` all have
 #   fsid SHARE          `-u`: a new id for the superblock, and for tree blocks as above
 #   flag BIT            sets a flag of the superblock
 #
@@ -63,6 +64,8 @@ class Image:
         self.super = memoryview(self.data)[1 << 16:(1 << 16) + 4096]
         self.nodesize = struct.unpack_from('<I', self.super, 148)[0]
         self.id = bytes(self.super[32:48])
+        if struct.unpack_from('<Q', self.super, 188)[0] & 1 << 10: # metadata_uuid
+            self.id = bytes(self.super[571:587])
 
     @functools.cached_property
     def blocks(self):
@@ -135,6 +138,24 @@ class Image:
         raise ValueError(f'no chunk contains {logical}')
 
 
+def begin_data(image, kind):
+    """Adds the first new checksums to a tree with several leaves."""
+    places = image.leaves_of(7)
+    first = min(next(image.items(place))[0] for place in places)
+    for place in places:
+        items = list(image.items(place))
+        if items[0][0] != first:
+            continue
+        data = image.place_of(first[2])
+        sums = b''.join(sealed(image.data[data + at:data + at + 4096], kind)
+                        for at in range(0, 16 * 4096, 4096))
+        image.write_leaf(place, [((ADDED, *first[1:]), sums), *items])
+    for place in image.blocks():
+        if image.data[place + 88] == 7 and image.data[place + 100] == 1:
+            KEY.pack_into(image.data, place + 101, ADDED, *first[1:])
+            image.seal(place, 0)
+
+
 def change_data(image, kind, stage):
     for place in image.leaves_of(7):
         old = [item for item in image.items(place) if item[0][:2] == (FINAL, CSUM_ITEM)]
@@ -158,6 +179,10 @@ def change_data(image, kind, stage):
         new = new[:len(new) - renamed] + [((FINAL, *key[1:]), value)
                                           for key, value in new[len(new) - renamed:]]
         image.write_leaf(place, new + old)
+    add_temporary(image, kind)
+
+
+def add_temporary(image, kind):
     for place in image.leaves_of(1):
         image.write_leaf(place, [*image.items(place), ((ADDED, TEMPORARY, kind), b'')])
 
@@ -169,6 +194,10 @@ def main(path, change, *arguments):
         for place in image.chosen(share):
             image.seal(place, kind)
         image.set_flag(40, cleared=1 << 39)
+    elif change == 'data' and arguments[1] == 'begun':
+        begin_data(image, int(arguments[0]))
+        add_temporary(image, int(arguments[0]))
+        image.set_flag(39)
     elif change == 'data':
         change_data(image, int(arguments[0]), arguments[1])
         image.set_flag(39)
