@@ -277,6 +277,12 @@ struct bw_error *bw_acl_text(const struct bw_xattr *xattr, char **text);
  * bw_acl_text(); it is NULL if the attribute is not BW_CAPABILITIES, or invalid. */
 struct bw_error *bw_capability_text(const struct bw_xattr *xattr, char **text);
 
+/** The access control lists among the attributes of a file as one line, as setfacl -m takes them:
+ * "user::rw-,user:1000:r--,default:user::rwx"; and its capabilities. Both as of bw_acl_text(); NULL
+ * if there are none, or no valid ones. */
+struct bw_error *bw_xattr_texts(const struct bw_xattr *xattrs, size_t count, char **acl,
+                                char **capabilities);
+
 /*
  * Listing a directory, entry by entry, in the order in which a mount lists it. A listing can be
  * continued later from a position, also by another handle.

@@ -102,6 +102,32 @@ struct bw_error *bw_capability_text(const struct bw_xattr *xattr, char **text)
     return bw_give_text(&buffer, NULL, text, NULL);
 }
 
+struct bw_error *bw_xattr_texts(const struct bw_xattr *xattrs, size_t count, char **acl,
+                                char **capabilities)
+{
+    struct bw_buffer line = {0};
+    struct bw_error *error = NULL;
+    *acl = *capabilities = NULL;
+    for (unsigned pass = 0; pass < 2; pass++) /* the access list, then the default list */
+        for (size_t i = 0; i < count; i++) {
+            bool is_default;
+            if (bw_xattr_is_acl(&xattrs[i], &is_default) && is_default == pass)
+                bw_acl_append_text(xattrs[i].value, xattrs[i].value_length,
+                                   is_default ? "default:" : "", &line);
+        }
+    for (size_t i = 0; i < count && !error && !*capabilities; i++)
+        error = bw_capability_text(&xattrs[i], capabilities);
+    for (size_t i = 0; i < line.length; i++)
+        if (line.data[i] == '\n')
+            line.data[i] = ',';
+    line.length -= line.length > 0; /* the last comma */
+    if (line.length || line.failed || error)
+        error = bw_give_text(&line, error, acl, NULL);
+    if (error)
+        free(BW_TAKE(*capabilities));
+    return error;
+}
+
 /* Maximum size of an inode's attributes. The kernel lists at most 64 KiB of names, and no value is
  * longer than a leaf. */
 enum { MOST_BYTES = 8 << 20 };

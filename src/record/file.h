@@ -18,6 +18,7 @@ enum {
     BW_FILE_NEEDS_USER_NAMES = 4,  /**< the names of its owner and group; implies the inode */
     BW_FILE_NEEDS_EXTENTS = 8,     /**< the sums of its extents; implies the inode */
     BW_FILE_NEEDS_SHARED = 16,     /**< its shared bytes; implies the extents */
+    BW_FILE_NEEDS_XATTRS = 32,     /**< its access control lists and capabilities */
 };
 
 /** A file. All pointers are views that end with the call they are passed to. */
@@ -35,6 +36,7 @@ struct bw_walked_file {
     uint64_t extent_count, disk; /**< sums of its extents; 0: none, or not needed */
     uint64_t shared;             /**< bytes that others share; 0: none, or not known */
     bool shared_known;
+    const char *acl, *capabilities; /**< as text; NULL: none, or not needed */
 };
 
 #endif

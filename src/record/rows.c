@@ -424,6 +424,8 @@ unsigned bw_rows_needs(const struct bw_rows *rows)
         {UINT64_C(1) << BW_fileinfo_extent_count | UINT64_C(1) << BW_fileinfo_disk,
          BW_FILE_NEEDS_EXTENTS},
         {UINT64_C(1) << BW_fileinfo_shared, BW_FILE_NEEDS_SHARED},
+        {UINT64_C(1) << BW_fileinfo_acl | UINT64_C(1) << BW_fileinfo_capabilities,
+         BW_FILE_NEEDS_XATTRS},
     };
     if (rows->style == BW_ROWS_PATHS || !(rows->members & ~bw_file_name_xlate.members))
         return 0;

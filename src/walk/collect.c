@@ -55,12 +55,19 @@ struct order {
     uint32_t row;
 };
 
+/* The extended attributes of an inode. */
+struct xattr_facts {
+    bool is_selected;         /* the selection takes them */
+    char *acl, *capabilities; /* as text; NULL: none, or not needed */
+};
+
 struct bw_collector {
     const struct bw_file_writer *writer;
     const struct bw_selection *selection; /* tested on inodes; NULL: all files are written */
     struct bw_inode_query query;
-    struct bw_xattr_reader *xattrs;    /* of a selection by extended attributes; otherwise NULL */
-    bool *has_xattrs;                  /* of the attributes: the selection takes their xattrs */
+    struct bw_xattr_reader *xattrs;  /* NULL: nothing needs extended attributes */
+    struct xattr_facts *xattr_facts; /* of the attributes */
+    size_t xattr_fact_count;
     struct bw_leaves *leaves;          /* may contain inodes; or NULL */
     const struct bw_task_scope *scope; /* of the flush under way */
     bool looks_up;                     /* inodes are needed */
@@ -106,9 +113,19 @@ struct bw_error *bw_collector_create(struct bw_fs *fs, const struct bw_file_writ
     collector->query.known = known_leaf;
     collector->query.context = collector;
     collector->query.compression = writer->needs & BW_FILE_NEEDS_COMPRESSION;
-    if (selection && selection->has_xattrs)
+    if ((selection && selection->has_xattrs) || writer->needs & BW_FILE_NEEDS_XATTRS)
         return bw_xattr_reader_create(fs, &collector->xattrs);
     return NULL;
+}
+
+static void free_xattr_facts(struct bw_collector *collector)
+{
+    for (size_t i = 0; i < collector->xattr_fact_count; i++) {
+        free(collector->xattr_facts[i].acl);
+        free(collector->xattr_facts[i].capabilities);
+    }
+    free(BW_TAKE(collector->xattr_facts));
+    collector->xattr_fact_count = 0;
 }
 
 void bw_collector_destroy(struct bw_collector *collector)
@@ -117,7 +134,7 @@ void bw_collector_destroy(struct bw_collector *collector)
         return;
     bw_inode_query_free(&collector->query);
     bw_xattr_reader_destroy(collector->xattrs);
-    free(collector->has_xattrs);
+    free_xattr_facts(collector);
     bw_buffer_free(&collector->bytes);
     bw_buffer_free(&collector->path);
     entered_list_free(&collector->entered);
@@ -313,23 +330,26 @@ static struct bw_error *find_extents(struct bw_collector *collector,
                                  collector->extents);
 }
 
-/* Reads the extended attributes of the inodes, and notes which have those that the selection wants.
- */
-static struct bw_error *select_by_xattrs(struct bw_collector *collector,
-                                         const struct bw_task_scope *scope, size_t count)
+/* Reads the extended attributes of the inodes, for the selection and for the rows. */
+static struct bw_error *read_xattrs(struct bw_collector *collector,
+                                    const struct bw_task_scope *scope, size_t count)
 {
     struct bw_place place = {.subvolume = bw_subvolume_by_id(scope->fs, scope->tree->id)};
-    free(collector->has_xattrs);
-    collector->has_xattrs = calloc(count + 1, sizeof *collector->has_xattrs);
-    if (!collector->has_xattrs)
+    free_xattr_facts(collector);
+    collector->xattr_facts = calloc(count + 1, sizeof *collector->xattr_facts);
+    if (!collector->xattr_facts)
         return bw_error_no_memory();
+    collector->xattr_fact_count = count;
     for (size_t i = 0; i < count && place.subvolume; i++) {
         const struct bw_xattr *xattrs;
         size_t xattr_count;
         place.inode = collector->attributes[i].number;
         BW_TRY(bw_xattr_reader_read(collector->xattrs, &place, &xattrs, &xattr_count));
-        collector->has_xattrs[i] =
-            bw_selection_takes_xattrs(collector->selection, xattrs, xattr_count);
+        struct xattr_facts *facts = &collector->xattr_facts[i];
+        facts->is_selected = !collector->selection || !collector->selection->has_xattrs ||
+                             bw_selection_takes_xattrs(collector->selection, xattrs, xattr_count);
+        if (collector->writer->needs & BW_FILE_NEEDS_XATTRS && facts->is_selected)
+            BW_TRY(bw_xattr_texts(xattrs, xattr_count, &facts->acl, &facts->capabilities));
     }
     return NULL;
 }
@@ -360,7 +380,7 @@ static struct bw_error *look_up(struct bw_collector *collector, const struct bw_
         is_large(collector))
         collector->full *= 2;
     if (collector->xattrs)
-        BW_TRY(select_by_xattrs(collector, scope, count));
+        BW_TRY(read_xattrs(collector, scope, count));
     return find_extents(collector, scope, count);
 }
 
@@ -408,6 +428,11 @@ static void set_attributes(const struct bw_collector *collector, const struct ro
         file->extent_count = collector->extents[row->attributes].extent_count;
         file->disk = collector->extents[row->attributes].disk;
     }
+    if (writer->needs & BW_FILE_NEEDS_XATTRS) {
+        file->acl = row->made_up ? NULL : collector->xattr_facts[row->attributes].acl;
+        file->capabilities =
+            row->made_up ? NULL : collector->xattr_facts[row->attributes].capabilities;
+    }
     file->compression = NULL;
     file->compression_length = 0;
     if (attributes->compression_state == BW_ITEM_FOUND) {
@@ -452,7 +477,8 @@ struct bw_error *bw_collector_flush(struct bw_collector *collector,
         }
         if (collector->selection && !bw_selection_takes_inode(collector->selection, &file))
             continue;
-        if (collector->xattrs && (row->made_up || !collector->has_xattrs[row->attributes]))
+        if (collector->selection && collector->selection->has_xattrs &&
+            (row->made_up || !collector->xattr_facts[row->attributes].is_selected))
             continue;
         BW_PROBE(
             scope->fs->graph->probes, path__emit, path,

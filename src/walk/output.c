@@ -450,10 +450,24 @@ struct bw_error *bw_receiver_close(struct bw_receiver *receiver, struct bw_error
  */
 
 /* Finds the values in addition to the inode that rows need of an entry. The query keeps the value
- * of the compression property. */
+ * of the compression property; the caller frees the texts. */
 static struct bw_error *find_values(struct bw_fs *fs, const struct bw_entry *entry, unsigned needs,
-                                    struct bw_inode_query *query, struct bw_walked_file *file)
+                                    struct bw_inode_query *query, char **acl, char **capabilities,
+                                    struct bw_walked_file *file)
 {
+    if (needs & BW_FILE_NEEDS_XATTRS && file->number != BW_EMPTY_DIRECTORY) {
+        struct bw_xattr_reader *reader;
+        const struct bw_xattr *xattrs;
+        size_t count;
+        BW_TRY(bw_xattr_reader_create(fs, &reader));
+        struct bw_error *error = bw_xattr_reader_read(reader, &entry->place, &xattrs, &count);
+        if (!error)
+            error = bw_xattr_texts(xattrs, count, acl, capabilities);
+        bw_xattr_reader_destroy(reader);
+        BW_TRY(error);
+        file->acl = *acl;
+        file->capabilities = *capabilities;
+    }
     const struct bw_tree *tree = &entry->place.subvolume->tree;
     const struct bw_wanted_file wanted = {tree, file->number, 0, 1};
     if (needs & BW_FILE_NEEDS_COMPRESSION && !entry->no_compression &&
@@ -504,7 +518,9 @@ struct bw_error *bw_rows_write_entry(struct bw_rows_stream *stream, struct bw_fs
         file.user = bw_user_names_user(user_names, file.inode->uid);
         file.group = bw_user_names_group(user_names, file.inode->gid);
     }
-    struct bw_error *error = find_values(fs, entry, bw_rows_needs(stream->rows), &query, &file);
+    BW_AUTO_FREE char *acl = NULL, *capabilities = NULL;
+    struct bw_error *error =
+        find_values(fs, entry, bw_rows_needs(stream->rows), &query, &acl, &capabilities, &file);
     if (!error) {
         struct bw_buffer row = {.data = stream->row, .capacity = stream->row_capacity};
         bw_rows_append_file(stream->rows, &file, NULL, &row);

@@ -25,7 +25,7 @@ refuses "an unknown name" 's/"name": "stripe_length"/"name": "size_of_stripe"/' 
     'spaceinfo.size_of_stripe is not in the vocabulary
 stripe_length is the name of no member'
 refuses "a name of another type" '/"name": "acl"/,/"type"/s/"bytes"/"u64"/' '' \
-    'xattrinfo.acl is u64/name, but acl is access control list'
+    "$(printf '%s.acl is u64/name, but acl is access control list\n' fileinfo statinfo xattrinfo)"
 refuses "a second name" '' 's/^(device id: .*) devid$/\1 devid number/' \
     'number is another name for devid: device id
 number is the name of no member'

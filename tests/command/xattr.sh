@@ -116,6 +116,20 @@ for name in os.listxattr(sys.argv[1]): os.removexattr(sys.argv[1], name)' "$WORK
         expect "a list" 0 - xattr --json -o acl "$WORK/image" /list
         is "xattr --json prints the list that getfacl prints" "$(python3 -c 'import json, sys
 print(json.load(sys.stdin)["acl"])' < "$WORK/out")" "$(sed '/^$/d' "$WORK/list")"
+        expect "capabilities as a column" 0 - walk --xattr security.capability \
+            -o path,capabilities "$WORK/image"
+        is "the column of walk has what getcap prints" \
+            "$(sort "$WORK/out")" "$(cat "$WORK/caps")"
+        expect "a list as a column" 0 - walk --name list --json -o acl "$WORK/image"
+        line=$(sed '/^$/d' "$WORK/list" | paste -sd,)
+        is "the column has the list in one line" "$(cat "$WORK/out")" "{\"acl\":\"$line\"}"
+        expect "columns of ls" 0 - ls --json -o path,acl,capabilities "$WORK/image" /list /one
+        is "those of ls are the same" "$(paste -sd' ' "$WORK/out")" \
+            "{\"path\":\"/list\",\"acl\":\"$line\"} \
+{\"path\":\"/one\",\"capabilities\":\"cap_net_raw=ep\"}"
+        expect "stat of both" 0 - stat "$WORK/image" /list /one
+        holds "stat prints the list" grep -qxF "Access list: $line" "$WORK/out"
+        holds "stat prints capabilities" grep -qxF 'Capabilities: cap_net_raw=ep' "$WORK/out"
         expect "files with lists" 0 - walk --xattr 'system.posix_acl_*' "$WORK/image"
         holds "--xattr selects the file with a list" out_is /list
         before=$("$PROGRAM" -o transid --name one "$WORK/image")

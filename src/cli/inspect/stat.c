@@ -508,6 +508,10 @@ static struct bw_error *print_lines(struct cmd_format *format, const void *recor
     }
     if (facts->xattr_count)
         bw_buffer_append_byte(text, '\n');
+    if (row->acl.length)
+        append_bytes("Access list", row->acl.data, row->acl.length, text);
+    if (row->capabilities)
+        append_bytes("Capabilities", row->capabilities, strlen(row->capabilities), text);
     if (facts->compression)
         append_bytes("Compression", facts->compression->value, facts->compression->value_length,
                      text);
@@ -551,8 +555,10 @@ static struct bw_error *write_record(struct cmd_format *format, const struct fac
 {
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     BW_AUTO_FREE struct bw_bytes *xattrs = calloc(facts->xattr_count + 1, sizeof *xattrs);
+    BW_AUTO_FREE char *acl = NULL, *capabilities = NULL;
     const struct bw_xattr *compression = facts->compression;
     const struct bw_inode *inode = &facts->inode;
+    BW_TRY(bw_xattr_texts(facts->xattrs, facts->xattr_count, &acl, &capabilities));
     BW_TRY(cmd_paths_absolute(facts->path, &path));
     if (!xattrs)
         return bw_error_no_memory();
@@ -568,6 +574,8 @@ static struct bw_error *write_record(struct cmd_format *format, const struct fac
         .subvolume_path = facts->subvolume,
         .target = {facts->target_length ? facts->target : NULL, facts->target_length},
         .xattrs = {xattrs, facts->xattr_count},
+        .acl = {acl, acl ? strlen(acl) : 0},
+        .capabilities = capabilities,
         .extent_counts = {list_extents, (void *)(uintptr_t)facts},
         .mode = inode->mode,
         .uid = inode->uid,
