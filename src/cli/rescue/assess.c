@@ -399,14 +399,18 @@ struct bw_error *rescue_count_accepted(struct rescue *rescue, const struct bw_ex
         if (missed->kind == BW_RECOVERABLE_PARTLY)
             subvolume->bad -= missed->bad;
     }
+    if (missed)
+        missed->kind = BW_RECOVERABLE_UNVERIFIED;
+    if (item->type == S_IFDIR) { /* it was missed as an entry of an unknown type */
+        rescue->missed_total -= missed != NULL;
+        rescue->accepted_directories++;
+        return NULL;
+    }
     if (subvolume) {
         subvolume->files[BW_RECOVERABLE_UNVERIFIED]++;
         subvolume->bytes[BW_RECOVERABLE_UNVERIFIED] += item->inode.size;
     }
-    if (missed)
-        missed->kind = BW_RECOVERABLE_UNVERIFIED;
-    else
-        rescue->missed_total++;
+    rescue->missed_total += !missed;
     rescue->accepted_files++;
     return rescue->settings->list ? list_file(rescue, item, BW_RECOVERABLE_UNVERIFIED, &nothing_bad)
                                   : NULL;

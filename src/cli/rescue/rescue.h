@@ -216,9 +216,8 @@ struct bw_error *rescue_open_unverified(struct rescue *rescue, struct bw_fs **fs
 struct bw_error *rescue_add_subvolumes(struct rescue *rescue, struct bw_fs *fs);
 /** Reads all files. With --list, writes a row for each. */
 struct bw_error *rescue_assess(struct rescue *rescue);
-/** Adds a file that can be read only with wrong checksums of tree blocks. With --list, writes a
- * row.
- */
+/** Adds a file or directory that can be read only with wrong checksums of tree blocks. With --list,
+ * writes a row for a file. */
 struct bw_error *rescue_count_accepted(struct rescue *rescue, const struct bw_export_entry *item);
 /** Whether files or tree blocks are lost. */
 bool rescue_has_damage(const struct rescue *rescue);

@@ -98,9 +98,7 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
     struct unverified *unverified = context;
     struct bw_export_entry *item = file->user;
     struct bw_error *error = NULL;
-    if (complete && item->type == S_IFDIR && item->has_inode)
-        unverified->rescue->accepted_directories++;
-    else if (complete && is_readable(unverified, item))
+    if (complete && is_readable(unverified, item))
         error = rescue_count_accepted(unverified->rescue, item);
     else if (complete && item->type == S_IFREG && unverified->read.good)
         unverified->rescue->plan.accepts_partly |=
