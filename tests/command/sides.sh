@@ -34,6 +34,12 @@ diverged "other roots of the same generation" dev1-left.img dev2-wide.img 'gener
 diverged "another backup root" dev1-near.img dev2-wide.img \
     'device 1, generation 12.*device 2, generation 10.* their generation [89] differs'
 diverged "an older root with other contents" dev1-near.img dev2-right.img 'generation 10 differs'
+expect "info of diverged devices" 1 'have diverged' info dev1-near.img dev2-wide.img
+holds "info names the side of the first device" \
+    out_has '^Device 1: *diverged, --side 1, generation 12, .* dev1-near\.img$'
+holds "info names the side of the second device" \
+    out_has '^Device 2: *diverged, --side 2, generation 10, .* dev2-wide\.img$'
+holds "info calls the state diverged" out_has '^State: *diverged'
 shows "same" 1 3 0 dev1-left.img dev2-right.img
 shows "same" 2 0 3 dev1-left.img dev2-right.img
 shows "older" 1 5 0 dev1-near.img dev2-wide.img

@@ -18,6 +18,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import time
 
 MIB = 1 << 20
 PROFILES = {"single": ("single", 1), "dup": ("dup", 1), "raid1": ("raid1", 2),
@@ -87,8 +88,8 @@ def mount_and_read(images, folder):
     mounted = run("mount", "-t", "btrfs", "-o", ",".join(["ro", "rescue=all", *devices]), loops[0],
                   folder)
     files = {} if mounted.returncode else read_tree(folder)
-    if not mounted.returncode:
-        run("umount", folder)
+    while not mounted.returncode and run("umount", folder).returncode:
+        time.sleep(1)
     for loop in loops:
         run("losetup", "-d", loop)
     return files
@@ -137,7 +138,8 @@ def try_case(program, case, seed):
             run("btrfs", "device", "scan", *loops)
             run("mount", "-t", "btrfs", loops[0], folder)
             run("cp", "-a", f"{top}/.", folder)
-            run("umount", folder)
+            while run("umount", folder).returncode:
+                time.sleep(1)
             for loop in loops:
                 run("losetup", "-d", loop)
         right = read_tree(top)

@@ -32,6 +32,7 @@ struct bw_deviceinfo device_row(const struct bw_fs *fs, const struct bw_device_i
         .generation = BW_ABSENT,
         .partition = BW_ABSENT,
         .incomplete_chunks = BW_ABSENT,
+        .side = BW_ABSENT,
     };
     if (!device->total_bytes)
         row.size = row.allocated = BW_ABSENT;

@@ -12,8 +12,8 @@ struct alternative_paths {
     struct bw_bytes names[32];
 };
 
-/** The row of a device. It points into `device` and `paths`. The members `generation`, `partition`
- * and `incomplete_chunks` are absent. */
+/** The row of a device. It points into `device` and `paths`. The members `generation`, `partition`,
+ * `incomplete_chunks` and `side` are absent. */
 struct bw_deviceinfo device_row(const struct bw_fs *fs, const struct bw_device_info *device,
                                 struct alternative_paths *paths);
 

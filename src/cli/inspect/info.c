@@ -17,6 +17,7 @@
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
 #include "cli/common/partitions.h"
+#include "cli/inspect/device_row.h"
 #include "cli/inspect/overview.h"
 #include "cli/inspect/plans.h"
 
@@ -184,6 +185,62 @@ static struct bw_error *list_problems(void *context, struct bw_record_sink *sink
     return NULL;
 }
 
+/* Finds the first readable superblock of an image. */
+static bool read_superblock(struct bw_fs *fs, size_t image, struct bw_superblock_info *super)
+{
+    for (unsigned copy = 0; copy < BW_SUPERBLOCK_NUMBERS; copy++) {
+        BW_AUTO_ERROR struct bw_error *error = bw_fs_read_superblock(fs, image, copy, super);
+        if (!error)
+            return true;
+    }
+    return false;
+}
+
+/* Lists devices that have diverged. Each is opened as --side does; its side has the number of the
+ * first device that is read with it. */
+static struct bw_error *list_sides(void *context, struct bw_record_sink *sink)
+{
+    const struct info *info = context;
+    struct bw_error *error = NULL;
+    for (size_t i = 0; !error && i < bw_fs_image_count(info->overview.fs); i++) {
+        struct bw_superblock_info super;
+        if (!read_superblock(info->overview.fs, i, &super))
+            continue;
+        struct bw_fs_options how = cmd_fs_options(info->common);
+        how.reporter = (struct bw_reporter){NULL, NULL};
+        how.side = super.devid;
+        struct bw_fs *fs = NULL;
+        BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+        const struct bw_device_info *own = NULL;
+        uint64_t side = super.devid;
+        BW_AUTO_ERROR struct bw_error *bad = bw_fs_open(&how, &fs);
+        if (!bad)
+            bad = bw_fs_devices(fs, &devices);
+        for (size_t k = 0; k < devices.count; k++) {
+            const struct bw_device_info *device = &devices.items[k];
+            if (device->devid == super.devid)
+                own = device;
+            if (device->state == BW_DEVICE_PRESENT && device->devid < side)
+                side = device->devid;
+        }
+        const char *path = bw_fs_image_path(info->overview.fs, i);
+        struct bw_device_info unopened = {
+            .devid = super.devid, .total_bytes = super.device_bytes, .path = path};
+        memcpy(unopened.uuid, super.device_uuid, sizeof unopened.uuid);
+        struct alternative_paths paths;
+        struct bw_deviceinfo row =
+            device_row(fs ? fs : info->overview.fs, own ? own : &unopened, &paths);
+        row.device_state = "diverged";
+        row.generation = super.generation;
+        row.side = side;
+        if (!own)
+            row.allocated = BW_ABSENT;
+        error = sink->visit(sink, &row, sizeof row);
+        bw_fs_close(fs);
+    }
+    return error;
+}
+
 /* Output as a record. */
 
 /* Names of flags; an unknown bit is printed as its number. */
@@ -255,6 +312,8 @@ static struct bw_error *write_volume(struct cmd_format *format, struct info *inf
         row.system = overview_system(overview);
         row.systems = (struct bw_records){overview_list_systems, overview};
     } else {
+        if (overview->diverged)
+            row.devices = (struct bw_records){list_sides, info};
         row.subvolume_count = row.snapshot_count = row.deleted_subvolume_count = BW_ABSENT;
     }
     if (overview->mount_error.length)
@@ -325,10 +384,15 @@ static struct bw_error *append_device(struct bw_record_sink *sink, const void *r
     snprintf(label, sizeof label, "Device %" PRIu64 ":", row->devid);
     append_label(text, label);
     bw_buffer_format(text, "%s, ", row->device_state);
+    if (row->side != BW_ABSENT)
+        bw_buffer_format(text, "--side %" PRIu64 ", generation %" PRIu64 ", ", row->side,
+                         row->generation);
     if (row->size == BW_ABSENT) {
         bw_buffer_format(text, "size not known");
     } else {
         append_size(lines, row->size);
+    }
+    if (row->allocated != BW_ABSENT) {
         bw_buffer_format(text, ", ");
         append_size(lines, row->allocated);
         bw_buffer_format(text, " allocated");
@@ -488,7 +552,7 @@ static struct bw_error *append_volume(const struct lines *lines, const struct bw
         log = "yes, not replayed: some changes were fsynced, but not committed";
     append_label(text, "Log tree:");
     bw_buffer_format(text, "%s\n", log);
-    if (info->overview.opened)
+    if (row->devices.list)
         BW_TRY(row->devices.list(row->devices.context, &devices.sink));
 
     append_label(text, "State:");
@@ -669,6 +733,8 @@ static int open_and_write(struct cmd_format *format, struct info *info)
         if (!error && how.scan && !how.fsid)
             error = bw_fs_search(info->overview.fs, 0);
         const bool has_superblock = !error && find_superblock(info);
+        for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++)
+            info->overview.diverged |= info->problems[i].error->code == BW_ERROR_DIVERGED;
         if (has_superblock || (!error && bw_fs_found(info->overview.fs, 0))) {
             const int written = end_output(format, has_superblock ? write_volume(format, info)
                                                                   : write_lists(format, info));
@@ -724,7 +790,8 @@ const struct command cmd_info = {
         "The state is readable, if these trees are; degraded, if devices are missing or missed\n"
         "transactions; unmountable, if the kernel refuses to mount; incomplete, if chunks in\n"
         "use cannot be read completely without the missing devices; damaged, if a part of\n"
-        "these trees is lost; or unreadable, if only the superblock can be read.\n"
+        "these trees is lost; diverged, if devices were written to without each other, so that\n"
+        "--side must choose one history; or unreadable, if only the superblock can be read.\n"
         "'btrfs-walk check' verifies everything else.\n",
     .examples = "  btrfs-walk info disk.img                        one screen\n"
                 "  btrfs-walk info --json disk.img | jq -r .state  for programs\n",

@@ -139,6 +139,8 @@ struct bw_error *overview_read(struct overview *overview)
 const char *overview_state(const struct overview *overview)
 {
     const struct bw_fs_status status = bw_fs_status(overview->fs);
+    if (overview->diverged)
+        return "diverged";
     if (!overview->opened)
         return "unreadable";
     if (overview->damages)

@@ -12,6 +12,7 @@
 struct overview {
     struct bw_fs *fs;
     struct bw_superblock_info super;
+    bool diverged; /**< it was not opened, because its devices have diverged */
     bool opened; /**< the trees can be read; everything below is known only then */
     struct bw_device_list devices;
     size_t stale_devices;
