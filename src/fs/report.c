@@ -37,9 +37,10 @@ static bool add_once(struct bw_fs *fs, struct bw_key_map *map, uint64_t key)
 {
     pthread_mutex_lock(&fs->lost_lock);
     const bool first = !bw_key_map_has(map, key);
-    if (first)
-        bw_error_free(bw_key_map_put(map, key, 1));
+    struct bw_error *error = first ? bw_key_map_put(map, key, 1) : NULL;
     pthread_mutex_unlock(&fs->lost_lock);
+    if (error) /* it may be reported twice */
+        bw_fs_report(fs, BW_WARNING, error);
     return first;
 }
 
