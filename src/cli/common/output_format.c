@@ -318,7 +318,10 @@ static struct bw_error *add_row(struct cmd_row_order *order, const void *record,
     if (order->path && order->path != order->column)
         append_value(order, order->path, record, size, &unused);
     row->text = order->bytes.length;
-    return order->bytes.failed ? bw_error_no_memory() : NULL;
+    if (!order->bytes.failed)
+        return NULL;
+    order->rows.count--; /* the others are still sorted and printed */
+    return bw_error_no_memory();
 }
 
 /* Unknown values are last in both directions. */
