@@ -15,8 +15,8 @@
 
 #include "base/cleanup.h"
 #include "cli/command.h"
-#ifdef BW_FUSE
 #include "cli/common/paths.h"
+#ifdef BW_FUSE
 #include "cli/mount/mount_process.h"
 #include "mount/mount.h"
 #endif
