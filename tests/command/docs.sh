@@ -12,6 +12,7 @@ if [ "$(od -An -t u1 -j 4 -N 1 "$PROGRAM" | tr -d ' ')" -ne 2 ]; then # the clas
 fi
 
 holds "the committed files are up to date" "$ROOT/scripts/make-docs" --check "$PROGRAM" "$ROOT"
+holds "the figures of the tests are not old" "$ROOT/scripts/testing-figures"
 expect "the tables" 0 - --dump-tables
 cp "$WORK/out" "$WORK/tables"
 

@@ -15,6 +15,7 @@ one.
     --kind LIST      only these kinds of failures: memory,read,write,start,message
     --command REGEX  only commands that match
     --total N        try N points of each kind, in twenty commands
+    --every N        try every N-th point
     --point HEX      try only this point, and print what it does
     --action REGEX   only these ways to fail
     --verbose        the numbers of each command
@@ -116,13 +117,12 @@ memory: diff --json --sort -path {differences} first live
 memory read: diff --since 10 {differences}
 memory read: super {raid1-2}
 memory read: chunks {raid1-2}
-memory read: map {raid1-2} 13631488
+memory read: map {raid1-2} 30408704
 memory read: tree-stats {plain}
 memory read: dump {plain}
 memory read write: dump --json --tree 5 {plain}
 memory: graph {raid1-2}
 memory: xlators features/verify
-memory: help walk
 memory: --dump-tables
 memory read: rescue -j1 {lost-tree-fs}
 memory write start message: rescue -q -j1 --extract OUT/files {lost-leaf-inodes}
@@ -302,6 +302,7 @@ def try_kind(command, kind, most, options, counts):
         points = [one for one in points if one[0] == int(options.point, 16)]
     elif most and len(points) > most:
         points = [points[i * len(points) // most] for i in range(most)]
+    points = points[counts["commands"] % options.every::options.every]
     tried = faults = 0
     for number, (point, frames) in enumerate(points):
         actions = [one for one in ACTIONS[kind] if re.search(options.action, one[0])]
@@ -335,6 +336,7 @@ def main():
     parser.add_argument("--kind", default=",".join(KINDS))
     parser.add_argument("--command", default="")
     parser.add_argument("--total", type=int)
+    parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--point")
     parser.add_argument("--action", default="")
     parser.add_argument("--verbose", action="store_true")
