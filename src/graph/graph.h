@@ -16,9 +16,9 @@
 
 #include "base/buffer.h"
 #include "base/file_set.h"
-#include "base/lexer.h"
 #include "base/vector.h"
 #include "btrfs-walk/graph.h"
+#include "graph/lexer.h"
 #include "graph/wind.h"
 
 /* The types of layers; their other functions are public, in btrfs-walk/graph.h. */
@@ -190,7 +190,7 @@ struct bw_error *bw_graph_edit_insert(struct bw_graph *graph, const char *text);
  *         subvolumes device-1
  *     end-volume
  *
- * White space separates words and means nothing else. A word in double quotes (base/lexer.h) can
+ * White space separates words and means nothing else. A word in double quotes (graph/lexer.h) can
  * hold any byte but NUL, and is never a keyword. Children come before parents; the last volume is
  * the top. BW_ERROR_SYSTEM if the file cannot be read, BW_ERROR_USAGE with the place
  * ("graph.vol:3:12: ...") if it is no volfile; the graph cannot be used then.

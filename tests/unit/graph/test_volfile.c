@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/graph/volfile.c and base/lexer.c: valid volfiles, and the exact position and message of each
+/* src/graph/volfile.c and graph/lexer.c: valid volfiles, and the exact position and message of each
  * error. */
 #include <sys/stat.h>
 #include <unistd.h>

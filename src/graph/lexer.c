@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The lexer of volfiles and probe filters: white space, comments, words, quotes, escapes. */
-#include "base/lexer.h"
+#include "graph/lexer.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,8 +6,8 @@
  * White space separates words. A quoted word can hold any byte; a backslash in it begins one of
  * \" \\ \n \r \t \xHH.
  */
-#ifndef BW_BASE_LEXER_H
-#define BW_BASE_LEXER_H
+#ifndef BW_GRAPH_LEXER_H
+#define BW_GRAPH_LEXER_H
 
 #include <stdbool.h>
 #include <stddef.h>
