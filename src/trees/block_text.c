@@ -13,11 +13,6 @@
 #include "ondisk/tables.h"
 #include "trees/dump.h"
 
-static const struct bw_disk_header *header_of(const struct bw_block_print *block)
-{
-    return (const void *)block->node.block;
-}
-
 static uint32_t entry_size(uint8_t level)
 {
     return level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
@@ -61,17 +56,10 @@ static void print_uuid(struct bw_buffer *text, const char *name, const uint8_t *
     bw_buffer_append_byte(text, '\n');
 }
 
-static void print_flags(struct bw_buffer *text, uint64_t flags)
-{
-    append_word(text, flags & 1 ? "WRITTEN" : "");
-    append_word(text, (flags & 3) == 3 ? "|" : "");
-    append_word(text, flags & 2 ? "RELOC" : "");
-}
-
 void bw_block_print_header(const struct bw_block_print *block)
 {
     struct bw_buffer *text = &block->printer->text;
-    const struct bw_disk_header *header = header_of(block);
+    const struct bw_disk_header *header = (const void *)block->node.block;
     const char *kind = header->level ? "node" : "leaf";
     const uint64_t bytenr = bw_get64(header->bytenr), flags = bw_get64(header->flags);
     const uint64_t mask = (UINT64_C(1) << BW_BACKREF_REVISION_SHIFT) - 1;
@@ -85,7 +73,9 @@ void bw_block_print_header(const struct bw_block_print *block)
         bw_get32(header->item_count), free_space(&block->node), bw_get64(header->generation));
     bw_print_objectid(text, bw_get64(header->owner), 0);
     bw_buffer_format(text, "\n%s %" PRIu64 " flags 0x%" PRIx64 "(", kind, bytenr, flags & mask);
-    print_flags(text, flags & mask);
+    append_word(text, flags & 1 ? "WRITTEN" : "");
+    append_word(text, (flags & 3) == 3 ? "|" : "");
+    append_word(text, flags & 2 ? "RELOC" : "");
     bw_buffer_format(text, ") backref revision %u", (unsigned)(flags >> BW_BACKREF_REVISION_SHIFT));
     if (block->checksum_header) {
         bw_buffer_append(text, " csum 0x", 8);
@@ -241,10 +231,16 @@ static void append_unused(const struct bw_block_print *block, uint32_t begin, ui
     append_bytes(block, block->node.block + begin, end - begin);
 }
 
-/* The table behind the header: items without their data, or pointers. Returns where it ends. */
-static uint32_t append_entries(const struct bw_block_print *block)
+void bw_block_print_bytes(const struct bw_block_print *block)
 {
     const struct bw_node *node = &block->node;
+    BW_AUTO_FREE struct data_range *ranges = calloc((size_t)node->item_count + 1, sizeof *ranges);
+    block->printer->text.failed |= !ranges;
+    if (!ranges)
+        return;
+    bw_buffer_format(&block->printer->text, "\theader\n");
+    append_bytes(block, node->block, sizeof(struct bw_disk_header));
+    /* The table after the header: items without their data, or pointers. */
     const uint32_t size = entry_size(node->level);
     uint32_t at = sizeof(struct bw_disk_header);
     for (uint32_t slot = 0; slot < node->item_count; slot++, at += size) {
@@ -255,19 +251,6 @@ static uint32_t append_entries(const struct bw_block_print *block)
             append_item_text(block, slot, &item, bw_leaf_item(node, slot, &item));
         append_bytes(block, node->block + at, size);
     }
-    return at;
-}
-
-void bw_block_print_bytes(const struct bw_block_print *block)
-{
-    const struct bw_node *node = &block->node;
-    BW_AUTO_FREE struct data_range *ranges = calloc((size_t)node->item_count + 1, sizeof *ranges);
-    block->printer->text.failed |= !ranges;
-    if (!ranges)
-        return;
-    bw_buffer_format(&block->printer->text, "\theader\n");
-    append_bytes(block, node->block, sizeof(struct bw_disk_header));
-    uint32_t at = append_entries(block);
     const uint32_t count = node->level ? 0 : list_ranges(node, ranges);
     for (uint32_t i = 0; i < count; i++) {
         const struct data_range *range = &ranges[i];

@@ -82,50 +82,41 @@ static struct bw_error *visit_superblock_tree(const struct iteration *iteration,
     return is_chosen(iteration, tree->id) ? iteration->visit(iteration->context, &found) : NULL;
 }
 
-/* The tree after the replay of the log; NULL if that does not change it. */
-static const struct bw_tree *replayed_tree(const struct bw_fs *fs, const struct bw_key *key)
-{
-    const struct bw_subvolume *subvolume = bw_subvolume_by_id(fs, key->objectid);
-    if (subvolume)
-        return &subvolume->tree;
-    bool has_checksums = key->objectid == BW_CSUM_TREE && !key->offset && fs->checksum_trees.count;
-    return has_checksums ? &fs->checksum_trees.items[0] : NULL;
-}
-
-static struct bw_error *visit_root_item(const struct iteration *iteration,
-                                        const struct bw_item *item)
-{
-    struct bw_root_item root;
-    if (item->key.type != BW_ROOT_ITEM || !is_chosen(iteration, item->key.objectid))
-        return NULL;
-    struct bw_error *bad = bw_root_item_decode(item, &root);
-    if (bad) {
-        bw_fs_report(iteration->fs, BW_DAMAGE, bad);
-        return NULL;
-    }
-    struct dump_tree tree = {.tree = {item->key.objectid, root.root, root.last_snapshot},
-                             .name = name_of(item->key.objectid),
-                             .key = &item->key,
-                             .deleted = !root.references};
-    const struct bw_tree *replayed =
-        iteration->replayed ? replayed_tree(iteration->fs, &item->key) : NULL;
-    if (replayed)
-        tree.tree.root = replayed->root;
-    return iteration->visit(iteration->context, &tree);
-}
-
+/* Visits the trees of root items. With the changes of the log, subvolumes and the checksum tree
+ * have other roots than their items say. */
 static struct bw_error *visit_root_items(struct iteration *iteration, const struct bw_tree *tree)
 {
-    const uint64_t *id = iteration->id;
+    struct bw_fs *fs = iteration->fs;
     struct bw_key first = {0}, last = BW_KEY_MAX;
-    if (id) {
-        first = (struct bw_key){*id, BW_ROOT_ITEM, 0};
-        last = (struct bw_key){*id, BW_ROOT_ITEM, UINT64_MAX};
+    if (iteration->id) {
+        first = (struct bw_key){*iteration->id, BW_ROOT_ITEM, 0};
+        last = (struct bw_key){*iteration->id, BW_ROOT_ITEM, UINT64_MAX};
     }
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, iteration->fs, tree, first, last);
-    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
-        BW_TRY(visit_root_item(iteration, item));
+    bw_fs_items_begin(&items, fs, tree, first, last);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        const uint64_t id = item->key.objectid;
+        struct bw_root_item root;
+        if (item->key.type != BW_ROOT_ITEM || !is_chosen(iteration, id))
+            continue;
+        struct bw_error *bad = bw_root_item_decode(item, &root);
+        if (bad) {
+            bw_fs_report(fs, BW_DAMAGE, bad);
+            continue;
+        }
+        struct dump_tree found = {.tree = {id, root.root, root.last_snapshot},
+                                  .name = name_of(id),
+                                  .key = &item->key,
+                                  .deleted = !root.references};
+        if (iteration->replayed) {
+            const struct bw_subvolume *subvolume = bw_subvolume_by_id(fs, id);
+            if (subvolume)
+                found.tree.root = subvolume->tree.root;
+            else if (id == BW_CSUM_TREE && !item->key.offset && fs->checksum_trees.count)
+                found.tree.root = fs->checksum_trees.items[0].root;
+        }
+        BW_TRY(iteration->visit(iteration->context, &found));
+    }
     return bw_fs_items_error(&items);
 }
 
@@ -282,25 +273,7 @@ static struct bw_error *write_page(struct bw_dump *dump, struct bw_printer *page
     return error;
 }
 
-static bool is_wanted(const struct bw_dump *dump, const struct bw_key *key)
-{
-    return bw_key_compare(key, &dump->first) >= 0 && bw_key_compare(key, &dump->last) <= 0;
-}
-
-static void print_item(const struct bw_dump *dump, const struct bw_block_print *block,
-                       uint32_t slot)
-{
-    block->printer->cut_off = false;
-    bool inside = bw_block_print_item(block, slot);
-    if (!inside || block->printer->cut_off)
-        bw_fs_report(dump->fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT, "leaf %" PRIu64 " slot %" PRIu32 ": %s",
-                                     block->bytenr, slot,
-                                     inside ? "part of the item is cut off"
-                                            : "the item lies outside of the leaf"));
-}
-
-/* The header, then the items or pointers that are wanted. */
+/* Prints the header, then the items or pointers that are wanted. */
 static void print_block(const struct bw_dump *dump, const struct bw_block_print *block)
 {
     const struct bw_node *node = &block->node;
@@ -316,13 +289,20 @@ static void print_block(const struct bw_dump *dump, const struct bw_block_print 
             bw_block_print_pointer(block, slot);
             continue;
         }
-        struct bw_key key = bw_leaf_key(node, slot);
-        if (!is_wanted(dump, &key))
+        const struct bw_key key = bw_leaf_key(node, slot);
+        if (bw_key_compare(&key, &dump->first) < 0 || bw_key_compare(&key, &dump->last) > 0)
             continue;
         if (!begun)
             bw_block_print_header(block);
         begun = true;
-        print_item(dump, block, slot);
+        block->printer->cut_off = false;
+        const bool inside = bw_block_print_item(block, slot);
+        if (!inside || block->printer->cut_off)
+            bw_fs_report(dump->fs, BW_DAMAGE,
+                         bw_error_create(BW_ERROR_CORRUPT, "leaf %" PRIu64 " slot %" PRIu32 ": %s",
+                                         block->bytenr, slot,
+                                         inside ? "part of the item is cut off"
+                                                : "the item lies outside of the leaf"));
     }
 }
 
@@ -369,14 +349,6 @@ static struct bw_error *write_all(struct bw_dump *dump)
 {
     BW_TRY(print_gathered_leaves(dump));
     return write_page(dump, &dump->page);
-}
-
-static struct bw_error *gather_leaf(struct bw_dump *dump, const struct bw_node *leaf)
-{
-    if (!dump->gathered)
-        BW_TRY(write_page(dump, &dump->page));
-    memcpy(dump->leaves + (size_t)dump->gathered++ * leaf->nodesize, leaf->block, leaf->nodesize);
-    return dump->gathered == most_leaves(dump) ? print_gathered_leaves(dump) : NULL;
 }
 
 /* Prints a block at once. */
@@ -441,10 +413,14 @@ static uint64_t bytenr_of(const struct bw_node *node)
     return bw_get64(((const struct bw_disk_header *)node->block)->bytenr);
 }
 
+/* Adds a leaf to the batch. What comes before the batch is written first. */
 static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 {
-    struct trees *trees = context;
-    return gather_leaf(&trees->dump, leaf);
+    struct bw_dump *dump = &((struct trees *)context)->dump;
+    if (!dump->gathered)
+        BW_TRY(write_page(dump, &dump->page));
+    memcpy(dump->leaves + (size_t)dump->gathered++ * leaf->nodesize, leaf->block, leaf->nodesize);
+    return dump->gathered == most_leaves(dump) ? print_gathered_leaves(dump) : NULL;
 }
 
 static struct bw_error *on_node(void *context, const struct bw_node *node)
@@ -530,20 +506,18 @@ static struct bw_error *scan_tree(struct trees *trees, uint8_t level, uint8_t lo
     return bw_tree_scan(&trees->dump.fs->reader, &trees->tree->tree, &plan);
 }
 
-static struct bw_error *print_levels(struct trees *trees, const struct dump_tree *tree)
-{
-    if (trees->dump.options.depth_first || trees->dump.part)
-        return scan_tree(trees, ALL_LEVELS, 0);
-    for (uint8_t level = tree->tree.root.level; level > 0; level--)
-        BW_TRY(scan_tree(trees, level, level));
-    return scan_tree(trees, 0, 0);
-}
-
+/* Prints a tree depth first, or level by level from the root down. */
 static struct bw_error *print_tree(struct trees *trees, const struct dump_tree *tree)
 {
     trees->tree = tree;
     trees->dump.tree = tree->tree.id;
-    BW_TRY(print_levels(trees, tree));
+    if (trees->dump.options.depth_first || trees->dump.part) {
+        BW_TRY(scan_tree(trees, ALL_LEVELS, 0));
+    } else {
+        for (uint8_t level = tree->tree.root.level; level > 0; level--)
+            BW_TRY(scan_tree(trees, level, level));
+        BW_TRY(scan_tree(trees, 0, 0));
+    }
     return write_all(&trees->dump);
 }
 
@@ -563,17 +537,6 @@ static struct bw_error *print_listed(void *context, const struct dump_tree *tree
     return print_tree(trees, tree);
 }
 
-static void print_totals(struct bw_dump *dump)
-{
-    char uuid[BW_UUID_LENGTH + 1];
-    const struct bw_superblock *superblock = &dump->fs->superblock;
-    bw_uuid_text(superblock->fsid, uuid);
-    if (!dump->rows)
-        bw_buffer_format(&dump->page.text,
-                         "total bytes %" PRIu64 "\nbytes used %" PRIu64 "\nuuid %s\n",
-                         superblock->total_bytes, superblock->bytes_used, uuid);
-}
-
 struct bw_error *bw_dump_trees(struct bw_fs *fs, const uint64_t *ids, size_t count,
                                const struct bw_dump_options *options, bw_consumer *consume,
                                void *context)
@@ -591,26 +554,18 @@ struct bw_error *bw_dump_trees(struct bw_fs *fs, const uint64_t *ids, size_t cou
         error = each_tree(fs, NULL, replayed, print_listed, &trees);
     for (size_t i = 0; i < count && !error; i++)
         error = each_tree(fs, &ids[i], replayed, print_listed, &trees);
-    if (!error && totals)
-        print_totals(&trees.dump);
+    if (!error && totals && !trees.dump.rows) {
+        const struct bw_superblock *superblock = &fs->superblock;
+        char uuid[BW_UUID_LENGTH + 1];
+        bw_uuid_text(superblock->fsid, uuid);
+        bw_buffer_format(&trees.dump.page.text,
+                         "total bytes %" PRIu64 "\nbytes used %" PRIu64 "\nuuid %s\n",
+                         superblock->total_bytes, superblock->bytes_used, uuid);
+    }
     return end_dump(&trees.dump, error);
 }
 
-/* Prints a block like the root of a separate tree. */
-static struct bw_error *print_root_block(struct trees *trees, uint64_t bytenr,
-                                         const struct bw_tree_block *block)
-{
-    const struct bw_tree_block_header header = bw_tree_block_header(block);
-    const struct dump_tree tree = {
-        .tree = {header.owner, {bytenr, header.generation, header.level}, header.generation}};
-    trees->tree = &tree;
-    trees->dump.tree = header.owner;
-    if (trees->dump.options.follow)
-        return print_tree(trees, &tree);
-    BW_TRY(scan_tree(trees, ALL_LEVELS, header.level));
-    return write_all(&trees->dump);
-}
-
+/* A block is printed like the root of a separate tree. */
 struct bw_error *bw_dump_block(struct bw_fs *fs, uint64_t bytenr,
                                const struct bw_dump_options *options, bw_consumer *consume,
                                void *context)
@@ -620,7 +575,17 @@ struct bw_error *bw_dump_block(struct bw_fs *fs, uint64_t bytenr,
     BW_TRY(open_dump(&trees, fs, options, consume, context));
     struct bw_error *error = bw_tree_block_read(fs, bytenr, &block);
     if (!error) {
-        error = print_root_block(&trees, bytenr, block);
+        const struct bw_tree_block_header header = bw_tree_block_header(block);
+        const struct dump_tree tree = {
+            .tree = {header.owner, {bytenr, header.generation, header.level}, header.generation}};
+        trees.tree = &tree;
+        trees.dump.tree = header.owner;
+        if (trees.dump.options.follow)
+            error = print_tree(&trees, &tree);
+        else
+            error = scan_tree(&trees, ALL_LEVELS, header.level);
+        if (!error)
+            error = write_all(&trees.dump);
     } else if (error->code != BW_ERROR_NOT_FOUND && error->code != BW_ERROR_NO_MEMORY) {
         struct bw_error *failure = print_damaged(&trees.dump, bytenr);
         if (!failure)

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds everything that a metadump contains, by reading the internal nodes of all trees. */
+/*
+ * Finds everything that a metadump contains, by reading the internal nodes of all trees: their
+ * children are in them, so no leaf is read. If a node is lost, the extent trees name the blocks
+ * below it. The space cache of version 1 comes from files in the root tree. In the end, the list is
+ * sorted, and what a dump cannot contain is removed.
+ */
 #include "trees/metadump.h"
 
 #include <inttypes.h>
@@ -75,23 +80,6 @@ static void on_lost(void *context, const struct bw_queued_block *block, struct b
     search->lost = true;
 }
 
-static struct bw_error *walk_trees(struct search *search)
-{
-    const struct bw_tree_list *trees = &search->list->trees;
-    for (size_t i = 0; i < trees->entries.count; i++) {
-        const struct bw_listed_tree *tree = &trees->entries.items[i];
-        const struct bw_queued_block root = {bw_tree_root_pointer(&tree->tree, false), (uint32_t)i,
-                                             tree->references ? NULL : tree};
-        bool added;
-        BW_TRY(add_block(search, &root.pointer, (uint32_t)i, &added));
-        if (added)
-            BW_TRY(bw_level_reader_add(&search->reader, &root));
-    }
-    return bw_level_reader_run(&search->reader);
-}
-
-/* Below lost nodes. */
-
 static struct bw_error *add_extents(void *context, const struct bw_node *leaf)
 {
     struct search *search = context;
@@ -108,13 +96,24 @@ static struct bw_error *add_extents(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
-/* Adds the tree blocks in the extent trees, as far as these can be read. */
-static struct bw_error *scan_extent_trees(struct search *search)
+/* Adds the tree blocks to which trees refer and, if a node is lost, those of the extent trees. */
+static struct bw_error *walk_trees(struct search *search)
 {
     const struct bw_tree_list *trees = &search->list->trees;
+    for (size_t i = 0; i < trees->entries.count; i++) {
+        const struct bw_listed_tree *tree = &trees->entries.items[i];
+        const struct bw_queued_block root = {bw_tree_root_pointer(&tree->tree, false), (uint32_t)i,
+                                             tree->references ? NULL : tree};
+        bool added;
+        BW_TRY(add_block(search, &root.pointer, (uint32_t)i, &added));
+        if (added)
+            BW_TRY(bw_level_reader_add(&search->reader, &root));
+    }
+    BW_TRY(bw_level_reader_run(&search->reader));
+
     const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_extents, .lost = bw_scan_ignore_lost,
                                  .context = search};
-    for (size_t i = 0; i < trees->entries.count; i++)
+    for (size_t i = 0; search->lost && i < trees->entries.count; i++)
         if (trees->entries.items[i].tree.id == BW_EXTENT_TREE)
             BW_TRY(bw_tree_scan(&search->reader.fs->reader, &trees->entries.items[i].tree, &scan));
     return NULL;
@@ -125,82 +124,60 @@ static struct bw_error *scan_extent_trees(struct search *search)
 /* The kernel writes 64 KiB for each 256 MiB of a block group. Longer extents are of no cache. */
 enum { LONGEST_CACHE = 16 << 20 };
 
-static struct bw_error *add_cache_extent(struct search *search, const struct bw_item *item)
+/* Adds the extents of the files in a leaf of the root tree, in pieces. */
+static struct bw_error *add_cache_extents(void *context, const struct bw_node *leaf)
 {
-    struct bw_file_extent extent;
-    BW_AUTO_ERROR struct bw_error *bad =
-        bw_file_extent_decode(item, search->reader.fs->superblock.sectorsize, &extent);
-    if (bad || extent.type == BW_FILE_EXTENT_INLINE || !extent.disk_bytenr ||
-        extent.disk_num_bytes > LONGEST_CACHE)
-        return NULL;
-    for (uint64_t done = 0; done < extent.disk_num_bytes; done += BW_METADUMP_PIECE) {
-        const uint64_t left = extent.disk_num_bytes - done;
-        const struct bw_dumped_block block = {
-            .bytenr = extent.disk_bytenr + done,
-            .length = left < BW_METADUMP_PIECE ? (uint32_t)left : BW_METADUMP_PIECE,
-            .is_data = true};
-        BW_TRY(append_block(search->list, &block));
+    struct search *search = context;
+    struct bw_item item;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        struct bw_file_extent extent;
+        if (item.key.type != BW_EXTENT_DATA)
+            continue;
+        BW_AUTO_ERROR struct bw_error *bad =
+            bw_file_extent_decode(&item, search->reader.fs->superblock.sectorsize, &extent);
+        if (bad || extent.type == BW_FILE_EXTENT_INLINE || !extent.disk_bytenr ||
+            extent.disk_num_bytes > LONGEST_CACHE)
+            continue;
+        for (uint64_t done = 0; done < extent.disk_num_bytes; done += BW_METADUMP_PIECE) {
+            const uint64_t left = extent.disk_num_bytes - done;
+            const struct bw_dumped_block block = {
+                .bytenr = extent.disk_bytenr + done,
+                .length = left < BW_METADUMP_PIECE ? (uint32_t)left : BW_METADUMP_PIECE,
+                .is_data = true};
+            BW_TRY(append_block(search->list, &block));
+        }
     }
     return NULL;
 }
 
-static struct bw_error *add_cache_extents(void *context, const struct bw_node *leaf)
-{
-    struct bw_item item;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
-        if (item.key.type == BW_EXTENT_DATA)
-            BW_TRY(add_cache_extent(context, &item));
-    return NULL;
-}
-
-static struct bw_error *add_space_cache(struct search *search)
-{
-    const struct bw_fs *fs = search->reader.fs;
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_cache_extents,
-                                 .lost = bw_scan_ignore_lost, .context = search};
-    return bw_tree_scan(&fs->reader, &fs->root_tree, &scan);
-}
-
 /* Order. */
 
-/* The superblock is in the dump at its offset on the devices. */
-static bool overlaps_superblock(const struct bw_dumped_block *block)
-{
-    const uint64_t start = bw_superblock_offset(0);
-    return block->bytenr < start + BW_SUPERBLOCK_SIZE && block->bytenr + block->length > start;
-}
-
-static void report_overlap(struct bw_fs *fs, const struct bw_dumped_block *block)
-{
-    bw_fs_report(fs, BW_DAMAGE,
-                 bw_error_create(BW_ERROR_CORRUPT,
-                                 "%s at %" PRIu64 " overlaps another one, and is omitted",
-                                 block->is_data ? "space cache" : "tree block", block->bytenr));
-}
-
-/* Several items may refer to the same extent of the space cache. */
-static bool is_repeated(const struct bw_dumped_block *block, const struct bw_dumped_block *previous)
-{
-    return previous && block->is_data && previous->is_data && block->bytenr == previous->bytenr;
-}
-
-/* Removes entries that a dump cannot contain; they are sorted. */
+/* Removes entries that a dump cannot contain; they are sorted. Several items may refer to the same
+ * extent of the space cache. The superblock is in the dump at its offset on the devices. */
 static void remove_overlaps(struct bw_dumped_blocks *list, struct bw_fs *fs)
 {
+    const uint64_t super_start = bw_superblock_offset(0),
+                   super_end = super_start + BW_SUPERBLOCK_SIZE;
+    const struct bw_dumped_block *previous = NULL;
     size_t kept = 0;
     uint64_t end = 0;
     for (size_t i = 0; i < list->blocks.count; i++) {
         const struct bw_dumped_block *block = &list->blocks.items[i];
-        if (is_repeated(block, kept ? &list->blocks.items[kept - 1] : NULL))
+        if (previous && block->is_data && previous->is_data && block->bytenr == previous->bytenr)
             continue;
         if (block->bytenr < end || block->bytenr > UINT64_MAX - block->length ||
-            overlaps_superblock(block)) {
-            report_overlap(fs, block);
+            (block->bytenr < super_end && block->bytenr + block->length > super_start)) {
+            bw_fs_report(fs, BW_DAMAGE,
+                         bw_error_create(BW_ERROR_CORRUPT,
+                                         "%s at %" PRIu64 " overlaps another one, and is omitted",
+                                         block->is_data ? "space cache" : "tree block",
+                                         block->bytenr));
             continue;
         }
         end = block->bytenr + block->length;
         list->bytes += block->length;
-        list->blocks.items[kept++] = *block;
+        list->blocks.items[kept] = *block;
+        previous = &list->blocks.items[kept++];
     }
     list->blocks.count = kept;
 }
@@ -209,12 +186,12 @@ static struct bw_error *find_all(struct search *search)
 {
     struct bw_fs *fs = search->reader.fs;
     struct bw_dumped_blocks *list = search->list;
+    const struct bw_scan caches = {BW_SCAN_ALL, .leaf = add_cache_extents,
+                                   .lost = bw_scan_ignore_lost, .context = search};
     BW_TRY(bw_tree_list_load(fs, &list->trees));
     BW_TRY(bw_tree_list_load_log(fs, &list->trees));
     BW_TRY(walk_trees(search));
-    if (search->lost)
-        BW_TRY(scan_extent_trees(search));
-    BW_TRY(add_space_cache(search));
+    BW_TRY(bw_tree_scan(&fs->reader, &fs->root_tree, &caches));
     if (list->blocks.count)
         qsort(list->blocks.items, list->blocks.count, sizeof *list->blocks.items, bw_compare_first);
     remove_overlaps(list, fs);

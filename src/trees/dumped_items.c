@@ -43,33 +43,29 @@ static size_t kept_size(const struct bw_dump_rules *rules, const struct bw_item 
     }
 }
 
-static void copy_block(const struct bw_dump_rules *rules, const struct bw_node *node,
-                       uint8_t *target)
-{
-    const size_t entry =
-        node->level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
-    memcpy(target, node->block, sizeof(struct bw_disk_header) + node->item_count * entry);
-    memcpy(((struct bw_disk_header *)target)->fsid, rules->fsid, BW_UUID_SIZE);
-    /* An item that lies over another one is not kept: it could show the contents of the other. */
-    const uint8_t *end = node->block + node->nodesize;
-    for (uint32_t slot = 0; slot < node->item_count && !node->level; slot++) {
-        struct bw_item item;
-        if (!bw_leaf_item(node, slot, &item) || item.data + item.size > end)
-            continue;
-        end = item.data;
-        memcpy(target + (item.data - node->block), item.data, kept_size(rules, &item));
-    }
-}
-
 void bw_dumped_block_clean(const struct bw_dump_rules *rules, uint8_t *block, uint32_t nodesize,
                            uint8_t *scratch)
 {
     const struct bw_node node = bw_node_view(block, nodesize);
+    const size_t entry =
+        node.level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
     memset(scratch, 0, nodesize);
-    if (rules->names)
+    if (rules->names) {
         bw_sanitized_block_copy(rules, &node, scratch);
-    else
-        copy_block(rules, &node, scratch);
+    } else {
+        memcpy(scratch, block, sizeof(struct bw_disk_header) + node.item_count * entry);
+        memcpy(((struct bw_disk_header *)scratch)->fsid, rules->fsid, BW_UUID_SIZE);
+        /* An item that lies over another one is not kept: it could show the contents of the
+         * other. */
+        const uint8_t *end = block + nodesize;
+        for (uint32_t slot = 0; slot < node.item_count && !node.level; slot++) {
+            struct bw_item item;
+            if (!bw_leaf_item(&node, slot, &item) || item.data + item.size > end)
+                continue;
+            end = item.data;
+            memcpy(scratch + (item.data - block), item.data, kept_size(rules, &item));
+        }
+    }
     bw_checksum_compute(rules->checksum_type, scratch + BW_CSUM_SIZE, nodesize - BW_CSUM_SIZE,
                         scratch);
     memcpy(block, scratch, nodesize);

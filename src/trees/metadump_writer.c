@@ -141,15 +141,6 @@ static void read_data(const struct writer *writer, struct slot *slot)
     }
 }
 
-static struct bw_block_pointer pointer_of(const struct writer *writer,
-                                          const struct bw_dumped_block *block)
-{
-    const struct bw_tree tree = {writer->list.trees.entries.items[block->tree].tree.id,
-                                 {block->bytenr, block->generation, block->level},
-                                 0};
-    return bw_tree_root_pointer(&tree, true);
-}
-
 static void read_blocks(const struct writer *writer, struct slot *slot)
 {
     const struct bw_tree_reader *reader = &writer->fs->reader;
@@ -163,8 +154,12 @@ static void read_blocks(const struct writer *writer, struct slot *slot)
             slot->good[i] = !slot->errors[i];
             continue;
         }
+        const struct bw_dumped_block *block = &slot->blocks[i];
+        const struct bw_tree tree = {writer->list.trees.entries.items[block->tree].tree.id,
+                                     {block->bytenr, block->generation, block->level},
+                                     0};
         numbers[count] = i;
-        pointers[count] = pointer_of(writer, &slot->blocks[i]);
+        pointers[count] = bw_tree_root_pointer(&tree, true);
         requests[count] = bw_block_request(reader, &pointers[count], bytes);
         requests[count++].keep = false;
     }
@@ -176,15 +171,6 @@ static void read_blocks(const struct writer *writer, struct slot *slot)
             bad = bw_block_copy_read(writer->fs, requests[i].address, 0, requests[i].buffer);
         slot->good[numbers[i]] = !bad;
     }
-}
-
-static void clean_blocks(struct writer *writer, unsigned worker, struct slot *slot)
-{
-    const uint32_t nodesize = writer->fs->reader.nodesize;
-    for (unsigned i = 0; i < slot->count; i++)
-        if (slot->good[i])
-            bw_dumped_block_clean(&writer->rules, slot->bytes + (size_t)i * nodesize, nodesize,
-                                  writer->scratch[worker]);
 }
 
 /* Makes a piece of each sequence of good blocks. */
@@ -208,11 +194,15 @@ static void run_slot(void *context, unsigned worker, size_t number)
 {
     struct writer *writer = context;
     struct slot *slot = &writer->slots[number];
+    const uint32_t nodesize = writer->fs->reader.nodesize;
     if (slot->blocks->is_data) {
         read_data(writer, slot);
     } else {
         read_blocks(writer, slot);
-        clean_blocks(writer, worker, slot);
+        for (unsigned i = 0; i < slot->count; i++)
+            if (slot->good[i])
+                bw_dumped_block_clean(&writer->rules, slot->bytes + (size_t)i * nodesize, nodesize,
+                                      writer->scratch[worker]);
     }
     make_pieces(writer, slot);
 }
@@ -285,40 +275,32 @@ static const struct bw_image *choose_image(const struct bw_fs *fs)
     return best;
 }
 
-static void clean_superblock(const struct writer *writer, struct bw_disk_superblock *disk)
-{
-    const struct bw_disk_superblock source = *disk;
-    if (writer->options.sanitize)
-        bw_sanitized_superblock_copy(&writer->rules, &source, disk);
-    disk->bytenr = bw_put64(bw_superblock_offset(0));
-    bw_checksum_compute(writer->rules.checksum_type, disk->csum + BW_CSUM_SIZE,
-                        sizeof *disk - BW_CSUM_SIZE, disk->csum);
-}
-
-/* Reads the superblock in use, or encodes it again if it was rebuilt. */
-static void load_superblock(const struct writer *writer, const struct bw_image *image,
-                            struct bw_disk_superblock *disk)
-{
-    struct bw_superblock decoded;
-    uint64_t offset;
-    BW_AUTO_ERROR struct bw_error *bad =
-        bw_image_copy_bytes(writer->fs, image, image->copy, (uint8_t *)disk, &offset);
-    /* in the log of a zoned device, bytenr is not the address of the entry */
-    if (!bad)
-        bad = bw_superblock_decode(disk, bw_get64(disk->bytenr), &decoded);
-    if (bad)
-        bw_superblock_encode(&image->superblock, disk);
-}
-
+/* Writes the superblock in use, or encodes it again if it was rebuilt. */
 static struct bw_error *write_superblock(struct writer *writer)
 {
     struct bw_disk_superblock disk;
+    struct bw_superblock decoded;
+    uint64_t offset;
     const struct bw_image *image = choose_image(writer->fs);
-    BW_AUTO_BUFFER struct bw_buffer stored = {0};
     if (!image)
         return bw_error_create(BW_ERROR_CORRUPT, "no device has a good superblock");
-    load_superblock(writer, image, &disk);
-    clean_superblock(writer, &disk);
+    BW_AUTO_ERROR struct bw_error *bad =
+        bw_image_copy_bytes(writer->fs, image, image->copy, (uint8_t *)&disk, &offset);
+    /* in the log of a zoned device, bytenr is not the address of the entry */
+    if (!bad)
+        bad = bw_superblock_decode(&disk, bw_get64(disk.bytenr), &decoded);
+    if (bad)
+        bw_superblock_encode(&image->superblock, &disk);
+
+    if (writer->options.sanitize) {
+        const struct bw_disk_superblock source = disk;
+        bw_sanitized_superblock_copy(&writer->rules, &source, &disk);
+    }
+    disk.bytenr = bw_put64(bw_superblock_offset(0));
+    bw_checksum_compute(writer->rules.checksum_type, disk.csum + BW_CSUM_SIZE,
+                        sizeof disk - BW_CSUM_SIZE, disk.csum);
+
+    BW_AUTO_BUFFER struct bw_buffer stored = {0};
     const uint32_t size = store_piece(writer, &stored, (const uint8_t *)&disk, sizeof disk);
     if (!size || stored.failed)
         return bw_error_no_memory();

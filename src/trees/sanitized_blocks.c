@@ -226,21 +226,6 @@ static bool may_have_type(uint64_t owner, uint8_t type)
     }
 }
 
-/* The first piece of a verity descriptor: sizes, then hashes. */
-static bool is_descriptor(const struct bw_item *item)
-{
-    return item->key.type == BW_VERITY_DESC_ITEM && item->key.offset == 1 &&
-           item->size >= sizeof(struct bw_disk_fsverity);
-}
-
-static const struct bw_structure *structure_of(const struct bw_item *item, uint64_t owner)
-{
-    if (!may_have_type(owner, item->key.type))
-        return NULL;
-    return is_descriptor(item) ? &bw_structure_fsverity_descriptor
-                               : bw_structure_numbered(bw_structure_number(&item->key));
-}
-
 /* The target of a symbolic link is an inline extent, which must not contain NUL. The item does not
  * show whether its file is a link, so all such extents get underscores. */
 static void fill_inline_extent(const struct bw_item *item, uint8_t *target)
@@ -263,7 +248,14 @@ static void copy_item(const struct bw_dump_rules *rules, const struct bw_item *i
                                    .uuid_count = rules->uuid_count,
                                    .copy_text = copy_text,
                                    .context = &copy};
-    if (!bw_known_bytes_of_item(&known, item, structure_of(item, owner), target))
+    const struct bw_structure *structure = NULL;
+    if (may_have_type(owner, item->key.type))
+        structure = bw_structure_numbered(bw_structure_number(&item->key));
+    /* The first piece of a verity descriptor: sizes, then hashes. */
+    if (item->key.type == BW_VERITY_DESC_ITEM && item->key.offset == 1 &&
+        item->size >= sizeof(struct bw_disk_fsverity))
+        structure = &bw_structure_fsverity_descriptor;
+    if (!bw_known_bytes_of_item(&known, item, structure, target))
         return;
     /* The table omits the inode. Without its flags, the kernel ignores the flags of the root. */
     if (item->key.type == BW_ROOT_ITEM) {
@@ -277,11 +269,6 @@ static void copy_item(const struct bw_dump_rules *rules, const struct bw_item *i
 }
 
 /* Blocks. */
-
-static bool is_uuid(const struct bw_key *key)
-{
-    return key->type == BW_UUID_SUBVOLUME || key->type == BW_UUID_RECEIVED;
-}
 
 /* Counts the good entries at the beginning of a block. If two keys are not in order, both are bad:
  * either of them may be no key. `is_good` verifies the rest of an entry. */
@@ -298,7 +285,8 @@ static uint32_t count_good(const struct bw_node *node,
         const struct bw_key key = bw_key_decode((const void *)entry);
         if (slot && bw_key_compare(&previous, &key) >= 0)
             return slot - 1;
-        if (!bw_known_key(&key) || !is_good(node, slot) || (is_uuid(&key) && !has_uuids))
+        const bool is_uuid = key.type == BW_UUID_SUBVOLUME || key.type == BW_UUID_RECEIVED;
+        if (!bw_known_key(&key) || !is_good(node, slot) || (is_uuid && !has_uuids))
             return slot;
         previous = key;
     }

@@ -25,20 +25,12 @@ static void count_block(struct counting *counting, const struct bw_node *node)
     counting->stats->bytes += node->nodesize;
 }
 
-static void count_inline(struct bw_tree_stats *stats, const struct bw_item *item)
-{
-    const struct bw_disk_file_extent *extent = (const void *)item->data;
-    const size_t head = offsetof(struct bw_disk_file_extent, disk_bytenr);
-    if (item->key.type == BW_EXTENT_DATA && item->size > head &&
-        extent->type == BW_FILE_EXTENT_INLINE)
-        stats->inline_bytes += item->size - head;
-}
-
 /* Items of a bad leaf may lie over each other. */
 static struct bw_error *count_leaf(void *context, const struct bw_node *leaf)
 {
     struct counting *counting = context;
     struct bw_tree_stats *stats = counting->stats;
+    enum { HEAD = offsetof(struct bw_disk_file_extent, disk_bytenr) };
     const uint64_t capacity = leaf->nodesize - sizeof(struct bw_disk_header);
     uint64_t used = 0;
     struct bw_item item;
@@ -48,7 +40,10 @@ static struct bw_error *count_leaf(void *context, const struct bw_node *leaf)
         stats->items++;
         stats->types[item.key.type].count++;
         stats->types[item.key.type].bytes += item.size;
-        count_inline(stats, &item);
+        const struct bw_disk_file_extent *extent = (const void *)item.data;
+        if (item.key.type == BW_EXTENT_DATA && item.size > HEAD &&
+            extent->type == BW_FILE_EXTENT_INLINE)
+            stats->inline_bytes += item.size - HEAD;
     }
     stats->used_bytes += used < capacity ? used : capacity;
     stats->capacity_bytes += capacity;
@@ -68,16 +63,6 @@ static void count_seek(struct bw_tree_stats *stats, uint64_t from, uint64_t to)
     stats->seek_lengths[64 - __builtin_clzll(length)]++;
 }
 
-static void count_cluster(struct bw_tree_stats *stats, uint64_t bytes)
-{
-    stats->clusters++;
-    stats->cluster_bytes += bytes;
-    if (bytes < stats->smallest_cluster || stats->clusters == 1)
-        stats->smallest_cluster = bytes;
-    if (bytes > stats->largest_cluster)
-        stats->largest_cluster = bytes;
-}
-
 static struct bw_error *count_node(void *context, const struct bw_node *node)
 {
     struct counting *counting = context;
@@ -92,8 +77,14 @@ static struct bw_error *count_node(void *context, const struct bw_node *node)
             cluster += node->nodesize;
         } else {
             count_seek(stats, behind, child);
-            if (cluster > node->nodesize)
-                count_cluster(stats, cluster);
+            if (cluster > node->nodesize) {
+                const bool is_first = !stats->clusters++;
+                stats->cluster_bytes += cluster;
+                if (cluster < stats->smallest_cluster || is_first)
+                    stats->smallest_cluster = cluster;
+                if (cluster > stats->largest_cluster)
+                    stats->largest_cluster = cluster;
+            }
             cluster = node->nodesize;
         }
         behind = child;
