@@ -98,6 +98,14 @@ struct bw_error *bw_found_identity_of(const struct bw_fs *fs, struct bw_found_id
 
 /* Recognising blocks. */
 
+/* The first key of a block; zeros if it is empty. */
+static struct bw_key first_key_of(const struct bw_node *node)
+{
+    if (!node->item_count)
+        return (struct bw_key){0};
+    return node->level ? bw_node_key(node, 0) : bw_leaf_key(node, 0);
+}
+
 bool bw_found_has_ids(const struct bw_found_identity *identity, const uint8_t *bytes)
 {
     const struct bw_disk_header *header = (const void *)bytes;
@@ -109,19 +117,6 @@ bool bw_found_has_ids(const struct bw_found_identity *identity, const uint8_t *b
             return true;
     }
     return false;
-}
-
-/* Checks only the layout of a block's entries: the values that a parent would promise are taken
- * from the block itself. */
-static bool is_consistent(const struct bw_found_identity *identity, const uint8_t *bytes)
-{
-    const struct bw_disk_header *header = (const void *)bytes;
-    const struct bw_tree_block_expectation own = {.owner = bw_get64(header->owner),
-                                                  .generation = bw_get64(header->generation),
-                                                  .level = header->level};
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_node_check(bytes, identity->nodesize, bw_get64(header->bytenr), &own);
-    return !error;
 }
 
 /* The index of an owner in index->owners; UINT32_MAX if memory ran out. */
@@ -153,18 +148,23 @@ enum bw_found_kind bw_found_recognise(const struct bw_found_identity *identity,
     if ((bytenr != BW_FOUND_ANYWHERE && address != bytenr) || header->level >= BW_MAX_LEVEL ||
         address % BW_MIN_SECTORSIZE || !owner || owner == UINT64_MAX ||
         !bw_checksum_accepts_block(identity->checksum_type, identity->other_checksums, bytes,
-                                   identity->nodesize) ||
-        !is_consistent(identity, bytes))
+                                   identity->nodesize))
+        return BW_FOUND_DAMAGED;
+
+    /* Only the layout of its entries is checked: what a parent would promise is read from the block
+     * itself. */
+    const struct bw_tree_block_expectation own = {
+        .owner = owner, .generation = bw_get64(header->generation), .level = header->level};
+    BW_AUTO_ERROR struct bw_error *bad = bw_node_check(bytes, identity->nodesize, address, &own);
+    if (bad)
         return BW_FOUND_DAMAGED;
     const struct bw_node node = bw_node_view(bytes, identity->nodesize);
-    const struct bw_key first = !node.item_count ? (struct bw_key){0}
-                                : node.level     ? bw_node_key(&node, 0)
-                                                 : bw_leaf_key(&node, 0);
+    const struct bw_key first = first_key_of(&node);
     const uint32_t number = number_of_owner(index, owner);
     if (number == UINT32_MAX)
         return BW_FOUND_DAMAGED;
     *block = (struct bw_found_block){.bytenr = address,
-                                     .generation = bw_get64(header->generation),
+                                     .generation = own.generation,
                                      .first_objectid = first.objectid,
                                      .first_offset = first.offset,
                                      .owner = number & BW_FOUND_MOST_OWNER,
@@ -188,20 +188,9 @@ static int compare_blocks(const void *left, const void *right)
     return compare_with(left, other->bytenr, other->generation);
 }
 
-/* Finds the position of a batch. Threads complete their tasks nearly in order, so it is near the
- * end. Blocks that do not fit there are sorted later. */
-static size_t place_of(const struct bw_found_index *index, const struct bw_found_block *first)
-{
-    enum { NEAR = 1 << 15 };
-    size_t at = index->blocks.count;
-    while (at && index->blocks.count - at < NEAR &&
-           compare_blocks(&index->blocks.items[at - 1], first) > 0)
-        at--;
-    return at;
-}
-
 void bw_found_add(struct bw_found_index *index, const struct bw_found_block *blocks, size_t count)
 {
+    enum { NEAR = 1 << 15 };
     if (!count)
         return;
     pthread_mutex_lock(&index->lock);
@@ -210,7 +199,11 @@ void bw_found_add(struct bw_found_index *index, const struct bw_found_block *blo
     index->no_memory |= !has_room;
     index->parts = 0;
     if (has_room) {
-        const size_t at = place_of(index, &blocks[0]);
+        /* Threads complete their tasks nearly in order, so the position of a batch is near the end.
+         * Blocks that do not fit there are sorted later. */
+        size_t at = all->count;
+        while (at && all->count - at < NEAR && compare_blocks(&all->items[at - 1], &blocks[0]) > 0)
+            at--;
         struct bw_found_block *place = all->items + at;
         index->unsorted |= at && compare_blocks(&place[-1], &blocks[0]) >= 0;
         index->unsorted |= at < all->count && compare_blocks(&blocks[count - 1], place) >= 0;
@@ -252,28 +245,24 @@ static void divide_addresses(struct bw_found_index *index)
     }
 }
 
-static void sort_blocks(struct bw_found_index *index)
-{
-    size_t kept = 0;
-    qsort(index->blocks.items, index->blocks.count, sizeof *index->blocks.items, compare_blocks);
-    for (size_t i = 0; i < index->blocks.count; i++)
-        if (!kept || compare_blocks(&index->blocks.items[kept - 1], &index->blocks.items[i]) != 0)
-            index->blocks.items[kept++] = index->blocks.items[i];
-    index->blocks.count = kept;
-    index->unsorted = false;
-}
-
 void bw_found_sort(struct bw_found_index *index)
 {
+    struct bw_found_blocks *blocks = &index->blocks;
     struct bw_found_block *fitting =
-        index->blocks.count ? realloc(index->blocks.items, index->blocks.count * sizeof *fitting)
-                            : NULL;
+        blocks->count ? realloc(blocks->items, blocks->count * sizeof *fitting) : NULL;
     if (fitting) {
-        index->blocks.items = fitting;
-        index->blocks.capacity = index->blocks.count;
+        blocks->items = fitting;
+        blocks->capacity = blocks->count;
     }
-    if (index->unsorted)
-        sort_blocks(index);
+    if (index->unsorted) {
+        size_t kept = 0;
+        qsort(blocks->items, blocks->count, sizeof *blocks->items, compare_blocks);
+        for (size_t i = 0; i < blocks->count; i++)
+            if (!kept || compare_blocks(&blocks->items[kept - 1], &blocks->items[i]) != 0)
+                blocks->items[kept++] = blocks->items[i];
+        blocks->count = kept;
+        index->unsorted = false;
+    }
     divide_addresses(index);
 }
 
@@ -326,9 +315,12 @@ struct file_block {
 static_assert(sizeof(struct file_header) == 104 && sizeof(struct file_block) == 40,
               "as in the file");
 
-static uint64_t hash_of_images(const struct bw_fs *fs)
+/* The header for the present state of the images. Their hash does not depend on their order. */
+static struct file_header header_of(const struct bw_history *history, uint64_t hash)
 {
-    uint64_t hash = 0;
+    const struct bw_fs *fs = history->fs;
+    const struct bw_superblock *superblock = &fs->superblock;
+    uint64_t images = 0;
     for (size_t i = 0; i < fs->image_count; i++) {
         const struct bw_image *image = &fs->images[i];
         if (image->role == BW_IMAGE_UNUSED || !image->storage)
@@ -337,20 +329,13 @@ static uint64_t hash_of_images(const struct bw_fs *fs)
         const bw_le64 numbers[] = {bw_put64(super->device.devid), bw_put64(super->generation),
                                    bw_put64(super->root.bytenr), bw_put64(super->chunk_root.bytenr),
                                    bw_put64(bw_xlator_size(image->storage))};
-        /* independent of the order of the images */
-        hash += XXH64(numbers, sizeof numbers, 0);
+        images += XXH64(numbers, sizeof numbers, 0);
     }
-    return hash;
-}
-
-static struct file_header header_of(const struct bw_history *history, uint64_t hash)
-{
-    const struct bw_superblock *superblock = &history->fs->superblock;
     struct file_header header = {.version = bw_put32(VERSION),
                                  .nodesize = bw_put32(superblock->nodesize),
                                  .generation = bw_put64(superblock->generation),
                                  .log_root = bw_put64(superblock->log_root),
-                                 .images = bw_put64(hash_of_images(history->fs)),
+                                 .images = bw_put64(images),
                                  .owners = bw_put64(history->index.owners.count),
                                  .blocks = bw_put64(history->index.blocks.count),
                                  .zeros = bw_put64(history->facts.zeros),
@@ -364,18 +349,6 @@ static struct file_header header_of(const struct bw_history *history, uint64_t h
 
 /* Writing the file. */
 
-static struct file_block pack_block(const struct bw_found_block *block)
-{
-    return (struct file_block){.bytenr = bw_put64(block->bytenr),
-                               .generation = bw_put64(block->generation),
-                               .first_objectid = bw_put64(block->first_objectid),
-                               .first_offset = bw_put64(block->first_offset),
-                               .owner = bw_put32(block->owner),
-                               .filled = bw_put16(block->filled),
-                               .first_type = block->first_type,
-                               .level = block->level};
-}
-
 /* Writes everything but the header. */
 static struct bw_error *write_body(const struct bw_found_index *index, bw_consumer *consume,
                                    void *context)
@@ -387,8 +360,17 @@ static struct bw_error *write_body(const struct bw_found_index *index, bw_consum
     }
     for (size_t done = 0; done < index->blocks.count;) {
         size_t count = 0;
-        for (; count < BATCH && done < index->blocks.count; count++)
-            blocks[count] = pack_block(&index->blocks.items[done++]);
+        for (; count < BATCH && done < index->blocks.count; count++) {
+            const struct bw_found_block *block = &index->blocks.items[done++];
+            blocks[count] = (struct file_block){.bytenr = bw_put64(block->bytenr),
+                                                .generation = bw_put64(block->generation),
+                                                .first_objectid = bw_put64(block->first_objectid),
+                                                .first_offset = bw_put64(block->first_offset),
+                                                .owner = bw_put32(block->owner),
+                                                .filled = bw_put16(block->filled),
+                                                .first_type = block->first_type,
+                                                .level = block->level};
+        }
         BW_TRY(consume(context, (const char *)blocks, count * sizeof *blocks));
     }
     return NULL;
@@ -416,46 +398,13 @@ struct bw_error *bw_history_write_index(const struct bw_history *history, bw_con
 
 /* Reading the file. */
 
-/* False if the owner or the level does not exist. */
-static bool unpack_block(const struct file_block *block, struct bw_found_block *found)
-{
-    *found = (struct bw_found_block){.bytenr = bw_get64(block->bytenr),
-                                     .generation = bw_get64(block->generation),
-                                     .first_objectid = bw_get64(block->first_objectid),
-                                     .first_offset = bw_get64(block->first_offset),
-                                     .owner = bw_get32(block->owner) & BW_FOUND_MOST_OWNER,
-                                     .first_type = block->first_type,
-                                     .level = block->level & BW_FOUND_MOST_LEVEL,
-                                     .filled = bw_get16(block->filled) > 0};
-    return found->owner == bw_get32(block->owner) && found->level == block->level;
-}
-
 bool bw_history_is_index(const void *bytes, size_t size)
 {
     return size >= sizeof magic && memcmp(bytes, magic, sizeof magic) == 0;
 }
 
-static bool is_of_file_system(const struct bw_history *history, const struct file_header *header)
-{
-    const struct file_header ours = header_of(history, 0);
-    return memcmp(header, &ours, offsetof(struct file_header, owners)) == 0;
-}
-
-static bool read_blocks(struct bw_found_index *index, const struct file_block *blocks, size_t count)
-{
-    if (bw_found_blocks_reserve(&index->blocks, count))
-        return false;
-    for (; index->blocks.count < count; index->blocks.count++) {
-        struct bw_found_block *block = &index->blocks.items[index->blocks.count];
-        if (!unpack_block(&blocks[index->blocks.count], block) ||
-            block->owner >= index->owners.count ||
-            (index->blocks.count && block[-1].bytenr >= block->bytenr &&
-             (block[-1].bytenr > block->bytenr || block[-1].generation >= block->generation)))
-            return false;
-    }
-    return true;
-}
-
+/* Reads the ids of the owners and the blocks; false if memory runs out, if the blocks are not in
+ * order, or if an owner or a level does not exist. */
 static bool read_index(struct bw_found_index *index, const uint8_t *bytes, size_t owners,
                        size_t blocks)
 {
@@ -465,13 +414,33 @@ static bool read_index(struct bw_found_index *index, const uint8_t *bytes, size_
     for (size_t i = 0; i < owners; i++)
         index->owners.items[i] = bw_get64(((const bw_le64 *)bytes)[i]);
     index->owners.count = index->owners.capacity = owners;
-    return read_blocks(index, (const void *)(bytes + owners * sizeof(bw_le64)), blocks);
+
+    const struct file_block *stored = (const void *)(bytes + owners * sizeof(bw_le64));
+    struct bw_found_blocks *all = &index->blocks;
+    if (bw_found_blocks_reserve(all, blocks))
+        return false;
+    for (; all->count < blocks; all->count++, stored++) {
+        const uint32_t owner = bw_get32(stored->owner);
+        struct bw_found_block *block = &all->items[all->count];
+        *block = (struct bw_found_block){.bytenr = bw_get64(stored->bytenr),
+                                         .generation = bw_get64(stored->generation),
+                                         .first_objectid = bw_get64(stored->first_objectid),
+                                         .first_offset = bw_get64(stored->first_offset),
+                                         .owner = owner & BW_FOUND_MOST_OWNER,
+                                         .first_type = stored->first_type,
+                                         .level = stored->level & BW_FOUND_MOST_LEVEL,
+                                         .filled = bw_get16(stored->filled) > 0};
+        if (block->owner != owner || owner >= owners || block->level != stored->level ||
+            (all->count && compare_blocks(&block[-1], block) >= 0))
+            return false;
+    }
+    return true;
 }
 
 bool bw_history_read_index(struct bw_history *history, const void *bytes, size_t size)
 {
-    const struct file_header *header = bytes;
-    if (size < sizeof *header || !is_of_file_system(history, header))
+    const struct file_header *header = bytes, ours = header_of(history, 0);
+    if (size < sizeof *header || memcmp(header, &ours, offsetof(struct file_header, owners)) != 0)
         return false;
     const size_t rest = size - sizeof *header;
     const uint64_t owners = bw_get64(header->owners), blocks = bw_get64(header->blocks);
@@ -511,46 +480,38 @@ static bool is_as_recorded(const struct bw_history *history, const struct bw_fou
 {
     const struct bw_disk_header *header = (const void *)bytes;
     const struct bw_node node = bw_node_view(bytes, history->reader.nodesize);
-    const struct bw_key recorded = bw_found_first_key(block);
-    const struct bw_key first = !node.item_count ? (struct bw_key){0}
-                                : node.level     ? bw_node_key(&node, 0)
-                                                 : bw_leaf_key(&node, 0);
+    const struct bw_key recorded = bw_found_first_key(block), first = first_key_of(&node);
     return bw_get64(header->owner) == bw_found_owner(&history->index, block) &&
            (node.item_count > 0) == block->filled && bw_key_compare(&first, &recorded) == 0;
-}
-
-static void read_batch(struct verifying *verifying, size_t begin, size_t count, uint8_t *buffer)
-{
-    const struct bw_history *history = verifying->history;
-    struct bw_block_pointer pointers[BW_BATCH];
-    struct bw_request requests[BW_BATCH];
-    for (size_t i = 0; i < count; i++) {
-        const struct bw_found_block *block = &history->index.blocks.items[begin + i];
-        pointers[i] = bw_found_pointer(&history->index, block);
-        requests[i] =
-            bw_block_request(&history->reader, &pointers[i], buffer + i * history->reader.nodesize);
-        requests[i].keep = false;
-    }
-    bw_blocks_read(&history->reader, requests, count);
-    for (size_t i = 0; i < count; i++) {
-        struct bw_found_block *block = &history->index.blocks.items[begin + i];
-        if (requests[i].error || !is_as_recorded(history, block, requests[i].buffer))
-            block->owner = GONE;
-        bw_error_free(requests[i].error);
-    }
 }
 
 static void verify_batch(void *context, unsigned worker, size_t task)
 {
     struct verifying *verifying = context;
-    const size_t begin = task * verifying->batch;
-    const size_t left = verifying->history->index.blocks.count - begin;
-    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&verifying->history->reader, verifying->batch);
+    const struct bw_history *history = verifying->history;
+    const uint32_t nodesize = history->reader.nodesize;
+    struct bw_found_block *blocks = history->index.blocks.items + task * verifying->batch;
+    const size_t left = history->index.blocks.count - task * verifying->batch;
+    const size_t count = left < verifying->batch ? left : verifying->batch;
+    struct bw_block_pointer pointers[BW_BATCH];
+    struct bw_request requests[BW_BATCH];
+    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&history->reader, verifying->batch);
     (void)worker;
-    if (buffer)
-        read_batch(verifying, begin, left < verifying->batch ? left : verifying->batch, buffer);
-    else
+    if (!buffer) {
         verifying->no_memory = true;
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        pointers[i] = bw_found_pointer(&history->index, &blocks[i]);
+        requests[i] = bw_block_request(&history->reader, &pointers[i], buffer + i * nodesize);
+        requests[i].keep = false;
+    }
+    bw_blocks_read(&history->reader, requests, count);
+    for (size_t i = 0; i < count; i++) {
+        if (requests[i].error || !is_as_recorded(history, &blocks[i], requests[i].buffer))
+            blocks[i].owner = GONE;
+        bw_error_free(requests[i].error);
+    }
 }
 
 struct bw_error *bw_history_verify_index(struct bw_history *history, unsigned threads)

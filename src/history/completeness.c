@@ -126,20 +126,8 @@ static struct absent_block try_absent(struct bw_completeness *completeness,
     return block;
 }
 
-static void keep_absent(struct bw_completeness *completeness, uint64_t hash,
-                        struct absent_block block)
-{
-    pthread_mutex_lock(&completeness->lock);
-    completeness->tries += block.found ? TRIES_PER_SUCCESS : 0;
-    if (!absent_blocks_reserve(&completeness->absent_blocks, 1) &&
-        completeness->absent_blocks.count < UINT32_MAX &&
-        !bw_key_map_put(&completeness->absent, hash, (uint32_t)completeness->absent_blocks.count))
-        completeness->absent_blocks.items[completeness->absent_blocks.count++] = block;
-    else
-        completeness->no_memory = true;
-    pthread_mutex_unlock(&completeness->lock);
-}
-
+/* The loss of a block that the index lacks: reads it, unless that was tried before, or too many of
+ * these reads have failed. */
 static struct absent_block assess_absent(struct bw_completeness *completeness,
                                          const struct bw_block_pointer *pointer)
 {
@@ -155,7 +143,16 @@ static struct absent_block assess_absent(struct bw_completeness *completeness,
     if (!tries)
         return block;
     block = try_absent(completeness, pointer);
-    keep_absent(completeness, hash, block);
+
+    pthread_mutex_lock(&completeness->lock);
+    struct absent_blocks *blocks = &completeness->absent_blocks;
+    completeness->tries += block.found ? TRIES_PER_SUCCESS : 0;
+    if (!absent_blocks_reserve(blocks, 1) && blocks->count < UINT32_MAX &&
+        !bw_key_map_put(&completeness->absent, hash, (uint32_t)blocks->count))
+        blocks->items[blocks->count++] = block;
+    else
+        completeness->no_memory = true;
+    pthread_mutex_unlock(&completeness->lock);
     return block;
 }
 
@@ -183,13 +180,6 @@ static struct bw_loss assess_pointer(struct bw_completeness *completeness,
     return block->level ? *loss_of(completeness, block) : (struct bw_loss){0};
 }
 
-static void mark_child(struct bw_completeness *completeness, const struct bw_found_block *block)
-{
-    const size_t place = (size_t)(block - completeness->index->blocks.items);
-    atomic_fetch_or_explicit(&completeness->children[place / 8], (unsigned char)(1 << place % 8),
-                             memory_order_relaxed);
-}
-
 static struct bw_loss assess_node(struct bw_completeness *completeness,
                                   const struct bw_block_pointer *parent, const uint8_t *bytes)
 {
@@ -200,8 +190,11 @@ static struct bw_loss assess_node(struct bw_completeness *completeness,
         const struct bw_block_pointer child = bw_tree_child_pointer(parent, &node, slot);
         const struct bw_found_block *block = find_referenced(completeness, &child);
         add_loss(&sum, assess_pointer(completeness, &child, block, &readable));
-        if (block && readable)
-            mark_child(completeness, block);
+        if (!block || !readable)
+            continue;
+        const size_t place = (size_t)(block - completeness->index->blocks.items);
+        atomic_fetch_or_explicit(&completeness->children[place / 8],
+                                 (unsigned char)(1 << place % 8), memory_order_relaxed);
     }
     return sum;
 }
@@ -212,30 +205,8 @@ static int by_address(const void *a, const void *b)
     return (left->address > right->address) - (left->address < right->address);
 }
 
-/* Lists the blocks that the nodes of a batch refer to, and the index lacks, in ascending order. */
-static size_t list_absent(const struct bw_completeness *completeness,
-                          const struct bw_block_pointer *pointers,
-                          const struct bw_request *requests, size_t count, struct bw_range *ranges)
-{
-    const uint32_t length = completeness->reader.nodesize;
-    size_t listed = 0, kept = 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct bw_node node = bw_node_view(requests[i].buffer, length);
-        for (uint32_t slot = 0; !requests[i].error && slot < node.item_count; slot++) {
-            const struct bw_block_pointer child = bw_tree_child_pointer(&pointers[i], &node, slot);
-            if (!find_referenced(completeness, &child))
-                ranges[listed++] = (struct bw_range){child.bytenr, length};
-        }
-    }
-    if (listed)
-        qsort(ranges, listed, sizeof *ranges, by_address);
-    for (size_t i = 0; i < listed; i++)
-        if (!kept || ranges[kept - 1].address != ranges[i].address)
-            ranges[kept++] = ranges[i];
-    return kept;
-}
-
-/* Announces all copies of these blocks. Most were overwritten, so every copy is tried. */
+/* Announces all copies of the blocks that the nodes of a batch refer to and the index lacks, in
+ * ascending order. Most were overwritten, so every copy is tried. */
 static void announce_absent(const struct bw_completeness *completeness,
                             const struct bw_block_pointer *pointers,
                             const struct bw_request *requests, size_t count)
@@ -243,10 +214,25 @@ static void announce_absent(const struct bw_completeness *completeness,
     enum { COPIES = 2 };
     const struct bw_frame frame =
         bw_frame_above_blocks(NULL, bw_xlator_probes(completeness->reader.top));
+    const uint32_t length = completeness->reader.nodesize;
     BW_AUTO_FREE struct bw_range *ranges = calloc(count * BW_MAX_CHILDREN + 1, sizeof *ranges);
-    const size_t absent = ranges ? list_absent(completeness, pointers, requests, count, ranges) : 0;
-    for (unsigned copy = 1; absent && copy <= COPIES; copy++)
-        bw_wind_advise(&frame, completeness->reader.top, ranges, absent, copy);
+    size_t listed = 0, kept = 0;
+    for (size_t i = 0; ranges && i < count; i++) {
+        const struct bw_node node = bw_node_view(requests[i].buffer, length);
+        for (uint32_t slot = 0; !requests[i].error && slot < node.item_count; slot++) {
+            const struct bw_block_pointer child = bw_tree_child_pointer(&pointers[i], &node, slot);
+            if (!find_referenced(completeness, &child))
+                ranges[listed++] = (struct bw_range){child.bytenr, length};
+        }
+    }
+    if (!listed)
+        return;
+    qsort(ranges, listed, sizeof *ranges, by_address);
+    for (size_t i = 0; i < listed; i++)
+        if (!kept || ranges[kept - 1].address != ranges[i].address)
+            ranges[kept++] = ranges[i];
+    for (unsigned copy = 1; copy <= COPIES; copy++)
+        bw_wind_advise(&frame, completeness->reader.top, ranges, kept, copy);
 }
 
 /* A level that is being processed. */

@@ -24,15 +24,14 @@ void bw_data_ahead_request(struct bw_data_ahead *ahead)
     ahead->count = 0;
 }
 
-/* The file system that locates the data of a generation. Most generations have the current chunks,
- * so that their ranges can be requested together. */
-static struct bw_fs *locator_of(struct bw_fs *fs, struct bw_fs *present)
+struct bw_error *bw_data_ahead_add(struct bw_data_ahead *ahead, struct bw_fs *present,
+                                   struct bw_extent_cursor *cursor, const struct bw_data_file *file,
+                                   uint64_t most, uint64_t *bytes)
 {
-    return fs->choice.chunk_root || fs->stripes ? fs : present;
-}
-
-static struct bw_error *make_room(struct bw_data_ahead *ahead, struct bw_fs *locator)
-{
+    /* The file system that locates the data of a generation. Most generations have the current
+     * chunks, so that their ranges can be requested together. */
+    struct bw_fs *fs = cursor->fs;
+    struct bw_fs *locator = fs->choice.chunk_root || fs->stripes ? fs : present;
     if (!ahead->ranges)
         ahead->ranges = calloc(RANGES, sizeof *ahead->ranges);
     if (!ahead->ranges)
@@ -40,15 +39,8 @@ static struct bw_error *make_room(struct bw_data_ahead *ahead, struct bw_fs *loc
     if (ahead->fs != locator || ahead->count + FILE_RANGES > RANGES)
         bw_data_ahead_request(ahead);
     ahead->fs = locator;
-    return NULL;
-}
 
-struct bw_error *bw_data_ahead_add(struct bw_data_ahead *ahead, struct bw_fs *present,
-                                   struct bw_extent_cursor *cursor, const struct bw_data_file *file,
-                                   uint64_t most, uint64_t *bytes)
-{
     size_t count = 0;
-    BW_TRY(make_room(ahead, locator_of(cursor->fs, present)));
     struct bw_range *ranges = ahead->ranges + ahead->count;
     bw_extents_seek_whole(cursor, file, 0, most);
     BW_TRY(bw_extents_ranges(cursor, ranges, FILE_RANGES, &count));

@@ -82,32 +82,25 @@ struct visiting {
     struct bw_buffer path; /* with a NUL */
 };
 
-static bool is_below(const struct bw_buffer *top, const char *path, size_t length)
-{
-    return length >= top->length && memcmp(path, top->data, top->length) == 0 &&
-           (length == top->length || path[top->length] == '/');
-}
-
-static bool has_depth(const struct bw_deleted_options *options, unsigned depth)
-{
-    return depth >= options->mindepth && (!options->has_maxdepth || depth <= options->maxdepth);
-}
-
 static bool is_wanted(const struct visiting *visiting, const struct bw_entry *entry)
 {
-    const struct bw_selection *selection = visiting->deleted->options.selection;
+    const struct bw_deleted_options *options = &visiting->deleted->options;
+    const struct bw_selection *selection = options->selection;
     const struct bw_buffer *top = &visiting->deleted->path;
-    if (top->length && !is_below(top, entry->path, entry->path_length))
+    const char *path = entry->path;
+    const size_t length = entry->path_length;
+    if (top->length && (length < top->length || memcmp(path, top->data, top->length) != 0 ||
+                        (length > top->length && path[top->length] != '/')))
         return false;
-    if (!has_depth(&visiting->deleted->options, bw_path_names(entry->path, entry->path_length) -
-                                                    bw_path_names(top->data, top->length)))
+    const unsigned depth = bw_path_names(path, length) - bw_path_names(top->data, top->length);
+    if (depth < options->mindepth || (options->has_maxdepth && depth > options->maxdepth))
         return false;
     return !selection || (!bw_selection_excludes_entry(selection, entry) &&
                           bw_selection_accepts_name(selection, entry) &&
                           bw_selection_accepts_inode(selection, entry));
 }
 
-static struct bw_error *take_path(void *context, const char *path, size_t length)
+static struct bw_error *on_path(void *context, const char *path, size_t length)
 {
     struct visiting *visiting = context;
     visiting->named = true;
@@ -131,21 +124,7 @@ static struct bw_error *take_path(void *context, const char *path, size_t length
     return wanted ? visiting->visit(visiting->context, &entry) : NULL;
 }
 
-static struct bw_error *visit_inode(struct visiting *visiting, struct bw_inode_paths *paths)
-{
-    const struct bw_deleted_inode *inode = visiting->inode;
-    char name[24];
-    visiting->named = false;
-    if (visiting->attributes.link_count || inode->number == BW_SUBVOLUME_ROOT_INODE)
-        BW_TRY(bw_inode_paths_list(paths, inode->subvolume, inode->number, take_path, visiting));
-    if (visiting->named)
-        return NULL;
-    int length = snprintf(name, sizeof name, "#%" PRIu64, inode->number);
-    return bw_inode_paths_join(paths, inode->subvolume, BW_SUBVOLUME_ROOT_INODE, name,
-                               (size_t)length, take_path, visiting);
-}
-
-/* Visits all inodes, ordered by their tree. */
+/* Visits all inodes, ordered by their tree. One without a name gets its number as one. */
 static struct bw_error *visit_all(struct visiting *visiting, struct bw_inode_paths *paths,
                                   unsigned types)
 {
@@ -158,8 +137,18 @@ static struct bw_error *visit_all(struct visiting *visiting, struct bw_inode_pat
             return error;
         const bool lost = error;
         bw_error_free(error);
-        if (!lost && types >> bw_file_type_of_mode(visiting->attributes.mode) & 1)
-            BW_TRY(visit_inode(visiting, paths));
+        if (lost || !(types >> bw_file_type_of_mode(visiting->attributes.mode) & 1))
+            continue;
+        visiting->named = false;
+        if (visiting->attributes.link_count || inode->number == BW_SUBVOLUME_ROOT_INODE)
+            BW_TRY(
+                bw_inode_paths_list(paths, inode->subvolume, inode->number, on_path, visiting));
+        if (visiting->named)
+            continue;
+        char name[24];
+        const int length = snprintf(name, sizeof name, "#%" PRIu64, inode->number);
+        BW_TRY(bw_inode_paths_join(paths, inode->subvolume, BW_SUBVOLUME_ROOT_INODE, name,
+                                   (size_t)length, on_path, visiting));
     }
     return NULL;
 }
@@ -210,29 +199,20 @@ static struct bw_error *add_inode(const struct finding *finding, uint64_t number
                                   (struct bw_deleted_inode){finding->subvolume, number});
 }
 
-/* Whether an inode is missing in the current generation: because it was deleted or, with
- * options.lost, because its block is lost. */
-static struct bw_error *is_lacking(struct finding *finding, uint64_t number, uint64_t generation,
-                                   bool *lacking)
-{
-    struct bw_diff_file file;
-    const bool wants_lost = finding->deleted->options.lost;
-    *lacking = !wants_lost;
-    if (!finding->has_present)
-        return NULL;
-    BW_TRY(bw_diff_file_read(&finding->present, number, &file));
-    *lacking = wants_lost ? file.lost
-                          : !file.lost && !(file.exists && file.inode.generation == generation);
-    return NULL;
-}
-
-/* Adds an inode that the newer generation lacks. An inode without a name, which was open when it
- * was deleted, is a different entry from the same inode with a name. */
+/* Adds an inode that the newer generation lacks, if the current one lacks it, too: because it was
+ * deleted or, with options.lost, because its block is lost. An inode without a name, which was open
+ * when it was deleted, is a different entry from the same inode with a name. */
 static struct bw_error *add_lacking(struct finding *finding, uint64_t number, uint64_t generation,
                                     bool named)
 {
-    bool lacking, is_new;
-    BW_TRY(is_lacking(finding, number, generation, &lacking));
+    const bool wants_lost = finding->deleted->options.lost;
+    bool lacking = !wants_lost, is_new;
+    if (finding->has_present) {
+        struct bw_diff_file file;
+        BW_TRY(bw_diff_file_read(&finding->present, number, &file));
+        const bool has = file.exists && file.inode.generation == generation;
+        lacking = wants_lost ? file.lost : !file.lost && !has;
+    }
     if (!lacking)
         return NULL;
     /* inode numbers are hardly ever reused, and few generations are involved */
@@ -242,7 +222,7 @@ static struct bw_error *add_lacking(struct finding *finding, uint64_t number, ui
     return is_new ? add_inode(finding, number) : NULL;
 }
 
-static struct bw_error *take_pair(void *context, const struct bw_item_pair *pair)
+static struct bw_error *on_pair(void *context, const struct bw_item_pair *pair)
 {
     struct finding *finding = context;
     struct bw_inode older, newer = {.link_count = 0};
@@ -275,7 +255,7 @@ static struct bw_error *compare_subvolumes(struct finding *finding, const struct
         .readers = {finding->examined->fs->reader, newer_fs->reader},
         .trees = {finding->subvolume->tree, newer->tree},
         .shared = true,
-        .visit = take_pair,
+        .visit = on_pair,
         .lost = report_lost_side,
         .context = finding,
     };
@@ -439,32 +419,29 @@ static struct bw_error *announce_data(struct bw_deleted *deleted, struct examine
 /* Iterating over the generations. Unless data are requested ahead, at most two older ones are open,
  * in addition to the current one. */
 
-static struct bw_error *set_up(struct bw_deleted *deleted, const struct bw_deleted_options *options)
-{
-    struct bw_deleted_options *ours = &deleted->options;
-    BW_TRY(BW_TAKE_OPTIONS(ours, options));
-    BW_TRY(bw_older_init(&deleted->older, deleted->present, ours->images, ours->states,
-                         ours->state_count));
-    deleted->older.since = ours->since;
-    deleted->older.progress = ours->progress;
-    deleted->older.context = ours->context;
-    deleted->reads_ahead = ours->reads_data && bw_history_is_served(deleted->present);
-    return bw_diff_set_filter(ours->path, &deleted->path);
-}
-
 struct bw_error *bw_deleted_open(struct bw_fs *present, const struct bw_deleted_options *options,
                                  struct bw_deleted **result)
 {
     struct bw_deleted *deleted = calloc(1, sizeof *deleted);
     if (!deleted)
         return bw_error_no_memory();
+    struct bw_deleted_options *ours = &deleted->options;
     deleted->present = deleted->newer = present;
-    deleted->options.struct_size = sizeof deleted->options;
-    struct bw_error *error = set_up(deleted, options);
+    ours->struct_size = sizeof *ours;
+    struct bw_error *error = BW_TAKE_OPTIONS(ours, options);
+    if (!error)
+        error =
+            bw_older_init(&deleted->older, present, ours->images, ours->states, ours->state_count);
+    if (!error)
+        error = bw_diff_set_filter(ours->path, &deleted->path);
     if (error) {
         bw_deleted_close(deleted);
         return error;
     }
+    deleted->older.since = ours->since;
+    deleted->older.progress = ours->progress;
+    deleted->older.context = ours->context;
+    deleted->reads_ahead = ours->reads_data && bw_history_is_served(present);
     *result = deleted;
     return NULL;
 }

@@ -19,28 +19,21 @@ struct found_batch {
     uint8_t *buffer;
 };
 
-/* Adds the roots of trees in a leaf of the root tree. */
-static struct bw_error *add_roots(const struct found_batch *batch, const struct bw_node *leaf)
-{
-    struct bw_item item;
-    struct bw_listed_tree tree;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
-        if (item.key.type == BW_ROOT_ITEM && bw_tree_list_decode(&item, &tree))
-            BW_TRY(batch->visit(batch->context, tree.tree.root.bytenr,
-                                batch->history->reader.nodesize));
-    return NULL;
-}
-
+/* Adds what a block refers to and, if it is a leaf, the roots of trees in it. */
 static struct bw_error *add_block(const struct found_batch *batch, const struct bw_node *node)
 {
+    const uint64_t nodesize = batch->history->reader.nodesize;
     struct bw_block_references references = bw_block_references_open(node, 0, false);
     struct bw_reference reference;
-    while (bw_block_references_next(&references, &reference)) {
-        const uint64_t nodesize = batch->history->reader.nodesize;
+    struct bw_listed_tree tree;
+    struct bw_item item;
+    while (bw_block_references_next(&references, &reference))
         BW_TRY(batch->visit(batch->context, reference.bytenr,
                             reference.length ? reference.length : nodesize));
-    }
-    return node->level ? NULL : add_roots(batch, node);
+    for (uint32_t slot = 0; !node->level && bw_leaf_next(node, &slot, &item);)
+        if (item.key.type == BW_ROOT_ITEM && bw_tree_list_decode(&item, &tree))
+            BW_TRY(batch->visit(batch->context, tree.tree.root.bytenr, nodesize));
+    return NULL;
 }
 
 /* Blocks that cannot be read have been overwritten since the scan. */

@@ -152,19 +152,6 @@ static void report_unknown(struct bw_fs *fs, const char *advice)
                         fs->superblock.generation, advice));
 }
 
-static void report_found(struct bw_fs *fs, const struct log_root *newest, size_t count)
-{
-    char others[64] = "";
-    if (count > 1)
-        snprintf(others, sizeof others, ", by its contents the newest of %zu", count);
-    bw_fs_report(
-        fs, fs->ignores_log ? BW_NOTE : BW_DAMAGE,
-        bw_error_create(BW_ERROR_CORRUPT,
-                        "superblock copy 0, which names the log tree, was not read: a search "
-                        "found a log tree at %" PRIu64 "%s",
-                        newest->root.bytenr, others));
-}
-
 static struct bw_error *search_ranges(struct bw_fs *fs, const struct bw_scan_ranges *ranges)
 {
     struct bw_found_index index;
@@ -178,7 +165,15 @@ static struct bw_error *search_ranges(struct bw_fs *fs, const struct bw_scan_ran
     if (!error && count) {
         fs->superblock.log_root = newest.root.bytenr;
         fs->superblock.log_root_level = newest.root.level;
-        report_found(fs, &newest, count);
+        char others[64] = "";
+        if (count > 1)
+            snprintf(others, sizeof others, ", by its contents the newest of %zu", count);
+        bw_fs_report(
+            fs, fs->ignores_log ? BW_NOTE : BW_DAMAGE,
+            bw_error_create(BW_ERROR_CORRUPT,
+                            "superblock copy 0, which names the log tree, was not read: a search "
+                            "found a log tree at %" PRIu64 "%s",
+                            newest.root.bytenr, others));
     } else if (!error && (scan.unread || ranges->left_out)) {
         report_unknown(fs, "; parts of the metadata cannot be read");
     }

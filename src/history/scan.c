@@ -30,42 +30,26 @@ static uint64_t row_bytes(const struct bw_chunk_info *chunk)
     return (chunk->stripe_count - profile->parity_stripes) / copies * (uint64_t)BW_STRIPE_LENGTH;
 }
 
-/* The offset of the next stored byte at or after `offset` of a stripe; UINT64_MAX if none exists,
- * or its device is missing. */
-static uint64_t next_in_stripe(const struct rows *rows, const struct bw_stripe_info *stripe,
-                               uint64_t offset)
-{
-    const struct bw_image *image = bw_image_of_device(rows->fs, stripe->devid, stripe->device_uuid);
-    const uint64_t begin = rows->fs->is_dump ? rows->chunk->logical : stripe->offset;
-    if (!image || !image->storage || offset > UINT64_MAX - begin)
-        return UINT64_MAX;
-    const uint64_t next = bw_xlator_next_stored(image->storage, begin + offset);
-    return next == UINT64_MAX ? next : next - begin;
-}
-
 /* The position in the chunk of the first row at or after `position` in which anything is stored. */
 static uint64_t next_stored(const struct rows *rows, uint64_t position)
 {
-    const uint64_t row = position / rows->bytes;
+    const uint64_t row = position / rows->bytes, offset = row * BW_STRIPE_LENGTH;
     uint64_t next = UINT64_MAX;
     for (unsigned i = 0; i < rows->chunk->stripe_count; i++) {
-        const uint64_t here =
-            next_in_stripe(rows, &rows->chunk->stripes[i], row * BW_STRIPE_LENGTH);
-        next = here < next ? here : next;
+        const struct bw_stripe_info *stripe = &rows->chunk->stripes[i];
+        const struct bw_image *image =
+            bw_image_of_device(rows->fs, stripe->devid, stripe->device_uuid);
+        const uint64_t begin = rows->fs->is_dump ? rows->chunk->logical : stripe->offset;
+        if (!image || !image->storage || offset > UINT64_MAX - begin)
+            continue;
+        const uint64_t here = bw_xlator_next_stored(image->storage, begin + offset);
+        if (here != UINT64_MAX && here - begin < next)
+            next = here - begin;
     }
     next /= BW_STRIPE_LENGTH;
     if (next == row)
         return position;
     return next > UINT64_MAX / rows->bytes ? UINT64_MAX : next * rows->bytes;
-}
-
-static uint64_t bytes_of_devices(const struct bw_fs *fs)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < fs->image_count; i++)
-        if (fs->images[i].role != BW_IMAGE_UNUSED && fs->images[i].storage)
-            bytes += bw_xlator_size(fs->images[i].storage);
-    return bytes;
 }
 
 /* Whether a device of the chunk missed the last transactions. */
@@ -81,24 +65,21 @@ static bool has_stale_device(const struct rows *rows)
     return false;
 }
 
-static struct bw_error *add_range(struct bw_scan_ranges *ranges, const struct bw_scan_range *range)
-{
-    BW_TRY(bw_scan_range_list_push(&ranges->ranges, *range));
-    ranges->bytes += range->length;
-    return NULL;
-}
-
 struct bw_error *bw_scan_add_chunk(const struct bw_fs *fs, const struct bw_chunk_info *chunk,
                                    struct bw_scan_ranges *ranges)
 {
     const struct rows rows = {fs, chunk, row_bytes(chunk)};
-    const uint64_t nodesize = fs->superblock.nodesize, limit = bytes_of_devices(fs);
-    const uint64_t end = chunk->length - chunk->length % nodesize;
+    const uint64_t end = chunk->length - chunk->length % fs->superblock.nodesize;
     const uint64_t mirrored =
         BW_GROUP_RAID1 | BW_GROUP_RAID1C3 | BW_GROUP_RAID1C4 | BW_GROUP_RAID10;
     const bool differs = has_stale_device(&rows);
     if (!(chunk->type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM)) || !rows.bytes)
         return NULL;
+    /* In a crafted image, chunks that overlap may claim any amount. */
+    uint64_t limit = 0;
+    for (size_t i = 0; i < fs->image_count; i++)
+        if (fs->images[i].role != BW_IMAGE_UNUSED && fs->images[i].storage)
+            limit += bw_xlator_size(fs->images[i].storage);
     for (uint64_t at = next_stored(&rows, 0); at < end; at = next_stored(&rows, at)) {
         const uint64_t left = end - at;
         const struct bw_scan_range range = {
@@ -108,12 +89,12 @@ struct bw_error *bw_scan_add_chunk(const struct bw_fs *fs, const struct bw_chunk
             .differs = differs,
             .discards = chunk->type & mirrored,
         };
-        /* in a crafted image, chunks that overlap may claim any amount */
         if (ranges->bytes >= limit) {
             ranges->left_out++;
             return NULL;
         }
-        BW_TRY(add_range(ranges, &range));
+        BW_TRY(bw_scan_range_list_push(&ranges->ranges, range));
+        ranges->bytes += range.length;
         at += range.length;
     }
     return NULL;
@@ -290,16 +271,6 @@ static void read_open_slots(struct piece *piece)
     }
 }
 
-static unsigned copies_of(const struct piece *piece)
-{
-    const struct bw_tree_reader *reader = &piece->scanner->scan->fs->reader;
-    const struct bw_frame frame = frame_of_scan(piece->scanner->scan);
-    struct bw_map_reply reply = {0};
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_wind_map(&frame, reader->top, piece->range->logical, 1, 1, &reply);
-    return error ? 0 : reply.copies;
-}
-
 /* Adds the found blocks to the index. The same block of another mirror is dropped there. */
 static void keep_found(struct piece *piece)
 {
@@ -312,34 +283,37 @@ static void keep_found(struct piece *piece)
     memset(worker->found, 0, piece->slots * sizeof *worker->found);
 }
 
-static bool should_continue(struct scanner *scanner, unsigned worker)
-{
-    struct bw_history_scan *scan = scanner->scan;
-    if (!worker && scan->progress &&
-        !scan->progress(scan->context, scanner->done, scan->ranges->bytes))
-        scanner->stopped = true;
-    return !scanner->stopped && !scan->index->no_memory;
-}
-
 static void scan_piece(void *context, unsigned worker, size_t task)
 {
     struct scanner *scanner = context;
-    const struct bw_scan_range *range = &scanner->scan->ranges->ranges.items[task];
+    struct bw_history_scan *scan = scanner->scan;
+    const struct bw_scan_range *range = &scan->ranges->ranges.items[task];
     struct piece piece = {.scanner = scanner,
                           .worker = scanner->workers[worker],
                           .range = range,
                           .slots = range->length / scanner->identity.nodesize};
-    if (!should_continue(scanner, worker))
+    if (!worker && scan->progress &&
+        !scan->progress(scan->context, scanner->done, scan->ranges->bytes))
+        scanner->stopped = true;
+    if (scanner->stopped || scan->index->no_memory)
         return;
-    announce_pieces(scanner->scan, task);
+    announce_pieces(scan, task);
     memset(piece.worker->open, true, piece.slots);
     memset(piece.worker->known, false, piece.slots);
     memset(piece.worker->found, 0, piece.slots * sizeof *piece.worker->found);
     read_mirror(&piece, 0);
     read_open_slots(&piece);
-    const bool is_open = range->differs || has_open(&piece, 0, piece.slots);
-    const unsigned copies = is_open ? copies_of(&piece) : 0;
-    for (unsigned copy = 1; copies > 1 && copy <= copies; copy++) {
+
+    /* Other mirrors, as far as they may have something else. */
+    struct bw_map_reply reply = {0};
+    if (range->differs || has_open(&piece, 0, piece.slots)) {
+        const struct bw_frame frame = frame_of_scan(scan);
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_wind_map(&frame, scan->fs->reader.top, range->logical, 1, 1, &reply);
+        if (error)
+            reply.copies = 0;
+    }
+    for (unsigned copy = 1; reply.copies > 1 && copy <= reply.copies; copy++) {
         if (range->differs) {
             keep_found(&piece);
             memset(piece.worker->open, true, piece.slots);
@@ -350,7 +324,7 @@ static void scan_piece(void *context, unsigned worker, size_t task)
         read_open_slots(&piece);
     }
     keep_found(&piece);
-    scanner->scan->unread += piece.unread;
+    scan->unread += piece.unread;
     scanner->done += range->length;
 }
 

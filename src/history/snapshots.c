@@ -114,8 +114,19 @@ static void mark_users(struct relatives *relatives, uint64_t uuid)
     relatives->users[first].item = done;
 }
 
-/* Follows UUIDs from a subvolume, until no other subvolume shares one with a related subvolume. */
-static struct bw_error *find_related(struct relatives *relatives, uint64_t id)
+static int newest_first(const void *a, const void *b)
+{
+    const struct bw_snapshot *left = a, *right = b;
+    const int64_t first = bw_time_nanoseconds(&left->time),
+                  second = bw_time_nanoseconds(&right->time);
+    return first != second ? (first < second) - (first > second)
+                           : (left->id < right->id) - (left->id > right->id);
+}
+
+/* Follows UUIDs from a subvolume, until no other subvolume shares one with a related subvolume; and
+ * keeps the related ones, the newest first. */
+static struct bw_error *keep_related(struct bw_snapshots *snapshots, struct relatives *relatives,
+                                     uint64_t id)
 {
     BW_TRY(list_users(relatives));
     for (size_t i = 0; i < relatives->list.count; i++)
@@ -127,22 +138,6 @@ static struct bw_error *find_related(struct relatives *relatives, uint64_t id)
             if (item->uuids[k])
                 mark_users(relatives, item->uuids[k]);
     }
-    return NULL;
-}
-
-static int newest_first(const void *a, const void *b)
-{
-    const struct bw_snapshot *left = a, *right = b;
-    const int64_t first = bw_time_nanoseconds(&left->time),
-                  second = bw_time_nanoseconds(&right->time);
-    return first != second ? (first < second) - (first > second)
-                           : (left->id < right->id) - (left->id > right->id);
-}
-
-static struct bw_error *keep_related(struct bw_snapshots *snapshots, struct relatives *relatives,
-                                     uint64_t id)
-{
-    BW_TRY(find_related(relatives, id));
     for (size_t i = 0; i < relatives->list.count; i++) {
         struct relative *item = &relatives->list.items[i];
         if (!item->is_related || item->snapshot.id == id)
@@ -204,32 +199,25 @@ const struct bw_snapshot *bw_snapshots_entry(const struct bw_snapshots *snapshot
     return &snapshots->list.items[number];
 }
 
-/* A snapshot keeps the numbers and the generations of inodes, even of files that are renamed. */
-static bool find_by_number(const struct bw_snapshots *snapshots, size_t number, uint64_t inode,
-                           uint64_t generation, struct bw_place *place, struct bw_inode *found)
-{
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_lookup_number(snapshots->fs, snapshots->list.items[number].subvolume, inode, place);
-    if (!error)
-        error = bw_inode_get(snapshots->fs, place, found);
-    return !error && found->generation == generation && found->link_count;
-}
-
-static bool find_by_path(const struct bw_snapshots *snapshots, size_t number, const char *path,
-                         struct bw_place *place, struct bw_inode *found)
-{
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_lookup(snapshots->fs, snapshots->list.items[number].subvolume, path, false, place);
-    if (!error)
-        error = bw_inode_get(snapshots->fs, place, found);
-    return !error;
-}
-
 bool bw_snapshots_find(const struct bw_snapshots *snapshots, size_t number,
                        const struct bw_snapshot_file *file, struct bw_place *place,
                        struct bw_inode *inode)
 {
-    return (file->inode &&
-            find_by_number(snapshots, number, file->inode, file->generation, place, inode)) ||
-           (file->path && find_by_path(snapshots, number, file->path, place, inode));
+    struct bw_fs *fs = snapshots->fs;
+    const struct bw_subvolume *subvolume = snapshots->list.items[number].subvolume;
+    /* A snapshot keeps the numbers and the generations of inodes, even of files that are renamed.
+     */
+    if (file->inode) {
+        BW_AUTO_ERROR struct bw_error *error = bw_lookup_number(fs, subvolume, file->inode, place);
+        if (!error)
+            error = bw_inode_get(fs, place, inode);
+        if (!error && inode->generation == file->generation && inode->link_count)
+            return true;
+    }
+    if (!file->path)
+        return false;
+    BW_AUTO_ERROR struct bw_error *error = bw_lookup(fs, subvolume, file->path, false, place);
+    if (!error)
+        error = bw_inode_get(fs, place, inode);
+    return !error;
 }
