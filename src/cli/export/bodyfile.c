@@ -215,6 +215,9 @@ static struct bw_error *visit_changed(void *context, const struct bw_difference 
         bw_buffer_append(&path, difference->old_path, difference->old_path_length);
     else
         bw_buffer_append(&path, difference->path, difference->path_length);
+    /* The path of a subvolume in itself is "/". */
+    if (path.length > 1 && path.data[path.length - 1] == '/')
+        path.length--;
     bw_buffer_append_byte(&path, '\0');
     if (path.failed)
         return bw_error_no_memory();
