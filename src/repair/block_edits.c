@@ -236,19 +236,43 @@ struct bw_error *bw_repair_find_pointer(const struct bw_tree_reader *reader,
     return NULL;
 }
 
-struct bw_error *bw_repair_can_delete(struct bw_repair *repair, const struct bw_tree *tree,
-                                      const struct bw_key *key, size_t count, bool *result)
+struct bw_error *bw_repair_move_first_key(struct bw_repair *repair,
+                                          struct bw_repair_finding *finding,
+                                          const struct bw_tree *tree, const struct bw_key *old,
+                                          const struct bw_key *new, struct bw_repair_edit edit)
 {
-    struct bw_leaf_finder finder;
-    struct bw_item item;
-    bw_leaf_finder_init(&finder, &repair->fs->reader, tree);
-    struct bw_error *error = bw_find_leaf(&finder, key);
-    const int64_t slot = error || finder.lost ? -1 : bw_leaf_last_until(&finder, key);
-    *result = slot >= (tree->root.level ? 1 : 0) &&
-              bw_leaf_item(&finder.leaf, (uint32_t)slot, &item) &&
-              bw_key_compare(&item.key, key) == 0 && finder.leaf.item_count > count;
-    bw_leaf_finder_free(&finder);
-    return error;
+    const struct bw_tree_reader *reader = &repair->fs->reader;
+    const struct bw_disk_key key = {
+        .objectid = bw_put64(new->objectid), .type = new->type, .offset = bw_put64(new->offset)};
+    struct bw_block_pointer pointer = bw_tree_root_pointer(tree, false);
+    uint64_t nodes[BW_MAX_LEVEL];
+    uint32_t slots[BW_MAX_LEVEL];
+    unsigned depth = 0;
+    BW_AUTO_FREE char *why = edit.why, *proof = edit.proof;
+    BW_AUTO_FREE uint8_t *block = malloc(reader->nodesize);
+    if (!block || !why || !proof)
+        return bw_error_no_memory();
+    for (; pointer.expectation.level && depth < BW_MAX_LEVEL; depth++) {
+        const struct bw_block_pointer parent = pointer;
+        BW_TRY(bw_block_read(reader, &parent, block));
+        const struct bw_node node = bw_node_view(block, reader->nodesize);
+        nodes[depth] = parent.bytenr;
+        slots[depth] = bw_child_slot(&node, old);
+        pointer = bw_tree_child_pointer(&parent, &node, slots[depth]);
+    }
+
+    /* A node above begins with this key only as long as it is that of the first child. */
+    for (bool is_first = true; is_first && depth--; is_first = !slots[depth]) {
+        edit.block = nodes[depth];
+        edit.byte = (uint32_t)(sizeof(struct bw_disk_header) +
+                               slots[depth] * sizeof(struct bw_disk_key_pointer));
+        edit.length = sizeof key;
+        edit.bytes = &key;
+        edit.why = strdup(why);
+        edit.proof = strdup(proof);
+        BW_TRY(bw_repair_edit_block(repair, finding, edit));
+    }
+    return NULL;
 }
 
 struct bw_error *bw_repair_delete_item(struct bw_repair *repair, struct bw_repair_finding *finding,

@@ -3,8 +3,8 @@
  * Chunks without contents behind the end of an image that is smaller than its device. A mount needs
  * no such chunk, so it is taken out: its item, its device extents on all devices, its block group,
  * and its free space; and the devices have that many bytes less in use. Items are deleted where
- * they are. The first key of a leaf stays, since its parent repeats it: if an item to be deleted
- * is the first one, nothing is planned.
+ * they are. If the first item of a leaf is deleted, the nodes above it get the new first key, in
+ * the same group of changes. A leaf must keep an item: otherwise nothing is planned.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -129,33 +129,63 @@ static struct bw_error *remove_extents(struct cutting *cutting, bool is_final)
     return bw_fs_items_error(&items);
 }
 
-/* How many items of a tree are deleted. */
-static size_t count_removals(const struct cutting *cutting, uint64_t tree)
+static bool is_removed(const struct cutting *cutting, uint64_t tree, const struct bw_key *key)
 {
-    size_t count = 0;
     for (size_t i = 0; i < cutting->removals.count; i++)
-        count += cutting->removals.items[i].tree.id == tree;
-    return count;
+        if (cutting->removals.items[i].tree.id == tree &&
+            bw_key_compare(&cutting->removals.items[i].key, key) == 0)
+            return true;
+    return false;
+}
+
+/* Finds the first item that stays in the leaf of a removal. `*moves`: the removal is its first
+ * item. Without such an item, or without the leaf, the removal is not possible. */
+static struct bw_error *find_new_first(struct cutting *cutting, const struct removal *removal,
+                                       struct bw_key *first, bool *moves)
+{
+    struct bw_leaf_finder finder;
+    struct bw_item item;
+    uint32_t slot = 0;
+    bool found = false;
+    bw_leaf_finder_init(&finder, &cutting->repair->fs->reader, &removal->tree);
+    struct bw_error *error = bw_find_leaf(&finder, &removal->key);
+    if (!error && !finder.lost) {
+        *moves =
+            bw_leaf_item(&finder.leaf, 0, &item) && bw_key_compare(&item.key, &removal->key) == 0;
+        while (!found && bw_leaf_next(&finder.leaf, &slot, &item))
+            found = !is_removed(cutting, removal->tree.id, &item.key);
+        *first = item.key;
+    }
+    cutting->is_possible &= found;
+    bw_leaf_finder_free(&finder);
+    return error;
+}
+
+static struct bw_repair_edit removal_edit(const struct cutting *cutting, const char *what)
+{
+    return (struct bw_repair_edit){.group = cutting->repair->groups + 1,
+                                   .what = what,
+                                   .why = strdup("the chunk lies behind the end of the image"),
+                                   .proof =
+                                       strdup("nothing in it is in use, and no extent lies in it")};
 }
 
 static struct bw_error *plan_removals(struct cutting *cutting)
 {
     struct bw_repair *repair = cutting->repair;
+    struct bw_key first;
+    bool moves;
+    for (size_t i = 0; cutting->is_possible && i < cutting->removals.count; i++)
+        BW_TRY(find_new_first(cutting, &cutting->removals.items[i], &first, &moves));
     for (size_t i = 0; cutting->is_possible && i < cutting->removals.count; i++) {
         const struct removal *removal = &cutting->removals.items[i];
-        BW_TRY(bw_repair_can_delete(repair, &removal->tree, &removal->key,
-                                    count_removals(cutting, removal->tree.id),
-                                    &cutting->is_possible));
-    }
-    for (size_t i = 0; cutting->is_possible && i < cutting->removals.count; i++) {
-        const struct removal *removal = &cutting->removals.items[i];
-        BW_TRY(bw_repair_delete_item(
-            repair, cutting->finding, &removal->tree, &removal->key,
-            (struct bw_repair_edit){
-                .group = repair->groups + 1,
-                .what = "item of a chunk without contents",
-                .why = strdup("the chunk lies behind the end of the image"),
-                .proof = strdup("nothing in it is in use, and no extent lies in it")}));
+        BW_TRY(find_new_first(cutting, removal, &first, &moves));
+        BW_TRY(bw_repair_delete_item(repair, cutting->finding, &removal->tree, &removal->key,
+                                     removal_edit(cutting, "item of a chunk without contents")));
+        if (moves)
+            BW_TRY(bw_repair_move_first_key(
+                repair, cutting->finding, &removal->tree, &removal->key, &first,
+                removal_edit(cutting, "key of a leaf with items of a chunk without contents")));
     }
     return NULL;
 }

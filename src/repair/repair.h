@@ -291,10 +291,12 @@ struct bw_error *bw_repair_edit_item(struct bw_repair *repair, struct bw_repair_
 /** Collects the bad mirrors of blocks. (block_edits.c) */
 struct bw_error *bw_repair_list_bad_copies(struct bw_repair *repair);
 
-/** Whether an item can be deleted together with others, `count` in all: it is not the first one of
- * a leaf with a parent, and the leaf keeps an item. (block_edits.c) */
-struct bw_error *bw_repair_can_delete(struct bw_repair *repair, const struct bw_tree *tree,
-                                      const struct bw_key *key, size_t count, bool *result);
+/** Plans another first key of a leaf in the nodes above it: in place of `old`, which its items
+ * begin with before the changes. (block_edits.c) */
+struct bw_error *bw_repair_move_first_key(struct bw_repair *repair,
+                                          struct bw_repair_finding *finding,
+                                          const struct bw_tree *tree, const struct bw_key *old,
+                                          const struct bw_key *new, struct bw_repair_edit edit);
 
 /** Plans the deletion of an item, after the other changes in its block. (block_edits.c) */
 struct bw_error *bw_repair_delete_item(struct bw_repair *repair, struct bw_repair_finding *finding,

@@ -134,6 +134,16 @@ if have qemu-img && [ -e "$damaged" ]; then
 else
     skip qemu-img "a qcow2 image"
 fi
+if [ -e "$damaged" ]; then
+    split -b 30M -d -a 3 --numeric-suffixes=1 "$damaged" "$WORK/split.img."
+    status "a split image" 3 "$PROGRAM" repair -f "$WORK/c.qcow2" "$WORK/split.img.001"
+    holds "a split image: the reason and the way out" \
+        grep -q "'--format raw' writes an image of it: it lies in several files" "$WORK/err"
+    status "a split image: a copy" 0 "$PROGRAM" repair --format raw -f "$WORK/joined.img" \
+        "$WORK/split.img.001"
+    holds "a split image: its contents" same_image "$WORK/joined.img" "$fixtures/plain/dev1.img"
+    rm -f "$WORK"/split.img.*
+fi
 if have zstd && [ -e "$damaged" ]; then
     zstd -q "$damaged" -o "$WORK/damaged.img.zst"
     status "a compressed image" 3 "$PROGRAM" repair -f "$WORK/c.qcow2" "$WORK/damaged.img.zst"

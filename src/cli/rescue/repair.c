@@ -69,6 +69,7 @@ struct repair {
     uint64_t *devids;              /* of the images; 0: none that belongs to the file system */
     char *base;                    /* absolute path of the folder of the overlays */
     size_t chosen, failed;         /* changes */
+    bool is_tried;                 /* there was a trial */
     bool is_repaired;              /* the result was written, and nothing is wrong with it */
 };
 
@@ -377,6 +378,7 @@ static struct bw_error *make_rounds(struct repair *repair, bool has_overlays, ui
         if (has_overlays && chosen)
             BW_TRY(bw_repair_use_overlays(repair->plan));
         if (chosen) {
+            repair->is_tried = true;
             cmd_progress_step("trying", 1, 1);
             BW_TRY(ids ? bw_repair_try(repair->plan, left)
                        : bw_repair_try_each(repair->plan, left));
@@ -475,7 +477,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     BW_TRY(bw_repair_open(format->session.fs, &how, &plan, &repair->plan));
     BW_AUTO_ERROR struct bw_error *failure =
         make_rounds(repair, writes && settings->format == FORMAT_OVERLAY, &after);
-    if (failure && failure->code == BW_ERROR_USAGE)
+    if (failure && !repair->is_tried)
         return BW_TAKE(failure);
     BW_TRY(print_changes(format, repair));
     if (failure)

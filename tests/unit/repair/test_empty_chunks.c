@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * An image that ends in a chunk without contents, whose items are in trees with few items in each
+ * leaf: first ones, too, so that the keys of nodes change.
+ */
+#include "support/image_writer_internal.h"
+#include "support/walk_helpers.h"
+
+#include "btrfs-walk/repair.h"
+#include "record/record_types.h"
+#include "repair/repair.h"
+
+enum { DEVICES = 8, DATA_CHUNKS = 5, CUT = DATA_CHUNKS - 1 /* a device with such a chunk only */ };
+
+/* Where the last device extent of a device begins, in a chunk without contents. */
+static uint64_t last_extent(const struct iw_image *image)
+{
+    uint64_t last = 0;
+    bool is_data = false;
+    for (size_t i = 0; i < iw_chunk_count(image); i++)
+        for (unsigned j = 0; j < iw_chunk(image, i)->stripe_count; j++)
+            if (iw_chunk(image, i)->stripes[j].device == CUT &&
+                iw_chunk(image, i)->stripes[j].offset > last) {
+                last = iw_chunk(image, i)->stripes[j].offset;
+                is_data = iw_chunk(image, i)->type & BW_GROUP_DATA;
+            }
+    assert_true(is_data);
+    return last;
+}
+
+/* Cuts an image with leaves of so many items in a chunk without contents, and plans. Returns the
+ * number of changes of keys in nodes. */
+static size_t repair(unsigned items_per_leaf, unsigned pointers_per_node, bool is_possible)
+{
+    const char *paths[IW_MAX_DEVICES];
+    struct report_log log = {0};
+    struct bw_fs *fs;
+    struct bw_repair *plan;
+    uint64_t left = 0;
+    size_t keys = 0;
+    struct iw_image *image =
+        iw_create(&(struct iw_options){.data_chunks = DATA_CHUNKS, .device_count = DEVICES});
+    static const uint64_t trees[] = {BW_EXTENT_TREE /* not so small */, BW_CHUNK_TREE,
+                                     BW_DEVICE_TREE};
+    for (size_t i = items_per_leaf == 1; i < sizeof trees / sizeof *trees; i++)
+        iw_shape(image, trees[i], items_per_leaf, pointers_per_node, 0);
+    iw_write_memory(image);
+    iw_truncate_device(image, CUT, last_extent(image) + 65536);
+    const struct bw_fs_options how = {.struct_size = sizeof how,
+                                      .paths = paths,
+                                      .path_count = iw_paths_of(image, paths),
+                                      .log = BW_LOG_IGNORE,
+                                      .reporter = report_log_reporter(&log)};
+    const struct bw_repair_options options = {.struct_size = sizeof options};
+    expect_success(bw_fs_open(&how, &fs));
+    expect_success(bw_repair_open(fs, &how, &options, &plan));
+    assert_int_equal(bw_repair_count(plan) > 0, is_possible);
+    if (is_possible)
+        expect_success(bw_repair_try(plan, &left));
+    assert_int_equal(left, 0);
+    for (size_t i = 0; i < bw_repair_count(plan); i++) {
+        struct bw_repairinfo row;
+        bw_repair_change(plan, i, &row);
+        assert_int_equal(row.chosen, 1);
+        assert_null(row.failure);
+        keys += strncmp(row.what, "key of a leaf", 13) == 0;
+    }
+    bw_repair_close(plan);
+    bw_fs_close(fs);
+    iw_destroy(image);
+    report_log_free(&log);
+    return keys;
+}
+
+static void large_leaves(void **state)
+{
+    (void)state;
+    assert_int_equal(repair(0, 0, true), 0);
+}
+
+static void first_items(void **state)
+{
+    (void)state;
+    size_t keys = 0;
+    for (unsigned items = 3; items < 9; items++)
+        for (unsigned pointers = 3; pointers < 5; pointers++)
+            keys += repair(items, pointers, true);
+    assert_true(keys > 3);
+}
+
+/* A leaf would be empty. */
+static void single_items(void **state)
+{
+    (void)state;
+    repair(1, 0, false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(large_leaves),
+        cmocka_unit_test(first_items),
+        cmocka_unit_test(single_items),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
