@@ -16,7 +16,7 @@ documented() {
 # lacks_tool COMMAND: whether the command needs a tool that is not installed; prints its name.
 lacks_tool() {
     local tool
-    for tool in btrfs duckdb journalctl jq nbdkit parallel rsync sqlite3 xxd; do
+    for tool in btrfs duckdb journalctl jq mkfs.erofs nbdkit parallel rsync sqfstar sqlite3 xxd; do
         if [[ " ${1//[$'\n|']/ }" == *" $tool "* ]] && ! have "$tool"; then
             echo "$tool"
             return 0

@@ -52,6 +52,23 @@ damage lost.img $(places_of "$(btrfs-walk dump --tree chunk disk.img |
 cp --sparse=always disk.img formatted.img
 dd if=quota.img of=formatted.img bs=4096 conv=notrunc,sparse status=none
 
+# A partition that was to move from 64 MiB to 48 MiB; 31 MiB were copied.
+dd if=disk.img of=moved.img bs=1M seek=64 conv=notrunc,sparse status=none
+dd if=disk.img of=moved.img bs=1M seek=48 count=31 conv=notrunc status=none
+disk() { printf '%s\n' "volume $1" '    type storage/file' '    option path moved.img' end-volume; }
+window() {
+    printf '%s\n' "volume $1" '    type layout/window' "    option offset $3" \
+        ${4:+"    option length $4"} "    subvolumes $2" end-volume
+}
+{
+    disk disk-1 && disk disk-2
+    window new-place disk-1 48M 31M && window old-place disk-2 95M
+    printf '%s\n' 'volume device-1' '    type layout/concat' \
+        '    subvolumes new-place old-place' end-volume \
+        'volume chunk-map' '    type cluster/chunk-map' '    subvolumes device-1' end-volume \
+        'volume verify' '    type features/verify' '    subvolumes chunk-map' end-volume
+} > joined.vol
+
 mode=check
 [ -z "${UPDATE:-}" ] || mode=update
 pages=("$ROOT/README.md" "$ROOT"/docs/problems/*.md)

@@ -60,7 +60,36 @@ while IFS= read -r -d '' line; do
     if tool=$(lacks_tool "$command"); then skip "$tool" "${command%%$'\n'*}"; continue; fi
     case $command in make* | scripts/*) folder=$ROOT ;; esac
     works "$folder" "$command" "$line"
-done < <(documented "$ROOT/README.md" "$ROOT"/docs/*.md "$ROOT"/docs/{probes,xlators}/README.md)
+done < <(documented "$ROOT/README.md" "$ROOT"/docs/*.md "$ROOT"/docs/{probes,xlators}/README.md \
+    "$ROOT"/docs/problems/{formats,search,tools}.md)
+
+# The images that docs/problems/formats.md makes have the files of the subvolume.
+"$PROGRAM" sum --relative --subvol home disk.img > home.sums
+same_as_subvolume() { (cd "$1" && sha256sum --quiet -c ../home.sums); }
+if have unsquashfs && [ -e system.squashfs ]; then
+    unsquashfs -q -n -d squashfs system.squashfs > "$WORK/out" 2>&1
+    holds "the squashfs image has the files of the subvolume" same_as_subvolume squashfs
+fi
+if have fsck.erofs && [ -e system.erofs ]; then
+    fsck.erofs --extract=erofs system.erofs > "$WORK/out" 2>&1
+    holds "the EROFS image has the files of the subvolume" same_as_subvolume erofs
+fi
+holds "the container image is consistent" python3 - << 'END'
+import hashlib, json, tarfile
+def blob(entry):
+    data = open("image/blobs/sha256/" + entry["digest"].removeprefix("sha256:"), "rb").read()
+    assert len(data) == entry["size"]
+    assert "sha256:" + hashlib.sha256(data).hexdigest() == entry["digest"]
+    return data
+assert json.load(open("image/oci-layout"))["imageLayoutVersion"] == "1.0.0"
+manifest = json.loads(blob(json.load(open("image/index.json"))["manifests"][0]))
+config = json.loads(blob(manifest["config"]))
+assert config["rootfs"]["diff_ids"] == [manifest["layers"][0]["digest"]]
+blob(manifest["layers"][0])
+assert tarfile.open("layer.tar").getnames()
+END
+holds "its layer has the same bytes every time" cmp layer.tar \
+    <("$PROGRAM" tar --sort=name --mtime=@0 --subvol home -j 1 disk.img)
 
 # Runs the commands that `make demo` suggests.
 (cd "$ROOT" && make demo) > "$WORK/demo" 2>&1
