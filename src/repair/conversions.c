@@ -28,13 +28,6 @@ enum { CLEAN_FLAGS = 3 }; /* of superblocks that no change has interrupted */
 static const uint64_t checksum_flags =
     BW_SUPER_FLAG_CHANGING_DATA_CSUM | BW_SUPER_FLAG_CHANGING_META_CSUM;
 
-/* The ids in tree blocks. */
-struct survey {
-    struct bw_repair *repair;
-    uint64_t with_id[2];                   /* blocks with the old and with the new id */
-    uint8_t chunk_tree_uuid[BW_UUID_SIZE]; /* of one with the new id */
-};
-
 /* Blocks. */
 
 /* Reads the contents of a block with the changes so far, from any copy with a right checksum of any
@@ -195,50 +188,36 @@ void bw_repair_end_conversion(const struct bw_repair *repair, struct bw_disk_sup
 
 /* The plan. */
 
-static struct bw_error *survey_block(struct survey *survey, const struct bw_dumped_block *wanted,
-                                     uint8_t *block)
-{
-    const struct bw_disk_header *header = (const void *)block;
-    BW_TRY(read_block(survey->repair, wanted, block));
-    const bool is_new =
-        memcmp(header->fsid, survey->repair->devices.items[0].best.fsid, BW_UUID_SIZE) == 0;
-    if (is_new && !survey->with_id[1])
-        memcpy(survey->chunk_tree_uuid, header->chunk_tree_uuid, BW_UUID_SIZE);
-    survey->with_id[is_new]++;
-    return NULL;
-}
-
-static struct bw_error *survey_blocks(struct survey *survey)
-{
-    struct bw_dumped_blocks list = {.bytes = 0};
-    BW_AUTO_FREE uint8_t *block = malloc(survey->repair->fs->superblock.nodesize);
-    struct bw_error *error =
-        block ? bw_dumped_blocks_find(&list, survey->repair->fs) : bw_error_no_memory();
-    for (size_t i = 0; !error && i < list.blocks.count; i++)
-        if (!list.blocks.items[i].is_data)
-            error = survey_block(survey, &list.blocks.items[i], block);
-    bw_dumped_blocks_free(&list);
-    return error;
-}
-
-/* The old id is the one in the device items of the superblocks, which a change sets last. */
+/* Which ids the tree blocks have. The old one is the one in the device items of the superblocks,
+ * which a change sets last. */
 static struct bw_error *plan_id(struct bw_repair *repair, const char **proof)
 {
-    struct survey survey = {.repair = repair};
     struct bw_repair_conversion *conversion = &repair->conversion;
     const struct bw_disk_superblock *super = &repair->devices.items[0].best;
+    struct bw_dumped_blocks list = {.bytes = 0};
     if (repair->fs->superblock.incompat_flags & BW_INCOMPAT_METADATA_UUID)
         return NULL;
-    BW_TRY(survey_blocks(&survey));
-    if (survey.with_id[1]) {
+    BW_AUTO_FREE uint8_t *block = malloc(repair->fs->superblock.nodesize);
+    if (!block)
+        return bw_error_no_memory();
+    struct bw_error *error = bw_dumped_blocks_find(&list, repair->fs);
+    for (size_t i = 0; !error && i < list.blocks.count; i++) {
+        const struct bw_disk_header *header = (const void *)block;
+        if (list.blocks.items[i].is_data)
+            continue;
+        error = read_block(repair, &list.blocks.items[i], block);
+        if (error || conversion->rewrites_ids ||
+            memcmp(header->fsid, super->fsid, BW_UUID_SIZE) != 0)
+            continue;
         conversion->rewrites = conversion->rewrites_ids = true;
-        memcpy(conversion->fsid, super->fsid, BW_UUID_SIZE);
-        memcpy(conversion->chunk_tree_uuid, survey.chunk_tree_uuid, BW_UUID_SIZE);
-        *proof = "some tree blocks have the new id; the other ones get it, too";
-    } else {
-        memcpy(conversion->fsid, super->device.fsid, BW_UUID_SIZE);
-        *proof = "all tree blocks have the old id, which the superblocks get back";
+        memcpy(conversion->chunk_tree_uuid, header->chunk_tree_uuid, BW_UUID_SIZE);
     }
+    bw_dumped_blocks_free(&list);
+    BW_TRY(error);
+    const bool has_new = conversion->rewrites_ids;
+    memcpy(conversion->fsid, has_new ? super->fsid : super->device.fsid, BW_UUID_SIZE);
+    *proof = has_new ? "some tree blocks have the new id; the other ones get it, too"
+                     : "all tree blocks have the old id, which the superblocks get back";
     return NULL;
 }
 

@@ -63,28 +63,18 @@ static struct bw_error *remove_range(struct cutting *cutting, const struct bw_tr
     return bw_fs_items_error(&items);
 }
 
-/* Whether the range of a chunk contains no extent, and its block group nothing in use. */
-static struct bw_error *is_empty(struct cutting *cutting, const struct bw_chunk_info *chunk,
-                                 bool *result)
-{
-    struct bw_fs *fs = cutting->repair->fs;
-    const struct bw_key key = {chunk->logical, BW_BLOCK_GROUP_ITEM, chunk->length};
-    uint64_t used, extents;
-    BW_TRY(bw_repair_read_group_used(fs, &cutting->groups, &key, &used));
-    BW_TRY(bw_repair_add_extents(fs, &key, &extents));
-    *result = !used && !extents && !(chunk->type & BW_GROUP_SYSTEM);
-    return NULL;
-}
-
-/* Lists the items of a chunk. */
+/* Lists the items of a chunk, if its range contains no extent, and its block group nothing in use.
+ */
 static struct bw_error *remove_chunk(struct cutting *cutting, const struct bw_chunk_info *chunk)
 {
+    struct bw_fs *fs = cutting->repair->fs;
     const struct bw_key item = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, chunk->logical},
                         group = {chunk->logical, BW_BLOCK_GROUP_ITEM, chunk->length};
-    bool empty;
-    BW_TRY(is_empty(cutting, chunk, &empty));
-    cutting->is_possible &= empty;
-    BW_TRY(remove_range(cutting, &cutting->repair->fs->chunk_tree, item, item));
+    uint64_t used, extents;
+    BW_TRY(bw_repair_read_group_used(fs, &cutting->groups, &group, &used));
+    BW_TRY(bw_repair_add_extents(fs, &group, &extents));
+    cutting->is_possible &= !used && !extents && !(chunk->type & BW_GROUP_SYSTEM);
+    BW_TRY(remove_range(cutting, &fs->chunk_tree, item, item));
     BW_TRY(remove_range(cutting, &cutting->groups, group, group));
     return remove_range(cutting, &cutting->space_tree, (struct bw_key){chunk->logical, 0, 0},
                         (struct bw_key){chunk->logical + chunk->length - 1, UINT8_MAX, UINT64_MAX});
@@ -106,25 +96,29 @@ static struct bw_error *find_chunks(struct cutting *cutting, uint64_t devid, uin
     return bw_fs_items_error(&items);
 }
 
-/* Lists the device extents of the chunks, on all devices, whose items get less bytes in use. */
-static struct bw_error *remove_extents(struct cutting *cutting, bool is_final)
+/* The next device extent of the chunks, on any device; NULL: that was the last one. */
+static const struct bw_item *next_extent(const struct cutting *cutting, struct bw_fs_items *items)
 {
-    struct bw_repair *repair = cutting->repair;
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, repair->fs, &cutting->device_tree, (struct bw_key){0, 0, 0},
-                      (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
-    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+    const struct bw_item *item;
+    while ((item = bw_fs_items_next(items))) {
         const struct bw_disk_device_extent *extent = (const void *)item->data;
-        if (item->key.type != BW_DEVICE_EXTENT || item->size < sizeof *extent ||
-            !bw_number_set_has(&cutting->chunks, bw_get64(extent->chunk_offset)))
-            continue;
-        struct bw_disk_device_item *device = bw_repair_device_item(repair, item->key.objectid);
-        if (!is_final)
-            BW_TRY(removals_push(&cutting->removals,
-                                 (struct removal){cutting->device_tree, item->key}));
-        else if (device)
-            device->bytes_used = bw_put64(bw_get64(device->bytes_used) - bw_get64(extent->length));
-        cutting->is_possible &= device != NULL;
+        if (item->key.type == BW_DEVICE_EXTENT && item->size >= sizeof *extent &&
+            bw_number_set_has(&cutting->chunks, bw_get64(extent->chunk_offset)))
+            break;
+    }
+    return item;
+}
+
+/* Lists the device extents of the chunks. */
+static struct bw_error *remove_extents(struct cutting *cutting)
+{
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, cutting->repair->fs, &cutting->device_tree, (struct bw_key){0, 0, 0},
+                      (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
+    for (const struct bw_item *item; (item = next_extent(cutting, &items));) {
+        cutting->is_possible &= bw_repair_device_item(cutting->repair, item->key.objectid) != NULL;
+        BW_TRY(
+            removals_push(&cutting->removals, (struct removal){cutting->device_tree, item->key}));
     }
     return bw_fs_items_error(&items);
 }
@@ -194,6 +188,15 @@ static struct bw_error *plan_removals(struct cutting *cutting)
 static struct bw_error *plan_devices(struct cutting *cutting)
 {
     struct bw_repair *repair = cutting->repair;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, repair->fs, &cutting->device_tree, (struct bw_key){0, 0, 0},
+                      (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
+    for (const struct bw_item *item; (item = next_extent(cutting, &items));) {
+        const struct bw_disk_device_extent *extent = (const void *)item->data;
+        struct bw_disk_device_item *device = bw_repair_device_item(repair, item->key.objectid);
+        device->bytes_used = bw_put64(bw_get64(device->bytes_used) - bw_get64(extent->length));
+    }
+    BW_TRY(bw_fs_items_error(&items));
     for (size_t i = 0; i < repair->current.devices.count; i++) {
         const struct bw_disk_device_item *item = &repair->current.devices.items[i];
         const struct bw_key key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, bw_get64(item->devid)};
@@ -209,30 +212,32 @@ static struct bw_error *plan_devices(struct cutting *cutting)
     return NULL;
 }
 
+/* Lists all items, then plans, if that is possible. */
+static struct bw_error *cut(struct cutting *cutting, uint64_t devid, uint64_t size)
+{
+    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
+    BW_TRY(find_trees(cutting));
+    cutting->is_possible =
+        cutting->device_tree.id && cutting->groups.id && !bw_repair_doubts_extents(cutting->repair);
+    if (!cutting->is_possible)
+        return NULL;
+    BW_TRY(bw_fs_chunks(cutting->repair->fs, &chunks));
+    BW_TRY(find_chunks(cutting, devid, size));
+    for (size_t i = 0; i < chunks.count; i++)
+        if (bw_number_set_has(&cutting->chunks, chunks.items[i].logical))
+            BW_TRY(remove_chunk(cutting, &chunks.items[i]));
+    BW_TRY(remove_extents(cutting));
+    if (cutting->is_possible)
+        BW_TRY(plan_removals(cutting));
+    return cutting->is_possible ? plan_devices(cutting) : NULL;
+}
+
 struct bw_error *bw_repair_cut_chunks(struct bw_repair *repair, struct bw_repair_finding *finding,
                                       uint64_t devid, uint64_t size, bool *is_possible)
 {
-    struct cutting cutting = {.repair = repair, .finding = finding, .is_possible = true};
-    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
-    struct bw_error *error = find_trees(&cutting);
-    cutting.is_possible =
-        cutting.device_tree.id && cutting.groups.id && !bw_repair_doubts_extents(repair);
-    if (!error)
-        error = bw_fs_chunks(repair->fs, &chunks);
-    if (!error)
-        error = find_chunks(&cutting, devid, size);
-    for (size_t i = 0; !error && cutting.is_possible && i < chunks.count; i++)
-        if (bw_number_set_has(&cutting.chunks, chunks.items[i].logical))
-            error = remove_chunk(&cutting, &chunks.items[i]);
-    if (!error && cutting.is_possible)
-        error = remove_extents(&cutting, false);
-    if (!error && cutting.is_possible)
-        error = plan_removals(&cutting);
-    if (!error && cutting.is_possible)
-        error = remove_extents(&cutting, true);
-    if (!error && cutting.is_possible)
-        error = plan_devices(&cutting);
-    *is_possible = cutting.is_possible;
+    struct cutting cutting = {.repair = repair, .finding = finding};
+    struct bw_error *error = cut(&cutting, devid, size);
+    *is_possible = !error && cutting.is_possible;
     bw_number_set_free(&cutting.chunks);
     removals_free(&cutting.removals);
     return error;

@@ -104,15 +104,6 @@ static struct bw_error *compare_leaf(struct comparison *comparison, const uint8_
     return NULL;
 }
 
-static struct bw_error *compare_changed(struct comparison *comparison)
-{
-    const struct bw_repair *repair = comparison->repair;
-    for (size_t i = 0; i < repair->blocks.count; i++)
-        if (repair->blocks.items[i].is_changed)
-            BW_TRY(compare_leaf(comparison, repair->blocks.items[i].bytes));
-    return NULL;
-}
-
 /* Compares all files of a subvolume that the damaged file system shows. */
 static struct bw_error *compare_subvolume(struct comparison *comparison,
                                           const struct bw_subvolume *subvolume)
@@ -135,8 +126,9 @@ struct bw_error *bw_repair_compare_files(struct bw_repair *repair, struct bw_fs 
     struct comparison comparison = {.repair = repair, .after = repaired, .allowance = MOST_OF_ALL};
     const struct bw_fs_options how = bw_repair_how(repair);
     struct bw_error *error = repair->given->reopen(&how, &comparison.before);
-    if (!error && !repair->options.verify)
-        error = compare_changed(&comparison);
+    for (size_t i = 0; !error && !repair->options.verify && i < repair->blocks.count; i++)
+        if (repair->blocks.items[i].is_changed)
+            error = compare_leaf(&comparison, repair->blocks.items[i].bytes);
     const struct bw_subvolume *subvolume = NULL;
     while (!error && repair->options.verify &&
            (subvolume = bw_subvolume_next(comparison.before, subvolume)))
