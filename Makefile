@@ -264,7 +264,8 @@ $(BUILD)/tests/fuzz-smoke: $(FUZZ_OBJECTS) $(SUPPORT_OBJECTS) \
 unit: $(TESTS) ## build and run the unit tests
 	@scripts/run-tests $(TESTS)
 
-build-tests: all $(TESTS) $(BUILD)/tests/worst-images ## build the tests
+ALL_TESTS := $(TESTS) $(addprefix $(BUILD)/tests/,worst-images failing/functions)
+build-tests: all $(ALL_TESTS) ## build the tests
 
 check: build-tests ## run all tests (TIMES=1 names the slowest)
 	@BUILD=$(BUILD) scripts/run-tests $(TIMES:%=--times) $(TESTS) $(COMMAND_TESTS)
@@ -276,18 +277,23 @@ check-long: check ## the same, and minutes of random and hostile images
 	WORST=1 BUILD=$(BUILD) scripts/run-tests $(SWEEPS)
 	$(SOAK) --rounds 5000 --seed $(or $(SEED),1)
 
-# The program with calls that fail. Sanitizers have allocation functions of their own, so nothing
-# can be preloaded; the linker replaces the calls instead.
-FAILING := $(BUILD)/tests/failing/btrfs-walk
-WRAPPED := tests/preload/fail_calls.c
-$(FAILING): $(PROGRAM_OBJECTS) $(EXPORT) $(ARCHIVE) $(WRAPPED)
+# Programs with calls that fail. Sanitizers have allocation functions of their own, so nothing can
+# be preloaded; the linker replaces the calls instead.
+FAILING := $(BUILD)/tests/failing
+CALLS   := $(if $(SANITIZE),$(FAILING)/calls.o)
+REPLACE  = $(if $(CALLS),$$(nm $(CALLS) | sed -n 's/.* T __wrap_/-Wl,--wrap=/p'))
+$(FAILING)/calls.o: tests/preload/fail_calls.c
 	@mkdir -p $(@D)
-	$(call quiet,LD)$(CC) -O1 -g -pthread -DWRAPPED -c -o $(@D)/calls.o $(WRAPPED) && \
-	    $(CC) $(LDFLAGS) -o $@ $(filter-out $(WRAPPED),$^) $(@D)/calls.o \
-	    $$(nm $(@D)/calls.o | sed -n 's/.* T __wrap_/-Wl,--wrap=/p') \
+	$(call quiet,CC)$(CC) -O1 -g -pthread -DWRAPPED -c -o $@ $<
+
+$(FAILING)/btrfs-walk: $(PROGRAM_OBJECTS) $(EXPORT)
+$(FAILING)/functions: $(FAILING)/functions.o
+$(FAILING)/btrfs-walk $(FAILING)/functions: $(ARCHIVE) $(CALLS)
+	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $(filter-out $(ARCHIVE),$^) $(ARCHIVE) $(REPLACE) \
 	    $(LIBRARIES) $(PROGRAM_LIBRARIES)
 
-torture: all $(if $(SANITIZE),$(FAILING)) ## let every call of every command fail (takes hours)
+TORTURED := $(FAILING)/functions $(if $(SANITIZE),$(FAILING)/btrfs-walk)
+torture: all $(TORTURED) ## let every call of every command fail (takes hours)
 	WORST=1 BUILD=$(BUILD) bash tests/command/failures.sh
 
 # kernel.py, history.py and guest.py are modules of the others; repair_compare.py measures.

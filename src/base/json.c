@@ -62,6 +62,8 @@ static void append_string(struct bw_json *json, const char *text, size_t length)
     struct bw_buffer *buffer = json->buffer;
     if (!bw_buffer_reserve(buffer, 6 * length + sizeof "\"1234567\""))
         return;
+    if (!length) /* an empty buffer has no bytes to point to */
+        text = "";
     char *at = buffer->data + buffer->length;
     *at++ = '"';
     size_t plain = bw_json_copy_plain(at, text, length);

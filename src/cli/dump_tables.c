@@ -104,6 +104,7 @@ static struct bw_error *add_layer(void *context, const char *name)
     struct bw_buffer place = {0};
     BW_TRY(bw_registry_find(list->registry, name, &type));
     page_append_place(&place, type);
+    json->buffer->failed |= place.failed;
     bw_json_begin_object(json, NULL);
     bw_json_text(json, "type", type->type);
     bw_json_text(json, "description", type->description);

@@ -22,6 +22,13 @@ else
 fi
 [ -n "${WORST:-}" ] && options+=(--verbose) || options+=(--total 40)
 
+functions=$BUILD/tests/failing/functions
+if [ -e "$functions" ]; then
+    options+=(--functions "$functions")
+else
+    skip "make build-tests" "functions that no command calls"
+fi
+
 for kind in memory read write start message; do
     python3 -B "$ROOT/tests/support/fail_calls.py" "${options[@]}" --kind "$kind" "$program" \
         "$fixtures" > "$WORK/out" 2>&1
