@@ -70,6 +70,46 @@ struct bw_findinginfo;
  * and is returned. */
 typedef struct bw_error *bw_finding_visitor(void *context, const struct bw_findinginfo *finding);
 
+/*
+ * Baselines. A check can leave a baseline of everything that it has verified: with it, a later
+ * check of the same file system reads only changes. It skips the tree blocks and block groups that
+ * are provably the same as then, and adds their part from the baseline to its own sums. It does not
+ * find later damage to the storage of skipped blocks.
+ */
+
+struct bw_baseline;
+
+/** Facts about a baseline. */
+struct bw_baseline_info {
+    uint8_t fsid[BW_UUID_SIZE]; /**< of the file system */
+    uint64_t generation;        /**< of the file system */
+    int64_t time;               /**< when the check was finished: seconds since 1970 */
+    uint64_t findings;          /**< how many it has */
+    bool finished;              /**< false: the check was not, and nothing can be skipped */
+    bool has_data;              /**< the check has also read all data */
+    uint64_t reserved[4];       /**< zeros: room for more members */
+};
+
+/** Receives bytes of a baseline. */
+typedef struct bw_error *bw_baseline_consumer(void *context, const char *bytes, size_t length);
+
+/** Makes an empty baseline, for bw_check_options.save. */
+struct bw_error *bw_baseline_create(struct bw_baseline **result);
+
+/** Makes a baseline of the bytes that bw_baseline_write() has written. BW_ERROR_USAGE if they are
+ * not such bytes. */
+struct bw_error *bw_baseline_parse(const void *bytes, size_t size, struct bw_baseline **result);
+
+/** Passes the bytes of a baseline to `consume`. */
+struct bw_error *bw_baseline_write(const struct bw_baseline *baseline,
+                                   bw_baseline_consumer *consume, void *context);
+
+/** Facts about a baseline. */
+struct bw_baseline_info bw_baseline_info(const struct bw_baseline *baseline);
+
+/** Frees it; NULL is allowed. */
+void bw_baseline_free(struct bw_baseline *baseline);
+
 /** How far a check is. */
 struct bw_check_progress {
     const char *pass;     /**< the present pass */
@@ -97,6 +137,16 @@ struct bw_check_options {
      * The parts get ranges of 1 GiB in turn. Part 1 includes everything else that is checked. 0 and
      * 0: read everything. */
     unsigned part, parts;
+    /** Read only what has changed since this baseline was made; if it is not of the same file
+     * system, everything, with a note. Findings then say whether they are new, and those that are
+     * gone are visited at the end. NULL: read everything. */
+    const struct bw_baseline *since;
+    /** Receives the baseline of this check; empty before. May be NULL. */
+    struct bw_baseline *save;
+    /** Read only tree blocks of later generations than this, and the data of later extents. No
+     * comparison that needs all blocks is made: the passes `space`, `extents`, `inodes` and `quota`
+     * do not run. 0: read everything. Excludes `since` and `save`. */
+    uint64_t since_generation;
 };
 
 /** How often a kind of finding occurred. */
@@ -111,13 +161,17 @@ struct bw_finding_count {
 struct bw_check_summary {
     const struct bw_finding_count *counts; /**< only kinds that occurred, in the order of passes */
     size_t count;
-    uint64_t totals[3];   /**< findings by enum bw_finding_severity */
-    uint64_t repairable;  /**< errors that another mirror or parity makes good */
-    bool finished;        /**< false: it was stopped, or something could not be checked because
-                             of I/O errors, missing memory or an unsupported feature */
-    uint64_t blocks;      /**< tree blocks checked, each once */
-    uint64_t data_bytes;  /**< data checked, all copies counted */
-    uint64_t reserved[6]; /**< zeros: room for more members */
+    uint64_t totals[3];      /**< findings by enum bw_finding_severity */
+    uint64_t repairable;     /**< errors that another mirror or parity makes good */
+    bool finished;           /**< false: it was stopped, or something could not be checked because
+                                of I/O errors, missing memory or an unsupported feature */
+    uint64_t blocks;         /**< tree blocks checked, each once */
+    uint64_t data_bytes;     /**< data checked, all copies counted */
+    uint64_t skipped_blocks; /**< leaves that were not read, because they are the same as before */
+    uint64_t skipped_data;   /**< bytes of data with checksums that were not read */
+    uint64_t new_findings;   /**< handed out, and not in options->since */
+    uint64_t gone_findings;  /**< in options->since, but not found again */
+    uint64_t reserved[2];    /**< zeros: room for more members */
 };
 
 /**

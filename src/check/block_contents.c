@@ -117,32 +117,42 @@ void bw_check_owner(const struct bw_reached_block *block)
  * until it is written. Extents still marked as preallocated are skipped.
  */
 
-static void note_inode(const struct bw_reached_block *leaf, const struct bw_item *item,
+static void note_inode(const struct bw_listed_tree *tree, const struct bw_item *item,
                        struct bw_last_inode *last)
 {
     const struct bw_disk_inode_item *inode = (const void *)item->data;
-    *last = (struct bw_last_inode){.tree = leaf->tree, .number = item->key.objectid};
+    last->tree = tree;
+    last->number = item->key.objectid;
     last->known = item->size >= sizeof *inode;
-    if (last->known)
-        last->flags = bw_get64(inode->flags);
+    last->flags = last->known ? bw_get64(inode->flags) : 0;
 }
 
 /* Finds an inode whose item is in an earlier leaf. */
-static void find_inode(const struct bw_reached_block *leaf, uint64_t number,
+static void find_inode(struct bw_check *check, const struct bw_listed_tree *tree, uint64_t number,
                        struct bw_last_inode *last)
 {
     const struct bw_key key = {number, BW_INODE_ITEM, 0};
     struct bw_leaf_finder finder;
     struct bw_item item;
-    bw_leaf_finder_init(&finder, &leaf->check->fs->reader, &leaf->tree->tree);
+    bw_leaf_finder_init(&finder, &check->fs->reader, &tree->tree);
     BW_AUTO_ERROR struct bw_error *error = bw_find_leaf(&finder, &key);
-    bw_check_lacks_memory(leaf->check, error);
+    bw_check_lacks_memory(check, error);
     const int64_t slot = error || finder.lost ? -1 : bw_leaf_last_until(&finder, &key);
-    *last = (struct bw_last_inode){.tree = leaf->tree, .number = number};
+    last->tree = tree;
+    last->number = number;
+    last->known = last->in_leaf = false;
     if (slot >= 0 && bw_leaf_item(&finder.leaf, (uint32_t)slot, &item) &&
         bw_key_compare(&item.key, &key) == 0)
-        note_inode(leaf, &item, last);
+        note_inode(tree, &item, last);
     bw_leaf_finder_free(&finder);
+}
+
+bool bw_check_is_summed(struct bw_check *check, const struct bw_listed_tree *tree, uint64_t inode,
+                        bool summed, struct bw_last_inode *last)
+{
+    if (last->tree != tree || last->number != inode)
+        find_inode(check, tree, inode, last);
+    return last->known && summed == !(last->flags & BW_INODE_NODATASUM);
 }
 
 /* The bytes that must have checksums; false if no byte needs one. */
@@ -204,10 +214,16 @@ static void check_extent(const struct bw_reached_block *leaf, const struct bw_it
     if (bad || !find_bytes(&extent, &start, &length))
         return;
     if (last->tree != leaf->tree || last->number != item->key.objectid)
-        find_inode(leaf, item->key.objectid, last);
+        find_inode(leaf->check, leaf->tree, item->key.objectid, last);
+    last->is_unclear |= !last->known;
     if (!last->known)
         return;
     const bool summed = !(last->flags & BW_INODE_NODATASUM);
+    last->has_unsummed |= !summed;
+    if (!last->in_leaf) {
+        last->depends = true;
+        last->is_first_summed = summed;
+    }
     if (extent.compression && !summed)
         report_compressed(leaf, item, &extent);
     report_data(leaf, item, start, length,
@@ -218,6 +234,7 @@ static void check_extent(const struct bw_reached_block *leaf, const struct bw_it
 void bw_check_checksummed(const struct bw_reached_block *leaf, struct bw_last_inode *last)
 {
     struct bw_item item;
+    last->in_leaf = last->depends = last->has_unsummed = last->is_unclear = false;
     if (!leaf->check->references || leaf->in_log || !leaf->check->extents_known)
         return;
     for (uint32_t slot = 0; slot < leaf->node.item_count; slot++) {
@@ -225,24 +242,27 @@ void bw_check_checksummed(const struct bw_reached_block *leaf, struct bw_last_in
         if ((type != BW_INODE_ITEM && type != BW_EXTENT_DATA) ||
             !bw_leaf_item(&leaf->node, slot, &item))
             continue;
-        if (type == BW_INODE_ITEM)
-            note_inode(leaf, &item, last);
-        else
+        if (type == BW_INODE_ITEM) {
+            note_inode(leaf->tree, &item, last);
+            last->in_leaf = true;
+        } else {
             check_extent(leaf, &item, last);
+        }
     }
 }
 
-void bw_check_references(const struct bw_reached_block *block, uint32_t first_slot)
+uint64_t bw_check_references(const struct bw_reached_block *block, uint32_t first_slot)
 {
     struct bw_check *check = block->check;
     if (!check->references || block->in_log || !bw_tree_has_references(block->tree->tree.id))
-        return;
+        return 0;
     struct bw_reference reference = bw_block_as_reference(&block->node);
-    bw_count_reference(check, &reference);
+    uint64_t sum = bw_count_reference(check, &reference);
     struct bw_block_references references =
         bw_check_references_open(check, &block->node, first_slot);
     while (bw_block_references_next(&references, &reference))
-        bw_count_reference(check, &reference);
+        sum += bw_count_reference(check, &reference);
+    return sum;
 }
 
 /* The items of a leaf: their keys ascend, and their bytes fill the leaf from its end without a gap.

@@ -22,6 +22,13 @@ struct bw_last_inode {
     uint64_t number;
     uint64_t flags;
     bool known; /**< its flags are */
+
+    /* About the present leaf, for baselines. */
+    bool in_leaf;         /**< the inode is in this leaf */
+    bool depends;         /**< the inode of its first extents is in an earlier one */
+    bool is_first_summed; /**< that inode has checksums */
+    bool has_unsummed;    /**< there are data that rightly have no checksums */
+    bool is_unclear;      /**< an inode was not found */
 };
 
 /** Checks the flags of the header. */
@@ -33,11 +40,16 @@ void bw_check_owner(const struct bw_reached_block *block);
 /** Checks the order and places of the items of a leaf, and their contents. */
 void bw_check_leaf(const struct bw_reached_block *leaf);
 
-/** Counts the references of a block to its children or to data. Slots before `first_slot` are
- * skipped. */
-void bw_check_references(const struct bw_reached_block *block, uint32_t first_slot);
+/** Counts the references of a block to its children or to data, and returns what they add up to.
+ * Slots before `first_slot` are skipped. */
+uint64_t bw_check_references(const struct bw_reached_block *block, uint32_t first_slot);
 
 /** Whether the file extents of a leaf have checksums, or rightly none. */
 void bw_check_checksummed(const struct bw_reached_block *leaf, struct bw_last_inode *last);
+
+/** Whether data of an inode need checksums, like data in an earlier check; false also if the inode
+ * is not found. */
+bool bw_check_is_summed(struct bw_check *check, const struct bw_listed_tree *tree, uint64_t inode,
+                        bool summed, struct bw_last_inode *last);
 
 #endif

@@ -34,6 +34,12 @@ struct bw_checked_group {
     uint64_t start, length, used, flags;
     uint64_t counted; /**< by `space`: bytes of extents in it */
     bool unsure;      /**< by `space`: extents in it may be lost */
+
+    /* See unchanged.h. */
+    uint64_t leaves;     /**< the sum of the leaves that describe it */
+    uint64_t references; /**< the sum of the references to its extents */
+    bool unchanged;      /**< since the baseline: it is not scanned */
+    bool clean;          /**< it can be entered in a new baseline */
 };
 
 BW_VECTOR(bw_checked_groups, struct bw_checked_group);
@@ -153,6 +159,7 @@ struct bw_check {
     atomic_uint_fast64_t flip_searches; /**< see flipped.c */
     atomic_bool unfinished;             /**< something could not be checked; see bw_check_summary */
     atomic_uint_fast64_t blocks;        /**< checked so far */
+    atomic_uint_fast64_t found;         /**< findings so far */
     atomic_uint_fast64_t data_bytes;    /**< checked so far */
     pthread_mutex_t bad_lock;
     struct bw_key_map bad_places; /**< 4 KiB of logical addresses each, with a bad mirror that has
@@ -176,6 +183,25 @@ struct bw_check {
     struct bw_key_map moved_directories;  /**< left by `trees` for `inodes`; see directories.h */
     bool extents_known;                   /**< nothing of the extent tree is lost */
     bool checksums_known;                 /**< nothing of the checksum trees is lost */
+
+    /* Baselines; see unchanged.h. */
+    const struct bw_baseline *since; /**< the earlier check, if it can be used */
+    struct bw_baseline *save;        /**< receives leaves and block groups; NULL: not wanted */
+    uint64_t since_generation;       /**< of `since`, or options->since_generation; 0: none */
+    uint64_t seed;                   /**< of the sums of inodes */
+    bool skips;                      /**< unchanged leaves and block groups are not read */
+    bool has_more_checksums;         /**< left by `space`: older data have got checksums */
+    bool selects_data;               /**< only data in `new_data` are read */
+    struct bw_range_set old_data;    /**< left by `space`: data in block groups that were scanned */
+    struct bw_range_set new_data;    /**< and data of later generations than the baseline */
+    atomic_uint_fast64_t carried;    /**< references of skipped blocks: promised less existing */
+    atomic_uint_fast64_t skipped_blocks;
+    uint64_t skipped_data;
+    atomic_bool is_foreign;           /**< a leaf differs from the baseline, which is reported */
+    struct bw_key_map known_findings; /**< identity to number in options->since */
+    bool *met_again;                  /**< for each of these findings, whether it is still there */
+    uint64_t new_findings, gone_findings;
+    uint64_t new_errors; /**< of the new findings */
 
     struct bw_incomplete_chunks *incomplete_chunks; /**< chunks of which missing devices leave only
                                                        a part; NULL: all are complete */

@@ -19,8 +19,8 @@
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "btree/scan.h"
+#include "check/baseline.h"
 #include "check/data.h"
-#include "check/inode_sums.h"
 #include "data/fetch.h"
 #include "graph/wind.h"
 #include "ondisk/compression.h"
@@ -326,7 +326,11 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
             continue;
         BW_AUTO_ERROR struct bw_error *bad =
             bw_file_extent_decode(&item, self->check->fs->superblock.sectorsize, &extent);
-        if (!bad && extent.compression && extent.type != BW_FILE_EXTENT_PREALLOC &&
+        uint64_t end = UINT64_MAX;
+        const bool is_verified =
+            self->check->selects_data && extent.disk_bytenr &&
+            !bw_range_set_has(&self->check->new_data, extent.disk_bytenr, &end);
+        if (!bad && !is_verified && extent.compression && extent.type != BW_FILE_EXTENT_PREALLOC &&
             (extent.inline_data || extent.disk_bytenr))
             add_stream(self, &item, &extent);
     }
@@ -335,11 +339,14 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
                : bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
 }
 
-/* Tree blocks that snapshots share are read once. */
+/* Tree blocks that snapshots share are read once, and without bad data, those of new extents. */
 static bool is_new(void *context, const struct bw_block_pointer *pointer)
 {
     struct compressed_check *self = context;
     const struct bw_check *check = self->check;
+    if (check->selects_data && pointer->expectation.generation <= check->since_generation &&
+        !(check->since && check->since->bad_data.ranges.count))
+        return false;
     if (check->extents_known && !bw_key_map_has(&check->shared_blocks, pointer->bytenr))
         return true;
     if (bw_key_map_has(&self->blocks, pointer->bytenr))
@@ -430,7 +437,7 @@ static void end_compressed(struct compressed_check *self)
 
 struct bw_error *bw_check_compressed(struct bw_check *check)
 {
-    struct compressed_check self = {.check = check, .secrets = bw_fact_secrets_of(check->fs)};
+    struct compressed_check self = {.check = check, .secrets = bw_fact_secrets_of(check)};
     struct bw_error *error = begin_compressed(&self);
     if (!error)
         error = read_trees(&self);

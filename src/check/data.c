@@ -59,7 +59,12 @@ static struct bw_error *visit_range_by_chunk(const struct bw_check *check, uint6
             continue;
         }
         bool is_ours;
-        const uint64_t left = end_of_part(check, chunk, next, &is_ours) - next;
+        uint64_t left = end_of_part(check, chunk, next, &is_ours) - next;
+        if (check->selects_data) {
+            uint64_t until = next + left;
+            is_ours = bw_range_set_has(&check->new_data, next, &until);
+            left = until - next;
+        }
         const struct bw_summed range = {chunk, next, end - next < left ? end - next : left,
                                         checksums +
                                             (next - logical) / superblock->sectorsize * size};
@@ -104,6 +109,10 @@ static bool has_own_parts(void *context, const struct bw_block_pointer *pointer)
     const struct bw_key *first = &pointer->expectation.first_key;
     const struct bw_key *end = &pointer->expectation.end_key;
     if (end->objectid == BW_EXTENT_CSUM_OBJECT && end->offset <= reading->done)
+        return false;
+    if (check->selects_data && first->objectid == BW_EXTENT_CSUM_OBJECT &&
+        end->objectid == BW_EXTENT_CSUM_OBJECT && first->offset < end->offset &&
+        !bw_range_set_overlap(&check->new_data, first->offset, end->offset))
         return false;
     bool is_ours = !check->options->parts || first->objectid != BW_EXTENT_CSUM_OBJECT ||
                    end->objectid != BW_EXTENT_CSUM_OBJECT;

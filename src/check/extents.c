@@ -67,6 +67,13 @@ void bw_entries_merge(struct bw_entries *list)
 void bw_entries_add(struct bw_entries *list, const struct bw_reference_entry *entry)
 {
     const uint32_t bucket = bw_reference_bucket(entry->reference.bytenr);
+    if (list->counts) {
+        if (entry->promised && entry->reference.kind != BW_EXTENT_ITEM)
+            bw_count_promised_reference(list->check, &entry->reference);
+        else if (entry->made)
+            bw_count_reference(list->check, &entry->reference);
+        return;
+    }
     if (bucket < list->first || bucket >= list->end ||
         bw_reference_bucket_agrees(list->check->references, bucket))
         return;
@@ -340,6 +347,15 @@ static struct bw_error *examine_buckets(struct bw_entries *list, bool complete)
     return NULL;
 }
 
+/* Counts all references again, without a baseline. */
+static struct bw_error *count_again(struct bw_check *check)
+{
+    struct bw_entries counting = {.check = check, .counts = true, .end = BW_REFERENCE_BUCKETS};
+    bw_reference_counts_clear(check->references);
+    BW_TRY(add_all_promised(&counting));
+    return add_all_made(&counting);
+}
+
 struct bw_error *bw_pass_extents(struct bw_check *check)
 {
     /* The last references that exist: from the superblock and the root items to the roots. */
@@ -349,6 +365,14 @@ struct bw_error *bw_pass_extents(struct bw_check *check)
         complete &= !check->trees.entries.items[i].incomplete;
         if (bw_reference_to_root(&check->trees.entries.items[i].tree, &root))
             bw_count_reference(check, &root);
+    }
+
+    /* With a baseline, only the sum of all buckets is known, and they must be filled again if it
+     * is not zero. */
+    if (check->extents_known && check->skips) {
+        if (bw_reference_counts_total(check->references) + check->carried == 0)
+            return NULL;
+        BW_TRY(count_again(check));
     }
 
     /* If the extent tree is incomplete, not even the source of a reference is known. */

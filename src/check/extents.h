@@ -23,9 +23,10 @@ struct bw_entries {
     struct bw_reference_entries entries;
     uint32_t first, end; /**< buckets; the end moves down if there are too many entries */
     bool no_memory;
+    bool counts; /**< entries are not kept, but counted in the buckets */
 };
 
-/** Adds an entry, if it belongs to an bucket of the list that does not balance. */
+/** Adds an entry, if it belongs to a bucket of the list that does not balance. */
 void bw_entries_add(struct bw_entries *list, const struct bw_reference_entry *entry);
 
 /** Joins entries of the same reference, in the order of the extents. Matching entries are dropped.

@@ -20,6 +20,7 @@
 #include "base/compare.h"
 #include "base/escape.h"
 #include "base/search.h"
+#include "check/unchanged.h"
 #include "ondisk/items.h"
 #include "owners/owner_search.h"
 
@@ -157,6 +158,7 @@ void bw_check_find(struct bw_check *check, enum bw_code_number code,
         return;
     new.code = code;
     pthread_mutex_lock(&findings->lock);
+    check->found++;
     findings->in_pass[code]++;
     findings->counts[code].count++;
     findings->counts[code].repairable += new.row.repairable;
@@ -624,7 +626,7 @@ static const char *image_of(const struct bw_check *check, const struct bw_findin
 }
 
 /* Completes the row of a finding, and passes it to the caller. */
-static struct bw_error *visit_row(const struct bw_check *check, enum bw_code_number number,
+static struct bw_error *visit_row(struct bw_check *check, enum bw_code_number number,
                                   const char *message, struct bw_finding *finding)
 {
     const struct bw_finding_code *code = check->findings.counts[number].code;
@@ -644,6 +646,7 @@ static struct bw_error *visit_row(const struct bw_check *check, enum bw_code_num
         row->more_subvolumes = BW_ABSENT;
     if (image)
         row->device = (struct bw_bytes){image, strlen(image)};
+    BW_TRY(bw_unchanged_finding(check, number, row));
     return check->options->visit(check->options->context, row);
 }
 
@@ -681,6 +684,7 @@ struct bw_error *bw_findings_flush(struct bw_check *check)
         error = visit_finding(check, &findings->waiting.items[i]);
     for (unsigned code = 0; code < BW_CODES; code++)
         findings->counts[code].hidden += findings->in_pass[code];
+    check->skips &= check->pass > BW_PASS_space || !check->new_errors;
     for (size_t i = 0; i < findings->waiting.count; i++)
         findings->counts[findings->waiting.items[i].code].hidden--;
     clear_findings(findings);

@@ -361,6 +361,20 @@ static struct bw_error *enter_tree_group(struct bw_free_space *self)
     return NULL;
 }
 
+bool bw_free_space_can_skip(const struct bw_free_space *self)
+{
+    return !self->source || self->source->differs == BW_CODE_free_space_differs;
+}
+
+void bw_free_space_skip(struct bw_free_space *self, const struct bw_checked_group *group)
+{
+    while (self->source && is_before(self, group->start))
+        skip_item(self);
+    while (self->source && is_before(self, group->start + group->length))
+        bw_item_stream_next(&self->stream);
+    self->bit = 0;
+}
+
 static void leave_tree_group(const struct bw_free_space *self)
 {
     const struct bw_finding location = tree_location(self);

@@ -68,6 +68,12 @@ struct bw_error *bw_free_space_begin(struct bw_free_space *self, struct bw_check
 /** Goes on to the next block group. */
 void bw_free_space_enter(struct bw_free_space *self, const struct bw_checked_group *group);
 
+/** Whether block groups can be skipped: not with space caches. */
+bool bw_free_space_can_skip(const struct bw_free_space *self);
+
+/** Goes on to the next block group, which is unchanged, and passes over it. */
+void bw_free_space_skip(struct bw_free_space *self, const struct bw_checked_group *group);
+
 /** A range of the block group is free; they come in ascending order and do not touch. */
 void bw_free_space_expect(struct bw_free_space *self, uint64_t start, uint64_t end);
 

@@ -267,7 +267,7 @@ static void sum_item(struct summing *summing, const struct bw_item *item)
 
 struct bw_inode_sums bw_inode_sums_of_leaf(const struct bw_check *check, const struct bw_node *leaf)
 {
-    struct summing summing = {.check = check, .secrets = bw_fact_secrets_of(check->fs)};
+    struct summing summing = {.check = check, .secrets = bw_fact_secrets_of(check)};
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         struct bw_item item;
         const bool inside = bw_leaf_item(leaf, slot, &item);

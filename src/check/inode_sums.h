@@ -26,10 +26,10 @@ static inline uint64_t bw_fact_mix(uint64_t number)
     return number ^ number >> 32;
 }
 
-static inline struct bw_fact_secrets bw_fact_secrets_of(const struct bw_fs *fs)
+static inline struct bw_fact_secrets bw_fact_secrets_of(const struct bw_check *check)
 {
-    struct bw_fact_secrets secrets = {.name = fs->seed};
-    uint64_t number = fs->seed;
+    struct bw_fact_secrets secrets = {.name = check->seed};
+    uint64_t number = check->seed;
     for (unsigned i = 0; i < 6; i++) {
         number = bw_fact_mix(number + UINT64_C(0x9e3779b97f4a7c15));
         secrets.number[i] = bw_fact_mix(number) | 1;

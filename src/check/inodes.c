@@ -946,7 +946,7 @@ static struct bw_error *examine_tree(struct bw_check *check, const struct bw_lis
     struct examination examination = {.check = check,
                                       .tree = tree,
                                       .more_subvolumes = more_subvolumes,
-                                      .secrets = bw_fact_secrets_of(check->fs),
+                                      .secrets = bw_fact_secrets_of(check),
                                       .sums = sums,
                                       .counts = counts};
     if (!sums || !counts)

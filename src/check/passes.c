@@ -16,6 +16,7 @@
 #include "check/log_space.h"
 #include "check/quota.h"
 #include "check/reference_counts.h"
+#include "check/unchanged.h"
 #include "check/verity.h"
 
 /* Results that passes leave for later ones. */
@@ -55,6 +56,15 @@ static const struct pass {
     [BW_PASS_parity] = {bw_pass_parity, NEEDS_NOTHING, 0},
 };
 
+/* Whether a pass compares sums of all blocks of trees, not only of new ones. */
+static bool is_of_all_blocks(const struct bw_check_pass *pass)
+{
+    size_t count;
+    const unsigned number = (unsigned)(pass - bw_check_passes(&count));
+    return number == BW_PASS_space || number == BW_PASS_extents || number == BW_PASS_inodes ||
+           number == BW_PASS_quota;
+}
+
 static bool is_wanted(const struct bw_check *check, const struct bw_check_pass *pass)
 {
     const struct bw_check_options *options = check->options;
@@ -62,6 +72,8 @@ static bool is_wanted(const struct bw_check *check, const struct bw_check_pass *
         return false;
     if (options->quick)
         return pass->quick;
+    if (options->since_generation && is_of_all_blocks(pass))
+        return false;
     return options->part > 1 ? options->data && pass->data : options->data || !pass->data;
 }
 
@@ -83,13 +95,13 @@ static struct bw_error *run_passes(struct bw_check *check, unsigned count)
     }
     if (check->stopped)
         return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
-    if (!check->flips)
-        return NULL;
-    bw_check_find(check, BW_CODE_memory_suspected, NULL,
-                  "one flipped bit explains %" PRIu64
-                  " finding%s: test the memory of the machine that wrote the values",
-                  (uint64_t)check->flips, bw_plural(check->flips));
-    return bw_findings_flush(check);
+    if (check->flips)
+        bw_check_find(check, BW_CODE_memory_suspected, NULL,
+                      "one flipped bit explains %" PRIu64
+                      " finding%s: test the memory of the machine that wrote the values",
+                      (uint64_t)check->flips, bw_plural(check->flips));
+    BW_TRY(bw_findings_flush(check));
+    return bw_unchanged_end(check);
 }
 
 /* The counts of kinds that occurred, behind the summary itself. */
@@ -113,6 +125,10 @@ static struct bw_check_summary *summarize_findings(const struct bw_check *check,
     summary->finished = ended && !check->unfinished;
     summary->blocks = check->blocks;
     summary->data_bytes = check->data_bytes;
+    summary->skipped_blocks = check->skipped_blocks;
+    summary->skipped_data = check->skipped_data;
+    summary->new_findings = check->new_findings;
+    summary->gone_findings = check->gone_findings;
     return summary;
 }
 
@@ -125,10 +141,12 @@ struct bw_error *bw_check_begin(struct bw_check *check)
     check->visited = bw_visited_create();
     if (!check->pool || !check->visited)
         return bw_error_no_memory();
+    check->seed = check->fs->seed;
     if (check->why)
         return NULL;
     BW_TRY(bw_check_load_chunks(check));
-    return bw_incomplete_chunks_begin(check);
+    BW_TRY(bw_incomplete_chunks_begin(check));
+    return bw_unchanged_begin(check);
 }
 
 void bw_check_end(struct bw_check *check)
@@ -139,6 +157,10 @@ void bw_check_end(struct bw_check *check)
     bw_device_histories_free(check->histories);
     bw_reference_counts_destroy(check->references);
     bw_range_set_free(&check->unsummed);
+    bw_range_set_free(&check->old_data);
+    bw_range_set_free(&check->new_data);
+    bw_key_map_free(&check->known_findings);
+    free(check->met_again);
     bw_simple_quota_free(check->simple_quota);
     bw_log_space_free(check->log_space);
     bw_verity_files_free(check->verity);
@@ -172,6 +194,10 @@ struct bw_error *bw_check(struct bw_fs *fs, const struct bw_check_options *optio
     BW_TRY(BW_TAKE_OPTIONS(&own, options));
     if (own.part > own.parts || !own.part != !own.parts)
         return bw_error_create(BW_ERROR_USAGE, "there is no part %u of %u", own.part, own.parts);
+    if ((own.save || own.since || own.since_generation) && (own.parts || own.quick))
+        return bw_error_create(BW_ERROR_USAGE, "a baseline needs a whole check");
+    if (own.since_generation && (own.save || own.since))
+        return bw_error_create(BW_ERROR_USAGE, "a generation and a baseline exclude each other");
     struct bw_check check = {.fs = fs, .options = &own};
     return check_with(&check, BW_PASSES, summary);
 }

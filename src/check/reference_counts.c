@@ -59,24 +59,41 @@ size_t bw_reference_counts_disagreeing(const struct bw_reference_counts *counts)
     return count;
 }
 
-static void add_reference(struct bw_check *check, const struct bw_reference *reference,
-                          uint64_t sign)
+uint64_t bw_reference_counts_total(const struct bw_reference_counts *counts)
 {
-    uint64_t hash =
+    uint64_t total = 0;
+    for (uint32_t bucket = 0; bucket < BW_REFERENCE_BUCKETS; bucket++)
+        total += counts->buckets[bucket];
+    return total;
+}
+
+void bw_reference_counts_clear(struct bw_reference_counts *counts)
+{
+    for (uint32_t bucket = 0; bucket < BW_REFERENCE_BUCKETS; bucket++)
+        counts->buckets[bucket] = 0;
+}
+
+static uint64_t hash_reference(const struct bw_reference *reference)
+{
+    const uint64_t hash =
         bw_reference_hash(reference->kind, reference->bytenr, reference->length, reference->source);
     if (reference->kind == BW_EXTENT_DATA_REF || !reference->kind)
-        hash = bw_reference_hash(hash, reference->inode, reference->offset, 0);
-    bw_reference_counts_add(check->references, reference->bytenr, hash, reference->count * sign);
+        return bw_reference_hash(hash, reference->inode, reference->offset, 0);
+    return hash;
 }
 
-void bw_count_promised_reference(struct bw_check *check, const struct bw_reference *reference)
+uint64_t bw_count_promised_reference(struct bw_check *check, const struct bw_reference *reference)
 {
-    add_reference(check, reference, 1);
+    const uint64_t hash = hash_reference(reference);
+    bw_reference_counts_add(check->references, reference->bytenr, hash, reference->count);
+    return hash * reference->count;
 }
 
-void bw_count_reference(struct bw_check *check, const struct bw_reference *reference)
+uint64_t bw_count_reference(struct bw_check *check, const struct bw_reference *reference)
 {
-    add_reference(check, reference, UINT64_MAX);
+    const uint64_t hash = hash_reference(reference);
+    bw_reference_counts_add(check->references, reference->bytenr, hash, -reference->count);
+    return hash * reference->count;
 }
 
 struct bw_block_references bw_check_references_open(const struct bw_check *check,

@@ -38,9 +38,16 @@ void bw_reference_counts_add(struct bw_reference_counts *counts, uint64_t bytenr
 bool bw_reference_bucket_agrees(const struct bw_reference_counts *counts, uint32_t bucket);
 size_t bw_reference_counts_disagreeing(const struct bw_reference_counts *counts);
 
-/** Counts a reference that the extent tree promises, or one that exists. Safe from any thread. */
-void bw_count_promised_reference(struct bw_check *check, const struct bw_reference *reference);
-void bw_count_reference(struct bw_check *check, const struct bw_reference *reference);
+/** The sum of all buckets. */
+uint64_t bw_reference_counts_total(const struct bw_reference_counts *counts);
+
+/** Sets all buckets to zero. */
+void bw_reference_counts_clear(struct bw_reference_counts *counts);
+
+/** Counts a reference that the extent tree promises, or one that exists, and returns the number
+ * that is added to the sum, or subtracted. Safe from any thread. */
+uint64_t bw_count_promised_reference(struct bw_check *check, const struct bw_reference *reference);
+uint64_t bw_count_reference(struct bw_check *check, const struct bw_reference *reference);
 
 /** As bw_block_references_open(), with the flags that the extent tree has of the block. */
 struct bw_block_references bw_check_references_open(const struct bw_check *check,

@@ -9,18 +9,23 @@
  * are orphaned, and data without checksums are noted. Where items may be lost (`unsure`), nothing
  * is concluded from their absence.
  *
+ * Block groups that are unchanged since a baseline are passed over: the pass takes from the
+ * baseline what it would have found in them.
+ *
  * The pass leaves for later ones: the references that the extent tree promises, the tree blocks
  * that are shared or count references by address, and the data without checksums.
  */
 #include <inttypes.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "check/flipped.h"
 #include "check/free_space.h"
 #include "check/groups.h"
 #include "check/incomplete_chunks.h"
 #include "check/log_space.h"
 #include "check/reference_counts.h"
+#include "check/unchanged.h"
 #include "ondisk/checksum.h"
 #include "owners/tree_list.h"
 
@@ -139,6 +144,30 @@ static struct bw_error *checksum_runs_cover(struct checksum_runs *self, uint64_t
     return NULL;
 }
 
+/* Moves on to an address; the checksums before it are in order. */
+static void checksum_runs_seek(struct checksum_runs *self, uint64_t address)
+{
+    const struct bw_superblock *superblock = &self->check->fs->superblock;
+    const uint64_t longest = (uint64_t)superblock->nodesize /
+                             bw_checksum_size(bw_fs_data_checksum(self->check->fs)) *
+                             superblock->sectorsize;
+    if (self->start >= address)
+        return;
+    if (self->end <= address) {
+        struct bw_key key = self->stream.item.key;
+        if (address > longest && key.offset < address - longest) {
+            key.offset = address - longest;
+            bw_item_stream_seek(&self->stream, &key);
+            self->item_end = 0;
+            find_run(self);
+        }
+        while (self->end <= address && !self->stream.ended)
+            next_run(self);
+    }
+    if (self->start < address && self->end > address)
+        self->start = address;
+}
+
 /* Ends; returns `error`, or one of memory. */
 static struct bw_error *checksum_runs_end(struct checksum_runs *self, struct bw_error *error)
 {
@@ -157,6 +186,8 @@ struct space {
     struct bw_checked_group *group; /* the present one; NULL: none has begun */
     uint64_t position;              /* everything before it is accounted for */
     bool unsure;                    /* extents since the previous one may be lost */
+    uint64_t found;                 /* findings before the block group */
+    size_t last_used, used_before;  /* the last block groups with extents */
 
     struct bw_extent_entry extent; /* the one whose references are counted */
     bool has_extent;
@@ -204,20 +235,67 @@ static void leave_group(struct space *space)
                   "%" PRIu64 " bytes used, its extents have %" PRIu64, group->used, group->counted);
 }
 
-/* Moves on to the block group that contains an address, or to the last one before it. */
-static void advance_group(struct space *space, uint64_t address)
+/* Findings since the last call are of the block groups from `first` on, up to the present one: they
+ * are not entered in a baseline. Orphaned checksums behind the last extent of a block group are
+ * found only at the next extent. */
+static void note_findings(struct space *space, size_t first)
+{
+    struct bw_checked_group *groups = space->check->groups.groups.items;
+    for (size_t i = first; i < space->next_group && space->found != space->check->found; i++)
+        groups[i].clean = groups[i].unchanged = false;
+    space->found = space->check->found;
+}
+
+/* Takes the results of an unchanged block group from the baseline. */
+static struct bw_error *carry_group(struct space *space, struct bw_checked_group *group)
+{
+    struct bw_check *check = space->check;
+    const struct bw_baseline *since = check->since;
+    const uint64_t start = group->start, end = start + group->length;
+    bw_free_space_skip(&space->free_space, group);
+    check->carried += group->references;
+    group->counted = group->used;
+    const struct bw_span *spans = since->unsummed.ranges.items;
+    const size_t span_count = since->unsummed.ranges.count;
+    for (size_t i = BW_FIRST_INDEX(k, span_count, spans[k].end > start);
+         i < span_count && spans[i].start < end; i++)
+        BW_TRY(bw_range_set_insert(&check->unsummed,
+                                   spans[i].start > start ? spans[i].start : start,
+                                   spans[i].end < end ? spans[i].end : end));
+    const struct bw_numbers *blocks = &since->full_backrefs;
+    for (size_t i = BW_FIRST_INDEX(k, blocks->count, blocks->items[k] >= start);
+         i < blocks->count && blocks->items[i] < end; i++)
+        BW_TRY(bw_key_map_put(&check->full_backrefs, blocks->items[i], 1));
+    blocks = &since->shared_blocks;
+    for (size_t i = BW_FIRST_INDEX(k, blocks->count, blocks->items[k] >= start);
+         i < blocks->count && blocks->items[i] < end; i++)
+        BW_TRY(bw_key_map_put(&check->shared_blocks, blocks->items[i], 1));
+    return NULL;
+}
+
+/* Moves on to the block group that contains an address, or to the last one before it. There is no
+ * present one if that is unchanged. */
+static struct bw_error *advance_group(struct space *space, uint64_t address)
 {
     const struct bw_group_list *list = &space->check->groups;
     while (space->next_group < list->groups.count &&
            list->groups.items[space->next_group].start <= address) {
         if (space->group)
             leave_group(space);
-        space->group = &list->groups.items[space->next_group++];
-        space->position = space->group->start;
-        bw_free_space_enter(&space->free_space, space->group);
+        note_findings(space, space->used_before);
+        space->group = NULL;
+        struct bw_checked_group *group = &list->groups.items[space->next_group++];
+        space->position = group->start;
+        if (group->unchanged) {
+            BW_TRY(carry_group(space, group));
+        } else {
+            space->group = group;
+            bw_free_space_enter(&space->free_space, group);
+        }
     }
     if (space->group && space->unsure)
         space->group->unsure = true;
+    return NULL;
 }
 
 /* Extents. */
@@ -229,7 +307,6 @@ static struct bw_error *add_extent(struct space *space)
     struct bw_check *check = space->check;
     const struct bw_extent_entry *extent = &space->extent;
     const uint64_t start = extent->bytenr, length = extent->length, end = start + length;
-    advance_group(space, start);
     checksum_runs_skip(&space->checksums, start, space->unsure);
     bw_incomplete_chunks_extent(check, start, length);
     space->unsure = false;
@@ -256,21 +333,39 @@ static struct bw_error *add_extent(struct space *space)
             bw_free_space_expect(&space->free_space, space->position, start);
         group->counted += length;
         space->position = end > space->position ? end : space->position;
+        if (space->last_used != space->next_group - 1) {
+            space->used_before = space->last_used;
+            space->last_used = space->next_group - 1;
+        }
     } else if (inside || !bw_check_chunk(check, start)) {
         const struct bw_finding location = location_of_extent(space);
         bw_check_find(check, BW_CODE_extent_outside, &location,
                       "the extent is not inside a block group");
     }
-    return extent->is_block ? NULL : checksum_runs_cover(&space->checksums, start, end);
+    if (extent->is_block)
+        return NULL;
+    if (check->since && extent->generation > check->since->generation)
+        BW_TRY(bw_range_set_insert(&check->new_data, start, end));
+    else if (check->since)
+        BW_TRY(bw_range_set_insert(&check->old_data, start, end));
+    return checksum_runs_cover(&space->checksums, start, end);
 }
 
 /* References. */
+
+/* Adds a reference that the extent tree promises: to the sums of all, and of the block group. */
+static void add_promised(struct space *space, const struct bw_reference *reference)
+{
+    const uint64_t sum = bw_count_promised_reference(space->check, reference);
+    if (space->group)
+        space->group->references += sum;
+}
 
 static void count_reference(struct space *space, const struct bw_reference *reference)
 {
     space->counted += reference->count;
     if (reference->count)
-        bw_count_promised_reference(space->check, reference);
+        add_promised(space, reference);
 }
 
 /*
@@ -326,6 +421,7 @@ static struct bw_error *begin_extent(struct space *space)
         space->unsure = true;
         return NULL;
     }
+    BW_TRY(advance_group(space, extent->bytenr));
     space->has_extent = true;
     space->extent_key = space->extents.item.key;
     space->counted = 0;
@@ -333,7 +429,7 @@ static struct bw_error *begin_extent(struct space *space)
         count_reference(space, &reference);
     if (extent->is_block) {
         reference = bw_extent_as_reference(extent);
-        bw_count_promised_reference(check, &reference);
+        add_promised(space, &reference);
         if (extent->shared_children)
             BW_TRY(bw_key_map_put(&check->full_backrefs, extent->bytenr, 1));
         if (extent->references != 1)
@@ -359,6 +455,36 @@ static void on_keyed_reference(struct space *space)
     count_reference(space, &reference);
 }
 
+/* The unchanged block group that contains an address; NULL if none does. */
+static const struct bw_checked_group *unchanged_group(const struct space *space, uint64_t address)
+{
+    const struct bw_checked_groups *groups = &space->check->groups.groups;
+    const size_t i = BW_FIRST_INDEX(k, groups->count,
+                                    groups->items[k].start + groups->items[k].length > address);
+    const bool is_in = i < groups->count && groups->items[i].start <= address;
+    return is_in && groups->items[i].unchanged ? &groups->items[i] : NULL;
+}
+
+/* Passes over an unchanged block group, and those that follow it. All streams are then at its end.
+ */
+static struct bw_error *skip_groups(struct space *space, const struct bw_checked_group *group)
+{
+    end_extent(space, !space->extents.after_loss);
+    space->unsure |= space->extents.after_loss;
+    uint64_t end = group->start;
+    for (; group; group = unchanged_group(space, end)) {
+        BW_TRY(advance_group(space, group->start));
+        checksum_runs_skip(&space->checksums, group->start, space->unsure);
+        note_findings(space, space->used_before);
+        end = group->start + group->length;
+        checksum_runs_seek(&space->checksums, end);
+        space->unsure = false;
+    }
+    const struct bw_key key = {end, 0, 0};
+    bw_item_stream_seek(&space->extents, &key);
+    return NULL;
+}
+
 /* Passes all items of the extent tree to the functions above, and everything behind the last. */
 static struct bw_error *scan_space(struct space *space)
 {
@@ -366,9 +492,14 @@ static struct bw_error *scan_space(struct space *space)
     struct bw_item_stream *extents = &space->extents;
     for (unsigned i = 0; !extents->ended; i++, bw_item_stream_next(extents)) {
         const struct bw_key *key = &extents->item.key;
-        const bool is_extent = key->type == BW_EXTENT_ITEM || key->type == BW_METADATA_ITEM;
+        const struct bw_checked_group *skipped = NULL;
         if (i % 4096 == 0 && !bw_check_should_continue(check, 0))
             return NULL;
+        while (check->skips && !extents->ended && (skipped = unchanged_group(space, key->objectid)))
+            BW_TRY(skip_groups(space, skipped));
+        if (extents->ended)
+            break;
+        const bool is_extent = key->type == BW_EXTENT_ITEM || key->type == BW_METADATA_ITEM;
         if (is_extent || extents->after_loss)
             end_extent(space, !extents->after_loss);
         space->unsure |= extents->after_loss;
@@ -385,10 +516,11 @@ static struct bw_error *scan_space(struct space *space)
     }
     end_extent(space, !extents->after_loss);
     space->unsure |= extents->after_loss;
-    advance_group(space, UINT64_MAX);
+    BW_TRY(advance_group(space, UINT64_MAX));
     if (space->group)
         leave_group(space);
     checksum_runs_skip(&space->checksums, UINT64_MAX, space->unsure);
+    note_findings(space, space->used_before);
     return NULL;
 }
 
@@ -400,6 +532,7 @@ struct bw_error *bw_pass_space(struct bw_check *check)
     if (!check->references)
         return bw_error_no_memory();
     BW_TRY(bw_check_load_groups(check));
+    BW_TRY(bw_unchanged_groups(check));
     struct bw_error *error =
         bw_item_stream_begin(&space.extents, check->fs, &check->trees, BW_EXTENT_TREE);
     if (!error)
@@ -408,8 +541,14 @@ struct bw_error *bw_pass_space(struct bw_check *check)
         error = checksum_runs_begin(&space.checksums, check);
     check->extents_known = bw_tree_list_find(&check->trees, BW_EXTENT_TREE);
     space.unsure = !check->extents_known;
+    for (size_t i = 0; i < check->groups.groups.count && !bw_free_space_can_skip(&space.free_space);
+         i++)
+        check->groups.groups.items[i].unchanged = false;
+    space.found = check->found;
     if (!error)
         error = scan_space(&space);
+    if (!error)
+        error = bw_unchanged_data(check);
     check->extents_known &= !space.extents.lost;
 
     /* The superblock has the sum of all block groups, unless an older generation was opened. */

@@ -19,6 +19,7 @@
 #include "check/incomplete_chunks.h"
 #include "check/log_space.h"
 #include "check/quota.h"
+#include "check/unchanged.h"
 #include "check/verity.h"
 #include "ondisk/disk_items.h"
 #include "xlators/classes.h"
@@ -28,6 +29,7 @@ struct worker {
     uint8_t *node, *leaves;
     struct bw_copy_buffers copies;
     struct bw_last_inode last_inode;
+    bool has_skipped; /**< the leaf before the present one is unchanged, and was skipped */
 };
 
 /* A tree that is being walked. */
@@ -41,11 +43,24 @@ struct walk {
 
 static const struct bw_inode_sums lost_sums = {.incomplete = true};
 
+/* Whether only newer blocks are checked. Those below it are not newer either. The small trees of
+ * devices and roots are always checked as a whole. */
+static bool is_older(const struct walk *walk, const struct bw_block_pointer *pointer)
+{
+    return walk->check->options->since_generation && walk->tree->root_key.type &&
+           walk->tree->tree.id != BW_DEVICE_TREE && !walk->in_log &&
+           pointer->expectation.generation <= walk->check->since_generation;
+}
+
 /* Whether the block is to be read; otherwise `*sums` is what it adds up to. */
 static bool is_new(struct walk *walk, const struct bw_block_pointer *pointer,
                    struct bw_inode_sums *sums)
 {
     *sums = lost_sums;
+    if (is_older(walk, pointer)) {
+        walk->check->skipped_blocks++;
+        return false;
+    }
     if (!bw_check_chunk(walk->check, pointer->bytenr))
         return true;
     switch (bw_visit(walk->check->visited, pointer->bytenr, sums)) {
@@ -108,41 +123,104 @@ reach_block(struct walk *walk, const struct bw_block_pointer *pointer, const uin
     return result;
 }
 
+/* Checks a leaf, and fills the facts for a baseline; `known->bytenr` is 0 if it must not be
+ * entered: a later check needs more than its sums. */
 static struct bw_inode_sums check_leaf(struct walk *walk, struct worker *worker,
-                                       const struct bw_block_pointer *pointer, const uint8_t *block)
+                                       const struct bw_block_pointer *pointer, const uint8_t *block,
+                                       struct bw_known_leaf *known)
 {
+    struct bw_check *check = walk->check;
     const struct bw_reached_block leaf = reach_block(walk, pointer, block);
+    bool has_more = bw_memory_block(check->fs->reader.memory, pointer->bytenr);
+    const uint_fast64_t synology = check->synology_inodes;
+    struct bw_inode_sums sums = {0};
+    struct bw_last_inode *last = &worker->last_inode;
+    last->depends = last->has_unsummed = last->is_unclear = false;
     bw_check_leaf(&leaf);
-    bw_check_references(&leaf, 0);
-    if (!walk->tree->has_inodes)
-        return (struct bw_inode_sums){0};
-    if (walk->tree->is_subvolume) {
-        bw_check_checksummed(&leaf, &worker->last_inode);
-        if (!bw_verity_collect(walk->check, walk->tree->tree.id, &leaf.node) ||
-            !bw_incomplete_chunks_leaf(walk->check, walk->tree->tree.id, &leaf.node))
+    *known = (struct bw_known_leaf){.generation = leaf.generation, .owner = leaf.owner};
+    known->references = bw_check_references(&leaf, 0);
+    known->checksum = bw_block_checksum(block);
+    if (walk->tree->has_inodes) {
+        if (walk->tree->is_subvolume) {
+            bw_check_checksummed(&leaf, last);
+            if (!bw_verity_collect(check, walk->tree->tree.id, &leaf.node, &has_more) ||
+                !bw_incomplete_chunks_leaf(check, walk->tree->tree.id, &leaf.node))
+                walk->no_memory = true;
+        }
+        sums = bw_inode_sums_of_leaf(check, &leaf.node);
+        if (sums.moved && !walk->in_log && !bw_moved_directories_collect(check, &leaf.node))
             walk->no_memory = true;
+        known->facts |= BW_LEAF_HAS_SUMS;
     }
-    const struct bw_inode_sums sums = bw_inode_sums_of_leaf(walk->check, &leaf.node);
-    if (sums.moved && !walk->in_log && !bw_moved_directories_collect(walk->check, &leaf.node))
-        walk->no_memory = true;
+    has_more |= walk->in_log || sums.moved || sums.incomplete || sums.broken || last->is_unclear ||
+                synology != check->synology_inodes;
+    if (bw_key_map_has(&check->full_backrefs, pointer->bytenr))
+        known->facts |= BW_LEAF_BY_ADDRESS;
+    if (last->has_unsummed)
+        known->facts |= BW_LEAF_UNSUMMED;
+    if (last->depends)
+        known->facts |= BW_LEAF_DEPENDS;
+    if (last->is_first_summed)
+        known->facts |= BW_LEAF_FIRST_SUMMED;
+    known->sums = sums;
+    known->bytenr = has_more ? 0 : pointer->bytenr;
     return sums;
+}
+
+/* The leaf in the baseline, if the walk can skip it. */
+static const struct bw_known_leaf *skip_leaf(struct walk *walk, struct worker *worker,
+                                             const struct bw_block_pointer *pointer)
+{
+    struct bw_check *check = walk->check;
+    const struct bw_known_leaf *leaf = NULL;
+    if (check->skips && !walk->in_log)
+        leaf = bw_unchanged_leaf(check, walk->tree, pointer);
+    if (leaf && leaf->facts & BW_LEAF_DEPENDS && !worker->has_skipped &&
+        !bw_check_is_summed(check, walk->tree, leaf->sums.first_inode,
+                            leaf->facts & BW_LEAF_FIRST_SUMMED, &worker->last_inode))
+        leaf = NULL;
+    worker->has_skipped = leaf;
+    return leaf;
 }
 
 /* Up to a batch of leaves below a node. */
 static void check_leaves(struct walk *walk, struct worker *worker, struct bw_checked_block *leaves,
                          unsigned count, struct bw_inode_sums *sums)
 {
+    struct bw_check *check = walk->check;
     struct bw_inode_sums known[BW_BATCH];
-    for (unsigned i = 0; i < count; i++)
+    const struct bw_known_leaf *unchanged[BW_BATCH] = {NULL};
+    const uint_fast64_t found = check->found;
+    for (unsigned i = 0; i < count; i++) {
         leaves[i].skipped = !is_new(walk, &leaves[i].pointer, &known[i]);
-    if (!bw_check_blocks(walk->check, &worker->copies, &walk->tree->tree, leaves, count))
+        if (leaves[i].skipped)
+            worker->has_skipped = false;
+        else
+            unchanged[i] = skip_leaf(walk, worker, &leaves[i].pointer);
+        leaves[i].skipped |= unchanged[i] != NULL;
+    }
+    if (!bw_check_blocks(check, &worker->copies, &walk->tree->tree, leaves, count))
         walk->no_memory = true;
     for (unsigned i = 0; i < count; i++) {
         const struct bw_checked_block *leaf = &leaves[i];
-        if (leaf->good)
-            known[i] = check_leaf(walk, worker, &leaf->pointer, leaf->buffer);
-        if (!leaf->skipped)
+        struct bw_known_leaf facts = {0};
+        if (leaf->good) {
+            known[i] = check_leaf(walk, worker, &leaf->pointer, leaf->buffer, &facts);
+            bw_unchanged_compare(check, &leaf->pointer, leaf->buffer);
+        }
+        if (unchanged[i]) {
+            known[i] = unchanged[i]->sums;
+            facts = *unchanged[i];
+            check->carried -= facts.references;
+            check->skipped_blocks++;
+        }
+        if (!leaf->skipped || unchanged[i])
             keep_shared_sums(walk, &leaf->pointer, &known[i]);
+        if (check->save && facts.bytenr && (unchanged[i] || check->found == found) &&
+            !walk->in_log) {
+            BW_AUTO_ERROR struct bw_error *error = bw_baseline_add_leaf(check->save, &facts);
+            walk->no_memory |= error != NULL;
+        }
         bw_inode_sums_append(sums, &known[i]);
     }
 }
@@ -150,9 +228,14 @@ static void check_leaves(struct walk *walk, struct worker *worker, struct bw_che
 static void advise_children(struct walk *walk, const struct bw_node *node)
 {
     struct bw_range ranges[BW_MAX_CHILDREN];
-    for (uint32_t slot = 0; slot < node->item_count; slot++)
-        ranges[slot] = (struct bw_range){bw_node_pointer_at(node, slot).bytenr, node->nodesize};
-    bw_blocks_advise(&walk->check->fs->reader, ranges, node->item_count);
+    uint32_t count = 0;
+    for (uint32_t slot = 0; slot < node->item_count; slot++) {
+        const struct bw_node_pointer child = bw_node_pointer_at(node, slot);
+        if (!walk->check->skips ||
+            !bw_baseline_leaf(walk->check->since, child.bytenr, child.generation))
+            ranges[count++] = (struct bw_range){child.bytenr, node->nodesize};
+    }
+    bw_blocks_advise(&walk->check->fs->reader, ranges, count);
 }
 
 static struct bw_inode_sums check_children(struct walk *walk, unsigned number,
@@ -163,6 +246,7 @@ static struct bw_inode_sums check_children(struct walk *walk, unsigned number,
     const unsigned batch = bw_block_batch(&walk->check->fs->reader);
     struct bw_checked_block leaves[BW_BATCH];
     struct bw_inode_sums sums = {0};
+    worker->has_skipped = false;
     advise_children(walk, node);
     for (uint32_t slot = bw_tree_first_slot(walk->tree, node); slot < node->item_count;) {
         unsigned count = 0;
@@ -274,6 +358,7 @@ static struct bw_inode_sums check_root(struct walk *walk)
         return check_parent(walk, 0, &root);
     struct bw_checked_block leaf = {root, walk->workers[0].leaves, false, false};
     struct bw_inode_sums sums = {0};
+    walk->workers[0].has_skipped = false;
     check_leaves(walk, &walk->workers[0], &leaf, 1, &sums);
     return sums;
 }

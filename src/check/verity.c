@@ -326,15 +326,18 @@ static bool is_wanted(const struct bw_inode *inode)
     return inode->flags & BW_INODE_VERITY && inode->link_count;
 }
 
-bool bw_verity_collect(struct bw_check *check, uint64_t tree, const struct bw_node *leaf)
+bool bw_verity_collect(struct bw_check *check, uint64_t tree, const struct bw_node *leaf,
+                       bool *found)
 {
     struct bw_item item;
     struct bw_inode inode;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
-        if (item.key.type == BW_INODE_ITEM && bw_inode_decode(&item, &inode) && is_wanted(&inode) &&
-            !add_file(check, &(struct verity_file){tree, item.key.objectid, inode.size,
-                                                   inode.flags & BW_INODE_NODATASUM}))
-            return false;
+        if (item.key.type == BW_INODE_ITEM && bw_inode_decode(&item, &inode) && is_wanted(&inode)) {
+            *found = true;
+            if (!add_file(check, &(struct verity_file){tree, item.key.objectid, inode.size,
+                                                       inode.flags & BW_INODE_NODATASUM}))
+                return false;
+        }
     return true;
 }
 

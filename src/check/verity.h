@@ -26,9 +26,10 @@ struct bw_verity {
     uint8_t root[BW_VERITY_DIGEST];
 };
 
-/** Notes the files with fs-verity in a leaf, once for all subvolumes that share it. False if memory
- * runs out. Safe from any thread. */
-bool bw_verity_collect(struct bw_check *check, uint64_t tree, const struct bw_node *leaf);
+/** Notes the files with fs-verity in a leaf, once for all subvolumes that share it, and sets
+ * `*found` if there are any. False if memory runs out. Safe from any thread. */
+bool bw_verity_collect(struct bw_check *check, uint64_t tree, const struct bw_node *leaf,
+                       bool *found);
 
 /** Frees the collected facts; NULL is allowed. */
 struct bw_verity_files;

@@ -126,6 +126,7 @@ struct bw_listed_tree *bw_tree_list_find(const struct bw_tree_list *list, uint64
  * than one only with the extent-tree-v2 feature, and then one for each processor. */
 
 struct bw_stream_part {
+    struct bw_tree tree;
     struct bw_item_range range;
     bool ended, after_loss;
 };
@@ -166,20 +167,22 @@ struct bw_error *bw_item_stream_begin(struct bw_item_stream *stream, struct bw_f
                                       const struct bw_tree_list *list, uint64_t id)
 {
     const struct bw_key last = BW_KEY_MAX;
-    struct bw_tree_reader reader = fs->reader;
-    reader.adopter = NULL; /* lost leaves are not replaced */
     size_t count = 0;
     for (size_t i = 0; i < list->entries.count; i++)
         count += list->entries.items[i].tree.id == id;
-    *stream =
-        (struct bw_item_stream){.tree = id, .ended = true, .reporting = list->report ? fs : NULL};
+    *stream = (struct bw_item_stream){
+        .tree = id, .ended = true, .reporting = list->report ? fs : NULL, .reader = fs->reader};
+    stream->reader.adopter = NULL; /* lost leaves are not replaced */
     stream->parts = calloc(count + 1, sizeof *stream->parts);
     if (!stream->parts)
         return bw_error_no_memory();
     for (size_t i = 0; i < list->entries.count; i++)
-        if (list->entries.items[i].tree.id == id)
-            bw_item_range_begin(&stream->parts[stream->count++].range, &reader,
-                                &list->entries.items[i].tree, (struct bw_key){0}, last);
+        if (list->entries.items[i].tree.id == id) {
+            struct bw_stream_part *part = &stream->parts[stream->count++];
+            part->tree = list->entries.items[i].tree;
+            bw_item_range_begin(&part->range, &stream->reader, &part->tree, (struct bw_key){0},
+                                last);
+        }
     for (size_t i = 0; i < count; i++)
         advance_part(stream, &stream->parts[i]);
     choose_item(stream);
@@ -191,6 +194,20 @@ void bw_item_stream_next(struct bw_item_stream *stream)
     if (stream->ended)
         return;
     advance_part(stream, &stream->parts[stream->present]);
+    choose_item(stream);
+}
+
+void bw_item_stream_seek(struct bw_item_stream *stream, const struct bw_key *key)
+{
+    for (size_t i = 0; i < stream->count; i++) {
+        struct bw_stream_part *part = &stream->parts[i];
+        if (part->ended || bw_key_compare(&part->range.item.key, key) >= 0)
+            continue;
+        struct bw_error *failure = bw_item_range_stop(&part->range, NULL);
+        bw_item_range_restart(&part->range, &stream->reader, &part->tree, *key, BW_KEY_MAX);
+        part->range.failure = failure;
+        advance_part(stream, part);
+    }
     choose_item(stream);
 }
 

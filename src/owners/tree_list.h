@@ -67,6 +67,7 @@ struct bw_item_stream {
 
     /* Private. */
     struct bw_fs *reporting; /* NULL: losses are not reported */
+    struct bw_tree_reader reader;
     struct bw_stream_part *parts;
     size_t count, present;
 };
@@ -78,6 +79,10 @@ struct bw_error *bw_item_stream_begin(struct bw_item_stream *stream, struct bw_f
 
 /** Moves on. */
 void bw_item_stream_next(struct bw_item_stream *stream);
+
+/** Moves on to the first item from a key on, which is not before the present one, without reading
+ * the items before it. */
+void bw_item_stream_seek(struct bw_item_stream *stream, const struct bw_key *key);
 
 /** Ends it; returns `error`, or the error of the stream in its place. */
 struct bw_error *bw_item_stream_end(struct bw_item_stream *stream, struct bw_error *error);

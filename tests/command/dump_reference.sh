@@ -18,7 +18,7 @@ reason() {
     case $1 in
         extent-tree-v2 | simple-quota | stripe-tree-* | zoned-stripe-tree)
             echo "6.2 does not know the feature" ;;
-        diverged) echo "its images have several histories" ;;
+        changes | diverged) echo "its images have several histories" ;;
         lost-*) echo "damage: the reference ends a tree at the first bad block" ;;
         sprout* | stale-*)
             echo "the reference takes the superblock of the first image, not the newest" ;;

@@ -58,6 +58,11 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct check_arguments, no_snapshots)},
     {0, "report", "junit=FILE", "also write a report for CI systems in the XML of JUnit",
      .store = check_set_report},
+    {0, "save", "FILE", "write a baseline of everything that was verified, for --since",
+     CMD_TEXT(struct check_arguments, save)},
+    {0, "since", "FILE|GENERATION",
+     "read only changes since a baseline, or only tree blocks and data newer than a generation",
+     CMD_TEXT(struct check_arguments, since)},
     CMD_THREADS_OPTION(struct check_arguments, threads),
     {0},
 };
@@ -149,6 +154,9 @@ static struct bw_error *check_all(struct check_run *check, const struct bw_error
                                             .part = settings->part.number,
                                             .parts = settings->part.count,
                                             .threads = settings->threads,
+                                            .since = check->since,
+                                            .save = check->save,
+                                            .since_generation = check->since_generation,
                                             .visit = check_on_finding,
                                             .progress = show_progress,
                                             .context = check};
@@ -177,6 +185,8 @@ static int end_check(struct check_run *check, struct bw_error *error, bool opene
     int status = print_failure(check, error);
     bool complete = check_is_finished(check);
     if (!check_report_close(check))
+        complete = false;
+    if (!check_close_baseline(check, complete))
         complete = false;
     if (!check->common->messages.quiet && status != STATUS_CANNOT)
         check_print_summary(check);
@@ -210,6 +220,7 @@ static int check_images(struct check_run *check)
     if (error || !has_images) {
         const int status = print_failure(check, error ? error : BW_TAKE(why));
         check_report_close(check); /* it stays empty */
+        check_close_baseline(check, false);
         return status;
     }
     error = check_all(check, why);
@@ -223,6 +234,8 @@ static struct bw_error *check_settings_error(const struct cmd_common *common,
 {
     if (settings->quick && settings->data)
         return bw_error_create(BW_ERROR_USAGE, "--quick and --data exclude each other");
+    if ((settings->save || settings->since) && (settings->quick || settings->part.count))
+        return bw_error_create(BW_ERROR_USAGE, "--save and --since exclude --quick and --part");
     if (settings->part.count && (!settings->data || settings->manifest))
         return bw_error_create(BW_ERROR_USAGE, "--part needs --data, and excludes --manifest");
     if (!settings->manifest && settings->subvolume)
@@ -245,7 +258,7 @@ static int run(const struct cmd_common *common, void *settings)
     own.input.log_given = common->input.log_given && common->input.log == BW_LOG_IGNORE;
     own.input.search_seconds = CMD_SEARCH_SECONDS;
     own.messages.is_selected = is_printed;
-    own.writing.open_outputs = check_report_open;
+    own.writing.open_outputs = check_open_outputs;
     own.writing.outputs = &check;
     struct bw_error *error = check_settings_error(common, settings);
     check.output.at_once = isatty(STDOUT_FILENO);
@@ -255,6 +268,8 @@ static int run(const struct cmd_common *common, void *settings)
         (struct bw_rows_stream){.rows = rows, .consume = cmd_write, .context = &check.output};
     if (!error && check.settings->manifest)
         error = check_read_list(&check);
+    if (!error)
+        error = check_read_baseline(&check);
     check.codes = bw_finding_codes(&check.code_count);
     check.counts = calloc(check.code_count, sizeof *check.counts);
     for (size_t i = 0; check.counts && i < check.code_count; i++)
@@ -269,6 +284,8 @@ static int run(const struct cmd_common *common, void *settings)
         status = check_images(&check);
     bw_check_summary_free(check.summary);
     bw_list_close(check.list);
+    bw_baseline_free(check.since);
+    bw_baseline_free(check.save);
     bw_rows_destroy(rows);
     free(check.stream.row);
     free(check.counts);
@@ -301,6 +318,9 @@ const struct command cmd_check = {
         "colon, the message, and the addresses in brackets. Names are escaped as by 'ls -b'.\n"
         "Each pass prints the first 20 findings of a code. A summary by code goes to stderr,\n"
         "unless -q is given. --json writes an object for each finding, and no summary.\n\n"
+        "--save writes a baseline of everything that was verified. With it, --since reads only\n"
+        "changes, and marks findings as new, same or gone. It skips only blocks that are\n"
+        "provably unchanged, and does not find later damage to their storage.\n\n"
         "--manifest accepts the output of 'tar --format mtree', 'sum', mtree(8), bsdtar(1)\n"
         "and sha256sum(1). It compares the mtree(5) keywords type, mode, uid, gid, nlink,\n"
         "time, size, link, device, sha256 and md5. Files are compared as a mount shows them:\n"
@@ -316,6 +336,8 @@ const struct command cmd_check = {
                 "  btrfs-walk check -o code,paths,message disk.img     columns\n"
                 "  btrfs-walk check --json disk.img | jq .code         for programs\n"
                 "  btrfs-walk check --report junit=check.xml disk.img  for CI\n"
+                "  btrfs-walk check --data --save base disk.img        verify everything\n"
+                "  btrfs-walk check --data --since base disk.img       later: only changes\n"
                 "  btrfs-walk tar --format mtree disk.img > list       save the current state\n"
                 "  btrfs-walk check --manifest list disk.img           compare it later\n",
     .options = options,

@@ -2,7 +2,7 @@
 /*
  * The check command: common declarations of its files. check.c runs the check; findings.c prints
  * findings, counts them and decides whether they make the check fail; reports.c writes the report
- * for CI systems; manifest.c compares the files with a list.
+ * for CI systems; manifest.c compares the files with a list; baseline.c reads and writes baselines.
  */
 #ifndef BW_CLI_CHECK_CHECK_H
 #define BW_CLI_CHECK_CHECK_H
@@ -25,6 +25,8 @@ struct check_arguments {
     unsigned nested; /* enum bw_nested */
     bool no_snapshots;
     const char *report; /**< file; NULL: none */
+    const char *save;   /**< file of the new baseline; NULL: none */
+    const char *since;  /**< file of an earlier baseline, or a generation; NULL: none */
     bool found_errors;  /**< result: there are findings that make the check fail */
 };
 
@@ -45,6 +47,9 @@ struct check_run {
     uint64_t compared;    /**< entries of the list that were compared, or reported as missing */
     bool list_compared;   /**< the comparison has begun */
     bool unfinished;      /**< something could not be checked, apart from the summary */
+    struct bw_baseline *since, *save; /**< NULL: none */
+    uint64_t since_generation;        /**< 0: none */
+    struct cmd_output_file saved;     /**< the file of `save` */
     struct cmd_output_file report;
     bool has_report;             /**< `report` may be open */
     struct bw_buffer *lines;     /**< for each code, the findings that make the check fail; then for
@@ -84,6 +89,15 @@ struct bw_error *check_set_report(void *target, const struct cmd_option *option,
 struct bw_error *check_report_open(void *check, const struct bw_fs *planned);
 /** Writes and closes the report; false, with a message, if it could not be written. */
 bool check_report_close(struct check_run *check);
+
+/** Reads the baseline of --since, and makes one for --save. */
+struct bw_error *check_read_baseline(struct check_run *check);
+/** Opens the files of --report and --save, when the images to be read are known. */
+struct bw_error *check_open_outputs(void *check, const struct bw_fs *planned);
+/** Writes and closes the file of --save; false, with a message, if it could not be written. */
+bool check_close_baseline(struct check_run *check, bool finished);
+/** Prints what --since has not read. */
+void check_print_skipped(const struct check_run *check);
 
 /** Reads settings->manifest. The comparison passes findings to check_on_finding(). */
 struct bw_error *check_read_list(struct check_run *check);

@@ -6,6 +6,7 @@
  *
  *     SEVERITY CODE TREE KEY PATH...: MESSAGE [ADDRESSES]
  *
+ * With --since, the first word is "new", "same", or "gone"; the last ones do not count.
  * Unknown parts are omitted. Names are escaped as `ls -b` does, so they never contain ": ".
  */
 #include "cli/check/check.h"
@@ -54,6 +55,8 @@ bool check_is_finished(const struct check_run *check)
 static void append_line(struct bw_buffer *text, const struct bw_findinginfo *finding,
                         bool has_color)
 {
+    if (finding->since)
+        bw_buffer_format(text, "%s ", finding->since);
     bw_buffer_format(text, "%s%s%s %s", cmd_color(has_color, cmd_severity_color(finding->severity)),
                      finding->severity, cmd_color(has_color, CMD_PLAIN), finding->code);
     const bool has_key = finding->key.objectid != BW_ABSENT;
@@ -120,7 +123,7 @@ struct bw_error *check_on_finding(void *context, const struct bw_findinginfo *fi
     }
     if (line->failed)
         return bw_error_no_memory();
-    if (check->lines) {
+    if (check->lines && !(finding->since && strcmp(finding->since, "gone") == 0)) {
         const struct bw_finding_code *code = bw_finding_code_find(finding->code);
         const bool tolerated = check->settings->tolerate && finding->repairable;
         const bool fails = is_severe(check, code) && !tolerated;
@@ -237,6 +240,7 @@ void check_print_summary(const struct check_run *check)
     print_severity(totals[BW_FINDING_WARNING], "warning", ", ", has_color);
     print_total(totals[BW_FINDING_NOTE], "note", ", ");
     fputc('\n', stderr);
+    check_print_skipped(check);
     const uint64_t not_searched =
         check->session.fs ? bw_fs_status(check->session.fs).not_searched : 0;
     if (not_searched)
