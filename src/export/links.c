@@ -43,15 +43,6 @@ static bool set_file_path(struct bw_links *links, struct bw_linked_file *file, c
     return bw_path_store_add(&links->paths, path, strlen(path), &file->path);
 }
 
-static bool add_file(struct bw_links *links, const struct bw_place *place, const char *path)
-{
-    struct bw_key_map *numbers = numbers_of(links, bw_subvolume_id(place->subvolume));
-    return numbers && links->files.count < UINT32_MAX &&
-           !bw_linked_files_reserve(&links->files, 1) &&
-           set_file_path(links, &links->files.items[links->files.count], path) &&
-           !bw_key_map_put(numbers, place->inode, (uint32_t)links->files.count++);
-}
-
 /* Finds a file; the lock must be held. */
 static bool find_link(const struct bw_links *links, const struct bw_place *place,
                       struct bw_link *link)
@@ -71,8 +62,12 @@ bool bw_links_meet(struct bw_links *links, const struct bw_place *place, const c
     pthread_mutex_lock(&links->lock);
     bool good = find_link(links, place, link);
     if (!good) {
+        struct bw_key_map *numbers = numbers_of(links, bw_subvolume_id(place->subvolume));
         *link = (struct bw_link){.is_first = true, .number = links->files.count};
-        good = add_file(links, place, path);
+        good = numbers && links->files.count < UINT32_MAX &&
+               !bw_linked_files_reserve(&links->files, 1) &&
+               set_file_path(links, &links->files.items[links->files.count], path) &&
+               !bw_key_map_put(numbers, place->inode, (uint32_t)links->files.count++);
     }
     pthread_mutex_unlock(&links->lock);
     return good;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The directories of an export, and their order in archives. */
+/* The directories of an export, and their order in archives. Each directory is stored once, in few
+ * bytes: leaves, which contain nothing, in a list, all others in the store of paths. */
 #include "export/made_directories.h"
 
 #include <assert.h>
@@ -50,19 +51,6 @@ static uint32_t number_subvolume(struct bw_made_directories *directories,
     return number;
 }
 
-/* The index of an owner, or OTHER_OWNER. */
-static unsigned number_owner(struct bw_made_directories *directories,
-                             const struct bw_made_owner *owner)
-{
-    unsigned number = 0;
-    for (; number < directories->owner_count; number++)
-        if (memcmp(&directories->owners[number], owner, sizeof *owner) == 0)
-            return number;
-    if (number < BW_MADE_OWNERS)
-        directories->owners[directories->owner_count++] = *owner;
-    return number;
-}
-
 /* Stores a time as its distance from `near`. */
 static uint8_t *put_time(uint8_t *at, const struct timespec *time, int64_t near)
 {
@@ -86,52 +74,6 @@ static bool is_same_time(const struct timespec *one, const struct timespec *othe
     return one->tv_sec == other->tv_sec && one->tv_nsec == other->tv_nsec;
 }
 
-static uint8_t *put_owner(uint8_t *at, const struct bw_made_owner *owner)
-{
-    at = bw_varint_put(at, owner->uid);
-    at = bw_varint_put(at, owner->gid);
-    at = bw_varint_put(at, owner->mode);
-    return bw_varint_put(at, owner->flags);
-}
-
-static struct bw_made_owner get_owner(const uint8_t **at)
-{
-    struct bw_made_owner owner = {.uid = (uint32_t)bw_varint_get(at)};
-    owner.gid = (uint32_t)bw_varint_get(at);
-    owner.mode = (uint16_t)bw_varint_get(at);
-    owner.flags = (uint16_t)bw_varint_get(at);
-    return owner;
-}
-
-static void pack_details(unsigned owner_number, uint32_t subvolume, const struct bw_place *place,
-                         const struct bw_inode *inode, const struct bw_made_before *before,
-                         struct bw_path_details *details)
-{
-    const struct bw_made_owner owner = {inode->uid, inode->gid, (uint16_t)inode->mode,
-                                        (uint16_t)inode->flags};
-    const bool plain = place->type == BW_FILE_DIRECTORY && !place->directory;
-    const bool same_ctime = is_same_time(&inode->ctime, &inode->mtime);
-    const bool same_atime = is_same_time(&inode->atime, &inode->mtime);
-    uint8_t *at = details->bytes;
-    *at++ = (uint8_t)(owner_number | (same_ctime ? SAME_CTIME : 0) | (same_atime ? SAME_ATIME : 0) |
-                      (plain ? 0 : OTHER_PLACE) | (subvolume ? OTHER_SUBVOLUME : 0));
-    at = bw_varint_put_signed(at, place->inode - before->inode);
-    at = put_time(at, &inode->mtime, before->mtime);
-    if (owner_number == OTHER_OWNER)
-        at = put_owner(at, &owner);
-    if (!same_ctime)
-        at = put_time(at, &inode->ctime, inode->mtime.tv_sec);
-    if (!same_atime)
-        at = put_time(at, &inode->atime, inode->mtime.tv_sec);
-    if (!plain) {
-        *at++ = place->type;
-        at = bw_varint_put(at, place->directory);
-    }
-    if (subvolume)
-        at = bw_varint_put(at, subvolume);
-    details->length = (size_t)(at - details->bytes);
-}
-
 static struct bw_made_directory unpack_from(const struct bw_made_directories *directories,
                                             const uint8_t *at, const struct bw_made_before *before)
 {
@@ -140,9 +82,15 @@ static struct bw_made_directory unpack_from(const struct bw_made_directories *di
     directory.place = (struct bw_place){.inode = before->inode + bw_varint_get_signed(&at),
                                         .type = BW_FILE_DIRECTORY};
     directory.mtime = get_time(&at, before->mtime);
-    const unsigned owner_number = bits & OTHER_OWNER;
-    const struct bw_made_owner owner =
-        owner_number == OTHER_OWNER ? get_owner(&at) : directories->owners[owner_number];
+    struct bw_made_owner owner;
+    if ((bits & OTHER_OWNER) == OTHER_OWNER) {
+        owner.uid = (uint32_t)bw_varint_get(&at);
+        owner.gid = (uint32_t)bw_varint_get(&at);
+        owner.mode = (uint16_t)bw_varint_get(&at);
+        owner.flags = (uint16_t)bw_varint_get(&at);
+    } else {
+        owner = directories->owners[bits & OTHER_OWNER];
+    }
     directory.uid = owner.uid;
     directory.gid = owner.gid;
     directory.mode = owner.mode;
@@ -171,6 +119,8 @@ static struct bw_made_directory unpack_details(const struct bw_made_directories 
     return unpack_from(directories, at, &before);
 }
 
+/* Packs the details of a directory, whose subvolume and owner get a number if they have none; false
+ * if memory runs out. */
 static bool pack_directory(struct bw_made_directories *directories, const struct bw_place *place,
                            const struct bw_inode *inode, const struct bw_made_before *before,
                            struct bw_path_details *details)
@@ -178,9 +128,47 @@ static bool pack_directory(struct bw_made_directories *directories, const struct
     const struct bw_made_owner owner = {inode->uid, inode->gid, (uint16_t)inode->mode,
                                         (uint16_t)inode->flags};
     const uint32_t subvolume = number_subvolume(directories, place->subvolume);
-    if (subvolume != UINT32_MAX)
-        pack_details(number_owner(directories, &owner), subvolume, place, inode, before, details);
-    return subvolume != UINT32_MAX;
+    if (subvolume == UINT32_MAX)
+        return false;
+    unsigned owner_number = 0;
+    while (owner_number < directories->owner_count &&
+           memcmp(&directories->owners[owner_number], &owner, sizeof owner) != 0)
+        owner_number++;
+    if (owner_number == directories->owner_count && owner_number < BW_MADE_OWNERS)
+        directories->owners[directories->owner_count++] = owner;
+
+    const bool plain = place->type == BW_FILE_DIRECTORY && !place->directory;
+    const bool same_ctime = is_same_time(&inode->ctime, &inode->mtime);
+    const bool same_atime = is_same_time(&inode->atime, &inode->mtime);
+    uint8_t *at = details->bytes, *bits = at++;
+    *bits = (uint8_t)owner_number;
+    at = bw_varint_put_signed(at, place->inode - before->inode);
+    at = put_time(at, &inode->mtime, before->mtime);
+    if (owner_number == OTHER_OWNER) {
+        at = bw_varint_put(at, owner.uid);
+        at = bw_varint_put(at, owner.gid);
+        at = bw_varint_put(at, owner.mode);
+        at = bw_varint_put(at, owner.flags);
+    }
+    if (same_ctime)
+        *bits |= SAME_CTIME;
+    else
+        at = put_time(at, &inode->ctime, inode->mtime.tv_sec);
+    if (same_atime)
+        *bits |= SAME_ATIME;
+    else
+        at = put_time(at, &inode->atime, inode->mtime.tv_sec);
+    if (!plain) {
+        *bits |= OTHER_PLACE;
+        *at++ = place->type;
+        at = bw_varint_put(at, place->directory);
+    }
+    if (subvolume) {
+        *bits |= OTHER_SUBVOLUME;
+        at = bw_varint_put(at, subvolume);
+    }
+    details->length = (size_t)(at - details->bytes);
+    return true;
 }
 
 /* Leaves: directories of size 0. If one contains something all the same, as in a damaged image, all
@@ -232,18 +220,15 @@ static bool store_leaves(struct bw_made_directories *directories)
     return good;
 }
 
-/* A number that is greater than all numbers in the store. */
-static uint32_t end_of(const struct bw_packed *records)
-{
-    return (uint32_t)((records->chunks.count - 1) << BW_PACKED_CHUNK_BITS) +
-           records->chunks.items[records->chunks.count - 1].used / BW_PACKED_UNIT;
-}
-
 static bool add_leaf(struct bw_made_directories *directories, uint32_t parent, const char *name,
                      size_t length, const struct bw_place *place, const struct bw_inode *inode)
 {
+    /* `after` is greater than all numbers in the store. */
+    const struct bw_packed *records = &directories->paths.records;
+    const size_t last = records->chunks.count - 1;
     struct bw_path_details details;
-    struct bw_leaf leaf = {.after = end_of(&directories->paths.records),
+    struct bw_leaf leaf = {.after = (uint32_t)(last << BW_PACKED_CHUNK_BITS) +
+                                    records->chunks.items[last].used / BW_PACKED_UNIT,
                            .parent = parent,
                            .name_length = (uint8_t)length,
                            .details = details.bytes};
@@ -257,14 +242,6 @@ static bool add_leaf(struct bw_made_directories *directories, uint32_t parent, c
     return bw_leaf_list_add(&directories->leaves, &leaf);
 }
 
-/* An archive contains a directory twice if its owner may not write to it. Such a directory needs
- * the marks of the store. */
-static bool may_be_leaf(const struct bw_made_directories *directories, const struct bw_inode *inode)
-{
-    return directories->complete && directories->paths.records.chunks.count &&
-           S_ISDIR(inode->mode) && !inode->size && (inode->mode & S_IRWXU) == S_IRWXU;
-}
-
 static bool add_directory(struct bw_made_directories *directories, const char *path, size_t length,
                           const struct bw_place *place, const struct bw_inode *inode)
 {
@@ -275,7 +252,12 @@ static bool add_directory(struct bw_made_directories *directories, const char *p
     uint32_t number = 0;
     if (directories->paths.records.chunks.count)
         number = bw_path_store_find_nearest(&directories->paths, path, length, &known);
-    if (known == above && length > above && may_be_leaf(directories, inode)) {
+    /* An archive contains a directory twice if its owner may not write to it. Such a directory
+     * needs the marks of the store. */
+    const bool may_be_leaf = directories->complete && directories->paths.records.chunks.count &&
+                             S_ISDIR(inode->mode) && !inode->size &&
+                             (inode->mode & S_IRWXU) == S_IRWXU;
+    if (known == above && length > above && may_be_leaf) {
         const char *name = bw_path_next(path, length, above, &end);
         if (path + length - name <= BW_LEAF_NAME)
             return add_leaf(directories, number, name, (size_t)(path + length - name), place,
@@ -304,17 +286,6 @@ static bool is_made(const struct bw_path_store *paths, const struct bw_stored_na
     return (!marks || *name->bits & marks) && bw_path_store_details(paths, name);
 }
 
-static struct bw_error *visit_made(const struct bw_made_directories *directories, uint32_t number,
-                                   struct bw_buffer *path, bw_made_directory_visitor *visit,
-                                   void *context)
-{
-    const struct bw_stored_name name = bw_path_store_get(&directories->paths, number);
-    const struct bw_made_directory directory =
-        unpack_details(directories, bw_path_store_details(&directories->paths, &name));
-    BW_TRY(bw_path_store_read(&directories->paths, number, path));
-    return visit(context, path->data, path->length, &directory);
-}
-
 /* Visits the directories of a chunk in reverse order: subdirectories have greater numbers than
  * their parents. Records can be read only forwards, so the numbers are collected first. */
 static struct bw_error *visit_chunk(const struct bw_made_directories *directories, size_t chunk,
@@ -329,8 +300,14 @@ static struct bw_error *visit_chunk(const struct bw_made_directories *directorie
             BW_TRY(bw_sizes_push(&numbers, number));
         number = bw_packed_next_in_chunk(&paths->records, number, name.size);
     }
-    while (numbers.count)
-        BW_TRY(visit_made(directories, (uint32_t)bw_sizes_pop(&numbers), path, visit, context));
+    while (numbers.count) {
+        const uint32_t number = (uint32_t)bw_sizes_pop(&numbers);
+        const struct bw_stored_name name = bw_path_store_get(paths, number);
+        const struct bw_made_directory directory =
+            unpack_details(directories, bw_path_store_details(paths, &name));
+        BW_TRY(bw_path_store_read(paths, number, path));
+        BW_TRY(visit(context, path->data, path->length, &directory));
+    }
     return NULL;
 }
 
@@ -364,8 +341,8 @@ static struct bw_error *read_leaf_path(const struct bw_made_directories *directo
     return path->failed ? bw_error_no_memory() : NULL;
 }
 
-static struct bw_error *visit_leaves(const struct bw_made_directories *directories,
-                                     bw_made_directory_visitor *visit, void *context)
+struct bw_error *bw_made_directories_visit(const struct bw_made_directories *directories,
+                                           bw_made_directory_visitor *visit, void *context)
 {
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     struct leaves leaves = first_leaf(directories);
@@ -375,13 +352,6 @@ static struct bw_error *visit_leaves(const struct bw_made_directories *directori
         BW_TRY(read_leaf_path(directories, &leaves.reader.leaf, &parent, &above, &path));
         BW_TRY(visit(context, path.data, path.length, &leaves.directory));
     }
-    return NULL;
-}
-
-struct bw_error *bw_made_directories_visit(const struct bw_made_directories *directories,
-                                           bw_made_directory_visitor *visit, void *context)
-{
-    BW_TRY(visit_leaves(directories, visit, context));
     return visit_marked(directories, 0, visit, context);
 }
 
@@ -477,16 +447,6 @@ static struct bw_error *write_new(struct bw_directory_order *order, const char *
     return order->write(order->context, order->open.data, directory, BW_DIRECTORY_FIRST);
 }
 
-static struct bw_error *write_first(struct bw_directory_order *order,
-                                    const struct bw_stored_name *name, const char *path,
-                                    size_t length)
-{
-    const struct bw_made_directory directory =
-        unpack_details(&order->all, bw_path_store_details(&order->all.paths, name));
-    *name->bits |= WRITTEN | ((directory.mode & S_IRWXU) != S_IRWXU ? AGAIN : 0);
-    return write_new(order, path, length, &directory);
-}
-
 /* Writes a directory after all its parents, unless they were written before. */
 static struct bw_error *write_up_to(struct bw_directory_order *order, const char *path,
                                     size_t length)
@@ -499,8 +459,14 @@ static struct bw_error *write_up_to(struct bw_directory_order *order, const char
     for (; end <= length; end++) {
         if (end && end < length && path[end] != '/')
             continue;
-        if (find_directory(order, path, end, &name) && !(*name.bits & WRITTEN))
-            BW_TRY(write_first(order, &name, path, end));
+        if (!find_directory(order, path, end, &name) || *name.bits & WRITTEN)
+            continue;
+        const struct bw_made_directory directory =
+            unpack_details(&order->all, bw_path_store_details(&order->all.paths, &name));
+        *name.bits |= WRITTEN;
+        if ((directory.mode & S_IRWXU) != S_IRWXU)
+            *name.bits |= AGAIN;
+        BW_TRY(write_new(order, path, end, &directory));
     }
     return NULL;
 }
@@ -540,28 +506,25 @@ static struct bw_error *write_leaves(struct bw_directory_order *order,
     return NULL;
 }
 
-static struct bw_error *write_both(struct bw_directory_order *order,
-                                   struct unwritten_leaves *unwritten)
-{
-    const struct bw_path_store *paths = &order->all.paths;
-    for (uint32_t number = bw_packed_first(&paths->records, 0); number != BW_NO_RECORD;) {
-        const struct bw_stored_name name = bw_path_store_get(paths, number);
-        BW_TRY(write_leaves(order, unwritten, number));
-        if (is_made(paths, &name, 0) && !(*name.bits & WRITTEN)) {
-            BW_TRY(bw_path_store_read(paths, number, &order->path));
-            BW_TRY(write_up_to(order, order->path.data, order->path.length));
-        }
-        number = bw_packed_next(&paths->records, number, name.size);
-    }
-    return write_leaves(order, unwritten, BW_NO_RECORD);
-}
-
 /* Writes directories without entries, in the order in which they were added. */
 static struct bw_error *write_empty(struct bw_directory_order *order)
 {
+    const struct bw_path_store *paths = &order->all.paths;
     struct unwritten_leaves unwritten = {.leaves = first_leaf(&order->all), .parent = BW_NO_RECORD};
+    struct bw_error *error = NULL;
     unwritten.any = next_leaf(&unwritten.leaves);
-    struct bw_error *error = write_both(order, &unwritten);
+    for (uint32_t number = bw_packed_first(&paths->records, 0); !error && number != BW_NO_RECORD;) {
+        const struct bw_stored_name name = bw_path_store_get(paths, number);
+        error = write_leaves(order, &unwritten, number);
+        if (!error && is_made(paths, &name, 0) && !(*name.bits & WRITTEN)) {
+            error = bw_path_store_read(paths, number, &order->path);
+            if (!error)
+                error = write_up_to(order, order->path.data, order->path.length);
+        }
+        number = bw_packed_next(&paths->records, number, name.size);
+    }
+    if (!error)
+        error = write_leaves(order, &unwritten, BW_NO_RECORD);
     bw_buffer_free(&unwritten.path);
     return error;
 }

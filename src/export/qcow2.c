@@ -162,23 +162,18 @@ static struct bw_error *end_table(struct bw_qcow2 *image)
     return NULL;
 }
 
-/* Compresses a cluster; false if it does not become smaller. */
-static bool compress_cluster(struct bw_qcow2 *image, const uint8_t *bytes, size_t *length)
-{
-    if (!image->compressor)
-        return false;
-    *length = ZSTD_compress2(image->compressor, image->packed, image->packed_room, bytes, CLUSTER);
-    return !ZSTD_isError(*length) && *length <= CLUSTER - SECTOR;
-}
-
+/* Adds a whole cluster, compressed if that makes it smaller. */
 static struct bw_error *add_cluster(struct bw_qcow2 *image, uint64_t number, const uint8_t *bytes)
 {
     uint64_t offset, entry;
-    size_t length;
+    size_t length = CLUSTER;
     if (number / ENTRIES != image->table_number)
         BW_TRY(end_table(image));
     image->table_number = number / ENTRIES;
-    if (compress_cluster(image, bytes, &length)) {
+    if (image->compressor)
+        length =
+            ZSTD_compress2(image->compressor, image->packed, image->packed_room, bytes, CLUSTER);
+    if (!ZSTD_isError(length) && length <= CLUSTER - SECTOR) {
         BW_TRY(append_packed(image, length, &entry));
     } else {
         BW_TRY(append_cluster(image, bytes, &offset));
@@ -197,33 +192,25 @@ static struct bw_error *end_cluster(struct bw_qcow2 *image)
     return add_cluster(image, image->number, image->cluster);
 }
 
-/* Adds bytes within one cluster. */
-static struct bw_error *add_part(struct bw_qcow2 *image, uint64_t offset, const uint8_t *bytes,
-                                 size_t length)
-{
-    const uint64_t number = offset / CLUSTER;
-    if (image->number != number)
-        BW_TRY(end_cluster(image));
-    if (length == CLUSTER)
-        return add_cluster(image, number, bytes);
-    if (!image->cluster_used)
-        memset(image->cluster, 0, CLUSTER);
-    memcpy(image->cluster + offset % CLUSTER, bytes, length);
-    image->number = number;
-    image->cluster_used = true;
-    return NULL;
-}
-
 struct bw_error *bw_qcow2_add(struct bw_qcow2 *image, uint64_t offset, const void *bytes,
                               size_t length)
 {
     const uint8_t *next = bytes;
-    while (length) {
-        const size_t room = CLUSTER - offset % CLUSTER, part = length < room ? length : room;
-        BW_TRY(add_part(image, offset, next, part));
-        offset += part;
-        next += part;
-        length -= part;
+    for (size_t part; length; offset += part, next += part, length -= part) {
+        const uint64_t number = offset / CLUSTER;
+        const size_t room = CLUSTER - offset % CLUSTER;
+        part = length < room ? length : room;
+        if (image->number != number)
+            BW_TRY(end_cluster(image));
+        if (part == CLUSTER) {
+            BW_TRY(add_cluster(image, number, next));
+            continue;
+        }
+        if (!image->cluster_used)
+            memset(image->cluster, 0, CLUSTER);
+        memcpy(image->cluster + offset % CLUSTER, next, part);
+        image->number = number;
+        image->cluster_used = true;
     }
     return NULL;
 }

@@ -75,26 +75,6 @@ static struct bw_error *add_range(struct bw_ranges *ranges, uint64_t offset, uin
     return bw_archive_ranges_push(&ranges->ranges, (struct bw_archive_range){offset, length});
 }
 
-/* Extends a range to whole units, except at the end of the file. */
-static struct bw_error *add_units(struct bw_ranges *ranges, const struct bw_extent *extent,
-                                  uint64_t size)
-{
-    uint64_t start = extent->offset - extent->offset % UNIT, end = extent->offset + extent->length;
-    uint64_t over = end % UNIT;
-    if (end >= size)
-        end = size;
-    else if (over)
-        end = size - end < UNIT - over ? size : end + (UNIT - over);
-    return add_range(ranges, start, end - start);
-}
-
-/* Keeps the first error of an unreadable extent that counts as a hole. */
-static void keep_lost_error(struct bw_ranges *ranges, const struct bw_extent *extent)
-{
-    if (extent->kind == BW_EXTENT_BAD && is_hole(extent) && !ranges->lost)
-        ranges->lost = bw_error_create(extent->error->code, "%s", extent->error->message);
-}
-
 struct bw_error *bw_ranges_read(struct bw_ranges *ranges, const struct bw_data_file *file)
 {
     const struct bw_extent *extent;
@@ -110,9 +90,18 @@ struct bw_error *bw_ranges_read(struct bw_ranges *ranges, const struct bw_data_f
         BW_TRY(bw_extent_reader_next(ranges->reader, &extent));
         if (!extent)
             break;
-        keep_lost_error(ranges, extent);
-        if (!is_hole(extent))
-            BW_TRY(add_units(ranges, extent, file->size));
+        if (is_hole(extent)) {
+            /* The first error of an unreadable extent that counts as a hole is kept. */
+            if (extent->kind == BW_EXTENT_BAD && !ranges->lost)
+                ranges->lost = bw_error_create(extent->error->code, "%s", extent->error->message);
+            continue;
+        }
+        /* Ranges consist of whole units, except at the end of the file. */
+        const uint64_t start = extent->offset - extent->offset % UNIT;
+        uint64_t end = extent->offset + extent->length;
+        const uint64_t rest = (UNIT - end % UNIT) % UNIT;
+        end = end >= file->size || file->size - end < rest ? file->size : end + rest;
+        BW_TRY(add_range(ranges, start, end - start));
     }
     for (size_t i = 0; i < ranges->ranges.count; i++)
         data += ranges->ranges.items[i].length;

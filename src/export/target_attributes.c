@@ -176,28 +176,25 @@ static bool has_name(const struct bw_xattr *xattr, const char *name)
     return strcmp((const char *)xattr->name, name) == 0;
 }
 
-static int set_xattr(const struct restoring *restoring, const struct bw_xattr *xattr)
-{
-    const char *name = (const char *)xattr->name;
-    return *restoring->itself
-               ? setxattr(restoring->itself, name, xattr->value, xattr->value_length, 0)
-               : fsetxattr(restoring->descriptor, name, xattr->value, xattr->value_length, 0);
-}
-
 static void restore_xattr(struct restoring *restoring, const struct bw_xattr *xattr)
 {
     if (has_name(xattr, "security.capability") && !restoring->target->options.preserve) {
         restoring->lowered = true;
         return;
     }
-    if (set_xattr(restoring, xattr) == 0)
+    const char *name = (const char *)xattr->name;
+    const int failed =
+        *restoring->itself
+            ? setxattr(restoring->itself, name, xattr->value, xattr->value_length, 0)
+            : fsetxattr(restoring->descriptor, name, xattr->value, xattr->value_length, 0);
+    if (!failed)
         return;
     /* other file systems do not support properties of btrfs */
-    if (errno == EOPNOTSUPP && strncmp((const char *)xattr->name, "btrfs.", 6) == 0)
+    if (errno == EOPNOTSUPP && strncmp(name, "btrfs.", 6) == 0)
         return;
     int problem = errno;
     char message[320];
-    snprintf(message, sizeof message, "cannot restore its attribute %s", (const char *)xattr->name);
+    snprintf(message, sizeof message, "cannot restore its attribute %s", name);
     errno = problem;
     report_missed(restoring, message);
 }
@@ -214,36 +211,16 @@ static void remove_xattr(const struct restoring *restoring, const char *name)
         fremovexattr(restoring->descriptor, name);
 }
 
-/* Removes access control lists that were inherited from the parent directory. The folder itself may
- * have had some before. */
-static void remove_inherited(const struct restoring *restoring)
-{
-    if (!restoring->target->has_default_acl && restoring->length)
-        return;
-    remove_xattr(restoring, BW_ACL_ACCESS);
-    remove_xattr(restoring, BW_ACL_DEFAULT);
-}
-
-/* Removes the property that btrfs adds to a file with the flag for compression. */
-static void remove_property(const struct restoring *restoring)
-{
-    if (restoring->attributes->inode->flags & BW_INODE_COMPRESS)
-        remove_xattr(restoring, BW_COMPRESSION_PROPERTY);
-}
-
-/* Whether an attribute is a user attribute, which does not affect permissions. */
-static bool is_plain(const struct bw_xattr *xattr)
-{
-    return strncmp((const char *)xattr->name, "user.", 5) == 0;
-}
-
-static void restore_xattrs(struct restoring *restoring, bool plain)
+/* Restores the user attributes, which do not affect permissions, or all others. */
+static void restore_xattrs(struct restoring *restoring, bool of_user)
 {
     if (stays_with_user(restoring->target, restoring->attributes->inode))
         return;
-    for (size_t i = 0; i < restoring->attributes->xattr_count; i++)
-        if (is_plain(&restoring->attributes->xattrs[i]) == plain)
-            restore_xattr(restoring, &restoring->attributes->xattrs[i]);
+    for (size_t i = 0; i < restoring->attributes->xattr_count; i++) {
+        const struct bw_xattr *xattr = &restoring->attributes->xattrs[i];
+        if ((strncmp((const char *)xattr->name, "user.", 5) == 0) == of_user)
+            restore_xattr(restoring, xattr);
+    }
 }
 
 /* Flags that are only hints are not reported if the file system lacks them. */
@@ -265,24 +242,20 @@ static bool is_within_second(time_t there, time_t wanted)
     return (uint64_t)wanted - (uint64_t)there <= 1;
 }
 
-/* Whether the modification time was set. File systems clamp times that they cannot represent
- * without an error, so such times are read back. */
-static bool was_time_set(const struct restoring *restoring)
-{
-    enum { YEAR_1980 = 315532800, YEAR_2038 = INT32_MAX };
-    const time_t wanted = restoring->attributes->inode->mtime.tv_sec;
-    struct stat status;
-    return (wanted >= YEAR_1980 && wanted <= YEAR_2038) || fstat(restoring->descriptor, &status) ||
-           is_within_second(status.st_mtim.tv_sec, wanted);
-}
-
+/* Restores the times. File systems clamp times that they cannot represent without an error, so such
+ * times are read back. */
 static void restore_times(const struct restoring *restoring)
 {
+    enum { YEAR_1980 = 315532800, YEAR_2038 = INT32_MAX };
     const struct bw_inode *all = restoring->attributes->inode;
     const struct timespec times[2] = {all->atime, all->mtime};
+    const time_t wanted = all->mtime.tv_sec;
+    struct stat status;
     int result = *restoring->itself ? utimensat(AT_FDCWD, restoring->itself, times, 0)
                                     : futimens(restoring->descriptor, times);
-    if (result == 0 && was_time_set(restoring))
+    if (result == 0 &&
+        ((wanted >= YEAR_1980 && wanted <= YEAR_2038) || fstat(restoring->descriptor, &status) ||
+         is_within_second(status.st_mtim.tv_sec, wanted)))
         return;
     errno = result ? errno : EOVERFLOW;
     report_missed(restoring, "cannot restore its times");
@@ -307,9 +280,16 @@ static void restore_all(struct restoring *restoring)
     restore_owner(restoring);
     restore_xattrs(restoring, true);
     restore_mode(restoring);
-    remove_inherited(restoring);
+    /* Access control lists may be inherited from the parent directory. The folder itself may have
+     * had some before. */
+    if (restoring->target->has_default_acl || !restoring->length) {
+        remove_xattr(restoring, BW_ACL_ACCESS);
+        remove_xattr(restoring, BW_ACL_DEFAULT);
+    }
     restore_flags(restoring);
-    remove_property(restoring);
+    /* btrfs adds a property to a file with the flag for compression. */
+    if (restoring->attributes->inode->flags & BW_INODE_COMPRESS)
+        remove_xattr(restoring, BW_COMPRESSION_PROPERTY);
     restore_xattrs(restoring, false);
     restore_times(restoring);
     restoring->target->lowered += restoring->lowered;
@@ -353,14 +333,6 @@ bool bw_target_is_protected(const struct bw_target *target, const struct bw_inod
     return target->options.preserve && has_flags(inode, BW_FLAGS_PROTECT);
 }
 
-static void restore_protection(const struct restoring *restoring)
-{
-    const struct bw_inode *inode = restoring->attributes->inode;
-    if (bw_target_is_protected(restoring->target, inode) &&
-        !bw_target_set_flags(restoring->descriptor, inode, BW_FLAGS_PROTECT))
-        report_missed(restoring, "cannot make it immutable or append-only");
-}
-
 void bw_target_restore_end(struct bw_target *target, int descriptor, const struct stat *status,
                            const char *path, size_t length,
                            const struct bw_target_attributes *attributes)
@@ -379,5 +351,7 @@ void bw_target_restore_end(struct bw_target *target, int descriptor, const struc
                                           bw_target_has_permissions(target, status, inode));
     if (!done)
         restore_all(&restoring);
-    restore_protection(&restoring);
+    if (bw_target_is_protected(target, inode) &&
+        !bw_target_set_flags(descriptor, inode, BW_FLAGS_PROTECT))
+        report_missed(&restoring, "cannot make it immutable or append-only");
 }
