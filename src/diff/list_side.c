@@ -254,21 +254,6 @@ static const char *parse_word(char *word, struct list_entry *entry, struct bw_bu
     return NULL;
 }
 
-/* Removes a KEYWORD, or "all", from an entry. Returns NULL. */
-static const char *unset_word(const char *name, struct list_entry *entry)
-{
-    const struct keyword *keyword = find_keyword(name);
-    unsigned bits = keyword ? keyword->bit : 0;
-    if (find_hash(name) < BW_HASH_ALGORITHMS)
-        bits = BW_KNOWS_HASH;
-    if (strcmp(name, "all") == 0)
-        *entry = (struct list_entry){.path = ""};
-    else if (strcmp(name, "optional") == 0)
-        entry->is_optional = false;
-    entry->facts.known &= ~bits;
-    return NULL;
-}
-
 /* Parsing. */
 
 /* The state of the parser. */
@@ -315,15 +300,6 @@ struct hash_line {
     unsigned algorithms; /* bits */
 };
 
-/* The algorithms whose hashes have this length; 128 digits are either BLAKE2b or SHA-512. */
-static unsigned algorithms_of(size_t digits)
-{
-    unsigned algorithms = 0;
-    for (unsigned i = 0; i < BW_HASH_ALGORITHMS; i++)
-        algorithms |= (unsigned)(bw_hash_digits(i) == digits) << i;
-    return algorithms;
-}
-
 static size_t count_digits(const char *text)
 {
     return strspn(text, "0123456789abcdefABCDEF");
@@ -347,11 +323,14 @@ static bool cut_tagged(char *line, struct hash_line *parts)
            !parts->hash[count_digits(parts->hash)];
 }
 
-/* Splits a line: HASH, two spaces, NAME; or a space and an asterisk. */
+/* Splits a line: HASH, two spaces, NAME; or a space and an asterisk. The length of the hash gives
+ * the algorithms: 128 digits are either BLAKE2b or SHA-512. */
 static bool cut_plain(char *line, struct hash_line *parts)
 {
-    size_t digits = count_digits(line);
-    *parts = (struct hash_line){line, line + digits + 2, algorithms_of(digits)};
+    const size_t digits = count_digits(line);
+    *parts = (struct hash_line){line, line + digits + 2, 0};
+    for (unsigned i = 0; i < BW_HASH_ALGORITHMS; i++)
+        parts->algorithms |= (unsigned)(bw_hash_digits(i) == digits) << i;
     return parts->algorithms && line[digits] == ' ' &&
            (line[digits + 1] == ' ' || line[digits + 1] == '*') && *parts->name;
 }
@@ -388,27 +367,6 @@ static void unescape_name(char *name)
     *to = '\0';
 }
 
-static struct bw_error *read_hash_line(struct reader *reader, char *line)
-{
-    struct hash_line parts;
-    bool escapes = *line == '\\';
-    if (!cut_hash_line(line + escapes, &parts))
-        return line_error(reader, "neither a hash and a path nor a line of mtree(5)", "");
-    char *end = parts.hash > parts.name ? parts.hash - strlen(") = ") : parts.name - strlen("  ");
-    *end = '\0';
-    if (escapes)
-        unescape_name(parts.name);
-    if (!clean_path(parts.name))
-        return line_error(reader, "a path that leads up", "");
-    const struct list_entry entry = {.path = parts.name,
-                                     .algorithms = parts.algorithms,
-                                     .facts = {.known = BW_KNOWS_TYPE | BW_KNOWS_HASH,
-                                               .type = BW_FILE_REGULAR,
-                                               .hash = parts.hash,
-                                               .line = reader->line}};
-    return list_entries_push(&reader->list->items, entry);
-}
-
 /* Whether the first line of a text contains a hash. */
 static bool begins_with_hash(char *text)
 {
@@ -421,6 +379,7 @@ static bool begins_with_hash(char *text)
     return is_one;
 }
 
+/* Reads lines of hashes and names. */
 static struct bw_error *read_hashes(struct reader *reader)
 {
     char terminator =
@@ -428,8 +387,26 @@ static struct bw_error *read_hashes(struct reader *reader)
     reader->list->only_files = true;
     while (reader->next < reader->end) {
         char *line = next_line(reader, terminator);
-        if (*line)
-            BW_TRY(read_hash_line(reader, line));
+        const bool escapes = *line == '\\';
+        struct hash_line parts;
+        if (!*line)
+            continue;
+        if (!cut_hash_line(line + escapes, &parts))
+            return line_error(reader, "neither a hash and a path nor a line of mtree(5)", "");
+        char *end =
+            parts.hash > parts.name ? parts.hash - strlen(") = ") : parts.name - strlen("  ");
+        *end = '\0';
+        if (escapes)
+            unescape_name(parts.name);
+        if (!clean_path(parts.name))
+            return line_error(reader, "a path that leads up", "");
+        const struct list_entry entry = {.path = parts.name,
+                                         .algorithms = parts.algorithms,
+                                         .facts = {.known = BW_KNOWS_TYPE | BW_KNOWS_HASH,
+                                                   .type = BW_FILE_REGULAR,
+                                                   .hash = parts.hash,
+                                                   .line = reader->line}};
+        BW_TRY(list_entries_push(&reader->list->items, entry));
     }
     return NULL;
 }
@@ -450,24 +427,28 @@ static char *next_word(char **line)
     return *word ? word : NULL;
 }
 
+/* Stores the keywords of a line in an entry; or removes these keywords, or "all", from it. */
 static struct bw_error *read_keywords(struct reader *reader, char *line, bool set,
                                       struct list_entry *entry)
 {
     for (char *word; (word = next_word(&line));) {
-        const char *bad =
-            set ? parse_word(word, entry, &reader->list->ignored) : unset_word(word, entry);
-        if (bad)
-            return line_error(reader, bad, word);
+        if (set) {
+            const char *bad = parse_word(word, entry, &reader->list->ignored);
+            if (bad)
+                return line_error(reader, bad, word);
+            continue;
+        }
+        const struct keyword *keyword = find_keyword(word);
+        unsigned bits = keyword ? keyword->bit : 0;
+        if (find_hash(word) < BW_HASH_ALGORITHMS)
+            bits = BW_KNOWS_HASH;
+        if (strcmp(word, "all") == 0)
+            *entry = (struct list_entry){.path = ""};
+        else if (strcmp(word, "optional") == 0)
+            entry->is_optional = false;
+        entry->facts.known &= ~bits;
     }
     return NULL;
-}
-
-/* Removes the last component of the directory. */
-static void leave_directory(struct bw_buffer *directory)
-{
-    directory->length -= directory->length > 0;
-    while (directory->length && directory->data[directory->length - 1] != '/')
-        directory->length--;
 }
 
 /* Sets the path of an entry: a path with a '/' is complete. Others are relative to the current
@@ -499,44 +480,29 @@ static struct bw_error *set_path(struct reader *reader, char *name, struct list_
     return directory->failed ? bw_error_no_memory() : NULL;
 }
 
-/* The type that other facts imply; a file whose type is unknown counts as a regular one. */
-static void complete_type(struct bw_diff_entry *facts)
-{
-    if (facts->known & BW_KNOWS_TYPE)
-        return;
-    facts->type = BW_FILE_REGULAR;
-    if (facts->known & BW_KNOWS_TARGET)
-        facts->type = BW_FILE_SYMLINK;
-    if (facts->known & (BW_KNOWS_TARGET | BW_KNOWS_HASH))
-        facts->known |= BW_KNOWS_TYPE;
-}
-
+/* Reads the line of an entry. The type may follow from other facts; a file whose type is unknown
+ * counts as a regular one. */
 static struct bw_error *read_entry(struct reader *reader, char *name, char *words)
 {
     struct list_entry entry = reader->defaults;
-    entry.facts.line = reader->line;
+    struct bw_diff_entry *facts = &entry.facts;
+    facts->line = reader->line;
     BW_TRY(read_keywords(reader, words, true, &entry));
-    complete_type(&entry.facts);
-    if (entry.facts.type != BW_FILE_REGULAR)
-        entry.facts.known &= ~(unsigned)(BW_KNOWS_HASH | BW_KNOWS_SIZE);
-    if (entry.facts.type == BW_FILE_DIRECTORY)
-        entry.facts.known &= ~(unsigned)BW_KNOWS_LINKS;
+    if (!(facts->known & BW_KNOWS_TYPE)) {
+        facts->type = facts->known & BW_KNOWS_TARGET ? BW_FILE_SYMLINK : BW_FILE_REGULAR;
+        if (facts->known & (BW_KNOWS_TARGET | BW_KNOWS_HASH))
+            facts->known |= BW_KNOWS_TYPE;
+    }
+    if (facts->type != BW_FILE_REGULAR)
+        facts->known &= ~(unsigned)(BW_KNOWS_HASH | BW_KNOWS_SIZE);
+    if (facts->type == BW_FILE_DIRECTORY)
+        facts->known &= ~(unsigned)BW_KNOWS_LINKS;
     struct bw_error *error = set_path(reader, name, &entry);
     if (!error)
         error = list_entries_push(&reader->list->items, entry);
     if (error)
         free(entry.owned);
     return error;
-}
-
-/* Joins lines that end with a backslash with the next line. */
-static void join_lines(char *text, char *end)
-{
-    for (char *at = text; at + 1 < end; at++)
-        if (*at == '\\' && at[1] == '\n')
-            at[0] = at[1] = JOINED;
-        else if (*at == '\\')
-            at++;
 }
 
 static unsigned count_joined(const char *line)
@@ -552,7 +518,14 @@ static unsigned count_joined(const char *line)
 
 static struct bw_error *read_mtree(struct reader *reader)
 {
-    join_lines(reader->next, reader->end);
+    /* Lines that end with a backslash are joined with the next line. */
+    for (char *at = reader->next; at + 1 < reader->end; at++)
+        if (*at == '\\' && at[1] == '\n')
+            at[0] = at[1] = JOINED;
+        else if (*at == '\\')
+            at++;
+
+    struct bw_buffer *directory = &reader->directory;
     for (unsigned joined = 0; reader->next < reader->end;) {
         char *line = next_line(reader, '\n');
         reader->line += joined;
@@ -560,12 +533,15 @@ static struct bw_error *read_mtree(struct reader *reader)
         char *name = next_word(&line);
         if (!name || *name == '#')
             continue;
-        if (strcmp(name, "/set") == 0 || strcmp(name, "/unset") == 0)
+        if (strcmp(name, "/set") == 0 || strcmp(name, "/unset") == 0) {
             BW_TRY(read_keywords(reader, line, name[1] == 's', &reader->defaults));
-        else if (strcmp(name, "..") == 0)
-            leave_directory(&reader->directory);
-        else
+        } else if (strcmp(name, "..") == 0) {
+            directory->length -= directory->length > 0;
+            while (directory->length && directory->data[directory->length - 1] != '/')
+                directory->length--;
+        } else {
             BW_TRY(read_entry(reader, name, line));
+        }
     }
     return NULL;
 }

@@ -89,17 +89,6 @@ static bool have_same_path(const struct bw_diff *diff, const struct bw_diff_row 
            memcmp(text_of(diff, a->path), text_of(diff, b->path), a->path_length) == 0;
 }
 
-/* Whether a name was taken from one file and given to another. A directory that was renamed, and
- * another one that got its path, are reported apart: then names in them are not the same. */
-static bool is_replacement(const struct bw_diff *diff, const struct bw_diff_row *old,
-                           const struct bw_diff_row *new)
-{
-    return old->status == BW_DIFFERENCE_DELETED &&
-           new->status ==
-               BW_DIFFERENCE_ADDED &&is_same_directory(diff, old->directory, new->directory) &&
-           have_same_path(diff, old, new);
-}
-
 /* Whether a row is about a file that may be in the other tree, too. */
 static bool is_unknown(const struct bw_diff_row *row)
 {
@@ -116,13 +105,25 @@ static bool is_doubtful(const struct bw_diff *diff, const struct bw_diff_row *a,
     return only[0] && only[1] && (is_unknown(a) || is_unknown(b)) && have_same_path(diff, a, b);
 }
 
-/* Compares the files; both have been read before. `*reported`: there is something to be reported.
- */
-static struct bw_error *compare_replaced(struct bw_diff *diff, struct bw_diff_row *row,
-                                         bool *reported)
+/* Makes one row of an old and a new file with the same path: of another type, or compared, since
+ * both have been read before. `*reported`: there is something to be reported. */
+static struct bw_error *merge_rows(struct bw_diff *diff, const struct bw_diff_row *old,
+                                   const struct bw_diff_row *new, struct bw_diff_row *row,
+                                   bool *reported)
 {
     struct bw_diff_file files[2];
     struct bw_diff_result result;
+    *row = *new;
+    row->old_inode = old->old_inode;
+    row->old_size = old->old_size;
+    row->old_type = old->old_type;
+    row->changes = row->unknown = 0;
+    if (row->type != row->old_type) {
+        row->status = BW_DIFFERENCE_TYPE;
+        row->bytes = bw_max(old->bytes, new->bytes);
+        *reported = true;
+        return NULL;
+    }
     *reported = row->inode != BW_EMPTY_DIRECTORY && row->old_inode != BW_EMPTY_DIRECTORY;
     if (!*reported)
         return NULL;
@@ -137,43 +138,11 @@ static struct bw_error *compare_replaced(struct bw_diff *diff, struct bw_diff_ro
     return NULL;
 }
 
-static struct bw_error *merge_rows(struct bw_diff *diff, const struct bw_diff_row *old,
-                                   const struct bw_diff_row *new, struct bw_diff_row *row,
-                                   bool *reported)
-{
-    *row = *new;
-    row->old_inode = old->old_inode;
-    row->old_size = old->old_size;
-    row->old_type = old->old_type;
-    row->changes = row->unknown = 0;
-    if (row->type == row->old_type)
-        return compare_replaced(diff, row, reported);
-    row->status = BW_DIFFERENCE_TYPE;
-    row->bytes = old->bytes > new->bytes ? old->bytes : new->bytes;
-    *reported = true;
-    return NULL;
-}
-
 static void make_unknown(struct bw_diff_row *row)
 {
     row->status = BW_DIFFERENCE_UNKNOWN;
     row->changes = 0;
     row->bytes = 0;
-}
-
-/* A path known in one tree only may also be in the other one, if that has losses: a file that has
- * taken the place may be lost. */
-static struct bw_error *mark_doubtful(struct bw_diff *diff, struct bw_diff_row *row)
-{
-    struct bw_diff_tree *other = &diff->trees[row->status == BW_DIFFERENCE_DELETED];
-    bool possible;
-    if (!other->lost || row->proven ||
-        (row->status != BW_DIFFERENCE_DELETED && row->status != BW_DIFFERENCE_ADDED))
-        return NULL;
-    BW_TRY(bw_diff_may_have(other, text_of(diff, row->path), row->path_length, &possible));
-    if (possible)
-        make_unknown(row);
-    return NULL;
 }
 
 void bw_diff_count(struct bw_diff_summary *summary, const struct bw_difference *difference)
@@ -243,14 +212,27 @@ struct bw_error *bw_diff_rows_visit(struct bw_diff *diff)
                                  *new = i + 1 < rows->count ? old + 1 : NULL;
         struct bw_diff_row row = *old;
         bool reported = true;
-        if (new &&is_replacement(diff, old, new)) {
+        /* A name that was taken from one file and given to another. A directory that was renamed,
+         * and another one that got its path, are reported apart: then names in them are not the
+         * same. */
+        if (new && old->status == BW_DIFFERENCE_DELETED &&new->status == BW_DIFFERENCE_ADDED &&
+            is_same_directory(diff, old->directory, new->directory) &&
+            have_same_path(diff, old, new)) {
             BW_TRY(merge_rows(diff, old, new, &row, &reported));
             BW_TRY(bw_key_map_put(&diff->replaced, row.inode, (uint32_t)i++));
         } else if (new &&is_doubtful(diff, old, new)) {
             make_unknown(&row);
             i++;
         }
-        BW_TRY(mark_doubtful(diff, &row));
+        /* A path known in one tree only may also be in the other one, if that has losses: a file
+         * that has taken the place may be lost. */
+        struct bw_diff_tree *other = &diff->trees[row.status == BW_DIFFERENCE_DELETED];
+        bool possible = false;
+        if (other->lost && !row.proven &&
+            (row.status == BW_DIFFERENCE_DELETED || row.status == BW_DIFFERENCE_ADDED))
+            BW_TRY(bw_diff_may_have(other, text_of(diff, row.path), row.path_length, &possible));
+        if (possible)
+            make_unknown(&row);
         if (reported)
             BW_TRY(visit_difference(diff, &row));
     }

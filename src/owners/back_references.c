@@ -213,65 +213,47 @@ struct present {
     bool wanted;
 };
 
-static struct bw_error *follow_present(struct follower *follower, const struct present *present,
-                                       const struct bw_reference *reference)
-{
-    return follow_reference(follower, present->extent.is_block ? &present->block : NULL, reference);
-}
-
-/* A block of another tree than a subvolume has one reference, to that tree. */
-static void describe_block(struct present *present)
-{
-    struct bw_extent_entry extent = present->extent;
-    struct bw_reference reference = {0};
-    const bool of_tree =
-        bw_extent_reference_step(&extent, &reference) && reference.kind == BW_TREE_BLOCK_REF;
-    present->block = (struct bw_owned_block){.bytenr = extent.bytenr,
-                                             .generation = extent.generation,
-                                             .tree = of_tree ? reference.source : 0,
-                                             .level = extent.level};
-}
-
-/* Tree blocks are only noted: their references are followed when it is their turn. */
-static struct bw_error *add_extent_in_range(struct follower *follower, struct present *present)
-{
-    struct bw_owner_search *search = follower->search;
-    const struct bw_extent_entry *extent = &present->extent;
-    size_t index, next = 0;
-    present->wanted = bw_query_ranges_next(&search->ranges, &next, extent->bytenr, extent->length);
-    if (!present->wanted)
-        return NULL;
-    follower->doubtful |= ++follower->extents > follower->most_extents ||
-                          extent->length > UINT64_MAX - extent->bytenr;
-    if (follower->doubtful)
-        return NULL;
-    BW_TRY(bw_owner_allocate(search, extent->bytenr, extent->length));
-    if (!extent->is_block)
-        return NULL;
-    present->wanted = false;
-    BW_TRY(bw_owner_add_block(search, &present->block, &index));
-    return mark_block(follower, extent->bytenr, false);
-}
-
+/* Follows the references of an extent item, or an item with one reference of the present extent. In
+ * a range, tree blocks are only noted: their references are followed when it is their turn. */
 static struct bw_error *follow_item(struct follower *follower, const struct bw_item *item,
                                     struct present *present, bool in_range)
 {
-    struct bw_reference reference;
-    if (bw_extent_entry_decode(follower->search->fs, item, &present->extent)) {
-        struct bw_extent_entry *extent = &present->extent;
-        describe_block(present);
-        present->wanted = true;
-        if (in_range)
-            BW_TRY(add_extent_in_range(follower, present));
-        while (present->wanted && bw_extent_reference_step(extent, &reference))
-            BW_TRY(follow_present(follower, present, &reference));
-        follower->doubtful |= bw_cursor_bad(&extent->inside);
-        return NULL;
+    struct bw_owner_search *search = follower->search;
+    struct bw_extent_entry *extent = &present->extent;
+    struct bw_reference reference = {0};
+    if (!bw_extent_entry_decode(search->fs, item, extent)) {
+        if (!present->wanted || item->key.objectid != extent->bytenr ||
+            !bw_extent_keyed(extent, item, &reference))
+            return NULL;
+        return follow_reference(follower, extent->is_block ? &present->block : NULL, &reference);
     }
-    return present->wanted && item->key.objectid == present->extent.bytenr &&
-                   bw_extent_keyed(&present->extent, item, &reference)
-               ? follow_present(follower, present, &reference)
-               : NULL;
+
+    /* A block of another tree than a subvolume has one reference, to that tree. */
+    struct bw_extent_entry first = *extent;
+    const bool of_tree =
+        bw_extent_reference_step(&first, &reference) && reference.kind == BW_TREE_BLOCK_REF;
+    present->block = (struct bw_owned_block){.bytenr = extent->bytenr,
+                                             .generation = extent->generation,
+                                             .tree = of_tree ? reference.source : 0,
+                                             .level = extent->level};
+    size_t index, next = 0;
+    present->wanted =
+        !in_range || bw_query_ranges_next(&search->ranges, &next, extent->bytenr, extent->length);
+    if (in_range && present->wanted) {
+        follower->doubtful |= ++follower->extents > follower->most_extents ||
+                              extent->length > UINT64_MAX - extent->bytenr;
+        if (!follower->doubtful)
+            BW_TRY(bw_owner_allocate(search, extent->bytenr, extent->length));
+        if (!follower->doubtful && extent->is_block) {
+            present->wanted = false;
+            BW_TRY(bw_owner_add_block(search, &present->block, &index));
+            BW_TRY(mark_block(follower, extent->bytenr, false));
+        }
+    }
+    while (present->wanted && bw_extent_reference_step(extent, &reference))
+        BW_TRY(follow_reference(follower, extent->is_block ? &present->block : NULL, &reference));
+    follower->doubtful |= bw_cursor_bad(&extent->inside);
+    return NULL;
 }
 
 /* `*any` is false if the range contains no extent item. */
@@ -311,32 +293,12 @@ static struct bw_error *find_begin(struct follower *follower, uint64_t address, 
     return error;
 }
 
-static struct bw_error *follow_range(struct follower *follower, const struct bw_query_range *range)
-{
-    uint64_t begin;
-    bool any;
-    BW_TRY(find_begin(follower, range->start, &begin));
-    return follow_items(follower, (struct bw_key){begin, 0, 0},
-                        (struct bw_key){range->start + range->length - 1, UINT8_MAX, UINT64_MAX},
-                        true, &any);
-}
-
-static struct bw_error *follow_marked(struct follower *follower)
-{
-    while (follower->steps.count && !follower->doubtful) {
-        const uint64_t bytenr = follower->steps.items[--follower->steps.count];
-        bool any;
-        BW_TRY(follow_items(follower, (struct bw_key){bytenr, BW_EXTENT_ITEM, 0},
-                            (struct bw_key){bytenr, BW_SHARED_DATA_REF, UINT64_MAX}, false, &any));
-        follower->doubtful |= !any;
-    }
-    return NULL;
-}
-
+/* Follows the extents in the ranges, and then those of all marked blocks. */
 static struct bw_error *follow_all(struct follower *follower)
 {
     const struct bw_owner_search *search = follower->search;
     uint64_t metadata = 0;
+    bool any;
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
     BW_TRY(bw_fs_chunks(search->fs, &chunks));
     for (size_t i = 0; i < chunks.count; i++)
@@ -345,9 +307,21 @@ static struct bw_error *follow_all(struct follower *follower)
     follower->most_extents =
         ALWAYS_FOLLOWED + metadata / search->fs->superblock.nodesize / BLOCKS_PER_EXTENT;
     follower->doubtful = search->ranges.ranges.count > follower->most_extents;
-    for (size_t i = 0; i < search->ranges.ranges.count && !follower->doubtful; i++)
-        BW_TRY(follow_range(follower, &search->ranges.ranges.items[i]));
-    return follow_marked(follower);
+    for (size_t i = 0; i < search->ranges.ranges.count && !follower->doubtful; i++) {
+        const struct bw_query_range *range = &search->ranges.ranges.items[i];
+        uint64_t begin;
+        BW_TRY(find_begin(follower, range->start, &begin));
+        BW_TRY(follow_items(
+            follower, (struct bw_key){begin, 0, 0},
+            (struct bw_key){range->start + range->length - 1, UINT8_MAX, UINT64_MAX}, true, &any));
+    }
+    while (follower->steps.count && !follower->doubtful) {
+        const uint64_t bytenr = follower->steps.items[--follower->steps.count];
+        BW_TRY(follow_items(follower, (struct bw_key){bytenr, BW_EXTENT_ITEM, 0},
+                            (struct bw_key){bytenr, BW_SHARED_DATA_REF, UINT64_MAX}, false, &any));
+        follower->doubtful |= !any;
+    }
+    return NULL;
 }
 
 struct bw_error *bw_owner_follow_references(struct bw_owner_search *search, bool *trusted)
