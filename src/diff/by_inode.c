@@ -172,7 +172,7 @@ static bool is_before(struct timespec time, struct timespec limit)
            (time.tv_sec == limit.tv_sec && time.tv_nsec < limit.tv_nsec);
 }
 
-/* A file whose older inode is lost, with all that could show what differs: its own generations
+/* Handles a file whose older inode is lost, so that no comparison is possible. Its own generations
  * prove whether a later transaction created or changed it. If none did, it is the same. */
 static struct bw_error *report_newer(struct pair *pair)
 {

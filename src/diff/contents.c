@@ -96,7 +96,7 @@ static struct bw_error *compare_bytes(struct bw_content *content, const struct b
     const uint64_t end = part_end < live_size ? part_end : live_size;
     for (uint64_t at = part->offset, length; at < end; at += length) {
         length = end - at;
-        if (part->kind == BW_DATA_HOLE) { /* what is a hole on both sides is equal */
+        if (part->kind == BW_DATA_HOLE) { /* a hole on both sides is equal */
             const off_t data = lseek(content->descriptor, (off_t)at, SEEK_DATA);
             if (data < 0 && errno == ENXIO)
                 return NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * bw_diff(): whether two subvolumes have a common origin, and the method that follows from it. Of
- * subvolumes with a common origin, the nested ones are compared one by one, because a nested
- * subvolume may have been moved. A comparison path by path enters nested subvolumes like
+ * bw_diff(): whether two subvolumes have a common origin, and the method that follows from it. If
+ * they have one, their nested subvolumes are compared one by one, because a nested subvolume may
+ * have been moved. A comparison path by path enters nested subvolumes like
  * directories.
  */
 #include "diff/diff.h"

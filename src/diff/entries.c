@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What all sides of a comparison share: the order of paths, the descent into directories, lists of
- * extended attributes. */
+/* The common parts of all sides of a comparison: the order of paths, the descent into directories,
+ * lists of extended attributes. */
 #include "diff/entries.h"
 
 #include <stdlib.h>

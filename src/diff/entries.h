@@ -144,7 +144,7 @@ struct bw_content_job {
     bool differs;        /**< result */
     uint64_t bytes;      /**< result: of sectors that differ, up to the end of the shorter file */
     char *hash;          /**< result: the hash that is `algorithm`, allocated; or NULL */
-    unsigned algorithm;  /**< enum bw_hash_algorithm: the one that is equal, or the first one */
+    unsigned algorithm;  /**< enum bw_hash_algorithm of the equal hash, or of the first */
     struct bw_content *running; /* private */
 };
 

@@ -59,7 +59,7 @@ static struct bw_error *list_directory(struct image_side *side)
         BW_TRY(bw_level_add(level, found->name, found->name_length, &found->place));
     }
     bw_level_sort(level);
-    /* what comes after an error in a stream is missing in any directory */
+    /* after an error in a stream, entries of any directory may be missing */
     entry->may_have_more = !bw_directory_is_complete(side->directory) || fs->stream_errors;
     return NULL;
 }

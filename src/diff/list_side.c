@@ -187,7 +187,7 @@ static bool parse_hash(char *value, struct list_entry *entry, enum bw_hash_algor
 {
     const size_t digits = bw_hash_digits(algorithm);
     if (entry->facts.known & BW_KNOWS_HASH && entry->algorithms < 1U << algorithm)
-        return true; /* the one before is stronger */
+        return true; /* the previous hash is stronger */
     entry->algorithms = 1U << algorithm;
     entry->facts.hash = value;
     entry->facts.hash_name = bw_hash_names[algorithm];

@@ -46,7 +46,7 @@ BW_VECTOR(jobs, struct bw_content_job);
 struct merge {
     struct bw_diff *diff;
     struct bw_entries *const *sides;
-    struct levels levels;      /* one for each name of the last path, after that of the top */
+    struct levels levels;      /* the top, then one for each name of the last path */
     struct bw_buffer last;     /* the last path */
     struct bw_buffer excluded; /* path of a nested subvolume that is not compared */
     struct pairs pairs;
@@ -161,7 +161,7 @@ static struct bw_error *add_entries(struct merge *merge, const struct bw_side_en
         level->subvolumes[side] = entries[side]->facts.subvolume;
         if (is_both)
             continue;
-        /* one side alone has it; the other one inherits what is known about its directory */
+        /* one side alone has it; the other one inherits from its directory */
         is_unknown = level->may_have_more[!side];
         if (!can_contain(other, entries[side]) || entries[side]->is_optional)
             is_compared = false;

@@ -28,16 +28,16 @@ struct bw_image_source {
     void *context;
 };
 
-/** The source of images of the graph that contains a layer; NULL: there is none. */
+/** The source of images of the graph that contains a layer, or NULL. */
 const struct bw_image_source *bw_xlator_source(const struct bw_xlator *xlator);
 
 struct bw_patch;
 
-/** The changed ranges of an image of the graph that contains a layer, by the image's number; NULL:
- * there are none. */
+/** The changed ranges of an image of the graph that contains a layer, by the image's number;
+ * NULL without changes. */
 const struct bw_patch *bw_xlator_patch(const struct bw_xlator *xlator, uint64_t image);
 
-/** bw_fs_options.search_limit of the graph that contains a layer; NULL: there is none. */
+/** bw_fs_options.search_limit of the graph that contains a layer, or NULL. */
 struct bw_search_limit *bw_xlator_search_limit(const struct bw_xlator *xlator);
 
 struct bw_keys;

@@ -293,7 +293,7 @@ static struct bw_error *find_begin(struct follower *follower, uint64_t address, 
     return error;
 }
 
-/* Follows the extents in the ranges, and then those of all marked blocks. */
+/* Follows the extents in the ranges, and then the extents of all marked blocks. */
 static struct bw_error *follow_all(struct follower *follower)
 {
     const struct bw_owner_search *search = follower->search;

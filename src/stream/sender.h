@@ -87,7 +87,7 @@ struct bw_error *bw_send_path_add(struct bw_buffer *path, const void *name, size
 
 /** A range of a file that the receiver has. */
 struct bw_send_clone {
-    struct bw_send_root *root; /**< NULL: there is none */
+    struct bw_send_root *root; /**< or NULL */
     uint64_t inode, offset, length;
     uint64_t size;    /**< of the file */
     uint64_t base;    /**< where the extent would begin in the file, modulo 2^64 */

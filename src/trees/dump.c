@@ -413,7 +413,7 @@ static uint64_t bytenr_of(const struct bw_node *node)
     return bw_get64(((const struct bw_disk_header *)node->block)->bytenr);
 }
 
-/* Adds a leaf to the batch. What comes before the batch is written first. */
+/* Adds a leaf to the batch. The text before the batch is written first. */
 static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 {
     struct bw_dump *dump = &((struct trees *)context)->dump;

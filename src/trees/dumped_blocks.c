@@ -96,7 +96,8 @@ static struct bw_error *add_extents(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
-/* Adds the tree blocks to which trees refer and, if a node is lost, those of the extent trees. */
+/* Adds the tree blocks to which trees refer and, if a node is lost, also the blocks in the extent
+ * trees. */
 static struct bw_error *walk_trees(struct search *search)
 {
     const struct bw_tree_list *trees = &search->list->trees;
