@@ -112,6 +112,20 @@ static void warn(struct bw_fs *fs, const struct bw_subvolume *subvolume, struct 
                                  bw_subvolume_id(subvolume)));
 }
 
+/* Ends a text that was read with a NUL. An unreadable file causes a warning. */
+static struct bw_error *end_reading(struct bw_fs *fs, const struct bw_subvolume *from,
+                                    struct bw_error *error, struct bw_buffer *text)
+{
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    if (error && error->code != BW_ERROR_NOT_FOUND)
+        warn(fs, from ? from : bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME), error);
+    else
+        bw_error_free(error);
+    bw_buffer_append_byte(text, '\0');
+    return text->failed ? bw_error_no_memory() : NULL;
+}
+
 /* Reads the beginning of a file, and appends a NUL. Without the file, `text` stays empty. */
 static struct bw_error *read_file(struct bw_fs *fs, const struct bw_subvolume *from,
                                   const char *path, size_t most, struct bw_buffer *text)
@@ -123,14 +137,7 @@ static struct bw_error *read_file(struct bw_fs *fs, const struct bw_subvolume *f
     struct bw_error *error = bw_lookup(fs, from, path, true, &place);
     if (!error)
         error = bw_data_read_text(fs, &place, most, text);
-    if (error && (error->code == BW_ERROR_NO_MEMORY))
-        return error;
-    if (error && error->code != BW_ERROR_NOT_FOUND)
-        warn(fs, from ? from : bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME), error);
-    else
-        bw_error_free(error);
-    bw_buffer_append_byte(text, '\0');
-    return text->failed ? bw_error_no_memory() : NULL;
+    return end_reading(fs, from, error, text);
 }
 
 /* os-release: lines NAME=VALUE, with the quoting of a shell. */
@@ -184,25 +191,22 @@ static struct bw_error *parse_os_release(struct bw_systems *systems, char *text,
                        : keep_short(systems, both.data, both.length, &info->name);
 }
 
-/* Whether a subvolume has one of the directories that os-release may be in, and which. */
+/* Finds os-release in a subvolume; `found` has no inode if it is not there. */
 static struct bw_error *find_os_release(struct bw_fs *fs, const struct bw_subvolume *subvolume,
-                                        const char **path)
+                                        struct bw_place *found)
 {
     static const struct {
         const char *directory, *path;
     } places[] = {{"etc", "etc/os-release"}, {"usr", "usr/lib/os-release"}};
     const struct bw_place top = bw_place_top(subvolume);
-    *path = NULL;
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        struct bw_place found;
-        struct bw_error *error = bw_lookup_hashed(fs, &top, places[i].directory, &found);
+        struct bw_error *error = bw_lookup_hashed(fs, &top, places[i].directory, found);
         const bool is_lost = error && error->code != BW_ERROR_NOT_FOUND;
         if (!error)
-            error = bw_lookup(fs, subvolume, places[i].path, true, &found);
-        if (!error && found.type == BW_FILE_REGULAR) {
-            *path = places[i].path;
+            error = bw_lookup(fs, subvolume, places[i].path, true, found);
+        if (!error && found->type == BW_FILE_REGULAR)
             return NULL;
-        }
+        *found = (struct bw_place){.inode = 0};
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return error;
         if (error && error->code != BW_ERROR_NOT_FOUND)
@@ -567,7 +571,7 @@ static struct bw_error *examine(struct bw_systems *systems, const struct bw_subv
                                     .generation = info->generation,
                                     .ctime = info->ctime,
                                     .otime = info->otime};
-    const char *os_release;
+    struct bw_place os_release = {.inode = 0};
     char *path = NULL;
     bool is_layer = false;
     if (!subvolume)
@@ -585,12 +589,13 @@ static struct bw_error *examine(struct bw_systems *systems, const struct bw_subv
         if (!system.tool)
             BW_TRY(find_snapshot_tool(systems, &system));
     }
-    if ((!os_release && !system.title) || is_layer ||
-        (!os_release && system.kind == BW_SYSTEM_ROOT))
+    if ((!os_release.inode && !system.title) || is_layer ||
+        (!os_release.inode && system.kind == BW_SYSTEM_ROOT))
         return NULL;
-    if (os_release) {
+    if (os_release.inode && !fs->no_data) {
         BW_AUTO_BUFFER struct bw_buffer text = {0};
-        BW_TRY(read_file(fs, subvolume, os_release, SMALL, &text));
+        error = bw_data_read_text(fs, &os_release, SMALL, &text);
+        BW_TRY(end_reading(fs, subvolume, error, &text));
         if (text.length)
             BW_TRY(parse_os_release(systems, text.data, &system));
     }

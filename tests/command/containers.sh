@@ -232,6 +232,23 @@ if have thin_restore; then
         'several volumes contain file systems: LVM vg0/half (.*), LVM vg0/root (.*)' thin1.img \
         thin2.img
     holds "the message names the option --volume" grep -q 'choose one with --volume GROUP/NAME$' err
+    python3 - << 'END' # a disk with two partitions
+import struct
+parts = [open(name, "rb").read() for name in ("thin1.img", "thin2.img")]
+table, disk = bytearray(512), bytearray(1 << 20)
+for i, part in enumerate(parts):
+    struct.pack_into("<BxxxBxxxII", table, 446 + 16 * i, 0, 0x8e, len(disk) // 512,
+                     len(part) // 512)
+    disk += part
+table[510:] = b"\x55\xaa"
+disk[:512] = table
+open("lvm-disk.img", "wb").write(disk)
+END
+    for command in walk info; do
+        expect "$command: the same on a disk" 2 'choose one with --volume GROUP/NAME$' \
+            "$command" lvm-disk.img
+        is "$command: no partition solves that" "$(grep -c -e --partition err)" 0
+    done
     expect "a volume without half of its blocks" 2 'no good mirror' sum --volume half thin1.img \
         thin2.img
     expect "the pool" 3 'the logical volume pool has the type thin-pool, which is not read' \

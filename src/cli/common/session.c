@@ -308,9 +308,14 @@ void cmd_ask_for_partition(const struct cmd_common *common)
     fprintf(stderr, "Choose one with %s N, NAME, LABEL or UUID%s.\n", option, where);
 }
 
+bool cmd_needs_partition(const struct bw_error *error)
+{
+    return error->code == BW_ERROR_AMBIGUOUS && !strstr(error->message, "choose one with --");
+}
+
 int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error)
 {
-    bool several = error->code == BW_ERROR_AMBIGUOUS && !common->input.lists_partitions;
+    bool several = cmd_needs_partition(error) && !common->input.lists_partitions;
     int status = cmd_fail(common, error);
     if (!several)
         return status;

@@ -45,6 +45,10 @@ int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error);
 /** The line after a list of partitions of which several contain file systems. */
 void cmd_ask_for_partition(const struct cmd_common *common);
 
+/** Whether an error is that the user must choose a partition. The messages of other choices, such
+ * as a logical volume, name their option. */
+bool cmd_needs_partition(const struct bw_error *error);
+
 /** Opens the file system of common->input.others, which is not part of the session; close it with
  * bw_fs_close(). `own` gets its settings, for its messages, and has to outlive it. The options of
  * images and graphs apply only to the first file system. */

@@ -722,7 +722,7 @@ static int open_and_write(struct cmd_format *format, struct info *info)
         if (end_output(format, write_lists(format, info)))
             return STATUS_PARTIAL;
         for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++)
-            if (info->problems[i].error->code == BW_ERROR_AMBIGUOUS)
+            if (cmd_needs_partition(info->problems[i].error))
                 cmd_ask_for_partition(info->common);
         return status;
     }
