@@ -342,11 +342,13 @@ static struct bw_error *get_finding(struct bw_cursor *file, struct bw_baseline *
         *numbers[i] = get(file);
     row.key.type = (uint8_t)type;
 
-    /* The texts. */
+    /* The texts. The message is printed as it is, so it must not control a terminal. */
     length = get_count(file, 1);
     text = bw_cursor_take(file, length);
-    if (text)
-        bw_buffer_append(&bytes, text, strnlen((const char *)text, length));
+    for (size_t i = 0; text && i < length; i++)
+        file->bad |= text[i] < ' ' || text[i] == 0x7f;
+    if (text && !file->bad)
+        bw_buffer_append(&bytes, text, length);
     bw_buffer_append_byte(&bytes, '\0');
     const size_t count = get_count(file, sizeof(bw_le64));
     BW_AUTO_FREE size_t *lengths = calloc(count + 1, sizeof *lengths);
