@@ -1,7 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Finds the location of chunks without an item: the order of their stripes, by votes of tree
- * blocks; and the location of data, by checksums.
+ * Finds where a chunk without an item lies: which range of which device is which of its stripes.
+ *
+ * Every tree block, and every data sector with a checksum, that is known by its logical address and
+ * found at an offset of a device is a vote. From the profile and the number of columns follow the
+ * stripe that contains the address, and the place in that stripe.
+ *
+ * 1. If device extents name the ranges, bw_stripe_order_prove() finds their order. A vote assigns a
+ *    range to a stripe, if the place in both is the same; each range needs twice as many votes for
+ *    one stripe as for any other. Metadata vote by the blocks that a scan of the devices has found.
+ *    For data, the newest leaves of the checksum tree name sectors, which are read from all ranges.
+ * 2. If not even the ranges are known, bw_found_extents() finds them. A vote is the beginning of a
+ *    stripe on a device: the offset less the place. All numbers of columns are tried; with a wrong
+ *    one, the votes are scattered. Data were searched for by bw_data_search() before: it chooses
+ *    sectors at multiples of 64 KiB, and reads all devices once at such offsets.
+ *
+ * Nothing is guessed: without a clear majority, the chunk stays unknown. Each chunk has a budget of
+ * work. While btrfstune changes the type of checksums, the checksum tree has items of both types;
+ * only those of the type in the superblock, under the usual object id, are used.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +47,6 @@ struct ballot {
     const struct bw_derived_chunk *chunk;
     const struct bw_chunk_set *set;
     uint32_t votes[BW_MOST_STRIPES][BW_MOST_STRIPES];
-    unsigned sectors; /* number of sectors compared */
 };
 
 static bool is_inside(const struct bw_derived_chunk *chunk, uint64_t address)
@@ -74,108 +89,75 @@ static bool is_decided(const struct ballot *ballot)
     return true;
 }
 
-/* Votes by tree blocks. */
-
-/* The extent that contains a block's position, or chunk->count. */
-static unsigned extent_of(const struct bw_derived_chunk *chunk, const struct bw_block_match *match)
-{
-    const uint64_t devid = chunk->scan->images[match->image].superblock.device.devid;
-    unsigned at = 0;
-    while (at < chunk->count &&
-           (chunk->extents[at].devid != devid || match->offset < chunk->extents[at].offset ||
-            match->offset - chunk->extents[at].offset >= chunk->extents[at].length))
-        at++;
-    return at;
-}
-
+/* Tree blocks vote by the offsets at which the scan has found them. */
 static void vote_by_blocks(struct ballot *ballot)
 {
     const struct bw_derived_chunk *chunk = ballot->chunk;
     for (size_t i = 0; i < chunk->scan->matches.count; i++) {
         const struct bw_block_match *match = &chunk->scan->matches.items[i];
+        const uint64_t devid = chunk->scan->images[match->image].superblock.device.devid;
         uint64_t place;
         if (!is_inside(chunk, match->bytenr))
             continue;
-        const unsigned extent = extent_of(chunk, match);
         const unsigned stripe = stripe_of(chunk, match->bytenr, &place);
-        if (extent < chunk->count && match->offset - chunk->extents[extent].offset == place)
-            ballot->votes[extent][stripe]++;
+        for (unsigned at = 0; at < chunk->count; at++) {
+            const struct bw_found_extent *extent = &chunk->extents[at];
+            if (extent->devid != devid || match->offset < extent->offset ||
+                match->offset - extent->offset >= extent->length)
+                continue;
+            ballot->votes[at][stripe] += match->offset - extent->offset == place;
+            break;
+        }
     }
 }
 
-/* Votes by data. */
-
-/* Whether the sector at an offset of an extent has a checksum. */
-static bool has_checksum(const struct bw_derived_chunk *chunk, unsigned extent, uint64_t place,
-                         const uint8_t *checksum)
-{
-    return bw_device_scan_has(chunk->scan,
-                              bw_image_of_devid(chunk->scan, chunk->extents[extent].devid),
-                              chunk->extents[extent].offset + place, checksum);
-}
-
-static void vote_by_sector(struct ballot *ballot, uint64_t address, const uint8_t *checksum)
-{
-    uint64_t place;
-    const unsigned stripe = stripe_of(ballot->chunk, address, &place);
-    ballot->sectors++;
-    for (unsigned extent = 0; extent < ballot->chunk->count; extent++)
-        if (may_work(ballot->chunk, READ))
-            ballot->votes[extent][stripe] += has_checksum(ballot->chunk, extent, place, checksum);
-}
-
-/* Compares the first sector of each piece that an item has checksums of. */
-static void vote_by_item(struct ballot *ballot, const struct bw_item *item)
-{
-    const size_t size = bw_checksum_size(ballot->chunk->scan->identity->checksum_type);
-    const uint32_t sectorsize = ballot->chunk->scan->sectorsize;
-    uint64_t piece = UINT64_MAX, address = item->key.offset;
-    if (item->key.type != BW_EXTENT_CSUM)
-        return;
-    const uint64_t first = ballot->chunk->logical, left = first > address ? first - address : 0;
-    const size_t skipped =
-        left / sectorsize < item->size / size ? (size_t)(left / sectorsize) : item->size;
-    address += skipped * sectorsize;
-    for (size_t at = skipped * size; at + size <= item->size && ballot->sectors < MOST_SECTORS;
-         at += size, address += sectorsize) {
-        if (!is_inside(ballot->chunk, address) || address / BW_STRIPE_LENGTH == piece)
-            continue;
-        piece = address / BW_STRIPE_LENGTH;
-        vote_by_sector(ballot, address, item->data + at);
-        if (is_decided(ballot))
-            return;
-    }
-}
-
-static bool vote_by_leaf(struct ballot *ballot, const struct bw_block_match *match)
-{
-    const struct bw_device_scan *scan = ballot->chunk->scan;
-    BW_AUTO_FREE uint8_t *bytes = malloc(scan->identity->nodesize);
-    struct bw_item item;
-    if (!bytes)
-        return false;
-    if (!bw_device_scan_read(scan, match, bytes))
-        return true;
-    const struct bw_node leaf = bw_node_view(bytes, scan->identity->nodesize);
-    for (uint32_t slot = 0; bw_leaf_next(&leaf, &slot, &item);)
-        vote_by_item(ballot, &item);
-    return true;
-}
-
+/* Data vote by checksums, those in the newest leaves first: the first sector of each 64 KiB is
+ * compared on all extents, until the order is decided. */
 static void vote_by_data(struct ballot *ballot)
 {
-    const struct bw_device_scan *scan = ballot->chunk->scan;
-    for (size_t i = scan->matches.count; i-- > 0 && ballot->sectors < MOST_SECTORS;) {
+    const struct bw_derived_chunk *chunk = ballot->chunk;
+    const struct bw_device_scan *scan = chunk->scan;
+    const size_t size = bw_checksum_size(scan->identity->checksum_type);
+    BW_AUTO_FREE uint8_t *bytes = malloc(scan->identity->nodesize);
+    unsigned sectors = 0;
+    for (size_t i = scan->matches.count; bytes && i-- > 0;) {
         const struct bw_block_match *match = &scan->matches.items[i];
         if (match->level || bw_block_match_owner(scan, match) != BW_CSUM_TREE)
             continue;
-        if (!may_work(ballot->chunk, LOOK_UP))
+        if (!may_work(chunk, LOOK_UP))
             return;
-        if (bw_chunk_set_test(ballot->set, scan, match) != BW_AGREES ||
-            !may_work(ballot->chunk, READ))
+        if (bw_chunk_set_test(ballot->set, scan, match) != BW_AGREES || !may_work(chunk, READ) ||
+            !bw_device_scan_read(scan, match, bytes))
             continue;
-        if (!vote_by_leaf(ballot, match) || is_decided(ballot))
-            return;
+        const struct bw_node leaf = bw_node_view(bytes, scan->identity->nodesize);
+        struct bw_item item;
+        for (uint32_t slot = 0; bw_leaf_next(&leaf, &slot, &item);) {
+            uint64_t piece = UINT64_MAX, address = item.key.offset;
+            if (item.key.type != BW_EXTENT_CSUM || item.key.objectid != BW_EXTENT_CSUM_OBJECT)
+                continue;
+            const uint64_t before = chunk->logical > address ? chunk->logical - address : 0;
+            uint64_t number = before / scan->sectorsize;
+            address += number * scan->sectorsize;
+            for (; number < item.size / size; number++, address += scan->sectorsize) {
+                const uint8_t *checksum = item.data + number * size;
+                uint64_t place;
+                if (!is_inside(chunk, address) || address / BW_STRIPE_LENGTH == piece)
+                    continue;
+                if (sectors++ == MOST_SECTORS)
+                    return;
+                piece = address / BW_STRIPE_LENGTH;
+                const unsigned stripe = stripe_of(chunk, address, &place);
+                for (unsigned at = 0; at < chunk->count; at++) {
+                    const struct bw_found_extent *extent = &chunk->extents[at];
+                    const size_t image = bw_image_of_devid(scan, extent->devid);
+                    if (may_work(chunk, READ))
+                        ballot->votes[at][stripe] +=
+                            bw_device_scan_has(scan, image, extent->offset + place, checksum);
+                }
+                if (is_decided(ballot))
+                    return;
+            }
+        }
     }
 }
 
@@ -197,26 +179,6 @@ static bool assign_stripe(const struct bw_derived_chunk *chunk, unsigned extent,
     return false;
 }
 
-/* Assigns extents to stripes. If all but one are assigned, the last one is known, too. */
-static bool count_votes(const struct ballot *ballot, int *order)
-{
-    const unsigned count = ballot->chunk->count;
-    unsigned left = 0, last = 0;
-    for (unsigned extent = 0; extent < count; extent++) {
-        const unsigned stripe = elected_stripe(ballot, extent);
-        if (stripe == count) {
-            left++;
-            last = extent;
-        } else if (!assign_stripe(ballot->chunk, extent, stripe, order)) {
-            return false;
-        }
-    }
-    for (unsigned stripe = 0; left == 1 && stripe < count; stripe++)
-        if (order[stripe] < 0)
-            order[stripe] = (int)last;
-    return left <= 1;
-}
-
 bool bw_stripe_order_prove(const struct bw_derived_chunk *chunk, const struct bw_chunk_set *set,
                            int order[BW_MOST_STRIPES])
 {
@@ -229,7 +191,23 @@ bool bw_stripe_order_prove(const struct bw_derived_chunk *chunk, const struct bw
         vote_by_blocks(ballot);
     else
         vote_by_data(ballot);
-    return count_votes(ballot, order);
+
+    /* If all extents but one are assigned, the last one is known, too. */
+    const unsigned count = chunk->count;
+    unsigned left = 0, last = 0;
+    for (unsigned extent = 0; extent < count; extent++) {
+        const unsigned stripe = elected_stripe(ballot, extent);
+        if (stripe == count) {
+            left++;
+            last = extent;
+        } else if (!assign_stripe(chunk, extent, stripe, order)) {
+            return false;
+        }
+    }
+    for (unsigned stripe = 0; left == 1 && stripe < count; stripe++)
+        if (order[stripe] < 0)
+            order[stripe] = (int)last;
+    return left <= 1;
 }
 
 /* Finding extents by their contents: the position of each block found is a vote for the beginning
@@ -418,11 +396,7 @@ bool bw_found_extents(struct bw_derived_chunk *chunk, const struct bw_chunk_fact
     return trial.count;
 }
 
-/*
- * Finding data on devices by checksums, for chunks with a block group and unknown locations. Some
- * sectors of each chunk at multiples of 64 KiB are selected; their checksums are searched at
- * multiples of 64 KiB of the devices, because all stripes begin at such offsets.
- */
+/* Finding data on devices by checksums, for chunks with a block group and unknown locations. */
 
 enum { PIECE = 4 << 20, MOST_SAMPLES = 1 << 18, MOST_SEEN = 1 << 20 };
 
@@ -434,27 +408,18 @@ struct sample {
 
 BW_VECTOR(samples, struct sample);
 
-struct search {
-    const struct bw_device_scan *scan;
-    struct bw_chunk_facts *facts;
-    const struct bw_chunk_set *set;
-    struct samples samples;
-};
-
-static uint64_t short_checksum(const struct search *search, const uint8_t *checksum)
+static uint64_t short_checksum(const struct bw_device_scan *scan, const uint8_t *checksum)
 {
-    const size_t size = bw_checksum_size(search->scan->identity->checksum_type);
+    const size_t size = bw_checksum_size(scan->identity->checksum_type);
     uint64_t result = 0;
     memcpy(&result, checksum, size < sizeof result ? size : sizeof result);
     return result;
 }
 
-/* Selecting sectors. */
-
 /* The data block group that contains an address, if its chunk is unknown; otherwise NULL. */
-static const struct bw_newest_item *lost_group(const struct search *search, uint64_t address)
+static const struct bw_newest_item *lost_group(const struct bw_newest *groups,
+                                               const struct bw_chunk_set *set, uint64_t address)
 {
-    const struct bw_newest *groups = &search->facts->groups;
     const size_t after =
         BW_FIRST_INDEX(i, groups->items.count, groups->items.items[i].key.objectid > address);
     if (!after)
@@ -466,28 +431,8 @@ static const struct bw_newest_item *lost_group(const struct search *search, uint
         (bw_get64(disk->flags) & (BW_GROUP_METADATA | BW_GROUP_SYSTEM)))
         return NULL;
     BW_AUTO_ERROR struct bw_error *unknown =
-        bw_layout_find(&search->set->layout, group->key.objectid, 1, &piece);
+        bw_layout_find(&set->layout, group->key.objectid, 1, &piece);
     return unknown ? group : NULL;
-}
-
-static struct bw_error *add_checksum_item(struct search *search, const struct bw_item *item)
-{
-    const size_t size = bw_checksum_size(search->scan->identity->checksum_type);
-    const uint32_t sectorsize = search->scan->sectorsize;
-    const struct bw_newest_item *group = lost_group(search, item->key.offset);
-    if (item->key.type != BW_EXTENT_CSUM || !group)
-        return NULL;
-    const uint64_t begin = item->key.offset - group->key.objectid;
-    const uint64_t skipped = (BW_STRIPE_LENGTH - begin % BW_STRIPE_LENGTH) % BW_STRIPE_LENGTH;
-    const size_t step = BW_STRIPE_LENGTH / sectorsize;
-    for (size_t at = (size_t)skipped / sectorsize; (at + 1) * size <= item->size; at += step) {
-        if (search->samples.count == MOST_SAMPLES)
-            return NULL;
-        BW_TRY(samples_push(&search->samples,
-                            (struct sample){short_checksum(search, item->data + at * size),
-                                            item->key.offset + at * sectorsize}));
-    }
-    return NULL;
 }
 
 static int by_checksum(const void *left, const void *right)
@@ -497,68 +442,61 @@ static int by_checksum(const void *left, const void *right)
                                       : (a->address > b->address) - (a->address < b->address);
 }
 
-/* Removes duplicates from old leaves. Contents found at several addresses prove nothing. */
-static void remove_duplicates(struct search *search)
+/* Chooses the sectors to search, sorted by checksum: in lost block groups, one of each 64 KiB. */
+static struct bw_error *select_samples(const struct bw_device_scan *scan,
+                                       const struct bw_newest *groups,
+                                       const struct bw_chunk_set *set, struct samples *samples)
 {
-    size_t kept = 0;
-    if (search->samples.count)
-        qsort(search->samples.items, search->samples.count, sizeof *search->samples.items,
-              by_checksum);
-    for (size_t i = 0; i < search->samples.count; i++) {
-        struct sample *last = &search->samples.items[kept ? kept - 1 : 0];
-        if (!kept || last->checksum != search->samples.items[i].checksum)
-            search->samples.items[kept++] = search->samples.items[i];
-        else if (last->address != search->samples.items[i].address)
-            last->address = 0;
-    }
-    search->samples.count = kept;
-}
-
-static struct bw_error *select_samples(struct search *search)
-{
-    const struct bw_device_scan *scan = search->scan;
+    const size_t size = bw_checksum_size(scan->identity->checksum_type);
+    const size_t step = BW_STRIPE_LENGTH / scan->sectorsize;
     BW_AUTO_FREE uint8_t *bytes = malloc(scan->identity->nodesize);
-    struct bw_item item;
     if (!bytes)
         return bw_error_no_memory();
-    for (size_t i = 0; i < scan->matches.count && search->samples.count < MOST_SAMPLES; i++) {
+    for (size_t i = 0; i < scan->matches.count; i++) {
         const struct bw_block_match *match = &scan->matches.items[i];
         if (match->level || bw_block_match_owner(scan, match) != BW_CSUM_TREE ||
-            bw_chunk_set_test(search->set, scan, match) != BW_AGREES ||
+            bw_chunk_set_test(set, scan, match) != BW_AGREES ||
             !bw_device_scan_read(scan, match, bytes))
             continue;
         const struct bw_node leaf = bw_node_view(bytes, scan->identity->nodesize);
-        for (uint32_t slot = 0; bw_leaf_next(&leaf, &slot, &item);)
-            BW_TRY(add_checksum_item(search, &item));
+        struct bw_item item;
+        for (uint32_t slot = 0; bw_leaf_next(&leaf, &slot, &item);) {
+            const struct bw_newest_item *group = lost_group(groups, set, item.key.offset);
+            if (item.key.type != BW_EXTENT_CSUM || item.key.objectid != BW_EXTENT_CSUM_OBJECT ||
+                !group)
+                continue;
+            const uint64_t over = (item.key.offset - group->key.objectid) % BW_STRIPE_LENGTH;
+            const uint64_t first = (BW_STRIPE_LENGTH - over) % BW_STRIPE_LENGTH;
+            for (size_t at = (size_t)first / scan->sectorsize;
+                 at < item.size / size && samples->count < MOST_SAMPLES; at += step)
+                BW_TRY(samples_push(samples,
+                                    (struct sample){short_checksum(scan, item.data + at * size),
+                                                    item.key.offset + at * scan->sectorsize}));
+        }
     }
-    remove_duplicates(search);
+
+    /* Old leaves have the same sectors again. Contents at several addresses prove nothing. */
+    size_t kept = 0;
+    if (samples->count)
+        qsort(samples->items, samples->count, sizeof *samples->items, by_checksum);
+    for (size_t i = 0; i < samples->count; i++) {
+        struct sample *last = &samples->items[kept ? kept - 1 : 0];
+        if (!kept || last->checksum != samples->items[i].checksum)
+            samples->items[kept++] = samples->items[i];
+        else if (last->address != samples->items[i].address)
+            last->address = 0;
+    }
+    samples->count = kept;
     return NULL;
 }
 
-/* Searching the devices. */
-
-static struct bw_error *match_sector(struct search *search, size_t image, uint64_t offset,
-                                     const uint8_t *sector)
+/* Searches an image for the sectors, at multiples of 64 KiB, where all stripes begin. */
+static struct bw_error *search_image(const struct bw_device_scan *scan, size_t image,
+                                     const struct samples *samples, uint8_t *buffer,
+                                     struct bw_data_places *seen)
 {
-    const uint32_t size = search->scan->sectorsize;
-    struct bw_chunk_facts *facts = search->facts;
-    uint8_t checksum[BW_CSUM_SIZE];
-    if (memcmp(sector, sector + 1, size - 1) == 0 || facts->seen.count == MOST_SEEN)
-        return NULL;
-    bw_checksum_compute(search->scan->identity->checksum_type, sector, size, checksum);
-    const uint64_t wanted = short_checksum(search, checksum);
-    const size_t at =
-        BW_FIRST_INDEX(i, search->samples.count, search->samples.items[i].checksum >= wanted);
-    if (at == search->samples.count || search->samples.items[at].checksum != wanted ||
-        !search->samples.items[at].address)
-        return NULL;
-    return bw_data_places_push(
-        &facts->seen, (struct bw_data_place){search->samples.items[at].address, offset, image});
-}
-
-static struct bw_error *read_image(struct search *search, size_t image, uint8_t *buffer)
-{
-    struct bw_xlator *device = search->scan->images[image].storage;
+    const uint32_t sectorsize = scan->sectorsize;
+    struct bw_xlator *device = scan->images[image].storage;
     const uint64_t size = bw_xlator_size(device);
     for (uint64_t at = 0; at < size; at += PIECE) {
         at = bw_xlator_next_stored(device, at);
@@ -567,34 +505,36 @@ static struct bw_error *read_image(struct search *search, size_t image, uint8_t 
             break;
         const uint32_t length = size - at < PIECE ? (uint32_t)(size - at) : PIECE;
         BW_AUTO_ERROR struct bw_error *error =
-            bw_device_scan_bytes(search->scan, image, at, length, buffer);
-        for (uint32_t i = 0; !error && i + search->scan->sectorsize <= length;
-             i += BW_STRIPE_LENGTH)
-            BW_TRY(match_sector(search, image, at + i, buffer + i));
+            bw_device_scan_bytes(scan, image, at, length, buffer);
+        for (uint32_t i = 0; !error && i + sectorsize <= length; i += BW_STRIPE_LENGTH) {
+            const uint8_t *sector = buffer + i;
+            uint8_t checksum[BW_CSUM_SIZE];
+            if (memcmp(sector, sector + 1, sectorsize - 1) == 0 || seen->count == MOST_SEEN)
+                continue;
+            bw_checksum_compute(scan->identity->checksum_type, sector, sectorsize, checksum);
+            const uint64_t wanted = short_checksum(scan, checksum);
+            const size_t found =
+                BW_FIRST_INDEX(k, samples->count, samples->items[k].checksum >= wanted);
+            if (found < samples->count && samples->items[found].checksum == wanted &&
+                samples->items[found].address)
+                BW_TRY(bw_data_places_push(
+                    seen, (struct bw_data_place){samples->items[found].address, at + i, image}));
+        }
     }
-    return NULL;
-}
-
-static struct bw_error *read_images(struct search *search)
-{
-    const struct bw_device_scan *scan = search->scan;
-    BW_AUTO_FREE uint8_t *buffer = aligned_alloc(BW_MIN_SECTORSIZE, PIECE);
-    if (!buffer)
-        return bw_error_no_memory();
-    for (size_t i = 0; search->samples.count && i < scan->image_count; i++)
-        if (scan->images[i].storage &&
-            (scan->images[i].role != BW_IMAGE_UNUSED || scan->images[i].is_unclaimed))
-            BW_TRY(read_image(search, i, buffer));
     return NULL;
 }
 
 struct bw_error *bw_data_search(const struct bw_device_scan *scan, struct bw_chunk_facts *facts,
                                 const struct bw_chunk_set *set)
 {
-    struct search search = {.scan = scan, .facts = facts, .set = set};
-    struct bw_error *error = select_samples(&search);
-    if (!error)
-        error = read_images(&search);
-    samples_free(&search.samples);
-    return error;
+    BW_SCOPED(samples) struct samples samples = {0};
+    BW_TRY(select_samples(scan, &facts->groups, set, &samples));
+    BW_AUTO_FREE uint8_t *buffer = aligned_alloc(BW_MIN_SECTORSIZE, PIECE);
+    if (!buffer)
+        return bw_error_no_memory();
+    for (size_t i = 0; samples.count && i < scan->image_count; i++)
+        if (scan->images[i].storage &&
+            (scan->images[i].role != BW_IMAGE_UNUSED || scan->images[i].is_unclaimed))
+            BW_TRY(search_image(scan, i, &samples, buffer, &facts->seen));
+    return NULL;
 }
