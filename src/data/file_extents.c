@@ -154,9 +154,26 @@ static bool clip_extent(const struct bw_extent_cursor *cursor, const struct bw_i
     }
     disk.num_bytes = bw_put64(length);
     const struct bw_item clipped = {item->key, (const uint8_t *)&disk, item->size};
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_file_extent_decode(&clipped, alignment, extent);
+    BW_AUTO_ERROR struct bw_error *error = bw_file_extent_decode(&clipped, alignment, extent);
     return !error && extent->disk_num_bytes <= LARGEST_EXTENT;
+}
+
+/* Decodes an extent item of compressed data of which only ram_bytes is wrong; false if it is none.
+ * Like the kernel, readers need no more decompressed bytes than the item shows of the extent. */
+static bool assume_ram_bytes(const struct bw_extent_cursor *cursor, const struct bw_item *item,
+                             struct bw_file_extent *extent)
+{
+    struct bw_disk_file_extent disk;
+    if (item->size != sizeof disk)
+        return false;
+    memcpy(&disk, item->data, sizeof disk);
+    if (!disk.compression || !bw_get64(disk.disk_bytenr))
+        return false;
+    disk.ram_bytes = bw_put64(bw_get64(disk.offset) + bw_get64(disk.num_bytes));
+    const struct bw_item assumed = {item->key, (const uint8_t *)&disk, item->size};
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_file_extent_decode(&assumed, bw_fs_alignment(cursor->fs), extent);
+    return !error;
 }
 
 /* Decodes an extent item. One that is valid by itself may contradict its neighbours or exceed the
@@ -172,6 +189,8 @@ static struct bw_error *decode_item(const struct bw_extent_cursor *cursor, uint3
                                key->objectid, key->offset);
     const uint64_t next = next_start(cursor, key, UINT64_MAX);
     struct bw_error *error = bw_file_extent_decode(&item, bw_fs_alignment(cursor->fs), extent);
+    if (error && assume_ram_bytes(cursor, &item, extent))
+        bw_error_free(BW_TAKE(error));
     if ((error || extent->num_bytes > next - key->offset ||
          extent->disk_num_bytes > LARGEST_EXTENT) &&
         cursor->fs->ignored_checksums & BW_CHECKSUMS_METADATA &&

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The subvolume table, sorted by id. It is loaded by one scan of the root tree, in which the root
- * item of a subvolume comes before its ROOT_BACKREF with its name. If the scan met damage, a second
- * one takes missing names from the ROOT_REFs of the parents.
+ * item of a subvolume comes before its ROOT_BACKREF with its name. The kernel looks only at the
+ * ROOT_REFs of the parents, which should have the same contents. A sum of hashes shows whether they
+ * do; otherwise, or if the scan met damage, a second one takes the names from the ROOT_REFs.
  */
 #include "fs/subvolume.h"
 
 #include <inttypes.h>
 
 #include "base/cleanup.h"
+#include "base/hash_table.h"
 #include "base/search.h"
 #include "fs/fs.h"
 #include "ondisk/items.h"
@@ -65,15 +67,17 @@ bool bw_subvolumes_have_snapshots(const struct bw_subvolume_table *table)
     return false;
 }
 
-/* Sets the name of a subvolume: from the ROOT_BACKREF of the child or, if that is lost, the
- * ROOT_REF of the parent. */
+/* Sets the name of a subvolume: from the ROOT_BACKREF of the child, or from the ROOT_REF of a
+ * parent that exists, which wins. */
 static struct bw_error *set_name(struct bw_fs *fs, const struct bw_item *item, uint64_t child,
                                  uint64_t parent)
 {
     struct bw_subvolume_table *table = &fs->subvolumes;
     struct bw_subvolume *subvolume = find_subvolume(table, child);
     struct bw_root_ref ref;
-    if (!subvolume || subvolume->parent)
+    const bool is_forward = item->key.type == BW_ROOT_REF;
+    if (!subvolume || (subvolume->parent && !is_forward) ||
+        (is_forward && !find_subvolume(table, parent)))
         return NULL;
     if (!bw_root_ref_decode(item, &ref) || !bw_name_is_valid(ref.name, ref.name_length))
         return bw_error_create(BW_ERROR_CORRUPT,
@@ -102,9 +106,17 @@ static void set_tree(const struct bw_item *item, struct bw_tree *tree)
         *tree = (struct bw_tree){item->key.objectid, root.root, 0};
 }
 
+static uint64_t hash_of_reference(const struct bw_item *item, uint64_t child, uint64_t parent)
+{
+    const uint64_t ids[] = {child, parent};
+    return bw_hash_path((const char *)ids, sizeof ids) ^
+           bw_hash_path((const char *)item->data, item->size);
+}
+
 static struct bw_error *add_item(void *context, const struct bw_item *item)
 {
     struct bw_fs *fs = context;
+    struct bw_subvolume_table *table = &fs->subvolumes;
     struct bw_checksum_trees *sums = &fs->checksum_trees;
     const bool several = fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2;
     const size_t most = several ? MAX_CHECKSUM_TREES : 1;
@@ -121,13 +133,16 @@ static struct bw_error *add_item(void *context, const struct bw_item *item)
                 entry.location.type == BW_ROOT_ITEM)
                 fs->subvolumes.default_id = entry.location.objectid;
     }
+    if (item->key.type == BW_ROOT_REF)
+        table->references += hash_of_reference(item, item->key.offset, id);
+    if (item->key.type == BW_ROOT_BACKREF)
+        table->references -= hash_of_reference(item, id, item->key.offset);
     if (item->key.type == BW_ROOT_BACKREF && is_subvolume)
         return set_name(fs, item, id, item->key.offset);
     if (item->key.type != BW_ROOT_ITEM)
         return NULL;
     if (is_subvolume) {
         /* Leaves are read in the order of keys, so any other order is damage. */
-        struct bw_subvolume_table *table = &fs->subvolumes;
         struct bw_root_item root;
         BW_TRY(bw_root_item_decode(item, &root));
         if (table->count && table->items[table->count - 1].tree.id >= id)
@@ -172,7 +187,7 @@ struct bw_error *bw_subvolumes_load(struct bw_fs *fs)
     uint64_t damages = fs->damages;
     fs->subvolumes.default_id = BW_TOP_SUBVOLUME;
     BW_TRY(bw_fs_scan(fs, &fs->root_tree, "root", add_item, fs));
-    if (damages == fs->damages)
+    if (damages == fs->damages && !fs->subvolumes.references)
         return NULL;
     return bw_fs_scan(fs, &fs->root_tree, "root", set_name_by_forward_ref, fs);
 }

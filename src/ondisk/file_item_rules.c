@@ -288,6 +288,8 @@ bool bw_check_file_extent(const struct bw_item_rules *rules, const struct bw_ite
         return true;
 
     /* Faults that do not keep anyone from reading the piece. */
+    if (extent.other_encoding)
+        return bw_item_wrong(fault, "unknown encoding %u", extent.other_encoding);
     if (extent.type == BW_FILE_EXTENT_PREALLOC && extent.compression)
         return bw_item_wrong(fault, "preallocated and compressed");
     if (item->key.offset > GREATEST_END || extent.num_bytes > GREATEST_END - item->key.offset)

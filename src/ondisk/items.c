@@ -290,8 +290,6 @@ static struct bw_error *decode_file_extent(const struct bw_item *item, uint32_t 
         return bw_error_create(BW_ERROR_CORRUPT, "invalid type %u", extent->type);
     if (extent->encryption)
         return bw_error_create(BW_ERROR_UNSUPPORTED, "encryption %u", extent->encryption);
-    if (extent->other_encoding)
-        return bw_error_create(BW_ERROR_UNSUPPORTED, "unknown encoding %u", extent->other_encoding);
     if (extent->compression >= BW_COMPRESS_TYPES)
         return bw_error_create(BW_ERROR_UNSUPPORTED, "unknown compression %u", extent->compression);
     if (extent->type != BW_FILE_EXTENT_INLINE)

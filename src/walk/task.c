@@ -266,6 +266,19 @@ static void collect_entry(struct bw_task_worker *worker, const struct directory_
                   bw_collector_add(worker->collector, what, entry->name, entry->name_length));
 }
 
+/* The type of an inode, for an entry with an invalid one; like the kernel, it trusts the inode. */
+static uint8_t type_of_inode(const struct bw_task_scope *scope, uint64_t number)
+{
+    const struct bw_place place = {.subvolume = bw_subvolume_by_id(scope->fs, scope->tree->id),
+                                   .inode = number};
+    struct bw_inode inode;
+    BW_AUTO_ERROR struct bw_error *error =
+        place.subvolume ? bw_inode_get(scope->fs, &place, &inode) : NULL;
+    if (!place.subvolume || error)
+        return BW_FILE_UNKNOWN;
+    return bw_file_type_of_mode(inode.mode);
+}
+
 /* Handles an entry according to the choice: finds directories and subvolumes, collects files. */
 static void choose_entry(struct bw_task_worker *worker, const struct directory_record *directory,
                          const struct bw_dir_entry *entry)
@@ -282,6 +295,8 @@ static void choose_entry(struct bw_task_worker *worker, const struct directory_r
         named.number = BW_EMPTY_DIRECTORY;
     if (!subvolume)
         named.type = bw_known_type(entry->type);
+    if (named.type == BW_FILE_UNKNOWN)
+        named.type = type_of_inode(scope, entry->location.objectid);
     BW_PROBE(scope->fs->graph->probes, dirent, dirent,
              &(struct bw_dirent_event){scope->tree->id, directory->inode, entry});
     if (!worker->prefix_is_set && worker->method == CHOOSE_FILES)

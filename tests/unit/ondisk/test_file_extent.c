@@ -184,9 +184,6 @@ static void test_encodings(void **state)
     subject = make_regular();
     subject.item.disk.encryption = 1;
     expect_bad(subject, BW_ERROR_UNSUPPORTED, "encryption 1");
-    subject = make_inline(10, 10, BW_COMPRESS_NONE);
-    subject.item.disk.other_encoding = bw_put16(258);
-    expect_bad(subject, BW_ERROR_UNSUPPORTED, "unknown encoding 258");
 }
 
 static void test_bad_inline(void **state)

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Wrong members of items that the kernel does not look at: a mount shows all files, and so do the
+# commands. tests/kernel/differential.py has found these differences.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+fixtures=$BUILD/fixtures
+"$ROOT/scripts/unpack-fixtures" "$fixtures" plain compressed subvolumes || exit 1
+
+# same NAME CHANGE...: the changed image has the same files, which can be listed and read.
+same() {
+    local name=$1 image=$fixtures/$1/dev1.img
+    shift
+    cp --sparse=always "$image" "$WORK/image"
+    holds "$name is changed: $*" change "$WORK/image" "$@"
+    "$PROGRAM" -q --type f,d,l -o type,path,inode "$image" > "$WORK/listed"
+    expect "$name with $*: listed" 0 - --type f,d,l -o type,path,inode "$WORK/image"
+    is "$name with $*: the same files" "$(diff "$WORK/listed" "$WORK/out")" ""
+    "$PROGRAM" sum -q "$image" > "$WORK/sums"
+    expect "$name with $*: read" 0 - sum "$WORK/image"
+    is "$name with $*: the same contents" "$(diff "$WORK/sums" "$WORK/out")" ""
+}
+
+# The type in the entry of a file, and of a directory.
+read -r file folder < <("$PROGRAM" dump --json --tree fs "$fixtures/plain/dev1.img" | python3 -c '
+import json, sys
+rows = [json.loads(line) for line in sys.stdin]
+keys = {}
+for row in rows:
+    if row.get("key", {}).get("type") == "DIR_INDEX" and "item" in row:
+        keys.setdefault(row["item"]["entries"][0]["type"], row["key"])
+print(*("{objectid}/{offset}".format(**keys[kind]) for kind in ("FILE", "DIR")))')
+for place in "$file" "$folder"; do
+    same plain 5 "${place%/*}" 96 "${place#*/}" set 29 1 0
+done
+
+# Compressed extents: how many bytes they decompress to, and an encoding that does not exist.
+same compressed 5 312 108 262144 set 8 8 4398046642176
+same compressed 5 335 108 0 set 8 8 0
+same compressed 5 283 108 0 set 18 2 8
+
+# A subvolume without a ROOT_BACKREF, or with a wrong one: the ROOT_REF of its parent leads to it.
+read -r child parent < <("$PROGRAM" subvolumes --json "$fixtures/subvolumes/dev1.img" |
+    sed -nE 's/.*"subvolume":([0-9]+).*"parent_subvolume":([0-9]+).*/\1 \2/p' | tail -n 1)
+same subvolumes 1 "$child" 144 "$parent" key "$child" 146 "$parent"
+same subvolumes 1 "$child" 144 "$parent" key "$child" 144 $((parent + 100000))
+same subvolumes 1 "$child" 144 "$parent" set 0 8 999
+finish
