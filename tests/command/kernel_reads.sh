@@ -23,16 +23,15 @@ same() {
 }
 
 # The type in the entry of a file, and of a directory.
-read -r file folder < <("$PROGRAM" dump --json --tree fs "$fixtures/plain/dev1.img" | python3 -c '
-import json, sys
-rows = [json.loads(line) for line in sys.stdin]
-keys = {}
-for row in rows:
-    if row.get("key", {}).get("type") == "DIR_INDEX" and "item" in row:
-        keys.setdefault(row["item"]["entries"][0]["type"], row["key"])
-print(*("{objectid}/{offset}".format(**keys[kind]) for kind in ("FILE", "DIR")))')
-for place in "$file" "$folder"; do
-    same plain 5 "${place%/*}" 96 "${place#*/}" set 29 1 0
+for kind in FILE DIR; do
+    place=$("$PROGRAM" dump --tree fs "$fixtures/plain/dev1.img" | sed -nE '
+        s/.* key \(([0-9]+) DIR_INDEX ([0-9]+)\) itemoff.*/\1 \2/; t keep
+        /location key .* type '$kind'$/ { x; /./ { p; q; }; }
+        s/.* key \(.*//; t keep
+        b
+        : keep
+        h')
+    same plain 5 "${place% *}" 96 "${place#* }" set 29 1 0
 done
 
 # Compressed extents: how many bytes they decompress to, and an encoding that does not exist.
@@ -41,8 +40,8 @@ same compressed 5 335 108 0 set 8 8 0
 same compressed 5 283 108 0 set 18 2 8
 
 # A subvolume without a ROOT_BACKREF, or with a wrong one: the ROOT_REF of its parent leads to it.
-read -r child parent < <("$PROGRAM" subvolumes --json "$fixtures/subvolumes/dev1.img" |
-    sed -nE 's/.*"subvolume":([0-9]+).*"parent_subvolume":([0-9]+).*/\1 \2/p' | tail -n 1)
+read -r child parent < <("$PROGRAM" dump --tree root "$fixtures/subvolumes/dev1.img" |
+    sed -nE 's/.* key \(([0-9]+) ROOT_BACKREF ([0-9]+)\) itemoff.*/\1 \2/p' | tail -n 1)
 same subvolumes 1 "$child" 144 "$parent" key "$child" 146 "$parent"
 same subvolumes 1 "$child" 144 "$parent" key "$child" 144 $((parent + 100000))
 same subvolumes 1 "$child" 144 "$parent" set 0 8 999

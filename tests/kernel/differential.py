@@ -8,9 +8,9 @@ usage: tests/kernel/differential.py [--count N] [--seed S] [--program PROGRAM] [
 Each mutant is a fixture with one fact changed: a member of an item, of a key, of the header of a
 tree block or of the superblock, in all copies, with the right checksum. A kernel in a guest (see
 guest.py, no root is needed) mounts it, with rescue=all if it does not mount it otherwise, and
-lists, stats and reads everything in it; this program does the same. Many mutants share a start of the guest, which writes
-the changes to its copy of the disk and takes them back. If the kernel crashes or hangs, the next
-guest begins with the next mutant.
+lists, stats and reads everything in it; this program does the same. Many mutants share a start of
+the guest, which writes the changes to its copy of the disk and takes them back. If the kernel
+crashes or hangs, the next guest begins with the next mutant.
 
 Differences have kinds. These are wrong, and make the exit status 1:
 
@@ -28,7 +28,7 @@ refuses whole leaves for a bad item, and does not mount if a tree is bad that no
     silent      the same, but the program says nothing
     kernel      the kernel crashed, or took too long
 
-    known       one of the first four, for a reason that the file `differences` in this folder gives
+    known       one of the first four, for a reason in the file `differences` of this folder
 """
 import collections
 import hashlib
@@ -149,7 +149,7 @@ def read_in_guest(folder, disk):
             job = json.loads(line)
             change([(offset, new) for offset, _, new in job["patches"]])
             answer = {"number": job["number"]}
-            for name, options in (("plain", b""), ("rescue", b"rescue=all")):
+            for name, options in (("plain", b"subvolid=5"), ("rescue", b"rescue=all,subvolid=5")):
                 if name == "rescue" and not isinstance(answer["plain"], str):
                     continue
                 messages()
@@ -351,7 +351,8 @@ def read_known():
     """Kinds, pattern of the changed member, and reason of the known differences."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "differences")
     with open(path, encoding="ascii") as file:
-        rows = [line.rstrip("\n").split(": ", 2) for line in file if line[:1] not in "#\n"]
+        text = "".join(line for line in file if line[:1] not in "#\n").replace("\n ", " ")
+    rows = [line.split(": ", 2) for line in text.splitlines()]
     return [(kinds.split(), re.compile(pattern), reason) for kinds, pattern, reason in rows]
 
 
