@@ -35,6 +35,7 @@ from kernel import run
 PROFILES = {"single": 1, "dup": 1, "raid1": 2, "raid10": 4, "raid5": 3, "raid6": 4}
 CHECKSUMS = ["crc32c", "crc32c", "crc32c", "xxhash", "sha256", "blake2"]
 SUPERBLOCKS = (1 << 16, 1 << 26)
+ROOTS = (1, 3) # without their only leaf, no tree is found
 CONVERTER = os.path.join(kernel.TOP, "scripts", "fixtures.d", "block-group-tree.py")
 
 
@@ -257,15 +258,29 @@ class Damage(fields.Images):
         return any(self.edit(kind, worsen) is not False for kind in ("DIR_ITEM", "DIR_INDEX"))
 
 
-WAYS = ["superblock", "superblock_bit", "mirror", "device_range", "bit", "data", "parity", "used",
-        "total", "free_space", "link_count", "directory_size", "entry_type"]
+    def header(self):
+        """The generation in the header of a leaf has a flipped bit, which hides the leaf."""
+        if self.type not in fields.CHECKSUMS:
+            return False
+        found = sorted({item["logical"] for item in self.items if item["tree"] not in ROOTS})
+        leaf = self.random.choice(found)
+        self.leaves.remove(leaf) # a second fault in this block would be too much
+        places = self.places(leaf)
+        block = self.read(places)
+        block[80 + self.random.randrange(8)] ^= 1 << self.random.randrange(8)
+        self.write(places, block)
+
+
+ORDER = ["used", "total", "free_space", "link_count", "directory_size", "entry_type", "header",
+         "mirror", "device_range", "bit", "data", "parity", "superblock", "superblock_bit"]
+WAYS = sorted(ORDER)
 
 
 def hurt(system, r, kinds):
     """Damages the images in so many ways; returns their names."""
-    # The others need the superblock, and free space is judged without wrong sums.
-    ways = sorted(r.sample(WAYS, kinds or r.choice([1, 1, 3])),
-                  key=lambda way: way.startswith("superblock"))
+    # First changes of all copies, in leaves that can be read; then of one copy. All of these need
+    # the superblock.
+    ways = sorted(r.sample(WAYS, kinds or r.choice([1, 1, 3])), key=ORDER.index)
     done = [way for way in ways if getattr(system, way)() is not False]
     if not done:
         done = ["superblock"]
