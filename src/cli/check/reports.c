@@ -46,44 +46,6 @@ static bool is_unfinished(const struct bw_finding_code *code)
     return strcmp(code->word, "unfinished") == 0;
 }
 
-/* Appends the cases of a suite, which must not be empty, and counts them in `totals`: tests,
- * failures, errors, skipped. `cut`: the pass was not completed, so codes without findings are
- * unknown. */
-static void append_cases(struct bw_buffer *text, const struct check_run *check,
-                         const struct bw_check_pass *pass, bool cut, unsigned totals[4])
-{
-    for (size_t i = 0; i < check->code_count; i++) {
-        const struct bw_finding_count *count = &check->counts[i];
-        const struct bw_finding_code *code = count->code;
-        if (strcmp(code->pass, pass->name) != 0)
-            continue;
-        const bool failed = check_failures(check, count);
-        const bool error = count->count && is_unfinished(code), skipped = !count->count && cut;
-        totals[0]++;
-        totals[1] += failed;
-        totals[2] += error;
-        totals[3] += skipped;
-        bw_buffer_format(text,
-                         "  <testcase name=\"%s\" classname=\"btrfs-walk.check.%s\" time=\"0\">",
-                         code->word, code->pass);
-        if (skipped)
-            bw_buffer_format(text, "<skipped type=\"unfinished\"/>");
-        if (error || failed) {
-            const char *element = error ? "error" : "failure";
-            const struct bw_buffer *lines = &check->lines[2 * i + error];
-            bw_buffer_format(text, "\n    <%s message=\"%" PRIu64 " finding%s: ", element,
-                             count->count, bw_plural(count->count));
-            append_text(text, code->description, strlen(code->description));
-            bw_buffer_format(text, "\" type=\"%s\">", code->word);
-            append_text(text, lines->data, lines->length);
-            if (count->hidden)
-                bw_buffer_format(text, "%" PRIu64 " more are not shown\n", count->hidden);
-            bw_buffer_format(text, "</%s>\n  ", element);
-        }
-        bw_buffer_format(text, "</testcase>\n");
-    }
-}
-
 /* Appends a suite for each pass that began. A pass ends when the next one begins. If the last one
  * was not completed, its codes without findings are unknown. */
 static void append_report(const struct check_run *check, struct bw_buffer *text)
@@ -98,14 +60,50 @@ static void append_report(const struct check_run *check, struct bw_buffer *text)
     bw_buffer_format(text, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
     for (size_t number = 0; number < pass_count; number++) {
         const struct bw_check_pass *pass = &passes[number];
+        const bool cut = number == check->last_pass && !check_is_finished(check);
         if (!check->began[number])
             continue;
 
-        /* The cases are formatted first, because the totals precede them. */
-        const bool cut = number == check->last_pass && !check_is_finished(check);
-        BW_AUTO_BUFFER struct bw_buffer cases = {0};
-        unsigned totals[4] = {0};
-        append_cases(&cases, check, pass, cut, totals);
+        /* The cases, one for each code, and the other findings of the pass. They are formatted
+         * first, because the totals precede them. */
+        BW_AUTO_BUFFER struct bw_buffer cases = {0}, others = {0};
+        unsigned tests = 0, failures = 0, errors = 0, skipped = 0;
+        for (size_t i = 0; i < check->code_count; i++) {
+            const struct bw_finding_count *count = &check->counts[i];
+            const struct bw_finding_code *code = count->code;
+            if (strcmp(code->pass, pass->name) != 0)
+                continue;
+            const bool is_failure = check_failures(check, count);
+            const bool is_error = count->count && is_unfinished(code);
+            const bool is_skipped = !count->count && cut;
+            const struct bw_buffer *failing = &check->lines[2 * i], *other = failing + 1;
+            tests++;
+            failures += is_failure;
+            errors += is_error;
+            skipped += is_skipped;
+            bw_buffer_format(&cases,
+                             "  <testcase name=\"%s\" classname=\"btrfs-walk.check.%s\" "
+                             "time=\"0\">",
+                             code->word, code->pass);
+            if (is_skipped)
+                bw_buffer_format(&cases, "<skipped type=\"unfinished\"/>");
+            if (is_error || is_failure) {
+                const char *element = is_error ? "error" : "failure";
+                const struct bw_buffer *lines = is_error ? other : failing;
+                bw_buffer_format(&cases, "\n    <%s message=\"%" PRIu64 " finding%s: ", element,
+                                 count->count, bw_plural(count->count));
+                append_text(&cases, code->description, strlen(code->description));
+                bw_buffer_format(&cases, "\" type=\"%s\">", code->word);
+                append_text(&cases, lines->data, lines->length);
+                if (count->hidden)
+                    bw_buffer_format(&cases, "%" PRIu64 " more are not shown\n", count->hidden);
+                bw_buffer_format(&cases, "</%s>\n  ", element);
+            }
+            bw_buffer_format(&cases, "</testcase>\n");
+            if (!is_unfinished(code))
+                append_text(&others, other->data, other->length);
+        }
+
         size_t next = number + 1;
         while (next < CHECK_PASSES && !check->began[next])
             next++;
@@ -114,16 +112,13 @@ static void append_report(const struct check_run *check, struct bw_buffer *text)
                          " <testsuite name=\"%s\" package=\"btrfs-walk.check\" id=\"%u\" "
                          "timestamp=\"%s\" hostname=\"localhost\" tests=\"%u\" failures=\"%u\" "
                          "errors=\"%u\" skipped=\"%u\" time=\"%.3f\">\n  <properties/>\n",
-                         pass->name, id++, stamp, totals[0], totals[1], totals[2], totals[3],
+                         pass->name, id++, stamp, tests, failures, errors, skipped,
                          (double)(end - check->began[number]) / 1e9);
         bw_buffer_append(text, cases.data, cases.length);
-        text->failed |= cases.failed;
-
         bw_buffer_format(text, "  <system-out>");
-        for (size_t i = 0; i < check->code_count; i++)
-            if (strcmp(check->codes[i].pass, pass->name) == 0 && !is_unfinished(&check->codes[i]))
-                append_text(text, check->lines[2 * i + 1].data, check->lines[2 * i + 1].length);
+        bw_buffer_append(text, others.data, others.length);
         bw_buffer_format(text, "</system-out>\n  <system-err/>\n </testsuite>\n");
+        text->failed |= cases.failed || others.failed;
     }
     bw_buffer_format(text, "</testsuites>\n");
 }
