@@ -301,27 +301,20 @@ static struct bw_error *begin_subvolume(struct bw_receiver *receiver,
 
 /* Names. */
 
-/* The type of a node that a command makes; 0: it is not valid. */
-static uint32_t node_type(const struct bw_stream_command *command)
-{
-    if (command->type == BW_COMMAND_MKFIFO)
-        return S_IFIFO;
-    if (command->type == BW_COMMAND_MKSOCK)
-        return S_IFSOCK;
-    const uint32_t type = (uint32_t)bw_command_number(command, BW_ATTRIBUTE_MODE) & S_IFMT;
-    return type == S_IFIFO || type == S_IFSOCK || type == S_IFCHR || type == S_IFBLK ? type : 0;
-}
-
 /* Makes a named pipe, a socket or a device node. If the user may not make device nodes, they are
  * reported and omitted. */
 static struct bw_error *make_node(struct bw_receiver *receiver, const struct place *place,
                                   const struct bw_stream_command *command)
 {
-    const uint32_t type = node_type(command);
     const uint64_t number = bw_command_number(command, BW_ATTRIBUTE_RDEV);
     const dev_t device = makedev((unsigned)(number >> 8) & 0xfff,
                                  (unsigned)((number & 0xff) | (number >> 12 & 0xfff00)));
-    if (!type)
+    uint32_t type = (uint32_t)bw_command_number(command, BW_ATTRIBUTE_MODE) & S_IFMT;
+    if (command->type == BW_COMMAND_MKFIFO)
+        type = S_IFIFO;
+    if (command->type == BW_COMMAND_MKSOCK)
+        type = S_IFSOCK;
+    if (type != S_IFIFO && type != S_IFSOCK && type != S_IFCHR && type != S_IFBLK)
         return bw_error_create(BW_ERROR_CORRUPT, "a node of an unknown type");
     if (mknodat(place->directory, place->name, type | 0600, device) == 0)
         return NULL;

@@ -336,28 +336,30 @@ static struct bw_error *make_roots(struct making *making)
 }
 
 /* The file system has the id of its first subvolume. */
-static struct bw_error *make_fs(struct making *making)
-{
-    struct bw_fs *fs = making->fs;
-    BW_TRY(begin_sources(making));
-    BW_TRY(bw_build_upper_graph(fs, making->images));
-    fs->memory.nodesize = fs->reader.nodesize;
-    fs->reader.memory = &fs->memory;
-    BW_TRY(apply_streams(making));
-    fs->superblock.generation = fs->superblock.root.generation = making->received.received.count;
-    for (size_t i = 0; i < fs->image_count; i++) /* none is stale */
-        fs->images[i].superblock.generation = fs->superblock.generation;
-    memcpy(fs->superblock.fsid, making->received.received.items[0].uuid, BW_UUID_SIZE);
-    memcpy(fs->superblock.metadata_uuid, fs->superblock.fsid, BW_UUID_SIZE);
-    BW_TRY(make_chunk_tree(making));
-    BW_TRY(make_roots(making));
-    return bw_subvolumes_load(fs);
-}
-
 struct bw_error *bw_streams_apply(struct bw_fs *fs, struct bw_image_set *set)
 {
     struct making making = {.fs = fs, .images = set, .received.fs = fs};
-    struct bw_error *error = make_fs(&making);
+    const struct bw_received_list *received = &making.received.received;
+    struct bw_error *error = begin_sources(&making);
+    if (!error)
+        error = bw_build_upper_graph(fs, set);
+    if (!error) {
+        fs->memory.nodesize = fs->reader.nodesize;
+        fs->reader.memory = &fs->memory;
+        error = apply_streams(&making);
+    }
+    if (!error) {
+        fs->superblock.generation = fs->superblock.root.generation = received->count;
+        for (size_t i = 0; i < fs->image_count; i++) /* none is stale */
+            fs->images[i].superblock.generation = fs->superblock.generation;
+        memcpy(fs->superblock.fsid, received->items[0].uuid, BW_UUID_SIZE);
+        memcpy(fs->superblock.metadata_uuid, fs->superblock.fsid, BW_UUID_SIZE);
+        error = make_chunk_tree(&making);
+    }
+    if (!error)
+        error = make_roots(&making);
+    if (!error)
+        error = bw_subvolumes_load(fs);
     bw_received_free(&making.received);
     free(making.sources);
     return error;
