@@ -73,9 +73,10 @@ static struct bw_error *call_batches(struct bw_fs *fs, const char *const *paths)
     TRY(count_batches("walk", batches));
     TRY(bw_batches_open_check(fs, NULL, &check, &checked, &batches));
     struct bw_error *error = count_batches(NULL, batches);
-    damaged |= !checked || !checked->finished || checked->totals[BW_FINDING_ERROR];
-    if (checked && !checked->finished)
-        fputs("the check was not finished\n", stderr);
+    if (!error && (!checked || !checked->finished || checked->totals[BW_FINDING_ERROR])) {
+        damaged = true;
+        fputs("the check has found errors, or could not find all\n", stderr);
+    }
     bw_check_summary_free(checked);
     TRY(error);
     TRY(bw_batches_open_owners(fs, &owners, &batches));
