@@ -31,6 +31,7 @@
 #include "btree/scan.h"
 #include "check/reference_counts.h"
 #include "data/references.h"
+#include "fs/image.h"
 #include "ondisk/disk_items.h"
 
 enum {
@@ -64,6 +65,9 @@ static const char *find_obstacle(const struct bw_check *check)
         return "an older generation is checked";
     if (check->fs->alternatives)
         return "a device has several images";
+    for (size_t i = 0; i < check->fs->image_count; i++)
+        if (bw_image_is_stale(check->fs, &check->fs->images[i]))
+            return "a device missed transactions, and all its blocks are compared";
     if (incompat & BW_INCOMPAT_SIMPLE_QUOTA)
         return "simple quotas count all blocks";
     if (incompat & (BW_INCOMPAT_EXTENT_TREE_V2 | BW_INCOMPAT_REMAP_TREE))
