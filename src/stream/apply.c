@@ -444,7 +444,7 @@ static struct bw_error *on_update_extent(struct applier *applier,
                      bw_error_create(BW_ERROR_USAGE,
                                      "%s: the stream has no file contents (btrfs send --no-data)",
                                      fs->images[applier->image].name));
-    applier->has_no_contents = true;
+    applier->has_no_contents = fs->status.no_contents = true;
     const struct bw_stream_range range = {bw_command_number(command, BW_ATTRIBUTE_FILE_OFFSET),
                                           bw_command_number(command, BW_ATTRIBUTE_SIZE)};
     const struct bw_disk_file_extent extent = {.generation = bw_put64(applier->tree.transid),

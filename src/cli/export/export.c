@@ -41,7 +41,14 @@ const struct cmd_option cmd_naming_options[] = {
 
 void cmd_export_miss(struct cmd_export *export, struct bw_error *error)
 {
-    const int status = cmd_miss(export->common, error);
+    /* A send stream without contents lacks those of all files: one message is enough. */
+    int status = STATUS_PARTIAL;
+    if (error->code == BW_ERROR_CORRUPT && export->session.fs &&
+        bw_fs_status(export->session.fs).no_contents &&
+        atomic_fetch_add(&export->without_contents, 1) > 0)
+        bw_error_free(error);
+    else
+        status = cmd_miss(export->common, error);
     int before = atomic_load(&export->status);
     while (before < status && !atomic_compare_exchange_weak(&export->status, &before, status))
         ;
@@ -229,6 +236,10 @@ int cmd_export_close(struct cmd_export *export, struct bw_error *error)
 {
     if (!error && !export->found_any && !export->starts.count)
         cmd_report_nested(export->common, export->session.fs, &export->settings->selection);
+    const uint64_t without = atomic_load(&export->without_contents);
+    if (without > 1 && !export->common->messages.quiet)
+        fprintf(stderr, "btrfs-walk: and %" PRIu64 " more: the stream has no file contents\n",
+                without - 1);
     cmd_export_stop(export);
     cmd_progress_expect(0); /* the queue, which counted the bytes to read, has ended */
     bw_starting_points_free(&export->starts);

@@ -55,6 +55,7 @@ struct cmd_export {
     atomic_int status;               /**< the worst so far */
     struct bw_buffer missing_starts; /**< the PATHs that were not found, each with its NUL; complete
                                       * after cmd_export_stop() */
+    atomic_uint_fast64_t without_contents; /**< files of a send stream without contents */
     bool found_any; /**< something other than the top directories of subvolumes was found */
 };
 
