@@ -59,8 +59,6 @@ static struct bw_error *hash_replacement(struct bw_check *check, uint64_t *hash)
 static const char *find_obstacle(const struct bw_check *check)
 {
     const uint64_t incompat = check->fs->superblock.incompat_flags;
-    if (check->incomplete_chunks)
-        return "devices are missing";
     if (check->fs->is_past)
         return "an older generation is checked";
     if (check->fs->alternatives)
@@ -144,6 +142,11 @@ struct bw_error *bw_unchanged_begin(struct bw_check *check)
     BW_TRY(bw_tree_list_load(check->fs, &check->trees));
     BW_TRY(hash_replacement(check, &replaced));
     const char *obstacle = find_obstacle(check);
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+    BW_TRY(bw_fs_devices(check->fs, &devices));
+    for (size_t i = 0; i < devices.count; i++)
+        if (devices.items[i].state == BW_DEVICE_MISSING)
+            obstacle = "devices are missing";
     if (options->since) {
         const size_t count = options->since->findings.count;
         check->met_again = calloc(count + 1, sizeof *check->met_again);
@@ -182,6 +185,9 @@ struct bw_error *bw_unchanged_begin(struct bw_check *check)
     save->has_data = options->data && !check->fs->no_data;
     if (!obstacle)
         check->save = save;
+    else
+        bw_check_find(check, BW_CODE_baseline_unused, NULL,
+                      "%s: a check with the new baseline reads everything", obstacle);
     return NULL;
 }
 

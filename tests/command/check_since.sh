@@ -5,7 +5,7 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" changes plain || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" changes plain raid1-2 || exit 1
 before=$BUILD/fixtures/changes/dev1.img
 later=$BUILD/fixtures/changes/dev1-later.img
 other=$BUILD/fixtures/changes/dev1-other.img
@@ -140,6 +140,10 @@ expect "another file system" 0 '0 errors' check --since "$base" "$BUILD/fixtures
 holds "another file system is a note" out_has 'baseline-unused: it is of another file system'
 expect "a later baseline" 0 '0 errors' check --since "$WORK/second" "$before"
 holds "a later baseline is a note" out_has 'baseline-unused: it is of a later generation'
+expect "a baseline without all devices" 0 'checked' check --tolerate repairable \
+    --save "$WORK/missing" "$BUILD/fixtures/raid1-2/dev1.img"
+holds "it cannot be used, which is a note" \
+    out_has 'baseline-unused: devices are missing: a check with the new baseline reads everything'
 head -c 3000 "$base" > "$WORK/cut"
 expect "a cut baseline" 16 'cut: its checksum does not match: it is damaged' check --since \
     "$WORK/cut" "$later"
