@@ -21,8 +21,8 @@
 #include "fs/inode.h"
 #include "fs/inode_paths.h"
 #include "history/history.h"
-#include "history/look_ahead.h"
 #include "history/older_generations.h"
+#include "history/request_blocks.h"
 #include "ondisk/disk_items.h"
 
 /* An inode that was deleted. */
@@ -62,7 +62,7 @@ struct bw_deleted {
     bool at_end;                         /**< the current generation has been examined */
     size_t ahead;                        /**< blocks were requested for so many states */
     bool reads_ahead;                    /**< data of several generations are requested together */
-    struct bw_data_ahead data;
+    struct bw_data_requests data;
     struct bw_pair_set known; /**< inodes that were returned: subvolume, number and generation */
     struct bw_key_map gone;   /**< deleted subvolumes that were returned */
 };
@@ -141,8 +141,7 @@ static struct bw_error *visit_all(struct visiting *visiting, struct bw_inode_pat
             continue;
         visiting->named = false;
         if (visiting->attributes.link_count || inode->number == BW_SUBVOLUME_ROOT_INODE)
-            BW_TRY(
-                bw_inode_paths_list(paths, inode->subvolume, inode->number, on_path, visiting));
+            BW_TRY(bw_inode_paths_list(paths, inode->subvolume, inode->number, on_path, visiting));
         if (visiting->named)
             continue;
         char name[24];
@@ -388,9 +387,9 @@ static struct bw_error *announce_entry(void *context, const struct bw_entry *ent
     const struct bw_data_file file = bw_data_file_of(&entry->place, entry->inode);
     if (announcing->entries++ == AHEAD_ENTRIES || examined->announced >= announcing->room)
         return bw_error_create(BW_ERROR_STOPPED, "enough data were requested");
-    return bw_data_ahead_add(&announcing->deleted->data, announcing->deleted->present,
-                             &announcing->cursor, &file, announcing->room - examined->announced,
-                             &examined->announced);
+    return bw_data_requests_add(&announcing->deleted->data, announcing->deleted->present,
+                                &announcing->cursor, &file, announcing->room - examined->announced,
+                                &examined->announced);
 }
 
 /* Bytes that were requested for generations that were not returned yet. */
@@ -466,22 +465,22 @@ void bw_deleted_close(struct bw_deleted *deleted)
         drop_first(deleted);
     bw_older_end(&deleted->older);
     bw_buffer_free(&deleted->path);
-    bw_data_ahead_free(&deleted->data);
+    bw_data_requests_free(&deleted->data);
     bw_pair_set_free(&deleted->known);
     bw_key_map_free(&deleted->gone);
     free(deleted);
 }
 
 /* Requests the tree blocks that the comparisons of the next generations will read. */
-static struct bw_error *look_ahead(struct bw_deleted *deleted)
+static struct bw_error *request_blocks(struct bw_deleted *deleted)
 {
     const struct bw_older *older = &deleted->older;
     const size_t next = older->next, rest = older->count - next;
-    const size_t count = rest < BW_LOOK_AHEAD ? rest : BW_LOOK_AHEAD;
+    const size_t count = rest < BW_REQUESTED_GENERATIONS ? rest : BW_REQUESTED_GENERATIONS;
     if (next < deleted->ahead || count < 2)
         return NULL;
     deleted->ahead = next + count;
-    return bw_look_ahead(deleted->present, older->states + next, count);
+    return bw_request_blocks(deleted->present, older->states + next, count);
 }
 
 /* Opens and examines the next generation, and adds it to the ring. */
@@ -489,7 +488,7 @@ static struct bw_error *examine_next(struct bw_deleted *deleted)
 {
     struct examined *examined = &deleted->examined[(deleted->first + deleted->count) % (AHEAD + 1)];
     struct bw_fs *older;
-    BW_TRY(look_ahead(deleted));
+    BW_TRY(request_blocks(deleted));
     BW_TRY(bw_older_next(&deleted->older, &older));
     deleted->at_end = !older;
     struct bw_fs *fs = older ? older : deleted->present;
@@ -537,7 +536,7 @@ struct bw_error *bw_deleted_next(struct bw_deleted *deleted, const struct bw_del
     *state = NULL;
     while (continues_ahead(deleted))
         BW_TRY(examine_next(deleted));
-    bw_data_ahead_request(&deleted->data);
+    bw_data_requests_send(&deleted->data);
     if (deleted->returned)
         drop_first(deleted);
     deleted->returned = deleted->count > 0;

@@ -23,7 +23,7 @@
 #include "btree/find_leaf.h"
 #include "btree/scan.h"
 #include "history/history.h"
-#include "history/look_ahead.h"
+#include "history/request_blocks.h"
 #include "history/scan.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
@@ -160,7 +160,7 @@ enum bw_generation_status bw_generation_status(struct bw_history *history,
 /* Finding the chunk tree of a historic root: its blocks are in system chunks, and in the extent
  * tree. */
 
-/* Finds the system chunks for state_chunk_root(). BW_ERROR_NO_MEMORY. */
+/* Finds the system chunks for find_chunk_root(). BW_ERROR_NO_MEMORY. */
 static struct bw_error *find_system_chunks(struct bw_history *history)
 {
     history->items = BW_HISTORY_ITEMS;
@@ -177,8 +177,8 @@ static struct bw_error *find_system_chunks(struct bw_history *history)
 
 /* Finds the root of the chunk tree of a historic root in its extent tree: the highest of its
  * blocks. If it is not found, sets `chunk_root->bytenr` to 0. */
-static void state_chunk_root(struct bw_history *history, const struct bw_root_pointer *root,
-                             struct bw_root_pointer *chunk_root)
+static void find_chunk_root(struct bw_history *history, const struct bw_root_pointer *root,
+                            struct bw_root_pointer *chunk_root)
 {
     struct bw_tree extents;
     *chunk_root = (struct bw_root_pointer){0};
@@ -206,8 +206,8 @@ static void state_chunk_root(struct bw_history *history, const struct bw_root_po
 }
 
 /* Whether the root of a tree can be read. */
-static bool state_has_root(struct bw_history *history, uint64_t tree,
-                           const struct bw_root_pointer *root)
+static bool generation_has_root(struct bw_history *history, uint64_t tree,
+                                const struct bw_root_pointer *root)
 {
     const struct bw_block_pointer pointer = {
         root->bytenr, {.owner = tree, .generation = root->generation, .level = root->level}};
@@ -227,8 +227,8 @@ struct reading {
     struct timespec *newest;
 };
 
-static struct bw_error *take_tree(const struct reading *reading, const struct bw_tree *tree,
-                                  bool is_deleted, bool is_lost)
+static struct bw_error *report_tree(const struct reading *reading, const struct bw_tree *tree,
+                                    bool is_deleted, bool is_lost)
 {
     struct bw_generation_tree row = {.id = tree->id,
                                      .root = tree->root.bytenr,
@@ -276,7 +276,8 @@ static struct bw_error *on_root_leaf(void *context, const struct bw_node *leaf)
                 *newest = time;
         }
         const struct bw_tree tree = {item.key.objectid, root.root, 0};
-        BW_TRY(take_tree(reading, &tree, root.references == 0 || root.flags & BW_ROOT_DEAD, false));
+        BW_TRY(
+            report_tree(reading, &tree, root.references == 0 || root.flags & BW_ROOT_DEAD, false));
     }
     return NULL;
 }
@@ -293,8 +294,8 @@ static struct bw_error *visit_state_trees(struct bw_history *history,
                          chunks = {BW_CHUNK_TREE, state->chunk_root, 0};
     const struct bw_scan scan = {BW_SCAN_ALL, .leaf = on_root_leaf, .lost = bw_scan_ignore_lost,
                                  .context = &reading};
-    BW_TRY(take_tree(&reading, &tree, false, false));
-    BW_TRY(take_tree(&reading, &chunks, false, state->has_other_chunks));
+    BW_TRY(report_tree(&reading, &tree, false, false));
+    BW_TRY(report_tree(&reading, &chunks, false, state->has_other_chunks));
     return bw_tree_scan(&history->reader, &tree, &scan);
 }
 
@@ -366,7 +367,7 @@ enum { MOST_STATES = 1 << 16 };
 /* The maximum number of searches with read-ahead. */
 enum { SEARCHES = 1 << 14 };
 
-/* Adds the searches of bw_generation_status() and state_chunk_root(). */
+/* Adds the searches of bw_generation_status() and find_chunk_root(). */
 static size_t add_searches(struct bw_history *history, const struct bw_root_pointer *root,
                            struct bw_look_down *searches)
 {
@@ -382,8 +383,8 @@ static size_t add_searches(struct bw_history *history, const struct bw_root_poin
 }
 
 /* Requests the root trees, and the parts of extent trees that will be searched. */
-static struct bw_error *look_ahead(struct bw_history *history, const struct bw_root_pointer *roots,
-                                   size_t count)
+static struct bw_error *request_blocks(struct bw_history *history,
+                                       const struct bw_root_pointer *roots, size_t count)
 {
     const size_t most = 1 + BW_HISTORY_SYSTEM_CHUNKS;
     size_t total = 0;
@@ -398,7 +399,7 @@ static struct bw_error *look_ahead(struct bw_history *history, const struct bw_r
         states[i].tree_root = roots[i].bytenr;
         states[i].tree_root_generation = roots[i].generation;
     }
-    BW_TRY(bw_look_ahead_roots(history->fs, states, count));
+    BW_TRY(bw_request_root_blocks(history->fs, states, count));
     for (size_t i = 0; i < count; i++)
         total += add_searches(history, &roots[i], searches + total);
     return bw_look_down(history->fs, searches, total);
@@ -432,7 +433,7 @@ static struct bw_error *add_of_scan(struct bw_history *history)
         }
         BW_TRY(candidates_push(&candidates, root));
     }
-    BW_TRY(look_ahead(history, candidates.items, candidates.count));
+    BW_TRY(request_blocks(history, candidates.items, candidates.count));
     for (size_t i = 0; i < candidates.count; i++)
         if (is_root_tree(history, &candidates.items[i]))
             BW_TRY(add_state(history, &candidates.items[i], BW_GENERATION_OF_SCAN, 0));
@@ -463,8 +464,8 @@ static void set_chunk_root(struct bw_history *history, struct bw_history_entry *
         state->chunk_root = superblock->backup_roots[state->info.backup - 1].chunk_root;
     } else {
         struct bw_root_pointer own;
-        state_chunk_root(history, &state->root, &own);
-        state->has_other_chunks = own.bytenr && !state_has_root(history, BW_CHUNK_TREE, &own);
+        find_chunk_root(history, &state->root, &own);
+        state->has_other_chunks = own.bytenr && !generation_has_root(history, BW_CHUNK_TREE, &own);
         const size_t i =
             BW_FIRST_INDEX(n, history->chunk_roots.count - 1,
                            history->chunk_roots.items[n].root.generation <= state->root.generation);
@@ -819,9 +820,9 @@ struct bw_error *bw_history_find_chunk_root(struct bw_fs *fs, const struct bw_ro
         .reader = {.top = fs->reader.top, .nodesize = fs->reader.nodesize, .keeps_leaves = true}};
     struct bw_root_pointer own;
     BW_TRY(find_system_chunks(&history));
-    state_chunk_root(&history, root, &own);
+    find_chunk_root(&history, root, &own);
     if (own.bytenr && own.bytenr != fs->chunk_tree.root.bytenr &&
-        state_has_root(&history, BW_CHUNK_TREE, &own))
+        generation_has_root(&history, BW_CHUNK_TREE, &own))
         fs->choice.chunk_root = own.bytenr;
     return history.lacks_memory ? bw_error_no_memory() : NULL;
 }

@@ -42,7 +42,7 @@ bool bw_completeness_is_child(const struct bw_completeness *completeness,
  * and few requests: neighbours become one. */
 
 /** Ranges that were not requested yet. All zeros is empty. */
-struct bw_data_ahead {
+struct bw_data_requests {
     struct bw_fs *fs; /**< which locates the ranges; NULL before the first */
     struct bw_range *ranges;
     size_t count;
@@ -51,14 +51,15 @@ struct bw_data_ahead {
 /** Adds the data of a file in a generation of `present`: at most the first `most` bytes, and only
  * the beginning of a fragmented file. Adds the number of stored bytes to `*bytes`. Fails only if
  * memory runs out. */
-struct bw_error *bw_data_ahead_add(struct bw_data_ahead *ahead, struct bw_fs *present,
-                                   struct bw_extent_cursor *cursor, const struct bw_data_file *file,
-                                   uint64_t most, uint64_t *bytes);
+struct bw_error *bw_data_requests_add(struct bw_data_requests *requests, struct bw_fs *present,
+                                      struct bw_extent_cursor *cursor,
+                                      const struct bw_data_file *file, uint64_t most,
+                                      uint64_t *bytes);
 
 /** Requests the ranges, and removes them. */
-void bw_data_ahead_request(struct bw_data_ahead *ahead);
+void bw_data_requests_send(struct bw_data_requests *requests);
 
-void bw_data_ahead_free(struct bw_data_ahead *ahead);
+void bw_data_requests_free(struct bw_data_requests *requests);
 
 /** A historic root: the root tree and chunk tree that lead to everything else. */
 struct bw_history_entry {

@@ -15,8 +15,8 @@
 #include "diff/diff.h"
 #include "fs/inode.h"
 #include "fs/inode_paths.h"
-#include "history/look_ahead.h"
 #include "history/older_generations.h"
+#include "history/request_blocks.h"
 
 /* The file in a generation. All zeros: not found. */
 struct found {
@@ -204,13 +204,13 @@ static struct bw_error *add_generation(struct searching *searching, struct found
 }
 
 /* Requests the blocks that lead to the file in the next generations. */
-static struct bw_error *look_ahead(struct searching *searching)
+static struct bw_error *request_blocks(struct searching *searching)
 {
     const struct bw_older *older = &searching->older;
     const struct bw_version *newer = &searching->newer.version;
     const size_t next = older->next, rest = older->count - next;
-    const size_t count = rest < BW_LOOK_AHEAD ? rest : BW_LOOK_AHEAD;
-    struct bw_look_ahead_file file = {.trees = {searching->from, searching->from}};
+    const size_t count = rest < BW_REQUESTED_GENERATIONS ? rest : BW_REQUESTED_GENERATIONS;
+    struct bw_requested_file file = {.trees = {searching->from, searching->from}};
     if (next < searching->ahead || count < 2)
         return NULL;
     searching->ahead = next + count;
@@ -218,7 +218,7 @@ static struct bw_error *look_ahead(struct searching *searching)
         file.trees[1] = newer->place.subvolume->tree.id;
         file.inode = newer->place.inode;
     }
-    return bw_look_ahead_file(searching->present, older->states + next, count, &file);
+    return bw_request_file_blocks(searching->present, older->states + next, count, &file);
 }
 
 /* Errors in a generation are ignored, as if it did not have the file. */
@@ -234,7 +234,7 @@ static struct bw_error *search_generations(struct searching *searching)
             bw_error_free(BW_TAKE(error));
         drop_found(searching, &found);
         BW_TRY(error);
-        BW_TRY(look_ahead(searching));
+        BW_TRY(request_blocks(searching));
         BW_TRY(bw_older_next(&searching->older, &fs));
     }
     if (!searching->newer.version.fs)

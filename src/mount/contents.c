@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "mount/read_ahead.h"
+#include "mount/read_windows.h"
 
 enum {
     NEAR = 512 << 10,       /* requests of one reader may arrive in a different order */
@@ -113,33 +113,33 @@ static bool is_sequential(struct bw_read_files *files, fuse_ino_t node,
 static bool read_windows(fuse_req_t request, const struct bw_data_file *file, uint64_t offset,
                          size_t size)
 {
-    struct bw_read_ahead *read_ahead = bw_mount_of(request)->read_ahead;
-    struct bw_read_ahead_window *windows[2] = {0};
+    struct bw_read_windows *read_windows = bw_mount_of(request)->read_windows;
+    struct bw_read_window *windows[2] = {0};
     struct iovec parts[2];
     size_t count = 0, got = 0;
     for (unsigned i = 1; i <= AHEAD; i++)
-        bw_read_ahead_start(read_ahead, file, offset + (uint64_t)i * BW_READ_AHEAD_BYTES);
+        bw_read_windows_start(read_windows, file, offset + (uint64_t)i * BW_READ_WINDOW_BYTES);
     for (; got < size && count < 2; count++) {
-        const size_t inside = (offset + got) % BW_READ_AHEAD_BYTES,
-                     room = BW_READ_AHEAD_BYTES - inside;
-        windows[count] = bw_read_ahead_acquire(read_ahead, file, offset + got);
+        const size_t inside = (offset + got) % BW_READ_WINDOW_BYTES,
+                     room = BW_READ_WINDOW_BYTES - inside;
+        windows[count] = bw_read_windows_acquire(read_windows, file, offset + got);
         if (!windows[count])
             break;
-        parts[count].iov_base = (void *)(uintptr_t)(bw_read_ahead_bytes(windows[count]) + inside);
+        parts[count].iov_base = (void *)(uintptr_t)(bw_read_windows_bytes(windows[count]) + inside);
         parts[count].iov_len = room < size - got ? room : size - got;
         got += parts[count].iov_len;
     }
     if (got == size)
         fuse_reply_iov(request, parts, (int)count);
     for (size_t i = 0; i < 2 && windows[i]; i++)
-        bw_read_ahead_release(read_ahead, windows[i]);
+        bw_read_windows_release(read_windows, windows[i]);
     return got == size;
 }
 
 static void read_exactly(fuse_req_t request, const struct bw_data_file *file, uint64_t offset,
                          size_t size)
 {
-    struct bw_readers *readers = bw_read_ahead_readers(bw_mount_of(request)->read_ahead);
+    struct bw_readers *readers = bw_read_windows_readers(bw_mount_of(request)->read_windows);
     struct bw_reader *reader;
     struct bw_error *error = bw_readers_acquire(readers, &reader);
     if (error) {
@@ -221,7 +221,7 @@ static void seek_file(fuse_req_t request, fuse_ino_t node, off_t from, int whenc
     struct bw_error *error = find_file(mount, node, &file);
     const bool is_outside = !error && (from < 0 || offset >= file.size);
     if (!error && !is_outside) {
-        struct bw_readers *readers = bw_read_ahead_readers(mount->read_ahead);
+        struct bw_readers *readers = bw_read_windows_readers(mount->read_windows);
         struct bw_reader *reader;
         error = bw_readers_acquire(readers, &reader);
         if (!error) {

@@ -19,7 +19,7 @@
 
 struct bw_listings;
 struct bw_read_files;
-struct bw_read_ahead;
+struct bw_read_windows;
 
 /** A device that is shown as a file. */
 struct bw_mount_device {
@@ -37,7 +37,7 @@ struct bw_mount {
     struct bw_mount_options options;
     struct bw_mounted_subvolumes subvolumes; /* ascending by id */
     uint32_t sectorsize;
-    struct bw_read_ahead *read_ahead;
+    struct bw_read_windows *read_windows;
     struct bw_read_files *read_files;
     struct bw_listings *listings;
     bool kernel_opens;               /* the kernel can open files and directories without a

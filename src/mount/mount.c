@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "mount/read_ahead.h"
+#include "mount/read_windows.h"
 
 /* Lists the subvolumes, and makes the parts of a mount that shows files. */
 static struct bw_error *prepare_files(struct bw_mount *mount)
@@ -13,7 +13,7 @@ static struct bw_error *prepare_files(struct bw_mount *mount)
     const struct bw_subvolume *next = NULL;
     while ((next = bw_subvolume_next(mount->fs, next)))
         BW_TRY(bw_mounted_subvolumes_push(&mount->subvolumes, next));
-    BW_TRY(bw_read_ahead_create(mount->fs, &mount->read_ahead));
+    BW_TRY(bw_read_windows_create(mount->fs, &mount->read_windows));
     mount->read_files = bw_read_files_create();
     mount->listings = bw_listings_create();
     return mount->read_files && mount->listings ? NULL : bw_error_no_memory();
@@ -48,7 +48,7 @@ void bw_mount_destroy(struct bw_mount *mount)
         bw_range_set_free(&mount->devices.items[i].used);
     }
     bw_mount_devices_free(&mount->devices);
-    bw_read_ahead_destroy(mount->read_ahead);
+    bw_read_windows_destroy(mount->read_windows);
     bw_read_files_destroy(mount->read_files);
     bw_listings_destroy(mount->listings);
     pthread_mutex_destroy(&mount->lock);

@@ -6,7 +6,7 @@
  *
  * kernel --> session.c --> operations.c   names, attributes
  *                      --> directories.c  directories
- *                      --> contents.c     data of files --> read_ahead.c   read ahead
+ *                      --> contents.c     data of files --> read_windows.c   read ahead
  *                      --> device_files.c all of them, if devices are shown instead of files
  */
 #ifndef BW_MOUNT_MOUNT_H

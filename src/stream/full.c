@@ -58,7 +58,7 @@ static struct bw_error *send_directory_times(struct full *full, uint64_t directo
     if (!error)
         error = bw_send_part_of(sender->sent, directory, &part);
     if (error)
-        return bw_send_lose(sender, error);
+        return bw_send_report_lost(sender, error);
     bw_send_times(sender, &full->other, part);
     return bw_send_cut(sender);
 }
@@ -183,10 +183,11 @@ static struct bw_error *remove_unplaced(struct full *full)
     bw_send_command_at(sender, S_ISDIR(current->inode.mode) ? BW_COMMAND_RMDIR : BW_COMMAND_UNLINK,
                        &full->temporary);
     full->has_inode = false;
-    return bw_send_lose(sender, bw_error_create(BW_ERROR_CORRUPT,
-                                                "inode %" PRIu64 " of subvolume %" PRIu64
-                                                " is omitted: it has no path",
-                                                current->number, sender->sent->subvolume->tree.id));
+    return bw_send_report_lost(sender,
+                               bw_error_create(BW_ERROR_CORRUPT,
+                                               "inode %" PRIu64 " of subvolume %" PRIu64
+                                               " is omitted: it has no path",
+                                               current->number, sender->sent->subvolume->tree.id));
 }
 
 /* Gives the current inode all its names, when no more of them can come. */
@@ -199,8 +200,8 @@ static struct bw_error *place_inode(struct full *full)
     for (size_t i = 0; i < full->names.count; i++) {
         struct bw_error *error = send_name(full, &full->names.items[i]);
         if (error)
-            BW_TRY(
-                bw_send_lose(sender, bw_error_prefix(error, "a name of inode %" PRIu64, number)));
+            BW_TRY(bw_send_report_lost(sender,
+                                       bw_error_prefix(error, "a name of inode %" PRIu64, number)));
     }
     full->names.count = full->text.length = 0;
     full->progress = number + 1;
@@ -248,7 +249,7 @@ static struct bw_error *begin_inode(struct full *full, const struct bw_item *ite
     struct bw_inode inode;
     BW_TRY(end_inode(full));
     if (!bw_inode_decode(item, &inode))
-        return bw_send_lose(
+        return bw_send_report_lost(
             sender, bw_error_create(BW_ERROR_CORRUPT, "inode %" PRIu64 " is damaged", number));
     const bool is_top = number == BW_SUBVOLUME_ROOT_INODE;
     if (!inode.link_count && !is_top)
@@ -265,7 +266,7 @@ static struct bw_error *begin_inode(struct full *full, const struct bw_item *ite
     BW_TRY(bw_send_temporary_name(sender, number, inode.generation, &full->temporary));
     struct bw_error *error = bw_send_make(sender, &full->temporary, number, &sender->current.inode);
     full->has_inode = !error;
-    return error ? bw_send_lose(sender, error) : NULL;
+    return error ? bw_send_report_lost(sender, error) : NULL;
 }
 
 static struct bw_error *add_names(struct full *full, const struct bw_item *item)
@@ -285,9 +286,10 @@ static struct bw_error *add_names(struct full *full, const struct bw_item *item)
     if (full->text.failed)
         return bw_error_no_memory();
     return bw_cursor_bad(&cursor)
-               ? bw_send_lose(sender, bw_error_create(BW_ERROR_CORRUPT,
-                                                      "a name of inode %" PRIu64 " is cut off",
-                                                      item->key.objectid))
+               ? bw_send_report_lost(sender,
+                                     bw_error_create(BW_ERROR_CORRUPT,
+                                                     "a name of inode %" PRIu64 " is cut off",
+                                                     item->key.objectid))
                : NULL;
 }
 
@@ -333,7 +335,7 @@ static struct bw_error *send_items(struct full *full)
     struct bw_sender *sender = full->sender;
     while (bw_item_range_next(&full->range)) {
         if (full->range.error) {
-            BW_TRY(bw_send_lose(sender, BW_TAKE(full->range.error)));
+            BW_TRY(bw_send_report_lost(sender, BW_TAKE(full->range.error)));
             BW_TRY(send_rest(full));
         } else {
             BW_TRY(send_item(full, &full->range.item));

@@ -267,10 +267,10 @@ static struct bw_error *collect_one(struct incremental *order, size_t touched,
     if (files[1].exists && S_ISREG(files[1].inode.mode))
         sender->summary.growth += (int64_t)files[1].inode.size;
     if (lost)
-        return bw_send_lose(sender, bw_error_create(BW_ERROR_CORRUPT,
-                                                    "inode %" PRIu64
-                                                    " remains unchanged: parts of it are lost",
-                                                    number));
+        return bw_send_report_lost(
+            sender,
+            bw_error_create(BW_ERROR_CORRUPT,
+                            "inode %" PRIu64 " remains unchanged: parts of it are lost", number));
     bool survives;
     BW_TRY(can_survive(files, order->diff.touched.inodes.items[touched].flags & BW_TOUCHED_CONTENT,
                        &survives));
@@ -677,7 +677,7 @@ static struct bw_error *withhold_inherited(struct incremental *order)
     size_t count;
     struct bw_error *error = bw_xattr_reader_read(order->xattrs[0], &top, &list, &count);
     if (error)
-        return bw_send_lose(sender, error);
+        return bw_send_report_lost(sender, error);
     sender->current.path.length = 0;
     for (size_t i = 0; i < count; i++) {
         if (!bw_send_is_inherited(&list[i]))
@@ -692,7 +692,7 @@ static struct bw_error *withhold_inherited(struct incremental *order)
 static struct bw_error *end_step(struct incremental *order, struct bw_error *error)
 {
     if (error)
-        BW_TRY(bw_send_lose(order->sender, error));
+        BW_TRY(bw_send_report_lost(order->sender, error));
     return bw_send_cut(order->sender);
 }
 
@@ -751,9 +751,9 @@ static struct bw_error *collect_changes(struct incremental *order)
     BW_TRY(bw_touched_find(diff));
     BW_TRY(add_moved(diff));
     if (diff->trees[0].lost || diff->trees[1].lost)
-        BW_TRY(bw_send_lose(sender,
-                            bw_error_create(BW_ERROR_CORRUPT, "parts of the subvolumes are lost, "
-                                                              "so some differences are unknown")));
+        BW_TRY(bw_send_report_lost(sender, bw_error_create(BW_ERROR_CORRUPT,
+                                                           "parts of the subvolumes are lost, "
+                                                           "so some differences are unknown")));
 
     struct bw_diff_names names[2] = {0};
     struct bw_error *error = NULL;

@@ -134,7 +134,7 @@ void bw_send_note_undo(struct bw_sender *sender, const struct bw_buffer *path)
     bw_command_end(undo, at);
 }
 
-struct bw_error *bw_send_lose(struct bw_sender *sender, struct bw_error *error)
+struct bw_error *bw_send_report_lost(struct bw_sender *sender, struct bw_error *error)
 {
     if (sender->options.damage == BW_SEND_STOP || error->code == BW_ERROR_NO_MEMORY ||
         error->code == BW_ERROR_STOPPED)
@@ -192,10 +192,10 @@ struct bw_error *bw_send_xattr_item(struct bw_sender *sender, const struct bw_it
     while (bw_xattr_next(&cursor, &xattr))
         (is_top && bw_send_is_inherited(&xattr) ? bw_send_withhold : bw_send_xattr)(sender, &xattr);
     if (bw_cursor_bad(&cursor))
-        BW_TRY(bw_send_lose(sender,
-                            bw_error_create(BW_ERROR_CORRUPT,
-                                            "an extended attribute of inode %" PRIu64 " is cut off",
-                                            item->key.objectid)));
+        BW_TRY(bw_send_report_lost(sender, bw_error_create(BW_ERROR_CORRUPT,
+                                                           "an extended attribute of inode %" PRIu64
+                                                           " is cut off",
+                                                           item->key.objectid)));
     return bw_send_cut(sender);
 }
 

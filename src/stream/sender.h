@@ -242,7 +242,7 @@ void bw_send_truncate(struct bw_sender *sender, uint64_t size);
 void bw_send_capability(struct bw_sender *sender);
 
 /** Reports a loss, and consumes `error`. With BW_SEND_STOP, returns it instead. */
-struct bw_error *bw_send_lose(struct bw_sender *sender, struct bw_error *error);
+struct bw_error *bw_send_report_lost(struct bw_sender *sender, struct bw_error *error);
 
 /* The orders: all commands between the first one and the last. */
 

@@ -163,7 +163,7 @@ static struct bw_error *restore_name(void *context, const struct bw_lost_name *f
 
 static struct bw_error *on_lost_range(void *context, const struct bw_lost_range *range)
 {
-    return bw_waves_lose(((struct recovery *)context)->walk, range);
+    return bw_waves_report_lost(((struct recovery *)context)->walk, range);
 }
 
 /* Adds the subvolumes whose entries were lost and whose directories are known. */
@@ -242,7 +242,7 @@ static struct bw_error *adopt_leaves(struct bw_subvolume_walk *walk)
     struct bw_lost_ranges nodes = {0};
     struct bw_error *error = bw_find_lost_nodes(walk->fs, walk->scope.tree, walk->wave, &nodes);
     for (size_t i = 0; i < nodes.count && !error; i++)
-        error = bw_waves_lose(walk, &nodes.items[i]);
+        error = bw_waves_report_lost(walk, &nodes.items[i]);
     free(nodes.items);
     BW_TRY(error);
     BW_TRY(bw_adopt_leaves(walk->fs, walk->scope.tree, &walk->lost, &walk->adopted));

@@ -647,7 +647,8 @@ struct bw_error *bw_waves_add_subvolume(struct bw_subvolume_walk *walk, uint64_t
                                         uint32_t directory, const char *name, size_t name_length);
 
 /** Notes that a block is lost, and which keys with it. */
-struct bw_error *bw_waves_lose(struct bw_subvolume_walk *walk, const struct bw_lost_range *range);
+struct bw_error *bw_waves_report_lost(struct bw_subvolume_walk *walk,
+                                      const struct bw_lost_range *range);
 
 /** Runs waves until no directory is pending. */
 struct bw_error *bw_waves_run(struct bw_subvolume_walk *walk);

@@ -194,7 +194,8 @@ struct bw_error *bw_waves_add_subvolume(struct bw_subvolume_walk *walk, uint64_t
     return bw_subvolume_entries_add(&walk->found, id, offset);
 }
 
-struct bw_error *bw_waves_lose(struct bw_subvolume_walk *walk, const struct bw_lost_range *range)
+struct bw_error *bw_waves_report_lost(struct bw_subvolume_walk *walk,
+                                      const struct bw_lost_range *range)
 {
     if (range->bytenr != BW_NO_BLOCK)
         BW_TRY(bw_key_map_put(&walk->lost_blocks, range->bytenr, 1));
@@ -247,7 +248,7 @@ static struct bw_error *lose_node(void *context, const struct bw_block_pointer *
     struct bw_subvolume_walk *walk = context;
     const struct bw_lost_range range = bw_lost_range_of(pointer, walk->wave);
     bw_fs_report_lost(walk->fs, pointer->bytenr, error);
-    return bw_waves_lose(walk, &range);
+    return bw_waves_report_lost(walk, &range);
 }
 
 /* Merging results. */
@@ -310,7 +311,7 @@ static struct bw_error *merge_result(struct bw_subvolume_walk *walk,
                                       result->names.data + entry->name_offset, entry->name_length));
     }
     for (size_t i = 0; i < result->lost.count; i++)
-        BW_TRY(bw_waves_lose(walk, &result->lost.items[i]));
+        BW_TRY(bw_waves_report_lost(walk, &result->lost.items[i]));
     return NULL;
 }
 

@@ -324,7 +324,7 @@ static struct bw_error *open_file_system(const struct show *show, const struct m
 }
 
 /* Marks the devices that the file system consists of, and lists them in the row. */
-static struct bw_error *take_members(const struct overview *overview, const struct members *members,
+static struct bw_error *mark_members(const struct overview *overview, const struct members *members,
                                      struct row *row)
 {
     for (size_t i = 0; i < members->count; i++) {
@@ -391,7 +391,7 @@ static struct bw_error *write_file_system(struct show *show, struct found *first
         error = overview_read(&overview);
     }
     if (!error)
-        error = take_members(&overview, &members, &row);
+        error = mark_members(&overview, &members, &row);
     const struct bw_superblock_info *super = &overview.super;
     row.info.label = super->label;
     row.info.fsid = (struct bw_bytes){(const char *)super->fsid, BW_UUID_SIZE};

@@ -13,45 +13,46 @@ enum {
     FILE_RANGES = 32, /* of a file */
 };
 
-void bw_data_ahead_request(struct bw_data_ahead *ahead)
+void bw_data_requests_send(struct bw_data_requests *requests)
 {
-    if (!ahead->count)
+    if (!requests->count)
         return;
-    const struct bw_tree_reader *reader = &ahead->fs->reader;
+    const struct bw_tree_reader *reader = &requests->fs->reader;
     struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
     frame.reread = true; /* other files may use the same space; bad data are read repeatedly */
-    bw_wind_advise(&frame, reader->top, ahead->ranges, ahead->count, 0);
-    ahead->count = 0;
+    bw_wind_advise(&frame, reader->top, requests->ranges, requests->count, 0);
+    requests->count = 0;
 }
 
-struct bw_error *bw_data_ahead_add(struct bw_data_ahead *ahead, struct bw_fs *present,
-                                   struct bw_extent_cursor *cursor, const struct bw_data_file *file,
-                                   uint64_t most, uint64_t *bytes)
+struct bw_error *bw_data_requests_add(struct bw_data_requests *requests, struct bw_fs *present,
+                                      struct bw_extent_cursor *cursor,
+                                      const struct bw_data_file *file, uint64_t most,
+                                      uint64_t *bytes)
 {
     /* The file system that locates the data of a generation. Most generations have the current
      * chunks, so that their ranges can be requested together. */
     struct bw_fs *fs = cursor->fs;
     struct bw_fs *locator = fs->choice.chunk_root || fs->stripes ? fs : present;
-    if (!ahead->ranges)
-        ahead->ranges = calloc(RANGES, sizeof *ahead->ranges);
-    if (!ahead->ranges)
+    if (!requests->ranges)
+        requests->ranges = calloc(RANGES, sizeof *requests->ranges);
+    if (!requests->ranges)
         return bw_error_no_memory();
-    if (ahead->fs != locator || ahead->count + FILE_RANGES > RANGES)
-        bw_data_ahead_request(ahead);
-    ahead->fs = locator;
+    if (requests->fs != locator || requests->count + FILE_RANGES > RANGES)
+        bw_data_requests_send(requests);
+    requests->fs = locator;
 
     size_t count = 0;
-    struct bw_range *ranges = ahead->ranges + ahead->count;
+    struct bw_range *ranges = requests->ranges + requests->count;
     bw_extents_seek_whole(cursor, file, 0, most);
     BW_TRY(bw_extents_ranges(cursor, ranges, FILE_RANGES, &count));
     for (size_t i = 0; i < count; i++)
         *bytes += ranges[i].length;
-    ahead->count += count;
+    requests->count += count;
     return NULL;
 }
 
-void bw_data_ahead_free(struct bw_data_ahead *ahead)
+void bw_data_requests_free(struct bw_data_requests *requests)
 {
-    free(ahead->ranges);
-    *ahead = (struct bw_data_ahead){0};
+    free(requests->ranges);
+    *requests = (struct bw_data_requests){0};
 }

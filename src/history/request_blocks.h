@@ -2,15 +2,15 @@
 /* Requests the tree blocks in which generations differ before these are opened and compared one
  * after the other: level by level for all of them, so that servers see few round trips. For images
  * that are not on servers, the functions do nothing. */
-#ifndef BW_HISTORY_LOOK_AHEAD_H
-#define BW_HISTORY_LOOK_AHEAD_H
+#ifndef BW_HISTORY_REQUEST_BLOCKS_H
+#define BW_HISTORY_REQUEST_BLOCKS_H
 
 #include "btree/block.h"
 #include "btrfs-walk/history.h"
 #include "fs/fs.h"
 
 /** The number of generations to look at together. */
-enum { BW_LOOK_AHEAD = 64 };
+enum { BW_REQUESTED_GENERATIONS = 64 };
 
 /** Whether an image is on a server, which keeps ranges that were requested. Any other storage would
  * read them twice. */
@@ -19,24 +19,24 @@ bool bw_history_is_served(const struct bw_fs *fs);
 /** Requests the blocks of root trees, all subvolumes and checksums in which these generations and
  * the present one differ. Leaves unreadable blocks to the readers. Fails only if memory runs out.
  */
-struct bw_error *bw_look_ahead(struct bw_fs *present, const struct bw_generation_choice *states,
-                               size_t count);
+struct bw_error *bw_request_blocks(struct bw_fs *present, const struct bw_generation_choice *states,
+                                   size_t count);
 
 /** The items of a file in two trees: the subvolume that contains it, and the one where its path
  * begins. */
-struct bw_look_ahead_file {
+struct bw_requested_file {
     uint64_t trees[2]; /**< ids */
     uint64_t inode;
 };
 
 /** Requests only those blocks that lead to a file, or to the top directories of its trees. */
-struct bw_error *bw_look_ahead_file(struct bw_fs *present,
-                                    const struct bw_generation_choice *states, size_t count,
-                                    const struct bw_look_ahead_file *file);
+struct bw_error *bw_request_file_blocks(struct bw_fs *present,
+                                        const struct bw_generation_choice *states, size_t count,
+                                        const struct bw_requested_file *file);
 
 /** Requests only the blocks of root trees. */
-struct bw_error *bw_look_ahead_roots(struct bw_fs *present,
-                                     const struct bw_generation_choice *states, size_t count);
+struct bw_error *bw_request_root_blocks(struct bw_fs *present,
+                                        const struct bw_generation_choice *states, size_t count);
 
 /** A search for a key in a tree. */
 struct bw_look_down {

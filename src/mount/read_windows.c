@@ -6,7 +6,7 @@
  * have started reads it itself, and one that comes later waits for them. Windows without users are
  * reused, the least recently used one first.
  */
-#include "mount/read_ahead.h"
+#include "mount/read_windows.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -87,7 +87,7 @@ enum window_state {
     BAD,
 };
 
-struct bw_read_ahead_window {
+struct bw_read_window {
     struct bw_data_file file;
     uint64_t offset;
     enum window_state state;
@@ -96,11 +96,11 @@ struct bw_read_ahead_window {
     uint8_t *bytes;
 };
 
-struct bw_read_ahead {
+struct bw_read_windows {
     struct bw_readers readers;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct bw_read_ahead_window windows[WINDOWS];
+    struct bw_read_window windows[WINDOWS];
     uint64_t uses;
     bool ending;
     pthread_t threads[THREADS];
@@ -109,64 +109,65 @@ struct bw_read_ahead {
 
 static void *run_thread(void *context);
 
-struct bw_error *bw_read_ahead_create(struct bw_fs *fs, struct bw_read_ahead **result)
+struct bw_error *bw_read_windows_create(struct bw_fs *fs, struct bw_read_windows **result)
 {
-    struct bw_read_ahead *read_ahead = calloc(1, sizeof *read_ahead);
-    if (!read_ahead)
+    struct bw_read_windows *read_windows = calloc(1, sizeof *read_windows);
+    if (!read_windows)
         return bw_error_no_memory();
-    read_ahead->readers.fs = fs;
-    pthread_mutex_init(&read_ahead->readers.lock, NULL);
-    pthread_mutex_init(&read_ahead->lock, NULL);
-    pthread_cond_init(&read_ahead->changed, NULL);
+    read_windows->readers.fs = fs;
+    pthread_mutex_init(&read_windows->readers.lock, NULL);
+    pthread_mutex_init(&read_windows->lock, NULL);
+    pthread_cond_init(&read_windows->changed, NULL);
     /* without threads, nothing is read ahead, but everything is still read */
-    while (read_ahead->thread_count < THREADS &&
-           !bw_thread_start(&read_ahead->threads[read_ahead->thread_count], run_thread, read_ahead))
-        read_ahead->thread_count++;
-    *result = read_ahead;
+    while (read_windows->thread_count < THREADS &&
+           !bw_thread_start(&read_windows->threads[read_windows->thread_count], run_thread,
+                            read_windows))
+        read_windows->thread_count++;
+    *result = read_windows;
     return NULL;
 }
 
-void bw_read_ahead_destroy(struct bw_read_ahead *read_ahead)
+void bw_read_windows_destroy(struct bw_read_windows *read_windows)
 {
-    if (!read_ahead)
+    if (!read_windows)
         return;
-    pthread_mutex_lock(&read_ahead->lock);
-    read_ahead->ending = true;
-    pthread_cond_broadcast(&read_ahead->changed);
-    pthread_mutex_unlock(&read_ahead->lock);
-    while (read_ahead->thread_count)
-        pthread_join(read_ahead->threads[--read_ahead->thread_count], NULL);
+    pthread_mutex_lock(&read_windows->lock);
+    read_windows->ending = true;
+    pthread_cond_broadcast(&read_windows->changed);
+    pthread_mutex_unlock(&read_windows->lock);
+    while (read_windows->thread_count)
+        pthread_join(read_windows->threads[--read_windows->thread_count], NULL);
     for (size_t i = 0; i < WINDOWS; i++)
-        free(read_ahead->windows[i].bytes);
-    pthread_cond_destroy(&read_ahead->changed);
-    pthread_mutex_destroy(&read_ahead->lock);
-    while (read_ahead->readers.first) {
-        struct bw_reader *reader = read_ahead->readers.first;
-        read_ahead->readers.first = reader->next;
+        free(read_windows->windows[i].bytes);
+    pthread_cond_destroy(&read_windows->changed);
+    pthread_mutex_destroy(&read_windows->lock);
+    while (read_windows->readers.first) {
+        struct bw_reader *reader = read_windows->readers.first;
+        read_windows->readers.first = reader->next;
         free_reader(reader);
     }
-    pthread_mutex_destroy(&read_ahead->readers.lock);
-    free(read_ahead);
+    pthread_mutex_destroy(&read_windows->readers.lock);
+    free(read_windows);
 }
 
-struct bw_readers *bw_read_ahead_readers(struct bw_read_ahead *read_ahead)
+struct bw_readers *bw_read_windows_readers(struct bw_read_windows *read_windows)
 {
-    return &read_ahead->readers;
+    return &read_windows->readers;
 }
 
-const uint8_t *bw_read_ahead_bytes(const struct bw_read_ahead_window *window)
+const uint8_t *bw_read_windows_bytes(const struct bw_read_window *window)
 {
     return window->bytes;
 }
 
 /* The window for an offset. Otherwise reuses the least recently used window; NULL if all are in
  * use. */
-static struct bw_read_ahead_window *find_window(struct bw_read_ahead *read_ahead,
-                                                const struct bw_data_file *file, uint64_t offset)
+static struct bw_read_window *find_window(struct bw_read_windows *read_windows,
+                                          const struct bw_data_file *file, uint64_t offset)
 {
-    struct bw_read_ahead_window *oldest = NULL;
-    for (struct bw_read_ahead_window *window = read_ahead->windows;
-         window < read_ahead->windows + WINDOWS; window++) {
+    struct bw_read_window *oldest = NULL;
+    for (struct bw_read_window *window = read_windows->windows;
+         window < read_windows->windows + WINDOWS; window++) {
         if (window->state != EMPTY && window->offset == offset &&
             window->file.inode == file->inode && window->file.subvolume == file->subvolume)
             return window;
@@ -182,95 +183,95 @@ static struct bw_read_ahead_window *find_window(struct bw_read_ahead *read_ahead
     return oldest;
 }
 
-static bool read_window(struct bw_read_ahead *read_ahead, struct bw_read_ahead_window *window)
+static bool read_window(struct bw_read_windows *read_windows, struct bw_read_window *window)
 {
     const uint64_t left = window->file.size - window->offset;
     struct bw_reader *reader;
-    if (!window->bytes && !(window->bytes = malloc(BW_READ_AHEAD_BYTES)))
+    if (!window->bytes && !(window->bytes = malloc(BW_READ_WINDOW_BYTES)))
         return false;
-    BW_AUTO_ERROR struct bw_error *error = bw_readers_acquire(&read_ahead->readers, &reader);
+    BW_AUTO_ERROR struct bw_error *error = bw_readers_acquire(&read_windows->readers, &reader);
     if (error)
         return false;
     error = bw_reader_read(reader, &window->file, window->offset,
-                           left < BW_READ_AHEAD_BYTES ? (size_t)left : BW_READ_AHEAD_BYTES,
+                           left < BW_READ_WINDOW_BYTES ? (size_t)left : BW_READ_WINDOW_BYTES,
                            window->bytes);
-    bw_readers_release(&read_ahead->readers, reader);
+    bw_readers_release(&read_windows->readers, reader);
     return !error;
 }
 
 /* Reads a window. The lock must be held, and is released while reading. */
-static void load_window(struct bw_read_ahead *read_ahead, struct bw_read_ahead_window *window)
+static void load_window(struct bw_read_windows *read_windows, struct bw_read_window *window)
 {
     window->state = LOADING;
-    pthread_mutex_unlock(&read_ahead->lock);
-    bool good = read_window(read_ahead, window);
-    pthread_mutex_lock(&read_ahead->lock);
+    pthread_mutex_unlock(&read_windows->lock);
+    bool good = read_window(read_windows, window);
+    pthread_mutex_lock(&read_windows->lock);
     window->state = good ? READY : BAD;
-    pthread_cond_broadcast(&read_ahead->changed);
+    pthread_cond_broadcast(&read_windows->changed);
 }
 
-struct bw_read_ahead_window *bw_read_ahead_acquire(struct bw_read_ahead *read_ahead,
-                                                   const struct bw_data_file *file, uint64_t offset)
+struct bw_read_window *bw_read_windows_acquire(struct bw_read_windows *read_windows,
+                                               const struct bw_data_file *file, uint64_t offset)
 {
-    pthread_mutex_lock(&read_ahead->lock);
-    struct bw_read_ahead_window *window =
-        find_window(read_ahead, file, offset - offset % BW_READ_AHEAD_BYTES);
+    pthread_mutex_lock(&read_windows->lock);
+    struct bw_read_window *window =
+        find_window(read_windows, file, offset - offset % BW_READ_WINDOW_BYTES);
     if (window) {
         window->users++;
-        window->used = ++read_ahead->uses;
+        window->used = ++read_windows->uses;
         if (window->state == EMPTY || window->state == AWAITED)
-            load_window(read_ahead, window);
+            load_window(read_windows, window);
         while (window->state == LOADING)
-            pthread_cond_wait(&read_ahead->changed, &read_ahead->lock);
+            pthread_cond_wait(&read_windows->changed, &read_windows->lock);
         if (window->state == BAD) {
             window->users--;
             window = NULL;
         }
     }
-    pthread_mutex_unlock(&read_ahead->lock);
+    pthread_mutex_unlock(&read_windows->lock);
     return window;
 }
 
-void bw_read_ahead_release(struct bw_read_ahead *read_ahead, struct bw_read_ahead_window *window)
+void bw_read_windows_release(struct bw_read_windows *read_windows, struct bw_read_window *window)
 {
-    pthread_mutex_lock(&read_ahead->lock);
+    pthread_mutex_lock(&read_windows->lock);
     window->users--;
-    pthread_mutex_unlock(&read_ahead->lock);
+    pthread_mutex_unlock(&read_windows->lock);
 }
 
-void bw_read_ahead_start(struct bw_read_ahead *read_ahead, const struct bw_data_file *file,
-                         uint64_t offset)
+void bw_read_windows_start(struct bw_read_windows *read_windows, const struct bw_data_file *file,
+                           uint64_t offset)
 {
-    if (!read_ahead->thread_count || offset >= file->size)
+    if (!read_windows->thread_count || offset >= file->size)
         return;
-    pthread_mutex_lock(&read_ahead->lock);
-    struct bw_read_ahead_window *window =
-        find_window(read_ahead, file, offset - offset % BW_READ_AHEAD_BYTES);
+    pthread_mutex_lock(&read_windows->lock);
+    struct bw_read_window *window =
+        find_window(read_windows, file, offset - offset % BW_READ_WINDOW_BYTES);
     if (window && window->state == EMPTY) {
-        window->used = ++read_ahead->uses;
+        window->used = ++read_windows->uses;
         window->state = AWAITED;
-        pthread_cond_broadcast(&read_ahead->changed);
+        pthread_cond_broadcast(&read_windows->changed);
     }
-    pthread_mutex_unlock(&read_ahead->lock);
+    pthread_mutex_unlock(&read_windows->lock);
 }
 
 /* Reads the windows that are queued, the one that was queued first at first. */
 static void *run_thread(void *context)
 {
-    struct bw_read_ahead *read_ahead = context;
-    pthread_mutex_lock(&read_ahead->lock);
-    while (!read_ahead->ending) {
-        struct bw_read_ahead_window *next = NULL;
+    struct bw_read_windows *read_windows = context;
+    pthread_mutex_lock(&read_windows->lock);
+    while (!read_windows->ending) {
+        struct bw_read_window *next = NULL;
         for (size_t i = 0; i < WINDOWS; i++) {
-            struct bw_read_ahead_window *window = &read_ahead->windows[i];
+            struct bw_read_window *window = &read_windows->windows[i];
             if (window->state == AWAITED && (!next || window->used < next->used))
                 next = window;
         }
         if (next)
-            load_window(read_ahead, next);
+            load_window(read_windows, next);
         else
-            pthread_cond_wait(&read_ahead->changed, &read_ahead->lock);
+            pthread_cond_wait(&read_windows->changed, &read_windows->lock);
     }
-    pthread_mutex_unlock(&read_ahead->lock);
+    pthread_mutex_unlock(&read_windows->lock);
     return NULL;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Looking ahead. A block that all generations have is not needed, since no comparison reads it. So
- * the descent counts how many generations refer to each block, and continues below those that some
- * lack. All trees descend together, one level at a time: first the root trees, then the trees that
- * these contain. Leaves are read, too, because old ones are often overwritten, and then their other
- * copies are requested.
+ * Requests the tree blocks in which generations differ. A block that all generations have is not
+ * needed, since no comparison reads it. So the descent counts how many generations refer to each
+ * block, and continues below those that some lack. All trees descend together, one level at a time:
+ * first the root trees, then the trees that these contain. Leaves are read, too, because old ones
+ * are often overwritten, and then their other copies are requested.
  */
-#include "history/look_ahead.h"
+#include "history/request_blocks.h"
 
 #include <stdlib.h>
 
@@ -38,10 +38,10 @@ BW_VECTOR(blocks, struct block);
 
 BW_VECTOR(trees, struct tree);
 
-struct look_ahead {
+struct descent {
     struct bw_fs *fs;
     bool only_roots;
-    const struct bw_look_ahead_file *file; /* whose blocks are requested; NULL: all of them */
+    const struct bw_requested_file *file; /* whose blocks are requested; NULL: all of them */
     struct blocks blocks;
     struct trees trees; /* the first is the root tree */
     struct bw_key_map block_index, tree_index;
@@ -50,57 +50,57 @@ struct look_ahead {
 };
 
 /* The tree with an id, which gets more users. */
-static struct bw_error *add_tree(struct look_ahead *ahead, uint64_t id, uint32_t users,
+static struct bw_error *add_tree(struct descent *descent, uint64_t id, uint32_t users,
                                  uint32_t *tree)
 {
-    *tree = bw_key_map_get(&ahead->tree_index, id, UINT32_MAX);
+    *tree = bw_key_map_get(&descent->tree_index, id, UINT32_MAX);
     if (*tree == UINT32_MAX) {
-        *tree = (uint32_t)ahead->trees.count;
-        BW_TRY(trees_reserve(&ahead->trees, 1));
-        BW_TRY(bw_key_map_put(&ahead->tree_index, id, *tree));
-        ahead->trees.items[ahead->trees.count++] = (struct tree){.id = id};
+        *tree = (uint32_t)descent->trees.count;
+        BW_TRY(trees_reserve(&descent->trees, 1));
+        BW_TRY(bw_key_map_put(&descent->tree_index, id, *tree));
+        descent->trees.items[descent->trees.count++] = (struct tree){.id = id};
     }
-    ahead->trees.items[*tree].users += users;
+    descent->trees.items[*tree].users += users;
     return NULL;
 }
 
 /* Adds a reference to a block. */
-static struct bw_error *add_block(struct look_ahead *ahead, uint32_t tree,
+static struct bw_error *add_block(struct descent *descent, uint32_t tree,
                                   const struct bw_block_pointer *pointer, uint32_t users)
 {
     const uint64_t key =
-        pointer->bytenr ^ ahead->trees.items[tree].id << 48 ^ ahead->trees.items[tree].id;
-    uint32_t index = bw_key_map_get(&ahead->block_index, key, UINT32_MAX);
+        pointer->bytenr ^ descent->trees.items[tree].id << 48 ^ descent->trees.items[tree].id;
+    uint32_t index = bw_key_map_get(&descent->block_index, key, UINT32_MAX);
     if (index != UINT32_MAX) {
-        ahead->blocks.items[index].users += users;
+        descent->blocks.items[index].users += users;
         return NULL;
     }
-    if (ahead->blocks.count == MOST_BLOCKS)
+    if (descent->blocks.count == MOST_BLOCKS)
         return NULL;
-    BW_TRY(blocks_reserve(&ahead->blocks, 1));
-    BW_TRY(bw_key_map_put(&ahead->block_index, key, (uint32_t)ahead->blocks.count));
-    ahead->blocks.items[ahead->blocks.count++] =
+    BW_TRY(blocks_reserve(&descent->blocks, 1));
+    BW_TRY(bw_key_map_put(&descent->block_index, key, (uint32_t)descent->blocks.count));
+    descent->blocks.items[descent->blocks.count++] =
         (struct block){.pointer = *pointer, .tree = tree, .users = users};
     return NULL;
 }
 
-static struct bw_error *add_root(struct look_ahead *ahead, uint64_t id,
+static struct bw_error *add_root(struct descent *descent, uint64_t id,
                                  const struct bw_root_pointer *root, uint32_t users)
 {
     const struct bw_tree tree = {.id = id, .root = *root};
     const struct bw_block_pointer pointer = bw_tree_root_pointer(&tree, false);
     uint32_t number;
-    if (ahead->trees.count == MOST_TREES)
+    if (descent->trees.count == MOST_TREES)
         return NULL;
-    BW_TRY(add_tree(ahead, id, users, &number));
-    return add_block(ahead, number, &pointer, users);
+    BW_TRY(add_tree(descent, id, users, &number));
+    return add_block(descent, number, &pointer, users);
 }
 
 /* Adds the trees in a leaf of root trees whose blocks are requested. */
-static struct bw_error *add_trees(struct look_ahead *ahead, const struct bw_node *leaf,
+static struct bw_error *add_trees(struct descent *descent, const struct bw_node *leaf,
                                   uint32_t users)
 {
-    const struct bw_look_ahead_file *file = ahead->file;
+    const struct bw_requested_file *file = descent->file;
     struct bw_root_item root;
     struct bw_item item;
     uint32_t slot = 0;
@@ -112,7 +112,7 @@ static struct bw_error *add_trees(struct look_ahead *ahead, const struct bw_node
             continue;
         BW_AUTO_ERROR struct bw_error *error = bw_root_item_decode(&item, &root);
         if (!error)
-            BW_TRY(add_root(ahead, id, &root.root, users));
+            BW_TRY(add_root(descent, id, &root.root, users));
     }
     return NULL;
 }
@@ -124,84 +124,84 @@ static bool has_inode(const struct bw_tree_block_expectation *child, uint64_t in
 
 /* Adds what a block refers to. Below the root trees, only blocks that lead to the file are added,
  * if a file was given. */
-static struct bw_error *add_contents(struct look_ahead *ahead, const struct block *block,
+static struct bw_error *add_contents(struct descent *descent, const struct block *block,
                                      const struct bw_node *node)
 {
     if (!node->level) {
-        if (block->tree || ahead->only_roots)
+        if (block->tree || descent->only_roots)
             return NULL;
-        return add_trees(ahead, node, block->users);
+        return add_trees(descent, node, block->users);
     }
     for (uint32_t slot = 0; slot < node->item_count; slot++) {
         const struct bw_block_pointer child = bw_tree_child_pointer(&block->pointer, node, slot);
-        if (!block->tree || !ahead->file ||
+        if (!block->tree || !descent->file ||
             has_inode(&child.expectation, BW_SUBVOLUME_ROOT_INODE) ||
-            has_inode(&child.expectation, ahead->file->inode))
-            BW_TRY(add_block(ahead, block->tree, &child, block->users));
+            has_inode(&child.expectation, descent->file->inode))
+            BW_TRY(add_block(descent, block->tree, &child, block->users));
     }
     return NULL;
 }
 
 /* Reads some blocks, and adds what they refer to; `numbers` are their indexes. */
-static struct bw_error *open_blocks(struct look_ahead *ahead, const uint32_t *numbers, size_t count)
+static struct bw_error *open_blocks(struct descent *descent, const uint32_t *numbers, size_t count)
 {
-    const struct bw_tree_reader *reader = &ahead->fs->reader;
+    const struct bw_tree_reader *reader = &descent->fs->reader;
     struct bw_request requests[BW_BATCH];
     struct block opened[BW_BATCH]; /* the array may move */
     struct bw_error *error = NULL;
     for (size_t i = 0; i < count; i++) {
-        opened[i] = ahead->blocks.items[numbers[i]];
+        opened[i] = descent->blocks.items[numbers[i]];
         requests[i] =
-            bw_block_request(reader, &opened[i].pointer, ahead->buffer + i * reader->nodesize);
+            bw_block_request(reader, &opened[i].pointer, descent->buffer + i * reader->nodesize);
     }
     bw_blocks_read(reader, requests, count);
     for (size_t i = 0; i < count; i++) {
         const struct bw_node node = bw_node_view(requests[i].buffer, reader->nodesize);
         if (!requests[i].error && !error)
-            error = add_contents(ahead, &opened[i], &node);
+            error = add_contents(descent, &opened[i], &node);
         bw_error_free(requests[i].error);
     }
     return error;
 }
 
 /* Whether a block is in a layer, and some generation that has the tree lacks the block. */
-static bool is_wanted(const struct look_ahead *ahead, const struct block *block, bool in_roots,
+static bool is_wanted(const struct descent *descent, const struct block *block, bool in_roots,
                       uint8_t level)
 {
     return (block->tree == 0) == in_roots && block->pointer.expectation.level == level &&
-           block->users < ahead->trees.items[block->tree].users;
+           block->users < descent->trees.items[block->tree].users;
 }
 
-static void request_ranges(const struct look_ahead *ahead)
+static void request_ranges(const struct descent *descent)
 {
-    if (ahead->ranges.count)
-        bw_blocks_advise(&ahead->fs->reader, ahead->ranges.items, ahead->ranges.count);
+    if (descent->ranges.count)
+        bw_blocks_advise(&descent->fs->reader, descent->ranges.items, descent->ranges.count);
 }
 
 /* Descends through the root trees, or through all other trees, by one level at a time. The blocks
  * of a level are requested together, so that reading them in batches takes one round trip. */
-static struct bw_error *descend(struct look_ahead *ahead, bool in_roots)
+static struct bw_error *descend(struct descent *descent, bool in_roots)
 {
-    const uint32_t nodesize = ahead->fs->reader.nodesize;
-    const unsigned batch = bw_block_batch(&ahead->fs->reader);
+    const uint32_t nodesize = descent->fs->reader.nodesize;
+    const unsigned batch = bw_block_batch(&descent->fs->reader);
     for (uint8_t level = BW_MAX_LEVEL; level-- > 0;) {
-        const size_t end = ahead->blocks.count; /* those that are added are in other layers */
-        ahead->ranges.count = 0;
+        const size_t end = descent->blocks.count; /* those that are added are in other layers */
+        descent->ranges.count = 0;
         for (size_t i = 0; i < end; i++) {
-            const struct block *block = &ahead->blocks.items[i];
-            if (is_wanted(ahead, block, in_roots, level))
-                BW_TRY(range_list_push(&ahead->ranges,
+            const struct block *block = &descent->blocks.items[i];
+            if (is_wanted(descent, block, in_roots, level))
+                BW_TRY(range_list_push(&descent->ranges,
                                        (struct bw_range){block->pointer.bytenr, nodesize}));
         }
-        request_ranges(ahead);
+        request_ranges(descent);
 
         uint32_t numbers[BW_BATCH];
         size_t count = 0;
         for (size_t i = 0; i < end; i++) {
-            if (is_wanted(ahead, &ahead->blocks.items[i], in_roots, level))
+            if (is_wanted(descent, &descent->blocks.items[i], in_roots, level))
                 numbers[count++] = (uint32_t)i;
             if (count == batch || (count && i + 1 == end)) {
-                BW_TRY(open_blocks(ahead, numbers, count));
+                BW_TRY(open_blocks(descent, numbers, count));
                 count = 0;
             }
         }
@@ -209,32 +209,33 @@ static struct bw_error *descend(struct look_ahead *ahead, bool in_roots)
     return NULL;
 }
 
-static struct bw_error *read_ahead(struct look_ahead *ahead,
-                                   const struct bw_generation_choice *states, size_t count)
+static struct bw_error *request_tree_blocks(struct descent *descent,
+                                            const struct bw_generation_choice *states, size_t count)
 {
-    struct bw_root_pointer root = ahead->fs->root_tree.root;
-    ahead->buffer = bw_block_buffer(&ahead->fs->reader, bw_block_batch(&ahead->fs->reader));
-    if (!ahead->buffer)
+    struct bw_root_pointer root = descent->fs->root_tree.root;
+    descent->buffer = bw_block_buffer(&descent->fs->reader, bw_block_batch(&descent->fs->reader));
+    if (!descent->buffer)
         return bw_error_no_memory();
 
     /* The roots of all generations. */
     for (size_t i = 0; i < count; i++)
         if (states[i].tree_root)
-            BW_TRY(range_list_push(&ahead->ranges, (struct bw_range){states[i].tree_root,
-                                                                     ahead->fs->reader.nodesize}));
-    request_ranges(ahead);
-    BW_TRY(add_root(ahead, BW_ROOT_TREE, &root, 1));
+            BW_TRY(
+                range_list_push(&descent->ranges, (struct bw_range){states[i].tree_root,
+                                                                    descent->fs->reader.nodesize}));
+    request_ranges(descent);
+    BW_TRY(add_root(descent, BW_ROOT_TREE, &root, 1));
     for (size_t i = 0; i < count; i++) {
         if (!states[i].tree_root)
             continue;
         BW_AUTO_ERROR struct bw_error *error = bw_named_root(
-            ahead->fs, BW_ROOT_TREE, states[i].tree_root, states[i].tree_root_generation, &root);
+            descent->fs, BW_ROOT_TREE, states[i].tree_root, states[i].tree_root_generation, &root);
         if (!error)
-            BW_TRY(add_root(ahead, BW_ROOT_TREE, &root, 1));
+            BW_TRY(add_root(descent, BW_ROOT_TREE, &root, 1));
     }
 
-    BW_TRY(descend(ahead, true));
-    return ahead->only_roots ? NULL : descend(ahead, false);
+    BW_TRY(descend(descent, true));
+    return descent->only_roots ? NULL : descend(descent, false);
 }
 
 bool bw_history_is_served(const struct bw_fs *fs)
@@ -245,40 +246,40 @@ bool bw_history_is_served(const struct bw_fs *fs)
     return served;
 }
 
-static struct bw_error *look_at_generations(struct look_ahead *ahead,
+static struct bw_error *look_at_generations(struct descent *descent,
                                             const struct bw_generation_choice *states, size_t count)
 {
     struct bw_error *error =
-        bw_history_is_served(ahead->fs) ? read_ahead(ahead, states, count) : NULL;
-    bw_key_map_free(&ahead->block_index);
-    bw_key_map_free(&ahead->tree_index);
-    blocks_free(&ahead->blocks);
-    trees_free(&ahead->trees);
-    range_list_free(&ahead->ranges);
-    free(ahead->buffer);
+        bw_history_is_served(descent->fs) ? request_tree_blocks(descent, states, count) : NULL;
+    bw_key_map_free(&descent->block_index);
+    bw_key_map_free(&descent->tree_index);
+    blocks_free(&descent->blocks);
+    trees_free(&descent->trees);
+    range_list_free(&descent->ranges);
+    free(descent->buffer);
     return error;
 }
 
-struct bw_error *bw_look_ahead(struct bw_fs *present, const struct bw_generation_choice *states,
-                               size_t count)
+struct bw_error *bw_request_blocks(struct bw_fs *present, const struct bw_generation_choice *states,
+                                   size_t count)
 {
-    struct look_ahead ahead = {.fs = present};
-    return look_at_generations(&ahead, states, count);
+    struct descent descent = {.fs = present};
+    return look_at_generations(&descent, states, count);
 }
 
-struct bw_error *bw_look_ahead_roots(struct bw_fs *present,
-                                     const struct bw_generation_choice *states, size_t count)
+struct bw_error *bw_request_root_blocks(struct bw_fs *present,
+                                        const struct bw_generation_choice *states, size_t count)
 {
-    struct look_ahead ahead = {.fs = present, .only_roots = true};
-    return look_at_generations(&ahead, states, count);
+    struct descent descent = {.fs = present, .only_roots = true};
+    return look_at_generations(&descent, states, count);
 }
 
-struct bw_error *bw_look_ahead_file(struct bw_fs *present,
-                                    const struct bw_generation_choice *states, size_t count,
-                                    const struct bw_look_ahead_file *file)
+struct bw_error *bw_request_file_blocks(struct bw_fs *present,
+                                        const struct bw_generation_choice *states, size_t count,
+                                        const struct bw_requested_file *file)
 {
-    struct look_ahead ahead = {.fs = present, .file = file};
-    return look_at_generations(&ahead, states, count);
+    struct descent descent = {.fs = present, .file = file};
+    return look_at_generations(&descent, states, count);
 }
 
 /* Searches for keys. */
