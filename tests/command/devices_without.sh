@@ -97,4 +97,5 @@ is "--list with columns has 19 partly recoverable files" "$(grep -c ^partly "$WO
 expect "no such device" 2 'no device 9' devices --without 9 "${single[@]}"
 expect "not a number" 2 'without' devices --without sda "${single[@]}"
 expect "--list alone" 2 '--list needs --without' devices --list "${single[@]}"
+expect "no image" 2 'no image given' devices --without 1 --list
 finish

@@ -148,9 +148,13 @@ static struct bw_error *read_except(struct extract_lists *lists, const char *nam
     else
         descriptor = open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "r");
-    if (!file)
-        return bw_error_from_errno(errno, "cannot read %s", name);
     struct bw_error *error = NULL;
+    if (!file) {
+        error = bw_error_from_errno(errno, "cannot read %s", name);
+        if (descriptor >= 0)
+            close(descriptor);
+        return error;
+    }
     while (!error && (length = getline(&line, &capacity, file)) > 0) {
         const struct bw_bytes found = find_name(line, (size_t)length);
         bool is_complete = false, is_new;

@@ -30,10 +30,16 @@ static struct bw_error *store_without(void *target, const struct cmd_option *opt
     return bw_numbers_push(&state->without, devid);
 }
 
+static void release_state(void *settings)
+{
+    struct devices_state *state = settings;
+    bw_numbers_free(&state->without);
+}
+
 static const struct cmd_option options[] = {
     {0, "without", "DEVID",
      "show which files stay readable if this device fails or is stale (can be repeated)",
-     .store = store_without},
+     .store = store_without, .release = release_state},
     {0, "list", NULL, "with --without: list the files that lose something",
      CMD_FLAG(struct devices_state, list)},
     {0},
@@ -252,7 +258,6 @@ static int run(const struct cmd_common *common, void *context)
 {
     struct devices_state *state = context;
     struct cmd_format_plan plan = cmd_devices_plan;
-    int status;
     if (state->list && !state->without.count)
         return cmd_usage_error(&cmd_devices, "--list needs --without", NULL);
     if (common->input.alternatives)
@@ -264,9 +269,7 @@ static int run(const struct cmd_common *common, void *context)
                                         .has_null = state->list,
                                         .list = list_without,
                                         .context = state};
-    status = cmd_format_run(common, &plan);
-    bw_numbers_free(&state->without);
-    return status;
+    return cmd_format_run(common, &plan);
 }
 
 const struct command cmd_devices = {

@@ -409,8 +409,12 @@ static struct bw_error *read_list(const struct cmd_base *base, const char *name,
     if (descriptor < 0 && errno == ENOENT)
         return NULL;
     FILE *list = descriptor < 0 ? NULL : fdopen(descriptor, "r");
-    if (!list)
-        return name_error(base, name);
+    if (!list) {
+        error = name_error(base, name);
+        if (descriptor >= 0)
+            close(descriptor);
+        return error;
+    }
     *complete = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
     while (*complete && !error && (length = getdelim(&path, &capacity, '\0', list)) > 0) {
         *complete = !path[length - 1] && strcmp(path, cmd_incomplete_paths.data) != 0;
