@@ -45,4 +45,7 @@ read -r child parent < <("$PROGRAM" dump --tree root "$fixtures/subvolumes/dev1.
 same subvolumes 1 "$child" 144 "$parent" key "$child" 146 "$parent"
 same subvolumes 1 "$child" 144 "$parent" key "$child" 144 $((parent + 100000))
 same subvolumes 1 "$child" 144 "$parent" set 0 8 999
+
+# A system chunk that is longer in the chunk tree than in the superblock, up into the next chunk.
+same compressed 3 256 228 22020096 set 0 8 8392704
 finish

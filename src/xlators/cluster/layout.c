@@ -7,6 +7,9 @@
  * pieces of one stripe length (64 KiB) that rotate over the columns: its stripes, or in RAID10
  * pairs of them. With parity, the first column of a row is one stripe further than in the row
  * before.
+ *
+ * The superblock and the chunk tree both have the system chunks, and may give one two lengths. It
+ * has the longer one, unless another chunk begins in the part that only the longer one has.
  */
 #include "xlators/cluster/layout.h"
 
@@ -52,19 +55,37 @@ static size_t lower_bound(const struct bw_layout *layout, uint64_t address)
 
 struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_chunk_info *chunk)
 {
-    const struct bw_layout_chunk *chunks = layout->chunks.items;
+    struct bw_layout_chunk *chunks = layout->chunks.items;
     const size_t count = layout->chunks.count;
-    const size_t index = lower_bound(layout, chunk->logical);
+    uint64_t length = chunk->length, shorter = length;
+
+    /* The position, and the length of a chunk with two lengths. */
+    size_t index = lower_bound(layout, chunk->logical);
+    if (index < count && chunks[index].logical < chunk->logical) {
+        if (chunk->logical - chunks[index].logical < chunks[index].shorter)
+            return bw_error_create(BW_ERROR_CORRUPT, "chunk %" PRIu64 " lies in chunk %" PRIu64,
+                                   chunk->logical, chunks[index].logical);
+        chunks[index].length = chunks[index].shorter;
+        index++;
+    }
     const bool same = index < count && chunks[index].logical == chunk->logical;
-    const size_t next = index + same;
-    if (next < count && chunks[next].logical - chunk->logical < chunk->length)
+    const uint64_t space =
+        index + same < count ? chunks[index + same].logical - chunk->logical : UINT64_MAX;
+    if (same) {
+        const uint64_t other = chunks[index].length;
+        if (shorter > chunks[index].shorter)
+            shorter = chunks[index].shorter;
+        if (length < other)
+            length = other;
+        if (length > space)
+            length = shorter;
+    }
+    if (length > space)
         return bw_error_create(BW_ERROR_CORRUPT, "chunk %" PRIu64 " overlaps chunk %" PRIu64,
-                               chunk->logical, chunks[next].logical);
-    if (!same && index < count && chunks[index].logical < chunk->logical)
-        return bw_error_create(BW_ERROR_CORRUPT, "chunk %" PRIu64 " lies in chunk %" PRIu64,
-                               chunk->logical, chunks[index].logical);
+                               chunk->logical, chunks[index + same].logical);
     struct bw_layout_chunk added = {.logical = chunk->logical,
-                                    .length = chunk->length,
+                                    .length = length,
+                                    .shorter = shorter,
                                     .profile = bw_raid_profile_of(chunk->type),
                                     .stripe_count = (uint16_t)chunk->stripe_count,
                                     .in_stripe_tree = bw_chunk_in_stripe_tree(chunk->type),

@@ -28,6 +28,7 @@ struct bw_layout_stripe {
 
 struct bw_layout_chunk {
     uint64_t logical, length;
+    uint64_t shorter; /**< the shorter one of two lengths, or the same */
     const struct bw_raid_profile *profile;
     struct bw_layout_stripe *stripes; /**< owned */
     uint16_t stripe_count;
@@ -62,8 +63,8 @@ void bw_layout_free(struct bw_layout *layout);
 /** Adds a device; BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_layout_add_device(struct bw_layout *layout,
                                       const struct bw_control_device *device);
-/** Adds a chunk, or replaces the one at the same logical address. BW_ERROR_CORRUPT if it overlaps
- * another. */
+/** Adds a chunk, or replaces the one at the same logical address, whose length may differ.
+ * BW_ERROR_CORRUPT if it overlaps another. */
 struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_chunk_info *chunk);
 
 /** Finds the location of `address`, and the length to which it applies (at most `length`).

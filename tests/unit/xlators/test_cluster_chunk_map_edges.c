@@ -49,7 +49,7 @@ static void test_copies_that_are_none(void **state)
     chunk_bench_free(&bench);
 }
 
-/* Chunks that overlap are refused; the same one may come again. */
+/* Chunks that overlap are refused; the same one may come again, also with another length. */
 static void test_overlapping_chunks(void **state)
 {
     (void)state;
@@ -64,8 +64,10 @@ static void test_overlapping_chunks(void **state)
         {(2 << 20) - 4096, 8192, "lies in chunk 1048576"},
         {1 << 19, 1 << 20, "overlaps chunk 1048576"},
         {0, UINT64_C(1) << 62, "overlaps chunk"},
-        {1 << 20, 3 << 20, "overlaps chunk 3145728"},
+        {1 << 20, 3 << 20, NULL},
+        {1 << 20, 2 << 20, NULL},
         {2 << 20, 1 << 20, NULL},
+        {(2 << 20) - 4096, 4096, "lies in chunk 1048576"},
         {1 << 20, 4096, NULL},
         {4 << 20, (uint64_t) - (5 << 20), NULL},
     };
