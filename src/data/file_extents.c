@@ -158,21 +158,28 @@ static bool clip_extent(const struct bw_extent_cursor *cursor, const struct bw_i
     return !error && extent->disk_num_bytes <= LARGEST_EXTENT;
 }
 
-/* Decodes an extent item of compressed data of which only ram_bytes is wrong; false if it is none.
- * Like the kernel, readers need no more decompressed bytes than the item shows of the extent. */
+/* Decodes an extent item of compressed data that shows more than ram_bytes; false if more is wrong.
+ * Like the kernel, readers decompress as much as the item shows; zeros follow the longest extent.
+ */
 static bool assume_ram_bytes(const struct bw_extent_cursor *cursor, const struct bw_item *item,
-                             struct bw_file_extent *extent)
+                             uint64_t next, struct bw_file_extent *extent)
 {
     struct bw_disk_file_extent disk;
     if (item->size != sizeof disk)
         return false;
     memcpy(&disk, item->data, sizeof disk);
+    const uint32_t alignment = bw_fs_alignment(cursor->fs);
     if (!disk.compression || !bw_get64(disk.disk_bytenr))
         return false;
-    disk.ram_bytes = bw_put64(bw_get64(disk.offset) + bw_get64(disk.num_bytes));
+    const uint64_t offset = bw_get64(disk.offset), length = bw_get64(disk.num_bytes);
+    if (offset >= BW_MAX_COMPRESSED_EXTENT || length % alignment ||
+        length > next - item->key.offset)
+        return false;
+    if (length > BW_MAX_COMPRESSED_EXTENT - offset)
+        disk.num_bytes = bw_put64(BW_MAX_COMPRESSED_EXTENT - offset);
+    disk.ram_bytes = bw_put64(offset + bw_get64(disk.num_bytes));
     const struct bw_item assumed = {item->key, (const uint8_t *)&disk, item->size};
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_file_extent_decode(&assumed, bw_fs_alignment(cursor->fs), extent);
+    BW_AUTO_ERROR struct bw_error *error = bw_file_extent_decode(&assumed, alignment, extent);
     return !error;
 }
 
@@ -189,7 +196,7 @@ static struct bw_error *decode_item(const struct bw_extent_cursor *cursor, uint3
                                key->objectid, key->offset);
     const uint64_t next = next_start(cursor, key, UINT64_MAX);
     struct bw_error *error = bw_file_extent_decode(&item, bw_fs_alignment(cursor->fs), extent);
-    if (error && assume_ram_bytes(cursor, &item, extent))
+    if (error && assume_ram_bytes(cursor, &item, next, extent))
         bw_error_free(BW_TAKE(error));
     if ((error || extent->num_bytes > next - key->offset ||
          extent->disk_num_bytes > LARGEST_EXTENT) &&

@@ -39,6 +39,20 @@ same compressed 5 312 108 262144 set 8 8 4398046642176
 same compressed 5 335 108 0 set 8 8 0
 same compressed 5 283 108 0 set 18 2 8
 
+# A compressed extent that is shown from its second sector on: zeros follow its end.
+image=$fixtures/compressed/dev1.img
+cp --sparse=always "$image" "$WORK/image"
+expect 'a file with three extents' 0 - cat "$image" /lzo/large
+{
+    head -c 262144 "$WORK/out"
+    tail -c +$((262144 + 4096 + 1)) "$WORK/out" | head -c $((131072 - 4096))
+    head -c 4096 /dev/zero
+    tail -c +$((262144 + 131072 + 1)) "$WORK/out"
+} > "$WORK/wanted"
+holds 'the last one is changed' change "$WORK/image" 5 312 108 262144 set 37 8 4096
+expect 'an offset into compressed data' 0 - cat "$WORK/image" /lzo/large
+is 'the contents of the kernel' "$(cmp "$WORK/out" "$WORK/wanted" 2>&1)" ""
+
 # A subvolume without a ROOT_BACKREF, or with a wrong one: the ROOT_REF of its parent leads to it.
 read -r child parent < <("$PROGRAM" dump --tree root "$fixtures/subvolumes/dev1.img" |
     sed -nE 's/.* key \(([0-9]+) ROOT_BACKREF ([0-9]+)\) itemoff.*/\1 \2/p' | tail -n 1)
