@@ -66,7 +66,7 @@ static struct bw_error *call_batches(struct bw_fs *fs, const char *const *paths)
         .struct_size = sizeof versions, .images = &images, .path = "/docs"};
     struct bw_walk_summary walked;
     struct bw_check_summary *checked = NULL;
-    struct bw_diff_summary compared;
+    struct bw_diff_summary compared = {0};
     struct bw_batches *batches;
 
     TRY(bw_batches_open_walk(fs, &walk, &walked, &batches));

@@ -311,7 +311,9 @@ class Shared:
 def try_kind(command, kind, most, options, counts):
     whole, points = command.points(kind)
     total = len(points)
-    if not total or b"Sanitizer" in whole.stderr:
+    # A build with sanitizers has no sandbox, so an extraction has no other process to send to.
+    needless = kind == "message" and not options.library
+    if (not total and not needless) or b"Sanitizer" in whole.stderr:
         print("FAULT: %s: %s: without a failure: %d points, status %s: %s" % (
             kind, command.name, total, whole.status, whole.stderr.decode(errors="replace")))
         counts["faults"] += 1
