@@ -173,6 +173,8 @@ struct bw_error *bw_edit_link(struct bw_tree_editor *editor, const struct bw_lin
     const struct bw_key hashed = entry_key(link, true), indexed = entry_key(link, false);
     struct bw_disk_inode_item inode;
     bool exists;
+    if (link->length > BW_NAME_MAX)
+        return bw_error_create(BW_ERROR_CORRUPT, "a name is too long");
     BW_TRY(bw_edit_inode(editor, link->inode, &inode, &exists));
     if (!exists)
         return NULL;

@@ -192,12 +192,219 @@ static void test_loss(void **state)
     free_bench(&bench);
 }
 
+/* Smaller and smaller keys in an empty tree: leaves and nodes are split on their left sides. */
+static void test_descending_keys(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct model model;
+    make_bench(&bench, make_image(&model));
+    bw_editor_destroy(&bench.editor);
+    expect_success(
+        bw_editor_create_empty(&bench.editor, &bench.fs->reader, &bench.memory, TREE, 77));
+    model = (struct model){{0}};
+    check_key(&bench.editor, &model, 7);
+    for (size_t number = KEYS; number-- > 0;) {
+        const struct bw_key key = key_of(number);
+        model.sizes[number] = LARGEST;
+        expect_success(bw_edit_put(&bench.editor, &key, bytes_of(number, LARGEST), LARGEST));
+    }
+    assert_in_range(bench.editor.tree.root.level, 2, 4);
+    check_tree(&bench.editor.reader, &bench.editor.tree, &model);
+    free_bench(&bench);
+}
+
+/* The largest item between two others: three leaves. */
+static void test_largest_item(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct model model;
+    static uint8_t bytes[4096];
+    struct bw_item item;
+    make_bench(&bench, make_image(&model));
+    const struct bw_key before = key_of(1), key = key_of(2), behind = key_of(3);
+    const uint32_t room = bw_edit_room(&bench.editor);
+    memset(bytes, 'x', room);
+    expect_success(bw_edit_put(&bench.editor, &before, "before", 6));
+    expect_success(bw_edit_put(&bench.editor, &behind, "behind", 6));
+    expect_success(bw_edit_put(&bench.editor, &key, bytes, room));
+    expect_success(bw_edit_find(&bench.editor, &key, &item));
+    assert_int_equal(item.size, room);
+    assert_memory_equal(item.data, bytes, room);
+    expect_success(bw_edit_find(&bench.editor, &before, &item));
+    assert_memory_equal(item.data, "before", item.size);
+    expect_success(bw_edit_find(&bench.editor, &behind, &item));
+    assert_memory_equal(item.data, "behind", item.size);
+    free_bench(&bench);
+}
+
+/* Blocks in memory that another tree shares are copied before a change. */
+static void test_shared_blocks(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct model model, before;
+    make_bench(&bench, make_image(&model));
+    const struct bw_key key = key_of(0);
+    expect_success(bw_edit_put(&bench.editor, &key, bytes_of(0, 7), 7));
+    model.sizes[0] = 7;
+    before = model;
+    const struct bw_tree shared = bench.editor.tree;
+    const size_t count = bench.editor.shared = bench.memory.blocks.count;
+    expect_success(bw_edit_put(&bench.editor, &key, bytes_of(0, 8), 8));
+    model.sizes[0] = 8;
+    assert_int_equal(bench.memory.blocks.count, 2 * count);
+    check_tree(&bench.editor.reader, &shared, &before);
+    check_tree(&bench.editor.reader, &bench.editor.tree, &model);
+    /* Only addresses of whole blocks lead to memory. */
+    assert_non_null(bw_memory_block(&bench.memory, BW_MEMORY_START));
+    assert_null(bw_memory_block(&bench.memory, BW_MEMORY_START + 1));
+    assert_null(bw_memory_block(&bench.memory, BW_MEMORY_START - 4096));
+    assert_null(bw_memory_block(&bench.memory, BW_MEMORY_START + 2 * count * 4096));
+    free_bench(&bench);
+}
+
+/* Hostile blocks, with checksums that match. */
+
+static struct bw_disk_item *items_of(uint8_t *leaf)
+{
+    return (void *)(leaf + sizeof(struct bw_disk_header));
+}
+
+static struct bw_disk_key_pointer *pointers_of(uint8_t *node)
+{
+    return (void *)(node + sizeof(struct bw_disk_header));
+}
+
+static void repeat_key(uint8_t *leaf, uint32_t nodesize, void *closure)
+{
+    (void)nodesize;
+    (void)closure;
+    items_of(leaf)[2].key = items_of(leaf)[1].key;
+}
+
+static void move_item_out(uint8_t *leaf, uint32_t nodesize, void *closure)
+{
+    (void)closure;
+    items_of(leaf)[1].offset = bw_put32(nodesize);
+}
+
+static void point_to_memory(uint8_t *node, uint32_t nodesize, void *closure)
+{
+    (void)nodesize;
+    (void)closure;
+    pointers_of(node)[1].bytenr = bw_put64(BW_MEMORY_START);
+}
+
+static void test_hostile_blocks(void **state)
+{
+    (void)state;
+    static const struct {
+        iw_block_editor *edit;
+        unsigned level;
+        const char *problem;
+    } cases[] = {{repeat_key, 0, "keys of a leaf are out of order"},
+                 {point_to_memory, 1, "a pointer leads out of the image"},
+                 {point_to_memory, 2, "a pointer leads out of the image"}};
+    const struct bw_key key = key_of(0);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct bench bench;
+        struct model model;
+        struct bw_item item;
+        struct iw_image *image = make_image(&model);
+        iw_rewrite_block(image, iw_block_find(image, TREE, cases[i].level, 0)->logical,
+                         cases[i].edit, NULL, true);
+        make_bench(&bench, image);
+        expect_error(bw_edit_put(&bench.editor, &key, "new", 3), BW_ERROR_CORRUPT,
+                     cases[i].problem);
+        expect_error(bw_edit_remove(&bench.editor, &key), BW_ERROR_CORRUPT, cases[i].problem);
+        expect_error(bw_edit_find(&bench.editor, &key, &item), BW_ERROR_CORRUPT, cases[i].problem);
+        expect_error(bw_edit_first(&bench.editor, &key, &item), BW_ERROR_CORRUPT, cases[i].problem);
+        free_bench(&bench);
+    }
+}
+
+/* An item whose bytes are outside its leaf is empty, also after the leaf is written again. */
+static void test_item_outside_leaf(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct model model;
+    struct bw_item item;
+    struct iw_image *image = make_image(&model);
+    const struct bw_key key = key_of(0), other = key_of(KEYS / ITEMS);
+    iw_rewrite_block(image, iw_block_of_key(image, TREE, other)->logical, move_item_out, NULL,
+                     true);
+    make_bench(&bench, image);
+    expect_success(bw_edit_find(&bench.editor, &other, &item));
+    assert_true(item.data && item.size == 0);
+    expect_success(bw_edit_put(&bench.editor, &key, "new", 3));
+    expect_success(bw_edit_find(&bench.editor, &other, &item));
+    assert_true(item.data && item.size == 0);
+    expect_success(bw_edit_put(&bench.editor, &other, bytes_of(1, 50), 50));
+    expect_success(bw_edit_find(&bench.editor, &other, &item));
+    assert_int_equal(item.size, 50);
+    free_bench(&bench);
+
+    image = make_image(&model); /* the same without another change before */
+    iw_rewrite_block(image, iw_block_of_key(image, TREE, other)->logical, move_item_out, NULL,
+                     true);
+    make_bench(&bench, image);
+    expect_success(bw_edit_put(&bench.editor, &other, bytes_of(1, 50), 50));
+    expect_success(bw_edit_find(&bench.editor, &other, &item));
+    assert_memory_equal(item.data, bytes_of(1, 50), item.size);
+    free_bench(&bench);
+}
+
+/* Fills a node with pointers that are not followed. */
+static void fill_node(uint8_t *node, uint32_t nodesize, void *closure)
+{
+    struct bw_disk_header *header = (void *)node;
+    struct bw_disk_key_pointer *pointers = pointers_of(node);
+    const uint32_t room = (nodesize - (uint32_t)sizeof *header) / (uint32_t)sizeof *pointers;
+    (void)closure;
+    for (uint32_t i = 1; i < room; i++) {
+        pointers[i] = pointers[0];
+        pointers[i].key.objectid = bw_put64(2000 + UINT64_C(1000) * header->level + i); /* within
+                                                                                         * the
+                                                                                         * parent's
+                                                                                         */
+    }
+    header->item_count = bw_put32(room);
+}
+
+/* A tree of the maximum height whose nodes are full cannot grow. */
+static void test_full_tree(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
+    const struct bw_key key = key_of(0);
+    iw_item(image, TREE, key, "item", 4);
+    iw_shape(image, TREE, 0, 0, BW_MAX_LEVEL - 1);
+    iw_write_memory(image);
+    for (unsigned level = 1; level < BW_MAX_LEVEL; level++)
+        iw_rewrite_block(image, iw_block_find(image, TREE, level, 0)->logical, fill_node, NULL,
+                         true);
+    make_bench(&bench, image);
+    struct bw_error *error = NULL;
+    for (size_t number = 1; number < 10 && !error; number++) {
+        const struct bw_key next = key_of(number);
+        error = bw_edit_put(&bench.editor, &next, bytes_of(number, LARGEST), LARGEST);
+    }
+    expect_error(error, BW_ERROR_CORRUPT, "the tree gets too high");
+    free_bench(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_cost),
-        cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_changes),        cmocka_unit_test(test_cost),
+        cmocka_unit_test(test_loss),           cmocka_unit_test(test_descending_keys),
+        cmocka_unit_test(test_largest_item),   cmocka_unit_test(test_shared_blocks),
+        cmocka_unit_test(test_hostile_blocks), cmocka_unit_test(test_item_outside_leaf),
+        cmocka_unit_test(test_full_tree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
