@@ -161,6 +161,29 @@ static void test_directory_with_two_names(void **state)
     close_fixture(&fixture);
 }
 
+/* The names of the top directory are not checked like others; one that no directory can have is
+ * not replayed. */
+static void test_long_name_of_top(void **state)
+{
+    struct {
+        struct bw_disk_inode_ref ref;
+        char name[1000];
+    } __attribute__((packed)) added = {{bw_put64(60), bw_put16(sizeof added.name)}, ""};
+    (void)state;
+    struct fixture fixture = make_fixture();
+    struct iw_image *image = fixture.image;
+    const uint64_t directory = iw_directory(image, FS, TOP, "first");
+    memset(added.name, 'x', sizeof added.name);
+    log_item_of(image, (struct bw_key){TOP, BW_INODE_ITEM, 0});
+    add_log_item(image, (struct bw_key){TOP, BW_INODE_REF, directory}, &added, sizeof added);
+    end_log(image);
+    iw_write_memory(image);
+    attach_log(image);
+    open_written(&fixture);
+    assert_int_equal(report_log_count(&fixture.log, "is not replayed: a name is too long"), 1);
+    close_fixture(&fixture);
+}
+
 /* Checksums of the log lie in the middle of an item of the checksum tree, which keeps the others.
  */
 static void test_checksums_within_an_item(void **state)
@@ -207,6 +230,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names_of_one_hash),
         cmocka_unit_test(test_directory_with_two_names),
+        cmocka_unit_test(test_long_name_of_top),
         cmocka_unit_test(test_checksums_within_an_item),
     };
     return cmocka_run_group_tests(tests, limit_time, NULL);
