@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* src/btree: ranges of items in damaged trees, with adopted leaves in place of lost nodes. */
+#include "base/cleanup.h"
+#include "btree/find_leaf.h"
+#include "btree/scan.h"
+#include "fs/fs.h"
+#include "support/walk_helpers.h"
+
+enum { ITEMS = 100, PER_LEAF = 5, TREE = BW_UUID_TREE, LEAVES_PER_NODE = 5 };
+
+/* The items (1000 + n, 255, UINT64_MAX), after which the next key has another object id. */
+static struct bw_key key_of(uint64_t n)
+{
+    return (struct bw_key){1000 + n, UINT8_MAX, UINT64_MAX};
+}
+
+/* A tree whose second node of level 1 is lost. An adopter knows leaves below it. */
+struct bench {
+    struct iw_image *image;
+    struct bw_fs *fs;
+    struct bw_tree tree;
+    struct bw_tree_reader reader;
+    uint64_t lost_node;
+    struct bw_adopted adopted;
+    struct bw_adopter adopter;
+    bool without_memory;
+};
+
+static struct bw_error *find_adopted(void *context, const struct bw_tree *tree, uint64_t bytenr,
+                                     const struct bw_adopted **adopted)
+{
+    const struct bench *bench = context;
+    assert_int_equal(tree->id, TREE);
+    assert_int_equal(bytenr, bench->lost_node);
+    *adopted = bench->without_memory ? NULL : &bench->adopted;
+    return bench->without_memory ? bw_error_no_memory() : NULL;
+}
+
+static struct iw_image *make_image(void)
+{
+    struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
+    for (uint64_t n = 0; n < ITEMS; n++)
+        iw_item(image, TREE, key_of(n), "item", 4);
+    iw_shape(image, TREE, PER_LEAF, LEAVES_PER_NODE, 2);
+    iw_write_memory(image);
+    return image;
+}
+
+static void open_bench(struct bench *bench, struct iw_image *image)
+{
+    const struct iw_block *root = iw_root_block(image, TREE);
+    *bench = (struct bench){
+        .image = image,
+        .tree = {TREE, {root->logical, root->generation, (uint8_t)root->level}, 0},
+        .adopter = {find_adopted, bench},
+        .lost_node = iw_block_find(image, TREE, 1, 1)->logical,
+    };
+    expect_success(open_image(image, NULL, &bench->fs));
+    bench->reader = bench->fs->reader;
+    bench->reader.adopter = &bench->adopter;
+}
+
+static void close_bench(struct bench *bench)
+{
+    bw_adopted_free(&bench->adopted);
+    bw_fs_close(bench->fs);
+    iw_destroy(bench->image);
+}
+
+/* Adopts leaves, by number within the tree. The range of each ends at the next one, or with the
+ * lost node. */
+static void adopt(struct bench *bench, const size_t *leaves, size_t count, bool complete)
+{
+    bench->adopted.complete = complete;
+    for (size_t i = 0; i < count; i++) {
+        const struct iw_block *leaf = iw_block_find(bench->image, TREE, 0, leaves[i]);
+        const struct iw_block *end =
+            iw_block_find(bench->image, TREE, 0, i + 1 < count ? leaves[i + 1] : 10);
+        const struct bw_adopted_leaf adopted = {
+            .pointer = {leaf->logical,
+                        {.owner = TREE,
+                         .generation = leaf->generation,
+                         .first_key = leaf->first_key,
+                         .end_key = end->first_key,
+                         .has_first_key = true}},
+            .last_key = leaf->last_key,
+        };
+        expect_success(bw_adopted_leaves_push(&bench->adopted.leaves, adopted));
+    }
+}
+
+/* What a range yields: for each item, whether it was there; and how many losses. */
+struct found {
+    unsigned items[ITEMS];
+    unsigned losses, outside;
+};
+
+static void read_range(struct bench *bench, uint64_t first, uint64_t last, struct found *found)
+{
+    struct bw_item_range range;
+    *found = (struct found){{0}, 0, 0};
+    bw_item_range_begin(&range, &bench->reader, &bench->tree, key_of(first), key_of(last));
+    while (bw_item_range_next(&range)) {
+        if (range.error && range.lost == BW_LOST_ITEM) {
+            found->outside++;
+            expect_error(BW_TAKE(range.error), BW_ERROR_CORRUPT, "lies outside its leaf");
+        } else if (range.error) {
+            found->losses++;
+        } else {
+            assert_in_range(range.item.key.objectid, 1000 + first, 1000 + last);
+            found->items[range.item.key.objectid - 1000]++;
+        }
+    }
+    expect_success(bw_item_range_end(&range, NULL));
+}
+
+/* The items of the lost node are 25 to 49, those of its leaves 25, 30, 35, 40 and 45. */
+static bool is_lost(uint64_t n)
+{
+    return n >= 25 && n < 50;
+}
+
+static void test_adopted_leaves(void **state)
+{
+    (void)state;
+    static const size_t leaves[] = {6, 8}; /* items 30 to 34 and 40 to 44 */
+    for (unsigned complete = 0; complete < 2; complete++) {
+        struct bench bench;
+        struct found found;
+        struct iw_image *image = make_image();
+        iw_corrupt(image, iw_block_find(image, TREE, 1, 1)->logical, IW_ALL_COPIES, 0, 32, IW_FLIP);
+        open_bench(&bench, image);
+        adopt(&bench, leaves, COUNT(leaves), complete);
+        for (uint64_t first = 0; first < ITEMS; first += 3)
+            for (uint64_t last = first; last < ITEMS; last += 4) {
+                unsigned unknown = 0;
+                read_range(&bench, first, last, &found);
+                for (uint64_t n = first; n <= last; n++) {
+                    const bool is_adopted = (n >= 30 && n < 35) || (n >= 40 && n < 45);
+                    assert_int_equal(found.items[n], !is_lost(n) || is_adopted);
+                    unknown += is_lost(n) && !is_adopted;
+                }
+                /* A complete list says that nothing else is in the tree. */
+                assert_int_equal(found.losses > 0, unknown > 0 && !complete);
+            }
+        close_bench(&bench);
+    }
+}
+
+/* Memory that runs out ends a range, whose result is then not complete. */
+static void test_adopter_without_memory(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct bw_item_range range;
+    struct iw_image *image = make_image();
+    iw_corrupt(image, iw_block_find(image, TREE, 1, 1)->logical, IW_ALL_COPIES, 0, 32, IW_FLIP);
+    open_bench(&bench, image);
+    bench.without_memory = true;
+    unsigned count = 0;
+    bw_item_range_begin(&range, &bench.reader, &bench.tree, (struct bw_key){0}, BW_KEY_MAX);
+    while (bw_item_range_next(&range))
+        count++;
+    assert_int_equal(count, 25);
+    assert_false(bw_item_range_next(&range));
+    expect_error(bw_item_range_end(&range, bw_error_create(BW_ERROR_STOPPED, "other")),
+                 BW_ERROR_NO_MEMORY, NULL);
+    close_bench(&bench);
+}
+
+/* Scans use the same leaves. */
+static struct bw_error *count_items(void *context, const struct bw_node *leaf)
+{
+    struct found *found = context;
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++)
+        found->items[bw_leaf_key(leaf, slot).objectid - 1000]++;
+    return found->outside ? bw_error_create(BW_ERROR_STOPPED, "enough") : NULL;
+}
+
+static struct bw_error *count_loss(void *context, const struct bw_block_pointer *pointer,
+                                   struct bw_error *error)
+{
+    struct found *found = context;
+    found->losses++;
+    assert_int_equal(pointer->expectation.level, 1);
+    bw_error_free(error);
+    return NULL;
+}
+
+static void test_scan_of_adopted_leaves(void **state)
+{
+    (void)state;
+    static const size_t leaves[] = {6, 8};
+    for (unsigned complete = 0; complete < 2; complete++) {
+        struct bench bench;
+        struct found found = {{0}, 0, 0};
+        struct iw_image *image = make_image();
+        iw_corrupt(image, iw_block_find(image, TREE, 1, 1)->logical, IW_ALL_COPIES, 0, 32, IW_FLIP);
+        open_bench(&bench, image);
+        adopt(&bench, leaves, COUNT(leaves), complete);
+        struct bw_scan scan = {BW_SCAN_ALL, .adopt = true, .leaf = count_items, .lost = count_loss,
+                               .context = &found};
+        expect_success(bw_tree_scan(&bench.reader, &bench.tree, &scan));
+        for (uint64_t n = 0; n < ITEMS; n++)
+            assert_int_equal(found.items[n],
+                             !is_lost(n) || (n >= 30 && n < 35) || (n >= 40 && n < 45));
+        assert_int_equal(found.losses, !complete);
+
+        /* Only keys that one leaf has: nothing is lost. */
+        found = (struct found){{0}, 0, 0};
+        scan.first = key_of(31);
+        scan.last = key_of(33);
+        expect_success(bw_tree_scan(&bench.reader, &bench.tree, &scan));
+        assert_int_equal(found.losses, 0);
+        assert_int_equal(found.items[31], 1);
+
+        /* The function ends the scan in an adopted leaf. */
+        found = (struct found){{0}, 0, 1};
+        expect_error(bw_tree_scan(&bench.reader, &bench.tree, &scan), BW_ERROR_STOPPED, "enough");
+        bench.without_memory = true;
+        expect_error(bw_tree_scan(&bench.reader, &bench.tree, &scan), BW_ERROR_NO_MEMORY, NULL);
+        close_bench(&bench);
+    }
+}
+
+/* Leaves whose checksums match, but whose contents are wrong. */
+
+static struct bw_disk_item *items_of(uint8_t *leaf)
+{
+    return (void *)(leaf + sizeof(struct bw_disk_header));
+}
+
+static void reverse_keys(uint8_t *leaf, uint32_t nodesize, void *closure)
+{
+    (void)nodesize;
+    (void)closure;
+    struct bw_disk_item *items = items_of(leaf);
+    for (unsigned i = 1; i < PER_LEAF; i++) { /* the first key is in the node above */
+        if (i >= PER_LEAF - i)
+            break;
+        const struct bw_disk_key key = items[i].key;
+        items[i].key = items[PER_LEAF - i].key;
+        items[PER_LEAF - i].key = key;
+    }
+}
+
+static void move_item_out(uint8_t *leaf, uint32_t nodesize, void *closure)
+{
+    (void)closure;
+    items_of(leaf)[2].offset = bw_put32(nodesize);
+}
+
+static void test_keys_out_of_order(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct found found;
+    struct iw_image *image = make_image();
+    iw_rewrite_block(image, iw_block_of_key(image, TREE, key_of(50))->logical, reverse_keys, NULL,
+                     true);
+    open_bench(&bench, image);
+    for (uint64_t first = 48; first < 57; first++)
+        for (uint64_t last = first; last < 57; last++) {
+            read_range(&bench, first, last, &found);
+            for (uint64_t n = first; n <= last; n++)
+                assert_int_equal(found.items[n], 1);
+            assert_int_equal(found.losses, 0);
+        }
+    close_bench(&bench);
+}
+
+static void test_item_outside_leaf(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct found found;
+    struct iw_image *image = make_image();
+    iw_rewrite_block(image, iw_block_of_key(image, TREE, key_of(50))->logical, move_item_out, NULL,
+                     true);
+    open_bench(&bench, image);
+    read_range(&bench, 0, ITEMS - 1, &found);
+    assert_int_equal(found.outside, 1);
+    assert_int_equal(found.losses, 0);
+    for (uint64_t n = 0; n < ITEMS; n++)
+        assert_int_equal(found.items[n], n != 52);
+    read_range(&bench, 53, 55, &found);
+    assert_int_equal(found.outside, 0);
+    close_bench(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_adopted_leaves),
+        cmocka_unit_test(test_adopter_without_memory),
+        cmocka_unit_test(test_scan_of_adopted_leaves),
+        cmocka_unit_test(test_keys_out_of_order),
+        cmocka_unit_test(test_item_outside_leaf),
+    };
+    return cmocka_run_group_tests(tests, limit_resources, NULL);
+}
