@@ -28,7 +28,7 @@ static void test_hex_dump(void **state)
     bw_hex_dump(&text, "", UINT64_MAX - 15, bytes, 16);
     expect_text(&text, "fffffffffffffff0  1f 20 7e 7f 00 00 00 00  00 00 00 00 00 00 00 00  "
                        "|. ~.............|\n");
-    /* A star stands for lines like the one before, but never for the last line. */
+    /* A star replaces repeated lines, but never the last line. */
     bytes[4 * 16] = 'x';
     bw_hex_dump(&text, "", 0, bytes, sizeof bytes);
     expect_text(&text,

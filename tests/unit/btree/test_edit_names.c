@@ -94,7 +94,7 @@ static void test_one_name(void **state)
     expect_success(bw_edit_unlink(&bench.editor, &second));
     assert_false(has_entry(&bench, &second) || has_ref(&bench, &key, &second));
     assert_int_equal(size_of_top(&bench), size - 2);
-    expect_success(bw_edit_unlink(&bench.editor, &second)); /* nothing is left to remove */
+    expect_success(bw_edit_unlink(&bench.editor, &second)); /* for the second time */
     assert_int_equal(size_of_top(&bench), size - 2);
     free_bench(&bench);
 }

@@ -89,7 +89,7 @@ static void adopt(struct bench *bench, const size_t *leaves, size_t count, bool 
     }
 }
 
-/* What a range yields: for each item, whether it was there; and how many losses. */
+/* The results of a range: how often each item occurred, and the number of losses. */
 struct found {
     unsigned items[ITEMS];
     unsigned losses, outside;
@@ -114,7 +114,7 @@ static void read_range(struct bench *bench, uint64_t first, uint64_t last, struc
     expect_success(bw_item_range_end(&range, NULL));
 }
 
-/* The items of the lost node are 25 to 49, those of its leaves 25, 30, 35, 40 and 45. */
+/* The lost node has the items from 25 to 49, in leaves of five. */
 static bool is_lost(uint64_t n)
 {
     return n >= 25 && n < 50;
@@ -140,7 +140,7 @@ static void test_adopted_leaves(void **state)
                     assert_int_equal(found.items[n], !is_lost(n) || is_adopted);
                     unknown += is_lost(n) && !is_adopted;
                 }
-                /* A complete list says that nothing else is in the tree. */
+                /* With a complete list, the tree has no other items. */
                 assert_int_equal(found.losses > 0, unknown > 0 && !complete);
             }
         close_bench(&bench);
