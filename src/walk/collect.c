@@ -442,6 +442,19 @@ static void set_attributes(const struct bw_collector *collector, const struct ro
     }
 }
 
+/* Like the kernel, gives a file the type of its inode, if that in its entry differs. */
+static void trust_inode(const struct bw_task_scope *scope, struct bw_walked_file *file)
+{
+    const uint8_t type = bw_file_type_of_mode(file->inode->mode);
+    if (type == file->type || type == BW_FILE_UNKNOWN)
+        return;
+    bw_fs_report_once(scope->fs, bw_error_create(BW_ERROR_CORRUPT,
+                                                 "subvolume %" PRIu64 ": inode %" PRIu64
+                                                 ": its entry has the type of another kind of file",
+                                                 scope->tree->id, file->number));
+    file->type = type;
+}
+
 struct bw_error *bw_collector_flush(struct bw_collector *collector,
                                     const struct bw_task_scope *scope, size_t number,
                                     struct bw_buffer *text, uint64_t *written)
@@ -467,6 +480,8 @@ struct bw_error *bw_collector_flush(struct bw_collector *collector,
         file.type = row->type;
         if (collector->looks_up)
             set_attributes(collector, row, &file);
+        if (file.inode && !row->made_up)
+            trust_inode(scope, &file);
         if (row->made_up) {
             /* In place of a subvolume that is not there, a mount shows an empty directory. */
             file.number = BW_EMPTY_DIRECTORY;

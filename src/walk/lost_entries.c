@@ -11,12 +11,17 @@
  *
  * The search may find more lost blocks. It is repeated for their contents until nothing new is
  * lost.
+ *
+ * If nothing is lost, inodes can still have entries although no entry calls them a directory: the
+ * type in the entry is wrong. The walk meets them among the entries of other directories.
  */
 #include "walk/walk.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/vector.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
@@ -39,6 +44,12 @@ struct recovery {
     struct bw_buffer waiting_bytes;
     uint64_t index; /* of the name that is being restored; 0: unknown */
 };
+
+static bool is_known(const struct bw_directory_table *table, uint64_t inode)
+{
+    return bw_directories_find(table, inode) != BW_NO_DIRECTORY ||
+           bw_directories_is_closed(table, inode);
+}
 
 static uint32_t wave_of(void *context, uint64_t directory)
 {
@@ -150,9 +161,8 @@ static struct bw_error *restore_name(void *context, const struct bw_lost_name *f
         return waiting_names_push(&recovery->waiting, (struct waiting_name){*found, offset});
     }
     recovery->index = found->index;
-    const bool known = bw_directories_find(&walk->directories, found->inode) != BW_NO_DIRECTORY ||
-                       bw_directories_is_closed(&walk->directories, found->inode);
-    if (known && (found->type == BW_FILE_DIRECTORY || found->type == BW_FILE_UNKNOWN))
+    if (is_known(&walk->directories, found->inode) &&
+        (found->type == BW_FILE_DIRECTORY || found->type == BW_FILE_UNKNOWN))
         return NULL;
     if (found->type == BW_FILE_DIRECTORY)
         return restore_directory(recovery, found->inode, directory, found->name, found->name_length,
@@ -235,6 +245,42 @@ static struct bw_error *recover_names(struct recovery *recovery)
     return NULL;
 }
 
+/* Walks the directories that no entry calls one. Most of those below them have good entries, and
+ * wait until these are walked. */
+static struct bw_error *enter_unclaimed(struct recovery *recovery)
+{
+    struct bw_subvolume_walk *walk = recovery->walk;
+    const struct bw_key_set *unclaimed = &walk->unclaimed;
+    BW_SCOPED(bw_numbers) struct bw_numbers inodes = {0};
+    for (unsigned round = 0; round < MAX_ROUNDS && !bw_output_stopped(&walk->output); round++) {
+        uint64_t inode;
+        inodes.count = 0;
+        for (size_t position = 0; bw_key_set_next(unclaimed, &position, &inode);)
+            if (!is_known(&walk->directories, inode))
+                BW_TRY(bw_numbers_push(&inodes, inode));
+        if (!inodes.count)
+            break;
+        qsort(inodes.items, inodes.count, sizeof *inodes.items, bw_compare_first);
+        for (size_t i = 0; i < inodes.count; i++) {
+            struct bw_parent_step up = {0};
+            uint32_t index;
+            inode = inodes.items[i];
+            if (!round)
+                bw_error_free(bw_inode_step_up(walk->fs, walk->scope.tree, inode, &up));
+            if (bw_key_set_has(unclaimed, up.parent))
+                continue;
+            bw_fs_report_once(walk->fs,
+                              bw_error_create(BW_ERROR_CORRUPT,
+                                              "subvolume %" PRIu64 ": directory inode %" PRIu64
+                                              ": no entry says that it is a directory",
+                                              walk->scope.tree->id, inode));
+            BW_TRY(ensure_directory(recovery, inode, &index));
+        }
+        BW_TRY(bw_waves_run(walk));
+    }
+    return NULL;
+}
+
 /* Walks the leaves below lost nodes. The walk has read only the nodes it needed, so the others are
  * looked at now. */
 static struct bw_error *adopt_leaves(struct bw_subvolume_walk *walk)
@@ -254,7 +300,8 @@ static struct bw_error *adopt_leaves(struct bw_subvolume_walk *walk)
 
 struct bw_error *bw_lost_entries_list(struct bw_subvolume_walk *walk)
 {
-    if (!walk->lost.count)
+    const bool is_lost = walk->lost.count;
+    if (!is_lost && (!walk->unclaimed.count || bw_output_stopped(&walk->output)))
         return NULL;
     struct recovery recovery = {.walk = walk};
     recovery.names = (struct bw_lost_names){.fs = walk->fs,
@@ -265,7 +312,7 @@ struct bw_error *bw_lost_entries_list(struct bw_subvolume_walk *walk)
                                             .visit = restore_name,
                                             .on_loss = on_lost_range,
                                             .context = &recovery};
-    struct bw_error *error = adopt_leaves(walk);
+    struct bw_error *error = is_lost ? adopt_leaves(walk) : enter_unclaimed(&recovery);
     if (!error)
         error = recover_names(&recovery);
     walk->summary->lost_blocks += walk->lost_blocks.count;

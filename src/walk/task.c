@@ -406,13 +406,28 @@ static inline void handle_entry(struct bw_task_worker *worker,
     bw_buffer_append_byte(text, worker->scope->writer->terminator);
 }
 
+/* Notes an inode that has entries, but is no directory that the walk has found so far. */
+static void note_unclaimed(struct bw_task_worker *worker, uint64_t inode)
+{
+    const struct bw_directory_table *directories = worker->scope->directories;
+    bool is_new;
+    if (worker->scope->is_whole && inode > BW_SUBVOLUME_ROOT_INODE &&
+        bw_directories_find(directories, inode) == BW_NO_DIRECTORY &&
+        !bw_directories_is_closed(directories, inode))
+        fail_on_error(worker, bw_key_set_add(&worker->result->unclaimed, inode, &is_new));
+}
+
 /* The record of a directory whose entries begin here, if it is known and they were not processed
  * yet. */
 static bool enter_directory(struct bw_task_worker *worker, uint64_t inode,
                             struct directory_record *directory)
 {
     uint32_t index = bw_key_map_get(&worker->by_inode, inode, UINT32_MAX);
-    if (index == UINT32_MAX || worker->records.items[index].next_leaf > worker->leaf.number)
+    if (index == UINT32_MAX) {
+        note_unclaimed(worker, inode);
+        return false;
+    }
+    if (worker->records.items[index].next_leaf > worker->leaf.number)
         return false;
     worker->records.items[index].next_leaf = worker->leaf.number + 1;
     *directory = worker->records.items[index];
@@ -772,5 +787,6 @@ void bw_task_result_free(struct bw_task_result *result)
     bw_buffer_free(&result->closed);
     bw_found_subvolumes_free(&result->subvolumes);
     free(result->lost.items);
+    bw_key_set_free(&result->unclaimed);
     *result = (struct bw_task_result){0};
 }

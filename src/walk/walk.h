@@ -5,7 +5,7 @@
  *     walk.c: which subvolumes
  *       |-> small_subvolumes.c: many small ones at once
  *       '-> waves.c: one subvolume, its directories (directory_table.c) in waves of tasks
- *             |-> lost_entries.c: what lost blocks held
+ *             |-> lost_entries.c: what lost blocks held, or entries of a wrong type
  *             '-> task.c: the directories below a node, whose leaves.c are read in batches
  *                   |   selection.c: which of their entries are listed
  *                   '-> collect.c: the inodes of files --> output.c: in order, as text or records
@@ -421,6 +421,7 @@ struct bw_task_scope {
     uint32_t wave;                        /**< number of the wave, from 1 on */
     bool complete; /**< nothing has been lost in earlier waves: directories may be closed */
     bool silent;   /**< list no files, only find directories and subvolumes */
+    bool is_whole; /**< the walk enters all directories of the subvolume */
     struct bw_ordered_output *output;
     const struct bw_file_writer *writer; /**< what to write of files */
     const struct bw_choice *choice;      /**< which files */
@@ -445,6 +446,8 @@ struct bw_task_result {
     struct bw_buffer names;  /**< names of subvolumes */
     struct bw_found_subvolumes subvolumes;
     struct bw_lost_ranges lost;
+    struct bw_key_set unclaimed; /**< inodes that have entries, in the leaves that were read, but
+                                    that no entry has called a directory so far */
     uint64_t files;
 };
 
@@ -588,6 +591,7 @@ struct bw_subvolume_walk {
     uint32_t wave; /**< the wave under way; between waves, the next; never more than BW_LAST_WAVE */
     struct bw_tasks tasks;
     struct bw_lost_ranges lost;
+    struct bw_key_set unclaimed;   /**< those of the tasks that ended */
     struct bw_key_map lost_blocks; /**< addresses of those of `lost` that are blocks */
     struct bw_adopted adopted;     /**< leaves below lost nodes */
     struct bw_collector *listed;   /**< files listed outside of tasks */
@@ -659,7 +663,8 @@ struct bw_error *bw_waves_walk_adopted(struct bw_subvolume_walk *walk);
 /* Lost entries (lost_entries.c). */
 
 /** Lists the entries of blocks that the walk has lost, as far as the rest of the tree has them, and
- * walks the directories among them. Costs nothing if no block was lost. */
+ * walks the directories among them, and those that no entry calls a directory. Costs nothing if no
+ * block was lost. */
 struct bw_error *bw_lost_entries_list(struct bw_subvolume_walk *walk);
 
 /*

@@ -90,6 +90,7 @@ struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk)
     bw_pending_list_free(&walk->pending);
     bw_tasks_free(&walk->tasks);
     free(walk->lost.items);
+    bw_key_set_free(&walk->unclaimed);
     bw_key_map_free(&walk->lost_blocks);
     bw_adopted_free(&walk->adopted);
     bw_collector_destroy(walk->listed);
@@ -312,6 +313,13 @@ static struct bw_error *merge_result(struct bw_subvolume_walk *walk,
     }
     for (size_t i = 0; i < result->lost.count; i++)
         BW_TRY(bw_waves_report_lost(walk, &result->lost.items[i]));
+
+    uint64_t inode;
+    bool is_new;
+    for (size_t position = 0; bw_key_set_next(&result->unclaimed, &position, &inode);)
+        if (bw_directories_find(table, inode) == BW_NO_DIRECTORY &&
+            !bw_directories_is_closed(table, inode))
+            BW_TRY(bw_key_set_add(&walk->unclaimed, inode, &is_new));
     return NULL;
 }
 
@@ -400,6 +408,13 @@ struct bw_error *bw_waves_walk_adopted(struct bw_subvolume_walk *walk)
 
 /* The walk of a subvolume. */
 
+/* Whether a walk enters all directories of the subvolume that it finds. */
+static bool enters_all(const struct bw_subvolume_walk *walk, const struct bw_walk_top *top)
+{
+    return top->inode == BW_SUBVOLUME_ROOT_INODE && !top->shallow && !walk->choice.selection &&
+           !walk->choice.has_maxdepth;
+}
+
 /* Begins with a subvolume: nothing of it is known but its top directory. */
 static struct bw_error *begin_subvolume(struct bw_subvolume_walk *walk,
                                         const struct bw_walk_top *top)
@@ -412,6 +427,7 @@ static struct bw_error *begin_subvolume(struct bw_subvolume_walk *walk,
                                          .prefix = top->prefix,
                                          .prefix_length = top->prefix_length,
                                          .silent = top->silent,
+                                         .is_whole = enters_all(walk, top),
                                          .output = &walk->output,
                                          .writer = walk->writer,
                                          .choice = &walk->choice,
@@ -419,6 +435,7 @@ static struct bw_error *begin_subvolume(struct bw_subvolume_walk *walk,
     walk->pending.count = walk->lost.count = walk->adopted.leaves.count = 0;
     walk->wanting = 0;
     bw_key_map_clear(&walk->lost_blocks);
+    bw_key_set_clear(&walk->unclaimed);
     walk->wave = 1;
     return bw_directories_reset(&walk->directories, top->inode);
 }

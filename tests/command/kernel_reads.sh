@@ -6,7 +6,7 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 fixtures=$BUILD/fixtures
-"$ROOT/scripts/unpack-fixtures" "$fixtures" plain compressed subvolumes || exit 1
+"$ROOT/scripts/unpack-fixtures" "$fixtures" plain compressed subvolumes nodesize-4k || exit 1
 
 # same NAME CHANGE...: the changed image has the same files, which can be listed and read.
 same() {
@@ -33,6 +33,27 @@ for kind in FILE DIR; do
         h')
     same plain 5 "${place% *}" 96 "${place#* }" set 29 1 0
 done
+
+# The entry of a directory with the type of a file: the kernel asks the inode. So does the walk when
+# it meets entries of that inode.
+place=$("$PROGRAM" dump --tree fs "$fixtures/nodesize-4k/dev1.img" | sed -nE '
+    s/.* key \(([0-9]+) DIR_INDEX ([0-9]+)\) itemoff.*/\1 \2/; t keep
+    /location key .* type DIR$/ { x; /./ { p; q; }; }
+    s/.* key \(.*//; t keep
+    b
+    : keep
+    h')
+cp --sparse=always "$fixtures/nodesize-4k/dev1.img" "$WORK/image"
+holds 'a directory becomes a file' change "$WORK/image" 5 "${place% *}" 96 "${place#* }" set 29 1 1
+"$PROGRAM" "$fixtures/nodesize-4k/dev1.img" | sort > "$WORK/all"
+expect 'a directory that its entry calls a file' 1 'no entry says that it is a directory' \
+    "$WORK/image"
+is 'one directory is reported' "$(grep -c 'no entry says' "$WORK/err")" 1
+is 'the files in it are listed' "$(sort "$WORK/out" | comm -13 - "$WORK/all")" ""
+expect 'a row of it' 1 'its entry has the type of another kind of file' \
+    --type f,d -o mode,path "$WORK/image"
+"$PROGRAM" -q --type f,d -o mode,path "$fixtures/nodesize-4k/dev1.img" | sort > "$WORK/all"
+is 'it has the type of its inode' "$(sort -u "$WORK/out" | diff - "$WORK/all")" ""
 
 # Compressed extents: how many bytes they decompress to, and an encoding that does not exist.
 same compressed 5 312 108 262144 set 8 8 4398046642176
