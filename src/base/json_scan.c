@@ -61,6 +61,8 @@ static bool read_string(struct bw_json_scan *scan, struct bw_buffer *text)
         }
         if (letter != 'u' || !read_digits(scan, &code))
             return false;
+        if (high && (code < 0xdc00 || code >= 0xe000))
+            append_character(text, 0xfffd); /* the surrogate before this escape is alone */
         if (code >= 0xd800 && code < 0xdc00 && scan->end - scan->next > 6 &&
             memcmp(scan->next, "\\u", 2) == 0) {
             high = code;

@@ -82,6 +82,27 @@ static void test_error_way_and_causes(void **state)
     assert_null(bw_error_no_memory()->causes);
 }
 
+/* A copy has everything, and belongs to nobody else. */
+static void test_error_copy(void **state)
+{
+    (void)state;
+    const uint64_t address = 100;
+    struct bw_error *error = bw_error_from_errno(ENOSPC, "full");
+    bw_error_add_hop(error, "storage/file", "device", &address);
+    bw_error_add_hop(error, "fs", "fs", NULL);
+    bw_error_add_cause(error, bw_error_create(BW_ERROR_CORRUPT, "cause"));
+    struct bw_error *copy = bw_error_copy(error);
+    bw_error_free(error);
+    assert_int_equal(copy->system, ENOSPC);
+    assert_string_equal(copy->message, "full: No space left on device");
+    assert_true(copy->way->has_address && copy->way->address == 100);
+    assert_string_equal(copy->way->next->layer, "fs");
+    assert_false(copy->way->next->has_address);
+    assert_string_equal(copy->causes->message, "cause");
+    bw_error_free(copy);
+    assert_ptr_equal(bw_error_copy(bw_error_no_memory()), bw_error_no_memory());
+}
+
 static struct bw_error *fail_if(bool fail)
 {
     return fail ? bw_error_create(BW_ERROR_USAGE, "failed") : NULL;
@@ -277,6 +298,7 @@ int main(void)
         cmocka_unit_test(test_error_of_system),
         cmocka_unit_test(test_error_without_memory),
         cmocka_unit_test(test_error_way_and_causes),
+        cmocka_unit_test(test_error_copy),
         cmocka_unit_test(test_cleanup),
         cmocka_unit_test(test_buffer),
         cmocka_unit_test(test_buffer_without_memory),

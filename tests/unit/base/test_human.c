@@ -140,6 +140,7 @@ static void test_times(void **state)
         {"2001-02-03 04:05+02:30", 981164100, 0},
         {"2001-02-03 04:05-0230", 981182100, 0},
         {"2001-02-03T04+02", 0, -1},
+        {"2001-02-03 04:05 +02:30", 981164100, 0},
         {"2001-02-03+02", 981151200, 0},
         {"1678-01-01", -9214560000, 0},
         {"@0", 0, 0},
@@ -182,6 +183,8 @@ static void test_bad_times(void **state)
         "2001-04-01 12:00+01:",
         "2001-04-01 12:00+24",
         "2001-04-01 ",
+        "2001-04-01 12:00 ",
+        "@9223372036854775808",
         "2001-04-01  12:00",
         "2001-04-01 1:00",
         "2001-04-01 12:00:5",
@@ -229,12 +232,83 @@ static void test_modes(void **state)
     }
 }
 
+/* The zone of this machine is not UTC. */
+static void test_zones(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *zone, *text;
+        int64_t time;
+    } cases[] = {
+        {"UTC0", "1970-01-01T00:00:00.000000000Z", 0},
+        {"XXX-5:30", "1970-01-01T05:30:00.000000000+05:30", 0},
+        {"XXX9:45", "1969-12-31T14:14:59.999999999-09:45", -1},
+        /* no time of this zone, because it would not fit */
+        {"XXX-1", "2262-04-11T23:47:16.854775807Z", INT64_MAX},
+        {"XXX1", "1677-09-21T00:12:43.145224192Z", INT64_MIN},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[64] = "";
+        setenv("TZ", cases[i].zone, 1);
+        tzset();
+        *bw_write_zoned_date(text, cases[i].time, true) = '\0';
+        assert_string_equal(text, cases[i].text);
+    }
+    unsetenv("TZ");
+    tzset();
+}
+
+static void test_seconds(void **state)
+{
+    (void)state;
+    char text[64];
+    *bw_write_seconds(text, -1) = '\0';
+    assert_string_equal(text, "-0.000000001");
+    *bw_write_seconds(text, INT64_MIN) = '\0';
+    assert_string_equal(text, "-9223372036.854775808");
+    *bw_write_seconds(text, INT64_MAX) = '\0';
+    assert_string_equal(text, "9223372036.854775807");
+}
+
+/* Modes as chmod(1) reads them. */
+static void test_parsed_modes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool directory;
+        uint32_t mode; /* UINT32_MAX: it is refused */
+    } cases[] = {
+        {"644", false, 0644},          {"7777", false, 07777},
+        {"10000", false, UINT32_MAX},  {"6x", false, UINT32_MAX},
+        {"8", false, UINT32_MAX},      {"", false, UINT32_MAX},
+        {"u=rw,g=u", false, 0660},     {"u=rwx,o=u-w", false, 0705},
+        {"g=x,u=g", false, 0110},      {"o=r,g=o", false, 0044},
+        {"=755", false, 0755},         {"=755,o-r", false, 0751},
+        {"u=7", false, UINT32_MAX},    {"=755x", false, UINT32_MAX},
+        {"=10000", false, UINT32_MAX}, {"=77777777777777777777777777", false, UINT32_MAX},
+        {"u", false, UINT32_MAX},      {"77777777777777777777777777", false, UINT32_MAX},
+        {"u=r,", false, UINT32_MAX},   {"a+rX", false, 0444},
+        {"a+rX", true, 0555},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        uint32_t mode = 0;
+        const bool is_mode = bw_parse_mode(cases[i].text, cases[i].directory, &mode);
+        if (is_mode != (cases[i].mode != UINT32_MAX))
+            fail_msg("%s", cases[i].text);
+        if (is_mode)
+            assert_int_equal(mode, cases[i].mode);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_units),     cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_dates),     cmocka_unit_test(test_times),
-        cmocka_unit_test(test_bad_times), cmocka_unit_test(test_modes),
+        cmocka_unit_test(test_units),        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_dates),        cmocka_unit_test(test_times),
+        cmocka_unit_test(test_bad_times),    cmocka_unit_test(test_modes),
+        cmocka_unit_test(test_zones),        cmocka_unit_test(test_seconds),
+        cmocka_unit_test(test_parsed_modes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

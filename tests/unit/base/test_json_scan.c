@@ -42,6 +42,13 @@ static void test_escapes(void **state)
                  "s0 =A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80|");
     check_tokens("\"\\ud83dx\"", "s0 =\xef\xbf\xbdx|");
     check_tokens("\"\\ude00\"", "s0 =\xef\xbf\xbd|");
+    check_tokens("\"\\ud83d\\u0041\"", "s0 =\xef\xbf\xbd"
+                                       "A|");
+    check_tokens("\"\\ud83d\\ud83d\\ude00\"", "s0 =\xef\xbf\xbd\xf0\x9f\x98\x80|");
+    check_tokens("\"\\ud83d\\ud83d\"", "s0 =\xef\xbf\xbd\xef\xbf\xbd|");
+    check_tokens("\"\\ud83d\\n123456\"", "s0 =\xef\xbf\xbd\n123456|");
+    check_tokens("\"\\ud83d\\uffff\"", "s0 =\xef\xbf\xbd\xef\xbf\xbf|");
+    check_tokens("\t[\r\n1 ,\t2\n]", "{1 |o1 |o1 |}0 |");
     check_tokens("{\"\\u006b\":\"v\"}", "{1 |s1 k=v|}0 k|");
 }
 
