@@ -106,9 +106,54 @@ static void test_roots(void **state)
          .key = {257, BW_ROOT_ITEM, 51},
          .changes = {SET(root_item, generation, 61)}},
         {.good = &snapshot, .changes = {SET(root_item, origin_transid, 0)}},
+        {.good = &root,
+         .changes = {SET(root_item, change_transid, 102)},
+         BAD(root_item, "change_transid 102 is later than the superblock's, 100")},
+        {.good = &root,
+         .changes = {SET(root_item, origin_transid, 102)},
+         BAD(root_item, "origin_transid 102 is later than the superblock's, 100")},
+        {.good = &root,
+         .changes = {SET(root_item, root_directory, 257)},
+         BAD(root_item, "root_directory 257")},
+        {.good = &root,
+         .key = {BW_DATA_RELOC_TREE, BW_ROOT_ITEM, 102},
+         .changes = {{PROGRESS, 8, 0, NULL}, SET(root_item, drop_level, 0)},
+         BAD(root_key, "transaction 102 in the key, generation 101 of the root")},
+        {.good = &snapshot,
+         .key = {257, BW_ROOT_ITEM, 61},
+         .changes = {SET(root_item, origin_transid, 61)},
+         BAD(root_key, "transaction 61 in the key, generation 60 of the root")},
         {.good = &root, .changes = {SET(root_item, flags, 2)}, BAD(root_item, "unknown flags 0x2")},
     };
     expect_verdicts(cases, COUNT(cases));
+}
+
+/* Trees that exist once have no number in their keys, unless a feature gives them one. */
+static void test_keys_of_roots(void **state)
+{
+    (void)state;
+    static const uint64_t unique[] = {BW_CHUNK_TREE,       BW_DEVICE_TREE, BW_TOP_SUBVOLUME,
+                                      BW_QUOTA_TREE,       BW_UUID_TREE,   BW_BLOCK_GROUP_TREE,
+                                      BW_RAID_STRIPE_TREE, BW_REMAP_TREE};
+    static const uint64_t global[] = {BW_EXTENT_TREE, BW_CSUM_TREE, BW_FREE_SPACE_TREE};
+    struct item_case one = {.good = &extents};
+    one.kind = BW_FAULT_root_item;
+    one.message = "no tree has this key";
+    for (size_t i = 0; i < COUNT(unique); i++)
+        for (unsigned v2 = 0; v2 < 2; v2++) {
+            one.key = (struct bw_key){unique[i], BW_ROOT_ITEM, 1};
+            one.features = v2 ? BW_INCOMPAT_EXTENT_TREE_V2 : 0;
+            expect_verdicts(&one, 1);
+        }
+    for (size_t i = 0; i < COUNT(global); i++) {
+        one.key = (struct bw_key){global[i], BW_ROOT_ITEM, 1};
+        one.features = 0;
+        one.message = "no tree has this key";
+        expect_verdicts(&one, 1);
+        one.features = BW_INCOMPAT_EXTENT_TREE_V2;
+        one.message = NULL;
+        expect_verdicts(&one, 1);
+    }
 }
 
 static const struct good_item root_ref = {
@@ -146,6 +191,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_roots),
+        cmocka_unit_test(test_keys_of_roots),
         cmocka_unit_test(test_references),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -399,6 +399,12 @@ static void test_checksums(void **state)
          .previous = &sums,
          .previous_key = {BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM, ADDRESS - 3 * SECTOR},
          BAD(items_overlap, "the previous checksums are of 16384 bytes at 1036288")},
+        {.good = &sums,
+         .previous = &sums,
+         .previous_key = {BW_CSUM_CHANGE, BW_EXTENT_CSUM, ADDRESS - 3 * SECTOR}},
+        {.good = &sums,
+         .previous = &sums,
+         .previous_key = {BW_EXTENT_CSUM_OBJECT, BW_STRING_ITEM, ADDRESS - 3 * SECTOR}},
     };
     expect_verdicts(cases, COUNT(cases));
 }

@@ -147,6 +147,8 @@ static void test_devices(void **state)
          .previous_key = {1, BW_DEVICE_EXTENT, SECTOR},
          BAD(items_overlap, "the previous device extent has 8388608 bytes at 4096")},
         {.good = &piece, .previous = &piece, .previous_key = {2, BW_DEVICE_EXTENT, SECTOR}},
+        {.good = &piece, .previous = &errors, .previous_key = {1, BW_DEVICE_EXTENT, SECTOR}},
+        {.good = &piece, .previous = &piece, .previous_key = {1, BW_PERSISTENT_ITEM, SECTOR}},
         {.good = &errors},
         {.good = &errors, .longer = 8},
         {.good = &errors, .longer = -40, BAD(status_item, "size is 0")},
