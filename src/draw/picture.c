@@ -80,18 +80,24 @@ static void label_scale(struct bw_picture *picture)
 }
 
 /* "/home (id 257), 1.50MiB"; long names are shortened between characters. */
-static void label_subvolume(struct bw_fs *fs, uint64_t id, uint64_t bytes,
-                            char label[BW_PICTURE_LABEL])
+static struct bw_error *label_subvolume(struct bw_fs *fs, uint64_t id, uint64_t bytes,
+                                        char label[BW_PICTURE_LABEL])
 {
     enum { NAME = 48 };
-    char size[BW_SIZE_ROOM + 1], *path = NULL;
+    char size[BW_SIZE_ROOM + 1];
+    BW_AUTO_FREE char *path = NULL;
     size_t length = 0;
-    struct bw_buffer text = {0};
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    BW_AUTO_ERROR struct bw_error *error = NULL;
     const struct bw_subvolume *subvolume = bw_subvolume_by_id(fs, id);
     if (subvolume)
-        bw_error_free(bw_subvolume_path(fs, subvolume, &path, &length));
+        error = bw_subvolume_path(fs, subvolume, &path, &length);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return BW_TAKE(error);
     if (path)
         bw_escape_line(&text, path, length);
+    if (text.failed)
+        return bw_error_no_memory();
     const char *dots = "";
     if (text.length > NAME) {
         dots = "...";
@@ -105,11 +111,10 @@ static void label_subvolume(struct bw_fs *fs, uint64_t id, uint64_t bytes,
                  text.data ? text.data : "", dots, id, size);
     else
         snprintf(label, BW_PICTURE_LABEL, "id %" PRIu64 ", %s", id, size);
-    bw_buffer_free(&text);
-    free(path);
+    return NULL;
 }
 
-static void label_owners(struct bw_picture *picture, struct bw_fs *fs)
+static struct bw_error *label_owners(struct bw_picture *picture, struct bw_fs *fs)
 {
     static const char *const rest[] = {"other subvolumes", "trees of the file system",
                                        "unknown owner"};
@@ -119,7 +124,8 @@ static void label_owners(struct bw_picture *picture, struct bw_fs *fs)
     for (size_t i = 0; i < picture->info->owner_count; i++) {
         const struct bw_space_owner *owner = &picture->info->owners[i];
         if (bw_is_subvolume_id(owner->id) && picture->owner_count < OWNERS) {
-            label_subvolume(fs, owner->id, owner->bytes, picture->labels[picture->owner_count]);
+            BW_TRY(label_subvolume(fs, owner->id, owner->bytes,
+                                   picture->labels[picture->owner_count]));
             picture->in_legend[picture->owner_count] = true;
             picture->owners[picture->owner_count++] = owner->id;
         } else {
@@ -136,6 +142,7 @@ static void label_owners(struct bw_picture *picture, struct bw_fs *fs)
         snprintf(picture->labels[OTHERS + i], BW_PICTURE_LABEL, "%s, %s", rest[i],
                  size_text(size, sums[i]));
     }
+    return NULL;
 }
 
 /* Labels the space without a colour: unallocated, and in pictures of the age also unused space;
@@ -165,25 +172,26 @@ static void label_rest(struct bw_picture *picture)
         picture->unused_paint.color++;
 }
 
-struct bw_picture bw_picture_make(struct bw_fs *fs, const struct bw_space_map *map,
-                                  enum bw_draw_by by, enum bw_curve curve)
+struct bw_error *bw_picture_make(struct bw_fs *fs, const struct bw_space_map *map,
+                                 enum bw_draw_by by, enum bw_curve curve,
+                                 struct bw_picture *picture)
 {
-    struct bw_picture picture = {
-        .map = map, .info = bw_space_map_info(map), .by = by, .curve = curve};
-    picture.order = bw_curve_order(picture.info->areas[0].cell_count, 1, BW_CURVE_MOST);
+    *picture =
+        (struct bw_picture){.map = map, .info = bw_space_map_info(map), .by = by, .curve = curve};
+    picture->order = bw_curve_order(picture->info->areas[0].cell_count, 1, BW_CURVE_MOST);
     if (by == BW_DRAW_OWNER)
-        label_owners(&picture, fs);
+        BW_TRY(label_owners(picture, fs));
     else if (by == BW_DRAW_FILL || by == BW_DRAW_AGE)
-        label_scale(&picture);
+        label_scale(picture);
     else
-        label_kinds(&picture);
-    label_rest(&picture);
+        label_kinds(picture);
+    label_rest(picture);
     BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
-    bw_error_free(bw_fs_devices(fs, &devices));
-    for (size_t i = 0; i < devices.count && picture.missing_count < BW_PICTURE_MISSING; i++)
+    BW_TRY(bw_fs_devices(fs, &devices));
+    for (size_t i = 0; i < devices.count && picture->missing_count < BW_PICTURE_MISSING; i++)
         if (devices.items[i].state == BW_DEVICE_MISSING)
-            picture.missing[picture.missing_count++] = devices.items[i].devid;
-    return picture;
+            picture->missing[picture->missing_count++] = devices.items[i].devid;
+    return NULL;
 }
 
 /* Cells. */

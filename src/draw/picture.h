@@ -61,9 +61,11 @@ struct bw_picture {
     struct bw_paint unused_paint;
 };
 
-/** Makes a picture of a map whose areas have 4^order cells. `fs` provides the names of owners. */
-struct bw_picture bw_picture_make(struct bw_fs *fs, const struct bw_space_map *map,
-                                  enum bw_draw_by by, enum bw_curve curve);
+/** Makes a picture of a map whose areas have 4^order cells. `fs` provides the names of owners; an
+ * owner without a readable path has only its id. Fails only if memory runs out. */
+struct bw_error *bw_picture_make(struct bw_fs *fs, const struct bw_space_map *map,
+                                 enum bw_draw_by by, enum bw_curve curve,
+                                 struct bw_picture *picture);
 
 /** The paint of a cell. */
 struct bw_paint bw_picture_paint(const struct bw_picture *picture,

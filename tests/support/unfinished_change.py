@@ -150,7 +150,7 @@ def begin_data(image, kind):
         sums = b''.join(sealed(image.data[data + at:data + at + 4096], kind)
                         for at in range(0, 16 * 4096, 4096))
         image.write_leaf(place, [((ADDED, *first[1:]), sums), *items])
-    for place in image.blocks():
+    for place in image.blocks:
         if image.data[place + 88] == 7 and image.data[place + 100] == 1:
             KEY.pack_into(image.data, place + 101, ADDED, *first[1:])
             image.seal(place, 0)

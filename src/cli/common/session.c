@@ -310,7 +310,8 @@ void cmd_ask_for_partition(const struct cmd_common *common)
 
 bool cmd_needs_partition(const struct bw_error *error)
 {
-    return error->code == BW_ERROR_AMBIGUOUS && !strstr(error->message, "choose one with --");
+    return error->code == BW_ERROR_AMBIGUOUS &&
+           !strstr(error->message, "choose one with --volume ");
 }
 
 int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error)

@@ -137,12 +137,14 @@ static struct bw_error *draw_picture(const struct cmd_common *common,
         .devid = state->devid,
     };
     BW_TRY(bw_space_map_open(fs, &wanted, &map));
-    const struct bw_picture picture =
-        bw_picture_make(fs, map, state->by, (enum bw_curve)state->curve);
+    struct bw_picture picture;
     struct bw_buffer BW_AUTO_BUFFER text = {0};
     struct bw_raster raster = {.pixels = NULL};
-    struct bw_error *error = NULL;
-    if (state->format == FORMAT_SVG)
+    struct bw_error *error =
+        bw_picture_make(fs, map, state->by, (enum bw_curve)state->curve, &picture);
+    if (error)
+        ; /* without a picture */
+    else if (state->format == FORMAT_SVG)
         bw_picture_svg(&text, &picture);
     else if (state->format == FORMAT_TEXT)
         bw_picture_terminal(&text, &picture, terminal_colors(common));

@@ -132,9 +132,13 @@ struct bw_error *report_pictures(struct report_page *report)
                          "%s</label>\n",
                          pictures[i].word, i ? "" : " checked", pictures[i].word,
                          pictures[i].label);
+    struct bw_error *error = NULL;
     for (unsigned i = 0; i < PICTURES; i++) {
-        const struct bw_picture picture =
-            bw_picture_make(report->session.fs, map, pictures[i].by, BW_CURVE_HILBERT);
+        struct bw_picture picture;
+        error =
+            bw_picture_make(report->session.fs, map, pictures[i].by, BW_CURVE_HILBERT, &picture);
+        if (error)
+            break;
         bw_buffer_format(page, "<div class=\"panel\" id=\"map-%s\">\n<h3>By %s</h3>\n",
                          pictures[i].word, pictures[i].word);
         bw_picture_html(page, &picture);
@@ -147,7 +151,7 @@ struct bw_error *report_pictures(struct report_page *report)
                   "parity count.");
     report_section_end(&report->body);
     bw_space_map_close(map);
-    return NULL;
+    return error;
 }
 
 /* Listings. */
