@@ -81,6 +81,11 @@ static void test_lists(void **state)
                  "/missing: No such");
     bw_folder_close(&missing);
     expect_error(bw_folder_open(path_of("file"), &missing), BW_ERROR_SYSTEM, "Not a directory");
+    status.st_mode = S_IFREG;
+    assert_false(bw_folder_is_empty_subvolume(&folder, "file", &status));
+    assert_int_equal(mkdir(path_of("below/empty"), 0700), 0);
+    expect_success(bw_folder_list(&folder, "below/empty", &names));
+    assert_int_equal(names.offsets.count, 0);
     bw_folder_names_free(&names);
     bw_folder_close(&folder);
     bw_folder_close(&folder);

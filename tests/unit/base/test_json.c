@@ -159,12 +159,26 @@ static void test_too_deep(void **state)
     bw_buffer_free(&text);
 }
 
+static void test_signed_numbers(void **state)
+{
+    (void)state;
+    struct bw_json json = start(false);
+    bw_json_begin_array(&json, NULL);
+    bw_json_signed(&json, NULL, 0);
+    bw_json_signed(&json, NULL, -1);
+    bw_json_signed(&json, NULL, INT64_MAX);
+    bw_json_signed(&json, NULL, INT64_MIN);
+    bw_json_end(&json);
+    expect_text("[0,-1,9223372036854775807,-9223372036854775808]");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_structure), cmocka_unit_test(test_members),
-        cmocka_unit_test(test_lines),     cmocka_unit_test(test_text),
-        cmocka_unit_test(test_plain),     cmocka_unit_test(test_too_deep),
+        cmocka_unit_test(test_structure), cmocka_unit_test(test_signed_numbers),
+        cmocka_unit_test(test_members),   cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_text),      cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_too_deep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -269,6 +269,34 @@ static void test_keys_out_of_order(void **state)
     close_bench(&bench);
 }
 
+/* A range in another version of the tree must not use the leaf that was read before. */
+static void test_restart_in_another_tree(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct bw_item_range range;
+    open_bench(&bench, make_image());
+    bench.reader.adopter = NULL;
+    bw_item_range_begin(&range, &bench.reader, &bench.tree, key_of(7), key_of(7));
+    assert_true(bw_item_range_next(&range));
+    expect_success(bw_item_range_stop(&range, NULL));
+    struct bw_tree other = bench.tree;
+    other.root.generation++;
+    bw_item_range_restart(&range, &bench.reader, &other, key_of(7), key_of(7));
+    assert_true(bw_item_range_next(&range) && range.error); /* no block has this generation */
+    expect_success(bw_item_range_stop(&range, NULL));
+    other = bench.tree;
+    other.root.bytenr = iw_root_block(bench.image, FS)->logical;
+    bw_item_range_restart(&range, &bench.reader, &other, key_of(7), key_of(7));
+    assert_true(bw_item_range_next(&range) && range.error);
+    expect_success(bw_item_range_stop(&range, NULL));
+    bw_item_range_restart(&range, &bench.reader, &bench.tree, key_of(7), key_of(8));
+    assert_true(bw_item_range_next(&range) && !range.error);
+    assert_int_equal(range.item.key.objectid, 1007);
+    expect_success(bw_item_range_end(&range, NULL));
+    close_bench(&bench);
+}
+
 static void test_item_outside_leaf(void **state)
 {
     (void)state;
@@ -295,6 +323,7 @@ int main(void)
         cmocka_unit_test(test_adopter_without_memory),
         cmocka_unit_test(test_scan_of_adopted_leaves),
         cmocka_unit_test(test_keys_out_of_order),
+        cmocka_unit_test(test_restart_in_another_tree),
         cmocka_unit_test(test_item_outside_leaf),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);

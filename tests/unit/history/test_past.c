@@ -308,7 +308,9 @@ static void test_claims(void **state)
 static void test_work(void **state)
 {
     struct bw_block_match matches[4] = {{.level = 1}};
-    const struct bw_device_scan scan = {.matches.items = matches, .matches.count = COUNT(matches)};
+    static const struct bw_image image;
+    const struct bw_device_scan scan = {
+        .images = &image, .matches.items = matches, .matches.count = COUNT(matches)};
     const struct bw_chunk_set set = {0};
     int order[BW_MOST_STRIPES];
     size_t work = 6;
