@@ -284,8 +284,8 @@ static struct bw_error *open_outer(const struct bw_fs_options *options, struct i
     const size_t last = options->inside_count - 1;
     struct bw_fs_options outer = *options;
     outer.inside_count = last;
-    outer.inside_partition = outer.inside_volume = NULL;
-    outer.inside_offset = 0;
+    if (outer.inside_choice_count > last)
+        outer.inside_choice_count = last;
     outer.superblock_copy = 0;
     outer.graph = NULL;
     outer.state = (struct bw_generation_choice){0};
@@ -308,14 +308,17 @@ static struct bw_error *open_inner(const struct bw_fs_options *options,
 {
     struct bw_fs_options inner = *options;
     struct bw_opening steps = *opening;
+    struct bw_inside_choice choice = {0};
+    if (options->inside_choice_count >= options->inside_count)
+        choice = options->inside_choices[options->inside_count - 1];
     BW_TRY(open_outer(options, inside));
     inner.paths = &inside->source.name;
     inner.path_count = 1;
-    inner.inside_count = 0;
+    inner.inside_count = inner.inside_choice_count = 0;
     inner.planned = NULL; /* it has run for the outermost images */
-    inner.partition = options->inside_partition;
-    inner.volume = options->inside_volume;
-    inner.offset = options->inside_offset;
+    inner.partition = choice.partition;
+    inner.volume = choice.volume;
+    inner.offset = choice.offset;
     inner.header = NULL;
     inner.map_count = 0;
     inner.overlay_count = 0;
@@ -367,8 +370,16 @@ struct bw_error *bw_partition_tables(const struct bw_fs_options *options, bw_tab
                                      void *context)
 {
     const struct bw_table_visit tables = {visit, context};
+    const struct bw_opening opening = {.tables = &tables};
+    struct bw_fs_options level;
     struct bw_fs *none = NULL;
-    struct bw_error *error = run_opening(options, &(struct bw_opening){.tables = &tables}, &none);
+    BW_TRY(BW_TAKE_OPTIONS(&level, options));
+    struct bw_error *error = run_opening(&level, &opening, &none);
+    while (error && error->code == BW_ERROR_AMBIGUOUS && level.inside_count) {
+        bw_error_free(error);
+        level.inside_count--;
+        error = run_opening(&level, &opening, &none);
+    }
     bw_fs_close(none);
     return error;
 }

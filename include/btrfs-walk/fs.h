@@ -77,6 +77,14 @@ struct bw_passkey {
 typedef struct bw_error *bw_passphrase_source(void *context, const char *volume, unsigned attempt,
                                               char *passphrase, size_t *length);
 
+/** As the members of bw_fs_options with these names, but for a file of bw_fs_options.inside. */
+struct bw_inside_choice {
+    const char *partition;
+    const char *volume;
+    uint64_t offset;
+    uint64_t reserved[2]; /**< zeros: room for more members */
+};
+
 /** Kinds of checksums, for bw_fs_options.ignore_checksums: a set. */
 enum bw_checksum_kinds {
     BW_CHECKSUMS_NONE = 0,
@@ -152,9 +160,8 @@ struct bw_fs_options {
     void *ask_context;         /**< passed to ask */
     /** Paths of files: the last one is opened as the image. Each is a file of the file system in
      * the previous one, the first one of the file system on the images. `partition`, `volume`,
-     * `offset`, `header`, `alternatives`, `maps` and `side` then apply to the
-     * images, `inside_partition`, `inside_volume` and `inside_offset` to the last file, and the
-     * other options to the file system in it. */
+     * `offset`, `header`, `alternatives`, `maps` and `side` then apply to the images,
+     * `inside_choices` to the files, and the other options to the file system in the last one. */
     const char *const *inside;
     size_t inside_count;
     const char *header; /**< file with the header of an encrypted volume, for images that have none
@@ -205,10 +212,9 @@ struct bw_fs_options {
      * `partition` and `volume` are ignored. BW_ERROR_NOT_FOUND if one does not exist. NULL: all. */
     const char *const *devices;
     size_t device_count;
-    /** As `partition`, `volume` and `offset`, but for the last file of `inside`. */
-    const char *inside_partition;
-    const char *inside_volume;
-    uint64_t inside_offset;
+    /** What to open in each file of `inside`; at most `inside_count`. */
+    const struct bw_inside_choice *inside_choices;
+    size_t inside_choice_count;
 };
 
 /** Whether the images are send streams, which are shown as a file system. */

@@ -58,7 +58,8 @@ typedef struct bw_error *bw_table_visitor(void *context, const struct bw_partiti
  * Calls `visit` for the partition table of each image that has one, in the order of the images. The
  * options are those of bw_fs_open(); `partition` is ignored, and the images need not contain a file
  * system. An image with a primary superblock of btrfs counts as a file system, so it has no table.
- * Errors as bw_fs_open().
+ * If a file of `inside` cannot be opened because several partitions around it contain file systems,
+ * `visit` receives the table with these. Errors as bw_fs_open().
  */
 struct bw_error *bw_partition_tables(const struct bw_fs_options *options, bw_table_visitor *visit,
                                      void *context);

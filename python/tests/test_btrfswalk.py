@@ -478,6 +478,8 @@ class Life(Opened):
         with btrfswalk.FileSystem(luks, keys=[{"bytes": b"secret"}]) as fs:
             self.assertEqual(fs.devices()[0].container, "LUKS2")
             self.assertEqual(list(fs.paths()), inside)
+        with self.assertRaisesRegex(btrfswalk.Error, "partition"):
+            btrfswalk.FileSystem(host, inside=["/vm/disk.raw"], inside_choices=[{"partition": "7"}])
         with self.assertRaises(btrfswalk.Error):
             btrfswalk.FileSystem(luks, keys=[{"bytes": b"other"}])
         with self.assertRaisesRegex(btrfswalk.UsageError, "no volume nothing"):

@@ -399,9 +399,31 @@ if have mkfs.btrfs; then
     { printf 'QFI\373\0\0\0\3' && head -c 65536 /dev/zero; } > root/disk.qcow2
     truncate -s 800M outer.img && mkfs.btrfs -q -r root outer.img 2> mkfs
     expect "several partitions inside" 2 'several partitions' --inside /disk.raw outer.img
-    is "how to choose" "$(tail -n 1 err)" \
-        'Choose one with --partition N, NAME, LABEL or UUID after --inside.'
+    holds "how to choose" grep -qxF \
+        "Choose one with --partition N, NAME, LABEL or UUID, after this disk's --inside if any." err
     same "a partition inside" - --inside /disk.raw --partition 1 outer.img
+    # A disk in a file system on a partition of a disk, which is a file on a partition of a disk.
+    disk outer.raw "$BUILD/fixtures/plain/dev1.img" outer.img
+    same "a partition of each" - --partition 2 --inside /disk.raw --partition 1 outer.raw
+    mkdir vm && mv outer.raw vm
+    truncate -s 2G vm.img && mkfs.btrfs -q -r vm vm.img 2> mkfs
+    disk host.raw vm.img "$BUILD/fixtures/plain/dev1.img"
+    levels=(--partition 1 --inside /outer.raw --partition 2 --inside /disk.raw)
+    same "a partition of each of three disks" - "${levels[@]}" --partition 1 host.raw
+    "$PROGRAM" sum "$BUILD/fixtures/plain/dev1.img" > want
+    same "another one" - "${levels[@]}" --partition 2 host.raw
+    expect "no such one" 2 'disk.raw.*partition' "${levels[@]}" --partition 7 host.raw
+    for case in "disk.raw ${levels[*]} host.raw" \
+        "outer.raw --partition 1 --inside /outer.raw --inside /disk.raw --partition 1 host.raw" \
+        "host.raw --inside /outer.raw --inside /disk.raw --partition 1 host.raw"; do
+        # shellcheck disable=SC2086
+        expect "partitions of ${case%% *}" 2 "^([^:]* > /)?${case%% *}: MBR partition table" \
+            ${case#* }
+        is "that is the only table" "$(grep -c 'MBR partition table' err)" 1
+    done
+    expect "info of a disk between" 2 'several partitions' info --partition 1 --inside /outer.raw \
+        --inside /disk.raw --partition 1 host.raw
+    holds "info lists that disk" grep -q '/outer.raw: MBR partition table' out
     expect "of the outer image" 2 'outer.img.*partition' --partition 1 --inside /disk.raw outer.img
     expect "qcow2 inside" 2 'cannot be read inside another file system: mount that with' \
         --inside /disk.qcow2 outer.img

@@ -598,6 +598,7 @@ int cmd_run_step(const struct cmd_input *given, const struct cmd_base *base,
     BW_AUTO_FREE const char **maps = calloc(words, sizeof *maps);
     BW_AUTO_FREE const char **overlays = calloc(words, sizeof *overlays);
     BW_AUTO_FREE const char **inside = calloc(words, sizeof *inside);
+    BW_AUTO_FREE struct bw_inside_choice *choices = calloc(words, sizeof *choices);
     BW_AUTO_FREE struct bw_graph_edit *edits = calloc(words, sizeof *edits);
     BW_AUTO_FREE void *state = calloc(1, command->state_size);
 
@@ -612,6 +613,7 @@ int cmd_run_step(const struct cmd_input *given, const struct cmd_base *base,
                   .maps = maps,
                   .overlays = overlays,
                   .inside = inside,
+                  .inside_choices = choices,
                   .edits = edits,
                   .graph = {.struct_size = sizeof common.input.graph, .edits = edits}},
         .probes.patterns = patterns,
@@ -619,7 +621,7 @@ int cmd_run_step(const struct cmd_input *given, const struct cmd_base *base,
     };
     int status;
     cmd_monitor_prepare();
-    if (images && patterns && maps && overlays && inside && edits && state) {
+    if (images && patterns && maps && overlays && inside && choices && edits && state) {
         if (command->defaults)
             memcpy(state, command->defaults, command->state_size);
         status = parse_options(command, argc, argv, &common, state);

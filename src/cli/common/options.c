@@ -262,28 +262,34 @@ static struct bw_error *store_side(void *target, const struct cmd_option *option
 
 /* Options for the images, or after --inside for the file that it names. */
 
+/* What to open in the file of the last --inside; NULL if there was none. */
+static struct bw_inside_choice *last_choice(const struct cmd_input *input)
+{
+    return input->inside_count ? &input->inside_choices[input->inside_count - 1] : NULL;
+}
+
 static struct bw_error *store_partition(void *target, const struct cmd_option *option,
                                         const char *argument)
 {
     struct cmd_input *input = &((struct cmd_common *)target)->input;
-    return cmd_store_text(input->inside_count ? &input->inside_partition : &input->partition,
-                          option, argument);
+    struct bw_inside_choice *choice = last_choice(input);
+    return cmd_store_text(choice ? &choice->partition : &input->partition, option, argument);
 }
 
 static struct bw_error *store_volume(void *target, const struct cmd_option *option,
                                      const char *argument)
 {
     struct cmd_input *input = &((struct cmd_common *)target)->input;
-    return cmd_store_text(input->inside_count ? &input->inside_volume : &input->volume, option,
-                          argument);
+    struct bw_inside_choice *choice = last_choice(input);
+    return cmd_store_text(choice ? &choice->volume : &input->volume, option, argument);
 }
 
 static struct bw_error *store_image_offset(void *target, const struct cmd_option *option,
                                            const char *argument)
 {
     struct cmd_input *input = &((struct cmd_common *)target)->input;
-    return cmd_store_bytes(input->inside_count ? &input->inside_offset : &input->offset, option,
-                           argument);
+    struct bw_inside_choice *choice = last_choice(input);
+    return cmd_store_bytes(choice ? &choice->offset : &input->offset, option, argument);
 }
 
 static struct bw_error *store_inside(void *target, const struct cmd_option *option,
@@ -353,7 +359,9 @@ const struct cmd_option cmd_image_options[] = {
      CMD_BYTES(struct cmd_common, input.key_work)},
     {0, "luks-header", "FILE", "detached header of an encrypted volume",
      CMD_TEXT(struct cmd_common, input.header)},
-    {0, "inside", "PATH", "open this file in it as an image (repeatable)", .store = store_inside},
+    {0, "inside", "PATH",
+     "open this file in it as an image (repeatable); --partition after it is for it",
+     .store = store_inside},
     {0, "image-offset", "BYTES", "offset of the image within its file, such as 1M",
      .store = store_image_offset},
     {0, "log", "WORD", "replay the log of fsync (default), or ignore it", .store = store_log,

@@ -195,14 +195,13 @@ static struct bw_fs_options options_for(const struct cmd_common *common,
         .overlay_count = common->input.overlay_count,
         .streams_as_is = common->input.streams_as_is,
         .volume = common->input.volume,
-        .inside_partition = common->input.inside_partition,
-        .inside_volume = common->input.inside_volume,
-        .inside_offset = common->input.inside_offset,
         .ask = common->input.never_asks ? NULL : cmd_keys_prompt,
         .key_work = common->input.key_work,
         .header = common->input.header,
         .inside = common->input.inside,
         .inside_count = common->input.inside_count,
+        .inside_choices = common->input.inside_choices,
+        .inside_choice_count = common->input.inside_count,
     };
     set_keys(&options, common);
     if (session) {
@@ -304,7 +303,7 @@ static struct bw_error *print_table(void *context, const struct bw_partition_tab
 void cmd_ask_for_partition(const struct cmd_common *common)
 {
     const char *option = common->input.is_other ? "--other-partition" : "--partition";
-    const char *where = common->input.inside_count ? " after --inside" : "";
+    const char *where = common->input.inside_count ? ", after this disk's --inside if any" : "";
     fprintf(stderr, "Choose one with %s N, NAME, LABEL or UUID%s.\n", option, where);
 }
 

@@ -39,12 +39,11 @@ struct cmd_input {
     bool is_other;               /**< these are the settings of cmd_open_other() */
     const char *folder; /**< a directory of this machine that the command also reads; NULL: none */
     int superblock_copy;
-    const char *partition; /**< NULL: not given */
-    const char *volume;    /**< bw_fs_options.volume */
-    const char *inside_partition, *inside_volume; /**< the same for the file of --inside */
-    uint64_t inside_offset;
-    struct cmd_keys *keys; /**< keys of encrypted volumes */
-    const char **inside;   /**< bw_fs_options.inside: room for one per argument */
+    const char *partition;                   /**< NULL: not given */
+    const char *volume;                      /**< bw_fs_options.volume */
+    struct cmd_keys *keys;                   /**< keys of encrypted volumes */
+    const char **inside;                     /**< bw_fs_options.inside: room for one per argument */
+    struct bw_inside_choice *inside_choices; /**< one for each, with the same room */
     size_t inside_count;
     const char *header;                   /**< bw_fs_options.header */
     uint64_t key_work;                    /**< bw_fs_options.key_work */

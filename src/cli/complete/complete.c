@@ -112,7 +112,11 @@ static struct bw_error *add_table(void *context, const struct bw_partition_table
 static void add_partitions(struct completion *complete, const struct command *command)
 {
     (void)command;
-    complete->common->input.partition = complete->common->input.inside_partition = NULL;
+    struct cmd_input *input = &complete->common->input;
+    if (input->inside_count)
+        input->inside_choices[input->inside_count - 1].partition = NULL;
+    else
+        input->partition = NULL;
     const struct bw_fs_options options = cmd_fs_options(complete->common);
     if (are_local_files(complete->common))
         bw_error_free(bw_partition_tables(&options, add_table, complete));

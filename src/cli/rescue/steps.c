@@ -158,6 +158,18 @@ static void add_keys(struct words *words, const struct cmd_input *input)
     }
 }
 
+/* What to open in the images, or in the file of the --inside before it. */
+static void add_choice(struct words *words, const char *partition, const char *volume,
+                       uint64_t offset)
+{
+    if (partition)
+        add_word(words, "--partition=%s", partition);
+    if (volume)
+        add_word(words, "--volume=%s", volume);
+    if (offset)
+        add_word(words, "--image-offset=%" PRIu64, offset);
+}
+
 static void add_input(struct words *words, const struct cmd_input *input,
                       const struct bw_generation_choice *state)
 {
@@ -167,22 +179,14 @@ static void add_input(struct words *words, const struct cmd_input *input,
         [BW_HELPERS_OFF] = "off", [BW_HELPERS_ON] = "on", [BW_HELPERS_BACKING] = "backing"};
     if (input->superblock_copy)
         add_word(words, "--super=%d", input->superblock_copy % BW_SUPERBLOCK_NUMBERS);
-    if (input->partition)
-        add_word(words, "--partition=%s", input->partition);
-    if (input->volume)
-        add_word(words, "--volume=%s", input->volume);
     if (input->header)
         add_word(words, "--luks-header=%s", input->header);
-    if (input->offset)
-        add_word(words, "--image-offset=%" PRIu64, input->offset);
-    for (size_t i = 0; i < input->inside_count; i++)
+    add_choice(words, input->partition, input->volume, input->offset);
+    for (size_t i = 0; i < input->inside_count; i++) {
+        const struct bw_inside_choice *choice = &input->inside_choices[i];
         add_word(words, "--inside=%s", input->inside[i]);
-    if (input->inside_partition)
-        add_word(words, "--partition=%s", input->inside_partition);
-    if (input->inside_volume)
-        add_word(words, "--volume=%s", input->inside_volume);
-    if (input->inside_offset)
-        add_word(words, "--image-offset=%" PRIu64, input->inside_offset);
+        add_choice(words, choice->partition, choice->volume, choice->offset);
+    }
     if (input->log_given || input->log)
         add_word(words, "--log=%s", input->log == BW_LOG_IGNORE ? "ignore" : "replay");
     if (input->helpers != BW_HELPERS_ON)
