@@ -301,7 +301,8 @@ static struct bw_error *adopt_leaves(struct bw_subvolume_walk *walk)
 struct bw_error *bw_lost_entries_list(struct bw_subvolume_walk *walk)
 {
     const bool is_lost = walk->lost.count;
-    if (!is_lost && (!walk->unclaimed.count || bw_output_stopped(&walk->output)))
+    if (!is_lost &&
+        (!walk->unclaimed.count || walk->has_omitted || bw_output_stopped(&walk->output)))
         return NULL;
     struct recovery recovery = {.walk = walk};
     recovery.names = (struct bw_lost_names){.fs = walk->fs,

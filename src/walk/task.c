@@ -328,6 +328,7 @@ static void choose_entry(struct bw_task_worker *worker, const struct directory_r
     if (is_found && path->length + entry->name_length >= BW_LONGEST_PATH) {
         report_directory(worker, directory->inode,
                          "its subdirectories are omitted: their paths are longer than 64 KiB");
+        worker->result->has_omitted = true;
         return;
     }
     if (subvolume && !stale) {

@@ -448,6 +448,7 @@ struct bw_task_result {
     struct bw_lost_ranges lost;
     struct bw_key_set unclaimed; /**< inodes that have entries, in the leaves that were read, but
                                     that no entry has called a directory so far */
+    bool has_omitted;            /**< directories were found, but are not entered */
     uint64_t files;
 };
 
@@ -592,6 +593,8 @@ struct bw_subvolume_walk {
     struct bw_tasks tasks;
     struct bw_lost_ranges lost;
     struct bw_key_set unclaimed;   /**< those of the tasks that ended */
+    bool has_omitted;              /**< some of `unclaimed` may be below directories that an entry
+                                    * names, but which are not entered */
     struct bw_key_map lost_blocks; /**< addresses of those of `lost` that are blocks */
     struct bw_adopted adopted;     /**< leaves below lost nodes */
     struct bw_collector *listed;   /**< files listed outside of tasks */

@@ -314,6 +314,7 @@ static struct bw_error *merge_result(struct bw_subvolume_walk *walk,
     for (size_t i = 0; i < result->lost.count; i++)
         BW_TRY(bw_waves_report_lost(walk, &result->lost.items[i]));
 
+    walk->has_omitted |= result->has_omitted;
     uint64_t inode;
     bool is_new;
     for (size_t position = 0; bw_key_set_next(&result->unclaimed, &position, &inode);)
@@ -434,6 +435,7 @@ static struct bw_error *begin_subvolume(struct bw_subvolume_walk *walk,
                                          .wanting = &walk->wanting};
     walk->pending.count = walk->lost.count = walk->adopted.leaves.count = 0;
     walk->wanting = 0;
+    walk->has_omitted = false;
     bw_key_map_clear(&walk->lost_blocks);
     bw_key_set_clear(&walk->unclaimed);
     walk->wave = 1;
