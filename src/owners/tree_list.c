@@ -66,6 +66,8 @@ struct bw_error *bw_log_tree_find(struct bw_fs *fs, struct bw_tree *tree)
     if (!fs->superblock.log_root)
         return NULL;
     struct bw_error *error = bw_tree_block_read(fs, fs->superblock.log_root, &block);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
     if (error) {
         bw_fs_report_lost(fs, fs->superblock.log_root, error);
         return NULL;
