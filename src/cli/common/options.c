@@ -413,7 +413,7 @@ const struct cmd_option cmd_common_options[] = {
      CMD_WORD(struct cmd_common, writing.sandbox, sandbox_modes), .heading = "General"},
     {0, "fsync", NULL, "wait until written files are on the disk",
      CMD_FLAG(struct cmd_common, writing.fsync)},
-    {0, "color", "[=WHEN]", "colours: auto (on a terminal, the default), always, never",
+    {0, "color", "[=WHEN]", "colours: auto (default), always, never",
      .store = store_color, .words = color_words},
     {'q', "quiet", NULL, "print no warnings, only fatal errors",
      CMD_FLAG(struct cmd_common, messages.quiet)},
