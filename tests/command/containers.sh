@@ -397,7 +397,7 @@ if have mkfs.btrfs; then
     mkdir root
     disk root/disk.raw "$BUILD/fixtures/mixed/dev1.img" "$BUILD/fixtures/plain/dev1.img"
     { printf 'QFI\373\0\0\0\3' && head -c 65536 /dev/zero; } > root/disk.qcow2
-    truncate -s 800M outer.img && mkfs.btrfs -q -r root outer.img 2> mkfs
+    truncate -s 800M outer.img && mkfs.btrfs -q --shrink -r root outer.img 2> mkfs
     expect "several partitions inside" 2 'several partitions' --inside /disk.raw outer.img
     holds "how to choose" grep -qxF \
         "Choose one with --partition N, NAME, LABEL or UUID, after this disk's --inside if any." err
@@ -406,7 +406,7 @@ if have mkfs.btrfs; then
     disk outer.raw "$BUILD/fixtures/plain/dev1.img" outer.img
     same "a partition of each" - --partition 2 --inside /disk.raw --partition 1 outer.raw
     mkdir vm && mv outer.raw vm
-    truncate -s 2G vm.img && mkfs.btrfs -q -r vm vm.img 2> mkfs
+    truncate -s 2G vm.img && mkfs.btrfs -q --shrink -r vm vm.img 2> mkfs
     disk host.raw vm.img "$BUILD/fixtures/plain/dev1.img"
     levels=(--partition 1 --inside /outer.raw --partition 2 --inside /disk.raw)
     same "a partition of each of three disks" - "${levels[@]}" --partition 1 host.raw

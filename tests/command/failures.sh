@@ -24,7 +24,7 @@ else
     skip "a compiler" "calls that fail"
     finish
 fi
-[ -n "${WORST:-}" ] && options+=(--verbose) || options+=(--total 40)
+[ -n "${WORST:-}" ] && options+=(--verbose) || options+=(--total 25)
 
 functions=$BUILD/tests/failing/functions
 if [ -e "$functions" ]; then
