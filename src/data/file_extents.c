@@ -124,6 +124,15 @@ static void set_bad_item(const struct bw_extent_cursor *cursor, uint64_t start, 
     set_empty(cursor, next, NULL, piece);
 }
 
+/* Copies an extent item, to assume another value of a member; false if it has no stored data. */
+static bool copy_stored_item(const struct bw_item *item, struct bw_disk_file_extent *disk)
+{
+    if (item->size != sizeof *disk)
+        return false;
+    memcpy(disk, item->data, sizeof *disk);
+    return bw_get64(disk->disk_bytenr) != 0;
+}
+
 /* Decodes an extent item, but lets it end where the next extent at `next`, or the file ends; false
  * if more than its lengths is wrong. Without compression, the kernel does not look at
  * disk_num_bytes. */
@@ -131,15 +140,12 @@ static bool clip_extent(const struct bw_extent_cursor *cursor, const struct bw_i
                         uint64_t next, struct bw_file_extent *extent)
 {
     struct bw_disk_file_extent disk;
-    if (item->size != sizeof disk)
+    if (!copy_stored_item(item, &disk))
         return false;
-    memcpy(&disk, item->data, sizeof disk);
     const uint32_t alignment = bw_fs_alignment(cursor->fs);
     const uint64_t offset = bw_get64(disk.offset), room = next - item->key.offset;
     const uint64_t rest = end_of_bad(cursor, next) - item->key.offset;
     uint64_t length = bw_get64(disk.num_bytes);
-    if (!bw_get64(disk.disk_bytenr))
-        return false;
     if (disk.compression || !length || length % alignment) {
         const uint64_t decoded =
             disk.compression ? bw_get64(disk.ram_bytes) : bw_get64(disk.disk_num_bytes);
@@ -165,12 +171,9 @@ static bool assume_ram_bytes(const struct bw_extent_cursor *cursor, const struct
                              uint64_t next, struct bw_file_extent *extent)
 {
     struct bw_disk_file_extent disk;
-    if (item->size != sizeof disk)
+    if (!copy_stored_item(item, &disk) || !disk.compression)
         return false;
-    memcpy(&disk, item->data, sizeof disk);
     const uint32_t alignment = bw_fs_alignment(cursor->fs);
-    if (!disk.compression || !bw_get64(disk.disk_bytenr))
-        return false;
     const uint64_t offset = bw_get64(disk.offset), length = bw_get64(disk.num_bytes);
     if (offset >= BW_MAX_COMPRESSED_EXTENT || length % alignment ||
         length > next - item->key.offset)
