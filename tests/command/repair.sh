@@ -244,6 +244,8 @@ fi
 # A wrong number or class; nothing to do; an overlay of another image.
 image=$WORK/super/dev1.img
 status "an unknown number" 2 "$PROGRAM" repair --id 7 -f "$WORK/none.qcow2" "$image"
+status "no number" 2 "$PROGRAM" repair --id 1,x "$image"
+holds "no number: an example" grep -q -e '--id needs numbers' "$WORK/err"
 status "an unknown class" 2 "$PROGRAM" repair --allow lost -f "$WORK/none.qcow2" "$image"
 status "nothing to change" 0 "$PROGRAM" repair -f "$WORK/none.qcow2" "$fixtures/plain/dev1.img"
 holds "says that nothing is to repair" grep -q 'nothing to repair' "$WORK/err"

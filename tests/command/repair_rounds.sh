@@ -51,8 +51,11 @@ repairs "a leaf" plain $'1\tblock-stale\n1\tlink-count'
 rm -f "$WORK/fixed.qcow2"
 expect "only the block" 1 'do not concern 1 finding' repair --id 1 -f "$WORK/fixed.qcow2" "$image"
 rm -f "$WORK/fixed.qcow2"
-expect "only what it hides" 2 'the plan has the changes 1 to 1' \
+expect "only what it hides" 2 'the plan has 1 change$' \
     repair --id 2 -f "$WORK/fixed.qcow2" "$image"
+expect "a number behind the last one" 2 '^btrfs-walk: --id 1,2,3: the plan has 2 changes$' \
+    repair --id 1,2,3 "$image"
+is "a number behind the last one: no plan" "$(cat "$WORK/out")" ""
 repairs "both by their numbers" plain $'1\tblock-stale\n1\tlink-count' --id 1,2
 
 # Three levels: a node with a wrong key, a leaf with a wrong generation, an inode with a wrong size.

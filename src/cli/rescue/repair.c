@@ -341,20 +341,17 @@ static void print_advice(const struct repair *repair)
 
 /* The steps of the command. */
 
-/* Whether the numbers in --id are right. */
-static struct bw_error *check_ids(const struct repair *repair)
+/* Whether --id is a list of numbers from 1 to `count`. */
+static bool are_ids(const char *ids, size_t count)
 {
-    const size_t count = bw_repair_count(repair->plan);
-    for (const char *list = repair->settings->ids; list && *list;) {
+    for (const char *list = ids; *list;) {
         char *end;
         const unsigned long long id = strtoull(list, &end, 10);
         if (end == list || (*end && *end != ',') || !id || id > count)
-            return bw_error_create(BW_ERROR_USAGE,
-                                   "--id %s: the plan has the changes 1 to %zu, as in --id 1,3",
-                                   repair->settings->ids, count);
+            return false;
         list = *end ? end + 1 : end;
     }
-    return NULL;
+    return *ids;
 }
 
 /* Chooses changes and tries them, then those that are planned for the result, and so on. Failing
@@ -386,7 +383,7 @@ static struct bw_error *make_rounds(struct repair *repair, bool has_overlays, ui
         first = bw_repair_count(repair->plan);
         BW_TRY(bw_repair_plan_again(repair->plan, &is_new));
     }
-    return check_ids(repair);
+    return NULL;
 }
 
 static struct bw_error *write_result(struct cmd_format *format, struct repair *repair,
@@ -479,13 +476,17 @@ static struct bw_error *list(struct cmd_format *format, void *context)
         make_rounds(repair, writes && settings->format == FORMAT_OVERLAY, &after);
     if (failure && !repair->is_tried)
         return BW_TAKE(failure);
+    const size_t count = bw_repair_count(repair->plan);
+    if (!failure && settings->ids && !are_ids(settings->ids, count))
+        return bw_error_create(BW_ERROR_USAGE, "--id %s: the plan has %zu change%s", settings->ids,
+                               count, bw_plural(count));
     BW_TRY(print_changes(format, repair));
     if (failure)
         return BW_TAKE(failure);
     const uint64_t left = bw_repair_left(repair->plan);
     if (writes && repair->chosen)
         return write_result(format, repair, after);
-    if (writes || (!left && !bw_repair_count(repair->plan)))
+    if (writes || (!left && !count))
         return report_nothing(repair);
     if (left)
         bw_fs_report(format->session.fs, BW_WARNING,
@@ -493,7 +494,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
                                      "this command does not repair %" PRIu64
                                      " finding%s of 'check'%s",
                                      left, bw_plural(left),
-                                     bw_repair_count(repair->plan) > repair->chosen + repair->failed
+                                     count > repair->chosen + repair->failed
                                          ? "; changes of the plan that lose something are made "
                                            "only with --id or --allow"
                                          : ""));
@@ -529,6 +530,8 @@ static const char *find_mistake(const struct repair_settings *settings)
         return "give either -C DIR or -f FILE, not stdout";
     if (settings->ids && settings->allow)
         return "give either --id or --allow";
+    if (settings->ids && !are_ids(settings->ids, SIZE_MAX))
+        return "--id needs numbers of changes, as in --id 1,3";
     if (settings->format == FORMAT_RAW && !settings->file && !settings->folder)
         return "--format raw is for -C DIR or -f FILE";
     return NULL;
