@@ -22,7 +22,7 @@
 #include "btrfs-walk/records.h"
 #include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
-#include "cli/export/copy.h"
+#include "cli/export/device_images.h"
 #include "export/qcow2.h"
 
 enum { FORMAT_OVERLAY, FORMAT_RAW };

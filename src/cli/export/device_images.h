@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Images of devices without their free space: the output of `copy`, and of `repair --format raw`.
  */
-#ifndef BW_CLI_EXPORT_COPY_H
-#define BW_CLI_EXPORT_COPY_H
+#ifndef BW_CLI_EXPORT_DEVICE_IMAGES_H
+#define BW_CLI_EXPORT_DEVICE_IMAGES_H
 
-#include "btrfs-walk/space.h"
 #include "cli/common/output_format.h"
-#include "cli/inspect/bad_map.h"
-#include "export/qcow2.h"
 
 /** Formats of images. */
 enum cmd_copy_format { CMD_COPY_RAW, CMD_COPY_QCOW2 };
@@ -34,9 +31,6 @@ struct cmd_copy_target {
     /* The current image. */
     struct bw_buffer name, path; /* in the folder; for messages */
     int descriptor;
-    bool is_open;  /* in the folder */
-    uint64_t kept; /* everything before this offset is in the file already */
-    struct bw_qcow2 *qcow2;
 };
 
 /** Opens the file of settings->file; for common->writing.open_outputs: `target` is a struct

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The files of copied devices: export/device_copy.h copies what is in use, and this file decides
+ * where it goes. In a folder, an image has the suffix ".part" until it is complete. No existing
+ * file is replaced. Unreadable sectors become zeros; at the end of a device, the files that they
+ * belong to are listed.
+ */
+#include "cli/export/device_images.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/beneath.h"
+#include "base/cleanup.h"
+#include "base/human.h"
+#include "cli/common/monitor.h"
+#include "cli/inspect/bad_map.h"
+#include "export/device_copy.h"
+
+/* In the order of enum cmd_copy_format. */
+static const char *const suffixes[] = {"img", "qcow2"};
+
+/* Sets the names of an image: `path` is for messages, `name` is of the incomplete file. */
+static struct bw_error *set_names(struct cmd_copy_target *target, uint64_t devid)
+{
+    const char *suffix = suffixes[target->settings->format];
+    target->name.length = target->path.length = 0;
+    bw_buffer_format(&target->name, "%s%" PRIu64 ".%s.part%c", target->prefix, devid, suffix, '\0');
+    bw_buffer_format(&target->path, "%s/%s%" PRIu64 ".%s%c", target->settings->folder,
+                     target->prefix, devid, suffix, '\0');
+    return target->name.failed || target->path.failed ? bw_error_no_memory() : NULL;
+}
+
+/* The complete name: without ".part", to be freed. */
+static char *final_name(const struct cmd_copy_target *target)
+{
+    return strndup(target->name.data, target->name.length - sizeof ".part");
+}
+
+struct bw_error *cmd_copy_open_output(void *context, const struct bw_fs *planned)
+{
+    struct cmd_copy_target *target = context;
+    target->file = (struct cmd_output_file){
+        .common = target->common, .name = target->settings->file, .descriptor = -1};
+    return cmd_output_file_open(&target->file, planned);
+}
+
+static struct bw_error *write_at(void *context, uint64_t offset, const void *bytes, size_t length)
+{
+    const struct cmd_copy_target *target = context;
+    return cmd_write_at(target->descriptor, target->path.data, offset, bytes, length);
+}
+
+/* Where an interrupted copy ended: images are written in their order, and the end of the last write
+ * may be missing. If there is no hole after it, the file system may not know about holes. */
+static uint64_t find_kept(int descriptor)
+{
+    enum { DOUBTFUL = 64 << 20 };
+    struct stat status;
+    off_t data = 0, end = 0;
+    while ((data = lseek(descriptor, end, SEEK_DATA)) >= 0)
+        end = lseek(descriptor, data, SEEK_HOLE);
+    const bool is_known = fstat(descriptor, &status) == 0 && end < status.st_size;
+    return is_known && end > DOUBTFUL ? (uint64_t)(end - DOUBTFUL) : 0;
+}
+
+/* Opens the file of an image: the incomplete one in the folder, or that of -f, which is open. */
+static struct bw_error *open_image(struct cmd_copy_target *target, uint64_t devid)
+{
+    const struct cmd_copy_settings *settings = target->settings;
+    if (!settings->folder) {
+        struct stat status;
+        target->descriptor = cmd_output_file_descriptor(&target->file);
+        if (fstat(target->descriptor, &status) || !S_ISREG(status.st_mode))
+            return bw_error_create(BW_ERROR_USAGE, "%s is not a regular file, which a copy needs",
+                                   settings->file);
+        bw_buffer_format(&target->path, "%s%c", settings->file, '\0');
+        if (target->path.failed)
+            return bw_error_no_memory();
+        return cmd_output_file_start(&target->file);
+    }
+    BW_TRY(set_names(target, devid));
+    const char *name = target->name.data;
+    if (settings->resume)
+        target->descriptor = bw_open_sole(target->folder, name);
+    else
+        target->descriptor =
+            openat(target->folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int problem = errno;
+    if (target->descriptor >= 0)
+        return NULL;
+    BW_AUTO_FREE char *path = NULL;
+    if (asprintf(&path, "%s/%s", settings->folder, name) < 0)
+        return bw_error_no_memory();
+    return cmd_name_error(target->folder, name, path, problem);
+}
+
+/* Closes the file of an image in the folder, and gives it its final name. After an error, it stays
+ * incomplete. Consumes `error`, which may be NULL, and returns the first error. */
+static struct bw_error *close_image(struct cmd_copy_target *target, struct bw_error *error)
+{
+    const char *folder = target->settings->folder;
+    BW_TRY(cmd_close_file(target->common, target->descriptor, target->path.data, error));
+    BW_AUTO_FREE char *final = final_name(target);
+    if (!final)
+        return bw_error_no_memory();
+    if (renameat2(target->folder, target->name.data, target->folder, final, RENAME_NOREPLACE))
+        return bw_error_from_errno(errno, "cannot rename %s/%s", folder, target->name.data);
+    return cmd_sync_file(target->common, target->folder, folder);
+}
+
+struct bw_error *cmd_copy_close(struct cmd_copy_target *target, struct bw_error *error)
+{
+    if (target->settings->folder && target->folder >= 0)
+        close(target->folder);
+    target->folder = -1;
+    if (target->settings->file)
+        error = cmd_output_file_close(&target->file, error);
+    bw_buffer_free(&target->name);
+    bw_buffer_free(&target->path);
+    return error;
+}
+
+/* BW_ERROR_USAGE if the folder already has an image of this device. */
+static struct bw_error *check_is_new(struct cmd_copy_target *target, uint64_t devid)
+{
+    struct stat status;
+    BW_TRY(set_names(target, devid));
+    BW_AUTO_FREE char *final = final_name(target);
+    if (!final)
+        return bw_error_no_memory();
+    if (fstatat(target->folder, final, &status, AT_SYMLINK_NOFOLLOW) == 0)
+        return bw_error_create(BW_ERROR_USAGE, "%s exists, and is not replaced", target->path.data);
+    if (!target->settings->resume &&
+        fstatat(target->folder, target->name.data, &status, AT_SYMLINK_NOFOLLOW) == 0)
+        return bw_error_create(
+            BW_ERROR_USAGE, "%s.part is an incomplete copy%s", target->path.data,
+            target->settings->format == CMD_COPY_RAW ? "; --continue completes it" : "");
+    return NULL;
+}
+
+/* Writes the image of a device, and reports what was unreadable. */
+static struct bw_error *copy_device(struct cmd_copy_target *target, struct bw_fs *fs,
+                                    struct bw_device_copy *copy,
+                                    const struct bw_device_info *device, struct cmd_format *owners)
+{
+    const struct cmd_copy_settings *settings = target->settings;
+    const uint64_t devid = device->devid;
+    uint64_t bytes;
+    BW_TRY(bw_device_copy_begin(copy, device, &bytes));
+    bw_fs_report(fs, BW_NOTE,
+                 bw_error_create(BW_ERROR_CORRUPT,
+                                 "device %" PRIu64 ": %" PRIu64 " of %" PRIu64 " bytes are in use",
+                                 devid, bytes, device->image_bytes));
+    if (target->announces && !target->common->messages.quiet) {
+        char size[BW_SIZE_ROOM];
+        *bw_write_size(size, bytes, false) = '\0';
+        fprintf(stderr, "The copy of device %" PRIu64 " will take %s.\n", devid, size);
+    }
+    cmd_progress_step("copying", 1, 1);
+    cmd_progress_expect(bytes);
+
+    BW_TRY(open_image(target, devid));
+    struct bw_device_image image = {.write = write_at,
+                                    .context = target,
+                                    .is_qcow2 = settings->format == CMD_COPY_QCOW2,
+                                    .compressed = settings->compressed};
+    struct bw_error *error = NULL;
+    if (settings->resume)
+        image.kept = find_kept(target->descriptor);
+    if (!image.is_qcow2 && ftruncate(target->descriptor, (off_t)device->image_bytes))
+        error = bw_error_from_errno(errno, "cannot set the size of %s", target->path.data);
+    if (!error)
+        error = bw_device_copy_write(copy, &image);
+    if (settings->folder)
+        error = close_image(target, error);
+    const struct bw_device_ranges *bad = bw_device_copy_bad(copy);
+    if (error || !bad->count)
+        return error;
+
+    uint64_t unread = 0;
+    for (size_t i = 0; i < bad->count; i++)
+        unread += bad->items[i].length;
+    bw_fs_report(fs, BW_DAMAGE,
+                 bw_error_create(BW_ERROR_CORRUPT,
+                                 "device %" PRIu64 ": %" PRIu64
+                                 " bytes in use cannot be read, and are zeros in the copy",
+                                 devid, unread));
+    const struct bad_ranges ranges = {.items = bad->items, .count = bad->count};
+    return owners ? cmd_list_bad_owners(owners, devid, &ranges) : NULL;
+}
+
+struct bw_error *cmd_copy_devices(struct cmd_copy_target *target, struct bw_fs *fs,
+                                  struct cmd_format *owners)
+{
+    const struct cmd_copy_settings *settings = target->settings;
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+
+    /* No device may have an image in the folder already, and -f is for a single one. */
+    size_t count = 0; /* devices that have an image */
+    BW_TRY(bw_fs_devices(fs, &devices));
+    for (size_t i = 0; i < devices.count; i++) {
+        if (!devices.items[i].path)
+            continue;
+        if (settings->folder)
+            BW_TRY(check_is_new(target, devices.items[i].devid));
+        count++;
+    }
+    if (settings->file && count != 1)
+        return bw_error_create(BW_ERROR_USAGE,
+                               "the file system has %zu devices here; -C DIR writes an image of "
+                               "each",
+                               count);
+
+    /* The space to copy. */
+    const struct bw_fs_options how = cmd_fs_options(target->common);
+    struct bw_device_copy *copy;
+    cmd_progress_expect_trees(fs, false);
+    BW_TRY(bw_device_copy_open(fs, cmd_progress_add, &copy));
+    struct bw_error *error = NULL;
+    if (settings->history)
+        error = bw_device_copy_add_history(copy, &how, cmd_progress_scan);
+    else
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_NOT_FOUND,
+                                     "older generations are not copied: 'roots' and 'deleted' will "
+                                     "find less in the copy; --history copies them, too"));
+
+    for (size_t i = 0; !error && i < devices.count; i++)
+        if (devices.items[i].path)
+            error = copy_device(target, fs, copy, &devices.items[i], owners);
+    bw_device_copy_close(copy);
+    return error;
+}
