@@ -13,26 +13,21 @@ void bw_chunk_set_free(struct bw_chunk_set *set)
     bw_newest_free(&set->items);
 }
 
-static struct bw_error *add_to_layout(struct bw_chunk_set *set, const struct bw_chunk *chunk)
-{
-    struct bw_chunk_info info;
-    struct bw_piece piece;
-    struct bw_error *error = bw_layout_find(&set->layout, chunk->logical, 1, &piece);
-    if (!error)
-        return bw_error_create(BW_ERROR_CORRUPT, "there is a chunk already");
-    bw_error_free(error);
-    BW_TRY(bw_chunk_describe(chunk, &info));
-    error = bw_layout_add_chunk(&set->layout, &info);
-    free((void *)info.stripes);
-    return error;
-}
-
 struct bw_error *bw_chunk_set_add(struct bw_chunk_set *set, const struct bw_item *item, bool *added)
 {
     struct bw_chunk chunk;
+    struct bw_chunk_info info;
+    struct bw_copies known;
+    *added = false;
     struct bw_error *error = bw_chunk_decode(item->key.offset, item->data, item->size, &chunk);
+    if (!error && bw_copies_begin(&known, set, chunk.logical))
+        return NULL;
     if (!error)
-        error = add_to_layout(set, &chunk);
+        error = bw_chunk_describe(&chunk, &info);
+    if (!error) {
+        error = bw_layout_add_chunk(&set->layout, &info);
+        free((void *)info.stripes);
+    }
     *added = !error;
     if (!error)
         return bw_newest_add_item(&set->items, item, 0, 0);
@@ -68,20 +63,34 @@ uint64_t bw_stripe_length(const struct bw_chunk *chunk)
     return chunk->length * profile->copies / (chunk->stripe_count - profile->parity_stripes);
 }
 
+bool bw_copies_begin(struct bw_copies *copies, const struct bw_chunk_set *set, uint64_t address)
+{
+    *copies = (struct bw_copies){.copy = 0};
+    BW_AUTO_ERROR struct bw_error *unknown =
+        bw_layout_find(&set->layout, address, 1, &copies->piece);
+    return !unknown;
+}
+
+bool bw_copies_next(struct bw_copies *copies)
+{
+    if (copies->copy == copies->piece.direct_copies)
+        return false;
+    const struct bw_layout_stripe *stripe = bw_piece_stripe(&copies->piece, ++copies->copy);
+    copies->devid = stripe->devid;
+    copies->offset = stripe->offset + copies->piece.stripe_offset;
+    return true;
+}
+
 enum bw_agreement bw_chunk_set_test(const struct bw_chunk_set *set,
                                     const struct bw_device_scan *scan,
                                     const struct bw_block_match *match)
 {
-    const struct bw_device_identity *device = &scan->images[match->image].superblock.device;
-    struct bw_piece piece;
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_layout_find(&set->layout, match->bytenr, scan->identity->nodesize, &piece);
-    if (error)
+    const uint64_t devid = scan->images[match->image].superblock.device.devid;
+    struct bw_copies copies;
+    if (!bw_copies_begin(&copies, set, match->bytenr))
         return BW_NO_CHUNK;
-    for (unsigned copy = 1; copy <= piece.direct_copies; copy++) {
-        const struct bw_layout_stripe *stripe = bw_piece_stripe(&piece, copy);
-        if (stripe->devid == device->devid && stripe->offset + piece.stripe_offset == match->offset)
+    while (bw_copies_next(&copies))
+        if (copies.devid == devid && copies.offset == match->offset)
             return BW_AGREES;
-    }
     return BW_DISAGREES;
 }

@@ -30,6 +30,19 @@ struct bw_error *bw_chunk_set_add_array(struct bw_chunk_set *set,
 /** Bytes of each stripe of a chunk. */
 uint64_t bw_stripe_length(const struct bw_chunk *chunk);
 
+/** The copies of an address that can be read directly, in the order of the mirrors. */
+struct bw_copies {
+    struct bw_piece piece;
+    unsigned copy;
+    uint64_t devid, offset; /**< of the current copy */
+};
+
+/** Starts before the first copy. False if no chunk contains the address: it has no copies. */
+bool bw_copies_begin(struct bw_copies *copies, const struct bw_chunk_set *set, uint64_t address);
+
+/** Moves to the next copy; false at the end. */
+bool bw_copies_next(struct bw_copies *copies);
+
 /** Whether the position of a block agrees with the chunks. */
 enum bw_agreement {
     BW_AGREES,    /**< the chunks put the block there */

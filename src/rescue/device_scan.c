@@ -201,9 +201,8 @@ struct bw_error *bw_device_scan_bytes(const struct bw_device_scan *scan, size_t 
 }
 
 bool bw_device_scan_has(const struct bw_device_scan *scan, size_t image, uint64_t offset,
-                        const uint8_t *checksum)
+                        enum bw_checksum_type type, const uint8_t *checksum)
 {
-    const enum bw_checksum_type type = scan->identity->checksum_type;
     const uint32_t size = scan->sectorsize;
     uint8_t sector[BW_MAX_NODESIZE], result[BW_CSUM_SIZE];
     BW_AUTO_ERROR struct bw_error *error = bw_device_scan_bytes(scan, image, offset, size, sector);

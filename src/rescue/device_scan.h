@@ -86,9 +86,9 @@ bool bw_device_scan_read(const struct bw_device_scan *scan, const struct bw_bloc
 struct bw_error *bw_device_scan_bytes(const struct bw_device_scan *scan, size_t image,
                                       uint64_t offset, uint32_t length, uint8_t *buffer);
 
-/** Whether the sector at an offset has a checksum. False if all its bytes are equal, because such
- * sectors occur in many places. */
+/** Whether the sector at an offset has a checksum of this type. False if all its bytes are equal,
+ * because such sectors occur in many places. */
 bool bw_device_scan_has(const struct bw_device_scan *scan, size_t image, uint64_t offset,
-                        const uint8_t *checksum);
+                        enum bw_checksum_type type, const uint8_t *checksum);
 
 #endif

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Identifies images without a superblock as missing devices. The chunks determine where tree blocks
- * and data are on a missing device. If an image contains a tree block with the right address at
- * such a position, or a sector with the right checksum, it is that device. Only a part of each
- * chunk is examined.
+ * Identifies images without a superblock as missing devices.
+ *
+ * The chunks known so far determine where tree blocks and data are on each missing device. An image
+ * gets a vote for a device for each tree block with the right address at such an offset, and for
+ * each sector with the right checksum. It is the device with the most votes, if these are at least
+ * PROOF, so a block that was copied into a file does not decide. Only a part of each chunk is
+ * examined.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,6 +24,7 @@ enum {
     RANGE = 4 << 20,         /* length of each range */
     MOST_CHUNKS = 256,       /* maximum number of chunks to compare the data of */
     SECTORS_OF_A_CHUNK = 64, /* compared sectors per chunk and image */
+    STEP = 4,                /* one of so many checksums is compared */
     PROOF = 2,               /* number of positions that must match */
 };
 
@@ -32,10 +36,7 @@ struct search {
     struct bw_device_identity missing[MOST_DEVICES];
     size_t missing_count;
     unsigned (*votes)[MOST_DEVICES]; /* for each image and device */
-    unsigned sectors;                /* sectors compared in the current chunk */
 };
-
-/* The missing devices. */
 
 /* The index of a missing device; missing_count if the device is not missing. */
 static size_t number_of(const struct search *search, uint64_t devid)
@@ -98,126 +99,107 @@ static struct bw_error *collect_chunks(struct search *search)
     return NULL;
 }
 
-/* Examining images. */
-
-/* Calls `check` for each missing device with a mirror of an address, and for each image that may be
- * this device, with the offset of the mirror. */
-static void for_copies(struct search *search, uint64_t address,
-                       void (*check)(struct search *search, size_t image, size_t device,
-                                     uint64_t offset, const void *context),
-                       const void *context)
-{
-    struct bw_piece piece;
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_layout_find(&search->chunks.layout, address, 1, &piece);
-    for (unsigned copy = 1; !error && copy <= piece.direct_copies; copy++) {
-        const struct bw_layout_stripe *stripe = bw_piece_stripe(&piece, copy);
-        const size_t device = number_of(search, stripe->devid);
-        for (size_t i = 0; device < search->missing_count && i < search->fs->image_count; i++)
-            if (search->fs->images[i].is_unclaimed)
-                check(search, i, device, stripe->offset + piece.stripe_offset, context);
-    }
-}
-
-static void check_block(struct search *search, size_t image, size_t device, uint64_t offset,
-                        const void *context)
-{
-    const struct bw_block_match *match = context;
-    search->votes[image][device] += match->image == image && match->offset == offset;
-}
-
-static void check_sector(struct search *search, size_t image, size_t device, uint64_t offset,
-                         const void *context)
-{
-    search->sectors++;
-    search->votes[image][device] += bw_device_scan_has(&search->scan, image, offset, context);
-}
-
-/* Adds the ranges of a chunk on missing devices. */
-static size_t add_ranges(const struct search *search, const struct bw_chunk *chunk, size_t image,
-                         struct bw_device_range *ranges, size_t count)
-{
-    const uint64_t length = bw_stripe_length(chunk);
-    for (unsigned n = 0; n < chunk->stripe_count && count < MOST_RANGES; n++)
-        if (number_of(search, bw_get64(chunk->stripes[n].devid)) < search->missing_count)
-            ranges[count++] = (struct bw_device_range){image, bw_get64(chunk->stripes[n].offset),
-                                                       length < RANGE ? length : RANGE};
-    return count;
-}
-
-static struct bw_error *check_image(struct search *search, size_t image)
+/* Reads those parts of an image where tree blocks of missing devices would be. */
+static struct bw_error *vote_by_blocks(struct search *search, size_t image)
 {
     const struct bw_newest *items = &search->chunks.items;
+    struct bw_block_matches *matches = &search->scan.matches;
     struct bw_device_range ranges[MOST_RANGES];
     struct bw_chunk chunk;
+    struct bw_copies copies;
     size_t count = 0;
-    for (size_t i = 0; i < items->items.count && count < MOST_RANGES; i++) {
+    for (size_t i = 0; i < items->items.count; i++) {
         const struct bw_item item = bw_newest_view(items, &items->items.items[i]);
         BW_TRY(bw_chunk_decode(item.key.offset, item.data, item.size, &chunk));
-        if (chunk.type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM))
-            count = add_ranges(search, &chunk, image, ranges, count);
+        if (!(chunk.type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM)))
+            continue;
+        const uint64_t length = bw_stripe_length(&chunk);
+        for (unsigned n = 0; n < chunk.stripe_count && count < MOST_RANGES; n++)
+            if (number_of(search, bw_get64(chunk.stripes[n].devid)) < search->missing_count)
+                ranges[count++] = (struct bw_device_range){image, bw_get64(chunk.stripes[n].offset),
+                                                           length < RANGE ? length : RANGE};
     }
-    search->scan.matches.count = 0;
+    matches->count = 0;
     BW_TRY(bw_device_scan_run(&search->scan, ranges, count));
-    for (size_t i = 0; i < search->scan.matches.count; i++)
-        for_copies(search, search->scan.matches.items[i].bytenr, check_block,
-                   &search->scan.matches.items[i]);
+    for (size_t i = 0; i < matches->count; i++) {
+        bw_copies_begin(&copies, &search->chunks, matches->items[i].bytenr);
+        while (bw_copies_next(&copies)) {
+            const size_t device = number_of(search, copies.devid);
+            if (device < search->missing_count && copies.offset == matches->items[i].offset)
+                search->votes[image][device]++;
+        }
+    }
     return NULL;
 }
 
-/* Data. */
-
-static bool is_on_missing(const struct search *search, const struct bw_chunk *chunk)
+/* Compares a sector on all images that may be a device with a copy of it. Returns the number of
+ * comparisons. */
+static size_t compare_sector(struct search *search, uint64_t address, enum bw_checksum_type type,
+                             const uint8_t *checksum)
 {
-    for (unsigned n = 0; n < chunk->stripe_count; n++)
-        if (number_of(search, bw_get64(chunk->stripes[n].devid)) < search->missing_count)
-            return true;
-    return false;
+    const struct bw_fs *fs = search->fs;
+    struct bw_copies copies;
+    size_t compared = 0;
+    bw_copies_begin(&copies, &search->chunks, address);
+    while (bw_copies_next(&copies)) {
+        const size_t device = number_of(search, copies.devid);
+        for (size_t i = 0; device < search->missing_count && i < fs->image_count; i++)
+            if (fs->images[i].is_unclaimed) {
+                compared++;
+                search->votes[i][device] +=
+                    bw_device_scan_has(&search->scan, i, copies.offset, type, checksum);
+            }
+    }
+    return compared;
 }
 
 /* Compares every fourth sector of a chunk with its checksums, until there are enough: even small
  * files have several of these, and large ones are not read completely. */
-static struct bw_error *check_chunk_data(struct search *search, const struct bw_chunk *chunk)
+static struct bw_error *vote_by_chunk(struct search *search, const struct bw_chunk *chunk)
 {
-    enum { STEP = 4 };
-    const struct bw_checksum_trees *trees = &search->fs->checksum_trees;
-    const struct bw_key first = {BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM, chunk->logical};
-    const struct bw_key last = {BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM,
-                                chunk->logical + chunk->length - 1};
-    const size_t size = bw_checksum_size(search->identity.checksum_type),
-                 enough = SECTORS_OF_A_CHUNK * search->fs->image_count;
-    search->sectors = 0;
-    for (size_t i = 0; i < trees->count; i++) {
+    struct bw_fs *fs = search->fs;
+    const size_t enough = SECTORS_OF_A_CHUNK * fs->image_count;
+    size_t compared = 0;
+    for (size_t i = 0; i < 2 * fs->checksum_trees.count; i++) {
+        const uint64_t object = i % 2 ? BW_CSUM_CHANGE : BW_EXTENT_CSUM_OBJECT;
+        const struct bw_key first = {object, BW_EXTENT_CSUM, chunk->logical};
+        const struct bw_key last = {object, BW_EXTENT_CSUM, chunk->logical + chunk->length - 1};
+        const unsigned types = bw_rescue_sum_types(fs, &first);
         BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-        bw_fs_items_begin(&items, search->fs, &trees->items[i], first, last);
-        for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
-            for (size_t k = 0; (k + 1) * size <= item->size; k += STEP) {
-                for_copies(search, item->key.offset + k * search->scan.sectorsize, check_sector,
-                           item->data + k * size);
-                if (search->sectors >= enough)
-                    return NULL;
+        bw_fs_items_begin(&items, fs, &fs->checksum_trees.items[i / 2], first, last);
+        for (const struct bw_item *item;
+             types && compared < enough && (item = bw_fs_items_next(&items));)
+            for (unsigned left = types; left; left &= left - 1) {
+                const enum bw_checksum_type type = (enum bw_checksum_type)__builtin_ctz(left);
+                const size_t size = bw_checksum_size(type);
+                for (size_t k = 0; (k + 1) * size <= item->size && compared < enough; k += STEP)
+                    compared +=
+                        compare_sector(search, item->key.offset + k * search->scan.sectorsize, type,
+                                       item->data + k * size);
             }
         BW_TRY(bw_fs_items_error(&items));
     }
     return NULL;
 }
 
-static struct bw_error *check_data(struct search *search)
+static struct bw_error *vote_by_data(struct search *search)
 {
     const struct bw_newest *items = &search->chunks.items;
     struct bw_chunk chunk;
-    for (size_t i = 0, asked = 0; i < items->items.count && asked < MOST_CHUNKS; i++) {
+    for (size_t i = 0, compared = 0; i < items->items.count && compared < MOST_CHUNKS; i++) {
         const struct bw_item item = bw_newest_view(items, &items->items.items[i]);
         BW_TRY(bw_chunk_decode(item.key.offset, item.data, item.size, &chunk));
-        if (!(chunk.type & BW_GROUP_DATA) || !is_on_missing(search, &chunk))
+        bool is_on_missing = false;
+        for (unsigned n = 0; n < chunk.stripe_count; n++)
+            is_on_missing |=
+                number_of(search, bw_get64(chunk.stripes[n].devid)) < search->missing_count;
+        if (!(chunk.type & BW_GROUP_DATA) || !is_on_missing)
             continue;
-        BW_TRY(check_chunk_data(search, &chunk));
-        asked++;
+        BW_TRY(vote_by_chunk(search, &chunk));
+        compared++;
     }
     return NULL;
 }
-
-/* Counting votes. */
 
 static void claim_image(struct search *search, struct bw_image *image, size_t device,
                         unsigned votes)
@@ -241,20 +223,6 @@ static void claim_image(struct search *search, struct bw_image *image, size_t de
     search->missing[device].devid = BW_UNKNOWN_DEVICE; /* identified */
 }
 
-static void count_votes(struct search *search)
-{
-    for (size_t i = 0; i < search->fs->image_count; i++) {
-        const unsigned *votes = search->votes[i];
-        size_t best = search->missing_count;
-        for (size_t n = 0; n < search->missing_count; n++)
-            if (search->missing[n].devid != BW_UNKNOWN_DEVICE && votes[n] >= PROOF &&
-                (best == search->missing_count || votes[n] > votes[best]))
-                best = n;
-        if (best < search->missing_count)
-            claim_image(search, &search->fs->images[i], best, votes[best]);
-    }
-}
-
 static struct bw_error *find_devices(struct search *search)
 {
     struct bw_fs *fs = search->fs;
@@ -268,12 +236,23 @@ static struct bw_error *find_devices(struct search *search)
     search->scan.sectorsize = fs->superblock.sectorsize;
     search->scan.fs = fs;
     BW_TRY(collect_chunks(search));
-    for (size_t i = 0; search->missing_count && i < fs->image_count; i++)
+    if (!search->missing_count)
+        return NULL;
+    for (size_t i = 0; i < fs->image_count; i++)
         if (fs->images[i].is_unclaimed)
-            BW_TRY(check_image(search, i));
-    if (search->missing_count)
-        BW_TRY(check_data(search));
-    count_votes(search);
+            BW_TRY(vote_by_blocks(search, i));
+    BW_TRY(vote_by_data(search));
+
+    for (size_t i = 0; i < fs->image_count; i++) {
+        const unsigned *votes = search->votes[i];
+        size_t best = search->missing_count;
+        for (size_t n = 0; n < search->missing_count; n++)
+            if (search->missing[n].devid != BW_UNKNOWN_DEVICE && votes[n] >= PROOF &&
+                (best == search->missing_count || votes[n] > votes[best]))
+                best = n;
+        if (best < search->missing_count)
+            claim_image(search, &fs->images[i], best, votes[best]);
+    }
     return NULL;
 }
 

@@ -71,6 +71,11 @@ struct bw_derived_chunk {
 bool bw_stripe_order_prove(const struct bw_derived_chunk *chunk, const struct bw_chunk_set *set,
                            int order[BW_MOST_STRIPES]);
 
+/** The types that the checksums in an item may have, as a set of BW_CHECKSUM_BIT(); empty if it has
+ * no checksums of data. While a tool changes the type, nothing but the data shows which of them an
+ * item has. (stripe_search.c) */
+unsigned bw_rescue_sum_types(const struct bw_fs *fs, const struct bw_key *key);
+
 /* Device extents without a device tree. If the positions of many blocks differ from their computed
  * offsets in a stripe by the same number, the stripe begins there. */
 

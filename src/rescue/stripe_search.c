@@ -16,8 +16,8 @@
  *    sectors at multiples of 64 KiB, and reads all devices once at such offsets.
  *
  * Nothing is guessed: without a clear majority, the chunk stays unknown. Each chunk has a budget of
- * work. While btrfstune changes the type of checksums, the checksum tree has items of both types;
- * only those of the type in the superblock, under the usual object id, are used.
+ * work. While btrfstune changes the type of checksums, an item may have checksums of several types.
+ * It is read once for each of them: those of wrong types match nothing.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -111,13 +111,48 @@ static void vote_by_blocks(struct ballot *ballot)
     }
 }
 
+unsigned bw_rescue_sum_types(const struct bw_fs *fs, const struct bw_key *key)
+{
+    const unsigned own = BW_CHECKSUM_BIT(fs->superblock.checksum_type);
+    if (key->type != BW_EXTENT_CSUM)
+        return 0;
+    if (key->objectid == BW_EXTENT_CSUM_OBJECT)
+        return bw_fs_changes_checksums(fs) ? BW_ALL_CHECKSUMS : own;
+    /* The new checksums, until they replace the old ones. */
+    const bool is_new = key->objectid == BW_CSUM_CHANGE && bw_fs_changes_checksums(fs);
+    return is_new ? BW_ALL_CHECKSUMS & ~own : 0;
+}
+
+/* The items with checksums of data in a leaf, each once for every type that these may have. */
+struct sum_items {
+    const struct bw_fs *fs;
+    struct bw_node leaf;
+    uint32_t slot;
+    unsigned types; /* other types of the current item */
+    struct bw_item item;
+    enum bw_checksum_type type;
+    size_t size; /* of a checksum */
+};
+
+static bool next_sum_item(struct sum_items *sums)
+{
+    while (!sums->types) {
+        if (!bw_leaf_next(&sums->leaf, &sums->slot, &sums->item))
+            return false;
+        sums->types = bw_rescue_sum_types(sums->fs, &sums->item.key);
+    }
+    sums->type = (enum bw_checksum_type)__builtin_ctz(sums->types);
+    sums->types &= sums->types - 1;
+    sums->size = bw_checksum_size(sums->type);
+    return true;
+}
+
 /* Data vote by checksums, those in the newest leaves first: the first sector of each 64 KiB is
  * compared on all extents, until the order is decided. */
 static void vote_by_data(struct ballot *ballot)
 {
     const struct bw_derived_chunk *chunk = ballot->chunk;
     const struct bw_device_scan *scan = chunk->scan;
-    const size_t size = bw_checksum_size(scan->identity->checksum_type);
     BW_AUTO_FREE uint8_t *bytes = malloc(scan->identity->nodesize);
     unsigned sectors = 0;
     for (size_t i = scan->matches.count; bytes && i-- > 0;) {
@@ -129,17 +164,15 @@ static void vote_by_data(struct ballot *ballot)
         if (bw_chunk_set_test(ballot->set, scan, match) != BW_AGREES || !may_work(chunk, READ) ||
             !bw_device_scan_read(scan, match, bytes))
             continue;
-        const struct bw_node leaf = bw_node_view(bytes, scan->identity->nodesize);
-        struct bw_item item;
-        for (uint32_t slot = 0; bw_leaf_next(&leaf, &slot, &item);) {
-            uint64_t piece = UINT64_MAX, address = item.key.offset;
-            if (item.key.type != BW_EXTENT_CSUM || item.key.objectid != BW_EXTENT_CSUM_OBJECT)
-                continue;
+        struct sum_items sums = {.fs = scan->fs,
+                                 .leaf = bw_node_view(bytes, scan->identity->nodesize)};
+        while (next_sum_item(&sums)) {
+            uint64_t piece = UINT64_MAX, address = sums.item.key.offset;
             const uint64_t before = chunk->logical > address ? chunk->logical - address : 0;
             uint64_t number = before / scan->sectorsize;
             address += number * scan->sectorsize;
-            for (; number < item.size / size; number++, address += scan->sectorsize) {
-                const uint8_t *checksum = item.data + number * size;
+            for (; number < sums.item.size / sums.size; number++, address += scan->sectorsize) {
+                const uint8_t *checksum = sums.item.data + number * sums.size;
                 uint64_t place;
                 if (!is_inside(chunk, address) || address / BW_STRIPE_LENGTH == piece)
                     continue;
@@ -151,8 +184,8 @@ static void vote_by_data(struct ballot *ballot)
                     const struct bw_found_extent *extent = &chunk->extents[at];
                     const size_t image = bw_image_of_devid(scan, extent->devid);
                     if (may_work(chunk, READ))
-                        ballot->votes[at][stripe] +=
-                            bw_device_scan_has(scan, image, extent->offset + place, checksum);
+                        ballot->votes[at][stripe] += bw_device_scan_has(
+                            scan, image, extent->offset + place, sums.type, checksum);
                 }
                 if (is_decided(ballot))
                     return;
@@ -408,12 +441,13 @@ struct sample {
 
 BW_VECTOR(samples, struct sample);
 
-static uint64_t short_checksum(const struct bw_device_scan *scan, const uint8_t *checksum)
+/* The beginning of a checksum, mixed with its type: the same bytes do not match as another type. */
+static uint64_t short_checksum(enum bw_checksum_type type, const uint8_t *checksum)
 {
-    const size_t size = bw_checksum_size(scan->identity->checksum_type);
+    const size_t size = bw_checksum_size(type);
     uint64_t result = 0;
     memcpy(&result, checksum, size < sizeof result ? size : sizeof result);
-    return result;
+    return result + type * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 /* The data block group that contains an address, if its chunk is unknown; otherwise NULL. */
@@ -442,12 +476,13 @@ static int by_checksum(const void *left, const void *right)
                                       : (a->address > b->address) - (a->address < b->address);
 }
 
-/* Chooses the sectors to search, sorted by checksum: in lost block groups, one of each 64 KiB. */
+/* Chooses the sectors to search, sorted by checksum: in lost block groups, one of each 64 KiB.
+ * `*types` are the types of their checksums. */
 static struct bw_error *select_samples(const struct bw_device_scan *scan,
                                        const struct bw_newest *groups,
-                                       const struct bw_chunk_set *set, struct samples *samples)
+                                       const struct bw_chunk_set *set, struct samples *samples,
+                                       unsigned *types)
 {
-    const size_t size = bw_checksum_size(scan->identity->checksum_type);
     const size_t step = BW_STRIPE_LENGTH / scan->sectorsize;
     BW_AUTO_FREE uint8_t *bytes = malloc(scan->identity->nodesize);
     if (!bytes)
@@ -458,20 +493,22 @@ static struct bw_error *select_samples(const struct bw_device_scan *scan,
             bw_chunk_set_test(set, scan, match) != BW_AGREES ||
             !bw_device_scan_read(scan, match, bytes))
             continue;
-        const struct bw_node leaf = bw_node_view(bytes, scan->identity->nodesize);
-        struct bw_item item;
-        for (uint32_t slot = 0; bw_leaf_next(&leaf, &slot, &item);) {
-            const struct bw_newest_item *group = lost_group(groups, set, item.key.offset);
-            if (item.key.type != BW_EXTENT_CSUM || item.key.objectid != BW_EXTENT_CSUM_OBJECT ||
-                !group)
+        struct sum_items sums = {.fs = scan->fs,
+                                 .leaf = bw_node_view(bytes, scan->identity->nodesize)};
+        while (next_sum_item(&sums)) {
+            const struct bw_item *item = &sums.item;
+            const struct bw_newest_item *group = lost_group(groups, set, item->key.offset);
+            if (!group)
                 continue;
-            const uint64_t over = (item.key.offset - group->key.objectid) % BW_STRIPE_LENGTH;
+            *types |= BW_CHECKSUM_BIT(sums.type);
+            const uint64_t over = (item->key.offset - group->key.objectid) % BW_STRIPE_LENGTH;
             const uint64_t first = (BW_STRIPE_LENGTH - over) % BW_STRIPE_LENGTH;
             for (size_t at = (size_t)first / scan->sectorsize;
-                 at < item.size / size && samples->count < MOST_SAMPLES; at += step)
-                BW_TRY(samples_push(samples,
-                                    (struct sample){short_checksum(scan, item.data + at * size),
-                                                    item.key.offset + at * scan->sectorsize}));
+                 at < item->size / sums.size && samples->count < MOST_SAMPLES; at += step) {
+                const uint64_t checksum = short_checksum(sums.type, item->data + at * sums.size);
+                BW_TRY(samples_push(
+                    samples, (struct sample){checksum, item->key.offset + at * scan->sectorsize}));
+            }
         }
     }
 
@@ -492,7 +529,7 @@ static struct bw_error *select_samples(const struct bw_device_scan *scan,
 
 /* Searches an image for the sectors, at multiples of 64 KiB, where all stripes begin. */
 static struct bw_error *search_image(const struct bw_device_scan *scan, size_t image,
-                                     const struct samples *samples, uint8_t *buffer,
+                                     const struct samples *samples, unsigned types, uint8_t *buffer,
                                      struct bw_data_places *seen)
 {
     const uint32_t sectorsize = scan->sectorsize;
@@ -511,14 +548,17 @@ static struct bw_error *search_image(const struct bw_device_scan *scan, size_t i
             uint8_t checksum[BW_CSUM_SIZE];
             if (memcmp(sector, sector + 1, sectorsize - 1) == 0 || seen->count == MOST_SEEN)
                 continue;
-            bw_checksum_compute(scan->identity->checksum_type, sector, sectorsize, checksum);
-            const uint64_t wanted = short_checksum(scan, checksum);
-            const size_t found =
-                BW_FIRST_INDEX(k, samples->count, samples->items[k].checksum >= wanted);
-            if (found < samples->count && samples->items[found].checksum == wanted &&
-                samples->items[found].address)
-                BW_TRY(bw_data_places_push(
-                    seen, (struct bw_data_place){samples->items[found].address, at + i, image}));
+            for (unsigned left = types; left; left &= left - 1) {
+                const enum bw_checksum_type type = (enum bw_checksum_type)__builtin_ctz(left);
+                bw_checksum_compute(type, sector, sectorsize, checksum);
+                const uint64_t wanted = short_checksum(type, checksum);
+                const size_t found =
+                    BW_FIRST_INDEX(k, samples->count, samples->items[k].checksum >= wanted);
+                const struct sample *sample = samples->items + found;
+                if (found < samples->count && sample->checksum == wanted && sample->address)
+                    BW_TRY(bw_data_places_push(
+                        seen, (struct bw_data_place){sample->address, at + i, image}));
+            }
         }
     }
     return NULL;
@@ -528,13 +568,14 @@ struct bw_error *bw_data_search(const struct bw_device_scan *scan, struct bw_chu
                                 const struct bw_chunk_set *set)
 {
     BW_SCOPED(samples) struct samples samples = {0};
-    BW_TRY(select_samples(scan, &facts->groups, set, &samples));
+    unsigned types = 0;
+    BW_TRY(select_samples(scan, &facts->groups, set, &samples, &types));
     BW_AUTO_FREE uint8_t *buffer = aligned_alloc(BW_MIN_SECTORSIZE, PIECE);
     if (!buffer)
         return bw_error_no_memory();
     for (size_t i = 0; samples.count && i < scan->image_count; i++)
         if (scan->images[i].storage &&
             (scan->images[i].role != BW_IMAGE_UNUSED || scan->images[i].is_unclaimed))
-            BW_TRY(search_image(scan, i, &samples, buffer, &facts->seen));
+            BW_TRY(search_image(scan, i, &samples, types, buffer, &facts->seen));
     return NULL;
 }

@@ -166,6 +166,15 @@ images data-clones
 python3 "$ROOT/tests/support/erase_trees.py" 3,4 "${copies[@]}"
 expect "data are found by their checksums" 1 'the chunk tree is lost' sum -0 "${copies[0]}"
 holds "all data are found by their checksums" sums_match data-clones
+images data-clones # an interrupted change of the type of all checksums
+for change in 'data 2 renamed' 'blocks 2 2'; do
+    # shellcheck disable=SC2086 # several words
+    holds "an image: $change" \
+        python3 "$ROOT/tests/support/unfinished_change.py" "${copies[0]}" $change
+done
+python3 "$ROOT/tests/support/erase_trees.py" 3,4 "${copies[@]}"
+expect "checksums of two types" 1 'the chunk tree is lost' sum -0 "${copies[0]}"
+holds "all data are found by checksums of two types" sums_match data-clones
 images data-raid0-3
 python3 "$ROOT/tests/support/erase_trees.py" 3,4 "${copies[@]}"
 expect "too few tree blocks" 2 'chunk 38731776 \(RAID0, .* of tree blocks\) is lost: its' \

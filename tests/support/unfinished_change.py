@@ -213,8 +213,10 @@ def main(path, change, *arguments):
         image.set_flag(35)
     else:
         image.set_flag(int(arguments[0]))
+    # A leaf may have grown into a hole of the file.
+    pages = {at for place in image.blocks for at in range(place, place + image.nodesize, 4096)}
     with open(path, 'r+b') as file:
-        for at in image.pages:
+        for at in sorted(pages.union(image.pages)):
             if image.data[at:at + 4096] != image.before[at:at + 4096]:
                 file.seek(at)
                 file.write(image.data[at:at + 4096])
