@@ -150,6 +150,39 @@ make_conversion() {
 	dump_has "type METADATA\\|${2^^}\$"
 }
 
+# The same with contents: of two chunks with data, the one on the first device is converted. A
+# preallocated file fills the other one, so that the next files are in a new chunk.
+make_data_conversion() {
+	local i filler=0 first
+	devices 3 256M
+	format -m raid1 -d raid1
+	attach max_inline=0
+	for i in 1 2 3 4; do
+		pattern "$i" $((i * 50000)) > "$mnt/file-$i"
+	done
+	sync -f "$mnt"
+	first=$(data_space)
+	while [[ $(data_space) == "$first" ]]; do
+		filler=$((filler + 1))
+		fallocate -l 4M "$mnt/filler-$filler"
+		sync -f "$mnt"
+	done
+	for i in 5 6 7 8; do
+		pattern "$i" $((i * 50000)) > "$mnt/file-$i"
+	done
+	rm "$mnt"/filler-*
+	sync -f "$mnt"
+	quiet btrfs balance start -dconvert=raid5,devid=1 "$mnt"
+	detach
+	tree_has chunk 'type DATA\|RAID1$'
+	tree_has chunk 'type DATA\|RAID5$'
+}
+
+# data_space: prints the size of all chunks with data.
+data_space() {
+	btrfs filesystem df -b "$mnt" | sed -n 's/^Data.*total=\([0-9]*\),.*/\1/p'
+}
+
 make_device_gaps() {
 	devices 4 256M
 	format -m raid1 -d raid1
@@ -274,6 +307,8 @@ fixture conversion-single-raid1 'half converted from single to RAID1' \
 	make_conversion single raid1 2
 fixture conversion-raid1-raid5 'half converted from RAID1 to RAID5' \
 	make_conversion raid1 raid5 3
+fixture conversion-data 'half of the data converted from RAID1 to RAID5' \
+	make_data_conversion
 fixture device-gaps 'RAID1 on the device ids 2, 4 and 6' make_device_gaps
 fixture replaced 'RAID1 with one device replaced by another' make_replaced
 fixture incomplete 'one of four devices: all metadata, and a quarter of the data of RAID5' \

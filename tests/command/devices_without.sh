@@ -35,6 +35,13 @@ compare raid1-2 1
 is "RAID1 without a device: all is readable, no chunk has redundancy" \
     "$(number '|.recoverable, .exposed_chunks == .chunks')" \
     $'all\ntrue'
+for fixture in conversion-raid1-raid5 conversion-data; do
+    for devid in 1 2 3; do
+        compare "$fixture" "$devid"
+        is "an interrupted conversion without device $devid: all is readable" \
+            "$(number recoverable)" all
+    done
+done
 compare raid1c3-3 1
 is "RAID1C3 without a device: all is readable, with redundancy" \
     "$(number '|.recoverable, .exposed_chunks')" $'all\n0'
