@@ -46,20 +46,16 @@ static struct bw_error *find_present_root(struct bw_fs *fs, enum bw_super_root w
     return error ? bw_root_fall_back(fs, which, 0, tree, error) : NULL;
 }
 
-/* The chunk root of the chosen generation; `root->bytenr` stays 0 for the present one. */
-static struct bw_error *choose_chunk_root(struct bw_fs *fs, struct bw_root_pointer *root)
-{
-    const struct bw_backup_root *backup = bw_chosen_backup(fs);
-    if (fs->choice.chunk_root)
-        return bw_named_root(fs, BW_CHUNK_TREE, fs->choice.chunk_root, 0, root);
-    return backup ? bw_backup_root(&backup->chunk_root, root) : NULL;
-}
-
+/* Finds the chunk root of the chosen generation, or the present one. */
 static struct bw_error *find_chunk_root(struct bw_fs *fs)
 {
     struct bw_tree *tree = &fs->chunk_tree;
+    const struct bw_backup_root *backup = bw_chosen_backup(fs);
     *tree = (struct bw_tree){.id = BW_CHUNK_TREE};
-    BW_TRY(choose_chunk_root(fs, &tree->root));
+    if (fs->choice.chunk_root)
+        BW_TRY(bw_named_root(fs, BW_CHUNK_TREE, fs->choice.chunk_root, 0, &tree->root));
+    else if (backup)
+        BW_TRY(bw_backup_root(&backup->chunk_root, &tree->root));
     if (!tree->root.bytenr)
         return find_present_root(fs, BW_SUPER_CHUNK_ROOT, tree);
     struct bw_error *error = bw_root_verify(fs, tree);
@@ -80,33 +76,30 @@ static struct bw_error *add_chosen_chunks(struct bw_fs *fs)
     return bw_bootstrap_chunks(fs, BW_DEVICES_IGNORED);
 }
 
-/* The root of the root tree of the chosen generation; `root->bytenr` stays 0 for the present one.
- */
-static struct bw_error *choose_root(struct bw_fs *fs, struct bw_root_pointer *root)
+/* Finds the root of the root tree of the chosen generation, or the present one. */
+static struct bw_error *find_root(struct bw_fs *fs)
 {
     const struct bw_generation_choice *choice = &fs->choice;
     const struct bw_backup_root *backup = bw_chosen_backup(fs);
-    if (backup)
-        return bw_backup_root(&backup->tree_root, root);
-    if (choice->generation && choice->generation != fs->superblock.root.generation) {
-        BW_TRY(bw_history_find_generation(fs));
-        if (choice->chunk_root)
-            BW_TRY(add_chosen_chunks(fs));
-    }
-    if (!choice->tree_root)
-        return NULL;
-    BW_TRY(bw_named_root(fs, BW_ROOT_TREE, choice->tree_root, choice->tree_root_generation, root));
-    if (choice->chunk_root || choice->knows_chunk_root)
-        return NULL;
-    BW_TRY(bw_history_find_chunk_root(fs, root));
-    return choice->chunk_root ? add_chosen_chunks(fs) : NULL;
-}
-
-static struct bw_error *find_root(struct bw_fs *fs)
-{
     struct bw_tree *tree = &fs->root_tree;
     *tree = (struct bw_tree){.id = BW_ROOT_TREE};
-    BW_TRY(choose_root(fs, &tree->root));
+    if (backup) {
+        BW_TRY(bw_backup_root(&backup->tree_root, &tree->root));
+    } else {
+        if (choice->generation && choice->generation != fs->superblock.root.generation) {
+            BW_TRY(bw_history_find_generation(fs));
+            if (choice->chunk_root)
+                BW_TRY(add_chosen_chunks(fs));
+        }
+        if (choice->tree_root)
+            BW_TRY(bw_named_root(fs, BW_ROOT_TREE, choice->tree_root, choice->tree_root_generation,
+                                 &tree->root));
+        if (choice->tree_root && !choice->chunk_root && !choice->knows_chunk_root) {
+            BW_TRY(bw_history_find_chunk_root(fs, &tree->root));
+            if (choice->chunk_root)
+                BW_TRY(add_chosen_chunks(fs));
+        }
+    }
     fs->is_past = tree->root.bytenr && tree->root.bytenr != fs->superblock.root.bytenr;
     return tree->root.bytenr ? bw_root_verify(fs, tree)
                              : find_present_root(fs, BW_SUPER_TREE_ROOT, tree);
@@ -161,15 +154,6 @@ static struct bw_error *read_chunks(struct bw_fs *fs)
     return NULL;
 }
 
-/* Once checksums of data can be read, they prove devices as well. */
-static struct bw_error *claim_by_data(struct bw_fs *fs)
-{
-    if (!bw_has_unclaimed(fs))
-        return NULL;
-    BW_TRY(claim_images(fs));
-    return bw_bootstrap_chunks(fs, BW_DEVICES_FOUND);
-}
-
 /* The steps. */
 
 static bool has_superblock(const struct bw_fs *fs, const struct bw_image_set *set)
@@ -180,29 +164,35 @@ static bool has_superblock(const struct bw_fs *fs, const struct bw_image_set *se
     return false;
 }
 
-/* Only the files of the streams, or a file system with their subvolumes. */
-static struct bw_error *open_streams(struct bw_fs *fs, struct bw_image_set *set)
-{
-    fs->is_stream = true;
-    return fs->streams_as_is ? NULL : bw_streams_apply(fs, set);
-}
-
 static struct bw_error *open_trees(struct bw_fs *fs, struct bw_image_set *set)
 {
-    if (bw_images_are_streams(set))
-        return open_streams(fs, set);
+    if (bw_images_are_streams(set)) {
+        /* Only the files of the streams, or a file system with their subvolumes. */
+        fs->is_stream = true;
+        return fs->streams_as_is ? NULL : bw_streams_apply(fs, set);
+    }
+
+    /* Superblocks, if all are lost, and the devices. */
     if ((fs->scan || fs->has_wanted_fsid) && !has_superblock(fs, set))
         BW_TRY(bw_rescue_superblocks(fs, set));
     else if (fs->scan && !fs->has_wanted_fsid && !fs->choice.generation && !fs->choice.tree_root)
         BW_TRY(bw_rescue_report_others(fs, set));
     if (fs->scan && !fs->has_wanted_fsid && !has_superblock(fs, set))
         BW_TRY(bw_rescue_partitions(fs, set));
+
+    /* Chunks, the root tree and the subvolumes in it. Once checksums of data can be read, they
+     * prove which devices the images without a superblock are. */
     BW_TRY(bw_build_upper_graph(fs, set));
     BW_TRY(read_chunks(fs));
     BW_TRY(bw_bootstrap_remap(fs));
     BW_TRY(find_root(fs));
     BW_TRY(bw_subvolumes_load(fs));
-    BW_TRY(claim_by_data(fs));
+    if (bw_has_unclaimed(fs)) {
+        BW_TRY(claim_images(fs));
+        BW_TRY(bw_bootstrap_chunks(fs, BW_DEVICES_FOUND));
+    }
+
+    /* What replaces lost blocks, and the log. */
     BW_TRY(bw_recovery_attach(fs));
     BW_TRY(bw_history_find_log(fs));
     BW_TRY(bw_replay(fs));
@@ -247,41 +237,11 @@ static struct bw_error *read_inside(void *context, uint64_t offset, void *buffer
     return error;
 }
 
-/* No helper can read a file that only this process sees. */
-static struct bw_error *refuse_container(const struct inside *inside, const char *path)
-{
-    uint8_t head[512];
-    size_t got = 0;
-    BW_TRY(bw_file_read(inside->file, 0, head, sizeof head, &got));
-    const struct bw_foreign *format = bw_foreign_by_magic(head, got);
-    if (!format || format->helper != BW_HELPER_QEMU)
-        return NULL;
-    return bw_error_create(BW_ERROR_USAGE,
-                           "%s is %s, which cannot be read inside another file system: mount that "
-                           "with 'btrfs-walk mount', and open the file below the mount",
-                           path, format->name);
-}
-
-static struct bw_error *open_file(struct inside *inside, const char *path)
-{
-    const struct bw_file_options how = {.struct_size = sizeof how};
-    struct bw_place place;
-    BW_TRY(bw_lookup(inside->outer, bw_subvolume_by_id(inside->outer, BW_TOP_SUBVOLUME), path, true,
-                     &place));
-    if (place.type != BW_FILE_REGULAR)
-        return bw_error_create(BW_ERROR_USAGE, "%s is not a regular file", path);
-    BW_TRY(bw_file_open(inside->outer, &place, &how, &inside->file));
-    inside->source = (struct bw_image_source){.name = inside->name,
-                                              .size = bw_file_inode(inside->file)->size,
-                                              .read = read_inside,
-                                              .context = inside};
-    return refuse_container(inside, path);
-}
-
-/* Opens the file system that contains the image, and the file. */
+/* Opens the file system that contains the image, and in it the last file of --inside. */
 static struct bw_error *open_outer(const struct bw_fs_options *options, struct inside *inside)
 {
     const size_t last = options->inside_count - 1;
+    const char *path = options->inside[last];
     struct bw_fs_options outer = *options;
     outer.inside_count = last;
     if (outer.inside_choice_count > last)
@@ -293,41 +253,42 @@ static struct bw_error *open_outer(const struct bw_fs_options *options, struct i
     outer.fsid = NULL;
     outer.device_count = 0;
     BW_TRY(bw_fs_open(&outer, &inside->outer));
-    if (asprintf(&inside->name, "%s > %s", bw_fs_image_path(inside->outer, 0),
-                 options->inside[last]) < 0) {
+
+    const struct bw_file_options how = {.struct_size = sizeof how};
+    const struct bw_subvolume *top = bw_subvolume_by_id(inside->outer, BW_TOP_SUBVOLUME);
+    struct bw_place place;
+    uint8_t head[512];
+    size_t got = 0;
+    if (asprintf(&inside->name, "%s > %s", bw_fs_image_path(inside->outer, 0), path) < 0) {
         inside->name = NULL;
         return bw_error_no_memory();
     }
-    struct bw_error *error = open_file(inside, options->inside[last]);
-    return error ? bw_error_prefix(error, "--inside") : NULL;
+    struct bw_error *error = bw_lookup(inside->outer, top, path, true, &place);
+    if (!error && place.type != BW_FILE_REGULAR)
+        error = bw_error_create(BW_ERROR_USAGE, "%s is not a regular file", path);
+    if (!error)
+        error = bw_file_open(inside->outer, &place, &how, &inside->file);
+    if (!error)
+        error = bw_file_read(inside->file, 0, head, sizeof head, &got);
+
+    /* No helper can read a file that only this process sees. */
+    const struct bw_foreign *format = error ? NULL : bw_foreign_by_magic(head, got);
+    if (format && format->helper == BW_HELPER_QEMU)
+        error = bw_error_create(BW_ERROR_USAGE,
+                                "%s is %s, which cannot be read inside another file system: mount "
+                                "that with 'btrfs-walk mount', and open the file below the mount",
+                                path, format->name);
+    if (error)
+        return bw_error_prefix(error, "--inside");
+    inside->source = (struct bw_image_source){.name = inside->name,
+                                              .size = bw_file_inode(inside->file)->size,
+                                              .read = read_inside,
+                                              .context = inside};
+    return NULL;
 }
 
-static struct bw_error *open_inner(const struct bw_fs_options *options,
-                                   const struct bw_opening *opening, struct inside *inside,
-                                   struct bw_fs **fs)
-{
-    struct bw_fs_options inner = *options;
-    struct bw_opening steps = *opening;
-    struct bw_inside_choice choice = {0};
-    if (options->inside_choice_count >= options->inside_count)
-        choice = options->inside_choices[options->inside_count - 1];
-    BW_TRY(open_outer(options, inside));
-    inner.paths = &inside->source.name;
-    inner.path_count = 1;
-    inner.inside_count = inner.inside_choice_count = 0;
-    inner.planned = NULL; /* it has run for the outermost images */
-    inner.partition = choice.partition;
-    inner.volume = choice.volume;
-    inner.offset = choice.offset;
-    inner.header = NULL;
-    inner.map_count = 0;
-    inner.overlay_count = 0;
-    inner.alternatives = false;
-    inner.side = 0;
-    steps.source = &inside->source;
-    return bw_opening_run(&inner, &steps, fs);
-}
-
+/* Runs an opening on the images, or on the file of --inside. That is opened with the options of the
+ * user; those that are for images stay with the outer file system. */
 static struct bw_error *run_opening(const struct bw_fs_options *given,
                                     const struct bw_opening *opening, struct bw_fs **fs)
 {
@@ -339,7 +300,27 @@ static struct bw_error *run_opening(const struct bw_fs_options *given,
     if (!inside)
         return bw_error_no_memory();
     pthread_mutex_init(&inside->lock, NULL);
-    struct bw_error *error = open_inner(&options, opening, inside, fs);
+    struct bw_error *error = open_outer(&options, inside);
+    if (!error) {
+        struct bw_opening steps = *opening;
+        struct bw_inside_choice choice = {0};
+        if (options.inside_choice_count >= options.inside_count)
+            choice = options.inside_choices[options.inside_count - 1];
+        options.paths = &inside->source.name;
+        options.path_count = 1;
+        options.inside_count = options.inside_choice_count = 0;
+        options.planned = NULL; /* it has run for the outermost images */
+        options.partition = choice.partition;
+        options.volume = choice.volume;
+        options.offset = choice.offset;
+        options.header = NULL;
+        options.map_count = 0;
+        options.overlay_count = 0;
+        options.alternatives = false;
+        options.side = 0;
+        steps.source = &inside->source;
+        error = bw_opening_run(&options, &steps, fs);
+    }
     if (error) {
         close_inside(inside);
         return error;
