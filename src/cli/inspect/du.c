@@ -30,14 +30,14 @@ static const char *const by_words[] = {
     [DU_BY_TYPE] = "type", [DU_BY_AGE] = "age",   NULL};
 
 static const struct cmd_option options[] = {
-    {'s', "summarize", NULL, "only a total for each PATH", CMD_FLAG(struct du_state, summarize)},
+    {'s', "summarize", NULL, "only a total for each PATH", CMD_FLAG(struct du, summarize)},
     {0, "ncdu", NULL, "write a file for 'ncdu -f', with shared data as hard links",
-     CMD_FLAG(struct du_state, ncdu)},
+     CMD_FLAG(struct du, ncdu)},
     {0, "by", "WORD", "print sums of files: by user, group, type (suffix) or age",
-     CMD_WORD(struct du_state, by, by_words)},
+     CMD_WORD(struct du, by, by_words)},
     {0, "shared-with", NULL, "list groups of files that have extents in common",
-     CMD_FLAG(struct du_state, shared_with)},
-    CMD_TREE(struct du_state, selection),
+     CMD_FLAG(struct du, shared_with)},
+    CMD_TREE(struct du, selection),
     {0},
 };
 
@@ -54,29 +54,19 @@ static const struct cmd_option options[] = {
  * does. Directories may be deeper than base/json can nest, so their brackets are written here.
  */
 
-/* A file of that format while it is being written. Set the first two members; the rest begins as
- * zeros. */
-struct du_ncdu {
-    struct cmd_output *output;
-    const char *title;       /* name of the top directory */
-    struct bw_buffer folder; /* path of the open directory below the top */
-    struct bw_buffer text;   /* the current piece of the output */
-    bool begun;
-};
-
 #ifndef BW_VERSION
 #define BW_VERSION "unknown"
 #endif
 
 /* Appends an entry of the file. `inode`: of a hard link; otherwise 0. */
-static void append_item(struct du_ncdu *ncdu, const char *name, size_t length, const char *suffix,
+static void append_item(struct du *du, const char *name, size_t length, const char *suffix,
                         uint64_t size, uint64_t inode)
 {
     BW_AUTO_BUFFER struct bw_buffer whole = {0};
-    struct bw_json json = bw_json_start(&ncdu->text, false);
+    struct bw_json json = bw_json_start(&du->text, false);
     bw_buffer_append(&whole, name, length);
     bw_buffer_append(&whole, suffix, strlen(suffix));
-    ncdu->text.failed |= whole.failed;
+    du->text.failed |= whole.failed;
     bw_json_begin_object(&json, NULL);
     bw_json_raw_bytes(&json, "name", whole.data ? whole.data : "", whole.length);
     if (size) {
@@ -90,45 +80,45 @@ static void append_item(struct du_ncdu *ncdu, const char *name, size_t length, c
     bw_json_end(&json);
 }
 
-static void append_json(struct du_ncdu *ncdu, const char *text)
+static void append_json(struct du *du, const char *text)
 {
-    bw_buffer_append(&ncdu->text, text, strlen(text));
+    bw_buffer_append(&du->text, text, strlen(text));
 }
 
-static void begin_file(struct du_ncdu *ncdu)
+static void begin_file(struct du *du)
 {
-    struct bw_json json = bw_json_start(&ncdu->text, false);
-    append_json(ncdu, "[1,2,");
+    struct bw_json json = bw_json_start(&du->text, false);
+    append_json(du, "[1,2,");
     bw_json_begin_object(&json, NULL);
     bw_json_text(&json, "progname", "btrfs-walk");
     bw_json_text(&json, "progver", BW_VERSION);
     bw_json_number(&json, "timestamp", (uint64_t)time(NULL));
     bw_json_end(&json);
-    append_json(ncdu, ",\n[");
-    append_item(ncdu, ncdu->title, strlen(ncdu->title), "", 0, 0);
-    ncdu->begun = true;
+    append_json(du, ",\n[");
+    append_item(du, du->title, strlen(du->title), "", 0, 0);
+    du->begun = true;
 }
 
 /* Closes and opens directories until the one with this path, whose names each end with a '/', is
  * open. */
-static void switch_directory(struct du_ncdu *ncdu, const char *path, size_t length)
+static void switch_directory(struct du *du, const char *path, size_t length)
 {
-    const struct bw_buffer *folder = &ncdu->folder;
+    const struct bw_buffer *folder = &du->folder;
     size_t common = 0; /* bytes that both paths begin with, in whole names */
     for (size_t i = 0; i < folder->length && i < length && folder->data[i] == path[i]; i++)
         if (path[i] == '/')
             common = i + 1;
     for (size_t i = common; i < folder->length; i++)
         if (folder->data[i] == '/')
-            append_json(ncdu, "]");
-    ncdu->folder.length = common;
+            append_json(du, "]");
+    du->folder.length = common;
     for (size_t at = common; at < length;) {
         const size_t name = (size_t)((const char *)memchr(path + at, '/', length - at) - path) - at;
-        append_json(ncdu, ",\n[");
-        append_item(ncdu, path + at, name, "", 0, 0);
+        append_json(du, ",\n[");
+        append_item(du, path + at, name, "", 0, 0);
         at += name + 1;
     }
-    bw_buffer_append(&ncdu->folder, path + common, length - common);
+    bw_buffer_append(&du->folder, path + common, length - common);
 }
 
 /* The part of the path below the start: its last `depth` names, and where the name begins. */
@@ -147,27 +137,26 @@ static const char *below_start(const struct bw_du_entry *entry, const char **nam
 }
 
 /* Writes an entry. The entries come in the order of bw_du(). */
-static struct bw_error *write_for_ncdu(struct du_ncdu *ncdu, const struct bw_du_entry *entry)
+static struct bw_error *write_for_ncdu(struct du *du, const struct bw_du_entry *entry)
 {
     const char *name, *path = below_start(entry, &name);
     const char *end = entry->path + entry->path_length;
-    ncdu->text.length = 0;
-    if (!ncdu->begun)
-        begin_file(ncdu);
+    du->text.length = 0;
+    if (!du->begun)
+        begin_file(du);
     if (entry->place.type != BW_FILE_DIRECTORY) {
         const uint64_t shared = entry->sharing_known ? entry->shared : 0;
         const uint64_t own = entry->total - shared;
         const uint64_t inode = entry->shared_id >> 1 | 1; /* fits a signed number, and is not 0 */
         const bool is_split = own || !shared;
-        switch_directory(ncdu, path, (size_t)(name - path));
+        switch_directory(du, path, (size_t)(name - path));
         if (is_split) {
-            append_json(ncdu, ",\n");
-            append_item(ncdu, name, (size_t)(end - name), "", own, 0);
+            append_json(du, ",\n");
+            append_item(du, name, (size_t)(end - name), "", own, 0);
         }
         if (shared) {
-            append_json(ncdu, ",\n");
-            append_item(ncdu, name, (size_t)(end - name), is_split ? " (shared)" : "", shared,
-                        inode);
+            append_json(du, ",\n");
+            append_item(du, name, (size_t)(end - name), is_split ? " (shared)" : "", shared, inode);
         }
     } else if (entry->depth) {
         BW_AUTO_BUFFER struct bw_buffer folder = {0};
@@ -175,19 +164,12 @@ static struct bw_error *write_for_ncdu(struct du_ncdu *ncdu, const struct bw_du_
         bw_buffer_append_byte(&folder, '/');
         if (folder.failed)
             return bw_error_no_memory();
-        switch_directory(ncdu, folder.data, folder.length);
+        switch_directory(du, folder.data, folder.length);
     }
-    if (ncdu->text.failed || ncdu->folder.failed)
+    if (du->text.failed || du->folder.failed)
         return bw_error_no_memory();
-    return cmd_write(ncdu->output, ncdu->text.data, ncdu->text.length);
+    return cmd_write(&du->format->output, du->text.data, du->text.length);
 }
-
-/* A running du command. */
-struct du {
-    struct du_state *state;
-    struct cmd_format *format;
-    struct du_ncdu ncdu;
-};
 
 /* Right-aligned in 10 columns, as in btrfs-progs. */
 static void append_size(const struct cmd_format_settings *settings, struct bw_buffer *line,
@@ -224,11 +206,11 @@ static struct bw_error *print_line(struct cmd_format *format, const void *record
 static struct bw_error *write_entry(void *context, const struct bw_du_entry *entry)
 {
     struct du *du = context;
-    const unsigned types = du->state->selection.types;
+    const unsigned types = du->selection.types;
     if (types && !(types & 1u << entry->place.type))
         return NULL;
-    if (du->state->ncdu)
-        return write_for_ncdu(&du->ncdu, entry);
+    if (du->ncdu)
+        return write_for_ncdu(du, entry);
     const struct bw_bytes path = {entry->path, entry->path_length};
     struct bw_duinfo row = {.path = path,
                             .path_bytes = path,
@@ -250,9 +232,9 @@ static struct bw_error *write_entry(void *context, const struct bw_du_entry *ent
     return cmd_format_write(du->format, &row, sizeof row);
 }
 
-struct bw_du_options du_options(const struct du_state *state, const char *path)
+struct bw_du_options du_options(const struct du *du, const char *path)
 {
-    const struct cmd_selection *selection = &state->selection;
+    const struct cmd_selection *selection = &du->selection;
     return (struct bw_du_options){
         .struct_size = sizeof(struct bw_du_options),
         .subvolume = selection->subvolume,
@@ -266,31 +248,15 @@ struct bw_du_options du_options(const struct du_state *state, const char *path)
     };
 }
 
-static struct bw_error *list_path(struct du *du, const char *path)
-{
-    struct bw_du_options wanted = du_options(du->state, path);
-    wanted.visit = write_entry;
-    wanted.context = du;
-    if (du->state->summarize) {
-        wanted.has_maxdepth = true;
-        wanted.maxdepth = wanted.mindepth = 0;
-    }
-    cmd_progress_expect_trees(du->format->session.fs, true);
-    struct bw_error *error = bw_du(du->format->session.fs, &wanted);
-    if (error && error->code == BW_ERROR_NOT_FOUND)
-        cmd_format_miss(du->format, BW_TAKE(error));
-    return error;
-}
-
 static struct bw_error *list(struct cmd_format *format, void *context)
 {
     static const char heading[] = "     Total   Exclusive  Set shared  Filename\n";
     const struct cmd_common *common = format->common;
-    struct du du = {.state = context, .format = format, .ncdu.output = &format->output};
-    struct du_ncdu *ncdu = &du.ncdu;
+    struct du *du = context;
     BW_AUTO_BUFFER struct bw_buffer title = {0};
-    BW_TRY(cmd_selection_prepare(&du.state->selection, format->session.fs));
-    if (!du.state->ncdu && !format->stream.rows)
+    du->format = format;
+    BW_TRY(cmd_selection_prepare(&du->selection, format->session.fs));
+    if (!du->ncdu && !format->stream.rows)
         BW_TRY(cmd_write(&format->output, heading, sizeof heading - 1));
     bw_buffer_format(&title, "%s", common->input.images[0]);
     if (common->path_count)
@@ -298,34 +264,43 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     bw_buffer_append_byte(&title, '\0');
     if (title.failed)
         return bw_error_no_memory();
-    ncdu->title = title.data;
+    du->title = title.data;
 
     struct bw_error *error = NULL;
-    if (!common->path_count)
-        error = list_path(&du, NULL);
-    for (size_t i = 0; !error && i < common->path_count; i++)
-        error = list_path(&du, common->paths[i]);
+    for (size_t i = 0; !error && (i < common->path_count || !i); i++) {
+        struct bw_du_options wanted = du_options(du, common->path_count ? common->paths[i] : NULL);
+        wanted.visit = write_entry;
+        wanted.context = du;
+        if (du->summarize) {
+            wanted.has_maxdepth = true;
+            wanted.maxdepth = wanted.mindepth = 0;
+        }
+        cmd_progress_expect_trees(format->session.fs, true);
+        error = bw_du(format->session.fs, &wanted);
+        if (error && error->code == BW_ERROR_NOT_FOUND)
+            cmd_format_miss(format, BW_TAKE(error));
+    }
 
     /* The end of the file for ncdu closes all directories, also after an error. */
-    if (du.state->ncdu) {
-        ncdu->text.length = 0;
-        if (!ncdu->begun)
-            begin_file(ncdu);
-        switch_directory(ncdu, "", 0);
-        append_json(ncdu, "]]\n");
-        if (ncdu->text.failed)
+    if (du->ncdu) {
+        du->text.length = 0;
+        if (!du->begun)
+            begin_file(du);
+        switch_directory(du, "", 0);
+        append_json(du, "]]\n");
+        if (du->text.failed)
             error = bw_error_first(error, bw_error_no_memory());
         else
-            error =
-                bw_error_first(error, cmd_write(ncdu->output, ncdu->text.data, ncdu->text.length));
+            error = bw_error_first(error,
+                                   cmd_write(&du->format->output, du->text.data, du->text.length));
     }
-    bw_buffer_free(&ncdu->text);
-    bw_buffer_free(&ncdu->folder);
+    bw_buffer_free(&du->text);
+    bw_buffer_free(&du->folder);
     return error;
 }
 
 /* The reason why the options contradict each other; NULL if they do not. */
-static const char *find_contradiction(const struct cmd_common *common, const struct du_state *du)
+static const char *find_contradiction(const struct cmd_common *common, const struct du *du)
 {
     const struct cmd_selection *selection = &du->selection;
     if (du->shared_with && (du->by || du->summarize || du->ncdu || selection->has_maxdepth ||
@@ -350,9 +325,9 @@ static const char *find_contradiction(const struct cmd_common *common, const str
 
 static int run(const struct cmd_common *common, void *state)
 {
-    struct du_state *du = state;
+    const struct du *du = state;
     struct cmd_format_plan plan = {
-        .record = cmd_record_of(&cmd_du, state), .context = du, .largest = "total"};
+        .record = cmd_record_of(&cmd_du, state), .context = state, .largest = "total"};
     if (du->shared_with) {
         plan.columns = "group_number,files,shared,path";
         plan.list = du_write_shared;
@@ -373,7 +348,7 @@ static int run(const struct cmd_common *common, void *state)
 
 static const char *record_of(const void *state)
 {
-    const struct du_state *du = state;
+    const struct du *du = state;
     if (du->shared_with)
         return "sharedfileinfo";
     return du->by ? "filesuminfo" : cmd_du.record;
@@ -422,7 +397,7 @@ const struct command cmd_du = {
     .record_of = record_of,
     .sorts_rows = true,
     .run = run,
-    .state_size = sizeof(struct du_state),
+    .state_size = sizeof(struct du),
     .takes_paths = true,
     .takes_list = true,
 };

@@ -10,23 +10,33 @@
 /** Words of --by. */
 enum du_by { DU_BY_NONE, DU_BY_USER, DU_BY_GROUP, DU_BY_TYPE, DU_BY_AGE };
 
-/** The options of du. */
-struct du_state {
+/** A du command. */
+struct du {
+    /* The options. */
     struct cmd_selection selection;
     bool summarize, ncdu, shared_with;
     unsigned by; /**< enum du_by */
+
+    /* While it runs. */
+    struct cmd_format *format;
+
+    /* The file for ncdu while it is being written. */
+    const char *title;       /**< name of the top directory */
+    struct bw_buffer folder; /**< path of the open directory below the top */
+    struct bw_buffer text;   /**< the current piece of the output */
+    bool begun;
 };
 
 /** Options of bw_du() for a path, without a visitor. */
-struct bw_du_options du_options(const struct du_state *state, const char *path);
+struct bw_du_options du_options(const struct du *du, const char *path);
 
 /** --by: writes the sums of all files below the paths (du_sums.c). */
-struct bw_error *du_write_sums(struct cmd_format *format, void *state);
+struct bw_error *du_write_sums(struct cmd_format *format, void *du);
 
 /** --shared-with: writes the groups of files that have extents in common (du_shared.c). */
-struct bw_error *du_write_shared(struct cmd_format *format, void *state);
+struct bw_error *du_write_shared(struct cmd_format *format, void *du);
 
 /** The columns of the table of --by. */
-const char *du_sum_columns(const struct du_state *state);
+const char *du_sum_columns(const struct du *du);
 
 #endif

@@ -96,34 +96,6 @@ static void set_suffix(char label[LABEL_ROOM], const char *path, size_t length)
     }
 }
 
-/* The class of a time. */
-static size_t find_age(const struct summing *summing, int64_t time)
-{
-    int64_t age;
-    size_t class = 0;
-    if (__builtin_sub_overflow(summing->present, time, &age))
-        age = time > 0 ? INT64_MIN : INT64_MAX - 1;
-    while (class < AGES - 1 && age >= ages[class].below)
-        class ++;
-    return class;
-}
-
-/* Sets the label of a file, and the value that it stands for. */
-static void set_label(const struct summing *summing, const struct bw_du_entry *entry,
-                      struct sum *sum)
-{
-    const struct bw_inode *inode = entry->inode;
-    if (summing->by == DU_BY_TYPE) {
-        set_suffix(sum->label, entry->path, entry->path_length);
-    } else if (inode && summing->by == DU_BY_AGE) {
-        sum->order = find_age(summing, bw_time_nanoseconds(&inode->mtime));
-        strcpy(sum->label, ages[sum->order].name);
-    } else if (inode) {
-        sum->id = summing->by == DU_BY_USER ? inode->uid : inode->gid;
-        snprintf(sum->label, sizeof sum->label, "%" PRIu32, sum->id);
-    }
-}
-
 /* Finds the sum with a label, or adds it. */
 static struct bw_error *find_sum(struct summing *summing, const struct sum *like,
                                  struct sum **result)
@@ -154,10 +126,27 @@ static struct bw_error *find_sum(struct summing *summing, const struct sum *like
 static struct bw_error *add_entry(void *context, const struct bw_du_entry *entry)
 {
     struct summing *summing = context;
+    const struct bw_inode *inode = entry->inode;
     struct sum like = {.label = "", .order = AGES}, *sum;
     if (entry->place.type != BW_FILE_REGULAR)
         return NULL;
-    set_label(summing, entry, &like);
+
+    /* The label of the file, and the value that it stands for. */
+    const int64_t time = inode ? bw_time_nanoseconds(&inode->mtime) : 0;
+    if (summing->by == DU_BY_TYPE) {
+        set_suffix(like.label, entry->path, entry->path_length);
+    } else if (inode && summing->by == DU_BY_AGE) {
+        int64_t age;
+        if (__builtin_sub_overflow(summing->present, time, &age))
+            age = time > 0 ? INT64_MIN : INT64_MAX - 1;
+        for (like.order = 0; like.order < AGES - 1 && age >= ages[like.order].below;)
+            like.order++;
+        strcpy(like.label, ages[like.order].name);
+    } else if (inode) {
+        like.id = summing->by == DU_BY_USER ? inode->uid : inode->gid;
+        snprintf(like.label, sizeof like.label, "%" PRIu32, like.id);
+    }
+
     BW_TRY(find_sum(summing, &like, &sum));
     summing->sharing_known = entry->sharing_known;
     sum->files++;
@@ -166,10 +155,9 @@ static struct bw_error *add_entry(void *context, const struct bw_du_entry *entry
     sum->shared += entry->shared;
     sum->extent_count += entry->extent_count;
     sum->disk += entry->disk;
-    if (!entry->inode)
+    if (!inode)
         return NULL;
-    const int64_t time = bw_time_nanoseconds(&entry->inode->mtime);
-    sum->size += entry->inode->size;
+    sum->size += inode->size;
     if (sum->newest == BW_ABSENT_SIGNED || time > sum->newest)
         sum->newest = time;
     if (sum->oldest == BW_ABSENT_SIGNED || time < sum->oldest)
@@ -239,40 +227,32 @@ static struct bw_error *write_sum(struct cmd_format *format, const struct summin
     return cmd_format_write(format, &row, sizeof row);
 }
 
-static struct bw_error *add_path(struct cmd_format *format, const struct du_state *state,
-                                 struct summing *summing, const char *path)
-{
-    struct bw_du_options wanted = du_options(state, path);
-    wanted.inodes = true;
-    wanted.visit = add_entry;
-    wanted.context = summing;
-    struct bw_error *error = bw_du(format->session.fs, &wanted);
-    if (error && error->code == BW_ERROR_NOT_FOUND)
-        cmd_format_miss(format, BW_TAKE(error));
-    return error;
-}
-
 struct bw_error *du_write_sums(struct cmd_format *format, void *context)
 {
-    const struct du_state *state = context;
+    const struct du *du = context;
     const struct cmd_common *common = format->common;
     struct bw_fs *fs = format->session.fs;
-    struct summing summing = {.by = state->by};
+    struct summing summing = {.by = du->by};
     struct bw_user_names *names = NULL;
     const struct bw_subvolume *from = NULL;
-    BW_TRY(cmd_selection_prepare(&state->selection, fs));
-    if (state->selection.subvolume)
-        BW_TRY(bw_subvolume_by_name(fs, state->selection.subvolume, &from));
+    BW_TRY(cmd_selection_prepare(&du->selection, fs));
+    if (du->selection.subvolume)
+        BW_TRY(bw_subvolume_by_name(fs, du->selection.subvolume, &from));
     BW_TRY(find_present(fs, &summing.present));
-    if (state->by == DU_BY_USER || state->by == DU_BY_GROUP)
+    if (du->by == DU_BY_USER || du->by == DU_BY_GROUP)
         BW_TRY(bw_user_names_open(fs, from, &names));
     cmd_progress_expect_trees(fs, true);
 
     struct bw_error *error = NULL;
-    if (!common->path_count)
-        error = add_path(format, state, &summing, NULL);
-    for (size_t i = 0; !error && i < common->path_count; i++)
-        error = add_path(format, state, &summing, common->paths[i]);
+    for (size_t i = 0; !error && (i < common->path_count || !i); i++) {
+        struct bw_du_options wanted = du_options(du, common->path_count ? common->paths[i] : NULL);
+        wanted.inodes = true;
+        wanted.visit = add_entry;
+        wanted.context = &summing;
+        error = bw_du(fs, &wanted);
+        if (error && error->code == BW_ERROR_NOT_FOUND)
+            cmd_format_miss(format, BW_TAKE(error));
+    }
     if (summing.sums.count)
         qsort(summing.sums.items, summing.sums.count, sizeof *summing.sums.items, compare_sums);
     for (size_t i = 0; i < summing.sums.count; i++) {
@@ -286,7 +266,7 @@ struct bw_error *du_write_sums(struct cmd_format *format, void *context)
     return error;
 }
 
-const char *du_sum_columns(const struct du_state *state)
+const char *du_sum_columns(const struct du *du)
 {
     static const char *const columns[] = {
         [DU_BY_USER] = "files,size,total,exclusive,disk,uid,user",
@@ -294,5 +274,5 @@ const char *du_sum_columns(const struct du_state *state)
         [DU_BY_TYPE] = "files,size,total,exclusive,disk,suffix",
         [DU_BY_AGE] = "files,size,total,exclusive,disk,age",
     };
-    return columns[state->by];
+    return columns[du->by];
 }

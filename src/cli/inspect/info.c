@@ -606,30 +606,25 @@ static struct bw_error *append_found(struct bw_record_sink *sink, const void *re
     return NULL;
 }
 
-/* Appends the table of the file systems that a search found. */
-static struct bw_error *append_all_found(const struct lines *lines, const struct bw_volumeinfo *row)
-{
-    struct bw_table_column columns[7] = {
-        {.right = true}, {0}, {.right = true}, {.right = true}, {.right = true}};
-    BW_AUTO_BUFFER struct bw_buffer cells = {0};
-    struct lines rows = {{.visit = append_found}, lines->settings, &cells};
-    bw_buffer_format(lines->text, "%sFile systems whose tree blocks are on the images:\n",
-                     lines->text->length ? "\n" : "");
-    bw_buffer_format(&cells, "  generation\tlast change (UTC)\tblocks\tin place\tcritical missing\t"
-                             "label\topened by\n");
-    BW_TRY(row->found_file_systems.list(row->found_file_systems.context, &rows.sink));
-    bw_table_append(lines->text, &cells, columns);
-    return NULL;
-}
-
 static struct bw_error *print_volume(struct cmd_format *format, const void *record)
 {
     const struct bw_volumeinfo *row = record;
     const struct lines lines = {.settings = &format->settings, .text = &format->text};
     if (row->label)
         BW_TRY(append_volume(&lines, row));
-    if (row->found_file_systems.list)
-        BW_TRY(append_all_found(&lines, row));
+    if (row->found_file_systems.list) {
+        struct bw_table_column columns[7] = {
+            {.right = true}, {0}, {.right = true}, {.right = true}, {.right = true}};
+        BW_AUTO_BUFFER struct bw_buffer cells = {0};
+        struct lines rows = {{.visit = append_found}, lines.settings, &cells};
+        bw_buffer_format(lines.text, "%sFile systems whose tree blocks are on the images:\n",
+                         lines.text->length ? "\n" : "");
+        bw_buffer_format(&cells,
+                         "  generation\tlast change (UTC)\tblocks\tin place\tcritical missing\t"
+                         "label\topened by\n");
+        BW_TRY(row->found_file_systems.list(row->found_file_systems.context, &rows.sink));
+        bw_table_append(lines.text, &cells, columns);
+    }
     read_disks(row->disks.context, append_disk, &format->text);
     return NULL;
 }
@@ -700,21 +695,22 @@ static struct bw_error *write_lists(struct cmd_format *format, struct info *info
     return cmd_format_write(format, &row, sizeof row);
 }
 
-/* Then nothing is known about the file system. */
-static bool memory_ran_out(const struct info *info)
-{
-    for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++)
-        if (info->problems[i].error->code == BW_ERROR_NO_MEMORY)
-            return true;
-    return false;
-}
-
+/* Opens the file system and writes the record. */
 static int open_and_write(struct cmd_format *format, struct info *info)
 {
     size_t disks = 0;
     int status = cmd_open(info->common, &format->session);
-    if (status && memory_ran_out(info))
-        return status;
+    if (!status) {
+        info->overview.fs = format->session.fs;
+        info->overview.opened = true;
+        bw_fs_superblock(info->overview.fs, &info->overview.super);
+        status = end_output(format, write_volume(format, info));
+        return cmd_end(info->common, &format->session, NULL, status);
+    }
+
+    for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++)
+        if (info->problems[i].error->code == BW_ERROR_NO_MEMORY)
+            return status; /* nothing is known about the file system */
     if (status == STATUS_CANNOT)
         read_disks(info, count_disk, &disks);
     if (disks) {
@@ -726,29 +722,24 @@ static int open_and_write(struct cmd_format *format, struct info *info)
                 cmd_ask_for_partition(info->common);
         return status;
     }
-    if (status) {
-        /* The errors of opening and the damage of superblocks were already reported. */
-        const struct bw_fs_options how = cmd_fs_options(info->common);
-        BW_AUTO_ERROR struct bw_error *error = bw_fs_open_images(&how, &info->overview.fs);
-        if (!error && how.scan && !how.fsid)
-            error = bw_fs_search(info->overview.fs, 0);
-        const bool has_superblock = !error && find_superblock(info);
-        for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++)
-            info->overview.diverged |= info->problems[i].error->code == BW_ERROR_DIVERGED;
-        if (has_superblock || (!error && bw_fs_found(info->overview.fs, 0))) {
-            const int written = end_output(format, has_superblock ? write_volume(format, info)
-                                                                  : write_lists(format, info));
-            if (written || status == STATUS_CANNOT)
-                status = STATUS_PARTIAL;
-        }
-        bw_fs_close(info->overview.fs);
-        return status;
+
+    /* A superblock may be readable, or the search may find file systems. The errors of opening and
+     * the damage of superblocks were already reported. */
+    const struct bw_fs_options how = cmd_fs_options(info->common);
+    BW_AUTO_ERROR struct bw_error *error = bw_fs_open_images(&how, &info->overview.fs);
+    if (!error && how.scan && !how.fsid)
+        error = bw_fs_search(info->overview.fs, 0);
+    const bool has_superblock = !error && find_superblock(info);
+    for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++)
+        info->overview.diverged |= info->problems[i].error->code == BW_ERROR_DIVERGED;
+    if (has_superblock || (!error && bw_fs_found(info->overview.fs, 0))) {
+        const int written = end_output(format, has_superblock ? write_volume(format, info)
+                                                              : write_lists(format, info));
+        if (written || status == STATUS_CANNOT)
+            status = STATUS_PARTIAL;
     }
-    info->overview.fs = format->session.fs;
-    info->overview.opened = true;
-    bw_fs_superblock(info->overview.fs, &info->overview.super);
-    status = end_output(format, write_volume(format, info));
-    return cmd_end(info->common, &format->session, NULL, status);
+    bw_fs_close(info->overview.fs);
+    return status;
 }
 
 static int run(const struct cmd_common *common, void *state)

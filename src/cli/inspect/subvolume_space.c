@@ -16,25 +16,41 @@
 #include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
 
-struct space_state {
+/* The path of a subvolume, for lists of them. */
+struct path {
+    uint64_t id;
+    char *text;
+    size_t length;
+};
+
+BW_VECTOR(paths, struct path);
+
+struct space {
+    /* The options. */
     unsigned threads;
     bool shared;
     uint64_t to_free;         /* bytes; 0: --free was not given */
     struct bw_buffer free_if; /* names of subvolumes, each with a NUL */
+
+    /* While it runs. */
+    struct cmd_format *format;
+    const struct bw_shares *shares;
+    struct bw_buffer text;
+    struct paths paths; /* by id */
 };
 
 static struct bw_error *store_to_free(void *target, const struct cmd_option *option,
                                       const char *argument)
 {
-    struct space_state *state = target;
-    BW_TRY(cmd_store_bytes(&state->to_free, option, argument));
-    return state->to_free ? NULL : cmd_bad_argument(option, argument, "at least one byte");
+    struct space *space = target;
+    BW_TRY(cmd_store_bytes(&space->to_free, option, argument));
+    return space->to_free ? NULL : cmd_bad_argument(option, argument, "at least one byte");
 }
 
 static struct bw_error *store_free_if(void *state, const struct cmd_option *option,
                                       const char *list)
 {
-    struct bw_buffer *names = &((struct space_state *)state)->free_if;
+    struct bw_buffer *names = &((struct space *)state)->free_if;
     for (const char *name = list;; name++) {
         const size_t length = strcspn(name, ",");
         if (!length)
@@ -50,7 +66,7 @@ static struct bw_error *store_free_if(void *state, const struct cmd_option *opti
 
 static void release_state(void *state)
 {
-    bw_buffer_free(&((struct space_state *)state)->free_if);
+    bw_buffer_free(&((struct space *)state)->free_if);
 }
 
 static const struct cmd_option options[] = {
@@ -60,26 +76,9 @@ static const struct cmd_option options[] = {
     {0, "free", "SIZE", "list the snapshots to delete, oldest first, to free this much space",
      .store = store_to_free},
     {0, "shared", NULL, "list the sets of subvolumes that share data, and how much",
-     CMD_FLAG(struct space_state, shared)},
-    CMD_THREADS_OPTION(struct space_state, threads),
+     CMD_FLAG(struct space, shared)},
+    CMD_THREADS_OPTION(struct space, threads),
     {0},
-};
-
-/* The path of a subvolume, for lists of them. */
-struct path {
-    uint64_t id;
-    char *text;
-    size_t length;
-};
-
-BW_VECTOR(paths, struct path);
-
-/* A running space command. */
-struct space {
-    struct cmd_format *format;
-    const struct bw_shares *shares;
-    struct bw_buffer text;
-    struct paths paths; /* by id */
 };
 
 /* Paths of subvolumes, for lists of them. */
@@ -302,86 +301,78 @@ static struct bw_error *write_steps(const struct space *space, const struct snap
 /* Names are looked up first, because the rest takes long. */
 static struct bw_error *list(struct cmd_format *format, void *context)
 {
-    const struct space_state *state = context;
+    struct space *space = context;
     const struct bw_shares_options wanted = {.struct_size = sizeof wanted,
-                                             .threads = state->threads};
-    struct space space = {.format = format};
+                                             .threads = space->threads};
     struct bw_shares *shares = NULL;
     struct ids ids = {0};
     struct snapshots snapshots = {0};
     struct bw_error *error = NULL;
+    space->format = format;
 
     /* The ids of the subvolumes of --free-if; as text, with commas between them. */
     size_t at = 0;
-    while (!error && at < state->free_if.length) {
-        const char *name = state->free_if.data + at;
+    while (!error && at < space->free_if.length) {
+        const char *name = space->free_if.data + at;
         const struct bw_subvolume *subvolume;
         at += strlen(name) + 1;
         error = bw_subvolume_by_name(format->session.fs, name, &subvolume);
         if (!error)
             error = ids_push(&ids, bw_subvolume_id(subvolume));
         if (!error)
-            bw_buffer_format(&space.text, "%s%" PRIu64, ids.count > 1 ? "," : "",
+            bw_buffer_format(&space->text, "%s%" PRIu64, ids.count > 1 ? "," : "",
                              bw_subvolume_id(subvolume));
     }
-    bw_buffer_append_byte(&space.text, '\0');
-    if (!error && space.text.failed)
+    bw_buffer_append_byte(&space->text, '\0');
+    if (!error && space->text.failed)
         error = bw_error_no_memory();
-    if (!error && (state->free_if.length || state->shared || state->to_free))
-        error = load_paths(&space);
-    if (!error && state->to_free)
+    if (!error && (space->free_if.length || space->shared || space->to_free))
+        error = load_paths(space);
+    if (!error && space->to_free)
         error = list_snapshots(format->session.fs, &snapshots);
     cmd_progress_expect_trees(format->session.fs, false);
     if (!error)
         error = bw_shares_open(format->session.fs, &wanted, &shares);
-    space.shares = shares;
-    if (!error && state->free_if.length) {
+    space->shares = shares;
+    if (!error && space->free_if.length) {
         struct bw_shares_sum sum = {0};
         struct bw_bytes names[MOST_PATHS];
         size_t count = 0;
         for (size_t i = 0; i < ids.count; i++)
-            add_names(&space, ids.items[i], ids.items[i], names, &count);
+            add_names(space, ids.items[i], ids.items[i], names, &count);
         error = bw_shares_of(shares, ids.items, ids.count, &sum);
-        const struct bw_freeinfo row = {.subvolumes = space.text.data,
+        const struct bw_freeinfo row = {.subvolumes = space->text.data,
                                         .referenced = sum.referenced,
                                         .freed = sum.exclusive,
                                         .lost_blocks = sum.lost_blocks,
                                         .paths = {count ? names : NULL, count}};
         if (!error)
             error = cmd_format_write(format, &row, sizeof row);
-    } else if (!error && state->to_free) {
-        error = write_steps(&space, &snapshots, state->to_free);
-    } else if (!error && state->shared) {
-        error = bw_shares_sets(shares, write_set, &space);
+    } else if (!error && space->to_free) {
+        error = write_steps(space, &snapshots, space->to_free);
+    } else if (!error && space->shared) {
+        error = bw_shares_sets(shares, write_set, space);
     } else if (!error) {
-        error = write_subvolumes(&space);
+        error = write_subvolumes(space);
     }
     bw_shares_close(shares);
-    bw_buffer_free(&space.text);
-    for (size_t i = 0; i < space.paths.count; i++)
-        free(space.paths.items[i].text);
-    paths_free(&space.paths);
+    bw_buffer_free(&space->text);
+    for (size_t i = 0; i < space->paths.count; i++)
+        free(space->paths.items[i].text);
+    paths_free(&space->paths);
     snapshots_free(&snapshots);
     ids_free(&ids);
     return error;
 }
 
-static const struct space_state all;
-
-static const struct cmd_format_plan base_plan = {
-    .record = "shareinfo",
-    .columns = "subvolume,referenced,exclusive,subvolume_path",
-    .list = list,
-    .context = (void *)(uintptr_t)&all,
-};
-
 static int run(const struct cmd_common *common, void *state)
 {
-    const struct space_state *space = state;
+    const struct space *space = state;
     const bool freed = space->free_if.length;
-    struct cmd_format_plan plan = base_plan;
-    plan.context = state;
-    plan.record = cmd_record_of(&cmd_space, state);
+    struct cmd_format_plan plan = {.record = cmd_record_of(&cmd_space, state),
+                                   .columns = "subvolume,referenced,exclusive,subvolume_path",
+                                   .list = list,
+                                   .context = state};
     if (freed)
         plan.columns = "freed,referenced,subvolumes,paths";
     else if (space->to_free)
@@ -397,12 +388,12 @@ static int run(const struct cmd_common *common, void *state)
 
 static const char *record_of(const void *state)
 {
-    const struct space_state *settings = state;
-    if (settings->free_if.length)
+    const struct space *space = state;
+    if (space->free_if.length)
         return "freeinfo";
-    if (settings->to_free)
+    if (space->to_free)
         return "freestepinfo";
-    return settings->shared ? "sharedinfo" : cmd_space.record;
+    return space->shared ? "sharedinfo" : cmd_space.record;
 }
 
 const struct command cmd_space = {
@@ -436,5 +427,5 @@ const struct command cmd_space = {
     .sorts_rows = true,
     .record_of = record_of,
     .run = run,
-    .state_size = sizeof(struct space_state),
+    .state_size = sizeof(struct space),
 };
