@@ -87,33 +87,8 @@ static struct bw_error *list_images(const struct show *show, const char *const *
     return bw_fs_list_devices(&options, fs);
 }
 
-/* Lists the images one by one, then those without errors together, because a container may consist
- * of several. */
-static struct bw_error *list_one_by_one(struct show *show)
-{
-    BW_SCOPED(bw_const_strings) struct bw_const_strings all = show->paths;
-    struct bw_fs *fs;
-    show->paths = (struct bw_const_strings){0};
-    for (size_t i = 0; i < all.count; i++) {
-        struct bw_error *error = list_images(show, &all.items[i], 1, &fs);
-        if (error) {
-            BW_TRY(add_unreadable(show, all.items[i], error));
-            continue;
-        }
-        bw_fs_close(fs);
-        BW_TRY(bw_const_strings_push(&show->paths, all.items[i]));
-    }
-    if (!show->paths.count)
-        return NULL;
-    BW_TRY(list_images(show, show->paths.items, show->paths.count, &fs));
-    struct bw_error *error = fs_list_push(&show->lists, fs);
-    if (error) {
-        bw_fs_close(fs);
-        return error;
-    }
-    return add_devices(show, fs);
-}
-
+/* Lists the devices of all images together. If that fails, lists the images one by one, then those
+ * without errors together, because a container may consist of several. */
 static struct bw_error *list_devices(struct show *show)
 {
     struct cmd_input *input = &show->common.input;
@@ -131,6 +106,7 @@ static struct bw_error *list_devices(struct show *show)
     input->image_count = show->paths.count;
     if (!show->paths.count)
         return NULL;
+
     /* Opening the file systems reports the same messages. */
     struct cmd_common quiet = show->common;
     quiet.messages.quiet = true;
@@ -142,7 +118,28 @@ static struct bw_error *list_devices(struct show *show)
     if (show->paths.count == 1)
         return add_unreadable(show, show->paths.items[0], error);
     bw_error_free(error);
-    return list_one_by_one(show);
+
+    BW_SCOPED(bw_const_strings) struct bw_const_strings all = show->paths;
+    struct bw_fs *fs;
+    show->paths = (struct bw_const_strings){0};
+    for (size_t i = 0; i < all.count; i++) {
+        error = list_images(show, &all.items[i], 1, &fs);
+        if (error) {
+            BW_TRY(add_unreadable(show, all.items[i], error));
+            continue;
+        }
+        bw_fs_close(fs);
+        BW_TRY(bw_const_strings_push(&show->paths, all.items[i]));
+    }
+    if (!show->paths.count)
+        return NULL;
+    BW_TRY(list_images(show, show->paths.items, show->paths.count, &fs));
+    error = fs_list_push(&show->lists, fs);
+    if (error) {
+        bw_fs_close(fs);
+        return error;
+    }
+    return add_devices(show, fs);
 }
 
 /* Grouping. */

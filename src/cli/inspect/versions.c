@@ -31,13 +31,6 @@
 #include "cli/common/paths.h"
 #include "cli/export/extraction.h"
 
-struct versions_state {
-    struct extract_settings extract; /* first, for the options of its groups */
-    struct cmd_generations_settings scan;
-    const char *subvolume;
-    bool all, no_data, good;
-};
-
 /* A version in a snapshot. */
 struct snapshot_version {
     const struct bw_snapshot *snapshot;
@@ -45,15 +38,20 @@ struct snapshot_version {
     struct bw_inode inode;
 };
 
-/* A running listing. */
 struct versions {
-    struct cmd_format *format; /* NULL: the versions are extracted */
-    struct extract *extract;
+    /* The options. */
+    struct extract_settings extract; /* first, for the options of its groups */
+    struct cmd_generations_settings scan;
+    const char *subvolume;
+    bool all, no_data, good;
+
+    /* While it runs. */
+    struct cmd_format *format;        /* NULL: the versions are extracted */
+    struct extract *extraction;       /* NULL: they are listed */
     const struct bw_entry *extracted; /* the version that is being extracted */
     bool has_name; /* the first version was extracted under the name of the file */
     const char *path;
     const struct cmd_common *common;
-    const struct versions_state *state;
     struct cmd_index index;
     struct bw_fs *fs;
     struct bw_snapshots *snapshots;
@@ -64,16 +62,16 @@ struct versions {
 
 static const struct cmd_option options[] = {
     {0, "all", NULL, "print a row for each generation, even without changes",
-     CMD_FLAG(struct versions_state, all)},
+     CMD_FLAG(struct versions, all)},
     {0, "no-data", NULL, "do not read data; how much is recoverable remains unknown",
-     CMD_FLAG(struct versions_state, no_data)},
+     CMD_FLAG(struct versions, no_data)},
     {0, "good", NULL, "print only the newest version whose contents are verified",
-     CMD_FLAG(struct versions_state, good)},
+     CMD_FLAG(struct versions, good)},
     {0, "extract", "DEST", "extract the versions into this directory",
-     CMD_TEXT(struct versions_state, extract.folder)},
-    CMD_GROUP(extract_options, struct versions_state, extract),
-    CMD_SUBVOLUME_OPTION(struct versions_state, subvolume),
-    CMD_GROUP(cmd_generations_options, struct versions_state, scan),
+     CMD_TEXT(struct versions, extract.folder)},
+    CMD_GROUP(extract_options, struct versions, extract),
+    CMD_SUBVOLUME_OPTION(struct versions, subvolume),
+    CMD_GROUP(cmd_generations_options, struct versions, scan),
     {0},
 };
 
@@ -99,7 +97,7 @@ static struct bw_error *extract_version(struct versions *versions, const struct 
                                         struct bw_fs *fs, const struct bw_place *place,
                                         const struct bw_inode *inode)
 {
-    struct extract *extract = versions->extract;
+    struct extract *extract = versions->extraction;
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     if (S_ISDIR(inode->mode))
         return bw_error_create(BW_ERROR_USAGE,
@@ -141,9 +139,8 @@ static struct bw_error *write_row(struct versions *versions, struct bw_versionin
                                   const struct bw_inode *inode)
 {
     struct bw_recoverable recoverable = {0};
-    const struct versions_state *state = versions->state;
     const bool unread =
-        S_ISREG(inode->mode) && (state->no_data || (versions->extract && !state->good));
+        S_ISREG(inode->mode) && (versions->no_data || (versions->extraction && !versions->good));
     if (S_ISREG(inode->mode) && !unread) {
         struct bw_file *file;
         BW_TRY(bw_file_open(fs, place, NULL, &file));
@@ -153,7 +150,7 @@ static struct bw_error *write_row(struct versions *versions, struct bw_versionin
     }
     const enum bw_recoverable_kind kind =
         bw_recoverable_kind(&recoverable, inode->flags & BW_INODE_NODATASUM);
-    if (state->good && kind != BW_RECOVERABLE_VERIFIED)
+    if (versions->good && kind != BW_RECOVERABLE_VERIFIED)
         return NULL;
     row->recoverable = unread ? NULL : bw_recoverable_name(kind);
     row->type = bw_file_type_name(bw_file_type_of_mode(inode->mode));
@@ -161,11 +158,11 @@ static struct bw_error *write_row(struct versions *versions, struct bw_versionin
     row->mtime = bw_time_nanoseconds(&inode->mtime);
     row->subvolume = bw_subvolume_id(place->subvolume);
     row->inode = place->inode;
-    if (versions->extract)
+    if (versions->extraction)
         BW_TRY(extract_version(versions, row, fs, place, inode));
     else
         BW_TRY(cmd_format_write(versions->format, row, sizeof *row));
-    versions->found_good = state->good;
+    versions->found_good = versions->good;
     if (versions->found_good)
         return bw_error_create(BW_ERROR_STOPPED, "one version is enough");
     return NULL;
@@ -234,24 +231,15 @@ static void append_element(struct bw_buffer *text, const char *xml, const char *
     append_decoded(text, begin, end);
 }
 
-/* Whether a path ends with /N/snapshot; sets where N begins. */
-static bool is_of_snapper(const char *path, const char **number)
-{
-    const char *end = strrchr(path, '/');
-    if (!end || strcmp(end, "/snapshot") != 0 || end == path)
-        return false;
-    const char *at = end;
-    while (at > path && isdigit((unsigned char)at[-1]))
-        at--;
-    *number = at;
-    return at < end && at > path && at[-1] == '/';
-}
-
 static bool append_snapper(struct bw_buffer *text, struct bw_fs *fs, const char *path)
 {
-    const char *number;
     char info[PATH_MAX];
-    if (!is_of_snapper(path, &number))
+    const char *end = strrchr(path, '/'), *number = end;
+    if (!end || strcmp(end, "/snapshot") != 0 || end == path)
+        return false;
+    while (number > path && isdigit((unsigned char)number[-1]))
+        number--;
+    if (number == end || number == path || number[-1] != '/')
         return false;
     const size_t folder = strlen(path) - strlen("snapshot");
     BW_AUTO_FREE char *xml = malloc(LONGEST_XML);
@@ -318,16 +306,6 @@ static bool append_timeshift(struct bw_buffer *text, const char *path)
     return true;
 }
 
-/* Appends a name such as "snapper 3, 2026-11-21 10:00:00: before the update" for the snapshot with
- * this path; its path if it belongs to none of these programs. Control characters are not escaped.
- */
-static void append_snapshot_name(struct bw_buffer *text, struct bw_fs *fs, const char *path)
-{
-    if (!append_snapper(text, fs, path) && !append_timeshift(text, path) &&
-        !append_btrbk(text, path))
-        bw_buffer_format(text, "%s", path);
-}
-
 /* Snapshots. */
 
 static struct bw_error *write_snapshot(struct versions *versions,
@@ -337,7 +315,12 @@ static struct bw_error *write_snapshot(struct versions *versions,
     BW_AUTO_BUFFER struct bw_buffer name = {0};
     BW_AUTO_FREE char *path = NULL;
     size_t length = 0;
-    append_snapshot_name(&name, versions->fs, snapshot->path);
+
+    /* Such as "snapper 3, 2026-11-21 10:00:00: before the update"; the path if it belongs to none
+     * of these programs. Control characters are not escaped. */
+    if (!append_snapper(&name, versions->fs, snapshot->path) &&
+        !append_timeshift(&name, snapshot->path) && !append_btrbk(&name, snapshot->path))
+        bw_buffer_format(&name, "%s", snapshot->path);
     bw_buffer_append_byte(&name, '\0');
     if (name.failed)
         return bw_error_no_memory();
@@ -367,18 +350,6 @@ static struct bw_error *write_newer(struct versions *versions, int64_t than)
     return NULL;
 }
 
-/* Writes the version in a snapshot with the same inode as an older generation. */
-static struct bw_error *write_identical(struct versions *versions, const struct bw_inode *inode)
-{
-    for (size_t i = versions->next; i < versions->count; i++) {
-        const struct bw_inode *other = &versions->in_snapshots[i].inode;
-        if (other->generation == inode->generation && other->transid == inode->transid &&
-            other->size == inode->size)
-            return write_snapshot(versions, &versions->in_snapshots[i]);
-    }
-    return NULL;
-}
-
 /* Finds the versions in snapshots; without --all, each version only in its newest snapshot. */
 static struct bw_error *find_in_snapshots(struct versions *versions, const char *path)
 {
@@ -386,9 +357,9 @@ static struct bw_error *find_in_snapshots(struct versions *versions, const char 
     struct bw_inode before = {.generation = 0};
     uint64_t id = 0;
     const char *rest = path; /* the path in the subvolume */
-    if (versions->state->subvolume) {
+    if (versions->subvolume) {
         const struct bw_subvolume *subvolume;
-        BW_TRY(bw_subvolume_by_name(versions->fs, versions->state->subvolume, &subvolume));
+        BW_TRY(bw_subvolume_by_name(versions->fs, versions->subvolume, &subvolume));
         id = bw_subvolume_id(subvolume);
     } else {
         /* The subvolume with the longest path that the file's path begins with. */
@@ -423,7 +394,7 @@ static struct bw_error *find_in_snapshots(struct versions *versions, const char 
         if (!bw_snapshots_find(versions->snapshots, i, &file, &version->place, &version->inode))
             continue;
         /* Inodes of snapshots that have not changed since have the same transaction. */
-        if (!versions->state->all && before.generation == inode->generation &&
+        if (!versions->all && before.generation == inode->generation &&
             before.transid == inode->transid && before.size == inode->size)
             continue;
         before = *inode;
@@ -446,8 +417,14 @@ static struct bw_error *write_version(void *context, const struct bw_version *ve
         changes[changed.length++] = (struct bw_bytes){"renamed", strlen("renamed")};
     }
     BW_TRY(write_newer(versions, time));
-    if (versions->state->good)
-        BW_TRY(write_identical(versions, &version->inode));
+    for (size_t i = versions->next; versions->good && i < versions->count; i++) {
+        const struct bw_inode *other = &versions->in_snapshots[i].inode;
+        if (other->generation == version->inode.generation &&
+            other->transid == version->inode.transid && other->size == version->inode.size) {
+            BW_TRY(write_snapshot(versions, &versions->in_snapshots[i]));
+            break;
+        }
+    }
     struct bw_versioninfo row = {
         .generation = version->generation,
         .first_generation = version->first,
@@ -465,7 +442,6 @@ static struct bw_error *write_version(void *context, const struct bw_version *ve
 /* Writes or extracts all versions. BW_ERROR_NOT_FOUND if there are none. */
 static struct bw_error *find_all(struct versions *versions, struct bw_fs *fs)
 {
-    const struct versions_state *state = versions->state;
     struct cmd_generations generations = {.count = 0};
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     versions->fs = fs;
@@ -477,18 +453,18 @@ static struct bw_error *find_all(struct versions *versions, struct bw_fs *fs)
 
     struct bw_error *error = find_in_snapshots(versions, path.data);
     if (!error)
-        error = cmd_generations_find(&versions->index, versions->fs, &state->scan, &generations);
+        error = cmd_generations_find(&versions->index, versions->fs, &versions->scan, &generations);
     const struct bw_versions_options how = {
         .struct_size = sizeof how,
         .images = &generations.images,
         .states = generations.choices,
         .state_count = generations.count,
         .path = path.data,
-        .all = state->all,
+        .all = versions->all,
         .visit = write_version,
         .context = versions,
         .progress = cmd_progress_state,
-        .subvolume = state->subvolume,
+        .subvolume = versions->subvolume,
     };
     if (!error)
         error = bw_versions(versions->fs, &how);
@@ -497,7 +473,7 @@ static struct bw_error *find_all(struct versions *versions, struct bw_fs *fs)
         bw_error_free(BW_TAKE(error)); /* only snapshots have the file */
     if (!error)
         error = write_newer(versions, INT64_MIN);
-    if (!error && state->good) /* a good version would have ended the listing */
+    if (!error && versions->good) /* a good version would have ended the listing */
         error = bw_error_create(BW_ERROR_NOT_FOUND, "%s: no version is verified", path.data);
     bw_snapshots_close(versions->snapshots);
     free(versions->in_snapshots);
@@ -519,7 +495,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
 static struct bw_error *extract_all(struct extract *extract, void *context)
 {
     struct versions *versions = context;
-    versions->extract = extract;
+    versions->extraction = extract;
     extract->export.bring = bring_version;
     extract->export.bring_context = versions;
     struct bw_error *error = find_all(versions, extract->export.session.fs);
@@ -530,31 +506,31 @@ static struct bw_error *extract_all(struct extract *extract, void *context)
 
 static int run(const struct cmd_common *common, void *state)
 {
-    struct versions_state *settings = state;
-    struct versions versions = {.state = settings, .common = common};
+    struct versions *versions = state;
     struct cmd_common own;
     const struct cmd_format_plan plan = {
         .record = cmd_versions.record,
         .columns =
             "generation,first_generation,changed,recoverable,size,mtime,changes,path,snapshot_name",
         .list = list,
-        .context = &versions,
+        .context = versions,
     };
     if (common->path_count > 1)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "at most one PATH can be given"));
-    struct bw_error *error = cmd_index_begin(&versions.index, common, &settings->scan, &own);
+    versions->common = common;
+    struct bw_error *error = cmd_index_begin(&versions->index, common, &versions->scan, &own);
     int status;
     if (error) {
         status = cmd_fail(common, error);
-    } else if (settings->extract.folder) {
+    } else if (versions->extract.folder) {
         /* Without PATH, which the extraction would look up in the current generation. */
         struct cmd_common without_path = own;
         without_path.path_count = 0;
-        status = extract_run(&without_path, &settings->extract, extract_all, &versions);
+        status = extract_run(&without_path, &versions->extract, extract_all, versions);
     } else {
         status = cmd_format_run(&own, &plan);
     }
-    cmd_index_end(&versions.index);
+    cmd_index_end(&versions->index);
     return status;
 }
 
@@ -590,8 +566,8 @@ const struct command cmd_versions = {
     .record = "versioninfo",
     .sorts_rows = true,
     .run = run,
-    .state_size = sizeof(struct versions_state),
-    .defaults = &(const struct versions_state){.extract.on_error = CMD_ON_ERROR_SKIP},
+    .state_size = sizeof(struct versions),
+    .defaults = &(const struct versions){.extract.on_error = CMD_ON_ERROR_SKIP},
     .takes_paths = true,
     .missing = "no path given",
 };
