@@ -23,19 +23,18 @@
 #include "cli/common/paths.h"
 #include "cli/export/export.h"
 
-struct bodyfile_state {
-    struct cmd_export_settings export;
+struct bodyfile {
+    /* The options. */
+    struct cmd_export_settings settings;
     struct cmd_generations_settings scan;
     bool deleted, versions;
-};
 
-/* A running bodyfile command. */
-struct bodyfile {
+    /* While it runs. */
     struct cmd_export export;
     struct cmd_output output;
     struct bw_buffer line;
-    /* Of the past: */
-    const struct bodyfile_state *state;
+
+    /* The past. */
     struct cmd_index index;
     struct cmd_generations generations;
     struct bw_buffer below; /* PATH, or empty */
@@ -46,11 +45,11 @@ struct bodyfile {
 
 static const struct cmd_option options[] = {
     {0, "deleted", NULL, "add deleted files that older generations contain",
-     CMD_FLAG(struct bodyfile_state, deleted)},
+     CMD_FLAG(struct bodyfile, deleted)},
     {0, "versions", NULL, "add older versions of files that were changed",
-     CMD_FLAG(struct bodyfile_state, versions)},
-    CMD_GROUP(cmd_generations_options, struct bodyfile_state, scan),
-    CMD_GROUP(cmd_export_options, struct bodyfile_state, export),
+     CMD_FLAG(struct bodyfile, versions)},
+    CMD_GROUP(cmd_generations_options, struct bodyfile, scan),
+    CMD_GROUP(cmd_export_options, struct bodyfile, settings),
     {0},
 };
 
@@ -146,7 +145,7 @@ static struct bw_error *visit_deleted(void *context, const struct bw_entry *entr
 
 static struct bw_error *write_deleted(struct bodyfile *bodyfile)
 {
-    const struct cmd_selection *selection = &bodyfile->state->export.selection;
+    const struct cmd_selection *selection = &bodyfile->settings.selection;
     const struct bw_deleted_options how = {
         .struct_size = sizeof how,
         .images = &bodyfile->generations.images,
@@ -185,7 +184,7 @@ static bool has_same_times(const struct bw_inode *one, const struct bw_inode *ot
 static struct bw_error *visit_changed(void *context, const struct bw_difference *difference)
 {
     struct bodyfile *bodyfile = context;
-    const struct bw_selection *selection = bodyfile->state->export.selection.selection;
+    const struct bw_selection *selection = bodyfile->settings.selection.selection;
     const bool is_same = difference->old_inode && difference->old_inode == difference->inode &&
                          difference->old_inode != BW_EMPTY_DIRECTORY;
     if (!is_same)
@@ -255,7 +254,7 @@ static struct bw_error *write_changed(struct bodyfile *bodyfile)
             .struct_size = sizeof how,
             .states = true,
             .reading = BW_DIFF_READ_NEVER,
-            .threads = bodyfile->state->export.walk.threads,
+            .threads = bodyfile->settings.walk.threads,
             .visit = visit_changed,
             .context = bodyfile,
         };
@@ -297,51 +296,50 @@ static struct bw_error *write_versions(struct bodyfile *bodyfile)
 
 static int run(const struct cmd_common *common, void *state)
 {
-    struct bodyfile_state *settings = state;
-    struct bodyfile bodyfile = {.state = settings};
+    struct bodyfile *bodyfile = state;
     struct cmd_common own = *common;
-    const bool has_past = settings->deleted || settings->versions;
+    const bool has_past = bodyfile->deleted || bodyfile->versions;
     struct bw_error *error = NULL;
     if (has_past && common->path_count > 1)
         error = bw_error_create(BW_ERROR_USAGE,
                                 "at most one PATH can be given with --deleted or --versions");
-    if (!error && has_past && settings->export.selection.subvolume)
+    if (!error && has_past && bodyfile->settings.selection.subvolume)
         error = bw_error_create(BW_ERROR_USAGE, "--subvol excludes --deleted and --versions");
     if (!error && has_past && common->path_count)
-        error = cmd_paths_absolute(common->paths[0], &bodyfile.below);
-    bw_buffer_append_byte(&bodyfile.below, '\0');
-    bodyfile.below.length -= !bodyfile.below.failed;
+        error = cmd_paths_absolute(common->paths[0], &bodyfile->below);
+    bw_buffer_append_byte(&bodyfile->below, '\0');
+    bodyfile->below.length -= !bodyfile->below.failed;
     if (!error && has_past)
-        error = cmd_index_begin(&bodyfile.index, common, &settings->scan, &own);
+        error = cmd_index_begin(&bodyfile->index, common, &bodyfile->scan, &own);
     int status;
     if (error)
         status = cmd_fail(common, error);
     else
-        status = cmd_export_open(&own, &settings->export, &bodyfile.export);
+        status = cmd_export_open(&own, &bodyfile->settings, &bodyfile->export);
     if (!status) {
         struct bw_export_entry *item = NULL;
-        error = cmd_export_start(&bodyfile.export, BW_WALK_ALL, 0);
-        while (!error && !(error = cmd_export_next_item(&bodyfile.export, &item)) && item) {
-            error = write_line(&bodyfile, bodyfile.export.session.fs, item, "");
+        error = cmd_export_start(&bodyfile->export, BW_WALK_ALL, 0);
+        while (!error && !(error = cmd_export_next_item(&bodyfile->export, &item)) && item) {
+            error = write_line(bodyfile, bodyfile->export.session.fs, item, "");
             if (!item->has_inode)
-                cmd_export_miss_item(&bodyfile.export, item);
-            bw_entry_queue_release(bodyfile.export.queue, item);
+                cmd_export_miss_item(&bodyfile->export, item);
+            bw_entry_queue_release(bodyfile->export.queue, item);
         }
         if (!error && has_past)
-            error = cmd_generations_find(&bodyfile.index, bodyfile.export.session.fs,
-                                         &settings->scan, &bodyfile.generations);
-        if (!error && settings->deleted)
-            error = write_deleted(&bodyfile);
-        if (!error && settings->versions)
-            error = write_versions(&bodyfile);
-        cmd_generations_free(&bodyfile.generations);
-        error = bw_error_first(error, cmd_flush(&bodyfile.output));
-        status = cmd_export_close(&bodyfile.export, error);
+            error = cmd_generations_find(&bodyfile->index, bodyfile->export.session.fs,
+                                         &bodyfile->scan, &bodyfile->generations);
+        if (!error && bodyfile->deleted)
+            error = write_deleted(bodyfile);
+        if (!error && bodyfile->versions)
+            error = write_versions(bodyfile);
+        cmd_generations_free(&bodyfile->generations);
+        error = bw_error_first(error, cmd_flush(&bodyfile->output));
+        status = cmd_export_close(&bodyfile->export, error);
     }
     if (has_past)
-        cmd_index_end(&bodyfile.index);
-    bw_buffer_free(&bodyfile.line);
-    bw_buffer_free(&bodyfile.below);
+        cmd_index_end(&bodyfile->index);
+    bw_buffer_free(&bodyfile->line);
+    bw_buffer_free(&bodyfile->below);
     return status;
 }
 
@@ -364,7 +362,7 @@ const struct command cmd_bodyfile = {
                 "  btrfs-walk bodyfile --deleted --versions disk.img      with the past\n",
     .options = options,
     .run = run,
-    .state_size = sizeof(struct bodyfile_state),
+    .state_size = sizeof(struct bodyfile),
     .takes_paths = true,
     .takes_list = true,
 };

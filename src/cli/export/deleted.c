@@ -21,16 +21,14 @@
 #include "cli/common/output_format.h"
 #include "cli/export/extraction.h"
 
-struct deleted_state {
-    struct extract_settings extract;
-    struct cmd_generations_settings states;
+struct deleting {
+    /* The options. */
+    struct extract_settings extract; /* first, for the options of its groups */
+    struct cmd_generations_settings scan;
     uint64_t since;
     bool no_data, unverified, lost;
-};
 
-/* A running deleted command. */
-struct deleting {
-    const struct deleted_state *settings;
+    /* While it runs. */
     const struct cmd_common *common;
     struct cmd_index index;
     struct cmd_generations states;
@@ -39,14 +37,16 @@ struct deleting {
     struct cmd_format *answer;
     struct bw_entry_queue *queue;
     struct bw_recoverable recoverable; /* the file whose parts are being delivered */
-    /* For an extraction: */
-    struct extract *extract;
+    uint64_t unverified_count;         /* files without checksums, listed or omitted */
+
+    /* For an extraction. */
+    struct extract *extraction;
     bw_entry_visitor *visit;
     void *visitor;
     struct bw_key_map taken; /* hashes of paths, and whether an extracted file has the path */
     struct bw_buffer freed;  /* hashes of paths whose files turned out incomplete */
     struct bw_buffer path;
-    uint64_t unverified; /* number of files without checksums, listed or omitted */
+
     /* The snapshots of the subvolume of the last row. */
     struct bw_snapshots *snapshots;
     uint64_t snapshots_of;
@@ -64,19 +64,19 @@ static struct bw_error *store_since(void *target, const struct cmd_option *optio
 
 static const struct cmd_option options[] = {
     {0, "since", "N", "list only files that exist in generation N or newer", .store = store_since,
-     .offset = CMD_AT(struct deleted_state, since, uint64_t)},
+     .offset = CMD_AT(struct deleting, since, uint64_t)},
     {0, "no-data", NULL, "do not read data; how much is recoverable remains unknown",
-     CMD_FLAG(struct deleted_state, no_data)},
+     CMD_FLAG(struct deleting, no_data)},
     {0, "extract", "DEST", "extract the listed files into this directory",
-     CMD_TEXT(struct deleted_state, extract.folder)},
+     CMD_TEXT(struct deleting, extract.folder)},
     {0, "lost", NULL, "instead, files that the current generation has lost by damage",
-     CMD_FLAG(struct deleted_state, lost)},
+     CMD_FLAG(struct deleting, lost)},
     {0, "unverified", NULL, "also extract files without checksums, which may contain anything",
-     CMD_FLAG(struct deleted_state, unverified)},
-    CMD_GROUP(cmd_generations_options, struct deleted_state, states),
-    CMD_GROUP(extract_options, struct deleted_state, extract),
-    CMD_THREADS_OPTION(struct deleted_state, extract.export.walk.threads),
-    CMD_SELECTION(struct deleted_state, extract.export.selection),
+     CMD_FLAG(struct deleting, unverified)},
+    CMD_GROUP(cmd_generations_options, struct deleting, scan),
+    CMD_GROUP(extract_options, struct deleting, extract),
+    CMD_THREADS_OPTION(struct deleting, extract.export.walk.threads),
+    CMD_SELECTION(struct deleting, extract.export.selection),
     {0},
 };
 
@@ -84,25 +84,24 @@ static const struct cmd_option options[] = {
 
 static struct bw_error *open_deleted(struct deleting *deleting, struct bw_fs *present)
 {
-    const struct cmd_selection *selection = &deleting->settings->extract.export.selection;
+    const struct cmd_selection *selection = &deleting->extract.export.selection;
     BW_TRY(cmd_selection_prepare(selection, present));
-    BW_TRY(cmd_generations_find(&deleting->index, present, &deleting->settings->states,
-                                &deleting->states));
+    BW_TRY(cmd_generations_find(&deleting->index, present, &deleting->scan, &deleting->states));
     const struct bw_deleted_options how = {
         .struct_size = sizeof how,
         .images = &deleting->states.images,
         .states = deleting->states.choices,
         .state_count = deleting->states.count,
-        .since = deleting->settings->since,
+        .since = deleting->since,
         .path = deleting->common->path_count ? deleting->common->paths[0] : NULL,
         .selection = selection->selection,
         .has_maxdepth = selection->has_maxdepth,
         .maxdepth = selection->maxdepth,
         .mindepth = selection->mindepth,
         .progress = cmd_progress_state,
-        .lost = deleting->settings->lost,
-        .reads_data = !deleting->settings->no_data &&
-                      (!selection->types || selection->types >> BW_FILE_REGULAR & 1),
+        .lost = deleting->lost,
+        .reads_data =
+            !deleting->no_data && (!selection->types || selection->types >> BW_FILE_REGULAR & 1),
     };
     return bw_deleted_open(present, &how, &deleting->deleted);
 }
@@ -133,9 +132,9 @@ static struct bw_error *open_next_root(struct deleting *deleting)
 /* Prints the number of files without checksums, and the option to extract them. */
 static void report_unverifiable(const struct deleting *deleting)
 {
-    if (!deleting->unverified || deleting->common->messages.quiet)
+    if (!deleting->unverified_count || deleting->common->messages.quiet)
         return;
-    if (deleting->unverified == 1)
+    if (deleting->unverified_count == 1)
         fprintf(stderr, "btrfs-walk: note: 1 file has no checksums, and may contain anything: "
                         "--extract includes it only with --unverified\n");
     else
@@ -143,7 +142,7 @@ static void report_unverifiable(const struct deleting *deleting)
                 "btrfs-walk: note: %" PRIu64
                 " files have no checksums, and may contain anything: --extract includes them only "
                 "with --unverified\n",
-                deleting->unverified);
+                deleting->unverified_count);
 }
 
 /* Output as rows. */
@@ -163,7 +162,7 @@ static struct bw_error *next(void *context, struct bw_stream_file *file, bool *g
     *got = item;
     if (!item)
         return NULL;
-    item->skipped = deleting->settings->no_data;
+    item->skipped = deleting->no_data;
     *file = bw_export_entry_stream_file(item);
     return NULL;
 }
@@ -246,7 +245,7 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_exp
     if (unread)
         row.recoverable = NULL;
     else if (kind == BW_RECOVERABLE_UNVERIFIED)
-        deleting->unverified++;
+        deleting->unverified_count++;
     return cmd_format_write(deleting->answer, &row, sizeof row);
 }
 
@@ -263,13 +262,13 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
 /* Lists the entries of the current historic root. */
 static struct bw_error *list_root(struct deleting *deleting)
 {
-    const unsigned types = deleting->settings->extract.export.selection.types;
+    const unsigned types = deleting->extract.export.selection.types;
     const unsigned passes[] = {types ? types : BW_WALK_ALL, 0};
     const struct bw_entry_queue_options queue = {
         .bring = visit_deleted, .bring_context = deleting, .passes = passes};
     const struct bw_stream stream = {
         .struct_size = sizeof stream,
-        .threads = deleting->settings->extract.export.walk.threads,
+        .threads = deleting->extract.export.walk.threads,
         .next = next,
         .visit = add_part_to_recoverable,
         .finish = finish,
@@ -344,10 +343,10 @@ static struct bw_error *visit_unless_unverifiable(void *context, const struct bw
     struct deleting *deleting = context;
     struct bw_entry named = *entry;
     bool unverifiable = false;
-    if (!deleting->settings->unverified)
+    if (!deleting->unverified)
         BW_TRY(find_unverifiable(deleting, entry, &unverifiable));
     if (unverifiable) {
-        deleting->unverified++;
+        deleting->unverified_count++;
         return NULL;
     }
     if (S_ISDIR(entry->inode->mode))
@@ -381,22 +380,10 @@ static struct bw_error *bring_to_extract(void *context, unsigned types, bw_entry
     return bw_deleted_visit(deleting->deleted, types, visit_unless_unverifiable, deleting);
 }
 
-/* Extracts the entries of the current historic root. */
-static struct bw_error *extract_root(struct deleting *deleting)
-{
-    deleting->extract->generation = deleting->state->generation;
-    BW_TRY(extract_from(deleting->extract, deleting->state->fs));
-    for (uint64_t hash; deleting->freed.length; deleting->freed.length -= sizeof hash) {
-        memcpy(&hash, deleting->freed.data + deleting->freed.length - sizeof hash, sizeof hash);
-        BW_TRY(bw_key_map_put(&deleting->taken, hash, FREE));
-    }
-    return NULL;
-}
-
 static struct bw_error *extract_all(struct extract *extract, void *context)
 {
     struct deleting *deleting = context;
-    deleting->extract = extract;
+    deleting->extraction = extract;
     extract->export.bring = bring_to_extract;
     extract->export.bring_context = deleting;
     extract->name_is_free = add_free_name;
@@ -405,7 +392,13 @@ static struct bw_error *extract_all(struct extract *extract, void *context)
     if (!error)
         error = open_next_root(deleting);
     while (!error && deleting->state) {
-        error = extract_root(deleting);
+        extract->generation = deleting->state->generation;
+        error = extract_from(extract, deleting->state->fs);
+        for (uint64_t hash; !error && deleting->freed.length;
+             deleting->freed.length -= sizeof hash) {
+            memcpy(&hash, deleting->freed.data + deleting->freed.length - sizeof hash, sizeof hash);
+            error = bw_key_map_put(&deleting->taken, hash, FREE);
+        }
         if (!error)
             error = open_next_root(deleting);
     }
@@ -416,35 +409,35 @@ static struct bw_error *extract_all(struct extract *extract, void *context)
 
 static int run(const struct cmd_common *common, void *state)
 {
-    struct deleted_state *settings = state;
-    struct deleting deleting = {.settings = settings, .common = common};
+    struct deleting *deleting = state;
     struct cmd_common own;
     int status;
+    deleting->common = common;
     if (common->path_count > 1)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "at most one PATH can be given"));
-    struct bw_error *error = cmd_index_begin(&deleting.index, common, &settings->states, &own);
+    struct bw_error *error = cmd_index_begin(&deleting->index, common, &deleting->scan, &own);
     if (error) {
         status = cmd_fail(common, error);
-    } else if (settings->extract.folder) {
+    } else if (deleting->extract.folder) {
         /* Without PATHs, because the extraction would look them up in the current generation. */
         struct cmd_common without_path = own;
         without_path.path_count = 0;
-        settings->extract.export.walk.types = settings->extract.export.selection.types;
-        status = extract_run(&without_path, &settings->extract, extract_all, &deleting);
+        deleting->extract.export.walk.types = deleting->extract.export.selection.types;
+        status = extract_run(&without_path, &deleting->extract, extract_all, deleting);
     } else {
         const struct cmd_format_plan plan = {
             .record = cmd_deleted.record,
             .columns = "recoverable,generation,changed,type,size,path,snapshot_path",
             .list = list,
-            .context = &deleting,
+            .context = deleting,
         };
         if (own.format.null && cmd_format_is_for_people(&own))
             own.format.columns = "path";
         status = cmd_format_run(&own, &plan);
         if (cmd_format_is_for_people(&own))
-            report_unverifiable(&deleting);
+            report_unverifiable(deleting);
     }
-    cmd_index_end(&deleting.index);
+    cmd_index_end(&deleting->index);
     return status;
 }
 
@@ -483,7 +476,7 @@ const struct command cmd_deleted = {
     .record = "deletedinfo",
     .sorts_rows = true,
     .run = run,
-    .state_size = sizeof(struct deleted_state),
-    .defaults = &(const struct deleted_state){.extract.on_error = CMD_ON_ERROR_SKIP},
+    .state_size = sizeof(struct deleting),
+    .defaults = &(const struct deleting){.extract.on_error = CMD_ON_ERROR_SKIP},
     .takes_paths = true,
 };

@@ -279,31 +279,24 @@ static struct bw_error *select_and_write(struct lister *ls, struct ls_listing *l
     return write_listing(ls, listing, directory ? ls->path.data : NULL);
 }
 
-/* As in ls, a symbolic link given as PATH is followed if it leads to a directory, except with -d or
- * long lines, which describe the link itself. */
-static struct bw_error *find_named(const struct lister *ls, const char *path,
-                                   struct bw_place *place)
-{
-    const struct cmd_paths *paths = &ls->paths;
-    struct bw_place target;
-    BW_TRY(bw_lookup(paths->session.fs, paths->from, path, false, place));
-    if (place->type != BW_FILE_SYMLINK || ls->options->lines || ls->options->itself)
-        return NULL;
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_lookup(paths->session.fs, paths->from, path, true, &target);
-    if (!error && target.type == BW_FILE_DIRECTORY)
-        *place = target;
-    return NULL;
-}
-
 /* Sorts the PATHs into files, which are listed first and together, and directories. With -d,
  * everything counts as a file. */
 static struct bw_error *find_operands(struct lister *ls, const char *const *names, size_t count,
                                       struct ls_listing *files, struct ls_listing *directories)
 {
+    const struct cmd_paths *paths = &ls->paths;
     for (size_t i = 0; i < count; i++) {
-        struct bw_place place;
-        struct bw_error *error = find_named(ls, names[i], &place);
+        struct bw_place place, target;
+        struct bw_error *error = bw_lookup(paths->session.fs, paths->from, names[i], false, &place);
+        /* As in ls, a symbolic link is followed if it leads to a directory, except with -d or long
+         * lines, which describe the link itself. */
+        if (!error && place.type == BW_FILE_SYMLINK && !ls->options->lines &&
+            !ls->options->itself) {
+            BW_AUTO_ERROR struct bw_error *broken =
+                bw_lookup(paths->session.fs, paths->from, names[i], true, &target);
+            if (!broken && target.type == BW_FILE_DIRECTORY)
+                place = target;
+        }
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return error;
         if (error)

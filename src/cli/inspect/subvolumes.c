@@ -14,23 +14,8 @@
 #include "cli/command.h"
 #include "cli/common/output_format.h"
 
-struct subvolumes_state {
-    bool deleted, snapshots, read_only, tree;
-};
-
-static const struct cmd_option options[] = {
-    {0, "deleted", NULL, "list only subvolumes that are being deleted",
-     CMD_FLAG(struct subvolumes_state, deleted)},
-    {0, "snapshots", NULL, "list only snapshots", CMD_FLAG(struct subvolumes_state, snapshots)},
-    {0, "read-only", NULL, "list only read-only subvolumes",
-     CMD_FLAG(struct subvolumes_state, read_only)},
-    {0, "tree", NULL, "show them as a tree, in text", CMD_FLAG(struct subvolumes_state, tree)},
-    {0},
-};
-
-/* The tree of `subvolumes --tree`. In the order of paths, each subvolume follows the one it is
- * nested in, so only the chain around the current subvolume has to be searched. */
-
+/* A line of --tree. In the order of paths, each subvolume follows the one it is nested in, so only
+ * the chain around the current subvolume has to be searched. */
 struct subvolume_branch {
     uint64_t id;
     size_t path; /* offset in the texts; its attributes follow, ended by a NUL */
@@ -41,12 +26,24 @@ struct subvolume_branch {
 
 BW_VECTOR(subvolume_branches, struct subvolume_branch);
 
-/* A running listing. */
 struct subvolumes {
-    const struct subvolumes_state *state;
+    /* The options. */
+    bool deleted, snapshots, read_only, tree;
+
+    /* While it runs. */
     struct cmd_format *format;
     struct subvolume_branches branches; /* with --tree */
     struct bw_buffer texts;             /* paths and attributes of the branches */
+};
+
+static const struct cmd_option options[] = {
+    {0, "deleted", NULL, "list only subvolumes that are being deleted",
+     CMD_FLAG(struct subvolumes, deleted)},
+    {0, "snapshots", NULL, "list only snapshots", CMD_FLAG(struct subvolumes, snapshots)},
+    {0, "read-only", NULL, "list only read-only subvolumes",
+     CMD_FLAG(struct subvolumes, read_only)},
+    {0, "tree", NULL, "show them as a tree, in text", CMD_FLAG(struct subvolumes, tree)},
+    {0},
 };
 
 /* Sorts by path, with '/' before all other bytes. Subvolumes without a path come last, by id. */
@@ -165,13 +162,12 @@ static void remove_absent(const struct bw_subvolume_info *info, struct bw_subvol
 static struct bw_error *write_subvolume(struct subvolumes *subvolumes,
                                         const struct bw_subvolume_info *info)
 {
-    const struct subvolumes_state *state = subvolumes->state;
     char text[ATTRIBUTES_ROOM];
-    if (info->is_deleted != state->deleted || (state->snapshots && !info->is_snapshot) ||
-        (state->read_only && !info->read_only))
+    if (info->is_deleted != subvolumes->deleted || (subvolumes->snapshots && !info->is_snapshot) ||
+        (subvolumes->read_only && !info->read_only))
         return NULL;
     const char *attributes = attributes_of(info, text);
-    if (state->tree) {
+    if (subvolumes->tree) {
         struct bw_buffer *texts = &subvolumes->texts;
         const struct subvolume_branch branch = {
             .id = info->id, .path = texts->length, .path_length = info->path_length};
@@ -218,36 +214,31 @@ static struct bw_error *write_subvolume(struct subvolumes *subvolumes,
 /* Looks up paths only if a selected column needs them. */
 static struct bw_error *list(struct cmd_format *format, void *context)
 {
-    const struct subvolumes_state *state = context;
-    struct subvolumes subvolumes = {.state = state, .format = format};
+    struct subvolumes *subvolumes = context;
     const char *columns = format->settings.columns;
     bool paths = !columns || strstr(columns, "path");
     struct bw_subvolume_infos *infos;
+    subvolumes->format = format;
     struct bw_error *error = bw_subvolume_infos_open(format->session.fs, paths, &infos);
     for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));)
-        error = write_subvolume(&subvolumes, info);
+        error = write_subvolume(subvolumes, info);
     error = bw_error_first(error, bw_subvolume_infos_close(infos));
-    if (!error && state->tree)
-        error = write_tree(&subvolumes);
-    subvolume_branches_free(&subvolumes.branches);
-    bw_buffer_free(&subvolumes.texts);
+    if (!error && subvolumes->tree)
+        error = write_tree(subvolumes);
+    subvolume_branches_free(&subvolumes->branches);
+    bw_buffer_free(&subvolumes->texts);
     return error;
 }
 
-static const struct subvolumes_state all;
-
-static const struct cmd_format_plan base_plan = {
-    .record = "subvolinfo",
-    .columns = "subvolume,generation,parent_subvolume,otime,attributes,subvolume_path",
-    .list = list,
-    .context = (void *)(uintptr_t)&all,
-};
-
 static int run(const struct cmd_common *common, void *state)
 {
-    const struct subvolumes_state *subvolumes = state;
-    struct cmd_format_plan plan = base_plan;
-    plan.context = state;
+    const struct subvolumes *subvolumes = state;
+    struct cmd_format_plan plan = {
+        .record = cmd_subvolumes.record,
+        .columns = "subvolume,generation,parent_subvolume,otime,attributes,subvolume_path",
+        .list = list,
+        .context = state,
+    };
     if (subvolumes->tree)
         plan.columns = NULL;
     if (subvolumes->tree && !cmd_format_is_for_people(common))
@@ -276,5 +267,5 @@ const struct command cmd_subvolumes = {
     .record = "subvolinfo",
     .sorts_rows = true,
     .run = run,
-    .state_size = sizeof(struct subvolumes_state),
+    .state_size = sizeof(struct subvolumes),
 };
