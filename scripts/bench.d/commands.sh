@@ -50,6 +50,14 @@ json() {
 	"$walk" --json "$(image "$1")"
 }
 
+columns_one_thread() {
+	"$walk" -j 1 -o path,size,mtime "$(image "$1")"
+}
+
+json_one_thread() {
+	"$walk" -j 1 --json "$(image "$1")"
+}
+
 chunks() {
 	"$walk" chunks --json "$(image "$1")"
 }

@@ -601,21 +601,13 @@ union any_record {
     struct bw_bytes members[BW_RECORD_MEMBERS];
 };
 
-/* Appends a row of the members that a translator sets and that are `known`. */
-static void append_translated(const struct bw_rows *rows, const struct bw_xlate *xlate,
-                              const void *in, uint64_t known, struct bw_repeated *repeated,
-                              struct bw_buffer *text)
-{
-    union any_record record;
-    const uint64_t present = rows->members & xlate->members & known;
-    xlate->translate(in, present, &record);
-    append_row(rows, &record, present, text, NULL, repeated);
-}
-
 void bw_rows_append(const struct bw_rows *rows, const struct bw_xlate *xlate, const void *in,
                     struct bw_buffer *text)
 {
-    append_translated(rows, xlate, in, UINT64_MAX, NULL, text);
+    union any_record record;
+    const uint64_t present = rows->members & xlate->members;
+    xlate->translate(in, present, &record);
+    append_row(rows, &record, present, text, NULL, NULL);
 }
 
 void bw_rows_append_record(const struct bw_rows *rows, const void *record, uint64_t present,
@@ -627,18 +619,22 @@ void bw_rows_append_record(const struct bw_rows *rows, const void *record, uint6
 void bw_rows_append_file(const struct bw_rows *rows, const struct bw_walked_file *file,
                          struct bw_repeated *repeated, struct bw_buffer *text)
 {
-    const uint64_t shared = UINT64_C(1) << BW_fileinfo_shared;
-    if (rows->style != BW_ROWS_PATHS) {
-        const struct bw_xlate *xlate = file->inode ? &bw_file_xlate : &bw_file_name_xlate;
-        const uint64_t known = file->shared_known ? UINT64_MAX : ~shared;
-        append_translated(rows, xlate, file, known, repeated, text);
+    if (rows->style == BW_ROWS_PATHS) {
+        if (rows->escape)
+            bw_escape_append(text, file->path, file->path_length);
+        else
+            bw_buffer_append(text, file->path, file->path_length);
+        bw_buffer_append_byte(text, rows->terminator);
         return;
     }
-    if (rows->escape)
-        bw_escape_append(text, file->path, file->path_length);
-    else
-        bw_buffer_append(text, file->path, file->path_length);
-    bw_buffer_append_byte(text, rows->terminator);
+    struct bw_fileinfo record;
+    uint64_t present = rows->members;
+    if (!file->shared_known)
+        present &= ~(UINT64_C(1) << BW_fileinfo_shared);
+    if (!file->inode)
+        present &= bw_file_name_xlate.members;
+    bw_xlate_file(file, present, &record);
+    append_row(rows, &record, present, text, NULL, repeated);
 }
 
 /* Names of columns, the header, and the brackets of an array. */

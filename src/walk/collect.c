@@ -417,6 +417,8 @@ static void set_attributes(const struct bw_collector *collector, const struct ro
     const struct bw_inode_attributes *attributes = &collector->attributes[row->attributes];
     const struct bw_file_writer *writer = collector->writer;
     file->inode = attributes->inode_state == BW_ITEM_FOUND ? &attributes->inode : NULL;
+    if (writer->needs == BW_FILE_NEEDS_INODE)
+        return; /* the other members stay zero */
     file->user = file->group = NULL;
     if (writer->user_names && file->inode) {
         file->user = bw_user_names_user(writer->user_names, file->inode->uid);
