@@ -231,7 +231,8 @@ struct bw_fs_status {
                                be changes that no function shows */
     bool unverified_blocks; /**< tree blocks were accepted although their checksums do not match, so
                                names, attributes and extents may be wrong: see ignore_checksums */
-    bool no_contents;       /**< a send stream without file contents (btrfs send --no-data) */
+    bool no_contents;       /**< a send stream without file contents (btrfs send --no-data), or a
+                               metadump of btrfs-image, also a restored one */
     uint64_t damages;       /**< messages of severity BW_DAMAGE so far */
     uint64_t generation;    /**< of the root tree in use; less than in the superblock if an older
                                generation was chosen, or replaces a lost root tree */

@@ -531,6 +531,7 @@ struct bw_error *bw_build_upper_graph(struct bw_fs *fs, struct bw_image_set *set
     for (size_t i = 0; i < set->count; i++)
         fs->is_dump |= set->images[i].is_dump && set->images[i].role == BW_IMAGE_DEVICE;
     fs->no_data = fs->is_dump || (fs->superblock.flags & restored);
+    fs->status.no_contents = fs->no_data;
     /* None of these features changes where files are. */
     if (fs->superblock.compat_flags & BW_COMPAT_SYNOLOGY ||
         fs->superblock.compat_ro_flags & BW_COMPAT_RO_SYNOLOGY)

@@ -56,8 +56,16 @@ cp out dumped
 expect "a tree of the image" 0 - dump --tree fs "$BUILD/fixtures/raid10-4"/dev*.img
 holds "dump of a metadump prints the tree of the image" cmp dumped out
 expect "contents are not there" 1 'a metadump of btrfs-image has no data' sum raid10-4.bti
+holds "one file is an example of those" grep -qE \
+    '^btrfs-walk: and [0-9]+ more files: the metadump has no file contents$' "$WORK/err"
+is "nothing else is printed" "$(wc -l < "$WORK/err")" 2
 holds "but those of empty files" out_has '^e3b0c44298fc1c149afbf4c8996fb924'
 holds "no other hashes are printed" [ "$(grep -vc '^e3b0c44' out)" -eq 0 ]
+expect "a PATH that does not exist is still reported" 1 '/nope: no such file' \
+    sum raid10-4.bti / /nope
+expect "extraction of it" 1 '^btrfs-walk: and [0-9]+ more files: the metadump' \
+    extract -C extracted raid10-4.bti
+is "its messages" "$(grep -c 'cannot be read' "$WORK/err")" 1
 link=$("$PROGRAM" ls -R -o path,type "$BUILD/fixtures/subvolumes/dev1.img" 2> err |
     sed -n 's/\tsymlink$//p' | head -n 1)
 expect "a symbolic link in a metadump" 1 'no targets of symbolic links' stat subvolumes.bti "$link"

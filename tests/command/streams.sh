@@ -29,9 +29,10 @@ zstd -q -d "$ROOT/tests/data/no-data.stream.zst" -o no-data
 expect "a stream without data" 0 'no-data: the stream has no file contents .btrfs send --no-data' \
     check no-data
 is "is named once" "$(grep -c 'no file contents' "$WORK/err")" 1
-expect "hashes of it" 1 '^btrfs-walk: and [0-9]+ more: the stream has no file contents$' sum no-data
+expect "hashes of it" 1 '^btrfs-walk: and [0-9]+ more files: the stream has no file contents$' \
+    sum no-data
 is "one file is an example" "$(grep -c 'cannot be read' "$WORK/err")" 1
-expect "extraction of it" 1 '^btrfs-walk: and [0-9]+ more: the stream has no file contents$' \
+expect "extraction of it" 1 '^btrfs-walk: and [0-9]+ more files: the stream has no file contents$' \
     extract -C without-contents no-data
 is "one file is an example, too" "$(grep -c 'cannot be read' "$WORK/err")" 1
 

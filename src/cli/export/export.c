@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "cli/common/generations.h"
 #include "cli/common/monitor.h"
 #include "cli/common/paths.h"
@@ -39,19 +40,27 @@ const struct cmd_option cmd_naming_options[] = {
     {0},
 };
 
-void cmd_export_miss(struct cmd_export *export, struct bw_error *error)
+bool cmd_export_is_further(struct cmd_export *export, const struct bw_error *error)
 {
-    /* A send stream without contents lacks those of all files: one message is enough. */
-    int status = STATUS_PARTIAL;
-    if (error->code == BW_ERROR_CORRUPT && export->session.fs &&
-        bw_fs_status(export->session.fs).no_contents &&
-        atomic_fetch_add(&export->without_contents, 1) > 0)
-        bw_error_free(error);
-    else
-        status = cmd_miss(export->common, error);
+    return (error->code == BW_ERROR_CORRUPT || error->code == BW_ERROR_NOT_FOUND) &&
+           export->session.fs && bw_fs_status(export->session.fs).no_contents &&
+           atomic_fetch_add(&export->without_contents, 1) > 0;
+}
+
+void cmd_export_report(struct cmd_export *export, struct bw_error *error)
+{
+    const int status = cmd_miss(export->common, error);
     int before = atomic_load(&export->status);
     while (before < status && !atomic_compare_exchange_weak(&export->status, &before, status))
         ;
+}
+
+void cmd_export_miss(struct cmd_export *export, struct bw_error *error)
+{
+    if (cmd_export_is_further(export, error))
+        bw_error_free(error);
+    else
+        cmd_export_report(export, error);
 }
 
 /* Handles a PATH that was not found, or an error of the walk; `context` is the struct cmd_export.
@@ -61,7 +70,7 @@ static void report_missed(void *context, const char *start, struct bw_error *err
     struct cmd_export *export = context;
     if (start)
         bw_buffer_append(&export->missing_starts, start, strlen(start) + 1);
-    cmd_export_miss(export, error);
+    cmd_export_report(export, error);
 }
 
 int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings *settings,
@@ -238,14 +247,15 @@ int cmd_export_close(struct cmd_export *export, struct bw_error *error)
         cmd_report_nested(export->common, export->session.fs, &export->settings->selection);
     const uint64_t without = atomic_load(&export->without_contents);
     if (without > 1 && !export->common->messages.quiet)
-        fprintf(stderr, "btrfs-walk: and %" PRIu64 " more: the stream has no file contents\n",
-                without - 1);
+        fprintf(stderr, "btrfs-walk: and %" PRIu64 " more file%s: the %s has no file contents\n",
+                without - 1, bw_plural(without - 1),
+                bw_fs_is_stream(export->session.fs) ? "stream" : "metadump");
     cmd_export_stop(export);
     cmd_progress_expect(0); /* the queue, which counted the bytes to read, has ended */
     bw_starting_points_free(&export->starts);
     bw_buffer_free(&export->missing_starts);
     if (error)
-        cmd_export_miss(export, error);
+        cmd_export_report(export, error);
     return cmd_end(export->common, &export->session, NULL, atomic_load(&export->status));
 }
 
@@ -270,6 +280,10 @@ void cmd_bad_flush(struct cmd_bad_ranges *bad)
 {
     if (!bad->error)
         return;
+    if (bad->export && cmd_export_is_further(bad->export, bad->error)) {
+        bw_error_free(BW_TAKE(bad->error));
+        return;
+    }
     static const char *const outcomes[] = {[CMD_ON_ERROR_FAIL] = "",
                                            [CMD_ON_ERROR_ZERO] = ", zeros in their place",
                                            [CMD_ON_ERROR_SKIP] = ", left out"};

@@ -55,7 +55,7 @@ struct cmd_export {
     atomic_int status;               /**< the worst so far */
     struct bw_buffer missing_starts; /**< the PATHs that were not found, each with its NUL; complete
                                       * after cmd_export_stop() */
-    atomic_uint_fast64_t without_contents; /**< files of a send stream without contents */
+    atomic_uint_fast64_t without_contents; /**< files of an image without contents */
     bool found_any; /**< something other than the top directories of subvolumes was found */
 };
 
@@ -80,8 +80,16 @@ struct bw_error *cmd_export_next_item(struct cmd_export *export, struct bw_expor
 /** The next file for a stream; its `user` is the struct bw_export_entry. */
 struct bw_error *cmd_export_next(struct cmd_export *export, struct bw_stream_file *file, bool *got);
 
+/** Whether an error of a file is not the first one of an image without the contents of all its
+ * files: the first one is enough as an example, and cmd_export_close() prints how many others there
+ * were. Counts it. Callable from any thread. */
+bool cmd_export_is_further(struct cmd_export *export, const struct bw_error *error);
+
 /** Reports that a part of the output is missing; consumes the error. The exit status will be at
  * least STATUS_PARTIAL. Callable from any thread. */
+void cmd_export_report(struct cmd_export *export, struct bw_error *error);
+
+/** The same for an error of a file, unless cmd_export_is_further(). */
 void cmd_export_miss(struct cmd_export *export, struct bw_error *error);
 
 /** For bw_stream.held: the memory that an entry holds; `user` of the file is a struct
@@ -132,6 +140,7 @@ extern const char *const cmd_on_error_words[];
 struct cmd_bad_ranges {
     struct bw_fs *fs;
     enum cmd_on_error on_error;
+    struct cmd_export *export; /**< for cmd_export_is_further(); may be NULL */
     const char *path; /**< the file of a range that is not reported yet; must live until the next
                          flush */
     uint64_t offset, length;

@@ -42,8 +42,7 @@ const struct cmd_option extract_options[] = {
      "also restore setuid, setgid and sticky bits, capabilities, device nodes, and the "
      "immutable and append-only flags",
      CMD_FLAG(struct extract_settings, target.preserve)},
-    {0, "rename", NULL,
-     "change names that NTFS, FAT or exFAT refuse",
+    {0, "rename", NULL, "change names that NTFS, FAT or exFAT refuse",
      CMD_FLAG(struct extract_settings, rename)},
     CMD_ON_ERROR_OPTION(struct extract_settings, on_error, "file", "skip"),
     CMD_GROUP(extract_list_options, struct extract_settings, lists),
@@ -105,6 +104,8 @@ static void add_missed(void *context, struct bw_error *error)
 {
     struct extract *extract = context;
     if (is_counted(extract, error) && ++extract->existing > EXTRACT_EXISTING)
+        bw_error_free(error);
+    else if (cmd_export_is_further(&extract->export, error))
         bw_error_free(error);
     else if (extract->missed_count++ < EXTRACT_LISTED)
         extract->missed[extract->missed_count - 1] = error;
@@ -485,7 +486,9 @@ static struct bw_error *make_other(struct extract *extract, struct bw_export_ent
     bool ours;
     extract->text.length = 0;
     if (item->type == S_IFLNK) {
-        BW_TRY(cmd_export_read_link(&extract->export, item, &extract->text));
+        struct bw_error *error = cmd_export_read_link(&extract->export, item, &extract->text);
+        if (error)
+            return bw_error_prefix(error, "%s", item->path.data);
         order.link = extract->text.data;
     }
     BW_TRY(read_attributes(extract, &item->place, &item->inode, &attributes));
@@ -708,7 +711,8 @@ struct bw_error *extract_from(struct extract *extract, struct bw_fs *fs)
 {
     struct bw_fs *before = extract->export.session.fs;
     extract->export.session.fs = fs;
-    extract->bad = (struct cmd_bad_ranges){.fs = before, .on_error = extract->settings->on_error};
+    extract->bad = (struct cmd_bad_ranges){
+        .fs = before, .export = &extract->export, .on_error = extract->settings->on_error};
     bw_links_init(&extract->links);
     extract->directories.complete = true; /* only directories that it makes are added */
     struct bw_error *error = extract_files(extract, fs);
@@ -737,17 +741,17 @@ static void list_missed(struct extract *extract)
     const struct cmd_common *common = extract->export.common;
     const bool are_many = extract->existing > EXTRACT_EXISTING;
     if (are_many)
-        cmd_export_miss(&extract->export,
-                        bw_error_create(BW_ERROR_SYSTEM,
-                                        "%" PRIu64 " files exist; --skip-existing continues",
-                                        extract->existing));
+        cmd_export_report(&extract->export,
+                          bw_error_create(BW_ERROR_SYSTEM,
+                                          "%" PRIu64 " files exist; --skip-existing continues",
+                                          extract->existing));
     if (extract->missed_count > (are_many ? EXTRACT_EXISTING : 0) && !common->messages.quiet)
         fprintf(stderr, "btrfs-walk: not extracted, or only in part:\n");
     for (uint64_t i = 0; i < extract->missed_count && i < EXTRACT_LISTED; i++)
         if (are_many && is_counted(extract, extract->missed[i]))
             bw_error_free(extract->missed[i]);
         else
-            cmd_export_miss(&extract->export, extract->missed[i]);
+            cmd_export_report(&extract->export, extract->missed[i]);
     if (extract->missed_count > EXTRACT_LISTED)
         fprintf(stderr, "btrfs-walk: and %" PRIu64 " more\n",
                 extract->missed_count - EXTRACT_LISTED);

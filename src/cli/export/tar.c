@@ -430,7 +430,7 @@ static struct bw_error *write_archive(struct tar *tar)
     tar->directories.all.complete = tar->export.starts.count <= 1 &&
                                     !tar->settings.naming.components && !walk->selection &&
                                     !walk->mindepth;
-    tar->bad = (struct cmd_bad_ranges){.fs = fs, .on_error = tar->on_error};
+    tar->bad = (struct cmd_bad_ranges){.fs = fs, .export = &tar->export, .on_error = tar->on_error};
     BW_TRY(bw_xattr_reader_create(fs, &tar->xattrs));
     BW_TRY(bw_ranges_init(&tar->ranges, fs));
     BW_TRY(bw_archive_create(tar->format, cmd_output_file_add, &tar->file, &tar->archive));
