@@ -4,7 +4,8 @@
  * the file system. The superblock has a flag for each kind:
  *
  * - the id: if no tree block has the new one yet, the superblocks get the old one back; otherwise
- *   all tree blocks and device items get the new one, and one uuid of the chunk tree;
+ *   all tree blocks and device items get the new one. All blocks get one uuid of the chunk tree,
+ *   which is the first thing that such a change writes;
  * - the type of checksums: all tree blocks get the type that the checksums of data have. If these
  *   have the object id of new ones, it becomes the final one. If there are two sets, the one that
  *   does not have all checksums is taken out, or the old one if both have (checksum_tree.c);
@@ -63,11 +64,21 @@ struct bw_error *bw_repair_write_converted(struct bw_repair *repair, uint64_t lo
                                            const uint8_t *block)
 {
     uint64_t *written = &repair->conversion.written;
+    const uint64_t before = *written;
     const uint32_t size = repair->fs->superblock.nodesize;
     struct bw_mapping mapping = {.copies = 1};
+    BW_AUTO_FREE uint8_t *old = malloc(size);
+    if (!old)
+        return bw_error_no_memory();
     for (unsigned copy = 1; copy <= mapping.copies; copy++) {
         BW_TRY(bw_fs_map(repair->fs, logical, size, copy, &mapping));
         if (!mapping.present || mapping.rebuilt)
+            continue;
+
+        /* The change may have stopped between two copies. */
+        BW_AUTO_ERROR struct bw_error *unread =
+            bw_repair_read(repair, mapping.devid, mapping.offset, old, size);
+        if (!unread && memcmp(old, block, size) == 0)
             continue;
         *written += size;
         if (*written > repair->options.most_bytes)
@@ -77,7 +88,7 @@ struct bw_error *bw_repair_write_converted(struct bw_repair *repair, uint64_t lo
                                    repair->options.most_bytes >> 20);
         BW_TRY(bw_repair_write(repair, mapping.devid, mapping.offset, block, size));
     }
-    return bw_numbers_push(&repair->converted, logical);
+    return *written > before ? bw_numbers_push(&repair->converted, logical) : NULL;
 }
 
 /* Gives all keys of new checksums the final object id. */
@@ -128,11 +139,7 @@ static struct bw_error *convert_block(struct bw_repair *repair,
     const struct bw_repair_conversion *conversion = &repair->conversion;
     const uint32_t size = repair->fs->superblock.nodesize;
     struct bw_disk_header *header = (void *)block;
-    BW_AUTO_FREE uint8_t *before = malloc(size);
-    if (!before)
-        return bw_error_no_memory();
     BW_TRY(read_block(repair, wanted, block));
-    memcpy(before, block, size);
     const uint64_t owner = bw_get64(header->owner);
     if (conversion->rewrites_ids) {
         memcpy(header->fsid, conversion->fsid, BW_UUID_SIZE);
@@ -146,8 +153,6 @@ static struct bw_error *convert_block(struct bw_repair *repair,
         delete_temporary(block);
     bw_checksum_compute(conversion->checksum_type, block + BW_CSUM_SIZE, size - BW_CSUM_SIZE,
                         block);
-    if (memcmp(before, block, size) == 0)
-        return NULL;
     return bw_repair_write_converted(repair, wanted->bytenr, block);
 }
 
@@ -193,28 +198,35 @@ void bw_repair_end_conversion(const struct bw_repair *repair, struct bw_disk_sup
 static struct bw_error *plan_id(struct bw_repair *repair, const char **proof)
 {
     struct bw_repair_conversion *conversion = &repair->conversion;
-    const struct bw_disk_superblock *super = &repair->devices.items[0].best;
     struct bw_dumped_blocks list = {.bytes = 0};
+    const struct bw_disk_superblock *super = &repair->devices.items[0].best;
+    bool has_new = false;
     if (repair->fs->superblock.incompat_flags & BW_INCOMPAT_METADATA_UUID)
         return NULL;
+
+    /* The flag may not have reached the superblocks of all devices. */
+    for (size_t i = 0; i < repair->devices.count; i++)
+        if (bw_get64(repair->devices.items[i].best.flags) & BW_SUPER_FLAG_CHANGING_FSID)
+            super = &repair->devices.items[i].best;
+
     BW_AUTO_FREE uint8_t *block = malloc(repair->fs->superblock.nodesize);
     if (!block)
         return bw_error_no_memory();
     struct bw_error *error = bw_dumped_blocks_find(&list, repair->fs);
-    for (size_t i = 0; !error && i < list.blocks.count; i++) {
+    for (size_t i = 0; !error && !has_new && i < list.blocks.count; i++) {
         const struct bw_disk_header *header = (const void *)block;
         if (list.blocks.items[i].is_data)
             continue;
         error = read_block(repair, &list.blocks.items[i], block);
-        if (error || conversion->rewrites_ids ||
-            memcmp(header->fsid, super->fsid, BW_UUID_SIZE) != 0)
+        if (error)
             continue;
-        conversion->rewrites = conversion->rewrites_ids = true;
-        memcpy(conversion->chunk_tree_uuid, header->chunk_tree_uuid, BW_UUID_SIZE);
+        has_new = memcmp(header->fsid, super->fsid, BW_UUID_SIZE) == 0;
+        if (has_new || bw_get64(header->owner) == BW_CHUNK_TREE) /* which is changed last */
+            memcpy(conversion->chunk_tree_uuid, header->chunk_tree_uuid, BW_UUID_SIZE);
     }
     bw_dumped_blocks_free(&list);
     BW_TRY(error);
-    const bool has_new = conversion->rewrites_ids;
+    conversion->rewrites = conversion->rewrites_ids = true;
     memcpy(conversion->fsid, has_new ? super->fsid : super->device.fsid, BW_UUID_SIZE);
     *proof = has_new ? "some tree blocks have the new id; the other ones get it, too"
                      : "all tree blocks have the old id, which the superblocks get back";
@@ -290,11 +302,13 @@ static struct bw_error *plan_groups(struct bw_repair *repair, const char **proof
 
 struct bw_error *bw_repair_plan_conversion(struct bw_repair *repair)
 {
-    const uint64_t flags = repair->fs->superblock.flags & ~(uint64_t)CLEAN_FLAGS;
     struct bw_repair_conversion *conversion = &repair->conversion;
     const char *proof = NULL;
+    uint64_t flags = 0;
     if (repair->is_made || !repair->devices.count)
         return NULL;
+    for (size_t i = 0; i < repair->devices.count; i++)
+        flags |= bw_get64(repair->devices.items[i].best.flags) & ~(uint64_t)CLEAN_FLAGS;
     *conversion = (struct bw_repair_conversion){
         .flags = flags, .checksum_type = repair->fs->superblock.checksum_type};
     if (flags == BW_SUPER_FLAG_CHANGING_FSID)
@@ -305,6 +319,15 @@ struct bw_error *bw_repair_plan_conversion(struct bw_repair *repair)
         BW_TRY(plan_checksums(repair, &proof));
     if (!proof)
         return NULL;
+
+    /* If the flag is not on all devices, their superblocks differ. */
+    for (size_t i = 0; i < repair->findings.count; i++) {
+        struct bw_repair_finding *finding = &repair->findings.items[i];
+        if (finding->planned || strcmp(finding->code->word, "super-differs") != 0)
+            continue;
+        finding->planned = true;
+        finding->edit = bw_repair_end_conversion;
+    }
     return bw_repair_plan_supers(repair, "half-done", bw_repair_end_conversion,
                                  "the end of an interrupted change",
                                  "with its flag, no mount succeeds", proof);

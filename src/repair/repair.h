@@ -107,7 +107,8 @@ BW_VECTOR(bw_repair_bad_copies, struct bw_repair_bad_copy);
 struct bw_repair_device {
     struct bw_image *image;
     struct bw_disk_superblock best;
-    bool is_made;      /**< it had no good superblock */
+    bool is_made;      /**< it had no good superblock, or a late one */
+    bool is_late;      /**< its superblock lacks steps of a change of everything */
     bool is_corrected; /**< its only one has a flipped bit */
 };
 

@@ -341,22 +341,44 @@ static void seal(struct bw_disk_superblock *super, unsigned copy)
                         BW_SUPERBLOCK_SIZE - BW_CSUM_SIZE, super->csum);
 }
 
-/* A device without any good superblock gets the superblock of another device, or one that was made
- * from tree blocks, with its own device item. */
+/* A device without any good superblock gets the superblock of the newest device, or one that was
+ * made from tree blocks, with its own device item. */
 static struct bw_error *complete_device(struct bw_repair *repair, struct bw_repair_device *device)
 {
     struct bw_fs *fs = repair->fs;
     const uint64_t devid = device->image->superblock.device.devid;
     const struct bw_key key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, devid};
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    for (size_t i = 0; i < repair->devices.count && !device->image->is_rebuilt; i++)
-        if (!repair->devices.items[i].is_made)
-            device->best = repair->devices.items[i].best;
+    for (size_t i = 0; i < repair->devices.count && !device->image->is_rebuilt; i++) {
+        const struct bw_repair_device *other = &repair->devices.items[i];
+        if (!other->is_made && bw_get64(other->best.generation) == fs->superblock.generation)
+            device->best = other->best;
+    }
     bw_fs_items_begin(&items, fs, &fs->chunk_tree, key, key);
     const struct bw_item *item = bw_fs_items_next(&items);
     if (item && item->size >= sizeof device->best.device)
         memcpy(&device->best.device, item->data, sizeof device->best.device);
     return bw_fs_items_error(&items);
+}
+
+/* Whether a device lacks only transactions of a change of the whole file system, as the flags of
+ * such changes show: with most of them, no kernel mounts the file system. These changes write no
+ * data, so none on the device are old. A kernel may clear the flag of a change of metadata_uuid,
+ * but it does not change the id. */
+static bool lacks_only_changes(const struct bw_superblock *newest, const struct bw_superblock *own)
+{
+    const uint64_t refused = BW_SUPER_FLAG_CHANGING_FSID | BW_SUPER_FLAG_CHANGING_GROUP_TREE |
+                             BW_SUPER_FLAG_CHANGING_DATA_CSUM | BW_SUPER_FLAG_CHANGING_META_CSUM;
+    const uint64_t set = newest->flags & ~own->flags, cleared = own->flags & ~newest->flags;
+    if (own->generation >= newest->generation)
+        return false;
+    if (own->flags & newest->flags & refused)
+        return true;
+    if (own->generation + 1 != newest->generation)
+        return false;
+    return ((set | cleared) & refused) || (set & BW_SUPER_FLAG_CHANGING_FSID_V2) ||
+           ((cleared & BW_SUPER_FLAG_CHANGING_FSID_V2) &&
+            memcmp(own->fsid, newest->fsid, BW_UUID_SIZE) != 0);
 }
 
 /* If no copy is good, the file system was opened with one that has a flipped bit. */
@@ -375,7 +397,8 @@ static struct bw_error *find_best(struct bw_repair *repair, struct bw_repair_dev
 {
     const struct bw_image *image = device->image;
     uint64_t offset;
-    device->is_made = image->is_rebuilt || image->is_claimed || image->bad;
+    device->is_late = lacks_only_changes(&repair->fs->superblock, &image->superblock);
+    device->is_made = image->is_rebuilt || image->is_claimed || image->bad || device->is_late;
     if (image->is_rebuilt)
         bw_superblock_encode(&image->superblock, &device->best);
     else if (!device->is_made)
@@ -418,6 +441,9 @@ static enum bw_repair_class class_of(const struct bw_repair_device *device)
 static char *proof_of(const struct bw_repair_device *device)
 {
     const unsigned copy = device->image->copy;
+    if (device->is_late)
+        return strdup("superblock of the newest device, which only steps of an incomplete "
+                      "change separate from the old one; they write no data");
     if (device->is_made)
         return strdup("made from verified tree blocks");
     if (device->is_corrected)

@@ -8,7 +8,7 @@ set -uo pipefail
 have python3 || { skip python3 "interrupted changes"; finish; }
 fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" plain dup block-group-tree metadata-uuid \
-    raid5-3 raid6-4 || exit 1
+    raid1-2 raid5-3 raid6-4 || exit 1
 
 # interrupted NAME CHANGE...: makes $WORK/image of a fixture. Each CHANGE is a word.
 interrupted() {
@@ -50,28 +50,77 @@ ends 'all tree blocks have the old id' plain 'fsid 1000003'
 ends 'some tree blocks have the new id' plain 'fsid 2'
 ends 'some tree blocks have the new id' dup 'fsid 3'
 ends 'some tree blocks have the new id' dup 'fsid 1'
+ends 'some tree blocks have the new id' dup 'fsid -2'
+
+# repair_several PLAN: the plan of $WORK/several has this; the result has the hashes of a fixture.
+repair_several() {
+    local before patches=() words="$name: $change" images=("$WORK/several"/*.img) others
+    others=("${images[@]:1}")
+    before=$(written "${images[@]}")
+    rm -rf "$WORK/fixed"
+    "$PROGRAM" repair -q -o proof -C "$WORK/fixed" "${images[@]}" > "$WORK/out" 2> "$WORK/err"
+    is "$words: repair: $(cat "$WORK/err")" $? 0
+    holds "$words: the plan" grep -qE "$1" "$WORK/out"
+    is "$words: repair does not change the images" "$(written "${images[@]}")" "$before"
+    for overlay in "$WORK/fixed"/*.qcow2; do patches+=(--patch "$overlay"); done
+    expect "$words: check" 0 . check --data "${patches[@]}" "${images[@]}"
+    is "$words: the repaired files have the hashes of the images" \
+        "$("$PROGRAM" sum --relative "${patches[@]}" "${others[@]/#/--device=}" \
+            "${images[0]}" | cksum)" \
+        "$("$PROGRAM" sum --relative "$fixtures/$name"/dev*.img | cksum)"
+}
+
+# interrupted_device NUMBER CHANGE...
+interrupted_device() {
+    # shellcheck disable=SC2086 # the words of a change
+    for change in "${@:2}"; do
+        holds "the change is interrupted: $name: $change" python3 \
+            "$ROOT/tests/support/unfinished_change.py" "$WORK/several/dev$1.img" $change
+    done
+}
+
+# several NAME: copies the images of a fixture.
+several() {
+    name=$1
+    rm -rf "$WORK/several"
+    mkdir "$WORK/several"
+    cp --sparse=always "$fixtures/$name"/dev*.img "$WORK/several"
+}
 
 # Several devices, with parity. NAME CHANGE...
 for words in 'raid5-3 fsid 2' 'raid6-4 fsid 3' 'raid6-4 blocks 2 2'; do
-    read -r name change <<< "$words"
-    rm -rf "$WORK/several" "$WORK/fixed"
-    mkdir "$WORK/several"
-    cp --sparse=always "$fixtures/$name"/dev*.img "$WORK/several"
+    several "${words%% *}"
     for device in "$WORK/several"/*.img; do
-        # shellcheck disable=SC2086 # the words of a change
-        holds "the change is interrupted: $words" \
-            python3 "$ROOT/tests/support/unfinished_change.py" "$device" $change
+        interrupted_device "$(basename "${device##*/dev}" .img)" "${words#* }"
     done
-    before=$(written "$WORK/several"/*.img)
-    expect "$words: repair" 0 . repair -C "$WORK/fixed" "$WORK/several"/*.img
-    is "$words: repair does not change the images" "$(written "$WORK/several"/*.img)" "$before"
-    patches=()
-    for overlay in "$WORK/fixed"/*.qcow2; do patches+=(--patch "$overlay"); done
-    expect "$words: check" 0 . check --data "${patches[@]}" "$WORK/several"/*.img
-    is "$words: the repaired files have the hashes of the images" \
-        "$("$PROGRAM" sum --relative "${patches[@]}" "$WORK/several"/*.img | cksum)" \
-        "$("$PROGRAM" sum --relative "$fixtures/$name"/dev*.img | cksum)"
+    repair_several 'the other ones get it, too|the old type'
 done
+
+# A change of the id that has not reached all superblocks, or all mirrors of tree blocks; one of
+# metadata_uuid that has not reached all devices: its first step sets a flag, the second one clears
+# it and changes the id. A device that lacks another transaction keeps its superblock.
+several raid1-2
+interrupted_device 2 'fsid 1000003'
+repair_several 'all tree blocks have the old id'
+several raid1-2
+interrupted_device 1 'fsid 2'
+interrupted_device 2 'fsid 1000003'
+repair_several 'the other ones get it, too'
+several raid1-2
+interrupted_device 1 'flag 36'
+interrupted_device 2 late
+repair_several 'only steps of an incomplete change'
+several raid1-2
+interrupted_device 1 late 'flag 36'
+interrupted_device 2 uuid
+repair_several 'only steps of an incomplete change'
+several raid1-2
+interrupted_device 1 late
+interrupted_device 2 'flag 38'
+repair_several 'only steps of an incomplete change'
+interrupted_device 1 late
+expect "a device that lacks more: the plan" 0 '.*' repair -o proof "$WORK/several"/*.img
+is "a device that lacks more: it keeps its superblock" "$(grep incomplete "$WORK/out")" ""
 
 # With a metadata_uuid, tree blocks keep their id.
 ends 'all tree blocks have the id that the superblocks name' metadata-uuid 'flag 36'

@@ -11,7 +11,10 @@
 #                       `added` all are, `deleting` the last half of the old ones is deleted,
 #                       `alone` all of these are, `renamed` the last new one has its final key,
 #                       `done` all have
-#   fsid SHARE          `-u`: a new id for the superblock, and for tree blocks as above
+#   fsid SHARE          `-u`: a new id for the superblock, and for tree blocks as above; if it is
+#                       negative, only for their first mirrors, as a change stops between two
+#   uuid                `-m`: a new id for the superblock, whose old one becomes metadata_uuid
+#   late                the superblock has an earlier generation: the last step did not reach it
 #   flag BIT            sets a flag of the superblock
 #
 # TYPE is 2 (sha256) or 3 (blake2b). Tree blocks are found by the id and the checksum in them.
@@ -79,9 +82,13 @@ class Image:
         return places
 
     def chosen(self, share):
+        """If the share is negative, only the first mirrors."""
+        seen = set()
         for place in self.blocks:
-            if struct.unpack_from('<Q', self.data, place + 48)[0] // self.nodesize % share == 0:
+            logical = struct.unpack_from('<Q', self.data, place + 48)[0]
+            if logical // self.nodesize % share == 0 and not (share < 0 and logical in seen):
                 yield place
+            seen.add(logical)
 
     def seal(self, place, kind, size=0):
         size = size or self.nodesize
@@ -211,6 +218,17 @@ def main(path, change, *arguments):
             image.data[place + 32:place + 48] = new
         image.change_supers(set_id)
         image.set_flag(35)
+    elif change == 'uuid':
+        def move_id(place):
+            image.data[place + 571:place + 587] = image.id
+            image.data[place + 32:place + 48] = bytes(byte ^ 0x55 for byte in image.id)
+            image.data[place + 189] |= 1 << 10 - 8
+        image.change_supers(move_id)
+    elif change == 'late':
+        def set_back(place):
+            generation = struct.unpack_from('<Q', image.data, place + 72)[0]
+            struct.pack_into('<Q', image.data, place + 72, generation - 1)
+        image.change_supers(set_back)
     else:
         image.set_flag(int(arguments[0]))
     # A leaf may have grown into a hole of the file.
