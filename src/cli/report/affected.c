@@ -41,26 +41,6 @@ static struct report_file *find_file(struct report_affected *affected, const str
     return affected->texts.failed ? NULL : &affected->files.items[affected->files.count++];
 }
 
-/* Adds an error without a path: the first of each kind and tree. */
-static void add_fault(struct report_affected *affected, const struct bw_findinginfo *finding)
-{
-    const bool has_tree = finding->tree != BW_ABSENT;
-    const struct report_fault fault = {.code = bw_finding_code_find(finding->code),
-                                       .has_tree = has_tree,
-                                       .tree = has_tree ? finding->tree : 0,
-                                       .message = affected->texts.length,
-                                       .length = strlen(finding->message)};
-    affected->more |= has_tree && bw_is_subvolume_id(finding->tree);
-    bool known = affected->fault_count == REPORT_FAULTS;
-    for (size_t i = 0; i < affected->fault_count; i++)
-        known |= affected->faults[i].code == fault.code && affected->faults[i].tree == fault.tree;
-    affected->more_faults |= known;
-    if (known)
-        return;
-    bw_buffer_append(&affected->texts, finding->message, fault.length);
-    affected->faults[affected->fault_count++] = fault;
-}
-
 void report_add_affected(struct report_affected *affected, const struct bw_findinginfo *finding)
 {
     const char *word = finding->code;
@@ -85,9 +65,26 @@ void report_add_affected(struct report_affected *affected, const struct bw_findi
         if (finding->file_length != BW_ABSENT && is_first)
             file->bytes += finding->file_length;
     }
-    if (!finding->paths.length)
-        add_fault(affected, finding);
     affected->more |= finding->more_paths != BW_ABSENT || finding->more_subvolumes != BW_ABSENT;
+    if (finding->paths.length)
+        return;
+
+    /* Of the errors without a path, the first of each kind and tree. */
+    const bool has_tree = finding->tree != BW_ABSENT;
+    const struct report_fault fault = {.code = bw_finding_code_find(word),
+                                       .has_tree = has_tree,
+                                       .tree = has_tree ? finding->tree : 0,
+                                       .message = affected->texts.length,
+                                       .length = strlen(finding->message)};
+    affected->more |= has_tree && bw_is_subvolume_id(finding->tree);
+    bool known = affected->fault_count == REPORT_FAULTS;
+    for (size_t i = 0; i < affected->fault_count; i++)
+        known |= affected->faults[i].code == fault.code && affected->faults[i].tree == fault.tree;
+    affected->more_faults |= known;
+    if (known)
+        return;
+    bw_buffer_append(&affected->texts, finding->message, fault.length);
+    affected->faults[affected->fault_count++] = fault;
 }
 
 void report_free_affected(struct report_affected *affected)

@@ -118,20 +118,6 @@ static struct bw_error *add_file(struct folders *all, const struct bw_du_entry *
     return NULL;
 }
 
-/* Empties the lists of a depth, and returns them as one: the files, then the directories. */
-static uint32_t detach_children(struct folders *all, uint64_t depth)
-{
-    const uint32_t folders = all->pending[depth], first = all->files[depth].first;
-    uint32_t last = first;
-    while (last != NONE && all->folders.items[last].next != NONE)
-        last = all->folders.items[last].next;
-    if (last != NONE)
-        all->folders.items[last].next = folders;
-    all->pending[depth] = all->files[depth].first = NONE;
-    all->files[depth].count = 0;
-    return last == NONE ? folders : first;
-}
-
 static struct bw_error *add_entry(void *context, const struct bw_du_entry *entry)
 {
     struct folders *all = context;
@@ -143,13 +129,24 @@ static struct bw_error *add_entry(void *context, const struct bw_du_entry *entry
         return NULL;
     if (entry->place.type != BW_FILE_DIRECTORY)
         return add_file(all, entry);
-    const uint32_t children = detach_children(all, entry->depth + 1);
+
+    /* The directory takes the lists of its depth: its children are the files in them, then the
+     * directories. */
+    const uint64_t depth = entry->depth + 1;
+    const uint32_t folders = all->pending[depth], first = all->files[depth].first;
+    uint32_t last = first;
+    while (last != NONE && all->folders.items[last].next != NONE)
+        last = all->folders.items[last].next;
+    if (last != NONE)
+        all->folders.items[last].next = folders;
+    all->pending[depth] = all->files[depth].first = NONE;
+    all->files[depth].count = 0;
     if (!entry->total && entry->depth)
         return NULL;
     BW_TRY(append_folder(all, entry,
                          (struct folder){.bytes = entry->total,
                                          .files = entry->files,
-                                         .child = children,
+                                         .child = last == NONE ? folders : first,
                                          .next = all->pending[entry->depth]}));
     all->pending[entry->depth] = (uint32_t)(all->folders.count - 1);
     return NULL;

@@ -156,35 +156,29 @@ struct bw_error *report_pictures(struct report_page *report)
 
 /* Listings. */
 
-/* Describes a subvolume in a few words. */
-static void append_kind(struct bw_buffer *page, const struct bw_subvolume_info *info)
+static void append_subvolume(struct bw_buffer *page, const struct bw_subvolume_info *info,
+                             const struct bw_subvolume_space *space)
 {
     const struct {
         bool is_true;
         const char *word;
-    } words[] = {{info->is_default, "default"},
+    } kinds[] = {{info->is_default, "default"},
                  {info->read_only, "read-only"},
                  {info->is_snapshot, "snapshot"},
                  {info->is_deleted, "being deleted"}};
-    const char *before = "";
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (!words[i].is_true)
-            continue;
-        bw_buffer_format(page, "%s%s", before, words[i].word);
-        before = ", ";
-    }
-}
-
-static void append_subvolume(struct bw_buffer *page, const struct bw_subvolume_info *info,
-                             const struct bw_subvolume_space *space)
-{
     bw_buffer_format(page, "<tr><td class=\"w\">");
     if (info->path)
         bw_markup_bytes(page, info->path, info->path_length);
     else
         bw_buffer_format(page, "(no path)");
     bw_buffer_format(page, "</td><td class=\"n\">%" PRIu64 "</td><td>", info->id);
-    append_kind(page, info);
+    const char *before = "";
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (!kinds[i].is_true)
+            continue;
+        bw_buffer_format(page, "%s%s", before, kinds[i].word);
+        before = ", ";
+    }
     bw_buffer_format(page, "</td><td>");
     if (info->otransid || info->otime.tv_sec)
         report_date(page, bw_time_nanoseconds(&info->otime));

@@ -616,56 +616,11 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
 
 /* Setting up. */
 
-/* Finds the newest superblock. A device that missed more than one change is out of date. */
-static struct bw_error *find_newest(struct bw_xlator *xlator, struct bw_md_superblock *found)
-{
-    struct md *md = bw_xlator_private(xlator);
-    for (size_t i = 0; i < bw_xlator_child_count(xlator); i++) {
-        struct bw_xlator *child = bw_xlator_child(xlator, i);
-        const struct bw_md_device device = {child, 0, bw_xlator_size(child)};
-        if (!bw_md_superblock_read(NULL, &device, &found[i]))
-            return bw_error_create(BW_ERROR_NOT_FOUND, "%s has no superblock of an MD array",
-                                   bw_xlator_image(bw_xlator_child(xlator, i)));
-        if (memcmp(found[i].id, found[0].id, sizeof found[i].id) != 0)
-            return bw_error_create(BW_ERROR_USAGE, "%s belongs to another MD array than %s",
-                                   bw_xlator_image(bw_xlator_child(xlator, i)),
-                                   bw_xlator_image(bw_xlator_child(xlator, 0)));
-        if (i == 0 || found[i].events > md->array.events)
-            md->array = found[i];
-    }
-    return NULL;
-}
-
 static void report_unused(struct bw_xlator *xlator, size_t index, const char *reason)
 {
     bw_xlator_report(xlator, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT, "%s is not used in the MD array: %s",
                                      bw_xlator_image(bw_xlator_child(xlator, index)), reason));
-}
-
-static void add_member(struct bw_xlator *xlator, size_t index, const struct bw_md_superblock *found)
-{
-    struct md *md = bw_xlator_private(xlator);
-    struct bw_xlator *layer = bw_xlator_child(xlator, index);
-    const uint64_t size = bw_xlator_size(layer);
-    if (found->role == BW_MD_NO_ROLE || found->role >= md->array.device_count)
-        return; /* a spare */
-    struct member *member = &md->members[found->role];
-    if (found->events + 1 < md->array.events) {
-        report_unused(xlator, index, "it missed changes");
-    } else if (member->layer) {
-        report_unused(xlator, index, "another device has its place");
-    } else if (found->data_offset < size) {
-        const uint64_t room = size - found->data_offset;
-        *member = (struct member){layer, found->data_offset, room, room, room};
-        if (found->data_size)
-            member->data_size = found->data_size;
-        if (member->data_size < room)
-            member->size = member->data_size;
-        if (found->recovered < room)
-            member->current = found->recovered;
-        md->given++;
-    }
 }
 
 static struct bw_error *check_members(struct bw_xlator *xlator)
@@ -705,16 +660,53 @@ static struct bw_error *init(struct bw_xlator *xlator)
     BW_AUTO_FREE struct bw_md_superblock *found = calloc(count, sizeof *found);
     if (!found)
         return bw_error_no_memory();
-    BW_TRY(find_newest(xlator, found));
+
+    /* The newest superblock describes the array. */
+    for (size_t i = 0; i < count; i++) {
+        struct bw_xlator *child = bw_xlator_child(xlator, i);
+        const struct bw_md_device device = {child, 0, bw_xlator_size(child)};
+        if (!bw_md_superblock_read(NULL, &device, &found[i]))
+            return bw_error_create(BW_ERROR_NOT_FOUND, "%s has no superblock of an MD array",
+                                   bw_xlator_image(child));
+        if (memcmp(found[i].id, found[0].id, sizeof found[i].id) != 0)
+            return bw_error_create(BW_ERROR_USAGE, "%s belongs to another MD array than %s",
+                                   bw_xlator_image(child),
+                                   bw_xlator_image(bw_xlator_child(xlator, 0)));
+        if (i == 0 || found[i].events > md->array.events)
+            md->array = found[i];
+    }
     if (md->array.is_reshaping)
         return bw_error_create(BW_ERROR_UNSUPPORTED,
                                "the MD array %s is being reshaped, which is not read",
                                md->array.name);
+
+    /* The members by their roles. A device that missed more than one change is out of date. */
     md->members = calloc(md->array.device_count, sizeof *md->members);
     if (!md->members)
         return bw_error_no_memory();
-    for (size_t i = 0; i < count; i++)
-        add_member(xlator, i, &found[i]);
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t role = found[i].role;
+        const uint64_t offset = found[i].data_offset,
+                       size = bw_xlator_size(bw_xlator_child(xlator, i));
+        if (role == BW_MD_NO_ROLE || role >= md->array.device_count)
+            continue; /* a spare */
+        struct member *member = &md->members[role];
+        if (found[i].events + 1 < md->array.events) {
+            report_unused(xlator, i, "it missed changes");
+        } else if (member->layer) {
+            report_unused(xlator, i, "another device has its place");
+        } else if (offset < size) {
+            const uint64_t room = size - offset;
+            *member = (struct member){bw_xlator_child(xlator, i), offset, room, room, room};
+            if (found[i].data_size)
+                member->data_size = found[i].data_size;
+            if (member->data_size < room)
+                member->size = member->data_size;
+            if (found[i].recovered < room)
+                member->current = found[i].recovered;
+            md->given++;
+        }
+    }
 
     const char *missing = md->given < md->array.device_count ? "of " : "";
     char level[16] = "linear", given[16] = "";
