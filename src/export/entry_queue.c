@@ -321,6 +321,37 @@ static void free_item(struct bw_export_entry *item)
     free(item);
 }
 
+struct bw_error *bw_image_error(struct bw_error *error)
+{
+    if (error && error->code == BW_ERROR_SYSTEM) {
+        error->code = BW_ERROR_CORRUPT;
+        error->system = 0;
+    }
+    return error;
+}
+
+struct bw_error *bw_export_entry_loss(struct bw_export_entry *item)
+{
+    struct bw_error *error = BW_TAKE(item->error);
+    if (!error && !item->has_inode)
+        error = bw_error_create(BW_ERROR_CORRUPT, "its inode is lost");
+    if (!error)
+        error = bw_error_create(BW_ERROR_CORRUPT,
+                                "directory entry and inode disagree about the file type");
+    return bw_error_prefix(error, "%s", item->path.data);
+}
+
+struct bw_error *bw_export_entry_read_link(const struct bw_export_entry *item, struct bw_fs *fs,
+                                           struct bw_buffer *target)
+{
+    BW_AUTO_FREE char *text = NULL;
+    size_t length;
+    BW_TRY(bw_image_error(bw_inode_readlink(fs, &item->place, &text, &length)));
+    bw_buffer_append(target, text, length + 1);
+    target->length -= !target->failed;
+    return target->failed ? bw_error_no_memory() : NULL;
+}
+
 struct bw_error *bw_salvaged_error(const char *path)
 {
     return bw_error_create(

@@ -108,6 +108,18 @@ void bw_entry_queue_destroy(struct bw_entry_queue *queue);
 /** The message that bw_inode_salvage() reconstructed the inode of a file. */
 struct bw_error *bw_salvaged_error(const char *path);
 
+/** Changes an error of reading the image so that its errno is not mistaken for an error of writing.
+ * `error` may be NULL. */
+struct bw_error *bw_image_error(struct bw_error *error);
+
+/** Why an entry is missing, or incomplete: its error, which is taken, or what is wrong with its
+ * inode. */
+struct bw_error *bw_export_entry_loss(struct bw_export_entry *item);
+
+/** Appends the target of a symbolic link. A NUL follows, which the length does not include. */
+struct bw_error *bw_export_entry_read_link(const struct bw_export_entry *item, struct bw_fs *fs,
+                                           struct bw_buffer *target);
+
 /** The data of an entry for a stream; empty if it is not a regular file, or is skipped. */
 struct bw_stream_file bw_export_entry_stream_file(struct bw_export_entry *item);
 

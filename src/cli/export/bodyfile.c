@@ -88,7 +88,7 @@ static struct bw_error *write_line(struct bodyfile *bodyfile, struct bw_fs *fs,
         BW_AUTO_FREE char *target = NULL;
         size_t length = 0;
         struct bw_error *error =
-            cmd_image_error(bw_inode_readlink(fs, &item->place, &target, &length));
+            bw_image_error(bw_inode_readlink(fs, &item->place, &target, &length));
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return error;
         bw_buffer_format(line, " -> ");
@@ -322,7 +322,7 @@ static int run(const struct cmd_common *common, void *state)
         while (!error && !(error = cmd_export_next_item(&bodyfile->export, &item)) && item) {
             error = write_line(bodyfile, bodyfile->export.session.fs, item, "");
             if (!item->has_inode)
-                cmd_export_miss_item(&bodyfile->export, item);
+                cmd_export_miss(&bodyfile->export, bw_export_entry_loss(item));
             bw_entry_queue_release(bodyfile->export.queue, item);
         }
         if (!error && has_past)

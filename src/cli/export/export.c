@@ -201,26 +201,6 @@ size_t cmd_export_held(void *context, const struct bw_stream_file *file)
     return item->path.length;
 }
 
-struct bw_error *cmd_export_read_link(struct cmd_export *export, const struct bw_export_entry *item,
-                                      struct bw_buffer *target)
-{
-    BW_AUTO_FREE char *text = NULL;
-    size_t length;
-    BW_TRY(cmd_image_error(bw_inode_readlink(export->session.fs, &item->place, &text, &length)));
-    bw_buffer_append(target, text, length + 1);
-    target->length -= !target->failed;
-    return target->failed ? bw_error_no_memory() : NULL;
-}
-
-struct bw_error *cmd_image_error(struct bw_error *error)
-{
-    if (error && error->code == BW_ERROR_SYSTEM) {
-        error->code = BW_ERROR_CORRUPT;
-        error->system = 0;
-    }
-    return error;
-}
-
 void cmd_export_note_bad(struct bw_export_entry *item, const struct bw_data_part *part)
 {
     item->bad += part->length;
@@ -228,17 +208,6 @@ void cmd_export_note_bad(struct bw_export_entry *item, const struct bw_data_part
         item->error = bw_error_create(
             part->error->code, "bytes %" PRIu64 " to %" PRIu64 " cannot be read: %s", part->offset,
             part->offset + part->length - 1, part->error->message);
-}
-
-void cmd_export_miss_item(struct cmd_export *export, struct bw_export_entry *item)
-{
-    struct bw_error *error = BW_TAKE(item->error);
-    if (!error && !item->has_inode)
-        error = bw_error_create(BW_ERROR_CORRUPT, "its inode is lost");
-    if (!error)
-        error = bw_error_create(BW_ERROR_CORRUPT,
-                                "directory entry and inode disagree about the file type");
-    cmd_export_miss(export, bw_error_prefix(error, "%s", item->path.data));
 }
 
 int cmd_export_close(struct cmd_export *export, struct bw_error *error)

@@ -96,17 +96,6 @@ void cmd_export_miss(struct cmd_export *export, struct bw_error *error);
  * bw_export_entry. */
 size_t cmd_export_held(void *context, const struct bw_stream_file *file);
 
-/** Reports a file that could not be read completely, with item->error, or whose inode is lost. */
-void cmd_export_miss_item(struct cmd_export *export, struct bw_export_entry *item);
-
-/** Appends the target of a symbolic link. A NUL follows, which the length does not include. */
-struct bw_error *cmd_export_read_link(struct cmd_export *export, const struct bw_export_entry *item,
-                                      struct bw_buffer *target);
-
-/** Changes an error of reading the image so that its errno is not mistaken for an error of writing.
- * `error` may be NULL. */
-struct bw_error *cmd_image_error(struct bw_error *error);
-
 /** Records an unreadable part of an item. */
 void cmd_export_note_bad(struct bw_export_entry *item, const struct bw_data_part *part);
 

@@ -337,7 +337,7 @@ static struct bw_error *make_missing_directory(void *context, const char *path, 
         error = bw_lookup(fs, from, text.data, false, &place);
     if (!error)
         error = bw_inode_get(fs, &place, &inode);
-    error = cmd_image_error(error);
+    error = bw_image_error(error);
     const bool known = !error;
     /* An older generation need not have the directory that the file is in today. */
     if (error && error->code == BW_ERROR_NOT_FOUND && settings->follow_renames)
@@ -486,7 +486,8 @@ static struct bw_error *make_other(struct extract *extract, struct bw_export_ent
     bool ours;
     extract->text.length = 0;
     if (item->type == S_IFLNK) {
-        struct bw_error *error = cmd_export_read_link(&extract->export, item, &extract->text);
+        struct bw_error *error =
+            bw_export_entry_read_link(item, extract->export.session.fs, &extract->text);
         if (error)
             return bw_error_prefix(error, "%s", item->path.data);
         order.link = extract->text.data;

@@ -117,7 +117,7 @@ static struct bw_error *finish_file(void *context, const struct bw_stream_file *
     if (complete) {
         cmd_hashing_finish(&sum->hashing, file);
         if (!*item->hash)
-            cmd_export_miss_item(&sum->export, item);
+            cmd_export_miss(&sum->export, bw_export_entry_loss(item));
         else if (!sum->format.rows)
             error = write_line(sum, item);
     }
