@@ -131,6 +131,17 @@ def naming(filenames: "Iterable[Any]") -> "Iterator[None]":
         raise
 
 
+@contextlib.contextmanager
+def about(filename: Any) -> "Iterator[None]":
+    """Errors that have no file's name get this one."""
+    try:
+        yield
+    except Error as error:
+        if error.filename is None:
+            error.filename = filename
+        raise
+
+
 def check(error: Any) -> None:
     """Raises an error that a function returned, and frees it. NULL is success."""
     if error:

@@ -11,7 +11,7 @@ from typing import Any, Iterator, NoReturn
 
 from . import options, records, structures
 from ._binding import ffi, lib
-from .errors import Error, check, make
+from .errors import Error, about, check, make
 from .handles import Handle, OpenFileSystem, not_copied
 from .streams import collect
 
@@ -35,6 +35,11 @@ class Inode:
     def _place(self) -> Any:
         """The struct bw_place * of C."""
         return self._stored
+
+    @property
+    def _known_path(self) -> "str | None":
+        """The path, if it was found by one."""
+        return getattr(self, "path", None)
 
     @property
     def number(self) -> int:
@@ -79,14 +84,16 @@ class Inode:
     def inode(self) -> "structures.Inode":
         """Everything that the inode stores."""
         found = ffi.new("struct bw_inode *")
-        check(lib.bw_inode_get(self._fs._handle, self._place, found))
+        with about(self._known_path):
+            check(lib.bw_inode_get(self._fs._handle, self._place, found))
         made: "structures.Inode" = structures.convert("struct bw_inode", found)
         return made
 
     def stat(self) -> os.stat_result:
         """The same as of `os.lstat()` on a mount. `st_dev` is the id of the subvolume."""
         fs, found = self._fs._handle, ffi.new("struct bw_inode *")
-        check(lib.bw_inode_get(fs, self._place, found))
+        with about(self._known_path):
+            check(lib.bw_inode_get(fs, self._place, found))
         times = [one.tv_sec * 10**9 + one.tv_nsec
                  for one in (found.atime, found.mtime, found.ctime)]
         whole = [divmod(one, 10**9) for one in times]
@@ -100,7 +107,7 @@ class Inode:
 
     def _fail(self, number: int) -> NoReturn:
         """Raises the error for a file of a wrong type."""
-        path = getattr(self, "path", None)
+        path = self._known_path
         raise make(f"{path or self!r}: {os.strerror(number)}",
                    structures.enumeration("enum bw_error_code").USAGE, number, filename=path)
 
@@ -109,7 +116,8 @@ class Inode:
         `io.BufferedReader` to read many small pieces. `unchecked`: do not verify checksums."""
         if self.is_dir():
             self._fail(errno.EISDIR)
-        return File(self._fs, self._place, unchecked, getattr(self, "path", None))
+        with about(self._known_path):
+            return File(self._fs, self._place, unchecked, self._known_path)
 
     def read_bytes(self) -> bytes:
         """The whole contents."""
@@ -122,7 +130,10 @@ class Inode:
 
     def readlink(self) -> str:
         """The target of a symbolic link."""
-        return owned_text(lib.bw_inode_readlink, self._fs._handle, self._place)
+        if self.is_file() or self.is_dir():
+            self._fail(errno.EINVAL)
+        with about(self._known_path):
+            return owned_text(lib.bw_inode_readlink, self._fs._handle, self._place)
 
     def path_of(self) -> str:
         """Its absolute path from the top-level subvolume, by the first of its names."""
@@ -135,8 +146,9 @@ class Inode:
 
     def xattrs(self) -> "dict[str, bytes]":
         """Its extended attributes, in the order of a mount."""
-        found = collect(lib.bw_inode_xattrs, lib.python_xattr_visitor, "struct bw_xattr",
-                        self._fs._handle, self._place)
+        with about(self._known_path):
+            found = collect(lib.bw_inode_xattrs, lib.python_xattr_visitor, "struct bw_xattr",
+                            self._fs._handle, self._place)
         return {structures.decode(one.name): one.value for one in found}
 
     def extents(self) -> "Iterator[structures.Extent]":
@@ -301,7 +313,7 @@ class File(io.RawIOBase):
 
     def _read(self, buffer: Any, offset: int) -> int:
         got = ffi.new("size_t *")
-        with (self._opened as pointer,
+        with (about(self.name), self._opened as pointer,
               ffi.from_buffer("char[]", buffer, require_writable=True) as target):
             check(lib.bw_file_read(pointer, offset, target, len(target), got))
         return int(got[0])

@@ -230,10 +230,12 @@ class FileSystem(OpenFileSystem):
         walk.rows, walk.selection = rows, selection
         options.keep(walk, rows, selection)
         summary = ffi.new("struct bw_walk_summary *")
-        return Stream(
+        found: "Stream[Any]" = Stream(
             self, lambda fs, opened: lib.bw_batches_open_walk(fs, walk, summary, opened),
             lambda batch: expand(text_of(batch)),
             lambda: structures.convert("struct bw_walk_summary", summary), walk, summary)
+        found._named = [] if start is None else [start]
+        return found
 
     def _select(self, conditions: "dict[str, Any]", subvolume: Any) -> Any:
         """A selection of files; NULL if there are no conditions."""
@@ -308,9 +310,11 @@ class FileSystem(OpenFileSystem):
         `fs.at(tree_root=version.tree_root)`."""
         made = options.fill("struct bw_versions_options", {"path": path, **given})
         made.images = self._options
-        return self._results(
+        found: "Stream[structures.Version]" = self._results(
             "struct bw_version", "versions",
             lambda fs, opened: lib.bw_batches_open_versions(fs, made, opened), made)
+        found._named = [path]
+        return found
 
     def generations(self, **given: "Unpack[arguments.HistoryArguments]"
                     ) -> "Table[structures.GenerationInfo]":

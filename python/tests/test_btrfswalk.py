@@ -5,6 +5,7 @@ of unpacked fixtures), FIXTURES (their sources), CONTAINERS (a folder with two i
 PROGRAM."""
 import builtins
 import ctypes
+import errno
 import gc
 import hashlib
 import io
@@ -447,10 +448,21 @@ class Life(Opened):
             with self.assertRaises(FileNotFoundError) as raised:
                 fs.lookup("/nothing")
             self.assertEqual(raised.exception.filename, "/nothing")
+            for find in (fs.paths, fs.walk, fs.versions):
+                with self.assertRaises(FileNotFoundError) as raised:
+                    list(find("/nothing"))
+                self.assertEqual(raised.exception.filename, "/nothing")
+            with self.assertRaises(OSError) as raised:
+                fs.lookup("/top-file").readlink()
+            self.assertEqual((raised.exception.errno, raised.exception.filename),
+                             (errno.EINVAL, "/top-file"))
             with self.assertRaisesRegex(ValueError, "did you mean size"):
                 list(fs.walk(fields="siez"))
             with self.assertRaisesRegex(ValueError, "did you mean name"):
                 list(fs.walk(nmae="*.c"))
+        with btrfswalk.FileSystem(image("bad-data")) as fs, self.assertRaises(OSError) as raised:
+            fs.lookup("/bad").read_bytes()
+        self.assertEqual(raised.exception.filename, "/bad")
         with self.assertRaisesRegex(TypeError, "did you mean 'partition'"):
             btrfswalk.FileSystem(image("plain"), partitoin="1")
         self.assertEqual([name for name in btrfswalk.__all__ if hasattr(builtins, name)], [])
