@@ -92,7 +92,7 @@ int main(int argc, char **argv)
     if (argc == 4 && strcmp(argv[1], "--complete-bash") == 0)
         return cmd_complete_bash(argv[2], argv[3]);
     if (argc > 1 && is_unknown_word(argv[1])) {
-        cmd_print_unknown_command(argv[1], "is neither a command nor a file");
+        cmd_print_unknown_command(argv[1], "is neither a command nor a file", false);
         return STATUS_CANNOT;
     }
     return cmd_run(cmd_table[0], argc, argv);

@@ -72,6 +72,7 @@ print(*(one["name"] for table in ("image_options", "answer_options", "common_opt
 expect "a command without filters" 2 'no options of that topic: filters' info --help=filters
 expect "no such topic" 2 'invalid argument of --help \(allowed: .*\): some' ls --help=some
 expect "nor for help" 2 'some is neither a command nor a topic of help' help some
+expect "misspelt words of help" 2 "colums is neither .*; did you mean 'columns'[?]$" help colums
 expect "ls --help=all" 0 - ls --help=all
 is "has the options of all topics" "$(grep -E '^[A-Z][A-Za-z ]*:$' "$WORK/out" | paste -sd' ')" \
     'Examples: Options: Images: Generations: Columns and JSON: Layers: Probes: General: Filters: '\

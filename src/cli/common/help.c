@@ -295,7 +295,7 @@ static int run(const struct cmd_common *common, void *state)
         } else if (topic) {
             print_topic(cmd_table[0], topic);
         } else {
-            cmd_print_unknown_command(name, "is neither a command nor a topic of help");
+            cmd_print_unknown_command(name, "is neither a command nor a topic of help", true);
             return STATUS_CANNOT;
         }
     }

@@ -187,8 +187,9 @@ struct cmd_suggestion {
 /** Appends a word if it is similar to the misspelt one. */
 void cmd_suggest(struct cmd_suggestion *suggestion, const char *candidate);
 
-/** Prints `word`, the reason why it is wrong, and similar command names to stderr. */
-void cmd_print_unknown_command(const char *word, const char *reason);
+/** Prints `word`, the reason why it is wrong, and similar command names to stderr; with `for_help`,
+ * also the words that only `help` accepts. */
+void cmd_print_unknown_command(const char *word, const char *reason, bool for_help);
 
 /** Advice for a removed option of a command, given without dashes; NULL if no earlier version
  * had it. */

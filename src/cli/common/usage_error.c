@@ -75,7 +75,7 @@ static const struct {
     {"version", {"--version"}},
 };
 
-void cmd_print_unknown_command(const char *word, const char *reason)
+void cmd_print_unknown_command(const char *word, const char *reason, bool for_help)
 {
     BW_AUTO_BUFFER struct bw_buffer line = {0};
     const char *instead = cmd_instead_of_command(word);
@@ -93,6 +93,9 @@ void cmd_print_unknown_command(const char *word, const char *reason)
     const bool is_known = suggestion.count;
     for (size_t i = 0; !is_known && cmd_table[i]; i++)
         cmd_suggest(&suggestion, cmd_table[i]->name);
+    const char *subject, *about;
+    for (size_t i = 0; for_help && !is_known && (subject = cmd_help_word(i, &about)); i++)
+        cmd_suggest(&suggestion, subject);
     if (suggestion.count)
         bw_buffer_append_byte(&line, '?');
     fprintf(stderr, "btrfs-walk: %.*s\n'btrfs-walk help' lists all commands.\n", (int)line.length,
