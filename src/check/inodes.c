@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/compare.h"
+#include "base/generated.h"
 #include "base/human.h"
 #include "base/search.h"
 #include "base/vector.h"
@@ -116,17 +117,13 @@ static bool is_lost(const struct examination *examination, struct bw_key first, 
     return bw_lost_list_overlaps(&examination->lost_list, &first, &last, 0);
 }
 
-static uint32_t bucket_of(const struct examination *examination, uint64_t inode)
-{
-    return (uint32_t)(bw_fact_of_inode(&examination->secrets, inode, BW_FACT_LINK) >> 32) % BUCKETS;
-}
-
 /* Counts a fact about an inode, or collects it if its bucket is being examined. `fact` is the
  * fact's contribution to the bucket. */
 static struct bw_error *enter_record(struct examination *examination,
                                      const struct name_record *record, uint64_t fact)
 {
-    const uint32_t bucket = bucket_of(examination, record->inode);
+    const uint64_t hash = bw_fact_of_inode(&examination->secrets, record->inode, BW_FACT_LINK);
+    const uint32_t bucket = (uint32_t)(hash >> 32) % BUCKETS;
     if (!examination->collecting) {
         examination->sums[bucket] += fact;
         examination->counts[bucket]++;
@@ -190,44 +187,91 @@ static struct bw_error *add_file_extent(struct examination *examination, const s
     return NULL;
 }
 
-/* The next item of the inode. */
-static struct bw_error *add_item_of_inode(struct examination *examination,
-                                          const struct bw_item *item)
+/* Reads an item of an inode, or an ORPHAN_ITEM: adds it to what is known about the inode that has
+ * it, and enters a record of each inode and name that it states something about. */
+static struct bw_error *read_item(struct examination *examination, const struct bw_item *item)
 {
+    const struct bw_fact_secrets *secrets = &examination->secrets;
     struct present_inode *present = &examination->present;
+    const uint64_t number = item->key.objectid;
+    const bool is_index = item->key.type == BW_DIR_INDEX;
     struct bw_cursor cursor = bw_cursor_of(item);
+    struct name_record record = {.inode = number};
     struct bw_dir_entry entry;
     struct bw_inode_ref ref;
+    uint64_t fact;
     switch (item->key.type) {
     case BW_INODE_ITEM:
         present->has_item = bw_inode_decode(item, &present->inode);
-        return present->has_item ? NULL : add_lost_item(examination, &item->key);
+        if (!present->has_item)
+            return add_lost_item(examination, &item->key);
+        record.kind = RECORD_INODE;
+        record.value = present->inode.link_count;
+        record.type = bw_file_type_of_mode(present->inode.mode);
+        fact = bw_names_of(number, &present->inode) *
+               bw_fact_of_inode(secrets, number, BW_FACT_LINK + record.type);
+        if (!present->inode.link_count)
+            fact += bw_fact_of_inode(secrets, number, BW_FACT_ORPHAN);
+        return enter_record(examination, &record, -fact);
+
     case BW_INODE_REF:
-        while (bw_inode_ref_next(&cursor, &item->key, &ref))
-            present->has_top_reference |= bw_is_top_reference(present->number, &ref);
-        break;
+    case BW_INODE_EXTREF:
+        while (bw_inode_ref_next(&cursor, &item->key, &ref)) {
+            if (bw_is_top_reference(number, &ref)) {
+                present->has_top_reference |= item->key.type == BW_INODE_REF;
+                continue;
+            }
+            record = (struct name_record){
+                .inode = number,
+                .directory = ref.parent,
+                .name = bw_fact_name(secrets, ref.parent, ref.name, ref.name_length) | 1,
+                .value = ref.index,
+                .name_hash = bw_name_hash(ref.name, ref.name_length),
+                .kind = RECORD_REFERENCE,
+                .name_length = (uint16_t)ref.name_length,
+                .offset = (uint16_t)(ref.name - item->data)};
+            fact = bw_fact_reference(secrets, record.name, ref.index, number);
+            BW_TRY(enter_record(examination, &record, -fact));
+        }
+        return bw_cursor_bad(&cursor) ? add_lost_item(examination, &item->key) : NULL;
+
     case BW_DIR_ITEM:
-        present->entries++;
-        while (bw_dir_entry_next(&cursor, &entry))
-            present->item_names += entry.name_length;
-        break;
     case BW_DIR_INDEX:
         present->entries++;
-        while (bw_dir_entry_next(&cursor, &entry))
-            present->index_names += entry.name_length;
-        break;
+        while (bw_dir_entry_next(&cursor, &entry)) {
+            *(is_index ? &present->index_names : &present->item_names) += entry.name_length;
+            record = (struct name_record){
+                .inode = entry.location.objectid,
+                .directory = number,
+                .name = bw_fact_name(secrets, number, entry.name, entry.name_length) | 1,
+                .value = item->key.offset,
+                .name_hash = bw_name_hash(entry.name, entry.name_length),
+                .kind = is_index ? RECORD_INDEX : RECORD_ITEM,
+                .type = entry.type,
+                .is_subvolume = !bw_is_inode_entry(&entry),
+                .name_length = (uint16_t)entry.name_length,
+                .offset = (uint16_t)(entry.name - item->data)};
+            fact = bw_fact_entry(secrets, record.name, &entry);
+            if (is_index)
+                fact = -fact;
+            if (is_index && !record.is_subvolume)
+                fact += bw_fact_reference(secrets, record.name, record.value, record.inode) +
+                        bw_fact_of_inode(secrets, record.inode, BW_FACT_LINK + entry.type);
+            BW_TRY(enter_record(examination, &record, fact));
+        }
+        return bw_cursor_bad(&cursor) ? add_lost_item(examination, &item->key) : NULL;
+
     case BW_EXTENT_DATA:
         return add_file_extent(examination, item);
+
+    case BW_ORPHAN_ITEM:
+        if (number == BW_ORPHAN && !examination->collecting)
+            BW_TRY(bw_numbers_push(&examination->orphans, item->key.offset));
+        record = (struct name_record){.inode = item->key.offset, .kind = RECORD_ORPHAN};
+        fact = bw_fact_of_inode(secrets, record.inode, BW_FACT_ORPHAN);
+        return enter_record(examination, &record, fact);
     }
     return NULL;
-}
-
-/* An inode's byte count is the sum of its extents. While an inode without links is being deleted,
- * over several transactions, its extents disappear and the number remains. */
-static bool has_wrong_bytes(const struct present_inode *present)
-{
-    return present->inode.link_count ? present->bytes != present->inode.bytes
-                                     : present->bytes > present->inode.bytes;
 }
 
 /* Whether a wrong byte count is the fault of the inode, and not of an extent whose length is wrong:
@@ -277,7 +321,10 @@ static void check_file(struct examination *examination, const struct bw_finding 
     const uint64_t gap = present->gap < present->end ? present->gap : present->end;
     const uint32_t size_offset = offsetof(struct bw_disk_inode_item, size);
     const uint32_t bytes_offset = offsetof(struct bw_disk_inode_item, bytes);
-    if (has_wrong_bytes(present)) {
+
+    /* While an inode without links is being deleted, over several transactions, its extents
+     * disappear and the number remains. */
+    if (inode->link_count ? present->bytes != inode->bytes : present->bytes > inode->bytes) {
         struct bw_finding finding = *location;
         if (are_extents_right(examination))
             find_flip_in_inode(examination, present->number, bytes_offset, 8, inode->bytes,
@@ -400,101 +447,6 @@ struct inode {
     struct bw_flip flip; /* that explains why the last name lacks items */
 };
 
-/* Entering items. */
-
-static struct bw_error *enter_inode_item(struct examination *examination,
-                                         const struct bw_item *item)
-{
-    const struct bw_fact_secrets *secrets = &examination->secrets;
-    const uint64_t number = item->key.objectid;
-    struct bw_inode inode;
-    if (!bw_inode_decode(item, &inode))
-        return NULL;
-    const struct name_record record = {.inode = number,
-                                       .kind = RECORD_INODE,
-                                       .value = inode.link_count,
-                                       .type = bw_file_type_of_mode(inode.mode)};
-    uint64_t fact =
-        bw_names_of(number, &inode) * bw_fact_of_inode(secrets, number, BW_FACT_LINK + record.type);
-    if (!inode.link_count)
-        fact += bw_fact_of_inode(secrets, number, BW_FACT_ORPHAN);
-    return enter_record(examination, &record, -fact);
-}
-
-static struct bw_error *enter_references(struct examination *examination,
-                                         const struct bw_item *item)
-{
-    const struct bw_fact_secrets *secrets = &examination->secrets;
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_inode_ref ref;
-    while (bw_inode_ref_next(&cursor, &item->key, &ref)) {
-        const struct name_record record = {
-            .inode = item->key.objectid,
-            .directory = ref.parent,
-            .name = bw_fact_name(secrets, ref.parent, ref.name, ref.name_length) | 1,
-            .value = ref.index,
-            .name_hash = bw_name_hash(ref.name, ref.name_length),
-            .kind = RECORD_REFERENCE,
-            .name_length = (uint16_t)ref.name_length,
-            .offset = (uint16_t)(ref.name - item->data)};
-        if (!bw_is_top_reference(record.inode, &ref))
-            BW_TRY(enter_record(examination, &record,
-                                -bw_fact_reference(secrets, record.name, ref.index, record.inode)));
-    }
-    return bw_cursor_bad(&cursor) ? add_lost_item(examination, &item->key) : NULL;
-}
-
-static struct bw_error *enter_entries(struct examination *examination, const struct bw_item *item)
-{
-    const struct bw_fact_secrets *secrets = &examination->secrets;
-    const bool is_index = item->key.type == BW_DIR_INDEX;
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_dir_entry entry;
-    while (bw_dir_entry_next(&cursor, &entry)) {
-        const struct name_record record = {
-            .inode = entry.location.objectid,
-            .directory = item->key.objectid,
-            .name = bw_fact_name(secrets, item->key.objectid, entry.name, entry.name_length) | 1,
-            .value = item->key.offset,
-            .name_hash = bw_name_hash(entry.name, entry.name_length),
-            .kind = is_index ? RECORD_INDEX : RECORD_ITEM,
-            .type = entry.type,
-            .is_subvolume = !bw_is_inode_entry(&entry),
-            .name_length = (uint16_t)entry.name_length,
-            .offset = (uint16_t)(entry.name - item->data)};
-        uint64_t fact = bw_fact_entry(secrets, record.name, &entry);
-        fact = is_index ? -fact : fact;
-        if (is_index && !record.is_subvolume)
-            fact += bw_fact_reference(secrets, record.name, record.value, record.inode) +
-                    bw_fact_of_inode(secrets, record.inode, BW_FACT_LINK + entry.type);
-        BW_TRY(enter_record(examination, &record, fact));
-    }
-    return bw_cursor_bad(&cursor) ? add_lost_item(examination, &item->key) : NULL;
-}
-
-/* Enters the names in an item, or that an inode exists or is an orphan. */
-static struct bw_error *enter_names(struct examination *examination, const struct bw_item *item)
-{
-    switch (item->key.type) {
-    case BW_INODE_ITEM:
-        return enter_inode_item(examination, item);
-    case BW_INODE_REF:
-    case BW_INODE_EXTREF:
-        return enter_references(examination, item);
-    case BW_DIR_ITEM:
-    case BW_DIR_INDEX:
-        return enter_entries(examination, item);
-    case BW_ORPHAN_ITEM: {
-        const struct name_record record = {.inode = item->key.offset, .kind = RECORD_ORPHAN};
-        return enter_record(examination, &record,
-                            bw_fact_of_inode(&examination->secrets, record.inode, BW_FACT_ORPHAN));
-    }
-    }
-    return NULL;
-}
-
-/* Names. */
-
 static bool references_lost(const struct examination *examination, uint64_t inode)
 {
     return is_lost(examination, (struct bw_key){inode, BW_INODE_REF, 0},
@@ -510,19 +462,6 @@ static struct bw_key index_key(const struct name *name)
 {
     const struct name_record *known = name->index ? name->index : name->reference;
     return (struct bw_key){name->any->directory, BW_DIR_INDEX, known ? known->value : 0};
-}
-
-static bool item_lost(const struct examination *examination, const struct name *name)
-{
-    return is_lost(examination, item_key(name), item_key(name));
-}
-
-static bool index_lost(const struct examination *examination, const struct name *name)
-{
-    struct bw_key first = index_key(name), last = first;
-    if (!name->reference)
-        last.offset = UINT64_MAX;
-    return is_lost(examination, first, last);
 }
 
 /* The location of a finding about a name: its path is read from an item that has it. */
@@ -579,10 +518,9 @@ static int by_name(const void *first, const void *second)
     return BW_COMPARE_ALL(left, right);
 }
 
-static const struct name_record *only_record(const struct name *name)
+static unsigned count_records(const struct name *name)
 {
-    const unsigned count = name->items + name->indexes + name->references;
-    return count == 1 ? name->any : NULL;
+    return name->items + name->indexes + name->references;
 }
 
 /* Whether the only record of one name is what the other name lacks. */
@@ -602,51 +540,37 @@ static bool completes(const struct name *name, const struct name_record *record)
     }
 }
 
-/* The item with the only record of a name, which should have the other name of the same inode. */
-static void find_flip_in_name(const struct examination *examination,
-                              const struct name_record *record, const struct name_record *other,
-                              struct bw_flip *flip)
-{
-    const uint32_t difference = record->name_hash ^ other->name_hash;
-    struct bw_key key = {record->directory, BW_DIR_INDEX, record->value};
-    struct bw_bit_flip place;
-    if (record->kind == RECORD_REFERENCE)
-        key = (struct bw_key){record->inode, BW_INODE_REF, record->directory};
-    if (record->kind != RECORD_ITEM && record->name_length == other->name_length && difference &&
-        bw_crc32c_find_flip(difference, record->name_length, &place) && !place.in_checksum)
-        bw_flip_bit_of_item(examination->check, &examination->tree->tree, &key,
-                            record->offset + place.byte, place.bit, flip);
-}
-
-/* The entry with the only record of a name, which should lead to the other inode. */
-static void find_flip_in_location(const struct examination *examination,
-                                  const struct name_record *record, const struct name_record *other,
-                                  struct bw_flip *flip)
-{
-    struct bw_key key = {record->directory, BW_DIR_INDEX, record->value};
-    if (record->kind == RECORD_ITEM)
-        key = (struct bw_key){record->directory, BW_DIR_ITEM, record->name_hash};
-    if (record->kind != RECORD_REFERENCE)
-        bw_flip_in_item(examination->check, &examination->tree->tree, &key,
-                        record->offset - (uint32_t)sizeof(struct bw_disk_dir_item), 8,
-                        record->inode, other->inode, flip);
-}
-
+/* Two names of which one has a single record that the other one lacks. With names of the same
+ * inode, the difference of their hashes leads to the bit in the name; otherwise an entry should
+ * lead to the other inode. */
 static void find_flip_between(const struct examination *examination, const struct name *name,
                               const struct name *other, struct bw_flip *flip)
 {
-    const struct name_record *wrong = NULL, *right = NULL;
-    if (only_record(other) && completes(name, other->any)) {
-        wrong = other->any;
-        right = name->any;
-    } else if (only_record(name) && completes(other, name->any)) {
+    struct bw_check *check = examination->check;
+    const struct bw_tree *tree = &examination->tree->tree;
+    const struct name_record *wrong = other->any, *right = name->any;
+    if (count_records(other) != 1 || !completes(name, wrong)) {
         wrong = name->any;
         right = other->any;
+        if (count_records(name) != 1 || !completes(other, wrong))
+            return;
     }
-    if (wrong && wrong->inode == right->inode)
-        find_flip_in_name(examination, wrong, right, flip);
-    else if (wrong)
-        find_flip_in_location(examination, wrong, right, flip);
+    struct bw_key key = {wrong->directory, BW_DIR_INDEX, wrong->value};
+    if (wrong->inode == right->inode) {
+        const uint32_t difference = wrong->name_hash ^ right->name_hash;
+        struct bw_bit_flip place;
+        if (wrong->kind == RECORD_REFERENCE)
+            key = (struct bw_key){wrong->inode, BW_INODE_REF, wrong->directory};
+        if (wrong->kind != RECORD_ITEM && wrong->name_length == right->name_length && difference &&
+            bw_crc32c_find_flip(difference, wrong->name_length, &place) && !place.in_checksum)
+            bw_flip_bit_of_item(check, tree, &key, wrong->offset + place.byte, place.bit, flip);
+    } else if (wrong->kind != RECORD_REFERENCE) {
+        if (wrong->kind == RECORD_ITEM)
+            key = (struct bw_key){wrong->directory, BW_DIR_ITEM, wrong->name_hash};
+        bw_flip_in_item(check, tree, &key,
+                        wrong->offset - (uint32_t)sizeof(struct bw_disk_dir_item), 8, wrong->inode,
+                        right->inode, flip);
+    }
 }
 
 /* The end of the records of the name that begin at a record. */
@@ -734,10 +658,12 @@ static void check_name(struct examination *examination, struct inode *inode,
     inode->complete += has_all;
 
     /* The two entries of the directory. */
-    const bool no_item = !name->item && !item_lost(examination, name);
-    const bool no_index = !name->index && !index_lost(examination, name);
-    struct bw_finding location =
-        name_location(examination, name, no_item ? item_key(name) : index_key(name));
+    const struct bw_key item = item_key(name), index = index_key(name);
+    const struct bw_key last_index = {index.objectid, index.type,
+                                      name->reference ? index.offset : UINT64_MAX};
+    const bool no_item = !name->item && !is_lost(examination, item, item);
+    const bool no_index = !name->index && !is_lost(examination, index, last_index);
+    struct bw_finding location = name_location(examination, name, no_item ? item : index);
     if (no_item || no_index) {
         const char *missing = "DIR_INDEX";
         if (no_item)
@@ -899,11 +825,7 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
             BW_TRY(add_lost_item(examination, &item.key));
             continue;
         }
-        if (!is_orphan)
-            BW_TRY(add_item_of_inode(examination, &item));
-        else if (!examination->collecting)
-            BW_TRY(bw_numbers_push(&examination->orphans, item.key.offset));
-        BW_TRY(enter_names(examination, &item));
+        BW_TRY(read_item(examination, &item));
     }
     return NULL;
 }
@@ -918,45 +840,44 @@ static struct bw_error *read_tree(struct examination *examination)
     return end_inode(examination);
 }
 
-/* Reads a subvolume once, then for as many buckets at a time as memory may hold records of. */
-static struct bw_error *examine_inodes(struct examination *examination)
+static void examination_free(struct examination *examination)
 {
-    BW_TRY(read_tree(examination));
-    BW_TRY(bw_lost_list_make(&examination->lost, 0, &examination->lost_list));
-    examination->collecting = true;
-    while (examination->end_bucket < BUCKETS && bw_check_should_continue(examination->check, 0)) {
-        uint64_t records = 0;
-        uint32_t end = examination->first_bucket = examination->end_bucket;
-        for (; end < BUCKETS && records <= MOST_RECORDS; end++)
-            if (examination->sums[end])
-                records += examination->counts[end];
-        examination->end_bucket = end;
-        examination->records.count = 0;
-        BW_TRY(read_tree(examination));
-        check_names(examination);
-    }
-    return NULL;
+    bw_lost_list_free(&examination->lost_list);
+    bw_lost_ranges_free(&examination->lost);
+    name_records_free(&examination->records);
+    bw_numbers_free(&examination->orphans);
+    free(examination->sums);
+    free(examination->counts);
 }
 
+/* Reads a subvolume once, then for as many buckets at a time as memory may hold records of. */
 static struct bw_error *examine_tree(struct bw_check *check, const struct bw_listed_tree *tree,
                                      uint64_t more_subvolumes)
 {
-    BW_AUTO_FREE uint64_t *sums = calloc(BUCKETS, sizeof *sums);
-    BW_AUTO_FREE uint32_t *counts = calloc(BUCKETS, sizeof *counts);
+    BW_SCOPED(examination)
     struct examination examination = {.check = check,
                                       .tree = tree,
                                       .more_subvolumes = more_subvolumes,
                                       .secrets = bw_fact_secrets_of(check),
-                                      .sums = sums,
-                                      .counts = counts};
-    if (!sums || !counts)
+                                      .sums = calloc(BUCKETS, sizeof *examination.sums),
+                                      .counts = calloc(BUCKETS, sizeof *examination.counts)};
+    if (!examination.sums || !examination.counts)
         return bw_error_no_memory();
-    struct bw_error *error = examine_inodes(&examination);
-    bw_lost_list_free(&examination.lost_list);
-    bw_lost_ranges_free(&examination.lost);
-    name_records_free(&examination.records);
-    bw_numbers_free(&examination.orphans);
-    return error;
+    BW_TRY(read_tree(&examination));
+    BW_TRY(bw_lost_list_make(&examination.lost, 0, &examination.lost_list));
+    examination.collecting = true;
+    while (examination.end_bucket < BUCKETS && bw_check_should_continue(check, 0)) {
+        uint64_t records = 0;
+        uint32_t end = examination.first_bucket = examination.end_bucket;
+        for (; end < BUCKETS && records <= MOST_RECORDS; end++)
+            if (examination.sums[end])
+                records += examination.counts[end];
+        examination.end_bucket = end;
+        examination.records.count = 0;
+        BW_TRY(read_tree(&examination));
+        check_names(&examination);
+    }
+    return NULL;
 }
 
 struct bw_error *bw_pass_inodes(struct bw_check *check)
