@@ -39,134 +39,10 @@ struct bw_parity_row {
     uint32_t columns; /**< bit n: some stripe has a tree block or checksummed data in sector n */
 };
 
-/* Receives rows, ascending within a chunk. An error ends the reading. */
-typedef struct bw_error *bw_parity_visitor(void *context, const struct bw_parity_row *rows,
-                                           size_t count);
-
-enum { WINDOW = 4096 /* rows that are visited together */ };
-
-struct gathering {
-    struct bw_check *check;
-    bw_parity_visitor *visit;
-    void *context;
-    struct bw_parity_row rows[WINDOW];
-    size_t count;
-};
-
-/* Ranges that relocation moved out of a chunk are no longer protected by its rows. */
-static bool has_rows(const struct bw_checked_chunk *chunk)
-{
-    return chunk->parity && !(chunk->type & BW_GROUP_REMAPPED);
-}
-
-static struct bw_error *visit_rows(struct gathering *gathering)
-{
-    const size_t count = gathering->count;
-    gathering->count = 0;
-    if (!bw_check_should_continue(gathering->check, 0))
-        return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
-    return count ? gathering->visit(gathering->context, gathering->rows, count) : NULL;
-}
-
-/* Adds columns of a row. The columns of one row come one after the other. */
-static struct bw_error *add_columns(struct gathering *gathering,
-                                    const struct bw_checked_chunk *chunk, uint64_t number,
-                                    uint32_t columns)
-{
-    const size_t count = gathering->count;
-    struct bw_parity_row *last = count ? &gathering->rows[count - 1] : NULL;
-    if (last && last->chunk == chunk && last->number == number) {
-        last->columns |= columns;
-        return NULL;
-    }
-    if (count == WINDOW)
-        BW_TRY(visit_rows(gathering));
-    gathering->rows[gathering->count++] = (struct bw_parity_row){chunk, number, columns};
-    return NULL;
-}
-
-/* Adds a range that is in use, in a chunk with parity. */
-static struct bw_error *add_range(struct gathering *gathering, const struct bw_checked_chunk *chunk,
-                                  uint64_t logical, uint64_t length)
-{
-    const uint32_t sectorsize = gathering->check->fs->superblock.sectorsize;
-    const unsigned data_stripes = chunk->stripes - chunk->parity;
-    const uint64_t end = logical + length - chunk->logical;
-    for (uint64_t at = logical - chunk->logical; at < end && at < chunk->length;) {
-        const uint64_t piece = at / BW_STRIPE_LENGTH, within = at % BW_STRIPE_LENGTH;
-        uint64_t stop = (piece + 1) * BW_STRIPE_LENGTH;
-        stop = stop < end ? stop : end;
-        const unsigned first = (unsigned)(within / sectorsize);
-        const unsigned behind = (unsigned)((within + (stop - at) + sectorsize - 1) / sectorsize);
-        const uint64_t bits = (UINT64_C(1) << behind) - (UINT64_C(1) << first);
-        BW_TRY(add_columns(gathering, chunk, piece / data_stripes, (uint32_t)bits));
-        at = stop;
-    }
-    return NULL;
-}
-
-static struct bw_error *on_summed(void *context, const struct bw_summed *range)
-{
-    struct gathering *gathering = context;
-    return has_rows(range->chunk)
-               ? add_range(gathering, range->chunk, range->logical, range->length)
-               : NULL;
-}
-
-static struct bw_error *add_blocks(struct gathering *gathering,
-                                   const struct bw_checked_chunk *chunk)
-{
-    const struct bw_check *check = gathering->check;
-    struct bw_visited_list list = {0};
-    struct bw_error *error = NULL;
-    if (!bw_visited_in(check->visited, chunk->logical, chunk->logical + chunk->length, &list))
-        error = bw_error_no_memory();
-    for (size_t i = 0; !error && i < list.count; i++)
-        error = add_range(gathering, chunk, list.items[i], check->fs->reader.nodesize);
-    free(list.items);
-    return error;
-}
-
-static struct bw_error *collect_rows(struct gathering *gathering)
-{
-    const struct bw_check *check = gathering->check;
-    for (size_t i = 0; i < check->chunks.count; i++)
-        if (has_rows(&check->chunks.items[i]) &&
-            check->chunks.items[i].type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM))
-            BW_TRY(add_blocks(gathering, &check->chunks.items[i]));
-    if (check->options->data)
-        BW_TRY(bw_summed_scan(gathering->check, on_summed, gathering));
-    return visit_rows(gathering);
-}
-
-static bool has_parity(const struct bw_check *check)
-{
-    for (size_t i = 0; i < check->chunks.count; i++)
-        if (has_rows(&check->chunks.items[i]))
-            return true;
-    return false;
-}
-
-/*
- * Visits the rows that hold tree blocks or, if data are checked, data with checksums. Columns
- * that hold neither may never have been written, and then their parity means nothing.
- */
-static struct bw_error *parity_rows(struct bw_check *check, bw_parity_visitor *visit, void *context)
-{
-    if (!has_parity(check))
-        return NULL;
-    BW_AUTO_FREE struct gathering *gathering = malloc(sizeof *gathering);
-    if (!gathering)
-        return bw_error_no_memory();
-    gathering->check = check;
-    gathering->visit = visit;
-    gathering->context = context;
-    gathering->count = 0;
-    return collect_rows(gathering);
-}
-
 enum {
     MAX_PARTS = 255,
+    WINDOW = 4096,   /* rows that are checked together */
+    TASK_ROWS = 64,  /* of them, by one task */
     BATCH = 1 << 20, /* bytes of rows that are read at once, if there are several */
     BATCH_ROWS = 16,
 };
@@ -199,9 +75,8 @@ struct parity {
     uint32_t sectorsize;
     size_t room; /* bytes of a worker for rows */
     struct worker *workers;
-    const struct bw_parity_row *rows; /* of the window */
+    struct bw_parity_row *rows; /* the window, ascending within a chunk */
     size_t row_count;
-    size_t task_rows;
     atomic_uint_fast64_t unchecked; /* rows with stripes on missing devices */
 };
 
@@ -227,32 +102,12 @@ static unsigned first_computed(struct bw_fs *fs, uint64_t logical)
     return copy;
 }
 
-/* Finds out where the parts of a row are; false if a device is missing. */
-static bool locate_row(const struct parity *parity, struct row *row)
-{
-    struct bw_fs *fs = parity->check->fs;
-    const unsigned computed = first_computed(fs, row->logical);
-    bool complete = true;
-    for (unsigned i = 0; i < row->chunk->stripes; i++) {
-        const bool is_parity = i >= row->data_parts;
-        const uint64_t logical = row->logical + (is_parity ? 0 : i * (uint64_t)BW_STRIPE_LENGTH);
-        struct bw_mapping mapping = {0};
-        BW_AUTO_ERROR struct bw_error *error =
-            bw_fs_map(fs, logical, 1, is_parity ? computed + i - row->data_parts : 1, &mapping);
-        if (error || mapping.rebuilt != is_parity)
-            return false;
-        row->parts[i].devid = mapping.devid;
-        row->parts[i].offset = mapping.offset;
-        row->parts[i].storage = mapping.present ? storage_of(fs, mapping.devid) : NULL;
-        complete = complete && row->parts[i].storage;
-    }
-    return complete;
-}
-
-/* Prepares a row, with memory for its parts; false if it cannot be checked. */
+/* Finds out where the parts of a row are, and gives them memory; false if it cannot be checked,
+ * because a device is missing. */
 static bool begin_row(struct parity *parity, const struct bw_parity_row *wanted, uint8_t *bytes,
                       struct row *row)
 {
+    struct bw_fs *fs = parity->check->fs;
     const unsigned data_parts = wanted->chunk->stripes - wanted->chunk->parity;
     row->chunk = wanted->chunk;
     row->data_parts = data_parts;
@@ -260,12 +115,24 @@ static bool begin_row(struct parity *parity, const struct bw_parity_row *wanted,
     row->columns = wanted->columns;
     row->first = (uint32_t)__builtin_ctz(wanted->columns);
     row->end = 32 - (uint32_t)__builtin_clz(wanted->columns);
-    for (unsigned i = 0; i < wanted->chunk->stripes; i++)
+
+    const unsigned computed = first_computed(fs, row->logical);
+    bool complete = true;
+    for (unsigned i = 0; i < row->chunk->stripes; i++) {
+        const bool is_parity = i >= data_parts;
+        const uint64_t logical = row->logical + (is_parity ? 0 : i * (uint64_t)BW_STRIPE_LENGTH);
+        struct bw_mapping mapping = {0};
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_fs_map(fs, logical, 1, is_parity ? computed + i - data_parts : 1, &mapping);
         row->parts[i].bytes = bytes + (size_t)i * BW_STRIPE_LENGTH;
-    if (locate_row(parity, row))
-        return true;
-    parity->unchecked++;
-    return false;
+        row->parts[i].devid = mapping.devid;
+        row->parts[i].offset = mapping.offset;
+        row->parts[i].storage = mapping.present ? storage_of(fs, mapping.devid) : NULL;
+        if (error || mapping.rebuilt != is_parity || !row->parts[i].storage)
+            complete = false;
+    }
+    parity->unchecked += !complete;
+    return complete;
 }
 
 static struct bw_request request_of(const struct parity *parity, const struct row *row,
@@ -402,16 +269,6 @@ static void compare_parity(struct parity *parity, const struct row *row, unsigne
     }
 }
 
-static void check_row(struct parity *parity, struct worker *worker, const struct row *row)
-{
-    if (!row->columns)
-        return;
-    compute_parity(parity, row, row->first, row->end - row->first, worker->computed);
-    for (unsigned i = 0; i < row->chunk->parity; i++)
-        compare_parity(parity, row, row->data_parts + i,
-                       worker->computed + (size_t)i * BW_STRIPE_LENGTH);
-}
-
 /* Whether two rows lie on the same devices, in any order. */
 static bool same_devices(const struct row *a, const struct row *b)
 {
@@ -425,45 +282,117 @@ static bool same_devices(const struct row *a, const struct row *b)
     return true;
 }
 
-/* Takes as many rows from `first` on as fit and are of one chunk; returns how many. */
-static size_t check_batch(struct parity *parity, struct worker *worker, size_t first, size_t end)
-{
-    const struct bw_checked_chunk *chunk = parity->rows[first].chunk;
-    const size_t size = (size_t)chunk->stripes * BW_STRIPE_LENGTH;
-    size_t taken = 0, count = 0;
-    while (first + taken < end && count < BATCH_ROWS && (count + 1) * size <= parity->room &&
-           parity->rows[first + taken].chunk == chunk) {
-        const bool begun = begin_row(parity, &parity->rows[first + taken],
-                                     worker->bytes + count * size, &worker->rows[count]);
-        if (begun && !same_devices(&worker->rows[0], &worker->rows[count]))
-            break; /* only in a chunk that was moved */
-        count += begun;
-        taken++;
-    }
-    if (count)
-        read_rows(parity, worker->rows, count);
-    for (size_t i = 0; i < count; i++)
-        check_row(parity, worker, &worker->rows[i]);
-    return taken;
-}
-
+/* Checks some rows of the window: as many at a time as fit into memory and are of one chunk. */
 static void run_task(void *context, unsigned number, size_t task)
 {
     struct parity *parity = context;
-    const size_t first = task * parity->task_rows, rest = parity->row_count - first;
-    const size_t end = first + (rest < parity->task_rows ? rest : parity->task_rows);
-    for (size_t done = first; done < end && bw_check_should_continue(parity->check, number);)
-        done += check_batch(parity, &parity->workers[number], done, end);
+    struct worker *worker = &parity->workers[number];
+    const size_t first = task * TASK_ROWS, rest = parity->row_count - first;
+    const size_t end = first + (rest < TASK_ROWS ? rest : TASK_ROWS);
+    for (size_t next = first; next < end && bw_check_should_continue(parity->check, number);) {
+        const struct bw_checked_chunk *chunk = parity->rows[next].chunk;
+        const size_t size = (size_t)chunk->stripes * BW_STRIPE_LENGTH;
+        size_t count = 0;
+        for (; next < end && count < BATCH_ROWS && (count + 1) * size <= parity->room &&
+               parity->rows[next].chunk == chunk;
+             next++) {
+            const bool begun = begin_row(parity, &parity->rows[next], worker->bytes + count * size,
+                                         &worker->rows[count]);
+            if (begun && !same_devices(&worker->rows[0], &worker->rows[count]))
+                break; /* only in a chunk that was moved */
+            count += begun;
+        }
+        if (count)
+            read_rows(parity, worker->rows, count);
+        for (size_t i = 0; i < count; i++) {
+            const struct row *row = &worker->rows[i];
+            if (!row->columns)
+                continue;
+            compute_parity(parity, row, row->first, row->end - row->first, worker->computed);
+            for (unsigned k = 0; k < chunk->parity; k++)
+                compare_parity(parity, row, row->data_parts + k,
+                               worker->computed + (size_t)k * BW_STRIPE_LENGTH);
+        }
+    }
 }
 
-static struct bw_error *check_rows(void *context, const struct bw_parity_row *rows, size_t count)
+/* Ranges that relocation moved out of a chunk are no longer protected by its rows. */
+static bool has_rows(const struct bw_checked_chunk *chunk)
 {
-    struct parity *parity = context;
-    parity->rows = rows;
-    parity->row_count = count;
-    bw_pool_run(parity->check->pool, (count + parity->task_rows - 1) / parity->task_rows, run_task,
+    return chunk->parity && !(chunk->type & BW_GROUP_REMAPPED);
+}
+
+/* Checks the rows of the window, which is empty afterwards. */
+static struct bw_error *check_window(struct parity *parity)
+{
+    if (!bw_check_should_continue(parity->check, 0))
+        return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
+    bw_pool_run(parity->check->pool, (parity->row_count + TASK_ROWS - 1) / TASK_ROWS, run_task,
                 parity);
+    parity->row_count = 0;
     return NULL;
+}
+
+/* Adds a range that is in use, in a chunk with parity, to the rows of the window. The ranges of one
+ * row come one after the other. */
+static struct bw_error *add_range(struct parity *parity, const struct bw_checked_chunk *chunk,
+                                  uint64_t logical, uint64_t length)
+{
+    const unsigned data_stripes = chunk->stripes - chunk->parity;
+    const uint64_t end = logical + length - chunk->logical;
+    for (uint64_t at = logical - chunk->logical; at < end && at < chunk->length;) {
+        const uint64_t piece = at / BW_STRIPE_LENGTH, within = at % BW_STRIPE_LENGTH;
+        const uint64_t number = piece / data_stripes;
+        uint64_t stop = (piece + 1) * BW_STRIPE_LENGTH;
+        stop = stop < end ? stop : end;
+        const unsigned first = (unsigned)(within / parity->sectorsize);
+        const unsigned behind =
+            (unsigned)((within + (stop - at) + parity->sectorsize - 1) / parity->sectorsize);
+        const uint32_t columns = (uint32_t)((UINT64_C(1) << behind) - (UINT64_C(1) << first));
+        struct bw_parity_row *last =
+            parity->row_count ? &parity->rows[parity->row_count - 1] : NULL;
+        if (last && last->chunk == chunk && last->number == number) {
+            last->columns |= columns;
+        } else {
+            if (parity->row_count == WINDOW)
+                BW_TRY(check_window(parity));
+            parity->rows[parity->row_count++] = (struct bw_parity_row){chunk, number, columns};
+        }
+        at = stop;
+    }
+    return NULL;
+}
+
+static struct bw_error *on_summed(void *context, const struct bw_summed *range)
+{
+    if (!has_rows(range->chunk))
+        return NULL;
+    return add_range(context, range->chunk, range->logical, range->length);
+}
+
+/*
+ * Checks the rows that hold tree blocks or, if data are checked, data with checksums. Columns
+ * that hold neither may never have been written, and then their parity means nothing.
+ */
+static struct bw_error *check_used_rows(struct parity *parity)
+{
+    struct bw_check *check = parity->check;
+    for (size_t i = 0; i < check->chunks.count; i++) {
+        const struct bw_checked_chunk *chunk = &check->chunks.items[i];
+        struct bw_visited_list list = {0};
+        struct bw_error *error = NULL;
+        if (!has_rows(chunk) || !(chunk->type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM)))
+            continue;
+        if (!bw_visited_in(check->visited, chunk->logical, chunk->logical + chunk->length, &list))
+            error = bw_error_no_memory();
+        for (size_t k = 0; !error && k < list.count; k++)
+            error = add_range(parity, chunk, list.items[k], check->fs->reader.nodesize);
+        free(list.items);
+        BW_TRY(error);
+    }
+    if (check->options->data)
+        BW_TRY(bw_summed_scan(check, on_summed, parity));
+    return check_window(parity);
 }
 
 static void free_workers(struct parity *parity)
@@ -474,6 +403,7 @@ static void free_workers(struct parity *parity)
         free(parity->workers[i].rows);
     }
     free(parity->workers);
+    free(parity->rows);
 }
 
 static bool create_workers(struct parity *parity)
@@ -486,7 +416,8 @@ static bool create_workers(struct parity *parity)
     parity->room = (size_t)most * BW_STRIPE_LENGTH;
     parity->room = parity->room > BATCH ? parity->room : BATCH;
     parity->workers = calloc(check->workers, sizeof *parity->workers);
-    bool complete = parity->workers != NULL;
+    parity->rows = malloc(WINDOW * sizeof *parity->rows);
+    bool complete = parity->workers && parity->rows;
     for (unsigned i = 0; complete && i < check->workers; i++) {
         struct worker *worker = &parity->workers[i];
         /* At multiples of 32 bytes, for bw_field_parity(). */
@@ -500,10 +431,14 @@ static bool create_workers(struct parity *parity)
 
 struct bw_error *bw_pass_parity(struct bw_check *check)
 {
-    struct parity parity = {
-        .check = check, .sectorsize = check->fs->superblock.sectorsize, .task_rows = 64};
+    struct parity parity = {.check = check, .sectorsize = check->fs->superblock.sectorsize};
+    bool has_parity = false;
+    for (size_t i = 0; i < check->chunks.count; i++)
+        has_parity |= has_rows(&check->chunks.items[i]);
+    if (!has_parity)
+        return NULL;
     struct bw_error *error =
-        create_workers(&parity) ? parity_rows(check, check_rows, &parity) : bw_error_no_memory();
+        create_workers(&parity) ? check_used_rows(&parity) : bw_error_no_memory();
     free_workers(&parity);
     if (!error && parity.unchecked)
         bw_check_find(check, BW_CODE_parity_unchecked, NULL,

@@ -14,6 +14,7 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
+#include "base/generated.h"
 #include "base/human.h"
 #include "base/search.h"
 #include "base/vector.h"
@@ -80,25 +81,6 @@ static struct bw_finding root_location(uint64_t objectid, uint8_t type, uint64_t
     return BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_ROOT_TREE, .key = {objectid, type, offset});
 }
 
-static struct bw_finding location_of(const struct root_side *side)
-{
-    return side->is_backref ? root_location(side->child, BW_ROOT_BACKREF, side->parent)
-                            : root_location(side->parent, BW_ROOT_REF, side->child);
-}
-
-static bool are_pair(const struct root_side *a, const struct root_side *b)
-{
-    return a->parent == b->parent && a->child == b->child && a->is_backref != b->is_backref;
-}
-
-static bool are_equal_sides(const struct root_list *list, const struct root_side *a,
-                            const struct root_side *b)
-{
-    return a->directory == b->directory && a->index == b->index &&
-           a->name_length == b->name_length &&
-           memcmp(list->names.data + a->name, list->names.data + b->name, a->name_length) == 0;
-}
-
 /* Looks for an entry of the parent in the item with a key. */
 static struct bw_error *check_entry(const struct root_list *list, const struct root_side *side,
                                     const struct bw_listed_tree *parent, uint8_t type,
@@ -139,7 +121,9 @@ static struct root_facts *root_facts_of(const struct root_list *list, uint64_t i
 static struct bw_error *check_link(const struct root_list *list, const struct root_side *side,
                                    const struct root_side *other)
 {
-    const struct bw_finding location = location_of(side);
+    struct bw_finding location = root_location(side->parent, BW_ROOT_REF, side->child);
+    if (side->is_backref)
+        location = root_location(side->child, BW_ROOT_BACKREF, side->parent);
     struct root_facts *child = root_facts_of(list, side->child);
     if (!child || !root_facts_of(list, side->parent)) {
         bw_check_find(list->check, BW_CODE_root_link, &location,
@@ -148,7 +132,11 @@ static struct bw_error *check_link(const struct root_list *list, const struct ro
     }
     child->links++;
     child->parent = side->parent;
-    if (!other || !are_equal_sides(list, side, other)) {
+    const char *name = list->names.data + side->name;
+    const bool is_equal = other && side->directory == other->directory &&
+                          side->index == other->index && side->name_length == other->name_length &&
+                          memcmp(name, list->names.data + other->name, side->name_length) == 0;
+    if (!is_equal) {
         const char *problem = "the ROOT_BACKREF differs";
         if (!other)
             problem = side->is_backref ? "there is no ROOT_REF" : "there is no ROOT_BACKREF";
@@ -156,7 +144,7 @@ static struct bw_error *check_link(const struct root_list *list, const struct ro
         return NULL;
     }
     const struct bw_listed_tree *parent = bw_tree_list_find(&list->check->trees, side->parent);
-    const uint64_t hash = bw_name_hash(list->names.data + side->name, side->name_length);
+    const uint64_t hash = bw_name_hash(name, side->name_length);
     if (!parent || parent->incomplete)
         return NULL;
     BW_TRY(check_entry(list, side, parent, BW_DIR_INDEX, side->index));
@@ -188,7 +176,8 @@ static struct bw_error *check_links(struct root_list *list)
         qsort(list->sides.items, list->sides.count, sizeof *list->sides.items, by_link);
     for (size_t i = 0; i < list->sides.count && bw_check_should_continue(list->check, 0); i++) {
         const struct root_side *side = &list->sides.items[i];
-        const bool paired = i + 1 < list->sides.count && are_pair(side, side + 1);
+        const bool paired = i + 1 < list->sides.count && side->parent == side[1].parent &&
+                            side->child == side[1].child && side->is_backref != side[1].is_backref;
         BW_TRY(check_link(list, side, paired ? side + 1 : NULL));
         i += paired;
     }
@@ -314,15 +303,6 @@ static struct bw_error *check_uuids(struct root_list *list)
 
 /* Gathering. */
 
-/* Kernels that do not know the newer members leave them unchanged, which the second generation
- * shows. */
-static bool has_uuids(const struct bw_item *item)
-{
-    const struct bw_disk_root_item *disk = (const void *)item->data;
-    return item->size >= sizeof *disk &&
-           bw_get64(disk->generation) == bw_get64(disk->generation_v2);
-}
-
 static struct bw_error *add_root(struct root_list *list, const struct bw_item *item)
 {
     static const struct bw_key nothing;
@@ -339,29 +319,13 @@ static struct bw_error *add_root(struct root_list *list, const struct bw_item *i
                                  .key = item->key,
                                  .references = root.references,
                                  .is_dropping = bw_key_compare(&progress, &nothing) != 0};
-    if (has_uuids(item)) {
+    /* Kernels that do not know the newer members leave them unchanged, which the second generation
+     * shows. */
+    if (item->size >= sizeof *disk && bw_get64(disk->generation) == bw_get64(disk->generation_v2)) {
         memcpy(facts->uuid, disk->uuid, BW_UUID_SIZE);
         memcpy(facts->received_uuid, disk->received_uuid, BW_UUID_SIZE);
     }
     return NULL;
-}
-
-static struct bw_error *add_side(struct root_list *list, const struct bw_item *item)
-{
-    const bool back = item->key.type == BW_ROOT_BACKREF;
-    struct bw_root_ref ref;
-    if (!bw_root_ref_decode(item, &ref))
-        return NULL;
-    BW_TRY(root_sides_push(
-        &list->sides, (struct root_side){.parent = back ? item->key.offset : item->key.objectid,
-                                         .child = back ? item->key.objectid : item->key.offset,
-                                         .directory = ref.directory,
-                                         .index = ref.index,
-                                         .name = list->names.length,
-                                         .name_length = ref.name_length,
-                                         .is_backref = back}));
-    bw_buffer_append(&list->names, ref.name, ref.name_length);
-    return list->names.failed ? bw_error_no_memory() : NULL;
 }
 
 /* Lists what the root tree has of subvolumes. */
@@ -374,11 +338,27 @@ static struct bw_error *read_root_tree(struct root_list *list)
         const struct bw_key *key = &item->key;
         struct bw_cursor cursor = bw_cursor_of(item);
         struct bw_dir_entry entry;
+        struct bw_root_ref ref;
         if (key->type == BW_ROOT_ITEM)
             BW_TRY(add_root(list, item));
-        else if (key->type == BW_ROOT_REF || key->type == BW_ROOT_BACKREF)
-            BW_TRY(add_side(list, item));
-        else if (key->type == BW_ORPHAN_ITEM && key->objectid == BW_ORPHAN)
+        else if ((key->type == BW_ROOT_REF || key->type == BW_ROOT_BACKREF) &&
+                 bw_root_ref_decode(item, &ref)) {
+            struct root_side side = {.parent = key->objectid,
+                                     .child = key->offset,
+                                     .directory = ref.directory,
+                                     .index = ref.index,
+                                     .name = list->names.length,
+                                     .name_length = ref.name_length};
+            if (key->type == BW_ROOT_BACKREF) {
+                side.parent = key->offset;
+                side.child = key->objectid;
+                side.is_backref = true;
+            }
+            BW_TRY(root_sides_push(&list->sides, side));
+            bw_buffer_append(&list->names, ref.name, ref.name_length);
+            if (list->names.failed)
+                return bw_error_no_memory();
+        } else if (key->type == BW_ORPHAN_ITEM && key->objectid == BW_ORPHAN)
             BW_TRY(bw_numbers_push(&list->orphans, key->offset));
         else if (key->type == BW_TEMPORARY_ITEM && key->objectid == BW_BALANCE)
             list->has_balance = true;
@@ -400,25 +380,6 @@ static struct bw_error *has_item(struct bw_fs *fs, const struct bw_tree *tree, s
     bw_fs_items_begin(&items, fs, tree, first, last);
     *has = bw_fs_items_next(&items) != NULL;
     return bw_fs_items_error(&items);
-}
-
-/* An orphan of the root tree is a subvolume that is to be deleted, or an inode of the root tree: a
- * free space cache of old kernels. */
-static struct bw_error *check_orphan(const struct root_list *list, uint64_t id)
-{
-    struct root_facts *root = root_facts_of(list, id);
-    const struct bw_finding location = root_location(BW_ORPHAN, BW_ORPHAN_ITEM, id);
-    bool is_inode = false;
-    if (root && !root->references) {
-        root->has_orphan = true;
-        return NULL;
-    }
-    const struct bw_key key = {id, BW_INODE_ITEM, 0};
-    BW_TRY(has_item(list->check->fs, &list->check->fs->root_tree, key, key, &is_inode));
-    if (!is_inode)
-        bw_check_find(list->check, BW_CODE_root_orphan, &location, "%s",
-                      root ? "the subvolume is not deleted" : "the subvolume does not exist");
-    return NULL;
 }
 
 static void check_root(const struct root_list *list, const struct root_facts *root)
@@ -443,15 +404,6 @@ static void check_root(const struct root_list *list, const struct root_facts *ro
     if (root->references && root->is_dropping)
         bw_check_find(list->check, BW_CODE_root_dropping, &location,
                       "not deleted, but has a drop progress");
-}
-
-static void check_default(const struct root_list *list)
-{
-    const struct root_facts *root = root_facts_of(list, list->default_id);
-    const struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_ROOT_TREE);
-    if (list->default_id && (!root || !root->references))
-        bw_check_find(list->check, BW_CODE_default_lost, &location, "subvolume %" PRIu64 " %s",
-                      list->default_id, root ? "is deleted" : "does not exist");
 }
 
 /* Items that the inode cache of kernels before 5.11 left in a subvolume. */
@@ -517,45 +469,60 @@ static struct bw_error *check_received(const struct root_list *list, const struc
     return NULL;
 }
 
-static void check_relocation(const struct root_list *list)
+static void root_list_free(struct root_list *list)
 {
-    if (list->relocations)
-        bw_check_find(list->check, BW_CODE_relocation, NULL, "%" PRIu64 " relocation tree%s, %s",
-                      list->relocations, bw_plural(list->relocations),
-                      list->has_balance ? "of a balance that was interrupted"
-                                        : "and no balance is under way");
-    else if (list->has_balance)
-        bw_check_find(list->check, BW_CODE_relocation, NULL,
-                      "a balance is paused or was interrupted");
-}
-
-static struct bw_error *check_roots(struct root_list *list)
-{
-    BW_TRY(read_root_tree(list));
-    BW_TRY(check_links(list));
-    for (size_t i = 0; i < list->orphans.count; i++)
-        BW_TRY(check_orphan(list, list->orphans.items[i]));
-    for (size_t i = 0; i < list->roots.count && bw_check_should_continue(list->check, 0); i++) {
-        check_root(list, &list->roots.items[i]);
-        BW_TRY(check_inode_cache(list, &list->roots.items[i]));
-        BW_TRY(check_received(list, &list->roots.items[i]));
-    }
-    check_default(list);
-    check_relocation(list);
-    BW_TRY(check_relocation_key(list->check));
-    return check_uuids(list);
+    root_facts_list_free(&list->roots);
+    root_sides_free(&list->sides);
+    bw_numbers_free(&list->orphans);
+    bw_buffer_free(&list->names);
 }
 
 struct bw_error *bw_pass_roots(struct bw_check *check)
 {
+    struct bw_fs *fs = check->fs;
     const struct bw_listed_tree *root_tree = bw_tree_list_find(&check->trees, BW_ROOT_TREE);
-    struct root_list list = {.check = check};
+    BW_SCOPED(root_list) struct root_list list = {.check = check};
     if (!root_tree || root_tree->incomplete)
         return NULL;
-    struct bw_error *error = check_roots(&list);
-    root_facts_list_free(&list.roots);
-    root_sides_free(&list.sides);
-    bw_numbers_free(&list.orphans);
-    bw_buffer_free(&list.names);
-    return error;
+    BW_TRY(read_root_tree(&list));
+    BW_TRY(check_links(&list));
+
+    /* An orphan of the root tree is a subvolume that is to be deleted, or an inode of the root
+     * tree: a free space cache of old kernels. */
+    for (size_t i = 0; i < list.orphans.count; i++) {
+        const uint64_t id = list.orphans.items[i];
+        struct root_facts *root = root_facts_of(&list, id);
+        const struct bw_finding location = root_location(BW_ORPHAN, BW_ORPHAN_ITEM, id);
+        const struct bw_key key = {id, BW_INODE_ITEM, 0};
+        bool is_inode = false;
+        if (root && !root->references) {
+            root->has_orphan = true;
+            continue;
+        }
+        BW_TRY(has_item(fs, &fs->root_tree, key, key, &is_inode));
+        if (!is_inode)
+            bw_check_find(check, BW_CODE_root_orphan, &location, "%s",
+                          root ? "the subvolume is not deleted" : "the subvolume does not exist");
+    }
+
+    for (size_t i = 0; i < list.roots.count && bw_check_should_continue(check, 0); i++) {
+        check_root(&list, &list.roots.items[i]);
+        BW_TRY(check_inode_cache(&list, &list.roots.items[i]));
+        BW_TRY(check_received(&list, &list.roots.items[i]));
+    }
+
+    const struct root_facts *initial = root_facts_of(&list, list.default_id);
+    const struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_ROOT_TREE);
+    if (list.default_id && (!initial || !initial->references))
+        bw_check_find(check, BW_CODE_default_lost, &location, "subvolume %" PRIu64 " %s",
+                      list.default_id, initial ? "is deleted" : "does not exist");
+    if (list.relocations)
+        bw_check_find(check, BW_CODE_relocation, NULL, "%" PRIu64 " relocation tree%s, %s",
+                      list.relocations, bw_plural(list.relocations),
+                      list.has_balance ? "of a balance that was interrupted"
+                                       : "and no balance is under way");
+    else if (list.has_balance)
+        bw_check_find(check, BW_CODE_relocation, NULL, "a balance is paused or was interrupted");
+    BW_TRY(check_relocation_key(check));
+    return check_uuids(&list);
 }

@@ -32,18 +32,13 @@
 
 #define ROOTS 6 /* of each backup */
 
-/* The block at the address of a root. */
-struct found {
+/* A distinct root of the backups, and the block at its address. Several backups have the same root
+ * if transactions did not change it. */
+struct root {
+    uint64_t tree, bytenr;
     bool exists;
     uint64_t generation;
     uint8_t level;
-};
-
-/* A distinct root of the backups. Several backups have the same root if transactions did not change
- * it. */
-struct root {
-    uint64_t tree, bytenr;
-    struct found found;
 };
 
 /* The roots of all backups, which are read in one batch. */
@@ -56,38 +51,27 @@ struct reading {
 /* One root of a backup. */
 struct backup {
     struct bw_check *check;
-    unsigned number;  /* of the backup, from 0 on */
     uint64_t made_in; /* the backup was made in this transaction or a later one; only once the roots
                          have been read */
     uint64_t tree;
     struct bw_root_pointer root;
 };
 
-static void report_backup(const struct backup *backup, const char *member, uint64_t has,
-                          uint64_t is)
-{
-    const struct bw_finding location =
-        BW_FINDING(BW_TOUCHES_NOTHING, .tree = backup->tree, .logical = backup->root.bytenr,
-                   .length = backup->check->fs->superblock.nodesize);
-    bw_check_find(backup->check, BW_CODE_backup_root, &location,
-                  "%s %" PRIu64 " in backup root %u, the root has %" PRIu64, member, has,
-                  backup->number, is);
-}
-
 /* Examines a copy that was read. One that missed a write is older than another copy. */
 static void examine_copy(const struct bw_fs *fs, const struct bw_request *request,
                          struct root *root)
 {
     const struct bw_disk_header *header = request->buffer;
-    struct found *found = &root->found;
     if (request->error ||
         !bw_checksum_matches_block(fs->superblock.checksum_type, request->buffer,
                                    fs->reader.nodesize) ||
         memcmp(header->fsid, fs->superblock.metadata_uuid, BW_UUID_SIZE) != 0 ||
         bw_get64(header->bytenr) != root->bytenr || bw_get64(header->owner) != root->tree ||
-        (found->exists && found->generation >= bw_get64(header->generation)))
+        (root->exists && root->generation >= bw_get64(header->generation)))
         return;
-    *found = (struct found){true, bw_get64(header->generation), header->level};
+    root->exists = true;
+    root->generation = bw_get64(header->generation);
+    root->level = header->level;
 }
 
 static unsigned copies_of(const struct reading *reading, const struct root *root)
@@ -140,7 +124,7 @@ static bool is_in_use(const struct backup *backup)
 
 /* Whether a root has another generation than the block, and that cannot be because the block was
  * written later, or by a transaction that never ended. */
-static bool has_wrong_generation(const struct backup *backup, const struct found *found)
+static bool has_wrong_generation(const struct backup *backup, const struct root *found)
 {
     const uint64_t next = backup->check->fs->superblock.generation + 1;
     if (found->generation > backup->root.generation)
@@ -158,31 +142,13 @@ static struct root *find_root(struct reading *reading, uint64_t tree, uint64_t b
     return NULL;
 }
 
-static void add_root(const struct backup *backup, struct reading *reading)
-{
-    if (!find_root(reading, backup->tree, backup->root.bytenr))
-        reading->roots[reading->count++] =
-            (struct root){.tree = backup->tree, .bytenr = backup->root.bytenr};
-}
-
-static void check_backup_root(const struct backup *backup, struct reading *reading)
-{
-    const struct found found = find_root(reading, backup->tree, backup->root.bytenr)->found;
-    if (!found.exists)
-        return;
-    if (has_wrong_generation(backup, &found))
-        report_backup(backup, "generation", backup->root.generation, found.generation);
-    else if (found.generation == backup->root.generation && found.level != backup->root.level)
-        report_backup(backup, "level", backup->root.level, found.level);
-}
-
 /* Whether a backup root names this generation, and a block with this generation. */
 static bool is_confirmed(struct reading *reading, uint64_t tree, const struct bw_root_pointer *root,
                          uint64_t generation)
 {
     const struct root *known = find_root(reading, tree, root->bytenr);
-    return known && known->found.exists && root->generation == generation &&
-           known->found.generation == generation;
+    return known && known->exists && root->generation == generation &&
+           known->generation == generation;
 }
 
 /*
@@ -214,46 +180,56 @@ static uint64_t find_transaction(struct reading *reading, unsigned number)
     return backup->tree_root.generation ? backup->tree_root.generation - 1 : 0;
 }
 
-/* Passes the roots of a backup to `handle`. */
-static void visit_backup(struct reading *reading, unsigned number,
-                         void (*handle)(const struct backup *backup, struct reading *reading))
+/* The addresses of the roots of a backup, and their trees. */
+static const uint64_t backup_trees[ROOTS] = {BW_ROOT_TREE,     BW_CHUNK_TREE,  BW_EXTENT_TREE,
+                                             BW_TOP_SUBVOLUME, BW_DEVICE_TREE, BW_CSUM_TREE};
+
+static struct bw_root_pointer backup_member(const struct bw_backup_root *backup, unsigned number)
 {
-    struct bw_check *check = reading->check;
-    const struct bw_backup_root *backup = &check->fs->superblock.backup_roots[number];
-    const struct {
-        uint64_t tree;
-        const struct bw_root_pointer *root;
-    } members[ROOTS] = {
-        {BW_ROOT_TREE, &backup->tree_root},     {BW_CHUNK_TREE, &backup->chunk_root},
-        {BW_EXTENT_TREE, &backup->extent_root}, {BW_TOP_SUBVOLUME, &backup->fs_root},
-        {BW_DEVICE_TREE, &backup->device_root}, {BW_CSUM_TREE, &backup->csum_root},
-    };
-    const uint64_t made_in = find_transaction(reading, number);
-    for (size_t i = 0; i < ROOTS; i++) {
-        const struct backup root = {.check = check,
-                                    .number = number,
-                                    .made_in = made_in,
-                                    .tree = members[i].tree,
-                                    .root = *members[i].root};
-        if (root.root.bytenr)
-            handle(&root, reading);
-    }
+    const struct bw_root_pointer members[ROOTS] = {backup->tree_root,   backup->chunk_root,
+                                                   backup->extent_root, backup->fs_root,
+                                                   backup->device_root, backup->csum_root};
+    return members[number];
 }
 
-/* Fails only if memory runs out. check->trees is loaded. */
+/* Lists the distinct roots of all backups, reads them, and compares each backup with them. Fails
+ * only if memory runs out. check->trees is loaded. */
 static struct bw_error *check_backup_roots(struct bw_check *check)
 {
     const struct bw_fs *fs = check->fs;
+    const struct bw_backup_root *backups = fs->superblock.backup_roots;
     /* btrfs-image writes its own chunk tree, and none of its tools adapts the backups. */
     if (fs->is_past || fs->is_dump || fs->root_tree.root.bytenr != fs->superblock.root.bytenr ||
         fs->superblock.flags & (BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2))
         return NULL;
     struct reading reading = {.check = check};
-    for (unsigned i = 0; i < BW_BACKUP_ROOTS; i++)
-        visit_backup(&reading, i, add_root);
+    for (unsigned i = 0; i < BW_BACKUP_ROOTS * ROOTS; i++) {
+        const uint64_t tree = backup_trees[i % ROOTS];
+        const uint64_t bytenr = backup_member(&backups[i / ROOTS], i % ROOTS).bytenr;
+        if (bytenr && !find_root(&reading, tree, bytenr))
+            reading.roots[reading.count++] = (struct root){.tree = tree, .bytenr = bytenr};
+    }
     BW_TRY(read_roots(&reading));
-    for (unsigned i = 0; i < BW_BACKUP_ROOTS; i++)
-        visit_backup(&reading, i, check_backup_root);
+    for (unsigned i = 0; i < BW_BACKUP_ROOTS * ROOTS; i++) {
+        const struct backup backup = {.check = check,
+                                      .made_in = find_transaction(&reading, i / ROOTS),
+                                      .tree = backup_trees[i % ROOTS],
+                                      .root = backup_member(&backups[i / ROOTS], i % ROOTS)};
+        const struct root *found = find_root(&reading, backup.tree, backup.root.bytenr);
+        const struct bw_finding location =
+            BW_FINDING(BW_TOUCHES_NOTHING, .tree = backup.tree, .logical = backup.root.bytenr,
+                       .length = fs->superblock.nodesize);
+        if (!found || !found->exists)
+            continue;
+        if (has_wrong_generation(&backup, found))
+            bw_check_find(check, BW_CODE_backup_root, &location,
+                          "generation %" PRIu64 " in backup root %u, the root has %" PRIu64,
+                          backup.root.generation, i / ROOTS, found->generation);
+        else if (found->generation == backup.root.generation && found->level != backup.root.level)
+            bw_check_find(check, BW_CODE_backup_root, &location,
+                          "level %u in backup root %u, the root has %u", backup.root.level,
+                          i / ROOTS, found->level);
+    }
     return NULL;
 }
 
@@ -281,6 +257,7 @@ static const struct {
     {40, BW_CODE_half_done, "a change of the checksums of tree blocks has not come to its end"},
 };
 
+/* Unknown flags and features, and features that need others. */
 static void check_flags(struct bw_check *check)
 {
     uint64_t left = check->fs->superblock.flags & ~UINT64_C(3) & ~BW_SUPER_FLAG_SEEDING;
@@ -298,11 +275,8 @@ static void check_flags(struct bw_check *check)
         bw_check_find(check, BW_CODE_feature_unknown, NULL,
                       "unknown features that matter to writers, compat_ro_flags 0x%" PRIx64,
                       features);
-}
 
-/* Features that need others. A mount refuses a block group tree without its needs. */
-static void check_features(struct bw_check *check)
-{
+    /* A mount refuses a block group tree without its needs. */
     const struct bw_superblock *superblock = &check->fs->superblock;
     const uint64_t bits = superblock->compat_ro_flags;
     if ((bits & BW_COMPAT_RO_FREE_SPACE_TREE_VALID) && !(bits & BW_COMPAT_RO_FREE_SPACE_TREE))
@@ -338,17 +312,6 @@ static void check_used_root(struct bw_check *check, const struct bw_tree *used,
         bw_check_find(check, BW_CODE_super_values, &location,
                       "level %u of the root, which has level %u", promised->level,
                       used->root.level);
-}
-
-static void report_device(struct bw_check *check, const struct bw_device_info *device)
-{
-    const struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .devid = device->devid);
-    if (device->state == BW_DEVICE_MISSING)
-        bw_check_find(check, BW_CODE_device_missing, &location, "the device was not given");
-    else if (device->state == BW_DEVICE_STALE)
-        bw_check_find(check, BW_CODE_device_stale, &location,
-                      "generation %" PRIu64 ", other devices have %" PRIu64, device->generation,
-                      check->fs->superblock.generation);
 }
 
 static struct bw_error *check_operations(struct bw_check *check)
@@ -408,7 +371,6 @@ static struct bw_error *check_state(struct bw_check *check)
 {
     struct bw_fs *fs = check->fs;
     check_flags(check);
-    check_features(check);
     if (!fs->is_past) {
         check_used_root(check, &fs->root_tree, &fs->superblock.root);
         check_used_root(check, &fs->chunk_tree, &fs->superblock.chunk_root);
@@ -418,8 +380,16 @@ static struct bw_error *check_state(struct bw_check *check)
                       "there is a log tree, which the next mount replays");
     BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
     BW_TRY(bw_fs_devices(fs, &devices));
-    for (size_t i = 0; i < devices.count; i++)
-        report_device(check, &devices.items[i]);
+    for (size_t i = 0; i < devices.count; i++) {
+        const struct bw_device_info *device = &devices.items[i];
+        const struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .devid = device->devid);
+        if (device->state == BW_DEVICE_MISSING)
+            bw_check_find(check, BW_CODE_device_missing, &location, "the device was not given");
+        else if (device->state == BW_DEVICE_STALE)
+            bw_check_find(check, BW_CODE_device_stale, &location,
+                          "generation %" PRIu64 ", other devices have %" PRIu64, device->generation,
+                          fs->superblock.generation);
+    }
     BW_TRY(check_operations(check));
     check_synology_roots(check);
     return check_backup_roots(check);
@@ -504,13 +474,6 @@ static size_t find_difference(const uint8_t *a, const uint8_t *b, bool same_devi
     return 0;
 }
 
-/* Whether a copy of a device leads to another log than the first one: a commit leaves none in any
- * copy, and tools that write all copies put the same one into each. */
-static bool has_other_log(const struct bw_superblock *copy, const struct bw_superblock *first)
-{
-    return copy->log_root && copy->log_root != first->log_root;
-}
-
 /* Compares a good mirror with another one: of the same device, or of another one. A commit writes
  * the copies of a device one after the other, so a power cut can leave some of them one generation
  * behind. */
@@ -526,20 +489,11 @@ static void compare_copies(struct bw_check *check, const struct copy *copy, cons
     else if (place)
         find(check, BW_CODE_super_differs, copy, true, "byte %zu differs in %s", place,
              same_device ? "another copy" : "the superblock of another device");
-    else if (same_device && has_other_log(&copy->superblock, superblock))
+    /* A commit leaves no log in any copy, and tools that write all copies put the same one into
+     * each. */
+    else if (same_device && copy->superblock.log_root &&
+             copy->superblock.log_root != superblock->log_root)
         find(check, BW_CODE_super_differs, copy, true, "another copy has another log tree");
-}
-
-/* Checks the superblock's entry for its own device, and a log that only this superblock may know.
- */
-static void check_identity(struct bw_check *check, const struct copy *copy)
-{
-    const struct bw_superblock *superblock = &copy->superblock;
-    if (superblock->log_root_level >= BW_MAX_LEVEL)
-        find(check, BW_CODE_super_values, copy, false, "log_root_level %u",
-             superblock->log_root_level);
-    if (!bw_superblock_has_block_id(superblock, superblock->device.fsid))
-        find(check, BW_CODE_super_device, copy, false, "its device belongs to another file system");
 }
 
 /* Values that btrfs_validate_super() in the kernel's fs/btrfs/disk-io.c rejects or warns about,
@@ -626,7 +580,13 @@ static void check_image(struct bw_check *check, const struct bw_image *image, st
     }
     if (!best)
         return;
-    check_identity(check, best);
+
+    /* Its entry for its own device, and a log that only this superblock may know. */
+    if (best->superblock.log_root_level >= BW_MAX_LEVEL)
+        find(check, BW_CODE_super_values, best, false, "log_root_level %u",
+             best->superblock.log_root_level);
+    if (!bw_superblock_has_block_id(&best->superblock, best->superblock.device.fsid))
+        find(check, BW_CODE_super_device, best, false, "its device belongs to another file system");
     if (image->role != BW_IMAGE_DEVICE || bw_image_is_stale(check->fs, image))
         return;
     if (first->image) {
@@ -637,32 +597,22 @@ static void check_image(struct bw_check *check, const struct bw_image *image, st
     check_values(check, best);
 }
 
-/* An image that is not of the file system. */
-static void report_unused(struct bw_check *check, const struct bw_image *image)
+struct bw_error *bw_pass_superblocks(struct bw_check *check)
 {
-    const bool is_target = image->superblock.generation && !image->superblock.device.devid;
-    if (!is_target)
-        bw_check_find(check, BW_CODE_image_unused, NULL,
-                      "%s is no device of the file system, or one that was given twice",
-                      image->name);
-}
-
-static void check_images(struct bw_check *check)
-{
+    const struct bw_error *why = check->why;
     struct copy first = {0};
     for (size_t i = 0; i < check->fs->image_count; i++) {
         const struct bw_image *image = &check->fs->images[i];
-        if (check->why || image->role != BW_IMAGE_UNUSED || image->alternative)
+        const bool is_target = image->superblock.generation && !image->superblock.device.devid;
+        if (why || image->role != BW_IMAGE_UNUSED || image->alternative)
             check_image(check, image, &first);
-        else if (!image->is_other_side)
-            report_unused(check, image);
+        else if (!image->is_other_side && !is_target)
+            bw_check_find(check, BW_CODE_image_unused, NULL,
+                          "%s is no device of the file system, or one that was given twice",
+                          image->name);
     }
-}
-
-/* The file system could not be opened. */
-static void report_why(struct bw_check *check)
-{
-    const struct bw_error *why = check->why;
+    if (!why)
+        return check_state(check);
     if (why->code == BW_ERROR_UNSUPPORTED || why->code == BW_ERROR_SYSTEM ||
         why->code == BW_ERROR_NO_MEMORY)
         bw_check_unable(check, bw_error_create(why->code, "%s", why->message));
@@ -670,13 +620,5 @@ static void report_why(struct bw_check *check)
         bw_check_find(check, BW_CODE_devices_diverged, NULL, "%s", why->message);
     else
         bw_check_find(check, BW_CODE_not_opened, NULL, "%s", why->message);
-}
-
-struct bw_error *bw_pass_superblocks(struct bw_check *check)
-{
-    check_images(check);
-    if (!check->why)
-        return check_state(check);
-    report_why(check);
     return NULL;
 }
