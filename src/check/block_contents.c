@@ -24,21 +24,6 @@
  * nearly all blocks are reached through their owner first. Only for others is it searched.
  */
 
-/* The first key in a block; false if it is empty. */
-static bool first_key(const struct bw_node *node, struct bw_key *key)
-{
-    struct bw_item item;
-    if (!node->item_count)
-        return false;
-    if (node->level)
-        *key = bw_node_key(node, 0);
-    else if (bw_leaf_item(node, 0, &item))
-        *key = item.key;
-    else
-        return false;
-    return true;
-}
-
 /* Follows a key from the root of a tree down to a level, and sets the address of the block there.
  * False if the tree has no such block; an error if a block could not be read. */
 static struct bw_error *find_block(const struct bw_tree_reader *reader, const struct bw_tree *tree,
@@ -65,14 +50,18 @@ static bool is_in_owner(const struct bw_reached_block *block)
 {
     const struct bw_check *check = block->check;
     const struct bw_listed_tree *owner = bw_tree_list_find(&check->trees, block->owner);
-    struct bw_key key;
+    struct bw_item first;
     uint64_t bytenr;
     if (!owner)
         return false;
-    if (!first_key(&block->node, &key))
+    if (!block->node.item_count)
+        return true;
+    if (block->node.level)
+        first.key = bw_node_key(&block->node, 0);
+    else if (!bw_leaf_item(&block->node, 0, &first))
         return true;
     BW_AUTO_ERROR struct bw_error *error =
-        find_block(&check->fs->reader, &owner->tree, &key, block->node.level, &bytenr);
+        find_block(&check->fs->reader, &owner->tree, &first.key, block->node.level, &bytenr);
     return bw_check_lacks_memory(block->check, error) || error || bytenr == block->pointer->bytenr;
 }
 
@@ -155,66 +144,17 @@ bool bw_check_is_summed(struct bw_check *check, const struct bw_listed_tree *tre
     return last->known && summed == !(last->flags & BW_INODE_NODATASUM);
 }
 
-/* The bytes that must have checksums; false if no byte needs one. */
-static bool find_bytes(const struct bw_file_extent *extent, uint64_t *start, uint64_t *length)
-{
-    *start = extent->disk_bytenr;
-    *length = extent->disk_num_bytes;
-    if (!extent->compression) {
-        *start += extent->offset;
-        *length = extent->num_bytes;
-    }
-    return extent->type == BW_FILE_EXTENT_REGULAR && extent->disk_bytenr;
-}
-
-static struct bw_finding data_location(const struct bw_reached_block *leaf,
-                                       const struct bw_item *item, uint64_t start, uint64_t length,
-                                       uint64_t shown)
-{
-    return BW_FINDING(BW_TOUCHES_INODE, .tree = leaf->tree->tree.id, .key = item->key,
-                      .logical = start, .length = length, .inode = item->key.objectid,
-                      .file_offset = item->key.offset, .file_length = shown);
-}
-
-static void report_data(const struct bw_reached_block *leaf, const struct bw_item *item,
-                        uint64_t start, uint64_t length, uint64_t missing, uint64_t shown,
-                        bool wanted)
-{
-    if (wanted ? !missing : missing == length || !leaf->check->checksums_known)
-        return;
-    const struct bw_finding location = data_location(leaf, item, start, length, shown);
-    if (wanted)
-        bw_check_find(leaf->check, BW_CODE_checksum_missing, &location,
-                      "%" PRIu64 " of %" PRIu64 " bytes have no checksums", missing, length);
-    else
-        bw_check_find(leaf->check, BW_CODE_checksum_unwanted, &location,
-                      "%" PRIu64 " of %" PRIu64
-                      " bytes have checksums, though the file should have none",
-                      length - missing, length);
-}
-
-/* Kernels before 5.3 wrote such extents, and all read them. */
-static void report_compressed(const struct bw_reached_block *leaf, const struct bw_item *item,
-                              const struct bw_file_extent *extent)
-{
-    const struct bw_finding location =
-        data_location(leaf, item, extent->disk_bytenr, extent->disk_num_bytes, extent->num_bytes);
-    bw_check_find(leaf->check, BW_CODE_compressed_unsummed, &location,
-                  "compressed, although the inode has NODATASUM");
-}
-
 static void check_extent(const struct bw_reached_block *leaf, const struct bw_item *item,
                          struct bw_last_inode *last)
 {
-    const struct bw_check *check = leaf->check;
+    struct bw_check *check = leaf->check;
     struct bw_file_extent extent;
-    uint64_t start, length;
     BW_AUTO_ERROR struct bw_error *bad =
         bw_file_extent_decode(item, check->fs->superblock.sectorsize, &extent);
-    if (bad || !find_bytes(&extent, &start, &length))
+    if (bad || extent.type != BW_FILE_EXTENT_REGULAR || !extent.disk_bytenr)
         return;
     if (last->tree != leaf->tree || last->number != item->key.objectid)
-        find_inode(leaf->check, leaf->tree, item->key.objectid, last);
+        find_inode(check, leaf->tree, item->key.objectid, last);
     last->is_unclear |= !last->known;
     if (!last->known)
         return;
@@ -224,11 +164,35 @@ static void check_extent(const struct bw_reached_block *leaf, const struct bw_it
         last->depends = true;
         last->is_first_summed = summed;
     }
-    if (extent.compression && !summed)
-        report_compressed(leaf, item, &extent);
-    report_data(leaf, item, start, length,
-                bw_range_set_overlap(&check->unsummed, start, start + length), extent.num_bytes,
-                summed);
+
+    /* The bytes that must have checksums, or none. */
+    const uint64_t start = extent.disk_bytenr + (extent.compression ? 0 : extent.offset);
+    const uint64_t length = extent.compression ? extent.disk_num_bytes : extent.num_bytes;
+    const uint64_t missing = bw_range_set_overlap(&check->unsummed, start, start + length);
+    const bool is_missing = summed && missing;
+    const bool is_unwanted = !summed && missing != length && check->checksums_known;
+    const bool is_compressed = !summed && extent.compression;
+    if (!is_missing && !is_unwanted && !is_compressed)
+        return;
+
+    /* Kernels before 5.3 wrote compressed extents without checksums, and all read them. */
+    struct bw_finding location = BW_FINDING(
+        BW_TOUCHES_INODE, .tree = leaf->tree->tree.id, .key = item->key,
+        .logical = extent.disk_bytenr, .length = extent.disk_num_bytes, .inode = item->key.objectid,
+        .file_offset = item->key.offset, .file_length = extent.num_bytes);
+    if (is_compressed)
+        bw_check_find(check, BW_CODE_compressed_unsummed, &location,
+                      "compressed, although the inode has NODATASUM");
+    location.row.logical = start;
+    location.row.length = length;
+    if (is_missing)
+        bw_check_find(check, BW_CODE_checksum_missing, &location,
+                      "%" PRIu64 " of %" PRIu64 " bytes have no checksums", missing, length);
+    else if (is_unwanted)
+        bw_check_find(check, BW_CODE_checksum_unwanted, &location,
+                      "%" PRIu64 " of %" PRIu64
+                      " bytes have checksums, though the file should have none",
+                      length - missing, length);
 }
 
 void bw_check_checksummed(const struct bw_reached_block *leaf, struct bw_last_inode *last)
@@ -276,32 +240,15 @@ static struct bw_finding location_of(const struct bw_reached_block *leaf, const 
     return location;
 }
 
-/* The location of a finding about an item: it touches the inode that the item belongs to. */
-static struct bw_finding location_of_item(const struct bw_reached_block *leaf,
-                                          const struct bw_key *key)
-{
-    struct bw_finding location = location_of(leaf, key);
-    location.touches = leaf->tree->is_subvolume ? BW_TOUCHES_INODE : BW_TOUCHES_NOTHING;
-    if (leaf->tree->is_subvolume)
-        location.row.inode = key->objectid;
-    return location;
-}
-
-static bool has_right_place(const struct bw_reached_block *leaf, uint32_t slot, uint32_t *end)
-{
-    const struct bw_disk_item *disk = bw_node_disk_item(&leaf->node, slot);
-    const uint64_t offset = bw_get32(disk->offset), size = bw_get32(disk->size);
-    const bool right = offset + size == *end;
-    *end = (uint32_t)offset;
-    return right;
-}
-
 /* Whether the key and the bytes of an item are where they should be. */
 static bool is_in_place(const struct bw_reached_block *leaf, uint32_t slot,
                         const struct bw_item_rules *rules, const struct bw_item *item,
                         const struct bw_item *before, bool inside, uint32_t *end)
 {
-    const bool follows = has_right_place(leaf, slot, end);
+    const struct bw_disk_item *disk = bw_node_disk_item(&leaf->node, slot);
+    const uint64_t offset = bw_get32(disk->offset), size = bw_get32(disk->size);
+    const bool follows = offset + size == *end;
+    *end = (uint32_t)offset;
     const bool ascends = !before || bw_key_compare(&before->key, &item->key) < 0;
     if (follows && ascends && inside)
         return true;
@@ -319,15 +266,6 @@ static bool is_in_place(const struct bw_reached_block *leaf, uint32_t slot,
     return false;
 }
 
-/* The transaction that last wrote a leaf: none of its items may be later. A log tree has items of
- * the running transaction, and leaves in memory have the header of the leaf that they replace. */
-static uint64_t generation_of(const struct bw_reached_block *leaf)
-{
-    const struct bw_block_memory *memory = leaf->check->fs->reader.memory;
-    const bool unknown = leaf->in_log || bw_memory_block(memory, leaf->pointer->bytenr);
-    return unknown ? UINT64_MAX : leaf->generation;
-}
-
 /* The findings of faults of items, which have the same names. */
 static const enum bw_code_number code_of_fault[BW_FAULTS] = {
 #define FAULT(name) [BW_FAULT_##name] = BW_CODE_##name,
@@ -335,19 +273,6 @@ static const enum bw_code_number code_of_fault[BW_FAULTS] = {
 #undef FAULT
         [BW_FAULT_no_memory] = BW_CODE_unfinished,
 };
-
-/* Only serious faults are worth a search for a flipped bit; others are habits of some kernel. */
-static void check_item(const struct bw_reached_block *leaf, const struct bw_item_rules *rules,
-                       uint32_t slot, const struct bw_item *item)
-{
-    struct bw_item_fault fault;
-    if (!bw_check_item(rules, item, &fault))
-        return;
-    struct bw_finding location = location_of_item(leaf, &item->key);
-    if (bw_item_fault_is_serious(fault.kind))
-        bw_flip_find_in_leaf(leaf, rules, slot, &location.flip);
-    bw_check_find(leaf->check, code_of_fault[fault.kind], &location, "%s", fault.message);
-}
 
 /* The last byte is the revision of back references, 0 or 1. Source: BTRFS_HEADER_FLAG_* in the
  * kernel's uapi/linux/btrfs_tree.h; the tree-checker wants WRITTEN. */
@@ -394,8 +319,13 @@ void bw_check_leaf(const struct bw_reached_block *leaf)
     if (!leaf->node.item_count && !may_be_empty(leaf))
         bw_check_find(leaf->check, BW_CODE_block_empty, &location, "a leaf without items");
     uint32_t end = leaf->node.nodesize - (uint32_t)sizeof(struct bw_disk_header);
-    struct bw_item_rules rules =
-        bw_item_rules_of(leaf->check, leaf->owner, generation_of(leaf), leaf->in_log);
+
+    /* No item is later than the transaction that last wrote the leaf. A log tree has items of the
+     * running transaction, and leaves in memory have the header of the leaf that they replace. */
+    const struct bw_block_memory *memory = leaf->check->fs->reader.memory;
+    const bool is_unknown = leaf->in_log || bw_memory_block(memory, leaf->pointer->bytenr);
+    struct bw_item_rules rules = bw_item_rules_of(
+        leaf->check, leaf->owner, is_unknown ? UINT64_MAX : leaf->generation, leaf->in_log);
     struct bw_item items[2], *before = NULL;
     for (uint32_t slot = 0; slot < leaf->node.item_count; slot++) {
         struct bw_item *item = &items[slot % 2];
@@ -403,8 +333,19 @@ void bw_check_leaf(const struct bw_reached_block *leaf)
         const bool in_place = is_in_place(leaf, slot, &rules, item, before, inside, &end);
         if (!in_place)
             rules.previous = NULL;
-        if (inside)
-            check_item(leaf, &rules, slot, item);
+        struct bw_item_fault fault;
+        if (inside && bw_check_item(&rules, item, &fault)) {
+            struct bw_finding at = location_of(leaf, &item->key);
+            if (leaf->tree->is_subvolume) {
+                at.touches = BW_TOUCHES_INODE;
+                at.row.inode = item->key.objectid;
+            }
+            /* Only serious faults are worth a search for a flipped bit; others are habits of some
+             * kernel. */
+            if (bw_item_fault_is_serious(fault.kind))
+                bw_flip_find_in_leaf(leaf, &rules, slot, &at.flip);
+            bw_check_find(leaf->check, code_of_fault[fault.kind], &at, "%s", fault.message);
+        }
         if (inside && bw_has_synology_flag(item))
             leaf->check->synology_inodes++;
         rules.previous = in_place ? item : NULL;

@@ -50,24 +50,6 @@ struct bw_stripe_list {
     bool incomplete;                   /**< some may be lost */
 };
 
-/* Adds the stripes of a chunk; false if memory runs out. */
-static bool stripes_add(struct bw_stripe_list *list, const struct bw_chunk *chunk)
-{
-    const struct bw_chunk_info info = {
-        .length = chunk->length, .type = chunk->type, .stripe_count = chunk->stripe_count};
-    for (unsigned i = 0; i < chunk->stripe_count; i++) {
-        if (bw_checked_stripes_reserve(&list->stripes, 1))
-            return false;
-        struct bw_checked_stripe *stripe = &list->stripes.items[list->stripes.count++];
-        *stripe = (struct bw_checked_stripe){.devid = bw_get64(chunk->stripes[i].devid),
-                                             .offset = bw_get64(chunk->stripes[i].offset),
-                                             .length = bw_chunk_stripe_length(&info),
-                                             .logical = chunk->logical};
-        memcpy(stripe->device_uuid, chunk->stripes[i].device_uuid, BW_UUID_SIZE);
-    }
-    return true;
-}
-
 /* The device with an id; NULL if it does not exist. */
 static struct bw_checked_device *checked_device(const struct bw_stripe_list *list, uint64_t devid)
 {
@@ -173,28 +155,38 @@ static int compare_key(const struct bw_checked_stripe *stripe, const struct bw_k
     return by_place(stripe, &place);
 }
 
-/* Goes through both lists at once. `*lost` is set if a part of the device tree is. */
-static void match_extents(struct bw_stripe_list *list, struct bw_item_stream *extents)
+/* Compares the stripes with each other and with the devices, both with the device extents, in one
+ * walk over stripes and device extents, and the sums of device extents with the devices. */
+static struct bw_error *stripes_check(struct bw_stripe_list *list)
 {
-    size_t i = 0;
-    for (; !extents->ended; bw_item_stream_next(extents)) {
-        const struct bw_item *item = &extents->item;
+    const struct bw_checked_stripe *stripes = list->stripes.items;
+    const size_t count = list->stripes.count;
+    size_t next = 0;
+    if (count)
+        qsort(list->stripes.items, count, sizeof *stripes, by_place);
+    for (size_t i = 0; i < count; i++)
+        check_stripe(list, &stripes[i], i ? &stripes[i - 1] : NULL);
+    check_zones(list);
+
+    struct bw_item_stream extents;
+    struct bw_error *error =
+        bw_item_stream_begin(&extents, list->check->fs, &list->check->trees, BW_DEVICE_TREE);
+    if (error || !extents.count)
+        return bw_item_stream_end(&extents, error);
+    for (; !extents.ended; bw_item_stream_next(&extents)) {
+        const struct bw_item *item = &extents.item;
         if (item->key.type != BW_DEVICE_EXTENT || item->size < sizeof(struct bw_disk_device_extent))
             continue;
-        for (; i < list->stripes.count && compare_key(&list->stripes.items[i], &item->key) < 0; i++)
-            report_missing(list, &list->stripes.items[i], !extents->after_loss);
-        const bool matches =
-            i < list->stripes.count && compare_key(&list->stripes.items[i], &item->key) == 0;
-        check_extent(list, item, matches ? &list->stripes.items[i] : NULL);
-        i += matches;
+        for (; next < count && compare_key(&stripes[next], &item->key) < 0; next++)
+            report_missing(list, &stripes[next], !extents.after_loss);
+        const bool matches = next < count && compare_key(&stripes[next], &item->key) == 0;
+        check_extent(list, item, matches ? &stripes[next] : NULL);
+        next += matches;
     }
-    for (; i < list->stripes.count; i++)
-        report_missing(list, &list->stripes.items[i], !extents->after_loss);
-}
+    for (; next < count; next++)
+        report_missing(list, &stripes[next], !extents.after_loss);
 
-static void check_used(const struct bw_stripe_list *list)
-{
-    for (size_t i = 0; i < list->devices.count; i++) {
+    for (size_t i = 0; i < list->devices.count && !extents.lost; i++) {
         const struct bw_checked_device *device = &list->devices.items[i];
         const struct bw_finding location =
             BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE,
@@ -205,25 +197,7 @@ static void check_used(const struct bw_stripe_list *list)
                           "%" PRIu64 " bytes used, its device extents have %" PRIu64,
                           device->info.bytes_used, device->allocated);
     }
-}
-
-/* Holds the stripes against the device extents, and these against the devices. */
-static struct bw_error *stripes_check(struct bw_stripe_list *list)
-{
-    struct bw_item_stream extents;
-    if (list->stripes.count)
-        qsort(list->stripes.items, list->stripes.count, sizeof *list->stripes.items, by_place);
-    for (size_t i = 0; i < list->stripes.count; i++)
-        check_stripe(list, &list->stripes.items[i], i ? &list->stripes.items[i - 1] : NULL);
-    check_zones(list);
-    struct bw_error *error =
-        bw_item_stream_begin(&extents, list->check->fs, &list->check->trees, BW_DEVICE_TREE);
-    if (!error && extents.count) {
-        match_extents(list, &extents);
-        if (!extents.lost)
-            check_used(list);
-    }
-    return bw_item_stream_end(&extents, error);
+    return bw_item_stream_end(&extents, NULL);
 }
 
 /* Devices. */
@@ -249,24 +223,6 @@ static void check_device(struct bw_check *check, const struct bw_device_info *de
                       device->total_bytes);
 }
 
-/* The sizes that a mount accepts. Kernels before 4.13 rounded the sum, but not the sizes of
- * devices. The superblock of a file system with seeds may include their size or not; btrfs-image
- * sets the size of its output. */
-static void check_exact_size(const struct bw_stripe_list *list, uint64_t sum)
-{
-    const struct bw_superblock *superblock = &list->check->fs->superblock;
-    const uint64_t size = superblock->total_bytes;
-    if (superblock->flags & (BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2))
-        return;
-    if (size != sum)
-        bw_check_find(list->check, BW_CODE_super_size, NULL,
-                      "%" PRIu64 " bytes, the devices have %" PRIu64, size, sum);
-    else if (size % superblock->sectorsize)
-        bw_check_find(list->check, BW_CODE_super_size, NULL,
-                      "%" PRIu64 " bytes, no multiple of the sector size, %" PRIu32, size,
-                      superblock->sectorsize);
-}
-
 /* Holds the devices against superblocks and images. */
 static void devices_check(const struct bw_stripe_list *list)
 {
@@ -289,8 +245,20 @@ static void devices_check(const struct bw_stripe_list *list)
         bw_check_find(list->check, BW_CODE_super_devices, NULL,
                       "%" PRIu64 " bytes, the devices have %" PRIu64, size,
                       size < writable ? writable : all);
-    else if (writable == all)
-        check_exact_size(list, all);
+
+    /* The sizes that a mount accepts. Kernels before 4.13 rounded the sum, but not the sizes of
+     * devices. The superblock of a file system with seeds may include their size or not;
+     * btrfs-image sets the size of its output. */
+    else if (writable != all ||
+             superblock->flags & (BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2))
+        return;
+    else if (size != all)
+        bw_check_find(list->check, BW_CODE_super_size, NULL,
+                      "%" PRIu64 " bytes, the devices have %" PRIu64, size, all);
+    else if (size % rounding)
+        bw_check_find(list->check, BW_CODE_super_size, NULL,
+                      "%" PRIu64 " bytes, no multiple of the sector size, %" PRIu32, size,
+                      superblock->sectorsize);
 }
 
 /* Where the pass is. */
@@ -398,35 +366,42 @@ static struct bw_error *on_chunk(struct chunks *chunks, const struct bw_item *it
     check_group(chunks, &item->key, chunk.length, chunk.type);
     if (!chunks->check->fs->is_past)
         check_system_chunk(chunks, item, chunk.type);
-    return stripes_add(&chunks->stripes, &chunk) ? NULL : bw_error_no_memory();
+
+    const struct bw_chunk_info info = {
+        .length = chunk.length, .type = chunk.type, .stripe_count = chunk.stripe_count};
+    for (unsigned i = 0; i < chunk.stripe_count; i++) {
+        struct bw_checked_stripe stripe = {.devid = bw_get64(chunk.stripes[i].devid),
+                                           .offset = bw_get64(chunk.stripes[i].offset),
+                                           .length = bw_chunk_stripe_length(&info),
+                                           .logical = chunk.logical};
+        memcpy(stripe.device_uuid, chunk.stripes[i].device_uuid, BW_UUID_SIZE);
+        BW_TRY(bw_checked_stripes_push(&chunks->stripes.stripes, stripe));
+    }
+    return NULL;
 }
 
-/* The item of a device has the id of the file system that the device was made for: this one or, of
- * a seed, another one. */
-static void check_fsid(struct bw_check *check, const struct bw_item *item)
-{
-    const struct bw_disk_device_item *disk = (const void *)item->data;
-    const struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE,
-                                                  .key = item->key, .devid = item->key.offset);
-    const struct bw_image *image =
-        item->size < sizeof *disk
-            ? NULL
-            : bw_image_of_device(check->fs, bw_get64(disk->devid), disk->uuid);
-    if (image && !image->is_dump && !bw_superblock_has_block_id(&image->superblock, disk->fsid))
-        bw_check_find(check, BW_CODE_device_differs, &location,
-                      "the fsid differs from the fsid in the superblock of the device");
-}
-
+/* Checks each chunk, and lists its stripes. The item of a device has the id of the file system that
+ * the device was made for: this one or, of a seed, another one. */
 static struct bw_error *read_chunks(struct chunks *chunks)
 {
+    struct bw_check *check = chunks->check;
     struct bw_item_stream stream;
-    struct bw_error *error =
-        bw_item_stream_begin(&stream, chunks->check->fs, &chunks->check->trees, BW_CHUNK_TREE);
-    for (; !error && !stream.ended; bw_item_stream_next(&stream))
-        if (stream.item.key.type == BW_CHUNK_ITEM)
-            error = on_chunk(chunks, &stream.item);
-        else if (stream.item.key.type == BW_DEVICE_ITEM)
-            check_fsid(chunks->check, &stream.item);
+    struct bw_error *error = bw_item_stream_begin(&stream, check->fs, &check->trees, BW_CHUNK_TREE);
+    for (; !error && !stream.ended; bw_item_stream_next(&stream)) {
+        const struct bw_item *item = &stream.item;
+        const struct bw_disk_device_item *disk = (const void *)item->data;
+        if (item->key.type == BW_CHUNK_ITEM)
+            error = on_chunk(chunks, item);
+        if (item->key.type != BW_DEVICE_ITEM || item->size < sizeof *disk)
+            continue;
+        const struct bw_image *image =
+            bw_image_of_device(check->fs, bw_get64(disk->devid), disk->uuid);
+        const struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE,
+                                                      .key = item->key, .devid = item->key.offset);
+        if (image && !image->is_dump && !bw_superblock_has_block_id(&image->superblock, disk->fsid))
+            bw_check_find(check, BW_CODE_device_differs, &location,
+                          "the fsid differs from the fsid in the superblock of the device");
+    }
     chunks->stripes.incomplete |= stream.lost;
     return bw_item_stream_end(&stream, error);
 }
@@ -456,31 +431,30 @@ static void check_rest(const struct chunks *chunks)
                       count, bw_plural(count), chunks->system_chunks);
 }
 
-static struct bw_error *check_chunks(struct chunks *chunks)
+static void chunks_free(struct chunks *chunks)
 {
-    struct bw_check *check = chunks->check;
-    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
-    BW_TRY(bw_fs_devices(check->fs, &devices));
-    for (size_t i = 0; i < devices.count; i++)
-        BW_TRY(bw_checked_devices_push(&chunks->stripes.devices,
-                                       (struct bw_checked_device){.info = devices.items[i]}));
-    BW_TRY(read_chunks(chunks));
-    if (!chunks->stripes.incomplete)
-        check_rest(chunks);
-    check->groups.incomplete |= chunks->group_missing;
-    BW_TRY(stripes_check(&chunks->stripes));
-    devices_check(&chunks->stripes);
-    return NULL;
+    free(chunks->has_chunk);
+    bw_checked_stripes_free(&chunks->stripes.stripes);
+    bw_checked_devices_free(&chunks->stripes.devices);
 }
 
 struct bw_error *bw_pass_chunks(struct bw_check *check)
 {
-    struct chunks chunks = {.check = check, .stripes = {.check = check}};
+    BW_SCOPED(chunks) struct chunks chunks = {.check = check, .stripes = {.check = check}};
     BW_TRY(bw_check_load_groups(check));
     chunks.has_chunk = calloc(check->groups.groups.count + 1, sizeof *chunks.has_chunk);
-    struct bw_error *error = chunks.has_chunk ? check_chunks(&chunks) : bw_error_no_memory();
-    free(chunks.has_chunk);
-    bw_checked_stripes_free(&chunks.stripes.stripes);
-    bw_checked_devices_free(&chunks.stripes.devices);
-    return error;
+    if (!chunks.has_chunk)
+        return bw_error_no_memory();
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+    BW_TRY(bw_fs_devices(check->fs, &devices));
+    for (size_t i = 0; i < devices.count; i++)
+        BW_TRY(bw_checked_devices_push(&chunks.stripes.devices,
+                                       (struct bw_checked_device){.info = devices.items[i]}));
+    BW_TRY(read_chunks(&chunks));
+    if (!chunks.stripes.incomplete)
+        check_rest(&chunks);
+    check->groups.incomplete |= chunks.group_missing;
+    BW_TRY(stripes_check(&chunks.stripes));
+    devices_check(&chunks.stripes);
+    return NULL;
 }

@@ -18,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/compare.h"
+#include "base/generated.h"
 #include "btree/scan.h"
 #include "check/baseline.h"
 #include "check/data.h"
@@ -83,18 +84,6 @@ static uint64_t hash_of(const struct compressed_check *self, const struct stream
     const uint64_t lengths = (uint64_t)stream->stored << 32 | stream->length;
     return bw_fact_mix(stream->logical * numbers[0] + lengths * numbers[1] +
                        stream->compression * numbers[2]);
-}
-
-static bool is_known(const struct compressed_check *self, const struct stream *stream)
-{
-    const uint64_t hash = hash_of(self, stream);
-    return self->good[hash & self->good_mask] == hash;
-}
-
-static void note_good_stream(struct compressed_check *self, const struct stream *stream)
-{
-    const uint64_t hash = hash_of(self, stream);
-    self->good[hash & self->good_mask] = hash;
 }
 
 /* Reading. */
@@ -211,8 +200,9 @@ static void check_batch(struct compressed_check *self, struct worker *worker,
     used = 0;
     for (size_t i = 0; i < count; used += streams[i++].stored) {
         errors[i] = decompress_stream(worker, &streams[i], worker->input + used);
+        const uint64_t hash = hash_of(self, &streams[i]);
         if (!errors[i] && complete)
-            note_good_stream(self, &streams[i]);
+            self->good[hash & self->good_mask] = hash;
     }
     for (size_t i = 0; i < count; i++) {
         if (!errors[i])
@@ -224,17 +214,6 @@ static void check_batch(struct compressed_check *self, struct worker *worker,
     }
 }
 
-static void check_inline_stream(struct compressed_check *self, struct worker *worker,
-                                const struct stream *stream)
-{
-    BW_AUTO_ERROR struct bw_error *error =
-        decompress_stream(worker, stream, self->inline_bytes + stream->bytes);
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        self->no_memory = true;
-    else if (error)
-        report_stream(self, stream, error, false);
-}
-
 static void run_task(void *context, unsigned number, size_t index)
 {
     struct compressed_check *self = context;
@@ -243,10 +222,18 @@ static void run_task(void *context, unsigned number, size_t index)
     struct worker *worker = &self->workers[number];
     if (!bw_check_should_continue(self->check, number))
         return;
-    if (streams[0].logical)
+    if (streams[0].logical) {
         check_batch(self, worker, streams, task->count);
-    for (size_t i = 0; i < task->count && !streams[0].logical; i++)
-        check_inline_stream(self, worker, &streams[i]);
+        return;
+    }
+    for (size_t i = 0; i < task->count; i++) {
+        BW_AUTO_ERROR struct bw_error *error =
+            decompress_stream(worker, &streams[i], self->inline_bytes + streams[i].bytes);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            self->no_memory = true;
+        else if (error)
+            report_stream(self, &streams[i], error, false);
+    }
 }
 
 /* The window. */
@@ -258,33 +245,21 @@ static int by_address(const void *first, const void *second)
     return order ? order : bw_key_compare(&a->key, &b->key);
 }
 
-/* Whether two streams are one, which several files have. */
-static bool are_same(const struct stream *a, const struct stream *b)
-{
-    return a->logical && a->logical == b->logical && a->stored == b->stored &&
-           a->length == b->length && a->compression == b->compression;
-}
-
-/* Streams for one task from `first` on: all inline, or all not. */
-static size_t streams_of_task(const struct compressed_check *self, size_t first)
-{
-    const struct stream *streams = &self->streams[first];
-    size_t count = 0, bytes = 0;
-    while (first + count < self->count && count < BATCH_STREAMS &&
-           !streams[count].logical == !streams[0].logical && bytes + streams[count].stored <= BATCH)
-        bytes += streams[count++].stored;
-    return count;
-}
-
-/* Checks the streams of the window, and empties it. */
+/* Checks the streams of the window, and empties it. A task has only inline streams, or none. */
 static void check_window(struct compressed_check *self)
 {
     if (self->count)
         qsort(self->streams, self->count, sizeof *self->streams, by_address);
     self->task_count = 0;
-    for (size_t first = 0, count; first < self->count; first += count) {
-        count = streams_of_task(self, first);
+    for (size_t first = 0; first < self->count;) {
+        const struct stream *streams = &self->streams[first];
+        size_t count = 0, bytes = 0;
+        while (first + count < self->count && count < BATCH_STREAMS &&
+               !streams[count].logical == !streams[0].logical &&
+               bytes + streams[count].stored <= BATCH)
+            bytes += streams[count++].stored;
         self->tasks[self->task_count++] = (struct task){first, count};
+        first += count;
     }
     bw_pool_run(self->check->pool, self->task_count, run_task, self);
     self->count = self->inline_used = 0;
@@ -300,9 +275,15 @@ static void add_stream(struct compressed_check *self, const struct bw_item *item
                             .stored = (uint32_t)extent->disk_num_bytes,
                             .length = (uint32_t)extent->ram_bytes,
                             .compression = extent->compression};
-    if (stream.logical && (is_known(self, &stream) ||
-                           (self->count && are_same(&self->streams[self->count - 1], &stream))))
-        return;
+    if (stream.logical) {
+        /* Several files may have one stream. */
+        const struct stream *last = self->count ? &self->streams[self->count - 1] : NULL;
+        const uint64_t hash = hash_of(self, &stream);
+        if (self->good[hash & self->good_mask] == hash ||
+            (last && last->logical == stream.logical && last->stored == stream.stored &&
+             last->length == stream.length && last->compression == stream.compression))
+            return;
+    }
     if (self->count == WINDOW || self->inline_used + extent->inline_length > INLINE_BYTES)
         check_window(self);
     if (!stream.logical) {
@@ -355,71 +336,45 @@ static bool is_new(void *context, const struct bw_block_pointer *pointer)
     return true;
 }
 
-static struct bw_error *read_trees(struct compressed_check *self)
-{
-    const struct bw_scan scan = {BW_SCAN_ALL,
-                                 .announce = true,
-                                 .wants = is_new,
-                                 .leaf = on_leaf,
-                                 .lost = bw_scan_ignore_lost,
-                                 .context = self};
-    const struct bw_check *check = self->check;
-    for (size_t i = 0; i < check->trees.entries.count; i++) {
-        const struct bw_listed_tree *tree = &check->trees.entries.items[i];
-        self->tree = tree;
-        if (tree->is_subvolume && tree->references)
-            BW_TRY(bw_tree_scan(&check->fs->reader, &tree->tree, &scan));
-    }
-    check_window(self);
-    return self->no_memory ? bw_error_no_memory() : NULL;
-}
-
 /* Beginning and ending. */
 
-/* Twice as many places as there can be extents of the greatest size. */
-static size_t table_size(const struct bw_check *check)
+static struct bw_error *begin_compressed(struct compressed_check *self)
 {
-    uint64_t bytes = 0;
+    const struct bw_check *check = self->check;
+    uint64_t data_bytes = 0;
     size_t size = SMALLEST_TABLE;
-    for (size_t i = 0; i < check->chunks.count; i++)
-        bytes += check->chunks.items[i].type & BW_GROUP_DATA ? check->chunks.items[i].length : 0;
-    while (size < LARGEST_TABLE && size < bytes / BW_MAX_COMPRESSED_EXTENT * 2)
-        size *= 2;
-    return size;
-}
 
-static struct bw_error *begin_workers(struct compressed_check *self)
-{
-    struct bw_fs *fs = self->check->fs;
-    self->workers = calloc(self->check->workers, sizeof *self->workers);
+    /* Twice as many places as there can be extents of the greatest size. */
+    for (size_t i = 0; i < check->chunks.count; i++)
+        if (check->chunks.items[i].type & BW_GROUP_DATA)
+            data_bytes += check->chunks.items[i].length;
+    while (size < LARGEST_TABLE && size < data_bytes / BW_MAX_COMPRESSED_EXTENT * 2)
+        size *= 2;
+    self->good = calloc(size, sizeof *self->good);
+    self->good_mask = size - 1;
+
+    self->streams = malloc(WINDOW * sizeof *self->streams);
+    self->tasks = malloc(WINDOW * sizeof *self->tasks);
+    self->inline_bytes = malloc(INLINE_BYTES);
+    self->workers = calloc(check->workers, sizeof *self->workers);
     if (!self->workers)
         return bw_error_no_memory();
-    for (unsigned i = 0; i < self->check->workers; i++)
-        bw_data_checksums_init(&self->workers[i].checksums, fs);
-    for (unsigned i = 0; i < self->check->workers; i++) {
+    for (unsigned i = 0; i < check->workers; i++)
+        bw_data_checksums_init(&self->workers[i].checksums, check->fs);
+    if (!self->good || !self->streams || !self->tasks || !self->inline_bytes)
+        return bw_error_no_memory();
+    for (unsigned i = 0; i < check->workers; i++) {
         struct worker *worker = &self->workers[i];
         worker->input = calloc(1, BATCH);
         worker->output = malloc(BW_MAX_COMPRESSED_EXTENT);
         if (!worker->input || !worker->output)
             return bw_error_no_memory();
-        BW_TRY(bw_decompressor_create(fs->superblock.sectorsize, &worker->decompressor));
+        BW_TRY(bw_decompressor_create(check->fs->superblock.sectorsize, &worker->decompressor));
     }
     return NULL;
 }
 
-static struct bw_error *begin_compressed(struct compressed_check *self)
-{
-    const size_t size = table_size(self->check);
-    self->streams = malloc(WINDOW * sizeof *self->streams);
-    self->tasks = malloc(WINDOW * sizeof *self->tasks);
-    self->inline_bytes = malloc(INLINE_BYTES);
-    self->good = calloc(size, sizeof *self->good);
-    self->good_mask = size - 1;
-    return self->streams && self->tasks && self->inline_bytes && self->good ? begin_workers(self)
-                                                                            : bw_error_no_memory();
-}
-
-static void end_compressed(struct compressed_check *self)
+static void compressed_check_free(struct compressed_check *self)
 {
     for (unsigned i = 0; self->workers && i < self->check->workers; i++) {
         bw_decompressor_destroy(self->workers[i].decompressor);
@@ -437,10 +392,21 @@ static void end_compressed(struct compressed_check *self)
 
 struct bw_error *bw_check_compressed(struct bw_check *check)
 {
+    BW_SCOPED(compressed_check)
     struct compressed_check self = {.check = check, .secrets = bw_fact_secrets_of(check)};
-    struct bw_error *error = begin_compressed(&self);
-    if (!error)
-        error = read_trees(&self);
-    end_compressed(&self);
-    return error;
+    const struct bw_scan scan = {BW_SCAN_ALL,
+                                 .announce = true,
+                                 .wants = is_new,
+                                 .leaf = on_leaf,
+                                 .lost = bw_scan_ignore_lost,
+                                 .context = &self};
+    BW_TRY(begin_compressed(&self));
+    for (size_t i = 0; i < check->trees.entries.count; i++) {
+        const struct bw_listed_tree *tree = &check->trees.entries.items[i];
+        self.tree = tree;
+        if (tree->is_subvolume && tree->references)
+            BW_TRY(bw_tree_scan(&check->fs->reader, &tree->tree, &scan));
+    }
+    check_window(&self);
+    return self.no_memory ? bw_error_no_memory() : NULL;
 }

@@ -46,49 +46,35 @@ static uint64_t end_of_part(const struct bw_check *check, const struct bw_checke
     return check->options->parts && left > range ? chunk->logical + (number + 1) * range : end;
 }
 
-static struct bw_error *visit_range_by_chunk(const struct bw_check *check, uint64_t logical,
-                                             uint64_t end, const uint8_t *checksums,
-                                             bw_summed_visitor *visit, void *context)
+struct bw_error *bw_summed_item(const struct bw_check *check, const struct bw_item *item,
+                                uint64_t *done, bw_summed_visitor *visit, void *context)
 {
-    const struct bw_superblock *superblock = &check->fs->superblock;
+    const uint32_t sectorsize = check->fs->superblock.sectorsize;
     const size_t size = bw_checksum_size(bw_fs_data_checksum(check->fs));
-    for (uint64_t next = logical; next < end;) {
+    const uint64_t length = item->size / size * sectorsize, from = item->key.offset;
+    const uint64_t end = from + length;
+    if (!bw_fs_is_data_checksum(check->fs, &item->key) || from % sectorsize ||
+        from > UINT64_MAX - length || end <= *done)
+        return NULL;
+    uint64_t next = from > *done ? from : *done;
+    *done = end;
+    while (next < end) {
         const struct bw_checked_chunk *chunk = bw_check_chunk(check, next);
         if (!chunk) {
-            next += superblock->sectorsize;
+            next += sectorsize;
             continue;
         }
         bool is_ours;
-        uint64_t left = end_of_part(check, chunk, next, &is_ours) - next;
-        if (check->selects_data) {
-            uint64_t until = next + left;
+        uint64_t until = end_of_part(check, chunk, next, &is_ours);
+        if (check->selects_data)
             is_ours = bw_range_set_has(&check->new_data, next, &until);
-            left = until - next;
-        }
-        const struct bw_summed range = {chunk, next, end - next < left ? end - next : left,
-                                        checksums +
-                                            (next - logical) / superblock->sectorsize * size};
+        const struct bw_summed range = {chunk, next, (end < until ? end : until) - next,
+                                        item->data + (next - from) / sectorsize * size};
         if (is_ours)
             BW_TRY(visit(context, &range));
         next += range.length;
     }
     return NULL;
-}
-
-struct bw_error *bw_summed_item(const struct bw_check *check, const struct bw_item *item,
-                                uint64_t *done, bw_summed_visitor *visit, void *context)
-{
-    const struct bw_superblock *superblock = &check->fs->superblock;
-    const size_t size = bw_checksum_size(bw_fs_data_checksum(check->fs));
-    const uint64_t length = item->size / size * superblock->sectorsize, from = item->key.offset;
-    if (!bw_fs_is_data_checksum(check->fs, &item->key) || from % superblock->sectorsize ||
-        from > UINT64_MAX - length || from + length <= *done)
-        return NULL;
-    const uint64_t first = from > *done ? from : *done;
-    *done = from + length;
-    return visit_range_by_chunk(check, first, from + length,
-                                item->data + (first - from) / superblock->sectorsize * size, visit,
-                                context);
 }
 
 static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
@@ -189,41 +175,33 @@ static bool continues_range(const struct bw_bad_range *a, const struct bw_bad_ra
            (!a->is_placed || a->offset + a->length == b->offset);
 }
 
-static void join_bad_ranges(struct bw_bad_ranges *bad)
-{
-    size_t last = 0;
-    for (size_t i = 1; i < bad->ranges.count; i++) {
-        if (continues_range(&bad->ranges.items[last], &bad->ranges.items[i]))
-            bad->ranges.items[last].length += bad->ranges.items[i].length;
-        else
-            bad->ranges.items[++last] = bad->ranges.items[i];
-    }
-    bad->ranges.count = bad->ranges.count ? last + 1 : 0;
-}
-
-static void report_bad_range(struct bw_check *check, const struct bw_bad_range *range)
-{
-    struct bw_finding location =
-        BW_FINDING(BW_TOUCHES_EACH, .repairable = range->repairable, .logical = range->logical,
-                   .length = range->length, .mirror = range->copy);
-    if (range->is_placed) {
-        location.row.devid = range->devid;
-        location.row.offset = range->offset;
-    }
-    bw_check_find(check, range->code, &location, "%s", range->message);
-}
-
 void bw_bad_ranges_report(struct bw_check *check, struct bw_bad_ranges *bad, uint64_t open)
 {
-    size_t kept = 0;
+    struct bw_bad_range *ranges = bad->ranges.items;
+    size_t count = 0, kept = 0;
     if (bad->ranges.count)
-        qsort(bad->ranges.items, bad->ranges.count, sizeof *bad->ranges.items, by_place);
-    join_bad_ranges(bad);
+        qsort(ranges, bad->ranges.count, sizeof *ranges, by_place);
     for (size_t i = 0; i < bad->ranges.count; i++) {
-        if (bad->ranges.items[i].logical + bad->ranges.items[i].length == open)
-            bad->ranges.items[kept++] = bad->ranges.items[i];
+        struct bw_bad_range *last = count ? &ranges[count - 1] : NULL;
+        if (last && continues_range(last, &ranges[i]))
+            last->length += ranges[i].length;
         else
-            report_bad_range(check, &bad->ranges.items[i]);
+            ranges[count++] = ranges[i];
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct bw_bad_range *range = &ranges[i];
+        if (range->logical + range->length == open) {
+            ranges[kept++] = *range;
+            continue;
+        }
+        struct bw_finding location =
+            BW_FINDING(BW_TOUCHES_EACH, .repairable = range->repairable, .logical = range->logical,
+                       .length = range->length, .mirror = range->copy);
+        if (range->is_placed) {
+            location.row.devid = range->devid;
+            location.row.offset = range->offset;
+        }
+        bw_check_find(check, range->code, &location, "%s", range->message);
     }
     bad->ranges.count = kept;
 }
@@ -353,17 +331,6 @@ static uint64_t good_in_copy(struct bw_data_check *data, struct worker *worker,
     return good;
 }
 
-/* The bad sectors of a copy that are good in another copy. */
-static uint64_t repairable_sectors(struct bw_data_check *data, struct worker *worker,
-                                   const struct piece *piece, unsigned copy, uint64_t bad)
-{
-    uint64_t good = 0, unreadable = 0;
-    for (unsigned other = 1; other <= piece->chunk->all_copies && bad & ~good; other++)
-        if (other != copy)
-            good |= good_in_copy(data, worker, piece, other, bad & ~good, &unreadable);
-    return good;
-}
-
 /* Adds ranges of sectors, to be reported at the end of the window. */
 static void add_bad(struct bw_data_check *data, const struct piece *piece,
                     const struct bw_bad_range *like, uint64_t sectors)
@@ -378,11 +345,14 @@ static void add_bad(struct bw_data_check *data, const struct piece *piece,
     }
 }
 
-/* Adds bad sectors of a copy: repairable and unrepairable ones. */
+/* Adds bad sectors of a copy: unrepairable ones, and those that are good in another copy. */
 static void add_copy(struct bw_data_check *data, struct worker *worker, const struct piece *piece,
                      struct bw_bad_range like, uint64_t bad)
 {
-    const uint64_t good = bad ? repairable_sectors(data, worker, piece, like.copy, bad) : 0;
+    uint64_t good = 0, unreadable = 0;
+    for (unsigned other = 1; other <= piece->chunk->all_copies && bad & ~good; other++)
+        if (other != like.copy)
+            good |= good_in_copy(data, worker, piece, other, bad & ~good, &unreadable);
     add_bad(data, piece, &like, bad & ~good);
     like.repairable = true;
     add_bad(data, piece, &like, good);
@@ -431,27 +401,6 @@ static void check_reply(struct bw_data_check *data, struct worker *worker,
     add_copy(data, worker, piece, unread, unreadable);
 }
 
-/* Reads as many pieces from `first` on as fit; returns how many those are. */
-static size_t read_batch(struct bw_data_check *data, struct worker *worker, size_t first,
-                         size_t count, unsigned copy)
-{
-    const struct bw_tree_reader *reader = &data->check->fs->reader;
-    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
-    struct bw_request requests[BW_BATCH];
-    size_t used = 0, wanted = 0;
-    for (; wanted < count && wanted < BW_BATCH; wanted++) {
-        const struct piece *piece = &data->pieces.items[first + wanted];
-        if (used + piece->length > BATCH)
-            break;
-        requests[wanted] = request_of(piece, copy, worker->bytes + used);
-        used += piece->length;
-    }
-    bw_wind(&frame, reader->top, requests, wanted);
-    for (size_t i = 0; i < wanted; i++)
-        check_reply(data, worker, &data->pieces.items[first + i], &requests[i]);
-    return wanted;
-}
-
 /* Tells the layers what a task is going to read, so that the devices have work while the tasks
  * before it compare. */
 static void advise_task(const struct bw_data_check *data, size_t index)
@@ -475,30 +424,33 @@ static void advise_task(const struct bw_data_check *data, size_t index)
     bw_wind_advise(NULL, top, ranges, count, task->copy);
 }
 
+/* Reads the pieces of a task in its copy, as many at a time as fit, and checks them. */
 static void run_task(void *context, unsigned number, size_t index)
 {
     struct bw_data_check *data = context;
+    struct worker *worker = &data->workers[number];
     const struct task *task = &data->tasks.items[index];
+    const struct piece *pieces = &data->pieces.items[task->first];
+    const struct bw_tree_reader *reader = &data->check->fs->reader;
+    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
     const size_t ahead = index + (size_t)TASKS_AHEAD * data->check->workers;
     if (ahead < data->tasks.count)
         advise_task(data, ahead);
-    for (size_t done = 0; done < task->count && bw_check_should_continue(data->check, number);)
-        done += read_batch(data, &data->workers[number], task->first + done, task->count - done,
-                           task->copy);
-}
-
-/* The pieces from `first` on that make a task: of chunks with the same number of copies. */
-static size_t pieces_of_task(const struct bw_data_check *data, size_t first)
-{
-    uint64_t bytes = 0;
-    size_t count = 0;
-    for (; first + count < data->pieces.count && bytes < TASK; count++) {
-        const struct piece *piece = &data->pieces.items[first + count];
-        if (piece->chunk != data->pieces.items[first].chunk)
-            break;
-        bytes += piece->length;
+    for (size_t done = 0; done < task->count && bw_check_should_continue(data->check, number);) {
+        struct bw_request requests[BW_BATCH];
+        size_t used = 0, count = 0;
+        for (; done + count < task->count && count < BW_BATCH; count++) {
+            const struct piece *piece = &pieces[done + count];
+            if (used + piece->length > BATCH)
+                break;
+            requests[count] = request_of(piece, task->copy, worker->bytes + used);
+            used += piece->length;
+        }
+        bw_wind(&frame, reader->top, requests, count);
+        for (size_t i = 0; i < count; i++)
+            check_reply(data, worker, &pieces[done + i], &requests[i]);
+        done += count;
     }
-    return count;
 }
 
 static int by_round(const void *first, const void *second)
@@ -509,67 +461,50 @@ static int by_round(const void *first, const void *second)
     return BW_COMPARE_ALL(left, right);
 }
 
-static struct bw_error *make_tasks(struct bw_data_check *data)
+/* Checks the pieces of the window, and empties it. A task has pieces of one chunk. */
+static struct bw_error *check_window(struct bw_data_check *data)
 {
+    const struct piece *pieces = data->pieces.items;
+    const size_t count = data->pieces.count;
     data->tasks.count = 0;
-    for (size_t first = 0, count; first < data->pieces.count; first += count) {
-        const struct bw_checked_chunk *chunk = data->pieces.items[first].chunk;
-        count = pieces_of_task(data, first);
+    for (size_t first = 0, next; first < count; first = next) {
+        const struct bw_checked_chunk *chunk = pieces[first].chunk;
+        uint64_t bytes = 0;
+        for (next = first; next < count && bytes < TASK && pieces[next].chunk == chunk; next++)
+            bytes += pieces[next].length;
         for (unsigned copy = 1; copy <= chunk->copies; copy++) {
-            BW_TRY(tasks_push(&data->tasks,
-                              (struct task){first, count, copy, chunk->type & BW_GROUP_DUP}));
+            const struct task task = {first, next - first, copy, chunk->type & BW_GROUP_DUP};
+            BW_TRY(tasks_push(&data->tasks, task));
         }
     }
     if (data->tasks.count)
         qsort(data->tasks.items, data->tasks.count, sizeof *data->tasks.items, by_round);
-    return NULL;
-}
-
-/* Checks the pieces of the window, and empties it. */
-static struct bw_error *check_window(struct bw_data_check *data)
-{
-    BW_TRY(make_tasks(data));
     bw_pool_run(data->check->pool, data->tasks.count, run_task, data);
-    const struct piece *last =
-        data->pieces.count ? &data->pieces.items[data->pieces.count - 1] : NULL;
     if (!data->check->stopped)
-        bw_bad_ranges_report(data->check, &data->bad, last ? last->logical + last->length : 0);
+        bw_bad_ranges_report(data->check, &data->bad,
+                             count ? pieces[count - 1].logical + pieces[count - 1].length : 0);
     data->pieces.count = data->checksums.count = 0;
     data->bytes = 0;
     return data->bad.no_memory ? bw_error_no_memory() : NULL;
 }
 
-/* How much of a range from `logical` on is read in one piece. */
-static uint32_t piece_length(const struct bw_data_check *data, const struct bw_summed *range,
-                             uint64_t logical)
-{
-    const uint64_t whole = (uint64_t)PIECE_SECTORS * data->sectorsize;
-    uint64_t unit = range->chunk->striped ? BW_STRIPE_LENGTH : PIECE;
-    unit = whole < unit ? whole : unit;
-    const uint64_t left = unit - (logical - range->chunk->logical) % unit;
-    const uint64_t rest = range->logical + range->length - logical;
-    return (uint32_t)(rest < left ? rest : left);
-}
-
-static struct bw_error *add_piece(struct bw_data_check *data, const struct bw_summed *range,
-                                  uint64_t logical, uint32_t length)
-{
-    const size_t skipped =
-        (size_t)((logical - range->logical) / data->sectorsize) * data->checksum_size;
-    const size_t size = length / data->sectorsize * data->checksum_size;
-    const struct piece piece = {range->chunk, logical, length, data->checksums.count};
-    BW_TRY(sums_append(&data->checksums, range->checksums + skipped, size));
-    data->bytes += length;
-    return pieces_push(&data->pieces, piece);
-}
-
 struct bw_error *bw_data_check_add(void *context, const struct bw_summed *range)
 {
     struct bw_data_check *data = context;
+    const uint64_t whole = (uint64_t)PIECE_SECTORS * data->sectorsize;
+    const uint64_t most = range->chunk->striped ? BW_STRIPE_LENGTH : PIECE;
+    const uint64_t unit = whole < most ? whole : most;
     const uint64_t end = range->logical + range->length;
+    const uint8_t *checksums = range->checksums;
     for (uint64_t next = range->logical; next < end;) {
-        const uint32_t length = piece_length(data, range, next);
-        BW_TRY(add_piece(data, range, next, length));
+        const uint64_t left = unit - (next - range->chunk->logical) % unit;
+        const uint32_t length = (uint32_t)(end - next < left ? end - next : left);
+        const size_t size = length / data->sectorsize * data->checksum_size;
+        const struct piece piece = {range->chunk, next, length, data->checksums.count};
+        BW_TRY(sums_append(&data->checksums, checksums, size));
+        BW_TRY(pieces_push(&data->pieces, piece));
+        data->bytes += length;
+        checksums += size;
         next += length;
         if (data->bytes >= WINDOW || data->pieces.count >= WINDOW_PIECES)
             BW_TRY(check_window(data));

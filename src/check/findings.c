@@ -267,36 +267,6 @@ static bool is_continued(const struct bw_findinginfo *file, const struct bw_owne
             (file->logical == owner->logical && file->length == owner->length));
 }
 
-/* Whether it is the last owner again, under another path. */
-static bool is_last_owner(const struct bw_finding *location, const struct bw_owner *owner)
-{
-    const uint64_t *last = location->last_owner;
-    return last[0] == owner->tree && last[1] == owner->inode && last[2] == owner->offset &&
-           last[3] == owner->logical;
-}
-
-static void set_last_owner(struct bw_finding *location, const struct bw_owner *owner)
-{
-    const uint64_t last[] = {owner->tree, owner->inode, owner->offset, owner->logical};
-    memcpy(location->last_owner, last, sizeof last);
-}
-
-static struct bw_error *add_file(struct bw_finding *location, const struct bw_owner *owner)
-{
-    struct bw_waiting_findings *files = &location->files;
-    BW_TRY(bw_waiting_findings_push(files, (struct bw_finding){.row = location->row}));
-    struct bw_finding *file = &files->items[files->count - 1];
-    if (file->row.offset != BW_ABSENT)
-        file->row.offset += owner->logical - location->row.logical;
-    file->row.logical = owner->logical;
-    file->row.length = owner->length;
-    file->row.tree = owner->tree;
-    file->row.inode = owner->inode;
-    file->row.file_offset = owner->offset;
-    file->row.file_length = owner->file_length;
-    return NULL;
-}
-
 static struct bw_error *add_path_of_file(struct naming *naming, struct bw_finding *file,
                                          const struct bw_owner *owner)
 {
@@ -316,9 +286,13 @@ static struct bw_error *add_path_of_file(struct naming *naming, struct bw_findin
 static struct bw_error *add_owner_of_each(struct naming *naming, struct bw_finding *location,
                                           const struct bw_owner *owner)
 {
-    const size_t count = location->files.count;
-    struct bw_finding *present = count ? &location->files.items[location->present_file] : NULL;
-    if (present && is_last_owner(location, owner))
+    struct bw_waiting_findings *files = &location->files;
+    const uint64_t this[] = {owner->tree, owner->inode, owner->offset, owner->logical};
+    const uint64_t last_tree = location->last_owner[0];
+    struct bw_finding *present = files->count ? &files->items[location->present_file] : NULL;
+
+    /* The last owner again, under another path. */
+    if (present && memcmp(location->last_owner, this, sizeof this) == 0)
         return add_path_of_file(naming, present, owner);
     if (present && is_continued(&present->row, owner)) {
         present->row.file_length += owner->file_length;
@@ -326,17 +300,27 @@ static struct bw_error *add_owner_of_each(struct naming *naming, struct bw_findi
         return NULL;
     }
     const size_t number = find_elsewhere(location, owner);
-    if (present && number == location->present_file && location->last_owner[0] == owner->tree)
+    if (present && number == location->present_file && last_tree == owner->tree)
         return NULL; /* the piece is continued */
-    if (number == count && count >= BW_FINDINGS_SHOWN && !naming->check->options->all) {
+    if (number == files->count && number >= BW_FINDINGS_SHOWN && !naming->check->options->all) {
         location->more_files++;
         return NULL;
     }
-    if (number == count)
-        BW_TRY(add_file(location, owner));
+    if (number == files->count) {
+        BW_TRY(bw_waiting_findings_push(files, (struct bw_finding){.row = location->row}));
+        struct bw_findinginfo *row = &files->items[number].row;
+        if (row->offset != BW_ABSENT)
+            row->offset += owner->logical - location->row.logical;
+        row->logical = owner->logical;
+        row->length = owner->length;
+        row->tree = owner->tree;
+        row->inode = owner->inode;
+        row->file_offset = owner->offset;
+        row->file_length = owner->file_length;
+    }
     location->present_file = number;
-    set_last_owner(location, owner);
-    return add_path_of_file(naming, &location->files.items[number], owner);
+    memcpy(location->last_owner, this, sizeof this);
+    return add_path_of_file(naming, &files->items[number], owner);
 }
 
 /* Owners. */
@@ -383,21 +367,17 @@ static bool is_of_data(const struct bw_finding *location)
     return touches == BW_TOUCHES_DATA || touches == BW_TOUCHES_EACH;
 }
 
-static struct bw_error *add_data_owner(struct naming *naming, struct bw_finding *location,
-                                       const struct bw_owner *owner)
-{
-    if (location->touches == BW_TOUCHES_EACH)
-        return add_owner_of_each(naming, location, owner);
-    return is_of_data(location) ? add_owner(naming, location, owner) : NULL;
-}
-
 static struct bw_error *on_owner(void *context, const struct bw_owner *owner)
 {
     struct naming *naming = context;
     if (!owner->subvolume || owner->subvolume->deleted)
         return NULL;
-    if (owner->kind == BW_OWNER_DATA)
-        return add_data_owner(naming, naming->searched[owner->range], owner);
+    if (owner->kind == BW_OWNER_DATA) {
+        struct bw_finding *location = naming->searched[owner->range];
+        if (location->touches == BW_TOUCHES_EACH)
+            return add_owner_of_each(naming, location, owner);
+        return is_of_data(location) ? add_owner(naming, location, owner) : NULL;
+    }
     for (size_t i = first_of_block(naming, owner->extent); is_at(naming, i, owner->extent); i++)
         if (touches_owner(naming->searched[i], owner))
             BW_TRY(add_owner(naming, naming->searched[i], owner));
@@ -429,26 +409,24 @@ static int by_address(const void *first, const void *second)
     return order ? order : bw_compare((uintptr_t)a, (uintptr_t)b);
 }
 
-/* Chooses the findings whose owners are to be searched: of data, and of tree blocks. */
-static bool is_searched(const struct naming *naming, const struct bw_finding *location)
-{
-    const struct bw_findinginfo *row = &location->row;
-    if (row->logical == BW_ABSENT)
-        return false;
-    if (is_of_data(location))
-        return or_zero(row->length) <= UINT64_MAX - row->logical;
-    const bool is_in_block =
-        location->touches == BW_TOUCHES_KEYS ||
-        (location->touches == BW_TOUCHES_INODE && row->key.objectid != BW_ABSENT);
-    return is_in_block && subvolume_of(naming, location);
-}
-
+/* Searches the owners of data, and of tree blocks with items that a finding touches. */
 static struct bw_error *search_owners(struct naming *naming)
 {
     static const struct bw_owner_hooks hooks = {needs_path, should_continue};
-    for (size_t i = 0; i < naming->count; i++)
-        if (is_searched(naming, &naming->findings[i]))
-            naming->searched[naming->searched_count++] = &naming->findings[i];
+    for (size_t i = 0; i < naming->count; i++) {
+        struct bw_finding *location = &naming->findings[i];
+        const struct bw_findinginfo *row = &location->row;
+        bool is_searched = row->logical != BW_ABSENT;
+        if (is_of_data(location))
+            is_searched &= or_zero(row->length) <= UINT64_MAX - row->logical;
+        else if (location->touches == BW_TOUCHES_KEYS ||
+                 (location->touches == BW_TOUCHES_INODE && row->key.objectid != BW_ABSENT))
+            is_searched &= subvolume_of(naming, location) != NULL;
+        else
+            is_searched = false;
+        if (is_searched)
+            naming->searched[naming->searched_count++] = location;
+    }
     if (!naming->searched_count)
         return NULL;
     qsort(naming->searched, naming->searched_count, sizeof *naming->searched, by_address);
@@ -470,7 +448,6 @@ static struct bw_error *search_owners(struct naming *naming)
 struct listing {
     struct naming *naming;
     struct bw_finding *location;
-    const struct bw_subvolume *subvolume;
 };
 
 static struct bw_error *on_path(void *context, const char *path, size_t length)
@@ -479,44 +456,37 @@ static struct bw_error *on_path(void *context, const char *path, size_t length)
     return add_path(listing->naming, listing->location, path, length);
 }
 
-static struct bw_error *list_item_names(struct listing *listing, const struct bw_item *item)
-{
-    struct naming *naming = listing->naming;
-    const struct bw_subvolume *subvolume = listing->subvolume;
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_dir_entry entry;
-    struct bw_inode_ref ref;
-    if (item->key.type == BW_INODE_REF)
-        while (bw_inode_ref_next(&cursor, &item->key, &ref))
-            BW_TRY(bw_inode_paths_join(&naming->paths, subvolume, ref.parent, ref.name,
-                                       ref.name_length, on_path, listing));
-    else
-        while (bw_dir_entry_next(&cursor, &entry))
-            if (entry.location.objectid == listing->location->row.inode)
-                BW_TRY(bw_inode_paths_join(&naming->paths, subvolume, item->key.objectid,
-                                           entry.name, entry.name_length, on_path, listing));
-    return NULL;
-}
-
 /* Lists the name that an item has in a subvolume; or else all names of the inode there. */
 static struct bw_error *list_names(struct naming *naming, struct bw_finding *location,
                                    const struct bw_subvolume *subvolume)
 {
-    const struct bw_findinginfo *finding = &location->row;
+    const uint64_t inode = location->row.inode;
     const struct bw_key key = location->end_key;
     const size_t before = location->paths.count;
-    struct listing listing = {naming, location, subvolume};
+    struct listing listing = {naming, location};
     if (location->touches == BW_TOUCHES_NAME) {
         BW_SCOPED(bw_fs_items) struct bw_fs_items items;
         bw_fs_items_begin(&items, naming->check->fs, &subvolume->tree, key, key);
-        for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
-            BW_TRY(list_item_names(&listing, item));
+        for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+            struct bw_cursor cursor = bw_cursor_of(item);
+            struct bw_dir_entry entry;
+            struct bw_inode_ref ref;
+            if (key.type == BW_INODE_REF)
+                while (bw_inode_ref_next(&cursor, &key, &ref))
+                    BW_TRY(bw_inode_paths_join(&naming->paths, subvolume, ref.parent, ref.name,
+                                               ref.name_length, on_path, &listing));
+            else
+                while (bw_dir_entry_next(&cursor, &entry))
+                    if (entry.location.objectid == inode)
+                        BW_TRY(bw_inode_paths_join(&naming->paths, subvolume, key.objectid,
+                                                   entry.name, entry.name_length, on_path,
+                                                   &listing));
+        }
         BW_TRY(bw_fs_items_error(&items));
     }
     if (location->paths.count > before)
         return NULL;
-    return bw_inode_paths_list(&naming->paths, subvolume, or_zero(finding->inode), on_path,
-                               &listing);
+    return bw_inode_paths_list(&naming->paths, subvolume, or_zero(inode), on_path, &listing);
 }
 
 /* Lists names in other subvolumes whose inodes have the same sum: they share the fault. */
@@ -625,34 +595,10 @@ static const char *image_of(const struct bw_check *check, const struct bw_findin
     return error ? NULL : bw_fs_alternative(check->fs, mapping.devid, mapping.alternative);
 }
 
-/* Completes the row of a finding, and passes it to the caller. */
-static struct bw_error *visit_row(struct bw_check *check, enum bw_code_number number,
-                                  const char *message, struct bw_finding *finding)
-{
-    const struct bw_finding_code *code = check->findings.counts[number].code;
-    struct bw_findinginfo *row = &finding->row;
-    const char *image = image_of(check, row);
-    char tree[BW_KEY_TEXT];
-    row->severity = bw_finding_severity_name(code->severity);
-    row->code = code->word;
-    row->pass = code->pass;
-    row->message = message;
-    row->paths = (struct bw_names){finding->paths.items, finding->paths.count};
-    if (row->tree != BW_ABSENT)
-        row->tree_name = bw_tree_id_text(row->tree, tree);
-    if (!row->more_paths)
-        row->more_paths = BW_ABSENT;
-    if (!row->more_subvolumes)
-        row->more_subvolumes = BW_ABSENT;
-    if (image)
-        row->device = (struct bw_bytes){image, strlen(image)};
-    BW_TRY(bw_unchanged_finding(check, number, row));
-    return check->options->visit(check->options->context, row);
-}
-
-/* Visits a finding or, if it is about several files, one for each of them. */
+/* Passes a finding to the caller or, if it is about several files, one for each of them. */
 static struct bw_error *visit_finding(struct bw_check *check, struct bw_finding *finding)
 {
+    struct bw_finding *each = finding->files.count ? finding->files.items : finding;
     const size_t more = finding->files.count ? finding->files.count - 1 : 0;
     struct bw_finding_count *count = &check->findings.counts[finding->code];
     BW_AUTO_BUFFER struct bw_buffer message = {0};
@@ -660,14 +606,30 @@ static struct bw_error *visit_finding(struct bw_check *check, struct bw_finding 
     bw_buffer_append_byte(&message, '\0');
     if (message.failed)
         return bw_error_no_memory();
-    if (!finding->files.count)
-        return visit_row(check, finding->code, message.data, finding);
     count->count += more;
     if (finding->row.repairable)
         count->repairable += more;
-    finding->files.items[more].row.more_paths += finding->more_files;
-    for (size_t i = 0; i <= more; i++)
-        BW_TRY(visit_row(check, finding->code, message.data, &finding->files.items[i]));
+    each[more].row.more_paths += finding->more_files;
+    for (size_t i = 0; i <= more; i++) {
+        struct bw_findinginfo *row = &each[i].row;
+        const char *image = image_of(check, row);
+        char tree[BW_KEY_TEXT];
+        row->severity = bw_finding_severity_name(count->code->severity);
+        row->code = count->code->word;
+        row->pass = count->code->pass;
+        row->message = message.data;
+        row->paths = (struct bw_names){each[i].paths.items, each[i].paths.count};
+        if (row->tree != BW_ABSENT)
+            row->tree_name = bw_tree_id_text(row->tree, tree);
+        if (!row->more_paths)
+            row->more_paths = BW_ABSENT;
+        if (!row->more_subvolumes)
+            row->more_subvolumes = BW_ABSENT;
+        if (image)
+            row->device = (struct bw_bytes){image, strlen(image)};
+        BW_TRY(bw_unchanged_finding(check, finding->code, row));
+        BW_TRY(check->options->visit(check->options->context, row));
+    }
     return NULL;
 }
 
