@@ -45,25 +45,19 @@ void bw_visited_destroy(struct bw_visited *visited)
     free(visited);
 }
 
-static enum bw_visit visit_block(struct bw_visited *visited, uint64_t bytenr,
-                                 struct bw_inode_sums *sums)
-{
-    bool added;
-    if (bw_block_set_insert(&visited->blocks, bytenr, &added))
-        return BW_VISIT_FAILED;
-    if (added)
-        return BW_VISIT_FIRST;
-    const uint32_t number = bw_key_map_get(&visited->shared, bytenr, UINT32_MAX);
-    if (number == UINT32_MAX)
-        return BW_VISIT_CROSSED;
-    *sums = visited->sums.items[number];
-    return BW_VISIT_SHARED;
-}
-
 enum bw_visit bw_visit(struct bw_visited *visited, uint64_t bytenr, struct bw_inode_sums *sums)
 {
+    enum bw_visit result = BW_VISIT_FIRST;
+    bool added;
     pthread_mutex_lock(&visited->lock);
-    enum bw_visit result = visit_block(visited, bytenr, sums);
+    if (bw_block_set_insert(&visited->blocks, bytenr, &added)) {
+        result = BW_VISIT_FAILED;
+    } else if (!added) {
+        const uint32_t number = bw_key_map_get(&visited->shared, bytenr, UINT32_MAX);
+        result = number == UINT32_MAX ? BW_VISIT_CROSSED : BW_VISIT_SHARED;
+        if (result == BW_VISIT_SHARED)
+            *sums = visited->sums.items[number];
+    }
     pthread_mutex_unlock(&visited->lock);
     return result;
 }
@@ -86,19 +80,14 @@ bool bw_visited_in(struct bw_visited *visited, uint64_t start, uint64_t end,
     return true;
 }
 
-static bool add_sums(struct bw_visited *visited, uint64_t bytenr, const struct bw_inode_sums *sums)
-{
-    if (bw_inode_sums_list_reserve(&visited->sums, 1) || visited->sums.count >= UINT32_MAX ||
-        bw_key_map_put(&visited->shared, bytenr, (uint32_t)visited->sums.count))
-        return false;
-    visited->sums.items[visited->sums.count++] = *sums;
-    return true;
-}
-
 bool bw_visited_keep(struct bw_visited *visited, uint64_t bytenr, const struct bw_inode_sums *sums)
 {
     pthread_mutex_lock(&visited->lock);
-    bool kept = add_sums(visited, bytenr, sums);
+    const size_t number = visited->sums.count;
+    const bool kept = !bw_inode_sums_list_reserve(&visited->sums, 1) && number < UINT32_MAX &&
+                      !bw_key_map_put(&visited->shared, bytenr, (uint32_t)number);
+    if (kept)
+        visited->sums.items[visited->sums.count++] = *sums;
     pthread_mutex_unlock(&visited->lock);
     return kept;
 }
@@ -224,19 +213,6 @@ static bool find_good_copy(struct batch *batch, unsigned i, unsigned from)
     return true;
 }
 
-/* Requests a block without a good mirror from features/verify, which corrects a flipped bit. False
- * if memory runs out. */
-static bool read_corrected(struct batch *batch, unsigned i)
-{
-    struct bw_checked_block *block = &batch->blocks[i];
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_block_read(&batch->check->fs->reader, &block->pointer, block->buffer);
-    if (!error)
-        error = check_copy(batch->check, block->buffer, &block->pointer).error;
-    block->good = batch->corrected[i] = !error;
-    return !bw_check_lacks_memory(batch->check, error);
-}
-
 /* A copy is bad or unreadable. If no good mirror is known yet, the later ones are searched at once:
  * with a good one, the finding is repairable. The message names the bit if only one is wrong. */
 static void add_bad_copy(struct batch *batch, unsigned i, const struct bw_request *request,
@@ -258,8 +234,15 @@ static void add_bad_copy(struct batch *batch, unsigned i, const struct bw_reques
     if (!bytes)
         bw_check_lacks_memory(batch->check, bw_error_no_memory());
     known = known && find_good_copy(batch, i, request->mirror + 1u);
-    if (known && !block->good && !batch->bad[i] && batch->in_chunk[i])
-        known = read_corrected(batch, i);
+    if (known && !block->good && !batch->bad[i] && batch->in_chunk[i]) {
+        /* The layer features/verify corrects a flipped bit. */
+        BW_AUTO_ERROR struct bw_error *bad =
+            bw_block_read(&batch->check->fs->reader, &block->pointer, block->buffer);
+        if (!bad)
+            bad = check_copy(batch->check, block->buffer, &block->pointer).error;
+        block->good = batch->corrected[i] = !bad;
+        known = !bw_check_lacks_memory(batch->check, bad);
+    }
     if (known && (error->code == BW_ERROR_MISSING_DEVICE || !batch->in_chunk[i]))
         return;
 
@@ -346,33 +329,6 @@ static void read_copies(struct batch *batch, unsigned copy)
         add_copy(batch, numbers[i], &requests[i]);
 }
 
-/* The replacement of a lost tree is in memory. */
-static bool read_from_memory(const struct batch *batch, struct bw_checked_block *block)
-{
-    const struct bw_tree_reader *reader = &batch->check->fs->reader;
-    const uint8_t *bytes = bw_memory_block(reader->memory, block->pointer.bytenr);
-    if (bytes && !block->skipped)
-        memcpy(block->buffer, bytes, reader->nodesize);
-    block->good |= bytes && !block->skipped;
-    return bytes;
-}
-
-static unsigned most_copies(struct batch *batch)
-{
-    unsigned most = 1;
-    for (unsigned i = 0; i < batch->count; i++) {
-        if (read_from_memory(batch, &batch->blocks[i]))
-            continue;
-        const struct bw_checked_chunk *chunk =
-            bw_check_chunk(batch->check, batch->blocks[i].pointer.bytenr);
-        batch->in_chunk[i] = chunk;
-        batch->copies[i] = chunk ? chunk->copies : 1;
-        batch->all_copies[i] = chunk ? chunk->all_copies : 1;
-        most = batch->copies[i] > most ? batch->copies[i] : most;
-    }
-    return batch->check->options->quick ? 1 : most;
-}
-
 /* Blocks without a good mirror: those with bad ones have been reported already. */
 static void report_missing(struct batch *batch)
 {
@@ -396,9 +352,27 @@ bool bw_check_blocks(struct bw_check *check, struct bw_copy_buffers *buffers,
 {
     struct batch batch = {
         .check = check, .buffers = buffers, .tree = tree, .blocks = blocks, .count = count};
-    const unsigned copies = most_copies(&batch);
+    const struct bw_tree_reader *reader = &check->fs->reader;
+    unsigned copies = 1;
+    for (unsigned i = 0; i < count; i++) {
+        /* The replacement of a lost tree is in memory. */
+        const uint8_t *bytes = bw_memory_block(reader->memory, blocks[i].pointer.bytenr);
+        if (bytes && !blocks[i].skipped) {
+            memcpy(blocks[i].buffer, bytes, reader->nodesize);
+            blocks[i].good = true;
+        }
+        if (bytes)
+            continue;
+        const struct bw_checked_chunk *chunk = bw_check_chunk(check, blocks[i].pointer.bytenr);
+        batch.in_chunk[i] = chunk;
+        batch.copies[i] = chunk ? chunk->copies : 1;
+        batch.all_copies[i] = chunk ? chunk->all_copies : 1;
+        copies = batch.copies[i] > copies ? batch.copies[i] : copies;
+    }
+    if (check->options->quick)
+        copies = 1;
     if (copies > 1 && !buffers->copies)
-        buffers->copies = bw_block_buffer(&check->fs->reader, bw_block_batch(&check->fs->reader));
+        buffers->copies = bw_block_buffer(reader, bw_block_batch(reader));
     if (copies > 1 && !buffers->copies)
         return false;
     for (unsigned copy = 1; copy <= copies; copy++)

@@ -6,10 +6,12 @@
 #include "check/incomplete_chunks.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/generated.h"
+#include "base/human.h"
 #include "check/groups.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
@@ -41,17 +43,6 @@ void bw_incomplete_chunks_free(struct bw_incomplete_chunks *incomplete)
     free(incomplete);
 }
 
-static struct bw_error *create_incomplete_chunks(struct bw_check *check)
-{
-    struct bw_incomplete_chunks *incomplete = calloc(1, sizeof *incomplete);
-    if (!incomplete)
-        return bw_error_no_memory();
-    pthread_mutex_init(&incomplete->lock, NULL);
-    check->incomplete_chunks = incomplete;
-    incomplete->chunks = calloc(check->chunks.count, sizeof *incomplete->chunks);
-    return incomplete->chunks ? NULL : bw_error_no_memory();
-}
-
 static struct counted *counted_of(const struct bw_check *check,
                                   const struct bw_checked_chunk *chunk)
 {
@@ -68,8 +59,16 @@ struct bw_error *bw_incomplete_chunks_begin(struct bw_check *check)
         unsigned missing;
         if (bw_chunk_condition(check->fs, &chunks.items[i], &missing) != BW_CHUNK_INCOMPLETE)
             continue;
-        if (!check->incomplete_chunks)
-            BW_TRY(create_incomplete_chunks(check));
+        if (!check->incomplete_chunks) {
+            struct bw_incomplete_chunks *incomplete = calloc(1, sizeof *incomplete);
+            if (!incomplete)
+                return bw_error_no_memory();
+            pthread_mutex_init(&incomplete->lock, NULL);
+            check->incomplete_chunks = incomplete;
+            incomplete->chunks = calloc(check->chunks.count, sizeof *incomplete->chunks);
+            if (!incomplete->chunks)
+                return bw_error_no_memory();
+        }
         const struct bw_checked_chunk *chunk = bw_check_chunk(check, chunks.items[i].logical);
         if (chunk)
             *counted_of(check, chunk) = (struct counted){.incomplete = true, .missing = missing};
@@ -138,52 +137,43 @@ void bw_incomplete_chunks_extent(struct bw_check *check, uint64_t logical, uint6
 
 /* Files. */
 
-static uint64_t file_key(const struct bw_checked_chunk *chunk, uint64_t tree, uint64_t inode)
-{
-    uint64_t key = chunk->logical ^ tree * UINT64_C(0x9e3779b97f4a7c15);
-    key = (key ^ key >> 32) * UINT64_C(0xd6e8feb86659fd93);
-    key = ((key ^ key >> 32) + inode) * UINT64_C(0xd6e8feb86659fd93);
-    return key ^ key >> 32;
-}
-
+/* Counts a file once for each chunk. */
 static bool add_file(struct bw_check *check, const struct bw_checked_chunk *chunk, uint64_t tree,
                      uint64_t inode)
 {
     struct bw_incomplete_chunks *incomplete = check->incomplete_chunks;
-    const uint64_t key = file_key(chunk, tree, inode);
     bool stored = true;
+    uint64_t key = chunk->logical ^ tree * UINT64_C(0x9e3779b97f4a7c15);
+    key = (key ^ key >> 32) * UINT64_C(0xd6e8feb86659fd93);
+    key = ((key ^ key >> 32) + inode) * UINT64_C(0xd6e8feb86659fd93);
+    key ^= key >> 32;
     pthread_mutex_lock(&incomplete->lock);
-    struct counted *counted = counted_of(check, chunk);
     if (incomplete->files.count < MOST_FILES && !bw_key_map_has(&incomplete->files, key)) {
         stored = !bw_key_map_put(&incomplete->files, key, 1);
-        counted->files++;
+        counted_of(check, chunk)->files++;
     }
     pthread_mutex_unlock(&incomplete->lock);
     return stored;
 }
 
-/* The stored data that a piece of a file needs; false if it needs none. */
-static bool stored_range(const struct bw_check *check, const struct bw_item *item,
-                         uint64_t *logical, uint64_t *length)
-{
-    struct bw_file_extent extent;
-    BW_AUTO_ERROR struct bw_error *bad =
-        bw_file_extent_decode(item, check->fs->superblock.sectorsize, &extent);
-    if (bad || extent.type != BW_FILE_EXTENT_REGULAR || !extent.disk_bytenr)
-        return false;
-    const bool whole = extent.compression != BW_COMPRESS_NONE;
-    *logical = extent.disk_bytenr + (whole ? 0 : extent.offset);
-    *length = whole ? extent.disk_num_bytes : extent.num_bytes;
-    return true;
-}
-
 bool bw_incomplete_chunks_leaf(struct bw_check *check, uint64_t tree, const struct bw_node *leaf)
 {
     struct bw_item item;
-    uint64_t logical, length;
     for (uint32_t slot = 0; check->incomplete_chunks && bw_leaf_next(leaf, &slot, &item);) {
-        if (item.key.type != BW_EXTENT_DATA || !stored_range(check, &item, &logical, &length))
+        struct bw_file_extent extent;
+        if (item.key.type != BW_EXTENT_DATA)
             continue;
+        BW_AUTO_ERROR struct bw_error *bad =
+            bw_file_extent_decode(&item, check->fs->superblock.sectorsize, &extent);
+        if (bad || extent.type != BW_FILE_EXTENT_REGULAR || !extent.disk_bytenr)
+            continue;
+
+        /* The stored data that the piece of the file needs. */
+        uint64_t logical = extent.disk_bytenr, length = extent.disk_num_bytes;
+        if (extent.compression == BW_COMPRESS_NONE) {
+            logical += extent.offset;
+            length = extent.num_bytes;
+        }
         const struct bw_checked_chunk *chunk = incomplete_chunk(check, logical);
         if (chunk && count_bytes(check, logical, length_inside(chunk, logical, length), true) &&
             !add_file(check, chunk, tree, item.key.objectid))
@@ -194,31 +184,6 @@ bool bw_incomplete_chunks_leaf(struct bw_check *check, uint64_t tree, const stru
 
 /* Findings. */
 
-static struct bw_finding location_of(const struct bw_checked_chunk *chunk)
-{
-    return BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE,
-                      .key = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, chunk->logical},
-                      .logical = chunk->logical, .length = chunk->length);
-}
-
-/* Without the extent tree, the used bytes of the block group are an upper bound of the loss. */
-static void report_group(struct bw_check *check, const struct bw_checked_chunk *chunk)
-{
-    const struct bw_checked_group *group = bw_check_group(check, chunk->logical);
-    const struct bw_finding location = location_of(chunk);
-    const struct counted *counted = counted_of(check, chunk);
-    if (group && group->used)
-        bw_check_find(check, BW_CODE_chunk_unreadable, &location,
-                      "%u of %u stripes are on missing devices: some or all of the %" PRIu64
-                      " bytes in use cannot be read",
-                      counted->missing, chunk->stripes, group->used);
-    else if (!group)
-        bw_check_find(
-            check, BW_CODE_chunk_unreadable, &location,
-            "%u of %u stripes are on missing devices: the chunk cannot be read, or only in part",
-            counted->missing, chunk->stripes);
-}
-
 /* Whether there may be files that were not counted: too many, or in lost leaves. */
 static bool may_have_more_files(const struct bw_check *check)
 {
@@ -228,53 +193,41 @@ static bool may_have_more_files(const struct bw_check *check)
     return check->incomplete_chunks->files.count >= MOST_FILES;
 }
 
-static void report_data(struct bw_check *check, const struct bw_checked_chunk *chunk)
-{
-    const struct bw_finding location = location_of(chunk);
-    const struct counted *counted = counted_of(check, chunk);
-    if (!counted->files && may_have_more_files(check))
-        bw_check_find(check, BW_CODE_chunk_unreadable, &location,
-                      "%u of %u stripes are on missing devices: %" PRIu64
-                      " bytes in use cannot be read; their files are unknown, because metadata are "
-                      "lost, too",
-                      counted->missing, chunk->stripes, counted->bytes);
-    else
-        bw_check_find(check, BW_CODE_chunk_unreadable, &location,
-                      "%u of %u stripes are on missing devices: %" PRIu64
-                      " bytes in use cannot be read, of %s%" PRIu64 " file%s",
-                      counted->missing, chunk->stripes, counted->bytes,
-                      may_have_more_files(check) ? "at least " : "", counted->files,
-                      counted->files == 1 ? "" : "s");
-}
-
-static void report_blocks(struct bw_check *check, const struct bw_checked_chunk *chunk)
-{
-    const struct bw_finding location = location_of(chunk);
-    const struct counted *counted = counted_of(check, chunk);
-    bw_check_find(check, BW_CODE_chunk_unreadable, &location,
-                  "%u of %u stripes are on missing devices: %" PRIu64
-                  " bytes of tree blocks cannot be read",
-                  counted->missing, chunk->stripes, counted->bytes);
-}
-
-static void report_counted(struct bw_check *check, const struct bw_checked_chunk *chunk)
-{
-    if (!counted_of(check, chunk)->bytes)
-        return;
-    if (chunk->type & BW_GROUP_DATA)
-        report_data(check, chunk);
-    else
-        report_blocks(check, chunk);
-}
-
 void bw_incomplete_chunks_report(struct bw_check *check)
 {
-    const bool counted = !check->options->quick && check->extents_known;
-    for (size_t i = 0; check->incomplete_chunks && i < check->chunks.count; i++)
-        if (!check->incomplete_chunks->chunks[i].incomplete)
+    const bool is_counted = !check->options->quick && check->extents_known;
+    for (size_t i = 0; check->incomplete_chunks && i < check->chunks.count; i++) {
+        const struct bw_checked_chunk *chunk = &check->chunks.items[i];
+        const struct bw_checked_group *group = bw_check_group(check, chunk->logical);
+        const struct counted *counted = &check->incomplete_chunks->chunks[i];
+        if (!counted->incomplete || (is_counted && !counted->bytes))
             continue;
-        else if (counted)
-            report_counted(check, &check->chunks.items[i]);
-        else
-            report_group(check, &check->chunks.items[i]);
+        char loss[200] = "";
+        if (!is_counted && !group)
+            snprintf(loss, sizeof loss, "the chunk cannot be read, or only in part");
+        else if (!is_counted && group->used) /* an upper bound of the loss */
+            snprintf(loss, sizeof loss,
+                     "some or all of the %" PRIu64 " bytes in use cannot be read", group->used);
+        else if (is_counted && !(chunk->type & BW_GROUP_DATA))
+            snprintf(loss, sizeof loss, "%" PRIu64 " bytes of tree blocks cannot be read",
+                     counted->bytes);
+        else if (is_counted && !counted->files && may_have_more_files(check))
+            snprintf(loss, sizeof loss,
+                     "%" PRIu64 " bytes in use cannot be read; their files are unknown, because "
+                     "metadata are lost, too",
+                     counted->bytes);
+        else if (is_counted)
+            snprintf(loss, sizeof loss,
+                     "%" PRIu64 " bytes in use cannot be read, of %s%" PRIu64 " file%s",
+                     counted->bytes, may_have_more_files(check) ? "at least " : "", counted->files,
+                     bw_plural(counted->files));
+        const struct bw_finding location =
+            BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE,
+                       .key = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, chunk->logical},
+                       .logical = chunk->logical, .length = chunk->length);
+        if (*loss)
+            bw_check_find(check, BW_CODE_chunk_unreadable, &location,
+                          "%u of %u stripes are on missing devices: %s", counted->missing,
+                          chunk->stripes, loss);
+    }
 }

@@ -851,35 +851,6 @@ static void examination_free(struct examination *examination)
 }
 
 /* Reads a subvolume once, then for as many buckets at a time as memory may hold records of. */
-static struct bw_error *examine_tree(struct bw_check *check, const struct bw_listed_tree *tree,
-                                     uint64_t more_subvolumes)
-{
-    BW_SCOPED(examination)
-    struct examination examination = {.check = check,
-                                      .tree = tree,
-                                      .more_subvolumes = more_subvolumes,
-                                      .secrets = bw_fact_secrets_of(check),
-                                      .sums = calloc(BUCKETS, sizeof *examination.sums),
-                                      .counts = calloc(BUCKETS, sizeof *examination.counts)};
-    if (!examination.sums || !examination.counts)
-        return bw_error_no_memory();
-    BW_TRY(read_tree(&examination));
-    BW_TRY(bw_lost_list_make(&examination.lost, 0, &examination.lost_list));
-    examination.collecting = true;
-    while (examination.end_bucket < BUCKETS && bw_check_should_continue(check, 0)) {
-        uint64_t records = 0;
-        uint32_t end = examination.first_bucket = examination.end_bucket;
-        for (; end < BUCKETS && records <= MOST_RECORDS; end++)
-            if (examination.sums[end])
-                records += examination.counts[end];
-        examination.end_bucket = end;
-        examination.records.count = 0;
-        BW_TRY(read_tree(&examination));
-        check_names(&examination);
-    }
-    return NULL;
-}
-
 struct bw_error *bw_pass_inodes(struct bw_check *check)
 {
     const struct bw_listed_trees *trees = &check->trees.entries;
@@ -893,8 +864,33 @@ struct bw_error *bw_pass_inodes(struct bw_check *check)
             alike[i] = tree->total ^ tree->incomplete;
     }
     BW_TRY(bw_count_alike(alike, trees->count));
-    for (size_t i = 0; i < trees->count && bw_check_should_continue(check, 0); i++)
-        if (alike[i] != BW_ABSENT)
-            BW_TRY(examine_tree(check, &trees->items[i], alike[i]));
+
+    for (size_t i = 0; i < trees->count && bw_check_should_continue(check, 0); i++) {
+        if (alike[i] == BW_ABSENT)
+            continue;
+        BW_SCOPED(examination)
+        struct examination examination = {.check = check,
+                                          .tree = &trees->items[i],
+                                          .more_subvolumes = alike[i],
+                                          .secrets = bw_fact_secrets_of(check),
+                                          .sums = calloc(BUCKETS, sizeof *examination.sums),
+                                          .counts = calloc(BUCKETS, sizeof *examination.counts)};
+        if (!examination.sums || !examination.counts)
+            return bw_error_no_memory();
+        BW_TRY(read_tree(&examination));
+        BW_TRY(bw_lost_list_make(&examination.lost, 0, &examination.lost_list));
+        examination.collecting = true;
+        while (examination.end_bucket < BUCKETS && bw_check_should_continue(check, 0)) {
+            uint64_t records = 0;
+            uint32_t end = examination.first_bucket = examination.end_bucket;
+            for (; end < BUCKETS && records <= MOST_RECORDS; end++)
+                if (examination.sums[end])
+                    records += examination.counts[end];
+            examination.end_bucket = end;
+            examination.records.count = 0;
+            BW_TRY(read_tree(&examination));
+            check_names(&examination);
+        }
+    }
     return bw_check_directories(check);
 }

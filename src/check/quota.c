@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/generated.h"
 #include "base/search.h"
 #include "base/vector.h"
 #include "btrfs-walk/space.h"
@@ -27,26 +28,10 @@
  * Tree blocks are counted while the pass `trees` reads them, and data after it.
  */
 
-/* The numbers of a group, in bytes. */
-struct quota_numbers {
-    uint64_t referenced, exclusive;
-};
-
 struct payer {
     uint64_t subvolume;
     uint64_t bytes;
 };
-
-struct simple_group {
-    uint64_t id;
-    struct quota_numbers has;
-    bool is_counted;
-    uint64_t *members;
-    size_t member_count;
-    size_t met; /* in the sum of which group it was met last */
-};
-
-BW_VECTOR(simple_groups, struct simple_group);
 
 BW_VECTOR(payers, struct payer);
 
@@ -57,7 +42,6 @@ struct bw_simple_quota {
     struct bw_key_map numbers; /* of payers, by the id of the subvolume */
     struct payers payers;
     bool no_memory;
-    struct simple_groups groups; /* by id */
 };
 
 struct bw_error *bw_simple_quota_begin(struct bw_check *check)
@@ -82,9 +66,6 @@ void bw_simple_quota_free(struct bw_simple_quota *self)
 {
     if (!self)
         return;
-    for (size_t i = 0; i < self->groups.count; i++)
-        free(self->groups.items[i].members);
-    simple_groups_free(&self->groups);
     payers_free(&self->payers);
     bw_key_map_free(&self->numbers);
     pthread_mutex_destroy(&self->lock);
@@ -132,100 +113,6 @@ static struct bw_finding location_of(uint64_t objectid, uint8_t type, uint64_t o
     return BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_QUOTA_TREE, .key = {objectid, type, offset});
 }
 
-/* Reports a group whose numbers are not those that were counted; does nothing if they are. */
-static void compare_numbers(struct bw_check *check, uint64_t group, struct quota_numbers has,
-                            struct quota_numbers counted)
-{
-    const struct bw_finding location = location_of(0, BW_QGROUP_INFO, group);
-    if (has.referenced != counted.referenced || has.exclusive != counted.exclusive)
-        bw_check_find(check, BW_CODE_qgroup_count, &location,
-                      "group %" PRIu64 "/%" PRIu64 " has %" PRIu64 " bytes, %" PRIu64
-                      " exclusive, instead of %" PRIu64 " and %" PRIu64,
-                      BW_QGROUP_LEVEL(group), BW_QGROUP_NUMBER(group), has.referenced,
-                      has.exclusive, counted.referenced, counted.exclusive);
-}
-
-static struct bw_error *add_simple_group(struct bw_simple_quota *self,
-                                         const struct bw_qgroup_info *info)
-{
-    uint64_t *members = malloc((info->member_count + 1) * sizeof *members);
-    if (!members || simple_groups_reserve(&self->groups, 1)) {
-        free(members);
-        return bw_error_no_memory();
-    }
-    if (info->member_count)
-        memcpy(members, info->members, info->member_count * sizeof *members);
-    self->groups.items[self->groups.count++] =
-        (struct simple_group){.id = info->id,
-                              .has = {info->referenced, info->exclusive},
-                              .is_counted = info->is_counted,
-                              .members = members,
-                              .member_count = info->member_count};
-    return NULL;
-}
-
-/* Adds the charge of a group to a sum; false if it is uncertain: a member no longer exists, or is a
- * member twice, which the kernel counts once or twice depending on the order. */
-static bool add_group(struct bw_simple_quota *self, uint64_t id, size_t sum, unsigned depth,
-                      uint64_t *bytes)
-{
-    enum { DEEPEST = 100 };
-    const size_t i = BW_FIRST_INDEX(k, self->groups.count, self->groups.items[k].id >= id);
-    struct simple_group *group = &self->groups.items[i];
-    if (i == self->groups.count || group->id != id || group->met == sum || depth > DEEPEST)
-        return false;
-    group->met = sum;
-    if (!BW_QGROUP_LEVEL(id)) {
-        const uint32_t number = bw_key_map_get(&self->numbers, id, UINT32_MAX);
-        *bytes += number == UINT32_MAX ? 0 : self->payers.items[number].bytes;
-        return true;
-    }
-    for (size_t k = 0; k < group->member_count; k++)
-        if (!add_group(self, group->members[k], sum, depth + 1, bytes))
-            return false;
-    return true;
-}
-
-/* Subvolumes that pay and have no group: the kernel keeps the group of a deleted subvolume while it
- * pays for anything, and fails when it frees an extent without one. */
-static void find_without_group(const struct bw_simple_quota *self, struct bw_check *check)
-{
-    for (size_t i = 0; i < self->payers.count; i++) {
-        const uint64_t id = self->payers.items[i].subvolume;
-        const size_t k = BW_FIRST_INDEX(j, self->groups.count, self->groups.items[j].id >= id);
-        const bool has_group = k < self->groups.count && self->groups.items[k].id == id;
-        const struct bw_finding location =
-            BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_QUOTA_TREE, .key = {0, BW_QGROUP_INFO, id});
-        if (bw_is_subvolume_id(id) && !(has_group && self->groups.items[k].is_counted))
-            bw_check_find(check, BW_CODE_qgroup_owner, &location,
-                          "%" PRIu64 " bytes of extents belong to subvolume %" PRIu64
-                          ", which has no group",
-                          self->payers.items[i].bytes, id);
-    }
-}
-
-/* When all tree blocks have come: counts data, and compares the groups. */
-static struct bw_error *simple_quota_check(struct bw_check *check)
-{
-    struct bw_simple_quota *self = check->simple_quota;
-    if (!self || self->no_memory)
-        return self ? bw_error_no_memory() : NULL;
-    BW_TRY(bw_fs_scan(check->fs, &check->fs->extent_tree, "extent tree", charge_extent, self));
-    struct bw_qgroups *qgroups;
-    struct bw_error *error = bw_qgroups_open(check->fs, false, &qgroups);
-    for (const struct bw_qgroup_info *info; !error && (info = bw_qgroups_next(qgroups));)
-        error = add_simple_group(self, info);
-    BW_TRY(bw_error_first(error, bw_qgroups_close(qgroups)));
-    find_without_group(self, check);
-    for (size_t i = 0; i < self->groups.count && bw_check_should_continue(check, 0); i++) {
-        const struct simple_group *group = &self->groups.items[i];
-        uint64_t bytes = 0;
-        if (group->is_counted && add_group(self, group->id, i + 1, 0, &bytes))
-            compare_numbers(check, group->id, group->has, (struct quota_numbers){bytes, bytes});
-    }
-    return NULL;
-}
-
 /* The pass `quota`: referenced groups exist; and the referenced and exclusive sizes of each group
  * are recounted from the trees. */
 
@@ -235,6 +122,7 @@ struct group {
     size_t member_count, related_count;
     bool is_counted;
     bool is_doubtful; /* one of its relations is recorded on one side only */
+    size_t met;       /* with simple quotas: in the sum of which group it was met last */
 };
 
 BW_VECTOR(groups, struct group);
@@ -277,27 +165,17 @@ static struct group *group_of(const struct quota *quota, uint64_t id)
                                                                       : NULL;
 }
 
-/* The kernel creates and deletes the items of a group together. For a group without numbers, it
- * reports an inconsistent configuration, or an orphaned relation. */
-static void find_missing(const struct quota *quota)
+/* Reports a group whose numbers are not those that were counted; does nothing if they are. */
+static void compare_numbers(struct bw_check *check, const struct group *group, uint64_t referenced,
+                            uint64_t exclusive)
 {
-    for (size_t i = 0; i < quota->groups.count; i++) {
-        const struct group *group = &quota->groups.items[i];
-        struct bw_finding location = location_of(0, BW_QGROUP_INFO, group->id);
-        if (!group->is_counted)
-            bw_check_find(quota->check, BW_CODE_qgroup_missing, &location,
-                          "group %" PRIu64 "/%" PRIu64 " has limits or relations, but no numbers",
-                          BW_QGROUP_LEVEL(group->id), BW_QGROUP_NUMBER(group->id));
-        for (size_t k = 0; k < group->related_count; k++) {
-            const uint64_t other = group->related[k];
-            if (group_of(quota, other))
-                continue;
-            location = location_of(group->id, BW_QGROUP_RELATION, other);
-            bw_check_find(quota->check, BW_CODE_qgroup_missing, &location,
-                          "there is no group %" PRIu64 "/%" PRIu64, BW_QGROUP_LEVEL(other),
-                          BW_QGROUP_NUMBER(other));
-        }
-    }
+    const struct bw_finding location = location_of(0, BW_QGROUP_INFO, group->id);
+    if (group->referenced != referenced || group->exclusive != exclusive)
+        bw_check_find(check, BW_CODE_qgroup_count, &location,
+                      "group %" PRIu64 "/%" PRIu64 " has %" PRIu64 " bytes, %" PRIu64
+                      " exclusive, instead of %" PRIu64 " and %" PRIu64,
+                      BW_QGROUP_LEVEL(group->id), BW_QGROUP_NUMBER(group->id), group->referenced,
+                      group->exclusive, referenced, exclusive);
 }
 
 static bool is_related(const struct group *group, uint64_t other)
@@ -310,22 +188,35 @@ static bool is_related(const struct group *group, uint64_t other)
     return i < count && others[i] == other;
 }
 
-/* The kernel reads relations from the member's side, and other tools from both. Numbers of groups
- * whose relations are not certain are not compared. */
-static void find_one_sided(const struct quota *quota)
+/* The kernel creates and deletes the items of a group together. For a group without numbers, it
+ * reports an inconsistent configuration, or an orphaned relation. It reads relations from the
+ * member's side, and other tools from both: numbers of groups whose relations are not certain are
+ * not compared. */
+static void check_relations(const struct quota *quota)
 {
     for (size_t i = 0; i < quota->groups.count; i++) {
         struct group *group = &quota->groups.items[i];
+        const struct bw_finding numbers = location_of(0, BW_QGROUP_INFO, group->id);
+        if (!group->is_counted)
+            bw_check_find(quota->check, BW_CODE_qgroup_missing, &numbers,
+                          "group %" PRIu64 "/%" PRIu64 " has limits or relations, but no numbers",
+                          BW_QGROUP_LEVEL(group->id), BW_QGROUP_NUMBER(group->id));
         for (size_t k = 0; k < group->related_count; k++) {
-            struct group *other = group_of(quota, group->related[k]);
-            if (!other || is_related(other, group->id))
+            const uint64_t id = group->related[k];
+            const struct bw_finding location = location_of(group->id, BW_QGROUP_RELATION, id);
+            struct group *other = group_of(quota, id);
+            if (other && is_related(other, group->id))
                 continue;
-            const struct bw_finding location =
-                location_of(group->id, BW_QGROUP_RELATION, other->id);
+            if (!other) {
+                bw_check_find(quota->check, BW_CODE_qgroup_missing, &location,
+                              "there is no group %" PRIu64 "/%" PRIu64, BW_QGROUP_LEVEL(id),
+                              BW_QGROUP_NUMBER(id));
+                continue;
+            }
             group->is_doubtful = other->is_doubtful = true;
             bw_check_find(quota->check, BW_CODE_qgroup_relation, &location,
                           "group %" PRIu64 "/%" PRIu64 " does not have this relation",
-                          BW_QGROUP_LEVEL(other->id), BW_QGROUP_NUMBER(other->id));
+                          BW_QGROUP_LEVEL(id), BW_QGROUP_NUMBER(id));
         }
     }
 }
@@ -349,8 +240,23 @@ static bool collect_subvolumes(struct quota *quota, uint64_t id)
     return complete;
 }
 
+static bool should_continue(void *check)
+{
+    return bw_check_should_continue(check, 0);
+}
+
+/* Counts what each group reaches, and what nothing but the group reaches. */
 static struct bw_error *compare_groups(struct quota *quota)
 {
+    const struct bw_shares_options options = {.struct_size = sizeof options,
+                                              .threads = quota->check->options->threads,
+                                              .progress = should_continue,
+                                              .context = quota->check};
+    struct bw_shares_info info;
+    BW_TRY(bw_shares_open(quota->check->fs, &options, &quota->shares));
+    bw_shares_get(quota->shares, &info);
+    if (info.lost_blocks)
+        return NULL;
     for (size_t i = 0; i < quota->groups.count && bw_check_should_continue(quota->check, 0); i++) {
         const struct group *group = &quota->groups.items[i];
         struct bw_shares_sum sum;
@@ -358,20 +264,61 @@ static struct bw_error *compare_groups(struct quota *quota)
         if (!group->is_counted || !collect_subvolumes(quota, group->id))
             continue;
         BW_TRY(bw_shares_of(quota->shares, quota->subvolumes.items, quota->subvolumes.count, &sum));
-        compare_numbers(quota->check, group->id,
-                        (struct quota_numbers){group->referenced, group->exclusive},
-                        (struct quota_numbers){sum.referenced, sum.exclusive});
+        compare_numbers(quota->check, group, sum.referenced, sum.exclusive);
     }
     return quota->no_memory ? bw_error_no_memory() : NULL;
 }
 
-static void free_quota(struct quota *quota)
+/* Adds the charge of a group to a sum; false if it is uncertain: a member no longer exists, or is a
+ * member twice, which the kernel counts once or twice depending on the order. */
+static bool add_charge(struct quota *quota, uint64_t id, size_t sum, unsigned depth,
+                       uint64_t *bytes)
 {
-    for (size_t i = 0; i < quota->groups.count; i++)
-        free(quota->groups.items[i].related);
-    groups_free(&quota->groups);
-    bw_numbers_free(&quota->subvolumes);
-    bw_shares_close(quota->shares);
+    enum { DEEPEST = 100 };
+    const struct bw_simple_quota *self = quota->check->simple_quota;
+    struct group *group = group_of(quota, id);
+    if (!group || group->met == sum || depth > DEEPEST)
+        return false;
+    group->met = sum;
+    if (!BW_QGROUP_LEVEL(id)) {
+        const uint32_t number = bw_key_map_get(&self->numbers, id, UINT32_MAX);
+        *bytes += number == UINT32_MAX ? 0 : self->payers.items[number].bytes;
+        return true;
+    }
+    for (size_t k = 0; k < group->member_count; k++)
+        if (!add_charge(quota, group->related[k], sum, depth + 1, bytes))
+            return false;
+    return true;
+}
+
+/* When all tree blocks have come: counts data, and compares the groups. */
+static struct bw_error *compare_simple_groups(struct quota *quota)
+{
+    struct bw_check *check = quota->check;
+    struct bw_simple_quota *self = check->simple_quota;
+    if (!self || self->no_memory)
+        return self ? bw_error_no_memory() : NULL;
+    BW_TRY(bw_fs_scan(check->fs, &check->fs->extent_tree, "extent tree", charge_extent, self));
+
+    /* Subvolumes that pay and have no group: the kernel keeps the group of a deleted subvolume
+     * while it pays for anything, and fails when it frees an extent without one. */
+    for (size_t i = 0; i < self->payers.count; i++) {
+        const uint64_t id = self->payers.items[i].subvolume;
+        const struct group *group = group_of(quota, id);
+        const struct bw_finding location = location_of(0, BW_QGROUP_INFO, id);
+        if (bw_is_subvolume_id(id) && !(group && group->is_counted))
+            bw_check_find(check, BW_CODE_qgroup_owner, &location,
+                          "%" PRIu64 " bytes of extents belong to subvolume %" PRIu64
+                          ", which has no group",
+                          self->payers.items[i].bytes, id);
+    }
+    for (size_t i = 0; i < quota->groups.count && bw_check_should_continue(check, 0); i++) {
+        const struct group *group = &quota->groups.items[i];
+        uint64_t bytes = 0;
+        if (group->is_counted && add_charge(quota, group->id, i + 1, 0, &bytes))
+            compare_numbers(check, group, bytes, bytes);
+    }
+    return NULL;
 }
 
 /* Why the numbers are not to be trusted, or cannot be counted; NULL: they can. */
@@ -394,43 +341,19 @@ static const char *reason_to_skip(const struct bw_check *check,
     return NULL;
 }
 
-/* Whether the kernel has missed changes. A mount marks the numbers as inconsistent then, but not
- * those of simple quotas. */
-static bool is_stale(struct bw_check *check, const struct bw_quota_status *status)
+static void quota_free(struct quota *quota)
 {
-    const uint64_t present = check->fs->root_tree.root.generation;
-    const struct bw_finding location = location_of(0, BW_QGROUP_STATUS, 0);
-    if (status->inconsistent || status->rescanning || status->simple ||
-        status->generation == present)
-        return false;
-    bw_check_find(check, BW_CODE_qgroup_stale, &location,
-                  "numbers of transaction %" PRIu64 ", the last one is %" PRIu64
-                  "; a mount marks them as inconsistent",
-                  status->generation, present);
-    return true;
-}
-
-static bool should_continue(void *check)
-{
-    return bw_check_should_continue(check, 0);
-}
-
-static struct bw_error *count_shares(struct quota *quota)
-{
-    const struct bw_shares_options options = {.struct_size = sizeof options,
-                                              .threads = quota->check->options->threads,
-                                              .progress = should_continue,
-                                              .context = quota->check};
-    struct bw_shares_info info;
-    BW_TRY(bw_shares_open(quota->check->fs, &options, &quota->shares));
-    bw_shares_get(quota->shares, &info);
-    return info.lost_blocks ? NULL : compare_groups(quota);
+    for (size_t i = 0; i < quota->groups.count; i++)
+        free(quota->groups.items[i].related);
+    groups_free(&quota->groups);
+    bw_numbers_free(&quota->subvolumes);
+    bw_shares_close(quota->shares);
 }
 
 struct bw_error *bw_pass_quota(struct bw_check *check)
 {
     struct bw_quota_status status;
-    struct quota quota = {.check = check};
+    BW_SCOPED(quota) struct quota quota = {.check = check};
     BW_TRY(bw_fs_quota_status(check->fs, &status));
     if (!status.is_known || !status.enabled)
         return NULL;
@@ -439,17 +362,24 @@ struct bw_error *bw_pass_quota(struct bw_check *check)
     struct bw_error *error = bw_qgroups_open(check->fs, false, &qgroups);
     for (const struct bw_qgroup_info *info; !error && (info = bw_qgroups_next(qgroups));)
         error = add_group_of_quota(&quota, info);
-    error = bw_error_first(error, bw_qgroups_close(qgroups));
-    if (!error) {
-        find_missing(&quota);
-        find_one_sided(&quota);
+    BW_TRY(bw_error_first(error, bw_qgroups_close(qgroups)));
+    check_relations(&quota);
+
+    /* If the kernel has missed changes, a mount marks the numbers as inconsistent, but not those of
+     * simple quotas. */
+    const uint64_t present = check->fs->root_tree.root.generation;
+    if (!status.inconsistent && !status.rescanning && !status.simple &&
+        status.generation != present) {
+        const struct bw_finding location = location_of(0, BW_QGROUP_STATUS, 0);
+        bw_check_find(check, BW_CODE_qgroup_stale, &location,
+                      "numbers of transaction %" PRIu64 ", the last one is %" PRIu64
+                      "; a mount marks them as inconsistent",
+                      status.generation, present);
+        return NULL;
     }
-    if (error || is_stale(check, &status))
-        reason = NULL;
-    else if (reason)
+    if (reason) {
         bw_check_find(check, BW_CODE_qgroup_unchecked, NULL, "%s", reason);
-    else
-        error = status.simple ? simple_quota_check(check) : count_shares(&quota);
-    free_quota(&quota);
-    return error;
+        return NULL;
+    }
+    return status.simple ? compare_simple_groups(&quota) : compare_groups(&quota);
 }

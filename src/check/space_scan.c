@@ -51,48 +51,33 @@ static struct bw_finding checksum_location(const struct checksum_runs *self, uin
                       .logical = logical, .length = length);
 }
 
-/* Whether the present item adds checksums to those before it. */
-static bool begin_item(struct checksum_runs *self)
-{
-    const struct bw_item *item = &self->stream.item;
-    const uint64_t sector = self->check->fs->superblock.sectorsize, start = item->key.offset;
-    const uint64_t size = bw_checksum_size(bw_fs_data_checksum(self->check->fs));
-    if (!bw_fs_is_data_checksum(self->check->fs, &item->key))
-        return false;
-    const uint64_t length = item->size / size * sector;
-    if (start + length < start)
-        return false; /* tree_items.c finds that it is not aligned */
-    if (start < self->item_end) {
-        const struct bw_finding location = checksum_location(self, start, self->item_end - start);
-        bw_check_find(self->check, BW_CODE_checksum_overlap, &location,
-                      "the item before it reaches into the item");
-    }
-    self->start = start < self->item_end ? self->item_end : start;
-    self->end = self->item_end = start + length > self->item_end ? start + length : self->item_end;
-    return self->start < self->end;
-}
-
-/* Makes the first item from the present one on that has checksums the present run. */
+/* Makes the first item from the present one on that adds checksums to those before it the present
+ * run. */
 static void find_run(struct checksum_runs *self)
 {
+    const struct bw_fs *fs = self->check->fs;
+    const uint64_t sector = fs->superblock.sectorsize;
+    const uint64_t size = bw_checksum_size(bw_fs_data_checksum(fs));
     self->after_loss = false;
     for (; !self->stream.ended; bw_item_stream_next(&self->stream)) {
+        const struct bw_item *item = &self->stream.item;
+        const uint64_t start = item->key.offset, end = start + item->size / size * sector;
         self->after_loss |= self->stream.after_loss;
-        if (begin_item(self))
+        if (!bw_fs_is_data_checksum(fs, &item->key) || end < start)
+            continue; /* tree_items.c finds that it is not aligned */
+        if (start < self->item_end) {
+            const struct bw_finding location =
+                checksum_location(self, start, self->item_end - start);
+            bw_check_find(self->check, BW_CODE_checksum_overlap, &location,
+                          "the item before it reaches into the item");
+        }
+        self->start = start < self->item_end ? self->item_end : start;
+        self->end = self->item_end = end > self->item_end ? end : self->item_end;
+        if (self->start < self->end)
             return;
     }
     self->after_loss |= self->stream.after_loss;
     self->start = self->end = UINT64_MAX;
-}
-
-/* Begins. Must be ended, even after an error. */
-static struct bw_error *checksum_runs_begin(struct checksum_runs *self, struct bw_check *check)
-{
-    *self = (struct checksum_runs){.check = check};
-    BW_TRY(bw_log_data_ranges(check, &self->in_log, &self->log_known));
-    BW_TRY(bw_item_stream_begin(&self->stream, check->fs, &check->trees, BW_CSUM_TREE));
-    find_run(self);
-    return NULL;
 }
 
 static void next_run(struct checksum_runs *self)
@@ -166,14 +151,6 @@ static void checksum_runs_seek(struct checksum_runs *self, uint64_t address)
     }
     if (self->start < address && self->end > address)
         self->start = address;
-}
-
-/* Ends; returns `error`, or one of memory. */
-static struct bw_error *checksum_runs_end(struct checksum_runs *self, struct bw_error *error)
-{
-    self->check->checksums_known = !self->stream.lost;
-    bw_range_set_free(&self->in_log);
-    return bw_item_stream_end(&self->stream, error);
 }
 
 /* Where the pass is. */
@@ -410,49 +387,27 @@ static void end_extent(struct space *space, bool complete)
     space->has_extent = false;
 }
 
-/* An extent item: the references in it, what later passes need to know, and the space it takes. */
+/* An extent item: the references in it, and what later passes need to know. */
 static struct bw_error *begin_extent(struct space *space)
 {
     struct bw_extent_entry *extent = &space->extent;
     struct bw_check *check = space->check;
     struct bw_reference reference;
-    if (!bw_extent_entry_decode(check->fs, &space->extents.item, extent)) {
-        check->extents_known = false; /* tree_items.c reports the fault */
-        space->unsure = true;
-        return NULL;
-    }
     BW_TRY(advance_group(space, extent->bytenr));
     space->has_extent = true;
     space->extent_key = space->extents.item.key;
     space->counted = 0;
     while (bw_extent_reference_step(extent, &reference))
         count_reference(space, &reference);
-    if (extent->is_block) {
-        reference = bw_extent_as_reference(extent);
-        add_promised(space, &reference);
-        if (extent->shared_children)
-            BW_TRY(bw_key_map_put(&check->full_backrefs, extent->bytenr, 1));
-        if (extent->references != 1)
-            BW_TRY(bw_key_map_put(&check->shared_blocks, extent->bytenr, 1));
-    }
-    return add_extent(space);
-}
-
-static void on_keyed_reference(struct space *space)
-{
-    const struct bw_item *item = &space->extents.item;
-    const bool mine = space->has_extent && space->extent.bytenr == item->key.objectid;
-    struct bw_reference reference;
-    if (!bw_extent_keyed(&space->extent, item, &reference))
-        return;
-    if (!mine)
-        reference.length = 0;
-    if (!mine && !space->unsure) {
-        const struct bw_finding location = location_of(space, &item->key, item->key.objectid, 0);
-        bw_check_find(space->check, BW_CODE_reference_alone, &location,
-                      "a reference to an extent that has no item");
-    }
-    count_reference(space, &reference);
+    if (!extent->is_block)
+        return NULL;
+    reference = bw_extent_as_reference(extent);
+    add_promised(space, &reference);
+    if (extent->shared_children)
+        BW_TRY(bw_key_map_put(&check->full_backrefs, extent->bytenr, 1));
+    if (extent->references != 1)
+        BW_TRY(bw_key_map_put(&check->shared_blocks, extent->bytenr, 1));
+    return NULL;
 }
 
 /* The unchanged block group that contains an address; NULL if none does. */
@@ -493,6 +448,7 @@ static struct bw_error *scan_space(struct space *space)
     for (unsigned i = 0; !extents->ended; i++, bw_item_stream_next(extents)) {
         const struct bw_key *key = &extents->item.key;
         const struct bw_checked_group *skipped = NULL;
+        struct bw_reference reference;
         if (i % 4096 == 0 && !bw_check_should_continue(check, 0))
             return NULL;
         while (check->skips && !extents->ended && (skipped = unchanged_group(space, key->objectid)))
@@ -503,11 +459,23 @@ static struct bw_error *scan_space(struct space *space)
         if (is_extent || extents->after_loss)
             end_extent(space, !extents->after_loss);
         space->unsure |= extents->after_loss;
-        if (is_extent) {
+        if (is_extent && bw_extent_entry_decode(check->fs, &extents->item, &space->extent)) {
             BW_TRY(begin_extent(space));
-        } else if (key->type != BW_BLOCK_GROUP_ITEM) {
-            on_keyed_reference(space);
-        } else if (!bw_check_group(check, key->objectid)) {
+            BW_TRY(add_extent(space));
+        } else if (is_extent) {
+            check->extents_known = false; /* tree_items.c reports the fault */
+            space->unsure = true;
+        } else if (bw_extent_keyed(&space->extent, &extents->item, &reference)) {
+            const bool mine = space->has_extent && space->extent.bytenr == key->objectid;
+            if (!mine)
+                reference.length = 0;
+            if (!mine && !space->unsure) {
+                const struct bw_finding location = location_of(space, key, key->objectid, 0);
+                bw_check_find(check, BW_CODE_reference_alone, &location,
+                              "a reference to an extent that has no item");
+            }
+            count_reference(space, &reference);
+        } else if (key->type == BW_BLOCK_GROUP_ITEM && !bw_check_group(check, key->objectid)) {
             /* The block groups of all chunks have been read. */
             const struct bw_finding location = location_of(space, key, key->objectid, key->offset);
             check->groups.incomplete = true;
@@ -538,7 +506,12 @@ struct bw_error *bw_pass_space(struct bw_check *check)
     if (!error)
         error = bw_free_space_begin(&space.free_space, check);
     if (!error)
-        error = checksum_runs_begin(&space.checksums, check);
+        error = bw_log_data_ranges(check, &space.checksums.in_log, &space.checksums.log_known);
+    if (!error)
+        error =
+            bw_item_stream_begin(&space.checksums.stream, check->fs, &check->trees, BW_CSUM_TREE);
+    if (!error)
+        find_run(&space.checksums);
     check->extents_known = bw_tree_list_find(&check->trees, BW_EXTENT_TREE);
     space.unsure = !check->extents_known;
     for (size_t i = 0; i < check->groups.groups.count && !bw_free_space_can_skip(&space.free_space);
@@ -561,7 +534,9 @@ struct bw_error *bw_pass_space(struct bw_check *check)
         bw_check_find(check, BW_CODE_super_used, NULL,
                       "%" PRIu64 " bytes used, the block groups have %" PRIu64,
                       superblock->bytes_used, sum);
-    error = checksum_runs_end(&space.checksums, error);
+    check->checksums_known = !space.checksums.stream.lost;
+    bw_range_set_free(&space.checksums.in_log);
+    error = bw_item_stream_end(&space.checksums.stream, error);
     error = bw_free_space_end(&space.free_space, error);
     return bw_item_stream_end(&space.extents, error);
 }

@@ -57,23 +57,6 @@ struct backup {
     struct bw_root_pointer root;
 };
 
-/* Examines a copy that was read. One that missed a write is older than another copy. */
-static void examine_copy(const struct bw_fs *fs, const struct bw_request *request,
-                         struct root *root)
-{
-    const struct bw_disk_header *header = request->buffer;
-    if (request->error ||
-        !bw_checksum_matches_block(fs->superblock.checksum_type, request->buffer,
-                                   fs->reader.nodesize) ||
-        memcmp(header->fsid, fs->superblock.metadata_uuid, BW_UUID_SIZE) != 0 ||
-        bw_get64(header->bytenr) != root->bytenr || bw_get64(header->owner) != root->tree ||
-        (root->exists && root->generation >= bw_get64(header->generation)))
-        return;
-    root->exists = true;
-    root->generation = bw_get64(header->generation);
-    root->level = header->level;
-}
-
 static unsigned copies_of(const struct reading *reading, const struct root *root)
 {
     const struct bw_checked_chunk *chunk = bw_check_chunk(reading->check, root->bytenr);
@@ -105,8 +88,21 @@ static struct bw_error *read_roots(struct reading *reading)
     next = requests;
     for (size_t i = 0; i < reading->count; i++)
         for (unsigned copy = copies_of(reading, &reading->roots[i]); copy; copy--, next++) {
-            examine_copy(fs, next, &reading->roots[i]);
-            bw_error_free(next->error);
+            struct root *root = &reading->roots[i];
+            const struct bw_disk_header *header = next->buffer;
+            BW_AUTO_ERROR struct bw_error *error = next->error;
+            if (error ||
+                !bw_checksum_matches_block(fs->superblock.checksum_type, next->buffer,
+                                           fs->reader.nodesize) ||
+                memcmp(header->fsid, fs->superblock.metadata_uuid, BW_UUID_SIZE) != 0 ||
+                bw_get64(header->bytenr) != root->bytenr || bw_get64(header->owner) != root->tree)
+                continue;
+            /* A copy that missed a write is older than another copy. */
+            if (root->exists && root->generation >= bw_get64(header->generation))
+                continue;
+            root->exists = true;
+            root->generation = bw_get64(header->generation);
+            root->level = header->level;
         }
     return NULL;
 }

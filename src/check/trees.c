@@ -43,21 +43,17 @@ struct walk {
 
 static const struct bw_inode_sums lost_sums = {.incomplete = true};
 
-/* Whether only newer blocks are checked. Those below it are not newer either. The small trees of
- * devices and roots are always checked as a whole. */
-static bool is_older(const struct walk *walk, const struct bw_block_pointer *pointer)
-{
-    return walk->check->options->since_generation && walk->tree->root_key.type &&
-           walk->tree->tree.id != BW_DEVICE_TREE && !walk->in_log &&
-           pointer->expectation.generation <= walk->check->since_generation;
-}
-
 /* Whether the block is to be read; otherwise `*sums` is what it adds up to. */
 static bool is_new(struct walk *walk, const struct bw_block_pointer *pointer,
                    struct bw_inode_sums *sums)
 {
     *sums = lost_sums;
-    if (is_older(walk, pointer)) {
+
+    /* Whether only newer blocks are checked. Those below an older one are not newer either. The
+     * small trees of devices and roots are always checked as a whole. */
+    if (walk->check->options->since_generation && walk->tree->root_key.type &&
+        walk->tree->tree.id != BW_DEVICE_TREE && !walk->in_log &&
+        pointer->expectation.generation <= walk->check->since_generation) {
         walk->check->skipped_blocks++;
         return false;
     }
@@ -81,22 +77,17 @@ static bool is_new(struct walk *walk, const struct bw_block_pointer *pointer,
     return false;
 }
 
-/* Whether other trees may lead to the block, too. Generations do not tell: balance rewrites blocks
- * that snapshots still share. */
-static bool may_be_shared(const struct walk *walk, uint64_t bytenr)
+/* Keeps the sums of a block if other trees may lead to it, too. Generations do not tell: balance
+ * rewrites blocks that snapshots still share. */
+static void keep_shared_sums(struct walk *walk, const struct bw_block_pointer *pointer,
+                             const struct bw_inode_sums *sums)
 {
     const struct bw_check *check = walk->check;
     const uint64_t id = walk->tree->tree.id;
     if (!walk->tree->is_subvolume && id != BW_TREE_RELOC && id != BW_DATA_RELOC_TREE)
-        return false;
-    return !check->extents_known || bw_key_map_has(&check->shared_blocks, bytenr);
-}
-
-static void keep_shared_sums(struct walk *walk, const struct bw_block_pointer *pointer,
-                             const struct bw_inode_sums *sums)
-{
-    if (may_be_shared(walk, pointer->bytenr) &&
-        !bw_visited_keep(walk->check->visited, pointer->bytenr, sums))
+        return;
+    if ((!check->extents_known || bw_key_map_has(&check->shared_blocks, pointer->bytenr)) &&
+        !bw_visited_keep(check->visited, pointer->bytenr, sums))
         walk->no_memory = true;
 }
 
@@ -225,29 +216,26 @@ static void check_leaves(struct walk *walk, struct worker *worker, struct bw_che
     }
 }
 
-static void advise_children(struct walk *walk, const struct bw_node *node)
-{
-    struct bw_range ranges[BW_MAX_CHILDREN];
-    uint32_t count = 0;
-    for (uint32_t slot = 0; slot < node->item_count; slot++) {
-        const struct bw_node_pointer child = bw_node_pointer_at(node, slot);
-        if (!walk->check->skips ||
-            !bw_baseline_leaf(walk->check->since, child.bytenr, child.generation))
-            ranges[count++] = (struct bw_range){child.bytenr, node->nodesize};
-    }
-    bw_blocks_advise(&walk->check->fs->reader, ranges, count);
-}
-
 static struct bw_inode_sums check_children(struct walk *walk, unsigned number,
                                            const struct bw_block_pointer *pointer,
                                            const struct bw_node *node)
 {
     struct worker *worker = &walk->workers[number];
-    const unsigned batch = bw_block_batch(&walk->check->fs->reader);
+    const struct bw_tree_reader *reader = &walk->check->fs->reader;
+    const unsigned batch = bw_block_batch(reader);
     struct bw_checked_block leaves[BW_BATCH];
     struct bw_inode_sums sums = {0};
+    struct bw_range ranges[BW_MAX_CHILDREN];
+    uint32_t range_count = 0;
+    for (uint32_t slot = 0; slot < node->item_count; slot++) {
+        const struct bw_node_pointer child = bw_node_pointer_at(node, slot);
+        if (!walk->check->skips ||
+            !bw_baseline_leaf(walk->check->since, child.bytenr, child.generation))
+            ranges[range_count++] = (struct bw_range){child.bytenr, node->nodesize};
+    }
+    bw_blocks_advise(reader, ranges, range_count);
+
     worker->has_skipped = false;
-    advise_children(walk, node);
     for (uint32_t slot = bw_tree_first_slot(walk->tree, node); slot < node->item_count;) {
         unsigned count = 0;
         for (; count < batch && slot < node->item_count; count++, slot++)
@@ -306,60 +294,40 @@ static void run_parent(void *context, unsigned worker, size_t task)
     parents->sums[task] = check_parent(parents->walk, worker, &pointer);
 }
 
-static struct bw_inode_sums check_parents(struct walk *walk, const struct bw_block_pointer *pointer,
-                                          const struct bw_node *node)
+/* A node of level 2 or more. Threads check the nodes of level 1. */
+static struct bw_inode_sums check_node(struct walk *walk, const struct bw_block_pointer *pointer)
 {
-    struct bw_inode_sums sums = {0};
-    const uint32_t first = bw_tree_first_slot(walk->tree, node), count = node->item_count - first;
+    struct bw_inode_sums sums;
+    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&walk->check->fs->reader, 1);
+    if (!buffer) {
+        walk->no_memory = true;
+        return lost_sums;
+    }
+    if (!read_node(walk, &walk->workers[0], pointer, buffer, &sums))
+        return sums;
+    const struct bw_reached_block node = reach_block(walk, pointer, buffer);
+    const uint32_t first = bw_tree_first_slot(walk->tree, &node.node);
+    const uint32_t count = node.node.item_count - first;
+    bw_check_references(&node, first);
     BW_AUTO_FREE struct bw_inode_sums *each = calloc(count + 1, sizeof *each);
     if (!each) {
         walk->no_memory = true;
         return lost_sums;
     }
-    struct parents parents = {walk, pointer, node, first, each};
-    bw_pool_run(walk->check->pool, count, run_parent, &parents);
-    for (uint32_t i = 0; i < count; i++)
-        bw_inode_sums_append(&sums, &each[i]);
-    return sums;
-}
-
-/* A node of level 2 or more. */
-static struct bw_inode_sums check_node(struct walk *walk, const struct bw_block_pointer *pointer)
-{
-    struct bw_inode_sums sums;
-    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&walk->check->fs->reader, 1);
-    if (!buffer)
-        walk->no_memory = true;
-    if (!buffer || !read_node(walk, &walk->workers[0], pointer, buffer, &sums))
-        return buffer ? sums : lost_sums;
-    const struct bw_reached_block node = reach_block(walk, pointer, buffer);
-    const uint32_t first = bw_tree_first_slot(walk->tree, &node.node);
-    bw_check_references(&node, first);
     if (node.node.level == 2) {
-        sums = check_parents(walk, pointer, &node.node);
+        struct parents parents = {walk, pointer, &node.node, first, each};
+        bw_pool_run(walk->check->pool, count, run_parent, &parents);
     } else {
-        sums = (struct bw_inode_sums){0};
-        for (uint32_t slot = first; slot < node.node.item_count; slot++) {
-            const struct bw_block_pointer child = bw_tree_child_pointer(pointer, &node.node, slot);
-            const struct bw_inode_sums more = check_node(walk, &child);
-            bw_inode_sums_append(&sums, &more);
+        for (uint32_t i = 0; i < count; i++) {
+            const struct bw_block_pointer child =
+                bw_tree_child_pointer(pointer, &node.node, first + i);
+            each[i] = check_node(walk, &child);
         }
     }
+    sums = (struct bw_inode_sums){0};
+    for (uint32_t i = 0; i < count; i++)
+        bw_inode_sums_append(&sums, &each[i]);
     keep_shared_sums(walk, pointer, &sums);
-    return sums;
-}
-
-static struct bw_inode_sums check_root(struct walk *walk)
-{
-    const struct bw_block_pointer root = bw_tree_root_pointer(&walk->tree->tree, false);
-    if (root.expectation.level > 1)
-        return check_node(walk, &root);
-    if (root.expectation.level == 1)
-        return check_parent(walk, 0, &root);
-    struct bw_checked_block leaf = {root, walk->workers[0].leaves, false, false};
-    struct bw_inode_sums sums = {0};
-    walk->workers[0].has_skipped = false;
-    check_leaves(walk, &walk->workers[0], &leaf, 1, &sums);
     return sums;
 }
 
@@ -389,60 +357,49 @@ static struct worker *make_workers(const struct bw_check *check)
     return NULL;
 }
 
-static struct bw_error *walk_trees(struct bw_check *check, struct bw_listed_tree *trees,
-                                   size_t count, bool in_log, struct worker *workers)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct bw_listed_tree *tree = &trees[i];
-        if (check->options->quick && tree->root_key.type)
-            continue;
-        if (!bw_check_should_continue(check, 0))
-            return NULL;
-        struct walk walk = {.check = check, .tree = tree, .workers = workers, .in_log = in_log};
-        const struct bw_inode_sums sums = check_root(&walk);
-        tree->incomplete = sums.incomplete;
-        tree->total = bw_inode_sums_total(&sums);
-        tree->parents = sums.parents;
-        tree->has_moved_directories = sums.moved;
-        if (walk.no_memory)
-            return bw_error_no_memory();
-    }
-    return NULL;
-}
-
 struct bw_error *bw_walk_trees(struct bw_check *check, struct bw_listed_tree *trees, size_t count,
                                bool in_log)
 {
     struct worker *workers = make_workers(check);
-    if (!workers)
-        return bw_error_no_memory();
-    struct bw_error *error = walk_trees(check, trees, count, in_log, workers);
+    bool no_memory = !workers;
+    for (size_t i = 0; i < count && !no_memory; i++) {
+        struct bw_listed_tree *tree = &trees[i];
+        if (check->options->quick && tree->root_key.type)
+            continue;
+        if (!bw_check_should_continue(check, 0))
+            break;
+        struct walk walk = {.check = check, .tree = tree, .workers = workers, .in_log = in_log};
+        const struct bw_block_pointer root = bw_tree_root_pointer(&tree->tree, false);
+        struct bw_inode_sums sums = {0};
+        if (root.expectation.level > 1) {
+            sums = check_node(&walk, &root);
+        } else if (root.expectation.level == 1) {
+            sums = check_parent(&walk, 0, &root);
+        } else {
+            struct bw_checked_block leaf = {root, workers[0].leaves, false, false};
+            workers[0].has_skipped = false;
+            check_leaves(&walk, &workers[0], &leaf, 1, &sums);
+        }
+        tree->incomplete = sums.incomplete;
+        tree->total = bw_inode_sums_total(&sums);
+        tree->parents = sums.parents;
+        tree->has_moved_directories = sums.moved;
+        no_memory = walk.no_memory;
+    }
     free_workers(workers, check->workers);
-    return error;
-}
-
-/* A tree that must be there, and the feature bits of which one must be set for that; none: always.
- */
-struct needed_tree {
-    uint64_t id, incompat, compat_ro;
-};
-
-static bool has_feature(const struct bw_superblock *superblock, const struct needed_tree *tree)
-{
-    return superblock->incompat_flags & tree->incompat ||
-           superblock->compat_ro_flags & tree->compat_ro;
-}
-
-static bool is_needed(const struct bw_superblock *superblock, const struct needed_tree *tree)
-{
-    return (!tree->incompat && !tree->compat_ro) || has_feature(superblock, tree);
+    return no_memory ? bw_error_no_memory() : NULL;
 }
 
 /* Trees that every file system has, or that its features need, and that the root tree does not
- * name. Nothing follows if part of the root tree is lost. */
-static void find_missing(struct bw_check *check)
+ * name; nothing follows if part of the root tree is lost. And trees whose feature has no bit,
+ * except while a file system is converted. Without its bit, the kernel ignores a tree: it lets the
+ * free space tree get out of date and fails to create one, and the first change of a block group in
+ * the block group tree aborts the transaction. */
+static void compare_features(struct bw_check *check)
 {
-    static const struct needed_tree needed[] = {
+    static const struct {
+        uint64_t id, incompat, compat_ro; /* the feature bits, one of them; none: always needed */
+    } needed[] = {
         {BW_EXTENT_TREE, 0, 0},
         {BW_DEVICE_TREE, 0, 0},
         {BW_TOP_SUBVOLUME, 0, 0},
@@ -451,32 +408,18 @@ static void find_missing(struct bw_check *check)
         {BW_BLOCK_GROUP_TREE, 0, BW_COMPAT_RO_BLOCK_GROUP_TREE},
         {BW_RAID_STRIPE_TREE, BW_INCOMPAT_RAID_STRIPE_TREE, 0},
     };
+    const struct bw_superblock *superblock = &check->fs->superblock;
+    const bool is_converted = superblock->flags & BW_SUPER_FLAG_CHANGING_GROUP_TREE;
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         const struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = needed[i].id);
-        if (is_needed(&check->fs->superblock, &needed[i]) &&
-            !check->trees.entries.items[0].incomplete &&
-            !bw_tree_list_find(&check->trees, needed[i].id))
+        const bool exists = bw_tree_list_find(&check->trees, needed[i].id);
+        const bool is_needed = (!needed[i].incompat && !needed[i].compat_ro) ||
+                               superblock->incompat_flags & needed[i].incompat ||
+                               superblock->compat_ro_flags & needed[i].compat_ro;
+        if (is_needed && !exists && !check->trees.entries.items[0].incomplete)
             bw_check_find(check, BW_CODE_tree_missing, &location,
                           "the root tree has no root item of this tree");
-    }
-}
-
-/* Trees that belong to a feature. While a file system is converted, both may differ. Without its
- * bit, the kernel ignores a tree: it lets the free space tree get out of date and fails to create
- * one, and the first change of a block group in the block group tree aborts the transaction. */
-static void find_unannounced(struct bw_check *check)
-{
-    static const struct needed_tree features[] = {
-        {BW_FREE_SPACE_TREE, 0, BW_COMPAT_RO_FREE_SPACE_TREE},
-        {BW_BLOCK_GROUP_TREE, 0, BW_COMPAT_RO_BLOCK_GROUP_TREE},
-        {BW_RAID_STRIPE_TREE, BW_INCOMPAT_RAID_STRIPE_TREE, 0},
-    };
-    if (check->fs->superblock.flags & BW_SUPER_FLAG_CHANGING_GROUP_TREE)
-        return;
-    for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
-        const struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = features[i].id);
-        if (bw_tree_list_find(&check->trees, features[i].id) &&
-            !has_feature(&check->fs->superblock, &features[i]))
+        if (!is_needed && exists && !is_converted)
             bw_check_find(check, BW_CODE_feature_missing, &location,
                           "the superblock lacks the bit of the feature of this tree");
     }
@@ -497,7 +440,6 @@ struct bw_error *bw_pass_trees(struct bw_check *check)
                       "%" PRIuFAST64 " inode%s with flag 0x%x of Synology's kernels: other kernels "
                       "refuse to read the leaves with them",
                       check->synology_inodes, bw_plural(check->synology_inodes), BW_INODE_SYNOLOGY);
-    find_missing(check);
-    find_unannounced(check);
+    compare_features(check);
     return NULL;
 }

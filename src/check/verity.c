@@ -212,51 +212,39 @@ static void end_block(struct merkle *merkle)
     merkle->unknown = merkle->nonzero = false;
 }
 
-/* Adds a part of the data to their blocks; a block that is full is compared with its hash. */
-static void add_part(struct merkle *merkle, const struct bw_data_part *part)
-{
-    const uint32_t size = merkle->verity->block_size;
-    size_t count;
-    for (uint64_t done = 0; done < part->length && !merkle->ended; done += count) {
-        const uint64_t left = part->length - done, room = size - merkle->filled;
-        uint8_t *to = merkle->blocks[0] + merkle->filled;
-        count = (size_t)(left < room ? left : room);
-        if (part->kind == BW_DATA_BYTES)
-            memcpy(to, part->bytes + done, count);
-        else
-            memset(to, 0, count);
-        merkle->nonzero |= part->kind == BW_DATA_BYTES;
-        merkle->unknown |= part->kind == BW_DATA_BAD;
-        merkle->filled += (uint32_t)count;
-        if (merkle->filled == size)
-            end_block(merkle);
-    }
-}
-
+/* Adds the parts of the data to their blocks; a block that is full is compared with its hash. */
 static struct bw_error *check_data(struct merkle *merkle, struct bw_data_reader *reader)
 {
+    const uint32_t size = merkle->verity->block_size;
     begin_hashes(merkle, 0);
-    memset(merkle->blocks[0], 0, merkle->verity->block_size);
+    memset(merkle->blocks[0], 0, size);
     matches_digest(merkle, merkle->blocks[0], merkle->zeros);
     memcpy(merkle->zeros, gcry_md_read(merkle->hash, merkle->verity->algorithm),
            merkle->verity->digest_size);
     const struct bw_data_part *part;
     struct bw_error *error = NULL;
     bw_data_begin(reader, merkle->file, 0, UINT64_MAX);
-    while (!merkle->ended && !(error = bw_data_next(reader, &part)) && part)
-        add_part(merkle, part);
+    while (!merkle->ended && !(error = bw_data_next(reader, &part)) && part) {
+        size_t count;
+        for (uint64_t done = 0; done < part->length && !merkle->ended; done += count) {
+            const uint64_t left = part->length - done, room = size - merkle->filled;
+            uint8_t *to = merkle->blocks[0] + merkle->filled;
+            count = (size_t)(left < room ? left : room);
+            if (part->kind == BW_DATA_BYTES)
+                memcpy(to, part->bytes + done, count);
+            else
+                memset(to, 0, count);
+            merkle->nonzero |= part->kind == BW_DATA_BYTES;
+            merkle->unknown |= part->kind == BW_DATA_BAD;
+            merkle->filled += (uint32_t)count;
+            if (merkle->filled == size)
+                end_block(merkle);
+        }
+    }
     if (!error && !merkle->ended && merkle->filled)
         end_block(merkle);
     report_data(merkle);
     return end_hashes(merkle, error);
-}
-
-/* The hash of an empty file is all zeros. */
-static void check_empty(struct merkle *merkle)
-{
-    static const uint8_t zeros[BW_VERITY_DIGEST];
-    if (memcmp(merkle->verity->root, zeros, merkle->verity->digest_size) != 0)
-        report_tree(merkle, 0, "an empty file has a hash");
 }
 
 /* Checks the Merkle tree of a file and, with a reader, its data; reports faults. Fails only if
@@ -275,9 +263,12 @@ static struct bw_error *merkle_check(struct bw_check *check, const struct bw_ver
     struct bw_error *error = NULL;
     for (unsigned level = verity->levels; !error && !merkle->ended && level-- > 0;)
         error = check_level(merkle, level);
-    if (!file->size)
-        check_empty(merkle);
-    else if (!error && reader && !merkle->ended)
+    /* The hash of an empty file is all zeros. */
+    static const uint8_t zeros[BW_VERITY_DIGEST];
+    const bool has_hash = memcmp(verity->root, zeros, verity->digest_size) != 0;
+    if (!file->size && has_hash)
+        report_tree(merkle, 0, "an empty file has a hash");
+    else if (file->size && !error && reader && !merkle->ended)
         error = check_data(merkle, reader);
     gcry_md_close(merkle->hash);
     return error;
@@ -321,41 +312,24 @@ static bool add_file(struct bw_check *check, const struct verity_file *file)
 
 /* A file that is being deleted loses its extents, then its Merkle tree, over several transactions;
  * the next mount continues with that. */
-static bool is_wanted(const struct bw_inode *inode)
-{
-    return inode->flags & BW_INODE_VERITY && inode->link_count;
-}
-
 bool bw_verity_collect(struct bw_check *check, uint64_t tree, const struct bw_node *leaf,
                        bool *found)
 {
     struct bw_item item;
     struct bw_inode inode;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
-        if (item.key.type == BW_INODE_ITEM && bw_inode_decode(&item, &inode) && is_wanted(&inode)) {
-            *found = true;
-            if (!add_file(check, &(struct verity_file){tree, item.key.objectid, inode.size,
-                                                       inode.flags & BW_INODE_NODATASUM}))
-                return false;
-        }
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        if (item.key.type != BW_INODE_ITEM || !bw_inode_decode(&item, &inode) ||
+            !(inode.flags & BW_INODE_VERITY) || !inode.link_count)
+            continue;
+        *found = true;
+        if (!add_file(check, &(struct verity_file){tree, item.key.objectid, inode.size,
+                                                   inode.flags & BW_INODE_NODATASUM}))
+            return false;
+    }
     return true;
 }
 
 /* Descriptors. */
-
-/* The levels of the tree: each has the hashes of the one below, or of data, and the topmost has one
- * block. They are stored from the top. */
-static void compute_level_starts(struct bw_verity *verity)
-{
-    const uint64_t hashes = verity->block_size / verity->digest_size;
-    uint64_t start = 0;
-    for (uint64_t blocks = verity->data_blocks; blocks > 1; verity->levels++) {
-        blocks = blocks / hashes + (blocks % hashes != 0);
-        verity->counts[verity->levels] = blocks;
-    }
-    for (unsigned level = verity->levels; level-- > 0; start += verity->counts[level])
-        verity->starts[level] = start;
-}
 
 /* Decodes a descriptor; returns a description of its fault, or NULL. */
 static const char *decode_descriptor(const struct bw_disk_fsverity *descriptor, uint64_t size,
@@ -378,15 +352,24 @@ static const char *decode_descriptor(const struct bw_disk_fsverity *descriptor, 
     *verity = (struct bw_verity){
         .algorithm = sha512 ? GCRY_MD_SHA512 : GCRY_MD_SHA256,
         .digest_size = sha512 ? 64 : 32,
-        .salt_size = !descriptor->salt_size ? 0
-                     : sha512               ? 128
-                                            : 64,
         .block_size = UINT32_C(1) << descriptor->log_block_size,
     };
+    if (descriptor->salt_size)
+        verity->salt_size = sha512 ? 128 : 64;
     verity->data_blocks = file_size / verity->block_size + (file_size % verity->block_size != 0);
     memcpy(verity->salt, descriptor->salt, descriptor->salt_size);
     memcpy(verity->root, descriptor->root, sizeof verity->root);
-    compute_level_starts(verity);
+
+    /* Each level has the hashes of the one below, or of data, and the topmost has one block. They
+     * are stored from the top. */
+    const uint64_t hashes = verity->block_size / verity->digest_size;
+    uint64_t start = 0;
+    for (uint64_t blocks = verity->data_blocks; blocks > 1; verity->levels++) {
+        blocks = blocks / hashes + (blocks % hashes != 0);
+        verity->counts[verity->levels] = blocks;
+    }
+    for (unsigned level = verity->levels; level-- > 0; start += verity->counts[level])
+        verity->starts[level] = start;
     return NULL;
 }
 
@@ -422,16 +405,13 @@ static struct bw_error *read_descriptor(const struct bw_check *check,
     return bw_item_range_end(&range, NULL);
 }
 
-/* Metadumps may lack all hashes. */
-static bool is_removed(const struct bw_check *check, const struct bw_verity *verity)
+static struct bw_error *check_file(void *context, struct bw_data_reader *reader,
+                                   const struct bw_stream_file *stream_file)
 {
     static const uint8_t zeros[BW_VERITY_DIGEST];
-    return check->fs->no_data && memcmp(verity->root, zeros, sizeof zeros) == 0;
-}
-
-static struct bw_error *check_file(struct bw_check *check, const struct bw_data_file *file,
-                                   struct bw_data_reader *reader)
-{
+    struct bw_check *check = ((struct bw_verity_files *)context)->check;
+    const struct bw_data_file *file = &stream_file->data;
+    const struct bw_finding location = verity_location(file);
     struct bw_verity verity;
     struct bw_disk_fsverity descriptor = {0};
     uint64_t size = 0;
@@ -440,26 +420,25 @@ static struct bw_error *check_file(struct bw_check *check, const struct bw_data_
     BW_TRY(read_descriptor(check, file, &descriptor, &size, &length, &lost));
     if (lost)
         return NULL;
-    const char *problem = !length ? "there is none"
-                          : length < sizeof descriptor || size < sizeof descriptor
-                              ? "it is cut off"
-                              : decode_descriptor(&descriptor, size, file->size, &verity);
-    const struct bw_finding location = verity_location(file);
-    if (problem)
+    const char *problem = NULL;
+    if (!length)
+        problem = "there is none";
+    else if (length < sizeof descriptor || size < sizeof descriptor)
+        problem = "it is cut off";
+    else
+        problem = decode_descriptor(&descriptor, size, file->size, &verity);
+    if (problem) {
         bw_check_find(check, BW_CODE_verity_descriptor, &location,
                       "the descriptor of fs-verity: %s", problem);
-    return problem || is_removed(check, &verity) ? NULL
-                                                 : merkle_check(check, &verity, file, reader);
+        return NULL;
+    }
+    /* Metadumps may lack all hashes. */
+    if (check->fs->no_data && memcmp(verity.root, zeros, sizeof zeros) == 0)
+        return NULL;
+    return merkle_check(check, &verity, file, check->options->data ? reader : NULL);
 }
 
 /* The files. */
-
-static const struct bw_subvolume *find_subvolume(const struct bw_fs *fs, uint64_t id)
-{
-    const struct bw_subvolume_table *table = &fs->subvolumes;
-    const size_t i = BW_FIRST_INDEX(k, table->count, table->items[k].tree.id >= id);
-    return i < table->count && table->items[i].tree.id == id ? &table->items[i] : NULL;
-}
 
 static struct bw_error *next_file(void *context, struct bw_stream_file *file, bool *got)
 {
@@ -468,7 +447,7 @@ static struct bw_error *next_file(void *context, struct bw_stream_file *file, bo
     while (!*got && files->next < files->files.count && bw_check_should_continue(files->check, 0)) {
         const struct verity_file *next = &files->files.items[files->next++];
         *file = (struct bw_stream_file){
-            .data = {.subvolume = find_subvolume(files->check->fs, next->tree),
+            .data = {.subvolume = bw_subvolume_by_id(files->check->fs, next->tree),
                      .inode = next->inode,
                      .size = next->size < INT64_MAX ? next->size : INT64_MAX,
                      .unchecked = next->unchecked},
@@ -476,13 +455,6 @@ static struct bw_error *next_file(void *context, struct bw_stream_file *file, bo
         *got = file->data.subvolume != NULL;
     }
     return NULL;
-}
-
-static struct bw_error *on_file(void *context, struct bw_data_reader *reader,
-                                const struct bw_stream_file *file)
-{
-    struct bw_check *check = ((struct bw_verity_files *)context)->check;
-    return check_file(check, &file->data, check->options->data ? reader : NULL);
 }
 
 struct bw_error *bw_pass_verity(struct bw_check *check)
@@ -498,7 +470,7 @@ struct bw_error *bw_pass_verity(struct bw_check *check)
     const struct bw_stream stream = {.struct_size = sizeof stream,
                                      .threads = check->workers,
                                      .next = next_file,
-                                     .work = on_file,
+                                     .work = check_file,
                                      .work_limit = UINT64_MAX,
                                      .context = files};
     BW_TRY(bw_gcrypt_prepare());
