@@ -128,32 +128,6 @@ static struct bw_finding location_of(const struct bw_reference_entry *entry)
     return location;
 }
 
-/* Reports a reference that only one side has, or that both have in different numbers. */
-static void report_reference(const struct extent *extent, const struct bw_reference_entry *entry)
-{
-    const struct bw_finding location = location_of(entry);
-    const struct bw_reference *reference = &entry->reference;
-    if (entry->made <= entry->promised && !extent->complete)
-        return;
-    char source[128];
-    if (reference->kind == BW_EXTENT_DATA_REF)
-        snprintf(source, sizeof source, "tree %" PRIu64 " inode %" PRIu64 " offset %" PRId64,
-                 reference->source, reference->inode, (int64_t)reference->offset);
-    else
-        snprintf(source, sizeof source, "%s %" PRIu64,
-                 reference->kind == BW_TREE_BLOCK_REF ? "tree" : "tree block", reference->source);
-    if (!entry->made)
-        bw_check_find(extent->check, BW_CODE_reference_extra, &location,
-                      "the extent tree has a reference from %s, which does not exist", source);
-    else if (!entry->promised)
-        bw_check_find(extent->check, BW_CODE_reference_missing, &location,
-                      "the extent tree lacks the reference from %s", source);
-    else
-        bw_check_find(extent->check, BW_CODE_reference_count, &location,
-                      "references from %s: %" PRIu64 ", the extent tree has %" PRIu64, source,
-                      entry->made, entry->promised);
-}
-
 /* Reports the references of an extent that has an item and is in use. */
 static void report_references(const struct extent *extent)
 {
@@ -172,8 +146,28 @@ static void report_references(const struct extent *extent)
                           "a file extent of %" PRIu64 " bytes, the extent item has %" PRIu64,
                           made->reference.length, extent->item->reference.length);
             i++;
-        } else {
-            report_reference(extent, entry);
+        } else if (entry->made > entry->promised || extent->complete) {
+            /* Only one side has the reference, or both have it in different numbers. */
+            const struct bw_finding location = location_of(entry);
+            const char *kind = a->kind == BW_TREE_BLOCK_REF ? "tree" : "tree block";
+            char source[128];
+            if (a->kind == BW_EXTENT_DATA_REF)
+                snprintf(source, sizeof source,
+                         "tree %" PRIu64 " inode %" PRIu64 " offset %" PRId64, a->source, a->inode,
+                         (int64_t)a->offset);
+            else
+                snprintf(source, sizeof source, "%s %" PRIu64, kind, a->source);
+            if (!entry->made)
+                bw_check_find(extent->check, BW_CODE_reference_extra, &location,
+                              "the extent tree has a reference from %s, which does not exist",
+                              source);
+            else if (!entry->promised)
+                bw_check_find(extent->check, BW_CODE_reference_missing, &location,
+                              "the extent tree lacks the reference from %s", source);
+            else
+                bw_check_find(extent->check, BW_CODE_reference_count, &location,
+                              "references from %s: %" PRIu64 ", the extent tree has %" PRIu64,
+                              source, entry->made, entry->promised);
         }
     }
     if (!blocks[0] || !blocks[1])
@@ -347,15 +341,6 @@ static struct bw_error *examine_buckets(struct bw_entries *list, bool complete)
     return NULL;
 }
 
-/* Counts all references again, without a baseline. */
-static struct bw_error *count_again(struct bw_check *check)
-{
-    struct bw_entries counting = {.check = check, .counts = true, .end = BW_REFERENCE_BUCKETS};
-    bw_reference_counts_clear(check->references);
-    BW_TRY(add_all_promised(&counting));
-    return add_all_made(&counting);
-}
-
 struct bw_error *bw_pass_extents(struct bw_check *check)
 {
     /* The last references that exist: from the superblock and the root items to the roots. */
@@ -372,7 +357,10 @@ struct bw_error *bw_pass_extents(struct bw_check *check)
     if (check->extents_known && check->skips) {
         if (bw_reference_counts_total(check->references) + check->carried == 0)
             return NULL;
-        BW_TRY(count_again(check));
+        struct bw_entries counting = {.check = check, .counts = true, .end = BW_REFERENCE_BUCKETS};
+        bw_reference_counts_clear(check->references);
+        BW_TRY(add_all_promised(&counting));
+        BW_TRY(add_all_made(&counting));
     }
 
     /* If the extent tree is incomplete, not even the source of a reference is known. */

@@ -214,15 +214,6 @@ static void try_field(struct search *search, uint32_t byte, unsigned width)
     }
 }
 
-static void try_header(struct search *search)
-{
-    try_field(search, offsetof(struct bw_disk_header, bytenr), 8);
-    try_field(search, offsetof(struct bw_disk_header, generation), 8);
-    try_field(search, offsetof(struct bw_disk_header, owner), 8);
-    try_field(search, offsetof(struct bw_disk_header, item_count), 4);
-    try_field(search, offsetof(struct bw_disk_header, level), 1);
-}
-
 /* The fields of an item, or of a pointer; and the bytes of the item. */
 static void try_slot(struct search *search, const struct bw_node *node, uint32_t slot)
 {
@@ -310,7 +301,11 @@ static bool begin_search(struct search *search, struct bw_check *check,
 static void try_all(struct search *search)
 {
     const struct bw_node node = bw_node_view(search->block, search->nodesize);
-    try_header(search);
+    try_field(search, offsetof(struct bw_disk_header, bytenr), 8);
+    try_field(search, offsetof(struct bw_disk_header, generation), 8);
+    try_field(search, offsetof(struct bw_disk_header, owner), 8);
+    try_field(search, offsetof(struct bw_disk_header, item_count), 4);
+    try_field(search, offsetof(struct bw_disk_header, level), 1);
     for (unsigned i = 0; i < search->suspect_count; i++)
         try_slot(search, &node, search->suspects[i]);
     if (search->found != 1)
@@ -509,33 +504,6 @@ static void decide_last_key(struct search *search, struct bw_flip *flip)
         flip_key(flip, parent.bytenr, POINTER_BYTE(slot + 1), &want, &next);
 }
 
-/* The generation differs from the one in the parent: the extent item of the block has it, too. */
-static void decide_generation(struct search *search, uint64_t have, struct bw_flip *flip)
-{
-    struct bw_tree_block_expectation other = search->pointer->expectation;
-    const uint64_t want = other.generation, third = generation_in_extent_tree(search);
-    other.generation = have;
-    if (third == want || have > search->check->fs->superblock.generation + 1)
-        *flip = search->flip;
-    else if (third == have && is_sound_with(search, &other))
-        flip_in_pointer(search, offsetof(struct bw_disk_key_pointer, generation),
-                        offsetof(struct bw_disk_root_item, generation), 8, want, have, flip);
-}
-
-/* The level of a root differs from the one in the root item; of other blocks, it follows from the
- * parent. */
-static void decide_level(struct search *search, uint8_t have, struct bw_flip *flip)
-{
-    struct bw_tree_block_expectation other = search->pointer->expectation;
-    const uint8_t want = other.level;
-    other.level = have;
-    const bool parents = !other.has_first_key && is_sound_with(search, &other);
-    if (!parents)
-        *flip = search->flip;
-    else if (!search->flip.found)
-        flip_in_pointer(search, 0, offsetof(struct bw_disk_root_item, level), 1, want, have, flip);
-}
-
 /* A field of the block contradicts the parent's pointer: names the bit in the one that is wrong,
  * if that is known. */
 static void decide(struct search *search, struct bw_flip *flip)
@@ -543,62 +511,72 @@ static void decide(struct search *search, struct bw_flip *flip)
     const struct bw_tree_block_expectation *expectation = &search->pointer->expectation;
     const struct bw_disk_header *header = (const void *)search->block;
     const struct bw_node node = bw_node_view(search->block, search->nodesize);
-    const uint64_t owner = bw_get64(header->owner);
+    const uint64_t owner = bw_get64(header->owner), generation = bw_get64(header->generation);
+    struct bw_tree_block_expectation other = *expectation;
     struct bw_key first = {0};
     if (search->item_count)
         first = node.level ? bw_node_key(&node, 0) : bw_leaf_key(&node, 0);
-    if (header->level != expectation->level)
-        decide_level(search, header->level, flip);
-    else if (bw_get64(header->generation) != expectation->generation)
-        decide_generation(search, bw_get64(header->generation), flip);
-    else if (!bw_node_may_belong(expectation->owner, owner) && !expectation->has_first_key &&
-             !bw_tree_list_find(&search->check->trees, owner) && owner <= BW_REMAP_TREE)
+    if (header->level != expectation->level) {
+        /* The root item has the level of a root; that of other blocks follows from the parent. */
+        other.level = header->level;
+        if (expectation->has_first_key || !is_sound_with(search, &other))
+            *flip = search->flip;
+        else if (!search->flip.found)
+            flip_in_pointer(search, 0, offsetof(struct bw_disk_root_item, level), 1,
+                            expectation->level, header->level, flip);
+    } else if (generation != expectation->generation) {
+        /* The extent item of the block has its generation, too. */
+        const uint64_t want = expectation->generation, third = generation_in_extent_tree(search);
+        other.generation = generation;
+        if (third == want || generation > search->check->fs->superblock.generation + 1)
+            *flip = search->flip;
+        else if (third == generation && is_sound_with(search, &other))
+            flip_in_pointer(search, offsetof(struct bw_disk_key_pointer, generation),
+                            offsetof(struct bw_disk_root_item, generation), 8, want, generation,
+                            flip);
+    } else if (!bw_node_may_belong(expectation->owner, owner) && !expectation->has_first_key &&
+               !bw_tree_list_find(&search->check->trees, owner) && owner <= BW_REMAP_TREE) {
         return; /* the root item of another tree */
-    else if (search->item_count && expectation->has_first_key &&
-             bw_key_compare(&first, &expectation->first_key) != 0)
+    } else if (search->item_count && expectation->has_first_key &&
+               bw_key_compare(&first, &expectation->first_key) != 0) {
         decide_first_key(search, flip);
-    else if (search->item_count && search->first_bad == search->item_count &&
-             is_beyond(&node, &expectation->end_key))
+    } else if (search->item_count && search->first_bad == search->item_count &&
+               is_beyond(&node, &expectation->end_key)) {
         decide_last_key(search, flip);
-    else
+    } else {
         *flip = search->flip;
+    }
 }
 
-/* Whether the block of a pointer is at another address. */
-static bool is_at(const struct search *search, uint64_t bytenr, uint8_t *buffer)
-{
-    struct bw_check *check = search->check;
-    const struct bw_tree_reader *reader = &check->fs->reader;
-    const struct bw_block_pointer pointer = {bytenr, search->pointer->expectation};
-    if (!bw_check_chunk(check, bytenr))
-        return false;
-    BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &pointer, buffer);
-    if (!error)
-        error = bw_node_check(buffer, search->nodesize, bytenr, &pointer.expectation);
-    return !bw_check_lacks_memory(check, error) && !error;
-}
-
+/* Reads the block at each address that differs in one bit from the one in the pointer. */
 void bw_flip_find_in_address(struct bw_check *check, const struct bw_tree *tree,
                              const struct bw_block_pointer *pointer, struct bw_flip *flip)
 {
+    const struct bw_tree_reader *reader = &check->fs->reader;
     const struct search search = {
-        .check = check, .tree = tree, .pointer = pointer, .nodesize = check->fs->reader.nodesize};
-    const uint64_t have = pointer->bytenr;
+        .check = check, .tree = tree, .pointer = pointer, .nodesize = reader->nodesize};
     uint64_t want = 0;
     unsigned found = 0;
     *flip = (struct bw_flip){0};
     if (atomic_fetch_add(&check->flip_searches, READS_OF_ADDRESS) >= MOST_SEARCHES)
         return;
-    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&check->fs->reader, 1);
+    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(reader, 1);
     for (unsigned bit = 0; buffer && bit < 64; bit++) {
-        if (!is_at(&search, have ^ UINT64_C(1) << bit, buffer))
+        const uint64_t bytenr = pointer->bytenr ^ UINT64_C(1) << bit;
+        const struct bw_block_pointer there = {bytenr, pointer->expectation};
+        if (!bw_check_chunk(check, bytenr))
             continue;
-        want = have ^ UINT64_C(1) << bit;
+        BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &there, buffer);
+        if (!error)
+            error = bw_node_check(buffer, reader->nodesize, bytenr, &there.expectation);
+        if (bw_check_lacks_memory(check, error) || error)
+            continue;
+        want = bytenr;
         found++;
     }
     if (found == 1)
         flip_in_pointer(&search, offsetof(struct bw_disk_key_pointer, bytenr),
-                        offsetof(struct bw_disk_root_item, bytenr), 8, have, want, flip);
+                        offsetof(struct bw_disk_root_item, bytenr), 8, pointer->bytenr, want, flip);
 }
 
 void bw_flip_find_in_block(struct bw_check *check, const struct bw_tree *tree,

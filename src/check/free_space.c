@@ -23,68 +23,13 @@
 #include "ondisk/chunk.h"
 #include "ondisk/disk_items.h"
 
-static struct bw_error *add_superblock(struct bw_free_space *self, uint64_t start, uint64_t length)
-{
-    return bw_range_set_insert(&self->superblocks, start, start + length);
-}
-
-/* The stripes of a chunk in which superblocks lie, as the kernel sets them apart. Source:
- * btrfs_rmap_block() and exclude_super_stripes() in fs/btrfs/block-group.c. */
-static struct bw_error *add_superblocks_of_chunk(struct bw_free_space *self,
-                                                 const struct bw_chunk_info *chunk)
-{
-    const struct bw_raid_profile *profile = bw_raid_profile_of(chunk->type);
-    const uint64_t stripe_length = bw_chunk_stripe_length(chunk);
-    uint64_t step = BW_STRIPE_LENGTH;
-    if (profile->parity_stripes)
-        step *= chunk->stripe_count - profile->parity_stripes;
-    if (chunk->logical < BW_STRIPE_LENGTH)
-        BW_TRY(add_superblock(self, chunk->logical, BW_STRIPE_LENGTH - chunk->logical));
-    for (unsigned i = 0; i < chunk->stripe_count * BW_SUPERBLOCK_COPIES; i++) {
-        const unsigned stripe = i / BW_SUPERBLOCK_COPIES;
-        const uint64_t start = chunk->stripes[stripe].offset,
-                       place = bw_superblock_offset(i % BW_SUPERBLOCK_COPIES) - start;
-        if (place >= stripe_length || chunk->logical + place < place)
-            continue;
-        uint64_t number = place / BW_STRIPE_LENGTH;
-        if (profile->striped && !profile->parity_stripes)
-            number = (number * chunk->stripe_count + stripe) / profile->copies;
-        BW_TRY(
-            add_superblock(self, chunk->logical + number * step + place % BW_STRIPE_LENGTH, step));
-    }
-    return NULL;
-}
-
-/* For sources: a location about the present block group, with the key of its item in a tree. */
+/* For sources: the location of a finding about the present block group, with the key of its item in
+ * a tree. */
 static struct bw_finding free_space_location(const struct bw_free_space *self, uint64_t tree,
                                              const struct bw_key *key)
 {
     return BW_FINDING(BW_TOUCHES_NOTHING, .tree = tree, .key = *key, .logical = self->group->start,
                       .length = self->group->length);
-}
-
-/* For sources: bytes of superblocks in the present block group. */
-static uint64_t free_space_superblocks(const struct bw_free_space *self)
-{
-    const uint64_t start = self->group->start;
-    return bw_range_set_overlap(&self->superblocks, start, start + self->group->length);
-}
-
-static bool next_raw(struct bw_free_space *self, struct bw_span *run)
-{
-    return self->source->next(self, run);
-}
-
-/* The next run, with those that touch it. */
-static bool next_joined(struct bw_free_space *self, struct bw_span *run)
-{
-    if (!self->has_next)
-        return false;
-    *run = self->next;
-    while ((self->has_next = next_raw(self, &self->next)) && self->next.start <= run->end)
-        run->end = self->next.end > run->end ? self->next.end : run->end;
-    self->run_count++;
-    return true;
 }
 
 /* Takes the first piece without a superblock from a range; false if the rest is empty. */
@@ -103,17 +48,21 @@ static bool cut_piece(const struct bw_free_space *self, struct bw_span *run, str
     return piece->start < piece->end;
 }
 
-/* The next piece that the source has; an empty one at the end. */
+/* The next piece that the source has, of runs joined where they touch; an empty one at the end. */
 static struct bw_span next_piece(struct bw_free_space *self)
 {
     struct bw_span piece;
-    for (;;) {
-        if (self->has_run && cut_piece(self, &self->run, &piece))
-            return piece;
-        self->has_run = next_joined(self, &self->run);
+    while (!self->has_run || !cut_piece(self, &self->run, &piece)) {
+        self->has_run = self->has_next;
         if (!self->has_run)
             return (struct bw_span){0};
+        self->run = self->next;
+        while ((self->has_next = self->source->next(self, &self->next)) &&
+               self->next.start <= self->run.end)
+            self->run.end = self->next.end > self->run.end ? self->next.end : self->run.end;
+        self->run_count++;
     }
+    return piece;
 }
 
 static void compare_piece(struct bw_free_space *self, struct bw_span wanted)
@@ -135,7 +84,7 @@ void bw_free_space_enter(struct bw_free_space *self, const struct bw_checked_gro
     self->run_count = 0;
     self->failure = self->source->enter(self);
     if (!self->failure)
-        self->has_next = next_raw(self, &self->next);
+        self->has_next = self->source->next(self, &self->next);
 }
 
 void bw_free_space_expect(struct bw_free_space *self, uint64_t start, uint64_t end)
@@ -145,39 +94,37 @@ void bw_free_space_expect(struct bw_free_space *self, uint64_t start, uint64_t e
         compare_piece(self, piece);
 }
 
-static void report_difference(const struct bw_free_space *self)
-{
-    const struct bw_span *wanted = &self->wanted, *found = &self->found;
-    const char *name = self->source->name;
-    const bool only_found =
-        wanted->start == wanted->end || (found->end && found->start < wanted->start);
-    struct bw_finding location = self->source->location(self);
-    const struct bw_span *first = only_found ? found : wanted;
-    location.row.logical = first->start;
-    location.row.length = first->end - first->start;
-    if (found->end && found->start == wanted->start)
-        bw_check_find(self->check, self->source->differs, &location,
-                      "%" PRIu64 " bytes are free, the %s has %" PRIu64,
-                      wanted->end - wanted->start, name, found->end - found->start);
-    else
-        bw_check_find(self->check, self->source->differs, &location,
-                      only_found ? "the %s lists space that is in use" : "the %s lacks free space",
-                      name);
-}
-
 void bw_free_space_leave(struct bw_free_space *self, bool unsure)
 {
-    if (!self->source || self->failure)
+    const struct bw_free_space_source *source = self->source;
+    if (!source || self->failure)
         return;
     compare_piece(self, (struct bw_span){0});
     while (next_piece(self).end)
         continue;
     if (unsure || !self->known)
         return;
-    if (self->differs)
-        report_difference(self);
-    if (self->source->leave)
-        self->source->leave(self);
+    if (self->differs) {
+        const struct bw_span *wanted = &self->wanted, *found = &self->found, *first = wanted;
+        const uint64_t want = wanted->end - wanted->start, have = found->end - found->start;
+        if (!want || (found->end && found->start < wanted->start))
+            first = found;
+        struct bw_finding location = source->location(self);
+        location.row.logical = first->start;
+        location.row.length = first->end - first->start;
+        if (found->end && found->start == wanted->start)
+            bw_check_find(self->check, source->differs, &location,
+                          "%" PRIu64 " bytes are free, the %s has %" PRIu64, want, source->name,
+                          have);
+        else if (first == found)
+            bw_check_find(self->check, source->differs, &location,
+                          "the %s lists space that is in use", source->name);
+        else
+            bw_check_find(self->check, source->differs, &location, "the %s lacks free space",
+                          source->name);
+    }
+    if (source->leave)
+        source->leave(self);
 }
 
 struct bw_error *bw_free_space_end(struct bw_free_space *self, struct bw_error *error)
@@ -198,13 +145,6 @@ static struct bw_finding tree_location(const struct bw_free_space *self)
 {
     const struct bw_key key = {self->group->start, BW_FREE_SPACE_INFO, self->group->length};
     return free_space_location(self, BW_FREE_SPACE_TREE, &key);
-}
-
-static bool is_before_all_groups(const struct bw_free_space *self, const struct bw_key *key)
-{
-    const struct bw_group_list *list = &self->check->groups;
-    return list->groups.count && key->offset <= list->groups.items[0].start &&
-           key->objectid <= list->groups.items[0].start - key->offset;
 }
 
 /* New chunks begin after all others. If the free space tree already has records there, the kernel
@@ -236,27 +176,26 @@ static void end_extra(struct bw_free_space *self)
     self->extra = (struct bw_key){0};
 }
 
-static void begin_extra(struct bw_free_space *self, const struct bw_key *key)
-{
-    const struct bw_disk_free_space_info *info = (const void *)self->stream.item.data;
-    self->extra = *key;
-    self->extra_promised = self->stream.item.size < sizeof *info ? 0 : bw_get32(info->extent_count);
-    self->extra_is_free = is_after_all_groups(self, key);
-    if (self->extra_is_free)
-        note_stray(self, key);
-    else if (is_before_all_groups(self, key))
-        self->leftover_count++;
-    else if (!self->extra_count++)
-        self->first_extra = *key;
-}
-
 /* An item in no block group. The records of one that does not exist go with it. */
 static void skip_item(struct bw_free_space *self)
 {
+    const struct bw_group_list *list = &self->check->groups;
     const struct bw_key *key = &self->stream.item.key;
     if (key->type == BW_FREE_SPACE_INFO) {
+        const struct bw_disk_free_space_info *info = (const void *)self->stream.item.data;
+        const bool is_whole = self->stream.item.size >= sizeof *info;
+        const bool is_before = list->groups.count && key->offset <= list->groups.items[0].start &&
+                               key->objectid <= list->groups.items[0].start - key->offset;
         end_extra(self);
-        begin_extra(self, key);
+        self->extra = *key;
+        self->extra_promised = is_whole ? bw_get32(info->extent_count) : 0;
+        self->extra_is_free = is_after_all_groups(self, key);
+        if (self->extra_is_free)
+            note_stray(self, key);
+        else if (is_before)
+            self->leftover_count++;
+        else if (!self->extra_count++)
+            self->first_extra = *key;
     } else if (key->objectid - self->extra.objectid >= self->extra.offset) {
         note_stray(self, key);
     } else if (key->type == BW_FREE_SPACE_EXTENT && key->objectid == self->extra.objectid &&
@@ -271,29 +210,25 @@ static bool is_before(const struct bw_free_space *self, uint64_t address)
     return !self->stream.ended && self->stream.item.key.objectid < address;
 }
 
-/* The next run of set bits of the present item; false if there are no more. */
-static bool next_in_bitmap(struct bw_free_space *self, struct bw_span *run)
-{
-    const struct bw_item *item = &self->stream.item;
-    const uint64_t sector = self->check->fs->superblock.sectorsize;
-    uint64_t bits = item->key.offset / sector;
-    if (bits > item->size * UINT64_C(8))
-        bits = item->size * UINT64_C(8);
-    uint32_t first;
-    const bool found = bw_bits_next(item->data, bits, &self->bit, &first);
-    *run = (struct bw_span){item->key.objectid + first * sector,
-                            item->key.objectid + self->bit * sector};
-    return found;
-}
-
 static bool next_tree_run(struct bw_free_space *self, struct bw_span *run)
 {
+    const uint64_t sector = self->check->fs->superblock.sectorsize;
     while (is_before(self, self->group->start + self->group->length)) {
-        const struct bw_key key = self->stream.item.key;
+        const struct bw_item *item = &self->stream.item;
+        const struct bw_key key = item->key;
         if (self->stream.after_loss)
             self->known = false;
-        if (key.type == BW_FREE_SPACE_BITMAP && next_in_bitmap(self, run))
-            return true;
+        if (key.type == BW_FREE_SPACE_BITMAP) {
+            /* The next run of set bits, if there are more. */
+            const uint64_t most = item->size * UINT64_C(8);
+            const uint64_t bits = key.offset / sector < most ? key.offset / sector : most;
+            uint32_t first;
+            const bool found = bw_bits_next(item->data, bits, &self->bit, &first);
+            *run =
+                (struct bw_span){key.objectid + first * sector, key.objectid + self->bit * sector};
+            if (found)
+                return true;
+        }
         self->bit = 0;
         if (key.type == BW_FREE_SPACE_INFO) {
             skip_item(self);
@@ -307,48 +242,26 @@ static bool next_tree_run(struct bw_free_space *self, struct bw_span *run)
     return false;
 }
 
-/* Reads the information of the block group, if the tree has it. */
-static bool read_info(struct bw_free_space *self)
-{
-    const struct bw_item *item = &self->stream.item;
-    const struct bw_disk_free_space_info *info = (const void *)item->data;
-    if (self->stream.ended || item->key.objectid != self->group->start ||
-        item->key.type != BW_FREE_SPACE_INFO || item->key.offset != self->group->length ||
-        item->size < sizeof *info)
-        return false;
-    self->promised = bw_get32(info->extent_count);
-    self->flags = bw_get32(info->flags);
-    bw_item_stream_next(&self->stream);
-    return true;
-}
-
-/* All records of a block group are of one kind. */
-static void check_kind(const struct bw_free_space *self)
-{
-    const struct bw_key *key = &self->stream.item.key;
-    const bool promised = self->flags & BITMAPS;
-    if (!is_before(self, self->group->start + self->group->length) ||
-        (key->type != BW_FREE_SPACE_BITMAP && key->type != BW_FREE_SPACE_EXTENT) ||
-        promised == (key->type == BW_FREE_SPACE_BITMAP))
-        return;
-    const struct bw_finding location = tree_location(self);
-    bw_check_find(self->check, BW_CODE_free_space_item, &location,
-                  "flags %" PRIu32 ", but its records are %s", self->flags,
-                  promised ? "extents" : "bitmaps");
-}
-
+/* Moves on to the records of the block group, and reads how many there are and of which kind. */
 static struct bw_error *enter_tree_group(struct bw_free_space *self)
 {
     const struct bw_checked_group *group = self->group;
+    const struct bw_item *item = &self->stream.item;
     bool loss = false;
     while (is_before(self, group->start)) {
         loss |= self->stream.after_loss;
         skip_item(self);
     }
     loss |= self->stream.after_loss || (self->stream.ended && self->stream.lost);
+    const struct bw_disk_free_space_info *info = (const void *)item->data;
+    self->known = !self->stream.ended && item->key.objectid == group->start &&
+                  item->key.type == BW_FREE_SPACE_INFO && item->key.offset == group->length &&
+                  item->size >= sizeof *info;
     self->bit = 0;
-    self->promised = self->flags = 0;
-    self->known = read_info(self);
+    self->promised = self->known ? bw_get32(info->extent_count) : 0;
+    self->flags = self->known ? bw_get32(info->flags) : 0;
+    if (self->known)
+        bw_item_stream_next(&self->stream);
     /* With the remap-tree feature, nothing is allocated in ranges that were moved away. */
     if (!self->known && !loss && !(group->flags & (BW_GROUP_REMAPPED | BW_GROUP_METADATA_REMAP))) {
         const struct bw_finding location = tree_location(self);
@@ -356,8 +269,17 @@ static struct bw_error *enter_tree_group(struct bw_free_space *self)
                       "the free space tree lacks this block group");
     }
     self->known &= !loss;
-    if (self->known)
-        check_kind(self);
+
+    /* All records of a block group are of one kind. */
+    const bool is_promised = self->flags & BITMAPS;
+    const bool is_bitmap = item->key.type == BW_FREE_SPACE_BITMAP;
+    if (self->known && is_before(self, group->start + group->length) &&
+        (is_bitmap || item->key.type == BW_FREE_SPACE_EXTENT) && is_promised != is_bitmap) {
+        const struct bw_finding location = tree_location(self);
+        bw_check_find(self->check, BW_CODE_free_space_item, &location,
+                      "flags %" PRIu32 ", but its records are %s", self->flags,
+                      is_promised ? "extents" : "bitmaps");
+    }
     return NULL;
 }
 
@@ -384,27 +306,12 @@ static void leave_tree_group(const struct bw_free_space *self)
                       bw_plural(self->promised), self->run_count);
 }
 
-static struct bw_finding location_of_extra(const struct bw_key *key)
-{
-    return BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_FREE_SPACE_TREE, .key = *key,
-                      .logical = key->objectid, .length = key->offset);
-}
-
-/* mkfs.btrfs before 6.16.1 kept the records of the block groups that it began with, and that lie
- * before all others. They are no news, so their note is short. */
-static void report_leftovers(const struct bw_free_space *self)
-{
-    const struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_FREE_SPACE_TREE);
-    if (self->leftover_count)
-        bw_check_find(self->check, BW_CODE_free_space_extra, &location,
-                      "%zu block group%s left behind by mkfs.btrfs before 6.16.1",
-                      self->leftover_count, bw_plural(self->leftover_count));
-}
-
 static void report_extra(const struct bw_free_space *self, enum bw_code_number code,
                          const struct bw_key *key, size_t count, const char *problem)
 {
-    const struct bw_finding location = location_of_extra(key);
+    const struct bw_finding location =
+        BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_FREE_SPACE_TREE, .key = *key,
+                   .logical = key->objectid, .length = key->offset);
     if (count)
         bw_check_find(self->check, code, &location, "from here on, %s: %zu", problem, count);
 }
@@ -413,7 +320,14 @@ static void report_all_extra(const struct bw_free_space *self)
 {
     if (self->check->groups.incomplete)
         return;
-    report_leftovers(self);
+
+    /* mkfs.btrfs before 6.16.1 kept the records of the block groups that it began with, and that
+     * lie before all others. They are no news, so their note is short. */
+    const struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_FREE_SPACE_TREE);
+    if (self->leftover_count)
+        bw_check_find(self->check, BW_CODE_free_space_extra, &location,
+                      "%zu block group%s left behind by mkfs.btrfs before 6.16.1",
+                      self->leftover_count, bw_plural(self->leftover_count));
     report_extra(self, BW_CODE_free_space_extra, &self->first_extra, self->extra_count,
                  "block groups that do not exist");
     /* The lost part may contain the information of their block group. */
@@ -593,36 +507,9 @@ static bool add_run(struct bw_space_cache *cache, uint64_t start, uint64_t lengt
     return !*error;
 }
 
-/* A bitmap is a run of no length until its page is read, and stays one. */
-static bool add_cache_entry(struct bw_space_cache *cache, struct bw_error **error)
-{
-    if (cache->page_size - cache->used < sizeof(struct entry) && !next_page(cache, error))
-        return false;
-    const struct entry *entry = (const void *)(cache->bytes + cache->used);
-    const uint64_t bytes = bw_get64(entry->bytes);
-    cache->used += (uint32_t)sizeof *entry;
-    cache->total += bytes;
-    if (!bytes)
-        return damaged(cache, "the space cache has an entry without bytes");
-    if (bw_get64(entry->offset) > UINT64_MAX - bytes)
-        return damaged(cache, "the space cache has an entry of %" PRIu64 " bytes", bytes);
-    return add_run(cache, bw_get64(entry->offset), entry->type == EXTENT ? bytes : 0, error);
-}
-
-static bool add_bitmap(struct bw_space_cache *cache, uint64_t start, struct bw_error **error)
-{
-    const uint64_t sector = cache->self->check->fs->superblock.sectorsize;
-    uint32_t bit = 0, first;
-    if (!next_page(cache, error))
-        return false;
-    while (bw_bits_next(cache->bytes, cache->page_size * UINT64_C(8), &bit, &first))
-        if (!add_run(cache, start + first * sector, (bit - first) * sector, error))
-            return false;
-    return true;
-}
-
 static bool add_cache_entries(struct bw_space_cache *cache, struct bw_error **error)
 {
+    const uint64_t sector = cache->self->check->fs->superblock.sectorsize;
     if (!next_page(cache, error))
         return false;
     cache->used = (uint32_t)(cache->page_count * CHECKSUM);
@@ -630,16 +517,35 @@ static bool add_cache_entries(struct bw_space_cache *cache, struct bw_error **er
         return damaged(cache, "the space cache does not have generation %" PRIu64 " inside",
                        cache->generation);
     cache->used += (uint32_t)sizeof(bw_le64);
-    for (uint64_t i = 0; i < cache->entries; i++)
-        if (!add_cache_entry(cache, error))
+
+    /* A bitmap is a run of no length until its page is read, and stays one. */
+    for (uint64_t i = 0; i < cache->entries; i++) {
+        if (cache->page_size - cache->used < sizeof(struct entry) && !next_page(cache, error))
             return false;
+        const struct entry *entry = (const void *)(cache->bytes + cache->used);
+        const uint64_t bytes = bw_get64(entry->bytes), start = bw_get64(entry->offset);
+        cache->used += (uint32_t)sizeof *entry;
+        cache->total += bytes;
+        if (!bytes)
+            return damaged(cache, "the space cache has an entry without bytes");
+        if (start > UINT64_MAX - bytes)
+            return damaged(cache, "the space cache has an entry of %" PRIu64 " bytes", bytes);
+        if (!add_run(cache, start, entry->type == EXTENT ? bytes : 0, error))
+            return false;
+    }
+
     const size_t entries = cache->runs.count;
     uint64_t bitmaps = 0;
     for (size_t i = 0; i < entries; i++) {
-        if (cache->runs.items[i].start != cache->runs.items[i].end)
+        const uint64_t start = cache->runs.items[i].start;
+        uint32_t bit = 0, first;
+        if (start != cache->runs.items[i].end)
             continue;
-        if (!add_bitmap(cache, cache->runs.items[i].start, error))
+        if (!next_page(cache, error))
             return false;
+        while (bw_bits_next(cache->bytes, cache->page_size * UINT64_C(8), &bit, &first))
+            if (!add_run(cache, start + first * sector, (bit - first) * sector, error))
+                return false;
         bitmaps++;
     }
     if (bitmaps != cache->bitmaps)
@@ -648,21 +554,6 @@ static bool add_cache_entries(struct bw_space_cache *cache, struct bw_error **er
     if (cache->runs.count)
         qsort(cache->runs.items, cache->runs.count, sizeof *cache->runs.items, bw_compare_first);
     return true;
-}
-
-/* Blocks that the log allocates during a transaction are missing in the cache, and become free
- * again if the system stops then. */
-static bool has_right_total(struct bw_space_cache *cache)
-{
-    const struct bw_free_space *self = cache->self;
-    const struct bw_checked_group *group = self->group;
-    const uint64_t free = group->length - group->used - free_space_superblocks(self);
-    const struct bw_finding location = self->source->location(self);
-    if (cache->total != free)
-        bw_check_find(self->check, BW_CODE_space_cache_stale, &location,
-                      "the space cache has %" PRIu64 " bytes, %" PRIu64 " are free", cache->total,
-                      free);
-    return cache->total == free;
 }
 
 /* The files. */
@@ -722,14 +613,28 @@ static bool is_in_use(struct bw_space_cache *cache, struct bw_error **error)
 static struct bw_error *enter_cache_group(struct bw_free_space *self)
 {
     struct bw_space_cache *cache = self->cache;
+    const struct bw_checked_group *group = self->group;
     struct bw_error *error = NULL;
     cache->runs.count = cache->next = 0;
     cache->page = cache->total = 0;
     cache->bad = cache->missing = false;
     self->known = read_header(cache, &error) && is_in_use(cache, &error) &&
-                  find_page_size(cache, &error) && add_cache_entries(cache, &error) &&
-                  has_right_total(cache);
-    return error;
+                  find_page_size(cache, &error) && add_cache_entries(cache, &error);
+    if (!self->known)
+        return error;
+
+    /* Blocks that the log allocates during a transaction are missing in the cache, and become free
+     * again if the system stops then. */
+    const uint64_t excluded =
+        bw_range_set_overlap(&self->superblocks, group->start, group->start + group->length);
+    const uint64_t free = group->length - group->used - excluded;
+    const struct bw_finding location = self->source->location(self);
+    self->known = cache->total == free;
+    if (!self->known)
+        bw_check_find(self->check, BW_CODE_space_cache_stale, &location,
+                      "the space cache has %" PRIu64 " bytes, %" PRIu64 " are free", cache->total,
+                      free);
+    return NULL;
 }
 
 static bool next_cache_run(struct bw_free_space *self, struct bw_span *run)
@@ -797,6 +702,9 @@ static struct bw_error *begin_space_cache(struct bw_free_space *self)
     return bw_data_reader_create(fs, &cache->reader);
 }
 
+/* Begins with the source that the file system has. Also lists the stripes of all chunks in which
+ * superblocks lie, as the kernel sets them apart. Source: btrfs_rmap_block() and
+ * exclude_super_stripes() in fs/btrfs/block-group.c. */
 struct bw_error *bw_free_space_begin(struct bw_free_space *self, struct bw_check *check)
 {
     *self = (struct bw_free_space){.check = check};
@@ -807,8 +715,28 @@ struct bw_error *bw_free_space_begin(struct bw_free_space *self, struct bw_check
         return NULL;
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
     BW_TRY(bw_fs_chunks(check->fs, &chunks));
-    for (size_t i = 0; i < chunks.count; i++)
-        BW_TRY(add_superblocks_of_chunk(self, &chunks.items[i]));
+    for (size_t k = 0; k < chunks.count; k++) {
+        const struct bw_chunk_info *chunk = &chunks.items[k];
+        const struct bw_raid_profile *profile = bw_raid_profile_of(chunk->type);
+        const uint64_t stripe_length = bw_chunk_stripe_length(chunk);
+        uint64_t step = BW_STRIPE_LENGTH;
+        if (profile->parity_stripes)
+            step *= chunk->stripe_count - profile->parity_stripes;
+        if (chunk->logical < BW_STRIPE_LENGTH)
+            BW_TRY(bw_range_set_insert(&self->superblocks, chunk->logical, BW_STRIPE_LENGTH));
+        for (unsigned i = 0; i < chunk->stripe_count * BW_SUPERBLOCK_COPIES; i++) {
+            const unsigned stripe = i / BW_SUPERBLOCK_COPIES;
+            const uint64_t offset = chunk->stripes[stripe].offset;
+            const uint64_t place = bw_superblock_offset(i % BW_SUPERBLOCK_COPIES) - offset;
+            if (place >= stripe_length || chunk->logical + place < place)
+                continue;
+            uint64_t number = place / BW_STRIPE_LENGTH;
+            if (profile->striped && !profile->parity_stripes)
+                number = (number * chunk->stripe_count + stripe) / profile->copies;
+            const uint64_t start = chunk->logical + number * step + place % BW_STRIPE_LENGTH;
+            BW_TRY(bw_range_set_insert(&self->superblocks, start, start + step));
+        }
+    }
     bw_range_set_join(&self->superblocks);
     return NULL;
 }

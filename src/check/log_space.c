@@ -6,14 +6,14 @@
  * fs/btrfs/tree-log.c.
  */
 #include "check/log_space.h"
-#include "base/compare.h"
-#include "base/vector.h"
 
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
+#include "base/generated.h"
 #include "base/vector.h"
 #include "btree/find_leaf.h"
 #include "btree/scan.h"
@@ -158,34 +158,7 @@ struct bw_error *bw_log_data_ranges(struct bw_check *check, struct bw_range_set 
     return NULL;
 }
 
-/* Chunks. */
-
-static void check_chunk(struct bw_check *check, const struct claim *claim)
-{
-    const struct bw_checked_chunk *chunk = bw_check_chunk(check, claim->start);
-    const struct bw_finding location = location_of(claim);
-    const uint64_t kinds = claim->inode ? BW_GROUP_DATA : BW_GROUP_METADATA | BW_GROUP_SYSTEM;
-    if (!chunk && !claim->inode)
-        return; /* found when the block was to be read */
-    if (!chunk || claim->end - chunk->logical > chunk->length)
-        bw_check_find(check, BW_CODE_extent_outside, &location,
-                      "the log has an extent that is not inside a chunk");
-    else if (!(chunk->type & kinds))
-        bw_check_find(check, BW_CODE_extent_kind, &location,
-                      "the log has %s in a chunk of another type",
-                      claim->inode ? "data" : "a tree block");
-}
-
 /* The extent tree. */
-
-static struct bw_key key_before(const struct bw_key *key)
-{
-    if (key->offset)
-        return (struct bw_key){key->objectid, key->type, key->offset - 1};
-    if (key->type)
-        return (struct bw_key){key->objectid, (uint8_t)(key->type - 1), UINT64_MAX};
-    return (struct bw_key){key->objectid - 1, UINT8_MAX, UINT64_MAX};
-}
 
 /* Finds the last extent that begins before an address; `extent->length` is 0 if no extent does, or
  * if it may be lost. Its references, and block groups, come after its item, a few leaves at most.
@@ -208,49 +181,55 @@ static struct bw_error *find_before(const struct bw_check *check, struct bw_leaf
                 return NULL;
         if (bw_key_compare(&finder->first, &least) == 0)
             return NULL;
-        key = key_before(&finder->first);
+        key = finder->first;
+        if (!key.offset--) { /* each borrows from the part before it, if it was 0 */
+            if (!key.type--)
+                key.objectid--;
+        }
     }
     return NULL;
 }
 
-static struct bw_error *check_extent(struct bw_check *check, struct bw_leaf_finder *finder,
-                                     const struct claim *claim)
+/* Compares each claim with the last extent that begins before its end. */
+static struct bw_error *compare_extents(struct bw_log_space *space, struct bw_check *check,
+                                        const struct bw_tree *tree)
 {
-    struct bw_extent_entry extent;
-    BW_TRY(find_before(check, finder, claim->end, &extent));
-    const bool same = claim->inode && !extent.is_block && extent.bytenr == claim->start &&
-                      extent.length == claim->end - claim->start;
-    const struct bw_finding location = location_of(claim);
-    if (!same && (extent.bytenr > claim->start ? extent.length > 0
-                                               : extent.length > claim->start - extent.bytenr))
-        bw_check_find(check, BW_CODE_log_overlap, &location,
-                      "the log uses it, but the extent tree has %" PRIu64 " bytes at %" PRIu64,
-                      extent.length, extent.bytenr);
+    BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
+    struct bw_tree_reader reader = check->fs->reader;
+    reader.adopter = NULL; /* lost leaves are not replaced */
+    bw_leaf_finder_init(&finder, &reader, tree);
+    for (size_t i = 0; i < space->claims.count && bw_check_should_continue(check, 0); i++) {
+        const struct claim *claim = &space->claims.items[i];
+        const struct bw_finding location = location_of(claim);
+        struct bw_extent_entry extent;
+        BW_TRY(find_before(check, &finder, claim->end, &extent));
+        const bool is_same = claim->inode && !extent.is_block && extent.bytenr == claim->start &&
+                             extent.length == claim->end - claim->start;
+        bool overlaps = extent.length > 0;
+        if (extent.bytenr <= claim->start)
+            overlaps = extent.length > claim->start - extent.bytenr;
+        if (!is_same && overlaps)
+            bw_check_find(check, BW_CODE_log_overlap, &location,
+                          "the log uses it, but the extent tree has %" PRIu64 " bytes at %" PRIu64,
+                          extent.length, extent.bytenr);
+    }
     return NULL;
 }
 
-static struct bw_error *check_tree(struct bw_log_space *space, struct bw_check *check,
-                                   const struct bw_tree *tree)
+struct bw_error *bw_log_space_check(struct bw_log_space *space, struct bw_check *check)
 {
-    struct bw_leaf_finder finder;
-    struct bw_tree_reader reader = check->fs->reader;
-    struct bw_error *error = NULL;
-    reader.adopter = NULL; /* lost leaves are not replaced */
-    bw_leaf_finder_init(&finder, &reader, tree);
-    for (size_t i = 0; !error && i < space->claims.count && bw_check_should_continue(check, 0); i++)
-        error = check_extent(check, &finder, &space->claims.items[i]);
-    bw_leaf_finder_free(&finder);
-    return error;
-}
+    struct claim *claims = space->claims.items;
+    size_t count = 0;
+    if (space->no_memory)
+        return bw_error_no_memory();
+    if (!space->claims.count)
+        return NULL;
+    qsort(claims, space->claims.count, sizeof *claims, by_range);
 
-/* Takes out what several pieces of files have in common; reports what overlaps otherwise. */
-static void join_equal(struct bw_log_space *space, struct bw_check *check)
-{
-    size_t kept = 0;
+    /* Several pieces of files may have an extent in common; nothing else may overlap. */
     for (size_t i = 0; i < space->claims.count; i++) {
-        const struct claim *claim = &space->claims.items[i],
-                           *before = &space->claims.items[kept ? kept - 1 : 0];
-        const bool overlaps = kept && claim->start < before->end;
+        const struct claim *claim = &claims[i], *before = count ? &claims[count - 1] : NULL;
+        const bool overlaps = before && claim->start < before->end;
         if (overlaps && before->inode && claim->inode && claim->start == before->start &&
             claim->end == before->end)
             continue;
@@ -259,23 +238,29 @@ static void join_equal(struct bw_log_space *space, struct bw_check *check)
             bw_check_find(check, BW_CODE_log_overlap, &location,
                           "the log also uses %" PRIu64 " bytes at %" PRIu64,
                           before->end - before->start, before->start);
-        space->claims.items[kept++] = *claim;
+        claims[count++] = *claim;
     }
-    space->claims.count = kept;
-}
+    space->claims.count = count;
 
-struct bw_error *bw_log_space_check(struct bw_log_space *space, struct bw_check *check)
-{
-    if (space->no_memory)
-        return bw_error_no_memory();
-    if (!space->claims.count)
-        return NULL;
-    qsort(space->claims.items, space->claims.count, sizeof *space->claims.items, by_range);
-    join_equal(space, check);
-    for (size_t i = 0; i < space->claims.count; i++)
-        check_chunk(check, &space->claims.items[i]);
+    /* The chunks. A tree block outside of chunks was found when it was to be read. */
+    for (size_t i = 0; i < count; i++) {
+        const struct claim *claim = &claims[i];
+        const struct bw_checked_chunk *chunk = bw_check_chunk(check, claim->start);
+        const struct bw_finding location = location_of(claim);
+        const uint64_t kinds = claim->inode ? BW_GROUP_DATA : BW_GROUP_METADATA | BW_GROUP_SYSTEM;
+        if (!chunk && !claim->inode)
+            continue;
+        if (!chunk || claim->end - chunk->logical > chunk->length)
+            bw_check_find(check, BW_CODE_extent_outside, &location,
+                          "the log has an extent that is not inside a chunk");
+        else if (!(chunk->type & kinds))
+            bw_check_find(check, BW_CODE_extent_kind, &location,
+                          "the log has %s in a chunk of another type",
+                          claim->inode ? "data" : "a tree block");
+    }
+
     for (size_t i = 0; i < check->trees.entries.count; i++)
         if (check->trees.entries.items[i].tree.id == BW_EXTENT_TREE)
-            BW_TRY(check_tree(space, check, &check->trees.entries.items[i].tree));
+            BW_TRY(compare_extents(space, check, &check->trees.entries.items[i].tree));
     return NULL;
 }
