@@ -75,13 +75,13 @@ static unsigned stored_copies(struct bw_fs *fs, uint64_t logical, unsigned all)
     return all;
 }
 
-static struct bw_checked_chunk describe_chunk(const struct bw_chunk_info *info)
+static struct bw_error *add_chunk(struct bw_check *check, const struct bw_chunk_info *info)
 {
     const struct bw_raid_profile *profile = bw_raid_profile_of(info->type);
     const unsigned copies = profile->copies ? profile->copies : info->stripe_count;
     const unsigned computed =
         profile->parity_stripes == 2 ? info->stripe_count - 1u : profile->parity_stripes;
-    return (struct bw_checked_chunk){.logical = info->logical,
+    struct bw_checked_chunk chunk = {.logical = info->logical,
                                      .length = info->length,
                                      .type = info->type,
                                      .copies = copies,
@@ -89,21 +89,14 @@ static struct bw_checked_chunk describe_chunk(const struct bw_chunk_info *info)
                                      .striped = profile->striped,
                                      .parity = profile->parity_stripes,
                                      .stripes = (uint16_t)info->stripe_count};
-}
-
-static struct bw_error *add_chunk(struct bw_check *check, const struct bw_chunk_info *info)
-{
     struct bw_mapping mapping = {0};
-    BW_TRY(bw_checked_chunks_reserve(&check->chunks, 1));
     BW_AUTO_ERROR struct bw_error *unmapped =
         bw_fs_map(check->fs, info->logical, check->fs->superblock.sectorsize, 1, &mapping);
-    struct bw_checked_chunk *chunk = &check->chunks.items[check->chunks.count++];
-    *chunk = describe_chunk(info);
-    if (!unmapped && mapping.copies != chunk->all_copies) { /* it was moved to another chunk */
-        chunk->copies = stored_copies(check->fs, info->logical, mapping.copies);
-        chunk->all_copies = mapping.copies;
+    if (!unmapped && mapping.copies != chunk.all_copies) { /* it was moved to another chunk */
+        chunk.copies = stored_copies(check->fs, info->logical, mapping.copies);
+        chunk.all_copies = mapping.copies;
     }
-    return NULL;
+    return bw_checked_chunks_push(&check->chunks, chunk);
 }
 
 struct bw_error *bw_check_load_chunks(struct bw_check *check)
@@ -113,16 +106,6 @@ struct bw_error *bw_check_load_chunks(struct bw_check *check)
     for (size_t i = 0; i < chunks.count; i++)
         BW_TRY(add_chunk(check, &chunks.items[i]));
     return NULL;
-}
-
-/* The findings so far, by severity; other workers may add some. */
-static void count_findings(struct bw_check *check, uint64_t *counts)
-{
-    struct bw_findings *findings = &check->findings;
-    pthread_mutex_lock(&findings->lock);
-    for (unsigned code = 0; code < BW_CODES; code++)
-        counts[findings->counts[code].code->severity] += findings->counts[code].count;
-    pthread_mutex_unlock(&findings->lock);
 }
 
 bool bw_check_should_continue(struct bw_check *check, unsigned worker)
@@ -135,7 +118,12 @@ bool bw_check_should_continue(struct bw_check *check, unsigned worker)
             .bytes = bw_fs_bytes_read(check->fs),
             .expected = check->expected,
         };
-        count_findings(check, progress.counts);
+        /* The findings so far, by severity; other workers may add some. */
+        struct bw_findings *findings = &check->findings;
+        pthread_mutex_lock(&findings->lock);
+        for (unsigned code = 0; code < BW_CODES; code++)
+            progress.counts[findings->counts[code].code->severity] += findings->counts[code].count;
+        pthread_mutex_unlock(&findings->lock);
         if (!options->progress(options->context, &progress))
             check->stopped = true;
     }

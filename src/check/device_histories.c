@@ -168,27 +168,6 @@ static bool find_own(struct bw_check *check, const struct history *history, uint
     }
 }
 
-static bool find_extent_tree(struct bw_check *check, struct history *history)
-{
-    const struct bw_root_pointer *root = &history->image->superblock.root;
-    const struct bw_tree_block_expectation expectation = {
-        .owner = BW_ROOT_TREE, .generation = root->generation, .level = root->level};
-    const struct bw_key key = {BW_EXTENT_TREE, BW_ROOT_ITEM, 0};
-    struct bw_item item;
-    if (history->extent_root_bytenr || history->has_no_extent_tree)
-        return !history->has_no_extent_tree;
-    history->has_no_extent_tree =
-        !find_own(check, history, root->bytenr, expectation, &key, &item) || !item.data ||
-        item.size < offsetof(struct bw_disk_root_item, generation_v2);
-    if (history->has_no_extent_tree)
-        return false;
-    const struct bw_disk_root_item *disk = (const void *)item.data;
-    history->extent_root_bytenr = bw_get64(disk->bytenr);
-    history->extent_root = (struct bw_tree_block_expectation){
-        .owner = BW_EXTENT_TREE, .generation = bw_get64(disk->generation), .level = disk->level};
-    return true;
-}
-
 /* The generation of a block according to the extent tree of a device; 0 if it has none. False if
  * that cannot be read. */
 static bool own_generation(struct bw_check *check, struct history *history, uint64_t bytenr,
@@ -196,11 +175,31 @@ static bool own_generation(struct bw_check *check, struct history *history, uint
 {
     const struct bw_key keys[] = {{bytenr, BW_METADATA_ITEM, level},
                                   {bytenr, BW_EXTENT_ITEM, check->fs->reader.nodesize}};
+    struct bw_item item;
     *generation = 0;
-    if (!find_extent_tree(check, history))
+
+    /* The root of its extent tree is the same for all blocks. */
+    if (!history->extent_root_bytenr && !history->has_no_extent_tree) {
+        const struct bw_root_pointer *root = &history->image->superblock.root;
+        const struct bw_tree_block_expectation expectation = {
+            .owner = BW_ROOT_TREE, .generation = root->generation, .level = root->level};
+        const struct bw_key key = {BW_EXTENT_TREE, BW_ROOT_ITEM, 0};
+        history->has_no_extent_tree =
+            !find_own(check, history, root->bytenr, expectation, &key, &item) || !item.data ||
+            item.size < offsetof(struct bw_disk_root_item, generation_v2);
+        if (history->has_no_extent_tree)
+            return false;
+        const struct bw_disk_root_item *disk = (const void *)item.data;
+        history->extent_root_bytenr = bw_get64(disk->bytenr);
+        history->extent_root =
+            (struct bw_tree_block_expectation){.owner = BW_EXTENT_TREE,
+                                               .generation = bw_get64(disk->generation),
+                                               .level = disk->level};
+    }
+    if (history->has_no_extent_tree)
         return false;
+
     for (unsigned i = 0; i < 2; i++) {
-        struct bw_item item;
         if (!find_own(check, history, history->extent_root_bytenr, history->extent_root, &keys[i],
                       &item))
             return false;
@@ -225,32 +224,6 @@ void bw_device_histories_same(struct bw_check *check, const struct bw_block_poin
         history->same++;
 }
 
-static void add_other(struct bw_check *check, struct history *history,
-                      const struct bw_block_pointer *pointer, const uint8_t *bytes)
-{
-    const struct bw_disk_header *header = (const void *)bytes;
-    const uint64_t expected = pointer->expectation.generation;
-    const uint64_t found = header ? bw_get64(header->generation) : 0;
-    uint64_t own;
-    if (check->histories->lookups++ >= MOST_LOOKUPS)
-        return;
-    bool known = own_generation(check, history, pointer->bytenr, pointer->expectation.level, &own);
-    /* Another level has another key. */
-    if (known && !own && header && header->level != pointer->expectation.level)
-        known = own_generation(check, history, pointer->bytenr, header->level, &own);
-    const bool is_other = found && found == own;
-    if (!known)
-        history->unknown++;
-    else if (own == expected && !is_other)
-        history->lost += header != NULL; /* otherwise, it is only damaged */
-    else if (is_other || history->is_stale) {
-        const uint64_t newer = own > expected ? own : expected;
-        history->other++;
-        if (!history->first || newer < history->first)
-            history->first = newer;
-    }
-}
-
 void bw_device_histories_other(struct bw_check *check, const struct bw_block_pointer *pointer,
                                unsigned copy, unsigned good_copy, const uint8_t *bytes)
 {
@@ -262,25 +235,35 @@ void bw_device_histories_other(struct bw_check *check, const struct bw_block_poi
         return;
     if (good && good->image->superblock.generation < history->image->superblock.generation)
         history = good;
-    if (pointer->expectation.generation > history->image->superblock.generation ||
-        (!history->is_stale && !bytes))
+    const uint64_t expected = pointer->expectation.generation;
+    if (expected > history->image->superblock.generation || (!history->is_stale && !bytes))
         return;
+
+    const struct bw_disk_header *header = (const void *)bytes;
+    const uint64_t found = header ? bw_get64(header->generation) : 0;
+    const uint8_t level = pointer->expectation.level;
     pthread_mutex_lock(&check->histories->lock);
-    add_other(check, history, pointer, bytes);
+    if (check->histories->lookups++ < MOST_LOOKUPS) {
+        uint64_t own;
+        bool known = own_generation(check, history, pointer->bytenr, level, &own);
+        if (known && !own && header && header->level != level) /* which has another key */
+            known = own_generation(check, history, pointer->bytenr, header->level, &own);
+        const bool is_other = found && found == own;
+        if (!known) {
+            history->unknown++;
+        } else if (own == expected && !is_other) {
+            history->lost += header != NULL; /* otherwise, it is only damaged */
+        } else if (is_other || history->is_stale) {
+            const uint64_t newer = own > expected ? own : expected;
+            history->other++;
+            if (!history->first || newer < history->first)
+                history->first = newer;
+        }
+    }
     pthread_mutex_unlock(&check->histories->lock);
 }
 
 /* Reporting. */
-
-/* The device that the trees are read from: the first of the newest ones that is not `other`. */
-static const struct bw_superblock *reference(const struct bw_device_histories *histories,
-                                             const struct history *other)
-{
-    for (size_t i = 0; i < histories->count; i++)
-        if (&histories->items[i] != other && !histories->items[i].is_stale)
-            return &histories->items[i].image->superblock;
-    return &other->image->superblock;
-}
 
 void bw_device_histories_report(struct bw_check *check)
 {
@@ -288,7 +271,12 @@ void bw_device_histories_report(struct bw_check *check)
     for (size_t i = 0; histories && i < histories->count; i++) {
         const struct history *history = &histories->items[i];
         const struct bw_superblock *super = &history->image->superblock;
-        const struct bw_superblock *newest = reference(histories, history);
+        const struct bw_superblock *newest = super;
+
+        /* The device that the trees are read from: the first of the newest other ones. */
+        for (size_t k = histories->count; k-- > 0;)
+            if (k != i && !histories->items[k].is_stale)
+                newest = &histories->items[k].image->superblock;
         const uint64_t devid = super->device.devid;
         struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .devid = devid);
         char advice[120] = "give only the images of one of them";

@@ -79,21 +79,6 @@ static void add_inode_of(struct bw_inode_sums *sums, const struct bw_inode_sums 
     sums->last_type = next->last_type;
 }
 
-static void continue_inode(struct bw_inode_sums *sums, const struct bw_inode_sums *next)
-{
-    if (next->first_start != NONE)
-        add_extent(sums, next->first_start, next->first_start);
-    if (next->first_gap != NONE)
-        add_gap(sums, next->first_gap > sums->last_end ? next->first_gap : sums->last_end);
-    add_stored(sums, next->first_stored);
-    if (next->first_nul != UINT16_MAX)
-        add_nul(sums, next->first_nul);
-    if (!is_open(next))
-        add_inode_of(sums, next);
-    if (!is_open(next) || next->first_start != NONE)
-        sums->last_end = next->last_end;
-}
-
 void bw_inode_sums_append(struct bw_inode_sums *sums, const struct bw_inode_sums *next)
 {
     const uint64_t total = sums->total + next->total, parents = sums->parents + next->parents;
@@ -105,7 +90,17 @@ void bw_inode_sums_append(struct bw_inode_sums *sums, const struct bw_inode_sums
         sums->broken |= broken;
     } else if (next->last_inode) {
         if (sums->last_inode == next->first_inode) {
-            continue_inode(sums, next);
+            if (next->first_start != NONE)
+                add_extent(sums, next->first_start, next->first_start);
+            if (next->first_gap != NONE)
+                add_gap(sums, next->first_gap > sums->last_end ? next->first_gap : sums->last_end);
+            add_stored(sums, next->first_stored);
+            if (next->first_nul != UINT16_MAX)
+                add_nul(sums, next->first_nul);
+            if (!is_open(next))
+                add_inode_of(sums, next);
+            if (!is_open(next) || next->first_start != NONE)
+                sums->last_end = next->last_end;
         } else {
             end_inode(sums);
             sums->broken |= next->first_inode != 0;
@@ -142,125 +137,86 @@ static void add_size_facts(struct summing *summing)
     summing->size = summing->bytes = 0;
 }
 
-/* The items of another number begin. */
-static void begin_inode(struct summing *summing, const struct bw_key *key)
-{
-    struct bw_inode_sums *sums = &summing->sums;
-    const bool has_item = key->type == BW_INODE_ITEM || !bw_is_inode_number(key->objectid);
-    add_size_facts(summing);
-    if (sums->last_inode) {
-        end_inode(sums);
-        sums->broken |= !has_item;
-    } else if (!has_item) {
-        sums->first_inode = key->objectid;
-        sums->first_start = sums->first_gap = NONE;
-        sums->first_nul = UINT16_MAX;
-    }
-    sums->last_inode = key->objectid;
-    sums->last_end = sums->last_size = 0;
-    sums->last_most = UINT16_MAX;
-    sums->last_type = BW_FILE_UNKNOWN;
-}
-
-static void sum_inode(struct summing *summing, const struct bw_item *item)
-{
-    const uint64_t number = item->key.objectid;
-    const struct bw_fact_secrets *secrets = &summing->secrets;
-    struct bw_inode_sums *sums = &summing->sums;
-    struct bw_inode inode;
-    if (!bw_inode_decode(item, &inode))
-        return;
-    const uint8_t type = bw_file_type_of_mode(inode.mode);
-    sums->total -=
-        bw_names_of(number, &inode) * bw_fact_of_inode(secrets, number, BW_FACT_LINK + type);
-    if (!inode.link_count)
-        sums->total -= bw_fact_of_inode(secrets, number, BW_FACT_ORPHAN);
-    if (number == BW_SUBVOLUME_ROOT_INODE)
-        sums->total -= bw_fact_of_inode(secrets, number, BW_FACT_TOP);
-    summing->size -= type == BW_FILE_DIRECTORY ? inode.size : 0;
-    summing->bytes -= bw_bytes_to_count(number, &inode);
-    sums->last_size = bw_covered_size(summing->check->fs, &inode);
-    sums->last_type = type;
-    sums->broken |= bw_has_wrong_target(&inode);
-    sums->last_most = (uint16_t)least(bw_most_stored(&inode), UINT16_MAX);
-}
-
-static void sum_references(struct summing *summing, const struct bw_item *item)
-{
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_inode_ref ref;
-    while (bw_inode_ref_next(&cursor, &item->key, &ref))
-        if (bw_is_top_reference(item->key.objectid, &ref))
-            summing->sums.total +=
-                bw_fact_of_inode(&summing->secrets, item->key.objectid, BW_FACT_TOP);
-        else
-            summing->sums.total -= bw_fact_reference(
-                &summing->secrets,
-                bw_fact_name(&summing->secrets, ref.parent, ref.name, ref.name_length), ref.index,
-                item->key.objectid);
-}
-
-/* Which directory lies in which: see directories.h. */
-static void sum_directory(struct summing *summing, const struct bw_key *key,
-                          const struct bw_dir_entry *entry)
-{
-    const struct bw_fact_secrets *secrets = &summing->secrets;
-    summing->sums.parents += bw_fact_mix(key->objectid * secrets->number[0] +
-                                         entry->location.objectid * secrets->number[1]);
-    summing->sums.moved |= bw_is_moved_directory(key, entry);
-}
-
-static void sum_entries(struct summing *summing, const struct bw_item *item)
-{
-    const struct bw_fact_secrets *secrets = &summing->secrets;
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_dir_entry entry;
-    while (bw_dir_entry_next(&cursor, &entry)) {
-        const uint64_t name =
-            bw_fact_name(secrets, item->key.objectid, entry.name, entry.name_length);
-        const uint64_t inode = entry.location.objectid, fact = bw_fact_entry(secrets, name, &entry);
-        summing->size += entry.name_length;
-        summing->sums.total += item->key.type == BW_DIR_ITEM ? fact : -fact;
-        if (item->key.type == BW_DIR_INDEX && bw_is_inode_entry(&entry))
-            summing->sums.total += bw_fact_reference(secrets, name, item->key.offset, inode) +
-                                   bw_fact_of_inode(secrets, inode, BW_FACT_LINK + entry.type);
-        if (item->key.type == BW_DIR_INDEX && bw_is_inode_entry(&entry) &&
-            entry.type == BW_FILE_DIRECTORY)
-            sum_directory(summing, &item->key, &entry);
-    }
-}
-
-static void sum_file_extent(struct summing *summing, const struct bw_item *item)
-{
-    struct bw_extent_fact fact;
-    if (!bw_extent_fact_of(item, summing->check->fs->superblock.sectorsize, &fact))
-        return;
-    summing->bytes += fact.bytes;
-    add_stored(&summing->sums, fact.stored);
-    if (summing->sums.last_type != BW_FILE_REGULAR) {
-        const uint64_t nul = bw_stored_nul(summing->check->fs, item, fact.stored);
-        if (nul != UINT64_MAX)
-            add_nul(&summing->sums, nul);
-    }
-    add_extent(&summing->sums, item->key.offset, fact.end);
-}
-
+/* Adds the facts of an item of an inode. */
 static void sum_item(struct summing *summing, const struct bw_item *item)
 {
+    const struct bw_fact_secrets *secrets = &summing->secrets;
+    const struct bw_fs *fs = summing->check->fs;
+    const uint64_t number = item->key.objectid;
+    struct bw_inode_sums *sums = &summing->sums;
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_extent_fact extent;
+    struct bw_dir_entry entry;
+    struct bw_inode_ref ref;
+    struct bw_inode inode;
     switch (item->key.type) {
     case BW_INODE_ITEM:
-        sum_inode(summing, item);
+        if (!bw_inode_decode(item, &inode))
+            return;
+        sums->last_type = bw_file_type_of_mode(inode.mode);
+        sums->total -= bw_names_of(number, &inode) *
+                       bw_fact_of_inode(secrets, number, BW_FACT_LINK + sums->last_type);
+        if (!inode.link_count)
+            sums->total -= bw_fact_of_inode(secrets, number, BW_FACT_ORPHAN);
+        if (number == BW_SUBVOLUME_ROOT_INODE)
+            sums->total -= bw_fact_of_inode(secrets, number, BW_FACT_TOP);
+        if (sums->last_type == BW_FILE_DIRECTORY)
+            summing->size -= inode.size;
+        summing->bytes -= bw_bytes_to_count(number, &inode);
+        sums->last_size = bw_covered_size(fs, &inode);
+        sums->broken |= bw_has_wrong_target(&inode);
+        sums->last_most = (uint16_t)least(bw_most_stored(&inode), UINT16_MAX);
         break;
+
     case BW_INODE_REF:
     case BW_INODE_EXTREF:
-        sum_references(summing, item);
+        while (bw_inode_ref_next(&cursor, &item->key, &ref)) {
+            if (bw_is_top_reference(number, &ref)) {
+                sums->total += bw_fact_of_inode(secrets, number, BW_FACT_TOP);
+                continue;
+            }
+            const uint64_t name = bw_fact_name(secrets, ref.parent, ref.name, ref.name_length);
+            sums->total -= bw_fact_reference(secrets, name, ref.index, number);
+        }
         break;
+
     case BW_DIR_ITEM:
-    case BW_DIR_INDEX:
-        sum_entries(summing, item);
+        while (bw_dir_entry_next(&cursor, &entry)) {
+            const uint64_t name = bw_fact_name(secrets, number, entry.name, entry.name_length);
+            summing->size += entry.name_length;
+            sums->total += bw_fact_entry(secrets, name, &entry);
+        }
         break;
+
+    case BW_DIR_INDEX:
+        while (bw_dir_entry_next(&cursor, &entry)) {
+            const uint64_t name = bw_fact_name(secrets, number, entry.name, entry.name_length);
+            const uint64_t child = entry.location.objectid;
+            summing->size += entry.name_length;
+            sums->total -= bw_fact_entry(secrets, name, &entry);
+            if (!bw_is_inode_entry(&entry))
+                continue;
+            sums->total += bw_fact_reference(secrets, name, item->key.offset, child) +
+                           bw_fact_of_inode(secrets, child, BW_FACT_LINK + entry.type);
+            if (entry.type != BW_FILE_DIRECTORY)
+                continue;
+            /* Which directory lies in which: see directories.h. */
+            sums->parents += bw_fact_mix(number * secrets->number[0] + child * secrets->number[1]);
+            sums->moved |= bw_is_moved_directory(&item->key, &entry);
+        }
+        break;
+
     case BW_EXTENT_DATA:
-        sum_file_extent(summing, item);
+        if (!bw_extent_fact_of(item, fs->superblock.sectorsize, &extent))
+            return;
+        summing->bytes += extent.bytes;
+        add_stored(sums, extent.stored);
+        if (sums->last_type != BW_FILE_REGULAR) {
+            const uint64_t nul = bw_stored_nul(fs, item, extent.stored);
+            if (nul != UINT64_MAX)
+                add_nul(sums, nul);
+        }
+        add_extent(sums, item->key.offset, extent.end);
         break;
     }
 }
@@ -268,16 +224,33 @@ static void sum_item(struct summing *summing, const struct bw_item *item)
 struct bw_inode_sums bw_inode_sums_of_leaf(const struct bw_check *check, const struct bw_node *leaf)
 {
     struct summing summing = {.check = check, .secrets = bw_fact_secrets_of(check)};
+    struct bw_inode_sums *sums = &summing.sums;
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         struct bw_item item;
         const bool inside = bw_leaf_item(leaf, slot, &item);
-        if (item.key.objectid != summing.sums.last_inode || !slot)
-            begin_inode(&summing, &item.key);
-        if (inside && bw_is_inode_number(item.key.objectid))
+        const uint64_t number = item.key.objectid;
+        const bool is_inode = bw_is_inode_number(number);
+        if (number != sums->last_inode || !slot) {
+            /* The items of another inode begin. */
+            const bool has_item = item.key.type == BW_INODE_ITEM || !is_inode;
+            add_size_facts(&summing);
+            if (sums->last_inode) {
+                end_inode(sums);
+                sums->broken |= !has_item;
+            } else if (!has_item) {
+                sums->first_inode = number;
+                sums->first_start = sums->first_gap = NONE;
+                sums->first_nul = UINT16_MAX;
+            }
+            sums->last_inode = number;
+            sums->last_end = sums->last_size = 0;
+            sums->last_most = UINT16_MAX;
+            sums->last_type = BW_FILE_UNKNOWN;
+        }
+        if (inside && is_inode)
             sum_item(&summing, &item);
-        else if (item.key.objectid == BW_ORPHAN && item.key.type == BW_ORPHAN_ITEM)
-            summing.sums.total +=
-                bw_fact_of_inode(&summing.secrets, item.key.offset, BW_FACT_ORPHAN);
+        else if (number == BW_ORPHAN && item.key.type == BW_ORPHAN_ITEM)
+            sums->total += bw_fact_of_inode(&summing.secrets, item.key.offset, BW_FACT_ORPHAN);
     }
     add_size_facts(&summing);
     return summing.sums;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/generated.h"
 #include "base/vector.h"
 #include "btree/scan.h"
 #include "check/data.h"
@@ -42,91 +43,56 @@ struct mirrors {
     bool no_memory;                /* under the lock */
 };
 
-/* Reads a copy of a piece; false if it cannot be read. */
-static bool read_copy(struct mirrors *mirrors, uint64_t logical, uint32_t length, unsigned copy,
-                      uint8_t *buffer)
+/* Adds the sectors in which two copies differ. */
+static void add_differing(struct mirrors *mirrors, uint64_t logical, const uint8_t *first,
+                          const uint8_t *other, uint32_t length, uint32_t sector)
 {
-    struct bw_xlator *top = mirrors->check->fs->reader.top;
-    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(top));
-    struct bw_request request = {.kind = BW_REQUEST_RAW,
-                                 .mirror = (uint8_t)copy,
-                                 .length = length,
-                                 .address = logical,
-                                 .buffer = buffer};
-    bw_wind(&frame, top, &request, 1);
-    const bool complete = !request.error;
-    bw_error_free(request.error);
-    return complete;
-}
-
-/* Compares all copies of a piece with the first one that can be read. */
-static void compare_piece(struct mirrors *mirrors, const struct mirror_task *task, uint64_t logical,
-                          uint32_t length, uint8_t *first)
-{
-    const uint32_t sector = mirrors->check->fs->superblock.sectorsize;
-    uint8_t *other = first + PIECE;
-    bool has_first = false;
-    for (unsigned copy = 1; copy <= task->chunk->all_copies; copy++) {
-        if (!read_copy(mirrors, logical, length, copy, has_first ? other : first))
+    pthread_mutex_lock(&mirrors->lock);
+    for (uint32_t at = 0; at < length; at += sector) {
+        const uint32_t size = length - at < sector ? length - at : sector;
+        if (memcmp(first + at, other + at, size) == 0)
             continue;
-        mirrors->check->data_bytes += length;
-        if (!has_first) {
-            has_first = true;
-            continue;
-        }
-        if (memcmp(first, other, length) == 0)
-            continue;
-        pthread_mutex_lock(&mirrors->lock);
-        for (uint32_t at = 0; at < length; at += sector) {
-            const uint32_t size = length - at < sector ? length - at : sector;
-            if (memcmp(first + at, other + at, size) == 0)
-                continue;
-            BW_AUTO_ERROR struct bw_error *error =
-                bw_range_set_insert(&mirrors->differing, logical + at, logical + at + size);
-            mirrors->no_memory |= error != NULL;
-        }
-        pthread_mutex_unlock(&mirrors->lock);
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_range_set_insert(&mirrors->differing, logical + at, logical + at + size);
+        mirrors->no_memory |= error != NULL;
     }
+    pthread_mutex_unlock(&mirrors->lock);
 }
 
+/* Compares all copies of each piece of a task with the first one that can be read. */
 static void run_task(void *context, unsigned worker, size_t number)
 {
     struct mirrors *mirrors = context;
     const struct mirror_task *task = &mirrors->tasks.items[number];
-    uint8_t *buffer = mirrors->buffers + (size_t)worker * 2 * PIECE;
-    for (uint64_t done = 0;
-         done < task->length && bw_check_should_continue(mirrors->check, worker);) {
+    const uint32_t sector = mirrors->check->fs->superblock.sectorsize;
+    struct bw_xlator *top = mirrors->check->fs->reader.top;
+    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(top));
+    uint8_t *first = mirrors->buffers + (size_t)worker * 2 * PIECE, *other = first + PIECE;
+    uint32_t length;
+    for (uint64_t done = 0; done < task->length && bw_check_should_continue(mirrors->check, worker);
+         done += length) {
         const uint64_t logical = task->logical + done, rest = task->length - done;
         const uint64_t room = PIECE - (logical - task->chunk->logical) % PIECE;
-        const uint32_t length = (uint32_t)(rest < room ? rest : room);
-        compare_piece(mirrors, task, logical, length, buffer);
-        done += length;
-    }
-}
-
-/* The ranges without checksums, in chunks with several copies. */
-static struct bw_error *make_tasks(struct mirrors *mirrors)
-{
-    struct bw_check *check = mirrors->check;
-    for (size_t i = 0; i < check->unsummed.ranges.count; i++) {
-        const struct bw_span *span = &check->unsummed.ranges.items[i];
-        for (uint64_t next = span->start, length; next < span->end; next += length) {
-            const struct bw_checked_chunk *chunk = bw_check_chunk(check, next);
-            length = check->fs->superblock.sectorsize;
-            if (!chunk)
+        bool has_first = false;
+        length = (uint32_t)(rest < room ? rest : room);
+        for (unsigned copy = 1; copy <= task->chunk->all_copies; copy++) {
+            struct bw_request request = {.kind = BW_REQUEST_RAW,
+                                         .mirror = (uint8_t)copy,
+                                         .length = length,
+                                         .address = logical,
+                                         .buffer = has_first ? other : first};
+            bw_wind(&frame, top, &request, 1);
+            if (request.error) {
+                bw_error_free(request.error);
                 continue;
-            const uint64_t left = chunk->logical + chunk->length - next;
-            length = span->end - next < left ? span->end - next : left;
-            length = length < TASK ? length : (uint64_t)TASK;
-            if (chunk->all_copies > 1)
-                BW_TRY(
-                    mirror_tasks_push(&mirrors->tasks, (struct mirror_task){chunk, next, length}));
+            }
+            mirrors->check->data_bytes += length;
+            if (has_first && memcmp(first, other, length) != 0)
+                add_differing(mirrors, logical, first, other, length, sector);
+            has_first = true;
         }
     }
-    return NULL;
 }
-
-/* Files. */
 
 static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 {
@@ -154,38 +120,61 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
-static struct bw_error *find_shown(struct mirrors *mirrors)
+static void mirrors_free(struct mirrors *mirrors)
 {
-    const struct bw_check *check = mirrors->check;
+    pthread_mutex_destroy(&mirrors->lock);
+    free(mirrors->buffers);
+    mirror_tasks_free(&mirrors->tasks);
+    bw_range_set_free(&mirrors->differing);
+    bw_range_set_free(&mirrors->shown);
+}
+
+struct bw_error *bw_check_mirrors(struct bw_check *check)
+{
+    if (check->options->parts && check->options->part != 1)
+        return NULL;
+    BW_SCOPED(mirrors) struct mirrors mirrors = {.check = check};
+    pthread_mutex_init(&mirrors.lock, NULL);
+
+    /* The ranges without checksums, in chunks with several copies. */
+    for (size_t i = 0; i < check->unsummed.ranges.count; i++) {
+        const struct bw_span *span = &check->unsummed.ranges.items[i];
+        for (uint64_t next = span->start, length; next < span->end; next += length) {
+            const struct bw_checked_chunk *chunk = bw_check_chunk(check, next);
+            length = check->fs->superblock.sectorsize;
+            if (!chunk)
+                continue;
+            const uint64_t left = chunk->logical + chunk->length - next;
+            length = span->end - next < left ? span->end - next : left;
+            length = length < TASK ? length : (uint64_t)TASK;
+            if (chunk->all_copies > 1)
+                BW_TRY(
+                    mirror_tasks_push(&mirrors.tasks, (struct mirror_task){chunk, next, length}));
+        }
+    }
+    if (!mirrors.tasks.count)
+        return NULL;
+    mirrors.buffers = malloc((size_t)check->workers * 2 * PIECE);
+    if (!mirrors.buffers)
+        return bw_error_no_memory();
+    bw_pool_run(check->pool, mirrors.tasks.count, run_task, &mirrors);
+    if (mirrors.no_memory)
+        return bw_error_no_memory();
+    bw_range_set_join(&mirrors.differing);
+    if (!mirrors.differing.ranges.count || check->stopped)
+        return NULL;
+
+    /* The files that show them. */
     const struct bw_scan scan = {BW_SCAN_ALL, .announce = true, .leaf = on_leaf,
-                                 .lost = bw_scan_ignore_lost, .context = mirrors};
+                                 .lost = bw_scan_ignore_lost, .context = &mirrors};
     for (size_t i = 0; i < check->trees.entries.count; i++) {
         const struct bw_listed_tree *tree = &check->trees.entries.items[i];
         if (tree->is_subvolume && tree->references)
             BW_TRY(bw_tree_scan(&check->fs->reader, &tree->tree, &scan));
     }
-    bw_range_set_join(&mirrors->shown);
-    return NULL;
-}
-
-static struct bw_error *check_mirrors(struct mirrors *mirrors)
-{
-    struct bw_check *check = mirrors->check;
-    BW_TRY(make_tasks(mirrors));
-    if (!mirrors->tasks.count)
-        return NULL;
-    mirrors->buffers = malloc((size_t)check->workers * 2 * PIECE);
-    if (!mirrors->buffers)
-        return bw_error_no_memory();
-    bw_pool_run(check->pool, mirrors->tasks.count, run_task, mirrors);
-    if (mirrors->no_memory)
-        return bw_error_no_memory();
-    bw_range_set_join(&mirrors->differing);
-    if (!mirrors->differing.ranges.count || check->stopped)
-        return NULL;
-    BW_TRY(find_shown(mirrors));
-    for (size_t i = 0; i < mirrors->shown.ranges.count; i++) {
-        const struct bw_span *span = &mirrors->shown.ranges.items[i];
+    bw_range_set_join(&mirrors.shown);
+    for (size_t i = 0; i < mirrors.shown.ranges.count; i++) {
+        const struct bw_span *span = &mirrors.shown.ranges.items[i];
         const struct bw_finding location =
             BW_FINDING(BW_TOUCHES_EACH, .repairable = false, .logical = span->start,
                        .length = span->end - span->start);
@@ -193,19 +182,4 @@ static struct bw_error *check_mirrors(struct mirrors *mirrors)
                       "the mirrors differ, and no checksum shows which one is right");
     }
     return NULL;
-}
-
-struct bw_error *bw_check_mirrors(struct bw_check *check)
-{
-    struct mirrors mirrors = {.check = check};
-    if (check->options->parts && check->options->part != 1)
-        return NULL;
-    pthread_mutex_init(&mirrors.lock, NULL);
-    struct bw_error *error = check_mirrors(&mirrors);
-    pthread_mutex_destroy(&mirrors.lock);
-    free(mirrors.buffers);
-    mirror_tasks_free(&mirrors.tasks);
-    bw_range_set_free(&mirrors.differing);
-    bw_range_set_free(&mirrors.shown);
-    return error;
 }

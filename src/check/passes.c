@@ -56,34 +56,72 @@ static const struct pass {
     [BW_PASS_parity] = {bw_pass_parity, NEEDS_NOTHING, 0},
 };
 
-/* Whether a pass compares sums of all blocks of trees, not only of new ones. */
-static bool is_of_all_blocks(const struct bw_check_pass *pass)
+struct bw_error *bw_check_begin(struct bw_check *check)
 {
-    size_t count;
-    const unsigned number = (unsigned)(pass - bw_check_passes(&count));
-    return number == BW_PASS_space || number == BW_PASS_extents || number == BW_PASS_inodes ||
-           number == BW_PASS_quota;
+    bw_findings_init(check);
+    pthread_mutex_init(&check->bad_lock, NULL);
+    check->workers = bw_pool_workers(check->options->threads);
+    check->pool = bw_pool_create(check->workers);
+    check->visited = bw_visited_create();
+    if (!check->pool || !check->visited)
+        return bw_error_no_memory();
+    check->seed = check->fs->seed;
+    if (check->why)
+        return NULL;
+    BW_TRY(bw_check_load_chunks(check));
+    BW_TRY(bw_incomplete_chunks_begin(check));
+    return bw_unchanged_begin(check);
 }
 
-static bool is_wanted(const struct bw_check *check, const struct bw_check_pass *pass)
+void bw_check_end(struct bw_check *check)
+{
+    bw_findings_free(check);
+    bw_pool_destroy(check->pool);
+    bw_visited_destroy(check->visited);
+    bw_device_histories_free(check->histories);
+    bw_reference_counts_destroy(check->references);
+    bw_range_set_free(&check->unsummed);
+    bw_range_set_free(&check->old_data);
+    bw_range_set_free(&check->new_data);
+    bw_key_map_free(&check->known_findings);
+    free(check->met_again);
+    bw_simple_quota_free(check->simple_quota);
+    bw_log_space_free(check->log_space);
+    bw_verity_files_free(check->verity);
+    bw_incomplete_chunks_free(check->incomplete_chunks);
+    bw_key_map_free(&check->full_backrefs);
+    bw_key_map_free(&check->shared_blocks);
+    bw_key_map_free(&check->bad_places);
+    bw_key_map_free(&check->moved_directories);
+    pthread_mutex_destroy(&check->bad_lock);
+    bw_checked_chunks_free(&check->chunks);
+    bw_checked_groups_free(&check->groups.groups);
+    bw_listed_trees_free(&check->trees.entries);
+}
+
+/* Whether the options ask for a pass. */
+static bool is_wanted(const struct bw_check *check, enum bw_pass_number number)
 {
     const struct bw_check_options *options = check->options;
+    size_t count;
+    const struct bw_check_pass *pass = &bw_check_passes(&count)[number];
+    /* These passes compare sums of all blocks of trees, not only of new ones. */
+    const bool is_of_all_blocks = number == BW_PASS_space || number == BW_PASS_extents ||
+                                  number == BW_PASS_inodes || number == BW_PASS_quota;
     if (pass->external)
         return false;
     if (options->quick)
         return pass->quick;
-    if (options->since_generation && is_of_all_blocks(pass))
+    if (options->since_generation && is_of_all_blocks)
         return false;
     return options->part > 1 ? options->data && pass->data : options->data || !pass->data;
 }
 
 static struct bw_error *run_passes(struct bw_check *check, unsigned count)
 {
-    size_t known;
-    const struct bw_check_pass *described = bw_check_passes(&known);
     unsigned left = 0;
     for (unsigned i = 0; i < count; i++) {
-        if (!is_wanted(check, &described[i]) || (pass_table[i].needs & ~left) ||
+        if (!is_wanted(check, i) || (pass_table[i].needs & ~left) ||
             check->fs->is_stream != (i == BW_PASS_streams))
             continue;
         check->pass = i;
@@ -130,49 +168,6 @@ static struct bw_check_summary *summarize_findings(const struct bw_check *check,
     summary->new_findings = check->new_findings;
     summary->gone_findings = check->gone_findings;
     return summary;
-}
-
-struct bw_error *bw_check_begin(struct bw_check *check)
-{
-    bw_findings_init(check);
-    pthread_mutex_init(&check->bad_lock, NULL);
-    check->workers = bw_pool_workers(check->options->threads);
-    check->pool = bw_pool_create(check->workers);
-    check->visited = bw_visited_create();
-    if (!check->pool || !check->visited)
-        return bw_error_no_memory();
-    check->seed = check->fs->seed;
-    if (check->why)
-        return NULL;
-    BW_TRY(bw_check_load_chunks(check));
-    BW_TRY(bw_incomplete_chunks_begin(check));
-    return bw_unchanged_begin(check);
-}
-
-void bw_check_end(struct bw_check *check)
-{
-    bw_findings_free(check);
-    bw_pool_destroy(check->pool);
-    bw_visited_destroy(check->visited);
-    bw_device_histories_free(check->histories);
-    bw_reference_counts_destroy(check->references);
-    bw_range_set_free(&check->unsummed);
-    bw_range_set_free(&check->old_data);
-    bw_range_set_free(&check->new_data);
-    bw_key_map_free(&check->known_findings);
-    free(check->met_again);
-    bw_simple_quota_free(check->simple_quota);
-    bw_log_space_free(check->log_space);
-    bw_verity_files_free(check->verity);
-    bw_incomplete_chunks_free(check->incomplete_chunks);
-    bw_key_map_free(&check->full_backrefs);
-    bw_key_map_free(&check->shared_blocks);
-    bw_key_map_free(&check->bad_places);
-    bw_key_map_free(&check->moved_directories);
-    pthread_mutex_destroy(&check->bad_lock);
-    bw_checked_chunks_free(&check->chunks);
-    bw_checked_groups_free(&check->groups.groups);
-    bw_listed_trees_free(&check->trees.entries);
 }
 
 static struct bw_error *check_with(struct bw_check *check, unsigned pass_count,

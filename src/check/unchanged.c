@@ -113,29 +113,26 @@ static bool is_newer(void *context, const struct bw_block_pointer *pointer)
     return pointer->expectation.generation > check->since_generation;
 }
 
-/* Prepares a check of everything that is newer than a generation. */
-static struct bw_error *begin_newer(struct bw_check *check)
-{
-    const struct bw_scan scan = {BW_SCAN_ALL, .wants = is_newer, .leaf = on_extent_leaf,
-                                 .lost = bw_scan_ignore_lost, .context = check};
-    check->since_generation = check->options->since_generation;
-    check->selects_data = true;
-    BW_TRY(bw_tree_list_load(check->fs, &check->trees));
-    for (size_t i = 0; check->options->data && i < check->trees.entries.count; i++)
-        if (check->trees.entries.items[i].tree.id == BW_EXTENT_TREE)
-            BW_TRY(bw_tree_scan(&check->fs->reader, &check->trees.entries.items[i].tree, &scan));
-    bw_range_set_join(&check->new_data);
-    return NULL;
-}
-
 struct bw_error *bw_unchanged_begin(struct bw_check *check)
 {
     const struct bw_check_options *options = check->options;
     const struct bw_superblock *superblock = &check->fs->superblock;
     if (check->why || check->fs->is_stream)
         return NULL;
-    if (options->since_generation)
-        return begin_newer(check);
+    if (options->since_generation) {
+        /* Everything that is newer than a generation. */
+        const struct bw_scan scan = {BW_SCAN_ALL, .wants = is_newer, .leaf = on_extent_leaf,
+                                     .lost = bw_scan_ignore_lost, .context = check};
+        const struct bw_listed_trees *trees = &check->trees.entries;
+        check->since_generation = options->since_generation;
+        check->selects_data = true;
+        BW_TRY(bw_tree_list_load(check->fs, &check->trees));
+        for (size_t i = 0; options->data && i < trees->count; i++)
+            if (trees->items[i].tree.id == BW_EXTENT_TREE)
+                BW_TRY(bw_tree_scan(&check->fs->reader, &trees->items[i].tree, &scan));
+        bw_range_set_join(&check->new_data);
+        return NULL;
+    }
     if (!options->since && !options->save)
         return NULL;
     uint64_t replaced;
