@@ -9,15 +9,20 @@ sfdisk make them, one on the other, with random options. Meanwhile, members of a
 missing for a while and come back; arrays are left while they are rebuilt. In the end some images
 are left out, as far as the others suffice. The hashes of all files must be those of the last mount.
 Do not run it on a machine that uses LVM or MD itself. Needs root, mkfs.btrfs and these tools, and a
-kernel with MD and the device mapper, such as that of Debian in a virtual machine.
+kernel with MD and the device mapper; if this machine's has not, a guest makes them (guest.py).
+
+Some arrays of RAID5 have a journal, and members may have lists of bad blocks. A snapshot that is
+not a thin volume has to be refused, with the name of its origin.
 """
 import glob
 import json
 import os
 import random
+import shutil
 import sys
 import time
 
+import guest
 import kernel
 from containers import Source
 from kernel import run
@@ -25,7 +30,7 @@ from kernel import run
 MIB = 1 << 20
 LVM = ('devices{use_devicesfile=0 scan="/dev" filter=["a|/dev/loop|","a|/dev/md|",'
        '"a|/dev/mapper/luks|","r|.*|"]} activation{udev_sync=0 udev_rules=0 monitoring=0 '
-       'raid_region_size=64} global{event_activation=0}')
+       'raid_region_size=64} global{event_activation=0} backup{backup=0 archive=0}')
 # level: numbers of devices, layouts, members that can be missing
 LEVELS = {"linear": ([2, 3], [""], 0), "0": ([2, 3, 4], [""], 0), "1": ([2, 3], [""], 1),
           "4": ([3, 4], [""], 1),
@@ -36,7 +41,7 @@ LEVELS = {"linear": ([2, 3], [""], 0), "0": ([2, 3, 4], [""], 0), "1": ([2, 3], 
 
 class Layer:
     """Devices, and the one that consists of them. Of the members, `spare` can be missing."""
-    spare, serial, volume = 0, 0, None
+    spare, serial, volume, snapshot, has_journal = 0, 0, None, None, False
 
     def __init__(self, stack, members):
         self.stack, self.random, self.members = stack, stack.random, members
@@ -66,20 +71,30 @@ class Array(Layer):
                  r.choice(["0.90", "1.0", "1.1", "1.2", "1.2"])]
         words += ["--layout", layout] if layout else []
         words += ["--chunk", r.choice([4, 64, 512])] if level not in ("1", "linear") else []
-        if self.spare:
+        self.has_journal = level == "5" and r.random() < 0.4
+        if self.has_journal:
+            words[words.index("-e") + 1] = "1.2"
+            words += ["--write-journal", self.stack.add_image(100 * MIB)]
+        elif self.spare:
             words += ["--bitmap", r.choice(["none", "internal"])]
             words += ["--assume-clean"] if level not in "456" and r.random() < 0.5 else []
         self.device, self.kind = f"/dev/md{100 + Layer.serial}", f"md {' '.join(map(str, words))}"
         run("mdadm", "--create", "--run", self.device, *words, *self.members, check=True,
             input="y\n")
         run("mdadm", "--wait", self.device)
+        self.members = self.members + ([self.stack.loops[-1]] if self.has_journal else [])
 
     def change(self):
         """A member fails; it may be removed, and be rebuilt for a while."""
         r = self.random
-        if not self.spare:
+        if not self.spare or self.has_journal:
             return
         member = r.choice(self.members)
+        how = r.choice(["fail", "bad", "replace"]) if "0.90" not in self.kind else "fail"
+        if how == "bad":
+            return self.add_bad_blocks(member)
+        if how == "replace":
+            return self.replace(member)
         run("mdadm", self.device, "--fail", member, check=True)
         self.stack.log.append(f"{member} has failed")
         time.sleep(r.choice([0, 0.5]))
@@ -96,6 +111,34 @@ class Array(Layer):
             self.stack.log.append(how)
             time.sleep(r.choice([0, 0.5, 3]))
             self.stack.write()
+
+    def replace(self, member):
+        """Another device gets the data of a member, slowly."""
+        with open("/proc/sys/dev/raid/speed_limit_max", "w", encoding="ascii") as file:
+            file.write(self.random.choice(["100", "10000"]))
+        spare = self.stack.add_image(260 * MIB)
+        run("mdadm", self.device, "--add", spare, check=True)
+        run("mdadm", self.device, "--replace", member, "--with", spare, check=True)
+        self.members = self.members + [spare]
+        self.spare = 0
+        self.stack.log.append(f"{member} is being replaced")
+        self.stack.write()
+
+    def add_bad_blocks(self, member):
+        """As if writes to many places of a member had failed, which therefore keep old data."""
+        folder = f"/sys/block/{os.path.basename(self.device)}/md/dev-{os.path.basename(member)}"
+        with open(f"{folder}/offset", encoding="ascii") as file:
+            first = int(file.read())
+        for _ in range(self.random.choice([1, 20, 300])):
+            place = first + self.random.randrange(0, 60 * MIB // 512, 8)
+            try:
+                with open(f"{folder}/bad_blocks", "w", encoding="ascii") as file:
+                    file.write(f"{place} {self.random.choice([8, 64, 512])}\n")
+            except OSError:
+                break
+        self.stack.log.append(f"{member} has bad blocks")
+        self.spare = 0
+        self.stack.write()
 
     def start(self):
         run("mdadm", "--assemble", "--run", self.device, *self.members, check=True)
@@ -152,6 +195,7 @@ class Group(Layer):
         r, stack = self.random, self.stack
         if self.kind == "snapshot":
             self.lvm("lvcreate", "-y", "-s", "-n", "snap", "-l", "30%FREE", f"{self.name}/root")
+            self.snapshot = f"{self.name}/snap"
         elif self.kind == "thin":
             stack.unmount()
             self.lvm("lvcreate", "-y", "-s", "-n", r.choice(["aaa", "zzz"]), f"{self.name}/root")
@@ -231,6 +275,10 @@ class Partition(Layer):
         run("losetup", "-d", self.device, check=True)
 
 
+OUTER = [kind for kind, tool in ((Luks, "cryptsetup"), (Partition, "sfdisk"))
+         if shutil.which(tool)]
+
+
 class Stack(Source):
     """A file system on layers. `want` are the hashes of its files after the last write."""
 
@@ -259,11 +307,11 @@ class Stack(Source):
         if len(devices) > 1 and r.random() < 0.6:
             devices = self.add_layer(Array, devices)
         if len(devices) == 1 and r.random() < 0.2:
-            devices = self.add_layer(r.choice([Luks, Partition]), devices)
+            devices = self.add_layer(r.choice(OUTER), devices)
         if len(devices) > 1 or r.random() < 0.6:
             devices = self.add_layer(Group, devices)
         if not self.layers or r.random() < 0.3:
-            devices = self.add_layer(r.choice([Luks, Partition]), devices)
+            devices = self.add_layer(r.choice(OUTER), devices)
         run("mkfs.btrfs", "-q", "-f", "-m", "single", "-d", "single", *r.choice([
             [], ["-n", "4096"], ["--mixed", "-n", "4096"]]), devices[0], check=True)
         self.mount_device()
@@ -317,33 +365,79 @@ class Stack(Source):
         return found
 
 
-def compare(options, seed, directory):
+def make_stack(seed, directory):
+    """What a stack consists of, the images to read, and the hashes of its files."""
     with Stack(random.Random(seed), directory) as stack:
         stack.make()
         for layer in stack.layers:
             if stack.random.random() < 0.7:
                 layer.change()
         stack.down()
-        images, words = stack.given(), ["--key-file", stack.key]
-        volumes = [layer.volume for layer in stack.layers if layer.volume]
-    words += ["--volume", volumes[0]] if volumes else []
-    print(seed, stack, flush=True)
-    program = kernel.Program(options.program, images)
-    result = program.ask("sum", *words)
+        return {"images": [os.path.basename(image) for image in stack.given()],
+                "words": str(stack), "want": [line.decode() for line in stack.want],
+                "volume": next((layer.volume for layer in stack.layers if layer.volume), None),
+                "snapshot": next((layer.snapshot for layer in stack.layers if layer.snapshot),
+                                 None)}
+
+
+PREPARE = """
+mkdir w root root/lib && mount -t hostfs hostfs w -o {directory} && mount -t tmpfs run /run
+ln -s /usr/lib/uml/modules root/lib/modules
+printf '#!/bin/sh\\nexec /sbin/modprobe -d /mnt/root "$@"\\n' > modprobe
+chmod +x modprobe && echo /mnt/modprobe > /proc/sys/kernel/modprobe
+for module in loop md-mod raid0 raid1 raid10 raid456 linear dm-mod dm-crypt dm-mirror dm-raid \\
+    dm-snapshot dm-thin-pool; do ./modprobe $module; done
+"""
+
+
+def make_in_guest(seed, directory):
+    """The same, made by a kernel in a guest."""
+    script = PREPARE.format(directory=directory) + (
+        f"python3 -B {os.path.abspath(__file__)} --in-guest {seed} /mnt/w")
+    status, output = guest.run_guest(script, [], 600)
+    lines = [line for line in output.decode(errors="replace").split("\n") if line]
+    if status or not lines:
+        raise kernel.NotMade(f"guest: status {status}: {lines[-3:]}")
+    return json.loads(lines[-1])
+
+
+def compare(options, seed, directory):
+    os.chmod(directory, 0o755)
+    made = (make_in_guest if options.guest else make_stack)(seed, directory)
+    words = ["--key-file", os.path.join(directory, "key")]
+    words += ["--volume", made["volume"]] if made["volume"] else []
+    print(seed, made["words"], flush=True)
+    program = kernel.Program(options.program, [os.path.join(directory, image)
+                                               for image in made["images"]])
+    result, want = program.ask("sum", *words), [line.encode() for line in made["want"]]
     found = sorted(result.stdout.splitlines())
-    if result.returncode or found != stack.want:
-        yield (f"{stack}: sum: status {result.returncode}, {len(set(stack.want) - set(found))} of "
-               f"{len(stack.want)} files differ: {result.stderr[-500:].decode()}")
+    if result.returncode or found != want:
+        yield (f"{made['words']}: sum: status {result.returncode}, {len(set(want) - set(found))} "
+               f"of {len(want)} files differ: {result.stderr[-500:].decode()}")
     checked = program.ask("check", "--data", "-q", *words)
     if checked.returncode:
-        yield f"{stack}: check: status {checked.returncode}: {checked.stdout[-500:].decode()}"
+        yield (f"{made['words']}: check: status {checked.returncode}: "
+               f"{checked.stdout[-500:].decode()}")
+    if made["snapshot"]:
+        words[-1] = made["snapshot"]
+        refused = program.ask("info", *words)
+        if refused.returncode != 3 or made["volume"].encode() not in refused.stderr:
+            yield f"{made['words']}: the snapshot is not refused: {refused.stderr[-500:].decode()}"
 
 
 def main():
-    options = kernel.parser(__doc__).parse_args()
-    kernel.need("mkfs.btrfs", "btrfs", "mdadm", "lvm", "cryptsetup", "sfdisk")
     os.environ["DM_DISABLE_UDEV"] = "1"
-    if not os.path.exists("/proc/mdstat") or not os.path.exists("/dev/mapper/control"):
+    if sys.argv[1:2] == ["--in-guest"]:
+        try:
+            print(json.dumps(make_stack(int(sys.argv[2]), sys.argv[3])))
+        except kernel.NotMade as error:
+            print(error)
+            return 1
+        return 0
+    options = kernel.parser(__doc__).parse_args()
+    options.guest = not (os.path.exists("/proc/mdstat") and os.path.exists("/dev/mapper/control"))
+    kernel.need("mkfs.btrfs", "btrfs", "mdadm", "lvm", "cryptsetup")
+    if options.guest and not guest.is_there():
         print("skipped: without MD and the device mapper: stacks.py")
         print("0 passed, 0 failed, 1 skipped")
         return 0

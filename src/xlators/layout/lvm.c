@@ -99,8 +99,9 @@ static const struct bw_lvm_area *area_at(const struct bw_lvm_group *group,
 static struct bw_error *unknown_type(const struct bw_lvm_volume *volume, const char *type)
 {
     return bw_error_create(BW_ERROR_UNSUPPORTED,
-                           "the logical volume %s has the type %s, which is not read", volume->name,
-                           type);
+                           "the logical volume %s has the type %s, which is not read: activate it "
+                           "with lvm, and read its device",
+                           volume->name, type);
 }
 
 /* Locates a byte of a volume that is not a thin one. */
@@ -780,7 +781,11 @@ static struct bw_error *init(struct bw_xlator *xlator)
     const struct bw_lvm_volume *volume = lvm->volume;
     snprintf(lvm->title, sizeof lvm->title, "LVM %s/%s", group->name, volume->name);
     if (volume->is_snapshot)
-        return unknown_type(volume, "snapshot");
+        return bw_error_create(
+            BW_ERROR_UNSUPPORTED,
+            "the logical volume %s has the type snapshot, which is not read: "
+            "read its origin %s/%s, or activate it with lvm, and read its device",
+            volume->name, group->name, volume->origin);
     BW_AUTO_FREE struct measured *measured = calloc(group->volumes.count, sizeof *measured);
     if (!measured)
         return bw_error_no_memory();

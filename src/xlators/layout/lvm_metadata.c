@@ -543,8 +543,14 @@ static struct bw_error *add_group(struct bw_lvm_groups *groups, const char *text
                 continue;
             /* The store of a snapshot has a name, but is not a device. */
             const struct named store = find_name(&parser, member_of(&parser, segment, "cow_store"));
-            if (store.is_logical)
-                group.volumes.items[store.index].is_snapshot = true;
+            if (store.is_logical) {
+                struct bw_lvm_volume *snapshot = &group.volumes.items[store.index];
+                const struct node *origin = member_of(&parser, segment, "origin");
+                snapshot->is_snapshot = true;
+                if (origin && origin->kind == KIND_STRING)
+                    copy_text(snapshot->origin, sizeof snapshot->origin, origin->text,
+                              origin->length);
+            }
             BW_TRY(add_segment(&parser, &group, volume, segment));
         }
         volume++;

@@ -49,8 +49,9 @@ struct bw_lvm_segment {
 
 struct bw_lvm_volume {
     char name[BW_LVM_NAME];
-    bool is_visible;  /**< it is not a part of other volumes */
-    bool is_snapshot; /**< the changes since a snapshot, not a device */
+    bool is_visible;          /**< it is not a part of other volumes */
+    bool is_snapshot;         /**< the changes since a snapshot, not a device */
+    char origin[BW_LVM_NAME]; /**< of a snapshot: the volume that it shows as it was */
     uint64_t size;
     size_t first_segment, segment_count;
 };

@@ -24,7 +24,7 @@
 #include "base/galois.h"
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
-#include "xlators/layout/md_superblock.h"
+#include "xlators/layout/md_journal.h"
 #include "xlators/layout/pieces.h"
 
 /* The layout of arrays. */
@@ -409,20 +409,46 @@ struct member {
     uint64_t data_size;      /* according to its superblock */
     uint64_t size;           /* less if the device was cut off */
     uint64_t current;        /* its data are valid up to here */
+    bool is_replacement;
+    struct bw_range *bad; /* where its data are not valid, in its data */
+    size_t bad_count;
 };
 
 struct md {
     struct bw_md_superblock array; /* the superblock of the newest member */
     struct member *members;        /* indexed by role */
     uint32_t given;                /* members that are not missing */
+    bool has_bad;                  /* a member has bad ranges */
     struct layout layout;
     char title[64];
 };
 
+/* How far the bytes of a member from an offset on are all bad, or all not; at most `length`. */
+static uint64_t until_border(const struct member *member, uint64_t offset, uint64_t length,
+                             bool *is_bad)
+{
+    *is_bad = false;
+    for (size_t i = 0; i < member->bad_count; i++) {
+        const struct bw_range *bad = &member->bad[i];
+        uint64_t border = length;
+        if (bad->address > offset) {
+            border = bad->address - offset;
+        } else if (offset - bad->address < bad->length) {
+            border = bad->length - (offset - bad->address);
+            *is_bad = true;
+        }
+        if (border < length)
+            length = border;
+    }
+    return length;
+}
+
 static bool is_current(const struct md *md, uint32_t role, uint64_t offset, uint64_t length)
 {
     const struct member *member = &md->members[role];
-    return member->layer && offset <= member->current && length <= member->current - offset;
+    bool is_bad;
+    return member->layer && offset <= member->current && length <= member->current - offset &&
+           until_border(member, offset, length, &is_bad) == length && !is_bad;
 }
 
 /* Rebuilding pieces of a row. */
@@ -566,6 +592,20 @@ static void choose_place(const struct md *md, uint64_t address, uint64_t left, s
     locate(&md->layout, address, 0, place);
 }
 
+/* Limits a piece so that each device has all of it, or the rest of its row, or nothing. */
+static uint64_t limit_to_borders(const struct md *md, uint64_t address, uint64_t length)
+{
+    struct place place;
+    bool is_bad;
+    for (uint32_t copy = 0; copy < copies_of(&md->layout); copy++) {
+        locate(&md->layout, address, copy, &place);
+        length = until_border(&md->members[place.role], place.offset, length, &is_bad);
+    }
+    for (uint32_t role = 0; parity_of(&md->layout) && role < md->array.device_count; role++)
+        length = until_border(&md->members[role], place.offset, length, &is_bad);
+    return length;
+}
+
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {
@@ -578,6 +618,8 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
         for (uint32_t done = 0, length; !request->error && done < request->length; done += length) {
             struct place place;
             length = request->length - done;
+            if (md->has_bad)
+                length = (uint32_t)limit_to_borders(md, request->address + done, length);
             choose_place(md, request->address + done, length, &place);
             if (place.length < length)
                 length = (uint32_t)place.length;
@@ -621,6 +663,101 @@ static void report_unused(struct bw_xlator *xlator, size_t index, const char *re
     bw_xlator_report(xlator, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT, "%s is not used in the MD array: %s",
                                      bw_xlator_image(bw_xlator_child(xlator, index)), reason));
+}
+
+/* Reads where a member lacks the data of the array. */
+static struct bw_error *read_bad_ranges(struct md *md, struct member *member,
+                                        const struct bw_md_superblock *found)
+{
+    const struct bw_md_device device = {member->layer, 0, bw_xlator_size(member->layer)};
+    member->bad = calloc(BW_MD_BAD, sizeof *member->bad);
+    if (!member->bad)
+        return bw_error_no_memory();
+    BW_TRY(bw_md_bad_blocks_read(&device, found, member->bad, &member->bad_count));
+    for (size_t i = 0; i < member->bad_count; i++) {
+        struct bw_range *bad = &member->bad[i];
+        const uint64_t before = bad->address < member->offset ? member->offset - bad->address : 0;
+        *bad = (struct bw_range){bad->address + before - member->offset,
+                                 bad->length > before ? bad->length - before : 0};
+    }
+    md->has_bad |= member->bad_count != 0;
+    return NULL;
+}
+
+static struct bw_error *add_member(struct bw_xlator *xlator, size_t index,
+                                   const struct bw_md_superblock *found)
+{
+    struct md *md = bw_xlator_private(xlator);
+    struct bw_xlator *layer = bw_xlator_child(xlator, index);
+    const uint64_t size = bw_xlator_size(layer);
+    if (found->role == BW_MD_NO_ROLE || found->role >= md->array.device_count)
+        return NULL; /* a spare */
+    struct member *member = &md->members[found->role];
+    const uint32_t number = found->number;
+    if (found->events + 1 < md->array.events) {
+        report_unused(xlator, index, "it missed changes");
+    } else if (number >= BW_MD_NUMBERS || md->array.roles[number] != found->role) {
+        report_unused(xlator, index, "the others say that it has failed");
+    } else if (member->layer && found->is_replacement) {
+        return NULL; /* its data are being copied from the other device */
+    } else if (member->layer && !member->is_replacement) {
+        report_unused(xlator, index, "another device has its place");
+    } else if (found->data_offset < size) {
+        const uint64_t room = size - found->data_offset;
+        md->given += !member->layer;
+        free(member->bad);
+        *member = (struct member){.layer = layer,
+                                  .offset = found->data_offset,
+                                  .data_size = room,
+                                  .size = room,
+                                  .current = room,
+                                  .is_replacement = found->is_replacement};
+        if (found->data_size)
+            member->data_size = found->data_size;
+        if (member->data_size < room)
+            member->size = member->data_size;
+        if (found->recovered < room)
+            member->current = found->recovered;
+        if (md->array.level >= 1)
+            BW_TRY(read_bad_ranges(md, member, found));
+    }
+    return NULL;
+}
+
+/* Says what only the journal has: data that are not yet on the other devices. */
+static struct bw_error *check_journal(struct bw_xlator *xlator,
+                                      const struct bw_md_superblock *found)
+{
+    const struct md *md = bw_xlator_private(xlator);
+    const struct bw_md_superblock *journal = NULL;
+    struct bw_md_device device = {0};
+    for (size_t i = 0; i < bw_xlator_child_count(xlator); i++)
+        if (found[i].is_journal && found[i].events + 1 >= md->array.events) {
+            journal = &found[i];
+            device.layer = bw_xlator_child(xlator, i);
+            device.size = bw_xlator_size(device.layer);
+        }
+    if (!md->array.has_journal || (!journal && md->array.is_clean))
+        return NULL;
+    uint64_t count = 0;
+    if (!journal) {
+        bw_xlator_report(xlator, BW_WARNING,
+                         bw_error_create(BW_ERROR_MISSING_DEVICE,
+                                         "the MD array %s was not stopped, and the device with its "
+                                         "journal is missing, which may have newer data",
+                                         md->array.name));
+        return NULL;
+    }
+    BW_TRY(bw_md_journal_count(&device, journal, &count));
+    if (count)
+        bw_xlator_report(xlator, BW_WARNING,
+                         bw_error_create(BW_ERROR_UNSUPPORTED,
+                                         "the journal of the MD array %s, which is not read, has "
+                                         "%" PRIu64 " blocks of data that the other devices lack; "
+                                         "mdadm --assemble writes them there: use it on copies of "
+                                         "all devices",
+                                         md->array.name, count));
+    return NULL;
 }
 
 static struct bw_error *check_members(struct bw_xlator *xlator)
@@ -684,29 +821,9 @@ static struct bw_error *init(struct bw_xlator *xlator)
     md->members = calloc(md->array.device_count, sizeof *md->members);
     if (!md->members)
         return bw_error_no_memory();
-    for (size_t i = 0; i < count; i++) {
-        const uint32_t role = found[i].role;
-        const uint64_t offset = found[i].data_offset,
-                       size = bw_xlator_size(bw_xlator_child(xlator, i));
-        if (role == BW_MD_NO_ROLE || role >= md->array.device_count)
-            continue; /* a spare */
-        struct member *member = &md->members[role];
-        if (found[i].events + 1 < md->array.events) {
-            report_unused(xlator, i, "it missed changes");
-        } else if (member->layer) {
-            report_unused(xlator, i, "another device has its place");
-        } else if (offset < size) {
-            const uint64_t room = size - offset;
-            *member = (struct member){bw_xlator_child(xlator, i), offset, room, room, room};
-            if (found[i].data_size)
-                member->data_size = found[i].data_size;
-            if (member->data_size < room)
-                member->size = member->data_size;
-            if (found[i].recovered < room)
-                member->current = found[i].recovered;
-            md->given++;
-        }
-    }
+    for (size_t i = 0; i < count; i++)
+        BW_TRY(add_member(xlator, i, &found[i]));
+    BW_TRY(check_journal(xlator, found));
 
     const char *missing = md->given < md->array.device_count ? "of " : "";
     char level[16] = "linear", given[16] = "";
@@ -738,6 +855,8 @@ static struct bw_error *init(struct bw_xlator *xlator)
 static void fini(struct bw_xlator *xlator)
 {
     struct md *md = bw_xlator_private(xlator);
+    for (uint32_t i = 0; md->members && i < md->array.device_count; i++)
+        free(md->members[i].bad);
     free(md->members);
     free(md->layout.sizes);
     free(md->layout.zones);
@@ -769,7 +888,7 @@ static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
     }
     for (uint32_t i = 0; md->array.level == 1 && i < md->array.device_count; i++) {
         const struct member *member = &md->members[i];
-        if (!member->layer || member->current < md->layout.size)
+        if (!member->layer || member->current < md->layout.size || member->bad_count)
             continue;
         const uint64_t next = bw_xlator_next_stored(member->layer, member->offset + address);
         return next < member->offset + md->layout.size ? next - member->offset : UINT64_MAX;
@@ -812,8 +931,10 @@ static const char page[] =
     "    btrfs-walk disk1.img disk2.img disk3.img\n\n"
     "It reads superblocks of the versions 0.90, 1.0, 1.1 and 1.2, and linear arrays, RAID0, RAID1, "
     "RAID4, RAID5, RAID6 and RAID10 in all layouts. Data on a missing device are read from a "
-    "copy, or computed from parity. A device that missed changes of the others is not used. Arrays "
-    "that are being reshaped are refused.\n";
+    "copy, or computed from parity, and so are bad blocks that a device lists. A device that "
+    "missed "
+    "changes of the others is not used. Arrays that are being reshaped are refused. A journal is "
+    "not read: a warning says if only it has the newest data.\n";
 
 const struct bw_xlator_class bw_layout_md_class = {
     .type = "layout/md",

@@ -24,7 +24,16 @@ enum {
 };
 
 /* feature_map of version 1 */
-enum { RECOVERING = 1 << 1, RESHAPING = 1 << 2, LAYOUT_OF_RAID0 = 1 << 12 };
+enum {
+    RECOVERING = 1 << 1,
+    RESHAPING = 1 << 2,
+    BAD_BLOCKS = 1 << 3,
+    REPLACEMENT = 1 << 4,
+    JOURNAL = 1 << 9,
+    LAYOUT_OF_RAID0 = 1 << 12,
+};
+
+enum { ROLE_JOURNAL = 0xfffd }; /* the greatest that is not a device without a role */
 
 struct disk_1 {
     bw_le32 magic, major, features, padding_0;
@@ -36,15 +45,15 @@ struct disk_1 {
     bw_le32 chunk, devices, bitmap, new_level;
     bw_le64 reshaped;
     bw_le32 delta, new_layout, new_chunk, new_offset;
-    bw_le64 data_offset, data_size, offset, recovered;
+    bw_le64 data_offset, data_size, offset, recovered; /* of a journal: where it begins */
     bw_le32 number, corrected;
-    uint8_t device_id[16], flags, log_shift;
-    bw_le16 log_size;
-    bw_le32 log_offset;
+    uint8_t device_id[16], flags, bad_shift;
+    bw_le16 bad_size;
+    bw_le32 bad_offset;
     bw_le64 updated, events, resynced;
     bw_le32 checksum, role_count;
     uint8_t padding_3[32];
-    bw_le16 roles[(BLOCK - ROLES) / 2];
+    bw_le16 roles[BW_MD_NUMBERS];
 };
 
 static_assert(sizeof(struct disk_1) == BLOCK, "as on disk");
@@ -63,6 +72,8 @@ enum word {
     WORD_EVENTS,
     WORD_LAYOUT = 64,
     WORD_CHUNK,
+    WORD_DISKS = 128, /* the list of devices */
+    WORDS_OF_DISK = 32,
     WORD_THIS = 992,
     WORD_ROLE = WORD_THIS + 3,
     WORD_STATUS,
@@ -130,11 +141,28 @@ static bool read_1(const struct bw_frame *frame, const struct bw_md_device *devi
         .used_size = bw_get64(disk.size) * SECTOR,
         .recovered = UINT64_MAX,
         .events = bw_get64(disk.events),
+        .number = number,
         .is_reshaping = features & RESHAPING,
+        .is_clean = bw_get64(disk.resynced) == UINT64_MAX,
         .has_layout = features & LAYOUT_OF_RAID0,
+        .is_replacement = features & REPLACEMENT,
+        .has_journal = features & JOURNAL,
+        .is_journal = role == ROLE_JOURNAL,
+        .bad_shift = disk.bad_shift,
     };
     if (features & RECOVERING)
         found->recovered = recovered * SECTOR;
+    if (found->is_journal)
+        found->journal_tail = recovered * SECTOR;
+    /* The list is beside the superblock, before or after it. */
+    if (features & BAD_BLOCKS && disk.bad_shift < 16) {
+        const uint32_t size = UINT32_C(1) * bw_get16(disk.bad_size) * SECTOR;
+        found->bad_blocks =
+            offset + (uint64_t)((int64_t)(int32_t)bw_get32(disk.bad_offset) * SECTOR);
+        found->bad_size = size < BLOCK ? size : BLOCK;
+    }
+    for (size_t i = 0; i < BW_MD_NUMBERS; i++)
+        found->roles[i] = i < roles ? bw_get16(disk.roles[i]) : UINT16_MAX;
     memcpy(found->id, disk.id, sizeof found->id);
     memcpy(found->name, disk.name, sizeof disk.name);
     return is_possible(found);
@@ -166,7 +194,7 @@ static bool is_in_partition(const struct bw_frame *frame, const struct bw_md_dev
 static bool read_0(const struct bw_frame *frame, const struct bw_md_device *device,
                    struct bw_md_superblock *found)
 {
-    enum { IN_SYNC = 1 << 2 };
+    enum { IN_SYNC = 1 << 2, DISKS = 27 };
     bw_le32 words[WORDS];
     const uint64_t size = device->size / RESERVED * RESERVED;
     if (size < RESERVED || !read_block(frame, device, size - RESERVED, words) ||
@@ -189,8 +217,15 @@ static bool read_0(const struct bw_frame *frame, const struct bw_md_device *devi
         .used_size = UINT64_C(1024) * word_at(words, WORD_SIZE),
         .recovered = UINT64_MAX,
         .events = high_events << 32 | word_at(words, WORD_EVENTS),
+        .number = word_at(words, WORD_THIS),
         .is_reshaping = word_at(words, WORD_MINOR) == 91,
+        .is_clean = true,
     };
+    for (size_t i = 0; i < BW_MD_NUMBERS; i++) {
+        const bw_le32 *disk = words + WORD_DISKS + (i < DISKS ? i : 0) * WORDS_OF_DISK;
+        const bool has_role = i < DISKS && bw_get32(disk[WORD_STATUS - WORD_THIS]) & IN_SYNC;
+        found->roles[i] = has_role ? (uint16_t)bw_get32(disk[WORD_ROLE - WORD_THIS]) : UINT16_MAX;
+    }
     memcpy(found->id, &words[WORD_ID], 4);
     memcpy(found->id + 4, &words[WORD_ID_REST], 12);
     if (!(word_at(words, WORD_STATUS) & IN_SYNC) || found->role >= found->device_count)
@@ -206,6 +241,30 @@ bool bw_md_superblock_read(const struct bw_frame *frame, const struct bw_md_devi
     const uint64_t end = size < AT_END ? size : (size - AT_END) / BLOCK * BLOCK;
     return read_1(frame, device, BLOCK, "1.2", found) || read_1(frame, device, 0, "1.1", found) ||
            (end && read_1(frame, device, end, "1.0", found)) || read_0(frame, device, found);
+}
+
+struct bw_error *bw_md_bad_blocks_read(const struct bw_md_device *device,
+                                       const struct bw_md_superblock *superblock,
+                                       struct bw_range *ranges, size_t *count)
+{
+    bw_le64 list[BW_MD_BAD];
+    *count = 0;
+    if (!superblock->bad_size)
+        return NULL;
+    if (superblock->bad_blocks > device->size ||
+        device->size - superblock->bad_blocks < superblock->bad_size)
+        return bw_error_create(BW_ERROR_CORRUPT, "its list of bad blocks is not on the device");
+    BW_TRY(bw_read_raw(NULL, device->layer, device->begin + superblock->bad_blocks, list,
+                       superblock->bad_size));
+    /* 54 bits of the address, 10 of the length; all bits are set after the last. */
+    for (size_t i = 0; i < superblock->bad_size / sizeof *list; i++) {
+        const uint64_t entry = bw_get64(list[i]), unit = (uint64_t)SECTOR << superblock->bad_shift;
+        if (entry == UINT64_MAX)
+            break;
+        if (entry >> 10 <= INT64_MAX / unit && entry & 1023)
+            ranges[(*count)++] = (struct bw_range){(entry >> 10) * unit, (entry & 1023) * unit};
+    }
+    return NULL;
 }
 
 bool bw_md_is_member(const struct bw_frame *frame, const struct bw_md_device *device,

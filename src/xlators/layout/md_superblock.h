@@ -11,7 +11,11 @@
 /** Levels that are not numbers of RAID levels. */
 enum { BW_MD_LINEAR = -1 };
 
-enum { BW_MD_DEVICES = 1024 /**< the most devices of an array */ };
+enum {
+    BW_MD_DEVICES = 1024, /**< the most devices of an array */
+    BW_MD_NUMBERS = 1920, /**< the most devices that a superblock lists */
+    BW_MD_BAD = 512,      /**< the most ranges of bad blocks of a device: 4 KiB */
+};
 
 /** No role: a spare, a journal, or a device that has failed. */
 #define BW_MD_NO_ROLE UINT32_MAX
@@ -32,8 +36,18 @@ struct bw_md_superblock {
     uint64_t used_size;    /**< bytes of each device that the array uses; 0 for linear and RAID0 */
     uint64_t recovered;    /**< the data before this are current; UINT64_MAX: all */
     uint64_t events;       /**< counts changes of the array */
+    uint32_t number;       /**< the index of this device in lists of devices */
     bool is_reshaping;
-    bool has_layout; /**< RAID0: `layout` is set */
+    bool is_clean;                 /**< the array was stopped, or nothing was written lately */
+    bool has_layout;               /**< RAID0: `layout` is set */
+    bool is_replacement;           /**< it gets the data of another device with the same role */
+    bool has_journal;              /**< the array has a journal */
+    bool is_journal;               /**< this device is the journal */
+    uint64_t journal_tail;         /**< where a journal begins, behind `data_offset` */
+    uint64_t bad_blocks;           /**< where the list of bad blocks is */
+    uint32_t bad_size;             /**< bytes of that list; 0: there is none */
+    unsigned bad_shift;            /**< the unit of that list */
+    uint16_t roles[BW_MD_NUMBERS]; /**< role of each device, by its number; UINT16_MAX: none */
 };
 
 /** A device that may belong to an array: a range of a layer. */
@@ -45,6 +59,12 @@ struct bw_md_device {
 /** Reads the superblock of a device; false without a valid one. */
 bool bw_md_superblock_read(const struct bw_frame *frame, const struct bw_md_device *device,
                            struct bw_md_superblock *superblock);
+
+/** Reads the ranges in which a device lacks the data of the array; at most BW_MD_BAD. Offsets count
+ * from the beginning of the device. */
+struct bw_error *bw_md_bad_blocks_read(const struct bw_md_device *device,
+                                       const struct bw_md_superblock *superblock,
+                                       struct bw_range *ranges, size_t *count);
 
 /** The same, but false if the device contains a newer btrfs instead. */
 bool bw_md_is_member(const struct bw_frame *frame, const struct bw_md_device *device,

@@ -314,7 +314,7 @@ static void test_refused(void **state)
     expect_refusal(GROUP("1", VOLUME("root", "0", "1", "striped", "stripes = [\"pv0\", 0]")
                                   VOLUME("snapshot0", "0", "1", "snapshot",
                                          "origin = \"x\"\ncow_store = \"root\"")),
-                   BW_ERROR_UNSUPPORTED, "the type snapshot");
+                   BW_ERROR_UNSUPPORTED, "read its origin vg/x,");
     expect_refusal(GROUP("1", VOLUME("root", "0", "1", "striped", "stripes = [\"root\", 0]")),
                    BW_ERROR_CORRUPT, "root contains itself");
     expect_refusal(GROUP("1", VOLUME("root", "0", "1", "striped", "stripes = [\"pv9\", 0]")),

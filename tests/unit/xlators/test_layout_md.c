@@ -3,6 +3,7 @@
  * tests/command/containers.sh reads arrays of all levels and layouts. */
 #include <inttypes.h>
 
+#include "base/crc32c.h"
 #include "base/endian.h"
 #include "support/fake_layer.h"
 #include "xlators/layout/containers.h"
@@ -223,6 +224,156 @@ static void test_recovering_member(void **state)
     free(bench);
 }
 
+/* Writes the list of bad blocks of a member, in sectors of its data, behind its superblock. */
+static void put_bad_blocks(struct bench *bench, uint32_t number, const uint64_t (*ranges)[2],
+                           size_t count)
+{
+    uint8_t *block = bench->bytes[number] + SUPERBLOCK, *list = block + 4096;
+    put_32(block + 8, 8);
+    block[186] = 8;
+    put_32(block + 188, 8);
+    memset(list, 0xff, 4096);
+    for (size_t i = 0; i < count; i++) {
+        put_64(list + 8 * i, (BEGIN / 512 + ranges[i][0]) << 10 | ranges[i][1]);
+        memset(bench->bytes[number] + BEGIN + ranges[i][0] * 512, 0xee, ranges[i][1] * 512);
+    }
+    seal(block);
+}
+
+static void test_bad_blocks(void **state)
+{
+    (void)state;
+    const uint64_t first[][2] = {{0, 8}, {40, 64}, {300, 84}}, second[][2] = {{104, 16}, {200, 8}};
+    struct bench *benches[] = {make_raid1(), make_raid5()};
+    for (size_t i = 0; i < 2; i++) {
+        put_bad_blocks(benches[i], 0, first, 3);
+        put_bad_blocks(benches[i], 1, second, 2);
+        expect_success(open_bench(benches[i], i ? 7 : 3));
+        check_contents(benches[i], (i + 1) * (SIZE - BEGIN));
+        close_bench(benches[i]);
+    }
+    /* Both mirrors are bad, and the list is not on the device. */
+    uint8_t byte;
+    put_bad_blocks(benches[0], 1, first, 1);
+    expect_success(open_bench(benches[0], 3));
+    expect_error(read_range(benches[0]->top, 4095, &byte, 1), BW_ERROR_MISSING_DEVICE, "suffice");
+    expect_success(read_range(benches[0]->top, 4096, &byte, 1));
+    close_bench(benches[0]);
+    put_32(benches[0]->bytes[0] + SUPERBLOCK + 188, UINT32_MAX - 50);
+    seal(benches[0]->bytes[0] + SUPERBLOCK);
+    expect_error(open_bench(benches[0], 3), BW_ERROR_CORRUPT, "list of bad blocks is not on");
+    free(benches[0]);
+    free(benches[1]);
+}
+
+/* A member that the newest superblock lists as failed, although it missed one change only. */
+static void test_failed_member(void **state)
+{
+    (void)state;
+    struct bench *bench = make_raid1();
+    memset(bench->bytes[0] + BEGIN, 0xee, SIZE - BEGIN);
+    put_64(bench->bytes[0] + SUPERBLOCK + 200, 9);
+    seal(bench->bytes[0] + SUPERBLOCK);
+    memset(bench->bytes[1] + SUPERBLOCK + 256, 0xff, 2);
+    seal(bench->bytes[1] + SUPERBLOCK);
+    expect_success(open_bench(bench, 3));
+    check_contents(bench, SIZE - BEGIN);
+    assert_int_equal(report_log_count(&bench->log, "the others say that it has failed"), 1);
+    close_bench(bench);
+    free(bench);
+}
+
+/* A device that is being replaced is used, whatever the order; without it, its replacement is. */
+static void test_replacement(void **state)
+{
+    (void)state;
+    struct bench *bench = make_raid1();
+    uint8_t *block = bench->bytes[2] + SUPERBLOCK;
+    memcpy(bench->bytes[2], bench->bytes[0], BEGIN + CHUNK);
+    put_superblock(bench, 2, 1, 0, 2);
+    put_32(block + 8, 0x12);
+    put_64(block + 152, CHUNK / 512);
+    for (uint32_t i = 0; i < 3; i++) {
+        memset(bench->bytes[i] + SUPERBLOCK + 260, 0, 2);
+        seal(bench->bytes[i] + SUPERBLOCK);
+    }
+    expect_success(open_bench(bench, 7));
+    check_contents(bench, SIZE - BEGIN);
+    close_bench(bench);
+    expect_success(open_bench(bench, 5));
+    check_contents(bench, SIZE - BEGIN);
+    close_bench(bench);
+    uint8_t bytes[2];
+    expect_success(open_bench(bench, 4));
+    expect_success(read_range(bench->top, CHUNK - 1, bytes, 1));
+    expect_error(read_range(bench->top, CHUNK - 1, bytes, 2), BW_ERROR_MISSING_DEVICE, "suffice");
+    close_bench(bench);
+    free(bench);
+}
+
+/* Makes the fourth device the journal, with a meta block about a block of data, one of parity and
+ * a flush, and another one. */
+static struct bench *make_journal(void)
+{
+    enum { TAIL = 4096, LEVEL = 5, SYMMETRIC = 2 };
+    struct bench *bench = make_raid5();
+    put_superblock(bench, 3, LEVEL, SYMMETRIC, 3);
+    put_64(bench->bytes[3] + SUPERBLOCK + 152, TAIL / 512);
+    for (uint32_t i = 0; i < 4; i++) {
+        put_32(bench->bytes[i] + SUPERBLOCK + 8, 1 << 9);
+        put_32(bench->bytes[i] + SUPERBLOCK + 260, UINT32_C(0xfffd0002));
+        seal(bench->bytes[i] + SUPERBLOCK);
+    }
+    uint32_t seed = bw_crc32c(UINT32_MAX, "the id of it all", 16);
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint64_t at = i ? 3 * TAIL + TAIL : TAIL;
+        uint8_t *meta = bench->bytes[3] + BEGIN + at;
+        put_32(meta, 0x6433c509);
+        meta[8] = 1;
+        put_32(meta + 12, i ? 32 + 20 : 32 + 20 + 20 + 16);
+        put_64(meta + 16, 70 + i);
+        put_64(meta + 24, at / 512);
+        put_32(meta + 36, 8);
+        put_32(meta + 32 + 20, 1); /* parity */
+        put_32(meta + 36 + 20, 8);
+        put_32(meta + 32 + 40, 2); /* a flush of one stripe */
+        put_32(meta + 36 + 40, 8);
+        put_32(meta + 4, bw_crc32c(seed, meta, 4096));
+    }
+    return bench;
+}
+
+static void test_journal(void **state)
+{
+    (void)state;
+    struct bench *bench = make_journal();
+    uint8_t *second = bench->bytes[3] + BEGIN + (4 << 12);
+    expect_success(open_bench(bench, 15));
+    check_contents(bench, 2 * (SIZE - BEGIN));
+    assert_int_equal(report_log_count(&bench->log, "has 2 blocks of data that the other"), 1);
+    close_bench(bench);
+    second[100]++; /* the checksum is wrong */
+    expect_success(open_bench(bench, 15));
+    assert_int_equal(report_log_count(&bench->log, "has 1 blocks of data that the other"), 1);
+    close_bench(bench);
+    put_64(bench->bytes[3] + SUPERBLOCK + 152, (4 << 12) / 512); /* nothing valid is there */
+    seal(bench->bytes[3] + SUPERBLOCK);
+    expect_success(open_bench(bench, 15));
+    assert_int_equal(report_log_count(&bench->log, "journal"), 0);
+    close_bench(bench);
+    expect_success(open_bench(bench, 7));
+    assert_int_equal(report_log_count(&bench->log, "with its journal is missing"), 1);
+    close_bench(bench);
+    for (uint32_t i = 0; i < 3; i++) {
+        put_64(bench->bytes[i] + SUPERBLOCK + 208, UINT64_MAX); /* it was stopped */
+        seal(bench->bytes[i] + SUPERBLOCK);
+    }
+    expect_success(open_bench(bench, 7));
+    assert_int_equal(report_log_count(&bench->log, "journal"), 0);
+    close_bench(bench);
+    free(bench);
+}
+
 /* A linear array whose first device was cut off: the data of the second one keep their addresses.
  */
 static void test_cut_off_linear(void **state)
@@ -314,6 +465,8 @@ int main(void)
         cmocka_unit_test(test_raid1),           cmocka_unit_test(test_raid5),
         cmocka_unit_test(test_late_member),     cmocka_unit_test(test_recovering_member),
         cmocka_unit_test(test_bad_superblocks), cmocka_unit_test(test_finding),
+        cmocka_unit_test(test_bad_blocks),      cmocka_unit_test(test_failed_member),
+        cmocka_unit_test(test_replacement),     cmocka_unit_test(test_journal),
         cmocka_unit_test(test_cut_off_linear),  cmocka_unit_test(test_impossible_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
