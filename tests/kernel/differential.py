@@ -31,6 +31,7 @@ refuses whole leaves for a bad item, and does not mount if a tree is bad that no
     known       one of the first four, for a reason in the file `differences` of this folder
 """
 import collections
+import concurrent.futures
 import hashlib
 import json
 import os
@@ -48,28 +49,16 @@ import guest
 import kernel
 
 FIXTURES = ["nodesize-4k", "data-shapes", "compressed", "subvolumes", "people", "levels-2",
-            "subvolume-kinds", "log-tree"]
+            "subvolume-kinds", "log-tree", "mixed", "quota-groups", "orphans", "siblings",
+            "old-4k", "renamed"]
 EACH = 200  # mutants of a start of the guest
-SECONDS = 30  # without an answer of the guest
+SECONDS = 12  # without an answer of the guest
 WRONG = ("missing", "attribute", "contents", "unread", "hang")
 LARGEST = 4 << 20  # of the files whose contents are read; a changed size may be any
 TYPES = "f,d,l,p,s,c,b"
 
 
 # In the guest.
-
-def read_file(path, mode):
-    """What of a file is not in its inode: a hash, a target, or an error."""
-    if stat.S_ISLNK(mode):
-        return hashlib.sha256(os.readlink(path)).hexdigest()
-    if not stat.S_ISREG(mode):
-        return None
-    sum_of_all = hashlib.sha256()
-    with open(path, "rb") as file:
-        while piece := file.read(1 << 20):
-            sum_of_all.update(piece)
-    return sum_of_all.hexdigest()
-
 
 def attempt(function, *words):
     """The result, or the name of the error."""
@@ -79,18 +68,34 @@ def attempt(function, *words):
         return f"E{error.errno}"
 
 
+def read_file(path, status):
+    """What of a file is not in its inode: a hash of its contents or of its target."""
+    if stat.S_ISLNK(status.st_mode):
+        return hashlib.sha256(os.readlink(path)).hexdigest()
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    sum_of_all, left = hashlib.sha256(), status.st_size
+    file = os.open(path, os.O_RDONLY)
+    try:
+        # A call more would find the end; each call takes long in such a kernel.
+        while left > 0 and (piece := os.read(file, left + 1)):
+            sum_of_all.update(piece)
+            left -= len(piece)
+    finally:
+        os.close(file)
+    return sum_of_all.hexdigest()
+
+
 def read_xattrs(path):
-    return {name: hashlib.sha256(os.getxattr(path, name, follow_symlinks=False)).hexdigest()
-            for name in os.listxattr(path, follow_symlinks=False)}
+    return os.listxattr(path, follow_symlinks=False)
 
 
-def describe(path):
-    status = os.lstat(path)
+def describe(path, status):
     entry = {"mode": status.st_mode, "uid": status.st_uid, "gid": status.st_gid,
              "nlink": status.st_nlink, "inode": status.st_ino, "size": status.st_size,
              "mtime": status.st_mtime_ns, "ctime": status.st_ctime_ns}
     if status.st_size < LARGEST:
-        entry["contents"] = attempt(read_file, path, status.st_mode)
+        entry["contents"] = attempt(read_file, path, status)
     if status.st_ino != 2:
         entry["xattrs"] = attempt(read_xattrs, path)
     return entry
@@ -102,10 +107,11 @@ def read_all(top):
     while left and len(found) < 5000:
         folder = left.pop()
         path = os.fsdecode(folder[len(top):]) or "/"
-        entry = found[path] = attempt(describe, folder)
-        if isinstance(entry, str):
+        status = attempt(os.lstat, folder)
+        if isinstance(status, str):
+            found[path] = status
             continue
-        status = os.lstat(folder)
+        entry = found[path] = describe(folder, status)
         if (status.st_dev, status.st_ino) in devices or not stat.S_ISDIR(status.st_mode):
             continue
         if status.st_ino != 2:
@@ -207,6 +213,13 @@ def make_mutants(options, image, count, seed):
                 patches += differing(old, file.read(len(old)), offset)
         fields.undo(saved)
         yield {"name": name, "words": words, "patches": patches}
+
+
+def write_all(image, patches):
+    with open(image, "r+b") as file:
+        for offset, data in patches:
+            file.seek(offset)
+            file.write(bytes.fromhex(data))
 
 
 def ask_guest(image, jobs, work):
@@ -366,56 +379,78 @@ def reason_of(kind, job, said, known):
     return None
 
 
-def try_fixture(options, name, count, seed, classes):
-    image, known = kernel.fixture(name)[0], read_known()
-    with tempfile.TemporaryDirectory(prefix="differential.", dir=options.work) as folder:
-        own = os.path.join(folder, "image")
-        kernel.run("cp", "--sparse=always", image, own, check=True)
-        jobs = list(make_mutants(options, own, count, seed))
-        for number, job in enumerate(jobs):
-            job["number"] = number
-        if options.number is not None:
-            jobs = jobs[options.number:options.number + 1]
-        answers = ask_guest(own, jobs, folder)
-        for job in jobs:
-            answer, differences = answers[job["number"]], []
-            if not answer:
-                differences.append(("kernel", "crashed or hung"))
-                answer = {"plain": "E0", "rescue": "E0", "plain_log": []}
-            log = [re.sub(r"\(device \S+\): ", "", line) for line in answer["plain_log"]
-                   if "critical" in line or "error" in line or "WARNING" in line]
-            with open(own, "r+b") as file:
-                for offset, _, new in job["patches"]:
-                    file.seek(offset)
-                    file.write(bytes.fromhex(new))
-            try:
-                ours, said = ask_program(options, own)
-                by_rescue = ours
-                if isinstance(answer["plain"], str) and not isinstance(answer["rescue"], str):
-                    by_rescue, said = ask_program(options, own, "--ignore-checksums", "data")
-            except ChildProcessError as error:
-                ours, by_rescue, said = {}, {}, set()
-                differences.append(("hang", str(error)))
-            with open(own, "r+b") as file:
-                for offset, old, _ in job["patches"]:
-                    file.seek(offset)
-                    file.write(bytes.fromhex(old))
-            differences += compare(answer["plain"], ours, said)
-            if isinstance(answer["plain"], str):
-                differences += [d for d in compare(answer["rescue"], by_rescue, said)
-                                if d[0] != "mount"]
-            for kind in sorted({kind for kind, _ in differences}):
-                words = [w for k, w in differences if k == kind]
-                reason = plain(log[0]) if log else ""
-                why = reason_of(kind, job, said, known)
-                if why:
-                    kind, reason = "known", why
-                classes[kind, job["name"] if kind in WRONG else "", plain(words[0]), reason] += 1
-                if kind in WRONG or options.verbose:
-                    print(f"{'FAILED' if kind in WRONG else kind}: {kind}: {name} seed {seed} "
-                          f"number {job['number']}: {job['words']}: {words[:3]}"
-                          f"{' and more' if len(words) > 3 else ''} "
-                          f"[kernel: {'; '.join(log[:2])}] [ours: {sorted(said)[:2]}]", flush=True)
+class Batch:
+    """Mutants of a fixture that a guest and this program read, each in an image of its own."""
+
+    def __init__(self, options, name, count, seed):
+        self.options, self.name, self.count, self.seed = options, name, count, seed
+
+    def ask_guest(self):
+        """Makes the mutants, and what the kernel shows of them."""
+        image = kernel.fixture(self.name)[0]
+        with tempfile.TemporaryDirectory(prefix="differential.", dir=self.options.work) as folder:
+            own = os.path.join(folder, "image")
+            kernel.run("cp", "--sparse=always", image, own, check=True)
+            jobs = list(make_mutants(self.options, own, self.count, self.seed))
+            for number, job in enumerate(jobs):
+                job["number"] = number
+            if self.options.number is not None:
+                jobs = jobs[self.options.number:self.options.number + 1]
+            answers = ask_guest(own, jobs, folder)
+        return [(job, answers[job["number"]]) for job in jobs]
+
+    def compare(self, pairs, classes):
+        """Compares what the kernel shows with what this program shows."""
+        with tempfile.TemporaryDirectory(prefix="differential.", dir=self.options.work) as folder:
+            own = os.path.join(folder, "image")
+            kernel.run("cp", "--sparse=always", kernel.fixture(self.name)[0], own, check=True)
+            for job, answer in pairs:
+                self.compare_mutant(own, job, answer, classes)
+
+    def compare_mutant(self, image, job, answer, classes):
+        differences = []
+        if not answer:
+            differences.append(("kernel", "crashed or hung"))
+            answer = {"plain": "E0", "rescue": "E0", "plain_log": []}
+        log = [re.sub(r"\(device \S+\): ", "", line) for line in answer["plain_log"]
+               if "critical" in line or "error" in line or "WARNING" in line]
+        write_all(image, [(offset, new) for offset, _, new in job["patches"]])
+        try:
+            ours, said = ask_program(self.options, image)
+            by_rescue = ours
+            if isinstance(answer["plain"], str) and not isinstance(answer["rescue"], str):
+                by_rescue, said = ask_program(self.options, image, "--ignore-checksums", "data")
+        except ChildProcessError as error:
+            ours, by_rescue, said = {}, {}, set()
+            differences.append(("hang", str(error)))
+        write_all(image, [(offset, old) for offset, old, _ in job["patches"]])
+        differences += compare(answer["plain"], ours, said)
+        if isinstance(answer["plain"], str):
+            differences += [d for d in compare(answer["rescue"], by_rescue, said)
+                            if d[0] != "mount"]
+        for kind in sorted({kind for kind, _ in differences}):
+            words = [w for k, w in differences if k == kind]
+            reason = plain(log[0]) if log else ""
+            why = reason_of(kind, job, said, self.options.known)
+            if why:
+                kind, reason = "known", why
+            classes[kind, job["name"] if kind in WRONG else "", plain(words[0]), reason] += 1
+            if kind in WRONG or self.options.verbose:
+                print(f"{'FAILED' if kind in WRONG else kind}: {kind}: {self.name} seed "
+                      f"{self.seed} number {job['number']}: {job['words']}: {words[:3]}"
+                      f"{' and more' if len(words) > 3 else ''} "
+                      f"[kernel: {'; '.join(log[:2])}] [ours: {sorted(said)[:2]}]", flush=True)
+
+
+def batches_of(options):
+    """One after the other, all fixtures with one seed, then with the next one."""
+    left, seed = options.count, options.seed
+    while left > 0:
+        for name in options.fixture or FIXTURES:
+            if left > 0:
+                yield Batch(options, name, min(EACH, left), seed)
+            left -= EACH
+        seed += 1
 
 
 def main():
@@ -431,15 +466,21 @@ def main():
     if not guest.is_there():
         print(f"skipped: {guest.KERNEL} is not installed")
         return 0
-    classes, done, seed = collections.Counter(), 0, options.seed
-    while done < options.count:
-        for name in options.fixture or FIXTURES:
-            count = min(EACH, options.count - done)
-            if count > 0:
-                try_fixture(options, name, count, seed, classes)
-            done += max(count, 0)
-        seed += 1
-    print(f"{done} mutants")
+    options.known = read_known()
+    classes, done, batches = collections.Counter(), 0, batches_of(options)
+    # The guest mostly waits, so it reads one batch while this program reads the one before.
+    with concurrent.futures.ThreadPoolExecutor(1) as guests:
+        def ask_next():
+            batch = next(batches, None)
+            return batch, batch and guests.submit(batch.ask_guest)
+        batch, answers = ask_next()
+        while batch:
+            pairs = answers.result()
+            following = ask_next()
+            batch.compare(pairs, classes)
+            done += len(pairs)
+            print(f"{done} mutants", flush=True)
+            batch, answers = following
     for (kind, name, words, reason), count in sorted(classes.items()):
         print(f"{count:6} {kind:10} {name} {words[:100]} [{reason[:160]}]")
     return any(kind in WRONG for kind, *_ in classes)
