@@ -278,17 +278,18 @@ def stop(process):
     process.wait()
 
 
-def ask_program(options, image, *ignore):
-    """What the program shows: entries by path, and the messages about damage."""
+def ask_program(options, image, *ignore, words=()):
+    """What the program shows: entries by path, and the messages about damage. `words`: options of
+    all commands, `ignore`: of reading contents."""
     said = set()
-    def ask(*words):
+    def ask(command, *own):
         result = subprocess.run(
-            ["timeout", "-k", "1", "20", options.program, words[0], "-v", *words[1:], image],
-            capture_output=True, check=False, stdin=subprocess.DEVNULL)
+            ["timeout", "-k", "1", "300", "prlimit", "--cpu=20", options.program, command, "-v",
+             *words, *own, image], capture_output=True, check=False, stdin=subprocess.DEVNULL)
         said.update(line for line in result.stderr.decode(errors="replace").splitlines()
                     if ": note: " not in line)
         if result.returncode not in (0, 1, 2, 3):
-            raise ChildProcessError(f"{words[0]}: status {result.returncode}: "
+            raise ChildProcessError(f"{command}: status {result.returncode}: "
                                     f"{result.stderr[-500:]}")
         if result.returncode and not result.stderr:
             said.add("status 1")

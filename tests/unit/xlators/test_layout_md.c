@@ -262,6 +262,7 @@ static void test_bad_blocks(void **state)
     put_32(benches[0]->bytes[0] + SUPERBLOCK + 188, UINT32_MAX - 50);
     seal(benches[0]->bytes[0] + SUPERBLOCK);
     expect_error(open_bench(benches[0], 3), BW_ERROR_CORRUPT, "list of bad blocks is not on");
+    close_bench(benches[0]);
     free(benches[0]);
     free(benches[1]);
 }
