@@ -51,7 +51,7 @@ struct bw_lvm_volume {
     char name[BW_LVM_NAME];
     bool is_visible;          /**< it is not a part of other volumes */
     bool is_snapshot;         /**< the changes since a snapshot, not a device */
-    char origin[BW_LVM_NAME]; /**< of a snapshot: the volume that it shows as it was */
+    char origin[BW_LVM_NAME]; /**< name of the volume of which it is a snapshot */
     uint64_t size;
     size_t first_segment, segment_count;
 };

@@ -592,7 +592,7 @@ static void choose_place(const struct md *md, uint64_t address, uint64_t left, s
     locate(&md->layout, address, 0, place);
 }
 
-/* Limits a piece so that each device has all of it, or the rest of its row, or nothing. */
+/* Shortens a piece so that none of the devices has only a part. */
 static uint64_t limit_to_borders(const struct md *md, uint64_t address, uint64_t length)
 {
     struct place place;
@@ -697,7 +697,7 @@ static struct bw_error *add_member(struct bw_xlator *xlator, size_t index,
     if (found->events + 1 < md->array.events) {
         report_unused(xlator, index, "it missed changes");
     } else if (number >= BW_MD_NUMBERS || md->array.roles[number] != found->role) {
-        report_unused(xlator, index, "the others say that it has failed");
+        report_unused(xlator, index, "it failed");
     } else if (member->layer && found->is_replacement) {
         return NULL; /* its data are being copied from the other device */
     } else if (member->layer && !member->is_replacement) {

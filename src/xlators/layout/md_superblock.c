@@ -154,7 +154,7 @@ static bool read_1(const struct bw_frame *frame, const struct bw_md_device *devi
         found->recovered = recovered * SECTOR;
     if (found->is_journal)
         found->journal_tail = recovered * SECTOR;
-    /* The list is beside the superblock, before or after it. */
+    /* The list may precede the superblock. */
     if (features & BAD_BLOCKS && disk.bad_shift < 16) {
         const uint32_t size = UINT32_C(1) * bw_get16(disk.bad_size) * SECTOR;
         found->bad_blocks =

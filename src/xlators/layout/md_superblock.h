@@ -45,7 +45,7 @@ struct bw_md_superblock {
     bool is_journal;               /**< this device is the journal */
     uint64_t journal_tail;         /**< where a journal begins, behind `data_offset` */
     uint64_t bad_blocks;           /**< where the list of bad blocks is */
-    uint32_t bad_size;             /**< bytes of that list; 0: there is none */
+    uint32_t bad_size;             /**< bytes of that list, or 0 */
     unsigned bad_shift;            /**< the unit of that list */
     uint16_t roles[BW_MD_NUMBERS]; /**< role of each device, by its number; UINT16_MAX: none */
 };
