@@ -14,13 +14,6 @@
 /* Each trial is a check of the whole file system. */
 enum { MOST_TRIALS = 100 };
 
-struct search {
-    struct bw_repair *repair;
-    struct bw_sizes chosen; /* the first change of each group that was chosen */
-    uint64_t left;
-    unsigned trials;
-};
-
 /* Whether an error is about the changes, and not about the trial itself. */
 static bool is_failure(const struct bw_error *error)
 {
@@ -47,47 +40,45 @@ static void choose_group(struct bw_repair *repair, size_t number, bool chosen)
             changes->items[i].chosen = chosen;
 }
 
-/* Lists the chosen changes. A group is listed once. */
-static struct bw_error *list_chosen(struct search *search)
+static struct bw_error *try_once(struct bw_repair *repair, unsigned *trials, uint64_t *left,
+                                 const struct bw_repair_finding **failing)
 {
-    const struct bw_repair_changes *changes = &search->repair->changes;
-    BW_SCOPED(bw_number_set) struct bw_number_set groups = {0};
-    bool is_new = true;
-    search->chosen.count = 0;
-    for (size_t i = search->repair->first; i < changes->count; i++) {
-        const struct bw_repair_change *change = &changes->items[i];
-        if (!change->chosen)
-            continue;
-        if (change->group)
-            BW_TRY(bw_number_set_insert(&groups, change->group, &is_new));
-        if (!change->group || is_new)
-            BW_TRY(bw_sizes_push(&search->chosen, i));
-    }
-    return NULL;
-}
-
-static struct bw_error *try_once(struct search *search, const struct bw_repair_finding **failing)
-{
-    if (search->trials++ == MOST_TRIALS)
+    if (++*trials > MOST_TRIALS)
         return bw_error_create(BW_ERROR_UNSUPPORTED,
                                "too many changes fail: after %d trials, there is no end",
                                MOST_TRIALS);
-    return bw_repair_try_once(search->repair, &search->left, failing);
+    return bw_repair_try_once(repair, left, failing);
 }
 
 /* Finds the first of the chosen changes that makes a trial fail together with those before it.
  * `*reason` is replaced by the reason of its trial. All are chosen again then. */
-static struct bw_error *find_first(struct search *search, struct bw_error **reason, size_t *found)
+static struct bw_error *find_first(struct bw_repair *repair, unsigned *trials,
+                                   struct bw_error **reason, size_t *found)
 {
-    struct bw_repair *repair = search->repair;
-    size_t low = 0, high = search->chosen.count;
+    const struct bw_repair_changes *changes = &repair->changes;
+
+    /* The chosen changes, of a group only the first one. */
+    BW_SCOPED(bw_sizes) struct bw_sizes chosen = {0};
+    BW_SCOPED(bw_number_set) struct bw_number_set groups = {0};
+    for (size_t i = repair->first; i < changes->count; i++) {
+        const struct bw_repair_change *change = &changes->items[i];
+        bool is_new = change->chosen;
+        if (change->chosen && change->group)
+            BW_TRY(bw_number_set_insert(&groups, change->group, &is_new));
+        if (is_new)
+            BW_TRY(bw_sizes_push(&chosen, i));
+    }
+
+    /* The first `low` of them are good, the first `high` of them fail. */
+    size_t low = 0, high = chosen.count;
     struct bw_error *error = NULL;
     while (!error && high - low > 1) {
         const size_t middle = low + (high - low) / 2;
         const struct bw_repair_finding *failing;
-        for (size_t i = 0; i < search->chosen.count; i++)
-            choose_group(repair, search->chosen.items[i], i < middle);
-        struct bw_error *result = try_once(search, &failing);
+        uint64_t left;
+        for (size_t i = 0; i < chosen.count; i++)
+            choose_group(repair, chosen.items[i], i < middle);
+        struct bw_error *result = try_once(repair, trials, &left, &failing);
         if (!result) {
             low = middle;
         } else if (is_failure(result)) {
@@ -98,12 +89,13 @@ static struct bw_error *find_first(struct search *search, struct bw_error **reas
             error = result;
         }
     }
-    for (size_t i = 0; i < search->chosen.count; i++)
-        choose_group(repair, search->chosen.items[i], true);
-    *found = search->chosen.items[high - 1];
+    for (size_t i = 0; i < chosen.count; i++)
+        choose_group(repair, chosen.items[i], true);
+    *found = chosen.items[high - 1];
     return error;
 }
 
+/* Leaves out a change and the rest of its group. */
 static struct bw_error *refuse(struct bw_repair *repair, size_t number, const char *reason)
 {
     struct bw_repair_changes *changes = &repair->changes;
@@ -120,59 +112,38 @@ static struct bw_error *refuse(struct bw_repair *repair, size_t number, const ch
     return NULL;
 }
 
-/* Leaves out what makes the trial fail for a reason. */
-static struct bw_error *leave_out(struct search *search, const struct bw_repair_finding *failing,
-                                  struct bw_error **reason)
-{
-    struct bw_repair *repair = search->repair;
-    size_t number;
-    BW_TRY(list_chosen(search));
-    if (!failing) {
-        BW_TRY(find_first(search, reason, &number));
-        return refuse(repair, number, (*reason)->message);
-    }
-    struct bw_repair_matches matches = bw_repair_find_changes(repair, failing);
-    for (const struct bw_repair_change *change; (change = bw_repair_next_match(&matches));)
-        BW_TRY(refuse(repair, (size_t)(change - repair->changes.items), (*reason)->message));
-    return NULL;
-}
-
-/* The changes that were chosen and were left out, by their numbers, for a message. */
-static char *list_failed(const struct bw_repair *repair)
-{
-    enum { MOST_NAMED = 10 };
-    BW_AUTO_BUFFER struct bw_buffer text = {0};
-    size_t count = 0;
-    for (size_t i = 0; i < repair->changes.count; i++)
-        if (repair->changes.items[i].failure && count++ < MOST_NAMED)
-            bw_buffer_format(&text, "%s%zu", count > 1 ? ", " : "", i + 1);
-    bw_buffer_format(&text, "%s%c", count > MOST_NAMED ? ", ..." : "", '\0');
-    return text.failed ? NULL : strdup(text.data);
-}
-
-/* Without `goes_on`, a failure is an error. */
+/* Tries the chosen changes, without those that were found to fail, until a trial is good. Without
+ * `goes_on`, a failure is an error, which names the changes. */
 static struct bw_error *try_changes(struct bw_repair *repair, bool goes_on, uint64_t *left)
 {
-    struct search search = {.repair = repair};
-    struct bw_error *error = NULL;
-    for (bool fails = true; fails && !error;) {
+    unsigned trials = 0;
+    for (;;) {
         const struct bw_repair_finding *failing;
-        struct bw_error *reason = try_once(&search, &failing);
-        fails = reason && is_failure(reason);
-        if (!fails) {
-            error = reason;
-            break;
+        BW_AUTO_ERROR struct bw_error *reason = try_once(repair, &trials, left, &failing);
+        if (!reason || !is_failure(reason))
+            return BW_TAKE(reason);
+        if (failing) {
+            struct bw_repair_matches matches = bw_repair_find_changes(repair, failing);
+            for (const struct bw_repair_change *change; (change = bw_repair_next_match(&matches));)
+                BW_TRY(refuse(repair, (size_t)(change - repair->changes.items), reason->message));
+        } else {
+            size_t number = 0;
+            BW_TRY(find_first(repair, &trials, &reason, &number));
+            BW_TRY(refuse(repair, number, reason->message));
         }
-        error = leave_out(&search, failing, &reason);
-        if (!error && !goes_on) {
-            BW_AUTO_FREE char *numbers = list_failed(repair);
-            error = bw_error_prefix(BW_TAKE(reason), "change %s", numbers ? numbers : "");
-        }
-        bw_error_free(reason);
+        if (goes_on)
+            continue;
+
+        /* The numbers of the changes that failed. */
+        enum { MOST_NAMED = 10 };
+        BW_AUTO_BUFFER struct bw_buffer text = {0};
+        size_t count = 0;
+        for (size_t i = 0; i < repair->changes.count; i++)
+            if (repair->changes.items[i].failure && count++ < MOST_NAMED)
+                bw_buffer_format(&text, "%s%zu", count > 1 ? ", " : "", i + 1);
+        bw_buffer_format(&text, "%s%c", count > MOST_NAMED ? ", ..." : "", '\0');
+        return bw_error_prefix(BW_TAKE(reason), "change %s", text.failed ? "" : text.data);
     }
-    bw_sizes_free(&search.chosen);
-    *left = search.left;
-    return error;
 }
 
 struct bw_error *bw_repair_try(struct bw_repair *repair, uint64_t *left)

@@ -33,21 +33,6 @@ void bw_repair_generation_free(struct bw_repair_generation *generation)
     bw_repair_device_items_free(&generation->devices);
 }
 
-static struct bw_error *add_system_chunk(struct bw_repair_generation *generation,
-                                         const struct bw_item *item)
-{
-    struct bw_disk_key key = {.type = BW_CHUNK_ITEM};
-    key.objectid = bw_put64(item->key.objectid);
-    key.offset = bw_put64(item->key.offset);
-    if (sizeof key + item->size > sizeof generation->system_chunks - generation->system_chunks_size)
-        return bw_error_create(BW_ERROR_CORRUPT, "too many system chunks");
-    uint8_t *end = generation->system_chunks + generation->system_chunks_size;
-    memcpy(end, &key, sizeof key);
-    memcpy(end + sizeof key, item->data, item->size);
-    generation->system_chunks_size += (uint32_t)(sizeof key + item->size);
-    return NULL;
-}
-
 struct bw_error *bw_repair_add_chunk_items(struct bw_fs *fs,
                                            struct bw_repair_generation *generation)
 {
@@ -62,10 +47,22 @@ struct bw_error *bw_repair_add_chunk_items(struct bw_fs *fs,
             BW_TRY(bw_repair_device_items_push(&generation->devices, *device));
         if (item->key.type != BW_CHUNK_ITEM || item->size < sizeof *chunk)
             continue;
-        if (bw_get64(chunk->type) & BW_GROUP_SYSTEM)
-            BW_TRY(add_system_chunk(generation, item));
         if ((bw_get64(chunk->type) & mixed) == mixed)
             generation->incompat_flags |= BW_INCOMPAT_MIXED_GROUPS;
+        if (!(bw_get64(chunk->type) & BW_GROUP_SYSTEM))
+            continue;
+
+        /* A superblock has the system chunks with their keys, one after the other. */
+        const struct bw_disk_key key = {.objectid = bw_put64(item->key.objectid),
+                                        .type = BW_CHUNK_ITEM,
+                                        .offset = bw_put64(item->key.offset)};
+        uint8_t *end = generation->system_chunks + generation->system_chunks_size;
+        if (sizeof key + item->size >
+            sizeof generation->system_chunks - generation->system_chunks_size)
+            return bw_error_create(BW_ERROR_CORRUPT, "too many system chunks");
+        memcpy(end, &key, sizeof key);
+        memcpy(end + sizeof key, item->data, item->size);
+        generation->system_chunks_size += (uint32_t)(sizeof key + item->size);
     }
     return bw_fs_items_error(&items);
 }
@@ -132,22 +129,11 @@ static struct bw_error *read_generation(struct bw_fs *older,
     return bw_repair_add_chunk_items(older, generation);
 }
 
-/* Tries a generation in all superblocks; `*is_good`: the check finds no error. */
-static struct bw_error *try_generation(struct bw_repair *repair,
-                                       const struct bw_repair_generation *generation, bool *is_good)
-{
-    uint64_t left;
-    const struct bw_repair_finding *failing;
-    repair->trying = generation;
-    BW_AUTO_ERROR struct bw_error *error = bw_repair_try_once(repair, &left, &failing);
-    repair->trying = NULL;
-    *is_good = !error;
-    return error && error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
-}
-
-/* Opens a generation, reads and tries it. Fails only without memory. */
-static struct bw_error *examine(struct bw_repair *repair, struct bw_history *history, size_t number,
-                                struct bw_repair_generation *generation, char **loss, bool *is_good)
+/* Opens a generation, and tries it in all superblocks; `*is_good`: the check finds no error. Fails
+ * only without memory. */
+static struct bw_error *try_generation(struct bw_repair *repair, struct bw_history *history,
+                                       size_t number, struct bw_repair_generation *generation,
+                                       char **loss, bool *is_good)
 {
     const struct bw_fs_options how = bw_repair_how(repair);
     struct bw_fs *older = NULL;
@@ -157,8 +143,14 @@ static struct bw_error *examine(struct bw_repair *repair, struct bw_history *his
         error = read_generation(older, generation);
     if (!error && !repair->is_made && generation->sums.device_count != repair->sums.device_count)
         error = bw_error_create(BW_ERROR_UNSUPPORTED, "it has other devices");
-    if (!error)
-        error = try_generation(repair, generation, is_good);
+    if (!error) {
+        uint64_t left;
+        const struct bw_repair_finding *failing;
+        repair->trying = generation;
+        error = bw_repair_try_once(repair, &left, &failing);
+        repair->trying = NULL;
+        *is_good = !error;
+    }
     if (*is_good)
         *loss = describe_loss(repair, older, bw_history_entry(history, number));
     bw_fs_close(older);
@@ -170,6 +162,7 @@ static struct bw_error *examine(struct bw_repair *repair, struct bw_history *his
 
 /* The plan. */
 
+/* Whether an error remains that no change is proved to repair. */
 static bool is_needed(const struct bw_repair *repair)
 {
     if (repair->is_made)
@@ -253,7 +246,7 @@ struct bw_error *bw_repair_plan_generations(struct bw_repair *repair)
             continue;
         if (tried++ == MOST_TRIED || offered == MOST_OFFERED)
             break;
-        error = examine(repair, history, i, &generation, &loss, &is_good);
+        error = try_generation(repair, history, i, &generation, &loss, &is_good);
         if (!error && is_good)
             error = use_generation(repair, &generation, loss);
         else
