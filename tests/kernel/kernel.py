@@ -18,6 +18,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import traceback
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(TOP, os.environ.get("BUILD", "build"))
@@ -281,6 +282,8 @@ def compare_case(options, name, case, compare):
             return "skipped"
         except ProgramFailed as error:
             wrong = [str(error)]
+        except Exception: # a fault of the script must not end the cases after it
+            wrong = ["the comparison failed", *traceback.format_exc().splitlines()[-6:]]
         finally:
             detach_all()
         if not wrong:

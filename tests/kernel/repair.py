@@ -112,6 +112,11 @@ class Damage(fields.Images):
             file.seek(offset)
             file.write(new)
 
+    def any_place(self, logical):
+        """One of the mirrors of a tree block; None if it has none that is in one piece."""
+        places = self.places(logical)
+        return self.random.choice(places) if places else None
+
     def map(self, logical, length):
         return [(row["kind"], self.paths[row["devid"]], row["offset"], row["length"])
                 for row in kernel.json_rows(self.ask("map", "--json", f"{logical}+{length}"))]
@@ -132,17 +137,19 @@ class Damage(fields.Images):
 
     def mirror(self):
         """One mirror of a tree block is overwritten."""
-        if self.profile == "single":
+        place = self.any_place(self.random.choice(self.leaves))
+        if self.profile == "single" or not place:
             return False
-        path, offset = self.random.choice(self.places(self.random.choice(self.leaves)))
+        path, offset = place
         self.change(path, offset + self.random.randrange(self.node // 4096) * 4096,
                     self.random.randbytes(4096))
 
     def device_range(self):
         """Metadata on one device are overwritten in part."""
-        if self.profile == "single":
+        place = self.any_place(self.random.choice(self.leaves))
+        if self.profile == "single" or not place:
             return False
-        path, offset = self.random.choice(self.places(self.random.choice(self.leaves)))
+        path, offset = place
         if self.profile == "dup":
             self.change(path, offset, self.random.randbytes(self.node))
         else:
@@ -157,9 +164,9 @@ class Damage(fields.Images):
 
     def bit(self):
         """The same bit is flipped in all mirrors of a tree block."""
-        if self.type:
-            return False
         places = self.places(self.random.choice(self.leaves))
+        if self.type or not places:
+            return False
         block = self.read(places)
         block[self.random.randrange(32, self.node)] ^= 1 << self.random.randrange(8)
         for path, offset in places:
@@ -172,6 +179,8 @@ class Damage(fields.Images):
             return False
         item = self.random.choice(sums)
         copies = [row for row in self.map(item["key"]["offset"], 4096) if row[0] == "copy"]
+        if not copies:
+            return False
         _, path, offset, _ = self.random.choice(copies)
         self.change(path, offset, self.random.randbytes(4096))
 
@@ -218,6 +227,8 @@ class Damage(fields.Images):
             return False
         item = self.random.choice(found)
         places = self.places(item["logical"])
+        if not places:
+            return False
         block = self.read(places)
         data, size = struct.unpack_from("<II", block, 101 + 25 * item["slot"] + 17)
         view = memoryview(block)[101 + data:101 + data + size]
@@ -264,8 +275,10 @@ class Damage(fields.Images):
             return False
         found = sorted({item["logical"] for item in self.items if item["tree"] not in ROOTS})
         leaf = self.random.choice(found)
-        self.leaves.remove(leaf) # a second fault in this block would be too much
         places = self.places(leaf)
+        if not places:
+            return False
+        self.leaves.remove(leaf) # a second fault in this block would be too much
         block = self.read(places)
         block[80 + self.random.randrange(8)] ^= 1 << self.random.randrange(8)
         self.write(places, block)
@@ -407,7 +420,10 @@ def judge(program, healthy, system, directory, rolls_back):
         yield f"a second plan is not empty: {again.stdout.decode()[-600:]}"
     if guest.is_there():
         yield from judge_in_guest(fixed, None if rolls_back else healthy.files)
-    yield from judge_here(fixed, directory, healthy, not rolls_back)
+    try:
+        yield from judge_here(fixed, directory, healthy, not rolls_back)
+    except (kernel.NotMade, OSError) as error:
+        yield f"the kernel of this machine: {error}"
 
 
 class Healthy:
