@@ -48,22 +48,6 @@ static int by_name(const void *left, const void *right, void *text)
     return strcmp((const char *)text + *a, (const char *)text + *b);
 }
 
-static struct bw_error *read_names(const struct bw_folder *folder, const char *path, DIR *directory,
-                                   struct bw_folder_names *names)
-{
-    const struct dirent *entry;
-    for (errno = 0; (entry = readdir(directory)); errno = 0) {
-        const char *name = entry->d_name;
-        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-            continue;
-        BW_TRY(bw_sizes_push(&names->offsets, names->text.length));
-        bw_buffer_append(&names->text, name, strlen(name) + 1);
-        if (names->text.failed)
-            return bw_error_no_memory();
-    }
-    return errno ? path_error(folder, path) : NULL;
-}
-
 struct bw_error *bw_folder_list(const struct bw_folder *folder, const char *path,
                                 struct bw_folder_names *names)
 {
@@ -76,7 +60,23 @@ struct bw_error *bw_folder_list(const struct bw_folder *folder, const char *path
             close(descriptor);
         return error;
     }
-    struct bw_error *error = read_names(folder, path, directory, names);
+    struct bw_error *error = NULL;
+    const struct dirent *entry;
+    while (!error) {
+        errno = 0;
+        entry = readdir(directory);
+        if (!entry && errno)
+            error = path_error(folder, path);
+        if (!entry)
+            break;
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+            continue;
+        error = bw_sizes_push(&names->offsets, names->text.length);
+        bw_buffer_append(&names->text, name, strlen(name) + 1);
+        if (!error && names->text.failed)
+            error = bw_error_no_memory();
+    }
     closedir(directory);
     if (!error && names->offsets.count)
         qsort_r(names->offsets.items, names->offsets.count, sizeof *names->offsets.items, by_name,
@@ -165,26 +165,6 @@ bool bw_folder_compares_xattr(const void *name, size_t length)
 
 enum { MOST_BYTES = 64 << 10 }; /* of the names, or of a value: limits of the kernel */
 
-static struct bw_error *add_xattr(const struct bw_folder *folder, const char *path,
-                                  const char *full, const char *name,
-                                  struct bw_folder_xattrs *xattrs)
-{
-    struct bw_buffer *text = &xattrs->text;
-    struct bw_folder_xattr xattr = {.name = text->length};
-    bw_buffer_append(text, name, strlen(name) + 1);
-    xattr.value = text->length;
-    if (!bw_buffer_reserve(text, MOST_BYTES))
-        return bw_error_no_memory();
-    const ssize_t length = lgetxattr(full, name, text->data + text->length, MOST_BYTES);
-    if (length < 0) {
-        text->length = xattr.name;
-        return errno == ENODATA ? NULL : path_error(folder, path);
-    }
-    xattr.length = (size_t)length;
-    text->length += (size_t)length;
-    return bw_folder_xattr_list_push(&xattrs->list, xattr);
-}
-
 struct bw_error *bw_folder_xattrs_read(const struct bw_folder *folder, const char *path,
                                        struct bw_folder_xattrs *xattrs)
 {
@@ -197,9 +177,26 @@ struct bw_error *bw_folder_xattrs_read(const struct bw_folder *folder, const cha
     const ssize_t length = llistxattr(full.data, names.data, MOST_BYTES);
     if (length < 0)
         return errno == ENOTSUP ? NULL : path_error(folder, path);
-    for (const char *name = names.data; name < names.data + length; name += strlen(name) + 1)
-        if (bw_folder_compares_xattr(name, strlen(name)))
-            BW_TRY(add_xattr(folder, path, full.data, name, xattrs));
+    for (const char *name = names.data; name < names.data + length; name += strlen(name) + 1) {
+        if (!bw_folder_compares_xattr(name, strlen(name)))
+            continue;
+        struct bw_buffer *text = &xattrs->text;
+        struct bw_folder_xattr xattr = {.name = text->length};
+        bw_buffer_append(text, name, strlen(name) + 1);
+        xattr.value = text->length;
+        if (!bw_buffer_reserve(text, MOST_BYTES))
+            return bw_error_no_memory();
+        const ssize_t got = lgetxattr(full.data, name, text->data + text->length, MOST_BYTES);
+        if (got < 0 && errno != ENODATA)
+            return path_error(folder, path);
+        if (got < 0) { /* it has been removed since */
+            text->length = xattr.name;
+            continue;
+        }
+        xattr.length = (size_t)got;
+        text->length += (size_t)got;
+        BW_TRY(bw_folder_xattr_list_push(&xattrs->list, xattr));
+    }
     return NULL;
 }
 

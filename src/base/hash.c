@@ -53,29 +53,25 @@ void bw_hash_prepare(void)
     bw_error_free(bw_gcrypt_prepare()); /* if it fails, bw_hash_create() fails, too */
 }
 
-static struct bw_error *open_hash(struct bw_hash *hash, enum bw_hash_algorithm algorithm)
-{
-    if (!hash->number) {
-        hash->xxhash = XXH64_createState();
-        return hash->xxhash ? NULL : bw_error_no_memory();
-    }
-    BW_TRY(bw_gcrypt_prepare());
-    gcry_error_t problem = gcry_md_open(&hash->gcrypt, hash->number, 0);
-    if (gcry_err_code(problem) == GPG_ERR_ENOMEM)
-        return bw_error_no_memory();
-    if (problem)
-        return bw_error_create(BW_ERROR_UNSUPPORTED, "%s cannot be computed here: %s",
-                               bw_hash_names[algorithm], gcry_strerror(problem));
-    return NULL;
-}
-
 struct bw_error *bw_hash_create(enum bw_hash_algorithm algorithm, struct bw_hash **result)
 {
     struct bw_hash *hash = calloc(1, sizeof *hash);
     if (!hash)
         return bw_error_no_memory();
     hash->number = algorithms[algorithm].number;
-    struct bw_error *error = open_hash(hash, algorithm);
+    struct bw_error *error = NULL;
+    if (!hash->number) {
+        hash->xxhash = XXH64_createState();
+        error = hash->xxhash ? NULL : bw_error_no_memory();
+    } else {
+        error = bw_gcrypt_prepare();
+        gcry_error_t problem = error ? 0 : gcry_md_open(&hash->gcrypt, hash->number, 0);
+        if (gcry_err_code(problem) == GPG_ERR_ENOMEM)
+            error = bw_error_no_memory();
+        else if (problem)
+            error = bw_error_create(BW_ERROR_UNSUPPORTED, "%s cannot be computed here: %s",
+                                    bw_hash_names[algorithm], gcry_strerror(problem));
+    }
     if (error) {
         bw_hash_destroy(hash);
         return error;

@@ -89,7 +89,7 @@ static struct bw_error *check_key_range(const struct bw_node *node,
     return NULL;
 }
 
-/* Whether check_pointers() finds nothing. */
+/* Whether the pointers of a node are in order and aligned. */
 static bool are_valid(const struct bw_node *node)
 {
     const struct bw_disk_key_pointer *pointers =
@@ -109,13 +109,21 @@ static bool are_valid(const struct bw_node *node)
     return addresses % BW_MIN_SECTORSIZE == 0;
 }
 
-static struct bw_error *check_pointers(const struct bw_node *node)
+struct bw_error *bw_node_check(const uint8_t *block, uint32_t nodesize, uint64_t bytenr,
+                               const struct bw_tree_block_expectation *expectation)
 {
-    if (are_valid(node))
+    BW_TRY(check_header(header_of(block), nodesize, bytenr, expectation));
+    if (expectation->lenient)
         return NULL;
+    struct bw_node node = bw_node_view(block, nodesize);
+    BW_TRY(check_key_range(&node, expectation));
+    if (!node.level || are_valid(&node))
+        return NULL;
+
+    /* What is wrong with the pointers. */
     struct bw_key previous = {0};
-    for (uint32_t slot = 0; slot < node->item_count; slot++) {
-        struct bw_node_pointer pointer = bw_node_pointer_at(node, slot);
+    for (uint32_t slot = 0; slot < node.item_count; slot++) {
+        struct bw_node_pointer pointer = bw_node_pointer_at(&node, slot);
         if (pointer.bytenr % BW_MIN_SECTORSIZE)
             return bw_error_create(BW_ERROR_CORRUPT,
                                    "unaligned pointer, slot %" PRIu32 " bytenr %" PRIu64, slot,
@@ -125,17 +133,6 @@ static struct bw_error *check_pointers(const struct bw_node *node)
         previous = pointer.key;
     }
     return NULL;
-}
-
-struct bw_error *bw_node_check(const uint8_t *block, uint32_t nodesize, uint64_t bytenr,
-                               const struct bw_tree_block_expectation *expectation)
-{
-    BW_TRY(check_header(header_of(block), nodesize, bytenr, expectation));
-    if (expectation->lenient)
-        return NULL;
-    struct bw_node node = bw_node_view(block, nodesize);
-    BW_TRY(check_key_range(&node, expectation));
-    return node.level ? check_pointers(&node) : NULL;
 }
 
 bool bw_node_meets_expectation(const uint8_t *block, uint32_t nodesize, uint64_t bytenr,

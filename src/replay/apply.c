@@ -335,24 +335,6 @@ static struct bw_error *cut_sums(struct bw_replay *replay, const struct bw_item 
     return NULL;
 }
 
-/* btrfs_del_csums(), then btrfs_csum_file_blocks() */
-static struct bw_error *replace_sums(struct bw_replay *replay, const struct sums *new)
-{
-    const struct bw_key first = sums_key(new->start);
-    struct bw_item item;
-    bool overlaps = true;
-    BW_TRY(bw_edit_last(replay->checksums, &first, &item));
-    if (item.data)
-        BW_TRY(cut_sums(replay, &item, new, &overlaps));
-    for (overlaps = true; overlaps;) {
-        BW_TRY(bw_edit_first(replay->checksums, &first, &item));
-        overlaps = false;
-        if (item.data)
-            BW_TRY(cut_sums(replay, &item, new, &overlaps));
-    }
-    return put_sums(replay, new);
-}
-
 /* Copies the checksums in the log for the data that an extent uses. */
 static struct bw_error *replay_sums(struct bw_replay *replay,
                                     const struct bw_disk_file_extent *extent)
@@ -371,8 +353,22 @@ static struct bw_error *replay_sums(struct bw_replay *replay,
         struct sums sums;
         if (item->key.objectid == BW_EXTENT_CSUM_OBJECT && item->key.offset >= end)
             break;
-        if (sums_in(replay, item, start, end, &sums))
-            BW_TRY(replace_sums(replay, &sums));
+        if (!sums_in(replay, item, start, end, &sums))
+            continue;
+        /* btrfs_del_csums(), then btrfs_csum_file_blocks() */
+        const struct bw_key first = sums_key(sums.start);
+        struct bw_item old;
+        bool overlaps = true;
+        BW_TRY(bw_edit_last(replay->checksums, &first, &old));
+        if (old.data)
+            BW_TRY(cut_sums(replay, &old, &sums, &overlaps));
+        for (overlaps = true; overlaps;) {
+            BW_TRY(bw_edit_first(replay->checksums, &first, &old));
+            overlaps = false;
+            if (old.data)
+                BW_TRY(cut_sums(replay, &old, &sums, &overlaps));
+        }
+        BW_TRY(put_sums(replay, &sums));
     }
     return NULL;
 }

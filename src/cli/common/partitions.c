@@ -18,25 +18,6 @@ static void append_size(struct bw_buffer *text, uint64_t bytes)
     bw_buffer_append_byte(text, '\t');
 }
 
-/* The cells of a partition. Names come from the disk, and are escaped. */
-static void append_cells(struct bw_buffer *text, const struct bw_partition_info *partition)
-{
-    bw_buffer_format(text, "  %3u\t", partition->number);
-    append_size(text, partition->offset);
-    append_size(text, partition->length);
-    bw_buffer_format(text, "%s\t", *partition->type_name ? partition->type_name : partition->type);
-    bw_escape_words(text, *partition->name ? partition->name : "-");
-    bw_buffer_append_byte(text, '\t');
-    if (*partition->content)
-        bw_escape_words(text, partition->content);
-    else
-        bw_escape_words(text, partition->extended ? "logical partitions" : "unknown");
-    if (*partition->label)
-        bw_buffer_format(text, ", label ");
-    bw_escape_words(text, partition->label);
-    bw_buffer_format(text, "%s%s\n", *partition->content_uuid ? ", " : "", partition->content_uuid);
-}
-
 void cmd_append_partitions(struct bw_buffer *text, const struct bw_partition_table *table)
 {
     struct bw_table_column columns[6] = {{0}, {.right = true}, {.right = true}};
@@ -44,8 +25,26 @@ void cmd_append_partitions(struct bw_buffer *text, const struct bw_partition_tab
     bw_escape_words(text, table->path);
     bw_buffer_format(text, ": %s partition table, sectors of %" PRIu32 " bytes\n",
                      strcmp(table->kind, "gpt") == 0 ? "GPT" : "MBR", table->sector_size);
-    for (size_t i = 0; i < table->count; i++)
-        append_cells(&cells, &table->partitions[i]);
+    for (size_t i = 0; i < table->count; i++) {
+        /* Names come from the disk, and are escaped. */
+        const struct bw_partition_info *partition = &table->partitions[i];
+        const char *type = *partition->type_name ? partition->type_name : partition->type;
+        bw_buffer_format(&cells, "  %3u\t", partition->number);
+        append_size(&cells, partition->offset);
+        append_size(&cells, partition->length);
+        bw_buffer_format(&cells, "%s\t", type);
+        bw_escape_words(&cells, *partition->name ? partition->name : "-");
+        bw_buffer_append_byte(&cells, '\t');
+        if (*partition->content)
+            bw_escape_words(&cells, partition->content);
+        else
+            bw_escape_words(&cells, partition->extended ? "logical partitions" : "unknown");
+        if (*partition->label)
+            bw_buffer_format(&cells, ", label ");
+        bw_escape_words(&cells, partition->label);
+        bw_buffer_format(&cells, "%s%s\n", *partition->content_uuid ? ", " : "",
+                         partition->content_uuid);
+    }
     bw_table_append(text, &cells, columns);
 }
 

@@ -33,27 +33,22 @@ static void remove_numbers(const char *message, char *text, size_t size)
     text[length] = '\0';
 }
 
-/* NULL if there are too many kinds. */
-static struct cmd_message_kind *find_kind(struct cmd_repeats *repeats, const char *text)
-{
-    for (unsigned i = 0; i < repeats->count; i++)
-        if (strcmp(repeats->kinds[i].text, text) == 0)
-            return &repeats->kinds[i];
-    if (repeats->count == CMD_MESSAGE_KINDS)
-        return NULL;
-    struct cmd_message_kind *kind = &repeats->kinds[repeats->count++];
-    snprintf(kind->text, sizeof kind->text, "%s", text);
-    kind->count = kind->printed = 0; /* the list may have been longer before it was cleared */
-    return kind;
-}
-
+/* Counts a message by its kind; NULL if there are too many kinds. */
 static struct cmd_message_kind *count_message(struct cmd_repeats *repeats, const char *message,
                                               unsigned most, bool *is_allowed)
 {
     char text[sizeof repeats->kinds->text];
     remove_numbers(message, text, sizeof text);
     pthread_mutex_lock(&repeats->lock);
-    struct cmd_message_kind *kind = find_kind(repeats, text);
+    struct cmd_message_kind *kind = NULL;
+    for (unsigned i = 0; i < repeats->count && !kind; i++)
+        if (strcmp(repeats->kinds[i].text, text) == 0)
+            kind = &repeats->kinds[i];
+    if (!kind && repeats->count < CMD_MESSAGE_KINDS) {
+        kind = &repeats->kinds[repeats->count++];
+        snprintf(kind->text, sizeof kind->text, "%s", text);
+        kind->count = kind->printed = 0; /* the list may have been longer before it was cleared */
+    }
     if (kind)
         kind->count++;
     *is_allowed = !kind || kind->printed < most;

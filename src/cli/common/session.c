@@ -61,37 +61,6 @@ static void write_statedump(void *context)
         cmd_fail(statedump->common, error);
 }
 
-/* Opens the file of --statedump, now that the files to be read are known. */
-static struct bw_error *open_statedump(const struct cmd_common *common, const struct bw_fs *planned,
-                                       struct cmd_statedump **result)
-{
-    const char *name = common->statedump;
-    if (!name)
-        return NULL;
-    BW_AUTO_FREE struct cmd_statedump *statedump = calloc(1, sizeof *statedump);
-    if (!statedump)
-        return bw_error_no_memory();
-    statedump->common = common;
-    statedump->descriptor = STDERR_FILENO;
-    if (strcmp(name, "-") != 0)
-        BW_TRY(cmd_open_output(planned, common->probes.blackbox, name, &statedump->descriptor));
-    *result = BW_TAKE(statedump);
-    return NULL;
-}
-
-/* Writes a last statedump if the file system was opened, and closes the file. */
-static struct bw_error *close_statedump(struct cmd_statedump *statedump)
-{
-    if (!statedump)
-        return NULL;
-    struct bw_error *error = statedump->fs ? dump_layers(statedump) : NULL;
-    if (statedump->descriptor != STDERR_FILENO)
-        error = cmd_close_file(statedump->common, statedump->descriptor,
-                               statedump->common->statedump, error);
-    free(statedump);
-    return error;
-}
-
 /* Where output goes: never into an image. */
 
 /* Compares stdout and stderr with all files that a file system reads; before it is open (`fs` is
@@ -135,7 +104,17 @@ static struct bw_error *prepare_session(void *context, const struct bw_fs *fs)
     const struct cmd_common *common = session->common;
     BW_TRY(check_streams(fs, NULL)); /* a volfile may have named more */
     BW_TRY(cmd_probes_open(session->probes, fs));
-    BW_TRY(open_statedump(common, fs, &session->statedump));
+    const char *dump = common->statedump;
+    if (dump) {
+        BW_AUTO_FREE struct cmd_statedump *statedump = calloc(1, sizeof *statedump);
+        if (!statedump)
+            return bw_error_no_memory();
+        statedump->common = common;
+        statedump->descriptor = STDERR_FILENO;
+        if (strcmp(dump, "-") != 0)
+            BW_TRY(cmd_open_output(fs, common->probes.blackbox, dump, &statedump->descriptor));
+        session->statedump = BW_TAKE(statedump);
+    }
 
     /* An output file is created or truncated only if the images exist. */
     for (size_t i = 0; common->writing.open_outputs && i < common->input.image_count; i++)
@@ -280,7 +259,14 @@ static struct bw_error *open_session(const struct cmd_common *common, enum cmd_d
 static struct bw_error *end_session(struct cmd_session *session)
 {
     cmd_progress_end();
-    struct bw_error *error = close_statedump(session->statedump);
+    struct cmd_statedump *statedump = session->statedump;
+    struct bw_error *error = NULL;
+    if (statedump && statedump->fs)
+        error = dump_layers(statedump); /* the last one */
+    if (statedump && statedump->descriptor != STDERR_FILENO)
+        error = cmd_close_file(statedump->common, statedump->descriptor,
+                               statedump->common->statedump, error);
+    free(statedump);
     bw_fs_close(session->fs);
     cmd_monitor_stop();
     error = bw_error_first(error, cmd_probes_close(session->probes));

@@ -219,26 +219,6 @@ static struct bw_error *open_file(const struct bw_fs *fs, const char *file, int 
     return error;
 }
 
-/* Creates a recorder of the coarse probes and the selected ones (may be NULL). It records to
- * `file`, or to memory if that is NULL. */
-static struct bw_error *open_recorder(const struct bw_fs *fs, const char *file,
-                                      const bool selected[BW_PROBES_MAX],
-                                      struct bw_recorder **recorder)
-{
-    int descriptor;
-    if (!file)
-        return bw_recorder_create(selected, BW_RECORDER_FEW_SLOTS, recorder);
-    BW_TRY(open_file(fs, file, &descriptor));
-    /* Results or messages written to the same file would overwrite the recording. */
-    for (int i = STDOUT_FILENO; i <= STDERR_FILENO; i++)
-        if (is_same_file(descriptor, i)) {
-            close(descriptor);
-            return bw_error_create(BW_ERROR_USAGE, "%s goes to %s, which is the black box",
-                                   i == STDOUT_FILENO ? "stdout" : "stderr", file);
-        }
-    return bw_recorder_create_file(descriptor, file, selected, BW_RECORDER_SLOTS, recorder);
-}
-
 /* The options. */
 
 static int show_list(const struct command *command, const void *state, const char *style)
@@ -433,8 +413,24 @@ static void print_buffered(void *context)
 struct bw_error *cmd_probes_open(struct cmd_probes *watch, const struct bw_fs *fs)
 {
     const struct cmd_probe_settings *settings = &watch->settings;
-    BW_TRY(open_recorder(fs, settings->blackbox, settings->blackbox ? watch->selected : NULL,
-                         &watch->recorder));
+    const char *file = settings->blackbox;
+    if (file) {
+        /* A recorder of the coarse probes and the selected ones. */
+        int descriptor;
+        BW_TRY(open_file(fs, file, &descriptor));
+        /* Results or messages written to the same file would overwrite the recording. */
+        for (int i = STDOUT_FILENO; i <= STDERR_FILENO; i++)
+            if (is_same_file(descriptor, i)) {
+                close(descriptor);
+                return bw_error_create(BW_ERROR_USAGE, "%s goes to %s, which is the black box",
+                                       i == STDOUT_FILENO ? "stdout" : "stderr", file);
+            }
+        BW_TRY(bw_recorder_create_file(descriptor, file, watch->selected, BW_RECORDER_SLOTS,
+                                       &watch->recorder));
+    } else {
+        /* In memory: only the last of the coarse probes, for fatal signals. */
+        BW_TRY(bw_recorder_create(NULL, BW_RECORDER_FEW_SLOTS, &watch->recorder));
+    }
     bw_probes_add(watch->probes, bw_recorder_consumer(watch->recorder));
     catch_fatal_signals(watch->recorder);
     if (watch->output == STDERR_FILENO)

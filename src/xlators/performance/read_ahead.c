@@ -15,23 +15,6 @@ static int by_address(const void *a, const void *b)
     return (left->address > right->address) - (left->address < right->address);
 }
 
-/* Merges sorted ranges in place; returns their new number. */
-static size_t merge_ranges(struct bw_range *ranges, size_t count, uint64_t gap)
-{
-    size_t last = 0;
-    for (size_t i = 1; i < count; i++) {
-        uint64_t end = ranges[last].address + ranges[last].length;
-        if (ranges[i].address <= end || ranges[i].address - end <= gap) {
-            uint64_t new_end = ranges[i].address + ranges[i].length;
-            if (new_end > end)
-                ranges[last].length = new_end - ranges[last].address;
-        } else {
-            ranges[++last] = ranges[i];
-        }
-    }
-    return last + 1;
-}
-
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
                    const struct bw_range *ranges, size_t count, unsigned copy)
 {
@@ -41,8 +24,18 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
         return;
     memcpy(sorted, ranges, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, by_address);
-    bw_wind_advise(frame, bw_xlator_child(xlator, 0), sorted, merge_ranges(sorted, count, gap),
-                   copy);
+    size_t last = 0; /* of the merged ranges, which are at the beginning */
+    for (size_t i = 1; i < count; i++) {
+        const uint64_t end = sorted[last].address + sorted[last].length;
+        if (sorted[i].address > end && sorted[i].address - end > gap) {
+            sorted[++last] = sorted[i];
+            continue;
+        }
+        const uint64_t new_end = sorted[i].address + sorted[i].length;
+        if (new_end > end)
+            sorted[last].length = new_end - sorted[last].address;
+    }
+    bw_wind_advise(frame, bw_xlator_child(xlator, 0), sorted, last + 1, copy);
     free(sorted);
 }
 
