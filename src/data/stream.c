@@ -220,10 +220,15 @@ static void abandon_file(const struct state *state, const struct bw_stream_file 
         bw_error_free(state->stream->finish(state->stream->context, file, false));
 }
 
-static struct bw_error *deliver_task(const struct state *state, const struct slot *slot)
+static bool deliver_next(struct state *state)
 {
     const struct bw_stream *stream = state->stream;
+    struct slot *slot = slot_of(state, state->head);
     struct bw_error *error = NULL;
+    if (state->delivering || state->head == state->started || !slot->done)
+        return false;
+    state->delivering = true;
+    pthread_mutex_unlock(&state->lock);
     for (size_t i = 0; i < slot->entries.count; i++) {
         const struct entry *entry = &slot->entries.items[i];
         size_t last = slot->block.parts.count;
@@ -236,17 +241,6 @@ static struct bw_error *deliver_task(const struct state *state, const struct slo
         else if (entry->last && stream->finish)
             error = stream->finish(stream->context, &entry->file, true);
     }
-    return error;
-}
-
-static bool deliver_next(struct state *state)
-{
-    struct slot *slot = slot_of(state, state->head);
-    if (state->delivering || state->head == state->started || !slot->done)
-        return false;
-    state->delivering = true;
-    pthread_mutex_unlock(&state->lock);
-    struct bw_error *error = deliver_task(state, slot);
     pthread_mutex_lock(&state->lock);
     state->error = bw_error_first(state->error, error);
 
@@ -284,21 +278,6 @@ static void run_worker(void *context, unsigned worker, size_t task)
     bw_data_reader_destroy(reader);
 }
 
-static void free_state(struct state *state)
-{
-    for (size_t i = 0; state->slots && i < state->size; i++) {
-        bw_data_block_free(&state->slots[i].block);
-        entries_free(&state->slots[i].entries);
-    }
-    while (state->spare_count)
-        bw_data_block_free(&state->spare[--state->spare_count]);
-    free(state->slots);
-    free(state->spare);
-    bw_extents_free(&state->advisor.cursor);
-    pthread_cond_destroy(&state->changed);
-    pthread_mutex_destroy(&state->lock);
-}
-
 struct bw_error *bw_stream_run(struct bw_fs *fs, const struct bw_stream *given)
 {
     struct bw_stream stream;
@@ -329,6 +308,17 @@ struct bw_error *bw_stream_run(struct bw_fs *fs, const struct bw_stream *given)
     }
     if (state.has_file)
         abandon_file(&state, &state.file);
-    free_state(&state);
+
+    for (size_t i = 0; state.slots && i < state.size; i++) {
+        bw_data_block_free(&state.slots[i].block);
+        entries_free(&state.slots[i].entries);
+    }
+    while (state.spare_count)
+        bw_data_block_free(&state.spare[--state.spare_count]);
+    free(state.slots);
+    free(state.spare);
+    bw_extents_free(&state.advisor.cursor);
+    pthread_cond_destroy(&state.changed);
+    pthread_mutex_destroy(&state.lock);
     return state.error;
 }

@@ -242,27 +242,6 @@ static struct bw_error *read_volfile(struct bw_graph *graph, const struct bw_fs_
                            options->path_count == 1 ? " is" : "s are");
 }
 
-/* Layers for the maps of rescued images. */
-static struct bw_error *add_maps(struct bw_graph *graph, const struct bw_fs_options *options)
-{
-    struct bw_xlator *layer;
-    size_t image = 0;
-    if (options->map_count > options->path_count)
-        return bw_error_create(BW_ERROR_USAGE, "%zu maps are given, but only %zu image%s",
-                               options->map_count, options->path_count,
-                               bw_plural(options->path_count));
-    for (size_t i = 0; i < graph->layers.count && image < options->map_count; i++) {
-        if (bw_xlator_child_count(graph->layers.items[i]))
-            continue;
-        const char *map = options->maps[image++];
-        if (!map)
-            continue;
-        BW_TRY(bw_graph_insert_above(graph, i++, "layout/unread", no_location, &layer));
-        BW_TRY(bw_layer_set_option(layer, "map", no_location, map, no_location));
-    }
-    return NULL;
-}
-
 static struct bw_error *add_patch(struct bw_graph *graph, size_t above, const char *option,
                                   const char *value)
 {
@@ -336,7 +315,22 @@ static struct bw_error *describe_graph(struct bw_fs *fs, const struct bw_fs_opti
         BW_TRY(read_volfile(graph, options, &fs->inputs));
     else
         BW_TRY(describe_default(graph, options->paths, options->path_count));
-    BW_TRY(add_maps(graph, options));
+
+    /* For --map: layers with the maps of rescued images. */
+    if (options->map_count > options->path_count)
+        return bw_error_create(BW_ERROR_USAGE, "%zu maps are given, but only %zu image%s",
+                               options->map_count, options->path_count,
+                               bw_plural(options->path_count));
+    for (size_t i = 0, image = 0; i < graph->layers.count && image < options->map_count; i++) {
+        struct bw_xlator *layer;
+        if (bw_xlator_child_count(graph->layers.items[i]))
+            continue;
+        const char *map = options->maps[image++];
+        if (!map)
+            continue;
+        BW_TRY(bw_graph_insert_above(graph, i++, "layout/unread", no_location, &layer));
+        BW_TRY(bw_layer_set_option(layer, "map", no_location, map, no_location));
+    }
 
     /* For --image-offset: a window above every file. */
     char offset[24];

@@ -276,39 +276,6 @@ static struct bw_error *prepare_file(const struct bw_recorder *recorder, const c
     return NULL;
 }
 
-/* Makes the ring, in the file if there is one. */
-static struct bw_error *map_ring(struct bw_recorder *recorder, const char *name)
-{
-    struct bw_box_header header = {
-        .version = bw_put32(BW_BOX_VERSION),
-        .header_size = bw_put32(BW_BOX_SLOTS),
-        .slot_size = bw_put32(sizeof(struct bw_box_slot)),
-        .slot_count = bw_put32(recorder->slot_count),
-        .process = bw_put32((uint32_t)getpid()),
-        .begin = bw_put64(recorder->begin),
-        .begin_real = bw_put64(now(CLOCK_REALTIME)),
-        .program = "btrfs-walk " BW_VERSION,
-    };
-    memcpy(header.magic, BW_BOX_MAGIC, sizeof header.magic);
-    header.checksum = bw_put32(bw_box_checksum(&header));
-
-    int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-    if (recorder->descriptor >= 0) {
-        BW_TRY(prepare_file(recorder, name, &header));
-        flags = MAP_SHARED;
-    }
-    void *bytes =
-        mmap(NULL, recorder->size, PROT_READ | PROT_WRITE, flags, recorder->descriptor, 0);
-    if (bytes == MAP_FAILED && flags != MAP_SHARED)
-        return bw_error_no_memory();
-    if (bytes == MAP_FAILED)
-        return bw_error_from_errno(errno, "cannot map %s", name);
-    memcpy(bytes, &header, sizeof header);
-    recorder->header = bytes;
-    recorder->slots = (void *)((uint8_t *)bytes + BW_BOX_SLOTS);
-    return NULL;
-}
-
 static void free_recorder(struct bw_recorder *recorder)
 {
     bw_event_format_free(&recorder->text);
@@ -345,8 +312,36 @@ struct bw_error *bw_recorder_create_file(int descriptor, const char *name,
     struct bw_error *error = bw_event_format_init(false, recorded, &recorder->text);
     if (!error)
         error = bw_event_format_init(true, recorded, &recorder->json);
-    if (!error)
-        error = map_ring(recorder, name);
+
+    /* The ring, in the file if there is one. */
+    struct bw_box_header header = {
+        .version = bw_put32(BW_BOX_VERSION),
+        .header_size = bw_put32(BW_BOX_SLOTS),
+        .slot_size = bw_put32(sizeof(struct bw_box_slot)),
+        .slot_count = bw_put32(slots),
+        .process = bw_put32((uint32_t)getpid()),
+        .begin = bw_put64(recorder->begin),
+        .begin_real = bw_put64(now(CLOCK_REALTIME)),
+        .program = "btrfs-walk " BW_VERSION,
+    };
+    memcpy(header.magic, BW_BOX_MAGIC, sizeof header.magic);
+    header.checksum = bw_put32(bw_box_checksum(&header));
+    const bool has_file = descriptor >= 0;
+    if (!error && has_file)
+        error = prepare_file(recorder, name, &header);
+    if (!error) {
+        const int flags = has_file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
+        void *bytes = mmap(NULL, recorder->size, PROT_READ | PROT_WRITE, flags, descriptor, 0);
+        if (bytes != MAP_FAILED) {
+            memcpy(bytes, &header, sizeof header);
+            recorder->header = bytes;
+            recorder->slots = (void *)((uint8_t *)bytes + BW_BOX_SLOTS);
+        } else if (has_file) {
+            error = bw_error_from_errno(errno, "cannot map %s", name);
+        } else {
+            error = bw_error_no_memory();
+        }
+    }
     if (error)
         free_recorder(recorder);
     else

@@ -85,27 +85,26 @@ static bool needs_argument(const char *word, const char *letters, const struct o
     return false;
 }
 
-/* The index of a word that names a command, although it is not the first one; 0: none. Arguments of
- * options and existing files do not count. */
-static int find_late_command(int argc, char **argv, const char *letters, const struct option *names)
+/* Reports a word that names a command, although it is not the first one: "the command comes first:
+ * btrfs-walk du -q ...", the command, then the words that preceded it. Arguments of options and
+ * existing files do not count. False if there is none. */
+static bool report_late_command(int argc, char **argv, const char *letters,
+                                const struct option *names)
 {
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (cmd_find(argv[i]) && access(argv[i], F_OK) != 0)
-            return i;
-        i += needs_argument(argv[i], letters, names);
+    for (int at = 1; at < argc && strcmp(argv[at], "--") != 0; at++) {
+        const struct command *command = cmd_find(argv[at]);
+        if (command && access(argv[at], F_OK) != 0) {
+            BW_AUTO_BUFFER struct bw_buffer line = {0};
+            bw_buffer_format(&line, "the command comes first: btrfs-walk %s", argv[at]);
+            for (int i = 1; i < at; i++)
+                bw_buffer_format(&line, " %s", argv[i]);
+            bw_buffer_format(&line, "%s%c", at + 1 < argc ? " ..." : "", '\0');
+            cmd_usage_error(command, line.failed ? "the command comes first" : line.data, NULL);
+            return true;
+        }
+        at += needs_argument(argv[at], letters, names);
     }
-    return 0;
-}
-
-/* "the command comes first: btrfs-walk du -q ...": the command, then the words that preceded it. */
-static int report_late_command(const struct command *command, int argc, char **argv, int at)
-{
-    BW_AUTO_BUFFER struct bw_buffer line = {0};
-    bw_buffer_format(&line, "the command comes first: btrfs-walk %s", argv[at]);
-    for (int i = 1; i < at; i++)
-        bw_buffer_format(&line, " %s", argv[i]);
-    bw_buffer_format(&line, "%s%c", at + 1 < argc ? " ..." : "", '\0');
-    return cmd_usage_error(command, line.failed ? "the command comes first" : line.data, NULL);
+    return false;
 }
 
 /* Advice for words of find that are not supported, like "-exec"; NULL for other words. */
@@ -254,11 +253,9 @@ static int parse_options(const struct command *command, int argc, char **argv,
     }
 
     /* Without a command, argv[0] is the name of the program. */
-    if (command == cmd_table[0] && strcmp(argv[0], command->name) != 0) {
-        const int late = find_late_command(argc, argv, letters, names);
-        if (late)
-            return report_late_command(cmd_find(argv[late]), argc, argv, late);
-    }
+    if (command == cmd_table[0] && strcmp(argv[0], command->name) != 0 &&
+        report_late_command(argc, argv, letters, names))
+        return STATUS_CANNOT;
 
     const char *of_find = NULL;
     if (!replace_find_words(command, argc, argv, letters, names, &of_find))

@@ -678,8 +678,7 @@ static struct bw_error *finish_directory(void *context, const char *path, size_t
     return NULL;
 }
 
-/* The entries of `fs`, by two walks: symbolic links are made last. */
-static struct bw_error *extract_files(struct extract *extract, struct bw_fs *fs)
+struct bw_error *extract_from(struct extract *extract, struct bw_fs *fs)
 {
     const struct bw_stream stream = {.struct_size = sizeof stream,
                                      .threads = extract->export.settings->walk.threads,
@@ -688,35 +687,36 @@ static struct bw_error *extract_files(struct extract *extract, struct bw_fs *fs)
                                      .finish = finish_entry,
                                      .context = extract,
                                      .held = cmd_export_held};
-    BW_TRY(bw_xattr_reader_create(fs, &extract->xattrs));
-    BW_TRY(cmd_export_start(&extract->export, BW_WALK_ALL & ~BW_WALK_SYMLINKS, BW_WALK_SYMLINKS));
-    struct bw_error *error = bw_stream_run(fs, &stream);
-    while (!error && extract->again)
-        error = bw_stream_run(fs, &stream);
-    error = bw_error_first(error, bw_target_make_rest(&extract->maker));
-    for (struct bw_export_entry *item; (item = next_repeated(extract));)
-        bw_entry_queue_release(extract->export.queue, item);
-    cmd_export_stop(&extract->export);
-
-    /* The PATHs that were not found are missing, too. */
-    const struct bw_buffer *absent = &extract->export.missing_starts;
-    if (!error && extract->lists.missed.name && absent->length)
-        error = cmd_list_file_add(&extract->lists.missed, absent->data, absent->length);
-    extract->all_listed = !error && !absent->failed;
-    error = bw_error_first(BW_TAKE(extract->ended), error);
-    return bw_error_first(
-        error, bw_made_directories_visit(&extract->directories, finish_directory, extract));
-}
-
-struct bw_error *extract_from(struct extract *extract, struct bw_fs *fs)
-{
     struct bw_fs *before = extract->export.session.fs;
     extract->export.session.fs = fs;
     extract->bad = (struct cmd_bad_ranges){
         .fs = before, .export = &extract->export, .on_error = extract->settings->on_error};
     bw_links_init(&extract->links);
     extract->directories.complete = true; /* only directories that it makes are added */
-    struct bw_error *error = extract_files(extract, fs);
+
+    /* By two walks: symbolic links are made last. */
+    struct bw_error *error = bw_xattr_reader_create(fs, &extract->xattrs);
+    if (!error)
+        error =
+            cmd_export_start(&extract->export, BW_WALK_ALL & ~BW_WALK_SYMLINKS, BW_WALK_SYMLINKS);
+    if (!error) {
+        error = bw_stream_run(fs, &stream);
+        while (!error && extract->again)
+            error = bw_stream_run(fs, &stream);
+        error = bw_error_first(error, bw_target_make_rest(&extract->maker));
+        for (struct bw_export_entry *item; (item = next_repeated(extract));)
+            bw_entry_queue_release(extract->export.queue, item);
+        cmd_export_stop(&extract->export);
+
+        /* The PATHs that were not found are missing, too. */
+        const struct bw_buffer *absent = &extract->export.missing_starts;
+        if (!error && extract->lists.missed.name && absent->length)
+            error = cmd_list_file_add(&extract->lists.missed, absent->data, absent->length);
+        extract->all_listed = !error && !absent->failed;
+        error = bw_error_first(BW_TAKE(extract->ended), error);
+        error = bw_error_first(
+            error, bw_made_directories_visit(&extract->directories, finish_directory, extract));
+    }
     bw_xattr_reader_destroy(BW_TAKE(extract->xattrs));
     bw_links_free(&extract->links);
     bw_made_directories_free(&extract->directories);

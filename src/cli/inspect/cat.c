@@ -17,13 +17,6 @@
 #include "cli/inspect/bad_map.h"
 #include "export/entry_queue.h"
 
-/* Facts about stdout. All zeros: nothing is known yet. */
-struct zeros {
-    bool is_tested; /* `sparse` is valid */
-    bool sparse;    /* stdout can have holes */
-    bool open;      /* the output ends with a hole, which the file's size does not include yet */
-};
-
 /* A running cat command. */
 struct cat {
     /* The options. */
@@ -39,7 +32,11 @@ struct cat {
     struct bw_stream_file *files; /* existing files; `user` is the path */
     size_t count, next;
     struct cmd_bad_ranges bad;
-    struct zeros zeros;
+
+    /* Facts about stdout. */
+    bool is_tested; /* `sparse` is valid */
+    bool sparse;    /* it can have holes */
+    bool open;      /* the output ends with a hole, which the file's size does not include yet */
 };
 
 static struct bw_error *store_block(void *target, const struct cmd_option *option,
@@ -78,44 +75,44 @@ static const struct cmd_option options[] = {
 enum { ZEROS = 256 << 10, SHORTEST_HOLE = 64 << 10 };
 
 /* Writes zeros after the buffered output. */
-static struct bw_error *write_zeros(struct zeros *zeros, struct cmd_output *output, uint64_t length)
+static struct bw_error *write_zeros(struct cat *cat, uint64_t length)
 {
     static const char bytes[ZEROS];
-    if (length >= SHORTEST_HOLE && (!zeros->is_tested || zeros->sparse)) {
-        BW_TRY(cmd_flush(output));
-        if (!zeros->is_tested) {
+    if (length >= SHORTEST_HOLE && (!cat->is_tested || cat->sparse)) {
+        BW_TRY(cmd_flush(&cat->paths.output));
+        if (!cat->is_tested) {
             struct stat status;
             int flags = fcntl(STDOUT_FILENO, F_GETFL);
             off_t at = lseek(STDOUT_FILENO, 0, SEEK_CUR);
-            zeros->sparse = flags >= 0 && !(flags & O_APPEND) && at >= 0 &&
-                            fstat(STDOUT_FILENO, &status) == 0 && S_ISREG(status.st_mode) &&
-                            status.st_size <= at;
+            cat->sparse = flags >= 0 && !(flags & O_APPEND) && at >= 0 &&
+                          fstat(STDOUT_FILENO, &status) == 0 && S_ISREG(status.st_mode) &&
+                          status.st_size <= at;
         }
-        zeros->is_tested = true;
-        if (zeros->sparse) {
+        cat->is_tested = true;
+        if (cat->sparse) {
             off_t at = lseek(STDOUT_FILENO, 0, SEEK_CUR);
             if (at < 0 || length > (uint64_t)(INT64_MAX - at))
                 return bw_error_from_errno(at < 0 ? errno : EFBIG, "cannot write to stdout");
             if (lseek(STDOUT_FILENO, (off_t)length, SEEK_CUR) < 0)
                 return bw_error_from_errno(errno, "cannot write to stdout");
-            zeros->open = true;
+            cat->open = true;
             return NULL;
         }
     }
     while (length) {
         size_t part = length < ZEROS ? (size_t)length : ZEROS;
-        BW_TRY(cmd_write(output, bytes, part));
+        BW_TRY(cmd_write(&cat->paths.output, bytes, part));
         length -= part;
     }
     return NULL;
 }
 
 /* Makes a file end after its last hole. */
-static struct bw_error *end_zeros(struct zeros *zeros, struct cmd_output *output)
+static struct bw_error *end_zeros(struct cat *cat)
 {
-    if (!zeros->open)
+    if (!cat->open)
         return NULL;
-    BW_TRY(cmd_flush(output));
+    BW_TRY(cmd_flush(&cat->paths.output));
     struct stat status;
     off_t at = lseek(STDOUT_FILENO, 0, SEEK_CUR);
     if (at < 0 || fstat(STDOUT_FILENO, &status) ||
@@ -180,7 +177,7 @@ static struct bw_error *write_named_part(struct cat *cat, const char *name,
     }
     if (part->kind == BW_DATA_BYTES)
         return cmd_write(&cat->paths.output, (const char *)part->bytes, (size_t)part->length);
-    return write_zeros(&cat->zeros, &cat->paths.output, part->length);
+    return write_zeros(cat, part->length);
 }
 
 static struct bw_error *write_part(void *context, const struct bw_stream_file *file,
@@ -230,7 +227,7 @@ static struct bw_error *write_files(struct cat *cat)
     cmd_progress_expect(bytes);
     struct bw_error *error = bw_stream_run(cat->paths.session.fs, &stream);
     /* A hole before the unreadable part belongs to the output. */
-    struct bw_error *last = end_zeros(&cat->zeros, &cat->paths.output);
+    struct bw_error *last = end_zeros(cat);
     if (!error)
         return last;
     bw_error_free(last);
@@ -252,7 +249,7 @@ static struct bw_error *write_blocks(struct cat *cat)
         if (error && (error->code == BW_ERROR_USAGE || error->code == BW_ERROR_NOT_FOUND))
             cat->paths.status = cmd_fail_output(cat->paths.common, BW_TAKE(error));
     }
-    return bw_error_first(error, end_zeros(&cat->zeros, &cat->paths.output));
+    return bw_error_first(error, end_zeros(cat));
 }
 
 static bool needs_no_path(const void *state)

@@ -116,22 +116,6 @@ static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned
     return print_text(supers, path, offset, bytes);
 }
 
-/* In text, an empty line follows each copy, even a missing one, as in btrfs-progs. */
-static struct bw_error *print_all(struct supers *supers)
-{
-    const int only = supers->common->input.superblock_copy;
-    const unsigned wanted = only == BW_SUPERBLOCK_COPY_0 ? 0 : (unsigned)only;
-    for (size_t image = 0; image < bw_fs_image_count(supers->fs); image++)
-        for (unsigned copy = 0; copy < BW_SUPERBLOCK_NUMBERS; copy++) {
-            if (only && copy != wanted)
-                continue;
-            BW_TRY(print_copy(supers, image, copy));
-            if (!supers->format.rows)
-                BW_TRY(cmd_write(&supers->format.output, "\n", 1));
-        }
-    return NULL;
-}
-
 static int run(const struct cmd_common *common, void *state)
 {
     const struct cmd_format_plan plan = {.record = cmd_super.record};
@@ -153,8 +137,20 @@ static int run(const struct cmd_common *common, void *state)
     silent.input.superblock_copy = 0;
     int status = cmd_open_to(&silent, CMD_OPEN_IMAGES, &session);
     if (!status) {
+        const int only = common->input.superblock_copy;
+        const unsigned wanted = only == BW_SUPERBLOCK_COPY_0 ? 0 : (unsigned)only;
         supers->fs = session.fs;
-        error = cmd_format_end(&supers->format, print_all(supers));
+        for (size_t image = 0; !error && image < bw_fs_image_count(supers->fs); image++)
+            for (unsigned copy = 0; !error && copy < BW_SUPERBLOCK_NUMBERS; copy++) {
+                if (only && copy != wanted)
+                    continue;
+                error = print_copy(supers, image, copy);
+                /* In text, an empty line follows each copy, even a missing one, as in
+                 * btrfs-progs. */
+                if (!error && !supers->format.rows)
+                    error = cmd_write(&supers->format.output, "\n", 1);
+            }
+        error = cmd_format_end(&supers->format, error);
         if (error)
             status = cmd_fail_output(common, error);
         else if (!supers->printed)
