@@ -15,6 +15,7 @@ sprays: markers at any place of blocks, COUNT times. Known numbers may keep up t
 
 Prints a line for each fault. All devices are given to the program; markers are on the first.
 """
+import contextlib
 import os
 import random
 import re
@@ -190,12 +191,13 @@ class Image:
     def blocks(self):
         return [Block(self.data, place, self.nodesize) for place in self.places]
 
-    def dump(self, blocks, marker):
-        """The sanitized metadump of the changed image: bytes by address. None: there is none."""
+    @contextlib.contextmanager
+    def changed(self, blocks, marker):
+        """The path of a copy with the changed blocks, and with markers in the superblock."""
         with tempfile.TemporaryDirectory() as folder:
-            image, dump = os.path.join(folder, "image"), os.path.join(folder, "dump")
-            subprocess.run(["cp", "--sparse=always", self.images[0], image], check=True)
-            with open(image, "r+b") as file:
+            path = os.path.join(folder, "image")
+            subprocess.run(["cp", "--sparse=always", self.images[0], path], check=True)
+            with open(path, "r+b") as file:
                 superblock = bytearray(self.data[SUPER:SUPER + 4096])
                 if marker:
                     used = struct.unpack_from("<I", superblock, 160)[0]
@@ -209,15 +211,21 @@ class Image:
                 for block in blocks:
                     file.seek(block.place)
                     file.write(checksum(block.bytes[32:]) + block.bytes[4:])
-            result = subprocess.run(
-                [self.program, "metadump", "--sanitize", "-q", "-f", dump,
-                 image, *self.images[1:]], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                timeout=60, check=False)
-            if result.returncode not in (0, 1, 2, 3):
-                print(f"status {result.returncode}: {result.stderr[-300:]}")
-            if not os.path.exists(dump):
-                return None
-            return dict(pieces(dump))
+            yield path
+
+    def dump(self, changed):
+        """The sanitized metadump of a changed copy: bytes by address. None: there is none."""
+        dump = changed + ".bti"
+        result = subprocess.run(
+            [self.program, "metadump", "--sanitize", "-q", "-f", dump, changed, *self.images[1:]],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60, check=False)
+        if result.returncode not in (0, 1, 2, 3):
+            print(f"status {result.returncode}: {result.stderr[-300:]}")
+        if not os.path.exists(dump):
+            return None
+        found_pieces = dict(pieces(dump))
+        os.unlink(dump)
+        return found_pieces
 
 
 def runs(data, length):
@@ -247,9 +255,9 @@ def kept(dump, blocks, text):
                     yield f"{address + i}: {piece}"
 
 
-def faults_of(image, blocks, marker, damage):
-    """What a new metadump of changed blocks reveals; damage may prevent the metadump."""
-    dump = image.dump(blocks, marker)
+def faults_of(image, changed, blocks, marker, damage):
+    """What a new metadump of a changed copy reveals; damage may prevent the metadump."""
+    dump = image.dump(changed)
     if dump is None and not damage:
         return {"no metadump"}
     dump = dump or {}
@@ -273,7 +281,9 @@ def check(program, *images):
                 damage(block, dice)
         # Replaced names are random, and may have 4 bytes of a marker by chance; two metadumps do
         # not have the same ones.
-        faults = set.intersection(*(faults_of(image, blocks, marker, damage) for _ in range(2)))
+        with image.changed(blocks, marker) as changed:
+            faults = set.intersection(
+                *(faults_of(image, changed, blocks, marker, damage) for _ in range(2)))
         if faults:
             print(f"{damage.__name__ if damage else 'healthy'}: {sorted(faults)[:5]}")
 
@@ -288,7 +298,8 @@ def sprays(program, count, seed, *images):
                 text = marker.take(dice.randrange(11, 200))
                 block.put(dice.randrange(HEADER, len(block.bytes) - 200), text)
                 texts.append(text)
-        pieces_found = found(image.dump(blocks, None) or {}, texts, 11)
+        with image.changed(blocks, None) as changed:
+            pieces_found = found(image.dump(changed) or {}, texts, 11)
         if pieces_found:
             print(f"seed {number}: {pieces_found[:5]}")
 
