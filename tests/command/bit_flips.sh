@@ -138,12 +138,14 @@ is "a copy with two flipped bits is a finding block-checksum" \
     "$(findings)" "1 block-bit-flip 1 block-checksum"
 expect "a quick check of flipped bits" 0 '0 errors' check --quick "$image"
 
-# Superblocks: both copies of a device.
+# Superblocks: both copies of a device. All but crc32c are searched bit by bit, which takes half a
+# second, so that only every third place is tried with them.
 super_places=$(printf '%s\n' 3:1 40:2 66:0 73:4 82:3 130:7 196:1 330:5 900:0 4095:6)
 both() { local at; for at in 65536 67108864; do flip $at "$@"; done; }
 for checksum in crc32c xxhash sha256 blake2; do
     make "super-$checksum" $checksum single
-    for place in $(sweep "${SWEEP:-1}" <<< "$super_places"); do
+    [ "$checksum" = crc32c ] && step=${SWEEP:-1} || step=3
+    for place in $(sweep "$step" <<< "$super_places"); do
         both $place
         bit="bit ${place#*:} of byte ${place%:*}"
         expect "superblocks, $checksum, $bit" 0 \
