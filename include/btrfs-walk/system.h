@@ -55,9 +55,10 @@ struct bw_system_mount {
  * bytes. */
 struct bw_system_info {
     const struct bw_subvolume *subvolume;
-    const char *path;       /**< of the subvolume; NULL if it has none */
-    const char *name;       /**< PRETTY_NAME: "Debian GNU/Linux 12 (bookworm)"; NULL: unknown */
-    const char *os;         /**< ID: "debian"; NULL: unknown */
+    const char *path; /**< of the subvolume; NULL if it has none */
+    const char *name; /**< PRETTY_NAME: "Debian GNU/Linux 12 (bookworm)"; if there is none, NAME
+                         or ID; NULL: unknown */
+    const char *os;   /**< ID: "debian"; NULL: unknown */
     const char *os_version; /**< VERSION_ID: "12"; NULL: unknown */
     enum bw_system_kind kind;
     enum bw_system_reason current;

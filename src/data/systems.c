@@ -181,6 +181,10 @@ static struct bw_error *parse_os_release(struct bw_systems *systems, char *text,
                 continue;
             BW_TRY(keep_short(systems, line + length, unquote(line + length), wanted[i].value));
         }
+    if (!name) {
+        name = info->os;
+        version = info->os_version;
+    }
     if (info->name || !name)
         return NULL;
     BW_AUTO_BUFFER struct bw_buffer both = {0};
