@@ -144,7 +144,7 @@ static struct bw_error *check_is_new(struct cmd_copy_target *target, uint64_t de
     return NULL;
 }
 
-/* Writes the image of a device, and reports what was unreadable. */
+/* Writes the image of a device, and reports the unreadable ranges. */
 static struct bw_error *copy_device(struct cmd_copy_target *target, struct bw_fs *fs,
                                     struct bw_device_copy *copy,
                                     const struct bw_device_info *device, struct cmd_format *owners)

@@ -20,7 +20,7 @@ struct cmd_export_settings {
     struct bw_walk_options walk; /**< `types` is 0 unless --type was given */
     struct cmd_selection selection;
     struct bw_export_naming naming;
-    bool follow_renames; /**< PATHs are those of the current generation */
+    bool follow_renames; /**< PATHs are paths in the current generation */
     bool sorted;  /**< walk each PATH in the order of names, a directory before its contents */
     bool salvage; /**< include files whose inodes are lost, if anything is recoverable */
 };

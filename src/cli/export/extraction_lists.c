@@ -220,7 +220,7 @@ void extract_lists_add_part(struct extract_lists *lists, const struct bw_data_pa
         bw_hash_add_zeros(lists->hash, part->length);
 }
 
-/* The word of a row for what was extracted. */
+/* The word of a row for the outcome of an extraction. */
 static const char *status_word(const struct extract_lists *lists, const struct bw_fs *fs,
                                const struct bw_export_entry *item, enum extract_outcome outcome)
 {
