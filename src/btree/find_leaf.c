@@ -245,6 +245,29 @@ struct bw_error *bw_find_leaf(struct bw_leaf_finder *finder, const struct bw_key
                         finder->has_root, key);
 }
 
+size_t bw_leaf_finder_announce(const struct bw_leaf_finder *finder, struct bw_key *keys,
+                               size_t count)
+{
+    const struct bw_tree_block_expectation *above = &finder->above.expectation;
+    struct bw_range ranges[ADVISE_LEAVES];
+    size_t others = 0, ranged = 0;
+    for (size_t i = 0; i < count; i++) {
+        const bool is_below =
+            finder->has_above && contains_key(&above->first_key, &above->end_key, &keys[i]);
+        if (!is_below || ranged == ADVISE_LEAVES) {
+            keys[others++] = keys[i];
+            continue;
+        }
+        const struct bw_node node = bw_node_view(finder->node, finder->reader.nodesize);
+        const uint64_t leaf = bw_node_pointer_at(&node, bw_child_slot(&node, &keys[i])).bytenr;
+        if (!ranged || ranges[ranged - 1].address != leaf)
+            ranges[ranged++] = (struct bw_range){leaf, finder->reader.nodesize};
+    }
+    if (ranged)
+        bw_blocks_advise(&finder->reader, ranges, ranged);
+    return others;
+}
+
 uint64_t bw_leaf_lost_block(const struct bw_leaf_finder *finder, const struct bw_key *key)
 {
     if (finder->lost)

@@ -48,6 +48,11 @@ void bw_leaf_finder_free(struct bw_leaf_finder *finder);
  * and `error`; fails only if memory runs out. */
 struct bw_error *bw_find_leaf(struct bw_leaf_finder *finder, const struct bw_key *key);
 
+/** Announces some leaves that keys belong in and that are below the node that is kept. Reads
+ * nothing. Returns the number of the other keys, which then come first in `keys`. */
+size_t bw_leaf_finder_announce(const struct bw_leaf_finder *finder, struct bw_key *keys,
+                               size_t count);
+
 /** The address of a lost block that may have contained `key`, which belongs in the leaf but has no
  * item there: the leaf, a node above it, or, because the end of an adopted leaf may be unknown, the
  * lost node above that; 0 if no block is lost. */

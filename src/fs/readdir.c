@@ -4,6 +4,10 @@
  * read only if a part of the index is lost; then the index is read again, to remember the names
  * that were returned. If a part of the names by hash is lost, too, the inodes are searched for
  * names in the directory.
+ *
+ * A caller that lists a whole tree reads one directory after the other, each of which would have to
+ * wait for its leaf. So subdirectories are remembered, and if the next directory is one of them,
+ * the leaves of the others are announced.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -25,6 +29,8 @@ struct name_below {
 };
 
 BW_VECTOR(names_below, struct name_below);
+
+enum { MOST_AHEAD = 512 };
 
 struct bw_directory {
     struct bw_directory_entry entry; /* the current one */
@@ -49,6 +55,11 @@ struct bw_directory {
     struct bw_buffer names;           /* Entries from inodes have their names here. */
     struct names_below below;
     size_t below_next;
+    /* Subdirectories that may be read later, by the keys of their first entries. */
+    struct bw_key ahead[MOST_AHEAD];
+    size_t ahead_count;
+    const struct bw_subvolume *ahead_in;
+    bool is_recursive; /* one of them was read */
 };
 
 static void report_damage(const struct bw_directory *directory, const char *problem)
@@ -106,6 +117,31 @@ struct bw_error *bw_directory_open(struct bw_fs *fs, const struct bw_place *plac
     return NULL;
 }
 
+/* If `next`, which is to be read now, is a subdirectory that was found before. */
+static void announce_directories(struct bw_directory *directory, const struct bw_place *next)
+{
+    size_t found = 0;
+    if (!directory->has_range || next->subvolume != directory->ahead_in)
+        return;
+    while (found < directory->ahead_count && directory->ahead[found].objectid != next->inode)
+        found++;
+    directory->is_recursive |= found < directory->ahead_count;
+    if (directory->is_recursive)
+        directory->ahead_count = bw_leaf_finder_announce(&directory->range.finder, directory->ahead,
+                                                         directory->ahead_count);
+}
+
+static void remember_directory(struct bw_directory *directory, const struct bw_place *found)
+{
+    if (found->type != BW_FILE_DIRECTORY || found->subvolume != directory->place.subvolume)
+        return;
+    if (directory->ahead_in != found->subvolume)
+        directory->ahead_count = 0;
+    directory->ahead_in = found->subvolume;
+    if (directory->ahead_count < MOST_AHEAD)
+        directory->ahead[directory->ahead_count++] = (struct bw_key){found->inode, BW_DIR_INDEX, 0};
+}
+
 struct bw_error *bw_directory_reopen(struct bw_directory *directory, const struct bw_place *place,
                                      uint64_t position)
 {
@@ -114,8 +150,9 @@ struct bw_error *bw_directory_reopen(struct bw_directory *directory, const struc
     bw_key_map_free(&directory->returned_names);
     bw_buffer_free(&directory->names);
     names_below_free(&directory->below);
-    *directory = (struct bw_directory){
-        .fs = directory->fs, .range = directory->range, .has_range = directory->has_range};
+    announce_directories(directory, place);
+    directory->in_item = directory->lost = directory->incomplete = false;
+    directory->rest = directory->below_next = 0;
     begin_directory(directory, place, position);
     return NULL;
 }
@@ -274,6 +311,7 @@ struct bw_error *bw_directory_next(struct bw_directory *directory,
         listed->position = REST + directory->rest;
         if (directory->source == FROM_INDEX)
             listed->position = directory->range.item.key.offset + 1;
+        remember_directory(directory, &listed->place);
         *result = listed;
         return NULL;
     }

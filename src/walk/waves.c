@@ -326,6 +326,8 @@ static struct bw_error *merge_result(struct bw_subvolume_walk *walk,
 
 /* Running waves. */
 
+enum { NODES_AHEAD = 8 }; /* more than most machines have threads */
+
 static void run_task(void *context, unsigned number, size_t task)
 {
     struct bw_subvolume_walk *walk = context;
@@ -333,6 +335,12 @@ static void run_task(void *context, unsigned number, size_t task)
     struct bw_error *error = NULL;
     if (!*worker)
         error = bw_task_worker_create(walk->fs, walk->lists, walk->writer, &walk->choice, worker);
+    /* Announce the node of a task that begins when this one has ended. */
+    if (task + NODES_AHEAD < walk->tasks.count) {
+        const struct bw_range node = {walk->tasks.items[task + NODES_AHEAD].pointer.bytenr,
+                                      walk->fs->reader.nodesize};
+        bw_blocks_advise(&walk->fs->reader, &node, 1);
+    }
     if (!error) {
         bw_task_run(&walk->scope, *worker, &walk->tasks.items[task], task);
         return;

@@ -4,7 +4,7 @@
 #include "btree/find_leaf.h"
 #include "btree/scan.h"
 #include "fs/fs.h"
-#include "support/walk_helpers.h"
+#include "support/fake_layer.h"
 
 enum { ITEMS = 100, PER_LEAF = 5, TREE = BW_UUID_TREE, LEAVES_PER_NODE = 5 };
 
@@ -95,7 +95,7 @@ struct found {
     unsigned losses, outside;
 };
 
-static void read_range(struct bench *bench, uint64_t first, uint64_t last, struct found *found)
+static void read_items(struct bench *bench, uint64_t first, uint64_t last, struct found *found)
 {
     struct bw_item_range range;
     *found = (struct found){{0}, 0, 0};
@@ -134,7 +134,7 @@ static void test_adopted_leaves(void **state)
         for (uint64_t first = 0; first < ITEMS; first += 3)
             for (uint64_t last = first; last < ITEMS; last += 4) {
                 unsigned unknown = 0;
-                read_range(&bench, first, last, &found);
+                read_items(&bench, first, last, &found);
                 for (uint64_t n = first; n <= last; n++) {
                     const bool is_adopted = (n >= 30 && n < 35) || (n >= 40 && n < 45);
                     assert_int_equal(found.items[n], !is_lost(n) || is_adopted);
@@ -261,7 +261,7 @@ static void test_keys_out_of_order(void **state)
     open_bench(&bench, image);
     for (uint64_t first = 48; first < 57; first++)
         for (uint64_t last = first; last < 57; last++) {
-            read_range(&bench, first, last, &found);
+            read_items(&bench, first, last, &found);
             for (uint64_t n = first; n <= last; n++)
                 assert_int_equal(found.items[n], 1);
             assert_int_equal(found.losses, 0);
@@ -306,13 +306,43 @@ static void test_item_outside_leaf(void **state)
     iw_rewrite_block(image, iw_block_of_key(image, TREE, key_of(50))->logical, move_item_out, NULL,
                      true);
     open_bench(&bench, image);
-    read_range(&bench, 0, ITEMS - 1, &found);
+    read_items(&bench, 0, ITEMS - 1, &found);
     assert_int_equal(found.outside, 1);
     assert_int_equal(found.losses, 0);
     for (uint64_t n = 0; n < ITEMS; n++)
         assert_int_equal(found.items[n], n != 52);
-    read_range(&bench, 53, 55, &found);
+    read_items(&bench, 53, 55, &found);
     assert_int_equal(found.outside, 0);
+    close_bench(&bench);
+}
+
+/* Announced are leaves below the node that the last search has read, each once; the layer that gets
+ * the announcements replies to no reads. */
+static void test_announced_leaves(void **state)
+{
+    struct bench bench;
+    struct bw_leaf_finder finder;
+    struct fake_layer fake = {0};
+    (void)state;
+    open_bench(&bench, make_image());
+    struct bw_graph *graph = fake_graph(NULL);
+    bw_leaf_finder_init(&finder, &bench.reader, &bench.tree);
+    struct bw_key keys[] = {key_of(7), key_of(30), key_of(12), key_of(13), key_of(99)};
+    assert_int_equal(bw_leaf_finder_announce(&finder, keys, COUNT(keys)), COUNT(keys));
+
+    const struct bw_key first = key_of(0);
+    expect_success(bw_find_leaf(&finder, &first));
+    finder.reader.top = add_fake(graph, &fake);
+    assert_int_equal(bw_leaf_finder_announce(&finder, keys, COUNT(keys)), 2);
+    assert_int_equal(keys[0].objectid, 1030);
+    assert_int_equal(keys[1].objectid, 1099);
+    assert_int_equal(fake.hint_count, 2);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(fake.hints[i].address,
+                         iw_block_find(bench.image, TREE, 0, 1 + i)->logical);
+    assert_int_equal(fake.read_count, 0);
+    bw_leaf_finder_free(&finder);
+    bw_graph_destroy(graph);
     close_bench(&bench);
 }
 
@@ -325,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_keys_out_of_order),
         cmocka_unit_test(test_restart_in_another_tree),
         cmocka_unit_test(test_item_outside_leaf),
+        cmocka_unit_test(test_announced_leaves),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);
 }
