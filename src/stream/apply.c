@@ -312,23 +312,6 @@ static struct bw_disk_timespec time_of(const struct bw_stream_command *command,
     return (struct bw_disk_timespec){time.seconds, time.nanoseconds};
 }
 
-static void set_times(const struct bw_stream_command *command, struct bw_disk_inode_item *item)
-{
-    item->atime = time_of(command, BW_ATTRIBUTE_ATIME);
-    item->mtime = time_of(command, BW_ATTRIBUTE_MTIME);
-    item->ctime = time_of(command, BW_ATTRIBUTE_CTIME);
-    if (bw_command_has(command, BW_ATTRIBUTE_OTIME))
-        item->otime = time_of(command, BW_ATTRIBUTE_OTIME);
-}
-
-/* The inodes have no checksums of data, because the checksums of the commands were verified. */
-static bw_le64 flags_of(const struct bw_stream_command *command,
-                        const struct bw_disk_inode_item *item)
-{
-    const uint64_t flags = bw_command_number(command, BW_ATTRIBUTE_FILEATTR);
-    return bw_put64(S_ISREG(bw_get32(item->mode)) ? flags | BW_INODE_NODATASUM : flags);
-}
-
 /* CHMOD, CHOWN, UTIMES and FILEATTR. */
 static struct bw_error *on_attribute(struct applier *applier,
                                      const struct bw_stream_command *command)
@@ -343,10 +326,19 @@ static struct bw_error *on_attribute(struct applier *applier,
         item.uid = bw_put32((uint32_t)bw_command_number(command, BW_ATTRIBUTE_UID));
         item.gid = bw_put32((uint32_t)bw_command_number(command, BW_ATTRIBUTE_GID));
     }
-    if (command->type == BW_COMMAND_UTIMES)
-        set_times(command, &item);
-    if (command->type == BW_COMMAND_FILEATTR)
-        item.flags = flags_of(command, &item);
+    if (command->type == BW_COMMAND_UTIMES) {
+        item.atime = time_of(command, BW_ATTRIBUTE_ATIME);
+        item.mtime = time_of(command, BW_ATTRIBUTE_MTIME);
+        item.ctime = time_of(command, BW_ATTRIBUTE_CTIME);
+        if (bw_command_has(command, BW_ATTRIBUTE_OTIME))
+            item.otime = time_of(command, BW_ATTRIBUTE_OTIME);
+    }
+    if (command->type == BW_COMMAND_FILEATTR) {
+        /* Files have no checksums of data: the commands' checksums were verified. */
+        const uint64_t flags = bw_command_number(command, BW_ATTRIBUTE_FILEATTR);
+        const bool is_file = S_ISREG(bw_get32(item.mode));
+        item.flags = bw_put64(is_file ? flags | BW_INODE_NODATASUM : flags);
+    }
     item.transid = bw_put64(applier->tree.transid);
     return bw_edit_set_inode(&applier->tree.editor, inode, &item);
 }
@@ -555,53 +547,40 @@ static handler *const handlers[BW_COMMAND_TYPES] = {
 
 /* The stream. */
 
-static bool begins_subvolume(const struct bw_stream_command *command)
-{
-    return command->type == BW_COMMAND_SUBVOL || command->type == BW_COMMAND_SNAPSHOT;
-}
-
-/* Unknown commands are ignored, as receivers do. */
-static struct bw_error *apply_command(struct applier *applier,
-                                      const struct bw_stream_command *command)
-{
-    handler *function = command->type < BW_COMMAND_TYPES ? handlers[command->type] : NULL;
-    if (!function || (applier->skips && !begins_subvolume(command)))
-        return NULL;
-    if (!applier->is_open && !begins_subvolume(command) && command->type != BW_COMMAND_END)
-        return bw_error_create(BW_ERROR_CORRUPT, "command %s at %" PRIu64 " is in no subvolume",
-                               bw_command_name(command->type), command->offset);
-    applier->set->budget += ITEMS_PER_COMMAND;
-    struct bw_error *error = function(applier, command);
-    if (!error || applier->result->is_waiting || error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    return bw_error_prefix(error, "command %s at %" PRIu64, bw_command_name(command->type),
-                           command->offset);
-}
-
-/* After a wrong command, continues with the next subvolume, if it can be found. */
-static struct bw_error *skip_to_next_subvolume(struct applier *applier, struct bw_error *error,
-                                               bool *should_continue)
-{
-    *should_continue &= applier->reader.can_continue;
-    applier->skips = true;
-    return finish_subvolume(applier, error);
-}
-
-static struct bw_error *apply_all(struct applier *applier)
+/* Applies the commands in order. Unknown commands are ignored, as receivers do. After a wrong
+ * command, continues with the next subvolume, if it can be found. */
+static struct bw_error *apply_commands(struct applier *applier)
 {
     struct bw_stream_command command;
-    bool should_continue = true, got = true;
-    while (should_continue && got) {
+    for (bool got = true, should_continue = true; got && should_continue;) {
         struct bw_error *error = bw_stream_next(&applier->reader, &command, &got);
-        if (!error && got) {
+        if (!error && !got)
+            break;
+        if (!error) {
+            const bool begins =
+                command.type == BW_COMMAND_SUBVOL || command.type == BW_COMMAND_SNAPSHOT;
+            handler *function = command.type < BW_COMMAND_TYPES ? handlers[command.type] : NULL;
             applier->reader.can_continue = true;
-            error = apply_command(applier, &command);
+            if (!function || (applier->skips && !begins))
+                continue;
+            if (!applier->is_open && !begins && command.type != BW_COMMAND_END) {
+                error = bw_error_create(BW_ERROR_CORRUPT,
+                                        "command %s at %" PRIu64 " is in no subvolume",
+                                        bw_command_name(command.type), command.offset);
+            } else {
+                applier->set->budget += ITEMS_PER_COMMAND;
+                error = function(applier, &command);
+                if (applier->result->is_waiting)
+                    return error;
+                if (error && error->code != BW_ERROR_NO_MEMORY)
+                    error = bw_error_prefix(error, "command %s at %" PRIu64,
+                                            bw_command_name(command.type), command.offset);
+            }
         }
-        if (applier->result->is_waiting)
-            return error;
         if (error) {
-            got = true;
-            BW_TRY(skip_to_next_subvolume(applier, error, &should_continue));
+            got = applier->skips = true;
+            should_continue = applier->reader.can_continue;
+            BW_TRY(finish_subvolume(applier, error));
         }
     }
     return NULL;
@@ -615,7 +594,7 @@ struct bw_error *bw_apply_stream(struct bw_received_set *set, size_t image, uint
     struct applier applier = {.set = set, .result = result, .image = image, .base = base};
     *result = (struct bw_apply_result){0};
     bw_stream_reader_init(&applier.reader, &source);
-    struct bw_error *error = apply_all(&applier);
+    struct bw_error *error = apply_commands(&applier);
     if (applier.is_open)
         bw_stream_tree_free(&applier.tree);
     if (applier.has_source)

@@ -92,22 +92,6 @@ static int by_preference(const void *a, const void *b)
     return order ? order : by_place(b, a);
 }
 
-/* Sorts the places; of those that several references name, only the preferred one stays. */
-static void sort_places(struct bw_send_clones *clones)
-{
-    struct place *places = clones->places;
-    size_t kept = 0;
-    qsort(places, clones->count, sizeof *places, by_place);
-    for (size_t i = 0; i < clones->count; i++)
-        if (!kept || places[kept - 1].inode != places[i].inode ||
-            places[kept - 1].base != places[i].base)
-            places[kept++] = places[i];
-        else
-            places[kept - 1].owner = places[i].owner;
-    clones->count = kept;
-    qsort(places, kept, sizeof *places, by_preference);
-}
-
 static void add_places_of_reference(struct bw_send_clones *clones,
                                     const struct bw_reference *reference)
 {
@@ -123,29 +107,6 @@ static bool is_promising(const struct bw_sender *sender, uint64_t references)
     return references <= MOST_REFERENCES && (references > 1 || sender->root_count > 1);
 }
 
-static struct bw_error *read_places(struct bw_sender *sender)
-{
-    struct bw_send_clones *clones = sender->clones;
-    struct bw_item_range *range = &clones->range;
-    struct bw_extent_entry entry = {0};
-    struct bw_reference reference;
-    while (bw_item_range_next(range)) {
-        if (range->error)
-            return BW_TAKE(range->error);
-        if (range->item.key.type == BW_EXTENT_ITEM &&
-            bw_extent_entry_decode(sender->sent->fs, &range->item, &entry)) {
-            clones->references = entry.references;
-            if (!is_promising(sender, entry.references))
-                return NULL;
-            while (bw_extent_reference_step(&entry, &reference))
-                add_places_of_reference(clones, &reference);
-        } else if (entry.bytenr && bw_extent_keyed(&entry, &range->item, &reference)) {
-            add_places_of_reference(clones, &reference);
-        }
-    }
-    return NULL;
-}
-
 static void seek_items(struct bw_sender *sender, uint64_t bytenr, uint8_t first, uint8_t last)
 {
     const struct bw_fs *fs = sender->sent->fs;
@@ -155,8 +116,7 @@ static void seek_items(struct bw_sender *sender, uint64_t bytenr, uint8_t first,
 }
 
 /* Reads the extent item of a leaf for its generation, and then the leaf, which refers to the extent
- * by its own address. A leaf that cannot be read
- * has no places. */
+ * by its own address. A leaf that cannot be read has no places. */
 static struct bw_error *read_leaf(struct bw_sender *sender, uint64_t bytenr)
 {
     struct bw_send_clones *clones = sender->clones;
@@ -195,14 +155,47 @@ static struct bw_error *read_leaf(struct bw_sender *sender, uint64_t bytenr)
     return NULL;
 }
 
+/* Reads the references of an extent: first its item in the extent tree and the items that follow,
+ * then the leaves that refer to it by their own addresses. If several references name one place,
+ * only the preferred one stays. */
 static struct bw_error *read_extent(struct bw_sender *sender, uint64_t bytenr)
 {
     struct bw_send_clones *clones = sender->clones;
+    struct bw_item_range *range = &clones->range;
+    struct bw_extent_entry entry = {0};
+    struct bw_reference reference;
+    struct bw_error *error = NULL;
     seek_items(sender, bytenr, BW_EXTENT_ITEM, BW_SHARED_DATA_REF);
-    BW_TRY(bw_item_range_stop(&clones->range, read_places(sender)));
+    while (bw_item_range_next(range)) {
+        error = BW_TAKE(range->error);
+        if (error)
+            break;
+        if (range->item.key.type == BW_EXTENT_ITEM &&
+            bw_extent_entry_decode(sender->sent->fs, &range->item, &entry)) {
+            clones->references = entry.references;
+            if (!is_promising(sender, entry.references))
+                break;
+            while (bw_extent_reference_step(&entry, &reference))
+                add_places_of_reference(clones, &reference);
+        } else if (entry.bytenr && bw_extent_keyed(&entry, &range->item, &reference)) {
+            add_places_of_reference(clones, &reference);
+        }
+    }
+    BW_TRY(bw_item_range_stop(range, error));
     for (size_t i = 0; i < clones->leaf_count && is_promising(sender, clones->references); i++)
         BW_TRY(read_leaf(sender, clones->leaves[i]));
-    sort_places(clones);
+
+    struct place *places = clones->places;
+    size_t kept = 0;
+    qsort(places, clones->count, sizeof *places, by_place);
+    for (size_t i = 0; i < clones->count; i++)
+        if (!kept || places[kept - 1].inode != places[i].inode ||
+            places[kept - 1].base != places[i].base)
+            places[kept++] = places[i];
+        else
+            places[kept - 1].owner = places[i].owner;
+    clones->count = kept;
+    qsort(places, kept, sizeof *places, by_preference);
     return NULL;
 }
 
@@ -251,17 +244,6 @@ struct search {
     struct bw_send_clone *clone;
 };
 
-/* Decodes an item of a source; false if it is not a part of the extent. */
-static bool decode_part(const struct search *search, const struct source *source,
-                        const struct bw_item *item, struct bw_file_extent *part)
-{
-    BW_AUTO_ERROR struct bw_error *bad =
-        bw_file_extent_decode(item, bw_fs_alignment(source->root->fs), part);
-    return !bad && part->type == BW_FILE_EXTENT_REGULAR && !part->inline_data &&
-           part->disk_bytenr == search->extent->disk_bytenr &&
-           item->key.offset - part->offset == source->base;
-}
-
 /* Finds the part of the extent that a source has at the position, or the next one before
  * search->next. Unreadable items are ignored. */
 static struct bw_error *find_part(struct search *search, const struct source *source,
@@ -286,8 +268,15 @@ static struct bw_error *find_part(struct search *search, const struct source *so
     bw_item_range_restart(range, &source->root->fs->reader, &source->root->subvolume->tree, first,
                           (struct bw_key){first.objectid, first.type, (uint64_t)end - 1});
     while (!*found && bw_item_range_next(range)) {
+        const struct bw_item *item = &range->item;
         search->clone->lookups++;
-        *found = !range->error && decode_part(search, source, &range->item, part) &&
+        if (range->error)
+            continue;
+        BW_AUTO_ERROR struct bw_error *bad =
+            bw_file_extent_decode(item, bw_fs_alignment(source->root->fs), part);
+        *found = !bad && part->type == BW_FILE_EXTENT_REGULAR && !part->inline_data &&
+                 part->disk_bytenr == search->extent->disk_bytenr &&
+                 item->key.offset - part->offset == source->base &&
                  part->offset + part->num_bytes > search->position;
     }
     return bw_item_range_stop(range, NULL);
@@ -385,29 +374,6 @@ static struct bw_error *try_source(struct search *search, const struct source *s
     return NULL;
 }
 
-static struct bw_error *try_places(struct search *search)
-{
-    struct bw_sender *sender = search->sender;
-    const struct bw_send_clones *clones = sender->clones;
-    const uint64_t own_base = search->offset - search->position;
-    for (size_t r = 0; r < sender->root_count && search->best < search->length; r++)
-        for (size_t i = 0; i < clones->count && search->best < search->length; i++) {
-            const struct place *place = &clones->places[i];
-            const struct source source = {&sender->roots[r], place->inode, place->base};
-            /* The receiver may not have a file of the sent subvolume yet. */
-            const bool is_own = place->inode == sender->current.number && place->base == own_base;
-            const bool is_usable =
-                place->inode <= sender->current.number && sender->options.damage != BW_SEND_SKIP;
-            if (source.root == sender->sent && (is_own || !is_usable))
-                continue;
-            if (search->clone->lookups >= MOST_LOOKUPS)
-                return NULL;
-            search->clone->lookups++;
-            BW_TRY(try_source(search, &source));
-        }
-    return NULL;
-}
-
 struct bw_error *bw_send_find_clone(struct bw_sender *sender, const struct bw_file_extent *extent,
                                     uint64_t skip, uint64_t offset, uint64_t length,
                                     struct bw_send_clone *clone)
@@ -421,15 +387,31 @@ struct bw_error *bw_send_find_clone(struct bw_sender *sender, const struct bw_fi
                             .next = skip + length,
                             .clone = clone};
     *clone = (struct bw_send_clone){.lookups = clone->lookups};
-    if (!extent->inline_data && extent->disk_bytenr)
+    const struct bw_send_clones *clones = sender->clones;
+    bool is_sought = !extent->inline_data && extent->disk_bytenr;
+    if (is_sought)
         BW_TRY(find_places(sender, extent->disk_bytenr));
-    if (!extent->inline_data && extent->disk_bytenr &&
-        is_promising(sender, sender->clones->references)) {
-        if (before.root)
-            BW_TRY(try_source(&search, &before));
-        if (!clone->root)
-            BW_TRY(try_places(&search));
-    }
+    is_sought &= is_promising(sender, clones->references);
+    if (is_sought && before.root)
+        BW_TRY(try_source(&search, &before));
+    is_sought &= !clone->root;
+    for (size_t r = 0; is_sought && r < sender->root_count && search.best < length; r++)
+        for (size_t i = 0; i < clones->count && search.best < length; i++) {
+            const struct place *place = &clones->places[i];
+            const struct source source = {&sender->roots[r], place->inode, place->base};
+            /* The receiver may not have a file of the sent subvolume yet. */
+            const bool is_own =
+                place->inode == sender->current.number && place->base == offset - skip;
+            const bool is_usable =
+                place->inode <= sender->current.number && sender->options.damage != BW_SEND_SKIP;
+            if (source.root == sender->sent && (is_own || !is_usable))
+                continue;
+            is_sought = search.clone->lookups < MOST_LOOKUPS;
+            if (!is_sought)
+                break;
+            search.clone->lookups++;
+            BW_TRY(try_source(&search, &source));
+        }
     if (!clone->root)
         clone->length = search.next - skip;
     return NULL;

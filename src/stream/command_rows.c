@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The commands of streams as records. */
+/* The commands of streams as records: each one of each stream, in order, with its attributes. */
 #include "btrfs-walk/stream.h"
 
 #include <inttypes.h>
@@ -92,43 +92,12 @@ static void fill_row(const struct bw_stream_command *command, struct bw_commandi
     LENGTH(VERITY_SIG_DATA, verity_signature_length);
 }
 
-/* The streams of a file system. */
-struct listing {
-    bw_command_visitor *visit;
-    void *context;
-    struct bw_buffer subvolume; /* name of the current one */
-    const char *device;
-};
-
-/* Remembers the name of the subvolume that a command begins. */
-static struct bw_error *note_subvolume(struct listing *listing,
-                                       const struct bw_stream_command *command)
-{
-    const struct bw_stream_attribute *name = &command->attributes[BW_ATTRIBUTE_PATH];
-    if (command->type != BW_COMMAND_SUBVOL && command->type != BW_COMMAND_SNAPSHOT)
-        return NULL;
-    listing->subvolume.length = 0;
-    bw_buffer_append(&listing->subvolume, name->data, name->length);
-    return listing->subvolume.failed ? bw_error_no_memory() : NULL;
-}
-
-static struct bw_error *visit_row(struct listing *listing, const struct bw_stream_reader *reader,
-                                  const struct bw_stream_command *command)
-{
-    struct bw_commandinfo row = {.device = listing->device,
-                                 .offset = command->offset,
-                                 .length = command->length,
-                                 .format_version = reader->version,
-                                 .command = bw_command_name(command->type)};
-    BW_TRY(note_subvolume(listing, command));
-    if (listing->subvolume.length)
-        row.subvolume_path = (struct bw_bytes){listing->subvolume.data, listing->subvolume.length};
-    fill_row(command, &row);
-    return listing->visit(listing->context, &row);
-}
-
-static struct bw_error *read_stream(struct bw_fs *fs, struct bw_stream_reader *reader,
-                                    struct listing *listing)
+/* Visits the commands of one stream, in order. A command that is damaged is reported and left out
+ * if its length is known. `subvolume` is the name of the subvolume that the last SUBVOL or SNAPSHOT
+ * has begun. */
+static struct bw_error *visit_stream(struct bw_fs *fs, const struct bw_image *image,
+                                     struct bw_stream_reader *reader, struct bw_buffer *subvolume,
+                                     bw_command_visitor *visit, void *context)
 {
     struct bw_stream_command command;
     bool got = true;
@@ -137,30 +106,47 @@ static struct bw_error *read_stream(struct bw_fs *fs, struct bw_stream_reader *r
         if (error && !reader->can_continue)
             return error;
         if (error) {
-            bw_fs_report(fs, BW_DAMAGE, bw_error_prefix(error, "%s", listing->device));
+            bw_fs_report(fs, BW_DAMAGE, bw_error_prefix(error, "%s", image->name));
             got = true;
-        } else if (got) {
-            BW_TRY(visit_row(listing, reader, &command));
+            continue;
         }
+        if (!got)
+            break;
+        if (command.type == BW_COMMAND_SUBVOL || command.type == BW_COMMAND_SNAPSHOT) {
+            const struct bw_stream_attribute *name = &command.attributes[BW_ATTRIBUTE_PATH];
+            subvolume->length = 0;
+            bw_buffer_append(subvolume, name->data, name->length);
+            if (subvolume->failed)
+                return bw_error_no_memory();
+        }
+        struct bw_commandinfo row = {.device = image->name,
+                                     .offset = command.offset,
+                                     .length = command.length,
+                                     .format_version = reader->version,
+                                     .command = bw_command_name(command.type)};
+        if (subvolume->length)
+            row.subvolume_path = (struct bw_bytes){subvolume->data, subvolume->length};
+        fill_row(&command, &row);
+        BW_TRY(visit(context, &row));
     }
     return NULL;
 }
 
 struct bw_error *bw_stream_commands(struct bw_fs *fs, bw_command_visitor *visit, void *context)
 {
-    struct listing listing = {.visit = visit, .context = context};
-    struct bw_error *error =
-        fs->is_stream ? NULL : bw_error_create(BW_ERROR_USAGE, "the images are not send streams");
-    for (size_t i = 0; !error && i < fs->image_count; i++) {
+    BW_AUTO_BUFFER struct bw_buffer subvolume = {0};
+    if (!fs->is_stream)
+        return bw_error_create(BW_ERROR_USAGE, "the images are not send streams");
+    for (size_t i = 0; i < fs->image_count; i++) {
+        const struct bw_image *image = &fs->images[i];
+        const struct bw_stream_source source = bw_image_stream(image);
         struct bw_stream_reader reader;
-        const struct bw_stream_source source = bw_image_stream(&fs->images[i]);
         bw_stream_reader_init(&reader, &source);
-        listing.device = fs->images[i].name;
-        error = read_stream(fs, &reader, &listing);
+        struct bw_error *error = visit_stream(fs, image, &reader, &subvolume, visit, context);
         if (error && reader.fault != BW_STREAM_NONE)
-            error = bw_error_prefix(error, "%s", listing.device);
+            error = bw_error_prefix(error, "%s", image->name);
         bw_stream_reader_free(&reader);
+        BW_TRY(error);
     }
-    bw_buffer_free(&listing.subvolume);
-    return error;
+    return NULL;
 }

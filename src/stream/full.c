@@ -93,14 +93,13 @@ static struct bw_error *send_oldest_times(struct full *full)
     return error;
 }
 
-static struct bw_error *send_all_times(struct full *full)
-{
-    while (full->waiting.count)
-        BW_TRY(send_directory_times(full, full->waiting.items[--full->waiting.count]));
-    return NULL;
-}
-
 /* Names. */
+
+static struct bw_error *set_temporary(struct full *full, uint64_t number, uint64_t generation)
+{
+    full->temporary.length = 0;
+    return bw_send_temporary_name(full->sender, number, generation, &full->temporary);
+}
 
 /* Sets `path` to the path of a directory. The last result is cached: consecutive files are often in
  * the same directory. */
@@ -123,40 +122,26 @@ static struct bw_error *find_folder(struct full *full, uint64_t directory, struc
     return NULL;
 }
 
-static struct bw_error *make_early(struct full *full, uint64_t directory)
-{
-    struct bw_sender *sender = full->sender;
-    struct bw_inode inode;
-    bool is_new;
-    BW_TRY(bw_number_set_insert(&full->early, directory, &is_new));
-    if (!is_new)
-        return NULL;
-    BW_TRY(bw_inode_read(sender->sent->fs, &sender->sent->subvolume->tree, directory, &inode));
-    full->temporary.length = 0;
-    BW_TRY(bw_send_temporary_name(sender, directory, inode.generation, &full->temporary));
-    return bw_send_make(sender, &full->temporary, directory, &inode);
-}
-
-static struct bw_error *path_of_name(struct full *full, const struct name *name,
-                                     struct bw_buffer *path)
-{
-    struct bw_sender *sender = full->sender;
-    if (name->directory > sender->current.number)
-        BW_TRY(make_early(full, name->directory));
-    BW_TRY(find_folder(full, name->directory, path));
-    return bw_send_path_add(path, full->text.data + name->at, name->length);
-}
-
-/* Gives the current inode a name: the first one replaces the temporary name. */
+/* Gives the current inode a name: the first one replaces the temporary name. If the directory has a
+ * higher number, its inode has not come yet, and it is made early. */
 static struct bw_error *send_name(struct full *full, const struct name *name)
 {
     struct bw_sender *sender = full->sender;
     struct bw_send_inode *current = &sender->current;
-    BW_TRY(path_of_name(full, name, &full->other));
+    bool is_early = false;
+    if (name->directory > current->number)
+        BW_TRY(bw_number_set_insert(&full->early, name->directory, &is_early));
+    if (is_early) {
+        struct bw_inode inode;
+        BW_TRY(bw_inode_read(sender->sent->fs, &sender->sent->subvolume->tree, name->directory,
+                             &inode));
+        BW_TRY(set_temporary(full, name->directory, inode.generation));
+        BW_TRY(bw_send_make(sender, &full->temporary, name->directory, &inode));
+    }
+    BW_TRY(find_folder(full, name->directory, &full->other));
+    BW_TRY(bw_send_path_add(&full->other, full->text.data + name->at, name->length));
     if (!full->placed) {
-        full->temporary.length = 0;
-        BW_TRY(bw_send_temporary_name(sender, current->number, current->inode.generation,
-                                      &full->temporary));
+        BW_TRY(set_temporary(full, current->number, current->inode.generation));
         bw_send_command_to(sender, BW_COMMAND_RENAME, &full->temporary, BW_ATTRIBUTE_PATH_TO,
                            &full->other);
         full->placed = true;
@@ -172,29 +157,13 @@ static struct bw_error *send_name(struct full *full, const struct name *name)
     return name->directory < current->number ? queue_directory(full, name->directory) : NULL;
 }
 
-/* Removes an inode for which no path was found from its temporary name. */
-static struct bw_error *remove_unplaced(struct full *full)
-{
-    struct bw_sender *sender = full->sender;
-    const struct bw_send_inode *current = &sender->current;
-    full->temporary.length = 0;
-    BW_TRY(bw_send_temporary_name(sender, current->number, current->inode.generation,
-                                  &full->temporary));
-    bw_send_command_at(sender, S_ISDIR(current->inode.mode) ? BW_COMMAND_RMDIR : BW_COMMAND_UNLINK,
-                       &full->temporary);
-    full->has_inode = false;
-    return bw_send_report_lost(sender,
-                               bw_error_create(BW_ERROR_CORRUPT,
-                                               "inode %" PRIu64 " of subvolume %" PRIu64
-                                               " is omitted: it has no path",
-                                               current->number, sender->sent->subvolume->tree.id));
-}
-
-/* Gives the current inode all its names, when no more of them can come. */
+/* Gives the current inode all its names, when no more of them can come. An inode for which no path
+ * was found is removed from its temporary name. */
 static struct bw_error *place_inode(struct full *full)
 {
     struct bw_sender *sender = full->sender;
-    const uint64_t number = sender->current.number;
+    const struct bw_send_inode *current = &sender->current;
+    const uint64_t number = current->number;
     if (full->progress > number || !full->has_inode)
         return NULL;
     for (size_t i = 0; i < full->names.count; i++) {
@@ -205,9 +174,16 @@ static struct bw_error *place_inode(struct full *full)
     }
     full->names.count = full->text.length = 0;
     full->progress = number + 1;
-    if (!full->placed)
-        return remove_unplaced(full);
-    return bw_send_cut(sender);
+    if (full->placed)
+        return bw_send_cut(sender);
+    BW_TRY(set_temporary(full, number, current->inode.generation));
+    bw_send_command_at(sender, S_ISDIR(current->inode.mode) ? BW_COMMAND_RMDIR : BW_COMMAND_UNLINK,
+                       &full->temporary);
+    full->has_inode = false;
+    return bw_send_report_lost(sender, bw_error_create(BW_ERROR_CORRUPT,
+                                                       "inode %" PRIu64 " of subvolume %" PRIu64
+                                                       " is omitted: it has no path",
+                                                       number, sender->sent->subvolume->tree.id));
 }
 
 /* Inodes. */
@@ -247,7 +223,6 @@ static struct bw_error *begin_inode(struct full *full, const struct bw_item *ite
     struct bw_sender *sender = full->sender;
     const uint64_t number = item->key.objectid;
     struct bw_inode inode;
-    BW_TRY(end_inode(full));
     if (!bw_inode_decode(item, &inode))
         return bw_send_report_lost(
             sender, bw_error_create(BW_ERROR_CORRUPT, "inode %" PRIu64 " is damaged", number));
@@ -262,8 +237,7 @@ static struct bw_error *begin_inode(struct full *full, const struct bw_item *ite
     full->progress = number + is_top;
     if (is_top || (S_ISDIR(inode.mode) && bw_number_set_has(&full->early, number)))
         return NULL;
-    full->temporary.length = 0;
-    BW_TRY(bw_send_temporary_name(sender, number, inode.generation, &full->temporary));
+    BW_TRY(set_temporary(full, number, inode.generation));
     struct bw_error *error = bw_send_make(sender, &full->temporary, number, &sender->current.inode);
     full->has_inode = !error;
     return error ? bw_send_report_lost(sender, error) : NULL;
@@ -285,67 +259,60 @@ static struct bw_error *add_names(struct full *full, const struct bw_item *item)
     }
     if (full->text.failed)
         return bw_error_no_memory();
-    return bw_cursor_bad(&cursor)
-               ? bw_send_report_lost(sender,
-                                     bw_error_create(BW_ERROR_CORRUPT,
-                                                     "a name of inode %" PRIu64 " is cut off",
-                                                     item->key.objectid))
-               : NULL;
-}
-
-static struct bw_error *send_item(struct full *full, const struct bw_item *item)
-{
-    struct bw_sender *sender = full->sender;
-    if (item->key.type == BW_INODE_ITEM)
-        return begin_inode(full, item);
-    if (!full->has_inode || item->key.objectid != sender->current.number)
+    if (!bw_cursor_bad(&cursor))
         return NULL;
-    if (item->key.type == BW_INODE_REF || item->key.type == BW_INODE_EXTREF)
-        return add_names(full, item);
-    BW_TRY(place_inode(full));
-    BW_TRY(send_oldest_times(full));
-    if (!full->has_inode)
-        return NULL;
-    if (item->key.type == BW_XATTR_ITEM)
-        return bw_send_xattr_item(sender, item);
-    if (item->key.type == BW_EXTENT_DATA && S_ISREG(sender->current.inode.mode) &&
-        !full->is_damaged)
-        return bw_send_extent_item(sender, item);
-    return NULL;
-}
-
-/* After a loss in the tree, reads the rest of the current file as data, so that the reader reports
- * the lost ranges. */
-static struct bw_error *send_rest(struct full *full)
-{
-    struct bw_sender *sender = full->sender;
-    const struct bw_send_inode *current = &sender->current;
-    if (!full->has_inode || full->is_damaged || !S_ISREG(current->inode.mode))
-        return NULL;
-    BW_TRY(place_inode(full));
-    full->is_damaged = true;
-    return full->has_inode && current->written < current->inode.size
-               ? bw_send_plain(sender, current->written, current->inode.size - current->written)
-               : NULL;
+    return bw_send_report_lost(sender, bw_error_create(BW_ERROR_CORRUPT,
+                                                       "a name of inode %" PRIu64 " is cut off",
+                                                       item->key.objectid));
 }
 
 /* All items in the order of their keys, then what waits for the last. */
 static struct bw_error *send_items(struct full *full)
 {
     struct bw_sender *sender = full->sender;
+    const struct bw_send_inode *current = &sender->current;
     while (bw_item_range_next(&full->range)) {
+        const struct bw_item *item = &full->range.item;
         if (full->range.error) {
+            /* The rest of the current file is read as data, which reports the lost ranges. */
             BW_TRY(bw_send_report_lost(sender, BW_TAKE(full->range.error)));
-            BW_TRY(send_rest(full));
-        } else {
-            BW_TRY(send_item(full, &full->range.item));
+            if (!full->has_inode || full->is_damaged || !S_ISREG(current->inode.mode))
+                continue;
+            BW_TRY(place_inode(full));
+            full->is_damaged = true;
+            if (full->has_inode && current->written < current->inode.size)
+                BW_TRY(bw_send_plain(sender, current->written,
+                                     current->inode.size - current->written));
+            continue;
         }
+        if (item->key.type == BW_INODE_ITEM) {
+            BW_TRY(end_inode(full));
+            BW_TRY(begin_inode(full, item));
+            continue;
+        }
+        if (!full->has_inode || item->key.objectid != current->number)
+            continue;
+        if (item->key.type == BW_INODE_REF || item->key.type == BW_INODE_EXTREF) {
+            BW_TRY(add_names(full, item));
+            continue;
+        }
+        /* All names are known: they precede the other items of an inode. */
+        BW_TRY(place_inode(full));
+        BW_TRY(send_oldest_times(full));
+        if (!full->has_inode)
+            continue;
+        if (item->key.type == BW_XATTR_ITEM)
+            BW_TRY(bw_send_xattr_item(sender, item));
+        if (item->key.type == BW_EXTENT_DATA && S_ISREG(current->inode.mode) && !full->is_damaged)
+            BW_TRY(bw_send_extent_item(sender, item));
     }
     if (full->range.failure)
         return BW_TAKE(full->range.failure);
     BW_TRY(end_inode(full));
     bw_send_withheld(sender);
-    return send_all_times(full);
+    while (full->waiting.count)
+        BW_TRY(send_directory_times(full, full->waiting.items[--full->waiting.count]));
+    return NULL;
 }
 
 struct bw_error *bw_send_full(struct bw_sender *sender)

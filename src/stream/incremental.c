@@ -87,18 +87,34 @@ static struct bw_error *add_entry(void *context, const struct bw_item *item)
     return bw_numbers_push(numbers, entry.location.objectid);
 }
 
-/* Merges numbers, which are sorted, into a list. */
-static struct bw_error *merge_numbers(struct bw_touched_list *list,
-                                      const struct bw_numbers *numbers)
+/* Adds the entries of directories whose inode numbers were reused. Even if the items of an entry
+ * are equal in both trees, it is in another directory. */
+static struct bw_error *add_moved(struct bw_diff *diff)
 {
+    struct bw_diff_tree *tree = &diff->trees[1];
+    struct bw_touched_list *list = &diff->touched;
     const struct bw_touched_inodes *own = &list->inodes;
+    BW_SCOPED(bw_numbers) struct bw_numbers numbers = {0};
+    for (size_t i = 0; i < own->count; i++) {
+        const struct bw_touched *touched = &own->items[i];
+        if (touched->flags & BW_TOUCHED_REPLACED)
+            BW_TRY(bw_diff_items(tree, &tree->directories,
+                                 (struct bw_key){touched->number, BW_DIR_INDEX, 0},
+                                 (struct bw_key){touched->number, BW_DIR_INDEX, UINT64_MAX},
+                                 add_entry, &numbers, &tree->lost));
+    }
+    if (!numbers.count)
+        return NULL;
+    qsort(numbers.items, numbers.count, sizeof *numbers.items, bw_compare_first);
+
+    /* Both lists are sorted: they are merged. */
     struct bw_touched_inodes merged = {0};
-    BW_TRY(bw_touched_inodes_reserve(&merged, own->count + numbers->count));
-    for (size_t i = 0, j = 0; i < own->count || j < numbers->count;) {
+    BW_TRY(bw_touched_inodes_reserve(&merged, own->count + numbers.count));
+    for (size_t i = 0, j = 0; i < own->count || j < numbers.count;) {
         const bool is_ours =
-            i < own->count && (j == numbers->count || own->items[i].number <= numbers->items[j]);
+            i < own->count && (j == numbers.count || own->items[i].number <= numbers.items[j]);
         const size_t range = i < own->count ? own->items[i].range : list->ranges.count;
-        const uint64_t number = is_ours ? own->items[i].number : numbers->items[j];
+        const uint64_t number = is_ours ? own->items[i].number : numbers.items[j];
         if (!merged.count || merged.items[merged.count - 1].number != number)
             merged.items[merged.count++] =
                 is_ours ? own->items[i] : (struct bw_touched){number, range, 0};
@@ -110,44 +126,6 @@ static struct bw_error *merge_numbers(struct bw_touched_list *list,
     return NULL;
 }
 
-/* Adds the entries of directories whose inode numbers were reused. Even if the items of an entry
- * are equal in both trees, it is in another directory. */
-static struct bw_error *add_moved(struct bw_diff *diff)
-{
-    struct bw_diff_tree *tree = &diff->trees[1];
-    BW_SCOPED(bw_numbers) struct bw_numbers numbers = {0};
-    for (size_t i = 0; i < diff->touched.inodes.count; i++) {
-        const struct bw_touched *touched = &diff->touched.inodes.items[i];
-        if (touched->flags & BW_TOUCHED_REPLACED)
-            BW_TRY(bw_diff_items(tree, &tree->directories,
-                                 (struct bw_key){touched->number, BW_DIR_INDEX, 0},
-                                 (struct bw_key){touched->number, BW_DIR_INDEX, UINT64_MAX},
-                                 add_entry, &numbers, &tree->lost));
-    }
-    if (!numbers.count)
-        return NULL;
-    qsort(numbers.items, numbers.count, sizeof *numbers.items, bw_compare_first);
-    return merge_numbers(&diff->touched, &numbers);
-}
-
-static bool is_replaced(const struct incremental *order, uint64_t number)
-{
-    const struct bw_touched *touched = bw_touched_get(&order->diff.touched, number);
-    return touched && touched->flags & BW_TOUCHED_REPLACED;
-}
-
-static struct bw_error *add_name(struct incremental *order, const struct bw_diff_names *from,
-                                 size_t number, size_t *result)
-{
-    const struct bw_diff_name *name = &from->list.items[number];
-    BW_TRY(names_reserve(&order->names, 1));
-    *result = order->names.count;
-    order->names.items[order->names.count++] =
-        (struct name){name->parent, order->bytes.length, name->length};
-    bw_buffer_append(&order->bytes, from->bytes.data + name->bytes, name->length);
-    return order->bytes.failed ? bw_error_no_memory() : NULL;
-}
-
 /* The order of two names. Those in a directory whose number has gone to another one differ. */
 static int compare_names(const struct incremental *order, const struct bw_diff_names *a, size_t i,
                          const struct bw_diff_names *b, size_t j)
@@ -155,7 +133,8 @@ static int compare_names(const struct incremental *order, const struct bw_diff_n
     const struct bw_diff_name *left = &a->list.items[i], *right = &b->list.items[j];
     if (left->parent != right->parent)
         return left->parent < right->parent ? -1 : 1;
-    if (is_replaced(order, left->parent))
+    const struct bw_touched *parent = bw_touched_get(&order->diff.touched, left->parent);
+    if (parent && parent->flags & BW_TOUCHED_REPLACED)
         return -1;
     return bw_compare_bytes(a->bytes.data + left->bytes, left->length, b->bytes.data + right->bytes,
                             right->length);
@@ -169,7 +148,7 @@ enum { LOST = -1, KEPT = 0, GAINED = 1 };
 static struct bw_error *add_names(struct incremental *order, const struct bw_diff_names names[2],
                                   int wanted, size_t limit, size_t *count)
 {
-    size_t at;
+    const struct bw_diff_names *from = &names[wanted == GAINED];
     *count = 0;
     for (size_t i = 0, j = 0;
          *count < limit && (i < names[0].list.count || j < names[1].list.count);) {
@@ -179,7 +158,12 @@ static struct bw_error *add_names(struct incremental *order, const struct bw_dif
             which = has_both ? compare_names(order, &names[0], i, &names[1], j) : LOST;
         }
         if ((which > 0) - (which < 0) == wanted) {
-            BW_TRY(add_name(order, &names[wanted == GAINED], wanted == GAINED ? j : i, &at));
+            const struct bw_diff_name *name = &from->list.items[wanted == GAINED ? j : i];
+            BW_TRY(names_push(&order->names,
+                              (struct name){name->parent, order->bytes.length, name->length}));
+            bw_buffer_append(&order->bytes, from->bytes.data + name->bytes, name->length);
+            if (order->bytes.failed)
+                return bw_error_no_memory();
             ++*count;
         }
         i += which <= 0;
@@ -358,7 +342,7 @@ static struct bw_error *park_names(struct incremental *order, size_t at)
     return NULL;
 }
 
-/* Removing directories. */
+/* The order of directories, of those that are removed and those that gain names. */
 
 static int by_depth(const void *a, const void *b, void *context)
 {
@@ -371,87 +355,41 @@ static int by_depth(const void *a, const void *b, void *context)
     return left->number < right->number ? -1 : left->number > right->number;
 }
 
-static struct bw_error *sort_removed(struct incremental *order)
-{
-    for (size_t i = 0; i < order->changes.count; i++) {
-        struct change *change = &order->changes.items[i];
-        if (change->kind != DELETED || !change->is_directory)
-            continue;
-        BW_TRY(present_path(order, change->number, 0, &order->path));
-        change->depth = depth_of(&order->path);
-        order->removed[order->removed_count++] = i;
-    }
-    qsort_r(order->removed, order->removed_count, sizeof *order->removed, by_depth,
-            order->changes.items);
-    return NULL;
-}
-
-static struct bw_error *remove_directory(struct incremental *order, size_t number)
-{
-    struct bw_sender *sender = order->sender;
-    BW_TRY(present_path(order, order->changes.items[number].number, 0, &order->path));
-    bw_send_command_at(sender, BW_COMMAND_RMDIR, &order->path);
-    return NULL;
-}
-
 /* Placing. */
 
-static struct bw_error *sort_placed(struct incremental *order)
-{
-    struct bw_sender *sender = order->sender;
-    for (size_t i = 0; i < order->changes.count; i++) {
-        struct change *change = &order->changes.items[i];
-        if (!change->gained)
-            continue;
-        if (change->is_directory) {
-            BW_TRY(bw_send_path(sender, sender->sent, change->number, UINT64_MAX, &order->path));
-            change->depth = depth_of(&order->path);
-        }
-        order->placed[order->placed_count++] = i;
-    }
-    qsort_r(order->placed, order->placed_count, sizeof *order->placed, by_depth,
-            order->changes.items);
-    return NULL;
-}
-
-/* Gives an inode its first name: a kept one, or the first gained one. A new inode is made under a
- * temporary name, because it might inherit attributes in its directory. */
-static struct bw_error *place_first(struct incremental *order, struct change *change,
-                                    size_t *others, struct bw_buffer *path)
-{
-    struct bw_sender *sender = order->sender;
-    const size_t first = change->names + change->lost;
-    const bool is_kept = change->kept != SIZE_MAX;
-    *others = is_kept ? first : first + 1;
-    BW_TRY(final_path_of_name(order, is_kept ? change->kept : first, path));
-    if (is_kept)
-        return NULL;
-    order->other.length = 0;
-    BW_TRY(bw_send_temporary_name(sender, change->number, change->generation, &order->other));
-    if (change->kind == NEW) {
-        struct bw_diff_file file;
-        BW_TRY(bw_diff_file_read(&order->diff.trees[1], change->number, &file));
-        order->has_parked = true;
-        BW_TRY(bw_send_make(sender, &order->other, change->number, &file.inode));
-    }
-    bw_send_command_to(sender, BW_COMMAND_RENAME, &order->other, BW_ATTRIBUTE_PATH_TO, path);
-    change->is_parked = false;
-    return NULL;
-}
-
-/* A new inode that cannot be made gets no further commands. */
+/* Gives an inode its gained names. The first one, unless it has kept a name, replaces the temporary
+ * name. A new inode is made under a temporary name, because it might inherit attributes in its
+ * directory; one that cannot be made gets no further commands. */
 static struct bw_error *place_inode(struct incremental *order, size_t number)
 {
     struct bw_sender *sender = order->sender;
     struct change *change = &order->changes.items[number];
-    size_t others;
-    struct bw_error *error = place_first(order, change, &others, &order->path);
+    const size_t first = change->names + change->lost;
+    const bool is_kept = change->kept != SIZE_MAX;
+    struct bw_error *error =
+        final_path_of_name(order, is_kept ? change->kept : first, &order->path);
+    if (!error && !is_kept) {
+        order->other.length = 0;
+        error = bw_send_temporary_name(sender, change->number, change->generation, &order->other);
+    }
+    if (!error && !is_kept && change->kind == NEW) {
+        struct bw_diff_file file;
+        error = bw_diff_file_read(&order->diff.trees[1], change->number, &file);
+        order->has_parked |= !error;
+        if (!error)
+            error = bw_send_make(sender, &order->other, change->number, &file.inode);
+    }
     if (error) {
         change->kind = DELETED;
         return error;
     }
-    for (; others < change->names + change->lost + change->gained; others++) {
-        BW_TRY(final_path_of_name(order, others, &order->other));
+    if (!is_kept) {
+        bw_send_command_to(sender, BW_COMMAND_RENAME, &order->other, BW_ATTRIBUTE_PATH_TO,
+                           &order->path);
+        change->is_parked = false;
+    }
+    for (size_t i = is_kept ? first : first + 1; i < first + change->gained; i++) {
+        BW_TRY(final_path_of_name(order, i, &order->other));
         bw_send_command_to(sender, BW_COMMAND_LINK, &order->other, BW_ATTRIBUTE_PATH_LINK,
                            &order->path);
     }
@@ -508,32 +446,8 @@ static struct bw_error *send_xattrs(struct incremental *order, const struct chan
 
 /* Contents. */
 
-/* Sends a piece of the current file. Where the receiver has other bytes, holes are zeros. */
-static struct bw_error *send_piece(struct bw_sender *sender, const struct bw_extent_piece *piece,
-                                   bool is_new)
-{
-    const struct bw_extent *extent = &piece->extent;
-    const uint64_t end = extent->offset + extent->length;
-    if (bw_extent_is_data(extent)) {
-        const struct bw_file_extent file_extent = {
-            .generation = extent->generation,
-            .ram_bytes = extent->ram_bytes,
-            .compression = extent->compression,
-            .disk_bytenr = extent->logical,
-            .disk_num_bytes = extent->stored,
-            .inline_data = piece->inline_data,
-            .inline_length = piece->inline_length,
-        };
-        return bw_send_extent(sender, &file_extent, extent->extent_offset, extent->offset, end);
-    }
-    if (extent->kind == BW_EXTENT_BAD || (!is_new && sender->options.version < 2))
-        return bw_send_plain(sender, extent->offset, extent->length);
-    if (!is_new)
-        bw_send_punch(sender, extent->offset, extent->length);
-    return NULL;
-}
-
-/* Sends a range of the current file. Pieces may end after the file. */
+/* Sends a range of the current file. Where the receiver has other bytes, holes are zeros. Pieces
+ * may end after the file. */
 static struct bw_error *send_range(struct incremental *order, uint64_t start, uint64_t end,
                                    bool is_new)
 {
@@ -548,10 +462,27 @@ static struct bw_error *send_range(struct incremental *order, uint64_t start, ui
         BW_TRY(bw_extents_next(&order->cursor, &piece, &got));
         if (!got)
             return NULL;
-        bw_error_free(BW_TAKE(piece.extent.error));
-        if (piece.extent.length > end - piece.extent.offset)
-            piece.extent.length = end - piece.extent.offset;
-        BW_TRY(send_piece(sender, &piece, is_new));
+        struct bw_extent *extent = &piece.extent;
+        bw_error_free(BW_TAKE(extent->error));
+        if (extent->length > end - extent->offset)
+            extent->length = end - extent->offset;
+        if (bw_extent_is_data(extent)) {
+            const struct bw_file_extent file_extent = {
+                .generation = extent->generation,
+                .ram_bytes = extent->ram_bytes,
+                .compression = extent->compression,
+                .disk_bytenr = extent->logical,
+                .disk_num_bytes = extent->stored,
+                .inline_data = piece.inline_data,
+                .inline_length = piece.inline_length,
+            };
+            BW_TRY(bw_send_extent(sender, &file_extent, extent->extent_offset, extent->offset,
+                                  extent->offset + extent->length));
+        } else if (extent->kind == BW_EXTENT_BAD || (!is_new && sender->options.version < 2)) {
+            BW_TRY(bw_send_plain(sender, extent->offset, extent->length));
+        } else if (!is_new) {
+            bw_send_punch(sender, extent->offset, extent->length);
+        }
     }
 }
 
@@ -666,6 +597,14 @@ static struct bw_error *send_directory_times(struct incremental *order, uint64_t
 
 /* Stages. */
 
+/* A step of a stage may fail alone. */
+static struct bw_error *end_step(struct incremental *order, struct bw_error *error)
+{
+    if (error)
+        BW_TRY(bw_send_report_lost(order->sender, error));
+    return bw_send_cut(order->sender);
+}
+
 /* While inodes are being made in the top directory, it has no attributes that they would inherit.
  */
 static struct bw_error *withhold_inherited(struct incremental *order)
@@ -688,16 +627,9 @@ static struct bw_error *withhold_inherited(struct incremental *order)
     return NULL;
 }
 
-/* A step of a stage may fail alone. */
-static struct bw_error *end_step(struct incremental *order, struct bw_error *error)
-{
-    if (error)
-        BW_TRY(bw_send_report_lost(order->sender, error));
-    return bw_send_cut(order->sender);
-}
-
 static struct bw_error *send_changes(struct incremental *order)
 {
+    struct bw_sender *sender = order->sender;
     const struct changes *changes = &order->changes;
     bool has_new = false;
 
@@ -708,17 +640,40 @@ static struct bw_error *send_changes(struct incremental *order)
     }
 
     /* Remove, the deepest first. */
-    BW_TRY(sort_removed(order));
-    for (size_t i = order->removed_count; i > 0; i--)
-        BW_TRY(end_step(order, remove_directory(order, order->removed[i - 1])));
+    for (size_t i = 0; i < changes->count; i++) {
+        struct change *change = &changes->items[i];
+        if (change->kind != DELETED || !change->is_directory)
+            continue;
+        BW_TRY(present_path(order, change->number, 0, &order->path));
+        change->depth = depth_of(&order->path);
+        order->removed[order->removed_count++] = i;
+    }
+    qsort_r(order->removed, order->removed_count, sizeof *order->removed, by_depth, changes->items);
+    for (size_t i = order->removed_count; i > 0; i--) {
+        const uint64_t number = changes->items[order->removed[i - 1]].number;
+        struct bw_error *error = present_path(order, number, 0, &order->path);
+        if (!error)
+            bw_send_command_at(sender, BW_COMMAND_RMDIR, &order->path);
+        BW_TRY(end_step(order, error));
+    }
 
     /* Place. */
-    BW_TRY(sort_placed(order));
+    for (size_t i = 0; i < changes->count; i++) {
+        struct change *change = &changes->items[i];
+        if (!change->gained)
+            continue;
+        if (change->is_directory) {
+            BW_TRY(bw_send_path(sender, sender->sent, change->number, UINT64_MAX, &order->path));
+            change->depth = depth_of(&order->path);
+        }
+        order->placed[order->placed_count++] = i;
+    }
+    qsort_r(order->placed, order->placed_count, sizeof *order->placed, by_depth, changes->items);
     if (has_new)
         BW_TRY(withhold_inherited(order));
     for (size_t i = 0; i < order->placed_count; i++)
         BW_TRY(end_step(order, place_inode(order, order->placed[i])));
-    bw_send_withheld(order->sender);
+    bw_send_withheld(sender);
 
     /* Contents. */
     for (size_t i = 0; i < changes->count; i++)

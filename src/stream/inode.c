@@ -289,18 +289,6 @@ static void write_inline(struct bw_sender *sender, const uint8_t *bytes, uint64_
     }
 }
 
-/* Writes an inline extent without decompressing it. */
-static void write_encoded_inline(struct bw_sender *sender, const struct bw_file_extent *extent,
-                                 const struct bw_encoded_range *range)
-{
-    size_t data;
-    size_t at = bw_send_encoded_begin(sender, extent, range, &sender->current.path,
-                                      sender->commands, &data);
-    bw_buffer_append(sender->commands, extent->inline_data, extent->inline_length);
-    bw_data_attribute_end(sender->commands, data, sender->options.version);
-    bw_send_command_end(sender, at);
-}
-
 /* Sends bytes of an extent as data; `skip`: where they begin in the decompressed extent. */
 static struct bw_error *send_data(struct bw_sender *sender, const struct bw_file_extent *extent,
                                   uint64_t skip, uint64_t offset, uint64_t length)
@@ -319,12 +307,18 @@ static struct bw_error *send_data(struct bw_sender *sender, const struct bw_file
                    stored <= length && stored <= BW_SEND_DATA;
     if (encoded && !is_inline)
         return bw_send_add_encoded(sender, extent, &range);
-    if (encoded)
-        write_encoded_inline(sender, extent, &range);
-    else if (is_inline && extent->compression == BW_COMPRESS_NONE && !sender->sent->fs->no_data)
+    if (encoded) {
+        size_t data;
+        size_t at = bw_send_encoded_begin(sender, extent, &range, &sender->current.path,
+                                          sender->commands, &data);
+        bw_buffer_append(sender->commands, extent->inline_data, extent->inline_length);
+        bw_data_attribute_end(sender->commands, data, sender->options.version);
+        bw_send_command_end(sender, at);
+    } else if (is_inline && extent->compression == BW_COMPRESS_NONE && !sender->sent->fs->no_data) {
         write_inline(sender, extent->inline_data + skip, offset, length);
-    else
+    } else {
         return bw_send_add_data(sender, offset, length);
+    }
     return bw_send_cut(sender);
 }
 
@@ -356,36 +350,13 @@ void bw_send_punch(struct bw_sender *sender, uint64_t offset, uint64_t length)
     bw_send_command_end(sender, at);
 }
 
-static void send_clone(struct bw_sender *sender, const struct bw_send_clone *clone,
-                       const struct bw_buffer *from, uint64_t offset)
-{
-    struct bw_buffer *to = sender->commands;
-    size_t at = bw_command_begin(to, BW_COMMAND_CLONE);
-    bw_attribute_add_number(to, BW_ATTRIBUTE_FILE_OFFSET, offset);
-    bw_attribute_add_number(to, BW_ATTRIBUTE_CLONE_LEN, clone->length);
-    bw_attribute_add(to, BW_ATTRIBUTE_PATH, sender->current.path.data, sender->current.path.length);
-    bw_attribute_add(to, BW_ATTRIBUTE_CLONE_UUID, clone->root->uuid, BW_UUID_SIZE);
-    bw_attribute_add_number(to, BW_ATTRIBUTE_CLONE_CTRANSID, clone->root->ctransid);
-    bw_attribute_add(to, BW_ATTRIBUTE_CLONE_PATH, from->data, from->length);
-    bw_attribute_add_number(to, BW_ATTRIBUTE_CLONE_OFFSET, clone->offset);
-    bw_send_command_end(sender, at);
-    sender->summary.cloned += clone->length;
-}
-
-/* The receiver's file may be longer. A range that does not end at a sector boundary can be cloned
- * only to the end of a file, so the file is truncated first. */
-static void truncate_before_clone(struct bw_sender *sender, uint64_t offset, uint64_t length)
-{
-    const uint32_t sectorsize = sender->sent->fs->superblock.sectorsize;
-    if (sender->parent && (offset + length) % sectorsize)
-        bw_send_truncate(sender, offset);
-}
-
 /* Sends a range as a clone. `*done` is false if the source has no path. */
 static struct bw_error *clone_range(struct bw_sender *sender, const struct bw_send_clone *clone,
                                     uint64_t offset, bool *done)
 {
     BW_AUTO_BUFFER struct bw_buffer from = {0};
+    struct bw_buffer *to = sender->commands;
+    const struct bw_buffer *path = &sender->current.path;
     const bool is_moving = clone->root == sender->sent && !sender->parent;
     struct bw_error *error =
         bw_send_path(sender, clone->root, clone->inode,
@@ -396,8 +367,23 @@ static struct bw_error *clone_range(struct bw_sender *sender, const struct bw_se
     bw_error_free(error);
     if (!*done)
         return NULL;
-    truncate_before_clone(sender, offset, clone->length);
-    send_clone(sender, clone, &from, offset);
+
+    /* The receiver's file may be longer. A range that does not end at a sector boundary can be
+     * cloned only to the end of a file, so the file is truncated first. */
+    const uint32_t sectorsize = sender->sent->fs->superblock.sectorsize;
+    if (sender->parent && (offset + clone->length) % sectorsize)
+        bw_send_truncate(sender, offset);
+
+    size_t at = bw_command_begin(to, BW_COMMAND_CLONE);
+    bw_attribute_add_number(to, BW_ATTRIBUTE_FILE_OFFSET, offset);
+    bw_attribute_add_number(to, BW_ATTRIBUTE_CLONE_LEN, clone->length);
+    bw_attribute_add(to, BW_ATTRIBUTE_PATH, path->data, path->length);
+    bw_attribute_add(to, BW_ATTRIBUTE_CLONE_UUID, clone->root->uuid, BW_UUID_SIZE);
+    bw_attribute_add_number(to, BW_ATTRIBUTE_CLONE_CTRANSID, clone->root->ctransid);
+    bw_attribute_add(to, BW_ATTRIBUTE_CLONE_PATH, from.data, from.length);
+    bw_attribute_add_number(to, BW_ATTRIBUTE_CLONE_OFFSET, clone->offset);
+    bw_send_command_end(sender, at);
+    sender->summary.cloned += clone->length;
     return bw_send_cut(sender);
 }
 

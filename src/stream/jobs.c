@@ -342,36 +342,27 @@ static void end_write(struct bw_sender *sender)
     jobs->filled = 0;
 }
 
-static void begin_write(struct bw_sender *sender, const struct bw_send_job *job, uint64_t offset)
-{
-    struct bw_send_jobs *jobs = sender->jobs;
-    jobs->write = bw_command_begin(&jobs->output, BW_COMMAND_WRITE);
-    bw_attribute_add(&jobs->output, BW_ATTRIBUTE_PATH, job->path.data, job->path.length);
-    bw_attribute_add_number(&jobs->output, BW_ATTRIBUTE_FILE_OFFSET, offset);
-    jobs->data = bw_data_attribute_begin(&jobs->output, sender->options.version);
-}
-
-static void append_data(struct bw_buffer *output, const uint8_t *bytes, size_t length)
-{
-    if (bytes) {
-        bw_buffer_append(output, bytes, length);
-    } else if (bw_buffer_reserve(output, length)) {
-        memset(output->data + output->length, 0, length);
-        output->length += length;
-    }
-}
-
-/* Writes data; NULL: zeros. */
+/* Writes data, in WRITE commands that are as long as the protocol allows; NULL: zeros. */
 static struct bw_error *write_data(struct bw_sender *sender, const struct bw_send_job *job,
                                    uint64_t offset, const uint8_t *bytes, uint64_t length)
 {
     struct bw_send_jobs *jobs = sender->jobs;
+    struct bw_buffer *output = &jobs->output;
     const uint64_t limit = sender->options.version >= 2 ? BW_SEND_DATA : BW_SEND_DATA_V1;
     for (uint64_t done = 0, step; done < length; done += step) {
-        if (!jobs->filled)
-            begin_write(sender, job, offset + done);
+        if (!jobs->filled) {
+            jobs->write = bw_command_begin(output, BW_COMMAND_WRITE);
+            bw_attribute_add(output, BW_ATTRIBUTE_PATH, job->path.data, job->path.length);
+            bw_attribute_add_number(output, BW_ATTRIBUTE_FILE_OFFSET, offset + done);
+            jobs->data = bw_data_attribute_begin(output, sender->options.version);
+        }
         step = limit - jobs->filled < length - done ? limit - jobs->filled : length - done;
-        append_data(&jobs->output, bytes ? bytes + done : NULL, (size_t)step);
+        if (bytes) {
+            bw_buffer_append(output, bytes + done, (size_t)step);
+        } else if (bw_buffer_reserve(output, (size_t)step)) {
+            memset(output->data + output->length, 0, (size_t)step);
+            output->length += step;
+        }
         jobs->filled += step;
         if (jobs->filled == limit)
             end_write(sender);

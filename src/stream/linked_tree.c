@@ -173,39 +173,6 @@ static struct bw_error *copy_file(struct bw_linked_tree *tree, int directory, co
 
 /* Making a tree. */
 
-static struct bw_error *make_tree(struct bw_linked_tree *tree, int from, const char *name, int to,
-                                  const char *new_name);
-
-static struct bw_error *link_entry(struct bw_linked_tree *tree, int from, int to, const char *name)
-{
-    struct stat status;
-    if (fstatat(from, name, &status, AT_SYMLINK_NOFOLLOW))
-        return system_error("cannot link", name);
-    if (S_ISDIR(status.st_mode))
-        return make_tree(tree, from, name, to, name);
-    tree->links++;
-    return linkat(from, name, to, name, 0) ? system_error("cannot link", name) : NULL;
-}
-
-static struct bw_error *make_directory(struct bw_linked_tree *tree, int from, const char *name,
-                                       int to, const char *new_name)
-{
-    struct stat status;
-    const char *entry;
-    struct bw_error *error = NULL;
-    if (fstatat(from, name, &status, AT_SYMLINK_NOFOLLOW) || mkdirat(to, new_name, 0700))
-        return system_error("cannot make", new_name);
-    __attribute__((cleanup(cleanup_directory))) DIR *old = open_listing(from, name);
-    __attribute__((cleanup(cleanup_directory))) DIR *new = open_listing(to, new_name);
-    if (!old || !new)
-        return system_error("cannot open", new_name);
-    bw_remove_inherited(dirfd(new), "."); /* or new directories in it would inherit it, too */
-    while (!error && (entry = next_name(old)))
-        error = link_entry(tree, dirfd(old), dirfd(new), entry);
-    copy_attributes(from, name, to, new_name, &status);
-    return error;
-}
-
 static struct bw_error *too_deep(const char *name)
 {
     return bw_error_create(BW_ERROR_UNSUPPORTED,
@@ -213,14 +180,37 @@ static struct bw_error *too_deep(const char *name)
                            DEEPEST);
 }
 
+/* Makes a directory and all below it, with links to the files. */
 static struct bw_error *make_tree(struct bw_linked_tree *tree, int from, const char *name, int to,
                                   const char *new_name)
 {
+    struct stat status;
+    const char *entry;
+    struct bw_error *error = NULL;
     if (tree->depth == DEEPEST)
         return too_deep(new_name);
+    if (fstatat(from, name, &status, AT_SYMLINK_NOFOLLOW) || mkdirat(to, new_name, 0700))
+        return system_error("cannot make", new_name);
+    __attribute__((cleanup(cleanup_directory))) DIR *old = open_listing(from, name);
+    __attribute__((cleanup(cleanup_directory))) DIR *new = open_listing(to, new_name);
+    if (!old || !new)
+        return system_error("cannot open", new_name);
+    bw_remove_inherited(dirfd(new), "."); /* or new directories in it would inherit it, too */
     tree->depth++;
-    struct bw_error *error = make_directory(tree, from, name, to, new_name);
+    while (!error && (entry = next_name(old))) {
+        struct stat found;
+        if (fstatat(dirfd(old), entry, &found, AT_SYMLINK_NOFOLLOW)) {
+            error = system_error("cannot link", entry);
+        } else if (S_ISDIR(found.st_mode)) {
+            error = make_tree(tree, dirfd(old), entry, dirfd(new), entry);
+        } else {
+            tree->links++;
+            if (linkat(dirfd(old), entry, dirfd(new), entry, 0))
+                error = system_error("cannot link", entry);
+        }
+    }
     tree->depth--;
+    copy_attributes(from, name, to, new_name, &status);
     return error;
 }
 
@@ -260,14 +250,14 @@ static void restore_times(int directory, const struct stat *status)
     futimens(directory, (struct timespec[]){status->st_atim, status->st_mtim});
 }
 
+/* Puts links to a file in the place of all names that an inode has below a directory. */
 static struct bw_error *replace_below(struct bw_linked_tree *tree, int directory, const char *name,
-                                      ino_t inode, int from);
-
-static struct bw_error *replace_in(struct bw_linked_tree *tree, int directory, const char *name,
-                                   ino_t inode, int from)
+                                      ino_t inode, int from)
 {
     const char *entry;
     struct bw_error *error = NULL;
+    if (tree->depth == DEEPEST)
+        return too_deep(name);
     __attribute__((cleanup(cleanup_directory))) DIR *listing = open_listing(directory, name);
     if (!listing)
         return system_error("cannot open", name);
@@ -275,6 +265,7 @@ static struct bw_error *replace_in(struct bw_linked_tree *tree, int directory, c
     struct stat before;
     if (fstat(below, &before))
         return system_error("cannot read", name);
+    tree->depth++;
     while (!error && (entry = next_name(listing))) {
         struct stat status;
         if (fstatat(below, entry, &status, AT_SYMLINK_NOFOLLOW))
@@ -285,19 +276,8 @@ static struct bw_error *replace_in(struct bw_linked_tree *tree, int directory, c
                  (unlinkat(below, entry, 0) || linkat(from, tree->copy, below, entry, 0)))
             error = system_error("cannot link", entry);
     }
-    restore_times(below, &before);
-    return error;
-}
-
-/* Puts links to a file in the place of all names that an inode has below a directory. */
-static struct bw_error *replace_below(struct bw_linked_tree *tree, int directory, const char *name,
-                                      ino_t inode, int from)
-{
-    if (tree->depth == DEEPEST)
-        return too_deep(name);
-    tree->depth++;
-    struct bw_error *error = replace_in(tree, directory, name, inode, from);
     tree->depth--;
+    restore_times(below, &before);
     return error;
 }
 

@@ -40,25 +40,6 @@ void bw_send_root_free(struct bw_send_root *root)
 
 /* Parts. */
 
-/* Keeps a part that its caller has read. Fails only without memory. */
-static struct bw_error *add_part(struct bw_send_root *root, struct bw_send_directory_name part,
-                                 const void *name)
-{
-    if (bw_key_map_has(&root->part_of, part.number))
-        return NULL;
-    if (root->parts.count == MOST_PARTS) {
-        bw_key_map_clear(&root->part_of);
-        root->parts.count = root->names.length = 0;
-    }
-    part.name = (uint32_t)root->names.length;
-    bw_buffer_append(&root->names, name, part.name_length);
-    if (root->names.failed || bw_send_parts_reserve(&root->parts, 1) ||
-        bw_key_map_put(&root->part_of, part.number, (uint32_t)root->parts.count))
-        return bw_error_no_memory();
-    root->parts.items[root->parts.count++] = part;
-    return NULL;
-}
-
 /* Reads the items of an inode up to its first name. */
 static struct bw_error *read_part(struct bw_item_range *range, struct bw_send_directory_name *part,
                                   char name[BW_NAME_MAX], bool *has_inode)
@@ -105,22 +86,23 @@ struct bw_error *bw_send_part_of(struct bw_send_root *root, uint64_t inode,
             return bw_error_create(BW_ERROR_CORRUPT,
                                    "inode %" PRIu64 " of subvolume %" PRIu64 " %s", inode,
                                    root->subvolume->tree.id, has_inode ? "has no name" : "is lost");
-        BW_TRY(add_part(root, part, name));
-        at = bw_key_map_get(&root->part_of, inode, UINT32_MAX);
+        if (root->parts.count == MOST_PARTS) {
+            bw_key_map_clear(&root->part_of);
+            root->parts.count = root->names.length = 0;
+        }
+        at = (uint32_t)root->parts.count;
+        part.name = (uint32_t)root->names.length;
+        bw_buffer_append(&root->names, name, part.name_length);
+        if (root->names.failed || bw_send_parts_reserve(&root->parts, 1) ||
+            bw_key_map_put(&root->part_of, inode, at))
+            return bw_error_no_memory();
+        root->parts.items[root->parts.count++] = part;
     }
     *result = &root->parts.items[at];
     return NULL;
 }
 
 /* Temporary names. */
-
-static bool is_like_temporary(const struct bw_item *item)
-{
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_dir_entry entry;
-    return bw_dir_entry_next(&cursor, &entry) && entry.name_length > 1 && entry.name[0] == 'o' &&
-           entry.name[1] >= '0' && entry.name[1] <= '9';
-}
 
 struct bw_error *bw_send_find_clashes(struct bw_sender *sender)
 {
@@ -130,8 +112,15 @@ struct bw_error *bw_send_find_clashes(struct bw_sender *sender)
                           (struct bw_key){BW_SUBVOLUME_ROOT_INODE, BW_DIR_INDEX, 0},
                           (struct bw_key){BW_SUBVOLUME_ROOT_INODE, BW_DIR_INDEX, UINT64_MAX});
     sender->may_clash = false;
-    while (!sender->may_clash && bw_item_range_next(range))
-        sender->may_clash = range->error || is_like_temporary(&range->item);
+    while (!sender->may_clash && bw_item_range_next(range)) {
+        struct bw_cursor cursor = bw_cursor_of(&range->item);
+        struct bw_dir_entry entry;
+        if (range->error)
+            sender->may_clash = true;
+        else if (bw_dir_entry_next(&cursor, &entry) && entry.name_length > 1)
+            sender->may_clash =
+                entry.name[0] == 'o' && entry.name[1] >= '0' && entry.name[1] <= '9';
+    }
     return bw_item_range_stop(range, NULL);
 }
 
@@ -182,18 +171,6 @@ struct bw_error *bw_send_path_add(struct bw_buffer *path, const void *name, size
                                  BW_SEND_PATH_MAX);
 }
 
-/* Appends the names of the directories, the last of which is the highest. */
-static struct bw_error *append_names(struct bw_send_root *root, const uint64_t *inodes,
-                                     size_t count, struct bw_buffer *path)
-{
-    while (count) {
-        const struct bw_send_directory_name *part;
-        BW_TRY(bw_send_part_of(root, inodes[--count], &part));
-        BW_TRY(bw_send_path_add(path, root->names.data + part->name, part->name_length));
-    }
-    return NULL;
-}
-
 struct bw_error *bw_send_path(struct bw_sender *sender, struct bw_send_root *root, uint64_t inode,
                               uint64_t progress, struct bw_buffer *path)
 {
@@ -215,5 +192,10 @@ struct bw_error *bw_send_path(struct bw_sender *sender, struct bw_send_root *roo
         inodes[count++] = inode;
         inode = part->parent;
     }
-    return append_names(root, inodes, count, path);
+    while (count) {
+        const struct bw_send_directory_name *part;
+        BW_TRY(bw_send_part_of(root, inodes[--count], &part));
+        BW_TRY(bw_send_path_add(path, root->names.data + part->name, part->name_length));
+    }
+    return NULL;
 }

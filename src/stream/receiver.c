@@ -96,25 +96,8 @@ static bool is_path(const struct bw_buffer *path, const void *bytes, size_t leng
     return path->length == length && (!length || memcmp(path->data, bytes, length) == 0);
 }
 
-/* Opens the directory with the first bytes of a path, unless it is open. */
-static struct bw_error *open_directory(struct bw_receiver *receiver,
-                                       const struct bw_stream_attribute *path, size_t length)
-{
-    struct bw_buffer *opened = &receiver->directory_path;
-    if (receiver->directory >= 0 && is_path(opened, path->data, length))
-        return NULL;
-    close_directory(receiver);
-    opened->length = 0;
-    bw_buffer_append(opened, path->data, length);
-    bw_buffer_append_byte(opened, '\0');
-    if (opened->failed)
-        return bw_error_no_memory();
-    opened->length--;
-    receiver->directory = open_below(receiver->top, opened->data);
-    return receiver->directory < 0 ? system_error("cannot open the directory of", path) : NULL;
-}
-
-/* Opens the directory that contains the last name of a path of the current subvolume. */
+/* Opens the directory that contains the last name of a path of the current subvolume, unless it is
+ * open. */
 static struct bw_error *open_parent(struct bw_receiver *receiver,
                                     const struct bw_stream_attribute *path, struct place *place)
 {
@@ -134,7 +117,20 @@ static struct bw_error *open_parent(struct bw_receiver *receiver,
     place->name[name_length] = '\0';
     if (!length)
         return NULL;
-    BW_TRY(open_directory(receiver, path, length));
+
+    struct bw_buffer *opened = &receiver->directory_path;
+    if (receiver->directory < 0 || !is_path(opened, text, length)) {
+        close_directory(receiver);
+        opened->length = 0;
+        bw_buffer_append(opened, text, length);
+        bw_buffer_append_byte(opened, '\0');
+        if (opened->failed)
+            return bw_error_no_memory();
+        opened->length--;
+        receiver->directory = open_below(receiver->top, opened->data);
+        if (receiver->directory < 0)
+            return system_error("cannot open the directory of", path);
+    }
     place->directory = receiver->directory;
     return NULL;
 }
@@ -222,19 +218,6 @@ static struct bw_error *end_subvolume(struct bw_receiver *receiver)
     return error;
 }
 
-static struct bw_error *make_subvolume(struct bw_receiver *receiver, const char *name)
-{
-    struct btrfs_ioctl_vol_args_v2 arguments = {0};
-    if (!receiver->is_btrfs)
-        return mkdirat(receiver->options.folder, name, 0755)
-                   ? bw_error_from_errno(errno, "cannot make %s", name)
-                   : NULL;
-    memcpy(arguments.name, name, strlen(name));
-    return ioctl(receiver->options.folder, BTRFS_IOC_SUBVOL_CREATE_V2, &arguments)
-               ? bw_error_from_errno(errno, "cannot make the subvolume %s", name)
-               : NULL;
-}
-
 static struct bw_error *make_snapshot(struct bw_receiver *receiver, const char *name,
                                       const struct received *parent)
 {
@@ -257,21 +240,7 @@ static struct bw_error *make_snapshot(struct bw_receiver *receiver, const char *
     return error;
 }
 
-/* Adds a subvolume to the list. */
-static struct bw_error *add_received(struct bw_receiver *receiver,
-                                     const struct bw_stream_command *command, const char *name)
-{
-    struct received received = {.ctransid = bw_command_number(command, BW_ATTRIBUTE_CTRANSID)};
-    memcpy(received.uuid, command->attributes[BW_ATTRIBUTE_UUID].data, BW_UUID_SIZE);
-    received.name = strdup(name);
-    if (!received.name || received_list_reserve(&receiver->received, 1)) {
-        free(received.name);
-        return bw_error_no_memory();
-    }
-    receiver->received.items[receiver->received.count++] = received;
-    return NULL;
-}
-
+/* Makes the folder of a subvolume, for the commands that follow. */
 static struct bw_error *begin_subvolume(struct bw_receiver *receiver,
                                         const struct bw_stream_command *command)
 {
@@ -288,14 +257,31 @@ static struct bw_error *begin_subvolume(struct bw_receiver *receiver,
         if (!parent || is_top)
             return bw_error_create(BW_ERROR_NOT_FOUND, "%s: its parent was not received", name);
     }
-    if (!is_top)
-        BW_TRY(parent ? make_snapshot(receiver, name, parent) : make_subvolume(receiver, name));
-    BW_TRY(add_received(receiver, command, name));
+    const int folder = receiver->options.folder;
+    if (parent) {
+        BW_TRY(make_snapshot(receiver, name, parent));
+    } else if (!is_top && receiver->is_btrfs) {
+        struct btrfs_ioctl_vol_args_v2 arguments = {0};
+        memcpy(arguments.name, name, strlen(name));
+        if (ioctl(folder, BTRFS_IOC_SUBVOL_CREATE_V2, &arguments))
+            return bw_error_from_errno(errno, "cannot make the subvolume %s", name);
+    } else if (!is_top && mkdirat(folder, name, 0755)) {
+        return bw_error_from_errno(errno, "cannot make %s", name);
+    }
+
+    struct received received = {.ctransid = bw_command_number(command, BW_ATTRIBUTE_CTRANSID),
+                                .placed = is_top};
+    memcpy(received.uuid, command->attributes[BW_ATTRIBUTE_UUID].data, BW_UUID_SIZE);
+    received.name = strdup(name);
+    if (!received.name || received_list_reserve(&receiver->received, 1)) {
+        free(received.name);
+        return bw_error_no_memory();
+    }
+    receiver->received.items[receiver->received.count++] = received;
     receiver->summary.subvolumes++;
-    receiver->top = is_top ? receiver->options.top : open_below(receiver->options.folder, name);
+    receiver->top = is_top ? receiver->options.top : open_below(folder, name);
     if (receiver->top >= 0 && !parent)
         bw_remove_inherited(receiver->top, ".");
-    receiver->received.items[receiver->received.count - 1].placed = is_top;
     return receiver->top < 0 ? bw_error_from_errno(errno, "cannot open %s", name) : NULL;
 }
 
@@ -325,18 +311,6 @@ static struct bw_error *make_node(struct bw_receiver *receiver, const struct pla
     return NULL;
 }
 
-static struct bw_error *make_symlink(const struct place *place,
-                                     const struct bw_stream_command *command)
-{
-    const struct bw_stream_attribute *link = &command->attributes[BW_ATTRIBUTE_PATH_LINK];
-    BW_AUTO_FREE char *target = strndup((const char *)link->data, link->length);
-    if (!target)
-        return bw_error_no_memory();
-    return symlinkat(target, place->directory, place->name)
-               ? system_error("cannot make", place->path)
-               : NULL;
-}
-
 static struct bw_error *make_inode(struct bw_receiver *receiver,
                                    const struct bw_stream_command *command)
 {
@@ -359,9 +333,15 @@ static struct bw_error *make_inode(struct bw_receiver *receiver,
         if (receiver->file_path.failed)
             return bw_error_no_memory();
         break;
-    case BW_COMMAND_SYMLINK:
-        BW_TRY(make_symlink(&place, command));
+    case BW_COMMAND_SYMLINK: {
+        const struct bw_stream_attribute *link = &command->attributes[BW_ATTRIBUTE_PATH_LINK];
+        BW_AUTO_FREE char *target = strndup((const char *)link->data, link->length);
+        if (!target)
+            return bw_error_no_memory();
+        if (symlinkat(target, place.directory, place.name))
+            return system_error("cannot make", path);
         break;
+    }
     default:
         BW_TRY(make_node(receiver, &place, command));
         break;
@@ -435,37 +415,6 @@ static struct bw_error *write_bytes(struct bw_receiver *receiver, const uint8_t 
     return NULL;
 }
 
-static struct bw_error *write_data(struct bw_receiver *receiver,
-                                   const struct bw_stream_command *command)
-{
-    const struct bw_stream_attribute *data = &command->attributes[BW_ATTRIBUTE_DATA];
-    const uint64_t offset = bw_command_number(command, BW_ATTRIBUTE_FILE_OFFSET);
-    BW_TRY(open_file(receiver, &command->attributes[BW_ATTRIBUTE_PATH]));
-    receiver->summary.written += data->length;
-    return write_bytes(receiver, data->data, data->length, offset);
-}
-
-/* Copies a range of a file where it cannot be cloned. */
-static struct bw_error *copy_range(struct bw_receiver *receiver, int from, uint64_t source,
-                                   uint64_t offset, uint64_t length)
-{
-    off_t in = (off_t)source, out = (off_t)offset;
-    receiver->summary.written += length;
-    while (length) {
-        ssize_t got = copy_file_range(from, &in, receiver->file, &out,
-                                      length < SSIZE_MAX ? (size_t)length : SSIZE_MAX, 0);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return bw_error_from_errno(errno, "cannot copy to %.*s",
-                                       (int)receiver->file_path.length, receiver->file_path.data);
-        if (!got)
-            return bw_error_create(BW_ERROR_CORRUPT, "the source of a clone is too short");
-        length -= (uint64_t)got;
-    }
-    return NULL;
-}
-
 /* Opens the source of a clone. A device node is not opened, because that alone may have effects. */
 static struct bw_error *open_source(struct bw_receiver *receiver,
                                     const struct bw_stream_command *command, int *from)
@@ -497,6 +446,7 @@ static struct bw_error *open_source(struct bw_receiver *receiver,
     return *from < 0 ? system_error("cannot open", path) : NULL;
 }
 
+/* Clones a range, or copies it where it cannot be cloned. */
 static struct bw_error *clone_range(struct bw_receiver *receiver,
                                     const struct bw_stream_command *command)
 {
@@ -510,10 +460,24 @@ static struct bw_error *clone_range(struct bw_receiver *receiver,
     BW_TRY(open_source(receiver, command, &from));
     range.src_fd = from;
     struct bw_error *error = NULL;
-    if (ioctl(receiver->file, FICLONERANGE, &range) == 0)
-        receiver->summary.cloned += range.src_length;
-    else
-        error = copy_range(receiver, from, range.src_offset, range.dest_offset, range.src_length);
+    uint64_t left = range.src_length;
+    if (ioctl(receiver->file, FICLONERANGE, &range) == 0) {
+        receiver->summary.cloned += left;
+        left = 0;
+    }
+    receiver->summary.written += left;
+    off_t in = (off_t)range.src_offset, out = (off_t)range.dest_offset;
+    while (left && !error) {
+        const ssize_t got = copy_file_range(from, &in, receiver->file, &out,
+                                            left < SSIZE_MAX ? (size_t)left : SSIZE_MAX, 0);
+        if (got > 0)
+            left -= (uint64_t)got;
+        else if (!got)
+            error = bw_error_create(BW_ERROR_CORRUPT, "the source of a clone is too short");
+        else if (errno != EINTR)
+            error = bw_error_from_errno(errno, "cannot copy to %.*s",
+                                        (int)receiver->file_path.length, receiver->file_path.data);
+    }
     close(from);
     return error;
 }
@@ -536,16 +500,6 @@ static struct bw_error *punch_hole(struct bw_receiver *receiver,
         error = write_bytes(receiver, zeros, (size_t)step, offset + done);
     }
     return error;
-}
-
-static struct bw_error *truncate_file(struct bw_receiver *receiver,
-                                      const struct bw_stream_command *command)
-{
-    const struct bw_stream_attribute *path = &command->attributes[BW_ATTRIBUTE_PATH];
-    BW_TRY(open_file(receiver, path));
-    return ftruncate(receiver->file, (off_t)bw_command_number(command, BW_ATTRIBUTE_SIZE))
-               ? system_error("cannot truncate", path)
-               : NULL;
 }
 
 /* Attributes. */
@@ -648,6 +602,7 @@ static struct bw_error *change_attribute(struct bw_receiver *receiver,
 static struct bw_error *apply_command(struct bw_receiver *receiver,
                                       const struct bw_stream_command *command)
 {
+    const struct bw_stream_attribute *path = &command->attributes[BW_ATTRIBUTE_PATH];
     switch (command->type) {
     case BW_COMMAND_SUBVOL:
     case BW_COMMAND_SNAPSHOT:
@@ -666,11 +621,18 @@ static struct bw_error *apply_command(struct bw_receiver *receiver,
     case BW_COMMAND_RMDIR:
         return remove_name(receiver, command);
     case BW_COMMAND_WRITE:
-        return write_data(receiver, command);
+        BW_TRY(open_file(receiver, path));
+        receiver->summary.written += command->attributes[BW_ATTRIBUTE_DATA].length;
+        return write_bytes(receiver, command->attributes[BW_ATTRIBUTE_DATA].data,
+                           command->attributes[BW_ATTRIBUTE_DATA].length,
+                           bw_command_number(command, BW_ATTRIBUTE_FILE_OFFSET));
     case BW_COMMAND_CLONE:
         return clone_range(receiver, command);
     case BW_COMMAND_TRUNCATE:
-        return truncate_file(receiver, command);
+        BW_TRY(open_file(receiver, path));
+        if (ftruncate(receiver->file, (off_t)bw_command_number(command, BW_ATTRIBUTE_SIZE)))
+            return system_error("cannot truncate", path);
+        return NULL;
     case BW_COMMAND_FALLOCATE:
         return punch_hole(receiver, command);
     case BW_COMMAND_CHMOD:
@@ -689,15 +651,6 @@ static struct bw_error *apply_command(struct bw_receiver *receiver,
                                bw_command_name(command->type) ? bw_command_name(command->type)
                                                               : "of a later protocol");
     }
-}
-
-/* Names of device nodes that were not made are missing afterwards. */
-static struct bw_error *ignore_omitted(struct bw_receiver *receiver, struct bw_error *error)
-{
-    if (!error || !receiver->omitted || error->system != ENOENT)
-        return error;
-    bw_error_free(error);
-    return NULL;
 }
 
 /* Whether a whole command is pending, with the header of a stream before it. One that is too long
@@ -734,7 +687,11 @@ struct bw_error *bw_receiver_add(void *context, const void *bytes, size_t length
         bool got;
         receiver->reader.source.size = receiver->start + pending->length;
         BW_TRY(bw_stream_next(&receiver->reader, &command, &got));
-        BW_TRY(ignore_omitted(receiver, apply_command(receiver, &command)));
+        struct bw_error *error = apply_command(receiver, &command);
+        /* The names of device nodes that were not made are missing afterwards. */
+        if (error && receiver->omitted && error->system == ENOENT)
+            bw_error_free(BW_TAKE(error));
+        BW_TRY(error);
     }
     const size_t used = (size_t)(receiver->reader.offset - receiver->start);
     memmove(pending->data, pending->data + used, pending->length - used);

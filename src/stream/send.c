@@ -15,13 +15,6 @@ static bool is_zero(const uint8_t uuid[BW_UUID_SIZE])
     return memcmp(uuid, zeros, BW_UUID_SIZE) == 0;
 }
 
-/* Whether the trees may be older than the last commit. */
-static bool may_be_older(const struct bw_fs *fs)
-{
-    return fs->is_past || (!fs->is_stream && !fs->is_remade &&
-                           fs->root_tree.root.bytenr != fs->superblock.root.bytenr);
-}
-
 struct bw_error *bw_send_identity(struct bw_fs *fs, const struct bw_subvolume *subvolume,
                                   struct bw_send_identity *identity)
 {
@@ -33,11 +26,15 @@ struct bw_error *bw_send_identity(struct bw_fs *fs, const struct bw_subvolume *s
     identity->ctransid = info.ctransid;
     bool is_changed;
     BW_TRY(bw_subvolume_is_changed(fs, subvolume, &info, &is_changed));
+    /* Whether the trees may be older than the last commit. */
+    const bool may_be_older =
+        fs->is_past || (!fs->is_stream && !fs->is_remade &&
+                        fs->root_tree.root.bytenr != fs->superblock.root.bytenr);
     if (!info.read_only)
         identity->reason = BW_SEND_WRITABLE;
     else if (is_zero(identity->uuid))
         identity->reason = BW_SEND_NO_UUID;
-    else if (may_be_older(fs))
+    else if (may_be_older)
         identity->reason = BW_SEND_PAST;
     else
         identity->reason = is_changed ? BW_SEND_CHANGED : BW_SEND_OWN;
@@ -62,35 +59,26 @@ static bool is_same(const struct bw_send_side *a, const struct bw_send_side *b)
     return a->fs == b->fs && a->subvolume == b->subvolume;
 }
 
-static struct bw_error *check_options(const struct bw_send_side *side,
-                                      const struct bw_send_options *options)
-{
-    if (options->version > 2)
-        return bw_error_create(BW_ERROR_USAGE, "the protocol is 1 or 2");
-    if (options->compressed && options->version < 2)
-        return bw_error_create(BW_ERROR_USAGE, "compressed data need protocol 2");
-    if (options->parent && is_same(side, options->parent))
-        return bw_error_create(BW_ERROR_USAGE, "a subvolume cannot be its own parent");
-    return NULL;
-}
-
-/* Collects the subvolumes: the sent one, the parent, the sources. */
-static struct bw_error *add_roots(struct bw_sender *sender, const struct bw_send_side *side)
+/* Everything between the options and the end: the subvolumes that take part, the command that
+ * begins the sent one, and its contents. */
+static struct bw_error *send_all(struct bw_sender *sender, const struct bw_send_side *side)
 {
     const struct bw_send_options *options = &sender->options;
+
+    /* The subvolumes: the sent one, the parent, the sources. */
     struct bw_send_identity identity;
     sender->roots = calloc(options->source_count + 2, sizeof *sender->roots);
     if (!sender->roots)
         return bw_error_no_memory();
     BW_TRY(bw_send_identity(side->fs, side->subvolume, &identity));
-    sender->sent = &sender->roots[sender->root_count++];
-    bw_send_root_init(sender->sent, side);
-    BW_TRY(set_identity(sender->sent, side,
+    struct bw_send_root *sent = &sender->roots[sender->root_count++], *parent = NULL;
+    bw_send_root_init(sent, side);
+    BW_TRY(set_identity(sent, side,
                         identity.reason != BW_SEND_OWN || options->damage != BW_SEND_STOP));
     if (options->parent) {
-        sender->parent = &sender->roots[sender->root_count++];
-        bw_send_root_init(sender->parent, options->parent);
-        BW_TRY(set_identity(sender->parent, options->parent, false));
+        parent = &sender->roots[sender->root_count++];
+        bw_send_root_init(parent, options->parent);
+        BW_TRY(set_identity(parent, options->parent, false));
     }
     for (size_t i = 0; i < options->source_count; i++) {
         const struct bw_send_side *source = &options->sources[i];
@@ -100,29 +88,26 @@ static struct bw_error *add_roots(struct bw_sender *sender, const struct bw_send
         bw_send_root_init(root, source);
         BW_TRY(set_identity(root, source, false));
     }
-    return NULL;
-}
+    sender->sent = sent;
+    sender->parent = parent;
+    memcpy(sender->summary.uuid, sent->uuid, BW_UUID_SIZE);
+    sender->summary.ctransid = sent->ctransid;
 
-/* The name under which the receiver creates the subvolume. The top-level subvolume has none. */
-static struct bw_buffer name_of(const struct bw_sender *sender)
-{
-    const struct bw_send_root *sent = sender->sent;
-    const char *name = sender->options.name ? sender->options.name : "toplevel";
+    /* The name under which the receiver creates the subvolume. The top-level subvolume has none. */
+    const char *name = options->name ? options->name : "toplevel";
     size_t length = strlen(name);
-    if (!sender->options.name && sent->subvolume->name_length) {
+    if (!options->name && sent->subvolume->name_length) {
         name = bw_subvolume_name(&sent->fs->subvolumes, sent->subvolume);
         length = sent->subvolume->name_length;
     }
-    return (struct bw_buffer){.data = (char *)(uintptr_t)name, .length = length};
-}
 
-static void begin_stream(struct bw_sender *sender)
-{
-    const struct bw_send_root *sent = sender->sent, *parent = sender->parent;
-    const struct bw_buffer name = name_of(sender);
-    if (!sender->options.no_header)
-        bw_stream_begin(sender->commands, sender->options.version);
-    size_t at = bw_send_command(sender, parent ? BW_COMMAND_SNAPSHOT : BW_COMMAND_SUBVOL, &name);
+    /* The header and the first command. */
+    BW_TRY(bw_send_clones_create(&sender->clones));
+    BW_TRY(bw_send_jobs_create(sender));
+    if (!options->no_header)
+        bw_stream_begin(sender->commands, options->version);
+    const struct bw_buffer path = {.data = (char *)(uintptr_t)name, .length = length};
+    size_t at = bw_send_command(sender, parent ? BW_COMMAND_SNAPSHOT : BW_COMMAND_SUBVOL, &path);
     bw_attribute_add(sender->commands, BW_ATTRIBUTE_UUID, sent->uuid, BW_UUID_SIZE);
     bw_attribute_add_number(sender->commands, BW_ATTRIBUTE_CTRANSID, sent->ctransid);
     if (parent) {
@@ -130,16 +115,6 @@ static void begin_stream(struct bw_sender *sender)
         bw_attribute_add_number(sender->commands, BW_ATTRIBUTE_CLONE_CTRANSID, parent->ctransid);
     }
     bw_send_command_end(sender, at);
-}
-
-static struct bw_error *send_all(struct bw_sender *sender, const struct bw_send_side *side)
-{
-    BW_TRY(add_roots(sender, side));
-    BW_TRY(bw_send_clones_create(&sender->clones));
-    BW_TRY(bw_send_jobs_create(sender));
-    memcpy(sender->summary.uuid, sender->sent->uuid, BW_UUID_SIZE);
-    sender->summary.ctransid = sender->sent->ctransid;
-    begin_stream(sender);
     return bw_send_run(sender);
 }
 
@@ -148,8 +123,14 @@ struct bw_error *bw_send(const struct bw_send_side *side, const struct bw_send_o
 {
     struct bw_sender sender = {0};
     BW_TRY(BW_TAKE_OPTIONS(&sender.options, options));
-    sender.options.version = sender.options.version ? sender.options.version : 1;
-    BW_TRY(check_options(side, &sender.options));
+    options = &sender.options;
+    sender.options.version = options->version ? options->version : 1;
+    if (options->version > 2)
+        return bw_error_create(BW_ERROR_USAGE, "the protocol is 1 or 2");
+    if (options->compressed && options->version < 2)
+        return bw_error_create(BW_ERROR_USAGE, "compressed data need protocol 2");
+    if (options->parent && is_same(side, options->parent))
+        return bw_error_create(BW_ERROR_USAGE, "a subvolume cannot be its own parent");
     struct bw_error *error = send_all(&sender, side);
     bw_send_jobs_destroy(sender.jobs);
     bw_send_clones_destroy(sender.clones);

@@ -220,13 +220,14 @@ static struct bw_error *read_attributes(const struct bw_stream_reader *reader,
     return NULL;
 }
 
-/* Reads the header of a command, and makes sure that the stream has all its bytes. */
-static struct bw_error *read_command_header(struct bw_stream_reader *reader,
-                                            struct bw_stream_command *command)
+static struct bw_error *read_command(struct bw_stream_reader *reader,
+                                     struct bw_stream_command *command)
 {
     const uint64_t left = reader->source.size - reader->offset;
     const struct bw_command_header *header;
     const uint8_t *bytes;
+
+    /* The header, and whether the stream has all bytes of the command. */
     if (left == 0)
         return fail_with(reader, BW_STREAM_CUT_OFF,
                          bw_error_create(BW_ERROR_CORRUPT,
@@ -248,16 +249,11 @@ static struct bw_error *read_command_header(struct bw_stream_reader *reader,
                                          "the command at %" PRIu64 " has %" PRIu32
                                          " bytes, more than the limit of 64 MiB",
                                          command->offset, command->length));
-    return NULL;
-}
 
-static struct bw_error *read_command(struct bw_stream_reader *reader,
-                                     struct bw_stream_command *command)
-{
-    const uint8_t *bytes;
-    BW_TRY(read_command_header(reader, command));
-    BW_TRY(peek_bytes(reader, sizeof(struct bw_command_header) + command->length, &bytes));
-    const struct bw_command_header *header = (const void *)bytes;
+    /* The whole command. From here on, errors are only of this command, and the next one can be
+     * read. */
+    BW_TRY(peek_bytes(reader, sizeof *header + command->length, &bytes));
+    header = (const void *)bytes;
     reader->offset += sizeof *header + command->length;
     reader->ended = command->type == BW_COMMAND_END;
     if (bw_get32(header->crc) != checksum_of(bytes, command->length))

@@ -88,27 +88,7 @@ static struct bw_error *begin_sources(struct making *making)
     return NULL;
 }
 
-static struct bw_error *put_chunk(struct bw_tree_editor *tree, const struct bw_image *image,
-                                  uint64_t logical)
-{
-    const struct bw_device_identity *device = &image->superblock.device;
-    const struct bw_key key = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, logical};
-    const uint64_t sectors = (device->total_bytes + BW_MIN_SECTORSIZE - 1) / BW_MIN_SECTORSIZE;
-    struct {
-        struct bw_disk_chunk chunk;
-        struct bw_disk_stripe stripe;
-    } item = {{.length = bw_put64(sectors * BW_MIN_SECTORSIZE),
-               .owner = bw_put64(BW_EXTENT_TREE),
-               .stripe_length = bw_put64(BW_STRIPE_LENGTH),
-               .type = bw_put64(BW_GROUP_DATA),
-               .sector_size = bw_put32(BW_MIN_SECTORSIZE),
-               .stripe_count = bw_put16(1),
-               .sub_stripes = bw_put16(1)},
-              {.devid = bw_put64(device->devid)}};
-    memcpy(item.stripe.device_uuid, device->uuid, BW_UUID_SIZE);
-    return sectors ? bw_edit_put(tree, &key, &item, sizeof item) : NULL;
-}
-
+/* Makes a chunk tree: the devices, and a chunk for each that is not empty. */
 static struct bw_error *make_chunk_tree(struct making *making)
 {
     struct bw_fs *fs = making->fs;
@@ -125,29 +105,32 @@ static struct bw_error *make_chunk_tree(struct making *making)
         memcpy(item.uuid, device->uuid, BW_UUID_SIZE);
         error = bw_edit_put(&tree, &key, &item, sizeof item);
     }
-    for (size_t i = 0; !error && i < fs->image_count; i++)
-        error = put_chunk(&tree, &fs->images[making->sources[i].image], making->sources[i].base);
+    for (size_t i = 0; !error && i < fs->image_count; i++) {
+        const struct source *source = &making->sources[i];
+        const struct bw_device_identity *device = &fs->images[source->image].superblock.device;
+        const struct bw_key key = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, source->base};
+        const uint64_t sectors = (device->total_bytes + BW_MIN_SECTORSIZE - 1) / BW_MIN_SECTORSIZE;
+        struct {
+            struct bw_disk_chunk chunk;
+            struct bw_disk_stripe stripe;
+        } item = {{.length = bw_put64(sectors * BW_MIN_SECTORSIZE),
+                   .owner = bw_put64(BW_EXTENT_TREE),
+                   .stripe_length = bw_put64(BW_STRIPE_LENGTH),
+                   .type = bw_put64(BW_GROUP_DATA),
+                   .sector_size = bw_put32(BW_MIN_SECTORSIZE),
+                   .stripe_count = bw_put16(1),
+                   .sub_stripes = bw_put16(1)},
+                  {.devid = bw_put64(device->devid)}};
+        memcpy(item.stripe.device_uuid, device->uuid, BW_UUID_SIZE);
+        if (sectors)
+            error = bw_edit_put(&tree, &key, &item, sizeof item);
+    }
     fs->chunk_tree = tree.tree;
     bw_editor_destroy(&tree);
     return error ? error : bw_bootstrap_chunks(fs, BW_DEVICES_FOUND);
 }
 
 /* Applying the streams, each after its parent. */
-
-/* Reads the first command of each stream, for the order. Errors are reported when the stream is
- * applied. */
-static void read_transid(const struct making *making, struct source *source)
-{
-    const struct bw_stream_source bytes = bw_image_stream(&making->fs->images[source->image]);
-    struct bw_stream_reader reader;
-    struct bw_stream_command command;
-    bool got;
-    bw_stream_reader_init(&reader, &bytes);
-    BW_AUTO_ERROR struct bw_error *error = bw_stream_next(&reader, &command, &got);
-    if (!error && got)
-        source->transid = bw_command_number(&command, BW_ATTRIBUTE_CTRANSID);
-    bw_stream_reader_free(&reader);
-}
 
 static int by_transid(const void *a, const void *b)
 {
@@ -157,56 +140,64 @@ static int by_transid(const void *a, const void *b)
     return (first->image > second->image) - (first->image < second->image);
 }
 
-static struct bw_error *missing_subvolume(const struct making *making, const struct source *source)
-{
-    char uuid[37];
-    bw_uuid_text(source->missing, uuid);
-    return bw_error_create(BW_ERROR_NOT_FOUND,
-                           "%s needs the subvolume with UUID %s, which none of the streams has",
-                           making->fs->images[source->image].name, uuid);
-}
-
-/* Reports streams whose parent or clone source is missing. Fails if there is no other stream. */
-static struct bw_error *report_missing(const struct making *making)
-{
-    for (size_t i = 0; i < making->images->count; i++) {
-        const struct source *source = &making->sources[i];
-        if (source->is_done)
-            continue;
-        if (!making->received.received.count)
-            return missing_subvolume(making, source);
-        bw_fs_report_stream_error(making->fs, missing_subvolume(making, source));
-    }
-    return making->received.received.count
-               ? NULL
-               : bw_error_create(BW_ERROR_CORRUPT, "the streams contain no subvolume");
-}
-
 static struct bw_error *apply_streams(struct making *making)
 {
+    struct bw_fs *fs = making->fs;
+    struct bw_received_set *received = &making->received;
     const size_t count = making->images->count;
-    making->received.budget = LEAST_ITEMS + making->size / BYTES_PER_ITEM;
-    for (size_t i = 0; i < count; i++)
-        read_transid(making, &making->sources[i]);
+    received->budget = LEAST_ITEMS + making->size / BYTES_PER_ITEM;
+
+    /* The order, by the first command of each. Its errors are reported when it is applied. */
+    for (size_t i = 0; i < count; i++) {
+        struct source *source = &making->sources[i];
+        const struct bw_stream_source bytes = bw_image_stream(&fs->images[source->image]);
+        struct bw_stream_reader reader;
+        struct bw_stream_command command;
+        bool got;
+        bw_stream_reader_init(&reader, &bytes);
+        BW_AUTO_ERROR struct bw_error *error = bw_stream_next(&reader, &command, &got);
+        if (!error && got)
+            source->transid = bw_command_number(&command, BW_ATTRIBUTE_CTRANSID);
+        bw_stream_reader_free(&reader);
+    }
     qsort(making->sources, count, sizeof *making->sources, by_transid);
+
     for (bool progress = true; progress;) {
         progress = false;
         for (size_t i = 0; i < count; i++) {
             struct source *source = &making->sources[i];
             struct bw_apply_result result;
             if (source->is_done ||
-                (source->is_waiting && !bw_received_find(&making->received, source->missing)))
+                (source->is_waiting && !bw_received_find(received, source->missing)))
                 continue;
-            BW_TRY(bw_apply_stream(&making->received, source->image, source->base, &result));
+            BW_TRY(bw_apply_stream(received, source->image, source->base, &result));
             progress |= !result.is_waiting;
             source->is_done = !result.is_waiting;
             source->is_waiting = result.is_waiting;
             memcpy(source->missing, result.missing, BW_UUID_SIZE);
         }
     }
-    if (making->received.lzo_sectorsize)
-        making->fs->superblock.sectorsize = making->received.lzo_sectorsize;
-    return report_missing(making);
+    if (received->lzo_sectorsize)
+        fs->superblock.sectorsize = received->lzo_sectorsize;
+
+    /* A stream whose parent or clone source is missing is damage, unless there is no other one. */
+    for (size_t i = 0; i < count; i++) {
+        const struct source *source = &making->sources[i];
+        char uuid[37];
+        if (source->is_done)
+            continue;
+        bw_uuid_text(source->missing, uuid);
+        struct bw_error *error =
+            bw_error_create(BW_ERROR_NOT_FOUND,
+                            "%s needs the subvolume with UUID %s, which none of the streams has",
+                            fs->images[source->image].name, uuid);
+        if (!received->received.count)
+            return error;
+        bw_fs_report_stream_error(fs, error);
+    }
+    if (!received->received.count)
+        return bw_error_create(BW_ERROR_CORRUPT, "the streams contain no subvolume");
+    return NULL;
 }
 
 /* The top-level subvolume and the root tree. */
@@ -258,55 +249,44 @@ static struct bw_error *put_root(struct top *top, const struct bw_tree *tree,
     return bw_edit_put(&top->roots, &key, &item, sizeof item);
 }
 
-/* Adds the references between the top-level subvolume and another one. */
-static struct bw_error *put_refs(struct top *top, const struct bw_link *link)
+/* Adds a subvolume to the root tree and to the top directory: its root, the references between it
+ * and the top-level subvolume, and its entries. */
+static struct bw_error *put_subvolume(struct top *top, const struct bw_received *subvolume,
+                                      uint64_t index)
 {
-    struct {
-        struct bw_disk_root_ref ref;
-        uint8_t name[BW_NAME_MAX];
-    } item = {{bw_put64(link->directory), bw_put64(link->index), bw_put16(link->length)}, {0}};
-    const struct bw_key up = {link->inode, BW_ROOT_BACKREF, BW_TOP_SUBVOLUME};
-    const struct bw_key down = {BW_TOP_SUBVOLUME, BW_ROOT_REF, link->inode};
-    const uint32_t size = (uint32_t)sizeof item.ref + link->length;
-    memcpy(item.name, link->name, link->length);
-    BW_TRY(bw_edit_put(&top->roots, &up, &item, size));
-    return bw_edit_put(&top->roots, &down, &item, size);
-}
+    const uint64_t id = subvolume->tree.id;
+    char name[BW_NAME_MAX + 1];
+    BW_TRY(free_name(top, subvolume->name, name));
+    BW_TRY(put_root(top, &subvolume->tree, subvolume));
 
-/* Adds the entries of a subvolume to the top directory. */
-static struct bw_error *put_entry(struct top *top, const struct bw_link *link)
-{
-    const struct bw_key keys[] = {
-        {link->directory, BW_DIR_ITEM, bw_name_hash(link->name, link->length)},
-        {link->directory, BW_DIR_INDEX, link->index}};
+    const uint16_t length = (uint16_t)strlen(name);
+    const struct bw_key up = {id, BW_ROOT_BACKREF, BW_TOP_SUBVOLUME};
+    const struct bw_key down = {BW_TOP_SUBVOLUME, BW_ROOT_REF, id};
+    struct {
+        struct bw_disk_root_ref head;
+        uint8_t name[BW_NAME_MAX];
+    } ref = {{bw_put64(BW_SUBVOLUME_ROOT_INODE), bw_put64(index), bw_put16(length)}, {0}};
+    const uint32_t ref_size = (uint32_t)sizeof ref.head + length;
+    memcpy(ref.name, name, length);
+    BW_TRY(bw_edit_put(&top->roots, &up, &ref, ref_size));
+    BW_TRY(bw_edit_put(&top->roots, &down, &ref, ref_size));
+
+    const struct bw_key by_name = {BW_SUBVOLUME_ROOT_INODE, BW_DIR_ITEM,
+                                   bw_name_hash(name, length)};
+    const struct bw_key by_index = {BW_SUBVOLUME_ROOT_INODE, BW_DIR_INDEX, index};
     struct {
         struct bw_disk_dir_item head;
         uint8_t name[BW_NAME_MAX];
-    } item = {{.location = {.objectid = bw_put64(link->inode),
-                            .type = BW_ROOT_ITEM,
-                            .offset = bw_put64(UINT64_MAX)},
-               .name_length = bw_put16(link->length),
-               .type = BW_FILE_DIRECTORY},
-              {0}};
-    const uint32_t size = (uint32_t)sizeof item.head + link->length;
-    memcpy(item.name, link->name, link->length);
-    BW_TRY(bw_edit_append(&top->tree.editor, &keys[0], &item, size));
-    return bw_edit_put(&top->tree.editor, &keys[1], &item, size);
-}
-
-static struct bw_error *put_subvolume(struct top *top, size_t index)
-{
-    const struct bw_received *subvolume = &top->making->received.received.items[index];
-    char name[BW_NAME_MAX + 1];
-    BW_TRY(free_name(top, subvolume->name, name));
-    const struct bw_link link = {.directory = BW_SUBVOLUME_ROOT_INODE,
-                                 .inode = subvolume->tree.id,
-                                 .index = index + 2,
-                                 .name = (const uint8_t *)name,
-                                 .length = (uint16_t)strlen(name)};
-    BW_TRY(put_root(top, &subvolume->tree, subvolume));
-    BW_TRY(put_refs(top, &link));
-    return put_entry(top, &link);
+    } entry = {{.location = {.objectid = bw_put64(id),
+                             .type = BW_ROOT_ITEM,
+                             .offset = bw_put64(UINT64_MAX)},
+                .name_length = bw_put16(length),
+                .type = BW_FILE_DIRECTORY},
+               {0}};
+    const uint32_t entry_size = (uint32_t)sizeof entry.head + length;
+    memcpy(entry.name, name, length);
+    BW_TRY(bw_edit_append(&top->tree.editor, &by_name, &entry, entry_size));
+    return bw_edit_put(&top->tree.editor, &by_index, &entry, entry_size);
 }
 
 /* Makes the top-level subvolume and the root tree. */
@@ -325,7 +305,7 @@ static struct bw_error *make_roots(struct making *making)
     if (!error)
         error = bw_stream_tree_begin(&top.tree);
     for (size_t i = 0; !error && i < making->received.received.count; i++)
-        error = put_subvolume(&top, i);
+        error = put_subvolume(&top, &making->received.received.items[i], i + 2);
     if (!error)
         error = put_root(&top, &top.tree.editor.tree, NULL);
     fs->root_tree = top.roots.tree;

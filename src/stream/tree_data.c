@@ -21,11 +21,6 @@ struct piece {
     struct bw_disk_file_extent disk;
 };
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static struct bw_error *open_file(struct bw_stream_tree *tree, struct bw_bytes path,
                                   struct file *file)
 {
@@ -170,52 +165,39 @@ struct bw_error *bw_stream_truncate(struct bw_stream_tree *tree, struct bw_bytes
     return close_file(&file);
 }
 
-/* Copies the extents of a range to an offset of another file, or of the same file. */
-static struct bw_error *copy_pieces(const struct file *from, struct bw_stream_range range,
-                                    struct file *to, uint64_t at)
-{
-    const uint64_t end = range.offset + range.length;
-    for (uint64_t next = range.offset; next < end;) {
-        struct piece piece;
-        bool found;
-        BW_TRY(find_piece(from, next, &piece, &found));
-        if (!found || piece.start >= end)
-            return NULL;
-        BW_TRY(bw_stream_spend(to->tree));
-        const uint64_t start = piece.start > next ? piece.start : next;
-        next = least(piece.end, end);
-        BW_TRY(put_part(to, &piece, start, next, at + (start - range.offset)));
-    }
-    return NULL;
-}
-
-static struct bw_error *check_clone(const struct file *from, const struct file *to,
-                                    const struct bw_stream_range *range, uint64_t offset)
-{
-    const bool is_same = from->tree == to->tree && from->inode == to->inode;
-    if (offset + range->length > bw_get64(from->item.size))
-        return bw_error_create(BW_ERROR_CORRUPT,
-                               "the source has %" PRIu64 " bytes; %" PRIu64 " bytes at %" PRIu64
-                               " cannot be cloned",
-                               bw_get64(from->item.size), range->length, offset);
-    if (is_same && offset < range->offset + range->length && range->offset < offset + range->length)
-        return bw_error_create(BW_ERROR_CORRUPT, "a range cannot be cloned to itself");
-    return NULL;
-}
-
+/* Clones the extents of a range of a file to another file, or to another range of it. */
 struct bw_error *bw_stream_clone(struct bw_stream_tree *tree, struct bw_bytes path,
                                  const struct bw_stream_range *range,
                                  const struct bw_stream_clone *source)
 {
-    const struct bw_stream_range taken = {source->offset, range->length};
+    const uint64_t offset = source->offset, end = source->offset + range->length;
     struct file from, to;
     BW_TRY(check_range(range));
-    BW_TRY(check_range(&taken));
+    BW_TRY(check_range(&(struct bw_stream_range){offset, range->length}));
     BW_TRY(open_file(source->tree, source->path, &from));
     BW_TRY(open_file(tree, path, &to));
-    BW_TRY(check_clone(&from, &to, range, source->offset));
+    const uint64_t size = bw_get64(from.item.size);
+    if (end > size)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "the source has %" PRIu64 " bytes; %" PRIu64 " bytes at %" PRIu64
+                               " cannot be cloned",
+                               size, range->length, offset);
+    if (from.tree == to.tree && from.inode == to.inode && offset < range->offset + range->length &&
+        range->offset < end)
+        return bw_error_create(BW_ERROR_CORRUPT, "a range cannot be cloned to itself");
+
     BW_TRY(drop_range(&to, range->offset, range->offset + range->length));
-    BW_TRY(copy_pieces(&from, taken, &to, range->offset));
+    for (uint64_t next = offset; next < end;) {
+        struct piece piece;
+        bool found;
+        BW_TRY(find_piece(&from, next, &piece, &found));
+        if (!found || piece.start >= end)
+            break;
+        BW_TRY(bw_stream_spend(tree));
+        const uint64_t start = piece.start > next ? piece.start : next;
+        next = piece.end < end ? piece.end : end;
+        BW_TRY(put_part(&to, &piece, start, next, range->offset + (start - offset)));
+    }
     grow_file(&to, range->offset + range->length);
     return close_file(&to);
 }

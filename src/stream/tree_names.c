@@ -127,23 +127,19 @@ static struct bw_error *lookup_inode(struct bw_stream_tree *tree, struct bw_byte
     return NULL;
 }
 
-static bool is_remembered(const struct bw_stream_tree *tree, struct bw_bytes path)
-{
-    return tree->directory_inode && tree->directory.length == path.length &&
-           (!path.length || memcmp(tree->directory.data, path.data, path.length) == 0);
-}
-
 static void forget_directory(struct bw_stream_tree *tree)
 {
     tree->directory_inode = 0;
 }
 
+/* Finds a directory. The last one is remembered. */
 static struct bw_error *find_directory(struct bw_stream_tree *tree, struct bw_bytes path,
                                        uint64_t *inode)
 {
     struct bw_disk_inode_item item;
     bool exists;
-    if (is_remembered(tree, path)) {
+    if (tree->directory_inode && tree->directory.length == path.length &&
+        (!path.length || memcmp(tree->directory.data, path.data, path.length) == 0)) {
         *inode = tree->directory_inode;
         return NULL;
     }
@@ -214,26 +210,6 @@ struct bw_error *bw_stream_find(struct bw_stream_tree *tree, struct bw_bytes pat
 
 /* Adding and removing names. */
 
-/* Gets the first item at or after a key, if it has the same inode and type. */
-static struct bw_error *first_of_type(struct bw_stream_tree *tree, const struct bw_key *key,
-                                      struct bw_item *item)
-{
-    BW_TRY(bw_edit_first(&tree->editor, key, item));
-    if (item->data && (item->key.objectid != key->objectid || item->key.type != key->type))
-        item->data = NULL;
-    return NULL;
-}
-
-static struct bw_error *next_index(struct bw_stream_tree *tree, uint64_t directory, uint64_t *index)
-{
-    const struct bw_key key = {directory, BW_DIR_INDEX, UINT64_MAX};
-    struct bw_item item;
-    BW_TRY(bw_edit_last(&tree->editor, &key, &item));
-    const bool has = item.data && item.key.objectid == directory && item.key.type == BW_DIR_INDEX;
-    *index = has ? item.key.offset + 1 : FIRST_INDEX;
-    return NULL;
-}
-
 static struct bw_link link_of(const struct bw_stream_place *place, uint64_t inode)
 {
     return (struct bw_link){.directory = place->directory,
@@ -245,8 +221,13 @@ static struct bw_link link_of(const struct bw_stream_place *place, uint64_t inod
 static struct bw_error *add_name(struct bw_stream_tree *tree, const struct bw_stream_place *place,
                                  uint64_t inode)
 {
+    const struct bw_key key = {place->directory, BW_DIR_INDEX, UINT64_MAX};
     struct bw_link link = link_of(place, inode);
-    BW_TRY(next_index(tree, place->directory, &link.index));
+    struct bw_item item;
+    BW_TRY(bw_edit_last(&tree->editor, &key, &item));
+    const bool has =
+        item.data && item.key.objectid == key.objectid && item.key.type == BW_DIR_INDEX;
+    link.index = has ? item.key.offset + 1 : FIRST_INDEX;
     return bw_edit_link(&tree->editor, &link, true);
 }
 
@@ -364,8 +345,8 @@ static struct bw_error *remove_directory(struct bw_stream_tree *tree,
 {
     const struct bw_key entries = {place->inode, BW_DIR_INDEX, 0};
     struct bw_item item;
-    BW_TRY(first_of_type(tree, &entries, &item));
-    if (item.data)
+    BW_TRY(bw_edit_first(&tree->editor, &entries, &item));
+    if (item.data && item.key.objectid == place->inode && item.key.type == BW_DIR_INDEX)
         return path_error(place->name, "the directory is not empty");
     forget_directory(tree);
     BW_TRY(remove_name(tree, place));
@@ -392,23 +373,11 @@ struct bw_error *bw_stream_rmdir(struct bw_stream_tree *tree, struct bw_bytes pa
                            : path_error(path, "it cannot be removed");
 }
 
-/* Removes what a renamed file replaces. */
-static struct bw_error *remove_replaced(struct bw_stream_tree *tree, struct bw_bytes path,
-                                        bool directory)
-{
-    struct bw_stream_place place;
-    struct bw_disk_inode_item item;
-    BW_TRY(lookup_existing(tree, path, &place, &item));
-    if (is_directory(&item) != directory || !place.directory)
-        return path_error(path, directory ? "not a directory" : "is a directory");
-    return directory ? remove_directory(tree, &place) : unlink_file(tree, &place, &item);
-}
-
 struct bw_error *bw_stream_rename(struct bw_stream_tree *tree, struct bw_bytes from,
                                   struct bw_bytes to)
 {
     struct bw_stream_place old, new;
-    struct bw_disk_inode_item item;
+    struct bw_disk_inode_item item, replaced;
     uint64_t parent;
     BW_TRY(lookup_existing(tree, from, &old, &item));
     if (!old.directory)
@@ -416,11 +385,19 @@ struct bw_error *bw_stream_rename(struct bw_stream_tree *tree, struct bw_bytes f
     BW_TRY(bw_stream_lookup(tree, to, &new));
     if (new.inode == old.inode)
         return NULL; /* two names of a file, both of which remain */
-    if (is_directory(&item))
+    const bool moves_directory = is_directory(&item);
+    if (moves_directory)
         BW_TRY(lookup_inode(tree, parent_of(to), old.inode, &parent));
-    if (new.inode)
-        BW_TRY(remove_replaced(tree, to, is_directory(&item)));
-    if (is_directory(&item))
+    if (new.inode) {
+        BW_TRY(lookup_existing(tree, to, &new, &replaced));
+        if (is_directory(&replaced) != moves_directory || !new.directory)
+            return path_error(to, moves_directory ? "not a directory" : "is a directory");
+        if (moves_directory)
+            BW_TRY(remove_directory(tree, &new));
+        else
+            BW_TRY(unlink_file(tree, &new, &replaced));
+    }
+    if (moves_directory)
         forget_directory(tree);
     BW_TRY(remove_name(tree, &old));
     return add_name(tree, &new, old.inode);
