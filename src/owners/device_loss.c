@@ -212,41 +212,11 @@ static uint64_t lost_bytes(const struct loss_search *search, uint64_t logical, u
     return lost;
 }
 
-static struct bw_error *find_group(struct loss_search *search, const struct bw_chunk_info *chunk,
-                                   size_t *group)
-{
-    const uint64_t kinds =
-        BW_GROUP_DATA | BW_GROUP_METADATA | BW_GROUP_SYSTEM | BW_GROUP_METADATA_REMAP;
-    const uint64_t type = chunk->type & (kinds | BW_GROUP_PROFILE_MASK);
-    for (*group = 0; *group < search->groups.count; ++*group)
-        if (search->groups.items[*group].type == type)
-            return NULL;
-    return loss_groups_push(
-        &search->groups,
-        (struct bw_device_loss_group){.type = type, .profile = chunk->profile, .complete = true});
-}
-
-static struct bw_error *check_devices(const struct loss_search *search)
-{
-    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
-    BW_TRY(bw_fs_devices(search->fs, &devices));
-    for (size_t i = 0; i < search->options.count; i++) {
-        const uint64_t devid = search->options.devids[i];
-        size_t found = 0;
-        while (found < devices.count && devices.items[found].devid != devid)
-            found++;
-        if (found == devices.count)
-            return bw_error_create(BW_ERROR_NOT_FOUND,
-                                   "the file system has no device %" PRIu64
-                                   "; 'btrfs-walk devices' lists them",
-                                   devid);
-    }
-    return NULL;
-}
-
 /* Reads the chunks, and decides about each what the loss of the devices does to it. */
 static struct bw_error *read_chunks(struct loss_search *search)
 {
+    const uint64_t kinds =
+        BW_GROUP_DATA | BW_GROUP_METADATA | BW_GROUP_SYSTEM | BW_GROUP_METADATA_REMAP;
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
     BW_TRY(bw_fs_chunks(search->fs, &chunks));
     BW_TRY(bw_block_groups_open(search->fs, &search->block_groups));
@@ -256,7 +226,15 @@ static struct bw_error *read_chunks(struct loss_search *search)
                                    .length = info->length,
                                    .profile = bw_raid_profile_of(info->type),
                                    .stripes = (uint16_t)info->stripe_count};
-        BW_TRY(find_group(search, info, &chunk.group));
+
+        /* Its group: the chunks of the same kinds and profile. */
+        const uint64_t type = info->type & (kinds | BW_GROUP_PROFILE_MASK);
+        while (chunk.group < search->groups.count && search->groups.items[chunk.group].type != type)
+            chunk.group++;
+        if (chunk.group == search->groups.count)
+            BW_TRY(loss_groups_push(&search->groups,
+                                    (struct bw_device_loss_group){
+                                        .type = type, .profile = info->profile, .complete = true}));
 
         /* How much of it is used; all, if its block group is lost. */
         struct bw_block_group_info found = {.used = 0};
@@ -334,30 +312,6 @@ static int compare_groups(const void *left, const void *right)
 {
     const struct bw_device_loss_group *a = left, *b = right;
     return bw_group_type_compare(a->type, b->type);
-}
-
-/* Adds up the chunks in use; returns whether anything is lost. */
-static bool sum_groups(struct loss_search *search)
-{
-    bool is_lost = false;
-    for (size_t i = 0; i < search->chunks.count; i++) {
-        const struct loss_chunk *chunk = &search->chunks.items[i];
-        struct bw_device_loss_group *group = &search->groups.items[chunk->group];
-        if (!chunk->is_in_use)
-            continue;
-        const bool loses = chunk->is_lost && (chunk->lost || !chunk->used);
-        group->chunks++;
-        group->used += chunk->used;
-        group->lost_chunks += loses;
-        group->lost += chunk->lost;
-        group->exposed_chunks += chunk->is_exposed;
-        group->exposed += chunk->is_exposed ? chunk->used : 0;
-        is_lost |= loses;
-    }
-    if (search->groups.count)
-        qsort(search->groups.items, search->groups.count, sizeof *search->groups.items,
-              compare_groups);
-    return is_lost;
 }
 
 /* Trees. */
@@ -580,11 +534,45 @@ static struct bw_error *count_files(struct loss_search *search, const struct bw_
 static struct bw_error *find_losses(struct loss_search *search)
 {
     struct bw_tree_list *trees = &search->trees;
-    BW_TRY(check_devices(search));
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+    BW_TRY(bw_fs_devices(search->fs, &devices));
+    for (size_t i = 0; i < search->options.count; i++) {
+        const uint64_t devid = search->options.devids[i];
+        size_t found = 0;
+        while (found < devices.count && devices.items[found].devid != devid)
+            found++;
+        if (found == devices.count)
+            return bw_error_create(BW_ERROR_NOT_FOUND,
+                                   "the file system has no device %" PRIu64
+                                   "; 'btrfs-walk devices' lists them",
+                                   devid);
+    }
+
     BW_TRY(read_chunks(search));
     BW_TRY(bw_tree_list_load(search->fs, trees));
     BW_TRY(count_lost_bytes(search, trees));
-    if (!sum_groups(search))
+
+    /* The groups are the sums of their chunks in use. */
+    bool is_lost = false;
+    for (size_t i = 0; i < search->chunks.count; i++) {
+        const struct loss_chunk *chunk = &search->chunks.items[i];
+        struct bw_device_loss_group *group = &search->groups.items[chunk->group];
+        if (!chunk->is_in_use)
+            continue;
+        const bool loses = chunk->is_lost && (chunk->lost || !chunk->used);
+        group->chunks++;
+        group->used += chunk->used;
+        group->lost_chunks += loses;
+        group->lost += chunk->lost;
+        group->exposed_chunks += chunk->is_exposed;
+        group->exposed += chunk->is_exposed ? chunk->used : 0;
+        is_lost |= loses;
+    }
+    if (search->groups.count)
+        qsort(search->groups.items, search->groups.count, sizeof *search->groups.items,
+              compare_groups);
+
+    if (!is_lost)
         return NULL;
     if (search->loss->metadata_lost)
         BW_TRY(assess_metadata(search, trees));

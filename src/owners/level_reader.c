@@ -57,53 +57,14 @@ void bw_level_reader_end(struct bw_level_reader *levels)
     pthread_mutex_destroy(&levels->lock);
 }
 
-static bool add_block(struct bw_block_queue *list, const struct bw_queued_block *block)
-{
-    return !bw_block_queue_push(list, *block);
-}
-
 struct bw_error *bw_level_reader_add(struct bw_level_reader *levels,
                                      const struct bw_queued_block *block)
 {
-    return add_block(&levels->lists[block->pointer.expectation.level], block)
-               ? NULL
-               : bw_error_no_memory();
-}
-
-static struct bw_queued_block child_of(const struct bw_queued_block *parent,
-                                       const struct bw_node *node, uint32_t slot)
-{
-    const bool cut = parent->dropped && slot == bw_tree_first_slot(parent->dropped, node);
-    return (struct bw_queued_block){bw_tree_child_pointer(&parent->pointer, node, slot),
-                                    parent->value, cut ? parent->dropped : NULL};
-}
-
-/* Nodes wait for their level. */
-static void add_nodes(struct bw_level_reader *levels, const struct bw_queued_block *parent,
-                      const struct bw_node *node, const bool *wanted)
-{
-    pthread_mutex_lock(&levels->lock);
-    for (uint32_t slot = 0; slot < node->item_count; slot++) {
-        if (!wanted[slot])
-            continue;
-        const struct bw_queued_block child = child_of(parent, node, slot);
-        if (!add_block(&levels->lists[node->level - 1], &child))
-            levels->no_memory = true;
-    }
-    pthread_mutex_unlock(&levels->lock);
+    return bw_block_queue_push(&levels->lists[block->pointer.expectation.level], *block);
 }
 
 static void read_batch(struct bw_level_reader *levels, unsigned worker,
                        const struct bw_queued_block *blocks, unsigned count, uint8_t *buffer);
-
-static void advise_leaves(struct bw_level_reader *levels, unsigned worker)
-{
-    struct bw_level_reader_worker *memory = &levels->memory[worker];
-    for (size_t i = 0; i < memory->below.count; i++)
-        memory->ranges[i] =
-            (struct bw_range){memory->below.items[i].pointer.bytenr, levels->fs->reader.nodesize};
-    bw_blocks_advise(&levels->fs->reader, memory->ranges, memory->below.count);
-}
 
 /* Reads the leaves that were chosen so far. */
 static void read_leaves(struct bw_level_reader *levels, unsigned worker)
@@ -112,41 +73,45 @@ static void read_leaves(struct bw_level_reader *levels, unsigned worker)
     const size_t batch = bw_block_batch(&levels->fs->reader), count = memory->below.count;
     if (!count)
         return;
-    advise_leaves(levels, worker);
+    for (size_t i = 0; i < count; i++)
+        memory->ranges[i] =
+            (struct bw_range){memory->below.items[i].pointer.bytenr, levels->fs->reader.nodesize};
+    bw_blocks_advise(&levels->fs->reader, memory->ranges, count);
     for (size_t at = 0; at < count; at += batch)
         read_batch(levels, worker, &memory->below.items[at],
                    (unsigned)(count - at < batch ? count - at : batch), memory->leaves);
     memory->below.count = 0;
 }
 
-/* Leaves are read when the batch of their nodes ends, or when there are many. */
-static void choose_leaves(struct bw_level_reader *levels, unsigned worker,
-                          const struct bw_queued_block *parent, const struct bw_node *node)
+/* Asks which children of a node are wanted. Nodes wait for their level. Leaves are read when the
+ * batch of their nodes ends, or when there are many. */
+static void visit_node(struct bw_level_reader *levels, unsigned worker,
+                       const struct bw_queued_block *block, const struct bw_node *node)
 {
     struct bw_level_reader_worker *memory = &levels->memory[worker];
-    if (memory->below.count + node->item_count > ANNOUNCED)
-        read_leaves(levels, worker);
-    for (uint32_t slot = 0; slot < node->item_count; slot++) {
-        const struct bw_queued_block child = child_of(parent, node, slot);
-        if (memory->wanted[slot] && !add_block(&memory->below, &child))
-            levels->no_memory = true;
-    }
-}
-
-static void visit_block(struct bw_level_reader *levels, unsigned worker,
-                        const struct bw_queued_block *block, const struct bw_node *node)
-{
-    bool *wanted = levels->memory[worker].wanted;
-    if (!node->level) {
-        levels->leaf(levels->context, worker, block, node);
-        return;
-    }
+    bool *wanted = memory->wanted;
     memset(wanted, 0, node->item_count * sizeof *wanted);
     levels->node(levels->context, worker, block, node, wanted);
-    if (node->level > 1)
-        add_nodes(levels, block, node, wanted);
-    else
-        choose_leaves(levels, worker, block, node);
+    const bool has_leaves = node->level == 1;
+    struct bw_block_queue *list = &levels->lists[node->level - 1];
+    if (has_leaves) {
+        if (memory->below.count + node->item_count > ANNOUNCED)
+            read_leaves(levels, worker);
+        list = &memory->below;
+    } else {
+        pthread_mutex_lock(&levels->lock);
+    }
+    for (uint32_t slot = 0; slot < node->item_count; slot++) {
+        if (!wanted[slot])
+            continue;
+        const bool cut = block->dropped && slot == bw_tree_first_slot(block->dropped, node);
+        const struct bw_queued_block child = {bw_tree_child_pointer(&block->pointer, node, slot),
+                                              block->value, cut ? block->dropped : NULL};
+        if (bw_block_queue_push(list, child))
+            levels->no_memory = true;
+    }
+    if (!has_leaves)
+        pthread_mutex_unlock(&levels->lock);
 }
 
 static void read_batch(struct bw_level_reader *levels, unsigned worker,
@@ -165,8 +130,10 @@ static void read_batch(struct bw_level_reader *levels, unsigned worker,
             levels->no_memory = true;
         else if (requests[i].error)
             levels->lost(levels->context, &blocks[i], requests[i].error);
+        else if (node.level)
+            visit_node(levels, worker, &blocks[i], &node);
         else
-            visit_block(levels, worker, &blocks[i], &node);
+            levels->leaf(levels->context, worker, &blocks[i], &node);
     }
 }
 
@@ -225,25 +192,20 @@ static void run_task(void *context, unsigned worker, size_t task)
         levels->row(levels->context, worker);
 }
 
-static void read_level(struct bw_level_reader *levels, unsigned level)
-{
-    const size_t tasks_a_worker = 8;
-    struct bw_block_queue *list = &levels->lists[level];
-    struct level_tasks level_tasks = {levels, level, list->count, 0};
-    if (levels->order)
-        level_tasks.count = levels->order(levels->context, level, list);
-    level_tasks.step = level_tasks.count / (levels->workers * tasks_a_worker) + 1;
-    advise_level(&level_tasks, 0, 0, level_tasks.count < ANNOUNCED ? level_tasks.count : ANNOUNCED);
-    bw_pool_run(levels->pool, (level_tasks.count + level_tasks.step - 1) / level_tasks.step,
-                run_task, &level_tasks);
-    free(list->items);
-    *list = (struct bw_block_queue){0};
-}
-
 struct bw_error *bw_level_reader_run(struct bw_level_reader *levels)
 {
-    for (unsigned level = BW_MAX_LEVEL; level-- > 0;)
-        read_level(levels, level);
+    const size_t tasks_a_worker = 8;
+    for (unsigned level = BW_MAX_LEVEL; level-- > 0;) {
+        struct bw_block_queue *list = &levels->lists[level];
+        struct level_tasks tasks = {levels, level, list->count, 0};
+        if (levels->order)
+            tasks.count = levels->order(levels->context, level, list);
+        tasks.step = tasks.count / (levels->workers * tasks_a_worker) + 1;
+        advise_level(&tasks, 0, 0, tasks.count < ANNOUNCED ? tasks.count : ANNOUNCED);
+        bw_pool_run(levels->pool, (tasks.count + tasks.step - 1) / tasks.step, run_task, &tasks);
+        free(list->items);
+        *list = (struct bw_block_queue){0};
+    }
     if (levels->no_memory)
         return bw_error_no_memory();
     return levels->stopped ? bw_error_create(BW_ERROR_STOPPED, "stopped") : NULL;

@@ -39,49 +39,42 @@ static struct bw_error *visit_path(void *context, const char *path, size_t lengt
     return naming->visit(naming->context, naming->range, naming->inode, path, length);
 }
 
-static struct bw_error *visit_entry_paths(struct naming *naming,
-                                          const struct bw_subvolume *subvolume, uint64_t directory,
-                                          const struct bw_dir_entry *entry, bool *hit)
-{
-    const struct bw_query_range *query;
-    size_t any = 0;
-    naming->inode = entry->location.objectid;
-    *hit |= bw_query_ranges_next(&naming->all, &any, naming->inode, 1) != NULL;
-    for (size_t next = 0;
-         (query = bw_query_ranges_next(&naming->inodes, &next, naming->inode, 1));) {
-        naming->range = &naming->lost[query->number];
-        naming->named[query->number * 2] |= naming->inode == naming->range->first;
-        naming->named[query->number * 2 + 1] |= naming->inode == naming->range->last;
-        BW_TRY(bw_inode_paths_join(naming->paths, subvolume, directory, entry->name,
-                                   entry->name_length, visit_path, naming));
-    }
-    return NULL;
-}
-
-static struct bw_error *mark_path(struct naming *naming, const struct bw_node *leaf)
-{
-    const struct bw_disk_header *header = (const void *)leaf->block;
-    bool new;
-    naming->path[0] = bw_get64(header->bytenr);
-    for (unsigned level = 0; level <= naming->lost->subvolume->tree.root.level; level++)
-        BW_TRY(bw_block_set_insert(&naming->marks, naming->path[level], &new));
-    return NULL;
-}
-
 static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 {
     struct naming *naming = context;
-    struct bw_dir_entry entry;
+    const struct bw_subvolume *subvolume = naming->lost->subvolume;
     struct bw_item item;
     bool hit = false;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
         struct bw_cursor cursor = bw_cursor_of(&item);
-        while (item.key.type == BW_DIR_INDEX && bw_dir_entry_next(&cursor, &entry))
-            if (entry.location.type == BW_INODE_ITEM)
-                BW_TRY(visit_entry_paths(naming, naming->lost->subvolume, item.key.objectid, &entry,
-                                         &hit));
+        struct bw_dir_entry entry;
+        while (item.key.type == BW_DIR_INDEX && bw_dir_entry_next(&cursor, &entry)) {
+            const struct bw_query_range *query;
+            size_t any = 0, next = 0;
+            if (entry.location.type != BW_INODE_ITEM)
+                continue;
+            naming->inode = entry.location.objectid;
+            hit |= bw_query_ranges_next(&naming->all, &any, naming->inode, 1) != NULL;
+            while ((query = bw_query_ranges_next(&naming->inodes, &next, naming->inode, 1))) {
+                naming->range = &naming->lost[query->number];
+                naming->named[query->number * 2] |= naming->inode == naming->range->first;
+                naming->named[query->number * 2 + 1] |= naming->inode == naming->range->last;
+                BW_TRY(bw_inode_paths_join(naming->paths, subvolume, item.key.objectid, entry.name,
+                                           entry.name_length, visit_path, naming));
+            }
+        }
     }
-    return hit ? mark_path(naming, leaf) : NULL;
+    if (!hit)
+        return NULL;
+
+    /* The blocks that lead here are followed from other paths, too. */
+    const struct bw_disk_header *header = (const void *)leaf->block;
+    naming->path[0] = bw_get64(header->bytenr);
+    for (unsigned level = 0; level <= subvolume->tree.root.level; level++) {
+        bool new;
+        BW_TRY(bw_block_set_insert(&naming->marks, naming->path[level], &new));
+    }
+    return NULL;
 }
 
 static bool is_searched_block(void *context, const struct bw_block_pointer *pointer)
@@ -92,25 +85,6 @@ static bool is_searched_block(void *context, const struct bw_block_pointer *poin
     /* Without memory, blocks are read again: the next allocation reports the error. */
     return bw_block_set_insert(&naming->seen, pointer->bytenr, &new) || new ||
            bw_block_set_has(&naming->marks, pointer->bytenr);
-}
-
-/* The first and the last inode of a range may have more names outside of it. */
-static struct bw_error *name_ends(struct naming *naming, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        naming->range = &naming->lost[i];
-        const uint64_t ends[] = {naming->range->first, naming->range->last};
-        for (unsigned k = 0; k < 1 + (ends[0] != ends[1]); k++) {
-            naming->inode = ends[k];
-            naming->has_path = naming->named[i * 2 + k];
-            if (!naming->has_path)
-                BW_TRY(bw_inode_paths_list(naming->paths, naming->range->subvolume, ends[k],
-                                           visit_path, naming));
-            if (!naming->has_path && ends[0] == ends[1])
-                BW_TRY(naming->visit(naming->context, naming->range, ends[k], NULL, 0));
-        }
-    }
-    return NULL;
 }
 
 static struct bw_error *list_inodes(const struct bw_lost_inodes *lost, size_t count,
@@ -136,7 +110,22 @@ static struct bw_error *name_in_subvolume(struct naming *naming, size_t count)
         return bw_error_no_memory();
     BW_TRY(list_inodes(naming->lost, count, &naming->inodes));
     BW_TRY(bw_tree_scan(&naming->fs->reader, &naming->lost->subvolume->tree, &scan));
-    return name_ends(naming, count);
+
+    /* The first and the last inode of a range may have more names outside of it. */
+    for (size_t i = 0; i < count; i++) {
+        naming->range = &naming->lost[i];
+        const uint64_t ends[] = {naming->range->first, naming->range->last};
+        for (unsigned k = 0; k < 1 + (ends[0] != ends[1]); k++) {
+            naming->inode = ends[k];
+            naming->has_path = named[i * 2 + k];
+            if (!naming->has_path)
+                BW_TRY(bw_inode_paths_list(naming->paths, naming->range->subvolume, ends[k],
+                                           visit_path, naming));
+            if (!naming->has_path && ends[0] == ends[1])
+                BW_TRY(naming->visit(naming->context, naming->range, ends[k], NULL, 0));
+        }
+    }
+    return NULL;
 }
 
 static int by_subvolume(const void *first, const void *second)

@@ -41,12 +41,34 @@ static int by_group(const void *left, const void *right)
     return (a->number > b->number) - (a->number < b->number);
 }
 
-static bool order_nodes(struct bw_level_order *order, const struct bw_found_nodes *found,
-                        const struct bw_block_queue *wanted, const struct bw_shared_extents *shared,
-                        uint64_t newest)
+bool bw_level_order_make(struct bw_level_order *order, unsigned level,
+                         const struct bw_block_queue *wanted,
+                         const struct bw_shared_extents *shared, uint64_t newest, size_t *count)
 {
-    const size_t count = wanted->count + found->count;
-    BW_AUTO_FREE struct entry *entries = calloc(count + 1, sizeof *entries);
+    struct bw_found_nodes *found = &order->found[level];
+    const struct bw_shared_extent *extents = shared->extents.items;
+    const size_t all = *count = wanted->count + found->count;
+    if (wanted->count + shared->extents.count >= UINT32_MAX)
+        return false;
+    free(order->numbers);
+    order->numbers = calloc(all + 1, sizeof *order->numbers);
+    if (!order->numbers)
+        return false;
+
+    /* Leaves: the requested ones, then those that were found, by address. */
+    if (!level) {
+        size_t filled = 0;
+        for (; filled < wanted->count; filled++)
+            order->numbers[filled] = (uint32_t)filled;
+        for (size_t i = 0; filled < all; i++)
+            if ((extents[i].place & BW_SHARED_FLAGS) == 1)
+                order->numbers[filled++] = (uint32_t)(wanted->count + i);
+        free(BW_TAKE(found->items));
+        return true;
+    }
+
+    /* Nodes, by group and age. */
+    BW_AUTO_FREE struct entry *entries = calloc(all + 1, sizeof *entries);
     if (!entries)
         return false;
     for (size_t i = 0; i < wanted->count; i++) {
@@ -54,43 +76,14 @@ static bool order_nodes(struct bw_level_order *order, const struct bw_found_node
         entries[i] = (struct entry){bw_level_group(&promise->first_key),
                                     bw_shared_age(newest, promise->generation), (uint32_t)i};
     }
-    for (size_t i = 0; i < found->count; i++)
-        entries[wanted->count + i] = (struct entry){
-            found->items[i].group, shared->extents.items[found->items[i].place].value,
-            (uint32_t)wanted->count + found->items[i].place};
-    qsort(entries, count, sizeof *entries, by_group);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < found->count; i++) {
+        const struct bw_found_node *node = &found->items[i];
+        entries[wanted->count + i] = (struct entry){node->group, extents[node->place].value,
+                                                    (uint32_t)wanted->count + node->place};
+    }
+    qsort(entries, all, sizeof *entries, by_group);
+    for (size_t i = 0; i < all; i++)
         order->numbers[i] = entries[i].number;
-    return true;
-}
-
-static void order_leaves(struct bw_level_order *order, size_t wanted, size_t all,
-                         const struct bw_shared_extents *shared)
-{
-    size_t count = 0;
-    for (; count < wanted; count++)
-        order->numbers[count] = (uint32_t)count;
-    for (size_t i = 0; count < all; i++)
-        if ((shared->extents.items[i].place & BW_SHARED_FLAGS) == 1)
-            order->numbers[count++] = (uint32_t)(wanted + i);
-}
-
-bool bw_level_order_make(struct bw_level_order *order, unsigned level,
-                         const struct bw_block_queue *wanted,
-                         const struct bw_shared_extents *shared, uint64_t newest, size_t *count)
-{
-    struct bw_found_nodes *found = &order->found[level];
-    *count = wanted->count + found->count;
-    if (wanted->count + shared->extents.count >= UINT32_MAX)
-        return false;
-    free(order->numbers);
-    order->numbers = calloc(*count + 1, sizeof *order->numbers);
-    if (!order->numbers)
-        return false;
-    if (!level)
-        order_leaves(order, wanted->count, *count, shared);
-    else if (!order_nodes(order, found, wanted, shared, newest))
-        return false;
     free(BW_TAKE(found->items));
     return true;
 }
@@ -147,28 +140,25 @@ void bw_node_runs_destroy(struct bw_node_runs *runs)
 }
 
 /* The union of the sets that reach the nodes of a row from `since` on. */
-static uint32_t sum_since(const struct row *row, struct bw_root_sets *sets, uint32_t since)
-{
-    const struct reaching *last = &row->nodes[row->count - 1];
-    struct bw_root_sum sum = {0};
-    if (last->range.end && last->since <= since)
-        return bw_root_set_of_range(
-            sets, (struct bw_root_range){row->nodes[since].range.first, last->range.end});
-    for (const struct reaching *those = &row->nodes[since]; those <= last; those++)
-        if (those->range.end)
-            bw_root_sum_add_range(sets, &sum, those->range);
-        else
-            bw_root_sum_add(sets, &sum, those->set);
-    return bw_root_sum_end(sets, &sum);
-}
-
 static uint32_t set_since(struct row *row, struct bw_root_sets *sets, uint32_t since)
 {
-    if (row->known.count != row->count || row->known.since != since) {
-        row->known.set = sum_since(row, sets, since);
-        row->known.since = since;
-        row->known.count = row->count;
+    const struct reaching *last = &row->nodes[row->count - 1];
+    if (row->known.count == row->count && row->known.since == since)
+        return row->known.set;
+    if (last->range.end && last->since <= since) {
+        row->known.set = bw_root_set_of_range(
+            sets, (struct bw_root_range){row->nodes[since].range.first, last->range.end});
+    } else {
+        struct bw_root_sum sum = {0};
+        for (const struct reaching *those = &row->nodes[since]; those <= last; those++)
+            if (those->range.end)
+                bw_root_sum_add_range(sets, &sum, those->range);
+            else
+                bw_root_sum_add(sets, &sum, those->set);
+        row->known.set = bw_root_sum_end(sets, &sum);
     }
+    row->known.since = since;
+    row->known.count = row->count;
     return row->known.set;
 }
 
@@ -198,19 +188,6 @@ void bw_node_runs_end(struct bw_node_runs *runs)
     end_row(runs, &runs->row);
 }
 
-/* The row that a node continues or begins. */
-static struct row *row_of(struct bw_node_runs *runs, const struct bw_node *node)
-{
-    const struct bw_key key = bw_node_key(node, 0);
-    struct row *row = &runs->row;
-    if (row->count == VERSIONS || row->level + 1 != node->level ||
-        bw_key_compare(&row->key, &key) != 0)
-        end_row(runs, row);
-    row->key = key;
-    row->level = node->level - 1u;
-    return row;
-}
-
 /* Goes on with the run of a child, or ends it if the next node has something else there, or
  * nothing (NULL). */
 static void continue_run(struct bw_node_runs *runs, struct row *row, struct bw_run_child *child,
@@ -226,26 +203,42 @@ static void continue_run(struct bw_node_runs *runs, struct row *row, struct bw_r
         *child = *next;
 }
 
-/* Returns whether the child is not shared. */
-static bool add_child(struct bw_node_runs *runs, struct row *row, uint32_t slot,
-                      const struct bw_node_pointer *pointer, uint64_t newest)
+void bw_node_runs_add(struct bw_node_runs *runs, const struct bw_node *node, uint32_t begin,
+                      uint64_t newest, uint32_t set, bool *alone)
 {
     const struct bw_run_receiver *receiver = runs->receiver;
-    struct bw_run_child *child = &row->children[slot];
-    const uint32_t age = bw_shared_age(newest, pointer->generation);
-    continue_run(runs, row, child,
-                 &(struct bw_run_child){pointer->bytenr, SIZE_MAX, age, 0, NO_RUN});
-    if (child->since != NO_RUN)
-        return false;
-    child->group = bw_level_group(&pointer->key);
-    const bool shared = receiver->find(receiver->context, child);
-    child->since = shared ? row->count : NO_RUN;
-    return !shared;
-}
+    struct row *row = &runs->row;
 
-static void add_node(struct bw_node_runs *runs, struct row *row, uint32_t set)
-{
-    const struct bw_run_receiver *receiver = runs->receiver;
+    /* The node continues the row of nodes that begin with its key, or begins another one. */
+    const struct bw_key key = bw_node_key(node, 0);
+    if (row->count == VERSIONS || row->level + 1 != node->level ||
+        bw_key_compare(&row->key, &key) != 0)
+        end_row(runs, row);
+    row->key = key;
+    row->level = node->level - 1u;
+    for (; row->slots < node->item_count; row->slots++)
+        row->children[row->slots].since = NO_RUN;
+
+    /* Each child continues the run in its slot, or begins another one if it is shared. */
+    for (uint32_t slot = 0; slot < row->slots; slot++) {
+        struct bw_run_child *child = &row->children[slot];
+        if (slot < begin || slot >= node->item_count) {
+            continue_run(runs, row, child, NULL);
+            continue;
+        }
+        const struct bw_node_pointer pointer = bw_node_pointer_at(node, slot);
+        const struct bw_run_child next = {pointer.bytenr, SIZE_MAX,
+                                          bw_shared_age(newest, pointer.generation), 0, NO_RUN};
+        continue_run(runs, row, child, &next);
+        alone[slot] = false;
+        if (child->since != NO_RUN)
+            continue;
+        child->group = bw_level_group(&pointer.key);
+        alone[slot] = !receiver->find(receiver->context, child);
+        child->since = alone[slot] ? NO_RUN : row->count;
+    }
+
+    /* The node, with the set that reaches it. */
     const struct reaching *before = row->count ? &row->nodes[row->count - 1] : NULL;
     struct reaching those = {.set = set, .since = row->count};
     pthread_mutex_lock(receiver->lock);
@@ -255,21 +248,4 @@ static void add_node(struct bw_node_runs *runs, struct row *row, uint32_t set)
     if (before && before->range.end && before->range.end == those.range.first)
         those.since = before->since;
     row->nodes[row->count++] = those;
-}
-
-void bw_node_runs_add(struct bw_node_runs *runs, const struct bw_node *node, uint32_t begin,
-                      uint64_t newest, uint32_t set, bool *alone)
-{
-    struct row *row = row_of(runs, node);
-    for (; row->slots < node->item_count; row->slots++)
-        row->children[row->slots].since = NO_RUN;
-    for (uint32_t slot = 0; slot < row->slots; slot++) {
-        if (slot < begin || slot >= node->item_count) {
-            continue_run(runs, row, &row->children[slot], NULL);
-            continue;
-        }
-        const struct bw_node_pointer pointer = bw_node_pointer_at(node, slot);
-        alone[slot] = add_child(runs, row, slot, &pointer, newest);
-    }
-    add_node(runs, row, set);
 }

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which extents have several references: read from the extent trees, and found by address. */
+/*
+ * Which extents have several references: read from the extent trees, and found by address.
+ *
+ * Many threads read the trees, and each keeps a list of the extents that it finds. The lists are
+ * merged into one ascending list. It is divided into buckets of equal ranges of addresses, about as
+ * many as extents, so that a search compares only a few of them. If a part of the trees is lost,
+ * the list is not used, and the caller adds the extents that it meets.
+ */
 #include "owners/shared_extents.h"
 
 #include <stdlib.h>
@@ -47,17 +54,6 @@ static void select_all_children(void *context, unsigned worker, const struct bw_
     memset(wanted, true, node->item_count * sizeof *wanted);
 }
 
-/* Adds an extent, unless its flags are unreadable. */
-static bool add_entry(struct found *found, const struct bw_extent_entry *entry)
-{
-    if (entry->references == 1 || entry->bytenr & BW_SHARED_FLAGS)
-        return true;
-    return !bw_shared_extent_list_push(
-        &found->extents,
-        (struct bw_shared_extent){.place = entry->bytenr | (entry->is_block ? 0 : BW_SHARED_DATA),
-                                  .value = entry->is_block ? 0 : bw_shared_units(entry->length)});
-}
-
 static void on_leaf(void *context, unsigned worker, const struct bw_queued_block *block,
                     const struct bw_node *leaf)
 {
@@ -65,10 +61,19 @@ static void on_leaf(void *context, unsigned worker, const struct bw_queued_block
     struct bw_extent_entry entry;
     struct bw_item item;
     (void)block;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
-        if (bw_extent_entry_decode(loading->reader.fs, &item, &entry) &&
-            !add_entry(&loading->found[worker], &entry))
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        /* An address that the flags would change is not one of an extent. */
+        if (!bw_extent_entry_decode(loading->reader.fs, &item, &entry) || entry.references == 1 ||
+            entry.bytenr & BW_SHARED_FLAGS)
+            continue;
+        struct bw_shared_extent extent = {.place = entry.bytenr};
+        if (!entry.is_block) {
+            extent.place |= BW_SHARED_DATA;
+            extent.value = bw_shared_units(entry.length);
+        }
+        if (bw_shared_extent_list_push(&loading->found[worker].extents, extent))
             loading->reader.no_memory = true;
+    }
 }
 
 static void on_lost_block(void *context, const struct bw_queued_block *block,
@@ -85,57 +90,32 @@ static bool should_continue(void *context)
     return !loading->should_continue || loading->should_continue(loading->context);
 }
 
-static struct bw_error *read_trees(struct loading *loading, const struct bw_tree_list *trees)
-{
-    loading->lost = true; /* except if it is empty */
-    for (size_t i = 0; i < trees->entries.count; i++) {
-        if (trees->entries.items[i].tree.id != BW_EXTENT_TREE)
-            continue;
-        loading->lost = false;
-        BW_TRY(bw_level_reader_add(
-            &loading->reader,
-            &(struct bw_queued_block){bw_tree_root_pointer(&trees->entries.items[i].tree, false), 0,
-                                      NULL}));
-    }
-    return bw_level_reader_run(&loading->reader);
-}
-
-static void sort_extents(struct found *found)
-{
-    for (size_t i = 1; i < found->extents.count; i++)
-        if (found->extents.items[i - 1].place > found->extents.items[i].place) {
-            qsort(found->extents.items, found->extents.count, sizeof *found->extents.items,
-                  bw_compare_first);
-            return;
-        }
-}
-
-/* The one of all lists that comes next; NULL at the end. */
-static const struct bw_shared_extent *next_least(struct found *found, unsigned count)
-{
-    struct found *least = NULL;
-    for (unsigned i = 0; i < count; i++)
-        if (found[i].next < found[i].extents.count &&
-            (!least ||
-             found[i].extents.items[found[i].next].place < least->extents.items[least->next].place))
-            least = &found[i];
-    return least ? &least->extents.items[least->next++] : NULL;
-}
-
-/* Merges the lists of all workers into one ascending list. */
+/* Merges the lists of all workers, which are mostly in order, into one ascending list. */
 static bool merge_lists(struct bw_shared_extents *shared, struct found *found, unsigned count)
 {
-    const struct bw_shared_extent *next;
     size_t total = 0;
     for (unsigned i = 0; i < count; i++) {
-        sort_extents(&found[i]);
-        total += found[i].extents.count;
+        struct bw_shared_extent_list *list = &found[i].extents;
+        size_t k = 1;
+        while (k < list->count && list->items[k - 1].place <= list->items[k].place)
+            k++;
+        if (k < list->count)
+            qsort(list->items, list->count, sizeof *list->items, bw_compare_first);
+        total += list->count;
     }
     shared->extents.items = malloc((total + 1) * sizeof *shared->extents.items);
-    for (shared->extents.count = 0; shared->extents.items && (next = next_least(found, count));
-         shared->extents.count++)
-        shared->extents.items[shared->extents.count] = *next;
-    return shared->extents.items;
+    if (!shared->extents.items)
+        return false;
+    for (shared->extents.count = 0; shared->extents.count < total; shared->extents.count++) {
+        struct found *least = NULL;
+        for (unsigned i = 0; i < count; i++)
+            if (found[i].next < found[i].extents.count &&
+                (!least || found[i].extents.items[found[i].next].place <
+                               least->extents.items[least->next].place))
+                least = &found[i];
+        shared->extents.items[shared->extents.count] = least->extents.items[least->next++];
+    }
+    return true;
 }
 
 /* About as many buckets as extents. */
@@ -177,9 +157,20 @@ struct bw_error *bw_shared_load(struct bw_shared_extents *shared, struct bw_fs *
                               .context = context};
     struct bw_error *error = bw_level_reader_begin(&loading.reader);
     loading.found = calloc(loading.reader.workers, sizeof *loading.found);
+    if (!error && !loading.found)
+        error = bw_error_no_memory();
+    bool has_tree = false;
+    for (size_t i = 0; !error && i < trees->entries.count; i++) {
+        const struct bw_tree *tree = &trees->entries.items[i].tree;
+        if (tree->id != BW_EXTENT_TREE)
+            continue;
+        has_tree = true;
+        error = bw_level_reader_add(
+            &loading.reader, &(struct bw_queued_block){bw_tree_root_pointer(tree, false), 0, NULL});
+    }
     if (!error)
-        error = loading.found ? read_trees(&loading, trees) : bw_error_no_memory();
-    shared->complete = !error && !loading.lost;
+        error = bw_level_reader_run(&loading.reader);
+    shared->complete = !error && has_tree && !loading.lost;
     if (shared->complete &&
         (!merge_lists(shared, loading.found, loading.reader.workers) || !make_buckets(shared)))
         error = bw_error_no_memory();

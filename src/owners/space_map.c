@@ -179,19 +179,6 @@ static void vote_for_owner(struct bw_space_count *cell, uint64_t owner, uint64_t
     }
 }
 
-static struct bw_error *add_to_owner(struct bw_space_map *map, uint64_t id, uint64_t bytes)
-{
-    uint32_t number = bw_key_map_get(&map->owner_numbers, id, UINT32_MAX);
-    if (number == UINT32_MAX) {
-        number = (uint32_t)map->owners.count;
-        BW_TRY(bw_space_owners_reserve(&map->owners, 1));
-        BW_TRY(bw_key_map_put(&map->owner_numbers, id, number));
-        map->owners.items[map->owners.count++] = (struct bw_space_owner){.id = id};
-    }
-    map->owners.items[number].bytes += bytes;
-    return NULL;
-}
-
 /* X * factor / divisor without overflow, for an offset in a chunk: chunks end below 2^64. */
 static uint64_t scale_offset(const struct bw_space_piece *piece, uint64_t offset)
 {
@@ -208,8 +195,15 @@ static struct bw_error *add_used(struct bw_space_map *map, const struct bw_space
     to = to > piece->end ? piece->end : to;
     if (from >= to)
         return NULL;
-    if (use->has_owner)
-        BW_TRY(add_to_owner(map, use->owner, to - from));
+    if (use->has_owner) {
+        uint32_t number = bw_key_map_get(&map->owner_numbers, use->owner, UINT32_MAX);
+        if (number == UINT32_MAX) {
+            number = (uint32_t)map->owners.count;
+            BW_TRY(bw_key_map_put(&map->owner_numbers, use->owner, number));
+            BW_TRY(bw_space_owners_push(&map->owners, (struct bw_space_owner){.id = use->owner}));
+        }
+        map->owners.items[number].bytes += to - from;
+    }
     if (!map->is_second_scan)
         map->info.used[piece->kind] += to - from;
     uint64_t at = piece->offset + from;
@@ -224,15 +218,6 @@ static struct bw_error *add_used(struct bw_space_map *map, const struct bw_space
             ((double)use->generation - cell->generation) * (double)part.bytes / (double)cell->used;
     }
     return NULL;
-}
-
-/* Follows the addresses of tree blocks to a tree that refers to the first of them; 0: unknown. */
-static uint64_t tree_of_block(const struct bw_space_map *map, uint64_t bytenr)
-{
-    struct bw_referrer referrer = {bytenr, true};
-    for (unsigned level = 0; level < BW_MAX_LEVEL && referrer.is_block; level++)
-        referrer = bw_referrers_get(&map->referrers, referrer.id, (struct bw_referrer){0, false});
-    return referrer.is_block ? 0 : referrer.id;
 }
 
 /* Finds the tree that an extent counts for. If several trees refer to it, a subvolume that can be
@@ -255,8 +240,14 @@ static uint64_t owner_of(const struct bw_space_map *map, const struct bw_extent_
         if (reference.kind == BW_SHARED_BLOCK_REF && candidate == extent->bytenr) {
             candidate = BW_TREE_RELOC; /* its roots refer to themselves */
         } else if (reference.kind != BW_TREE_BLOCK_REF && reference.kind != BW_EXTENT_DATA_REF) {
+            /* The addresses of tree blocks lead to a tree that refers to the first of them. */
+            struct bw_referrer referrer = {candidate, true};
+            for (unsigned level = 0;
+                 map->is_second_scan && level < BW_MAX_LEVEL && referrer.is_block; level++)
+                referrer =
+                    bw_referrers_get(&map->referrers, referrer.id, (struct bw_referrer){0, false});
             *block = candidate;
-            candidate = map->is_second_scan ? tree_of_block(map, candidate) : 0;
+            candidate = referrer.is_block ? 0 : referrer.id;
         }
         const bool writable = bw_key_set_has(&map->writable, candidate);
         const bool is_better = writable != is_writable ? writable : candidate < owner;
@@ -266,14 +257,6 @@ static uint64_t owner_of(const struct bw_space_map *map, const struct bw_extent_
         }
     }
     return owner;
-}
-
-static void note_generation(struct bw_space_map_info *info, uint64_t generation)
-{
-    if (generation > info->newest)
-        info->newest = generation;
-    if (generation && (!info->oldest || generation < info->oldest))
-        info->oldest = generation;
 }
 
 /* Extents come by ascending address. A part shared with the previous extent is not counted again.
@@ -294,7 +277,10 @@ static struct bw_error *on_extent_item(void *context, const struct bw_item *item
     map->counted_to = end;
     if (extent.generation > map->fs->superblock.generation)
         extent.generation = 0;
-    note_generation(&map->info, extent.generation);
+    if (extent.generation > map->info.newest)
+        map->info.newest = extent.generation;
+    if (extent.generation && (!map->info.oldest || extent.generation < map->info.oldest))
+        map->info.oldest = extent.generation;
     uint64_t block;
     const uint64_t owner = owner_of(map, &extent, &block);
     if (map->is_second_scan && !block)
@@ -387,21 +373,9 @@ static unsigned kind_of(uint64_t type)
 
 /* Areas. */
 
-/* Adds a device to an area. Areas end below 2^64: the rest is omitted. */
-static void locate_device(struct bw_space_map *map, struct bw_space_device *device, size_t number)
-{
-    struct bw_space_area *area = &map->areas[number];
-    device->area = number;
-    device->offset = area->bytes;
-    if (device->bytes > UINT64_MAX - area->bytes)
-        device->bytes = UINT64_MAX - area->bytes;
-    area->bytes += device->bytes;
-    if (__builtin_add_overflow(map->info.bytes, device->bytes, &map->info.bytes))
-        map->info.bytes = UINT64_MAX;
-}
-
 enum { CELLS = 64 * 64 }; /* of an area, if the caller does not say */
 
+/* Makes the areas, each with its cells, and gives each device its place in one. */
 static struct bw_error *make_areas(struct bw_space_map *map)
 {
     struct bw_space_map_options *options = &map->options;
@@ -432,67 +406,56 @@ static struct bw_error *make_areas(struct bw_space_map *map)
     map->info.area_count = count;
     for (size_t i = 0; i < count; i++)
         map->areas[i].cell_count = options->cells;
-    for (size_t i = 0; i < map->devices.count; i++)
-        locate_device(map, &map->devices.items[i], apart ? i : 0);
-    for (size_t i = 0; apart && i < count; i++)
-        map->areas[i].devid = map->devices.items[i].devid;
+    for (size_t i = 0; i < map->devices.count; i++) {
+        struct bw_space_device *device = &map->devices.items[i];
+        struct bw_space_area *area = &map->areas[apart ? i : 0];
+        device->area = apart ? i : 0;
+        device->offset = area->bytes;
+        if (device->bytes > UINT64_MAX - area->bytes) /* areas end below 2^64 */
+            device->bytes = UINT64_MAX - area->bytes;
+        area->bytes += device->bytes;
+        area->devid = apart ? device->devid : 0;
+        if (__builtin_add_overflow(map->info.bytes, device->bytes, &map->info.bytes))
+            map->info.bytes = UINT64_MAX;
+    }
     return NULL;
 }
 
 /* Pieces. */
 
-static struct bw_error *add_piece(struct bw_space_map *map, const struct bw_space_piece *piece)
-{
-    return bw_space_pieces_push(&map->pieces, *piece);
-}
-
-static const struct bw_space_device *find_device(const struct bw_space_map *map, uint64_t devid)
-{
-    const struct bw_space_device *devices = map->devices.items;
-    const size_t i = BW_FIRST_INDEX(n, map->devices.count, devices[n].devid >= devid);
-    return i < map->devices.count && devices[i].devid == devid ? &devices[i] : NULL;
-}
-
-/* A piece for each stripe, as far as it lies on its device. */
-static struct bw_error *count_stripes(struct bw_space_map *map, const struct bw_chunk_info *chunk)
-{
-    const uint64_t length = bw_chunk_stripe_length(chunk);
-    for (unsigned i = 0; i < chunk->stripe_count; i++) {
-        const uint64_t offset = chunk->stripes[i].offset;
-        const struct bw_space_device *device = find_device(map, chunk->stripes[i].devid);
-        if (!device || offset >= device->bytes)
-            continue;
-        const uint64_t room = device->bytes - offset;
-        BW_TRY(add_piece(map, &(struct bw_space_piece){.logical = chunk->logical,
-                                                       .chunk_length = chunk->length,
-                                                       .factor = 1,
-                                                       .divisor = bw_chunk_different_stripes(chunk),
-                                                       .kind = kind_of(chunk->type),
-                                                       .area = device->area,
-                                                       .offset = device->offset + offset,
-                                                       .end = length < room ? length : room}));
-    }
-    return NULL;
-}
-
-/* Adds one piece, after the piece of the previous chunk. */
+/* Adds the pieces of a chunk. In the logical order, it is one piece, after the piece of the
+ * previous chunk; otherwise one for each stripe, as far as it lies on its device. */
 static struct bw_error *add_chunk(struct bw_space_map *map, const struct bw_chunk_info *chunk)
 {
-    const struct bw_space_piece *last =
-        map->pieces.count ? &map->pieces.items[map->pieces.count - 1] : 0;
-    const uint64_t offset = last ? last->offset + last->end : 0;
-    const uint64_t room = map->areas[0].bytes - offset;
-    uint64_t length;
-    if (__builtin_mul_overflow(bw_chunk_stripe_length(chunk), chunk->stripe_count, &length) ||
-        length > room)
-        length = room;
-    return add_piece(map, &(struct bw_space_piece){.logical = chunk->logical,
-                                                   .chunk_length = chunk->length,
-                                                   .factor = chunk->stripe_count,
-                                                   .divisor = bw_chunk_different_stripes(chunk),
-                                                   .kind = kind_of(chunk->type),
-                                                   .offset = offset,
-                                                   .end = length});
+    const struct bw_space_device *devices = map->devices.items;
+    const uint64_t length = bw_chunk_stripe_length(chunk);
+    struct bw_space_piece piece = {.logical = chunk->logical,
+                                   .chunk_length = chunk->length,
+                                   .divisor = bw_chunk_different_stripes(chunk),
+                                   .kind = kind_of(chunk->type)};
+    if (map->options.order == BW_SPACE_LOGICAL) {
+        const size_t count = map->pieces.count;
+        const struct bw_space_piece *last = count ? &map->pieces.items[count - 1] : NULL;
+        piece.factor = chunk->stripe_count;
+        piece.offset = last ? last->offset + last->end : 0;
+        const uint64_t room = map->areas[0].bytes - piece.offset;
+        if (__builtin_mul_overflow(length, chunk->stripe_count, &piece.end) || piece.end > room)
+            piece.end = room;
+        return bw_space_pieces_push(&map->pieces, piece);
+    }
+    piece.factor = 1;
+    for (unsigned i = 0; i < chunk->stripe_count; i++) {
+        const uint64_t devid = chunk->stripes[i].devid, offset = chunk->stripes[i].offset;
+        const size_t at = BW_FIRST_INDEX(n, map->devices.count, devices[n].devid >= devid);
+        if (at == map->devices.count || devices[at].devid != devid || offset >= devices[at].bytes)
+            continue;
+        const uint64_t room = devices[at].bytes - offset;
+        piece.area = devices[at].area;
+        piece.offset = devices[at].offset + offset;
+        piece.end = length < room ? length : room;
+        BW_TRY(bw_space_pieces_push(&map->pieces, piece));
+    }
+    return NULL;
 }
 
 static int by_place(const void *left, const void *right)
@@ -510,25 +473,6 @@ static int by_address(const void *left, const void *right)
     const struct bw_space_piece *a = left, *b = right;
     const int order = bw_compare(a->logical, b->logical);
     return order ? order : by_place(left, right);
-}
-
-/* If pieces overlap, the first one counts. */
-static void cut_pieces(struct bw_space_map *map)
-{
-    uint64_t end = 0;
-    size_t area = 0;
-    for (size_t i = 0; i < map->pieces.count; i++) {
-        struct bw_space_piece *piece = &map->pieces.items[i];
-        if (piece->area != area)
-            end = 0;
-        area = piece->area;
-        if (piece->offset < end)
-            piece->begin = end - piece->offset;
-        if (piece->begin > piece->end)
-            piece->begin = piece->end;
-        if (piece->offset + piece->end > end)
-            end = piece->offset + piece->end;
-    }
 }
 
 static void sort_pieces(struct bw_space_map *map, int (*compare)(const void *, const void *))
@@ -557,21 +501,6 @@ static struct bw_error *fill_from_groups(struct bw_space_map *map, struct bw_blo
     return NULL;
 }
 
-static struct bw_error *fill_cells(struct bw_space_map *map)
-{
-    if (map->options.detail == BW_SPACE_CHUNKS) {
-        struct bw_block_groups *groups;
-        struct bw_error *error = bw_block_groups_open(map->fs, &groups);
-        if (!error)
-            error = fill_from_groups(map, groups);
-        bw_block_groups_close(groups);
-        return error;
-    }
-    for (size_t i = 0; i < map->pieces.count; i++)
-        space_add_piece(map, &map->pieces.items[i], 0);
-    return add_extents(map);
-}
-
 /* The whole. */
 
 static struct bw_error *make_map(struct bw_space_map *map)
@@ -584,16 +513,37 @@ static struct bw_error *make_map(struct bw_space_map *map)
     BW_TRY(make_areas(map));
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
     BW_TRY(bw_fs_chunks(map->fs, &chunks));
-    for (size_t i = 0; i < chunks.count; i++) {
-        if (logical)
-            BW_TRY(add_chunk(map, &chunks.items[i]));
-        else
-            BW_TRY(count_stripes(map, &chunks.items[i]));
-    }
+    for (size_t i = 0; i < chunks.count; i++)
+        BW_TRY(add_chunk(map, &chunks.items[i]));
+
+    /* If pieces overlap, the first one counts. */
+    uint64_t end = 0;
     sort_pieces(map, by_place);
-    cut_pieces(map);
+    for (size_t i = 0; i < map->pieces.count; i++) {
+        struct bw_space_piece *piece = &map->pieces.items[i];
+        if (i && piece->area != piece[-1].area)
+            end = 0;
+        if (piece->offset < end)
+            piece->begin = end - piece->offset;
+        if (piece->begin > piece->end)
+            piece->begin = piece->end;
+        if (piece->offset + piece->end > end)
+            end = piece->offset + piece->end;
+    }
     sort_pieces(map, by_address);
-    return fill_cells(map);
+
+    /* The use of the cells: of the block groups, or of the extents. */
+    if (map->options.detail == BW_SPACE_CHUNKS) {
+        struct bw_block_groups *groups;
+        struct bw_error *error = bw_block_groups_open(map->fs, &groups);
+        if (!error)
+            error = fill_from_groups(map, groups);
+        bw_block_groups_close(groups);
+        return error;
+    }
+    for (size_t i = 0; i < map->pieces.count; i++)
+        space_add_piece(map, &map->pieces.items[i], 0);
+    return add_extents(map);
 }
 
 struct bw_error *bw_space_map_open(struct bw_fs *fs, const struct bw_space_map_options *options,
