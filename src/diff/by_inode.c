@@ -90,22 +90,6 @@ static struct bw_error *report_changes(const struct pair *pair, struct bw_diff_t
     return result->changes || result->unknown ? add_row(pair, row, path) : NULL;
 }
 
-static struct bw_error *report_rename(const struct pair *pair, size_t i, size_t j,
-                                      const struct bw_diff_result *result)
-{
-    struct bw_diff_text old, new;
-    struct bw_diff_row row =
-        bw_diff_row_of(BW_DIFFERENCE_RENAMED, &pair->files[0], &pair->files[1]);
-    BW_TRY(path_of(pair, 0, i, &old));
-    BW_TRY(path_of(pair, 1, j, &new));
-    row.old_path = old.at;
-    row.old_path_length = old.length;
-    if (!old.length)
-        return NULL;
-    BW_TRY(add_row(pair, row, new));
-    return report_changes(pair, new, result);
-}
-
 /* The next name from `*i` on that the other tree lacks; the count at the end. */
 static size_t next_only(const struct pair *pair, unsigned side, const bool *common, size_t i)
 {
@@ -140,7 +124,17 @@ static struct bw_error *compare_lists(const struct pair *pair, const struct bw_d
 
     size_t i = next_only(pair, 0, commons[0], 0), j = next_only(pair, 1, commons[1], 0);
     while (!lost && i < ends[0] && j < ends[1]) {
-        BW_TRY(report_rename(pair, i, j, result));
+        struct bw_diff_text old, new;
+        struct bw_diff_row row =
+            bw_diff_row_of(BW_DIFFERENCE_RENAMED, &pair->files[0], &pair->files[1]);
+        BW_TRY(path_of(pair, 0, i, &old));
+        BW_TRY(path_of(pair, 1, j, &new));
+        row.old_path = old.at;
+        row.old_path_length = old.length;
+        if (old.length) {
+            BW_TRY(add_row(pair, row, new));
+            BW_TRY(report_changes(pair, new, result));
+        }
         i = next_only(pair, 0, commons[0], i + 1);
         j = next_only(pair, 1, commons[1], j + 1);
     }
@@ -151,29 +145,15 @@ static struct bw_error *compare_lists(const struct pair *pair, const struct bw_d
     return NULL;
 }
 
-static struct bw_error *read_names(struct pair *pair)
-{
-    bool same = pair->files[0].exists && pair->files[1].exists &&
-                !(pair->touched->flags & (BW_TOUCHED_NAMES | BW_TOUCHED_REPLACED));
-    for (unsigned side = 0; side < 2; side++) {
-        struct bw_diff_names *own = &pair->own[side];
-        own->list.count = own->bytes.length = 0;
-        own->lost = false;
-        pair->names[side] = same ? &pair->own[1] : own;
-        if (pair->files[side].exists && (side || !same))
-            BW_TRY(bw_diff_names_read(&pair->diff->trees[side], pair->touched->number, own));
-    }
-    return NULL;
-}
-
 static bool is_before(struct timespec time, struct timespec limit)
 {
     return time.tv_sec < limit.tv_sec ||
            (time.tv_sec == limit.tv_sec && time.tv_nsec < limit.tv_nsec);
 }
 
-/* Handles a file whose older inode is lost, so that no comparison is possible. Its own generations
- * prove whether a later transaction created or changed it. If none did, it is the same. */
+/* Handles a file whose older inode is lost, which makes a comparison impossible. Its own
+ * generations prove whether a later transaction created or changed it. If none did, it is the same.
+ */
 static struct bw_error *report_newer(struct pair *pair)
 {
     const struct bw_diff_options *options = &pair->diff->options;
@@ -230,9 +210,19 @@ static struct bw_error *compare_inode(struct pair *pair)
         BW_TRY(bw_diff_file_read(&diff->trees[side], number, &files[side]));
     if (diff->options.since && files[0].lost && files[1].exists)
         return report_newer(pair);
-    for (unsigned side = 0; side < 2; side++)
+
+    /* The names. If both sides have the same, one side is read. */
+    const bool same = files[0].exists && files[1].exists &&
+                      !(pair->touched->flags & (BW_TOUCHED_NAMES | BW_TOUCHED_REPLACED));
+    for (unsigned side = 0; side < 2; side++) {
+        struct bw_diff_names *own = &pair->own[side];
         diff->summary.entries[side] += files[side].exists;
-    BW_TRY(read_names(pair));
+        own->list.count = own->bytes.length = 0;
+        own->lost = false;
+        pair->names[side] = same ? &pair->own[1] : own;
+        if (files[side].exists && (side || !same))
+            BW_TRY(bw_diff_names_read(&diff->trees[side], number, own));
+    }
 
     /* Another file: all names of both. */
     const bool is_top = number == BW_SUBVOLUME_ROOT_INODE;
@@ -318,30 +308,28 @@ static struct bw_error *report_nested(struct bw_diff *diff, const struct bw_nest
     return bw_diff_rows_add(diff, &row);
 }
 
-/* Whether both entries have one name in one directory: another index is no difference. */
-static bool are_equal(const struct bw_diff *diff, const struct bw_nested_entry *a,
-                      const struct bw_nested_entry *b)
-{
-    const char *names = diff->touched.names.data;
-    const struct bw_touched *parent = bw_touched_get(&diff->touched, a->directory);
-    return a->directory == b->directory && a->name_length == b->name_length &&
-           memcmp(names + a->name, names + b->name, a->name_length) == 0 &&
-           !(parent && parent->flags & BW_TOUCHED_REPLACED);
-}
-
 static struct bw_error *compare_nested(struct bw_diff *diff)
 {
     const struct bw_nested_entries *nested = &diff->touched.nested;
+    const char *names = diff->touched.names.data;
     if (nested->count)
         qsort(nested->items, nested->count, sizeof *nested->items, by_id);
     for (size_t i = 0; i < nested->count; i++) {
         const struct bw_nested_entry *entry = &nested->items[i];
-        bool moved =
-            i + 1 < nested->count && entry[1].id == entry->id && !entry->side && entry[1].side;
-        if (moved)
-            i++;
-        if (!moved || !are_equal(diff, entry, entry + 1))
-            BW_TRY(report_nested(diff, moved ? entry : NULL, moved ? entry + 1 : entry));
+        const struct bw_nested_entry *other = entry + 1;
+        if (i + 1 == nested->count || other->id != entry->id || entry->side || !other->side) {
+            BW_TRY(report_nested(diff, NULL, entry));
+            continue;
+        }
+        /* Both sides have it. With one name in one directory, another index is no difference. */
+        const struct bw_touched *parent = bw_touched_get(&diff->touched, entry->directory);
+        const bool is_same =
+            entry->directory == other->directory && entry->name_length == other->name_length &&
+            memcmp(names + entry->name, names + other->name, entry->name_length) == 0 &&
+            !(parent && parent->flags & BW_TOUCHED_REPLACED);
+        if (!is_same)
+            BW_TRY(report_nested(diff, entry, other));
+        i++;
     }
     return NULL;
 }

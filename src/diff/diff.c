@@ -2,8 +2,7 @@
 /*
  * bw_diff(): whether two subvolumes have a common origin, and the method that follows from it. If
  * they have one, their nested subvolumes are compared one by one, because a nested subvolume may
- * have been moved. A comparison path by path enters nested subvolumes like
- * directories.
+ * have been moved. A comparison path by path enters nested subvolumes like directories.
  */
 #include "diff/diff.h"
 
@@ -22,19 +21,6 @@ struct member {
 };
 
 BW_VECTOR(family, struct member);
-
-static struct bw_error *add_members(struct bw_fs *fs, struct family *family)
-{
-    struct bw_subvolume_infos *infos;
-    struct bw_error *error = bw_subvolume_infos_open(fs, false, &infos);
-    for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));) {
-        struct member member;
-        memcpy(member.uuid, info->uuid, BW_UUID_SIZE);
-        memcpy(member.parent, info->parent_uuid, BW_UUID_SIZE);
-        error = family_push(family, member);
-    }
-    return bw_error_first(error, bw_subvolume_infos_close(infos));
-}
 
 static bool is_set(const uint8_t uuid[BW_UUID_SIZE])
 {
@@ -62,10 +48,43 @@ static bool find_origin(const struct family *family, uint8_t uuid[BW_UUID_SIZE])
     return false;
 }
 
-/* A snapshot's top directory has the creation time of its origin's top directory, down to the
- * nanosecond. */
-static struct bw_error *have_same_top(struct bw_diff *diff, bool *same)
+/* Whether two subvolumes descend from the same one, by the uuids of the subvolumes of both file
+ * systems. If an ancestor no longer exists, the top directories decide: a snapshot's has the
+ * creation time of its origin's, down to the nanosecond. */
+static struct bw_error *have_same_origin(struct bw_diff *diff, struct family *family, bool *same)
 {
+    uint8_t origins[2][BW_UUID_SIZE];
+    bool known[2];
+    for (unsigned side = 0; side < 2; side++) {
+        struct bw_subvolume_info own;
+        struct bw_fs *fs = diff->trees[side].fs;
+        struct bw_error *error = bw_subvolume_get(fs, diff->trees[side].subvolume, &own);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        if (error)
+            bw_fs_report(fs, BW_DAMAGE, error);
+        memcpy(origins[side], own.uuid, BW_UUID_SIZE);
+        if (side && fs == diff->trees[0].fs)
+            continue;
+        struct bw_subvolume_infos *infos;
+        const struct bw_subvolume_info *info;
+        error = bw_subvolume_infos_open(fs, false, &infos);
+        while (!error && (info = bw_subvolume_infos_next(infos))) {
+            struct member member;
+            memcpy(member.uuid, info->uuid, BW_UUID_SIZE);
+            memcpy(member.parent, info->parent_uuid, BW_UUID_SIZE);
+            error = family_push(family, member);
+        }
+        BW_TRY(bw_error_first(error, bw_subvolume_infos_close(infos)));
+    }
+    if (family->count)
+        qsort(family->items, family->count, sizeof *family->items, by_uuid);
+    for (unsigned side = 0; side < 2; side++)
+        known[side] = find_origin(family, origins[side]);
+    *same = is_set(origins[0]) && memcmp(origins[0], origins[1], BW_UUID_SIZE) == 0;
+    if (*same || (known[0] && known[1]))
+        return NULL;
+
     struct bw_diff_file tops[2];
     for (unsigned side = 0; side < 2; side++)
         BW_TRY(bw_diff_file_read(&diff->trees[side], BW_SUBVOLUME_ROOT_INODE, &tops[side]));
@@ -74,30 +93,6 @@ static struct bw_error *have_same_top(struct bw_diff *diff, bool *same)
             a->tv_nsec == b->tv_nsec && (a->tv_sec || a->tv_nsec) &&
             tops[0].inode.generation == tops[1].inode.generation;
     return NULL;
-}
-
-static struct bw_error *have_same_origin(struct bw_diff *diff, struct family *family, bool *same)
-{
-    uint8_t origins[2][BW_UUID_SIZE];
-    bool known[2];
-    for (unsigned side = 0; side < 2; side++) {
-        struct bw_subvolume_info info;
-        struct bw_fs *fs = diff->trees[side].fs;
-        struct bw_error *error = bw_subvolume_get(fs, diff->trees[side].subvolume, &info);
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            return error;
-        if (error)
-            bw_fs_report(fs, BW_DAMAGE, error);
-        memcpy(origins[side], info.uuid, BW_UUID_SIZE);
-        if (!side || fs != diff->trees[0].fs)
-            BW_TRY(add_members(fs, family));
-    }
-    if (family->count)
-        qsort(family->items, family->count, sizeof *family->items, by_uuid);
-    for (unsigned side = 0; side < 2; side++)
-        known[side] = find_origin(family, origins[side]);
-    *same = is_set(origins[0]) && memcmp(origins[0], origins[1], BW_UUID_SIZE) == 0;
-    return *same || (known[0] && known[1]) ? NULL : have_same_top(diff, same);
 }
 
 struct bw_error *bw_diff_set_filter(const char *path, struct bw_buffer *filter)
@@ -168,40 +163,6 @@ static struct bw_error *compare_trees(struct bw_diff *diff, const struct bw_diff
     return bw_diff_rows_visit(diff);
 }
 
-static void free_all(struct bw_diff *diff)
-{
-    for (unsigned side = 0; side < 2; side++) {
-        if (diff->exists[side])
-            bw_diff_tree_free(&diff->trees[side]);
-        bw_buffer_free(&diff->paths[side]);
-    }
-    bw_touched_free(&diff->touched);
-    bw_diff_content_free(diff->content);
-    bw_diff_rows_free(&diff->rows);
-    bw_buffer_free(&diff->texts);
-    bw_key_map_free(&diff->replaced);
-    bw_buffer_free(&diff->filter);
-}
-
-static void add_summary(struct bw_diff_summary *sum, const struct bw_diff_summary *part)
-{
-    sum->added += part->added;
-    sum->deleted += part->deleted;
-    sum->modified += part->modified;
-    sum->renamed += part->renamed;
-    sum->types += part->types;
-    sum->unknown += part->unknown;
-    sum->bytes += part->bytes;
-    sum->blocks += part->blocks;
-    sum->by_path |= part->by_path;
-    sum->unchanged += part->unchanged;
-    sum->by_generation += part->by_generation;
-    sum->not_compared |= part->not_compared;
-    sum->subvolumes++;
-    for (unsigned side = 0; side < 2; side++)
-        sum->entries[side] += part->entries[side];
-}
-
 /* Compares two sides; the subvolume of one of them may be NULL. `prefix` is their path. With
  * options->since, a subvolume without an older one is compared with its state then, which is not
  * available. */
@@ -220,8 +181,33 @@ static struct bw_error *compare_sides(const struct bw_diff_side sides[2],
         diff.exists[0] = diff.trees[0].unavailable = diff.trees[0].lost = true;
     }
     struct bw_error *error = compare_trees(&diff, sides);
-    free_all(&diff);
-    add_summary(summary, &diff.summary);
+
+    const struct bw_diff_summary *part = &diff.summary;
+    summary->added += part->added;
+    summary->deleted += part->deleted;
+    summary->modified += part->modified;
+    summary->renamed += part->renamed;
+    summary->types += part->types;
+    summary->unknown += part->unknown;
+    summary->bytes += part->bytes;
+    summary->blocks += part->blocks;
+    summary->by_path |= part->by_path;
+    summary->unchanged += part->unchanged;
+    summary->by_generation += part->by_generation;
+    summary->not_compared |= part->not_compared;
+    summary->subvolumes++;
+    for (unsigned side = 0; side < 2; side++) {
+        summary->entries[side] += part->entries[side];
+        if (diff.exists[side])
+            bw_diff_tree_free(&diff.trees[side]);
+        bw_buffer_free(&diff.paths[side]);
+    }
+    bw_touched_free(&diff.touched);
+    bw_diff_content_free(diff.content);
+    bw_diff_rows_free(&diff.rows);
+    bw_buffer_free(&diff.texts);
+    bw_key_map_free(&diff.replaced);
+    bw_buffer_free(&diff.filter);
     return error;
 }
 
@@ -293,14 +279,6 @@ static struct bw_error *list_nested(const struct bw_diff_side *side,
     for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));)
         error = add_nested(list, info);
     return bw_error_first(error, bw_subvolume_infos_close(infos));
-}
-
-static void free_nested(struct nested_list *list)
-{
-    for (size_t i = 0; i < list->nested.count; i++)
-        free(list->nested.items[i].path);
-    nested_vector_free(&list->nested);
-    free(list->start_path);
 }
 
 static int by_nested_path(const void *left, const void *right)
@@ -440,7 +418,10 @@ struct bw_error *bw_diff(const struct bw_diff_side *before, const struct bw_diff
         error = compare_nested(sides, &options, filter.data, lists, sum);
     for (unsigned side = 0; side < 2; side++) {
         sum->left_out[side] += lists[side].left_out;
-        free_nested(&lists[side]);
+        for (size_t i = 0; i < lists[side].nested.count; i++)
+            free(lists[side].nested.items[i].path);
+        nested_vector_free(&lists[side].nested);
+        free(lists[side].start_path);
     }
     return error;
 }

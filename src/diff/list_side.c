@@ -305,9 +305,19 @@ static size_t count_digits(const char *text)
     return strspn(text, "0123456789abcdefABCDEF");
 }
 
-/* Splits a line "SHA256 (NAME) = HASH". Does not change other lines. */
-static bool cut_tagged(char *line, struct hash_line *parts)
+/* Splits a line into a hash and a name: HASH, two spaces, NAME; or a space and an asterisk. The
+ * length of the hash gives the algorithms: 128 digits are either BLAKE2b or SHA-512. The other form
+ * is "SHA256 (NAME) = HASH". The line does not change. */
+static bool cut_hash_line(char *line, struct hash_line *parts)
 {
+    const size_t digits = count_digits(line);
+    *parts = (struct hash_line){line, line + digits + 2, 0};
+    for (unsigned i = 0; i < BW_HASH_ALGORITHMS; i++)
+        parts->algorithms |= (unsigned)(bw_hash_digits(i) == digits) << i;
+    if (parts->algorithms && line[digits] == ' ' &&
+        (line[digits + 1] == ' ' || line[digits + 1] == '*') && *parts->name)
+        return true;
+
     char *bracket = strstr(line, " ("), *equals = NULL;
     for (char *next = line; (next = strstr(next, ") = ")); next++)
         equals = next;
@@ -321,23 +331,6 @@ static bool cut_tagged(char *line, struct hash_line *parts)
     *parts = (struct hash_line){equals + 4, bracket + 2, 1U << algorithm};
     return count_digits(parts->hash) == bw_hash_digits(algorithm) &&
            !parts->hash[count_digits(parts->hash)];
-}
-
-/* Splits a line: HASH, two spaces, NAME; or a space and an asterisk. The length of the hash gives
- * the algorithms: 128 digits are either BLAKE2b or SHA-512. */
-static bool cut_plain(char *line, struct hash_line *parts)
-{
-    const size_t digits = count_digits(line);
-    *parts = (struct hash_line){line, line + digits + 2, 0};
-    for (unsigned i = 0; i < BW_HASH_ALGORITHMS; i++)
-        parts->algorithms |= (unsigned)(bw_hash_digits(i) == digits) << i;
-    return parts->algorithms && line[digits] == ' ' &&
-           (line[digits + 1] == ' ' || line[digits + 1] == '*') && *parts->name;
-}
-
-static bool cut_hash_line(char *line, struct hash_line *parts)
-{
-    return cut_plain(line, parts) || cut_tagged(line, parts);
 }
 
 /* Terminates the next line, or text up to a NUL, and advances. */
@@ -505,17 +498,6 @@ static struct bw_error *read_entry(struct reader *reader, char *name, char *word
     return error;
 }
 
-static unsigned count_joined(const char *line)
-{
-    unsigned count = 0;
-    while ((line = strchr(line, JOINED))) {
-        const bool joined = line[1] == JOINED;
-        line += 1 + joined;
-        count += joined;
-    }
-    return count;
-}
-
 static struct bw_error *read_mtree(struct reader *reader)
 {
     /* Lines that end with a backslash are joined with the next line. */
@@ -529,7 +511,12 @@ static struct bw_error *read_mtree(struct reader *reader)
     for (unsigned joined = 0; reader->next < reader->end;) {
         char *line = next_line(reader, '\n');
         reader->line += joined;
-        joined = count_joined(line);
+        joined = 0;
+        for (const char *at = line; (at = strchr(at, JOINED));) {
+            const bool is_join = at[1] == JOINED;
+            at += 1 + is_join;
+            joined += is_join;
+        }
         char *name = next_word(&line);
         if (!name || *name == '#')
             continue;
@@ -561,23 +548,6 @@ static int by_path_and_line(const void *left, const void *right)
     return order ? order : (a->facts.line < b->facts.line) - (a->facts.line > b->facts.line);
 }
 
-static void sort_entries(struct bw_list *list)
-{
-    struct list_entry *items = list->items.items;
-    size_t kept = 0;
-    if (list->items.count)
-        qsort(items, list->items.count, sizeof *items, by_path_and_line);
-    for (size_t i = 0; i < list->items.count; i++) {
-        if (kept && by_path(&items[kept - 1], &items[i]) == 0) {
-            free(items[i].owned);
-            continue;
-        }
-        list->knows |= items[i].facts.known;
-        items[kept++] = items[i];
-    }
-    list->items.count = kept;
-}
-
 struct bw_error *bw_list_open(const void *text, size_t length, struct bw_list **result)
 {
     enum { MOST_TIMES = 16, ALWAYS = 1 << 20 };
@@ -602,7 +572,21 @@ struct bw_error *bw_list_open(const void *text, size_t length, struct bw_list **
         bw_list_close(list);
         return error;
     }
-    sort_entries(list);
+
+    /* By path, the last line of each. */
+    struct list_entry *items = list->items.items;
+    size_t kept = 0;
+    if (list->items.count)
+        qsort(items, list->items.count, sizeof *items, by_path_and_line);
+    for (size_t i = 0; i < list->items.count; i++) {
+        if (kept && by_path(&items[kept - 1], &items[i]) == 0) {
+            free(items[i].owned);
+            continue;
+        }
+        list->knows |= items[i].facts.known;
+        items[kept++] = items[i];
+    }
+    list->items.count = kept;
     *result = list;
     return NULL;
 }

@@ -96,13 +96,6 @@ static struct bw_error *find_level(struct merge *merge, const char *path, size_t
     return merge->last.failed ? bw_error_no_memory() : NULL;
 }
 
-static bool can_contain(const struct bw_entries *side, const struct bw_side_entry *entry)
-{
-    if (!side)
-        return true;
-    return side->types >> entry->facts.type & 1 && !(entry->is_nested && side->lacks_nested);
-}
-
 static struct bw_error *append_pair(struct merge *merge, const struct bw_side_entry *entries[2],
                                     bool is_unknown, const struct level *level)
 {
@@ -121,21 +114,6 @@ static struct bw_error *append_pair(struct merge *merge, const struct bw_side_en
     bw_buffer_append(&merge->texts, any->path, any->path_length);
     bw_buffer_append_byte(&merge->texts, '\0');
     return merge->texts.failed ? bw_error_no_memory() : NULL;
-}
-
-/* A damaged entry may call a directory a file, so that it was not entered. */
-static struct bw_error *find_disguised(struct merge *merge, const struct bw_side_entry *entries[2],
-                                       struct level *level)
-{
-    for (unsigned side = 0; side < 2; side++) {
-        const struct bw_entries_class *class = merge->sides[side]->class;
-        struct bw_side_entry entry = *entries[side];
-        if (!class->load || entry.facts.type == BW_FILE_DIRECTORY)
-            continue;
-        BW_TRY(class->load(merge->sides[side], &entry));
-        level->may_have_more[side] |= entry.is_lost || entry.facts.type == BW_FILE_DIRECTORY;
-    }
-    return NULL;
 }
 
 /* Adds the current entries of both sides, which have the same path, or of one of them. */
@@ -163,13 +141,24 @@ static struct bw_error *add_entries(struct merge *merge, const struct bw_side_en
             continue;
         /* one side alone has it; the other one inherits from its directory */
         is_unknown = level->may_have_more[!side];
-        if (!can_contain(other, entries[side]) || entries[side]->is_optional)
+        if (other && (!(other->types >> entries[side]->facts.type & 1) ||
+                      (entries[side]->is_nested && other->lacks_nested)))
+            is_compared = false;
+        if (entries[side]->is_optional)
             is_compared = false;
         if (entries[side]->is_nested && !entries[side]->is_empty)
             level->subvolumes[!side] = 0;
     }
-    if (is_both && entries[0]->facts.type != entries[1]->facts.type)
-        BW_TRY(find_disguised(merge, entries, level));
+    /* A damaged entry may call a directory a file, so that it was not entered. */
+    const bool types_differ = is_both && entries[0]->facts.type != entries[1]->facts.type;
+    for (unsigned side = 0; types_differ && side < 2; side++) {
+        const struct bw_entries_class *class = merge->sides[side]->class;
+        struct bw_side_entry entry = *entries[side];
+        if (!class->load || entry.facts.type == BW_FILE_DIRECTORY)
+            continue;
+        BW_TRY(class->load(merge->sides[side], &entry));
+        level->may_have_more[side] |= entry.is_lost || entry.facts.type == BW_FILE_DIRECTORY;
+    }
     if (!length && !is_both && (*diff->prefix || !any->facts.known))
         is_compared = false; /* the directory that contains a nested subvolume has its entry */
     if (is_compared && !is_excluded) {
@@ -178,8 +167,8 @@ static struct bw_error *add_entries(struct merge *merge, const struct bw_side_en
         BW_TRY(append_pair(merge, entries, is_unknown, level));
     }
 
-    /* What is not compared is not listed either. A side that does not know which directories are
-     * nested subvolumes must not have their content compared with nothing. */
+    /* Entries that are excluded are not listed either. If a side cannot tell nested subvolumes from
+     * directories, their contents must not be compared with nothing. */
     for (unsigned side = 0; side < 2; side++) {
         const struct bw_entries *other = merge->sides[!side];
         if (!entries[side] || !entries[side]->is_excluded || !other || other->tells_nested)
@@ -220,23 +209,6 @@ static unsigned compare_facts(const struct bw_diff_entry *a, const struct bw_dif
         (b->type == BW_FILE_REGULAR || b->type == BW_FILE_SYMLINK))
         changes |= BW_CHANGE_SIZE | BW_CHANGE_CONTENT;
     return changes;
-}
-
-static struct bw_error *compare_xattrs(struct merge *merge, struct pair *pair)
-{
-    bool lost = false;
-    for (unsigned side = 0; side < 2; side++) {
-        struct bw_xattr_list *list = &merge->xattrs[side];
-        list->xattrs.count = list->bytes.length = 0;
-        BW_TRY(
-            merge->sides[side]->class->xattrs(merge->sides[side], &pair->sides[side], list, &lost));
-    }
-    if (lost)
-        pair->result.unknown |= BW_CHANGE_XATTRS;
-    else if (!bw_xattr_list_equals(&merge->xattrs[0], &merge->xattrs[1],
-                                   merge->sides[0]->ordinary || merge->sides[1]->ordinary))
-        pair->result.changes |= BW_CHANGE_XATTRS;
-    return NULL;
 }
 
 /* Keeps both targets in the texts, for the receiver of the difference. */
@@ -350,31 +322,21 @@ static struct bw_error *compare_pair(struct merge *merge, struct pair *pair)
     if (is_empty)
         return NULL;
     pair->result.changes = compare_facts(a, b, known);
-    if (known & BW_KNOWS_XATTRS)
-        BW_TRY(compare_xattrs(merge, pair));
-    return compare_contents(merge, pair, known);
-}
-
-/* Whether the names so far of the one file were names of the other one. The key is unique for the
- * numbers of real file systems. */
-static struct bw_error *compare_links(struct merge *merge, struct pair *pair)
-{
-    uint32_t numbers[2];
-    uint64_t keys[2];
-    for (unsigned side = 0; side < 2; side++) {
-        const struct bw_diff_entry *facts = &pair->sides[side].facts;
-        if (facts->links < 2 || !merge->sides[side]->fs)
-            return NULL;
-        keys[side] = facts->inode ^ facts->subvolume << 40;
-        numbers[side] = bw_key_map_get(&merge->linked[side], keys[side], UINT32_MAX);
+    if (known & BW_KNOWS_XATTRS) {
+        bool lost = false;
+        for (unsigned side = 0; side < 2; side++) {
+            struct bw_xattr_list *list = &merge->xattrs[side];
+            struct bw_entries *entries = merge->sides[side];
+            list->xattrs.count = list->bytes.length = 0;
+            BW_TRY(entries->class->xattrs(entries, &pair->sides[side], list, &lost));
+        }
+        if (lost)
+            pair->result.unknown |= BW_CHANGE_XATTRS;
+        else if (!bw_xattr_list_equals(&merge->xattrs[0], &merge->xattrs[1],
+                                       merge->sides[0]->ordinary || merge->sides[1]->ordinary))
+            pair->result.changes |= BW_CHANGE_XATTRS;
     }
-    if (numbers[0] != numbers[1])
-        pair->result.changes |= BW_CHANGE_LINKS;
-    for (unsigned side = 0; side < 2; side++)
-        if (numbers[0] == UINT32_MAX && numbers[1] == UINT32_MAX)
-            BW_TRY(bw_key_map_put(&merge->linked[side], keys[side], merge->linked_count));
-    merge->linked_count++;
-    return NULL;
+    return compare_contents(merge, pair, known);
 }
 
 /* Adds the result of the job, and decides whether there is a difference. */
@@ -383,7 +345,25 @@ static struct bw_error *end_pair(struct merge *merge, struct pair *pair)
     struct bw_diff_result *result = &pair->result;
     if (pair->status)
         return NULL;
-    BW_TRY(compare_links(merge, pair));
+
+    /* Hard links: whether the names so far of the one file were names of the other one. The key is
+     * unique for the numbers of real file systems. */
+    uint32_t numbers[2] = {0};
+    uint64_t keys[2] = {0};
+    bool is_linked = true;
+    for (unsigned side = 0; side < 2; side++) {
+        const struct bw_diff_entry *facts = &pair->sides[side].facts;
+        is_linked &= facts->links >= 2 && merge->sides[side]->fs;
+        keys[side] = facts->inode ^ facts->subvolume << 40;
+        numbers[side] = bw_key_map_get(&merge->linked[side], keys[side], UINT32_MAX);
+    }
+    if (is_linked && numbers[0] != numbers[1])
+        result->changes |= BW_CHANGE_LINKS;
+    if (is_linked && numbers[0] == UINT32_MAX && numbers[1] == UINT32_MAX)
+        for (unsigned side = 0; side < 2; side++)
+            BW_TRY(bw_key_map_put(&merge->linked[side], keys[side], merge->linked_count));
+    merge->linked_count += is_linked;
+
     if (pair->job != SIZE_MAX) {
         const struct bw_content_job *job = &merge->jobs.items[pair->job];
         struct bw_diff_entry *facts = &pair->sides[merge->sides[0]->fs ? 0 : 1].facts;

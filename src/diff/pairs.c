@@ -41,13 +41,6 @@ struct cursor {
     bool item_lost;                  /* its bytes lie outside the leaf */
 };
 
-static void stand_at_item(struct cursor *cursor, const struct open_block *block)
-{
-    cursor->front = AT_ITEM;
-    cursor->item_lost = !bw_leaf_item(&block->node, block->slot, &cursor->item);
-    cursor->start = cursor->item.key;
-}
-
 static void stand_at_pointer(struct cursor *cursor, const struct bw_block_pointer *pointer)
 {
     cursor->front = AT_POINTER;
@@ -67,7 +60,9 @@ static void move_to_next(struct cursor *cursor)
             return;
         }
         if (block->slot < block->node.item_count) {
-            stand_at_item(cursor, block);
+            cursor->front = AT_ITEM;
+            cursor->item_lost = !bw_leaf_item(&block->node, block->slot, &cursor->item);
+            cursor->start = cursor->item.key;
             return;
         }
         if (--cursor->depth)
@@ -309,15 +304,6 @@ static bool is_ready(struct cursor *cursor)
     return cursor->front == AT_END || node_above(cursor);
 }
 
-static struct bw_error *read_ahead_at(struct read_ahead *ahead, struct cursor *cursors,
-                                      const struct cursor *next)
-{
-    if (next->pointer.expectation.level > 1 || bw_key_compare(&next->start, &ahead->done) < 0 ||
-        !is_ready(&cursors[0]) || !is_ready(&cursors[1]))
-        return NULL;
-    return read_ahead(ahead, cursors);
-}
-
 static int level_of(const struct cursor *cursor)
 {
     return cursor->front == AT_POINTER ? cursor->pointer.expectation.level : -1;
@@ -377,21 +363,6 @@ static bool refers_to_data(const struct bw_item *item)
            disk->type == BW_FILE_EXTENT_REGULAR && bw_get64(disk->disk_bytenr);
 }
 
-static struct bw_error *compare_items(struct cursor *a, struct cursor *b)
-{
-    struct bw_item_pair pair = {.key = a->start};
-    BW_TRY(set_item(a, &pair));
-    BW_TRY(set_item(b, &pair));
-    bool equal = !pair.unknown && a->item.size == b->item.size &&
-                 memcmp(a->item.data, b->item.data, a->item.size) == 0 &&
-                 (a->pairs->shared || !refers_to_data(&a->item));
-    if (!equal)
-        BW_TRY(a->pairs->visit(a->pairs->context, &pair));
-    pass_slot(a);
-    pass_slot(b);
-    return NULL;
-}
-
 /* If one tree has lost a block, the items of the other one in its range are of unknown status. */
 static struct bw_error *step_at_loss(struct cursor *lost, struct cursor *other)
 {
@@ -414,16 +385,29 @@ static struct bw_error *step_at_loss(struct cursor *lost, struct cursor *other)
     return open_block(other);
 }
 
+/* Opens a block, or leaves something behind, at the cursor that begins at the lower key. */
 static struct bw_error *step_cursors(struct cursor *a, struct cursor *b, struct read_ahead *ahead)
 {
+    const struct bw_pairs *pairs = a->pairs;
     const int order = compare_starts(a, b);
     if (order == 0 && is_shared(a, b)) {
         pass_slot(a);
         pass_slot(b);
         return NULL;
     }
-    if (order == 0 && a->front == AT_ITEM && b->front == AT_ITEM)
-        return compare_items(a, b);
+    if (order == 0 && a->front == AT_ITEM && b->front == AT_ITEM) {
+        struct bw_item_pair pair = {.key = a->start};
+        BW_TRY(set_item(a, &pair));
+        BW_TRY(set_item(b, &pair));
+        const bool equal = !pair.unknown && a->item.size == b->item.size &&
+                           memcmp(a->item.data, b->item.data, a->item.size) == 0 &&
+                           (pairs->shared || !refers_to_data(&a->item));
+        if (!equal)
+            BW_TRY(pairs->visit(pairs->context, &pair));
+        pass_slot(a);
+        pass_slot(b);
+        return NULL;
+    }
     bool a_first = order ? order < 0 : a->front == AT_LOSS || level_of(a) >= level_of(b);
     if (order == 0 && b->front == AT_LOSS)
         a_first = false;
@@ -432,34 +416,22 @@ static struct bw_error *step_cursors(struct cursor *a, struct cursor *b, struct 
         return step_at_loss(first, second);
     if (first->front != AT_POINTER)
         return visit_single_item(first, false);
-    BW_TRY(read_ahead_at(ahead, a, first));
+    if (first->pointer.expectation.level <= 1 && bw_key_compare(&first->start, &ahead->done) >= 0 &&
+        is_ready(a) && is_ready(b))
+        BW_TRY(read_ahead(ahead, a));
     return open_block(first);
-}
-
-static struct bw_error *begin_reading_ahead(struct read_ahead *ahead, const struct bw_pairs *pairs)
-{
-    const struct bw_tree_reader *larger =
-        &pairs->readers[pairs->readers[1].nodesize > pairs->readers[0].nodesize];
-    ahead->nodes = bw_block_buffer(larger, AHEAD);
-    ahead->ranges = calloc(BW_MAX_CHILDREN, sizeof *ahead->ranges);
-    return ahead->nodes && ahead->ranges ? NULL : bw_error_no_memory();
-}
-
-static void free_read_ahead(struct read_ahead *ahead)
-{
-    free(ahead->nodes);
-    free(ahead->ranges);
-    references_free(&ahead->children);
-    references_free(&ahead->leaves);
 }
 
 struct bw_error *bw_pairs_compare(struct bw_pairs *pairs)
 {
     BW_AUTO_FREE struct cursor *cursors = calloc(2, sizeof *cursors);
-    struct read_ahead ahead = {.nodes = NULL};
     if (!cursors)
         return bw_error_no_memory();
-    struct bw_error *error = begin_reading_ahead(&ahead, pairs);
+    const struct bw_tree_reader *larger =
+        &pairs->readers[pairs->readers[1].nodesize > pairs->readers[0].nodesize];
+    struct read_ahead ahead = {.nodes = bw_block_buffer(larger, AHEAD),
+                               .ranges = calloc(BW_MAX_CHILDREN, sizeof *ahead.ranges)};
+    struct bw_error *error = ahead.nodes && ahead.ranges ? NULL : bw_error_no_memory();
     pairs->blocks = pairs->announced = 0;
     for (unsigned side = 0; side < 2; side++) {
         const struct bw_block_pointer root = bw_tree_root_pointer(&pairs->trees[side], false);
@@ -472,6 +444,9 @@ struct bw_error *bw_pairs_compare(struct bw_pairs *pairs)
     for (unsigned side = 0; side < 2; side++)
         for (unsigned i = 0; i < BW_MAX_LEVEL; i++)
             free(cursors[side].blocks[i].bytes);
-    free_read_ahead(&ahead);
+    free(ahead.nodes);
+    free(ahead.ranges);
+    references_free(&ahead.children);
+    references_free(&ahead.leaves);
     return error;
 }
