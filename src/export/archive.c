@@ -201,21 +201,6 @@ static uint64_t stored_bytes(const struct bw_archive_entry *entry)
     return length;
 }
 
-/* Appends the map of a sparse file: the number of ranges, then each range. As in maps of GNU tar,
- * the last range has length 0; without it, sqfstar 4.5 reads beyond the map. sqfstar also forgets
- * the padding of the data if it is the first range; then a range of length 0 is put before it. */
-static void append_map(struct bw_buffer *text, const struct bw_archive_entry *entry)
-{
-    const bool is_padded = entry->range_count == 1 && entry->ranges[0].length % PAX_UNIT;
-    bw_buffer_format(text, "%zu\n%s", entry->range_count + 1 + is_padded,
-                     is_padded ? "0\n0\n" : "");
-    for (size_t i = 0; i < entry->range_count; i++)
-        bw_buffer_format(text, "%" PRIu64 "\n%" PRIu64 "\n", entry->ranges[i].offset,
-                         entry->ranges[i].length);
-    bw_buffer_format(text, "%" PRIu64 "\n0\n", entry->inode->size);
-    append_padding(text);
-}
-
 static char type_of(const struct bw_archive_entry *entry)
 {
     static const struct {
@@ -238,52 +223,11 @@ static void add_path(struct bw_buffer *records, char field[static 100], const ch
         append_text(records, key, path);
 }
 
-/* Sets a different path for programs that do not support holes, so that users do not mistake the
- * extracted data for the file. */
-static void add_sparse_path(struct bw_buffer *records, char field[static 100], const char *path)
-{
-    char other[100 + sizeof "GNUSparseFile.0/"];
-    size_t length = strlen(path);
-    if (!bw_utf8_is_valid(path, length)) {
-        set_path(field, path);
-        return;
-    }
-    snprintf(other, sizeof other, "GNUSparseFile.0/%s", path);
-    set_path(field, other);
-    append_text(records, "GNU.sparse.name", path);
-}
-
 static void add_number(struct bw_buffer *records, char *field, size_t width, const char *key,
                        uint64_t number)
 {
     if (!set_number(field, width, number))
         append_number(records, key, number);
-}
-
-static void add_paths(struct bw_buffer *records, struct ustar *header,
-                      const struct bw_archive_entry *entry)
-{
-    const char *link = entry->hardlink ? entry->hardlink : entry->symlink;
-    if (entry->is_sparse)
-        add_sparse_path(records, header->name, entry->path);
-    else
-        add_path(records, header->name, "path", entry->path);
-    if (link)
-        add_path(records, header->link, "linkpath", link);
-}
-
-static void add_times(struct bw_buffer *records, struct ustar *header,
-                      const struct bw_archive_entry *entry)
-{
-    const struct timespec mtime = entry->inode->mtime;
-    const bool before = mtime.tv_sec < 0;
-    const bool fits = SET_NUMBER(header->mtime, before ? 0 : (uint64_t)mtime.tv_sec);
-    if (before || !fits || mtime.tv_nsec)
-        append_time(records, "mtime", mtime, true);
-    if (entry->has_atime)
-        append_time(records, "atime", entry->inode->atime, false);
-    if (entry->has_ctime)
-        append_time(records, "ctime", entry->inode->ctime, false);
 }
 
 /* Sets the name of a user or a group, or adds a record if it does not fit. */
@@ -306,14 +250,39 @@ static void append_headers(struct bw_buffer *text, struct ustar *header,
     const struct bw_inode *inode = entry->inode;
     const size_t start = text->length;
     bw_buffer_append(text, &none, sizeof none); /* the header of the records */
-    add_paths(text, header, entry);
+
+    /* The paths. Programs that do not support holes get a different one, so that users do not
+     * mistake the extracted data for the file. */
+    const char *link = entry->hardlink ? entry->hardlink : entry->symlink;
+    if (entry->is_sparse && bw_utf8_is_valid(entry->path, strlen(entry->path))) {
+        char other[100 + sizeof "GNUSparseFile.0/"];
+        snprintf(other, sizeof other, "GNUSparseFile.0/%s", entry->path);
+        set_path(header->name, other);
+        append_text(text, "GNU.sparse.name", entry->path);
+    } else if (entry->is_sparse) {
+        set_path(header->name, entry->path);
+    } else {
+        add_path(text, header->name, "path", entry->path);
+    }
+    if (link)
+        add_path(text, header->link, "linkpath", link);
+
     SET_NUMBER(header->mode, inode->mode & 07777);
     add_number(text, header->uid, sizeof header->uid, "uid", inode->uid);
     add_number(text, header->gid, sizeof header->gid, "gid", inode->gid);
     add_owner(text, header->user, "uname", entry->user);
     add_owner(text, header->group, "gname", entry->group);
     add_number(text, header->size, sizeof header->size, "size", size);
-    add_times(text, header, entry);
+
+    const struct timespec mtime = inode->mtime;
+    const bool before = mtime.tv_sec < 0;
+    const bool fits = SET_NUMBER(header->mtime, before ? 0 : (uint64_t)mtime.tv_sec);
+    if (before || !fits || mtime.tv_nsec)
+        append_time(text, "mtime", mtime, true);
+    if (entry->has_atime)
+        append_time(text, "atime", inode->atime, false);
+    if (entry->has_ctime)
+        append_time(text, "ctime", inode->ctime, false);
     for (size_t i = 0; i < entry->xattr_count; i++) {
         append_acl(text, &entry->xattrs[i]);
         append_xattr(text, &entry->xattrs[i]);
@@ -324,7 +293,8 @@ static void append_headers(struct bw_buffer *text, struct ustar *header,
         append_number(text, "GNU.sparse.realsize", inode->size);
     }
 
-    if (text->length == start + sizeof none) { /* no records */
+    /* The header of the records, if there are any, before the header of the entry. */
+    if (text->length == start + sizeof none) {
         text->length = start;
         bw_buffer_append(text, complete_header(header), sizeof *header);
         return;
@@ -355,9 +325,22 @@ static struct bw_error *append_pax(struct bw_buffer *text, const struct bw_archi
     if (link && naming_of(link) == IN_BLOCKS)
         append_long_path(text, 'K', link);
     *data = stored_bytes(entry);
+
+    /* The map of a sparse file: the number of ranges, then each range. As in maps of GNU tar, the
+     * last range has length 0; without it, sqfstar 4.5 reads beyond the map. sqfstar also forgets
+     * the padding of the data if it is the first range; then a range of length 0 is put before it.
+     */
     BW_AUTO_BUFFER struct bw_buffer map = {0};
-    if (entry->is_sparse)
-        append_map(&map, entry);
+    if (entry->is_sparse) {
+        const bool is_padded = entry->range_count == 1 && entry->ranges[0].length % PAX_UNIT;
+        bw_buffer_format(&map, "%zu\n%s", entry->range_count + 1 + is_padded,
+                         is_padded ? "0\n0\n" : "");
+        for (size_t i = 0; i < entry->range_count; i++)
+            bw_buffer_format(&map, "%" PRIu64 "\n%" PRIu64 "\n", entry->ranges[i].offset,
+                             entry->ranges[i].length);
+        bw_buffer_format(&map, "%" PRIu64 "\n0\n", inode->size);
+        append_padding(&map);
+    }
     append_headers(text, &header, entry, map.length + *data);
     bw_buffer_append(text, map.data, map.length);
     text->failed |= map.failed;

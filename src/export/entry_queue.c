@@ -69,48 +69,6 @@ static bool is_below(const struct named *named, const struct named *around)
                   from->length - top->length) == 0;
 }
 
-static void find_around(struct named *all, size_t count)
-{
-    qsort(all, count, sizeof *all, compare_named);
-    for (size_t i = 1; i < count; i++) {
-        const struct named *around = &all[i - 1];
-        while (around && !is_below(&all[i], around))
-            around = around->around;
-        all[i].around = around;
-    }
-}
-
-/* Whether a starting point leads to entries that no other starting point above it includes;
- * `*least_names` is the least number of names in the paths of these entries. */
-static bool has_own_entries(const struct named *named, const struct bw_walk_options *options,
-                            size_t *least_names)
-{
-    *least_names = 0;
-    if (!named->around)
-        return true;
-    if (!options->has_maxdepth)
-        return false;
-    *least_names =
-        bw_path_names(named->around->path.data, named->around->path.length) + options->maxdepth + 1;
-    return *least_names <= bw_path_names(named->path.data, named->path.length) + options->maxdepth;
-}
-
-static void choose_starts(const struct named *all, size_t count,
-                          const struct bw_walk_options *options, struct bw_starting_points *starts)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct bw_starting_point *point = &starts->points[all[i].number];
-        if (!has_own_entries(&all[i], options, &point->least_names)) {
-            free_point(point);
-            *point = (struct bw_starting_point){.path = NULL};
-        }
-    }
-    starts->count = 0;
-    for (size_t i = 0; i < count; i++)
-        if (starts->points[i].path)
-            starts->points[starts->count++] = starts->points[i];
-}
-
 /* Finds the file of the newer generation in this one: sets the names if it has another one here,
  * and `is_another` if this generation only has a different file at the path. */
 static struct bw_error *find_older_name(struct bw_fs *fs, struct bw_fs *newer,
@@ -182,24 +140,58 @@ static struct bw_error *find_absolute_path(struct bw_fs *fs, const struct bw_wal
     return path->failed ? bw_error_no_memory() : NULL;
 }
 
-static struct bw_error *find_paths(struct bw_fs *fs, struct bw_fs *newer,
-                                   const struct bw_walk_options *options, size_t count,
-                                   struct bw_starting_point *points, struct named *all)
+/* Finds the paths of the starting points, then removes those that others above them include. */
+static struct bw_error *find_points(struct bw_fs *fs, struct bw_fs *newer,
+                                    const struct bw_walk_options *options, struct named *all,
+                                    struct bw_starting_points *starts)
 {
+    const size_t count = starts->count;
     for (size_t i = 0; i < count; i++) {
+        struct bw_starting_point *point = &starts->points[i];
         all[i].number = i;
         if (newer)
-            BW_TRY(find_older_name(fs, newer, options, &points[i]));
-        if (points[i].older) {
-            append_text(&all[i].path, points[i].name);
-            append_text(&all[i].older, points[i].older);
+            BW_TRY(find_older_name(fs, newer, options, point));
+        if (point->older) {
+            append_text(&all[i].path, point->name);
+            append_text(&all[i].older, point->older);
             if (all[i].path.failed || all[i].older.failed)
                 return bw_error_no_memory();
-        } else if (count > 1 && !points[i].is_another) {
-            BW_TRY(find_absolute_path(fs, options, points[i].path, &all[i].path));
+        } else if (count > 1 && !point->is_another) {
+            BW_TRY(find_absolute_path(fs, options, point->path, &all[i].path));
         }
     }
-    find_around(all, count);
+
+    /* In this order, each path follows the paths around it. */
+    qsort(all, count, sizeof *all, compare_named);
+    for (size_t i = 1; i < count; i++) {
+        const struct named *around = &all[i - 1];
+        while (around && !is_below(&all[i], around))
+            around = around->around;
+        all[i].around = around;
+    }
+
+    /* A point with another one around it adds only entries that are too deep for that one: the
+     * paths of these have a least number of names. */
+    for (size_t i = 0; i < count; i++) {
+        struct bw_starting_point *point = &starts->points[all[i].number];
+        const struct bw_buffer *path = &all[i].path;
+        bool has_own_entries = !all[i].around;
+        if (all[i].around && options->has_maxdepth) {
+            const struct bw_buffer *around = &all[i].around->path;
+            point->least_names =
+                bw_path_names(around->data, around->length) + options->maxdepth + 1;
+            has_own_entries =
+                point->least_names <= bw_path_names(path->data, path->length) + options->maxdepth;
+        }
+        if (!has_own_entries) {
+            free_point(point);
+            *point = (struct bw_starting_point){.path = NULL};
+        }
+    }
+    starts->count = 0;
+    for (size_t i = 0; i < count; i++)
+        if (starts->points[i].path)
+            starts->points[starts->count++] = starts->points[i];
     return NULL;
 }
 
@@ -218,9 +210,7 @@ struct bw_error *bw_starting_points_find(struct bw_fs *fs, struct bw_fs *newer,
     starts->count = count;
     for (size_t i = 0; i < count; i++)
         starts->points[i].path = paths[i];
-    struct bw_error *error = find_paths(fs, newer, options, count, starts->points, all);
-    if (!error)
-        choose_starts(all, count, options, starts);
+    struct bw_error *error = find_points(fs, newer, options, all, starts);
     for (size_t i = 0; i < count; i++) {
         bw_buffer_free(&all[i].path);
         bw_buffer_free(&all[i].older);
@@ -303,16 +293,6 @@ static uint32_t type_of(uint8_t type)
     return type < sizeof types / sizeof *types ? types[type] : 0;
 }
 
-static struct bw_export_entry *reuse_item(struct bw_entry_queue *queue)
-{
-    pthread_mutex_lock(&queue->lock);
-    struct bw_export_entry *item = queue->spare;
-    if (item)
-        queue->spare = item->next;
-    pthread_mutex_unlock(&queue->lock);
-    return item ? item : calloc(1, sizeof *item);
-}
-
 static void free_item(struct bw_export_entry *item)
 {
     bw_error_free(item->error);
@@ -359,15 +339,6 @@ struct bw_error *bw_salvaged_error(const char *path)
         "%s: its inode is lost: its size is the end of its last extent; the other "
         "fields of the inode are made up",
         path);
-}
-
-/* Reconstructs the inode of a file from its extents. If it has none, the item has no inode. */
-static void salvage_inode(struct bw_entry_queue *queue, struct bw_export_entry *item)
-{
-    BW_AUTO_ERROR struct bw_error *error = bw_inode_salvage(queue->fs, &item->place, &item->inode);
-    item->has_inode = item->salvaged = !error;
-    if (!error)
-        queue->options.missed(queue->options.context, NULL, bw_salvaged_error(item->path.data));
 }
 
 /* Finds the inode of an entry by its name, as the kernel opens files. The entry itself, which a
@@ -435,25 +406,14 @@ static void fill_item(struct bw_entry_queue *queue, struct bw_export_entry *item
     const bool is_doubtful = item->type != S_IFDIR && bw_fs_status(queue->fs).unverified_blocks;
     if ((!entry->inode || is_doubtful) && !path.failed)
         find_by_name(queue, item);
-    if (!item->has_inode && queue->options.salvage && item->type == S_IFREG && !path.failed)
-        salvage_inode(queue, item);
-}
-
-/* Appends an item to the queue as soon as there is room. */
-static struct bw_error *append_item(struct bw_entry_queue *queue, struct bw_export_entry *item)
-{
-    item->next = NULL;
-    pthread_mutex_lock(&queue->lock);
-    while (queue->count >= QUEUE_ITEMS && !queue->stop)
-        pthread_cond_wait(&queue->changed, &queue->lock);
-    bool stop = queue->stop;
-    *queue->last = item;
-    queue->last = &item->next;
-    if (queue->count == 0)
-        pthread_cond_broadcast(&queue->changed);
-    queue->count += weight_of(item);
-    pthread_mutex_unlock(&queue->lock);
-    return stop ? bw_error_create(BW_ERROR_STOPPED, "the queue was closed") : NULL;
+    /* The inode of a file is reconstructed from its extents. If it has none, it has no inode. */
+    if (!item->has_inode && queue->options.salvage && item->type == S_IFREG && !path.failed) {
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_inode_salvage(queue->fs, &item->place, &item->inode);
+        item->has_inode = item->salvaged = !error;
+        if (!error)
+            queue->options.missed(queue->options.context, NULL, bw_salvaged_error(item->path.data));
+    }
 }
 
 /* Replaces the path that the starting point has in this generation with its newer one. */
@@ -485,15 +445,34 @@ static struct bw_error *enqueue_entry(void *context, const struct bw_entry *give
     size_t name;
     if (!find_name(queue, entry, &name))
         return NULL;
-    struct bw_export_entry *item = reuse_item(queue);
+    pthread_mutex_lock(&queue->lock);
+    struct bw_export_entry *item = queue->spare;
+    if (item)
+        queue->spare = item->next;
+    pthread_mutex_unlock(&queue->lock);
+    item = item ? item : calloc(1, sizeof *item);
     if (!item)
         return bw_error_no_memory();
     fill_item(queue, item, entry);
     item->name = name;
-    if (!item->path.failed)
-        return append_item(queue, item);
-    free_item(item);
-    return bw_error_no_memory();
+    item->next = NULL;
+    if (item->path.failed) {
+        free_item(item);
+        return bw_error_no_memory();
+    }
+
+    /* It enters the queue as soon as there is room. */
+    pthread_mutex_lock(&queue->lock);
+    while (queue->count >= QUEUE_ITEMS && !queue->stop)
+        pthread_cond_wait(&queue->changed, &queue->lock);
+    const bool stop = queue->stop;
+    *queue->last = item;
+    queue->last = &item->next;
+    if (queue->count == 0)
+        pthread_cond_broadcast(&queue->changed);
+    queue->count += weight_of(item);
+    pthread_mutex_unlock(&queue->lock);
+    return stop ? bw_error_create(BW_ERROR_STOPPED, "the queue was closed") : NULL;
 }
 
 static struct bw_error *add_to_sort(void *context, const struct bw_entry *entry)

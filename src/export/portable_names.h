@@ -31,7 +31,7 @@ struct bw_portable_names {
     locale_t characters;      /**< for the case of letters; 0: only of ASCII */
     struct bw_key_map taken;  /**< hashes of their names, by hashes of their new paths without case
                                */
-    struct bw_buffer key;     /**< what is hashed */
+    struct bw_buffer key;     /**< the bytes to be hashed */
     struct bw_buffer name;    /**< the new name */
     struct bw_buffer last;    /**< the directory of the previous path */
     struct bw_buffer renamed; /**< its new path */

@@ -19,21 +19,6 @@ static bool is_valid_name(const char *name, size_t length)
     return length && length <= NAME_MAX && !is_dots && !memchr(name, '\0', length);
 }
 
-/* Whether each component of a relative path is a valid name. */
-static bool path_is_valid(const char *path, size_t length)
-{
-    const char *end = path + length;
-    for (;;) {
-        const char *slash = memchr(path, '/', (size_t)(end - path));
-        const char *name_end = slash ? slash : end;
-        if (!is_valid_name(path, (size_t)(name_end - path)))
-            return false;
-        if (!slash)
-            return true;
-        path = slash + 1;
-    }
-}
-
 /* Makes an opened directory the current one. */
 static void set_directory(struct bw_target *target, int directory)
 {
@@ -107,11 +92,15 @@ static struct bw_error *enter_directory(struct bw_target *target, const char *pa
 
 struct bw_error *bw_target_enter(struct bw_target *target, const char *path, size_t length)
 {
-    if (!path_is_valid(path, length))
-        return bw_error_create(BW_ERROR_CORRUPT, "/%.*s: invalid file name", (int)length, path);
+    const char *end = path + length, *next = path;
+    for (const char *at; next; next = at ? at + 1 : NULL) {
+        at = memchr(next, '/', (size_t)(end - next));
+        if (!is_valid_name(next, (size_t)((at ? at : end) - next)))
+            return bw_error_create(BW_ERROR_CORRUPT, "/%.*s: invalid file name", (int)length, path);
+    }
     const char *slash = memrchr(path, '/', length);
     const char *name = slash ? slash + 1 : path;
-    size_t name_length = (size_t)(path + length - name);
+    size_t name_length = (size_t)(end - name);
     BW_TRY(enter_directory(target, path, slash ? (size_t)(slash - path) : 0));
     memcpy(target->name, name, name_length);
     target->name[name_length] = '\0';

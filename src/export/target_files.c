@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Makes directories, links, nodes and regular files by their last names in the current directory of
- * a target. */
+/*
+ * Makes directories, links, nodes and regular files by their last names in the current directory of
+ * a target. Nothing is replaced: a name that exists is an error, unless an earlier run has made the
+ * same there.
+ *
+ * A regular file gets its name only when it is complete. Where files without a name do not exist,
+ * it has a temporary one meanwhile.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -83,21 +89,6 @@ static bool is_usable(const struct bw_target *target, const struct stat *status)
     return target->privileged || (status->st_mode & 0700) == 0700;
 }
 
-/* Whether an existing directory was made by an earlier run. Either it is unfinished, with mode
- * 0700; or finished, and nothing was created in it since: its time has not changed, or the user
- * could not have done it. */
-static bool was_made_before(const struct bw_target *target, const struct stat *status,
-                            const struct bw_inode *inode)
-{
-    if (!target->options.skip_existing)
-        return false;
-    if (status->st_uid == geteuid() && (status->st_mode & 07777) == 0700)
-        return true;
-    if (!inode || !bw_target_has_permissions(target, status, inode))
-        return false;
-    return !is_usable(target, status) || bw_target_is_same_time(&status->st_mtim, &inode->mtime);
-}
-
 struct bw_error *bw_target_make_directory(struct bw_target *target, const char *path, size_t length,
                                           const struct bw_inode *inode, bool *ours)
 {
@@ -110,7 +101,15 @@ struct bw_error *bw_target_make_directory(struct bw_target *target, const char *
         return bw_target_error(errno, "cannot make the directory", path, length);
     if (!name_exists(target, &status) || !S_ISDIR(status.st_mode) || !lists_name(target))
         return exists_error(target, path, length);
-    *ours = was_made_before(target, &status, inode);
+
+    /* Whether an earlier run made it. Either it is unfinished, with mode 0700; or finished, and
+     * nothing was created in it since: its time has not changed, or the user could not have done
+     * it. */
+    const bool is_unfinished = status.st_uid == geteuid() && (status.st_mode & 07777) == 0700;
+    const bool is_finished =
+        inode && bw_target_has_permissions(target, &status, inode) &&
+        (!is_usable(target, &status) || bw_target_is_same_time(&status.st_mtim, &inode->mtime));
+    *ours = target->options.skip_existing && (is_unfinished || is_finished);
     if (*ours && !is_usable(target, &status) &&
         fchmodat(target->directory, target->name, 0700, AT_SYMLINK_NOFOLLOW))
         return bw_target_error(errno, "cannot open the directory for the user", path, length);
@@ -153,14 +152,6 @@ static struct bw_error *open_itself(const struct bw_target *target, const char *
                 : exists_error(target, path, length);
 }
 
-static bool is_link_to(const struct bw_target *target, const char *link)
-{
-    char found[4096];
-    ssize_t length = readlinkat(target->directory, target->name, found, sizeof found);
-    return length >= 0 && (size_t)length == strlen(link) &&
-           memcmp(found, link, (size_t)length) == 0;
-}
-
 struct bw_error *bw_target_make_symlink(struct bw_target *target, const char *path, size_t length,
                                         const char *link, int *descriptor)
 {
@@ -170,8 +161,15 @@ struct bw_error *bw_target_make_symlink(struct bw_target *target, const char *pa
     bool made = symlinkat(link, target->directory, target->name) == 0;
     if (!made && errno != EEXIST)
         return bw_target_error(errno, "cannot make the symbolic link", path, length);
-    if (!made && (!target->options.skip_existing || !is_link_to(target, link)))
-        return exists_error(target, path, length);
+    if (!made) {
+        char found[4096];
+        const ssize_t found_length =
+            readlinkat(target->directory, target->name, found, sizeof found);
+        const bool is_same = found_length >= 0 && (size_t)found_length == strlen(link) &&
+                             memcmp(found, link, (size_t)found_length) == 0;
+        if (!target->options.skip_existing || !is_same)
+            return exists_error(target, path, length);
+    }
     return open_itself(target, path, length, &wanted, made, descriptor);
 }
 
@@ -195,45 +193,27 @@ struct bw_error *bw_target_make_node(struct bw_target *target, const char *path,
     return open_itself(target, path, length, &wanted, made, descriptor);
 }
 
-/* Duplicates the descriptor of the directory that contains `existing`, and copies its last name. */
-static struct bw_error *open_existing(struct bw_target *target, const char *existing, size_t length,
-                                      int *directory, char name[static sizeof target->name])
-{
-    BW_TRY(bw_target_enter(target, existing, length));
-    memcpy(name, target->name, sizeof target->name);
-    *directory = fcntl(target->directory, F_DUPFD_CLOEXEC, 0);
-    return *directory < 0 ? bw_target_error(errno, "cannot open its directory", existing, length)
-                          : NULL;
-}
-
-static bool is_same_file(const struct bw_target *target, int directory, const char *name)
-{
-    struct stat here, there;
-    return name_exists(target, &here) &&
-           fstatat(directory, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-           here.st_dev == there.st_dev && here.st_ino == there.st_ino;
-}
-
-static struct bw_error *link_to(struct bw_target *target, const char *path, size_t length,
-                                int directory, const char *name)
-{
-    BW_TRY(bw_target_enter(target, path, length));
-    if (linkat(directory, name, target->directory, target->name, 0) == 0)
-        return NULL;
-    if (errno != EEXIST)
-        return bw_target_error(errno, "cannot make the hard link", path, length);
-    return target->options.skip_existing && is_same_file(target, directory, name)
-               ? NULL
-               : exists_error(target, path, length);
-}
-
 struct bw_error *bw_target_make_link(struct bw_target *target, const char *path, size_t length,
                                      const char *existing, size_t existing_length)
 {
-    int directory;
+    /* The directory and the last name of the file, before the target enters the other directory. */
     char name[sizeof target->name];
-    BW_TRY(open_existing(target, existing, existing_length, &directory, name));
-    struct bw_error *error = link_to(target, path, length, directory, name);
+    BW_TRY(bw_target_enter(target, existing, existing_length));
+    memcpy(name, target->name, sizeof target->name);
+    const int directory = fcntl(target->directory, F_DUPFD_CLOEXEC, 0);
+    if (directory < 0)
+        return bw_target_error(errno, "cannot open its directory", existing, existing_length);
+
+    struct bw_error *error = bw_target_enter(target, path, length);
+    if (!error && linkat(directory, name, target->directory, target->name, 0)) {
+        struct stat here, there;
+        if (errno != EEXIST)
+            error = bw_target_error(errno, "cannot make the hard link", path, length);
+        else if (!target->options.skip_existing || !name_exists(target, &here) ||
+                 fstatat(directory, name, &there, AT_SYMLINK_NOFOLLOW) ||
+                 here.st_dev != there.st_dev || here.st_ino != there.st_ino)
+            error = exists_error(target, path, length);
+    }
     close(directory);
     return error;
 }
@@ -259,15 +239,6 @@ bool bw_target_has_file(struct bw_target *target, const char *path, size_t lengt
            bw_target_is_same_time(&status.st_mtim, mtime);
 }
 
-/* The temporary name is derived from the final name, so a later run finds it if this one is killed.
- * The seed distinguishes extractions of different images. */
-static void name_temporary(struct bw_target_file *file, unsigned attempt)
-{
-    const struct bw_target *target = file->target;
-    XXH64_hash_t hash = XXH64(target->name, strlen(target->name), target->options.seed + attempt);
-    snprintf(file->temporary, sizeof file->temporary, ".btrfs-walk-%016" PRIx64 ".part", hash);
-}
-
 /* Removes the temporary file of an earlier run, unless it is locked because that run has not
  * ended. */
 static bool remove_leftover(const struct bw_target_file *file)
@@ -286,13 +257,18 @@ static bool remove_leftover(const struct bw_target_file *file)
     return removed;
 }
 
+/* Opens a file with a temporary name. The name is derived from the final name, so a later run finds
+ * it if this one is killed. The seed distinguishes extractions of different images. */
 static int open_temporary(struct bw_target_file *file)
 {
+    const struct bw_target *target = file->target;
     for (unsigned attempt = 0; attempt < TEMPORARY_TRIES; attempt++) {
+        const XXH64_hash_t hash =
+            XXH64(target->name, strlen(target->name), target->options.seed + attempt);
+        snprintf(file->temporary, sizeof file->temporary, ".btrfs-walk-%016" PRIx64 ".part", hash);
         bool again = true;
-        name_temporary(file, attempt);
         for (unsigned i = 0; again && i < 2; i++) {
-            int opened = openat(file->target->directory, file->temporary,
+            int opened = openat(target->directory, file->temporary,
                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
             atomic_store(&file->named, opened >= 0);
             if (opened >= 0)
@@ -304,15 +280,6 @@ static int open_temporary(struct bw_target_file *file)
     }
     errno = EEXIST;
     return -1;
-}
-
-static int open_unnamed(const struct bw_target *target)
-{
-    if (target->options.step_by_step) {
-        errno = EOPNOTSUPP;
-        return -1;
-    }
-    return openat(target->directory, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
 }
 
 struct bw_error *bw_target_file_begin(struct bw_target *target, const char *path, size_t length,
@@ -329,9 +296,13 @@ struct bw_error *bw_target_file_begin(struct bw_target *target, const char *path
         return exists_error(target, path, length);
     if (errno == ENAMETOOLONG)
         return bw_target_error(errno, "cannot make the file", path, length);
-    file->descriptor = open_unnamed(target);
-    if (file->descriptor < 0 &&
-        (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL))
+    bool lacks_unnamed = target->options.step_by_step;
+    if (!lacks_unnamed) {
+        file->descriptor = openat(target->directory, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+        lacks_unnamed = file->descriptor < 0 && (errno == EOPNOTSUPP || errno == EISDIR ||
+                                                 errno == ENOENT || errno == EINVAL);
+    }
+    if (lacks_unnamed)
         file->descriptor = open_temporary(file);
     if (file->descriptor < 0)
         return bw_target_error(errno, "cannot make the file", path, length);
@@ -432,15 +403,6 @@ static struct bw_error *close_written(struct bw_target_file *file, const char *p
     return close(descriptor) ? bw_target_error(errno, "cannot write", path, length) : NULL;
 }
 
-/* Closes a file that already has its name, which it loses if its contents are not complete. */
-static struct bw_error *close_linked(struct bw_target_file *file, const char *path, size_t length)
-{
-    struct bw_error *error = close_written(file, path, length);
-    if (error)
-        unlinkat(file->target->directory, file->target->name, 0);
-    return error;
-}
-
 struct bw_error *bw_target_file_finish(struct bw_target_file *file, const char *path, size_t length,
                                        uint64_t size, const struct bw_target_attributes *attributes)
 {
@@ -453,11 +415,14 @@ struct bw_error *bw_target_file_finish(struct bw_target_file *file, const char *
      * must get its name first. */
     if (!error && file->named)
         error = close_written(file, path, length);
-    if (!error && (file->named ? rename_temporary(file) : link_unnamed(file)))
+    if (!error && (file->named ? rename_temporary(file) : link_unnamed(file))) {
         error = errno == EEXIST ? exists_error(file->target, path, length)
                                 : bw_target_error(errno, "cannot give it its name", path, length);
-    else if (!error && file->descriptor >= 0)
-        error = close_linked(file, path, length);
+    } else if (!error && file->descriptor >= 0) {
+        error = close_written(file, path, length);
+        if (error) /* its contents are not complete */
+            unlinkat(file->target->directory, file->target->name, 0);
+    }
     bw_target_file_abandon(file);
     return error;
 }
