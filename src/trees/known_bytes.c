@@ -82,28 +82,6 @@ static bool is_possible(const struct copy *copy, const struct bw_field *field, u
     }
 }
 
-static bool is_word(const struct bw_value_names *names, uint64_t number)
-{
-    const struct bw_value_name *word = names->words;
-    while (word->name && word->value != number)
-        word++;
-    return word->name;
-}
-
-/* Keeps the known flags, and the fact that there are unknown ones. */
-static void copy_flags(const struct copy *copy, const struct bw_member *member,
-                       const uint8_t *value, uint8_t *target)
-{
-    const uint64_t flags = bw_number_at(value, member->field->size);
-    uint64_t all = 0;
-    for (const struct bw_value_name *word = member->values->words; word->name; word++)
-        all |= word->value;
-    const uint64_t known = bw_known_flags(flags, all);
-    const bw_le64 disk = bw_put64(known);
-    memcpy(target, &disk, member->field->size);
-    copy->known->impossible += known != flags;
-}
-
 /* UUIDs that are random or made from a time have version 4 or 1, and a variant. The kernel stores
  * the first parts of its UUIDs as little-endian numbers. */
 bool bw_known_uuid(const struct bw_known_bytes *known, const uint8_t *uuid)
@@ -143,12 +121,24 @@ static void copy_value(const struct copy *copy, const struct bw_member *member)
     } else if (member->format == BW_FORMAT_TIME) {
         possible = is_time(value, field->size);
     } else if (member->format == BW_FORMAT_FLAGS) {
-        copy_flags(copy, member, value, target);
+        /* The known flags, and the fact that there are unknown ones. */
+        const uint64_t flags = bw_number_at(value, field->size);
+        uint64_t all = 0;
+        for (const struct bw_value_name *word = member->values->words; word->name; word++)
+            all |= word->value;
+        const uint64_t kept = bw_known_flags(flags, all);
+        const bw_le64 disk = bw_put64(kept);
+        memcpy(target, &disk, field->size);
+        copy->known->impossible += kept != flags;
         return;
-    } else {
+    } else if (member->values) {
         const uint64_t number = bw_number_at(value, field->size);
-        possible =
-            member->values ? is_word(member->values, number) : is_possible(copy, field, number);
+        const struct bw_value_name *word = member->values->words;
+        while (word->name && word->value != number)
+            word++;
+        possible = word->name;
+    } else {
+        possible = is_possible(copy, field, bw_number_at(value, field->size));
     }
     if (possible) {
         memcpy(target, value, field->size);
@@ -204,54 +194,6 @@ static void copy_structure(struct copy *copy, const struct bw_structure *structu
     copy->start = outer_start;
 }
 
-static void copy_choice(struct copy *copy, const struct bw_field *field,
-                        const struct bw_structure *outer)
-{
-    const size_t chosen = field->choose(&copy->part);
-    size_t count = 0;
-    while (field->structures[count])
-        count++;
-    if (chosen >= count)
-        return;
-    const struct bw_structure *more = field->structures[chosen];
-    if (more->size <= outer->size ||
-        bw_cursor_take(&copy->part.cursor, (size_t)(more->size - outer->size)))
-        copy_members(copy, more);
-}
-
-static void copy_list(struct copy *copy, const struct bw_field *field, const uint8_t *count)
-{
-    const uint64_t wanted = field->size ? bw_number_at(count, field->size) : UINT64_MAX;
-    for (uint64_t i = 0; i < wanted && !copy->part.cursor.bad && (field->size || bytes_left(copy));
-         i++)
-        copy_structure(copy, field->structure);
-}
-
-/* The rest of the range remains zeros. */
-static void copy_range(struct copy *copy, const struct bw_member *member)
-{
-    const struct bw_field *field = member->field;
-    const struct bw_cursor outer = copy->part.cursor;
-    const size_t wanted = field->choose ? field->choose(&copy->part) : field->size;
-    const uint8_t *bytes = copy->part.start + member->offset;
-    copy->part.cursor = (struct bw_cursor){
-        .next = bytes, .end = bytes + (wanted < field->size ? wanted : field->size)};
-    while (bytes_left(copy) && !copy->part.cursor.bad)
-        copy_structure(copy, field->structure);
-    copy->part.cursor = outer;
-}
-
-static void copy_inner(struct copy *copy, const struct bw_member *member)
-{
-    const uint8_t *outer = copy->part.start;
-    uint8_t *outer_start = copy->start;
-    copy->part.start += member->offset;
-    copy->start += member->offset;
-    copy_members(copy, member->field->structure);
-    copy->part.start = outer;
-    copy->start = outer_start;
-}
-
 static void copy_text(struct copy *copy, const struct bw_member *member)
 {
     const struct bw_field *field = member->field;
@@ -268,50 +210,77 @@ static void copy_text(struct copy *copy, const struct bw_member *member)
         copy->part.cursor.bad = true;
 }
 
-static void copy_member(struct copy *copy, const struct bw_member *member,
-                        const struct bw_structure *structure)
-{
-    const struct bw_field *field = member->field;
-    union bw_value unused;
-    switch (field->kind) {
-    case BW_READ_VALUE:
-        copy_value(copy, member);
-        break;
-    case BW_READ_STRUCTURE:
-        copy_inner(copy, member);
-        break;
-    case BW_READ_NEXT:
-        copy_structure(copy, field->structure);
-        break;
-    case BW_READ_RANGE:
-        copy_range(copy, member);
-        break;
-    case BW_READ_LIST:
-        copy_list(copy, field, copy->part.start + member->offset);
-        break;
-    case BW_READ_CHOICE:
-        copy_choice(copy, field, structure);
-        break;
-    case BW_READ_NAME:
-    case BW_READ_DATA:
-    case BW_READ_REST:
-    case BW_READ_CHECKSUMS:
-        copy_text(copy, member);
-        break;
-    case BW_READ_COMPUTED: /* from bytes that are not copied, which it consumes */
-        if (copy->part.key && !member->lazy)
-            field->compute(&copy->part, &unused);
-        break;
-    default: /* of the key */
-        break;
-    }
-}
-
 static void copy_members(struct copy *copy, const struct bw_structure *structure)
 {
-    for (unsigned i = 0; i < structure->record.member_count && !copy->part.cursor.bad; i++)
-        if (structure->record.members[i].field)
-            copy_member(copy, &structure->record.members[i], structure);
+    struct bw_part *part = &copy->part;
+    for (unsigned i = 0; i < structure->record.member_count && !part->cursor.bad; i++) {
+        const struct bw_member *member = &structure->record.members[i];
+        const struct bw_field *field = member->field;
+        if (!field)
+            continue;
+        const uint8_t *bytes = part->start + member->offset;
+        union bw_value unused;
+        switch (field->kind) {
+        case BW_READ_VALUE:
+            copy_value(copy, member);
+            break;
+        case BW_READ_STRUCTURE: {
+            const uint8_t *outer = part->start;
+            uint8_t *outer_start = copy->start;
+            part->start += member->offset;
+            copy->start += member->offset;
+            copy_members(copy, field->structure);
+            part->start = outer;
+            copy->start = outer_start;
+            break;
+        }
+        case BW_READ_NEXT:
+            copy_structure(copy, field->structure);
+            break;
+        case BW_READ_RANGE: { /* the rest of the range remains zeros */
+            const struct bw_cursor outer = part->cursor;
+            const size_t wanted = field->choose ? field->choose(part) : field->size;
+            part->cursor = (struct bw_cursor){
+                .next = bytes, .end = bytes + (wanted < field->size ? wanted : field->size)};
+            while (bytes_left(copy) && !part->cursor.bad)
+                copy_structure(copy, field->structure);
+            part->cursor = outer;
+            break;
+        }
+        case BW_READ_LIST: {
+            const uint64_t wanted = field->size ? bw_number_at(bytes, field->size) : UINT64_MAX;
+            for (uint64_t k = 0;
+                 k < wanted && !part->cursor.bad && (field->size || bytes_left(copy)); k++)
+                copy_structure(copy, field->structure);
+            break;
+        }
+        case BW_READ_CHOICE: {
+            const size_t chosen = field->choose(part);
+            size_t count = 0;
+            while (field->structures[count])
+                count++;
+            if (chosen >= count)
+                break;
+            const struct bw_structure *more = field->structures[chosen];
+            if (more->size <= structure->size ||
+                bw_cursor_take(&part->cursor, (size_t)(more->size - structure->size)))
+                copy_members(copy, more);
+            break;
+        }
+        case BW_READ_NAME:
+        case BW_READ_DATA:
+        case BW_READ_REST:
+        case BW_READ_CHECKSUMS:
+            copy_text(copy, member);
+            break;
+        case BW_READ_COMPUTED: /* from bytes that are not copied, which it consumes */
+            if (part->key && !member->lazy)
+                field->compute(part, &unused);
+            break;
+        default: /* of the key */
+            break;
+        }
+    }
 }
 
 bool bw_known_bytes_of_item(struct bw_known_bytes *known, const struct bw_item *item,

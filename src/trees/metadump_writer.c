@@ -173,23 +173,6 @@ static void read_blocks(const struct writer *writer, struct slot *slot)
     }
 }
 
-/* Makes a piece of each sequence of good blocks. */
-static void make_pieces(const struct writer *writer, struct slot *slot)
-{
-    const uint8_t *bytes = slot->bytes;
-    slot->piece_count = 0;
-    slot->stored.length = 0;
-    for (unsigned i = 0, end; i < slot->count; i = end) {
-        size_t length = slot->blocks[i].length;
-        for (end = i + 1; end < slot->count && slot->good[i] && slot->good[end]; end++)
-            length += slot->blocks[end].length;
-        if (slot->good[i])
-            slot->pieces[slot->piece_count++] = (struct piece){
-                slot->blocks[i].bytenr, store_piece(writer, &slot->stored, bytes, length)};
-        bytes += length;
-    }
-}
-
 static void run_slot(void *context, unsigned worker, size_t number)
 {
     struct writer *writer = context;
@@ -204,7 +187,20 @@ static void run_slot(void *context, unsigned worker, size_t number)
                 bw_dumped_block_clean(&writer->rules, slot->bytes + (size_t)i * nodesize, nodesize,
                                       writer->scratch[worker]);
     }
-    make_pieces(writer, slot);
+
+    /* A piece of each sequence of good blocks. */
+    const uint8_t *bytes = slot->bytes;
+    slot->piece_count = 0;
+    slot->stored.length = 0;
+    for (unsigned i = 0, end; i < slot->count; i = end) {
+        size_t length = slot->blocks[i].length;
+        for (end = i + 1; end < slot->count && slot->good[i] && slot->good[end]; end++)
+            length += slot->blocks[end].length;
+        if (slot->good[i])
+            slot->pieces[slot->piece_count++] = (struct piece){
+                slot->blocks[i].bytenr, store_piece(writer, &slot->stored, bytes, length)};
+        bytes += length;
+    }
 }
 
 static struct bw_error *write_slot(struct writer *writer, struct slot *slot)
@@ -262,26 +258,22 @@ static struct bw_error *write_blocks(struct writer *writer)
 
 /* The superblock. */
 
-/* The device with the lowest id whose superblock is as new as the file system. */
-static const struct bw_image *choose_image(const struct bw_fs *fs)
-{
-    const struct bw_image *best = NULL;
-    for (size_t i = 0; i < fs->image_count; i++) {
-        const struct bw_image *image = &fs->images[i];
-        if (image->role == BW_IMAGE_DEVICE && !image->bad && !bw_image_is_stale(fs, image) &&
-            (!best || image->superblock.device.devid < best->superblock.device.devid))
-            best = image;
-    }
-    return best;
-}
-
 /* Writes the superblock in use, or encodes it again if it was rebuilt. */
 static struct bw_error *write_superblock(struct writer *writer)
 {
     struct bw_disk_superblock disk;
     struct bw_superblock decoded;
     uint64_t offset;
-    const struct bw_image *image = choose_image(writer->fs);
+
+    /* The device with the lowest id whose superblock is as new as the file system. */
+    const struct bw_fs *fs = writer->fs;
+    const struct bw_image *image = NULL;
+    for (size_t i = 0; i < fs->image_count; i++) {
+        const struct bw_image *other = &fs->images[i];
+        if (other->role == BW_IMAGE_DEVICE && !other->bad && !bw_image_is_stale(fs, other) &&
+            (!image || other->superblock.device.devid < image->superblock.device.devid))
+            image = other;
+    }
     if (!image)
         return bw_error_create(BW_ERROR_CORRUPT, "no device has a good superblock");
     BW_AUTO_ERROR struct bw_error *bad =
@@ -346,19 +338,6 @@ static struct bw_error *set_sanitizing_rules(struct writer *writer)
     return NULL;
 }
 
-static struct bw_error *allocate_buffers(struct writer *writer)
-{
-    writer->workers = bw_pool_workers(0);
-    writer->pool = bw_pool_create(writer->workers);
-    writer->scratch = calloc(writer->workers, sizeof *writer->scratch);
-    bool complete = writer->pool && writer->scratch;
-    for (unsigned i = 0; complete && i < writer->workers; i++)
-        complete = (writer->scratch[i] = bw_block_buffer(&writer->fs->reader, 1)) != NULL;
-    for (unsigned i = 0; complete && i < SLOTS; i++)
-        complete = (writer->slots[i].bytes = malloc(BW_METADUMP_PIECE)) != NULL;
-    return complete ? NULL : bw_error_no_memory();
-}
-
 static struct bw_error *begin_metadump(struct writer *writer,
                                        const struct bw_metadump_options *options)
 {
@@ -372,25 +351,18 @@ static struct bw_error *begin_metadump(struct writer *writer,
     writer->rules.fsid = writer->fs->superblock.metadata_uuid;
     if (writer->options.sanitize)
         BW_TRY(set_sanitizing_rules(writer));
-    BW_TRY(allocate_buffers(writer));
-    return bw_dumped_blocks_find(&writer->list, writer->fs);
-}
 
-static void free_writer(struct writer *writer)
-{
-    bw_pool_destroy(writer->pool);
-    bw_dumped_blocks_free(&writer->list);
-    for (unsigned i = 0; i < writer->workers && writer->scratch; i++)
-        free(writer->scratch[i]);
-    for (unsigned i = 0; i < SLOTS; i++) {
-        free(writer->slots[i].bytes);
-        bw_buffer_free(&writer->slots[i].stored);
-    }
-    free(writer->scratch);
-    free(writer->uuids);
-    bw_buffer_free(&writer->cluster);
-    explicit_bzero(&writer->names, sizeof writer->names);
-    free(writer);
+    writer->workers = bw_pool_workers(0);
+    writer->pool = bw_pool_create(writer->workers);
+    writer->scratch = calloc(writer->workers, sizeof *writer->scratch);
+    bool complete = writer->pool && writer->scratch;
+    for (unsigned i = 0; complete && i < writer->workers; i++)
+        complete = (writer->scratch[i] = bw_block_buffer(&writer->fs->reader, 1)) != NULL;
+    for (unsigned i = 0; complete && i < SLOTS; i++)
+        complete = (writer->slots[i].bytes = malloc(BW_METADUMP_PIECE)) != NULL;
+    if (!complete)
+        return bw_error_no_memory();
+    return bw_dumped_blocks_find(&writer->list, writer->fs);
 }
 
 struct bw_error *bw_metadump_write(struct bw_fs *fs, const struct bw_metadump_options *options,
@@ -409,6 +381,18 @@ struct bw_error *bw_metadump_write(struct bw_fs *fs, const struct bw_metadump_op
         error = write_blocks(writer);
     if (!error)
         error = flush_cluster(writer);
-    free_writer(writer);
+    bw_pool_destroy(writer->pool);
+    bw_dumped_blocks_free(&writer->list);
+    for (unsigned i = 0; i < writer->workers && writer->scratch; i++)
+        free(writer->scratch[i]);
+    for (unsigned i = 0; i < SLOTS; i++) {
+        free(writer->slots[i].bytes);
+        bw_buffer_free(&writer->slots[i].stored);
+    }
+    free(writer->scratch);
+    free(writer->uuids);
+    bw_buffer_free(&writer->cluster);
+    explicit_bzero(&writer->names, sizeof writer->names);
+    free(writer);
     return error;
 }

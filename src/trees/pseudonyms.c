@@ -145,18 +145,6 @@ static bool has_printable_twin(const struct search *search)
     return count > 1;
 }
 
-/* Printable names become printable names, and others become others, so that different names stay
- * different. If a single printable name has a hash, all names with the hash are permuted. */
-static void choose_alphabet(struct search *search)
-{
-    const bool is_alone = search->length == END + 1 && !has_printable_twin(search);
-    const bool stays_printable = !is_alone && is_printable(search->name, search->length);
-    search->alphabet = stays_printable ? &printable : &anything;
-    search->accepts = is_alone ? is_possible : is_binary;
-    if (stays_printable)
-        search->accepts = is_printable;
-}
-
 bool bw_pseudonym(const struct bw_pseudonyms *names, uint32_t seed, uint8_t *name, size_t length)
 {
     struct search search = {.seed = seed, .length = length};
@@ -165,7 +153,17 @@ bool bw_pseudonym(const struct bw_pseudonyms *names, uint32_t seed, uint8_t *nam
     memcpy(search.name, name, length);
     search.hash = bw_crc32c(seed, name, length);
     search.before_end = rewind_end(search.hash);
-    choose_alphabet(&search);
+
+    /* Printable names become printable names, and others become others, so that different names
+     * stay different. If a single printable name has a hash, all names with the hash are permuted.
+     */
+    const bool is_alone = length == END + 1 && !has_printable_twin(&search);
+    const bool stays_printable = !is_alone && is_printable(name, length);
+    search.alphabet = stays_printable ? &printable : &anything;
+    search.accepts = is_alone ? is_possible : is_binary;
+    if (stays_printable)
+        search.accepts = is_printable;
+
     set_width(&search, names);
     for (unsigned i = 0; i < MOST_STEPS; i++) {
         step_name(&search);

@@ -88,29 +88,23 @@ static bool is_named(const struct bw_xattr *xattr, const char *name)
     return xattr->name_length == strlen(name) && memcmp(xattr->name, name, xattr->name_length) == 0;
 }
 
-/* The length of the prefix, by which the kernel chooses permissions. It is kept. */
-static size_t prefix_of(const struct bw_xattr *xattr)
-{
-    static const char *const prefixes[] = {"user.", "trusted.", "security.", "system.", "btrfs."};
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        const size_t length = strlen(prefixes[i]);
-        if (xattr->name_length > length && memcmp(xattr->name, prefixes[i], length) == 0)
-            return length;
-    }
-    return 0;
-}
-
 static bool copy_xattr_name(struct item_copy *copy, const uint8_t *name, uint8_t *target,
                             size_t length)
 {
+    static const char *const prefixes[] = {"user.", "trusted.", "security.", "system.", "btrfs."};
     struct bw_xattr *xattr = &copy->xattr;
+    size_t prefix = 0; /* by which the kernel chooses permissions: it is kept */
     *xattr = (struct bw_xattr){.name = name, .name_length = (uint16_t)length};
     for (size_t i = 0; i < sizeof common_xattrs / sizeof *common_xattrs; i++)
         if (is_named(xattr, common_xattrs[i])) {
             memcpy(target, name, length);
             return true;
         }
-    const size_t prefix = prefix_of(xattr);
+    for (size_t i = 0; !prefix && i < sizeof prefixes / sizeof *prefixes; i++) {
+        const size_t wanted = strlen(prefixes[i]);
+        if (length > wanted && memcmp(name, prefixes[i], wanted) == 0)
+            prefix = wanted;
+    }
     return copy_name(copy, bw_crc32c(BW_NAME_SEED, name, prefix), prefix, name, target, length);
 }
 
@@ -144,27 +138,13 @@ static void set_xattr_value(const struct item_copy *copy, const uint8_t *value, 
 
 /* The other texts in items. */
 
-/* Whether the bytes are a bitmap of the range in the key. */
-static bool is_bitmap(const struct item_copy *copy, size_t length)
-{
-    const struct bw_key *key = &copy->item->key;
-    const uint64_t sectors = key->offset / copy->rules->sectorsize;
-    return copy->owner == BW_FREE_SPACE_TREE && key->type == BW_FREE_SPACE_BITMAP &&
-           key->objectid % copy->rules->sectorsize == 0 && length == (sectors + 7) / 8;
-}
-
-static bool are_checksums(const struct item_copy *copy, size_t length)
-{
-    return (copy->owner == BW_CSUM_TREE || copy->owner == BW_TREE_LOG) &&
-           copy->item->key.objectid == BW_EXTENT_CSUM_OBJECT &&
-           length % copy->rules->checksum_size == 0;
-}
-
 static bool copy_text(void *context, const struct bw_member *member, const uint8_t *source,
                       uint8_t *target, size_t length)
 {
     struct item_copy *copy = context;
-    const bool is_xattr = copy->item->key.type == BW_XATTR_ITEM;
+    const struct bw_dump_rules *rules = copy->rules;
+    const struct bw_key *key = &copy->item->key;
+    const bool is_xattr = key->type == BW_XATTR_ITEM;
     switch (member->field->kind) {
     case BW_READ_NAME:
         if (!length || length > BW_NAME_MAX)
@@ -176,13 +156,16 @@ static bool copy_text(void *context, const struct bw_member *member, const uint8
             set_xattr_value(copy, source, target, length);
         return true;
     case BW_READ_CHECKSUMS:
-        if (!are_checksums(copy, length))
+        if ((copy->owner != BW_CSUM_TREE && copy->owner != BW_TREE_LOG) ||
+            key->objectid != BW_EXTENT_CSUM_OBJECT || length % rules->checksum_size)
             return false;
-        if (copy->rules->checksums)
+        if (rules->checksums)
             memcpy(target, source, length);
         return true;
-    default:
-        if (is_bitmap(copy, length))
+    default: /* only a bitmap of the range in the key is copied */
+        if (copy->owner == BW_FREE_SPACE_TREE && key->type == BW_FREE_SPACE_BITMAP &&
+            key->objectid % rules->sectorsize == 0 &&
+            length == (key->offset / rules->sectorsize + 7) / 8)
             memcpy(target, source, length);
         return true;
     }
@@ -226,17 +209,6 @@ static bool may_have_type(uint64_t owner, uint8_t type)
     }
 }
 
-/* The target of a symbolic link is an inline extent, which must not contain NUL. The item does not
- * show whether its file is a link, so all such extents get underscores. */
-static void fill_inline_extent(const struct bw_item *item, uint8_t *target)
-{
-    enum { HEAD = offsetof(struct bw_disk_file_extent, disk_bytenr), LONGEST_TARGET = 4095 };
-    const struct bw_disk_file_extent *extent = (const void *)target;
-    if (extent->type == BW_FILE_EXTENT_INLINE && !extent->compression && !item->key.offset &&
-        bw_get64(extent->ram_bytes) == item->size - HEAD && item->size <= HEAD + LONGEST_TARGET)
-        memset(target + HEAD, '_', item->size - HEAD);
-}
-
 static void copy_item(const struct bw_dump_rules *rules, const struct bw_item *item, uint64_t owner,
                       uint8_t *target)
 {
@@ -264,8 +236,14 @@ static void copy_item(const struct bw_dump_rules *rules, const struct bw_item *i
         if (known.impossible > 1)
             memset(target, 0, sizeof(struct bw_disk_inode_item));
     }
-    if (item->key.type == BW_EXTENT_DATA)
-        fill_inline_extent(item, target);
+    /* The target of a symbolic link is an inline extent, which must not contain NUL. The item does
+     * not show whether its file is a link, so all such extents get underscores. */
+    enum { HEAD = offsetof(struct bw_disk_file_extent, disk_bytenr), LONGEST_TARGET = 4095 };
+    const struct bw_disk_file_extent *extent = (const void *)target;
+    if (item->key.type == BW_EXTENT_DATA && extent->type == BW_FILE_EXTENT_INLINE &&
+        !extent->compression && !item->key.offset &&
+        bw_get64(extent->ram_bytes) == item->size - HEAD && item->size <= HEAD + LONGEST_TARGET)
+        memset(target + HEAD, '_', item->size - HEAD);
 }
 
 /* Blocks. */
@@ -312,29 +290,24 @@ static bool is_good_item(const struct bw_node *leaf, uint32_t slot)
     return bw_leaf_item(leaf, slot, &item) && item.data + item.size == end;
 }
 
-static void copy_header(const struct bw_dump_rules *rules, const struct bw_disk_header *source,
-                        struct bw_disk_header *target)
-{
-    static const uint64_t flags = UINT64_C(7) | UINT64_C(1) << BW_BACKREF_REVISION_SHIFT;
-    const uint64_t generation = bw_get64(source->generation);
-    const struct bw_key owner = {bw_get64(source->owner), 0, 0};
-    memcpy(target->fsid, rules->fsid, BW_UUID_SIZE);
-    target->bytenr = source->bytenr;
-    target->flags = bw_put64(bw_known_flags(bw_get64(source->flags), flags));
-    if (memcmp(source->chunk_tree_uuid, rules->chunk_tree_uuid, BW_UUID_SIZE) == 0)
-        memcpy(target->chunk_tree_uuid, rules->chunk_tree_uuid, BW_UUID_SIZE);
-    target->generation = bw_put64(generation <= rules->generation ? generation : UINT64_MAX);
-    target->owner = bw_put64(bw_known_key(&owner) ? owner.objectid : UINT64_MAX);
-    target->item_count = source->item_count;
-    target->level = source->level;
-}
-
 void bw_sanitized_block_copy(const struct bw_dump_rules *rules, const struct bw_node *node,
                              uint8_t *target)
 {
+    static const uint64_t flags = UINT64_C(7) | UINT64_C(1) << BW_BACKREF_REVISION_SHIFT;
     const struct bw_disk_header *header = (const void *)node->block;
-    const uint64_t owner = bw_get64(header->owner);
-    copy_header(rules, header, (void *)target);
+    struct bw_disk_header *copy = (void *)target;
+    const uint64_t owner = bw_get64(header->owner), generation = bw_get64(header->generation);
+    const struct bw_key owner_key = {owner, 0, 0};
+    memcpy(copy->fsid, rules->fsid, BW_UUID_SIZE);
+    copy->bytenr = header->bytenr;
+    copy->flags = bw_put64(bw_known_flags(bw_get64(header->flags), flags));
+    if (memcmp(header->chunk_tree_uuid, rules->chunk_tree_uuid, BW_UUID_SIZE) == 0)
+        memcpy(copy->chunk_tree_uuid, rules->chunk_tree_uuid, BW_UUID_SIZE);
+    copy->generation = bw_put64(generation <= rules->generation ? generation : UINT64_MAX);
+    copy->owner = bw_put64(bw_known_key(&owner_key) ? owner : UINT64_MAX);
+    copy->item_count = header->item_count;
+    copy->level = header->level;
+
     const uint32_t good = count_good(node, node->level ? is_good_pointer : is_good_item);
     const size_t entry =
         node->level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
