@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Assesses the completeness of trees, from the leaves up. */
+/*
+ * Assesses the completeness of trees, from the leaves up: how many blocks below each node are
+ * missing. Most blocks are in the index of the scan, so a node has to be read only for the pointers
+ * in it, and its loss is the sum of the losses of its children. The levels follow one another, and
+ * the nodes of a level are read in batches by several threads.
+ *
+ * A block that the index lacks may have another mirror than the scanned one, so it is read. These
+ * reads are limited, because most of the blocks were overwritten.
+ */
 #include "history/history.h"
 
 #include <stdlib.h>
@@ -45,12 +53,9 @@ enum {
 
 static const struct bw_loss lost = {1, 0}, trimmed = {1, 1};
 
-static void add_loss(struct bw_loss *sum, struct bw_loss loss)
+static uint32_t add_up(uint32_t a, uint32_t b)
 {
-    sum->missing =
-        loss.missing > UINT32_MAX - sum->missing ? UINT32_MAX : sum->missing + loss.missing;
-    sum->trimmed =
-        loss.trimmed > UINT32_MAX - sum->trimmed ? UINT32_MAX : sum->trimmed + loss.trimmed;
+    return b > UINT32_MAX - a ? UINT32_MAX : a + b;
 }
 
 /* The stored loss of an internal node. */
@@ -62,18 +67,6 @@ static struct bw_loss *loss_of(struct bw_completeness *completeness,
     const size_t count = completeness->first[block->level + 1] - first;
     return &completeness
                 ->losses[first + BW_FIRST_INDEX(i, count, completeness->nodes[first + i] >= place)];
-}
-
-/* Whether a block matches the pointer in its parent. */
-static bool matches_pointer(const struct bw_completeness *completeness,
-                            const struct bw_found_block *block,
-                            const struct bw_tree_block_expectation *expectation)
-{
-    const struct bw_key first = bw_found_first_key(block);
-    return block->level == expectation->level &&
-           bw_node_may_belong(expectation->owner, bw_found_owner(completeness->index, block)) &&
-           (!expectation->has_first_key ||
-            (block->filled && bw_key_compare(&first, &expectation->first_key) == 0));
 }
 
 /* Blocks that are not in the index. */
@@ -91,20 +84,6 @@ static uint64_t hash_of(const struct bw_completeness *completeness,
     return XXH64(words, sizeof words, completeness->fs->seed);
 }
 
-static bool are_zeros_at(const struct bw_completeness *completeness, uint64_t bytenr,
-                         uint8_t *buffer)
-{
-    const struct bw_frame frame =
-        bw_frame_above_blocks(NULL, bw_xlator_probes(completeness->reader.top));
-    struct bw_request request = {.kind = BW_REQUEST_RAW,
-                                 .length = completeness->reader.nodesize,
-                                 .address = bytenr,
-                                 .buffer = buffer};
-    bw_wind(&frame, completeness->reader.top, &request, 1);
-    BW_AUTO_ERROR struct bw_error *error = request.error;
-    return !error && bw_is_zeros(buffer, completeness->reader.nodesize);
-}
-
 static struct bw_loss assess_node(struct bw_completeness *completeness,
                                   const struct bw_block_pointer *parent, const uint8_t *bytes);
 
@@ -119,10 +98,20 @@ static struct absent_block try_absent(struct bw_completeness *completeness,
     }
     BW_AUTO_ERROR struct bw_error *error = bw_block_read(&completeness->reader, pointer, buffer);
     struct absent_block block = {.found = !error};
-    if (error)
-        block.loss = are_zeros_at(completeness, pointer->bytenr, buffer) ? trimmed : lost;
-    else if (pointer->expectation.level)
-        block.loss = assess_node(completeness, pointer, buffer);
+    if (!error) {
+        if (pointer->expectation.level)
+            block.loss = assess_node(completeness, pointer, buffer);
+        return block;
+    }
+    const struct bw_tree_reader *reader = &completeness->reader;
+    const struct bw_frame frame = bw_frame_above_blocks(NULL, bw_xlator_probes(reader->top));
+    struct bw_request request = {.kind = BW_REQUEST_RAW,
+                                 .length = reader->nodesize,
+                                 .address = pointer->bytenr,
+                                 .buffer = buffer};
+    bw_wind(&frame, reader->top, &request, 1);
+    BW_AUTO_ERROR struct bw_error *unreadable = request.error;
+    block.loss = !unreadable && bw_is_zeros(buffer, reader->nodesize) ? trimmed : lost;
     return block;
 }
 
@@ -174,7 +163,13 @@ static struct bw_loss assess_pointer(struct bw_completeness *completeness,
         *readable = absent.found;
         return absent.loss;
     }
-    *readable = matches_pointer(completeness, block, &pointer->expectation);
+    const struct bw_tree_block_expectation *expectation = &pointer->expectation;
+    const struct bw_key first = bw_found_first_key(block);
+    *readable =
+        block->level == expectation->level &&
+        bw_node_may_belong(expectation->owner, bw_found_owner(completeness->index, block)) &&
+        (!expectation->has_first_key ||
+         (block->filled && bw_key_compare(&first, &expectation->first_key) == 0));
     if (!*readable)
         return lost;
     return block->level ? *loss_of(completeness, block) : (struct bw_loss){0};
@@ -189,7 +184,9 @@ static struct bw_loss assess_node(struct bw_completeness *completeness,
     for (uint32_t slot = 0; slot < node.item_count; slot++) {
         const struct bw_block_pointer child = bw_tree_child_pointer(parent, &node, slot);
         const struct bw_found_block *block = find_referenced(completeness, &child);
-        add_loss(&sum, assess_pointer(completeness, &child, block, &readable));
+        const struct bw_loss loss = assess_pointer(completeness, &child, block, &readable);
+        sum.missing = add_up(sum.missing, loss.missing);
+        sum.trimmed = add_up(sum.trimmed, loss.trimmed);
         if (!block || !readable)
             continue;
         const size_t place = (size_t)(block - completeness->index->blocks.items);
@@ -241,21 +238,6 @@ struct level {
     size_t begin, end; /* of its nodes */
 };
 
-/* Requests the nodes of a batch. */
-static void announce_batch(const struct level *level, size_t task)
-{
-    const struct bw_completeness *completeness = level->completeness;
-    const unsigned batch = bw_block_batch(&completeness->reader);
-    struct bw_range ranges[BW_BATCH];
-    size_t count = 0;
-    for (size_t i = level->begin + task * batch; i < level->end && count < batch; i++)
-        ranges[count++] =
-            (struct bw_range){completeness->index->blocks.items[completeness->nodes[i]].bytenr,
-                              completeness->reader.nodesize};
-    if (count)
-        bw_blocks_advise(&completeness->reader, ranges, count);
-}
-
 static void assess_batch(void *context, unsigned worker, size_t task)
 {
     enum { BATCHES_AHEAD = 16 };
@@ -264,8 +246,19 @@ static void assess_batch(void *context, unsigned worker, size_t task)
     const unsigned batch = bw_block_batch(&completeness->reader);
     const size_t begin = level->begin + task * batch;
     const size_t count = level->end - begin < batch ? level->end - begin : batch;
-    for (size_t i = task ? BATCHES_AHEAD : 0; i <= BATCHES_AHEAD; i++)
-        announce_batch(level, task + i);
+    const struct bw_found_block *blocks = completeness->index->blocks.items;
+
+    /* Requests the nodes of a later batch; in the first one, of all up to there. */
+    for (size_t i = task ? BATCHES_AHEAD : 0; i <= BATCHES_AHEAD; i++) {
+        struct bw_range ranges[BW_BATCH];
+        size_t ahead = 0;
+        for (size_t at = begin + i * batch; at < level->end && ahead < batch; at++)
+            ranges[ahead++] = (struct bw_range){blocks[completeness->nodes[at]].bytenr,
+                                                completeness->reader.nodesize};
+        if (ahead)
+            bw_blocks_advise(&completeness->reader, ranges, ahead);
+    }
+
     BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&completeness->reader, batch);
     struct bw_block_pointer pointers[BW_BATCH];
     struct bw_request requests[BW_BATCH];
@@ -274,8 +267,7 @@ static void assess_batch(void *context, unsigned worker, size_t task)
         completeness->no_memory = true;
     for (size_t i = 0; buffer && i < count; i++) {
         pointers[i] =
-            bw_found_pointer(completeness->index,
-                             &completeness->index->blocks.items[completeness->nodes[begin + i]]);
+            bw_found_pointer(completeness->index, &blocks[completeness->nodes[begin + i]]);
         requests[i] = bw_block_request(&completeness->reader, &pointers[i],
                                        buffer + i * completeness->reader.nodesize);
         requests[i].keep = false;

@@ -104,40 +104,6 @@ static bool is_newer(const struct log_root *one, const struct log_root *other)
     return one->root.bytenr > other->root.bytenr;
 }
 
-/* Finds the newest root of the log among the blocks of an index; `*count` is the number of all. */
-static struct bw_error *choose_root(struct bw_fs *fs, const struct bw_found_index *index,
-                                    struct log_root *newest, size_t *count)
-{
-    *count = 0;
-    for (size_t i = 0; i < index->blocks.count; i++) {
-        const struct bw_found_block *block = &index->blocks.items[i];
-        const struct bw_key first = bw_found_first_key(block);
-        struct log_root found = {.root = {block->bytenr, block->generation, block->level},
-                                 .changed = INT64_MIN};
-        struct log_scan scan = {fs, &found};
-        if (block->generation != fs->superblock.generation + 1 ||
-            bw_found_owner(index, block) != BW_TREE_LOG || first.objectid != BW_TREE_LOG ||
-            first.type != BW_ROOT_ITEM)
-            continue;
-        BW_TRY(scan_log(&scan, &found.root, scan_named_logs));
-        if (!(*count)++ || is_newer(&found, newest))
-            *newest = found;
-    }
-    return NULL;
-}
-
-/* Whether a superblock of the present generation was read that would name a log. */
-static bool is_named(const struct bw_fs *fs)
-{
-    for (size_t i = 0; i < fs->image_count; i++) {
-        const struct bw_image *image = &fs->images[i];
-        if (!image->bad && image->role == BW_IMAGE_DEVICE && image->copy == 0 &&
-            !image->is_rebuilt && image->superblock.generation == fs->superblock.generation)
-            return true;
-    }
-    return false;
-}
-
 /* Reports that a log may be missing. */
 static void report_unknown(struct bw_fs *fs, const char *advice)
 {
@@ -160,8 +126,22 @@ static struct bw_error *search_ranges(struct bw_fs *fs, const struct bw_scan_ran
     bw_found_init(&index);
     struct bw_history_scan scan = {.fs = fs, .ranges = ranges, .index = &index};
     struct bw_error *error = bw_history_scan(&scan);
-    if (!error)
-        error = choose_root(fs, &index, &newest, &count);
+
+    /* The newest root of the log among the blocks that were found. */
+    for (size_t i = 0; !error && i < index.blocks.count; i++) {
+        const struct bw_found_block *block = &index.blocks.items[i];
+        const struct bw_key first = bw_found_first_key(block);
+        struct log_root found = {.root = {block->bytenr, block->generation, block->level},
+                                 .changed = INT64_MIN};
+        struct log_scan scan_of_root = {fs, &found};
+        if (block->generation != fs->superblock.generation + 1 ||
+            bw_found_owner(&index, block) != BW_TREE_LOG || first.objectid != BW_TREE_LOG ||
+            first.type != BW_ROOT_ITEM)
+            continue;
+        error = scan_log(&scan_of_root, &found.root, scan_named_logs);
+        if (!error && (!count++ || is_newer(&found, &newest)))
+            newest = found;
+    }
     if (!error && count) {
         fs->superblock.log_root = newest.root.bytenr;
         fs->superblock.log_root_level = newest.root.level;
@@ -184,8 +164,16 @@ static struct bw_error *search_ranges(struct bw_fs *fs, const struct bw_scan_ran
 struct bw_error *bw_history_find_log(struct bw_fs *fs)
 {
     struct bw_scan_ranges ranges = {0};
-    if (fs->is_past || fs->superblock.log_root || is_named(fs))
+    if (fs->is_past || fs->superblock.log_root)
         return NULL;
+
+    /* A superblock of the present generation that was read would name a log. */
+    for (size_t i = 0; i < fs->image_count; i++) {
+        const struct bw_image *image = &fs->images[i];
+        if (!image->bad && image->role == BW_IMAGE_DEVICE && image->copy == 0 &&
+            !image->is_rebuilt && image->superblock.generation == fs->superblock.generation)
+            return NULL;
+    }
     struct bw_error *error = bw_scan_add_chunks(fs, &ranges);
     if (!error && (fs->scan || ranges.bytes <= QUICK_BYTES))
         error = search_ranges(fs, &ranges);

@@ -55,13 +55,6 @@ void bw_older_end(struct bw_older *older)
     older->own = NULL;
 }
 
-static bool is_wanted(const struct bw_older *older, const struct bw_fs *fs)
-{
-    const struct bw_root_pointer *root = &fs->root_tree.root;
-    return root->generation < older->present->root_tree.root.generation &&
-           root->generation >= older->since && root->bytenr != older->bytenr;
-}
-
 struct bw_error *bw_older_next(struct bw_older *older, struct bw_fs **fs)
 {
     *fs = NULL;
@@ -73,7 +66,11 @@ struct bw_error *bw_older_next(struct bw_older *older, struct bw_fs **fs)
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return error;
         bw_error_free(error);
-        if (*fs && !is_wanted(older, *fs))
+        if (!*fs)
+            continue;
+        const struct bw_root_pointer *root = &(*fs)->root_tree.root;
+        if (root->generation >= older->present->root_tree.root.generation ||
+            root->generation < older->since || root->bytenr == older->bytenr)
             bw_fs_close(BW_TAKE(*fs));
     }
     if (*fs)

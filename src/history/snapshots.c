@@ -36,11 +36,9 @@ struct uuid_user {
 BW_VECTOR(relative_list, struct relative);
 
 struct relatives {
-    struct bw_fs *fs;
     struct relative_list list;
     struct uuid_user *users; /* sorted by UUID */
-    size_t user_count;
-    uint32_t *queue; /* related subvolumes whose UUIDs have not been followed yet */
+    uint32_t *queue;         /* related subvolumes whose UUIDs have not been followed yet */
     size_t queued;
 };
 
@@ -52,45 +50,10 @@ static uint64_t beginning_of_uuid(const uint8_t uuid[BW_UUID_SIZE])
     return value;
 }
 
-static struct bw_error *add_relative(struct relatives *relatives,
-                                     const struct bw_subvolume_info *info)
-{
-    if (info->is_deleted)
-        return NULL;
-    BW_TRY(relative_list_reserve(&relatives->list, 1));
-    char *path = strndup(info->path ? info->path : "", info->path ? info->path_length : 0);
-    relatives->list.items[relatives->list.count++] = (struct relative){
-        .snapshot = {.subvolume = bw_subvolume_by_id(relatives->fs, info->id),
-                     .id = info->id,
-                     .generation = info->otransid,
-                     .time = info->otime,
-                     .read_only = info->read_only,
-                     .path = path},
-        .uuids = {beginning_of_uuid(info->uuid), beginning_of_uuid(info->parent_uuid),
-                  beginning_of_uuid(info->received_uuid)},
-    };
-    return path ? NULL : bw_error_no_memory();
-}
-
 static int by_uuid(const void *a, const void *b)
 {
     const struct uuid_user *left = a, *right = b;
     return (left->uuid > right->uuid) - (left->uuid < right->uuid);
-}
-
-static struct bw_error *list_users(struct relatives *relatives)
-{
-    relatives->users = calloc(3 * relatives->list.count + 1, sizeof *relatives->users);
-    relatives->queue = calloc(relatives->list.count + 1, sizeof *relatives->queue);
-    if (!relatives->users || !relatives->queue)
-        return bw_error_no_memory();
-    for (size_t i = 0; i < relatives->list.count; i++)
-        for (size_t k = 0; k < 3; k++)
-            if (relatives->list.items[i].uuids[k])
-                relatives->users[relatives->user_count++] =
-                    (struct uuid_user){relatives->list.items[i].uuids[k], (uint32_t)i};
-    qsort(relatives->users, relatives->user_count, sizeof *relatives->users, by_uuid);
-    return NULL;
 }
 
 static void mark_related(struct relatives *relatives, size_t item)
@@ -99,19 +62,6 @@ static void mark_related(struct relatives *relatives, size_t item)
         return;
     relatives->list.items[item].is_related = true;
     relatives->queue[relatives->queued++] = (uint32_t)item;
-}
-
-/* Marks the subvolumes that have a UUID; only once for each UUID, because crafted images may repeat
- * one in all subvolumes. */
-static void mark_users(struct relatives *relatives, uint64_t uuid)
-{
-    const size_t first = BW_FIRST_INDEX(n, relatives->user_count, relatives->users[n].uuid >= uuid);
-    const uint32_t done = UINT32_MAX;
-    if (first == relatives->user_count || relatives->users[first].item == done)
-        return;
-    for (size_t i = first; i < relatives->user_count && relatives->users[i].uuid == uuid; i++)
-        mark_related(relatives, relatives->users[i].item);
-    relatives->users[first].item = done;
 }
 
 static int newest_first(const void *a, const void *b)
@@ -128,15 +78,36 @@ static int newest_first(const void *a, const void *b)
 static struct bw_error *keep_related(struct bw_snapshots *snapshots, struct relatives *relatives,
                                      uint64_t id)
 {
-    BW_TRY(list_users(relatives));
-    for (size_t i = 0; i < relatives->list.count; i++)
+    const size_t count = relatives->list.count;
+    struct uuid_user *users = relatives->users = calloc(3 * count + 1, sizeof *users);
+    relatives->queue = calloc(count + 1, sizeof *relatives->queue);
+    if (!users || !relatives->queue)
+        return bw_error_no_memory();
+    size_t user_count = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < 3; k++)
+            if (relatives->list.items[i].uuids[k])
+                users[user_count++] =
+                    (struct uuid_user){relatives->list.items[i].uuids[k], (uint32_t)i};
+    qsort(users, user_count, sizeof *users, by_uuid);
+
+    /* Marks the subvolumes that have a UUID of a related one; only once for each UUID, because
+     * crafted images may repeat one in all subvolumes. */
+    const uint32_t done = UINT32_MAX;
+    for (size_t i = 0; i < count; i++)
         if (relatives->list.items[i].snapshot.id == id)
             mark_related(relatives, i);
     while (relatives->queued) {
         const struct relative *item = &relatives->list.items[relatives->queue[--relatives->queued]];
-        for (size_t k = 0; k < 3; k++)
-            if (item->uuids[k])
-                mark_users(relatives, item->uuids[k]);
+        for (size_t k = 0; k < 3; k++) {
+            const uint64_t uuid = item->uuids[k];
+            const size_t first = BW_FIRST_INDEX(n, user_count, users[n].uuid >= uuid);
+            if (!uuid || first == user_count || users[first].item == done)
+                continue;
+            for (size_t i = first; i < user_count && users[i].uuid == uuid; i++)
+                mark_related(relatives, users[i].item);
+            users[first].item = done;
+        }
     }
     for (size_t i = 0; i < relatives->list.count; i++) {
         struct relative *item = &relatives->list.items[i];
@@ -154,15 +125,31 @@ static struct bw_error *keep_related(struct bw_snapshots *snapshots, struct rela
 struct bw_error *bw_snapshots_open(struct bw_fs *fs, uint64_t subvolume,
                                    struct bw_snapshots **result)
 {
-    struct relatives relatives = {.fs = fs};
+    struct relatives relatives = {0};
     struct bw_snapshots *snapshots = calloc(1, sizeof *snapshots);
     if (!snapshots)
         return bw_error_no_memory();
     snapshots->fs = fs;
     struct bw_subvolume_infos *infos;
     struct bw_error *error = bw_subvolume_infos_open(fs, true, &infos);
-    for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));)
-        error = add_relative(&relatives, info);
+    for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));) {
+        if (info->is_deleted)
+            continue;
+        char *path = strndup(info->path ? info->path : "", info->path ? info->path_length : 0);
+        const struct relative relative = {
+            .snapshot = {.subvolume = bw_subvolume_by_id(fs, info->id),
+                         .id = info->id,
+                         .generation = info->otransid,
+                         .time = info->otime,
+                         .read_only = info->read_only,
+                         .path = path},
+            .uuids = {beginning_of_uuid(info->uuid), beginning_of_uuid(info->parent_uuid),
+                      beginning_of_uuid(info->received_uuid)},
+        };
+        error = path ? relative_list_push(&relatives.list, relative) : bw_error_no_memory();
+        if (error)
+            free(path);
+    }
     error = bw_error_first(error, bw_subvolume_infos_close(infos));
     if (!error)
         error = keep_related(snapshots, &relatives, subvolume);
