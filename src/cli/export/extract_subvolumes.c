@@ -30,7 +30,7 @@
 #include "cli/common/generations.h"
 #include "cli/common/monitor.h"
 #include "cli/common/sandbox.h"
-#include "cli/export/send_list.h"
+#include "export/send_list.h"
 
 enum { LISTED = 5, LONGEST_FRAME = 1 << 20 };
 
@@ -55,7 +55,7 @@ struct extraction {
     const struct cmd_common *common;
     const struct extract_subvolumes *settings;
     struct bw_fs *fs;
-    struct cmd_send_list list;
+    struct bw_send_list list;
     bool snapshots; /* the receiver makes snapshots, or trees of links */
     int channel;    /* to the child; -1: none */
     pid_t child;
@@ -240,7 +240,7 @@ static struct bw_error *send_bytes(void *context, const void *bytes, size_t leng
 }
 
 /* Whether a subvolume is received into the folder itself. */
-static bool is_top(const struct cmd_sent *sent)
+static bool is_top(const struct bw_sent *sent)
 {
     return sent->info.id == BW_TOP_SUBVOLUME;
 }
@@ -250,24 +250,24 @@ static struct bw_error *find_all(struct extraction *extraction)
 {
     const struct cmd_common *common = extraction->common;
     struct bw_fs *fs = extraction->fs;
-    struct cmd_send_list *list = &extraction->list;
+    struct bw_send_list *list = &extraction->list;
     const struct bw_subvolume *next = NULL;
     for (size_t i = 0; i < common->path_count; i++) {
         BW_TRY(bw_subvolume_by_name(fs, common->paths[i], &next));
-        BW_TRY(cmd_send_list_add(list, fs, next, NULL));
+        BW_TRY(bw_send_list_add(list, fs, next, NULL));
     }
     if (common->path_count)
-        BW_TRY(cmd_send_list_add_relatives(list, fs));
+        BW_TRY(bw_send_list_add_relatives(list, fs));
     else
         while ((next = bw_subvolume_next(fs, next))) {
             struct bw_subvolume_info info;
             BW_TRY(bw_subvolume_get(fs, next, &info));
             if (!info.is_deleted)
-                BW_TRY(cmd_send_list_add(list, fs, next, NULL));
+                BW_TRY(bw_send_list_add(list, fs, next, NULL));
         }
-    cmd_send_list_sort(list);
+    bw_send_list_sort(list);
     for (size_t i = 0; i < list->list.count; i++) {
-        struct cmd_sent *sent = &list->list.items[i];
+        struct bw_sent *sent = &list->list.items[i];
         if (asprintf(&sent->name, is_top(sent) ? "." : "%" PRIu64, sent->info.id) < 0) {
             sent->name = NULL;
             return bw_error_no_memory();
@@ -279,7 +279,7 @@ static struct bw_error *find_all(struct extraction *extraction)
 static struct bw_error *send_all(struct extraction *extraction)
 {
     const struct extract_subvolumes *settings = extraction->settings;
-    struct cmd_send_list *list = &extraction->list;
+    struct bw_send_list *list = &extraction->list;
     const struct bw_send_options how = {
         .struct_size = sizeof how,
         .version = 2,
@@ -293,10 +293,10 @@ static struct bw_error *send_all(struct extraction *extraction)
         bytes += list->list.items[i].info.bytes_used;
     cmd_progress_expect(bytes);
     for (size_t i = 0; i < list->list.count; i++) {
-        const struct cmd_sent *parent = NULL;
+        const struct bw_sent *parent = NULL;
         if (extraction->snapshots && !is_top(&list->list.items[i]))
-            parent = cmd_send_list_parent(list, i);
-        BW_TRY(cmd_send_list_send(list, i, &how, parent, extraction->snapshots));
+            parent = bw_send_list_parent(list, i);
+        BW_TRY(bw_send_list_send(list, i, &how, parent, extraction->snapshots));
     }
     return NULL;
 }
@@ -304,7 +304,7 @@ static struct bw_error *send_all(struct extraction *extraction)
 /* Moving to the final places. */
 
 struct destination {
-    const struct cmd_sent *sent;
+    const struct bw_sent *sent;
     char *path;
 };
 
@@ -318,12 +318,12 @@ static int by_depth(const void *a, const void *b)
 /* Subvolumes around others come first; they become read-only when everything is in its place. */
 static struct bw_error *place_all(struct extraction *extraction)
 {
-    const struct cmd_send_list *list = &extraction->list;
+    const struct bw_send_list *list = &extraction->list;
     struct destination *all = calloc(list->list.count + 1, sizeof *all);
     struct bw_error *error = all ? NULL : bw_error_no_memory();
     size_t count = 0;
     for (size_t i = 0; i < list->list.count && !error; i++) {
-        const struct cmd_sent *sent = &list->list.items[i];
+        const struct bw_sent *sent = &list->list.items[i];
         if (!sent->is_there || is_top(sent))
             continue;
         BW_AUTO_FREE char *path = NULL;
@@ -369,7 +369,7 @@ static int end_child(struct extraction *extraction, bool complete)
         ;
     if (has_answer && !extraction->common->messages.quiet) {
         const struct bw_receiver_summary *summary = &answer.summary;
-        const struct cmd_sent_list *list = &extraction->list.list;
+        const struct bw_sent_list *list = &extraction->list.list;
         char size[BW_SIZE_ROOM] = {0}, written[BW_SIZE_ROOM] = {0}, cloned[BW_SIZE_ROOM] = {0};
         uint64_t bytes = 0;
         for (size_t i = 0; i < list->count; i++)
@@ -426,7 +426,7 @@ int extract_subvolumes(const struct cmd_common *common, const struct extract_sub
         bw_error_free(error);
     else if (error)
         status = cmd_fail_output(common, error);
-    cmd_send_list_free(&extraction.list);
+    bw_send_list_free(&extraction.list);
     if (!status)
         status = child;
     if (!status && stopped)

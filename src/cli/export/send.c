@@ -22,7 +22,7 @@
 #include "cli/common/monitor.h"
 #include "cli/common/output.h"
 #include "cli/export/export.h"
-#include "cli/export/send_list.h"
+#include "export/send_list.h"
 
 /* A running send command. */
 struct sending {
@@ -37,9 +37,9 @@ struct sending {
     const struct cmd_common *common;
     struct bw_fs *fs;
     struct cmd_output_file file;
-    int folder, descriptor;    /* with -C: the folder, and the file that is being written */
-    struct cmd_send_list list; /* the subvolumes to send, then the sources, then the parent */
-    size_t send_count;         /* number of subvolumes to send */
+    int folder, descriptor;   /* with -C: the folder, and the file that is being written */
+    struct bw_send_list list; /* the subvolumes to send, then the sources, then the parent */
+    size_t send_count;        /* number of subvolumes to send */
 };
 
 static struct bw_error *store_source(void *target, const struct cmd_option *option,
@@ -102,53 +102,7 @@ static struct bw_error *find_subvolume(struct sending *sending, const char *text
         bw_fs_close(past);
         return error;
     }
-    return cmd_send_list_add(&sending->list, past ? past : sending->fs, subvolume, past);
-}
-
-/* The name that a receiver would use. The top-level subvolume has no name. */
-static struct bw_bytes usual_name(const struct cmd_sent *sent)
-{
-    static const char top[] = "toplevel";
-    if (!sent->info.name_length)
-        return (struct bw_bytes){top, strlen(top)};
-    return (struct bw_bytes){sent->info.name, sent->info.name_length};
-}
-
-static struct bw_bytes name_of(const struct cmd_sent *sent)
-{
-    return sent->name ? (struct bw_bytes){sent->name, strlen(sent->name)} : usual_name(sent);
-}
-
-/* Receivers make all subvolumes in one folder. Subvolumes whose names are not unique, such as
- * Snapper's snapshots, are named by their paths, with '-' in place of '/'. */
-static struct bw_error *make_names_unique(struct cmd_sent_list *list)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        struct cmd_sent *subvolume = &list->items[i];
-        const struct bw_bytes name = usual_name(subvolume);
-        bool unique = true;
-        size_t length;
-        for (size_t j = 0; j < list->count; j++) {
-            const struct bw_bytes other = usual_name(&list->items[j]);
-            unique &= i == j || name.length != other.length ||
-                      memcmp(name.data, other.data, name.length) != 0;
-        }
-        if (unique)
-            continue;
-        if (!subvolume->info.name_length) { /* another subvolume is called "toplevel" */
-            subvolume->name = strdup("toplevel-5");
-            if (!subvolume->name)
-                return bw_error_no_memory();
-            continue;
-        }
-        BW_TRY(bw_subvolume_path(subvolume->side.fs, subvolume->side.subvolume, &subvolume->name,
-                                 &length));
-        memmove(subvolume->name, subvolume->name + 1, length);
-        for (char *at = subvolume->name; *at; at++)
-            if (*at == '/')
-                *at = '-';
-    }
-    return NULL;
+    return bw_send_list_add(&sending->list, past ? past : sending->fs, subvolume, past);
 }
 
 static const char *reason_of(enum bw_send_reason reason)
@@ -170,15 +124,15 @@ static const char *reason_of(enum bw_send_reason reason)
 /* Lists the subvolumes to send, the clone sources and the parent. */
 static struct bw_error *find_all(struct sending *sending)
 {
-    struct cmd_send_list *list = &sending->list;
+    struct bw_send_list *list = &sending->list;
     for (size_t i = 0; i < sending->common->path_count; i++)
         BW_TRY(find_subvolume(sending, sending->common->paths[i]));
     if (sending->recursive) {
-        BW_TRY(cmd_send_list_add_relatives(list, sending->fs));
-        cmd_send_list_sort(list);
+        BW_TRY(bw_send_list_add_relatives(list, sending->fs));
+        bw_send_list_sort(list);
     }
     if (list->list.count > 1)
-        BW_TRY(make_names_unique(&list->list));
+        BW_TRY(bw_send_list_name(list));
     sending->send_count = list->list.count;
     for (size_t i = 0; i < sending->sources.count; i++)
         BW_TRY(find_subvolume(sending, sending->sources.items[i]));
@@ -188,8 +142,8 @@ static struct bw_error *find_all(struct sending *sending)
     /* The receiver finds a parent or clone source by its UUID. If it has other contents under this
      * UUID, the result is wrong without an error. */
     for (size_t i = sending->send_count; i < list->list.count; i++) {
-        struct cmd_sent *base = &list->list.items[i];
-        const struct bw_bytes name = name_of(base);
+        struct bw_sent *base = &list->list.items[i];
+        const struct bw_bytes name = bw_sent_name(base);
         struct bw_send_identity identity;
         BW_TRY(bw_send_identity(base->side.fs, base->side.subvolume, &identity));
         if (identity.reason != BW_SEND_OWN && !sending->force)
@@ -219,15 +173,15 @@ static struct bw_error *send_one(struct sending *sending, size_t number)
     static const enum bw_send_damage damages[] = {[CMD_ON_ERROR_FAIL] = BW_SEND_STOP,
                                                   [CMD_ON_ERROR_ZERO] = BW_SEND_ZERO,
                                                   [CMD_ON_ERROR_SKIP] = BW_SEND_SKIP};
-    struct cmd_send_list *list = &sending->list;
-    struct cmd_sent *sent = &list->list.items[number];
+    struct bw_send_list *list = &sending->list;
+    struct bw_sent *sent = &list->list.items[number];
 
     /* Report why a stream has another UUID than the subvolume: a stream that has this one as its
      * parent can only be sent together with it. */
     struct bw_send_identity identity;
     BW_TRY(bw_send_identity(sent->side.fs, sent->side.subvolume, &identity));
     if (identity.reason != BW_SEND_OWN || sending->on_error != CMD_ON_ERROR_FAIL) {
-        const struct bw_bytes name = name_of(sent);
+        const struct bw_bytes name = bw_sent_name(sent);
         bw_fs_report(sent->side.fs, BW_NOTE,
                      bw_error_create(BW_ERROR_UNSUPPORTED, "%.*s is sent under a new UUID: %s",
                                      (int)name.length, name.data, reason_of(identity.reason)));
@@ -247,12 +201,12 @@ static struct bw_error *send_one(struct sending *sending, size_t number)
         .context = sending,
     };
     const bool incremental = sending->parent || sending->sources.count || sending->recursive;
-    const struct cmd_sent *parent = NULL;
+    const struct bw_sent *parent = NULL;
     if (sending->parent)
         parent = &list->list.items[list->list.count - 1];
     else if (incremental)
-        parent = cmd_send_list_parent(list, number);
-    return cmd_send_list_send(list, number, &how, parent, incremental);
+        parent = bw_send_list_parent(list, number);
+    return bw_send_list_send(list, number, &how, parent, incremental);
 }
 
 /* Sends one subvolume to a separate file, and removes the file after an error. */
@@ -262,7 +216,7 @@ static struct bw_error *send_to_folder(struct sending *sending, size_t number)
     const char *folder = sending->folder_name;
 
     /* The file is named by the subvolume; a name that would be too long is cut off. */
-    const struct bw_bytes own = name_of(&sending->list.list.items[number]);
+    const struct bw_bytes own = bw_sent_name(&sending->list.list.items[number]);
     BW_AUTO_BUFFER struct bw_buffer name = {0};
     bw_buffer_format(&name, "%04zu-", number + 1);
     const size_t room = NAME_MAX - name.length - strlen(suffix);
@@ -297,7 +251,7 @@ static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
 /* Closes everything; returns whether there was damage in older generations. */
 static bool close_all(struct sending *sending)
 {
-    bool damaged = cmd_send_list_free(&sending->list);
+    bool damaged = bw_send_list_free(&sending->list);
     free(sending->sources.items);
     if (sending->folder >= 0)
         close(sending->folder);

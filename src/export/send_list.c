@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The list of subvolumes to send. */
-#include "cli/export/send_list.h"
+/*
+ * The list of subvolumes to send: which belong together, their order, and what each is a difference
+ * from. A subvolume that was sent has the UUID of its stream; it becomes the parent, or a clone
+ * source, of those after it.
+ */
+#include "export/send_list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +17,13 @@
  * searched. */
 enum { MOST_SOURCES = 16 };
 
-struct bw_error *cmd_send_list_add(struct cmd_send_list *list, struct bw_fs *fs,
-                                   const struct bw_subvolume *subvolume, struct bw_fs *past)
+struct bw_error *bw_send_list_add(struct bw_send_list *list, struct bw_fs *fs,
+                                  const struct bw_subvolume *subvolume, struct bw_fs *past)
 {
-    struct cmd_sent sent = {.side = {.fs = fs, .subvolume = subvolume}, .past = past};
+    struct bw_sent sent = {.side = {.fs = fs, .subvolume = subvolume}, .past = past};
     struct bw_error *error = bw_subvolume_get(fs, subvolume, &sent.info);
     if (!error)
-        error = cmd_sent_list_push(&list->list, sent);
+        error = bw_sent_list_push(&list->list, sent);
     if (error)
         bw_fs_close(past);
     return error;
@@ -31,7 +35,7 @@ static bool is_same_uuid(const uint8_t a[BW_UUID_SIZE], const uint8_t b[BW_UUID_
     return memcmp(a, b, BW_UUID_SIZE) == 0 && memcmp(a, zeros, BW_UUID_SIZE) != 0;
 }
 
-struct bw_error *cmd_send_list_add_relatives(struct cmd_send_list *list, struct bw_fs *fs)
+struct bw_error *bw_send_list_add_relatives(struct bw_send_list *list, struct bw_fs *fs)
 {
     /* Each round adds the snapshots of the subvolumes in the list, and the subvolumes inside them,
      * until there are no more. */
@@ -49,22 +53,65 @@ struct bw_error *cmd_send_list_add_relatives(struct cmd_send_list *list, struct 
                     info.parent == other->id || is_same_uuid(info.parent_uuid, other->uuid);
             }
             if (is_relative && !is_listed && !info.is_deleted)
-                BW_TRY(cmd_send_list_add(list, fs, next, NULL));
+                BW_TRY(bw_send_list_add(list, fs, next, NULL));
         }
+    }
+    return NULL;
+}
+
+static struct bw_bytes usual_name(const struct bw_sent *sent)
+{
+    static const char top[] = "toplevel";
+    if (!sent->info.name_length)
+        return (struct bw_bytes){top, strlen(top)};
+    return (struct bw_bytes){sent->info.name, sent->info.name_length};
+}
+
+struct bw_bytes bw_sent_name(const struct bw_sent *sent)
+{
+    return sent->name ? (struct bw_bytes){sent->name, strlen(sent->name)} : usual_name(sent);
+}
+
+struct bw_error *bw_send_list_name(struct bw_send_list *list)
+{
+    for (size_t i = 0; i < list->list.count; i++) {
+        struct bw_sent *subvolume = &list->list.items[i];
+        const struct bw_bytes name = usual_name(subvolume);
+        bool unique = true;
+        size_t length;
+        for (size_t j = 0; j < list->list.count; j++) {
+            const struct bw_bytes other = usual_name(&list->list.items[j]);
+            unique &= i == j || name.length != other.length ||
+                      memcmp(name.data, other.data, name.length) != 0;
+        }
+        if (unique)
+            continue;
+        if (!subvolume->info.name_length) { /* another subvolume is called "toplevel" */
+            subvolume->name = strdup("toplevel-5");
+            if (!subvolume->name)
+                return bw_error_no_memory();
+            continue;
+        }
+        BW_TRY(bw_subvolume_path(subvolume->side.fs, subvolume->side.subvolume, &subvolume->name,
+                                 &length));
+        memmove(subvolume->name, subvolume->name + 1, length);
+        for (char *at = subvolume->name; *at; at++)
+            if (*at == '/')
+                *at = '-';
     }
     return NULL;
 }
 
 static int by_transaction(const void *a, const void *b)
 {
-    const struct bw_subvolume_info *left = &((const struct cmd_sent *)a)->info,
-                                   *right = &((const struct cmd_sent *)b)->info;
+    const struct bw_subvolume_info *left = &((const struct bw_sent *)a)->info,
+                                   *right = &((const struct bw_sent *)b)->info;
     if (left->ctransid != right->ctransid)
         return left->ctransid < right->ctransid ? -1 : 1;
     return left->id < right->id ? -1 : left->id > right->id;
 }
 
-void cmd_send_list_sort(struct cmd_send_list *list)
+void bw_send_list_sort(struct bw_send_list *list)
 {
     if (list->list.count)
         qsort(list->list.items, list->list.count, sizeof *list->list.items, by_transaction);
@@ -77,12 +124,12 @@ static bool are_related(const struct bw_subvolume_info *a, const struct bw_subvo
            is_same_uuid(a->parent_uuid, b->parent_uuid);
 }
 
-const struct cmd_sent *cmd_send_list_parent(const struct cmd_send_list *list, size_t number)
+const struct bw_sent *bw_send_list_parent(const struct bw_send_list *list, size_t number)
 {
-    const struct cmd_sent *sent = &list->list.items[number], *best = NULL;
+    const struct bw_sent *sent = &list->list.items[number], *best = NULL;
     uint64_t best_distance = UINT64_MAX;
     for (size_t i = 0; i < list->list.count; i++) {
-        const struct cmd_sent *other = &list->list.items[i];
+        const struct bw_sent *other = &list->list.items[i];
         const uint64_t older = other->info.ctransid, newer = sent->info.ctransid;
         const uint64_t distance = older < newer ? newer - older : older - newer;
         const bool is_same =
@@ -97,11 +144,11 @@ const struct cmd_sent *cmd_send_list_parent(const struct cmd_send_list *list, si
     return best;
 }
 
-struct bw_error *cmd_send_list_send(struct cmd_send_list *list, size_t number,
-                                    const struct bw_send_options *options,
-                                    const struct cmd_sent *parent, bool share)
+struct bw_error *bw_send_list_send(struct bw_send_list *list, size_t number,
+                                   const struct bw_send_options *options,
+                                   const struct bw_sent *parent, bool share)
 {
-    struct cmd_sent *sent = &list->list.items[number];
+    struct bw_sent *sent = &list->list.items[number];
     struct bw_send_side sources[MOST_SOURCES];
     struct bw_send_options how = *options;
     struct bw_send_summary summary;
@@ -122,16 +169,16 @@ struct bw_error *cmd_send_list_send(struct cmd_send_list *list, size_t number,
     return NULL;
 }
 
-bool cmd_send_list_free(struct cmd_send_list *list)
+bool bw_send_list_free(struct bw_send_list *list)
 {
     bool damaged = false;
     for (size_t i = 0; i < list->list.count; i++) {
-        struct cmd_sent *sent = &list->list.items[i];
+        struct bw_sent *sent = &list->list.items[i];
         damaged |= sent->past && bw_fs_status(sent->past).damages;
         bw_fs_close(sent->past);
         free(sent->name);
     }
-    cmd_sent_list_free(&list->list);
-    *list = (struct cmd_send_list){0};
+    bw_sent_list_free(&list->list);
+    *list = (struct bw_send_list){0};
     return damaged;
 }
