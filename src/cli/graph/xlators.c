@@ -15,39 +15,38 @@
 #include "cli/common/output_format.h"
 #include "cli/graph/page.h"
 
-struct xlators_state {
-    bool built_in;
-};
-
-static const struct cmd_option options[] = {
-    {0, "built-in", NULL, "list only built-in layers, none from shared objects",
-     CMD_FLAG(struct xlators_state, built_in)},
-    {0},
-};
-
 BW_VECTOR(bw_xlator_classes, const struct bw_xlator_class *);
 
-/* The types to print. */
-struct types {
-    struct bw_xlator_classes classes;
+struct xlators {
+    /* The options. */
+    bool built_in;
+
+    /* While it runs. */
+    struct bw_xlator_classes classes; /* the types to print */
     const struct cmd_common *common;
     struct bw_registry *registry;
     bool unusable; /* a shared object could not be used */
 };
 
+static const struct cmd_option options[] = {
+    {0, "built-in", NULL, "list only built-in layers, none from shared objects",
+     CMD_FLAG(struct xlators, built_in)},
+    {0},
+};
+
 /* Adds a type. If it cannot be loaded, prints the error and continues. */
 static struct bw_error *add_loadable(void *context, const char *name)
 {
-    struct types *types = context;
+    struct xlators *xlators = context;
     const struct bw_xlator_class *type;
-    struct bw_error *error = bw_registry_find(types->registry, name, &type);
+    struct bw_error *error = bw_registry_find(xlators->registry, name, &type);
     if (!error)
-        return bw_xlator_classes_push(&types->classes, type);
-    if (types->common->messages.quiet)
+        return bw_xlator_classes_push(&xlators->classes, type);
+    if (xlators->common->messages.quiet)
         bw_error_free(error);
     else
-        cmd_fail(types->common, bw_error_prefix(error, "%s", name));
-    types->unusable = true;
+        cmd_fail(xlators->common, bw_error_prefix(error, "%s", name));
+    xlators->unusable = true;
     return NULL;
 }
 
@@ -71,14 +70,14 @@ static struct bw_error *list_options(void *context, struct bw_record_sink *sink)
 }
 
 /* A list of all types, or the pages of those on the command line. */
-static struct bw_error *write_text(struct cmd_format *format, const struct types *types)
+static struct bw_error *write_text(struct cmd_format *format, const struct xlators *xlators)
 {
     struct bw_table_column columns[2] = {{0}};
     BW_AUTO_BUFFER struct bw_buffer cells = {0};
     struct bw_buffer *text = &format->text;
-    const bool pages = types->common->input.image_count;
-    for (size_t i = 0; i < types->classes.count; i++) {
-        const struct bw_xlator_class *type = types->classes.items[i];
+    const bool pages = xlators->common->input.image_count;
+    for (size_t i = 0; i < xlators->classes.count; i++) {
+        const struct bw_xlator_class *type = xlators->classes.items[i];
         if (!pages) {
             bw_buffer_format(&cells, "%s\t%s\n", type->type, type->description);
             continue;
@@ -96,23 +95,23 @@ static struct bw_error *write_text(struct cmd_format *format, const struct types
 /* Prints the types on the command line, or all. */
 static int run(const struct cmd_common *common, void *state)
 {
-    const struct xlators_state *xlators = state;
+    struct xlators *xlators = state;
     const struct cmd_input *input = &common->input;
     const struct cmd_format_plan plan = {.record = cmd_xlators.record};
-    struct types types = {.common = common};
     struct cmd_format format;
-    struct bw_error *error = bw_registry_open(xlators->built_in ? "" : NULL, &types.registry);
+    xlators->common = common;
+    struct bw_error *error = bw_registry_open(xlators->built_in ? "" : NULL, &xlators->registry);
     if (error)
         return cmd_fail(common, error);
     for (size_t i = 0; !error && i < input->image_count; i++) {
         const struct bw_xlator_class *type;
-        error = bw_registry_find(types.registry, input->images[i], &type);
+        error = bw_registry_find(xlators->registry, input->images[i], &type);
         if (!error)
-            error = bw_xlator_classes_push(&types.classes, type);
+            error = bw_xlator_classes_push(&xlators->classes, type);
     }
     if (!input->image_count)
-        error = bw_registry_each(types.registry, add_loadable, &types);
-    int status = types.unusable ? STATUS_PARTIAL : STATUS_OK;
+        error = bw_registry_each(xlators->registry, add_loadable, xlators);
+    int status = xlators->unusable ? STATUS_PARTIAL : STATUS_OK;
     if (error) {
         status = cmd_fail(common, error);
         fputs("'btrfs-walk xlators' lists all types.\n", stderr);
@@ -121,8 +120,8 @@ static int run(const struct cmd_common *common, void *state)
         if (error) {
             status = cmd_fail(common, error);
         } else {
-            for (size_t i = 0; !error && format.rows && i < types.classes.count; i++) {
-                const struct bw_xlator_class *type = types.classes.items[i];
+            for (size_t i = 0; !error && format.rows && i < xlators->classes.count; i++) {
+                const struct bw_xlator_class *type = xlators->classes.items[i];
                 const struct bw_layertypeinfo row = {
                     .layer_type = type->type,
                     .description = type->description,
@@ -130,15 +129,15 @@ static int run(const struct cmd_common *common, void *state)
                 error = cmd_format_write(&format, &row, sizeof row);
             }
             if (!format.rows)
-                error = write_text(&format, &types);
+                error = write_text(&format, xlators);
             error = cmd_format_end(&format, error);
             if (error)
                 status = cmd_fail_output(common, error);
         }
         cmd_format_free(&format);
     }
-    bw_xlator_classes_free(&types.classes);
-    bw_registry_close(types.registry);
+    bw_xlator_classes_free(&xlators->classes);
+    bw_registry_close(xlators->registry);
     return status;
 }
 
@@ -166,6 +165,6 @@ const struct command cmd_xlators = {
     .record = "layertypeinfo",
     .meanings = meanings,
     .run = run,
-    .state_size = sizeof(struct xlators_state),
+    .state_size = sizeof(struct xlators),
     .needs_no_image = true,
 };

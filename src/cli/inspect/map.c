@@ -32,6 +32,7 @@ struct map {
     struct bw_device_list devices;
     struct bw_chunk_list chunks;      /* empty with --devid */
     struct bw_device_map *device_map; /* only with --devid */
+    const char *image;                /* with --used: of the current device */
 };
 
 /* A range from the command line. */
@@ -249,18 +250,10 @@ static struct bw_error *list(struct cmd_format *format, void *context)
 
 /* The list of the space in use, for --used. */
 
-/* A running listing. */
-struct used {
-    struct cmd_format *format;
-    const uint64_t *wanted; /* the only device to list; NULL: all */
-    struct bw_used_map *map;
-    const char *path; /* the image of the current device */
-};
-
 static struct bw_error *write_range(void *context, const struct bw_used_range *range)
 {
-    const struct used *used = context;
-    const struct bw_bytes path = {used->path, used->path ? strlen(used->path) : 0};
+    const struct map *map = context;
+    const struct bw_bytes path = {map->image, map->image ? strlen(map->image) : 0};
     const struct bw_usedinfo row = {.start = range->offset,
                                     .length = range->length,
                                     .present = range->in_use,
@@ -271,30 +264,31 @@ static struct bw_error *write_range(void *context, const struct bw_used_range *r
                                     .devid = range->devid,
                                     .device = path,
                                     .device_bytes = path};
-    return cmd_format_write(used->format, &row, sizeof row);
+    return cmd_format_write(map->format, &row, sizeof row);
 }
 
 static struct bw_error *list_devices(struct cmd_format *format, void *context)
 {
-    struct used *used = context;
+    struct map *map = context;
     struct bw_fs *fs = format->session.fs;
-    used->format = format;
+    struct bw_used_map *used;
+    map->format = format;
     BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
     bool found = false;
-    BW_TRY(bw_used_map_open(fs, NULL, &used->map));
+    BW_TRY(bw_used_map_open(fs, NULL, &used));
     struct bw_error *error = bw_fs_devices(fs, &devices);
     for (size_t i = 0; !error && i < devices.count; i++) {
         const struct bw_device_info *device = &devices.items[i];
-        if (used->wanted ? device->devid != *used->wanted : !device->path)
+        if (map->by_device ? device->devid != map->devid : !device->path)
             continue;
         found = true;
-        used->path = device->path;
-        error = bw_used_map_device(used->map, device->devid, write_range, used);
+        map->image = device->path;
+        error = bw_used_map_device(used, device->devid, write_range, map);
     }
-    if (!error && used->wanted && !found)
-        error = bw_error_create(
-            BW_ERROR_USAGE, "there is no device %" PRIu64 "; 'devices' lists them", *used->wanted);
-    bw_used_map_close(used->map);
+    if (!error && map->by_device && !found)
+        error = bw_error_create(BW_ERROR_USAGE,
+                                "there is no device %" PRIu64 "; 'devices' lists them", map->devid);
+    bw_used_map_close(used);
     return error;
 }
 
@@ -304,7 +298,7 @@ static const char *record_of(const void *state)
 }
 
 /* Without addresses, all operands are images. */
-static int list_used(const struct cmd_common *common, const struct map *map)
+static int list_used(const struct cmd_common *common, struct map *map)
 {
     const struct cmd_input *input = &common->input;
     struct cmd_common own = *common;
@@ -318,12 +312,10 @@ static int list_used(const struct cmd_common *common, const struct map *map)
         images[input->image_count + i] = common->paths[i];
     own.input.images = images;
     own.input.image_count += common->path_count;
-    const uint64_t *devid = map->by_device ? &map->devid : NULL;
-    struct used used = {.wanted = devid};
     const struct cmd_format_plan plan = {.record = "usedinfo",
                                          .columns = "devid,start,length,data,kind,device",
                                          .list = list_devices,
-                                         .context = &used};
+                                         .context = map};
     return cmd_format_run(&own, &plan);
 }
 
