@@ -320,24 +320,6 @@ static struct bw_error *open_file_system(const struct show *show, const struct m
     return bw_fs_open(&options, fs);
 }
 
-/* Marks the devices that the file system consists of, and lists them in the row. */
-static struct bw_error *mark_members(const struct overview *overview, const struct members *members,
-                                     struct row *row)
-{
-    for (size_t i = 0; i < members->count; i++) {
-        struct found *member = members->items[i];
-        bool is_used = !overview->opened && (i == 0 || !is_seed(member));
-        for (size_t k = 0; k < overview->devices.count; k++) {
-            is_used |= overview_is_image(&overview->devices.items[k], &member->info);
-        }
-        if (!is_used && i)
-            continue; /* a further file system may have it */
-        member->is_done = true;
-        BW_TRY(add_image(row, member->info.name));
-    }
-    return NULL;
-}
-
 /* Adds the remarks about a file system that was opened. */
 static struct bw_error *add_remarks(const struct overview *overview, struct row *row)
 {
@@ -387,8 +369,18 @@ static struct bw_error *write_file_system(struct show *show, struct found *first
         bw_fs_superblock(fs, &overview.super);
         error = overview_read(&overview);
     }
-    if (!error)
-        error = mark_members(&overview, &members, &row);
+
+    /* The devices that it consists of; a further file system may have the others. */
+    for (size_t i = 0; i < members.count && !error; i++) {
+        struct found *member = members.items[i];
+        bool is_used = i == 0 || (!fs && !is_seed(member));
+        for (size_t k = 0; k < overview.devices.count; k++)
+            is_used |= overview_is_image(&overview.devices.items[k], &member->info);
+        if (!is_used)
+            continue;
+        member->is_done = true;
+        error = add_image(&row, member->info.name);
+    }
     const struct bw_superblock_info *super = &overview.super;
     row.info.label = super->label;
     row.info.fsid = (struct bw_bytes){(const char *)super->fsid, BW_UUID_SIZE};

@@ -43,58 +43,56 @@ static void append_bar(struct bw_buffer *page, const struct bw_usage_group *grou
                      part < 1 ? (unsigned)(1000 * part) : 1000, color);
 }
 
-static struct bw_error *append_usage(struct report_page *report)
+struct bw_error *report_overview(struct report_page *report)
 {
     struct bw_buffer *page = &report->body;
-    struct bw_buffer BW_AUTO_BUFFER text = {0};
+    BW_AUTO_BUFFER struct bw_buffer text = {0}, lines = {0};
     struct bw_usage *usage;
-    BW_TRY(bw_fs_usage(report->session.fs, &usage));
-    bw_buffer_format(page, "<div class=\"tiles\">\n");
-    append_size_tile(page, "on all devices", usage->device_size);
-    append_size_tile(page, "allocated", usage->allocated);
-    append_size_tile(page, "used, with all mirrors", usage->used);
-    append_size_tile(page, "free for data, estimated", usage->free_estimated);
-    if (report->has_counts) {
-        const bool is_one = report->directories == 1;
-        bw_buffer_format(page, "<div><b>%" PRIu64 "</b> <span>file%s</span></div>\n", report->files,
-                         bw_plural(report->files));
-        bw_buffer_format(page, "<div><b>%" PRIu64 "</b> <span>%s</span></div>\n",
-                         report->directories, is_one ? "directory" : "directories");
-    }
-    bw_buffer_format(page, "</div>\n<div class=\"bars\">\n");
-    for (size_t i = 0; i < usage->group_count; i++)
-        append_bar(page, &usage->groups[i]);
-    bw_buffer_format(page, "</div>\n<details><summary>Usage in numbers</summary><pre>");
-    struct bw_error *error =
-        cmd_format_gather(report->common, &report->session, &cmd_usage_plan, &text);
-    /* newlines and tabs separate values; names contain none, because they are escaped */
-    for (size_t i = 0; i < text.length; i++)
-        if (text.data[i] == '\n' || text.data[i] == '\t')
-            bw_buffer_append_byte(page, text.data[i]);
-        else {
-            size_t end = i;
+
+    /* The space: tiles with the most important numbers, a bar for each group, and the text of
+     * `usage`. */
+    report_section(page, "space", "Space");
+    struct bw_error *error = bw_fs_usage(report->session.fs, &usage);
+    if (!error) {
+        bw_buffer_format(page, "<div class=\"tiles\">\n");
+        append_size_tile(page, "on all devices", usage->device_size);
+        append_size_tile(page, "allocated", usage->allocated);
+        append_size_tile(page, "used, with all mirrors", usage->used);
+        append_size_tile(page, "free for data, estimated", usage->free_estimated);
+        if (report->has_counts) {
+            const bool is_one = report->directories == 1;
+            bw_buffer_format(page, "<div><b>%" PRIu64 "</b> <span>file%s</span></div>\n",
+                             report->files, bw_plural(report->files));
+            bw_buffer_format(page, "<div><b>%" PRIu64 "</b> <span>%s</span></div>\n",
+                             report->directories, is_one ? "directory" : "directories");
+        }
+        bw_buffer_format(page, "</div>\n<div class=\"bars\">\n");
+        for (size_t i = 0; i < usage->group_count; i++)
+            append_bar(page, &usage->groups[i]);
+        bw_buffer_format(page, "</div>\n<details><summary>Usage in numbers</summary><pre>");
+        error = cmd_format_gather(report->common, &report->session, &cmd_usage_plan, &text);
+        /* newlines and tabs separate values; names contain none, because they are escaped */
+        for (size_t i = 0, end; i < text.length; i = end) {
+            end = i + 1;
+            if (text.data[i] == '\n' || text.data[i] == '\t') {
+                bw_buffer_append_byte(page, text.data[i]);
+                continue;
+            }
             while (end < text.length && text.data[end] != '\n' && text.data[end] != '\t')
                 end++;
             bw_markup_text(page, text.data + i, end - i);
-            i = end - 1;
         }
-    bw_buffer_format(page, "</pre></details>\n");
-    bw_usage_free(usage);
-    return error;
-}
-
-struct bw_error *report_overview(struct report_page *report)
-{
-    struct bw_buffer BW_AUTO_BUFFER lines = {0};
-    report_section(&report->body, "space", "Space");
-    struct bw_error *error = append_usage(report);
-    report_section_end(&report->body);
+        bw_buffer_format(page, "</pre></details>\n");
+        bw_usage_free(usage);
+    }
+    report_section_end(page);
     if (error)
         return error;
-    report_section(&report->body, "file-system", "The file system");
+
+    report_section(page, "file-system", "The file system");
     error = cmd_format_gather(report->common, &report->session, &cmd_info_plan, &lines);
-    report_lines(&report->body, &lines);
-    report_section_end(&report->body);
+    report_lines(page, &lines);
+    report_section_end(page);
     return error;
 }
 
