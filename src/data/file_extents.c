@@ -164,6 +164,40 @@ static bool clip_extent(const struct bw_extent_cursor *cursor, const struct bw_i
     return !error && extent->disk_num_bytes <= LARGEST_EXTENT;
 }
 
+/* Decodes an extent item with lengths that the extent tree proves, instead of its own; false if
+ * more is wrong. The kernel does not look at disk_num_bytes without compression, nor at the end of
+ * a piece that the file does not show. */
+static bool correct_lengths(const struct bw_extent_cursor *cursor, const struct bw_item *item,
+                            uint64_t next, struct bw_file_extent *extent)
+{
+    const uint64_t shown = end_of_bad(cursor, next) - item->key.offset;
+    struct bw_disk_file_extent disk;
+    if (!copy_stored_item(item, &disk) || !cursor->fs->extent_tree.id)
+        return false;
+    const uint64_t address = bw_get64(disk.disk_bytenr);
+    struct bw_item_range range;
+    struct bw_file_extent corrected;
+    bool is_valid = false;
+    if (bw_get64(disk.num_bytes) > shown)
+        disk.num_bytes = bw_put64(shown);
+    bw_item_range_begin(&range, &cursor->fs->reader, &cursor->fs->extent_tree,
+                        (struct bw_key){address, BW_EXTENT_ITEM, 0},
+                        (struct bw_key){address, BW_EXTENT_ITEM, LARGEST_EXTENT});
+    while (bw_item_range_next(&range) && !is_valid) {
+        if (range.error)
+            continue;
+        disk.disk_num_bytes = bw_put64(range.item.key.offset);
+        const struct bw_item assumed = {item->key, (const uint8_t *)&disk, item->size};
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_file_extent_decode(&assumed, bw_fs_alignment(cursor->fs), &corrected);
+        is_valid = !error;
+    }
+    BW_AUTO_ERROR struct bw_error *no_memory = bw_item_range_end(&range, NULL);
+    if (is_valid)
+        *extent = corrected;
+    return is_valid;
+}
+
 /* Decodes an extent item of compressed data that shows more than ram_bytes; false if more is wrong.
  * Like the kernel, readers decompress as much as the item shows; zeros follow the longest extent.
  */
@@ -201,6 +235,18 @@ static struct bw_error *decode_item(const struct bw_extent_cursor *cursor, uint3
     struct bw_error *error = bw_file_extent_decode(&item, bw_fs_alignment(cursor->fs), extent);
     if (error && assume_ram_bytes(cursor, &item, next, extent))
         bw_error_free(BW_TAKE(error));
+    if ((error || extent->num_bytes > next - key->offset ||
+         extent->disk_num_bytes > LARGEST_EXTENT) &&
+        correct_lengths(cursor, &item, next, extent)) {
+        if (!error)
+            error = bw_error_create(BW_ERROR_CORRUPT, "num_bytes or disk_num_bytes is too large");
+        bw_fs_report_once(cursor->fs,
+                          bw_error_prefix(BW_TAKE(error),
+                                          "subvolume %" PRIu64 ": extent of inode %" PRIu64
+                                          " at %" PRIu64 ": the extent tree corrects its lengths",
+                                          cursor->file.subvolume->tree.id, key->objectid,
+                                          key->offset));
+    }
     if ((error || extent->num_bytes > next - key->offset ||
          extent->disk_num_bytes > LARGEST_EXTENT) &&
         cursor->fs->ignored_checksums & BW_CHECKSUMS_METADATA &&

@@ -56,7 +56,13 @@ bool bw_inode_decode(const struct bw_item *item, struct bw_inode *inode)
         .mode = bw_get32(disk->mode),
         .reserved = {0, 0}, /* named, so that compilers do not clear the structure first */
     };
-    return inode->size <= INT64_MAX;
+    if (inode->size <= INT64_MAX)
+        return true;
+    /* Like the kernel, nothing uses the size of a directory. */
+    if (bw_file_type_of_mode(inode->mode) != BW_FILE_DIRECTORY)
+        return false;
+    inode->size = INT64_MAX;
+    return true;
 }
 
 bool bw_xattr_next(struct bw_cursor *cursor, struct bw_xattr *xattr)
