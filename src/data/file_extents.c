@@ -192,7 +192,7 @@ static bool correct_lengths(const struct bw_extent_cursor *cursor, const struct 
             bw_file_extent_decode(&assumed, bw_fs_alignment(cursor->fs), &corrected);
         is_valid = !error;
     }
-    BW_AUTO_ERROR struct bw_error *no_memory = bw_item_range_end(&range, NULL);
+    bw_error_free(bw_item_range_end(&range, NULL)); /* no memory */
     if (is_valid)
         *extent = corrected;
     return is_valid;
@@ -240,12 +240,12 @@ static struct bw_error *decode_item(const struct bw_extent_cursor *cursor, uint3
         correct_lengths(cursor, &item, next, extent)) {
         if (!error)
             error = bw_error_create(BW_ERROR_CORRUPT, "num_bytes or disk_num_bytes is too large");
-        bw_fs_report_once(cursor->fs,
-                          bw_error_prefix(BW_TAKE(error),
-                                          "subvolume %" PRIu64 ": extent of inode %" PRIu64
-                                          " at %" PRIu64 ": the extent tree corrects its lengths",
-                                          cursor->file.subvolume->tree.id, key->objectid,
-                                          key->offset));
+        bw_fs_warn_once(cursor->fs,
+                        bw_error_prefix(BW_TAKE(error),
+                                        "subvolume %" PRIu64 ": extent of inode %" PRIu64
+                                        " at %" PRIu64 ": the extent tree corrects its lengths",
+                                        cursor->file.subvolume->tree.id, key->objectid,
+                                        key->offset));
     }
     if ((error || extent->num_bytes > next - key->offset ||
          extent->disk_num_bytes > LARGEST_EXTENT) &&

@@ -177,6 +177,9 @@ bool bw_fs_is_first_warning(struct bw_fs *fs, uint64_t tree, uint64_t inode);
  * are compared. Consumes the error. Callable from any thread. */
 void bw_fs_report_once(struct bw_fs *fs, struct bw_error *error);
 
+/** The same for a warning: something is wrong, but the result is complete. */
+void bw_fs_warn_once(struct bw_fs *fs, struct bw_error *error);
+
 /** The same for a note: something that was repaired. */
 void bw_fs_note_once(struct bw_fs *fs, struct bw_error *error);
 

@@ -64,6 +64,11 @@ void bw_fs_report_once(struct bw_fs *fs, struct bw_error *error)
     report_message_once(fs, BW_DAMAGE, error);
 }
 
+void bw_fs_warn_once(struct bw_fs *fs, struct bw_error *error)
+{
+    report_message_once(fs, BW_WARNING, error);
+}
+
 void bw_fs_note_once(struct bw_fs *fs, struct bw_error *error)
 {
     report_message_once(fs, BW_NOTE, error);

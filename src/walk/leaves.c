@@ -502,6 +502,26 @@ const uint8_t *bw_leaves_block(struct bw_leaves *leaves, const struct bw_block_p
                : NULL;
 }
 
+/* Leaves out the last items if their keys are not below the end of the leaf. */
+static void cut_leaf(struct bw_wanted_leaf *leaf, const struct bw_key *end)
+{
+    static const struct bw_key no_limit;
+    const uint32_t count = leaf->view.item_count;
+    leaf->cut_from = no_limit;
+    leaf->cut_to = *end;
+    leaf->is_cut = false;
+    for (uint32_t left = count; left && bw_key_compare(end, &no_limit) != 0; left--) {
+        const struct bw_key key = bw_leaf_key(&leaf->view, left - 1);
+        if (bw_key_compare(&key, end) < 0) {
+            leaf->is_cut = left < count;
+            leaf->cut_from = key;
+            leaf->cut_from.offset += key.offset < UINT64_MAX;
+            leaf->view.item_count = left;
+            return;
+        }
+    }
+}
+
 bool bw_leaves_next(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf, bw_leaf_lost *lost,
                     void *context)
 {
@@ -518,14 +538,17 @@ bool bw_leaves_next(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf, bw_le
             continue;
         }
         deselect_leaf(leaves, leaf->number);
+        leaf->is_cut = false;
         if (leaf->has_list)
             return true;
 
         /* Of a shared leaf that was read, make the list, for this walk and for later ones. */
         leaf->view =
             bw_node_view(block_in(leaves, leaves->slot_of[leaf->number]), leaves->reader->nodesize);
+        cut_leaf(leaf, &pointer.expectation.end_key);
         leaf->list.length = 0;
-        if (shared && bw_entry_list_make(&leaf->view, leaves->numbered, &leaf->list)) {
+        if (shared && !leaf->is_cut &&
+            bw_entry_list_make(&leaf->view, leaves->numbered, &leaf->list)) {
             bw_entry_cache_put(leaves->lists, &pointer, &leaf->list);
             leaf->has_list = bw_buffer_reserve(&leaf->list, BW_COPY_SLACK);
         }

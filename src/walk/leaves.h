@@ -172,6 +172,8 @@ struct bw_wanted_leaf {
     struct bw_buffer list; /**< of a shared leaf; belongs to the owner of the structure, reused from
                               call to call */
     bool has_list;
+    bool is_cut; /**< the last items were left out: their keys are beyond those of the leaf */
+    struct bw_key cut_from, cut_to; /**< the keys that these items have lost; excluding `cut_to` */
 };
 
 /** Whether the next wanted leaf is not in the window: reading it replaces leaves there. */

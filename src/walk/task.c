@@ -746,6 +746,12 @@ static void list_leaves(struct bw_task_worker *worker)
             write_collected(worker);
         if (!bw_leaves_next(leaves, leaf, on_lost_leaf, worker))
             break;
+        /* Names that these items had may be recovered from inodes. */
+        if (leaf->is_cut)
+            add_lost_range(worker, &(struct bw_lost_range){.bytenr = BW_NO_BLOCK,
+                                                           .low = leaf->cut_from,
+                                                           .high = leaf->cut_to,
+                                                           .wave = scope->wave});
         choose_method(worker);
         if (leaf->has_list)
             handle_entry_list(worker, &leaf->list);

@@ -13,13 +13,15 @@
  * wrong, because the same bytes would come from the page cache. If it could not be read, its
  * sectors are read one by one: maybe only one of them fails, or the error was transient.
  *
- * If no copy of a sector is good, there are two more steps, each with an option. Perhaps only one
- * bit of a copy is flipped; CRC-32C names it (ondisk/bit_flip.h). The corrected sector is verified
- * like any other. Or the checksum is ignored, and the first copy that can be read is accepted. In
- * both steps, a tree block must pass all other checks, and the items of a leaf must have no gaps
- * between them. A corrected leaf must also have no item with a serious fault (ondisk/item_rules.h):
- * what else is wrong with the block shows there. If the checksum is ignored, wrong bytes are
- * expected, and cost only the items that contain them.
+ * If no copy of a sector is good, there are three last resorts, two of which are options. Perhaps
+ * only one bit of a copy is flipped; CRC-32C names it (ondisk/bit_flip.h). The corrected sector is
+ * verified like any other. Perhaps the last keys of a leaf with the right checksum are beyond those
+ * that the parent allows: like the kernel, readers get the other items. Or the checksum is ignored,
+ * and the first copy that can be read is accepted. In each case, a tree block must pass all other
+ * checks, and the items of a leaf must have no gaps between them. A corrected leaf must also have
+ * no item with a serious fault (ondisk/item_rules.h): what else is wrong with the block shows
+ * there. If the checksum is ignored, wrong bytes are expected, and cost only the items that contain
+ * them.
  *
  * Every failed read leaves an attempt: the copy, the sectors and the reason. If all sectors are
  * good in the end, the attempts become a note about the copies that were replaced. Otherwise, they
@@ -237,6 +239,7 @@ struct repair {
     unsigned begin;             /* the copy to try first: the copy that was read, or 1 */
     unsigned used;              /* the last copy that a sector was taken from */
     bool missing;               /* no sector could be read, because its device is missing */
+    bool is_accepted;           /* a sector was accepted as a last resort */
 };
 
 /* The part of a request from sector `first` up to `end`. `data` gets its expectation. */
@@ -425,9 +428,10 @@ static void report_repair(const struct repair *repair)
 }
 
 /* Reports that a sector without a good mirror was accepted: the flipped bit was corrected, or
- * without `flip` its checksum was ignored. */
+ * without `flip` its checksum or the range of its keys was ignored. */
 static void report_accepted(const struct repair *repair, const struct bw_request *part,
-                            const struct attempt *attempt, const struct bw_bit_flip *flip)
+                            const struct attempt *attempt, bool has_wrong_keys,
+                            const struct bw_bit_flip *flip)
 {
     struct verify *verify = bw_xlator_private(repair->xlator);
     struct bad_copies bad = {0};
@@ -448,7 +452,9 @@ static void report_accepted(const struct repair *repair, const struct bw_request
                                flip->bit, flip->byte,
                                flip->in_checksum ? " of the stored checksum" : "", reason);
     /* Data may have millions of such sectors, and their readers count them. */
-    const enum bw_severity severity = part->kind == BW_REQUEST_DATA ? BW_NOTE : BW_WARNING;
+    enum bw_severity severity = part->kind == BW_REQUEST_DATA ? BW_NOTE : BW_WARNING;
+    if (has_wrong_keys)
+        severity = BW_DAMAGE; /* nothing finds the items with these keys */
     bw_xlator_report(repair->xlator, severity, explain(note, part, &bad));
 }
 
@@ -663,43 +669,60 @@ static bool find_flip(struct verify *verify, struct bw_request *part, struct bw_
     return found;
 }
 
-/* Accepts a sector that is bad in all copies, if only one bit of a copy is flipped, or if its
- * checksum is ignored. */
+/* Whether nothing is wrong with a leaf but its last keys, which are beyond those that its parent
+ * allows. */
+static bool only_range_is_wrong(const struct verify *verify, const struct bw_request *request)
+{
+    const uint8_t *block = request->buffer;
+    return is_plausible(verify, request, false) && !bw_node_view(block, request->length).level &&
+           bw_checksum_accepts_block(verify->checksum, verify->other_checksums, block,
+                                     request->length);
+}
+
+/* Accepts a sector that is bad in all copies, if one of them permits one of the last resorts. */
 static void accept_sector(struct repair *repair, uint32_t sector, unsigned copies)
 {
+    enum { CORRECT, ANY_RANGE, IGNORE, RESORTS };
     struct verify *verify = bw_xlator_private(repair->xlator);
     struct bw_request *request = repair->request;
     const bool is_block = request->kind == BW_REQUEST_TREE_BLOCK;
-    const uint64_t kind = is_block ? METADATA : DATA;
-    const uint64_t steps[] = {verify->correct, verify->ignore};
-    for (unsigned step = 0; step < 2; step++) {
-        for (unsigned copy = 1; (steps[step] & kind) && copy <= copies; copy++) {
-            const bool corrects = step == 0;
-            const struct attempt *attempt = last_attempt(repair, copy, sector);
-            if (!attempt || attempt->error->code != BW_ERROR_CORRUPT)
+    const uint64_t applies_to[] = {verify->correct, METADATA, verify->ignore};
+    for (unsigned i = 0; i < RESORTS * copies; i++) {
+        const unsigned resort = i / copies, copy = i % copies + 1;
+        const struct attempt *attempt = last_attempt(repair, copy, sector);
+        if (!(applies_to[resort] & (is_block ? METADATA : DATA)) || !attempt ||
+            attempt->error->code != BW_ERROR_CORRUPT)
+            continue;
+
+        /* The copy again, since the buffer has the last one that was tried. */
+        struct bw_data_expectation data;
+        struct bw_bit_flip flip = {0};
+        struct bw_request part = part_of(repair, sector, sector + 1, copy, &data);
+        bw_wind(repair->frame, bw_xlator_child(repair->xlator, 0), &part, 1);
+        BW_AUTO_ERROR struct bw_error *unreadable = part.error;
+        if (unreadable || (resort == CORRECT && !find_flip(verify, &part, &flip)))
+            continue;
+        if (resort == CORRECT && !flip.in_checksum) {
+            bw_bit_flip_apply(&flip, part.buffer, NULL);
+            BW_AUTO_ERROR struct bw_error *bad =
+                verify_reply(repair->frame, repair->xlator, &part, NULL);
+            if (bad)
                 continue;
-            struct bw_data_expectation data;
-            struct bw_request part = part_of(repair, sector, sector + 1, copy, &data);
-            bw_wind(repair->frame, bw_xlator_child(repair->xlator, 0), &part, 1);
-            struct bw_bit_flip flip = {0};
-            if (!part.error && corrects && !find_flip(verify, &part, &flip))
-                continue;
-            /* Otherwise, the bytes of a sector need no correction. */
-            if (!part.error && corrects && !flip.in_checksum) {
-                bw_bit_flip_apply(&flip, part.buffer, NULL);
-                part.error = verify_reply(repair->frame, repair->xlator, &part, NULL);
-            }
-            BW_AUTO_ERROR struct bw_error *bad = part.error;
-            if (bad || (is_block && !is_plausible(verify, &part, corrects)))
-                continue;
-            repair->bad[sector] = false;
-            request->corrected |= corrects;
-            request->unverified |= !corrects;
-            if (is_block && !corrects)
-                verify->has_unverified = true;
-            report_accepted(repair, &part, attempt, corrects ? &flip : NULL);
-            return;
         }
+        if (resort == ANY_RANGE && !only_range_is_wrong(verify, &part))
+            continue;
+        if (resort != ANY_RANGE && is_block && !is_plausible(verify, &part, resort == CORRECT))
+            continue;
+
+        repair->bad[sector] = false;
+        repair->is_accepted = true;
+        request->corrected |= resort == CORRECT;
+        request->unverified |= resort == IGNORE;
+        if (is_block && resort == IGNORE)
+            verify->has_unverified = true;
+        report_accepted(repair, &part, attempt, resort == ANY_RANGE,
+                        resort == CORRECT ? &flip : NULL);
+        return;
     }
 }
 
@@ -769,7 +792,7 @@ static struct bw_error *repair(const struct bw_frame *frame, struct bw_xlator *x
     }
     if (lost)
         return explain_loss(&repair, first, lost, copies);
-    if (!request->corrected && !request->unverified)
+    if (!repair.is_accepted)
         report_repair(&repair);
     return NULL;
 }
@@ -856,7 +879,9 @@ const struct bw_xlator_class bw_features_verify_class = {
         "verified again, passes all checks, and is reported. File data are corrected only if the "
         "option correct-bits includes them. The other checksums name no bit: search-time sets how "
         "long this layer may try one bit after the other. With ignore-checksums, a tree block that "
-        "passes all other checks is accepted, and so are data.\n\n"
+        "passes all other checks is accepted, and so are data. A leaf whose last keys alone are "
+        "wrong, since they are beyond those that belong in it, is always accepted: a message says "
+        "so.\n\n"
         "To test detection, insert a layer that corrupts reads below this one. To bypass "
         "detection, insert it above:\n\n"
         "    btrfs-walk --insert debug/error-gen@chunk-map disk.img\n",
