@@ -163,6 +163,40 @@ static struct bw_error *compare_trees(struct bw_diff *diff, const struct bw_diff
     return bw_diff_rows_visit(diff);
 }
 
+static void free_all(struct bw_diff *diff)
+{
+    for (unsigned side = 0; side < 2; side++) {
+        if (diff->exists[side])
+            bw_diff_tree_free(&diff->trees[side]);
+        bw_buffer_free(&diff->paths[side]);
+    }
+    bw_touched_free(&diff->touched);
+    bw_diff_content_free(diff->content);
+    bw_diff_rows_free(&diff->rows);
+    bw_buffer_free(&diff->texts);
+    bw_key_map_free(&diff->replaced);
+    bw_buffer_free(&diff->filter);
+}
+
+static void add_summary(struct bw_diff_summary *sum, const struct bw_diff_summary *part)
+{
+    sum->added += part->added;
+    sum->deleted += part->deleted;
+    sum->modified += part->modified;
+    sum->renamed += part->renamed;
+    sum->types += part->types;
+    sum->unknown += part->unknown;
+    sum->bytes += part->bytes;
+    sum->blocks += part->blocks;
+    sum->by_path |= part->by_path;
+    sum->unchanged += part->unchanged;
+    sum->by_generation += part->by_generation;
+    sum->not_compared |= part->not_compared;
+    sum->subvolumes++;
+    for (unsigned side = 0; side < 2; side++)
+        sum->entries[side] += part->entries[side];
+}
+
 /* Compares two sides; the subvolume of one of them may be NULL. `prefix` is their path. With
  * options->since, a subvolume without an older one is compared with its state then, which is not
  * available. */
@@ -181,33 +215,8 @@ static struct bw_error *compare_sides(const struct bw_diff_side sides[2],
         diff.exists[0] = diff.trees[0].unavailable = diff.trees[0].lost = true;
     }
     struct bw_error *error = compare_trees(&diff, sides);
-
-    const struct bw_diff_summary *part = &diff.summary;
-    summary->added += part->added;
-    summary->deleted += part->deleted;
-    summary->modified += part->modified;
-    summary->renamed += part->renamed;
-    summary->types += part->types;
-    summary->unknown += part->unknown;
-    summary->bytes += part->bytes;
-    summary->blocks += part->blocks;
-    summary->by_path |= part->by_path;
-    summary->unchanged += part->unchanged;
-    summary->by_generation += part->by_generation;
-    summary->not_compared |= part->not_compared;
-    summary->subvolumes++;
-    for (unsigned side = 0; side < 2; side++) {
-        summary->entries[side] += part->entries[side];
-        if (diff.exists[side])
-            bw_diff_tree_free(&diff.trees[side]);
-        bw_buffer_free(&diff.paths[side]);
-    }
-    bw_touched_free(&diff.touched);
-    bw_diff_content_free(diff.content);
-    bw_diff_rows_free(&diff.rows);
-    bw_buffer_free(&diff.texts);
-    bw_key_map_free(&diff.replaced);
-    bw_buffer_free(&diff.filter);
+    free_all(&diff);
+    add_summary(summary, &diff.summary);
     return error;
 }
 
@@ -279,6 +288,14 @@ static struct bw_error *list_nested(const struct bw_diff_side *side,
     for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));)
         error = add_nested(list, info);
     return bw_error_first(error, bw_subvolume_infos_close(infos));
+}
+
+static void free_nested(struct nested_list *list)
+{
+    for (size_t i = 0; i < list->nested.count; i++)
+        free(list->nested.items[i].path);
+    nested_vector_free(&list->nested);
+    free(list->start_path);
 }
 
 static int by_nested_path(const void *left, const void *right)
@@ -418,10 +435,7 @@ struct bw_error *bw_diff(const struct bw_diff_side *before, const struct bw_diff
         error = compare_nested(sides, &options, filter.data, lists, sum);
     for (unsigned side = 0; side < 2; side++) {
         sum->left_out[side] += lists[side].left_out;
-        for (size_t i = 0; i < lists[side].nested.count; i++)
-            free(lists[side].nested.items[i].path);
-        nested_vector_free(&lists[side].nested);
-        free(lists[side].start_path);
+        free_nested(&lists[side]);
     }
     return error;
 }
