@@ -125,33 +125,6 @@ static struct bw_error *on_path(void *context, const char *path, size_t length)
 }
 
 /* Visits all inodes, ordered by their tree. One without a name gets its number as one. */
-static struct bw_error *visit_all(struct visiting *visiting, struct bw_inode_paths *paths,
-                                  unsigned types)
-{
-    const struct examined *examined = visiting->examined;
-    for (size_t i = 0; i < examined->inodes.count; i++) {
-        const struct bw_deleted_inode *inode = visiting->inode = &examined->inodes.items[i];
-        struct bw_error *error = bw_inode_read(examined->fs, &inode->subvolume->tree, inode->number,
-                                               &visiting->attributes);
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            return error;
-        const bool lost = error;
-        bw_error_free(error);
-        if (lost || !(types >> bw_file_type_of_mode(visiting->attributes.mode) & 1))
-            continue;
-        visiting->named = false;
-        if (visiting->attributes.link_count || inode->number == BW_SUBVOLUME_ROOT_INODE)
-            BW_TRY(bw_inode_paths_list(paths, inode->subvolume, inode->number, on_path, visiting));
-        if (visiting->named)
-            continue;
-        char name[24];
-        const int length = snprintf(name, sizeof name, "#%" PRIu64, inode->number);
-        BW_TRY(bw_inode_paths_join(paths, inode->subvolume, BW_SUBVOLUME_ROOT_INODE, name,
-                                   (size_t)length, on_path, visiting));
-    }
-    return NULL;
-}
-
 static struct bw_error *visit_examined(const struct bw_deleted *deleted,
                                        const struct examined *examined, unsigned types,
                                        bw_entry_visitor *visit, void *context)
@@ -159,7 +132,31 @@ static struct bw_error *visit_examined(const struct bw_deleted *deleted,
     struct visiting visiting = {
         .deleted = deleted, .examined = examined, .visit = visit, .context = context};
     struct bw_inode_paths paths = {.fs = examined->fs, .with_deleted = true};
-    struct bw_error *error = visit_all(&visiting, &paths, types ? types : BW_WALK_ALL);
+    struct bw_error *error = NULL;
+    types = types ? types : BW_WALK_ALL;
+    for (size_t i = 0; !error && i < examined->inodes.count; i++) {
+        const struct bw_deleted_inode *inode = visiting.inode = &examined->inodes.items[i];
+        struct bw_error *lost = bw_inode_read(examined->fs, &inode->subvolume->tree, inode->number,
+                                              &visiting.attributes);
+        if (lost && lost->code == BW_ERROR_NO_MEMORY) {
+            error = lost;
+            break;
+        }
+        const bool is_lost = lost;
+        bw_error_free(lost);
+        if (is_lost || !(types >> bw_file_type_of_mode(visiting.attributes.mode) & 1))
+            continue;
+        visiting.named = false;
+        if (visiting.attributes.link_count || inode->number == BW_SUBVOLUME_ROOT_INODE)
+            error =
+                bw_inode_paths_list(&paths, inode->subvolume, inode->number, on_path, &visiting);
+        if (error || visiting.named)
+            continue;
+        char name[24];
+        const int length = snprintf(name, sizeof name, "#%" PRIu64, inode->number);
+        error = bw_inode_paths_join(&paths, inode->subvolume, BW_SUBVOLUME_ROOT_INODE, name,
+                                    (size_t)length, on_path, &visiting);
+    }
     bw_inode_paths_free(&paths);
     bw_buffer_free(&visiting.path);
     return error;
@@ -201,40 +198,36 @@ static struct bw_error *add_inode(const struct finding *finding, uint64_t number
 /* Adds an inode that the newer generation lacks, if the current one lacks it, too: because it was
  * deleted or, with options.lost, because its block is lost. An inode without a name, which was open
  * when it was deleted, is a different entry from the same inode with a name. */
-static struct bw_error *add_lacking(struct finding *finding, uint64_t number, uint64_t generation,
-                                    bool named)
+static struct bw_error *on_pair(void *context, const struct bw_item_pair *pair)
 {
+    struct finding *finding = context;
+    const uint64_t number = pair->key.objectid;
+    struct bw_inode older, newer = {.link_count = 0};
+    if (pair->key.type != BW_INODE_ITEM || number <= BW_SUBVOLUME_ROOT_INODE ||
+        number > LAST_INODE || !pair->items[0] || !bw_inode_decode(pair->items[0], &older))
+        return NULL;
+    const uint64_t generation = older.generation;
+    const bool has =
+        pair->items[1] && bw_inode_decode(pair->items[1], &newer) && newer.generation == generation;
+    if (has && (newer.link_count || !older.link_count))
+        return NULL;
+
     const bool wants_lost = finding->deleted->options.lost;
     bool lacking = !wants_lost, is_new;
     if (finding->has_present) {
         struct bw_diff_file file;
         BW_TRY(bw_diff_file_read(&finding->present, number, &file));
-        const bool has = file.exists && file.inode.generation == generation;
-        lacking = wants_lost ? file.lost : !file.lost && !has;
+        const bool is_present = file.exists && file.inode.generation == generation;
+        lacking = wants_lost ? file.lost : !file.lost && !is_present;
     }
     if (!lacking)
         return NULL;
     /* inode numbers are hardly ever reused, and few generations are involved */
-    const uint64_t identity = number ^ generation << 40 ^ generation >> 24 ^ (uint64_t)!named << 63;
+    const uint64_t identity =
+        number ^ generation << 40 ^ generation >> 24 ^ (uint64_t)!older.link_count << 63;
     BW_TRY(bw_pair_set_insert(&finding->deleted->known, finding->subvolume->tree.id, identity,
                               &is_new));
     return is_new ? add_inode(finding, number) : NULL;
-}
-
-static struct bw_error *on_pair(void *context, const struct bw_item_pair *pair)
-{
-    struct finding *finding = context;
-    struct bw_inode older, newer = {.link_count = 0};
-    if (pair->key.type != BW_INODE_ITEM || pair->key.objectid <= BW_SUBVOLUME_ROOT_INODE ||
-        pair->key.objectid > LAST_INODE || !pair->items[0] ||
-        !bw_inode_decode(pair->items[0], &older))
-        return NULL;
-    bool has = pair->items[1] && bw_inode_decode(pair->items[1], &newer) &&
-               newer.generation == older.generation;
-    /* an inode without a name was deleted while it was open */
-    if (has && (newer.link_count || !older.link_count))
-        return NULL;
-    return add_lacking(finding, pair->key.objectid, older.generation, older.link_count);
 }
 
 static struct bw_error *report_lost_side(void *context, unsigned side,
@@ -245,20 +238,6 @@ static struct bw_error *report_lost_side(void *context, unsigned side,
     bw_fs_report_lost(side ? finding->deleted->newer : finding->examined->fs, pointer->bytenr,
                       error);
     return NULL;
-}
-
-static struct bw_error *compare_subvolumes(struct finding *finding, const struct bw_fs *newer_fs,
-                                           const struct bw_subvolume *newer)
-{
-    struct bw_pairs pairs = {
-        .readers = {finding->examined->fs->reader, newer_fs->reader},
-        .trees = {finding->subvolume->tree, newer->tree},
-        .shared = true,
-        .visit = on_pair,
-        .lost = report_lost_side,
-        .context = finding,
-    };
-    return bw_pairs_compare(&pairs);
 }
 
 /* Whole subvolumes. */
@@ -319,8 +298,15 @@ static struct bw_error *find_in(struct bw_deleted *deleted, struct examined *exa
         bw_diff_tree_init(&finding.present, &side);
         finding.has_present = true;
     }
-    struct bw_error *error =
-        compare_subvolumes(&finding, newer ? deleted->newer : deleted->present, other);
+    struct bw_pairs pairs = {
+        .readers = {examined->fs->reader, (newer ? deleted->newer : deleted->present)->reader},
+        .trees = {subvolume->tree, other->tree},
+        .shared = true,
+        .visit = on_pair,
+        .lost = report_lost_side,
+        .context = &finding,
+    };
+    struct bw_error *error = bw_pairs_compare(&pairs);
     if (present)
         bw_diff_tree_free(&finding.present);
     return error;
@@ -351,19 +337,6 @@ static struct bw_error *find_orphans(struct finding *finding)
     bw_fs_items_free(&items);
     bw_diff_tree_free(&finding->present);
     return error;
-}
-
-/* Finds inodes and subvolumes whose deletion has begun, but not ended, in the current generation:
- * orphans, and subvolumes that no older generation has. Fails only if memory runs out. */
-static struct bw_error *find_in_present(struct bw_deleted *deleted, struct examined *examined)
-{
-    const struct bw_subvolume_table *table = &deleted->present->subvolumes;
-    for (size_t i = 0; i < table->count && !deleted->options.lost; i++) {
-        struct finding finding = {
-            .deleted = deleted, .examined = examined, .subvolume = &table->items[i]};
-        BW_TRY(table->items[i].deleted ? add_all(&finding) : find_orphans(&finding));
-    }
-    return NULL;
 }
 
 /*
@@ -500,7 +473,14 @@ static struct bw_error *examine_next(struct bw_deleted *deleted)
             if (!table->items[i].deleted)
                 BW_TRY(find_in(deleted, examined, &table->items[i]));
     } else {
-        BW_TRY(find_in_present(deleted, examined));
+        /* In the current generation, the deletion of some has begun, but not ended: of orphans, and
+         * of subvolumes that no older generation has. */
+        const struct bw_subvolume_table *table = &deleted->present->subvolumes;
+        for (size_t i = 0; i < table->count && !deleted->options.lost; i++) {
+            struct finding finding = {
+                .deleted = deleted, .examined = examined, .subvolume = &table->items[i]};
+            BW_TRY(table->items[i].deleted ? add_all(&finding) : find_orphans(&finding));
+        }
     }
 
     struct bw_deleted_state *state = &examined->description;

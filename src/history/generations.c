@@ -345,42 +345,12 @@ static bool is_possible(const struct bw_root_pointer *root)
     return root->bytenr && root->level < BW_MAX_LEVEL;
 }
 
-static struct bw_error *add_of_superblock(struct bw_history *history)
-{
-    const struct bw_superblock *superblock = &history->fs->superblock;
-    BW_TRY(add_state(history, &superblock->root, BW_GENERATION_OF_SUPERBLOCK, 0));
-    BW_TRY(add_chunk_root(history, &superblock->chunk_root, true));
-    for (unsigned i = 0; i < BW_BACKUP_ROOTS; i++) {
-        const struct bw_backup_root *backup = &superblock->backup_roots[i];
-        if (!is_possible(&backup->tree_root) || !is_possible(&backup->chunk_root))
-            continue;
-        BW_TRY(add_state(history, &backup->tree_root, BW_GENERATION_OF_BACKUP, i + 1));
-        BW_TRY(add_chunk_root(history, &backup->chunk_root, true));
-    }
-    return NULL;
-}
-
 enum { MOST_STATES = 1 << 16 };
 
 /* Read-ahead: requests the blocks of all historic roots together, which saves round trips. */
 
 /* The maximum number of searches with read-ahead. */
 enum { SEARCHES = 1 << 14 };
-
-/* Adds the searches of bw_generation_status() and find_chunk_root(). */
-static size_t add_searches(struct bw_history *history, const struct bw_root_pointer *root,
-                           struct bw_look_down *searches)
-{
-    struct bw_tree extents;
-    size_t count = 0;
-    if (!find_extent_tree(history, root, &extents))
-        return 0;
-    const struct bw_block_pointer top = bw_tree_root_pointer(&extents, false);
-    searches[count++] = (struct bw_look_down){top, {root->bytenr, BW_EXTENT_ITEM, 0}};
-    for (unsigned i = 0; i < history->system_count; i++)
-        searches[count++] = (struct bw_look_down){top, {history->system[i].address, 0, 0}};
-    return count;
-}
 
 /* Requests the root trees, and the parts of extent trees that will be searched. */
 static struct bw_error *request_blocks(struct bw_history *history,
@@ -400,8 +370,16 @@ static struct bw_error *request_blocks(struct bw_history *history,
         states[i].tree_root_generation = roots[i].generation;
     }
     BW_TRY(bw_request_root_blocks(history->fs, states, count));
-    for (size_t i = 0; i < count; i++)
-        total += add_searches(history, &roots[i], searches + total);
+    /* The searches of bw_generation_status() and find_chunk_root(). */
+    for (size_t i = 0; i < count; i++) {
+        struct bw_tree extents;
+        if (!find_extent_tree(history, &roots[i], &extents))
+            continue;
+        const struct bw_block_pointer top = bw_tree_root_pointer(&extents, false);
+        searches[total++] = (struct bw_look_down){top, {roots[i].bytenr, BW_EXTENT_ITEM, 0}};
+        for (unsigned k = 0; k < history->system_count; k++)
+            searches[total++] = (struct bw_look_down){top, {history->system[k].address, 0, 0}};
+    }
     return bw_look_down(history->fs, searches, total);
 }
 
@@ -599,41 +577,6 @@ struct bw_error *bw_history_trees(struct bw_history *history, size_t state,
     return visit_state_trees(history, &history->states.items[state], take, context, NULL);
 }
 
-static struct bw_error *list_candidates(const struct bw_history *history, uint64_t generation)
-{
-    enum { MOST_TEXT = 1024 };
-    BW_AUTO_BUFFER struct bw_buffer text = {0};
-    for (size_t i = 0; i < history->states.count && text.length < MOST_TEXT; i++) {
-        const struct bw_generation_info *info = &history->states.items[i].info;
-        if (info->generation == generation)
-            bw_buffer_format(&text, "%s--tree-root %" PRIu64 "@%" PRIu64 " (%s)",
-                             text.length ? ", " : "", info->tree_root, generation,
-                             bw_generation_status_name(info->status));
-    }
-    if (!text.length)
-        return bw_error_create(BW_ERROR_NOT_FOUND, "generation %" PRIu64 " is not recoverable",
-                               generation);
-    return bw_error_create(BW_ERROR_NOT_FOUND,
-                           "generation %" PRIu64 " is ambiguous; choose one: %.*s", generation,
-                           (int)text.length, text.data);
-}
-
-/* Reports that a generation has several complete roots, unless the superblock contains the selected
- * one. */
-static void report_choice(const struct bw_history *history, const struct bw_generation_info *chosen)
-{
-    size_t complete = 1;
-    for (size_t i = 0; i < history->states.count; i++)
-        complete += history->states.items[i].info.generation == chosen->generation &&
-                    history->states.items[i].is_complete;
-    if (complete > 1 && weight_of(chosen) < 3)
-        bw_fs_report(history->fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_USAGE,
-                                     "generation %" PRIu64 " has %zu complete root trees: the "
-                                     "latest is read, --tree-root %" PRIu64,
-                                     chosen->generation, complete, chosen->tree_root));
-}
-
 struct bw_error *bw_history_find(const struct bw_history *history, uint64_t generation,
                                  size_t *state)
 {
@@ -645,9 +588,38 @@ struct bw_error *bw_history_find(const struct bw_history *history, uint64_t gene
         count++;
         *state = i;
     }
-    if (count != 1)
-        return list_candidates(history, generation);
-    report_choice(history, &history->states.items[*state].info);
+
+    /* None, or several: the message lists the candidates. */
+    if (count != 1) {
+        enum { MOST_TEXT = 1024 };
+        BW_AUTO_BUFFER struct bw_buffer text = {0};
+        for (size_t i = 0; i < history->states.count && text.length < MOST_TEXT; i++) {
+            const struct bw_generation_info *info = &history->states.items[i].info;
+            if (info->generation == generation)
+                bw_buffer_format(&text, "%s--tree-root %" PRIu64 "@%" PRIu64 " (%s)",
+                                 text.length ? ", " : "", info->tree_root, generation,
+                                 bw_generation_status_name(info->status));
+        }
+        if (!text.length)
+            return bw_error_create(BW_ERROR_NOT_FOUND, "generation %" PRIu64 " is not recoverable",
+                                   generation);
+        return bw_error_create(BW_ERROR_NOT_FOUND,
+                               "generation %" PRIu64 " is ambiguous; choose one: %.*s", generation,
+                               (int)text.length, text.data);
+    }
+
+    /* Several complete roots are reported, unless the superblock contains the selected one. */
+    const struct bw_generation_info *chosen = &history->states.items[*state].info;
+    size_t complete = 1;
+    for (size_t i = 0; i < history->states.count; i++)
+        complete += history->states.items[i].info.generation == generation &&
+                    history->states.items[i].is_complete;
+    if (complete > 1 && weight_of(chosen) < 3)
+        bw_fs_report(history->fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_USAGE,
+                                     "generation %" PRIu64 " has %zu complete root trees: the "
+                                     "latest is read, --tree-root %" PRIu64,
+                                     generation, complete, chosen->tree_root));
     return NULL;
 }
 
@@ -691,25 +663,6 @@ static struct bw_error *fill_index(struct bw_history *history,
 
 /* Opening the list. */
 
-/* btrfs-image copies only the blocks in use, so missing blocks are normal in a metadump. */
-static void report_unread(const struct bw_history *history)
-{
-    const uint64_t bytes = history->facts.unread;
-    if (bytes && history->fs->is_dump)
-        bw_fs_report(history->fs, BW_NOTE,
-                     bw_error_create(BW_ERROR_NOT_FOUND,
-                                     "the metadump lacks %" PRIu64
-                                     " unused bytes of the metadata chunks",
-                                     bytes));
-    else if (bytes)
-        bw_fs_report(history->fs, BW_DAMAGE,
-                     bw_error_create(
-                         BW_ERROR_CORRUPT,
-                         "%" PRIu64
-                         " bytes of the metadata chunks cannot be read: generations may be missing",
-                         bytes));
-}
-
 /* Lists the roots: finds blocks, collects roots, and finds out about each whether it was committed
  * and, after a scan, which of its trees are complete. */
 static struct bw_error *fill_history(struct bw_history *history,
@@ -720,12 +673,37 @@ static struct bw_error *fill_history(struct bw_history *history,
     history->leaves = LEAVES + history->index.blocks.count * LEAVES_A_BLOCK;
     history->facts.blocks = history->index.blocks.count;
     history->assessed = history->facts.scanned && !options->only_list;
-    report_unread(history);
+
+    /* btrfs-image copies only the blocks in use, so missing blocks are normal in a metadump. */
+    const uint64_t unread = history->facts.unread;
+    if (unread && history->fs->is_dump)
+        bw_fs_report(history->fs, BW_NOTE,
+                     bw_error_create(BW_ERROR_NOT_FOUND,
+                                     "the metadump lacks %" PRIu64
+                                     " unused bytes of the metadata chunks",
+                                     unread));
+    else if (unread)
+        bw_fs_report(history->fs, BW_DAMAGE,
+                     bw_error_create(
+                         BW_ERROR_CORRUPT,
+                         "%" PRIu64
+                         " bytes of the metadata chunks cannot be read: generations may be missing",
+                         unread));
+
     if (history->facts.scanned)
         BW_TRY(bw_completeness_create(history->fs, &history->index, options->threads,
                                       &history->completeness));
 
-    BW_TRY(add_of_superblock(history));
+    const struct bw_superblock *superblock = &history->fs->superblock;
+    BW_TRY(add_state(history, &superblock->root, BW_GENERATION_OF_SUPERBLOCK, 0));
+    BW_TRY(add_chunk_root(history, &superblock->chunk_root, true));
+    for (unsigned i = 0; i < BW_BACKUP_ROOTS; i++) {
+        const struct bw_backup_root *backup = &superblock->backup_roots[i];
+        if (!is_possible(&backup->tree_root) || !is_possible(&backup->chunk_root))
+            continue;
+        BW_TRY(add_state(history, &backup->tree_root, BW_GENERATION_OF_BACKUP, i + 1));
+        BW_TRY(add_chunk_root(history, &backup->chunk_root, true));
+    }
     BW_TRY(find_system_chunks(history));
     if (history->completeness)
         BW_TRY(add_of_scan(history));

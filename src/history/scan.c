@@ -176,19 +176,6 @@ static struct bw_frame frame_of_scan(const struct bw_history_scan *scan)
     return frame;
 }
 
-/* Requests the first pieces with the first one, and another one with each of the others. */
-static void announce_pieces(const struct bw_history_scan *scan, size_t task)
-{
-    const struct bw_frame frame = frame_of_scan(scan);
-    const size_t end =
-        task + AHEAD < scan->ranges->ranges.count ? task + AHEAD : scan->ranges->ranges.count;
-    for (size_t i = task ? task + AHEAD - 1 : 0; i < end; i++) {
-        const struct bw_scan_range *piece = &scan->ranges->ranges.items[i];
-        const struct bw_range range = {piece->logical, piece->length};
-        bw_wind_advise(&frame, scan->fs->reader.top, &range, 1, 0);
-    }
-}
-
 static void read_requests(const struct piece *piece, struct bw_request *requests, size_t count)
 {
     const struct bw_tree_reader *reader = &piece->scanner->scan->fs->reader;
@@ -237,21 +224,8 @@ static void assess_slot(struct piece *piece, uint32_t slot)
         (kind == BW_FOUND_ZEROS && (scan->doubts_zeros || piece->range->discards));
 }
 
-/* Reads a single position after a bad sector made a larger read fail; false if it cannot be read,
- * either. */
-static bool read_slot(const struct piece *piece, const struct bw_request *request, uint64_t slot)
-{
-    const uint32_t nodesize = piece->scanner->identity.nodesize;
-    struct bw_request one = {.kind = BW_REQUEST_RAW,
-                             .mirror = request->mirror,
-                             .length = nodesize,
-                             .address = piece->range->logical + slot * nodesize,
-                             .buffer = piece->worker->buffer + slot * nodesize};
-    read_requests(piece, &one, 1);
-    bw_error_free(one.error);
-    return !one.error;
-}
-
+/* Classifies the open positions that were read. After a bad sector made a larger read fail, each
+ * position is read alone. */
 static void read_open_slots(struct piece *piece)
 {
     piece->unread = 0;
@@ -262,7 +236,18 @@ static void read_open_slots(struct piece *piece)
         for (uint64_t slot = first; slot < first + request->length / nodesize; slot++) {
             if (!piece->worker->open[slot])
                 continue;
-            if (!request->error || read_slot(piece, request, slot))
+            bool is_read = !request->error;
+            if (!is_read) {
+                struct bw_request one = {.kind = BW_REQUEST_RAW,
+                                         .mirror = request->mirror,
+                                         .length = nodesize,
+                                         .address = piece->range->logical + slot * nodesize,
+                                         .buffer = piece->worker->buffer + slot * nodesize};
+                read_requests(piece, &one, 1);
+                is_read = !one.error;
+                bw_error_free(one.error);
+            }
+            if (is_read)
                 assess_slot(piece, (uint32_t)slot);
             else if (!piece->worker->known[slot])
                 piece->unread += nodesize;
@@ -297,7 +282,16 @@ static void scan_piece(void *context, unsigned worker, size_t task)
         scanner->stopped = true;
     if (scanner->stopped || scan->index->no_memory)
         return;
-    announce_pieces(scan, task);
+
+    /* The first piece requests several ones ahead, and each of the others another one. */
+    const struct bw_frame frame = frame_of_scan(scan);
+    const size_t pieces = scan->ranges->ranges.count;
+    for (size_t i = task ? task + AHEAD - 1 : 0; i < task + AHEAD && i < pieces; i++) {
+        const struct bw_scan_range *ahead = &scan->ranges->ranges.items[i];
+        const struct bw_range bytes = {ahead->logical, ahead->length};
+        bw_wind_advise(&frame, scan->fs->reader.top, &bytes, 1, 0);
+    }
+
     memset(piece.worker->open, true, piece.slots);
     memset(piece.worker->known, false, piece.slots);
     memset(piece.worker->found, 0, piece.slots * sizeof *piece.worker->found);
@@ -307,7 +301,6 @@ static void scan_piece(void *context, unsigned worker, size_t task)
     /* Other mirrors, as far as they may have something else. */
     struct bw_map_reply reply = {0};
     if (range->differs || has_open(&piece, 0, piece.slots)) {
-        const struct bw_frame frame = frame_of_scan(scan);
         BW_AUTO_ERROR struct bw_error *error =
             bw_wind_map(&frame, scan->fs->reader.top, range->logical, 1, 1, &reply);
         if (error)

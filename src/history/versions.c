@@ -51,21 +51,6 @@ static struct bw_error *keep_first_path(void *context, const char *path, size_t 
     return first->failed ? bw_error_no_memory() : NULL;
 }
 
-/* Makes an absolute path relative to a subvolume, if it leads through that. */
-static struct bw_error *begin_at(struct bw_fs *fs, const struct bw_subvolume *from,
-                                 struct bw_buffer *path)
-{
-    BW_AUTO_FREE char *top = NULL;
-    size_t length = 0;
-    BW_AUTO_ERROR struct bw_error *error = bw_subvolume_path(fs, from, &top, &length);
-    if (error)
-        return error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
-    if (length > 1 && path->length > length && path->data[length] == '/' &&
-        memcmp(path->data, top, length) == 0)
-        memmove(path->data, path->data + length, path->length -= length);
-    return NULL;
-}
-
 struct bw_error *bw_lookup_older(struct bw_fs *older, const struct bw_place *place,
                                  const struct bw_inode *inode, struct bw_place *found,
                                  struct bw_inode *found_inode, char **path)
@@ -112,10 +97,20 @@ static struct bw_error *find_file(const struct searching *searching, struct foun
         bw_error_free(error);
         error = bw_lookup_older(version->fs, &newer->place, &newer->inode, &version->place,
                                 &version->inode, &other);
+        /* The path is relative to the subvolume, if it leads through that. */
+        BW_AUTO_FREE char *top = NULL;
+        size_t length = 0;
         if (!error && other) {
-            bw_buffer_append(&found->path, other, strlen(other));
-            error = found->path.failed ? bw_error_no_memory()
-                                       : begin_at(version->fs, from, &found->path);
+            BW_AUTO_ERROR struct bw_error *no_path =
+                bw_subvolume_path(version->fs, from, &top, &length);
+            if (no_path && no_path->code == BW_ERROR_NO_MEMORY)
+                error = BW_TAKE(no_path);
+            const bool leads_through =
+                !no_path && length > 1 && strncmp(other, top, length) == 0 && other[length] == '/';
+            const char *relative = leads_through ? other + length : other;
+            bw_buffer_append(&found->path, relative, strlen(relative));
+            if (!error && found->path.failed)
+                error = bw_error_no_memory();
         }
     }
     version->path = found->path.data;
