@@ -107,19 +107,6 @@ static struct bw_error *on_extent(void *context, const struct bw_wanted_file *fi
     return add_extent(count, file->number, extent);
 }
 
-/* Remembers the extents of the batch without their order. */
-static struct bw_error *end_batch(struct bw_compression_count *count)
-{
-    size_t position = 0;
-    uint64_t sector;
-    uint32_t order;
-    bool is_new;
-    while (bw_key_map_next(&count->extents, &position, &sector, &order))
-        BW_TRY(bw_number_set_insert(&count->counted, sector, &is_new));
-    bw_key_map_clear(&count->extents);
-    return NULL;
-}
-
 /* Counts the files whose first names are in some steps of a batch; in two halves if they have too
  * many extents. */
 static struct bw_error *count_steps(struct bw_compression_count *count,
@@ -139,8 +126,17 @@ static struct bw_error *count_steps(struct bw_compression_count *count,
     count->scan.count = found;
     count->is_alone = found == 1;
     struct bw_error *error = bw_extent_scan_run(&count->scan);
-    if (!error)
-        return end_batch(count);
+    if (!error) {
+        /* The extents of the batch are remembered without their order. */
+        size_t position = 0;
+        uint64_t sector;
+        uint32_t order;
+        bool is_new;
+        while (bw_key_map_next(&count->extents, &position, &sector, &order))
+            BW_TRY(bw_number_set_insert(&count->counted, sector, &is_new));
+        bw_key_map_clear(&count->extents);
+        return NULL;
+    }
     if (error->code != BW_ERROR_STOPPED)
         return error;
     bw_error_free(error);

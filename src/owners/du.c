@@ -80,29 +80,6 @@ static struct bw_error *finish_file(struct du *du, const struct bw_listed_file *
     return NULL;
 }
 
-static struct bw_error *apply_step(struct du *du, const struct bw_file_batch *batch, size_t number)
-{
-    const struct bw_listed_file *file = &batch->files[number];
-    BW_TRY(bw_file_place_step(&du->place, batch, file));
-    switch (file->kind) {
-    case BW_LISTED_ENTER:
-        BW_TRY(sum_stack_push(&du->around, (struct sums){0}));
-        return NULL;
-    case BW_LISTED_LEAVE: {
-        const struct sums sums = du->around.items[--du->around.count];
-        return finish_file(du, file, &sums, NULL);
-    }
-    default: {
-        const struct bw_inode *inode = NULL;
-        if (!file->wanted)
-            return NULL;
-        if (du->options->inodes && batch->inodes[file->inode_at].found)
-            inode = &batch->inodes[file->inode_at].inode;
-        return finish_file(du, file, &(struct sums){du->space[number], 1}, inode);
-    }
-    }
-}
-
 static struct bw_error *on_batch(void *context, const struct bw_file_batch *batch)
 {
     struct du *du = context;
@@ -115,25 +92,22 @@ static struct bw_error *on_batch(void *context, const struct bw_file_batch *batc
         return bw_error_no_memory();
     BW_TRY(bw_sharing_compute(du->sharing, batch->wanted, batch->wanted_count, du->space,
                               batch->count));
-    for (size_t i = 0; i < batch->count; i++)
-        BW_TRY(apply_step(du, batch, i));
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct bw_listed_file *file = &batch->files[i];
+        BW_TRY(bw_file_place_step(&du->place, batch, file));
+        if (file->kind == BW_LISTED_ENTER) {
+            BW_TRY(sum_stack_push(&du->around, (struct sums){0}));
+        } else if (file->kind == BW_LISTED_LEAVE) {
+            const struct sums sums = du->around.items[--du->around.count];
+            BW_TRY(finish_file(du, file, &sums, NULL));
+        } else if (file->wanted) {
+            const struct bw_inode *inode = NULL;
+            if (du->options->inodes && batch->inodes[file->inode_at].found)
+                inode = &batch->inodes[file->inode_at].inode;
+            BW_TRY(finish_file(du, file, &(struct sums){du->space[i], 1}, inode));
+        }
+    }
     return NULL;
-}
-
-static struct bw_error *count_files(struct du *du)
-{
-    const struct bw_file_list_options list = {.subvolume = du->options->subvolume,
-                                              .start = du->options->start,
-                                              .selection = du->options->selection,
-                                              .nested = du->options->nested,
-                                              .no_snapshots = du->options->no_snapshots,
-                                              .once = true,
-                                              .inodes = du->options->inodes};
-    BW_TRY(bw_sharing_create(du->fs, du->options->sizes_only, &du->ranges, &du->sharing));
-    struct bw_error *error = bw_file_list(du->fs, &list, on_batch, du);
-    if (!error)
-        bw_sharing_report(du->sharing);
-    return error;
 }
 
 struct bw_error *bw_du(struct bw_fs *fs, const struct bw_du_options *given)
@@ -143,7 +117,18 @@ struct bw_error *bw_du(struct bw_fs *fs, const struct bw_du_options *given)
     if (!options.visit)
         return bw_error_create(BW_ERROR_USAGE, "no callback was given");
     struct du du = {.fs = fs, .options = &options};
-    struct bw_error *error = count_files(&du);
+    const struct bw_file_list_options list = {.subvolume = options.subvolume,
+                                              .start = options.start,
+                                              .selection = options.selection,
+                                              .nested = options.nested,
+                                              .no_snapshots = options.no_snapshots,
+                                              .once = true,
+                                              .inodes = options.inodes};
+    struct bw_error *error = bw_sharing_create(fs, options.sizes_only, &du.ranges, &du.sharing);
+    if (!error)
+        error = bw_file_list(fs, &list, on_batch, &du);
+    if (!error)
+        bw_sharing_report(du.sharing);
     bw_file_place_free(&du.place);
     bw_sharing_destroy(du.sharing);
     bw_range_set_free(&du.ranges);

@@ -127,27 +127,6 @@ static int by_inode(const void *a, const void *b)
     return one->number < other->number ? -1 : one->number > other->number;
 }
 
-/* Lists the wanted files of the batch in the order of their inodes. */
-static void collect_wanted(struct lister *lister)
-{
-    struct bw_wanted_file *wanted = lister->wanted;
-    bool sorted = true;
-    size_t count = 0;
-    for (uint32_t i = 0; i < lister->count; i++) {
-        const struct bw_listed_file *file = &lister->files[i];
-        if (!file->wanted)
-            continue;
-        wanted[count] = (struct bw_wanted_file){&file->subvolume->tree, file->inode, i, 1};
-        sorted &= !count || by_inode(&wanted[count - 1], &wanted[count]) < 0;
-        count++;
-    }
-    lister->wanted_count = count;
-    /* Most file systems list most inodes in ascending order: sorting would take time, and as much
-     * memory again. */
-    if (!sorted)
-        qsort(wanted, count, sizeof *wanted, by_inode);
-}
-
 /* Reads the inodes of the files that are wanted, each once, and notes in the steps where they are.
  */
 static struct bw_error *read_inodes(struct lister *lister, struct bw_wanted_inode *inodes)
@@ -213,7 +192,24 @@ static struct bw_error *visit_batch(struct lister *lister)
         .files = lister->files, .count = lister->count, .names = lister->names.data};
     if (!lister->count)
         return NULL;
-    collect_wanted(lister);
+
+    /* The wanted files in the order of their inodes. Most file systems list most inodes in
+     * ascending order: sorting would take time, and as much memory again. */
+    struct bw_wanted_file *wanted = lister->wanted;
+    bool sorted = true;
+    size_t count = 0;
+    for (uint32_t i = 0; i < lister->count; i++) {
+        const struct bw_listed_file *file = &lister->files[i];
+        if (!file->wanted)
+            continue;
+        wanted[count] = (struct bw_wanted_file){&file->subvolume->tree, file->inode, i, 1};
+        sorted &= !count || by_inode(&wanted[count - 1], &wanted[count]) < 0;
+        count++;
+    }
+    lister->wanted_count = count;
+    if (!sorted)
+        qsort(wanted, count, sizeof *wanted, by_inode);
+
     BW_AUTO_FREE struct bw_wanted_inode *inodes = NULL;
     if (lister->options->inodes || selects_by_inode(lister->options)) {
         batch.inodes = inodes = calloc(lister->wanted_count + 1, sizeof *inodes);
@@ -226,15 +222,14 @@ static struct bw_error *visit_batch(struct lister *lister)
 
     /* Hard links become one file with several names. */
     for (size_t i = 0; i < lister->wanted_count; i++) {
-        const struct bw_wanted_file next = lister->wanted[i];
-        struct bw_wanted_file *last =
-            batch.wanted_count ? &lister->wanted[batch.wanted_count - 1] : NULL;
+        const struct bw_wanted_file next = wanted[i];
+        struct bw_wanted_file *last = batch.wanted_count ? &wanted[batch.wanted_count - 1] : NULL;
         if (last && last->tree == next.tree && last->inode == next.inode)
             last->names++;
         else
-            lister->wanted[batch.wanted_count++] = next;
+            wanted[batch.wanted_count++] = next;
     }
-    batch.wanted = lister->wanted;
+    batch.wanted = wanted;
     BW_TRY(lister->visit(lister->context, &batch));
     lister->count = lister->names.length = 0;
     return NULL;
@@ -369,42 +364,6 @@ static bool select_by_name(const struct lister *lister, const struct bw_place *p
     return !bw_selection_excludes_entry(lister->options->selection, &entry);
 }
 
-static struct bw_error *list_entry(struct lister *lister, const struct waiting entry)
-{
-    const struct bw_file_list_options *options = lister->options;
-    const char *name = lister->waiting_names.data + entry.name;
-    const size_t above = lister->path.length;
-    const bool is_file = entry.place.type == BW_FILE_REGULAR;
-    bool wanted = is_file && lister->levels.count >= options->mindepth;
-    if (options->selection) {
-        BW_TRY(append_name(&lister->path, name, entry.name_length));
-        if (!select_by_name(lister, &entry.place, &wanted)) {
-            lister->path.length = above;
-            return NULL;
-        }
-    }
-    BW_TRY(add_step(lister, is_file ? BW_LISTED_FILE : BW_LISTED_ENTER, &entry.place, name,
-                    entry.name_length, wanted));
-    if (!is_file)
-        return enter_directory(lister, &entry.place, above);
-    lister->path.length = above;
-    return NULL;
-}
-
-static struct bw_error *list_directories(struct lister *lister)
-{
-    while (lister->levels.count) {
-        struct level *level = &lister->levels.items[lister->levels.count - 1];
-        if (level->next == lister->waiting.count && level->reads)
-            BW_TRY(read_more(lister, level));
-        else if (level->next < lister->waiting.count)
-            BW_TRY(list_entry(lister, lister->waiting.items[level->next++]));
-        else
-            BW_TRY(leave_directory(lister));
-    }
-    return NULL;
-}
-
 static struct bw_error *list_files(struct lister *lister)
 {
     /* Where to begin. */
@@ -443,7 +402,37 @@ static struct bw_error *list_files(struct lister *lister)
     BW_TRY(add_step(lister, kind, &place, path, length, wanted));
     if (!is_file)
         BW_TRY(enter_directory(lister, &place, 0));
-    BW_TRY(list_directories(lister));
+
+    /* The innermost directory: reads some entries, lists those that wait, and is left at its end.
+     */
+    while (lister->levels.count) {
+        struct level *level = &lister->levels.items[lister->levels.count - 1];
+        if (level->next == lister->waiting.count) {
+            if (level->reads)
+                BW_TRY(read_more(lister, level));
+            else
+                BW_TRY(leave_directory(lister));
+            continue;
+        }
+        const struct waiting entry = lister->waiting.items[level->next++];
+        const char *name = lister->waiting_names.data + entry.name;
+        const size_t above = lister->path.length;
+        const bool is_entry_file = entry.place.type == BW_FILE_REGULAR;
+        wanted = is_entry_file && lister->levels.count >= options->mindepth;
+        if (options->selection) {
+            BW_TRY(append_name(&lister->path, name, entry.name_length));
+            if (!select_by_name(lister, &entry.place, &wanted)) {
+                lister->path.length = above;
+                continue;
+            }
+        }
+        BW_TRY(add_step(lister, is_entry_file ? BW_LISTED_FILE : BW_LISTED_ENTER, &entry.place,
+                        name, entry.name_length, wanted));
+        if (is_entry_file)
+            lister->path.length = above;
+        else
+            BW_TRY(enter_directory(lister, &entry.place, above));
+    }
     return visit_batch(lister);
 }
 

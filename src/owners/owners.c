@@ -151,70 +151,44 @@ static struct bw_error *add_block(struct descent *descent, const struct bw_block
 
 /* Data in the ranges. */
 
-/* Where the bytes of a file extent are stored. */
-struct piece {
-    uint64_t extent, extent_length; /* the whole extent */
-    uint64_t start, length; /* the part that the file uses; the whole extent if it is compressed */
-    uint64_t offset, file_length; /* in the file */
-    bool is_compressed;
-};
-
-static bool decode_piece(const struct bw_item *item, struct piece *piece)
-{
-    const struct bw_disk_file_extent *disk = (const void *)item->data;
-    if (item->size < sizeof *disk || disk->type == BW_FILE_EXTENT_INLINE)
-        return false;
-    const uint64_t extent = bw_get64(disk->disk_bytenr), length = bw_get64(disk->disk_num_bytes);
-    const uint64_t into = bw_get64(disk->offset), shown = bw_get64(disk->num_bytes);
-    if (!extent || !length || length > UINT64_MAX - extent)
-        return false;
-    *piece =
-        (struct piece){extent, length, extent, length, item->key.offset, shown, disk->compression};
-    if (disk->compression)
-        return true;
-    if (into > length || shown > length - into)
-        return false;
-    piece->start += into;
-    piece->length = shown;
-    return true;
-}
-
 /* Visits the parts of a file extent that lie in the ranges; `*hit` is set if its extent does. */
 static struct bw_error *visit_file_extent(struct descent *descent, const struct bw_item *item,
                                           bool *hit)
 {
     struct bw_owner_search *search = descent->search;
+    const struct bw_disk_file_extent *disk = (const void *)item->data;
     const bool whole = search->options->whole_extents;
-    struct piece piece;
-    if (!decode_piece(item, &piece))
+    if (item->size < sizeof *disk || disk->type == BW_FILE_EXTENT_INLINE)
         return NULL;
-    const uint64_t piece_start = whole ? piece.extent : piece.start,
-                   piece_length = whole ? piece.extent_length : piece.length;
+    const uint64_t extent = bw_get64(disk->disk_bytenr), stored = bw_get64(disk->disk_num_bytes);
+    const uint64_t into = bw_get64(disk->offset), shown = bw_get64(disk->num_bytes);
+    if (!extent || !stored || stored > UINT64_MAX - extent ||
+        (!disk->compression && (into > stored || shown > stored - into)))
+        return NULL;
+
+    /* The part that the file uses. It is the whole extent if that is compressed. */
+    const bool is_all = whole || disk->compression;
+    const uint64_t used = is_all ? extent : extent + into, used_length = is_all ? stored : shown;
     struct bw_owner owner = {.kind = BW_OWNER_DATA,
-                             .extent = piece.extent,
+                             .extent = extent,
                              .tree = descent->tree->tree.id,
                              .inode = item->key.objectid,
                              .subvolume = descent->subvolume};
     const struct bw_query_range *range;
-    for (size_t next = 0; (range = bw_query_ranges_next(&search->ranges, &next, piece.extent,
-                                                        piece.extent_length));) {
+    for (size_t next = 0; (range = bw_query_ranges_next(&search->ranges, &next, extent, stored));) {
         if (!*hit)
-            BW_TRY(bw_owner_allocate(search, piece.extent, piece.extent_length));
+            BW_TRY(bw_owner_allocate(search, extent, stored));
         *hit = true;
-        const uint64_t start = greatest(range->start, piece_start),
-                       end = least(range->start + range->length, piece_start + piece_length);
+        const uint64_t start = greatest(range->start, used),
+                       end = least(range->start + range->length, used + used_length);
         if (start >= end)
             continue;
         owner.range = range->number;
         owner.logical = start;
         owner.length = end - start;
-        owner.offset = piece.offset;
-        owner.file_length = piece.file_length;
         /* A part of uncompressed data is a part of the file. */
-        if (!whole && !piece.is_compressed) {
-            owner.offset += start - piece.start;
-            owner.file_length = owner.length;
-        }
+        owner.offset = is_all ? item->key.offset : item->key.offset + (start - used);
+        owner.file_length = is_all ? shown : owner.length;
         BW_TRY(bw_range_set_insert(&search->shown, start, end));
         BW_TRY(bw_owner_visit(search, &owner));
     }
@@ -329,26 +303,6 @@ static struct bw_error *visit_lost_inode(void *context, const struct bw_lost_ino
 
 /* Tree blocks. */
 
-/* The block itself is the best source for its tree and its first key. */
-static struct bw_error *read_block(const struct bw_owner_search *search,
-                                   struct bw_owned_block *block, uint8_t *buffer)
-{
-    const struct bw_block_pointer pointer = bw_owned_block_pointer(block);
-    struct bw_error *error = bw_block_read(&search->fs->reader, &pointer, buffer);
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    if (error) {
-        bw_fs_report_lost(search->fs, block->bytenr, error);
-        return NULL;
-    }
-    const struct bw_node node = bw_node_view(buffer, search->fs->reader.nodesize);
-    block->tree = bw_get64(((const struct bw_disk_header *)buffer)->owner);
-    block->has_key = node.item_count;
-    if (block->has_key)
-        block->key = node.level ? bw_node_key(&node, 0) : bw_leaf_key(&node, 0);
-    return NULL;
-}
-
 static struct bw_error *visit_blocks(struct bw_owner_search *search)
 {
     BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&search->fs->reader, 1);
@@ -359,7 +313,22 @@ static struct bw_error *visit_blocks(struct bw_owner_search *search)
               bw_compare_first);
     for (size_t i = 0; i < search->blocks.count; i++) {
         struct bw_owned_block *block = &search->blocks.items[i];
-        BW_TRY(read_block(search, block, buffer));
+
+        /* The block itself is the best source for its tree and its first key. */
+        const struct bw_block_pointer pointer = bw_owned_block_pointer(block);
+        struct bw_error *error = bw_block_read(&search->fs->reader, &pointer, buffer);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        if (error) {
+            bw_fs_report_lost(search->fs, block->bytenr, error);
+        } else {
+            const struct bw_node node = bw_node_view(buffer, search->fs->reader.nodesize);
+            block->tree = bw_get64(((const struct bw_disk_header *)buffer)->owner);
+            block->has_key = node.item_count;
+            if (block->has_key)
+                block->key = node.level ? bw_node_key(&node, 0) : bw_leaf_key(&node, 0);
+        }
+
         const struct bw_owner owner = {.kind = BW_OWNER_BLOCK,
                                        .range = block->range,
                                        .logical = block->bytenr,

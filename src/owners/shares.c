@@ -310,8 +310,10 @@ static bool should_continue(void *context)
     return !options->progress || options->progress(options->context);
 }
 
-static struct bw_error *make_workers(struct counting *counting)
+static struct bw_error *count_trees(struct counting *counting)
 {
+    struct bw_shares *shares = counting->shares;
+    BW_TRY(bw_level_reader_begin(&counting->reader));
     const unsigned workers = counting->reader.workers;
     counting->runs = calloc(workers, sizeof *counting->runs);
     counting->data = calloc(workers, sizeof *counting->data);
@@ -321,14 +323,8 @@ static struct bw_error *make_workers(struct counting *counting)
         counting->data[i] = calloc(BW_MOST_REFERENCES, sizeof **counting->data);
         complete = counting->runs[i] && counting->data[i];
     }
-    return complete ? NULL : bw_error_no_memory();
-}
-
-static struct bw_error *count_trees(struct counting *counting)
-{
-    struct bw_shares *shares = counting->shares;
-    BW_TRY(bw_level_reader_begin(&counting->reader));
-    BW_TRY(make_workers(counting));
+    if (!complete)
+        return bw_error_no_memory();
 
     /* Roots are visited like other blocks: a damaged root tree may lead to one twice. */
     for (uint32_t i = 0; i < shares->count; i++) {
@@ -353,20 +349,6 @@ static struct bw_error *count_trees(struct counting *counting)
             add_bytes(counting, extent->set, (uint64_t)extent->value * BW_MIN_SECTORSIZE, 0);
     }
     return counting->reader.no_memory ? bw_error_no_memory() : NULL;
-}
-
-static void free_counting(struct counting *counting)
-{
-    for (unsigned i = 0; counting->runs && i < counting->reader.workers; i++)
-        bw_node_runs_destroy(counting->runs[i]);
-    for (unsigned i = 0; counting->data && i < counting->reader.workers; i++)
-        free(counting->data[i]);
-    free(counting->runs);
-    free(counting->data);
-    bw_level_reader_end(&counting->reader);
-    bw_key_map_free(&counting->seen.words);
-    bw_level_order_free(&counting->order);
-    bw_shared_free(&counting->shared);
 }
 
 /* Counts; `*wrong`: the extent tree was relied on, and is wrong. */
@@ -397,7 +379,16 @@ static struct bw_error *count_shares(struct bw_shares *shares, struct bw_fs *fs,
     struct bw_error *error = count_trees(&counting);
     *wrong = counting.contradicted;
     shares->info.blocks = counting.reader.blocks;
-    free_counting(&counting);
+    for (unsigned i = 0; counting.runs && i < counting.reader.workers; i++)
+        bw_node_runs_destroy(counting.runs[i]);
+    for (unsigned i = 0; counting.data && i < counting.reader.workers; i++)
+        free(counting.data[i]);
+    free(counting.runs);
+    free(counting.data);
+    bw_level_reader_end(&counting.reader);
+    bw_key_map_free(&counting.seen.words);
+    bw_level_order_free(&counting.order);
+    bw_shared_free(&counting.shared);
     return error;
 }
 
@@ -722,23 +713,6 @@ static int by_first_index(const void *left, const void *right)
     return (a->first > b->first) - (a->first < b->first);
 }
 
-/* The subvolumes of a set as few ranges of indices, ascending. */
-static size_t list_ranges(const struct bw_shares *shares, uint32_t set,
-                          struct bw_root_range *indices)
-{
-    struct part part = {0};
-    size_t count = 0, kept = 0;
-    while (next_part(shares, set, &part))
-        indices[count++] = (struct bw_root_range){part.first, part.first + part.count};
-    qsort(indices, count, sizeof *indices, by_first_index);
-    for (size_t i = 0; i < count; i++)
-        if (kept && indices[kept - 1].end == indices[i].first)
-            indices[kept - 1].end = indices[i].end;
-        else
-            indices[kept++] = indices[i];
-    return kept;
-}
-
 struct bw_error *bw_shares_sets(const struct bw_shares *shares, bw_shared_set_visitor *visit,
                                 void *context)
 {
@@ -751,9 +725,22 @@ struct bw_error *bw_shares_sets(const struct bw_shares *shares, bw_shared_set_vi
         const struct bucket *bucket = &shares->buckets.items[i];
         if (!bucket->bytes)
             continue;
+
+        /* The subvolumes of the set as few ranges of indices, ascending. */
+        struct part part = {0};
+        size_t found = 0, kept = 0;
+        while (next_part(shares, bucket->set, &part))
+            indices[found++] = (struct bw_root_range){part.first, part.first + part.count};
+        qsort(indices, found, sizeof *indices, by_first_index);
+        for (size_t k = 0; k < found; k++)
+            if (kept && indices[kept - 1].end == indices[k].first)
+                indices[kept - 1].end = indices[k].end;
+            else
+                indices[kept++] = indices[k];
+
         struct bw_shared_set set = {.bytes = bucket->bytes,
                                     .ranges = ranges,
-                                    .range_count = list_ranges(shares, bucket->set, indices),
+                                    .range_count = kept,
                                     .are_deleted = bucket->first >= shares->staying};
         for (size_t k = 0; k < set.range_count; k++) {
             ranges[k] = (struct bw_subvolume_range){shares->subvolumes[indices[k].first].id,

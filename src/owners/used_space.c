@@ -367,22 +367,6 @@ struct bw_error *bw_used_map_join(struct bw_used_map *map)
 
 /* The remap tree. */
 
-/* Adds the new place of each part of a moved range that is in a set. */
-static struct bw_error *add_moved_parts(const struct bw_range_set *set,
-                                        const struct bw_moved_range *range,
-                                        struct bw_range_set *added)
-{
-    const uint64_t from = range->from, end = from + range->length;
-    size_t i = BW_FIRST_INDEX(k, set->ranges.count, set->ranges.items[k].end > from);
-    for (; i < set->ranges.count && set->ranges.items[i].start < end; i++) {
-        const struct bw_span span = set->ranges.items[i];
-        const uint64_t first = span.start > from ? span.start - from : 0,
-                       last = (span.end < end ? span.end : end) - from;
-        BW_TRY(add_range(added, range->to + first, range->to + last));
-    }
-    return NULL;
-}
-
 /* Data that were moved are needed at their new address; those that were not, at the old one. */
 static struct bw_error *follow_moves(struct bw_used_map *map)
 {
@@ -404,8 +388,16 @@ static struct bw_error *follow_moves(struct bw_used_map *map)
         if (bad || range.from < end)
             continue;
         end = range.from + range.length;
-        for (unsigned kind = 0; kind < BW_USED_SETS; kind++)
-            BW_TRY(add_moved_parts(&map->sets[kind], &range, &map->added[kind]));
+        for (unsigned kind = 0; kind < BW_USED_SETS; kind++) {
+            const struct bw_spans *spans = &map->sets[kind].ranges;
+            size_t i = BW_FIRST_INDEX(k, spans->count, spans->items[k].end > range.from);
+            for (; i < spans->count && spans->items[i].start < end; i++) {
+                const struct bw_span span = spans->items[i];
+                const uint64_t first = span.start > range.from ? span.start - range.from : 0,
+                               last = (span.end < end ? span.end : end) - range.from;
+                BW_TRY(add_range(&map->added[kind], range.to + first, range.to + last));
+            }
+        }
     }
     BW_TRY(bw_fs_items_error(&items));
     return bw_used_map_join(map);
