@@ -28,15 +28,18 @@ struct dump_tree {
     bool deleted;             /* it is being deleted: blocks may be gone */
 };
 
-/* Receives a tree; a view that ends with the call. An error ends the iteration. */
-typedef struct bw_error *tree_visitor(void *context, const struct dump_tree *tree);
-
-struct iteration {
+/* A cursor over trees in the order of btrfs-progs: trees in the superblock, trees in the root tree,
+ * logs. All zeros but for the first members: before the first tree. */
+struct tree_cursor {
     struct bw_fs *fs;
     const uint64_t *id; /* the only one wanted; NULL: all */
     bool replayed;      /* with the changes of the log */
-    tree_visitor *visit;
-    void *context;
+    unsigned step;
+    struct bw_tree log;
+    struct bw_fs_items items; /* root items, if is_open */
+    bool is_open;
+    struct dump_tree tree; /* the current one */
+    struct bw_error *error;
 };
 
 static const char *name_of(uint64_t id)
@@ -70,123 +73,131 @@ static const char *name_of(uint64_t id)
     return "file";
 }
 
-static bool is_chosen(const struct iteration *iteration, uint64_t id)
+/* Moves to the next tree of a root item. With the changes of the log, subvolumes and the checksum
+ * tree have other roots than their items say. Unreadable items are reported. */
+static bool next_root_item(struct tree_cursor *cursor)
 {
-    return !iteration->id || *iteration->id == id;
-}
-
-static struct bw_error *visit_superblock_tree(const struct iteration *iteration,
-                                              const struct bw_tree *tree, const char *name)
-{
-    const struct dump_tree found = {.tree = *tree, .name = name};
-    return is_chosen(iteration, tree->id) ? iteration->visit(iteration->context, &found) : NULL;
-}
-
-/* Visits the trees of root items. With the changes of the log, subvolumes and the checksum tree
- * have other roots than their items say. */
-static struct bw_error *visit_root_items(struct iteration *iteration, const struct bw_tree *tree)
-{
-    struct bw_fs *fs = iteration->fs;
-    struct bw_key first = {0}, last = BW_KEY_MAX;
-    if (iteration->id) {
-        first = (struct bw_key){*iteration->id, BW_ROOT_ITEM, 0};
-        last = (struct bw_key){*iteration->id, BW_ROOT_ITEM, UINT64_MAX};
-    }
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, fs, tree, first, last);
-    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+    struct bw_fs *fs = cursor->fs;
+    for (const struct bw_item *item; (item = bw_fs_items_next(&cursor->items));) {
         const uint64_t id = item->key.objectid;
         struct bw_root_item root;
-        if (item->key.type != BW_ROOT_ITEM || !is_chosen(iteration, id))
+        if (item->key.type != BW_ROOT_ITEM || (cursor->id && *cursor->id != id))
             continue;
         struct bw_error *bad = bw_root_item_decode(item, &root);
         if (bad) {
             bw_fs_report(fs, BW_DAMAGE, bad);
             continue;
         }
-        struct dump_tree found = {.tree = {id, root.root, root.last_snapshot},
-                                  .name = name_of(id),
-                                  .key = &item->key,
-                                  .deleted = !root.references};
-        if (iteration->replayed) {
-            const struct bw_subvolume *subvolume = bw_subvolume_by_id(fs, id);
-            if (subvolume)
-                found.tree.root = subvolume->tree.root;
-            else if (id == BW_CSUM_TREE && !item->key.offset && fs->checksum_trees.count)
-                found.tree.root = fs->checksum_trees.items[0].root;
-        }
-        BW_TRY(iteration->visit(iteration->context, &found));
+        cursor->tree = (struct dump_tree){.tree = {id, root.root, root.last_snapshot},
+                                          .name = name_of(id),
+                                          .key = &item->key,
+                                          .deleted = !root.references};
+        const struct bw_subvolume *subvolume = cursor->replayed ? bw_subvolume_by_id(fs, id) : NULL;
+        if (subvolume)
+            cursor->tree.tree.root = subvolume->tree.root;
+        else if (cursor->replayed && id == BW_CSUM_TREE && !item->key.offset &&
+                 fs->checksum_trees.count)
+            cursor->tree.tree.root = fs->checksum_trees.items[0].root;
+        return true;
     }
-    return bw_fs_items_error(&items);
+    return false;
 }
 
-/* Calls `visit` for the trees with an id, or for all if `id` is NULL, in the order of btrfs-progs:
- * trees in the superblock, trees in the root tree, logs. With `replayed`, the log has been
- * replayed into the trees. Reports unreadable roots. */
-static struct bw_error *each_tree(struct bw_fs *fs, const uint64_t *id, bool replayed,
-                                  tree_visitor *visit, void *context)
+/* Moves to the next tree; false at the end, or at an error. */
+static bool next_tree(struct tree_cursor *cursor)
 {
-    struct iteration iteration = {fs, id, replayed, visit, context};
-    const struct bw_tree remap = {BW_REMAP_TREE, fs->superblock.remap_root, 0};
-    struct bw_tree log = {0};
-    BW_TRY(visit_superblock_tree(&iteration, &fs->root_tree, "root"));
-    BW_TRY(visit_superblock_tree(&iteration, &fs->chunk_tree, "chunk"));
-    if (!id || *id == BW_TREE_LOG)
-        BW_TRY(bw_log_tree_find(fs, &log));
-    if (log.id)
-        BW_TRY(visit_superblock_tree(&iteration, &log, "log root"));
-    if (remap.root.bytenr)
-        BW_TRY(visit_superblock_tree(&iteration, &remap, "remap"));
-    BW_TRY(visit_root_items(&iteration, &fs->root_tree));
-    return log.id ? visit_root_items(&iteration, &log) : NULL;
+    struct bw_fs *fs = cursor->fs;
+    while (!cursor->error) {
+        if (cursor->is_open) {
+            if (next_root_item(cursor))
+                return true;
+            cursor->is_open = false;
+            cursor->error = bw_fs_items_error(&cursor->items);
+            bw_fs_items_free(&cursor->items);
+            continue;
+        }
+        const struct bw_tree *items = NULL;
+        struct dump_tree tree = {.name = NULL};
+        switch (cursor->step++) {
+        case 0:
+            tree = (struct dump_tree){.tree = fs->root_tree, .name = "root"};
+            break;
+        case 1:
+            tree = (struct dump_tree){.tree = fs->chunk_tree, .name = "chunk"};
+            break;
+        case 2:
+            if (!cursor->id || *cursor->id == BW_TREE_LOG)
+                cursor->error = bw_log_tree_find(fs, &cursor->log);
+            if (!cursor->error && cursor->log.id)
+                tree = (struct dump_tree){.tree = cursor->log, .name = "log root"};
+            break;
+        case 3:
+            if (fs->superblock.remap_root.bytenr)
+                tree = (struct dump_tree){.tree = {BW_REMAP_TREE, fs->superblock.remap_root, 0},
+                                          .name = "remap"};
+            break;
+        case 4:
+            items = &fs->root_tree;
+            break;
+        case 5:
+            items = cursor->log.id ? &cursor->log : NULL;
+            break;
+        default:
+            return false;
+        }
+        if (tree.name && (!cursor->id || *cursor->id == tree.tree.id)) {
+            cursor->tree = tree;
+            return true;
+        }
+        if (items) {
+            const uint64_t *id = cursor->id;
+            const struct bw_key first = {id ? *id : 0, id ? BW_ROOT_ITEM : 0, 0};
+            const struct bw_key last = {id ? *id : 0, BW_ROOT_ITEM, UINT64_MAX};
+            bw_fs_items_begin(&cursor->items, fs, items, first, id ? last : BW_KEY_MAX);
+            cursor->is_open = true;
+        }
+    }
+    return false;
 }
 
-/* The existing trees, for a message of a line or two. */
-struct found {
-    struct bw_buffer names;
-    uint64_t wanted, last;
-    unsigned count;
-    bool there;
-};
-
-static struct bw_error *add_name(void *context, const struct dump_tree *tree)
+/* Ends a cursor. Returns the error that ended it, if any. */
+static struct bw_error *close_trees(struct tree_cursor *cursor)
 {
-    enum { MOST = 20 };
-    struct found *found = context;
-    uint64_t id = tree->tree.id;
-    found->there |= id == found->wanted;
-    if (found->there)
-        return bw_error_create(BW_ERROR_STOPPED, "found");
-    if (found->count && id == found->last)
-        return NULL;
-    found->last = id;
-    if (found->count++ > MOST)
-        return NULL;
-    if (found->names.length)
-        bw_buffer_append(&found->names, ", ", 2);
-    if (found->count > MOST)
-        bw_buffer_append(&found->names, "...", 3);
-    else
-        bw_print_objectid(&found->names, id, 0);
-    return NULL;
+    if (cursor->is_open)
+        bw_fs_items_free(&cursor->items);
+    return cursor->error;
 }
 
+/* The message of a missing tree lists the existing ones, in a line or two. */
 struct bw_error *bw_dump_tree_check(struct bw_fs *fs, uint64_t id)
 {
-    struct found found = {.wanted = id};
-    struct bw_error *error = each_tree(fs, &id, false, add_name, &found);
-    if (!error)
-        error = each_tree(fs, NULL, false, add_name, &found);
-    if (found.there) {
-        bw_error_free(error);
-        error = NULL;
-    } else if (!error) {
-        error = bw_error_create(BW_ERROR_NOT_FOUND, "there is no tree %" PRId64 "; there are %.*s",
-                                (int64_t)id, (int)found.names.length,
-                                found.names.data ? found.names.data : "none");
+    enum { MOST = 20 };
+    struct tree_cursor one = {.fs = fs, .id = &id};
+    const bool is_there = next_tree(&one);
+    BW_TRY(close_trees(&one));
+    if (is_there)
+        return NULL;
+
+    BW_AUTO_BUFFER struct bw_buffer names = {0};
+    struct tree_cursor all = {.fs = fs};
+    uint64_t last = 0;
+    for (unsigned count = 0; next_tree(&all);) {
+        const uint64_t found = all.tree.tree.id;
+        if (count && found == last)
+            continue;
+        last = found;
+        if (count++ > MOST)
+            continue;
+        if (names.length)
+            bw_buffer_append(&names, ", ", 2);
+        if (count > MOST)
+            bw_buffer_append(&names, "...", 3);
+        else
+            bw_print_objectid(&names, found, 0);
     }
-    bw_buffer_free(&found.names);
-    return error;
+    BW_TRY(close_trees(&all));
+    return bw_error_create(BW_ERROR_NOT_FOUND, "there is no tree %" PRId64 "; there are %.*s",
+                           (int64_t)id, (int)names.length, names.data ? names.data : "none");
 }
 
 /* Pages of text, and the threads that print leaves. Leaves are small, so the text of a batch is,
@@ -227,9 +238,20 @@ static struct bw_printer printer_of(const struct bw_fs *fs, const struct bw_dump
     };
 }
 
-/* Prepares the rows of items and, for JSON, of the record. */
-static struct bw_error *begin_rows(struct bw_dump *dump)
+static unsigned most_leaves(const struct bw_dump *dump)
 {
+    unsigned most = LEAF_BYTES / dump->fs->reader.nodesize;
+    return most < PAGES ? most : PAGES;
+}
+
+/* Begins; the members from `fs` to `context` but for `tree` are set. */
+static struct bw_error *begin_dump(struct bw_dump *dump)
+{
+    dump->page = printer_of(dump->fs, &dump->options);
+    for (unsigned i = 0; i < PAGES; i++)
+        dump->leaf_pages[i] = dump->page;
+
+    /* The rows of items and, for JSON, of the record. */
     const struct bw_rows_options lines = {
         .struct_size = sizeof lines, .style = BW_ROWS_JSON_LINES, .terminator = '\n'};
     if (dump->options.json && !dump->options.rows)
@@ -243,22 +265,7 @@ static struct bw_error *begin_rows(struct bw_dump *dump)
             BW_TRY(
                 bw_rows_of_structure(structure, dump->rows != NULL, dump->rows, &dump->items[i]));
     }
-    return NULL;
-}
 
-static unsigned most_leaves(const struct bw_dump *dump)
-{
-    unsigned most = LEAF_BYTES / dump->fs->reader.nodesize;
-    return most < PAGES ? most : PAGES;
-}
-
-/* Begins; the members from `fs` to `context` but for `tree` are set. */
-static struct bw_error *begin_dump(struct bw_dump *dump)
-{
-    dump->page = printer_of(dump->fs, &dump->options);
-    for (unsigned i = 0; i < PAGES; i++)
-        dump->leaf_pages[i] = dump->page;
-    BW_TRY(begin_rows(dump));
     dump->leaves = bw_block_buffer(&dump->fs->reader, most_leaves(dump));
     dump->pool = bw_pool_create(bw_pool_workers(0));
     return dump->leaves && dump->pool ? NULL : bw_error_no_memory();
@@ -521,20 +528,28 @@ static struct bw_error *print_tree(struct trees *trees, const struct dump_tree *
     return write_all(&trees->dump);
 }
 
-static struct bw_error *print_listed(void *context, const struct dump_tree *tree)
+/* Prints the trees with an id, or all if `id` is NULL, each after its name. */
+static struct bw_error *print_trees(struct trees *trees, const uint64_t *id)
 {
-    struct trees *trees = context;
+    struct bw_fs *fs = trees->dump.fs;
     struct bw_buffer *text = &trees->dump.page.text;
-    if (!trees->dump.rows) {
-        bw_buffer_format(text, "%s tree", tree->name);
-        if (tree->key) {
-            bw_buffer_append(text, " key ", 5);
-            bw_print_key(text, tree->key);
-            bw_buffer_append_byte(text, ' ');
+    struct tree_cursor cursor = {
+        .fs = fs, .id = id, .replayed = trees->dump.options.replayed && fs->status.log_replayed};
+    struct bw_error *error = NULL;
+    while (!error && next_tree(&cursor)) {
+        const struct dump_tree *tree = &cursor.tree;
+        if (!trees->dump.rows) {
+            bw_buffer_format(text, "%s tree", tree->name);
+            if (tree->key) {
+                bw_buffer_append(text, " key ", 5);
+                bw_print_key(text, tree->key);
+                bw_buffer_append_byte(text, ' ');
+            }
+            bw_buffer_append_byte(text, '\n');
         }
-        bw_buffer_append_byte(text, '\n');
+        error = print_tree(trees, tree);
     }
-    return print_tree(trees, tree);
+    return bw_error_first(error, close_trees(&cursor));
 }
 
 struct bw_error *bw_dump_trees(struct bw_fs *fs, const uint64_t *ids, size_t count,
@@ -544,16 +559,15 @@ struct bw_error *bw_dump_trees(struct bw_fs *fs, const uint64_t *ids, size_t cou
     struct trees trees = {0};
     bool totals = !count;
     BW_TRY(open_dump(&trees, fs, options, consume, context));
-    const bool replayed = trees.dump.options.replayed && fs->status.log_replayed;
     struct bw_error *error = NULL;
     for (size_t i = 0; i < count && !error; i++) {
         error = bw_dump_tree_check(fs, ids[i]);
         totals |= ids[i] != BW_ROOT_TREE && ids[i] != BW_CHUNK_TREE && ids[i] != BW_TREE_LOG;
     }
     if (!count)
-        error = each_tree(fs, NULL, replayed, print_listed, &trees);
+        error = print_trees(&trees, NULL);
     for (size_t i = 0; i < count && !error; i++)
-        error = each_tree(fs, &ids[i], replayed, print_listed, &trees);
+        error = print_trees(&trees, &ids[i]);
     if (!error && totals && !trees.dump.rows) {
         const struct bw_superblock *superblock = &fs->superblock;
         char uuid[BW_UUID_LENGTH + 1];
