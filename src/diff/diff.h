@@ -172,11 +172,35 @@ void bw_diff_tree_set(struct bw_diff_tree *tree, const struct bw_subvolume *subv
 /** Frees what it holds. */
 void bw_diff_tree_free(struct bw_diff_tree *tree);
 
-/** Passes the items in a range of keys, both included, to `visit`. `*lost` is set if some of them
- * may be lost, which is reported. Fails if `visit` does, or memory runs out. */
-struct bw_error *bw_diff_items(struct bw_diff_tree *tree, struct bw_leaf_finder *finder,
-                               struct bw_key first, struct bw_key last, bw_item_visitor *visit,
-                               void *context, bool *lost);
+/** A cursor over the items in a range of keys:
+ *
+ *     bw_diff_items_begin(&items, tree, &tree->finder, first, last);
+ *     while ((item = bw_diff_items_next(&items)))
+ *         ...
+ *     BW_TRY(bw_diff_items_end(&items, &lost));
+ *
+ * The finder is in use until the loop ends. */
+struct bw_diff_items {
+    struct bw_diff_tree *tree;
+    struct bw_leaf_finder *finder;
+    struct bw_key first, last, next; /**< `next`: where the next leaf begins */
+    uint32_t slot;
+    bool in_leaf, ended;
+    bool lost; /**< items may be lost */
+    struct bw_item item;
+    struct bw_error *error;
+};
+
+/** Begins before the first item; both keys are included. */
+void bw_diff_items_begin(struct bw_diff_items *items, struct bw_diff_tree *tree,
+                         struct bw_leaf_finder *finder, struct bw_key first, struct bw_key last);
+
+/** The next item, which is valid until the next call; NULL at the end. */
+const struct bw_item *bw_diff_items_next(struct bw_diff_items *items);
+
+/** Ends the loop. `*lost` is set if items may be lost, which was reported. Fails only if memory ran
+ * out. */
+struct bw_error *bw_diff_items_end(struct bw_diff_items *items, bool *lost);
 
 /** An inode of one tree. */
 struct bw_diff_file {

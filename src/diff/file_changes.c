@@ -395,22 +395,22 @@ const char *bw_difference_change_name(unsigned bit)
     return bit < BW_DIFFERENCE_CHANGES ? names[bit] : NULL;
 }
 
-static struct bw_error *add_xattrs(void *context, const struct bw_item *item)
-{
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_xattr xattr;
-    while (bw_xattr_next(&cursor, &xattr))
-        BW_TRY(bw_xattr_list_add(context, xattr.name, xattr.name_length, xattr.value,
-                                 xattr.value_length));
-    return NULL;
-}
-
 struct bw_error *bw_diff_xattrs_read(const struct bw_diff_file *file, struct bw_xattr_list *list,
                                      bool *lost)
 {
-    return bw_diff_items(
-        file->tree, &file->tree->finder, (struct bw_key){file->number, BW_XATTR_ITEM, 0},
-        (struct bw_key){file->number, BW_XATTR_ITEM, UINT64_MAX}, add_xattrs, list, lost);
+    struct bw_diff_items items;
+    struct bw_error *error = NULL;
+    bw_diff_items_begin(&items, file->tree, &file->tree->finder,
+                        (struct bw_key){file->number, BW_XATTR_ITEM, 0},
+                        (struct bw_key){file->number, BW_XATTR_ITEM, UINT64_MAX});
+    for (const struct bw_item *item; !error && (item = bw_diff_items_next(&items));) {
+        struct bw_cursor cursor = bw_cursor_of(item);
+        struct bw_xattr xattr;
+        while (!error && bw_xattr_next(&cursor, &xattr))
+            error = bw_xattr_list_add(list, xattr.name, xattr.name_length, xattr.value,
+                                      xattr.value_length);
+    }
+    return bw_error_first(error, bw_diff_items_end(&items, lost));
 }
 
 /* Items also contain the transaction that wrote them, so only the values are compared. */

@@ -39,90 +39,94 @@ void bw_diff_tree_free(struct bw_diff_tree *tree)
     bw_buffer_free(&tree->names);
 }
 
-static struct bw_error *visit_leaf_items(struct bw_diff_tree *tree,
-                                         const struct bw_leaf_finder *finder,
-                                         const struct bw_key *first, const struct bw_key *last,
-                                         bw_item_visitor *visit, void *context, bool *lost)
+void bw_diff_items_begin(struct bw_diff_items *items, struct bw_diff_tree *tree,
+                         struct bw_leaf_finder *finder, struct bw_key first, struct bw_key last)
 {
-    const struct bw_node *leaf = &finder->leaf;
-    uint32_t slot = finder->ordered ? bw_node_count_until(leaf, first) : 0;
-    for (slot -= slot > 0; slot < leaf->item_count; slot++) {
-        struct bw_item item;
-        bool inside = bw_leaf_item(leaf, slot, &item);
-        if (finder->ordered && bw_key_compare(&item.key, last) > 0)
-            return NULL;
-        if (bw_key_compare(&item.key, first) < 0 || bw_key_compare(&item.key, last) > 0)
-            continue;
-        if (inside) {
-            BW_TRY(visit(context, &item));
-            continue;
-        }
-        *lost = true;
-        bw_fs_report_lost(tree->fs, finder->bytenr,
-                          bw_error_create(BW_ERROR_CORRUPT,
-                                          "tree block %" PRIu64 ": item %" PRIu32
-                                          " lies outside its leaf",
-                                          finder->bytenr, slot));
-    }
-    return NULL;
+    *items = (struct bw_diff_items){.tree = tree,
+                                    .finder = finder,
+                                    .first = first,
+                                    .last = last,
+                                    .next = first,
+                                    .ended = tree->unavailable};
 }
 
-struct bw_error *bw_diff_items(struct bw_diff_tree *tree, struct bw_leaf_finder *finder,
-                               struct bw_key first, struct bw_key last, bw_item_visitor *visit,
-                               void *context, bool *lost)
+const struct bw_item *bw_diff_items_next(struct bw_diff_items *items)
 {
     const struct bw_key no_limit = BW_KEY_MAX;
-    bool missing = false;
-    if (tree->unavailable) {
-        *lost = true;
-        return NULL;
+    const struct bw_key *first = &items->first, *last = &items->last;
+    struct bw_leaf_finder *finder = items->finder;
+    const struct bw_node *leaf = &finder->leaf;
+    while (!items->ended) {
+        /* The next leaf. Items before its first known one may be lost. */
+        if (!items->in_leaf) {
+            items->error = bw_fs_find_leaf(items->tree->fs, finder, &items->next);
+            items->ended = items->error;
+            if (items->error)
+                break;
+            items->lost |= finder->lost || (bw_key_compare(&finder->unknown, &finder->end) < 0 &&
+                                            bw_key_compare(&finder->unknown, last) <= 0);
+            items->in_leaf = true;
+            items->slot = 0;
+            if (!finder->lost && finder->ordered)
+                items->slot = bw_node_count_until(leaf, first);
+            items->slot -= items->slot > 0;
+        }
+
+        struct bw_item *item = &items->item;
+        while (!finder->lost && items->slot < leaf->item_count) {
+            const uint32_t slot = items->slot++;
+            const bool inside = bw_leaf_item(leaf, slot, item);
+            const bool is_beyond = bw_key_compare(&item->key, last) > 0;
+            if (is_beyond && finder->ordered)
+                break;
+            if (is_beyond || bw_key_compare(&item->key, first) < 0)
+                continue;
+            if (inside)
+                return item;
+            items->lost = true;
+            bw_fs_report_lost(items->tree->fs, finder->bytenr,
+                              bw_error_create(BW_ERROR_CORRUPT,
+                                              "tree block %" PRIu64 ": item %" PRIu32
+                                              " lies outside its leaf",
+                                              finder->bytenr, slot));
+        }
+        items->in_leaf = false;
+        items->next = finder->end;
+        items->ended =
+            bw_key_compare(&finder->end, last) > 0 || bw_key_compare(&finder->end, &no_limit) == 0;
     }
-    for (struct bw_key at = first;; at = finder->end) {
-        BW_TRY(bw_fs_find_leaf(tree->fs, finder, &at));
-        missing |= finder->lost || (bw_key_compare(&finder->unknown, &finder->end) < 0 &&
-                                    bw_key_compare(&finder->unknown, &last) <= 0);
-        if (!finder->lost)
-            BW_TRY(visit_leaf_items(tree, finder, &first, &last, visit, context, &missing));
-        if (bw_key_compare(&finder->end, &last) > 0 || bw_key_compare(&finder->end, &no_limit) == 0)
-            break;
-    }
-    *lost |= missing;
-    tree->lost |= missing;
     return NULL;
 }
 
-/* An inode that is being read. */
-struct reading {
-    struct bw_diff_file *file;
-    bool found;
-};
-
-static struct bw_error *decode_inode(void *context, const struct bw_item *item)
+struct bw_error *bw_diff_items_end(struct bw_diff_items *items, bool *lost)
 {
-    struct reading *reading = context;
-    struct bw_diff_file *file = reading->file;
-    reading->found = true;
-    if (bw_inode_decode(item, &file->inode)) {
-        file->exists = file->inode.link_count || file->number == BW_SUBVOLUME_ROOT_INODE;
-        return NULL;
-    }
-    file->lost = true;
-    bw_fs_report(file->tree->fs, BW_DAMAGE,
-                 bw_error_create(BW_ERROR_CORRUPT,
-                                 "subvolume %" PRIu64 ": inode %" PRIu64 " cannot be read",
-                                 file->tree->subvolume->tree.id, file->number));
-    return NULL;
+    *lost |= items->lost || items->tree->unavailable;
+    items->tree->lost |= items->lost;
+    return items->error;
 }
 
 struct bw_error *bw_diff_file_read(struct bw_diff_tree *tree, uint64_t number,
                                    struct bw_diff_file *file)
 {
     const struct bw_key key = {number, BW_INODE_ITEM, 0};
-    struct reading reading = {.file = file};
-    bool lost = false;
+    struct bw_diff_items items;
+    bool lost = false, is_found = false;
     *file = (struct bw_diff_file){.tree = tree, .number = number};
-    BW_TRY(bw_diff_items(tree, &tree->finder, key, key, decode_inode, &reading, &lost));
-    file->lost |= lost && !reading.found;
+    bw_diff_items_begin(&items, tree, &tree->finder, key, key);
+    for (const struct bw_item *item; (item = bw_diff_items_next(&items));) {
+        is_found = true;
+        if (bw_inode_decode(item, &file->inode)) {
+            file->exists = file->inode.link_count || number == BW_SUBVOLUME_ROOT_INODE;
+            continue;
+        }
+        file->lost = true;
+        bw_fs_report(tree->fs, BW_DAMAGE,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "subvolume %" PRIu64 ": inode %" PRIu64 " cannot be read",
+                                     tree->subvolume->tree.id, number));
+    }
+    BW_TRY(bw_diff_items_end(&items, &lost));
+    file->lost |= lost && !is_found;
     return NULL;
 }
 
@@ -131,39 +135,6 @@ struct bw_error *bw_diff_file_read(struct bw_diff_tree *tree, uint64_t number,
 /* Sixteen times what the kernel takes. In a crafted chain of directories, all paths together would
  * otherwise be as long as the square of their number. */
 enum { LONGEST_PATH = 64 << 10 };
-
-/* Names that are being read. */
-struct naming {
-    const struct bw_diff_tree *tree;
-    struct bw_diff_names *names;
-    bool first_only;
-};
-
-static struct bw_error *add_names(void *context, const struct bw_item *item)
-{
-    const struct naming *naming = context;
-    struct bw_diff_names *names = naming->names;
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_inode_ref ref;
-    if (item->key.type != BW_INODE_REF && item->key.type != BW_INODE_EXTREF)
-        return NULL;
-    while ((!naming->first_only || !names->list.count) &&
-           bw_inode_ref_next(&cursor, &item->key, &ref)) {
-        if (!bw_name_is_valid(ref.name, ref.name_length))
-            continue;
-        const struct bw_diff_name name = {ref.parent, names->bytes.length, ref.name_length};
-        BW_TRY(bw_diff_name_list_push(&names->list, name));
-        bw_buffer_append(&names->bytes, ref.name, ref.name_length);
-    }
-    if (bw_cursor_bad(&cursor)) {
-        names->lost = true;
-        bw_fs_report(naming->tree->fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "subvolume %" PRIu64 ": inode %" PRIu64 ": a name is cut off",
-                                     naming->tree->subvolume->tree.id, item->key.objectid));
-    }
-    return names->bytes.failed ? bw_error_no_memory() : NULL;
-}
 
 static int by_directory(const void *a, const void *b, void *bytes)
 {
@@ -177,12 +148,37 @@ static int by_directory(const void *a, const void *b, void *bytes)
 static struct bw_error *read_names(struct bw_diff_tree *tree, struct bw_leaf_finder *finder,
                                    uint64_t inode, bool first_only, struct bw_diff_names *names)
 {
-    struct naming naming = {tree, names, first_only};
+    struct bw_diff_items items;
+    struct bw_error *error = NULL;
     names->list.count = names->bytes.length = 0;
     names->lost = false;
-    return bw_diff_items(tree, finder, (struct bw_key){inode, BW_INODE_REF, 0},
-                         (struct bw_key){inode, BW_INODE_EXTREF, UINT64_MAX}, add_names, &naming,
-                         &names->lost);
+    bw_diff_items_begin(&items, tree, finder, (struct bw_key){inode, BW_INODE_REF, 0},
+                        (struct bw_key){inode, BW_INODE_EXTREF, UINT64_MAX});
+    for (const struct bw_item *item; !error && (item = bw_diff_items_next(&items));) {
+        struct bw_cursor cursor = bw_cursor_of(item);
+        struct bw_inode_ref ref;
+        if (item->key.type != BW_INODE_REF && item->key.type != BW_INODE_EXTREF)
+            continue;
+        while (!error && (!first_only || !names->list.count) &&
+               bw_inode_ref_next(&cursor, &item->key, &ref)) {
+            if (!bw_name_is_valid(ref.name, ref.name_length))
+                continue;
+            const struct bw_diff_name name = {ref.parent, names->bytes.length, ref.name_length};
+            error = bw_diff_name_list_push(&names->list, name);
+            bw_buffer_append(&names->bytes, ref.name, ref.name_length);
+        }
+        if (bw_cursor_bad(&cursor)) {
+            names->lost = true;
+            bw_fs_report(tree->fs, BW_DAMAGE,
+                         bw_error_create(BW_ERROR_CORRUPT,
+                                         "subvolume %" PRIu64 ": inode %" PRIu64
+                                         ": a name is cut off",
+                                         tree->subvolume->tree.id, inode));
+        }
+        if (!error && names->bytes.failed)
+            error = bw_error_no_memory();
+    }
+    return bw_error_first(error, bw_diff_items_end(&items, &names->lost));
 }
 
 struct bw_error *bw_diff_names_read(struct bw_diff_tree *tree, uint64_t inode,
@@ -286,25 +282,6 @@ struct bw_error *bw_diff_path(struct bw_diff *diff, unsigned side, uint64_t dire
     return diff->texts.failed ? bw_error_no_memory() : NULL;
 }
 
-/* One component of a path, looked up in its directory. */
-struct step {
-    const char *name;
-    size_t length;
-    uint64_t inode; /* result; 0: no such entry */
-};
-
-static struct bw_error *find_entry(void *context, const struct bw_item *item)
-{
-    struct step *step = context;
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_dir_entry entry;
-    while (bw_dir_entry_next(&cursor, &entry))
-        if (entry.name_length == step->length && memcmp(entry.name, step->name, step->length) == 0)
-            step->inode =
-                entry.location.type == BW_ROOT_ITEM ? BW_EMPTY_DIRECTORY : entry.location.objectid;
-    return NULL;
-}
-
 struct bw_error *bw_diff_may_have(struct bw_diff_tree *tree, const char *path, size_t length,
                                   bool *possible)
 {
@@ -313,10 +290,21 @@ struct bw_error *bw_diff_may_have(struct bw_diff_tree *tree, const char *path, s
     for (size_t at = 1, end; at < length && inode && !lost; at = end + 1) {
         const char *slash = memchr(path + at, '/', length - at);
         end = slash ? (size_t)(slash - path) : length;
-        struct step step = {path + at, end - at, 0};
-        const struct bw_key key = {inode, BW_DIR_ITEM, bw_name_hash(step.name, step.length)};
-        BW_TRY(bw_diff_items(tree, &tree->directories, key, key, find_entry, &step, &lost));
-        inode = step.inode;
+        const char *name = path + at;
+        const size_t name_length = end - at;
+        const struct bw_key key = {inode, BW_DIR_ITEM, bw_name_hash(name, name_length)};
+        struct bw_diff_items items;
+        bw_diff_items_begin(&items, tree, &tree->directories, key, key);
+        inode = 0;
+        for (const struct bw_item *item; (item = bw_diff_items_next(&items));) {
+            struct bw_cursor cursor = bw_cursor_of(item);
+            struct bw_dir_entry entry;
+            while (bw_dir_entry_next(&cursor, &entry))
+                if (entry.name_length == name_length && memcmp(entry.name, name, name_length) == 0)
+                    inode = entry.location.type == BW_ROOT_ITEM ? BW_EMPTY_DIRECTORY
+                                                                : entry.location.objectid;
+        }
+        BW_TRY(bw_diff_items_end(&items, &lost));
     }
     *possible = inode || lost;
     return NULL;

@@ -77,16 +77,6 @@ struct incremental {
 
 /* Collecting. */
 
-static struct bw_error *add_entry(void *context, const struct bw_item *item)
-{
-    struct bw_numbers *numbers = context;
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_dir_entry entry;
-    if (!bw_dir_entry_next(&cursor, &entry) || entry.location.type != BW_INODE_ITEM)
-        return NULL;
-    return bw_numbers_push(numbers, entry.location.objectid);
-}
-
 /* Adds the entries of directories whose inode numbers were reused. Even if the items of an entry
  * are equal in both trees, it is in another directory. */
 static struct bw_error *add_moved(struct bw_diff *diff)
@@ -97,11 +87,20 @@ static struct bw_error *add_moved(struct bw_diff *diff)
     BW_SCOPED(bw_numbers) struct bw_numbers numbers = {0};
     for (size_t i = 0; i < own->count; i++) {
         const struct bw_touched *touched = &own->items[i];
-        if (touched->flags & BW_TOUCHED_REPLACED)
-            BW_TRY(bw_diff_items(tree, &tree->directories,
-                                 (struct bw_key){touched->number, BW_DIR_INDEX, 0},
-                                 (struct bw_key){touched->number, BW_DIR_INDEX, UINT64_MAX},
-                                 add_entry, &numbers, &tree->lost));
+        struct bw_diff_items items;
+        struct bw_error *error = NULL;
+        if (!(touched->flags & BW_TOUCHED_REPLACED))
+            continue;
+        bw_diff_items_begin(&items, tree, &tree->directories,
+                            (struct bw_key){touched->number, BW_DIR_INDEX, 0},
+                            (struct bw_key){touched->number, BW_DIR_INDEX, UINT64_MAX});
+        for (const struct bw_item *item; !error && (item = bw_diff_items_next(&items));) {
+            struct bw_cursor cursor = bw_cursor_of(item);
+            struct bw_dir_entry entry;
+            if (bw_dir_entry_next(&cursor, &entry) && entry.location.type == BW_INODE_ITEM)
+                error = bw_numbers_push(&numbers, entry.location.objectid);
+        }
+        BW_TRY(bw_error_first(error, bw_diff_items_end(&items, &tree->lost)));
     }
     if (!numbers.count)
         return NULL;
