@@ -147,11 +147,6 @@ static struct bw_error *count_steps(struct bw_compression_count *count,
     return count_steps(count, batch, middle, end);
 }
 
-static struct bw_error *on_batch(void *context, const struct bw_file_batch *batch)
-{
-    return batch->wanted_count ? count_steps(context, batch, 0, batch->count) : NULL;
-}
-
 struct bw_error *bw_compression_open(struct bw_fs *fs, const struct bw_compression_options *given,
                                      struct bw_compression_count **result)
 {
@@ -187,7 +182,18 @@ struct bw_error *bw_compression_add(struct bw_compression_count *count, const ch
     struct bw_file_list_options list = count->list;
     list.subvolume = subvolume;
     list.start = start;
-    return bw_file_list(count->scan.fs, &list, on_batch, count);
+    struct bw_file_list *files;
+    BW_TRY(bw_file_list_open(count->scan.fs, &list, &files));
+    struct bw_error *error = NULL;
+    for (const struct bw_file_batch *batch; !error;) {
+        error = bw_file_list_next(files, &batch);
+        if (error || !batch)
+            break;
+        if (batch->wanted_count)
+            error = count_steps(count, batch, 0, batch->count);
+    }
+    bw_file_list_close(files);
+    return error;
 }
 
 struct bw_error *bw_compression_sum(struct bw_compression_count *count,

@@ -80,9 +80,8 @@ static struct bw_error *finish_file(struct du *du, const struct bw_listed_file *
     return NULL;
 }
 
-static struct bw_error *on_batch(void *context, const struct bw_file_batch *batch)
+static struct bw_error *count_batch(struct du *du, const struct bw_file_batch *batch)
 {
-    struct du *du = context;
     if (batch->count > du->room) {
         free(du->space);
         du->space = malloc(batch->count * sizeof *du->space);
@@ -125,8 +124,16 @@ struct bw_error *bw_du(struct bw_fs *fs, const struct bw_du_options *given)
                                               .once = true,
                                               .inodes = options.inodes};
     struct bw_error *error = bw_sharing_create(fs, options.sizes_only, &du.ranges, &du.sharing);
+    struct bw_file_list *files = NULL;
     if (!error)
-        error = bw_file_list(fs, &list, on_batch, &du);
+        error = bw_file_list_open(fs, &list, &files);
+    for (const struct bw_file_batch *batch; !error;) {
+        error = bw_file_list_next(files, &batch);
+        if (error || !batch)
+            break;
+        error = count_batch(&du, batch);
+    }
+    bw_file_list_close(files);
     if (!error)
         bw_sharing_report(du.sharing);
     bw_file_place_free(&du.place);

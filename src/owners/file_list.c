@@ -4,9 +4,9 @@
  * The remaining entries of a directory wait on a stack, above the entries of its parent
  * directories; so the memory depends on the depth of the tree, not on the length of directories.
  *
- * The listing is a sequence of steps: a file, entering a directory, leaving it. A batch of them is
- * delivered at once. Before that, the inodes of its files are read in the order of their numbers,
- * if anyone needs them, and the selection decides about them.
+ * The listing is a sequence of steps: a file, entering a directory, leaving it. Callers get a batch
+ * of them at once. Before that, the inodes of its files are read in the order of their numbers, if
+ * anyone needs them, and the selection decides about them.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -49,11 +49,9 @@ BW_VECTOR(waiting_list, struct waiting);
 
 BW_VECTOR(levels, struct level);
 
-struct lister {
+struct bw_file_list {
     struct bw_fs *fs;
-    const struct bw_file_list_options *options;
-    bw_file_batch_visitor *visit;
-    void *context;
+    struct bw_file_list_options options;
     struct bw_directory *directory; /* one handle for all */
     struct levels levels;
     struct waiting_list waiting; /* what waits of the outermost directory comes first */
@@ -65,8 +63,10 @@ struct lister {
     /* The batch. */
     struct bw_listed_file *files;
     struct bw_wanted_file *wanted;
+    struct bw_wanted_inode *inodes;
     size_t count, room, wanted_count;
     struct bw_buffer names;
+    struct bw_file_batch batch;
     struct bw_file_place place; /* where selecting by inodes is */
 };
 
@@ -129,7 +129,7 @@ static int by_inode(const void *a, const void *b)
 
 /* Reads the inodes of the files that are wanted, each once, and notes in the steps where they are.
  */
-static struct bw_error *read_inodes(struct lister *lister, struct bw_wanted_inode *inodes)
+static struct bw_error *read_inodes(struct bw_file_list *lister, struct bw_wanted_inode *inodes)
 {
     const struct bw_wanted_file *before = NULL;
     size_t count = 0, begun = 0;
@@ -159,9 +159,10 @@ static bool selects_by_inode(const struct bw_file_list_options *options)
 }
 
 /* The selection's decision about the inodes and attributes of the files of a batch. */
-static struct bw_error *select_by_inode(struct lister *lister, const struct bw_file_batch *batch)
+static struct bw_error *select_by_inode(struct bw_file_list *lister,
+                                        const struct bw_file_batch *batch)
 {
-    const struct bw_selection *selection = lister->options->selection;
+    const struct bw_selection *selection = lister->options.selection;
     for (size_t i = 0; i < lister->count; i++) {
         struct bw_listed_file *file = &lister->files[i];
         BW_TRY(bw_file_place_step(&lister->place, batch, file));
@@ -186,12 +187,12 @@ static struct bw_error *select_by_inode(struct lister *lister, const struct bw_f
     return NULL;
 }
 
-static struct bw_error *visit_batch(struct lister *lister)
+/* Completes the batch of the steps so far: reads inodes, selects, and sorts the wanted files. */
+static struct bw_error *make_batch(struct bw_file_list *lister)
 {
-    struct bw_file_batch batch = {
+    struct bw_file_batch *batch = &lister->batch;
+    *batch = (struct bw_file_batch){
         .files = lister->files, .count = lister->count, .names = lister->names.data};
-    if (!lister->count)
-        return NULL;
 
     /* The wanted files in the order of their inodes. Most file systems list most inodes in
      * ascending order: sorting would take time, and as much memory again. */
@@ -210,40 +211,36 @@ static struct bw_error *visit_batch(struct lister *lister)
     if (!sorted)
         qsort(wanted, count, sizeof *wanted, by_inode);
 
-    BW_AUTO_FREE struct bw_wanted_inode *inodes = NULL;
-    if (lister->options->inodes || selects_by_inode(lister->options)) {
-        batch.inodes = inodes = calloc(lister->wanted_count + 1, sizeof *inodes);
-        if (!inodes)
+    if (lister->options.inodes || selects_by_inode(&lister->options)) {
+        free(lister->inodes);
+        batch->inodes = lister->inodes = calloc(lister->wanted_count + 1, sizeof *lister->inodes);
+        if (!lister->inodes)
             return bw_error_no_memory();
-        BW_TRY(read_inodes(lister, inodes));
+        BW_TRY(read_inodes(lister, lister->inodes));
     }
-    if (selects_by_inode(lister->options))
-        BW_TRY(select_by_inode(lister, &batch));
+    if (selects_by_inode(&lister->options))
+        BW_TRY(select_by_inode(lister, batch));
 
     /* Hard links become one file with several names. */
     for (size_t i = 0; i < lister->wanted_count; i++) {
         const struct bw_wanted_file next = wanted[i];
-        struct bw_wanted_file *last = batch.wanted_count ? &wanted[batch.wanted_count - 1] : NULL;
+        struct bw_wanted_file *last = batch->wanted_count ? &wanted[batch->wanted_count - 1] : NULL;
         if (last && last->tree == next.tree && last->inode == next.inode)
             last->names++;
         else
-            wanted[batch.wanted_count++] = next;
+            wanted[batch->wanted_count++] = next;
     }
-    batch.wanted = wanted;
-    BW_TRY(lister->visit(lister->context, &batch));
-    lister->count = lister->names.length = 0;
+    batch->wanted = wanted;
     return NULL;
 }
 
-/* Adds a step; `name` is empty where a directory ends. */
-static struct bw_error *add_step(struct lister *lister, enum bw_listed_kind kind,
+/* Adds a step, for which there is room; `name` is empty where a directory ends. */
+static struct bw_error *add_step(struct bw_file_list *lister, enum bw_listed_kind kind,
                                  const struct bw_place *place, const char *name, size_t length,
                                  bool wanted)
 {
     bool is_new = true;
-    if (lister->count == lister->room)
-        BW_TRY(visit_batch(lister));
-    if (wanted && lister->options->once)
+    if (wanted && lister->options.once)
         BW_TRY(bw_pair_set_insert(&lister->listed, bw_subvolume_id(place->subvolume), place->inode,
                                   &is_new));
     lister->files[lister->count++] = (struct bw_listed_file){.subvolume = place->subvolume,
@@ -258,7 +255,7 @@ static struct bw_error *add_step(struct lister *lister, enum bw_listed_kind kind
 
 /* Directories. */
 
-static bool is_inside_subvolume(const struct lister *lister, uint64_t subvolume)
+static bool is_inside_subvolume(const struct bw_file_list *lister, uint64_t subvolume)
 {
     for (size_t i = 0; i < lister->levels.count; i++)
         if (bw_subvolume_id(lister->levels.items[i].place.subvolume) == subvolume)
@@ -267,10 +264,10 @@ static bool is_inside_subvolume(const struct lister *lister, uint64_t subvolume)
 }
 
 /* Begins with a directory, whose name is the last one of the path. */
-static struct bw_error *enter_directory(struct lister *lister, const struct bw_place *place,
+static struct bw_error *enter_directory(struct bw_file_list *lister, const struct bw_place *place,
                                         size_t path_length)
 {
-    const struct bw_file_list_options *options = lister->options;
+    const struct bw_file_list_options *options = &lister->options;
     const uint64_t tree = bw_subvolume_id(place->subvolume);
     struct level level = {.place = *place,
                           .position = BW_DIRECTORY_START,
@@ -300,7 +297,7 @@ static struct bw_error *enter_directory(struct lister *lister, const struct bw_p
     return levels_push(&lister->levels, level);
 }
 
-static struct bw_error *leave_directory(struct lister *lister)
+static struct bw_error *leave_directory(struct bw_file_list *lister)
 {
     const struct level *level = &lister->levels.items[--lister->levels.count];
     const struct level *above = lister->levels.count ? level - 1 : NULL;
@@ -324,7 +321,7 @@ static bool is_listed(const struct bw_place *place)
 }
 
 /* Reads more entries of the innermost directory, none of which wait any more. */
-static struct bw_error *read_more(struct lister *lister, struct level *level)
+static struct bw_error *read_more(struct bw_file_list *lister, struct level *level)
 {
     const struct bw_directory_entry *entry;
     lister->waiting.count = level->next = level->first;
@@ -342,7 +339,7 @@ static struct bw_error *read_more(struct lister *lister, struct level *level)
         level->position = entry->position;
         const struct bw_subvolume *subvolume = entry->place.subvolume;
         const bool is_snapshot = subvolume != level->place.subvolume && subvolume->is_snapshot;
-        if (!is_listed(&entry->place) || (is_snapshot && lister->options->no_snapshots))
+        if (!is_listed(&entry->place) || (is_snapshot && lister->options.no_snapshots))
             continue;
         BW_TRY(waiting_list_push(&lister->waiting,
                                  (struct waiting){entry->place, lister->waiting_names.length,
@@ -356,18 +353,19 @@ static struct bw_error *read_more(struct lister *lister, struct level *level)
 
 /* The selection's decision about the name of an entry: whether it is wanted, and whether it exists
  * at all. */
-static bool select_by_name(const struct lister *lister, const struct bw_place *place, bool *wanted)
+static bool select_by_name(const struct bw_file_list *lister, const struct bw_place *place,
+                           bool *wanted)
 {
     const struct bw_entry entry = {
         .path = lister->path.data, .path_length = lister->path.length, .place = *place};
-    *wanted = *wanted && bw_selection_accepts_name(lister->options->selection, &entry);
-    return !bw_selection_excludes_entry(lister->options->selection, &entry);
+    *wanted = *wanted && bw_selection_accepts_name(lister->options.selection, &entry);
+    return !bw_selection_excludes_entry(lister->options.selection, &entry);
 }
 
-static struct bw_error *list_files(struct lister *lister)
+/* Finds the start, and makes the first step. */
+static struct bw_error *begin_list(struct bw_file_list *lister)
 {
-    /* Where to begin. */
-    const struct bw_file_list_options *options = lister->options;
+    const struct bw_file_list_options *options = &lister->options;
     const struct bw_walk_options where = {
         .struct_size = sizeof where, .subvolume = options->subvolume, .start = options->start};
     const struct bw_subvolume *from = bw_subvolume_by_id(lister->fs, BW_TOP_SUBVOLUME);
@@ -400,12 +398,33 @@ static struct bw_error *list_files(struct lister *lister)
     }
     const enum bw_listed_kind kind = is_file ? BW_LISTED_FILE : BW_LISTED_ENTER;
     BW_TRY(add_step(lister, kind, &place, path, length, wanted));
-    if (!is_file)
-        BW_TRY(enter_directory(lister, &place, 0));
+    return is_file ? NULL : enter_directory(lister, &place, 0);
+}
+
+struct bw_error *bw_file_list_open(struct bw_fs *fs, const struct bw_file_list_options *options,
+                                   struct bw_file_list **list)
+{
+    struct bw_file_list *lister = *list = calloc(1, sizeof *lister);
+    if (!lister)
+        return bw_error_no_memory();
+    lister->fs = fs;
+    lister->options = *options;
+    struct bw_error *error = begin_list(lister);
+    if (error)
+        bw_file_list_close(BW_TAKE(*list));
+    return error;
+}
+
+struct bw_error *bw_file_list_next(struct bw_file_list *lister, const struct bw_file_batch **batch)
+{
+    const struct bw_file_list_options *options = &lister->options;
+    *batch = NULL;
+    if (lister->batch.files) /* only the first step was made by bw_file_list_open() */
+        lister->count = lister->names.length = 0;
 
     /* The innermost directory: reads some entries, lists those that wait, and is left at its end.
      */
-    while (lister->levels.count) {
+    while (lister->levels.count && lister->count < lister->room) {
         struct level *level = &lister->levels.items[lister->levels.count - 1];
         if (level->next == lister->waiting.count) {
             if (level->reads)
@@ -417,8 +436,8 @@ static struct bw_error *list_files(struct lister *lister)
         const struct waiting entry = lister->waiting.items[level->next++];
         const char *name = lister->waiting_names.data + entry.name;
         const size_t above = lister->path.length;
-        const bool is_entry_file = entry.place.type == BW_FILE_REGULAR;
-        wanted = is_entry_file && lister->levels.count >= options->mindepth;
+        const bool is_file = entry.place.type == BW_FILE_REGULAR;
+        bool wanted = is_file && lister->levels.count >= options->mindepth;
         if (options->selection) {
             BW_TRY(append_name(&lister->path, name, entry.name_length));
             if (!select_by_name(lister, &entry.place, &wanted)) {
@@ -426,32 +445,36 @@ static struct bw_error *list_files(struct lister *lister)
                 continue;
             }
         }
-        BW_TRY(add_step(lister, is_entry_file ? BW_LISTED_FILE : BW_LISTED_ENTER, &entry.place,
-                        name, entry.name_length, wanted));
-        if (is_entry_file)
+        BW_TRY(add_step(lister, is_file ? BW_LISTED_FILE : BW_LISTED_ENTER, &entry.place, name,
+                        entry.name_length, wanted));
+        if (is_file)
             lister->path.length = above;
         else
             BW_TRY(enter_directory(lister, &entry.place, above));
     }
-    return visit_batch(lister);
+    if (!lister->count)
+        return NULL;
+    BW_TRY(make_batch(lister));
+    *batch = &lister->batch;
+    return NULL;
 }
 
-struct bw_error *bw_file_list(struct bw_fs *fs, const struct bw_file_list_options *options,
-                              bw_file_batch_visitor *visit, void *context)
+void bw_file_list_close(struct bw_file_list *lister)
 {
-    struct lister lister = {.fs = fs, .options = options, .visit = visit, .context = context};
-    struct bw_error *error = list_files(&lister);
-    bw_directory_close(lister.directory);
-    levels_free(&lister.levels);
-    waiting_list_free(&lister.waiting);
-    bw_buffer_free(&lister.waiting_names);
-    bw_buffer_free(&lister.path);
-    bw_pair_set_free(&lister.entered);
-    bw_pair_set_free(&lister.listed);
-    bw_key_map_free(&lister.left);
-    free(lister.files);
-    free(lister.wanted);
-    bw_buffer_free(&lister.names);
-    bw_file_place_free(&lister.place);
-    return error;
+    if (!lister)
+        return;
+    bw_directory_close(lister->directory);
+    levels_free(&lister->levels);
+    waiting_list_free(&lister->waiting);
+    bw_buffer_free(&lister->waiting_names);
+    bw_buffer_free(&lister->path);
+    bw_pair_set_free(&lister->entered);
+    bw_pair_set_free(&lister->listed);
+    bw_key_map_free(&lister->left);
+    free(lister->files);
+    free(lister->wanted);
+    free(lister->inodes);
+    bw_buffer_free(&lister->names);
+    bw_file_place_free(&lister->place);
+    free(lister);
 }

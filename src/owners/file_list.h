@@ -49,7 +49,7 @@ struct bw_file_list_options {
     bool inodes;       /**< the batches have the inodes of wanted files */
 };
 
-/** Some of the steps. All of it is valid during the call only. */
+/** Some of the steps, valid until the next call. */
 struct bw_file_batch {
     const struct bw_listed_file *files;
     size_t count;
@@ -69,13 +69,17 @@ struct bw_file_place {
     size_t length; /* of the path of the directory that the next step is in */
 };
 
-/** Receives a batch; what it returns ends the listing. */
-typedef struct bw_error *bw_file_batch_visitor(void *context, const struct bw_file_batch *batch);
+struct bw_file_list;
 
-/** Lists all. Nothing comes if the start is neither a regular file nor a directory.
- * BW_ERROR_NOT_FOUND, or what a lookup returns; losses are reported. */
-struct bw_error *bw_file_list(struct bw_fs *fs, const struct bw_file_list_options *options,
-                              bw_file_batch_visitor *visit, void *context);
+/** Begins a listing. It is empty if the start is neither a regular file nor a directory.
+ * BW_ERROR_NOT_FOUND, or what a lookup returns. Closed by bw_file_list_close(). */
+struct bw_error *bw_file_list_open(struct bw_fs *fs, const struct bw_file_list_options *options,
+                                   struct bw_file_list **list);
+
+/** Gets the next batch; NULL at the end. Losses are reported. */
+struct bw_error *bw_file_list_next(struct bw_file_list *list, const struct bw_file_batch **batch);
+
+void bw_file_list_close(struct bw_file_list *list);
 
 /** Goes on to a step. All steps have to come, in their order; `place` begins as all zeros. */
 struct bw_error *bw_file_place_step(struct bw_file_place *place, const struct bw_file_batch *batch,
