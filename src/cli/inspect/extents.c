@@ -39,26 +39,23 @@ static const char *const kinds[] = {
     [BW_EXTENT_BAD] = "bad",
 };
 
-/* A part of an extent that is contiguous on every device. */
+/* The bytes on disk of an extent, or a part of them that is contiguous on every device. */
 struct part {
-    uint64_t logical, length;
-    unsigned copies; /* 0: no chunk contains it */
-};
-
-/* The bytes whose places a record lists: an extent, or a part of one. */
-struct stored {
     const struct listing *listing;
-    struct part part;
+    uint64_t logical, length;
+    unsigned copies; /* of a contiguous part; 0: no chunk contains it */
 };
 
-/* Splits the first part off a range of logical addresses. False if the range is empty. */
-static bool next_part(const struct listing *listing, struct part *rest, struct part *part)
+/* Splits the first contiguous part off a range of logical addresses. False if the range is empty.
+ */
+static bool next_part(struct part *rest, struct part *part)
 {
     struct bw_mapping first;
     if (!rest->length)
         return false;
-    bw_error_free(bw_fs_map(listing->paths->session.fs, rest->logical, rest->length, 1, &first));
-    *part = (struct part){rest->logical, first.length, first.copies};
+    bw_error_free(
+        bw_fs_map(rest->listing->paths->session.fs, rest->logical, rest->length, 1, &first));
+    *part = (struct part){rest->listing, rest->logical, first.length, first.copies};
     rest->logical += first.length;
     rest->length -= first.length;
     return true;
@@ -66,14 +63,13 @@ static bool next_part(const struct listing *listing, struct part *rest, struct p
 
 /* Finds the location of a copy, numbered from 1. After the copies follow the locations of the row's
  * parity, with `rebuilt` set: P, then Q. False if there are no more. */
-static bool find_place(const struct listing *listing, const struct part *part, unsigned number,
-                       struct bw_mapping *place)
+static bool find_place(const struct part *part, unsigned number, struct bw_mapping *place)
 {
     const struct bw_mapping before = *place;
     if (number > part->copies)
         return false;
     BW_AUTO_ERROR struct bw_error *error =
-        bw_fs_map(listing->paths->session.fs, part->logical, part->length, number, place);
+        bw_fs_map(part->listing->paths->session.fs, part->logical, part->length, number, place);
     /* Several combinations with Q can rebuild a copy; Q is listed once. */
     return !error &&
            !(number > 1 && place->rebuilt && before.rebuilt && place->devid == before.devid);
@@ -159,14 +155,13 @@ static struct bw_error *print_extent(struct bw_record_sink *sink, const void *re
 {
     struct table *table = (struct table *)sink;
     const struct bw_extentinfo *extent = record;
-    const struct stored *stored = extent->places.context;
+    const struct part *stored = extent->places.context;
     struct bw_buffer *text = &table->format->text;
     (void)size;
     bw_buffer_format(text, "%5u: %14" PRIu64 "..%14" PRIu64 ": %12" PRIu64 ": ", table->count++,
                      extent->file_offset, extent->file_offset + extent->length - 1, extent->length);
     if (stored)
-        bw_buffer_format(text, "%14" PRIu64 ": %12" PRIu64 ": ", stored->part.logical,
-                         stored->part.length);
+        bw_buffer_format(text, "%14" PRIu64 ": %12" PRIu64 ": ", stored->logical, stored->length);
     else
         bw_buffer_format(text, "%14s: %12s: ", "-", "-");
     bw_buffer_format(text, "%s", extent->extent_kind);
@@ -174,15 +169,14 @@ static struct bw_error *print_extent(struct bw_record_sink *sink, const void *re
         strcmp(extent->compression, bw_compression_name(BW_COMPRESS_NONE)) != 0)
         bw_buffer_format(text, ",encoded,%s", extent->compression);
     if (stored) {
-        const struct listing *listing = stored->listing;
         struct spans spans = {.count = 0, .separator = " ", .text = text};
-        struct part part, rest = stored->part;
-        while (next_part(listing, &rest, &part)) {
+        struct part part, rest = *stored;
+        while (next_part(&rest, &part)) {
             struct bw_mapping place = {.offset = part.logical};
             spans.several |= rest.length != 0;
             if (!part.copies)
                 add_span(&spans, &(struct span){place, part.length, true, false});
-            for (unsigned number = 1; find_place(listing, &part, number, &place); number++)
+            for (unsigned number = 1; find_place(&part, number, &place); number++)
                 add_span(&spans, &(struct span){place, part.length, false, place.rebuilt});
         }
         write_spans(&spans);
@@ -212,12 +206,10 @@ static struct bw_error *print_table(struct cmd_format *format, const void *recor
 /* Records. */
 
 /* Lists either the copies or the parity of a part. */
-static struct bw_error *list_some(const struct stored *stored, bool parity,
-                                  struct bw_record_sink *sink)
+static struct bw_error *list_some(const struct part *part, bool parity, struct bw_record_sink *sink)
 {
     struct bw_mapping place = {.copies = 0};
-    for (unsigned number = 1; find_place(stored->listing, &stored->part, number, &place);
-         number++) {
+    for (unsigned number = 1; find_place(part, number, &place); number++) {
         const struct bw_copyinfo row = {
             .devid = place.devid, .offset = place.offset, .missing = !place.present};
         if (place.rebuilt == parity)
@@ -236,27 +228,20 @@ static struct bw_error *list_parity(void *context, struct bw_record_sink *sink)
     return list_some(context, true, sink);
 }
 
-static bool has_parity(const struct listing *listing, const struct part *part)
-{
-    struct bw_mapping place = {.copies = 0};
-    for (unsigned number = 1; find_place(listing, part, number, &place); number++)
-        if (place.rebuilt)
-            return true;
-    return false;
-}
-
 /* Lists the parts one by one: an extent may consist of many stripes of 64 KiB. */
 static struct bw_error *list_places(void *context, struct bw_record_sink *sink)
 {
-    const struct stored *extent = context;
-    struct part rest = extent->part;
-    struct stored stored = {.listing = extent->listing};
-    while (next_part(stored.listing, &rest, &stored.part)) {
-        struct bw_stripeinfo row = {.logical = stored.part.logical, .length = stored.part.length};
-        if (stored.part.copies)
-            row.copies = (struct bw_records){list_copies, &stored};
-        if (has_parity(stored.listing, &stored.part))
-            row.parity = (struct bw_records){list_parity, &stored};
+    struct part rest = *(const struct part *)context, part;
+    while (next_part(&rest, &part)) {
+        struct bw_stripeinfo row = {.logical = part.logical, .length = part.length};
+        struct bw_mapping place = {.copies = 0};
+        bool has_parity = false;
+        for (unsigned number = 1; !has_parity && find_place(&part, number, &place); number++)
+            has_parity = place.rebuilt;
+        if (part.copies)
+            row.copies = (struct bw_records){list_copies, &part};
+        if (has_parity)
+            row.parity = (struct bw_records){list_parity, &part};
         BW_TRY(sink->visit(sink, &row, sizeof row));
     }
     return NULL;
@@ -274,7 +259,7 @@ static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
             cmd_paths_miss(listing->paths,
                            bw_error_prefix(bw_error_copy(extent->error), "%s", listing->path));
         const bool has_item = extent->kind != BW_EXTENT_HOLE && extent->kind != BW_EXTENT_BAD;
-        struct stored stored = {listing, {extent->used_logical, extent->used_stored, 0}};
+        struct part stored = {listing, extent->used_logical, extent->used_stored, 0};
         struct bw_extentinfo row = {
             .file_offset = extent->offset,
             .length = extent->length,
