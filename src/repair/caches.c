@@ -110,28 +110,6 @@ static void add_item(struct leaf *leaf, struct bw_key key, const void *data, uin
 
 /* The items of a block group, by the extent tree. */
 
-/* Collects the free runs: the gaps between extents. */
-static struct bw_error *find_runs(struct bw_fs *fs, const struct group *group,
-                                  struct bw_range_set *runs)
-{
-    uint64_t at = group->start;
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, fs, &fs->extent_tree, (struct bw_key){group->start, 0, 0},
-                      (struct bw_key){group->end - 1, UINT8_MAX, UINT64_MAX});
-    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
-        const uint64_t start = item->key.objectid;
-        const bool is_block = item->key.type == BW_METADATA_ITEM;
-        if (!is_block && item->key.type != BW_EXTENT_ITEM)
-            continue;
-        if (start > at)
-            BW_TRY(bw_range_set_insert(runs, at, start));
-        at = start + (is_block ? fs->superblock.nodesize : item->key.offset);
-    }
-    if (at < group->end)
-        BW_TRY(bw_range_set_insert(runs, at, group->end));
-    return bw_fs_items_error(&items);
-}
-
 /* Adds the bitmaps of a block group, each for as many sectors as it has bits. */
 static void add_bitmaps(struct leaf *leaf, const struct group *group,
                         const struct bw_range_set *runs, uint32_t sectorsize)
@@ -157,17 +135,37 @@ static void add_bitmaps(struct leaf *leaf, const struct group *group,
     }
 }
 
+/* Adds the items of a block group whose keys belong in the leaf. */
 static struct bw_error *add_group(struct caches *caches, const struct group *group)
 {
     struct bw_fs *fs = caches->repair->fs;
+
+    /* The free runs: the gaps between extents. */
     BW_SCOPED(bw_range_set) struct bw_range_set runs = {0};
-    BW_TRY(find_runs(fs, group, &runs));
+    uint64_t at = group->start;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, fs, &fs->extent_tree, (struct bw_key){group->start, 0, 0},
+                      (struct bw_key){group->end - 1, UINT8_MAX, UINT64_MAX});
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        const uint64_t start = item->key.objectid;
+        const bool is_block = item->key.type == BW_METADATA_ITEM;
+        if (!is_block && item->key.type != BW_EXTENT_ITEM)
+            continue;
+        if (start > at)
+            BW_TRY(bw_range_set_insert(&runs, at, start));
+        at = start + (is_block ? fs->superblock.nodesize : item->key.offset);
+    }
+    if (at < group->end)
+        BW_TRY(bw_range_set_insert(&runs, at, group->end));
+    BW_TRY(bw_fs_items_error(&items));
+
+    /* Their number, then themselves. */
     const struct bw_disk_free_space_info info = {
         .extent_count = bw_put32((uint32_t)runs.ranges.count),
         .flags = bw_put32(group->uses_bitmaps ? USES_BITMAPS : 0),
     };
-    const uint64_t length = group->end - group->start;
-    add_item(&caches->leaf, (struct bw_key){group->start, BW_FREE_SPACE_INFO, length}, &info,
+    add_item(&caches->leaf,
+             (struct bw_key){group->start, BW_FREE_SPACE_INFO, group->end - group->start}, &info,
              sizeof info);
     if (group->uses_bitmaps)
         add_bitmaps(&caches->leaf, group, &runs, fs->superblock.sectorsize);
@@ -180,22 +178,6 @@ static struct bw_error *add_group(struct caches *caches, const struct group *gro
 }
 
 /* The wrong block groups. */
-
-static struct bw_error *load_groups(struct caches *caches)
-{
-    struct bw_fs *fs = caches->repair->fs;
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, fs,
-                      fs->block_group_tree.id ? &fs->block_group_tree : &fs->extent_tree,
-                      (struct bw_key){0, 0, 0}, (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
-    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
-        if (item->key.type == BW_BLOCK_GROUP_ITEM && item->key.offset &&
-            item->key.objectid <= UINT64_MAX - item->key.offset)
-            BW_TRY(group_list_push(&caches->groups,
-                                   (struct group){.start = item->key.objectid,
-                                                  .end = item->key.objectid + item->key.offset}));
-    return bw_fs_items_error(&items);
-}
 
 /* The block group with an address; NULL: none. */
 static struct group *group_at(const struct caches *caches, uint64_t address)
@@ -212,18 +194,41 @@ static bool is_about_group(const struct bw_repair_finding *finding)
            is_code(finding, "free-space-count") || is_code(finding, "free-space-item");
 }
 
-/* Notes which block groups have bitmaps. */
-static struct bw_error *find_bitmaps(struct caches *caches)
+/* Lists the block groups, and notes which ones have bitmaps, and which ones are wrong. */
+static struct bw_error *load_groups(struct caches *caches)
 {
+    const struct bw_repair_findings *findings = &caches->repair->findings;
+    const struct bw_key first = {0, 0, 0}, last = {UINT64_MAX, UINT8_MAX, UINT64_MAX};
+    struct bw_fs *fs = caches->repair->fs;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items groups;
+    bw_fs_items_begin(&groups, fs,
+                      fs->block_group_tree.id ? &fs->block_group_tree : &fs->extent_tree, first,
+                      last);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&groups));)
+        if (item->key.type == BW_BLOCK_GROUP_ITEM && item->key.offset &&
+            item->key.objectid <= UINT64_MAX - item->key.offset)
+            BW_TRY(group_list_push(&caches->groups,
+                                   (struct group){.start = item->key.objectid,
+                                                  .end = item->key.objectid + item->key.offset}));
+    BW_TRY(bw_fs_items_error(&groups));
+
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, caches->repair->fs, caches->tree, (struct bw_key){0, 0, 0},
-                      (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
+    bw_fs_items_begin(&items, fs, caches->tree, first, last);
     for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
         struct group *group = group_at(caches, item->key.objectid);
         if (group && item->key.type == BW_FREE_SPACE_BITMAP)
             group->uses_bitmaps = true;
     }
-    return bw_fs_items_error(&items);
+    BW_TRY(bw_fs_items_error(&items));
+
+    for (size_t i = 0; i < findings->count; i++) {
+        struct group *group = is_about_group(&findings->items[i])
+                                  ? group_at(caches, findings->items[i].key.objectid)
+                                  : NULL;
+        if (group)
+            group->is_wrong = true;
+    }
+    return NULL;
 }
 
 bool bw_repair_doubts_extents(const struct bw_repair *repair)
@@ -327,57 +332,10 @@ static struct bw_error *make_leaves(struct caches *caches, const struct group *g
     return error;
 }
 
-/* Plans the leaves in which a block group is wrong, or none of them. */
-static struct bw_error *plan_group(struct caches *caches, struct bw_repair_finding *finding,
-                                   const struct group *group)
-{
-    bool fits;
-    BW_TRY(make_leaves(caches, group, NULL, &fits));
-    return fits ? make_leaves(caches, group, finding, &fits) : NULL;
-}
-
-static struct bw_error *plan_groups(struct caches *caches)
-{
-    struct bw_repair_findings *findings = &caches->repair->findings;
-    for (size_t i = 0; i < findings->count; i++) {
-        struct group *group = is_about_group(&findings->items[i])
-                                  ? group_at(caches, findings->items[i].key.objectid)
-                                  : NULL;
-        if (group)
-            group->is_wrong = true;
-    }
-    for (size_t i = 0; i < findings->count; i++) {
-        struct bw_repair_finding *finding = &findings->items[i];
-        const struct group *group =
-            is_about_group(finding) ? group_at(caches, finding->key.objectid) : NULL;
-        if (group && !finding->planned)
-            BW_TRY(plan_group(caches, finding, group));
-    }
-    return NULL;
-}
-
 /* Lost leaves. */
 
-/* Adds an item in place of a lost leaf, until a mount deletes it. */
-static void add_placeholder(struct leaf *leaf, const struct bw_key *key)
-{
-    static const uint8_t zeros[BITMAP_SIZE];
-    uint32_t size = 0;
-    if (key->type == BW_FREE_SPACE_INFO)
-        size = sizeof(struct bw_disk_free_space_info);
-    else if (key->type == BW_FREE_SPACE_BITMAP)
-        size = sizeof zeros;
-    add_item(leaf, *key, zeros, size);
-}
-
-/* Whether the leaf that was made fits in its block and its parent. */
-static bool is_possible(const struct leaf *leaf,
-                        const struct bw_tree_block_expectation *expectation)
-{
-    return !leaf->is_full &&
-           (!expectation->has_first_key || begins_with(leaf, &expectation->first_key));
-}
-
+/* Plans the items that belong in a lost leaf, or one that keeps its place until a mount deletes it.
+ */
 static struct bw_error *plan_lost(struct caches *caches, struct bw_repair_finding *finding)
 {
     struct bw_block_pointer pointer;
@@ -401,13 +359,22 @@ static struct bw_error *plan_lost(struct caches *caches, struct bw_repair_findin
                                "the next mount reads all subvolumes and fills it");
     if (caches->groups.count)
         BW_TRY(fill_leaf(caches, NULL));
-    if (caches->groups.count && is_possible(leaf, expectation))
+    if (caches->groups.count && !leaf->is_full &&
+        (!expectation->has_first_key || begins_with(leaf, &expectation->first_key)))
         return plan_leaf(caches, finding, pointer.bytenr, true, NULL, from_extents);
     if (caches->repair->fs->superblock.compat_ro_flags & BW_COMPAT_RO_BLOCK_GROUP_TREE)
         return NULL;
     BW_TRY(begin_leaf(caches, pointer.bytenr, expectation->generation));
-    if (expectation->has_first_key)
-        add_placeholder(leaf, &expectation->first_key);
+    if (expectation->has_first_key) {
+        static const uint8_t zeros[BITMAP_SIZE];
+        const struct bw_key *key = &expectation->first_key;
+        uint32_t size = 0;
+        if (key->type == BW_FREE_SPACE_INFO)
+            size = sizeof(struct bw_disk_free_space_info);
+        else if (key->type == BW_FREE_SPACE_BITMAP)
+            size = sizeof zeros;
+        add_item(leaf, *key, zeros, size);
+    }
     return leaf->is_full
                ? NULL
                : plan_leaf(caches, finding, pointer.bytenr, true, bw_repair_invalidate_free_space,
@@ -415,24 +382,34 @@ static struct bw_error *plan_lost(struct caches *caches, struct bw_repair_findin
                            "extent tree");
 }
 
-static bool is_about_lost(const struct caches *caches, const struct bw_repair_finding *finding)
-{
-    return finding->tree == caches->tree->id && !finding->planned && !finding->repairable &&
-           finding->logical != BW_ABSENT && strncmp(finding->code->word, "block-", 6) == 0 &&
-           finding->flipped_block == BW_ABSENT;
-}
-
+/* Plans the wrong and the lost leaves of a tree. */
 static struct bw_error *plan_tree(struct caches *caches)
 {
     struct bw_repair_findings *findings = &caches->repair->findings;
-    if (caches->tree->id == BW_FREE_SPACE_TREE && !bw_repair_doubts_extents(caches->repair)) {
+    const bool is_known =
+        caches->tree->id == BW_FREE_SPACE_TREE && !bw_repair_doubts_extents(caches->repair);
+    if (is_known)
         BW_TRY(load_groups(caches));
-        BW_TRY(find_bitmaps(caches));
-        BW_TRY(plan_groups(caches));
+
+    /* The leaves in which a block group is wrong, or none of them if one is not possible. */
+    for (size_t i = 0; is_known && i < findings->count; i++) {
+        struct bw_repair_finding *finding = &findings->items[i];
+        const struct group *group =
+            is_about_group(finding) ? group_at(caches, finding->key.objectid) : NULL;
+        bool fits;
+        if (!group || finding->planned)
+            continue;
+        BW_TRY(make_leaves(caches, group, NULL, &fits));
+        if (fits)
+            BW_TRY(make_leaves(caches, group, finding, &fits));
     }
-    for (size_t i = 0; i < findings->count; i++)
-        if (is_about_lost(caches, &findings->items[i]))
-            BW_TRY(plan_lost(caches, &findings->items[i]));
+    for (size_t i = 0; i < findings->count; i++) {
+        struct bw_repair_finding *finding = &findings->items[i];
+        if (finding->tree == caches->tree->id && !finding->planned && !finding->repairable &&
+            finding->logical != BW_ABSENT && strncmp(finding->code->word, "block-", 6) == 0 &&
+            finding->flipped_block == BW_ABSENT)
+            BW_TRY(plan_lost(caches, finding));
+    }
     return NULL;
 }
 

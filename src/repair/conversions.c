@@ -10,7 +10,7 @@
  *   have the object id of new ones, it becomes the final one. If there are two sets, the one that
  *   does not have all checksums is taken out, or the old one if both have (checksum_tree.c);
  * - the block group tree: if all block groups are in the tree that the superblock names, nothing
- *   but the flag is missing.
+ *   but the flag is missing (group_trees.c: they are in two trees).
  *
  * Blocks are rewritten where they are, so no reference changes. They are not collected in the plan:
  * the trial reads each one, after the other changes, and writes it.
@@ -133,31 +133,10 @@ static void set_device_ids(const struct bw_repair_conversion *conversion, uint8_
                    conversion->fsid, BW_UUID_SIZE);
 }
 
-static struct bw_error *convert_block(struct bw_repair *repair,
-                                      const struct bw_dumped_block *wanted, uint8_t *block)
+struct bw_error *bw_repair_convert(struct bw_repair *repair)
 {
     const struct bw_repair_conversion *conversion = &repair->conversion;
     const uint32_t size = repair->fs->superblock.nodesize;
-    struct bw_disk_header *header = (void *)block;
-    BW_TRY(read_block(repair, wanted, block));
-    const uint64_t owner = bw_get64(header->owner);
-    if (conversion->rewrites_ids) {
-        memcpy(header->fsid, conversion->fsid, BW_UUID_SIZE);
-        memcpy(header->chunk_tree_uuid, conversion->chunk_tree_uuid, BW_UUID_SIZE);
-        if (owner == BW_CHUNK_TREE)
-            set_device_ids(conversion, block, size);
-    }
-    if (conversion->renames_checksums && owner == BW_CSUM_TREE)
-        rename_checksums(block);
-    if (conversion->flags & checksum_flags && owner == BW_ROOT_TREE)
-        delete_temporary(block);
-    bw_checksum_compute(conversion->checksum_type, block + BW_CSUM_SIZE, size - BW_CSUM_SIZE,
-                        block);
-    return bw_repair_write_converted(repair, wanted->bytenr, block);
-}
-
-struct bw_error *bw_repair_convert(struct bw_repair *repair)
-{
     struct bw_dumped_blocks list = {.bytes = 0};
     bool is_chosen = false;
     repair->converted.count = 0;
@@ -165,17 +144,37 @@ struct bw_error *bw_repair_convert(struct bw_repair *repair)
     for (size_t i = repair->first; i < repair->changes.count; i++)
         is_chosen |= repair->changes.items[i].chosen &&
                      repair->changes.items[i].edit == bw_repair_end_conversion;
-    if (!is_chosen || !repair->conversion.rewrites)
+    if (!is_chosen || !conversion->rewrites)
         return NULL;
-    BW_AUTO_FREE uint8_t *block = malloc(repair->fs->superblock.nodesize);
+    BW_AUTO_FREE uint8_t *block = malloc(size);
     if (!block)
         return bw_error_no_memory();
-    if (repair->conversion.refills_checksums)
+    if (conversion->refills_checksums)
         BW_TRY(bw_repair_refill_checksums(repair));
     struct bw_error *error = bw_dumped_blocks_find(&list, repair->fs);
-    for (size_t i = 0; !error && i < list.blocks.count; i++)
-        if (!list.blocks.items[i].is_data)
-            error = convert_block(repair, &list.blocks.items[i], block);
+    for (size_t i = 0; !error && i < list.blocks.count; i++) {
+        const struct bw_dumped_block *wanted = &list.blocks.items[i];
+        struct bw_disk_header *header = (void *)block;
+        if (wanted->is_data)
+            continue;
+        error = read_block(repair, wanted, block);
+        if (error)
+            break;
+        const uint64_t owner = bw_get64(header->owner);
+        if (conversion->rewrites_ids) {
+            memcpy(header->fsid, conversion->fsid, BW_UUID_SIZE);
+            memcpy(header->chunk_tree_uuid, conversion->chunk_tree_uuid, BW_UUID_SIZE);
+            if (owner == BW_CHUNK_TREE)
+                set_device_ids(conversion, block, size);
+        }
+        if (conversion->renames_checksums && owner == BW_CSUM_TREE)
+            rename_checksums(block);
+        if (conversion->flags & checksum_flags && owner == BW_ROOT_TREE)
+            delete_temporary(block);
+        bw_checksum_compute(conversion->checksum_type, block + BW_CSUM_SIZE, size - BW_CSUM_SIZE,
+                            block);
+        error = bw_repair_write_converted(repair, wanted->bytenr, block);
+    }
     bw_dumped_blocks_free(&list);
     return error;
 }
@@ -201,8 +200,14 @@ static struct bw_error *plan_id(struct bw_repair *repair, const char **proof)
     struct bw_dumped_blocks list = {.bytes = 0};
     const struct bw_disk_superblock *super = &repair->devices.items[0].best;
     bool has_new = false;
-    if (repair->fs->superblock.incompat_flags & BW_INCOMPAT_METADATA_UUID)
+    if (repair->fs->superblock.incompat_flags & BW_INCOMPAT_METADATA_UUID) {
+        bw_fs_report_once(
+            repair->given,
+            bw_error_create(BW_ERROR_UNSUPPORTED,
+                            "a change of the id is not ended: btrfstune refuses such a change "
+                            "with a metadata_uuid, so what it has done is unknown"));
         return NULL;
+    }
 
     /* The flag may not have reached the superblocks of all devices. */
     for (size_t i = 0; i < repair->devices.count; i++)
@@ -256,8 +261,15 @@ static struct bw_error *plan_checksums(struct bw_repair *repair, const char **pr
     BW_TRY(has_checksums(repair, BW_EXTENT_CSUM_OBJECT, &has_final));
     if (has_new && has_final) {
         BW_TRY(bw_repair_can_refill(repair, &conversion->refills_checksums));
-        if (!conversion->refills_checksums)
+        if (!conversion->refills_checksums) {
+            bw_fs_report_once(
+                repair->given,
+                bw_error_create(BW_ERROR_UNSUPPORTED,
+                                "a change of the checksums is not ended: one of two sets would "
+                                "have to be taken out, and the other one does not fill all "
+                                "leaves, or does not fit in them"));
             return NULL;
+        }
     }
     conversion->rewrites = true;
     conversion->renames_checksums = has_new && !has_final;
@@ -293,8 +305,15 @@ static struct bw_error *plan_groups(struct bw_repair *repair, const char **proof
     bool in_extents, in_tree;
     BW_TRY(has_groups(repair, BW_EXTENT_TREE, &in_extents));
     BW_TRY(has_groups(repair, BW_BLOCK_GROUP_TREE, &in_tree));
-    if (in_extents == is_tree || in_tree != is_tree)
+    if (in_extents && in_tree)
+        return NULL; /* group_trees.c */
+    if (in_extents == is_tree || in_tree != is_tree) {
+        bw_fs_report_once(repair->given,
+                          bw_error_create(BW_ERROR_UNSUPPORTED,
+                                          "a conversion of the block groups is not ended: they are "
+                                          "not in the tree that the superblock names"));
         return NULL;
+    }
     *proof = is_tree ? "all block groups are in the block group tree, which the superblock names"
                      : "all block groups are in the extent tree, none in a block group tree";
     return NULL;
@@ -317,6 +336,11 @@ struct bw_error *bw_repair_plan_conversion(struct bw_repair *repair)
         BW_TRY(plan_groups(repair, &proof));
     else if (flags & checksum_flags && !(flags & ~checksum_flags))
         BW_TRY(plan_checksums(repair, &proof));
+    else if (flags & ~(flags & -flags))
+        bw_fs_report_once(
+            repair->given,
+            bw_error_create(BW_ERROR_UNSUPPORTED,
+                            "the flags of several changes are set, which no tool does at once"));
     if (!proof)
         return NULL;
 

@@ -34,28 +34,23 @@ struct unit {
 
 BW_VECTOR(units, struct unit);
 
-/* Whether findings of this kind are about one mirror of a block or of data. */
-static bool is_about_copy(const struct bw_finding_code *code)
+/* Adds the units of a finding, if it is about one mirror of a block or of data. */
+static struct bw_error *add_units(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                  struct units *units)
 {
     static const char *const words[] = {
         "block-checksum",   "block-stale",  "block-foreign", "block-keys",      "block-layout",
         "block-unreadable", "block-header", "data-checksum", "data-unreadable", "block-bit-flip"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(words[i], code->word) == 0)
-            return true;
-    return false;
-}
-
-/* Adds the units of a finding. */
-static struct bw_error *add_units(struct bw_repair *repair, struct bw_repair_finding *finding,
-                                  struct units *units)
-{
     const struct bw_fs *fs = repair->fs;
     const struct bw_repair_device *device = bw_repair_device_of(repair, finding->devid);
+    size_t kind = 0;
+    while (kind < sizeof words / sizeof *words && strcmp(words[kind], finding->code->word) != 0)
+        kind++;
     const bool is_data = strncmp(finding->code->word, "data-", 5) == 0;
     const bool is_flipped = strcmp(finding->code->word, "block-bit-flip") == 0;
     const uint32_t size = is_data ? fs->superblock.sectorsize : fs->superblock.nodesize;
-    if (finding->logical == BW_ABSENT || finding->length == BW_ABSENT ||
+    if (kind == sizeof words / sizeof *words || finding->logical == BW_ABSENT ||
+        finding->length == BW_ABSENT ||
         !(is_flipped || (finding->repairable && finding->mirror - 1 < MIRRORS)))
         return NULL;
     /* the image may be cut off before this copy */
@@ -71,24 +66,6 @@ static struct bw_error *add_units(struct bw_repair *repair, struct bw_repair_fin
                                  .bad = is_flipped ? 0 : UINT64_C(1) << (finding->mirror - 1),
                                  .is_flipped = is_flipped}));
     return NULL;
-}
-
-/* One unit for each address, ascending. */
-static void join_units(struct units *units)
-{
-    size_t kept = 0;
-    if (units->count)
-        qsort(units->items, units->count, sizeof *units->items, bw_compare_first);
-    for (size_t i = 0; i < units->count; i++) {
-        struct unit *last = kept ? &units->items[kept - 1] : NULL;
-        if (!last || last->logical != units->items[i].logical) {
-            units->items[kept++] = units->items[i];
-            continue;
-        }
-        last->bad |= units->items[i].bad;
-        last->is_flipped |= units->items[i].is_flipped;
-    }
-    units->count = kept;
 }
 
 struct bw_error *bw_repair_read_copy(struct bw_repair *repair, uint64_t logical, uint32_t length,
@@ -331,9 +308,22 @@ struct bw_error *bw_repair_plan_copies(struct bw_repair *repair)
 {
     BW_SCOPED(units) struct units units = {0};
     for (size_t i = 0; i < repair->findings.count; i++)
-        if (is_about_copy(repair->findings.items[i].code))
-            BW_TRY(add_units(repair, &repair->findings.items[i], &units));
-    join_units(&units);
+        BW_TRY(add_units(repair, &repair->findings.items[i], &units));
+
+    /* One unit for each address, ascending. */
+    size_t kept = 0;
+    if (units.count)
+        qsort(units.items, units.count, sizeof *units.items, bw_compare_first);
+    for (size_t i = 0; i < units.count; i++) {
+        struct unit *last = kept ? &units.items[kept - 1] : NULL;
+        if (!last || last->logical != units.items[i].logical) {
+            units.items[kept++] = units.items[i];
+            continue;
+        }
+        last->bad |= units.items[i].bad;
+        last->is_flipped |= units.items[i].is_flipped;
+    }
+    units.count = kept;
     for (size_t i = 0; i < units.count; i++)
         BW_TRY(plan_unit(repair, &units.items[i]));
     return plan_parity(repair);

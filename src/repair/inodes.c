@@ -35,23 +35,6 @@ struct totals {
     bool is_unsure;                   /* extents overlap, leave a gap, or cannot be read */
 };
 
-static void add_reference(struct totals *totals, const struct bw_item *item)
-{
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_inode_ref ref;
-    while (bw_inode_ref_next(&cursor, &item->key, &ref))
-        totals->names += ref.parent != item->key.objectid;
-}
-
-static void add_entries(struct totals *totals, const struct bw_item *item)
-{
-    struct bw_cursor cursor = bw_cursor_of(item);
-    struct bw_dir_entry entry;
-    while (bw_dir_entry_next(&cursor, &entry))
-        *(item->key.type == BW_DIR_ITEM ? &totals->item_names : &totals->index_names) +=
-            entry.name_length;
-}
-
 static void add_extent(struct totals *totals, const struct bw_item *item, uint32_t sectorsize)
 {
     const struct bw_disk_file_extent *extent = (const void *)item->data;
@@ -77,27 +60,35 @@ static struct bw_error *add_up(struct bw_repair *repair, const struct bw_tree *t
                                uint64_t number, struct totals *totals)
 {
     struct bw_fs *fs = repair->fs;
+    struct bw_dir_entry entry;
+    struct bw_inode_ref ref;
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     *totals = (struct totals){0};
     bw_fs_items_begin(&items, fs, tree, (struct bw_key){number, 0, 0},
                       (struct bw_key){number, UINT8_MAX, UINT64_MAX});
-    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        struct bw_cursor cursor = bw_cursor_of(item);
+        uint64_t *const lengths =
+            item->key.type == BW_DIR_ITEM ? &totals->item_names : &totals->index_names;
         switch (item->key.type) {
         case BW_INODE_ITEM:
             totals->has_inode = bw_inode_decode(item, &totals->inode);
             break;
         case BW_INODE_REF:
         case BW_INODE_EXTREF:
-            add_reference(totals, item);
+            while (bw_inode_ref_next(&cursor, &item->key, &ref))
+                totals->names += ref.parent != item->key.objectid;
             break;
         case BW_DIR_ITEM:
         case BW_DIR_INDEX:
-            add_entries(totals, item);
+            while (bw_dir_entry_next(&cursor, &entry))
+                *lengths += entry.name_length;
             break;
         case BW_EXTENT_DATA:
             add_extent(totals, item, fs->superblock.sectorsize);
             break;
         }
+    }
     return bw_fs_items_error(&items);
 }
 
@@ -126,14 +117,6 @@ static bool is_alone(const struct bw_repair *repair, const struct bw_repair_find
     return true;
 }
 
-/* Whether the extents cover a file exactly, so that none of their lengths is in doubt. */
-static bool are_extents_complete(const struct bw_repair *repair, const struct totals *totals)
-{
-    const uint64_t sectorsize = repair->fs->superblock.sectorsize;
-    return !totals->is_unsure &&
-           totals->end == (totals->inode.size + sectorsize - 1) / sectorsize * sectorsize;
-}
-
 /* Plans a field of an INODE_ITEM. */
 static struct bw_error *plan_inode(struct bw_repair *repair, struct bw_repair_finding *finding,
                                    const struct bw_tree *tree)
@@ -142,6 +125,7 @@ static struct bw_error *plan_inode(struct bw_repair *repair, struct bw_repair_fi
     BW_TRY(add_up(repair, tree, finding->inode, &totals));
     const struct bw_inode *inode = &totals.inode;
     const bool is_link = bw_file_type_of_mode(inode->mode) == BW_FILE_SYMLINK;
+    const uint64_t sectorsize = repair->fs->superblock.sectorsize;
     uint64_t value = 0, have = 0;
     uint32_t offset = 0;
     const char *proof = NULL;
@@ -157,7 +141,8 @@ static struct bw_error *plan_inode(struct bw_repair *repair, struct bw_repair_fi
         have = inode->size;
         offset = offsetof(struct bw_disk_inode_item, size);
         proof = "the lengths of the names in the directory, in both of its lists";
-    } else if (is_code(finding, "file-bytes") && are_extents_complete(repair, &totals)) {
+    } else if (is_code(finding, "file-bytes") && !totals.is_unsure &&
+               totals.end == (inode->size + sectorsize - 1) / sectorsize * sectorsize) {
         value = totals.bytes;
         have = inode->bytes;
         offset = offsetof(struct bw_disk_inode_item, bytes);
@@ -217,17 +202,6 @@ static struct bw_error *plan_flip(struct bw_repair *repair, struct bw_repair_fin
             .proof = strdup("no other bit makes the items fit each other")});
 }
 
-/* Whether the value of a finding is computed from the items of an inode. */
-static bool is_about_inode(const struct bw_repair_finding *finding)
-{
-    static const char *const words[] = {"link-count", "directory-size", "file-bytes", "link-size",
-                                        "file-size"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (is_code(finding, words[i]))
-            return finding->inode != BW_ABSENT && finding->tree != BW_ABSENT;
-    return false;
-}
-
 /* An entry of a directory. */
 struct entry {
     struct bw_key key;      /* of its item, which contains no other entry */
@@ -251,17 +225,6 @@ static struct entry sole_entry(const struct bw_item *item)
     if (!bw_dir_entry_next(&cursor, &entry))
         found.location = entry.location;
     return found;
-}
-
-static struct bw_error *find_entry(struct bw_repair *repair, const struct bw_tree *tree,
-                                   const struct bw_key *key, struct entry *found)
-{
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, repair->fs, tree, *key, *key);
-    const struct bw_item *item = bw_fs_items_next(&items);
-    if (item && (key->type == BW_DIR_ITEM || key->type == BW_DIR_INDEX))
-        *found = sole_entry(item);
-    return bw_fs_items_error(&items);
 }
 
 /* The entry of the same name and target in the other list of the directory. */
@@ -328,7 +291,12 @@ static struct bw_error *plan_entry(struct bw_repair *repair, struct bw_repair_fi
 {
     struct entry entry = {.length = 0}, other = {.type = BW_FILE_UNKNOWN};
     struct totals totals;
-    BW_TRY(find_entry(repair, tree, &finding->key, &entry));
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, repair->fs, tree, finding->key, finding->key);
+    const struct bw_item *item = bw_fs_items_next(&items);
+    if (item && (finding->key.type == BW_DIR_ITEM || finding->key.type == BW_DIR_INDEX))
+        entry = sole_entry(item);
+    BW_TRY(bw_fs_items_error(&items));
     if (entry.location.objectid && entry.location.type == BW_ROOT_ITEM)
         return plan_subvolume_entry(repair, finding, tree, &entry);
     if (!entry.location.objectid || entry.location.type != BW_INODE_ITEM)
@@ -371,13 +339,16 @@ static struct bw_error *plan_root(struct bw_repair *repair, struct bw_repair_fin
 static struct bw_error *plan_field(struct bw_repair *repair, struct bw_repair_finding *finding,
                                    const struct bw_tree_list *trees)
 {
+    static const char *const of_inodes[] = {"link-count", "directory-size", "file-bytes",
+                                            "link-size", "file-size"};
     const struct bw_listed_tree *tree = bw_tree_list_find(trees, finding->tree);
     if (is_code(finding, "dir-item") && finding->tree == BW_ROOT_TREE)
         return plan_entry(repair, finding, &repair->fs->root_tree);
     if (is_code(finding, "root-references"))
         return plan_root(repair, finding);
-    if (tree && is_about_inode(finding))
-        return plan_inode(repair, finding, &tree->tree);
+    for (size_t i = 0; tree && i < sizeof of_inodes / sizeof *of_inodes; i++)
+        if (is_code(finding, of_inodes[i]) && finding->inode != BW_ABSENT)
+            return plan_inode(repair, finding, &tree->tree);
     if (tree && (is_code(finding, "entry-type") || is_code(finding, "dir-item")))
         return plan_entry(repair, finding, &tree->tree);
     return NULL;

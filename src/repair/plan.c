@@ -60,25 +60,21 @@ static void change_free(struct bw_repair_change *change)
     free(change->generation);
 }
 
-/* Whether an earlier round had the same change, which was not made. */
-static bool was_left_out(const struct bw_repair *repair, const struct bw_repair_change *change)
-{
-    for (size_t i = 0; i < repair->first; i++) {
-        const struct bw_repair_change *old = &repair->changes.items[i];
-        if (!old->chosen && old->what == change->what && old->edit == change->edit &&
-            old->logical == change->logical && old->devid == change->devid &&
-            old->offset == change->offset && old->length == change->length &&
-            old->byte == change->byte && bw_key_compare(&old->key, &change->key) == 0)
-            return true;
-    }
-    return false;
-}
-
 struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change change)
 {
     change.chosen = change.class_number < BW_REPAIR_ROLLED_BACK;
     struct bw_error *error = NULL;
-    if (was_left_out(repair, &change)) {
+
+    /* An earlier round may have had the same change, which was not made. */
+    bool was_left_out = false;
+    for (size_t i = 0; i < repair->first && !was_left_out; i++) {
+        const struct bw_repair_change *old = &repair->changes.items[i];
+        was_left_out = !old->chosen && old->what == change.what && old->edit == change.edit &&
+                       old->logical == change.logical && old->devid == change.devid &&
+                       old->offset == change.offset && old->length == change.length &&
+                       old->byte == change.byte && bw_key_compare(&old->key, &change.key) == 0;
+    }
+    if (was_left_out) {
         change_free(&change);
         return NULL;
     }
@@ -218,16 +214,6 @@ static int compare_hashes(const void *first, const void *second)
     return bw_compare(a->hash, b->hash);
 }
 
-/* A finding with which the plan began may have no change in the end: no copy was good enough. */
-static void forget_unchanged(struct bw_repair *repair)
-{
-    for (size_t i = 0; i < repair->findings.count; i++) {
-        struct bw_repair_finding *finding = &repair->findings.items[i];
-        struct bw_repair_matches matches = bw_repair_find_changes(repair, finding);
-        finding->planned = finding->planned && bw_repair_next_match(&matches);
-    }
-}
-
 struct bw_error *bw_repair_plan_round(struct bw_repair *repair)
 {
     const bool was_about_blocks = repair->is_about_blocks;
@@ -241,6 +227,11 @@ struct bw_error *bw_repair_plan_round(struct bw_repair *repair)
         BW_TRY(bw_repair_plan_seals(repair, true));
         for (size_t i = repair->first; i < repair->changes.count && !repair->is_made; i++)
             repair->is_about_blocks |= repair->changes.items[i].reveals;
+        if (!repair->is_about_blocks) {
+            const size_t count = repair->changes.count;
+            BW_TRY(bw_repair_plan_groups(repair));
+            repair->is_about_blocks = repair->changes.count > count;
+        }
     }
     if (!repair->is_about_blocks) {
         BW_TRY(bw_repair_plan_sizes(repair));
@@ -256,7 +247,14 @@ struct bw_error *bw_repair_plan_round(struct bw_repair *repair)
         qsort(repair->findings.items, repair->findings.count, sizeof *repair->findings.items,
               compare_hashes);
     BW_TRY(bw_repair_index_changes(repair));
-    forget_unchanged(repair);
+
+    /* A finding with which the plan began may have no change in the end: no copy was good enough.
+     */
+    for (size_t i = 0; i < repair->findings.count; i++) {
+        struct bw_repair_finding *finding = &repair->findings.items[i];
+        struct bw_repair_matches matches = bw_repair_find_changes(repair, finding);
+        finding->planned = finding->planned && bw_repair_next_match(&matches);
+    }
     if (repair->is_about_blocks || repair->is_made || repair->has_generations)
         return NULL;
     repair->has_generations = true;

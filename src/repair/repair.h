@@ -3,11 +3,12 @@
  * A plan of changes, as the files of this folder make it.
  *
  * plan.c checks the file system, and asks superblock_changes.c, copies.c, caches.c, inodes.c,
- * reseal.c, sizes.c (with empty_chunks.c), conversions.c (with checksum_tree.c) and roll_back.c for
- * changes; block_edits.c collects those of bytes in tree blocks; matching.c finds the changes that
- * are about a finding; trial.c turns the chosen ones into changed ranges of the devices, and tries
- * them; files.c reads files for that; leave_out.c finds the changes that fail; rounds.c plans again
- * on the result; places.c finds these ranges in the files.
+ * reseal.c, sizes.c (with empty_chunks.c), conversions.c (with checksum_tree.c), group_trees.c and
+ * roll_back.c for changes; block_edits.c collects those of bytes in tree blocks, removals.c of
+ * items; matching.c finds the changes that are about a finding; trial.c turns the chosen ones into
+ * changed ranges of the devices, and tries them; files.c reads files for that; leave_out.c finds
+ * the changes that fail; rounds.c plans again on the result; places.c finds these ranges in the
+ * files.
  */
 #ifndef BW_REPAIR_REPAIR_H
 #define BW_REPAIR_REPAIR_H
@@ -304,6 +305,26 @@ struct bw_error *bw_repair_delete_item(struct bw_repair *repair, struct bw_repai
                                        const struct bw_tree *tree, const struct bw_key *key,
                                        struct bw_repair_edit edit);
 
+/** An item to be deleted. */
+struct bw_repair_removal {
+    struct bw_tree tree;
+    struct bw_key key;
+};
+
+BW_VECTOR(bw_repair_removals, struct bw_repair_removal);
+
+/** About the changes that delete items: `what` for an item and for a key above it, and the rest. */
+struct bw_repair_removal_texts {
+    const char *item, *key, *why, *proof;
+    bool reveals; /**< as bw_repair_change.reveals */
+};
+
+/** Plans the deletion of items, with the next number of a group; not possible, and nothing is
+ * planned, if a leaf would have no item left. (removals.c) */
+struct bw_error *bw_repair_remove(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                  const struct bw_repair_removals *removals,
+                                  const struct bw_repair_removal_texts *texts, bool *is_possible);
+
 /** Takes out the chunks that end behind `size` of a device, if nothing in them is in use.
  * (empty_chunks.c) */
 struct bw_error *bw_repair_cut_chunks(struct bw_repair *repair, struct bw_repair_finding *finding,
@@ -338,6 +359,9 @@ bool bw_repair_doubts_extents(const struct bw_repair *repair);
 /** Leaves of the free space tree and of the uuid tree that a mount does not build again.
  * (caches.c) */
 struct bw_error *bw_repair_plan_caches(struct bw_repair *repair);
+
+/** Block groups in two trees, which no mount accepts: a round of their own. (group_trees.c) */
+struct bw_error *bw_repair_plan_groups(struct bw_repair *repair);
 
 /** The end of an interrupted change of all tree blocks. (conversions.c) */
 struct bw_error *bw_repair_plan_conversion(struct bw_repair *repair);

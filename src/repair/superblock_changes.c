@@ -168,49 +168,6 @@ static const struct field {
      BW_REPAIR_LOSS},
 };
 
-/* Whether a block of a log tree is lost: no mount can replay the log then. */
-static bool is_lost_log(const struct bw_repair_finding *finding)
-{
-    return finding->tree == BW_TREE_LOG && !finding->repairable &&
-           finding->flipped_block == BW_ABSENT && strncmp(finding->code->word, "block-", 6) == 0;
-}
-
-static bool field_fits(const struct field *field, const struct bw_repair_finding *finding)
-{
-    for (size_t i = 0; i < sizeof field->codes / sizeof *field->codes && field->codes[i]; i++)
-        if (strcmp(field->codes[i], finding->code->word) == 0)
-            return true;
-    return field->edit == clear_log && is_lost_log(finding);
-}
-
-/* Whether a block group has a wrong number of bytes in use that no change corrects. */
-static bool has_wrong_group(const struct bw_repair *repair)
-{
-    for (size_t i = 0; i < repair->findings.count; i++) {
-        const struct bw_repair_finding *finding = &repair->findings.items[i];
-        if (!finding->planned && strcmp(finding->code->word, "group-used") == 0)
-            return true;
-    }
-    return false;
-}
-
-/* A mount cannot rebuild the free space tree of a file system with a block group tree; and if the
- * extent tree lacks an extent, a mount that rebuilds it would use the space again. Several flags
- * make findings of one kind, of which only one can be cleared. */
-static bool field_is_possible(const struct bw_repair *repair, const struct field *field)
-{
-    const uint64_t flags = repair->fs->superblock.flags;
-    if (field->edit == clear_error)
-        return !(flags & other_flags);
-    if (field->edit == end_change_of_uuid)
-        return (flags & other_flags) == BW_SUPER_FLAG_CHANGING_FSID_V2;
-    if (field->edit == bw_repair_set_used)
-        return !has_wrong_group(repair);
-    return field->edit != bw_repair_invalidate_free_space ||
-           !(repair->fs->superblock.compat_ro_flags & BW_COMPAT_RO_BLOCK_GROUP_TREE ||
-             bw_repair_doubts_extents(repair));
-}
-
 /* Lists the loss if the log tree is cleared: the inodes that it changes, and the paths of the first
  * ones, as far as it can be read. NULL if that is unknown, or memory runs out. */
 static char *list_log(struct bw_repair *repair)
@@ -244,12 +201,42 @@ static char *list_log(struct bw_repair *repair)
                           count > MOST_PATHS ? ", ..." : "");
 }
 
+/* Whether an edit can be right. A mount cannot rebuild the free space tree of a file system with a
+ * block group tree; and if the extent tree lacks an extent, a mount that rebuilds it would use the
+ * space again. Several flags make findings of one kind, of which only one can be cleared. The sum
+ * of the block groups is unknown as long as one of them is wrong. */
+static bool is_possible(const struct bw_repair *repair, bw_superblock_edit *edit)
+{
+    const struct bw_superblock *superblock = &repair->fs->superblock;
+    if (edit == clear_error)
+        return !(superblock->flags & other_flags);
+    if (edit == end_change_of_uuid)
+        return (superblock->flags & other_flags) == BW_SUPER_FLAG_CHANGING_FSID_V2;
+    if (edit == bw_repair_invalidate_free_space)
+        return !(superblock->compat_ro_flags & BW_COMPAT_RO_BLOCK_GROUP_TREE) &&
+               !bw_repair_doubts_extents(repair);
+    for (size_t i = 0; edit == bw_repair_set_used && i < repair->findings.count; i++) {
+        const struct bw_repair_finding *finding = &repair->findings.items[i];
+        if (!finding->planned && strcmp(finding->code->word, "group-used") == 0)
+            return false;
+    }
+    return true;
+}
+
+/* Plans an edit if there are findings of its kinds. */
 static struct bw_error *plan_field(struct bw_repair *repair, const struct field *field)
 {
     bool found = false;
     for (size_t i = 0; i < repair->findings.count; i++) {
         struct bw_repair_finding *finding = &repair->findings.items[i];
-        if (finding->planned || !field_fits(field, finding) || !field_is_possible(repair, field))
+
+        /* If a block of a log tree is lost, no mount can replay the log, either. */
+        bool fits = field->edit == clear_log && finding->tree == BW_TREE_LOG &&
+                    !finding->repairable && finding->flipped_block == BW_ABSENT &&
+                    strncmp(finding->code->word, "block-", 6) == 0;
+        for (size_t k = 0; k < sizeof field->codes / sizeof *field->codes && field->codes[k]; k++)
+            fits |= strcmp(field->codes[k], finding->code->word) == 0;
+        if (finding->planned || !fits || !is_possible(repair, field->edit))
             continue;
         found = finding->planned = true;
         finding->edit = field->edit;
@@ -381,34 +368,6 @@ static bool lacks_only_changes(const struct bw_superblock *newest, const struct 
             memcmp(own->fsid, newest->fsid, BW_UUID_SIZE) != 0);
 }
 
-/* If no copy is good, the file system was opened with one that has a flipped bit. */
-static void correct(const struct bw_fs *fs, struct bw_repair_device *device)
-{
-    const enum bw_checksum_type type = fs->superblock.checksum_type;
-    uint8_t *bytes = (uint8_t *)&device->best;
-    struct bw_bit_flip flip;
-    device->is_corrected = !bw_checksum_matches_block(type, bytes, BW_SUPERBLOCK_SIZE) &&
-                           bw_bit_flip_find_in_block(type, bytes, BW_SUPERBLOCK_SIZE, &flip);
-    if (device->is_corrected)
-        bytes[flip.byte] ^= (uint8_t)(1u << flip.bit);
-}
-
-static struct bw_error *find_best(struct bw_repair *repair, struct bw_repair_device *device)
-{
-    const struct bw_image *image = device->image;
-    uint64_t offset;
-    device->is_late = lacks_only_changes(&repair->fs->superblock, &image->superblock);
-    device->is_made = image->is_rebuilt || image->is_claimed || image->bad || device->is_late;
-    if (image->is_rebuilt)
-        bw_superblock_encode(&image->superblock, &device->best);
-    else if (!device->is_made)
-        BW_TRY(
-            bw_image_copy_bytes(repair->fs, image, image->copy, (uint8_t *)&device->best, &offset));
-    if (!device->is_made)
-        correct(repair->fs, device);
-    return NULL;
-}
-
 /* Whether two copies are the same, except for the fields that differ between copies. */
 static bool is_same(const struct bw_disk_superblock *best, const struct bw_disk_superblock *found,
                     unsigned copy)
@@ -422,19 +381,6 @@ static bool is_same(const struct bw_disk_superblock *best, const struct bw_disk_
         a.log_root_level = b.log_root_level;
     }
     return memcmp(&a, &b, sizeof a) == 0;
-}
-
-static bool is_about_superblock(const struct bw_repair_finding *finding)
-{
-    return strncmp(finding->code->word, "super-", 6) == 0 ||
-           (strcmp(finding->code->word, "block-bit-flip") == 0 && finding->logical == BW_ABSENT);
-}
-
-static enum bw_repair_class class_of(const struct bw_repair_device *device)
-{
-    if (device->is_corrected)
-        return BW_REPAIR_CHECKSUM;
-    return device->is_made ? BW_REPAIR_DERIVED : BW_REPAIR_IDENTICAL;
 }
 
 /* Where the new bytes of a device's superblocks come from. */
@@ -480,12 +426,20 @@ static struct bw_error *plan_copy(struct bw_repair *repair, struct bw_repair_dev
         why = bw_repair_text("superblock copy %u differs from the best one", copy);
     for (size_t i = 0; i < repair->findings.count; i++) {
         struct bw_repair_finding *finding = &repair->findings.items[i];
-        if (is_about_superblock(finding) && finding->offset == offset &&
+        const bool is_flip =
+            strcmp(finding->code->word, "block-bit-flip") == 0 && finding->logical == BW_ABSENT;
+        if ((is_flip || strncmp(finding->code->word, "super-", 6) == 0) &&
+            finding->offset == offset &&
             (finding->devid == BW_ABSENT || finding->devid == image->superblock.device.devid))
             finding->planned = true;
     }
+    enum bw_repair_class class_number = BW_REPAIR_IDENTICAL;
+    if (device->is_corrected)
+        class_number = BW_REPAIR_CHECKSUM;
+    else if (device->is_made)
+        class_number = BW_REPAIR_DERIVED;
     return bw_repair_add(repair, (struct bw_repair_change){
-                                     .class_number = class_of(device),
+                                     .class_number = class_number,
                                      .logical = BW_ABSENT,
                                      .devid = image->superblock.device.devid,
                                      .offset = offset,
@@ -501,12 +455,30 @@ static struct bw_error *plan_copy(struct bw_repair *repair, struct bw_repair_dev
 struct bw_error *bw_repair_find_superblocks(struct bw_repair *repair)
 {
     struct bw_repair_devices *devices = &repair->devices;
+    const enum bw_checksum_type type = repair->fs->superblock.checksum_type;
     repair->is_made = false;
     BW_TRY(bw_repair_add_up(repair->fs, &repair->sums));
     BW_TRY(bw_repair_add_chunk_items(repair->fs, &repair->current));
     for (size_t i = 0; i < devices->count; i++) {
-        BW_TRY(find_best(repair, &devices->items[i]));
-        repair->is_made |= devices->items[i].image->is_rebuilt;
+        struct bw_repair_device *device = &devices->items[i];
+        const struct bw_image *image = device->image;
+        uint8_t *bytes = (uint8_t *)&device->best;
+        struct bw_bit_flip flip;
+        uint64_t offset;
+        device->is_late = lacks_only_changes(&repair->fs->superblock, &image->superblock);
+        device->is_made = image->is_rebuilt || image->is_claimed || image->bad || device->is_late;
+        repair->is_made |= image->is_rebuilt;
+        if (image->is_rebuilt)
+            bw_superblock_encode(&image->superblock, &device->best);
+        if (device->is_made)
+            continue;
+
+        /* If no copy is good, the file system was opened with one that has a flipped bit. */
+        BW_TRY(bw_image_copy_bytes(repair->fs, image, image->copy, bytes, &offset));
+        device->is_corrected = !bw_checksum_matches_block(type, bytes, BW_SUPERBLOCK_SIZE) &&
+                               bw_bit_flip_find_in_block(type, bytes, BW_SUPERBLOCK_SIZE, &flip);
+        if (device->is_corrected)
+            bytes[flip.byte] ^= (uint8_t)(1u << flip.bit);
     }
     for (size_t i = 0; i < devices->count; i++)
         if (devices->items[i].is_made)
@@ -527,18 +499,6 @@ struct bw_error *bw_repair_plan_superblocks(struct bw_repair *repair)
     return NULL;
 }
 
-static bool copy_is_chosen(const struct bw_repair *repair, const struct bw_image *image,
-                           unsigned copy)
-{
-    for (size_t i = repair->first; i < repair->changes.count; i++) {
-        const struct bw_repair_change *change = &repair->changes.items[i];
-        if (change->chosen && change->image == image && !change->edit && !change->bytes &&
-            !change->is_parity && !change->generation && change->copy == copy)
-            return true;
-    }
-    return false;
-}
-
 struct bw_error *bw_repair_write_superblocks(struct bw_repair *repair)
 {
     for (size_t i = 0; i < repair->devices.count; i++) {
@@ -546,7 +506,7 @@ struct bw_error *bw_repair_write_superblocks(struct bw_repair *repair)
         const uint64_t size = bw_xlator_size(device->image->storage);
         struct bw_disk_superblock super = device->best;
         const struct bw_repair_generation *generation = repair->trying;
-        bool is_edited = false;
+        bool is_edited = false, is_chosen[BW_SUPERBLOCK_COPIES] = {false};
         for (size_t j = repair->first; j < repair->changes.count && !repair->trying; j++) {
             const struct bw_repair_change *change = &repair->changes.items[j];
             if (!change->chosen)
@@ -556,6 +516,7 @@ struct bw_error *bw_repair_write_superblocks(struct bw_repair *repair)
             if (change->generation)
                 generation = change->generation;
             is_edited |= change->edit != NULL;
+            is_chosen[change->copy] |= change->image == device->image;
         }
         if (generation) { /* edits are about the current one */
             super = device->best;
@@ -566,7 +527,7 @@ struct bw_error *bw_repair_write_superblocks(struct bw_repair *repair)
             const uint64_t offset = bw_superblock_offset(copy);
             if (offset + BW_SUPERBLOCK_SIZE > size ||
                 offset + BW_SUPERBLOCK_SIZE >= bw_get64(super.device.total_bytes) ||
-                !(is_edited || copy_is_chosen(repair, device->image, copy)))
+                !(is_edited || is_chosen[copy]))
                 continue;
             seal(&super, copy);
             BW_TRY(bw_repair_write(repair, device->image->superblock.device.devid, offset, &super,

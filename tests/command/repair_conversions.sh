@@ -38,11 +38,12 @@ ends() {
         "$("$PROGRAM" sum --relative "$fixtures/$1/dev1.img" | cksum)"
 }
 
-# keeps NAME CHANGE...: nothing is planned.
+# keeps REASON NAME CHANGE...: nothing is planned, and a message says why.
 keeps() {
-    interrupted "$@"
-    expect "$*: repair" 2 'nothing that this command repairs' \
+    interrupted "${@:2}"
+    expect "${*:2}: repair" 2 'nothing that this command repairs' \
         repair -f "$WORK/fixed.qcow2" "$WORK/image"
+    holds "${*:2}: the reason" grep -q "$1" "$WORK/err"
 }
 
 # The id: no tree block has the new one, some have, or all.
@@ -126,7 +127,7 @@ is "a device that lacks more: it keeps its superblock" "$(grep incomplete "$WORK
 ends 'all tree blocks have the id that the superblocks name' metadata-uuid 'flag 36'
 ends 'the checksums of all data have the old type' metadata-uuid 'blocks 2 2'
 ends 'the checksums of all data have the new type' metadata-uuid 'data 2 alone'
-keeps metadata-uuid 'flag 35'
+keeps 'btrfstune refuses such a change' metadata-uuid 'flag 35'
 
 # The checksums of tree blocks, and those of data before them. With old and new items, the set that
 # is incomplete, or the old one, is taken out.
@@ -147,6 +148,17 @@ done
 ends 'all block groups are in the extent tree' plain 'flag 38'
 ends 'all block groups are in the block group tree' block-group-tree 'flag 38'
 
+# Block groups in two trees, or in the extent tree next to an empty block group tree: all get to the
+# block group tree.
+for words in 'groups 2 from' 'groups 1 to' 'groups 3 to'; do
+    interrupted block-group-tree "$words"
+    expect "$words: repair" 0 . repair -f "$WORK/fixed.qcow2" "$WORK/image"
+    expect "$words: check" 0 . check --data --patch "$WORK/fixed.qcow2" "$WORK/image"
+    is "$words: a block group tree" \
+        "$("$PROGRAM" dump --patch "$WORK/fixed.qcow2" --tree block-group "$WORK/image" | cksum)" \
+        "$("$PROGRAM" dump --tree block-group "$fixtures/block-group-tree/dev1.img" | cksum)"
+done
+
 # Two changes at once cannot be.
-keeps plain 'flag 38' 'flag 39'
+keeps 'the flags of several changes' plain 'flag 38' 'flag 39'
 finish

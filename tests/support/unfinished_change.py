@@ -15,6 +15,8 @@
 #                       negative, only for their first mirrors, as a change stops between two
 #   uuid                `-m`: a new id for the superblock, whose old one becomes metadata_uuid
 #   late                the superblock has an earlier generation: the last step did not reach it
+#   groups COUNT TO     a conversion from a block group tree, or `to` it, has left the first block
+#                       groups in the extent tree
 #   flag BIT            sets a flag of the superblock
 #
 # TYPE is 2 (sha256) or 3 (blake2b). Tree blocks are found by the id and the checksum in them.
@@ -218,6 +220,18 @@ def main(path, change, *arguments):
             image.data[place + 32:place + 48] = new
         image.change_supers(set_id)
         image.set_flag(35)
+    elif change == 'groups':
+        place = image.leaves_of(11)[0]
+        moved = sorted(image.items(place))[:int(arguments[0])]
+        for place in image.leaves_of(11):
+            image.write_leaf(place, [item for item in image.items(place) if item not in moved])
+        for place in image.leaves_of(2):
+            image.write_leaf(place, [*image.items(place), *moved])
+        if arguments[1] == 'to':
+            def clear_feature(place):
+                image.data[place + 180] &= ~8
+            image.change_supers(clear_feature)
+        image.set_flag(38)
     elif change == 'uuid':
         def move_id(place):
             image.data[place + 571:place + 587] = image.id
