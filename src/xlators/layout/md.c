@@ -737,15 +737,16 @@ static struct bw_error *check_journal(struct bw_xlator *xlator,
             device.layer = bw_xlator_child(xlator, i);
             device.size = bw_xlator_size(device.layer);
         }
-    if (!md->array.has_journal || (!journal && md->array.is_clean))
+    if (!md->array.has_journal)
         return NULL;
     uint64_t count = 0;
     if (!journal) {
-        bw_xlator_report(xlator, BW_WARNING,
-                         bw_error_create(BW_ERROR_MISSING_DEVICE,
-                                         "the MD array %s was not stopped, and the device with its "
-                                         "journal is missing, which may have newer data",
-                                         md->array.name));
+        bw_xlator_report(
+            xlator, BW_WARNING,
+            bw_error_create(BW_ERROR_MISSING_DEVICE,
+                            "the device with the journal of the MD array %s is missing: "
+                            "it may have newer data",
+                            md->array.name));
         return NULL;
     }
     BW_TRY(bw_md_journal_count(&device, journal, &count));

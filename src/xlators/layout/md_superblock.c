@@ -143,7 +143,6 @@ static bool read_1(const struct bw_frame *frame, const struct bw_md_device *devi
         .events = bw_get64(disk.events),
         .number = number,
         .is_reshaping = features & RESHAPING,
-        .is_clean = bw_get64(disk.resynced) == UINT64_MAX,
         .has_layout = features & LAYOUT_OF_RAID0,
         .is_replacement = features & REPLACEMENT,
         .has_journal = features & JOURNAL,
@@ -219,7 +218,6 @@ static bool read_0(const struct bw_frame *frame, const struct bw_md_device *devi
         .events = high_events << 32 | word_at(words, WORD_EVENTS),
         .number = word_at(words, WORD_THIS),
         .is_reshaping = word_at(words, WORD_MINOR) == 91,
-        .is_clean = true,
     };
     for (size_t i = 0; i < BW_MD_NUMBERS; i++) {
         const bw_le32 *disk = words + WORD_DISKS + (i < DISKS ? i : 0) * WORDS_OF_DISK;

@@ -38,7 +38,6 @@ struct bw_md_superblock {
     uint64_t events;       /**< counts changes of the array */
     uint32_t number;       /**< the index of this device in lists of devices */
     bool is_reshaping;
-    bool is_clean;                 /**< the array was stopped, or nothing was written lately */
     bool has_layout;               /**< RAID0: `layout` is set */
     bool is_replacement;           /**< it gets the data of another device with the same role */
     bool has_journal;              /**< the array has a journal */

@@ -363,14 +363,7 @@ static void test_journal(void **state)
     assert_int_equal(report_log_count(&bench->log, "journal"), 0);
     close_bench(bench);
     expect_success(open_bench(bench, 7));
-    assert_int_equal(report_log_count(&bench->log, "with its journal is missing"), 1);
-    close_bench(bench);
-    for (uint32_t i = 0; i < 3; i++) {
-        put_64(bench->bytes[i] + SUPERBLOCK + 208, UINT64_MAX); /* it was stopped */
-        seal(bench->bytes[i] + SUPERBLOCK);
-    }
-    expect_success(open_bench(bench, 7));
-    assert_int_equal(report_log_count(&bench->log, "journal"), 0);
+    assert_int_equal(report_log_count(&bench->log, "it may have newer data"), 1);
     close_bench(bench);
     free(bench);
 }
