@@ -145,19 +145,29 @@ static uint32_t sum_words(const uint8_t *bytes, size_t count)
     return (uint32_t)((sum & UINT32_MAX) + (sum >> 32));
 }
 
-/* A superblock of version 1; its devices have the roles 0 and 1. */
+/* A superblock of version 1, and a list of bad blocks or a block of a journal behind it. The
+ * devices have the roles 0 and 1, or the second one is the journal. */
 static void make_md1(const uint8_t *data, size_t size)
 {
+    enum { JOURNAL = 2 /* in the second byte of the features */, LIST = 4096 };
+    const bool has_journal = size > 9 && data[9] & JOURNAL;
     for (uint32_t i = 0; i < DEVICES; i++) {
-        uint8_t *at = devices[i] + 4096;
-        copy(at, 256, data, size);
+        uint8_t *at = devices[i] + 4096, *list = at + LIST;
+        const size_t head = copy(at, 256, data, size);
+        copy(list, LIST, data + head, size - head);
+        if (has_journal) {
+            put_32(list, 0x6433c509);
+            put_32(list + 4, 0);
+            list[8] = 1;
+            put_32(list + 4, bw_crc32c(bw_crc32c(UINT32_MAX, at + 16, 16), list, LIST));
+        }
         put_32(at, 0xa92b4efc);
         put_32(at + 4, 1);
         put_64(at + 144, 8);
         put_32(at + 160, i);
         put_32(at + 216, 0);
         put_32(at + 220, 4);
-        put_64(at + 256, UINT64_C(0x0003000200010000));
+        put_64(at + 256, has_journal ? UINT64_C(0x00030002fffd0000) : UINT64_C(0x0003000200010000));
         put_32(at + 216, sum_words(at, 66));
     }
 }

@@ -213,21 +213,22 @@ static void test_lists(void **state)
 static void test_containers(void **state)
 {
     (void)state;
-    static const char *const names[] = {
-        "lvm-linear", "lvm-striped", "lvm-raid0", "lvm-raid1", "lvm-mirror", "thin",
-        "luks1",      "luks2",       "md0",       "md1-1",     "md1-6",      "bcache",
-        "partclone1", "partclone2",  "zstd",      "gzip",      "verity"};
+    static const char *const names[] = {"lvm-linear", "lvm-striped", "lvm-raid0",  "lvm-raid1",
+                                        "lvm-mirror", "thin",        "luks1",      "luks2",
+                                        "md0",        "md1-1",       "md1-6",      "bcache",
+                                        "partclone1", "partclone2",  "zstd",       "gzip",
+                                        "verity",     "md1-bad",     "md1-journal"};
+    enum { NAMES = sizeof names / sizeof *names };
     static uint8_t input[33000];
     random_state = 7;
     for (unsigned i = 0; i < INPUTS / 2; i++) {
         char path[64];
-        snprintf(path, sizeof path, "tests/fuzz/containers/%s",
-                 names[i % (sizeof names / sizeof *names)]);
+        snprintf(path, sizeof path, "tests/fuzz/containers/%s", names[i % NAMES]);
         FILE *file = fopen(path, "rb");
         assert_non_null(file);
         const size_t size = fread(input, 1, sizeof input, file);
         fclose(file);
-        for (size_t left = i / 17 % 6; left > 0; left--)
+        for (size_t left = i / NAMES % 6; left > 0; left--)
             input[1 + (size_t)next_random() % (size - 1)] = (uint8_t)next_random();
         run(fuzz_containers, input, size);
     }
