@@ -145,7 +145,7 @@ static uint32_t sum_words(const uint8_t *bytes, size_t count)
     return (uint32_t)((sum & UINT32_MAX) + (sum >> 32));
 }
 
-/* A superblock of version 1, and a list of bad blocks or a block of a journal behind it. The
+/* A superblock of version 1, then a list of bad blocks or a block of a journal. The
  * devices have the roles 0 and 1, or the second one is the journal. */
 static void make_md1(const uint8_t *data, size_t size)
 {

@@ -224,7 +224,7 @@ static void test_recovering_member(void **state)
     free(bench);
 }
 
-/* Writes the list of bad blocks of a member, in sectors of its data, behind its superblock. */
+/* Writes the list of bad blocks of a member, in sectors of its data, after its superblock. */
 static void put_bad_blocks(struct bench *bench, uint32_t number, const uint64_t (*ranges)[2],
                            size_t count)
 {
@@ -284,7 +284,7 @@ static void test_failed_member(void **state)
     free(bench);
 }
 
-/* A device that is being replaced is used, whatever the order; without it, its replacement is. */
+/* A device that is being replaced is used in any order; without it, its replacement is. */
 static void test_replacement(void **state)
 {
     (void)state;
@@ -357,7 +357,7 @@ static void test_journal(void **state)
     expect_success(open_bench(bench, 15));
     assert_int_equal(report_log_count(&bench->log, "has 1 blocks of data that the other"), 1);
     close_bench(bench);
-    put_64(bench->bytes[3] + SUPERBLOCK + 152, (4 << 12) / 512); /* nothing valid is there */
+    put_64(bench->bytes[3] + SUPERBLOCK + 152, (4 << 12) / 512); /* no valid block */
     seal(bench->bytes[3] + SUPERBLOCK);
     expect_success(open_bench(bench, 15));
     assert_int_equal(report_log_count(&bench->log, "journal"), 0);
