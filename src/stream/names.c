@@ -113,11 +113,13 @@ struct bw_error *bw_send_find_clashes(struct bw_sender *sender)
                           (struct bw_key){BW_SUBVOLUME_ROOT_INODE, BW_DIR_INDEX, UINT64_MAX});
     sender->may_clash = false;
     while (!sender->may_clash && bw_item_range_next(range)) {
-        struct bw_cursor cursor = bw_cursor_of(&range->item);
         struct bw_dir_entry entry;
-        if (range->error)
+        if (range->error) {
             sender->may_clash = true;
-        else if (bw_dir_entry_next(&cursor, &entry) && entry.name_length > 1)
+            continue;
+        }
+        struct bw_cursor cursor = bw_cursor_of(&range->item);
+        if (bw_dir_entry_next(&cursor, &entry) && entry.name_length > 1)
             sender->may_clash =
                 entry.name[0] == 'o' && entry.name[1] >= '0' && entry.name[1] <= '9';
     }
