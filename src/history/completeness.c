@@ -283,40 +283,36 @@ static void assess_batch(void *context, unsigned worker, size_t task)
     }
 }
 
-/* Lists the internal nodes by level, in the order of the index within each. */
-static bool list_nodes(struct bw_completeness *completeness)
+/* Lists the internal nodes by level, in the order of the index within each, and assesses them level
+ * by level. */
+static struct bw_error *assess_all(struct bw_completeness *completeness, unsigned threads)
 {
     const struct bw_found_index *index = completeness->index;
-    size_t next[BW_MAX_LEVEL + 1] = {0};
+    size_t *first = completeness->first, next[BW_MAX_LEVEL + 1] = {0};
     for (size_t i = 0; i < index->blocks.count; i++)
         if (index->blocks.items[i].level)
-            completeness->first[index->blocks.items[i].level + 1]++;
+            first[index->blocks.items[i].level + 1]++;
     for (unsigned level = 1; level <= BW_MAX_LEVEL; level++)
-        next[level] = completeness->first[level] += completeness->first[level - 1];
-    const size_t count = completeness->first[BW_MAX_LEVEL];
+        next[level] = first[level] += first[level - 1];
+    const size_t count = first[BW_MAX_LEVEL];
     completeness->nodes = calloc(count + 1, sizeof *completeness->nodes);
     completeness->losses = calloc(count + 1, sizeof *completeness->losses);
     completeness->children = calloc(index->blocks.count / 8 + 1, 1);
     if (!completeness->nodes || !completeness->losses || !completeness->children ||
         index->blocks.count > UINT32_MAX)
-        return false;
+        return bw_error_no_memory();
     for (size_t i = 0; i < index->blocks.count; i++)
         if (index->blocks.items[i].level)
             completeness->nodes[next[index->blocks.items[i].level]++] = (uint32_t)i;
-    return true;
-}
 
-static struct bw_error *assess_all(struct bw_completeness *completeness, unsigned threads)
-{
+    struct bw_pool *pool = bw_pool_create(bw_pool_workers(threads));
+    if (!pool)
+        return bw_error_no_memory();
     const size_t batch = bw_block_batch(&completeness->reader);
-    struct bw_pool *pool =
-        list_nodes(completeness) ? bw_pool_create(bw_pool_workers(threads)) : NULL;
-    for (unsigned i = 1; pool && i < BW_MAX_LEVEL; i++) {
-        struct level level = {completeness, completeness->first[i], completeness->first[i + 1]};
+    for (unsigned i = 1; i < BW_MAX_LEVEL; i++) {
+        struct level level = {completeness, first[i], first[i + 1]};
         bw_pool_run(pool, (level.end - level.begin + batch - 1) / batch, assess_batch, &level);
     }
-    if (!pool)
-        completeness->no_memory = true;
     bw_pool_destroy(pool);
     return completeness->no_memory ? bw_error_no_memory() : NULL;
 }

@@ -49,21 +49,6 @@ struct descent {
     uint8_t *buffer; /* blocks of a batch */
 };
 
-/* The tree with an id, which gets more users. */
-static struct bw_error *add_tree(struct descent *descent, uint64_t id, uint32_t users,
-                                 uint32_t *tree)
-{
-    *tree = bw_key_map_get(&descent->tree_index, id, UINT32_MAX);
-    if (*tree == UINT32_MAX) {
-        *tree = (uint32_t)descent->trees.count;
-        BW_TRY(trees_reserve(&descent->trees, 1));
-        BW_TRY(bw_key_map_put(&descent->tree_index, id, *tree));
-        descent->trees.items[descent->trees.count++] = (struct tree){.id = id};
-    }
-    descent->trees.items[*tree].users += users;
-    return NULL;
-}
-
 /* Adds a reference to a block. */
 static struct bw_error *add_block(struct descent *descent, uint32_t tree,
                                   const struct bw_block_pointer *pointer, uint32_t users)
@@ -84,37 +69,22 @@ static struct bw_error *add_block(struct descent *descent, uint32_t tree,
     return NULL;
 }
 
+/* Adds a tree by its root, or another user of a known one. */
 static struct bw_error *add_root(struct descent *descent, uint64_t id,
                                  const struct bw_root_pointer *root, uint32_t users)
 {
     const struct bw_tree tree = {.id = id, .root = *root};
     const struct bw_block_pointer pointer = bw_tree_root_pointer(&tree, false);
-    uint32_t number;
     if (descent->trees.count == MOST_TREES)
         return NULL;
-    BW_TRY(add_tree(descent, id, users, &number));
-    return add_block(descent, number, &pointer, users);
-}
-
-/* Adds the trees in a leaf of root trees whose blocks are requested. */
-static struct bw_error *add_trees(struct descent *descent, const struct bw_node *leaf,
-                                  uint32_t users)
-{
-    const struct bw_requested_file *file = descent->file;
-    struct bw_root_item root;
-    struct bw_item item;
-    uint32_t slot = 0;
-    while (bw_leaf_next(leaf, &slot, &item)) {
-        const uint64_t id = item.key.objectid;
-        const bool is_chosen = file ? id == file->trees[0] || id == file->trees[1]
-                                    : id == BW_CSUM_TREE || bw_is_subvolume_id(id);
-        if (item.key.type != BW_ROOT_ITEM || !is_chosen)
-            continue;
-        BW_AUTO_ERROR struct bw_error *error = bw_root_item_decode(&item, &root);
-        if (!error)
-            BW_TRY(add_root(descent, id, &root.root, users));
+    uint32_t number = bw_key_map_get(&descent->tree_index, id, UINT32_MAX);
+    if (number == UINT32_MAX) {
+        number = (uint32_t)descent->trees.count;
+        BW_TRY(bw_key_map_put(&descent->tree_index, id, number));
+        BW_TRY(trees_push(&descent->trees, (struct tree){.id = id}));
     }
-    return NULL;
+    descent->trees.items[number].users += users;
+    return add_block(descent, number, &pointer, users);
 }
 
 static bool has_inode(const struct bw_tree_block_expectation *child, uint64_t inode)
@@ -122,22 +92,31 @@ static bool has_inode(const struct bw_tree_block_expectation *child, uint64_t in
     return child->first_key.objectid <= inode && child->end_key.objectid >= inode;
 }
 
-/* Adds what a block refers to. Below the root trees, only blocks that lead to the file are added,
- * if a file was given. */
+/* Adds what a block refers to: the trees in a leaf of root trees, or the children of a node. If a
+ * file was given, only the trees and the blocks that lead to it are added. */
 static struct bw_error *add_contents(struct descent *descent, const struct block *block,
                                      const struct bw_node *node)
 {
-    if (!node->level) {
-        if (block->tree || descent->only_roots)
-            return NULL;
-        return add_trees(descent, node, block->users);
-    }
-    for (uint32_t slot = 0; slot < node->item_count; slot++) {
+    const struct bw_requested_file *file = descent->file;
+    for (uint32_t slot = 0; node->level && slot < node->item_count; slot++) {
         const struct bw_block_pointer child = bw_tree_child_pointer(&block->pointer, node, slot);
-        if (!block->tree || !descent->file ||
-            has_inode(&child.expectation, BW_SUBVOLUME_ROOT_INODE) ||
-            has_inode(&child.expectation, descent->file->inode))
+        if (!block->tree || !file || has_inode(&child.expectation, BW_SUBVOLUME_ROOT_INODE) ||
+            has_inode(&child.expectation, file->inode))
             BW_TRY(add_block(descent, block->tree, &child, block->users));
+    }
+    if (node->level || block->tree || descent->only_roots)
+        return NULL;
+    struct bw_item item;
+    for (uint32_t slot = 0; bw_leaf_next(node, &slot, &item);) {
+        const uint64_t id = item.key.objectid;
+        const bool is_chosen = file ? id == file->trees[0] || id == file->trees[1]
+                                    : id == BW_CSUM_TREE || bw_is_subvolume_id(id);
+        struct bw_root_item root;
+        if (item.key.type != BW_ROOT_ITEM || !is_chosen)
+            continue;
+        BW_AUTO_ERROR struct bw_error *error = bw_root_item_decode(&item, &root);
+        if (!error)
+            BW_TRY(add_root(descent, id, &root.root, block->users));
     }
     return NULL;
 }
@@ -284,36 +263,6 @@ struct bw_error *bw_request_file_blocks(struct bw_fs *present,
 
 /* Searches for keys. */
 
-/* Reads a block of each search, and moves the searches to the children. */
-static void move_to_children(const struct bw_tree_reader *reader, struct bw_look_down **searches,
-                             size_t count, uint8_t *buffer)
-{
-    struct bw_request requests[BW_BATCH];
-    for (size_t i = 0; i < count; i++)
-        requests[i] = bw_block_request(reader, &searches[i]->block, buffer + i * reader->nodesize);
-    bw_blocks_read(reader, requests, count);
-    for (size_t i = 0; i < count; i++) {
-        const struct bw_node node = bw_node_view(requests[i].buffer, reader->nodesize);
-        if (requests[i].error || !node.level)
-            searches[i]->block.bytenr = 0;
-        else
-            searches[i]->block = bw_tree_child_pointer(&searches[i]->block, &node,
-                                                       bw_child_slot(&node, &searches[i]->key));
-        bw_error_free(requests[i].error);
-    }
-}
-
-/* The searches that have reached a level, in an array without the others. */
-static size_t searches_at_level(struct bw_look_down *searches, size_t count, uint8_t level,
-                                struct bw_look_down **found)
-{
-    size_t total = 0;
-    for (size_t i = 0; i < count; i++)
-        if (searches[i].block.bytenr && searches[i].block.expectation.level == level)
-            found[total++] = &searches[i];
-    return total;
-}
-
 struct bw_error *bw_look_down(struct bw_fs *fs, struct bw_look_down *searches, size_t count)
 {
     const struct bw_tree_reader *reader = &fs->reader;
@@ -324,14 +273,37 @@ struct bw_error *bw_look_down(struct bw_fs *fs, struct bw_look_down *searches, s
     if (!buffer || !found || !ranges)
         return bw_error_no_memory();
     for (uint8_t level = BW_MAX_LEVEL; level-- > 0;) {
-        const size_t total = searches_at_level(searches, count, level, found);
-        for (size_t i = 0; i < total; i++)
-            ranges[i] = (struct bw_range){found[i]->block.bytenr, reader->nodesize};
+        /* The searches that have reached the level. Their blocks are requested together. */
+        size_t total = 0;
+        for (size_t i = 0; i < count; i++) {
+            if (!searches[i].block.bytenr || searches[i].block.expectation.level != level)
+                continue;
+            ranges[total] = (struct bw_range){searches[i].block.bytenr, reader->nodesize};
+            found[total++] = &searches[i];
+        }
         if (total)
             bw_blocks_advise(reader, ranges, total);
-        for (size_t done = 0; done < total; done += batch)
-            move_to_children(reader, found + done, total - done < batch ? total - done : batch,
-                             buffer);
+
+        /* Each block is read, and its search moves to the child. */
+        for (size_t done = 0; done < total; done += batch) {
+            struct bw_look_down **some = found + done;
+            const size_t read = total - done < batch ? total - done : batch;
+            struct bw_request requests[BW_BATCH];
+            for (size_t i = 0; i < read; i++)
+                requests[i] =
+                    bw_block_request(reader, &some[i]->block, buffer + i * reader->nodesize);
+            bw_blocks_read(reader, requests, read);
+            for (size_t i = 0; i < read; i++) {
+                const struct bw_node node = bw_node_view(requests[i].buffer, reader->nodesize);
+                struct bw_block_pointer *block = &some[i]->block;
+                if (requests[i].error || !node.level)
+                    block->bytenr = 0;
+                else
+                    *block =
+                        bw_tree_child_pointer(block, &node, bw_child_slot(&node, &some[i]->key));
+                bw_error_free(requests[i].error);
+            }
+        }
     }
     return NULL;
 }
