@@ -51,34 +51,6 @@ static const char *size_text(char room[BW_SIZE_ROOM + 1], uint64_t size)
     return room;
 }
 
-static void label_kinds(struct bw_picture *picture)
-{
-    const struct bw_space_map_info *info = picture->info;
-    char used[BW_SIZE_ROOM + 1], all[BW_SIZE_ROOM + 1];
-    add_colors(picture, picture->by == BW_DRAW_HEATMAP ? heatmap_colors : type_colors,
-               BW_SPACE_KINDS);
-    for (unsigned kind = 0; kind < BW_SPACE_KINDS; kind++) {
-        picture->in_legend[kind] = info->allocated[kind];
-        snprintf(picture->labels[kind], BW_PICTURE_LABEL, "%s, %s of %s used", kind_names[kind],
-                 size_text(used, info->used[kind]), size_text(all, info->allocated[kind]));
-    }
-}
-
-/* The whole scale has one label. */
-static void label_scale(struct bw_picture *picture)
-{
-    const struct bw_space_map_info *info = picture->info;
-    add_colors(picture, scale_colors, SCALE);
-    if (picture->by == BW_DRAW_FILL)
-        snprintf(picture->scale, BW_PICTURE_LABEL, "nothing to all of the allocated space used");
-    else if (info->newest > info->oldest)
-        snprintf(picture->scale, BW_PICTURE_LABEL,
-                 "generation %" PRIu64 " (oldest) to %" PRIu64 " (newest)", info->oldest,
-                 info->newest);
-    else if (info->newest)
-        snprintf(picture->scale, BW_PICTURE_LABEL, "all of generation %" PRIu64, info->newest);
-}
-
 /* "/home (id 257), 1.50MiB"; long names are shortened between characters. */
 static struct bw_error *label_subvolume(struct bw_fs *fs, uint64_t id, uint64_t bytes,
                                         char label[BW_PICTURE_LABEL])
@@ -179,13 +151,32 @@ struct bw_error *bw_picture_make(struct bw_fs *fs, const struct bw_space_map *ma
     *picture =
         (struct bw_picture){.map = map, .info = bw_space_map_info(map), .by = by, .curve = curve};
     picture->order = bw_curve_order(picture->info->areas[0].cell_count, 1, BW_CURVE_MOST);
-    if (by == BW_DRAW_OWNER)
+    const struct bw_space_map_info *info = picture->info;
+    if (by == BW_DRAW_OWNER) {
         BW_TRY(label_owners(picture, fs));
-    else if (by == BW_DRAW_FILL || by == BW_DRAW_AGE)
-        label_scale(picture);
-    else
-        label_kinds(picture);
+    } else if (by == BW_DRAW_FILL || by == BW_DRAW_AGE) {
+        /* The whole scale has one label. */
+        add_colors(picture, scale_colors, SCALE);
+        if (by == BW_DRAW_FILL)
+            snprintf(picture->scale, BW_PICTURE_LABEL,
+                     "nothing to all of the allocated space used");
+        else if (info->newest > info->oldest)
+            snprintf(picture->scale, BW_PICTURE_LABEL,
+                     "generation %" PRIu64 " (oldest) to %" PRIu64 " (newest)", info->oldest,
+                     info->newest);
+        else if (info->newest)
+            snprintf(picture->scale, BW_PICTURE_LABEL, "all of generation %" PRIu64, info->newest);
+    } else {
+        char used[BW_SIZE_ROOM + 1], all[BW_SIZE_ROOM + 1];
+        add_colors(picture, by == BW_DRAW_HEATMAP ? heatmap_colors : type_colors, BW_SPACE_KINDS);
+        for (unsigned kind = 0; kind < BW_SPACE_KINDS; kind++) {
+            picture->in_legend[kind] = info->allocated[kind];
+            snprintf(picture->labels[kind], BW_PICTURE_LABEL, "%s, %s of %s used", kind_names[kind],
+                     size_text(used, info->used[kind]), size_text(all, info->allocated[kind]));
+        }
+    }
     label_rest(picture);
+
     BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
     BW_TRY(bw_fs_devices(fs, &devices));
     for (size_t i = 0; i < devices.count && picture->missing_count < BW_PICTURE_MISSING; i++)
