@@ -351,6 +351,20 @@ static struct bw_error *count_trees(struct counting *counting)
     return counting->reader.no_memory ? bw_error_no_memory() : NULL;
 }
 
+static void free_counting(struct counting *counting)
+{
+    for (unsigned i = 0; counting->runs && i < counting->reader.workers; i++)
+        bw_node_runs_destroy(counting->runs[i]);
+    for (unsigned i = 0; counting->data && i < counting->reader.workers; i++)
+        free(counting->data[i]);
+    free(counting->runs);
+    free(counting->data);
+    bw_level_reader_end(&counting->reader);
+    bw_key_map_free(&counting->seen.words);
+    bw_level_order_free(&counting->order);
+    bw_shared_free(&counting->shared);
+}
+
 /* Counts; `*wrong`: the extent tree was relied on, and is wrong. */
 static struct bw_error *count_shares(struct bw_shares *shares, struct bw_fs *fs,
                                      const struct bw_shares_options *options,
@@ -379,16 +393,7 @@ static struct bw_error *count_shares(struct bw_shares *shares, struct bw_fs *fs,
     struct bw_error *error = count_trees(&counting);
     *wrong = counting.contradicted;
     shares->info.blocks = counting.reader.blocks;
-    for (unsigned i = 0; counting.runs && i < counting.reader.workers; i++)
-        bw_node_runs_destroy(counting.runs[i]);
-    for (unsigned i = 0; counting.data && i < counting.reader.workers; i++)
-        free(counting.data[i]);
-    free(counting.runs);
-    free(counting.data);
-    bw_level_reader_end(&counting.reader);
-    bw_key_map_free(&counting.seen.words);
-    bw_level_order_free(&counting.order);
-    bw_shared_free(&counting.shared);
+    free_counting(&counting);
     return error;
 }
 

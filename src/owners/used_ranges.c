@@ -155,44 +155,38 @@ static struct bw_error *add_plain(struct used_device *device, const struct strip
                               : NULL;
 }
 
-/* Adds the piece of a row that is in use: parity or data. */
-static struct bw_error *add_row(struct used_device *device, const struct stripe *stripe,
-                                uint64_t row)
-{
-    const struct bw_device_range *range = stripe->range;
-    const unsigned count = range->stripe_count,
-                   column = (unsigned)((range->stripe + count - row % count) % count);
-    uint64_t from = (row * stripe->columns + column) * BW_STRIPE_LENGTH, length;
-    uint64_t at = range->offset + row * BW_STRIPE_LENGTH;
-    for (uint64_t done = 0; done < BW_STRIPE_LENGTH; done += length) {
-        uint64_t end = from + BW_STRIPE_LENGTH - done;
-        enum bw_used_kind kind = BW_USED_PARITY;
-        if (column < stripe->columns)
-            kind = kind_in_chunk(device->map, range, from, &end);
-        length = end - from;
-        BW_TRY(add_range(device, at, length, kind, true));
-        at += length;
-        from = end;
-    }
-    return NULL;
-}
-
+/* Adds a stripe of a chunk with parity. Rows that are free as a whole are free; of all others, the
+ * piece of the stripe is in use, be it parity or data. */
 static struct bw_error *add_with_parity(struct used_device *device, const struct stripe *stripe)
 {
     const struct bw_device_range *range = stripe->range;
+    const unsigned count = range->stripe_count;
     const uint64_t row_length = (uint64_t)stripe->columns * BW_STRIPE_LENGTH,
                    rows = range->length / BW_STRIPE_LENGTH;
     for (uint64_t row = 0; row < rows && range->offset + row * BW_STRIPE_LENGTH < device->size;) {
         uint64_t end = range->chunk_length, free_rows = 0;
         if (kind_in_chunk(device->map, range, row * row_length, &end) == BW_USED_FREE)
             free_rows = (end == range->chunk_length ? rows : end / row_length) - row;
-        if (!free_rows) {
-            BW_TRY(add_row(device, stripe, row++));
+        if (free_rows) {
+            BW_TRY(add_in_stripe(device, stripe, row * BW_STRIPE_LENGTH,
+                                 (row + free_rows) * BW_STRIPE_LENGTH, BW_USED_FREE));
+            row += free_rows;
             continue;
         }
-        BW_TRY(add_in_stripe(device, stripe, row * BW_STRIPE_LENGTH,
-                             (row + free_rows) * BW_STRIPE_LENGTH, BW_USED_FREE));
-        row += free_rows;
+        const unsigned column = (unsigned)((range->stripe + count - row % count) % count);
+        uint64_t from = (row * stripe->columns + column) * BW_STRIPE_LENGTH, length;
+        uint64_t at = range->offset + row * BW_STRIPE_LENGTH;
+        for (uint64_t done = 0; done < BW_STRIPE_LENGTH; done += length) {
+            enum bw_used_kind kind = BW_USED_PARITY;
+            end = from + BW_STRIPE_LENGTH - done;
+            if (column < stripe->columns)
+                kind = kind_in_chunk(device->map, range, from, &end);
+            length = end - from;
+            BW_TRY(add_range(device, at, length, kind, true));
+            at += length;
+            from = end;
+        }
+        row++;
     }
     const uint64_t end = rows * BW_STRIPE_LENGTH;
     return end < range->length ? add_in_stripe(device, stripe, end, range->length, BW_USED_FREE)

@@ -365,6 +365,23 @@ static struct bw_error *begin_metadump(struct writer *writer,
     return bw_dumped_blocks_find(&writer->list, writer->fs);
 }
 
+static void free_writer(struct writer *writer)
+{
+    bw_pool_destroy(writer->pool);
+    bw_dumped_blocks_free(&writer->list);
+    for (unsigned i = 0; i < writer->workers && writer->scratch; i++)
+        free(writer->scratch[i]);
+    for (unsigned i = 0; i < SLOTS; i++) {
+        free(writer->slots[i].bytes);
+        bw_buffer_free(&writer->slots[i].stored);
+    }
+    free(writer->scratch);
+    free(writer->uuids);
+    bw_buffer_free(&writer->cluster);
+    explicit_bzero(&writer->names, sizeof writer->names);
+    free(writer);
+}
+
 struct bw_error *bw_metadump_write(struct bw_fs *fs, const struct bw_metadump_options *options,
                                    bw_consumer *consume, void *context)
 {
@@ -381,18 +398,6 @@ struct bw_error *bw_metadump_write(struct bw_fs *fs, const struct bw_metadump_op
         error = write_blocks(writer);
     if (!error)
         error = flush_cluster(writer);
-    bw_pool_destroy(writer->pool);
-    bw_dumped_blocks_free(&writer->list);
-    for (unsigned i = 0; i < writer->workers && writer->scratch; i++)
-        free(writer->scratch[i]);
-    for (unsigned i = 0; i < SLOTS; i++) {
-        free(writer->slots[i].bytes);
-        bw_buffer_free(&writer->slots[i].stored);
-    }
-    free(writer->scratch);
-    free(writer->uuids);
-    bw_buffer_free(&writer->cluster);
-    explicit_bzero(&writer->names, sizeof writer->names);
-    free(writer);
+    free_writer(writer);
     return error;
 }
