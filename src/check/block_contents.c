@@ -283,12 +283,14 @@ void bw_check_header(const struct bw_reached_block *block)
     const struct bw_disk_header *header = (const void *)block->node.block;
     const uint64_t flags = bw_get64(header->flags);
     const uint64_t unknown = flags & ~(WRITTEN | RELOCATED | UINT64_C(1) << REVISION_SHIFT);
+    if (!unknown && flags & WRITTEN)
+        return;
     struct bw_finding location = bw_block_location(&block->tree->tree, block->pointer);
     location.row.length = block->node.nodesize;
     if (unknown)
         bw_check_find(block->check, BW_CODE_block_header, &location, "unknown flags 0x%" PRIx64,
                       unknown);
-    else if (!(flags & WRITTEN))
+    else
         bw_check_find(block->check, BW_CODE_block_header, &location, "the flag WRITTEN is missing");
 }
 
@@ -315,9 +317,10 @@ static bool may_be_empty(const struct bw_reached_block *leaf)
 
 void bw_check_leaf(const struct bw_reached_block *leaf)
 {
-    const struct bw_finding location = bw_block_location(&leaf->tree->tree, leaf->pointer);
-    if (!leaf->node.item_count && !may_be_empty(leaf))
+    if (!leaf->node.item_count && !may_be_empty(leaf)) {
+        const struct bw_finding location = bw_block_location(&leaf->tree->tree, leaf->pointer);
         bw_check_find(leaf->check, BW_CODE_block_empty, &location, "a leaf without items");
+    }
     uint32_t end = leaf->node.nodesize - (uint32_t)sizeof(struct bw_disk_header);
 
     /* No item is later than the transaction that last wrote the leaf. A log tree has items of the

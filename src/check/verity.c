@@ -317,8 +317,9 @@ bool bw_verity_collect(struct bw_check *check, uint64_t tree, const struct bw_no
 {
     struct bw_item item;
     struct bw_inode inode;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
-        if (item.key.type != BW_INODE_ITEM || !bw_inode_decode(&item, &inode) ||
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+        if (bw_node_disk_item(leaf, slot)->key.type != BW_INODE_ITEM ||
+            !bw_leaf_item(leaf, slot, &item) || !bw_inode_decode(&item, &inode) ||
             !(inode.flags & BW_INODE_VERITY) || !inode.link_count)
             continue;
         *found = true;

@@ -124,15 +124,15 @@ static bool is_repeated(struct bw_cursor before, const uint8_t *name, uint16_t l
     return false;
 }
 
-/* Faults in entries that can be found and read. mkfs.btrfs leaves arbitrary bytes in the transid,
- * so only plausible transactions are compared with the leaf. */
+/* Faults in entries that can be found and read, of which there are `count`. mkfs.btrfs leaves
+ * arbitrary bytes in the transid, so only plausible transactions are compared with the leaf. */
 static bool odd_entries(const struct bw_item_rules *rules, const struct bw_item *item,
-                        struct bw_item_fault *fault)
+                        unsigned count, struct bw_item_fault *fault)
 {
     const bool is_attribute = item->key.type == BW_XATTR_ITEM;
     struct bw_cursor cursor = bw_cursor_of(item), before = cursor;
     const struct bw_disk_dir_item *entry;
-    for (const uint8_t *name; (entry = next_entry(&cursor, &name));) {
+    for (const uint8_t *name; count > 1 && (entry = next_entry(&cursor, &name));) {
         before.end = (const uint8_t *)entry;
         if (is_repeated(before, name, bw_get16(entry->name_length)))
             return bw_item_wrong_as(
@@ -193,7 +193,8 @@ bool bw_check_dir_item(const struct bw_item_rules *rules, const struct bw_item *
     if (lacks_inode(rules, item, fault))
         return true;
     const struct bw_disk_dir_item *entry;
-    for (const uint8_t *name; (entry = next_entry(&cursor, &name));) {
+    unsigned count = 0;
+    for (const uint8_t *name; (entry = next_entry(&cursor, &name)); count++) {
         if (wrong_entry(item, entry, name, fault))
             return true;
         if (item->key.type == BW_DIR_INDEX && cursor.next < cursor.end)
@@ -205,7 +206,7 @@ bool bw_check_dir_item(const struct bw_item_rules *rules, const struct bw_item *
     if (item->key.type == BW_DIR_INDEX && (index < FIRST_INDEX || index >= INT64_MAX))
         return bw_item_wrong_as(fault, BW_FAULT_dir_index, "index %" PRIu64 ", which readdir %s",
                                 index, index < FIRST_INDEX ? "skips" : "never gets past");
-    return odd_entries(rules, item, fault);
+    return odd_entries(rules, item, count, fault);
 }
 
 bool bw_check_orphan_item(const struct bw_item_rules *rules, const struct bw_item *item,
