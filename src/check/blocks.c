@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which tree blocks have been reached, and what those add up to that are shared. */
+/*
+ * Reading tree blocks for the check: each block that the trees refer to once, in all its mirrors.
+ *
+ * bw_visit() remembers the blocks that a walk has reached and, for blocks that snapshots share, the
+ * sums of their inodes, so that another walk that comes by need not read them again. A block that
+ * is reached twice and has no such sums is a finding.
+ *
+ * bw_check_blocks() reads a batch of blocks, mirror by mirror. A mirror is bad if it cannot be
+ * read, if its checksum or its file system is wrong, or if it is not the block that its parent
+ * refers to; and good mirrors must be equal. Whether a bad mirror can be repaired is known once a
+ * good one has been found, which is searched at once.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,13 +124,6 @@ struct batch {
     bool corrected[BW_BATCH];      /* no mirror is good, but one with a flipped bit was corrected */
 };
 
-/* Why a copy is bad. */
-struct verdict {
-    enum bw_code_number code;
-    struct bw_error *error; /* NULL: it is good */
-    struct bw_flip flip;
-};
-
 struct bw_finding bw_block_location(const struct bw_tree *tree,
                                     const struct bw_block_pointer *pointer)
 {
@@ -159,24 +163,26 @@ static enum bw_code_number code_of(const uint8_t *block, uint32_t nodesize,
     return error ? BW_CODE_block_keys : BW_CODE_block_foreign;
 }
 
-static struct verdict check_copy(const struct bw_check *check, const uint8_t *block,
-                                 const struct bw_block_pointer *pointer)
+/* Why a copy is bad, and the kind of finding that this is; NULL: it is good. */
+static struct bw_error *check_copy(const struct bw_check *check, const uint8_t *block,
+                                   const struct bw_block_pointer *pointer,
+                                   enum bw_code_number *code)
 {
     const struct bw_fs *fs = check->fs;
     const struct bw_disk_header *header = (const void *)block;
+    const uint32_t nodesize = fs->reader.nodesize;
+    *code = BW_CODE_block_checksum;
     if (!bw_checksum_accepts_block(fs->superblock.checksum_type, bw_fs_other_checksums(fs), block,
-                                   fs->reader.nodesize))
-        return (struct verdict){BW_CODE_block_checksum,
-                                bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",
-                                                bw_checksum_name(fs->superblock.checksum_type)),
-                                {0}};
+                                   nodesize))
+        return bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",
+                               bw_checksum_name(fs->superblock.checksum_type));
+    *code = BW_CODE_block_foreign;
     if (!is_known_fsid(fs, header->fsid))
-        return (struct verdict){BW_CODE_block_foreign,
-                                bw_error_create(BW_ERROR_CORRUPT, "block of another file system"),
-                                {0}};
-    struct bw_error *error =
-        bw_node_check(block, fs->reader.nodesize, pointer->bytenr, &pointer->expectation);
-    return (struct verdict){error ? code_of(block, fs->reader.nodesize, pointer) : 0, error, {0}};
+        return bw_error_create(BW_ERROR_CORRUPT, "block of another file system");
+    struct bw_error *error = bw_node_check(block, nodesize, pointer->bytenr, &pointer->expectation);
+    if (error)
+        *code = code_of(block, nodesize, pointer);
+    return error;
 }
 
 static void report_copy(struct batch *batch, unsigned i, unsigned copy, enum bw_code_number code,
@@ -198,6 +204,7 @@ static bool find_good_copy(struct batch *batch, unsigned i, unsigned from)
     struct bw_checked_block *block = &batch->blocks[i];
     const struct bw_tree_reader *reader = &batch->check->fs->reader;
     const struct bw_frame frame = bw_frame_above_blocks(NULL, bw_xlator_probes(reader->top));
+    enum bw_code_number ignored;
     for (unsigned copy = from; !block->good && copy <= batch->all_copies[i]; copy++) {
         struct bw_request request = bw_block_request(reader, &block->pointer, block->buffer);
         request.kind = BW_REQUEST_RAW;
@@ -205,7 +212,7 @@ static bool find_good_copy(struct batch *batch, unsigned i, unsigned from)
         bw_wind(&frame, reader->top, &request, 1);
         BW_AUTO_ERROR struct bw_error *bad = request.error;
         if (!bad)
-            bad = check_copy(batch->check, block->buffer, &block->pointer).error;
+            bad = check_copy(batch->check, block->buffer, &block->pointer, &ignored);
         if (bw_check_lacks_memory(batch->check, bad))
             return false;
         block->good = !bad;
@@ -216,10 +223,11 @@ static bool find_good_copy(struct batch *batch, unsigned i, unsigned from)
 /* A copy is bad or unreadable. If no good mirror is known yet, the later ones are searched at once:
  * with a good one, the finding is repairable. The message names the bit if only one is wrong. */
 static void add_bad_copy(struct batch *batch, unsigned i, const struct bw_request *request,
-                         struct verdict verdict)
+                         enum bw_code_number code, struct bw_error *why,
+                         struct bw_flip flip_in_block)
 {
     struct bw_checked_block *block = &batch->blocks[i];
-    BW_AUTO_ERROR struct bw_error *error = verdict.error;
+    BW_AUTO_ERROR struct bw_error *error = why;
     if (bw_check_lacks_memory(batch->check, error)) {
         batch->bad[i]++;
         return;
@@ -238,8 +246,9 @@ static void add_bad_copy(struct batch *batch, unsigned i, const struct bw_reques
         /* The layer features/verify corrects a flipped bit. */
         BW_AUTO_ERROR struct bw_error *bad =
             bw_block_read(&batch->check->fs->reader, &block->pointer, block->buffer);
+        enum bw_code_number ignored;
         if (!bad)
-            bad = check_copy(batch->check, block->buffer, &block->pointer).error;
+            bad = check_copy(batch->check, block->buffer, &block->pointer, &ignored);
         block->good = batch->corrected[i] = !bad;
         known = !bw_check_lacks_memory(batch->check, bad);
     }
@@ -252,49 +261,48 @@ static void add_bad_copy(struct batch *batch, unsigned i, const struct bw_reques
     static const struct bw_flip no_flip;
     if (known && block->good && !request->error &&
         bw_bit_flip_compare(bytes, block->buffer, nodesize, &flip)) {
-        enum bw_code_number code = verdict.code;
         if (batch->corrected[i])
             code = BW_CODE_block_bit_flip;
         snprintf(message, sizeof message, "%s: bit %u of byte %" PRIu32 " is flipped",
                  error->message, flip.bit, flip.byte);
         report_copy(batch, i, request->mirror, code, &no_flip, true, message);
     } else if (known) {
-        if (!block->good && !verdict.flip.found)
-            bw_flip_find_in_address(batch->check, batch->tree, &block->pointer, &verdict.flip);
-        report_copy(batch, i, request->mirror, verdict.code, &verdict.flip, block->good,
-                    error->message);
+        if (!block->good && !flip_in_block.found)
+            bw_flip_find_in_address(batch->check, batch->tree, &block->pointer, &flip_in_block);
+        report_copy(batch, i, request->mirror, code, &flip_in_block, block->good, error->message);
     }
 }
 
 static void add_copy(struct batch *batch, unsigned i, struct bw_request *request)
 {
+    struct bw_flip flip = {0};
     struct bw_checked_block *block = &batch->blocks[i];
     const uint32_t nodesize = batch->check->fs->reader.nodesize;
     if (request->error) {
-        add_bad_copy(batch, i, request,
-                     (struct verdict){BW_CODE_block_unreadable, request->error, {0}});
+        add_bad_copy(batch, i, request, BW_CODE_block_unreadable, request->error, flip);
         return;
     }
     if (block->good && memcmp(block->buffer, request->buffer, nodesize) == 0) {
         bw_device_histories_same(batch->check, &block->pointer, request->mirror);
         return;
     }
-    struct verdict verdict = check_copy(batch->check, request->buffer, &block->pointer);
-    if (verdict.error) {
+    enum bw_code_number code;
+    struct bw_error *error = check_copy(batch->check, request->buffer, &block->pointer, &code);
+    if (error) {
         const struct bw_disk_header *header = (const void *)request->buffer;
-        const bool is_valid = verdict.code != BW_CODE_block_checksum &&
+        const bool is_valid = code != BW_CODE_block_checksum &&
                               is_known_fsid(batch->check->fs, header->fsid) &&
                               bw_get64(header->bytenr) == block->pointer.bytenr;
         bw_device_histories_other(batch->check, &block->pointer, request->mirror, 0,
                                   is_valid ? request->buffer : NULL);
-        if (verdict.code != BW_CODE_block_checksum)
+        if (code != BW_CODE_block_checksum)
             bw_flip_find_in_block(batch->check, batch->tree, &block->pointer, request->buffer,
-                                  &verdict.flip);
-        add_bad_copy(batch, i, request, verdict);
+                                  &flip);
+        add_bad_copy(batch, i, request, code, error, flip);
     } else if (block->good) {
         bw_device_histories_other(batch->check, &block->pointer, request->mirror,
                                   batch->good_copy[i], request->buffer);
-        report_copy(batch, i, request->mirror, BW_CODE_block_differs, &verdict.flip, true,
+        report_copy(batch, i, request->mirror, BW_CODE_block_differs, &flip, true,
                     "valid, but differs from mirror 1");
     } else {
         if (request->buffer != block->buffer)

@@ -2,6 +2,12 @@
 /*
  * The pass `chunks`: chunks with each other, with the block groups, and with the list of system
  * chunks in the superblock; and where they lie on the devices.
+ *
+ * One scan of the chunk tree compares each chunk with the chunk before it, with its block group and
+ * with its copy in the superblock, and lists its stripes. Sorted by device and offset, the stripes
+ * are compared with each other and, in one walk over both, with the device extents. The sums of the
+ * device extents are compared with the devices, and the devices with their superblocks and images.
+ * Where a part of a tree is lost, nothing is concluded from what seems to be missing.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -42,20 +48,24 @@ BW_VECTOR(bw_checked_devices, struct bw_checked_device);
 
 BW_VECTOR(bw_checked_stripes, struct bw_checked_stripe);
 
-/* Stripes and devices that `chunks` has read from the chunk tree. */
-struct bw_stripe_list {
+/* What the pass has read from the chunk tree so far. */
+struct chunks {
     struct bw_check *check;
     struct bw_checked_stripes stripes;
-    struct bw_checked_devices devices; /**< ascending */
-    bool incomplete;                   /**< some may be lost */
+    struct bw_checked_devices devices; /* ascending */
+    bool incomplete;                   /* some of them may be lost */
+    uint64_t last_start, last_end;     /* of the chunk before */
+    bool *has_chunk;                   /* for each block group */
+    bool group_missing;                /* of any chunk */
+    uint32_t system_chunks;            /* of the chunk tree that the superblock has */
 };
 
 /* The device with an id; NULL if it does not exist. */
-static struct bw_checked_device *checked_device(const struct bw_stripe_list *list, uint64_t devid)
+static struct bw_checked_device *checked_device(const struct chunks *chunks, uint64_t devid)
 {
-    struct bw_checked_device *devices = list->devices.items;
-    size_t i = BW_FIRST_INDEX(k, list->devices.count, devices[k].info.devid >= devid);
-    return i < list->devices.count && devices[i].info.devid == devid ? &devices[i] : NULL;
+    struct bw_checked_device *devices = chunks->devices.items;
+    size_t i = BW_FIRST_INDEX(k, chunks->devices.count, devices[k].info.devid >= devid);
+    return i < chunks->devices.count && devices[i].info.devid == devid ? &devices[i] : NULL;
 }
 
 static int by_place(const void *first, const void *second)
@@ -74,74 +84,74 @@ static struct bw_finding location_of_stripe(const struct bw_checked_stripe *stri
 }
 
 /* A stripe with its device, and with the stripe before it. */
-static void check_stripe(const struct bw_stripe_list *list, const struct bw_checked_stripe *stripe,
+static void check_stripe(const struct chunks *chunks, const struct bw_checked_stripe *stripe,
                          const struct bw_checked_stripe *before)
 {
-    const struct bw_checked_device *device = checked_device(list, stripe->devid);
+    const struct bw_checked_device *device = checked_device(chunks, stripe->devid);
     const struct bw_finding location = location_of_stripe(stripe);
     const uint64_t end = stripe->offset + stripe->length;
     if (before && before->devid == stripe->devid &&
         before->offset + before->length > stripe->offset)
-        bw_check_find(list->check, BW_CODE_stripe_overlap, &location,
+        bw_check_find(chunks->check, BW_CODE_stripe_overlap, &location,
                       "the stripe of chunk %" PRIu64 " ends at %" PRIu64, before->logical,
                       before->offset + before->length);
-    if (!device && !list->incomplete)
-        bw_check_find(list->check, BW_CODE_stripe_device, &location,
+    if (!device && !chunks->incomplete)
+        bw_check_find(chunks->check, BW_CODE_stripe_device, &location,
                       "the file system has no such device");
     if (!device)
         return;
     if (memcmp(device->info.uuid, stripe->device_uuid, BW_UUID_SIZE) != 0)
-        bw_check_find(list->check, BW_CODE_stripe_device, &location,
+        bw_check_find(chunks->check, BW_CODE_stripe_device, &location,
                       "the uuid of the device differs from the uuid in the stripe");
     if (end > device->info.total_bytes || end < stripe->offset)
-        bw_check_find(list->check, BW_CODE_stripe_outside, &location,
+        bw_check_find(chunks->check, BW_CODE_stripe_outside, &location,
                       "the stripe ends at %" PRIu64 ", the device at %" PRIu64, end,
                       device->info.total_bytes);
 }
 
 /* On a zoned file system, every stripe is one zone, and all zones have one size. A device without
  * zones gets the zone size of the first device extent. Source: the kernel's fs/btrfs/zoned.c. */
-static void check_zones(const struct bw_stripe_list *list)
+static void check_zones(const struct chunks *chunks)
 {
-    const uint64_t zone = list->stripes.count ? list->stripes.items[0].length : 0;
-    if (!(list->check->fs->superblock.incompat_flags & BW_INCOMPAT_ZONED) || !zone)
+    const uint64_t zone = chunks->stripes.count ? chunks->stripes.items[0].length : 0;
+    if (!(chunks->check->fs->superblock.incompat_flags & BW_INCOMPAT_ZONED) || !zone)
         return;
-    for (size_t i = 0; i < list->stripes.count; i++) {
-        const struct bw_checked_stripe *stripe = &list->stripes.items[i];
+    for (size_t i = 0; i < chunks->stripes.count; i++) {
+        const struct bw_checked_stripe *stripe = &chunks->stripes.items[i];
         const struct bw_finding location = location_of_stripe(stripe);
         if (stripe->length != zone || stripe->offset % zone)
-            bw_check_find(list->check, BW_CODE_stripe_zone, &location,
+            bw_check_find(chunks->check, BW_CODE_stripe_zone, &location,
                           "%" PRIu64 " bytes, not one zone of %" PRIu64 " bytes", stripe->length,
                           zone);
     }
 }
 
-static void report_missing(const struct bw_stripe_list *list,
-                           const struct bw_checked_stripe *stripe, bool known)
+static void report_missing(const struct chunks *chunks, const struct bw_checked_stripe *stripe,
+                           bool known)
 {
     const struct bw_finding location = location_of_stripe(stripe);
     if (known)
-        bw_check_find(list->check, BW_CODE_device_extent_missing, &location,
+        bw_check_find(chunks->check, BW_CODE_device_extent_missing, &location,
                       "the stripe has no device extent");
 }
 
 /* Compares a device extent with the stripe at its place; NULL: no stripe. */
-static void check_extent(struct bw_stripe_list *list, const struct bw_item *item,
+static void check_extent(struct chunks *chunks, const struct bw_item *item,
                          const struct bw_checked_stripe *stripe)
 {
     const struct bw_disk_device_extent *disk = (const void *)item->data;
     const uint64_t chunk = bw_get64(disk->chunk_offset), length = bw_get64(disk->length);
-    struct bw_checked_device *device = checked_device(list, item->key.objectid);
+    struct bw_checked_device *device = checked_device(chunks, item->key.objectid);
     const struct bw_finding location =
         BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_DEVICE_TREE, .key = item->key, .logical = chunk,
                    .devid = item->key.objectid, .offset = item->key.offset);
     if (device)
         device->allocated += length;
-    if (!stripe && !list->incomplete)
-        bw_check_find(list->check, BW_CODE_device_extent_extra, &location,
+    if (!stripe && !chunks->incomplete)
+        bw_check_find(chunks->check, BW_CODE_device_extent_extra, &location,
                       "no stripe of a chunk is at this position");
     else if (stripe && (stripe->logical != chunk || stripe->length != length))
-        bw_check_find(list->check, BW_CODE_device_extent_differs, &location,
+        bw_check_find(chunks->check, BW_CODE_device_extent_differs, &location,
                       "%" PRIu64 " bytes of chunk %" PRIu64 ", the chunk tree has %" PRIu64
                       " bytes of chunk %" PRIu64,
                       length, chunk, stripe->length, stripe->logical);
@@ -157,20 +167,20 @@ static int compare_key(const struct bw_checked_stripe *stripe, const struct bw_k
 
 /* Compares the stripes with each other and with the devices, both with the device extents, in one
  * walk over stripes and device extents, and the sums of device extents with the devices. */
-static struct bw_error *stripes_check(struct bw_stripe_list *list)
+static struct bw_error *stripes_check(struct chunks *chunks)
 {
-    const struct bw_checked_stripe *stripes = list->stripes.items;
-    const size_t count = list->stripes.count;
+    const struct bw_checked_stripe *stripes = chunks->stripes.items;
+    const size_t count = chunks->stripes.count;
     size_t next = 0;
     if (count)
-        qsort(list->stripes.items, count, sizeof *stripes, by_place);
+        qsort(chunks->stripes.items, count, sizeof *stripes, by_place);
     for (size_t i = 0; i < count; i++)
-        check_stripe(list, &stripes[i], i ? &stripes[i - 1] : NULL);
-    check_zones(list);
+        check_stripe(chunks, &stripes[i], i ? &stripes[i - 1] : NULL);
+    check_zones(chunks);
 
     struct bw_item_stream extents;
     struct bw_error *error =
-        bw_item_stream_begin(&extents, list->check->fs, &list->check->trees, BW_DEVICE_TREE);
+        bw_item_stream_begin(&extents, chunks->check->fs, &chunks->check->trees, BW_DEVICE_TREE);
     if (error || !extents.count)
         return bw_item_stream_end(&extents, error);
     for (; !extents.ended; bw_item_stream_next(&extents)) {
@@ -178,22 +188,22 @@ static struct bw_error *stripes_check(struct bw_stripe_list *list)
         if (item->key.type != BW_DEVICE_EXTENT || item->size < sizeof(struct bw_disk_device_extent))
             continue;
         for (; next < count && compare_key(&stripes[next], &item->key) < 0; next++)
-            report_missing(list, &stripes[next], !extents.after_loss);
+            report_missing(chunks, &stripes[next], !extents.after_loss);
         const bool matches = next < count && compare_key(&stripes[next], &item->key) == 0;
-        check_extent(list, item, matches ? &stripes[next] : NULL);
+        check_extent(chunks, item, matches ? &stripes[next] : NULL);
         next += matches;
     }
     for (; next < count; next++)
-        report_missing(list, &stripes[next], !extents.after_loss);
+        report_missing(chunks, &stripes[next], !extents.after_loss);
 
-    for (size_t i = 0; i < list->devices.count && !extents.lost; i++) {
-        const struct bw_checked_device *device = &list->devices.items[i];
+    for (size_t i = 0; i < chunks->devices.count && !extents.lost; i++) {
+        const struct bw_checked_device *device = &chunks->devices.items[i];
         const struct bw_finding location =
             BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE,
                        .key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, device->info.devid},
                        .devid = device->info.devid);
         if (device->info.bytes_used != device->allocated)
-            bw_check_find(list->check, BW_CODE_device_used, &location,
+            bw_check_find(chunks->check, BW_CODE_device_used, &location,
                           "%" PRIu64 " bytes used, its device extents have %" PRIu64,
                           device->info.bytes_used, device->allocated);
     }
@@ -224,25 +234,25 @@ static void check_device(struct bw_check *check, const struct bw_device_info *de
 }
 
 /* Holds the devices against superblocks and images. */
-static void devices_check(const struct bw_stripe_list *list)
+static void devices_check(const struct chunks *chunks)
 {
-    const struct bw_superblock *superblock = &list->check->fs->superblock;
+    const struct bw_superblock *superblock = &chunks->check->fs->superblock;
     uint64_t writable = 0, all = 0;
     const uint64_t size = superblock->total_bytes, rounding = superblock->sectorsize;
-    for (size_t i = 0; i < list->devices.count; i++) {
-        const struct bw_device_info *device = &list->devices.items[i].info;
-        check_device(list->check, device);
+    for (size_t i = 0; i < chunks->devices.count; i++) {
+        const struct bw_device_info *device = &chunks->devices.items[i].info;
+        check_device(chunks->check, device);
         writable += device->seed ? 0 : device->total_bytes;
         all += device->total_bytes;
     }
-    if (list->incomplete || list->check->fs->is_past)
+    if (chunks->incomplete || chunks->check->fs->is_past)
         return;
-    if (superblock->device_count != list->devices.count)
-        bw_check_find(list->check, BW_CODE_super_devices, NULL,
+    if (superblock->device_count != chunks->devices.count)
+        bw_check_find(chunks->check, BW_CODE_super_devices, NULL,
                       "%" PRIu64 " device%s, the chunk tree has %zu", superblock->device_count,
-                      bw_plural(superblock->device_count), list->devices.count);
-    if (size < writable || size > all + list->devices.count * rounding)
-        bw_check_find(list->check, BW_CODE_super_devices, NULL,
+                      bw_plural(superblock->device_count), chunks->devices.count);
+    if (size < writable || size > all + chunks->devices.count * rounding)
+        bw_check_find(chunks->check, BW_CODE_super_devices, NULL,
                       "%" PRIu64 " bytes, the devices have %" PRIu64, size,
                       size < writable ? writable : all);
 
@@ -253,23 +263,13 @@ static void devices_check(const struct bw_stripe_list *list)
              superblock->flags & (BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2))
         return;
     else if (size != all)
-        bw_check_find(list->check, BW_CODE_super_size, NULL,
+        bw_check_find(chunks->check, BW_CODE_super_size, NULL,
                       "%" PRIu64 " bytes, the devices have %" PRIu64, size, all);
     else if (size % rounding)
-        bw_check_find(list->check, BW_CODE_super_size, NULL,
+        bw_check_find(chunks->check, BW_CODE_super_size, NULL,
                       "%" PRIu64 " bytes, no multiple of the sector size, %" PRIu32, size,
                       superblock->sectorsize);
 }
-
-/* Where the pass is. */
-struct chunks {
-    struct bw_check *check;
-    struct bw_stripe_list stripes;
-    uint64_t last_start, last_end; /* of the chunk before */
-    bool *has_chunk;               /* for each block group */
-    bool group_missing;            /* of any chunk */
-    uint32_t system_chunks;        /* of the chunk tree that the superblock has */
-};
 
 static struct bw_finding location_of(uint64_t tree, const struct bw_key *key, uint64_t logical,
                                      uint64_t length)
@@ -359,7 +359,7 @@ static struct bw_error *on_chunk(struct chunks *chunks, const struct bw_item *it
     BW_AUTO_ERROR struct bw_error *bad =
         bw_chunk_decode(item->key.offset, item->data, item->size, &chunk);
     if (bad) { /* tree_items.c reports the fault */
-        chunks->stripes.incomplete = true;
+        chunks->incomplete = true;
         return NULL;
     }
     check_order(chunks, &item->key, chunk.length);
@@ -375,7 +375,7 @@ static struct bw_error *on_chunk(struct chunks *chunks, const struct bw_item *it
                                            .length = bw_chunk_stripe_length(&info),
                                            .logical = chunk.logical};
         memcpy(stripe.device_uuid, chunk.stripes[i].device_uuid, BW_UUID_SIZE);
-        BW_TRY(bw_checked_stripes_push(&chunks->stripes.stripes, stripe));
+        BW_TRY(bw_checked_stripes_push(&chunks->stripes, stripe));
     }
     return NULL;
 }
@@ -402,7 +402,7 @@ static struct bw_error *read_chunks(struct chunks *chunks)
             bw_check_find(check, BW_CODE_device_differs, &location,
                           "the fsid differs from the fsid in the superblock of the device");
     }
-    chunks->stripes.incomplete |= stream.lost;
+    chunks->incomplete |= stream.lost;
     return bw_item_stream_end(&stream, error);
 }
 
@@ -434,13 +434,13 @@ static void check_rest(const struct chunks *chunks)
 static void chunks_free(struct chunks *chunks)
 {
     free(chunks->has_chunk);
-    bw_checked_stripes_free(&chunks->stripes.stripes);
-    bw_checked_devices_free(&chunks->stripes.devices);
+    bw_checked_stripes_free(&chunks->stripes);
+    bw_checked_devices_free(&chunks->devices);
 }
 
 struct bw_error *bw_pass_chunks(struct bw_check *check)
 {
-    BW_SCOPED(chunks) struct chunks chunks = {.check = check, .stripes = {.check = check}};
+    BW_SCOPED(chunks) struct chunks chunks = {.check = check};
     BW_TRY(bw_check_load_groups(check));
     chunks.has_chunk = calloc(check->groups.groups.count + 1, sizeof *chunks.has_chunk);
     if (!chunks.has_chunk)
@@ -448,13 +448,13 @@ struct bw_error *bw_pass_chunks(struct bw_check *check)
     BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
     BW_TRY(bw_fs_devices(check->fs, &devices));
     for (size_t i = 0; i < devices.count; i++)
-        BW_TRY(bw_checked_devices_push(&chunks.stripes.devices,
+        BW_TRY(bw_checked_devices_push(&chunks.devices,
                                        (struct bw_checked_device){.info = devices.items[i]}));
     BW_TRY(read_chunks(&chunks));
-    if (!chunks.stripes.incomplete)
+    if (!chunks.incomplete)
         check_rest(&chunks);
     check->groups.incomplete |= chunks.group_missing;
-    BW_TRY(stripes_check(&chunks.stripes));
-    devices_check(&chunks.stripes);
+    BW_TRY(stripes_check(&chunks));
+    devices_check(&chunks);
     return NULL;
 }

@@ -195,7 +195,8 @@ struct naming {
     struct bw_finding **searched;    /* findings whose owners are searched, by address */
     size_t searched_count;
     struct bw_inode_paths paths;
-    size_t listed; /* paths of all findings */
+    size_t listed;              /* paths of all findings */
+    struct bw_finding *listing; /* whose names are being listed */
 };
 
 /* The subvolume of a finding; NULL if it is in none, or was deleted. */
@@ -445,15 +446,10 @@ static struct bw_error *search_owners(struct naming *naming)
 
 /* Findings that no block leads to. */
 
-struct listing {
-    struct naming *naming;
-    struct bw_finding *location;
-};
-
 static struct bw_error *on_path(void *context, const char *path, size_t length)
 {
-    const struct listing *listing = context;
-    return add_path(listing->naming, listing->location, path, length);
+    struct naming *naming = context;
+    return add_path(naming, naming->listing, path, length);
 }
 
 /* Lists the name that an item has in a subvolume; or else all names of the inode there. */
@@ -463,7 +459,7 @@ static struct bw_error *list_names(struct naming *naming, struct bw_finding *loc
     const uint64_t inode = location->row.inode;
     const struct bw_key key = location->end_key;
     const size_t before = location->paths.count;
-    struct listing listing = {naming, location};
+    naming->listing = location;
     if (location->touches == BW_TOUCHES_NAME) {
         BW_SCOPED(bw_fs_items) struct bw_fs_items items;
         bw_fs_items_begin(&items, naming->check->fs, &subvolume->tree, key, key);
@@ -474,19 +470,18 @@ static struct bw_error *list_names(struct naming *naming, struct bw_finding *loc
             if (key.type == BW_INODE_REF)
                 while (bw_inode_ref_next(&cursor, &key, &ref))
                     BW_TRY(bw_inode_paths_join(&naming->paths, subvolume, ref.parent, ref.name,
-                                               ref.name_length, on_path, &listing));
+                                               ref.name_length, on_path, naming));
             else
                 while (bw_dir_entry_next(&cursor, &entry))
                     if (entry.location.objectid == inode)
                         BW_TRY(bw_inode_paths_join(&naming->paths, subvolume, key.objectid,
-                                                   entry.name, entry.name_length, on_path,
-                                                   &listing));
+                                                   entry.name, entry.name_length, on_path, naming));
         }
         BW_TRY(bw_fs_items_error(&items));
     }
     if (location->paths.count > before)
         return NULL;
-    return bw_inode_paths_list(&naming->paths, subvolume, or_zero(inode), on_path, &listing);
+    return bw_inode_paths_list(&naming->paths, subvolume, or_zero(inode), on_path, naming);
 }
 
 /* Lists names in other subvolumes whose inodes have the same sum: they share the fault. */

@@ -48,15 +48,6 @@ struct reading {
     struct root roots[ROOTS * BW_BACKUP_ROOTS];
 };
 
-/* One root of a backup. */
-struct backup {
-    struct bw_check *check;
-    uint64_t made_in; /* the backup was made in this transaction or a later one; only once the roots
-                         have been read */
-    uint64_t tree;
-    struct bw_root_pointer root;
-};
-
 static unsigned copies_of(const struct reading *reading, const struct root *root)
 {
     const struct bw_checked_chunk *chunk = bw_check_chunk(reading->check, root->bytenr);
@@ -107,27 +98,27 @@ static struct bw_error *read_roots(struct reading *reading)
     return NULL;
 }
 
-/* Whether the address belongs to the current root. Neither the previous transaction nor the next
- * one can have another root there. */
-static bool is_in_use(const struct backup *backup)
+/* Whether the address belongs to the current root of a tree. Neither the previous transaction nor
+ * the next one can have another root there. */
+static bool is_in_use(const struct bw_check *check, const struct root *root)
 {
-    const struct bw_superblock *superblock = &backup->check->fs->superblock;
-    const struct bw_listed_tree *tree = bw_tree_list_find(&backup->check->trees, backup->tree);
-    return backup->root.bytenr == superblock->root.bytenr ||
-           backup->root.bytenr == superblock->chunk_root.bytenr ||
-           (tree && backup->root.bytenr == tree->tree.root.bytenr);
+    const struct bw_superblock *superblock = &check->fs->superblock;
+    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, root->tree);
+    return root->bytenr == superblock->root.bytenr ||
+           root->bytenr == superblock->chunk_root.bytenr ||
+           (tree && root->bytenr == tree->tree.root.bytenr);
 }
 
-/* Whether a root has another generation than the block, and that cannot be because the block was
- * written later, or by a transaction that never ended. */
-static bool has_wrong_generation(const struct backup *backup, const struct root *found)
+/* Whether a backup that was made in transaction `made_in` or a later one has another generation
+ * than the block, and that cannot be because the block was written later, or by a transaction that
+ * never ended. */
+static bool has_wrong_generation(const struct bw_check *check, uint64_t made_in,
+                                 uint64_t generation, const struct root *found)
 {
-    const uint64_t next = backup->check->fs->superblock.generation + 1;
-    if (found->generation > backup->root.generation)
-        return found->generation <= backup->made_in ||
-               (is_in_use(backup) && backup->made_in + 2 >= next);
-    return found->generation < backup->root.generation &&
-           (backup->root.generation != next || is_in_use(backup));
+    const uint64_t next = check->fs->superblock.generation + 1;
+    if (found->generation > generation)
+        return found->generation <= made_in || (is_in_use(check, found) && made_in + 2 >= next);
+    return found->generation < generation && (generation != next || is_in_use(check, found));
 }
 
 static struct root *find_root(struct reading *reading, uint64_t tree, uint64_t bytenr)
@@ -207,24 +198,22 @@ static struct bw_error *check_backup_roots(struct bw_check *check)
     }
     BW_TRY(read_roots(&reading));
     for (unsigned i = 0; i < BW_BACKUP_ROOTS * ROOTS; i++) {
-        const struct backup backup = {.check = check,
-                                      .made_in = find_transaction(&reading, i / ROOTS),
-                                      .tree = backup_trees[i % ROOTS],
-                                      .root = backup_member(&backups[i / ROOTS], i % ROOTS)};
-        const struct root *found = find_root(&reading, backup.tree, backup.root.bytenr);
+        const struct bw_root_pointer root = backup_member(&backups[i / ROOTS], i % ROOTS);
+        const uint64_t made_in = find_transaction(&reading, i / ROOTS);
+        const struct root *found = find_root(&reading, backup_trees[i % ROOTS], root.bytenr);
         const struct bw_finding location =
-            BW_FINDING(BW_TOUCHES_NOTHING, .tree = backup.tree, .logical = backup.root.bytenr,
+            BW_FINDING(BW_TOUCHES_NOTHING, .tree = backup_trees[i % ROOTS], .logical = root.bytenr,
                        .length = fs->superblock.nodesize);
         if (!found || !found->exists)
             continue;
-        if (has_wrong_generation(&backup, found))
+        if (has_wrong_generation(check, made_in, root.generation, found))
             bw_check_find(check, BW_CODE_backup_root, &location,
                           "generation %" PRIu64 " in backup root %u, the root has %" PRIu64,
-                          backup.root.generation, i / ROOTS, found->generation);
-        else if (found->generation == backup.root.generation && found->level != backup.root.level)
+                          root.generation, i / ROOTS, found->generation);
+        else if (found->generation == root.generation && found->level != root.level)
             bw_check_find(check, BW_CODE_backup_root, &location,
-                          "level %u in backup root %u, the root has %u", backup.root.level,
-                          i / ROOTS, found->level);
+                          "level %u in backup root %u, the root has %u", root.level, i / ROOTS,
+                          found->level);
     }
     return NULL;
 }
@@ -343,25 +332,6 @@ static struct bw_error *check_operations(struct bw_check *check)
     return bw_fs_items_error(&replacements);
 }
 
-/* Source: check_root_item() in the tree-checker of the kernel since 5.4, "invalid root flags". */
-static void check_synology_roots(struct bw_check *check)
-{
-    uint64_t count = 0;
-    struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_ROOT_TREE);
-    for (size_t i = 0; i < check->trees.entries.count; i++) {
-        const struct bw_listed_tree *tree = &check->trees.entries.items[i];
-        if (!(tree->flags & BW_ROOT_SYNOLOGY))
-            continue;
-        if (!count++)
-            location.row.key = tree->root_key;
-    }
-    if (count)
-        bw_check_find(check, BW_CODE_synology_roots, &location,
-                      "from here on, subvolumes with flags of Synology's kernels: %" PRIu64
-                      "; other kernels refuse to mount (invalid root flags)",
-                      count);
-}
-
 /* Checks the state of the file system in the superblock that is used. */
 static struct bw_error *check_state(struct bw_check *check)
 {
@@ -387,7 +357,21 @@ static struct bw_error *check_state(struct bw_check *check)
                           fs->superblock.generation);
     }
     BW_TRY(check_operations(check));
-    check_synology_roots(check);
+
+    /* Source: check_root_item() in the tree-checker of the kernel since 5.4, "invalid root flags".
+     */
+    uint64_t count = 0;
+    struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_ROOT_TREE);
+    for (size_t i = 0; i < check->trees.entries.count; i++) {
+        const struct bw_listed_tree *tree = &check->trees.entries.items[i];
+        if (tree->flags & BW_ROOT_SYNOLOGY && !count++)
+            location.row.key = tree->root_key;
+    }
+    if (count)
+        bw_check_find(check, BW_CODE_synology_roots, &location,
+                      "from here on, subvolumes with flags of Synology's kernels: %" PRIu64
+                      "; other kernels refuse to mount (invalid root flags)",
+                      count);
     return check_backup_roots(check);
 }
 
@@ -443,7 +427,7 @@ static bool read_copy(const struct bw_fs *fs, const struct bw_image *image, unsi
 
 /* Members that differ between copies, or between devices, of one transaction. The log is written
  * to the first copy alone. */
-static const struct skipped {
+static const struct {
     size_t start, end;
 } skipped[] = {
     {0, BW_CSUM_SIZE},

@@ -36,21 +36,16 @@ struct level {
     uint8_t *bytes;    /* the present block */
 };
 
-/* Hashes that are expected, one after the other. */
-struct hashes {
-    struct level level; /* that has them; without one it is the root */
-    bool is_root;
-    uint32_t used; /* of the present block */
-};
-
 struct merkle {
     struct bw_check *check;
     const struct bw_verity *verity;
     const struct bw_data_file *file;
     gcry_md_hd_t hash;
     uint8_t blocks[2][LARGEST_BLOCK];
-    struct hashes hashes;
-    bool ended; /* blocks of the tree are missing, which has been reported, or lost */
+    struct level above; /* the level with the hashes that are expected, one after the other */
+    bool is_root;       /* there is none: the only hash is the root */
+    uint32_t used;      /* of the present block of `above` */
+    bool ended;         /* blocks of the tree are missing, which has been reported, or lost */
 
     /* Of data. */
     uint8_t zeros[BW_VERITY_DIGEST]; /* the hash of a block of zeros */
@@ -123,31 +118,30 @@ static bool next_block(struct merkle *merkle, struct level *level)
 /* The hash that is expected next; NULL if the tree does not have it. */
 static const uint8_t *next_hash(struct merkle *merkle)
 {
-    struct hashes *hashes = &merkle->hashes;
     const uint32_t size = merkle->verity->digest_size;
-    if (hashes->is_root)
+    if (merkle->is_root)
         return merkle->verity->root;
-    if (hashes->used + size > merkle->verity->block_size) {
-        if (!next_block(merkle, &hashes->level))
+    if (merkle->used + size > merkle->verity->block_size) {
+        if (!next_block(merkle, &merkle->above))
             return NULL;
-        hashes->used = 0;
+        merkle->used = 0;
     }
-    hashes->used += size;
-    return hashes->level.bytes + hashes->used - size;
+    merkle->used += size;
+    return merkle->above.bytes + merkle->used - size;
 }
 
 /* The hashes of the blocks below the level of this number. */
 static void begin_hashes(struct merkle *merkle, unsigned number)
 {
-    merkle->hashes.is_root = number >= merkle->verity->levels;
-    merkle->hashes.used = merkle->verity->block_size;
-    if (!merkle->hashes.is_root)
-        begin_level(merkle, number, 1, &merkle->hashes.level);
+    merkle->is_root = number >= merkle->verity->levels;
+    merkle->used = merkle->verity->block_size;
+    if (!merkle->is_root)
+        begin_level(merkle, number, 1, &merkle->above);
 }
 
 static struct bw_error *end_hashes(struct merkle *merkle, struct bw_error *error)
 {
-    return merkle->hashes.is_root ? error : bw_item_range_end(&merkle->hashes.level.range, error);
+    return merkle->is_root ? error : bw_item_range_end(&merkle->above.range, error);
 }
 
 static bool matches_digest(struct merkle *merkle, const uint8_t *block, const uint8_t *expected)
@@ -319,8 +313,11 @@ bool bw_verity_collect(struct bw_check *check, uint64_t tree, const struct bw_no
     struct bw_inode inode;
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         if (bw_node_disk_item(leaf, slot)->key.type != BW_INODE_ITEM ||
-            !bw_leaf_item(leaf, slot, &item) || !bw_inode_decode(&item, &inode) ||
-            !(inode.flags & BW_INODE_VERITY) || !inode.link_count)
+            !bw_leaf_item(leaf, slot, &item))
+            continue;
+        const struct bw_disk_inode_item *disk = (const void *)item.data;
+        if (item.size < sizeof *disk || !(bw_get64(disk->flags) & BW_INODE_VERITY) ||
+            !bw_inode_decode(&item, &inode) || !inode.link_count)
             continue;
         *found = true;
         if (!add_file(check, &(struct verity_file){tree, item.key.objectid, inode.size,
