@@ -342,7 +342,7 @@ static struct bw_error *get_finding(struct bw_cursor *file, struct bw_baseline *
         *numbers[i] = get(file);
     row.key.type = (uint8_t)type;
 
-    /* The texts. The message is printed as it is, so it must not control a terminal. */
+    /* The texts. The message is printed unescaped, so it must not control a terminal. */
     length = get_count(file, 1);
     text = bw_cursor_take(file, length);
     for (size_t i = 0; text && i < length; i++)

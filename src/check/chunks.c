@@ -7,7 +7,7 @@
  * with its copy in the superblock, and lists its stripes. Sorted by device and offset, the stripes
  * are compared with each other and, in one walk over both, with the device extents. The sums of the
  * device extents are compared with the devices, and the devices with their superblocks and images.
- * Where a part of a tree is lost, nothing is concluded from what seems to be missing.
+ * Where a part of a tree is lost, missing items are no findings.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ BW_VECTOR(bw_checked_devices, struct bw_checked_device);
 
 BW_VECTOR(bw_checked_stripes, struct bw_checked_stripe);
 
-/* What the pass has read from the chunk tree so far. */
+/* The stripes and devices of the chunk tree, and the chunks compared so far. */
 struct chunks {
     struct bw_check *check;
     struct bw_checked_stripes stripes;

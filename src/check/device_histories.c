@@ -42,7 +42,7 @@ struct history {
     atomic_uint_fast64_t same;     /* blocks of its time with the same copy */
     uint64_t other, lost, unknown; /* blocks of another history, lost writes, undecided ones */
     uint64_t first;                /* generation of the first block of another history */
-    struct bw_tree_block_expectation extent_root; /* of its own extent tree */
+    struct bw_tree_block_expectation extent_root; /* of the device's extent tree */
     uint64_t extent_root_bytenr;                  /* 0: not yet searched */
     bool has_no_extent_tree;                      /* its root cannot be read */
 };
@@ -142,7 +142,7 @@ static bool read_own(struct bw_check *check, const struct history *history, uint
 }
 
 /* Searches an item in a tree of a device. False if blocks on the way cannot be read; otherwise
- * item->data is NULL if there is no such item. */
+ * item->data is NULL if the tree lacks the item. */
 static bool find_own(struct bw_check *check, const struct history *history, uint64_t bytenr,
                      struct bw_tree_block_expectation expectation, const struct bw_key *key,
                      struct bw_item *item)

@@ -2,7 +2,7 @@
 /*
  * Which flipped bit explains a contradiction in a tree block whose checksum is correct.
  *
- * Where another value says what the field should be, the two differ in one bit: bw_flip_to(). In a
+ * Where another value determines the field, the two differ in one bit: bw_flip_to(). In a
  * tree block, there are more ways to be right than one value: a key has to lie between its
  * neighbours, a name to have its hash, an item to end where the previous one begins. So the bits of
  * all fields that take part in the contradiction are flipped, one after the other, in a copy of the
@@ -151,7 +151,7 @@ static uint64_t number_at(const uint8_t *bytes, unsigned width)
 }
 
 /* Finds a field of an item: sets the block, the byte in it, and the value of the field. False if
- * there is none, or too many have been searched. */
+ * the item has no such field, or too many have been searched. */
 static bool find_field(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *key,
                        uint32_t offset, unsigned width, struct bw_flip *place)
 {
@@ -504,7 +504,7 @@ static void decide_last_key(struct search *search, struct bw_flip *flip)
         flip_key(flip, parent.bytenr, POINTER_BYTE(slot + 1), &want, &next);
 }
 
-/* A field of the block contradicts the parent's pointer: names the bit in the one that is wrong,
+/* A field of the block contradicts the parent's pointer: names the bit in the wrong one of the two,
  * if that is known. */
 static void decide(struct search *search, struct bw_flip *flip)
 {

@@ -187,8 +187,8 @@ static struct bw_error *add_file_extent(struct examination *examination, const s
     return NULL;
 }
 
-/* Reads an item of an inode, or an ORPHAN_ITEM: adds it to what is known about the inode that has
- * it, and enters a record of each inode and name that it states something about. */
+/* Reads an item of an inode, or an ORPHAN_ITEM: adds it to the facts about its inode, and enters a
+ * record for each inode and name that it mentions. */
 static struct bw_error *read_item(struct examination *examination, const struct bw_item *item)
 {
     const struct bw_fact_secrets *secrets = &examination->secrets;

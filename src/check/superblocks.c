@@ -511,7 +511,7 @@ static bool is_unrestored(const struct copy *copy, const struct copy *first)
            !(bw_get64(disk->flags) & restored);
 }
 
-/* Corrects the copies of an image without a good one, as opening the image does. Returns the one
+/* Corrects the copies of an image without a good one, as opening the image does. Returns the copy
  * that is used; NULL if none exists. */
 static struct copy *correct_copies(struct bw_check *check, struct copy *copies, unsigned count)
 {

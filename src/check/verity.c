@@ -43,7 +43,7 @@ struct merkle {
     gcry_md_hd_t hash;
     uint8_t blocks[2][LARGEST_BLOCK];
     struct level above; /* the level with the hashes that are expected, one after the other */
-    bool is_root;       /* there is none: the only hash is the root */
+    bool is_root;       /* no such level: the only hash is the root */
     uint32_t used;      /* of the present block of `above` */
     bool ended;         /* blocks of the tree are missing, which has been reported, or lost */
 
