@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -12,6 +14,8 @@
 #include "base/cleanup.h"
 #include "btrfs-walk/inode.h"
 #include "export/target.h"
+
+enum { EXFAT_MAGIC = 0x2011bab0 }; /* of statfs(2); older headers do not name it */
 
 static bool is_valid_name(const char *name, size_t length)
 {
@@ -31,6 +35,9 @@ struct bw_error *bw_target_open(int folder, const struct bw_target_options *opti
 {
     *target = (struct bw_target){
         .options = *options, .folder = folder, .directory = -1, .privileged = geteuid() == 0};
+    struct statfs system;
+    if (fstatfs(folder, &system) == 0)
+        target->has_no_owners = system.f_type == MSDOS_SUPER_MAGIC || system.f_type == EXFAT_MAGIC;
     set_directory(target, target->folder);
     bw_buffer_append_byte(&target->path, '\0');
     if (target->path.failed) {

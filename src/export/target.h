@@ -50,11 +50,13 @@ struct bw_target {
     struct bw_buffer path; /**< path of `directory`, followed by a NUL */
     char name[256];        /**< last component of the path used last, NUL-terminated */
     bool privileged;       /**< owners can be restored and device nodes made */
+    bool has_no_owners;    /**< FAT or exFAT, which refuse owners and permissions */
     bool has_default_acl;  /**< new files in the current directory inherit access control lists that
                             * they should not have */
     uint64_t lowered;      /**< number of files that `preserve` would have restored more of */
     uint64_t foreign; /**< number of files with other owners or groups, which only root could have
                        * restored */
+    uint64_t without_owner; /**< number of files in a file system without owners and permissions */
 };
 
 /** Begins to use a folder; takes its descriptor, also if it fails. */

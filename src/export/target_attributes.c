@@ -87,7 +87,7 @@ struct restoring {
                                                 * not accept these; "": not needed */
     bool has_user, has_group;                  /* the owner and group in the image are the actual
                                                 * ones */
-    bool lowered;
+    bool lowered, without_owner;
 };
 
 static void report_missed(const struct restoring *restoring, const char *problem)
@@ -95,6 +95,19 @@ static void report_missed(const struct restoring *restoring, const char *problem
     const struct bw_target_options *options = &restoring->target->options;
     options->missed(options->context,
                     bw_target_error(errno, problem, restoring->path, restoring->length));
+}
+
+/* Handles the error of an owner or of permissions: FAT has neither, and without `preserve`, it is
+ * enough to count its files. */
+static void report_unless_absent(struct restoring *restoring, const char *problem)
+{
+    const struct bw_target *target = restoring->target;
+    const bool is_absent =
+        errno == ENOSYS || errno == EOPNOTSUPP || (errno == EPERM && target->has_no_owners);
+    if (is_absent && !target->options.preserve)
+        restoring->without_owner = true;
+    else
+        report_missed(restoring, problem);
 }
 
 static bool is_device(const struct bw_inode *inode)
@@ -131,7 +144,7 @@ static void restore_owner(struct restoring *restoring)
         restoring->has_user = restoring->has_group =
             change_owner(restoring, inode->uid, inode->gid);
         if (!restoring->has_user)
-            report_missed(restoring, "cannot restore its owner");
+            report_unless_absent(restoring, "cannot restore its owner");
         return;
     }
     restoring->has_user = inode->uid == geteuid();
@@ -168,7 +181,7 @@ static void restore_mode(struct restoring *restoring)
     int result =
         *restoring->itself ? chmod(restoring->itself, mode) : fchmod(restoring->descriptor, mode);
     if (result)
-        report_missed(restoring, "cannot restore its permissions");
+        report_unless_absent(restoring, "cannot restore its permissions");
 }
 
 static bool has_name(const struct bw_xattr *xattr, const char *name)
@@ -293,6 +306,7 @@ static void restore_all(struct restoring *restoring)
     restore_xattrs(restoring, false);
     restore_times(restoring);
     restoring->target->lowered += restoring->lowered;
+    restoring->target->without_owner += restoring->without_owner;
 }
 
 void bw_target_restore(struct bw_target *target, int descriptor, const char *path, size_t length,

@@ -45,7 +45,7 @@ struct xattr_head {
 struct answer_head {
     uint32_t error_count;
     bool failed, ours;
-    uint64_t lowered, foreign;
+    uint64_t lowered, foreign, without_owner;
 };
 
 struct error_head {
@@ -184,6 +184,7 @@ static struct bw_error *parse_answer(struct bw_target_maker *maker, size_t *posi
     }
     target->lowered += head.lowered;
     target->foreign += head.foreign;
+    target->without_owner += head.without_owner;
     *ours = head.ours;
     return NULL;
 }
@@ -379,7 +380,7 @@ static bool answer_order(struct serving *serving, size_t *position)
     struct answer_head result;
     memset(&result, 0, sizeof result); /* including padding */
     serving->errors.length = serving->error_count = 0;
-    target->lowered = target->foreign = 0;
+    target->lowered = target->foreign = target->without_owner = 0;
     if (!parse_order(serving, position, &head, &order, &attributes))
         return false;
     struct bw_error *error = is_valid_order(&order) ? perform_order(target, &order, &result.ours)
@@ -390,6 +391,7 @@ static bool answer_order(struct serving *serving, size_t *position)
         append_error(serving, error);
     result.lowered = target->lowered;
     result.foreign = target->foreign;
+    result.without_owner = target->without_owner;
     result.error_count = serving->error_count;
     bw_buffer_append(&serving->answers, &result, sizeof result);
     bw_buffer_append(&serving->answers, serving->errors.data, serving->errors.length);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# extract --rename: names that Windows refuses. As root also on NTFS and exFAT, where ntfs-3g and
-# exfat-fuse are installed.
+# extract --rename: names that Windows refuses. As root also on NTFS, exFAT and FAT, where ntfs-3g,
+# exfat-fuse and fusefat are installed.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 cd "$WORK" || exit 1
@@ -145,6 +145,23 @@ if [ "$(id -u)" = 0 ] && have mkfs.exfat mount.exfat-fuse losetup && truncate -s
     losetup -d "$device"
 else
     skip "root, exfat-fuse" "extraction to exFAT"
+fi
+# fusefat has neither owners nor permissions, no time before 1980, and only names of ASCII.
+if have mkfs.vfat fusefat && truncate -s 64M fat && mkfs.vfat -F 32 fat > err &&
+    fusefat -o rw+ fat MNT > err 2>&1; then
+    expect "FAT" 1 '^btrfs-walk: note: the target stores no owners and permissions: 113 files' \
+        extract --renamed fat.list -C MNT/x image
+    is "FAT: other errors" \
+        "$(grep -vE 'written as|cannot restore its times|sym_link|and [0-9]+ more|note:|:$' err |
+        grep -v '[^ -~]')" ""
+    is "FAT: all files" "$(cd MNT/x && find . -type f | sort)" \
+        "$(cd got && find . -type f | LC_ALL=C grep -v '[^ -~]' | sort)"
+    holds "FAT: the same list" cmp list fat.list
+    expect "FAT: --preserve wants them" 1 'cannot restore its permissions' \
+        extract -q --preserve --rename -C MNT/y --name normal image /v
+    umount MNT
+else
+    skip "fusefat" "extraction to FAT"
 fi
 
 finish

@@ -10,12 +10,14 @@ files=(include/btrfs-walk/records.h src/open.o src/draw/markup.o src/cli/main.o
     src/graph/layer_types.o symbols.map btrfs-walk.pc)
 [ -z "${WORST:-}" ] || files+=(libexport.a libbtrfs-walk.a libbtrfs-walk.so.2 btrfs-walk \
     man/btrfs-walk.1 man/btrfs-walk-xlators.7)
+mkdir "$WORK/sources" # once, because a developer may change them meanwhile
+(cd "$ROOT" && cp -r Makefile completions include packaging scripts src "$WORK/sources")
 # build FOLDER COMMAND...: builds the files in FOLDER/build; COMMAND changes the environment.
 build() {
     local folder=$1
     shift
     mkdir -p "$folder"
-    (cd "$ROOT" && cp -r Makefile completions include packaging scripts src "$folder")
+    cp -r "$WORK"/sources/* "$folder"
     find "$folder" -exec touch -d "$touched" {} +
     (cd "$folder" && CCACHE_DISABLE=1 "$@" make -s -j2 BUILD=build CFLAGS="-O1 -g" LDFLAGS= \
         SANITIZE= "${files[@]/#/build/}") > "$WORK/log" 2>&1 || cat "$WORK/log"

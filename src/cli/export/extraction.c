@@ -774,6 +774,11 @@ static void list_missed(struct extract *extract)
                 "btrfs-walk: note: %" PRIu64
                 " file%s lost privileges or protection that --preserve keeps\n",
                 extract->target.lowered, extract->target.lowered == 1 ? " has" : "s have");
+    if (extract->target.without_owner)
+        fprintf(stderr,
+                "btrfs-walk: note: the target stores no owners and permissions: %" PRIu64
+                " file%s lost them\n",
+                extract->target.without_owner, bw_plural(extract->target.without_owner));
     if (extract->devices == 1)
         fprintf(stderr,
                 "btrfs-walk: note: 1 device node was left out: device nodes are made only with "
