@@ -316,10 +316,18 @@ libraries:
 flags:
 	$(info $(subst ',,$(CPPFLAGS) $(CFLAGS)) -DBW_XLATOR_DIRECTORY="/")@:
 
-BENCHES := $(BUILD)/bench/floor $(BUILD)/bench/block-list $(BUILD)/bench/chunk-image
+BENCHES := $(BUILD)/bench/floor $(BUILD)/bench/block-list $(BUILD)/bench/chunk-image \
+           $(BUILD)/bench/large-image
+BENCH_LAYERS := $(BUILD)/bench/large-layer.so $(BUILD)/bench/queue-layer.so
 
 $(filter-out %/chunk-image,$(BENCHES)): $(BUILD)/bench/%: $(BUILD)/bench/%.o $(ARCHIVE)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES)
+
+$(BUILD)/bench/large-image: $(BUILD)/bench/large.o
+
+$(BUILD)/bench/large-layer.so: $(BUILD)/bench/large.o
+$(BENCH_LAYERS): $(BUILD)/bench/%.so: $(BUILD)/bench/%.o
+	$(call quiet,LD)$(CC) $(LDFLAGS) -shared -o $@ $^ $(LIBRARIES)
 
 $(BUILD)/bench/chunk-image.o: override CPPFLAGS += -Itests
 $(BUILD)/bench/chunk-image: $(BUILD)/bench/chunk-image.o $(SUPPORT_OBJECTS) $(EXPORT) $(ARCHIVE)
