@@ -182,25 +182,6 @@ static struct bw_error *vote_by_chunk(struct search *search, const struct bw_chu
     return NULL;
 }
 
-static struct bw_error *vote_by_data(struct search *search)
-{
-    const struct bw_newest *items = &search->chunks.items;
-    struct bw_chunk chunk;
-    for (size_t i = 0, compared = 0; i < items->items.count && compared < MOST_CHUNKS; i++) {
-        const struct bw_item item = bw_newest_view(items, &items->items.items[i]);
-        BW_TRY(bw_chunk_decode(item.key.offset, item.data, item.size, &chunk));
-        bool is_on_missing = false;
-        for (unsigned n = 0; n < chunk.stripe_count; n++)
-            is_on_missing |=
-                number_of(search, bw_get64(chunk.stripes[n].devid)) < search->missing_count;
-        if (!(chunk.type & BW_GROUP_DATA) || !is_on_missing)
-            continue;
-        BW_TRY(vote_by_chunk(search, &chunk));
-        compared++;
-    }
-    return NULL;
-}
-
 static void claim_image(struct search *search, struct bw_image *image, size_t device,
                         unsigned votes)
 {
@@ -223,51 +204,61 @@ static void claim_image(struct search *search, struct bw_image *image, size_t de
     search->missing[device].devid = BW_UNKNOWN_DEVICE; /* identified */
 }
 
-static struct bw_error *find_devices(struct search *search)
+static void search_free(struct search *search)
 {
-    struct bw_fs *fs = search->fs;
-    search->votes = calloc(fs->image_count, sizeof *search->votes);
-    if (!search->votes)
-        return bw_error_no_memory();
-    BW_TRY(bw_found_identity_of(fs, &search->identity));
-    search->scan.images = fs->images;
-    search->scan.image_count = fs->image_count;
-    search->scan.identity = &search->identity;
-    search->scan.sectorsize = fs->superblock.sectorsize;
-    search->scan.fs = fs;
-    BW_TRY(collect_chunks(search));
-    if (!search->missing_count)
-        return NULL;
-    for (size_t i = 0; i < fs->image_count; i++)
-        if (fs->images[i].is_unclaimed)
-            BW_TRY(vote_by_blocks(search, i));
-    BW_TRY(vote_by_data(search));
-
-    for (size_t i = 0; i < fs->image_count; i++) {
-        const unsigned *votes = search->votes[i];
-        size_t best = search->missing_count;
-        for (size_t n = 0; n < search->missing_count; n++)
-            if (search->missing[n].devid != BW_UNKNOWN_DEVICE && votes[n] >= PROOF &&
-                (best == search->missing_count || votes[n] > votes[best]))
-                best = n;
-        if (best < search->missing_count)
-            claim_image(search, &fs->images[i], best, votes[best]);
-    }
-    return NULL;
-}
-
-struct bw_error *bw_rescue_devices(struct bw_fs *fs)
-{
-    BW_AUTO_FREE struct search *search = calloc(1, sizeof *search);
-    if (!search)
-        return bw_error_no_memory();
-    search->fs = fs;
-    bw_found_init(&search->scan.owners);
-    struct bw_error *error = find_devices(search);
     free(search->votes);
     bw_block_matches_free(&search->scan.matches);
     free(search->identity.ids);
     bw_found_free(&search->scan.owners);
     bw_chunk_set_free(&search->chunks);
-    return error;
+}
+
+struct bw_error *bw_rescue_devices(struct bw_fs *fs)
+{
+    BW_SCOPED(search) struct search search = {.fs = fs};
+    bw_found_init(&search.scan.owners);
+    search.votes = calloc(fs->image_count, sizeof *search.votes);
+    if (!search.votes)
+        return bw_error_no_memory();
+    BW_TRY(bw_found_identity_of(fs, &search.identity));
+    search.scan.images = fs->images;
+    search.scan.image_count = fs->image_count;
+    search.scan.identity = &search.identity;
+    search.scan.sectorsize = fs->superblock.sectorsize;
+    search.scan.fs = fs;
+    BW_TRY(collect_chunks(&search));
+    if (!search.missing_count)
+        return NULL;
+
+    /* The votes of tree blocks, then of data on missing devices. */
+    for (size_t i = 0; i < fs->image_count; i++)
+        if (fs->images[i].is_unclaimed)
+            BW_TRY(vote_by_blocks(&search, i));
+    const struct bw_newest *items = &search.chunks.items;
+    for (size_t i = 0, compared = 0; i < items->items.count && compared < MOST_CHUNKS; i++) {
+        const struct bw_item item = bw_newest_view(items, &items->items.items[i]);
+        struct bw_chunk chunk;
+        BW_TRY(bw_chunk_decode(item.key.offset, item.data, item.size, &chunk));
+        bool is_on_missing = false;
+        for (unsigned n = 0; n < chunk.stripe_count; n++)
+            is_on_missing |=
+                number_of(&search, bw_get64(chunk.stripes[n].devid)) < search.missing_count;
+        if (!(chunk.type & BW_GROUP_DATA) || !is_on_missing)
+            continue;
+        BW_TRY(vote_by_chunk(&search, &chunk));
+        compared++;
+    }
+
+    /* Each image is the device with the most votes that no image before it is. */
+    for (size_t i = 0; i < fs->image_count; i++) {
+        const unsigned *votes = search.votes[i];
+        size_t best = search.missing_count;
+        for (size_t n = 0; n < search.missing_count; n++)
+            if (search.missing[n].devid != BW_UNKNOWN_DEVICE && votes[n] >= PROOF &&
+                (best == search.missing_count || votes[n] > votes[best]))
+                best = n;
+        if (best < search.missing_count)
+            claim_image(&search, &fs->images[i], best, votes[best]);
+    }
+    return NULL;
 }

@@ -13,6 +13,7 @@
 #include "base/human.h"
 #include "base/search.h"
 #include "base/vector.h"
+#include "base/zeros.h"
 #include "btree/find_leaf.h"
 #include "btree/scan.h"
 #include "data/references.h"
@@ -43,10 +44,6 @@ struct bw_subvolume_names {
     struct bw_buffer bytes;
     pthread_mutex_t lock;
 };
-
-/* The generation when a snapshot was created; 0 if the tree is not a snapshot, or that is
- * unknown. */
-typedef uint64_t bw_snapshot_time(void *context, uint64_t tree);
 
 /* Maximum number of roots of extent trees to try; few belong to transactions that were not
  * committed. */
@@ -393,27 +390,6 @@ static bool decode_entry(const struct bw_item *item, struct bw_dir_entry *entry,
     return true;
 }
 
-static bool add_name(struct bw_subvolume_names *names, uint64_t tree, const struct bw_key *key,
-                     const struct bw_dir_entry *entry, uint64_t generation)
-{
-    pthread_mutex_lock(&names->lock);
-    bool added = !bw_subvolume_name_list_reserve(&names->list, 1);
-    if (added) {
-        names->list.items[names->list.count++] =
-            (struct bw_subvolume_name){entry->location.objectid,
-                                       tree,
-                                       key->objectid,
-                                       key->offset,
-                                       generation,
-                                       names->bytes.length,
-                                       entry->name_length};
-        bw_buffer_append(&names->bytes, entry->name, entry->name_length);
-        added = !names->bytes.failed;
-    }
-    pthread_mutex_unlock(&names->lock);
-    return added;
-}
-
 /* Adds the entries of a leaf of a subvolume. Callable from any thread. False if memory ran out. */
 static bool subvolume_names_add(struct bw_subvolume_names *names, uint64_t tree,
                                 const struct bw_node *leaf)
@@ -421,11 +397,21 @@ static bool subvolume_names_add(struct bw_subvolume_names *names, uint64_t tree,
     struct bw_item item;
     struct bw_dir_entry entry;
     uint64_t generation;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
-        if (decode_entry(&item, &entry, &generation) &&
-            !add_name(names, tree, &item.key, &entry, generation))
-            return false;
-    return true;
+    bool added = true;
+    for (uint32_t slot = 0; added && bw_leaf_next(leaf, &slot, &item);) {
+        if (!decode_entry(&item, &entry, &generation))
+            continue;
+        pthread_mutex_lock(&names->lock);
+        const struct bw_subvolume_name name = {
+            entry.location.objectid, tree,       item.key.objectid,
+            item.key.offset,         generation, names->bytes.length,
+            entry.name_length};
+        added = !bw_subvolume_name_list_push(&names->list, name);
+        bw_buffer_append(&names->bytes, entry.name, entry.name_length);
+        added &= !names->bytes.failed;
+        pthread_mutex_unlock(&names->lock);
+    }
+    return added;
 }
 
 /* Sorts the entries of a subvolume together, the newest first, and equal entries of the same tree
@@ -449,68 +435,7 @@ static bool is_same(const struct bw_subvolume_names *names, const struct bw_subv
            memcmp(names->bytes.data + a->at, names->bytes.data + b->at, a->length) == 0;
 }
 
-/* Arguments of subvolume_names_settle(). */
-struct settling {
-    const struct bw_fs *fs;
-    const struct bw_tree_roots *roots;
-    const struct bw_subvolume_names *names;
-    bool *lost;
-};
-
-/* Whether the current tree contains an entry. */
-static struct bw_error *is_present_name(const struct settling *settling,
-                                        const struct bw_subvolume_name *name, bool *present)
-{
-    const struct bw_tree_root *root = bw_tree_root_of(settling->roots, name->parent);
-    const struct bw_key key = {name->directory, BW_DIR_INDEX, name->index};
-    struct bw_dir_entry entry;
-    struct bw_item_range range;
-    uint64_t generation;
-    *present = false;
-    if (!root)
-        return NULL;
-    const struct bw_tree tree = {root->id, root->root, 0};
-    const struct bw_tree_reader reader = bw_fs_name_reader(settling->fs);
-    bw_item_range_begin(&range, &reader, &tree, key, key);
-    while (bw_item_range_next(&range)) {
-        *settling->lost |= range.error != NULL;
-        *present |= !range.error && decode_entry(&range.item, &entry, &generation) &&
-                    entry.location.objectid == name->subvolume &&
-                    entry.name_length == name->length && generation == name->generation &&
-                    memcmp(entry.name, settling->names->bytes.data + name->at, name->length) == 0;
-    }
-    return bw_item_range_end(&range, NULL);
-}
-
-/* Keeps one entry for each subvolume, in ascending order: the entry in the current trees that was
- * not inherited by a snapshot. Sets `*lost` if a part of these cannot be read.
- * BW_ERROR_NO_MEMORY. */
-static struct bw_error *subvolume_names_settle(const struct bw_fs *fs,
-                                               const struct bw_tree_roots *roots,
-                                               bw_snapshot_time *time, void *context,
-                                               struct bw_subvolume_names *names, bool *lost)
-{
-    const struct settling settling = {fs, roots, names, lost};
-    struct bw_subvolume_name *items = names->list.items;
-    size_t kept = 0;
-    bool present;
-    if (names->list.count)
-        qsort(items, names->list.count, sizeof *items, by_subvolume);
-    for (size_t i = 0; i < names->list.count; i++) {
-        const struct bw_subvolume_name name = items[i];
-        if ((kept && items[kept - 1].subvolume == name.subvolume) ||
-            (i && is_same(names, &items[i - 1], &name)) ||
-            !bw_tree_root_of(roots, name.subvolume) || time(context, name.parent) > name.generation)
-            continue;
-        BW_TRY(is_present_name(&settling, &name, &present));
-        if (present)
-            items[kept++] = name;
-    }
-    names->list.count = kept;
-    return NULL;
-}
-
-/* The entry of a subvolume, or NULL. Call it after subvolume_names_settle(). */
+/* The entry of a subvolume, or NULL. Call it after settle_names(). */
 static const struct bw_subvolume_name *subvolume_name_of(const struct bw_subvolume_names *names,
                                                          uint64_t subvolume)
 {
@@ -611,81 +536,63 @@ static uint64_t newest_until(const struct bw_found_index *index, uint64_t limit,
         const struct bw_found_block *block = &index->blocks.items[i];
         if (block->generation > limit || block->generation < newest)
             continue;
-        *trees = block->generation > newest || !*trees ? 1 : *trees + (block->owner != first);
-        first = *trees == 1 ? block->owner : first;
+        if (block->generation > newest || !*trees) {
+            *trees = 1;
+            first = block->owner;
+        } else if (block->owner != first) {
+            *trees = 2;
+        }
         newest = block->generation;
     }
     return newest;
 }
 
-/* The generation of the newest transaction. Every transaction writes several trees, including the
- * root tree and the extent tree, so blocks of a single tree prove nothing. 0: the search would take
- * too long. */
-static uint64_t newest_transaction(const struct bw_found_index *index)
-{
-    enum { TRIES = 64 };
-    uint64_t limit = UINT64_MAX;
-    unsigned trees;
-    for (unsigned i = 0; limit && i < TRIES; i++) {
-        const uint64_t generation = newest_until(index, limit, &trees);
-        if (trees > 1)
-            return generation;
-        limit = generation ? generation - 1 : 0;
-    }
-    return 0;
-}
-
-/* The newest generation, without a transaction that was not committed. If the newest transaction is
- * newer than the superblock by more than one generation, the superblock is stale. */
+/* The newest generation, without a transaction that was not committed. Every transaction writes
+ * several trees, including the root tree and the extent tree, so blocks of a single tree prove
+ * nothing. If the newest transaction is newer than the superblock by more than one generation, the
+ * superblock is stale. */
 static uint64_t newest_generation(const struct making *making)
 {
-    const struct bw_found_index *index = &making->index;
+    enum { TRIES = 64 };
     const uint64_t known = making->fs->superblock.generation;
-    const uint64_t found = newest_transaction(index);
-    const uint64_t limit = found > known + 1 ? found : known;
-    uint64_t newest = 0;
-    for (size_t i = 0; i < index->blocks.count; i++)
-        if (index->blocks.items[i].generation <= limit &&
-            index->blocks.items[i].generation > newest)
-            newest = index->blocks.items[i].generation;
-    return newest;
+    uint64_t limit = UINT64_MAX, found = 0;
+    unsigned trees = 0;
+    for (unsigned i = 0; limit && i < TRIES && trees < 2; i++) {
+        found = newest_until(&making->index, limit, &trees);
+        limit = found ? found - 1 : 0;
+    }
+    if (trees < 2 || found <= known + 1)
+        found = known;
+    return newest_until(&making->index, found, &trees);
 }
 
-/* Whether a leaf of the root tree is in use. Without an extent tree, leaves of the newest
- * generation are. */
-static bool is_present(const struct making *making, const struct bw_found_block *block)
-{
-    const struct bw_key_map *leaves = &making->roots.leaves;
-    return leaves->count ? bw_key_map_has(leaves, block->bytenr)
-                         : block->generation == making->newest;
-}
-
-static struct bw_error *read_leaf(struct making *making, const struct bw_found_block *block,
-                                  uint8_t *buffer)
-{
-    const struct bw_tree_reader *reader = &making->fs->reader;
-    const struct bw_block_pointer pointer = {
-        block->bytenr, {.owner = BW_ROOT_TREE, .generation = block->generation}};
-    BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &pointer, buffer);
-    if (error)
-        return NULL; /* the mirror it was found in has become unreadable since */
-    const struct bw_node leaf = bw_node_view(buffer, reader->nodesize);
-    return bw_newest_add(&making->items, &leaf,
-                         is_present(making, block) ? BW_PRESENT_RANK : block->generation,
-                         block->bytenr, NULL);
-}
-
+/* Reads the leaves of the root tree. Without an extent tree, those of the newest generation count
+ * as the ones in use. */
 static struct bw_error *read_leaves(struct making *making)
 {
     const struct bw_found_index *index = &making->index;
-    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&making->fs->reader, 1);
+    const struct bw_key_map *present = &making->roots.leaves;
+    const struct bw_tree_reader *reader = &making->fs->reader;
+    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(reader, 1);
     if (!buffer)
         return bw_error_no_memory();
     for (size_t i = 0; i < index->blocks.count; i++) {
         const struct bw_found_block *block = &index->blocks.items[i];
-        if (!block->level && block->generation <= making->newest &&
-            bw_found_owner(index, block) == BW_ROOT_TREE)
-            BW_TRY(read_leaf(making, block, buffer));
+        if (block->level || block->generation > making->newest ||
+            bw_found_owner(index, block) != BW_ROOT_TREE)
+            continue;
+        const struct bw_block_pointer pointer = {
+            block->bytenr, {.owner = BW_ROOT_TREE, .generation = block->generation}};
+        BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &pointer, buffer);
+        if (error)
+            continue; /* the mirror it was found in has become unreadable since */
+        bool is_present = block->generation == making->newest;
+        if (present->count)
+            is_present = bw_key_map_has(present, block->bytenr);
+        const struct bw_node leaf = bw_node_view(buffer, reader->nodesize);
+        BW_TRY(bw_newest_add(&making->items, &leaf,
+                             is_present ? BW_PRESENT_RANK : block->generation, block->bytenr,
+                             NULL));
     }
     return bw_newest_settle(&making->items);
 }
@@ -702,41 +609,82 @@ static const struct bw_newest_item *root_item_of(const struct making *making, ui
     return item && item->key.objectid == tree && item->key.type == BW_ROOT_ITEM ? item : NULL;
 }
 
-static uint64_t snapshot_time(void *context, uint64_t tree)
+/* The generation when a snapshot was created; 0 if the tree is not a snapshot, or that is
+ * unknown. */
+static uint64_t snapshot_time(const struct making *making, uint64_t tree)
 {
-    const struct making *making = context;
     const struct bw_newest_item *item = root_item_of(making, tree);
-    const struct bw_disk_root_item *disk =
-        item ? (const void *)bw_newest_view(&making->items, item).data : NULL;
-    static const uint8_t none[BW_UUID_SIZE];
-    return disk && item->size >= sizeof *disk && memcmp(disk->parent_uuid, none, sizeof none) != 0
-               ? bw_get64(disk->origin_transid)
-               : 0;
+    const struct bw_disk_root_item *disk = NULL;
+    if (item && item->size >= sizeof *disk)
+        disk = (const void *)bw_newest_view(&making->items, item).data;
+    return disk && !bw_is_zeros(disk->parent_uuid, BW_UUID_SIZE) ? bw_get64(disk->origin_transid)
+                                                                 : 0;
 }
 
-/* Whether a file tree has its top directory. If not, it is only a part of a tree, and other parts
- * may contain names of subvolumes. */
-static struct bw_error *has_top(const struct bw_fs *fs, const struct bw_tree_root *root, bool *has)
+/* Whether the current tree contains an entry. */
+static struct bw_error *is_present_name(struct making *making, const struct bw_subvolume_name *name,
+                                        bool *present)
 {
-    const struct bw_tree tree = {.id = root->id, .root = root->root};
-    const struct bw_key key = {BW_SUBVOLUME_ROOT_INODE, BW_INODE_ITEM, 0};
+    const struct bw_tree_root *root = bw_tree_root_of(&making->roots, name->parent);
+    const struct bw_key key = {name->directory, BW_DIR_INDEX, name->index};
+    struct bw_dir_entry entry;
     struct bw_item_range range;
-    *has = false;
-    bw_item_range_begin(&range, &fs->reader, &tree, key, key);
-    while (bw_item_range_next(&range))
-        *has |= !range.error;
+    uint64_t generation;
+    *present = false;
+    if (!root)
+        return NULL;
+    const struct bw_tree tree = {root->id, root->root, 0};
+    const struct bw_tree_reader reader = bw_fs_name_reader(making->fs);
+    bw_item_range_begin(&range, &reader, &tree, key, key);
+    while (bw_item_range_next(&range)) {
+        making->names_lost |= range.error != NULL;
+        *present |= !range.error && decode_entry(&range.item, &entry, &generation) &&
+                    entry.location.objectid == name->subvolume &&
+                    entry.name_length == name->length && generation == name->generation &&
+                    memcmp(entry.name, making->names.bytes.data + name->at, name->length) == 0;
+    }
     return bw_item_range_end(&range, NULL);
 }
 
-static struct bw_error *find_names(struct making *making)
+/* Keeps one entry for each subvolume, in ascending order: the entry in the current trees that was
+ * not inherited by a snapshot. Sets `names_lost` if a part of these cannot be read, or the
+ * beginning of a tree is lost: then other parts of it may contain names. */
+static struct bw_error *settle_names(struct making *making)
 {
-    bool has = true;
-    BW_TRY(subvolume_names_settle(making->fs, &making->roots, snapshot_time, making, &making->names,
-                                  &making->names_lost));
-    for (size_t i = 0; !making->roots.proven && i < making->roots.trees.count && has; i++)
-        if (bw_is_subvolume_id(making->roots.trees.items[i].id))
-            BW_TRY(has_top(making->fs, &making->roots.trees.items[i], &has));
-    making->names_lost |= !has;
+    struct bw_subvolume_names *names = &making->names;
+    struct bw_subvolume_name *items = names->list.items;
+    size_t kept = 0;
+    bool present;
+    if (names->list.count)
+        qsort(items, names->list.count, sizeof *items, by_subvolume);
+    for (size_t i = 0; i < names->list.count; i++) {
+        const struct bw_subvolume_name name = items[i];
+        if ((kept && items[kept - 1].subvolume == name.subvolume) ||
+            (i && is_same(names, &items[i - 1], &name)) ||
+            !bw_tree_root_of(&making->roots, name.subvolume) ||
+            snapshot_time(making, name.parent) > name.generation)
+            continue;
+        BW_TRY(is_present_name(making, &name, &present));
+        if (present)
+            items[kept++] = name;
+    }
+    names->list.count = kept;
+
+    const struct bw_tree_root_list *trees = &making->roots.trees;
+    const struct bw_key top = {BW_SUBVOLUME_ROOT_INODE, BW_INODE_ITEM, 0};
+    bool has_top = true;
+    for (size_t i = 0; !making->roots.proven && i < trees->count && has_top; i++) {
+        const struct bw_tree tree = {.id = trees->items[i].id, .root = trees->items[i].root};
+        struct bw_item_range range;
+        if (!bw_is_subvolume_id(tree.id))
+            continue;
+        has_top = false;
+        bw_item_range_begin(&range, &making->fs->reader, &tree, top, top);
+        while (bw_item_range_next(&range))
+            has_top |= !range.error;
+        BW_TRY(bw_item_range_end(&range, NULL));
+    }
+    making->names_lost |= !has_top;
     return NULL;
 }
 
@@ -748,32 +696,22 @@ static struct bw_error *put_item(struct making *making, const struct bw_key *key
     return size > bw_edit_room(&making->tree) ? NULL : bw_edit_put(&making->tree, key, data, size);
 }
 
-static void begin_root_item(const struct making *making, struct bw_disk_root_item *item,
-                            uint64_t tree)
-{
-    *item = (struct bw_disk_root_item){.inode = {.generation = bw_put64(1),
-                                                 .size = bw_put64(3),
-                                                 .bytes = bw_put64(making->fs->reader.nodesize),
-                                                 .link_count = bw_put32(1),
-                                                 .mode = bw_put32(040755)}};
-    if (bw_is_subvolume_id(tree))
-        item->root_directory = bw_put64(BW_SUBVOLUME_ROOT_INODE);
-}
-
-/* A subvolume without a directory entry is deleted, although its blocks still exist. */
-static bool is_deleted(const struct making *making, uint64_t tree)
-{
-    return tree != BW_TOP_SUBVOLUME && bw_is_subvolume_id(tree) && !making->names_lost &&
-           !subvolume_name_of(&making->names, tree);
-}
-
-/* Adds the root item of a tree whose root is known; `old` is the newest one found, or NULL. */
+/* Adds the root item of a tree whose root is known; `old` is the newest one found, or NULL. A
+ * subvolume without a directory entry is deleted, although its blocks still exist. */
 static struct bw_error *put_root_item(struct making *making, const struct bw_tree_root *tree,
                                       const struct bw_newest_item *old)
 {
-    struct bw_disk_root_item item;
     const uint64_t generation = tree->root.generation;
-    begin_root_item(making, &item, tree->id);
+    const bool is_subvolume = bw_is_subvolume_id(tree->id);
+    const bool is_deleted = tree->id != BW_TOP_SUBVOLUME && is_subvolume && !making->names_lost &&
+                            !subvolume_name_of(&making->names, tree->id);
+    struct bw_disk_root_item item = {.inode = {.generation = bw_put64(1),
+                                               .size = bw_put64(3),
+                                               .bytes = bw_put64(making->fs->reader.nodesize),
+                                               .link_count = bw_put32(1),
+                                               .mode = bw_put32(040755)}};
+    if (is_subvolume)
+        item.root_directory = bw_put64(BW_SUBVOLUME_ROOT_INODE);
     if (old)
         memcpy(&item, bw_newest_view(&making->items, old).data,
                old->size < sizeof item ? old->size : sizeof item);
@@ -781,62 +719,62 @@ static struct bw_error *put_root_item(struct making *making, const struct bw_tre
     item.level = tree->root.level;
     item.generation = item.generation_v2 = bw_put64(generation);
     item.last_snapshot = bw_put64(generation);
-    item.reference_count = bw_put32(!is_deleted(making, tree->id));
+    item.reference_count = bw_put32(!is_deleted);
     making->made++;
     return put_item(making, old ? &old->key : &(struct bw_key){tree->id, BW_ROOT_ITEM, 0}, &item,
                     sizeof item);
 }
 
-/* Whether an older item of the root tree is valid without a proof, because it never changes. */
-static bool is_lasting(const struct bw_key *key)
-{
-    return key->objectid == BW_ROOT_TREE_DIR &&
-           (key->type == BW_DIR_ITEM || key->type == BW_INODE_ITEM || key->type == BW_INODE_REF);
-}
-
-/* Adds an item from a leaf of the root tree. */
-static struct bw_error *put_newest_item(struct making *making, const struct bw_newest_item *item)
-{
-    const struct bw_item view = bw_newest_view(&making->items, item);
-    if (item->rank == BW_PRESENT_RANK || is_lasting(&item->key))
-        return put_item(making, &item->key, view.data, view.size);
-    if (item->key.type != BW_ROOT_ITEM)
-        return NULL;
-    const struct bw_tree_root *tree = bw_tree_root_of(&making->roots, item->key.objectid);
-    if (tree)
-        return put_root_item(making, tree, item);
-    return making->roots.proven ? NULL : put_item(making, &item->key, view.data, view.size);
-}
-
-static struct bw_error *put_name(struct making *making, const struct bw_subvolume_name *name)
-{
-    struct {
-        struct bw_disk_root_ref ref;
-        uint8_t name[BW_NAME_MAX];
-    } item = {{bw_put64(name->directory), bw_put64(name->index), bw_put16(name->length)}, {0}};
-    const struct bw_key up = {name->subvolume, BW_ROOT_BACKREF, name->parent};
-    const struct bw_key down = {name->parent, BW_ROOT_REF, name->subvolume};
-    const uint32_t size = (uint32_t)sizeof item.ref + name->length;
-    memcpy(item.name, making->names.bytes.data + name->at, name->length);
-    if (bw_newest_is_present(&making->items, &up))
-        return NULL;
-    BW_TRY(put_item(making, &up, &item, size));
-    return put_item(making, &down, &item, size);
-}
-
+/* Makes the new tree of the items in the leaves, the roots, and the names of subvolumes. */
 static struct bw_error *make_tree(struct making *making)
 {
+    const struct bw_newest_items *items = &making->items.items;
+    const struct bw_tree_root_list *trees = &making->roots.trees;
     BW_TRY(bw_rescue_begin_tree(making->fs, BW_ROOT_TREE, &making->tree));
-    for (size_t i = 0; i < making->items.items.count; i++)
-        BW_TRY(put_newest_item(making, &making->items.items.items[i]));
-    for (size_t i = 0; i < making->roots.trees.count; i++) {
-        const struct bw_tree_root *tree = &making->roots.trees.items[i];
-        const struct bw_key key = {tree->id, BW_ROOT_ITEM, 0};
-        if (!root_item_of(making, tree->id) && !bw_newest_is_present(&making->items, &key))
-            BW_TRY(put_root_item(making, tree, NULL));
+
+    /* Items of leaves that are in use, and those that never change, are valid without a proof. */
+    for (size_t i = 0; i < items->count; i++) {
+        const struct bw_newest_item *item = &items->items[i];
+        const struct bw_item view = bw_newest_view(&making->items, item);
+        const struct bw_key *key = &item->key;
+        const bool is_lasting =
+            key->objectid == BW_ROOT_TREE_DIR &&
+            (key->type == BW_DIR_ITEM || key->type == BW_INODE_ITEM || key->type == BW_INODE_REF);
+        const struct bw_tree_root *tree = NULL;
+        if (item->rank == BW_PRESENT_RANK || is_lasting) {
+            BW_TRY(put_item(making, key, view.data, view.size));
+            continue;
+        }
+        if (key->type != BW_ROOT_ITEM)
+            continue;
+        tree = bw_tree_root_of(&making->roots, key->objectid);
+        if (tree)
+            BW_TRY(put_root_item(making, tree, item));
+        else if (!making->roots.proven)
+            BW_TRY(put_item(making, key, view.data, view.size));
     }
-    for (size_t i = 0; i < making->names.list.count; i++)
-        BW_TRY(put_name(making, &making->names.list.items[i]));
+    for (size_t i = 0; i < trees->count; i++) {
+        const struct bw_key key = {trees->items[i].id, BW_ROOT_ITEM, 0};
+        if (!root_item_of(making, key.objectid) && !bw_newest_is_present(&making->items, &key))
+            BW_TRY(put_root_item(making, &trees->items[i], NULL));
+    }
+
+    /* Each name is in two items. */
+    for (size_t i = 0; i < making->names.list.count; i++) {
+        const struct bw_subvolume_name *name = &making->names.list.items[i];
+        const struct bw_key up = {name->subvolume, BW_ROOT_BACKREF, name->parent};
+        const struct bw_key down = {name->parent, BW_ROOT_REF, name->subvolume};
+        struct {
+            struct bw_disk_root_ref ref;
+            uint8_t name[BW_NAME_MAX];
+        } item = {{bw_put64(name->directory), bw_put64(name->index), bw_put16(name->length)}, {0}};
+        const uint32_t size = (uint32_t)sizeof item.ref + name->length;
+        memcpy(item.name, making->names.bytes.data + name->at, name->length);
+        if (bw_newest_is_present(&making->items, &up))
+            continue;
+        BW_TRY(put_item(making, &up, &item, size));
+        BW_TRY(put_item(making, &down, &item, size));
+    }
     return NULL;
 }
 
@@ -872,7 +810,7 @@ static struct bw_error *rebuild_tree(struct making *making)
     if (!bw_tree_root_of(&making->roots, BW_TOP_SUBVOLUME))
         return bw_error_create(BW_ERROR_NOT_FOUND, "no subvolume was found");
     BW_TRY(read_leaves(making));
-    BW_TRY(find_names(making));
+    BW_TRY(settle_names(making));
     return make_tree(making);
 }
 

@@ -40,14 +40,6 @@ static bool is_known(const struct bw_block_kinds *kinds, const uint8_t *bytes)
     return false;
 }
 
-/* Whether bw_fs_options.fsid selects a block. If several file systems have the same fsid, their
- * chunk_tree_uuids select one of them. */
-static bool is_selected(const struct bw_fs *fs, const struct bw_disk_header *header)
-{
-    return !fs->has_wanted_fsid || memcmp(header->fsid, fs->wanted_fsid, BW_UUID_SIZE) == 0 ||
-           memcmp(header->chunk_tree_uuid, fs->wanted_fsid, BW_UUID_SIZE) == 0;
-}
-
 /* Whether bytes may be the header of a block, which is very unlikely for anything else. */
 static bool is_likely(const uint8_t *bytes)
 {
@@ -63,63 +55,38 @@ static bool is_likely(const uint8_t *bytes)
            memcmp(header->chunk_tree_uuid, none, BW_UUID_SIZE) != 0;
 }
 
-static void add_kind(struct bw_block_kinds *kinds, const struct bw_disk_header *header,
-                     enum bw_checksum_type type, uint32_t nodesize)
-{
-    struct bw_block_kind *kind = &kinds->kinds[kinds->count++];
-    memcpy(kind->ids.fsid, header->fsid, BW_UUID_SIZE);
-    memcpy(kind->ids.chunk_tree_uuid, header->chunk_tree_uuid, BW_UUID_SIZE);
-    kind->identity = (struct bw_found_identity){
-        .ids = &kind->ids, .id_count = 1, .checksum_type = type, .nodesize = nodesize};
-}
-
-static struct bw_error *try_block(struct bw_block_kinds *kinds, const uint8_t *bytes, size_t left)
-{
-    const struct bw_disk_header *header = (const void *)bytes;
-    for (unsigned type = 0; type < BW_CHECKSUM_TYPES; type++) {
-        BW_TRY(bw_checksum_prepare((enum bw_checksum_type)type));
-        for (uint32_t size = BW_MIN_SECTORSIZE; size <= BW_MAX_NODESIZE && size <= left; size *= 2)
-            if (bw_checksum_matches_block((enum bw_checksum_type)type, bytes, size)) {
-                add_kind(kinds, header, (enum bw_checksum_type)type, size);
-                return NULL;
-            }
-    }
-    return NULL;
-}
-
+/* Examines the blocks that may begin in a piece of a device, and adds new kinds. If several file
+ * systems have the same fsid, the wanted id may also be a chunk_tree_uuid. */
 static struct bw_error *find_kinds(const struct bw_fs *fs, struct bw_block_kinds *kinds,
                                    const uint8_t *bytes, uint32_t length, unsigned *tries)
 {
     for (uint32_t at = 0; at + BW_MIN_SECTORSIZE <= length && at < PIECE; at += BW_MIN_SECTORSIZE) {
         const struct bw_disk_header *header = (const void *)(bytes + at);
+        const bool is_wanted = !fs->has_wanted_fsid ||
+                               memcmp(header->fsid, fs->wanted_fsid, BW_UUID_SIZE) == 0 ||
+                               memcmp(header->chunk_tree_uuid, fs->wanted_fsid, BW_UUID_SIZE) == 0;
         if (kinds->count == BW_MOST_KINDS || *tries == MOST_TRIES || !is_likely(bytes + at) ||
-            is_known(kinds, bytes + at) || !is_selected(fs, header))
+            is_known(kinds, bytes + at) || !is_wanted)
             continue;
         ++*tries;
-        BW_TRY(try_block(kinds, bytes + at, length - at));
-    }
-    return NULL;
-}
-
-static struct bw_error *search_device(const struct bw_fs *fs, struct bw_xlator *device,
-                                      struct bw_block_kinds *kinds, uint8_t *buffer,
-                                      unsigned *tries)
-{
-    const uint64_t size = bw_xlator_size(device);
-    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(device));
-    for (uint64_t at = 0; at < size; at += PIECE) {
-        at = bw_xlator_next_stored(device, at);
-        if (at >= size)
-            break;
-        at -= at % BW_MIN_SECTORSIZE;
-        struct bw_request request = {.kind = BW_REQUEST_RAW,
-                                     .length = size - at < WINDOW ? (uint32_t)(size - at) : WINDOW,
-                                     .address = at,
-                                     .buffer = buffer};
-        bw_wind(&frame, device, &request, 1);
-        BW_AUTO_ERROR struct bw_error *error = request.error;
-        if (!error)
-            BW_TRY(find_kinds(fs, kinds, buffer, request.length, tries));
+        bool found = false;
+        for (unsigned type = 0; type < BW_CHECKSUM_TYPES && !found; type++) {
+            BW_TRY(bw_checksum_prepare((enum bw_checksum_type)type));
+            for (uint32_t size = BW_MIN_SECTORSIZE;
+                 size <= BW_MAX_NODESIZE && size <= length - at && !found; size *= 2) {
+                found = bw_checksum_matches_block((enum bw_checksum_type)type, bytes + at, size);
+                if (!found)
+                    continue;
+                struct bw_block_kind *kind = &kinds->kinds[kinds->count++];
+                memcpy(kind->ids.fsid, header->fsid, BW_UUID_SIZE);
+                memcpy(kind->ids.chunk_tree_uuid, header->chunk_tree_uuid, BW_UUID_SIZE);
+                kind->identity =
+                    (struct bw_found_identity){.ids = &kind->ids,
+                                               .id_count = 1,
+                                               .checksum_type = (enum bw_checksum_type)type,
+                                               .nodesize = size};
+            }
+        }
     }
     return NULL;
 }
@@ -133,9 +100,24 @@ static struct bw_error *block_kinds_find(const struct bw_fs *fs, const struct bw
     unsigned tries = 0;
     if (!buffer)
         return bw_error_no_memory();
-    for (size_t i = 0; i < set->count; i++)
-        if (set->images[i].storage)
-            BW_TRY(search_device(fs, set->images[i].storage, kinds, buffer, &tries));
+    for (size_t i = 0; i < set->count; i++) {
+        struct bw_xlator *device = set->images[i].storage;
+        const uint64_t size = device ? bw_xlator_size(device) : 0;
+        for (uint64_t at = 0; at < size; at += PIECE) {
+            at = bw_xlator_next_stored(device, at);
+            if (at >= size)
+                break;
+            at -= at % BW_MIN_SECTORSIZE;
+            const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(device));
+            const uint32_t length = size - at < WINDOW ? (uint32_t)(size - at) : WINDOW;
+            struct bw_request request = {
+                .kind = BW_REQUEST_RAW, .length = length, .address = at, .buffer = buffer};
+            bw_wind(&frame, device, &request, 1);
+            BW_AUTO_ERROR struct bw_error *error = request.error;
+            if (!error)
+                BW_TRY(find_kinds(fs, kinds, buffer, length, &tries));
+        }
+    }
     return NULL;
 }
 
@@ -241,13 +223,22 @@ static bool is_at(const struct bw_found_extent *extent, uint64_t columns,
            offset % BW_STRIPE_LENGTH == place % BW_STRIPE_LENGTH;
 }
 
-/* Votes for the devices with an extent that contains the block at its position for some number of
- * columns, because the profile is unknown. Extents are sorted by chunk. */
-static void vote_by_extents(const struct bw_chunk_facts *facts, const struct bw_block_match *match,
-                            struct votes *votes)
+/* Votes for the devices on which a block would be at its actual position: according to its chunk
+ * or, if that is unknown, to device extents. These show no profile, so every number of columns is
+ * tried. Extents are sorted by chunk. */
+static void vote(const struct candidate *candidate, const struct bw_block_match *match,
+                 struct votes *votes)
 {
-    const struct bw_found_extent *extents = facts->extents;
-    const size_t end = BW_FIRST_INDEX(i, facts->extent_count, extents[i].chunk > match->bytenr);
+    const struct bw_found_extent *extents = candidate->facts.extents;
+    struct bw_copies copies;
+    if (bw_copies_begin(&copies, &candidate->chunks, match->bytenr)) {
+        while (bw_copies_next(&copies))
+            if (copies.offset == match->offset)
+                vote_for_device(votes, copies.devid);
+        return;
+    }
+    const size_t end =
+        BW_FIRST_INDEX(i, candidate->facts.extent_count, extents[i].chunk > match->bytenr);
     size_t first = end;
     while (first > 0 && end - first < MOST_EXTENTS &&
            extents[first - 1].chunk == extents[end - 1].chunk)
@@ -259,30 +250,6 @@ static void vote_by_extents(const struct bw_chunk_facts *facts, const struct bw_
         if (columns <= end - first)
             vote_for_device(votes, extents[i].devid);
     }
-}
-
-/* Votes for the devices on which a block would be at its actual position. */
-static void vote_by_chunks(const struct candidate *candidate, const struct bw_block_match *match,
-                           struct votes *votes)
-{
-    struct bw_piece piece;
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_layout_find(&candidate->chunks.layout, match->bytenr, 1, &piece);
-    for (unsigned copy = 1; !error && copy <= piece.direct_copies; copy++) {
-        const struct bw_layout_stripe *stripe = bw_piece_stripe(&piece, copy);
-        if (stripe->offset + piece.stripe_offset == match->offset)
-            vote_for_device(votes, stripe->devid);
-    }
-    if (error)
-        vote_by_extents(&candidate->facts, match, votes);
-}
-
-static bool is_taken(const struct candidate *candidate, uint64_t devid)
-{
-    for (size_t i = 0; i < candidate->scan.image_count; i++)
-        if (candidate->devids[i] == devid)
-            return true;
-    return false;
 }
 
 /* The newest generation of the root tree and the extent tree, because every transaction writes
@@ -300,56 +267,55 @@ static uint64_t newest_generation(const struct candidate *candidate)
     return newest;
 }
 
-/* Identifies the device of each image. If two images have the same contents at the same offsets,
- * their order does not matter. */
-static struct bw_error *choose_devices(struct candidate *candidate)
+/* Scans the images for the blocks of a candidate, and identifies the device of each image: the one
+ * that most of its blocks vote for. If two images have the same contents at the same offsets, their
+ * order does not matter. */
+static struct bw_error *score_candidate(struct candidate *candidate)
 {
-    const struct bw_device_scan *scan = &candidate->scan;
-    candidate->devids = calloc(scan->image_count, sizeof *candidate->devids);
-    const bool has_facts = candidate->chunks.items.items.count || candidate->facts.extent_count;
-    BW_AUTO_FREE struct votes *votes = calloc(scan->image_count, sizeof *votes);
-    if (!candidate->devids || !votes)
+    const struct bw_image_set *set = candidate->set;
+    struct bw_device_scan *scan = &candidate->scan;
+    BW_AUTO_FREE struct bw_device_range *ranges = calloc(set->count + 1, sizeof *ranges);
+    BW_AUTO_FREE struct votes *votes = calloc(set->count + 1, sizeof *votes);
+    candidate->devids = calloc(set->count + 1, sizeof *candidate->devids);
+    if (!ranges || !votes || !candidate->devids)
         return bw_error_no_memory();
+    for (size_t i = 0; i < set->count; i++)
+        ranges[i] = (struct bw_device_range){i, 0, UINT64_MAX};
+    scan->fs = candidate->fs;
+    scan->images = set->images;
+    scan->image_count = set->count;
+    scan->identity = &candidate->identity;
+    bw_found_init(&scan->owners);
+    BW_TRY(bw_device_scan_run(scan, ranges, set->count));
+    BW_TRY(read_facts(candidate));
+
     const size_t step = scan->matches.count / MOST_ASKED + 1;
     for (size_t i = 0; i < scan->matches.count; i += step)
-        vote_by_chunks(candidate, &scan->matches.items[i], &votes[scan->matches.items[i].image]);
-    for (size_t i = 0; i < scan->image_count; i++) {
+        vote(candidate, &scan->matches.items[i], &votes[scan->matches.items[i].image]);
+    for (size_t i = 0; i < set->count; i++) {
         size_t best = 0;
         uint64_t devid = 0;
-        for (size_t n = 0; n < votes[i].count; n++)
-            if (votes[i].devices[n].votes > best &&
-                !is_taken(candidate, votes[i].devices[n].devid)) {
+        for (size_t n = 0; n < votes[i].count; n++) {
+            bool is_taken = false;
+            for (size_t k = 0; k < set->count; k++)
+                is_taken |= candidate->devids[k] == votes[i].devices[n].devid;
+            if (votes[i].devices[n].votes > best && !is_taken) {
                 best = votes[i].devices[n].votes;
                 devid = votes[i].devices[n].devid;
             }
+        }
         candidate->devids[i] = devid;
         candidate->score += best;
     }
+
     /* All leaves of the chunk tree and the device tree are overwritten: the block groups may still
      * lead to the chunks, if there is only one device. */
-    if (!has_facts && scan->image_count == 1 && newest_generation(candidate)) {
+    const bool has_facts = candidate->chunks.items.items.count || candidate->facts.extent_count;
+    if (!has_facts && set->count == 1 && newest_generation(candidate)) {
         candidate->devids[0] = 1;
         candidate->is_guessed = true;
     }
     return NULL;
-}
-
-static struct bw_error *score_candidate(struct candidate *candidate)
-{
-    const struct bw_image_set *set = candidate->set;
-    BW_AUTO_FREE struct bw_device_range *ranges = calloc(set->count + 1, sizeof *ranges);
-    if (!ranges)
-        return bw_error_no_memory();
-    for (size_t i = 0; i < set->count; i++)
-        ranges[i] = (struct bw_device_range){i, 0, UINT64_MAX};
-    candidate->scan.fs = candidate->fs;
-    candidate->scan.images = set->images;
-    candidate->scan.image_count = set->count;
-    candidate->scan.identity = &candidate->identity;
-    bw_found_init(&candidate->scan.owners);
-    BW_TRY(bw_device_scan_run(&candidate->scan, ranges, set->count));
-    BW_TRY(read_facts(candidate));
-    return choose_devices(candidate);
 }
 
 /* Making superblocks. */
