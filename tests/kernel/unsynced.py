@@ -197,11 +197,7 @@ def compare_cut(options, name, images, answer):
         except ChildProcessError as error:
             yield "hang", f"{name} {how}: {error}"
             continue
-        for path, entry in theirs.items():
-            for member in "mtime", "ctime":
-                # The mount has set it.
-                if isinstance(entry, dict) and entry.get(member, 0) >= answer["since"]:
-                    entry[member] = ours.get(path, {}).get(member)
+        differential.forget_mount(theirs, ours, answer["since"])
         for kind, text in differential.compare(theirs, ours, said):
             yield kind, f"{name} {how}: {text} {sorted(said)[:2]}"
     if not isinstance(answer["noatime"], str):
