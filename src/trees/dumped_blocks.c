@@ -96,30 +96,6 @@ static struct bw_error *add_extents(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
-/* Adds the tree blocks to which trees refer and, if a node is lost, also the blocks in the extent
- * trees. */
-static struct bw_error *walk_trees(struct search *search)
-{
-    const struct bw_tree_list *trees = &search->list->trees;
-    for (size_t i = 0; i < trees->entries.count; i++) {
-        const struct bw_listed_tree *tree = &trees->entries.items[i];
-        const struct bw_queued_block root = {bw_tree_root_pointer(&tree->tree, false), (uint32_t)i,
-                                             tree->references ? NULL : tree};
-        bool added;
-        BW_TRY(add_block(search, &root.pointer, (uint32_t)i, &added));
-        if (added)
-            BW_TRY(bw_level_reader_add(&search->reader, &root));
-    }
-    BW_TRY(bw_level_reader_run(&search->reader));
-
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_extents, .lost = bw_scan_ignore_lost,
-                                 .context = search};
-    for (size_t i = 0; search->lost && i < trees->entries.count; i++)
-        if (trees->entries.items[i].tree.id == BW_EXTENT_TREE)
-            BW_TRY(bw_tree_scan(&search->reader.fs->reader, &trees->entries.items[i].tree, &scan));
-    return NULL;
-}
-
 /* The space cache of version 1: files in the root tree. */
 
 /* The kernel writes 64 KiB for each 256 MiB of a block group. Longer extents are of no cache. */
@@ -191,7 +167,25 @@ static struct bw_error *find_all(struct search *search)
                                    .lost = bw_scan_ignore_lost, .context = search};
     BW_TRY(bw_tree_list_load(fs, &list->trees));
     BW_TRY(bw_tree_list_load_log(fs, &list->trees));
-    BW_TRY(walk_trees(search));
+
+    /* The tree blocks to which trees refer and, if a node is lost, those in the extent trees. */
+    const struct bw_listed_trees *trees = &list->trees.entries;
+    for (size_t i = 0; i < trees->count; i++) {
+        const struct bw_listed_tree *tree = &trees->items[i];
+        const struct bw_queued_block root = {bw_tree_root_pointer(&tree->tree, false), (uint32_t)i,
+                                             tree->references ? NULL : tree};
+        bool added;
+        BW_TRY(add_block(search, &root.pointer, (uint32_t)i, &added));
+        if (added)
+            BW_TRY(bw_level_reader_add(&search->reader, &root));
+    }
+    BW_TRY(bw_level_reader_run(&search->reader));
+    const struct bw_scan extents = {BW_SCAN_ALL, .leaf = add_extents, .lost = bw_scan_ignore_lost,
+                                    .context = search};
+    for (size_t i = 0; search->lost && i < trees->count; i++)
+        if (trees->items[i].tree.id == BW_EXTENT_TREE)
+            BW_TRY(bw_tree_scan(&fs->reader, &trees->items[i].tree, &extents));
+
     BW_TRY(bw_tree_scan(&fs->reader, &fs->root_tree, &caches));
     if (list->blocks.count)
         qsort(list->blocks.items, list->blocks.count, sizeof *list->blocks.items, bw_compare_first);

@@ -203,55 +203,49 @@ static void run_slot(void *context, unsigned worker, size_t number)
     }
 }
 
-static struct bw_error *write_slot(struct writer *writer, struct slot *slot)
-{
-    const char *bytes = slot->stored.data;
-    for (unsigned i = 0; i < slot->count; i++)
-        if (slot->errors[i])
-            bw_fs_report_lost(writer->fs, slot->blocks[i].bytenr, BW_TAKE(slot->errors[i]));
-    if (slot->stored.failed)
-        return bw_error_no_memory();
-    for (unsigned i = 0; i < slot->piece_count; bytes += slot->pieces[i++].stored) {
-        if (!slot->pieces[i].stored)
-            return bw_error_no_memory();
-        BW_TRY(add_piece(writer, &slot->pieces[i], bytes));
-    }
-    return NULL;
-}
-
-/* Assigns the next range to a slot: blocks of one kind, one directly after the other. Returns how
- * many bytes it has; 0 at the end. */
-static uint64_t fill_slot(struct slot *slot, const struct bw_dumped_blocks *list, size_t *next)
-{
-    uint64_t length = 0;
-    slot->blocks = &list->blocks.items[*next];
-    for (slot->count = 0; *next < list->blocks.count; slot->count++, *next += 1) {
-        const struct bw_dumped_block *block = &list->blocks.items[*next];
-        if (slot->count == MOST_BLOCKS || length + block->length > BW_METADUMP_PIECE ||
-            block->bytenr != slot->blocks->bytenr + length ||
-            block->is_data != slot->blocks->is_data)
-            break;
-        length += block->length;
-    }
-    return length;
-}
-
+/* Writes all blocks: assigns ranges to slots, processes these with all threads, and writes them in
+ * order. A range has blocks of one kind, one directly after the other. */
 static struct bw_error *write_blocks(struct writer *writer)
 {
+    const struct bw_dumped_blocks *list = &writer->list;
     uint64_t done = 0;
-    for (size_t next = 0; next < writer->list.blocks.count;) {
+    for (size_t next = 0; next < list->blocks.count;) {
         unsigned count = 0;
-        uint64_t bytes = 0;
-        while (count < SLOTS && next < writer->list.blocks.count)
-            bytes += fill_slot(&writer->slots[count++], &writer->list, &next);
+        for (; count < SLOTS && next < list->blocks.count; count++) {
+            struct slot *slot = &writer->slots[count];
+            uint64_t length = 0;
+            slot->blocks = &list->blocks.items[next];
+            for (slot->count = 0; next < list->blocks.count; slot->count++, next++) {
+                const struct bw_dumped_block *block = &list->blocks.items[next];
+                if (slot->count == MOST_BLOCKS || length + block->length > BW_METADUMP_PIECE ||
+                    block->bytenr != slot->blocks->bytenr + length ||
+                    block->is_data != slot->blocks->is_data)
+                    break;
+                length += block->length;
+            }
+            done += length;
+        }
         bw_pool_run(writer->pool, count, run_slot, writer);
+
+        /* Unreadable blocks of all slots are reported, even after an error. */
         struct bw_error *error = NULL;
-        for (unsigned i = 0; i < count; i++)
-            error = bw_error_first(error, write_slot(writer, &writer->slots[i]));
+        for (unsigned k = 0; k < count; k++) {
+            struct slot *slot = &writer->slots[k];
+            const char *bytes = slot->stored.data;
+            for (unsigned i = 0; i < slot->count; i++)
+                if (slot->errors[i])
+                    bw_fs_report_lost(writer->fs, slot->blocks[i].bytenr, BW_TAKE(slot->errors[i]));
+            if (!error && slot->stored.failed)
+                error = bw_error_no_memory();
+            for (unsigned i = 0; !error && i < slot->piece_count; i++) {
+                const struct piece *piece = &slot->pieces[i];
+                error = piece->stored ? add_piece(writer, piece, bytes) : bw_error_no_memory();
+                bytes += piece->stored;
+            }
+        }
         BW_TRY(error);
-        done += bytes;
         if (writer->options.progress)
-            writer->options.progress(writer->options.progress_context, done, writer->list.bytes);
+            writer->options.progress(writer->options.progress_context, done, list->bytes);
     }
     return NULL;
 }
