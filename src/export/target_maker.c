@@ -116,30 +116,6 @@ static const void *next_bytes(const struct bw_buffer *text, size_t *position, si
 
 /* The confined process. */
 
-static void append_order(struct bw_buffer *text, const struct bw_target_order *order)
-{
-    const struct bw_target_attributes *attributes = order->attributes;
-    struct order_head head;
-    memset(&head, 0, sizeof head); /* including padding */
-    head.path_length = (uint32_t)order->length;
-    head.has_link = order->link != NULL;
-    head.link_length = order->link ? (uint32_t)strlen(order->link) : 0;
-    head.has_inode = attributes != NULL;
-    head.xattr_count = attributes ? (uint32_t)attributes->xattr_count : 0;
-    if (attributes)
-        head.inode = *attributes->inode;
-    bw_buffer_append(text, &head, sizeof head);
-    bw_buffer_append(text, order->path, order->length);
-    bw_buffer_append(text, order->link ? order->link : "", (size_t)head.link_length + 1);
-    for (uint32_t i = 0; i < head.xattr_count; i++) {
-        const struct bw_xattr *xattr = &attributes->xattrs[i];
-        const struct xattr_head xattr_head = {xattr->name_length, xattr->value_length};
-        bw_buffer_append(text, &xattr_head, sizeof xattr_head);
-        bw_buffer_append(text, xattr->name, (size_t)xattr->name_length + 1);
-        bw_buffer_append(text, xattr->value, xattr->value_length);
-    }
-}
-
 /* The next error of a reply; NULL if the reply is too short. */
 static struct bw_error *next_error(const struct bw_buffer *text, size_t *position)
 {
@@ -163,37 +139,12 @@ static struct bw_error *is_lost(void)
     return bw_error_from_errno(EIO, "lost the process that makes links and special files");
 }
 
-/* Parses a reply; `*result` is the reason why the order failed, or NULL. */
-static struct bw_error *parse_answer(struct bw_target_maker *maker, size_t *position,
-                                     struct bw_error **result, bool *ours)
-{
-    struct answer_head head;
-    struct bw_target *target = maker->target;
-    const void *bytes = next_bytes(&maker->answers, position, sizeof head);
-    if (!bytes)
-        return is_lost();
-    memcpy(&head, bytes, sizeof head);
-    for (uint32_t i = 0; i < head.error_count; i++) {
-        struct bw_error *error = next_error(&maker->answers, position);
-        if (!error)
-            return is_lost();
-        if (head.failed && i == 0)
-            *result = error;
-        else
-            target->options.missed(target->options.context, error);
-    }
-    target->lowered += head.lowered;
-    target->foreign += head.foreign;
-    target->without_owner += head.without_owner;
-    *ours = head.ours;
-    return NULL;
-}
-
 /* Receives the replies to all orders sent. With `last`, the caller waits for the last order, and
  * its error is stored there; errors of other orders are passed to maker->failed. */
 static struct bw_error *receive_answers(struct bw_target_maker *maker, struct bw_error **last,
                                         bool *ours)
 {
+    struct bw_target *target = maker->target;
     uint32_t count;
     size_t position = 0;
     if (!maker->sent)
@@ -202,8 +153,27 @@ static struct bw_error *receive_answers(struct bw_target_maker *maker, struct bw
         return is_lost();
     maker->sent = 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct bw_error *result = NULL;
-        BW_TRY(parse_answer(maker, &position, &result, ours));
+        struct bw_error *result = NULL; /* why the order failed */
+        struct answer_head head;
+        const void *bytes = next_bytes(&maker->answers, &position, sizeof head);
+        if (!bytes)
+            return is_lost();
+        memcpy(&head, bytes, sizeof head);
+        for (uint32_t k = 0; k < head.error_count; k++) {
+            struct bw_error *error = next_error(&maker->answers, &position);
+            if (!error) {
+                bw_error_free(result);
+                return is_lost();
+            }
+            if (head.failed && k == 0)
+                result = error;
+            else
+                target->options.missed(target->options.context, error);
+        }
+        target->lowered += head.lowered;
+        target->foreign += head.foreign;
+        target->without_owner += head.without_owner;
+        *ours = head.ours;
         if (last && i + 1 == count)
             *last = result;
         else if (result)
@@ -237,10 +207,30 @@ static struct bw_error *add_order(struct bw_target_maker *maker,
     const struct bw_target_attributes *attributes = order->attributes;
     if (attributes && attributes->xattr_count > MOST_BYTES / (UINT16_MAX * 4))
         return bw_target_error(E2BIG, "cannot restore its attributes", order->path, order->length);
+    struct bw_buffer *text = &maker->text;
     if (!maker->waiting)
-        begin_batch(&maker->text);
-    append_order(&maker->text, order);
+        begin_batch(text);
     maker->waiting++;
+
+    struct order_head head;
+    memset(&head, 0, sizeof head); /* including padding */
+    head.path_length = (uint32_t)order->length;
+    head.has_link = order->link != NULL;
+    head.link_length = order->link ? (uint32_t)strlen(order->link) : 0;
+    head.has_inode = attributes != NULL;
+    head.xattr_count = attributes ? (uint32_t)attributes->xattr_count : 0;
+    if (attributes)
+        head.inode = *attributes->inode;
+    bw_buffer_append(text, &head, sizeof head);
+    bw_buffer_append(text, order->path, order->length);
+    bw_buffer_append(text, order->link ? order->link : "", (size_t)head.link_length + 1);
+    for (uint32_t i = 0; i < head.xattr_count; i++) {
+        const struct bw_xattr *xattr = &attributes->xattrs[i];
+        const struct xattr_head xattr_head = {xattr->name_length, xattr->value_length};
+        bw_buffer_append(text, &xattr_head, sizeof xattr_head);
+        bw_buffer_append(text, xattr->name, (size_t)xattr->name_length + 1);
+        bw_buffer_append(text, xattr->value, xattr->value_length);
+    }
     return NULL;
 }
 

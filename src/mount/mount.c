@@ -7,18 +7,6 @@
 #include "base/cleanup.h"
 #include "mount/read_windows.h"
 
-/* Lists the subvolumes, and makes the parts of a mount that shows files. */
-static struct bw_error *prepare_files(struct bw_mount *mount)
-{
-    const struct bw_subvolume *next = NULL;
-    while ((next = bw_subvolume_next(mount->fs, next)))
-        BW_TRY(bw_mounted_subvolumes_push(&mount->subvolumes, next));
-    BW_TRY(bw_read_windows_create(mount->fs, &mount->read_windows));
-    mount->read_files = bw_read_files_create();
-    mount->listings = bw_listings_create();
-    return mount->read_files && mount->listings ? NULL : bw_error_no_memory();
-}
-
 struct bw_error *bw_mount_create(struct bw_fs *fs, const struct bw_mount_options *options,
                                  struct bw_mount **result)
 {
@@ -30,8 +18,17 @@ struct bw_error *bw_mount_create(struct bw_fs *fs, const struct bw_mount_options
     *mount = (struct bw_mount){.fs = fs, .options = *options, .sectorsize = superblock.sectorsize};
     pthread_mutex_init(&mount->lock, NULL);
     struct bw_error *error = NULL;
-    if (!options->used)
-        error = prepare_files(mount);
+    if (!options->used) { /* it shows files, not devices */
+        const struct bw_subvolume *next = NULL;
+        while (!error && (next = bw_subvolume_next(fs, next)))
+            error = bw_mounted_subvolumes_push(&mount->subvolumes, next);
+        if (!error)
+            error = bw_read_windows_create(fs, &mount->read_windows);
+        mount->read_files = bw_read_files_create();
+        mount->listings = bw_listings_create();
+        if (!error && (!mount->read_files || !mount->listings))
+            error = bw_error_no_memory();
+    }
     if (error)
         bw_mount_destroy(mount);
     else
