@@ -20,6 +20,20 @@ is "the package for Nix has the version" \
 is "the list of changes begins with it, and its date" \
     "$(sed -n 's/^## \(.*\) ([0-9]\{4\}-[0-9][0-9]-[0-9][0-9])$/\1/p' CHANGELOG.md | head -n 1)" \
     "$version"
+# The packages for Debian and Fedora list the versions since the first package, with these dates.
+sed -n 's/^## \(.*\) (\(.*\))$/\1 \2/p' CHANGELOG.md > "$WORK/versions"
+is "each version has a date" "$(wc -l < "$WORK/versions")" "$(grep -c '^## ' CHANGELOG.md)"
+awk '/^btrfs-walk/ { version = $2; gsub(/[(]|-[^-]*[)]/, "", version) }
+    /^ -- / { sub(/.*>  /, ""); print version, $0 }' packaging/debian/changelog > "$WORK/debian"
+sed -nE 's/^\* (.* [0-9]{4}) .* - (.*)-[0-9]+$/\2 \1/p' packaging/rpm/btrfs-walk.spec > "$WORK/rpm"
+for packages in debian rpm; do
+    while read -r number date; do
+        echo "$number $(date -u -d "$date" +%F)"
+    done < "$WORK/$packages" > "$WORK/dates"
+    is "$packages: the newest versions and their dates" "$(cat "$WORK/dates")" \
+        "$(head -n "$(wc -l < "$WORK/dates")" "$WORK/versions")"
+    holds "$packages: there are some" [ -s "$WORK/dates" ]
+done
 is "the manual has the version" \
     "$(grep -ohF "btrfs\\-walk $version" "$BUILD/man/btrfs-walk.1" | head -n 1)" \
     "btrfs\\-walk $version"
