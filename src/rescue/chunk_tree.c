@@ -200,46 +200,6 @@ static struct bw_error *derive_chunk(struct bw_fs *fs, struct bw_derived_chunk *
     return add_chunk(chunk, facts, order, set);
 }
 
-static struct bw_error *derive_group(struct bw_fs *fs, const struct bw_device_scan *scan,
-                                     const struct bw_chunk_facts *facts, const struct bw_item *item,
-                                     size_t *work, struct bw_chunk_set *set)
-{
-    const struct bw_disk_block_group *disk = (const void *)item->data;
-    const uint64_t type = bw_get64(disk->flags);
-    struct bw_piece piece;
-    const size_t first =
-        BW_FIRST_INDEX(n, facts->extent_count, facts->extents[n].chunk >= item->key.objectid);
-    struct bw_derived_chunk chunk = {scan,
-                                     item->key.objectid,
-                                     item->key.offset,
-                                     type,
-                                     bw_raid_profile_of(type),
-                                     facts->extents + first,
-                                     0,
-                                     1,
-                                     work};
-    while (first + chunk.count < facts->extent_count && chunk.count <= BW_MOST_STRIPES &&
-           chunk.extents[chunk.count].chunk == chunk.logical)
-        chunk.count++;
-    BW_AUTO_ERROR struct bw_error *unknown = bw_layout_find(&set->layout, chunk.logical, 1, &piece);
-    return unknown ? derive_chunk(fs, &chunk, facts, set) : NULL;
-}
-
-/* Derives the chunks that contain only data, or all others. */
-static struct bw_error *derive_groups(struct bw_fs *fs, const struct bw_device_scan *scan,
-                                      const struct bw_chunk_facts *facts, bool data, size_t *work,
-                                      struct bw_chunk_set *set)
-{
-    for (size_t i = 0; i < facts->groups.items.count; i++) {
-        const struct bw_item item = bw_newest_view(&facts->groups, &facts->groups.items.items[i]);
-        const struct bw_disk_block_group *disk = (const void *)item.data;
-        if (item.size >= sizeof *disk &&
-            data == !(bw_get64(disk->flags) & (BW_GROUP_METADATA | BW_GROUP_SYSTEM)))
-            BW_TRY(derive_group(fs, scan, facts, &item, work, set));
-    }
-    return NULL;
-}
-
 /*
  * Adds chunks that have a block group and device extents, but no item, to a set. If the order of
  * their stripes matters, it must be proven by blocks found in them. Chunks that cannot be derived
@@ -250,9 +210,34 @@ static struct bw_error *chunks_derive(struct bw_fs *fs, const struct bw_device_s
                                       const struct bw_chunk_facts *facts, size_t *work,
                                       struct bw_chunk_set *set)
 {
-    /* chunks with metadata contain the checksums, which prove chunks of data */
-    BW_TRY(derive_groups(fs, scan, facts, false, work, set));
-    return derive_groups(fs, scan, facts, true, work, set);
+    /* Chunks with metadata contain the checksums, which prove chunks of data: they come first. */
+    const size_t count = facts->groups.items.count;
+    for (size_t i = 0; i < 2 * count; i++) {
+        const bool is_data = i >= count;
+        const struct bw_item item =
+            bw_newest_view(&facts->groups, &facts->groups.items.items[i % count]);
+        const struct bw_disk_block_group *disk = (const void *)item.data;
+        struct bw_copies known;
+        if (item.size < sizeof *disk ||
+            is_data != !(bw_get64(disk->flags) & (BW_GROUP_METADATA | BW_GROUP_SYSTEM)) ||
+            bw_copies_begin(&known, set, item.key.objectid))
+            continue;
+        const size_t first =
+            BW_FIRST_INDEX(n, facts->extent_count, facts->extents[n].chunk >= item.key.objectid);
+        struct bw_derived_chunk chunk = {.scan = scan,
+                                         .logical = item.key.objectid,
+                                         .length = item.key.offset,
+                                         .type = bw_get64(disk->flags),
+                                         .profile = bw_raid_profile_of(bw_get64(disk->flags)),
+                                         .extents = facts->extents + first,
+                                         .columns = 1,
+                                         .work = work};
+        while (first + chunk.count < facts->extent_count && chunk.count <= BW_MOST_STRIPES &&
+               chunk.extents[chunk.count].chunk == chunk.logical)
+            chunk.count++;
+        BW_TRY(derive_chunk(fs, &chunk, facts, set));
+    }
+    return NULL;
 }
 
 /* Rebuilding the chunk tree: first from the contents of the system chunks, then also of metadata
@@ -384,51 +369,42 @@ static bool is_group(uint8_t type)
     return type == BW_BLOCK_GROUP_ITEM;
 }
 
-static struct bw_error *add_leaf(struct search *search, const struct bw_block_match *match)
-{
-    const uint64_t owner = bw_block_match_owner(&search->scan, match);
-    const uint32_t nodesize = search->identity.nodesize;
-    const bool is_chunks = owner == BW_CHUNK_TREE, is_devices = owner == BW_DEVICE_TREE;
-    if (!bw_device_scan_read(&search->scan, match, search->buffer))
-        return NULL;
-    const struct bw_node leaf = bw_node_view(search->buffer, nodesize);
-    return bw_newest_add(is_chunks    ? &search->facts.chunks
-                         : is_devices ? &search->facts.devices
-                                      : &search->facts.groups,
-                         &leaf, match->generation, 0,
-                         is_chunks    ? NULL
-                         : is_devices ? is_extent
-                                      : is_group);
-}
-
-static bool has_chunk_facts(const struct search *search, const struct bw_block_match *match)
-{
-    const uint64_t owner = bw_block_match_owner(&search->scan, match);
-    return !match->level &&
-           (owner == BW_CHUNK_TREE || owner == BW_DEVICE_TREE ||
-            (match->has_groups && (owner == BW_EXTENT_TREE || owner == BW_BLOCK_GROUP_TREE)));
-}
-
 /* Reads all leaves with facts about chunks that are where the known chunks put them; with
  * `unplaced`, also leaves outside of known chunks. Leaves of the chunk tree must be in system
  * chunks. */
 static struct bw_error *collect_facts(struct search *search, bool unplaced)
 {
-    bw_chunk_facts_free(&search->facts);
+    struct bw_chunk_facts *facts = &search->facts;
+    bw_chunk_facts_free(facts);
     for (size_t i = 0; i < search->scan.matches.count; i++) {
         const struct bw_block_match *match = &search->scan.matches.items[i];
-        if (!has_chunk_facts(search, match))
+        const uint64_t owner = bw_block_match_owner(&search->scan, match);
+        struct bw_newest *items = NULL;
+        bool (*wants)(uint8_t type) = NULL;
+        if (owner == BW_CHUNK_TREE) {
+            items = &facts->chunks;
+        } else if (owner == BW_DEVICE_TREE) {
+            items = &facts->devices;
+            wants = is_extent;
+        } else if (match->has_groups && (owner == BW_EXTENT_TREE || owner == BW_BLOCK_GROUP_TREE)) {
+            items = &facts->groups;
+            wants = is_group;
+        }
+        if (match->level || !items)
             continue;
-        const bool is_chunk = bw_block_match_owner(&search->scan, match) == BW_CHUNK_TREE;
+        const bool is_chunk = owner == BW_CHUNK_TREE;
         const enum bw_agreement agreement =
             bw_chunk_set_test(is_chunk ? &search->system : &search->known, &search->scan, match);
-        if (agreement == BW_AGREES || (agreement == BW_NO_CHUNK && unplaced && !is_chunk))
-            BW_TRY(add_leaf(search, match));
+        if ((agreement != BW_AGREES && !(agreement == BW_NO_CHUNK && unplaced && !is_chunk)) ||
+            !bw_device_scan_read(&search->scan, match, search->buffer))
+            continue;
+        const struct bw_node leaf = bw_node_view(search->buffer, search->identity.nodesize);
+        BW_TRY(bw_newest_add(items, &leaf, match->generation, 0, wants));
     }
-    BW_TRY(bw_newest_settle(&search->facts.chunks));
-    BW_TRY(bw_newest_settle(&search->facts.devices));
-    BW_TRY(bw_newest_settle(&search->facts.groups));
-    return bw_chunk_facts_extents(&search->facts);
+    BW_TRY(bw_newest_settle(&facts->chunks));
+    BW_TRY(bw_newest_settle(&facts->devices));
+    BW_TRY(bw_newest_settle(&facts->groups));
+    return bw_chunk_facts_extents(facts);
 }
 
 static int newest_first(const void *left, const void *right)
@@ -494,14 +470,6 @@ static bool has_found(const struct search *search)
     return search->known.items.items.count > search->system.items.items.count;
 }
 
-/* Collects all leaves, including those outside of known chunks, to report the chunks that cannot be
- * used. */
-static struct bw_error *refuse_all(struct search *search)
-{
-    BW_TRY(collect_facts(search, true));
-    return rebuild_chunks(search, true);
-}
-
 static struct bw_error *find_chunks(struct search *search, bool *complete)
 {
     *complete = false;
@@ -521,7 +489,12 @@ static struct bw_error *find_chunks(struct search *search, bool *complete)
         BW_TRY(rebuild_chunks(search, stage == DEVICES));
         BW_TRY(is_complete(search, complete));
     }
-    return has_found(search) ? NULL : refuse_all(search);
+    if (has_found(search))
+        return NULL;
+
+    /* Leaves outside of known chunks, too, so that the chunks that cannot be used are reported. */
+    BW_TRY(collect_facts(search, true));
+    return rebuild_chunks(search, true);
 }
 
 /* Making the new tree. */
@@ -541,37 +514,25 @@ static struct bw_error *put_device(struct bw_tree_editor *tree,
     return bw_edit_put(tree, &key, &item, sizeof item);
 }
 
-/* Adds the devices of stripes; better items replace them later. */
-static struct bw_error *put_stripe_device(struct bw_tree_editor *tree, const struct bw_chunk *chunk)
-{
-    for (unsigned i = 0; i < chunk->stripe_count; i++) {
-        struct bw_device_identity device = {.devid = bw_get64(chunk->stripes[i].devid)};
-        if (device.devid == BW_UNKNOWN_DEVICE)
-            continue;
-        memcpy(device.uuid, chunk->stripes[i].device_uuid, BW_UUID_SIZE);
-        BW_TRY(put_device(tree, &device));
-    }
-    return NULL;
-}
-
-static struct bw_error *put_chunks(const struct search *search, struct bw_tree_editor *tree)
-{
-    const struct bw_newest *items = &search->known.items;
-    for (size_t i = 0; i < items->items.count; i++) {
-        const struct bw_item item = bw_newest_view(items, &items->items.items[i]);
-        struct bw_chunk chunk;
-        BW_TRY(bw_chunk_decode(item.key.offset, item.data, item.size, &chunk));
-        BW_TRY(put_stripe_device(tree, &chunk));
-        BW_TRY(bw_edit_put(tree, &item.key, item.data, item.size));
-    }
-    return NULL;
-}
-
+/* Makes the new tree: the chunks, and the devices of their stripes. Better items of these, from
+ * leaves of the old tree and from superblocks, replace them. */
 static struct bw_error *make_tree(const struct search *search, struct bw_tree_editor *tree)
 {
-    const struct bw_newest *others = &search->facts.chunks;
+    const struct bw_newest *known = &search->known.items, *others = &search->facts.chunks;
     BW_TRY(bw_rescue_begin_tree(search->fs, BW_CHUNK_TREE, tree));
-    BW_TRY(put_chunks(search, tree));
+    for (size_t i = 0; i < known->items.count; i++) {
+        const struct bw_item item = bw_newest_view(known, &known->items.items[i]);
+        struct bw_chunk chunk;
+        BW_TRY(bw_chunk_decode(item.key.offset, item.data, item.size, &chunk));
+        for (unsigned n = 0; n < chunk.stripe_count; n++) {
+            struct bw_device_identity device = {.devid = bw_get64(chunk.stripes[n].devid)};
+            if (device.devid == BW_UNKNOWN_DEVICE)
+                continue;
+            memcpy(device.uuid, chunk.stripes[n].device_uuid, BW_UUID_SIZE);
+            BW_TRY(put_device(tree, &device));
+        }
+        BW_TRY(bw_edit_put(tree, &item.key, item.data, item.size));
+    }
     for (size_t i = 0; i < others->items.count; i++) {
         const struct bw_item item = bw_newest_view(others, &others->items.items[i]);
         if (item.key.type == BW_DEVICE_ITEM && item.size <= bw_edit_room(tree))
