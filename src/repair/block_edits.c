@@ -120,13 +120,6 @@ static size_t find_edit(struct bw_repair *repair, const struct bw_repair_edit *e
     return 0;
 }
 
-/* Adds a lost block to the list. */
-static struct bw_error *add_made_block(struct bw_repair *repair, uint64_t logical)
-{
-    BW_AUTO_FREE uint8_t *bytes = calloc(1, repair->fs->superblock.nodesize);
-    return bytes ? add_block(repair, logical, &bytes) : bw_error_no_memory();
-}
-
 /* Adds it, if the block can be read, or is made. */
 static struct bw_error *add_edit(struct bw_repair *repair, struct bw_repair_finding *finding,
                                  struct bw_repair_edit *edit)
@@ -135,8 +128,12 @@ static struct bw_error *add_edit(struct bw_repair *repair, struct bw_repair_find
     BW_TRY(bw_repair_block_contents(repair, edit->block, &contents));
     if (!contents && !edit->is_made)
         return NULL;
-    if (!contents)
-        BW_TRY(add_made_block(repair, edit->block));
+    if (!contents) {
+        BW_AUTO_FREE uint8_t *lost = calloc(1, repair->fs->superblock.nodesize);
+        if (!lost)
+            return bw_error_no_memory();
+        BW_TRY(add_block(repair, edit->block, &lost));
+    }
     uint8_t *bytes = malloc((size_t)edit->length + 1);
     if (!bytes)
         return bw_error_no_memory();
@@ -320,44 +317,41 @@ static void delete_item(uint8_t *block, uint32_t size, const struct bw_key *key)
     header->item_count = bw_put32(count - 1);
 }
 
-/* Writes a block with all its chosen changes. */
-static struct bw_error *write_block(struct bw_repair *repair, struct bw_repair_block *block)
+struct bw_error *bw_repair_write_blocks(struct bw_repair *repair)
 {
     const struct bw_superblock *superblock = &repair->fs->superblock;
+    const struct bw_repair_change *changes = repair->changes.items;
     const uint32_t size = superblock->nodesize;
-    struct bw_mapping mapping = {.copies = 1};
-    block->is_changed = false;
     BW_AUTO_FREE uint8_t *bytes = malloc(size);
     if (!bytes)
         return bw_error_no_memory();
-    memcpy(bytes, block->bytes, size);
-    for (size_t i = 0; i < block->changes.count; i++) {
-        const struct bw_repair_change *change = &repair->changes.items[block->changes.items[i]];
-        if (!change->chosen)
+    for (size_t i = 0; i < repair->blocks.count; i++) {
+        struct bw_repair_block *block = &repair->blocks.items[i];
+        const size_t *numbers = block->changes.items;
+        struct bw_mapping mapping = {.copies = 1};
+        block->is_changed = false;
+        memcpy(bytes, block->bytes, size);
+        for (size_t k = 0; k < block->changes.count; k++) {
+            const struct bw_repair_change *change = &changes[numbers[k]];
+            if (!change->chosen)
+                continue;
+            memcpy(bytes + change->byte, change->bytes, change->length);
+            block->is_changed = true;
+        }
+        if (!block->is_changed)
             continue;
-        memcpy(bytes + change->byte, change->bytes, change->length);
-        block->is_changed = true;
-    }
-    for (size_t i = 0; i < block->changes.count; i++) {
-        const struct bw_repair_change *change = &repair->changes.items[block->changes.items[i]];
-        if (change->chosen && change->is_deletion)
-            delete_item(bytes, size, &change->key);
-    }
-    if (!block->is_changed)
-        return NULL;
-    bw_checksum_compute(superblock->checksum_type, bytes + BW_CSUM_SIZE, size - BW_CSUM_SIZE,
-                        bytes);
-    for (unsigned copy = 1; copy <= mapping.copies; copy++) {
-        BW_TRY(bw_fs_map(repair->fs, block->logical, size, copy, &mapping));
-        if (mapping.present && !mapping.rebuilt)
-            BW_TRY(bw_repair_write(repair, mapping.devid, mapping.offset, bytes, size));
-    }
-    return NULL;
-}
 
-struct bw_error *bw_repair_write_blocks(struct bw_repair *repair)
-{
-    for (size_t i = 0; i < repair->blocks.count; i++)
-        BW_TRY(write_block(repair, &repair->blocks.items[i]));
+        /* Deletions move items, so they come last. */
+        for (size_t k = 0; k < block->changes.count; k++)
+            if (changes[numbers[k]].chosen && changes[numbers[k]].is_deletion)
+                delete_item(bytes, size, &changes[numbers[k]].key);
+        bw_checksum_compute(superblock->checksum_type, bytes + BW_CSUM_SIZE, size - BW_CSUM_SIZE,
+                            bytes);
+        for (unsigned copy = 1; copy <= mapping.copies; copy++) {
+            BW_TRY(bw_fs_map(repair->fs, block->logical, size, copy, &mapping));
+            if (mapping.present && !mapping.rebuilt)
+                BW_TRY(bw_repair_write(repair, mapping.devid, mapping.offset, bytes, size));
+        }
+    }
     return NULL;
 }

@@ -201,7 +201,7 @@ static struct bw_error *plan_id(struct bw_repair *repair, const char **proof)
     const struct bw_disk_superblock *super = &repair->devices.items[0].best;
     bool has_new = false;
     if (repair->fs->superblock.incompat_flags & BW_INCOMPAT_METADATA_UUID) {
-        bw_fs_report_once(
+        bw_fs_warn_once(
             repair->given,
             bw_error_create(BW_ERROR_UNSUPPORTED,
                             "a change of the id is not ended: btrfstune refuses such a change "
@@ -262,7 +262,7 @@ static struct bw_error *plan_checksums(struct bw_repair *repair, const char **pr
     if (has_new && has_final) {
         BW_TRY(bw_repair_can_refill(repair, &conversion->refills_checksums));
         if (!conversion->refills_checksums) {
-            bw_fs_report_once(
+            bw_fs_warn_once(
                 repair->given,
                 bw_error_create(BW_ERROR_UNSUPPORTED,
                                 "a change of the checksums is not ended: one of two sets would "
@@ -308,10 +308,10 @@ static struct bw_error *plan_groups(struct bw_repair *repair, const char **proof
     if (in_extents && in_tree)
         return NULL; /* group_trees.c */
     if (in_extents == is_tree || in_tree != is_tree) {
-        bw_fs_report_once(repair->given,
-                          bw_error_create(BW_ERROR_UNSUPPORTED,
-                                          "a conversion of the block groups is not ended: they are "
-                                          "not in the tree that the superblock names"));
+        bw_fs_warn_once(repair->given,
+                        bw_error_create(BW_ERROR_UNSUPPORTED,
+                                        "a conversion of the block groups is not ended: they are "
+                                        "not in the tree that the superblock names"));
         return NULL;
     }
     *proof = is_tree ? "all block groups are in the block group tree, which the superblock names"
@@ -337,7 +337,7 @@ struct bw_error *bw_repair_plan_conversion(struct bw_repair *repair)
     else if (flags & checksum_flags && !(flags & ~checksum_flags))
         BW_TRY(plan_checksums(repair, &proof));
     else if (flags & ~(flags & -flags))
-        bw_fs_report_once(
+        bw_fs_warn_once(
             repair->given,
             bw_error_create(BW_ERROR_UNSUPPORTED,
                             "the flags of several changes are set, which no tool does at once"));

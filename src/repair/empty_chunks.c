@@ -109,7 +109,7 @@ static struct bw_error *list_items(struct cutting *cutting, uint64_t devid, uint
     bw_listed_trees_free(&trees.entries);
     BW_TRY(error);
     if (!devices || !groups->id || bw_repair_doubts_extents(repair)) {
-        cutting->obstacle = "the trees that would show whether it is in use have errors";
+        cutting->obstacle = "the trees that would show whether they are in use have errors";
         return NULL;
     }
 
@@ -169,12 +169,11 @@ struct bw_error *bw_repair_cut_chunks(struct bw_repair *repair, struct bw_repair
         error = plan_removals(&cutting);
     *is_possible = !error && !cutting.obstacle;
     if (!error && cutting.obstacle)
-        bw_fs_report_once(
-            repair->given,
-            bw_error_create(BW_ERROR_UNSUPPORTED,
-                            "chunks lie behind the end of the image of device %" PRIu64
-                            ", and are not taken out: %s",
-                            devid, cutting.obstacle));
+        bw_fs_warn_once(repair->given,
+                        bw_error_create(BW_ERROR_UNSUPPORTED,
+                                        "chunks lie behind the end of the image of device %" PRIu64
+                                        ", and are not taken out: %s",
+                                        devid, cutting.obstacle));
     bw_number_set_free(&cutting.chunks);
     bw_repair_removals_free(&cutting.removals);
     return error;

@@ -50,15 +50,6 @@ struct bw_repair_matches bw_repair_find_changes(struct bw_repair *repair,
         .at = BW_FIRST_INDEX(k, index->count, index->items[k].logical >= first)};
 }
 
-/* Whether a change in the index is about the finding: an edit of fields, the copy of a superblock
- * at its place, or a block, sector or row at its logical address. */
-static bool is_about(const struct bw_repair_change *change, const struct bw_repair_finding *finding)
-{
-    if (change->edit || finding->edit)
-        return change->edit == finding->edit;
-    return finding->logical != BW_ABSENT || change->offset == finding->offset;
-}
-
 struct bw_repair_change *bw_repair_next_match(struct bw_repair_matches *matches)
 {
     const struct bw_repair_index *index = &matches->repair->index;
@@ -74,8 +65,15 @@ struct bw_repair_change *bw_repair_next_match(struct bw_repair_matches *matches)
         const struct bw_repair_place_of_change *place = &index->items[matches->at++];
         if (has_address && place->logical - finding->logical >= finding->length)
             break;
-        if (is_about(&changes[place->number], finding))
-            return &changes[place->number];
+
+        /* An edit of fields, the copy of a superblock at its place, or a block, sector or row at
+         * its logical address. */
+        struct bw_repair_change *change = &changes[place->number];
+        bool is_about = finding->logical != BW_ABSENT || change->offset == finding->offset;
+        if (change->edit || finding->edit)
+            is_about = change->edit == finding->edit;
+        if (is_about)
+            return change;
     }
     return NULL;
 }

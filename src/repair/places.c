@@ -23,23 +23,12 @@ static const struct bw_xlator *sole_storage(const struct bw_xlator *layer)
     return bw_xlator_child_count(layer) ? NULL : layer;
 }
 
-static bool is_transparent(const char *type)
-{
-    return strncmp(type, "debug/", 6) == 0 || strcmp(type, "layout/unread") == 0 ||
-           strcmp(type, "layout/patch") == 0;
-}
-
-static bool is_window(const char *type)
-{
-    return strcmp(type, "layout/window") == 0 || strcmp(type, "layout/partition") == 0;
-}
-
 static struct bw_error *locate(struct bw_xlator *layer, struct bw_repair_place *place,
                                bool is_container)
 {
     while (bw_xlator_child_count(layer)) {
         const char *type = bw_xlator_type(layer);
-        if (is_window(type)) {
+        if (strcmp(type, "layout/window") == 0 || strcmp(type, "layout/partition") == 0) {
             const struct bw_window *window = bw_xlator_private(layer);
             if (place->offset >= window->length)
                 return bw_error_create(BW_ERROR_CORRUPT, "the device ends at %" PRIu64,
@@ -49,7 +38,8 @@ static struct bw_error *locate(struct bw_xlator *layer, struct bw_repair_place *
             layer = bw_xlator_child(layer, 0);
         } else if (strcmp(type, "layout/lvm") == 0) {
             BW_TRY(bw_lvm_locate(layer, &place->offset, &place->length, &layer));
-        } else if (is_transparent(type)) {
+        } else if (strncmp(type, "debug/", 6) == 0 || strcmp(type, "layout/unread") == 0 ||
+                   strcmp(type, "layout/patch") == 0) {
             layer = bw_xlator_child(layer, 0);
         } else {
             return bw_error_create(BW_ERROR_UNSUPPORTED, "its bytes are changed by %s", type);

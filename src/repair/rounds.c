@@ -82,14 +82,6 @@ bool bw_repair_reveals(const struct bw_repair *repair)
     return false;
 }
 
-static bool has_chosen(const struct bw_repair *repair)
-{
-    for (size_t i = repair->first; i < repair->changes.count; i++)
-        if (repair->changes.items[i].chosen)
-            return true;
-    return false;
-}
-
 /* The image of a device in the file system that was tried: the one with its changed ranges; NULL:
  * none. */
 static struct bw_image *find_image(const struct bw_repair *repair, const char *layer)
@@ -152,8 +144,11 @@ struct bw_error *bw_repair_plan_again(struct bw_repair *repair, bool *is_new)
 {
     const size_t count = repair->changes.count;
     bool is_possible = repair->is_about_blocks; /* the rest was not planned yet */
+    bool has_chosen = false;
     *is_new = false;
-    if (has_chosen(repair) && repair->tried)
+    for (size_t i = repair->first; i < count; i++)
+        has_chosen |= repair->changes.items[i].chosen;
+    if (has_chosen && repair->tried)
         BW_TRY(settle(repair, &is_possible));
     if (!is_possible || !repair->findings.count || ++repair->rounds > MOST_ROUNDS)
         return NULL;

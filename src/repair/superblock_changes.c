@@ -319,15 +319,6 @@ void bw_repair_roll_back(const struct bw_repair *repair,
 
 /* Copies. */
 
-static void seal(struct bw_disk_superblock *super, unsigned copy)
-{
-    uint8_t *bytes = (uint8_t *)super;
-    super->bytenr = bw_put64(bw_superblock_offset(copy));
-    memset(super->csum, 0, sizeof super->csum);
-    bw_checksum_compute((enum bw_checksum_type)bw_get16(super->csum_type), bytes + BW_CSUM_SIZE,
-                        BW_SUPERBLOCK_SIZE - BW_CSUM_SIZE, super->csum);
-}
-
 /* A device without any good superblock gets the superblock of the newest device, or one that was
  * made from tree blocks, with its own device item. */
 static struct bw_error *complete_device(struct bw_repair *repair, struct bw_repair_device *device)
@@ -529,7 +520,11 @@ struct bw_error *bw_repair_write_superblocks(struct bw_repair *repair)
                 offset + BW_SUPERBLOCK_SIZE >= bw_get64(super.device.total_bytes) ||
                 !(is_edited || is_chosen[copy]))
                 continue;
-            seal(&super, copy);
+            super.bytenr = bw_put64(offset);
+            memset(super.csum, 0, sizeof super.csum);
+            bw_checksum_compute((enum bw_checksum_type)bw_get16(super.csum_type),
+                                (uint8_t *)&super + BW_CSUM_SIZE, BW_SUPERBLOCK_SIZE - BW_CSUM_SIZE,
+                                super.csum);
             BW_TRY(bw_repair_write(repair, device->image->superblock.device.devid, offset, &super,
                                    sizeof super));
         }

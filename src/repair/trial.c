@@ -104,17 +104,6 @@ static struct bw_error *make_patches(struct bw_repair *repair)
     return bw_repair_write_superblocks(repair);
 }
 
-/* Whether a finding should be gone: all changes that are about it were made. */
-static bool should_be_gone(struct bw_repair *repair, const struct bw_repair_finding *finding)
-{
-    struct bw_repair_matches matches = bw_repair_find_changes(repair, finding);
-    bool is_gone = finding->planned;
-    for (const struct bw_repair_change *change;
-         is_gone && (change = bw_repair_next_match(&matches));)
-        is_gone = change->chosen;
-    return is_gone;
-}
-
 /* The generation of the superblocks after the chosen changes, unless it is the current one. */
 static bool is_other_generation(const struct bw_repair *repair)
 {
@@ -160,7 +149,14 @@ static struct bw_error *compare_checks(struct bw_repair *repair,
             return bw_error_create(BW_ERROR_UNSUPPORTED,
                                    "the root tree or the chunk tree is lost: 'rescue' saves the "
                                    "files, but rebuilt trees cannot be written to an overlay yet");
-        if (!should_be_gone(repair, same))
+
+        /* It should be gone if all changes that are about it were made. */
+        struct bw_repair_matches matches = bw_repair_find_changes(repair, same);
+        bool should_be_gone = same->planned;
+        for (const struct bw_repair_change *change;
+             should_be_gone && (change = bw_repair_next_match(&matches));)
+            should_be_gone = change->chosen;
+        if (!should_be_gone)
             continue;
         *failing = same;
         return bw_error_create(BW_ERROR_CORRUPT,
