@@ -207,6 +207,9 @@ static void test_extent_items(void **state)
     assert_true(bw_extent_reference_next(&extent.references, &reference));
     assert_true(reference.shared && reference.referrer == 4096);
     assert_false(bw_extent_reference_next(&extent.references, &reference));
+    item.key.type = BW_BLOCK_GROUP_ITEM;
+    assert_false(bw_tree_extent_decode(&item, &extent));
+    item.key.type = BW_METADATA_ITEM;
     item.size = sizeof bytes - 1;
     assert_true(bw_tree_extent_decode(&item, &extent));
     assert_true(bw_extent_reference_next(&extent.references, &reference));
