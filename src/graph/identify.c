@@ -103,7 +103,7 @@ enum bw_identity bw_identify(const struct bw_frame *frame, struct bw_xlator *lay
 
     if (bw_is_zeros(bytes, count)) {
         const bool all = count == length;
-        bw_buffer_format(text, all ? "all zeros" : "empty: it begins and ends with zeros");
+        bw_buffer_format(text, all ? "all zeros" : "perhaps empty: it begins and ends with zeros");
         return all ? BW_ZEROS : BW_EMPTY;
     }
     const struct bw_foreign *foreign = bw_foreign_by_magic(bytes, sample.head);
