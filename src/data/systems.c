@@ -108,8 +108,7 @@ static struct bw_error *keep_short(struct bw_systems *systems, const char *text,
 static void warn(struct bw_fs *fs, const struct bw_subvolume *subvolume, struct bw_error *error)
 {
     bw_fs_report(fs, BW_WARNING,
-                 bw_error_prefix(error, "installed systems: subvolume %" PRIu64,
-                                 bw_subvolume_id(subvolume)));
+                 bw_error_prefix(error, "systems in %" PRIu64, bw_subvolume_id(subvolume)));
 }
 
 /* Ends a text that was read with a NUL. An unreadable file causes a warning. */
@@ -769,7 +768,7 @@ struct bw_error *bw_systems_open(struct bw_fs *fs, struct bw_systems **result)
         if (examined++ == SUBVOLUMES) {
             bw_fs_report(fs, BW_WARNING,
                          bw_error_create(BW_ERROR_USAGE,
-                                         "installed systems: only the first %d subvolumes are "
+                                         "systems: only the first %d subvolumes are "
                                          "examined",
                                          (int)SUBVOLUMES));
             break;

@@ -181,7 +181,7 @@ leaf=$("$PROGRAM" subvolumes -o root,subvolume_path "$WORK/lost" | grep -P '\t/@
 for offset in $("$PROGRAM" map -o offset "$WORK/lost" "$leaf"); do
     dd if=/dev/zero of="$WORK/lost" bs=1 seek="$offset" count=4096 conv=notrunc status=none
 done
-expect "a lost system" 0 'installed systems: subvolume 262: ' info "$WORK/lost"
+expect "a lost system" 0 'systems in 262: ' info "$WORK/lost"
 tells 'Installed:     Ubuntu 24.04.1 LTS, in /@before .*' 'State:         readable; .*'
 
 # Only small trees are read: of other trees, only the blocks in which the top directories of
