@@ -132,12 +132,13 @@ def naming(filenames: "Iterable[Any]") -> "Iterator[None]":
 
 
 @contextlib.contextmanager
-def about(filename: Any) -> "Iterator[None]":
-    """Errors that have no file's name get this one."""
+def about(filename: Any, *, if_named: bool = False) -> "Iterator[None]":
+    """Errors that have no file's name get this one; `if_named`: if their message begins with it."""
     try:
         yield
     except Error as error:
-        if error.filename is None:
+        if error.filename is None and filename is not None and (
+                not if_named or error.message.startswith(f"{os.fsdecode(filename)}: ")):
             error.filename = filename
         raise
 

@@ -130,7 +130,7 @@ class Inode:
 
     def readlink(self) -> str:
         """The target of a symbolic link."""
-        if self.is_file() or self.is_dir():
+        if self._place.type not in (lib.BW_FILE_SYMLINK, lib.BW_FILE_UNKNOWN):
             self._fail(errno.EINVAL)
         with about(self._known_path):
             return owned_text(lib.bw_inode_readlink, self._fs._handle, self._place)

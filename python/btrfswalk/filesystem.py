@@ -234,7 +234,7 @@ class FileSystem(OpenFileSystem):
             self, lambda fs, opened: lib.bw_batches_open_walk(fs, walk, summary, opened),
             lambda batch: expand(text_of(batch)),
             lambda: structures.convert("struct bw_walk_summary", summary), walk, summary)
-        found._named = [] if start is None else [start]
+        found._path = start
         return found
 
     def _select(self, conditions: "dict[str, Any]", subvolume: Any) -> Any:
@@ -313,7 +313,7 @@ class FileSystem(OpenFileSystem):
         found: "Stream[structures.Version]" = self._results(
             "struct bw_version", "versions",
             lambda fs, opened: lib.bw_batches_open_versions(fs, made, opened), made)
-        found._named = [path]
+        found._path = path
         return found
 
     def generations(self, **given: "Unpack[arguments.HistoryArguments]"

@@ -452,10 +452,15 @@ class Life(Opened):
                 with self.assertRaises(FileNotFoundError) as raised:
                     list(find("/nothing"))
                 self.assertEqual(raised.exception.filename, "/nothing")
-            with self.assertRaises(OSError) as raised:
-                fs.lookup("/top-file").readlink()
-            self.assertEqual((raised.exception.errno, raised.exception.filename),
-                             (errno.EINVAL, "/top-file"))
+            for find, start in ((fs.paths, "/"), (fs.walk, "o"), (fs.versions, "/")):
+                with self.assertRaises(FileNotFoundError) as raised:
+                    list(find(start, subvolume="/nothing"))
+                self.assertIsNone(raised.exception.filename)
+            for path in ("/top-file", "/docs", "/docs/pipe"):
+                with self.assertRaises(OSError) as raised:
+                    fs.lookup(path).readlink()
+                self.assertEqual((raised.exception.errno, raised.exception.filename),
+                                 (errno.EINVAL, path))
             with self.assertRaisesRegex(ValueError, "did you mean size"):
                 list(fs.walk(fields="siez"))
             with self.assertRaisesRegex(ValueError, "did you mean name"):
