@@ -127,6 +127,33 @@ static uint8_t *read_block(struct bw_leaf_finder *finder, const struct bw_block_
     return *buffer;
 }
 
+static struct bw_key key_after(struct bw_key key)
+{
+    key.offset++;
+    if (key.offset == 0)
+        key.type++;
+    if (key.offset == 0 && key.type == 0)
+        key.objectid++;
+    return key;
+}
+
+/* Leaves out the last items if their keys are not below the end of the leaf: whatever they were is
+ * lost, and the next leaves may have the same keys. */
+static void cut_leaf(struct bw_leaf_finder *finder)
+{
+    uint32_t left = finder->leaf.item_count;
+    struct bw_key last = {0};
+    for (; left; left--) {
+        last = bw_leaf_key(&finder->leaf, left - 1);
+        if (bw_key_compare(&last, &finder->end) < 0)
+            break;
+    }
+    if (!left || left == finder->leaf.item_count)
+        return;
+    finder->leaf.item_count = left;
+    finder->unknown = key_after(last);
+}
+
 static struct bw_error *end_descent(struct bw_leaf_finder *finder)
 {
     finder->lost = finder->error;
@@ -143,6 +170,8 @@ static struct bw_error *end_descent(struct bw_leaf_finder *finder)
         finder->ordered = !slot || bw_key_compare(&before, &key) < 0;
         before = key;
     }
+    if (finder->ordered)
+        cut_leaf(finder);
     return NULL;
 }
 
@@ -174,15 +203,8 @@ static struct bw_error *find_adopted(struct bw_leaf_finder *finder, const struct
               &chosen->pointer);
     if (!read_block(finder, &chosen->pointer))
         return bw_error_no_memory();
-    if (!adopted->complete) {
-        struct bw_key *unknown = &finder->unknown; /* the key after the last one of the leaf */
-        *unknown = chosen->last_key;
-        unknown->offset++;
-        if (unknown->offset == 0)
-            unknown->type++;
-        if (unknown->offset == 0 && unknown->type == 0)
-            unknown->objectid++;
-    }
+    if (!adopted->complete)
+        finder->unknown = key_after(chosen->last_key);
     return end_descent(finder);
 }
 
@@ -272,7 +294,9 @@ uint64_t bw_leaf_lost_block(const struct bw_leaf_finder *finder, const struct bw
 {
     if (finder->lost)
         return finder->bytenr;
-    return bw_key_compare(key, &finder->unknown) < 0 ? 0 : finder->lost_node.bytenr;
+    if (bw_key_compare(key, &finder->unknown) < 0)
+        return 0;
+    return finder->adopted ? finder->lost_node.bytenr : finder->bytenr;
 }
 
 /* Examines all keys for the greatest one that is at most `key` or, with `behind`, the least one
@@ -359,7 +383,10 @@ static bool report_lost_block(struct bw_item_range *range, uint64_t bytenr)
         return false;
     range->lost = bytenr;
     range->error = BW_TAKE(*error);
-    if (!range->error)
+    if (!range->error && !finder->lost && !finder->adopted)
+        range->error = bw_error_create(BW_ERROR_CORRUPT,
+                                       "last items of tree block %" PRIu64 " are lost", bytenr);
+    else if (!range->error)
         range->error = bw_error_create(BW_ERROR_CORRUPT, "tree block %" PRIu64 " is lost", bytenr);
     return true;
 }

@@ -54,8 +54,8 @@ size_t bw_leaf_finder_announce(const struct bw_leaf_finder *finder, struct bw_ke
                                size_t count);
 
 /** The address of a lost block that may have contained `key`, which belongs in the leaf but has no
- * item there: the leaf, a node above it, or, because the end of an adopted leaf may be unknown, the
- * lost node above that; 0 if no block is lost. */
+ * item there: the leaf, if it or its last items are lost, a node above it, or, because the end of
+ * an adopted leaf may be unknown, the lost node above that; 0 if no block is lost. */
 uint64_t bw_leaf_lost_block(const struct bw_leaf_finder *finder, const struct bw_key *key);
 
 /** The slot of the last item in the leaf whose key is at most `key`; -1 if none exists. */

@@ -101,6 +101,23 @@ for change in '273 12 260 key 4369 12 260' '282 96 26 key 99999282 96 26' \
 done
 unset message
 
+# The same with the extent of a file: its contents are lost, and no other items take their place. A
+# directory finds the names that it has lost by their hashes.
+cp --sparse=always "$fixtures/nodesize-4k/dev1.img" "$WORK/image"
+holds 'an extent belongs to another file' change "$WORK/image" 5 299 108 0 key 5299 108 0
+expect 'the file has no contents' 1 '/dir-0/file-16: bytes 0 to 1499 cannot be read' \
+    sum "$WORK/image"
+is 'no sum of it' "$(grep -c /dir-0/file-16 "$WORK/out")" 0
+"$PROGRAM" ls "$fixtures/plain/dev1.img" /names > "$WORK/listed"
+for index in '99999282 96 26' '282 96 2600'; do
+    cp --sparse=always "$fixtures/plain/dev1.img" "$WORK/image"
+    # shellcheck disable=SC2086 # three numbers
+    holds 'an entry is beyond its leaf' change "$WORK/image" 5 282 96 26 key $index
+    expect "a directory with ($index)" 1 'last items of tree block [0-9]* are lost' \
+        ls "$WORK/image" /names
+    is "its names with ($index)" "$(diff <(sort "$WORK/listed") <(sort "$WORK/out"))" ""
+done
+
 # A subvolume without a ROOT_BACKREF, or with a wrong one: the ROOT_REF of its parent leads to it.
 read -r child parent < <("$PROGRAM" dump --tree root "$fixtures/subvolumes/dev1.img" |
     sed -nE 's/.* key \(([0-9]+) ROOT_BACKREF ([0-9]+)\) itemoff.*/\1 \2/p' | tail -n 1)

@@ -250,6 +250,34 @@ static void move_item_out(uint8_t *leaf, uint32_t nodesize, void *closure)
     items_of(leaf)[2].offset = bw_put32(nodesize);
 }
 
+static void raise_last_keys(uint8_t *leaf, uint32_t nodesize, void *closure)
+{
+    (void)nodesize;
+    (void)closure;
+    for (unsigned i = PER_LEAF - 2; i < PER_LEAF; i++)
+        items_of(leaf)[i].key.objectid = bw_put64(1000 + 60 + i);
+}
+
+/* The last two items of a leaf have keys of items that other leaves have. */
+static void test_keys_beyond_leaf(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct found found;
+    struct iw_image *image = make_image();
+    iw_rewrite_block(image, iw_block_of_key(image, TREE, key_of(50))->logical, raise_last_keys,
+                     NULL, true);
+    open_bench(&bench, image);
+    for (uint64_t first = 48; first < 66; first++)
+        for (uint64_t last = first; last < 66; last++) {
+            read_items(&bench, first, last, &found);
+            for (uint64_t n = first; n <= last; n++)
+                assert_int_equal(found.items[n], n != 53 && n != 54);
+            assert_int_equal(found.losses, first <= 54 && last >= 53);
+        }
+    close_bench(&bench);
+}
+
 static void test_keys_out_of_order(void **state)
 {
     (void)state;
@@ -352,6 +380,7 @@ int main(void)
         cmocka_unit_test(test_adopted_leaves),
         cmocka_unit_test(test_adopter_without_memory),
         cmocka_unit_test(test_scan_of_adopted_leaves),
+        cmocka_unit_test(test_keys_beyond_leaf),
         cmocka_unit_test(test_keys_out_of_order),
         cmocka_unit_test(test_restart_in_another_tree),
         cmocka_unit_test(test_item_outside_leaf),
