@@ -76,6 +76,9 @@ holds "a metadump with names has the secrets" \
     [ "$(items find plain.bti secrets | grep -c .)" -gt 50 ]
 "$PROGRAM" stat -o target plain.img /docs/symbolic-link > contents
 is "a metadump has no file contents" "$(items find plain.bti contents)" ""
+expect "a file of two ranges in an archive" 1 '/data/plain: bytes 0 to .* cannot be read' \
+    tar --on-error=zero -f zeros.tar plain.bti /data/plain
+is "counts as one file" "$(grep -c 'file contents' "$WORK/err")" 0
 expect "without names" 0 - metadump --sanitize -f first.bti plain.img
 is "no secret is in it" "$(items find first.bti secrets)" ""
 expect "another sanitized metadump" 0 - metadump --sanitize --compress 3 -f other.bti plain.img

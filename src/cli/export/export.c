@@ -40,11 +40,16 @@ const struct cmd_option cmd_naming_options[] = {
     {0},
 };
 
-bool cmd_export_is_further(struct cmd_export *export, const struct bw_error *error)
+/* Whether an error of a file comes from an image without the contents of all its files. */
+static bool lacks_contents(const struct cmd_export *export, const struct bw_error *error)
 {
     return (error->code == BW_ERROR_CORRUPT || error->code == BW_ERROR_NOT_FOUND) &&
-           export->session.fs && bw_fs_status(export->session.fs).no_contents &&
-           atomic_fetch_add(&export->without_contents, 1) > 0;
+           export->session.fs && bw_fs_status(export->session.fs).no_contents;
+}
+
+bool cmd_export_is_further(struct cmd_export *export, const struct bw_error *error)
+{
+    return lacks_contents(export, error) && atomic_fetch_add(&export->without_contents, 1) > 0;
 }
 
 void cmd_export_report(struct cmd_export *export, struct bw_error *error)
@@ -245,13 +250,19 @@ struct bw_names cmd_lost_ranges(const struct bw_recoverable *left, struct cmd_ra
 const char *const cmd_on_error_words[] = {
     [CMD_ON_ERROR_FAIL] = "fail", [CMD_ON_ERROR_ZERO] = "zero", [CMD_ON_ERROR_SKIP] = "skip", NULL};
 
-void cmd_bad_flush(struct cmd_bad_ranges *bad)
+/* Reports the collected range. In an image without contents, a file counts once, however many
+ * ranges it has. */
+static void report_range(struct cmd_bad_ranges *bad)
 {
     if (!bad->error)
         return;
-    if (bad->export && cmd_export_is_further(bad->export, bad->error)) {
-        bw_error_free(BW_TAKE(bad->error));
-        return;
+    if (bad->export && lacks_contents(bad->export, bad->error)) {
+        const bool is_further = bad->is_counted || cmd_export_is_further(bad->export, bad->error);
+        bad->is_counted = true;
+        if (is_further) {
+            bw_error_free(BW_TAKE(bad->error));
+            return;
+        }
     }
     static const char *const outcomes[] = {[CMD_ON_ERROR_FAIL] = "",
                                            [CMD_ON_ERROR_ZERO] = ", zeros in their place",
@@ -263,13 +274,19 @@ void cmd_bad_flush(struct cmd_bad_ranges *bad)
     bad->error = NULL;
 }
 
+void cmd_bad_flush(struct cmd_bad_ranges *bad)
+{
+    report_range(bad);
+    bad->is_counted = false;
+}
+
 void cmd_bad_add(struct cmd_bad_ranges *bad, const char *path, const struct bw_data_part *part)
 {
     if (bad->error && bad->path == path && bad->offset + bad->length == part->offset) {
         bad->length += part->length;
         return;
     }
-    cmd_bad_flush(bad);
+    report_range(bad);
     bad->path = path;
     bad->offset = part->offset;
     bad->length = part->length;

@@ -130,6 +130,7 @@ struct cmd_bad_ranges {
     struct bw_fs *fs;
     enum cmd_on_error on_error;
     struct cmd_export *export; /**< for cmd_export_is_further(); may be NULL */
+    bool is_counted;           /**< the current file was counted there */
     const char *path; /**< the file of a range that is not reported yet; must live until the next
                          flush */
     uint64_t offset, length;
