@@ -666,8 +666,7 @@ static void report_unused(struct bw_xlator *xlator, size_t index, const char *re
 }
 
 /* Reads where a member lacks the data of the array. */
-static struct bw_error *read_bad_ranges(struct md *md, struct member *member,
-                                        const struct bw_md_superblock *found)
+static struct bw_error *read_bad_ranges(struct member *member, const struct bw_md_superblock *found)
 {
     const struct bw_md_device device = {member->layer, 0, bw_xlator_size(member->layer)};
     member->bad = calloc(BW_MD_BAD, sizeof *member->bad);
@@ -680,7 +679,6 @@ static struct bw_error *read_bad_ranges(struct md *md, struct member *member,
         *bad = (struct bw_range){bad->address + before - member->offset,
                                  bad->length > before ? bad->length - before : 0};
     }
-    md->has_bad |= member->bad_count != 0;
     return NULL;
 }
 
@@ -704,22 +702,32 @@ static struct bw_error *add_member(struct bw_xlator *xlator, size_t index,
         report_unused(xlator, index, "another device has its place");
     } else if (found->data_offset < size) {
         const uint64_t room = size - found->data_offset;
+        struct member added = {.layer = layer,
+                               .offset = found->data_offset,
+                               .data_size = room,
+                               .size = room,
+                               .current = room,
+                               .is_replacement = found->is_replacement};
+        if (found->data_size)
+            added.data_size = found->data_size;
+        if (added.data_size < room)
+            added.size = added.data_size;
+        if (found->recovered < room)
+            added.current = found->recovered;
+        BW_AUTO_ERROR struct bw_error *error = NULL;
+        if (md->array.level >= 1)
+            error = read_bad_ranges(&added, found);
+        if (error) {
+            free(added.bad);
+            if (error->code == BW_ERROR_NO_MEMORY)
+                return BW_TAKE(error);
+            report_unused(xlator, index, error->message);
+            return NULL;
+        }
+        md->has_bad |= added.bad_count != 0;
         md->given += !member->layer;
         free(member->bad);
-        *member = (struct member){.layer = layer,
-                                  .offset = found->data_offset,
-                                  .data_size = room,
-                                  .size = room,
-                                  .current = room,
-                                  .is_replacement = found->is_replacement};
-        if (found->data_size)
-            member->data_size = found->data_size;
-        if (member->data_size < room)
-            member->size = member->data_size;
-        if (found->recovered < room)
-            member->current = found->recovered;
-        if (md->array.level >= 1)
-            BW_TRY(read_bad_ranges(md, member, found));
+        *member = added;
     }
     return NULL;
 }
@@ -749,7 +757,13 @@ static struct bw_error *check_journal(struct bw_xlator *xlator,
                             md->array.name));
         return NULL;
     }
-    BW_TRY(bw_md_journal_count(&device, journal, &count));
+    BW_AUTO_ERROR struct bw_error *error = bw_md_journal_count(&device, journal, &count);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return BW_TAKE(error);
+    if (error)
+        bw_xlator_report(
+            xlator, BW_WARNING,
+            bw_error_prefix(BW_TAKE(error), "the journal of the MD array %s", md->array.name));
     if (count)
         bw_xlator_report(xlator, BW_WARNING,
                          bw_error_create(BW_ERROR_UNSUPPORTED,
