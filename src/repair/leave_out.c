@@ -122,6 +122,13 @@ static struct bw_error *try_changes(struct bw_repair *repair, bool goes_on, uint
         BW_AUTO_ERROR struct bw_error *reason = try_once(repair, &trials, left, &failing);
         if (!reason || !is_failure(reason))
             return BW_TAKE(reason);
+
+        /* Without superblocks, it cannot be opened with none of the changes, either. */
+        bool has_chosen = false;
+        for (size_t i = repair->first; i < repair->changes.count; i++)
+            has_chosen |= repair->changes.items[i].chosen;
+        if (!has_chosen)
+            return NULL;
         if (failing) {
             struct bw_repair_matches matches = bw_repair_find_changes(repair, failing);
             for (const struct bw_repair_change *change; (change = bw_repair_next_match(&matches));)

@@ -157,6 +157,21 @@ mkdir "$WORK/gone"
 cp --sparse=always "$fixtures/superblocks-gone/dev1.img" "$WORK/gone"
 repaired gone
 
+# No superblock, and no complete generation to make one from: other changes do not help.
+lost=$WORK/lost.img
+cp --sparse=always "$fixtures/dup/dev1.img" "$lost"
+mapfile -t leaves < <("$PROGRAM" dump --tree fs "$lost" | awk '/^leaf .* items/ { print $2 }')
+bytes=$("$PROGRAM" map -o offset "$lost" "${leaves[1]}+16384"
+    "$PROGRAM" map -o offset "$lost" "${leaves[2]}+16384" | head -n 1)
+for byte in 65536 67108864 $bytes; do
+    dd if=/dev/zero of="$lost" bs=4096 seek=$((byte / 4096)) count=1 conv=notrunc status=none
+done
+status "no superblock, no complete generation: the plan" 1 \
+    "$PROGRAM" repair -q -o class_name,chosen "$lost"
+is "the only change fails" "$(cat "$WORK/out")" $'identical\t0'
+status "and nothing is written" 1 "$PROGRAM" repair -f "$WORK/none.qcow2" "$lost"
+holds "the message of that" grep -q 'all chosen changes failed' "$WORK/err"
+
 # The current root tree is lost: an older generation, only if the user allows it.
 mkdir "$WORK/rolled"
 image=$WORK/rolled/dev1.img
