@@ -2,7 +2,8 @@
 /*
  * Chunks without contents behind the end of an image that is smaller than its device. A mount needs
  * no such chunk, so it is taken out: its item, its device extents on all devices, its block group,
- * and its free space (removals.c); and the devices have that many bytes less in use.
+ * and its free space (removals.c); and the devices have that many bytes less in use. A chunk may
+ * lie behind the ends of several images, so those of all images are taken out together.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -89,9 +90,17 @@ static struct bw_error *plan_removals(struct cutting *cutting)
     return NULL;
 }
 
-/* Lists the items of the chunks that end behind `size` on a device: in the chunk tree, with the
- * block groups, in the free space tree, and the device extents on all devices. */
-static struct bw_error *list_items(struct cutting *cutting, uint64_t devid, uint64_t size)
+/* Whether a device extent ends behind the last whole sector in the image of its device. */
+static bool is_behind(struct bw_repair *repair, const struct bw_key *key, uint64_t length)
+{
+    const struct bw_repair_device *device = bw_repair_device_of(repair, key->objectid);
+    const uint64_t size = device ? bw_xlator_size(device->image->storage) : UINT64_MAX;
+    return key->offset + length > size - size % repair->fs->superblock.sectorsize && device;
+}
+
+/* Lists the items of the chunks behind the ends of images: in the chunk tree, with the block
+ * groups, in the free space tree, and the device extents on all devices. */
+static struct bw_error *list_items(struct cutting *cutting)
 {
     struct bw_repair *repair = cutting->repair;
     struct bw_fs *fs = repair->fs;
@@ -115,12 +124,12 @@ static struct bw_error *list_items(struct cutting *cutting, uint64_t devid, uint
 
     /* The chunks. */
     BW_SCOPED(bw_fs_items) struct bw_fs_items behind;
-    bw_fs_items_begin(&behind, fs, &cutting->device_tree,
-                      (struct bw_key){devid, BW_DEVICE_EXTENT, 0},
-                      (struct bw_key){devid, BW_DEVICE_EXTENT, UINT64_MAX});
+    bw_fs_items_begin(&behind, fs, &cutting->device_tree, (struct bw_key){0, 0, 0},
+                      (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
     for (const struct bw_item *item; (item = bw_fs_items_next(&behind));) {
         const struct bw_disk_device_extent *extent = (const void *)item->data;
-        if (item->size >= sizeof *extent && item->key.offset + bw_get64(extent->length) > size)
+        if (item->key.type == BW_DEVICE_EXTENT && item->size >= sizeof *extent &&
+            is_behind(repair, &item->key, bw_get64(extent->length)))
             BW_TRY(bw_number_set_insert(&cutting->chunks, bw_get64(extent->chunk_offset), &is_new));
     }
     BW_TRY(bw_fs_items_error(&behind));
@@ -161,10 +170,17 @@ static struct bw_error *list_items(struct cutting *cutting, uint64_t devid, uint
 }
 
 struct bw_error *bw_repair_cut_chunks(struct bw_repair *repair, struct bw_repair_finding *finding,
-                                      uint64_t devid, uint64_t size, bool *is_possible)
+                                      uint64_t devid, bool *is_possible)
 {
     struct cutting cutting = {.repair = repair, .finding = finding};
-    struct bw_error *error = list_items(&cutting, devid, size);
+
+    /* They may have been planned for another device. */
+    *is_possible = false;
+    for (size_t i = repair->first; i < repair->changes.count; i++)
+        *is_possible |= repair->changes.items[i].is_deletion;
+    if (*is_possible)
+        return NULL;
+    struct bw_error *error = list_items(&cutting);
     if (!error && !cutting.obstacle)
         error = plan_removals(&cutting);
     *is_possible = !error && !cutting.obstacle;

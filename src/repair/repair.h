@@ -325,10 +325,10 @@ struct bw_error *bw_repair_remove(struct bw_repair *repair, struct bw_repair_fin
                                   const struct bw_repair_removals *removals,
                                   const struct bw_repair_removal_texts *texts, bool *is_possible);
 
-/** Takes out the chunks that end behind `size` of a device, if nothing in them is in use.
- * (empty_chunks.c) */
+/** Takes out the chunks behind the ends of all images, one of which is of this device, if nothing
+ * in them is in use. (empty_chunks.c) */
 struct bw_error *bw_repair_cut_chunks(struct bw_repair *repair, struct bw_repair_finding *finding,
-                                      uint64_t devid, uint64_t size, bool *is_possible);
+                                      uint64_t devid, bool *is_possible);
 
 /** The item of a device with the planned changes; NULL: none. (sizes.c) */
 struct bw_disk_device_item *bw_repair_device_item(struct bw_repair *repair, uint64_t devid);

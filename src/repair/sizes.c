@@ -67,7 +67,7 @@ static struct bw_error *plan_device(struct bw_repair *repair, struct bw_repair_f
         return NULL;
     if (end > wanted) {
         bool is_possible;
-        BW_TRY(bw_repair_cut_chunks(repair, finding, finding->devid, wanted, &is_possible));
+        BW_TRY(bw_repair_cut_chunks(repair, finding, finding->devid, &is_possible));
         if (!is_possible)
             return NULL;
     }

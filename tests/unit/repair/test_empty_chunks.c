@@ -10,27 +10,42 @@
 #include "record/record_types.h"
 #include "repair/repair.h"
 
-enum { DEVICES = 8, DATA_CHUNKS = 5, CUT = DATA_CHUNKS - 1 /* a device with such a chunk only */ };
+enum { DEVICES = 8, DATA_CHUNKS = 5 };
 
-/* Where the last device extent of a device begins, in a chunk without contents. */
-static uint64_t last_extent(const struct iw_image *image)
+/* Whether only data chunks, which have no contents, lie behind this place. */
+static bool is_end(const struct iw_image *image, unsigned device, uint64_t offset)
 {
-    uint64_t last = 0;
-    bool is_data = false;
     for (size_t i = 0; i < iw_chunk_count(image); i++)
         for (unsigned j = 0; j < iw_chunk(image, i)->stripe_count; j++)
-            if (iw_chunk(image, i)->stripes[j].device == CUT &&
-                iw_chunk(image, i)->stripes[j].offset > last) {
-                last = iw_chunk(image, i)->stripes[j].offset;
-                is_data = iw_chunk(image, i)->type & BW_GROUP_DATA;
-            }
-    assert_true(is_data);
-    return last;
+            if (!(iw_chunk(image, i)->type & BW_GROUP_DATA) &&
+                iw_chunk(image, i)->stripes[j].device == device &&
+                iw_chunk(image, i)->stripes[j].offset > offset)
+                return false;
+    return true;
+}
+
+/* Cuts all devices of a data chunk in it. */
+static void cut(struct iw_image *image)
+{
+    for (size_t i = iw_chunk_count(image); i-- > 0;) {
+        const unsigned count = iw_chunk(image, i)->stripe_count;
+        bool is_possible = iw_chunk(image, i)->type & BW_GROUP_DATA;
+        for (unsigned j = 0; j < count; j++)
+            is_possible &= is_end(image, iw_chunk(image, i)->stripes[j].device,
+                                  iw_chunk(image, i)->stripes[j].offset);
+        for (unsigned j = 0; is_possible && j < count; j++)
+            iw_truncate_device(image, iw_chunk(image, i)->stripes[j].device,
+                               iw_chunk(image, i)->stripes[j].offset + 65536);
+        if (is_possible)
+            return;
+    }
+    fail_msg("behind each data chunk lie contents");
 }
 
 /* Cuts an image with leaves of so many items in a chunk without contents, and plans. Returns the
  * number of changes of keys in nodes. */
-static size_t repair(unsigned items_per_leaf, unsigned pointers_per_node, bool is_possible)
+static size_t repair(uint64_t profile, unsigned items_per_leaf, unsigned pointers_per_node,
+                     bool is_possible)
 {
     const char *paths[IW_MAX_DEVICES];
     struct report_log log = {0};
@@ -38,14 +53,14 @@ static size_t repair(unsigned items_per_leaf, unsigned pointers_per_node, bool i
     struct bw_repair *plan;
     uint64_t left = 0;
     size_t keys = 0;
-    struct iw_image *image =
-        iw_create(&(struct iw_options){.data_chunks = DATA_CHUNKS, .device_count = DEVICES});
+    struct iw_image *image = iw_create(&(struct iw_options){
+        .data_chunks = DATA_CHUNKS, .data_profile = profile, .device_count = DEVICES});
     static const uint64_t trees[] = {BW_EXTENT_TREE /* not so small */, BW_CHUNK_TREE,
                                      BW_DEVICE_TREE};
     for (size_t i = items_per_leaf == 1; i < sizeof trees / sizeof *trees; i++)
         iw_shape(image, trees[i], items_per_leaf, pointers_per_node, 0);
     iw_write_memory(image);
-    iw_truncate_device(image, CUT, last_extent(image) + 65536);
+    cut(image);
     const struct bw_fs_options how = {.struct_size = sizeof how,
                                       .paths = paths,
                                       .path_count = iw_paths_of(image, paths),
@@ -75,7 +90,7 @@ static size_t repair(unsigned items_per_leaf, unsigned pointers_per_node, bool i
 static void large_leaves(void **state)
 {
     (void)state;
-    assert_int_equal(repair(0, 0, true), 0);
+    assert_int_equal(repair(0, 0, 0, true), 0);
 }
 
 static void first_items(void **state)
@@ -84,7 +99,7 @@ static void first_items(void **state)
     size_t keys = 0;
     for (unsigned items = 3; items < 9; items++)
         for (unsigned pointers = 3; pointers < 5; pointers++)
-            keys += repair(items, pointers, true);
+            keys += repair(0, items, pointers, true);
     assert_true(keys > 3);
 }
 
@@ -92,7 +107,14 @@ static void first_items(void **state)
 static void single_items(void **state)
 {
     (void)state;
-    repair(1, 0, false);
+    repair(0, 1, 0, false);
+}
+
+/* The chunk lies behind the ends of two images. */
+static void two_devices(void **state)
+{
+    (void)state;
+    assert_int_equal(repair(BW_GROUP_RAID1, 0, 0, true), 0);
 }
 
 int main(void)
@@ -101,6 +123,7 @@ int main(void)
         cmocka_unit_test(large_leaves),
         cmocka_unit_test(first_items),
         cmocka_unit_test(single_items),
+        cmocka_unit_test(two_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
