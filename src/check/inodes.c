@@ -205,6 +205,7 @@ static struct bw_error *read_item(struct examination *examination, const struct 
         present->has_item = bw_inode_decode(item, &present->inode);
         if (!present->has_item)
             return add_lost_item(examination, &item->key);
+        present->inode.size = bw_inode_stored_size(item);
         record.kind = RECORD_INODE;
         record.value = present->inode.link_count;
         record.type = bw_file_type_of_mode(present->inode.mode);

@@ -65,6 +65,12 @@ bool bw_inode_decode(const struct bw_item *item, struct bw_inode *inode)
     return true;
 }
 
+uint64_t bw_inode_stored_size(const struct bw_item *item)
+{
+    const struct bw_disk_inode_item *disk = (const void *)item->data;
+    return bw_get64(disk->size);
+}
+
 bool bw_xattr_next(struct bw_cursor *cursor, struct bw_xattr *xattr)
 {
     if (cursor->next == cursor->end)

@@ -96,8 +96,12 @@ static inline const struct bw_disk_dir_item *bw_leaf_file_entry(const struct bw_
 bool bw_xattr_next(struct bw_cursor *cursor, struct bw_xattr *xattr);
 
 /** Decodes an INODE_ITEM; false if it is cut off, or its size is more than 2^63-1 bytes, which no
- * file can have: such an inode is damaged, and reading or hashing its file would never end. */
+ * file can have: such an inode is damaged, and reading or hashing its file would never end. The
+ * size of a directory, which means little, becomes 2^63-1 instead. */
 bool bw_inode_decode(const struct bw_item *item, struct bw_inode *inode);
+
+/** The size in an INODE_ITEM that was decoded, exactly as it is there. */
+uint64_t bw_inode_stored_size(const struct bw_item *item);
 
 /** A name of an inode, seen from the inode. */
 struct bw_inode_ref {

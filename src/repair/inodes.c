@@ -73,6 +73,8 @@ static struct bw_error *add_up(struct bw_repair *repair, const struct bw_tree *t
         switch (item->key.type) {
         case BW_INODE_ITEM:
             totals->has_inode = bw_inode_decode(item, &totals->inode);
+            if (totals->has_inode)
+                totals->inode.size = bw_inode_stored_size(item);
             break;
         case BW_INODE_REF:
         case BW_INODE_EXTREF:

@@ -96,6 +96,8 @@ finds 4 block-missing plain 1 2 132 0 set 176 8 16384
 finds 4 root-unlinked,block-foreign,reference-missing,root-link,uuid-extra subvolumes 1 256 132 0 \
     key 255 132 0
 finds 4 directory-size plain 5 256 1 0 set 16 8 3
+finds 4 inode-item,directory-size,memory-suspected plain 5 256 1 0 set 16 8 $(((1 << 63) + 5))
+is 'the size in the image' "$(grep -c 'want 140 have 9223372036854775813' "$WORK/out")" 1
 finds 4 checksum-overlap,checksum-missing,checksum-orphaned,items-overlap plain 7 -10 128 64225280 \
     key -10 128 13643776
 
