@@ -72,7 +72,7 @@ parity_of_no_data() {
     expect "parity of no data" 0 'btrfs-walk: checked: ' check --data "$@"
     read -r kind devid offset < <(places "$data" "$@" | grep -v ^copy)
     flip "${!devid}" $((offset + 107))
-    expect "parity of data" 4 'write hole.*btrfs scrub' check --data "$@"
+    expect "parity of data" 4 'write hole.*scrub rewrites' check --data "$@"
     holds "parity is what is wrong" \
         out_has '^error parity-mismatch.* do not match the data .*repairable'
     flip "${!devid}" $((offset + 107))
