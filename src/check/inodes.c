@@ -471,10 +471,11 @@ static struct bw_finding name_location(const struct examination *examination,
 {
     struct bw_finding location = inode_location(examination, name->any->inode, key);
     location.touches = BW_TOUCHES_NAME;
-    location.end_key = name->index ? index_key(name)
-                       : name->item
-                           ? item_key(name)
-                           : (struct bw_key){name->any->inode, BW_INODE_REF, name->any->directory};
+    location.end_key = (struct bw_key){name->any->inode, BW_INODE_REF, name->any->directory};
+    if (name->index)
+        location.end_key = index_key(name);
+    else if (name->item)
+        location.end_key = item_key(name);
     return location;
 }
 
@@ -631,7 +632,8 @@ static void check_entry_type(struct examination *examination, const struct inode
                              const struct name *name)
 {
     const struct name_record *wrong = name->index ? name->index : name->item;
-    const uint8_t want = inode->item ? inode->item->type : name->item ? name->item->type : 0;
+    const struct name_record *right = inode->item ? inode->item : name->item;
+    const uint8_t want = right ? right->type : 0;
     if (name->item && name->item->type != want)
         wrong = name->item;
     if (!wrong || (wrong->type == want && (!name->item || name->item->type == want)) ||

@@ -18,6 +18,7 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/search.h"
 #include "check/flipped.h"
 #include "check/free_space.h"
@@ -236,9 +237,8 @@ static struct bw_error *carry_group(struct space *space, struct bw_checked_group
     const size_t span_count = since->unsummed.ranges.count;
     for (size_t i = BW_FIRST_INDEX(k, span_count, spans[k].end > start);
          i < span_count && spans[i].start < end; i++)
-        BW_TRY(bw_range_set_insert(&check->unsummed,
-                                   spans[i].start > start ? spans[i].start : start,
-                                   spans[i].end < end ? spans[i].end : end));
+        BW_TRY(bw_range_set_insert(&check->unsummed, bw_max(spans[i].start, start),
+                                   bw_min(spans[i].end, end)));
     const struct bw_numbers *blocks = &since->full_backrefs;
     for (size_t i = BW_FIRST_INDEX(k, blocks->count, blocks->items[k] >= start);
          i < blocks->count && blocks->items[i] < end; i++)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/gcrypt.h"
 #include "base/search.h"
 #include "base/vector.h"
@@ -200,8 +201,9 @@ static void end_block(struct merkle *merkle)
         report_data(merkle);
     if (!good && merkle->bad_start == merkle->bad_end)
         merkle->bad_start = merkle->offset;
-    merkle->bad_end = good ? merkle->bad_end : merkle->offset + (left < size ? left : size);
-    merkle->offset += left < size ? left : size;
+    merkle->offset += bw_min(left, size);
+    if (!good)
+        merkle->bad_end = merkle->offset;
     merkle->filled = 0;
     merkle->unknown = merkle->nonzero = false;
 }

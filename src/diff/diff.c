@@ -364,8 +364,8 @@ static struct bw_error *compare_nested(const struct bw_diff_side tops[2],
         j += order >= 0;
     }
     for (size_t i = 0, j = 0; i < lists[0].nested.count || j < lists[1].nested.count;) {
-        struct nested *a = i < lists[0].nested.count ? &lists[0].nested.items[i] : NULL,
-                      *b = j < lists[1].nested.count ? &lists[1].nested.items[j] : NULL;
+        struct nested *a = i < lists[0].nested.count ? &lists[0].nested.items[i] : NULL;
+        struct nested *b = j < lists[1].nested.count ? &lists[1].nested.items[j] : NULL;
         int order = a ? -1 : 1;
         if (a && b)
             order = strcmp(a->path, b->path);

@@ -18,8 +18,8 @@ int bw_entries_compare(const char *a, size_t a_length, const char *b, size_t b_l
         return bw_compare(a_length, b_length);
     while (a[at] == b[at])
         at++;
-    const unsigned char left = a[at] == '/' ? 0 : (unsigned char)a[at],
-                        right = b[at] == '/' ? 0 : (unsigned char)b[at];
+    const unsigned char left = a[at] == '/' ? 0 : (unsigned char)a[at];
+    const unsigned char right = b[at] == '/' ? 0 : (unsigned char)b[at];
     return left - right;
 }
 

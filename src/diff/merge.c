@@ -432,8 +432,8 @@ static int by_inode(const void *left, const void *right, void *image)
 {
     const struct pair *a = *(struct pair *const *)left, *b = *(struct pair *const *)right;
     const unsigned side = *(const unsigned *)image;
-    const struct bw_diff_entry *x = &a->sides[a->has[side] ? side : !side].facts,
-                               *y = &b->sides[b->has[side] ? side : !side].facts;
+    const struct bw_diff_entry *x = &a->sides[a->has[side] ? side : !side].facts;
+    const struct bw_diff_entry *y = &b->sides[b->has[side] ? side : !side].facts;
     return BW_COMPARE_ALL(((uint64_t[]){x->subvolume, x->inode}),
                           ((uint64_t[]){y->subvolume, y->inode}));
 }

@@ -411,7 +411,8 @@ static struct bw_error *step_cursors(struct cursor *a, struct cursor *b, struct 
     bool a_first = order ? order < 0 : a->front == AT_LOSS || level_of(a) >= level_of(b);
     if (order == 0 && b->front == AT_LOSS)
         a_first = false;
-    struct cursor *first = a_first ? a : b, *second = a_first ? b : a;
+    struct cursor *first = a_first ? a : b;
+    struct cursor *second = a_first ? b : a;
     if (first->front == AT_LOSS)
         return step_at_loss(first, second);
     if (first->front != AT_POINTER)

@@ -168,7 +168,8 @@ static struct bw_error *visit_file_extent(struct descent *descent, const struct 
 
     /* The part that the file uses. It is the whole extent if that is compressed. */
     const bool is_all = whole || disk->compression;
-    const uint64_t used = is_all ? extent : extent + into, used_length = is_all ? stored : shown;
+    const uint64_t used = is_all ? extent : extent + into;
+    const uint64_t used_length = is_all ? stored : shown;
     struct bw_owner owner = {.kind = BW_OWNER_DATA,
                              .extent = extent,
                              .tree = descent->tree->tree.id,

@@ -295,8 +295,8 @@ static struct bw_error *on_extent_item(void *context, const struct bw_item *item
         BW_FIRST_INDEX(n, map->pieces.count, pieces[n].logical + pieces[n].chunk_length > begin);
     for (; i < map->pieces.count && pieces[i].logical < end; i++) {
         const uint64_t first = pieces[i].logical, after = first + pieces[i].chunk_length;
-        BW_TRY(add_used(map, &pieces[i], begin > first ? begin - first : 0,
-                        (end < after ? end : after) - first, &use));
+        BW_TRY(add_used(map, &pieces[i], bw_max(begin, first) - first, bw_min(end, after) - first,
+                        &use));
     }
     return NULL;
 }

@@ -14,6 +14,7 @@
 
 #include "base/bits.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/search.h"
 #include "base/struct_size.h"
 #include "base/vector.h"
@@ -393,8 +394,8 @@ static struct bw_error *follow_moves(struct bw_used_map *map)
             size_t i = BW_FIRST_INDEX(k, spans->count, spans->items[k].end > range.from);
             for (; i < spans->count && spans->items[i].start < end; i++) {
                 const struct bw_span span = spans->items[i];
-                const uint64_t first = span.start > range.from ? span.start - range.from : 0,
-                               last = (span.end < end ? span.end : end) - range.from;
+                const uint64_t first = bw_max(span.start, range.from) - range.from;
+                const uint64_t last = bw_min(span.end, end) - range.from;
                 BW_TRY(add_range(&map->added[kind], range.to + first, range.to + last));
             }
         }

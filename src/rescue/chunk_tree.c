@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/human.h"
 #include "base/search.h"
 #include "base/vector.h"
@@ -34,9 +35,8 @@ void bw_chunk_facts_free(struct bw_chunk_facts *facts)
 static int by_chunk(const void *left, const void *right)
 {
     const struct bw_found_extent *a = left, *b = right;
-    return a->chunk != b->chunk   ? (a->chunk > b->chunk) * 2 - 1
-           : a->devid != b->devid ? (a->devid > b->devid) * 2 - 1
-                                  : (a->offset > b->offset) - (a->offset < b->offset);
+    return BW_COMPARE_ALL(((uint64_t[]){a->chunk, a->devid, a->offset}),
+                          ((uint64_t[]){b->chunk, b->devid, b->offset}));
 }
 
 struct bw_error *bw_chunk_facts_extents(struct bw_chunk_facts *facts)

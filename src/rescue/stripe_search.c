@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/search.h"
 #include "base/vector.h"
 #include "btree/block.h"
@@ -201,9 +202,9 @@ static void vote_by_data(struct ballot *ballot)
 static bool assign_stripe(const struct bw_derived_chunk *chunk, unsigned extent, unsigned first,
                           int order[BW_MOST_STRIPES])
 {
-    const unsigned alike = !chunk->profile->striped         ? chunk->count
-                           : chunk->profile->parity_stripes ? 1
-                                                            : chunk->profile->copies;
+    unsigned alike = chunk->count;
+    if (chunk->profile->striped)
+        alike = chunk->profile->parity_stripes ? 1 : chunk->profile->copies;
     for (unsigned stripe = first; stripe < first + alike; stripe++)
         if (order[stripe] < 0) {
             order[stripe] = (int)extent;
@@ -265,9 +266,8 @@ struct trial {
 static int by_vote(const void *left, const void *right)
 {
     const struct vote *a = left, *b = right;
-    return a->image != b->image     ? (a->image > b->image) * 2 - 1
-           : a->stripe != b->stripe ? (a->stripe > b->stripe) * 2 - 1
-                                    : (a->beginning > b->beginning) - (a->beginning < b->beginning);
+    return BW_COMPARE_ALL(((uint64_t[]){a->image, a->stripe, a->beginning}),
+                          ((uint64_t[]){b->image, b->stripe, b->beginning}));
 }
 
 /* Sorts by image, then the most votes first. */
@@ -334,9 +334,11 @@ static void set_columns(struct bw_derived_chunk *chunk, unsigned columns)
 {
     const struct bw_raid_profile *profile = chunk->profile;
     chunk->columns = columns;
-    chunk->count = !profile->striped         ? profile->minimum_stripes
-                   : profile->parity_stripes ? columns + profile->parity_stripes
-                                             : columns * profile->copies;
+    chunk->count = profile->minimum_stripes;
+    if (profile->striped && profile->parity_stripes)
+        chunk->count = columns + profile->parity_stripes;
+    else if (profile->striped)
+        chunk->count = columns * profile->copies;
 }
 
 static bool try_columns(struct trial *trial, struct bw_derived_chunk *chunk,
@@ -377,9 +379,13 @@ static unsigned find_columns(struct trial *trial, struct bw_derived_chunk *chunk
             chunk->length % ((uint64_t)columns * BW_STRIPE_LENGTH) ||
             !try_columns(trial, chunk, facts, columns))
             continue;
-        second = trial->score > score ? score : trial->score > second ? trial->score : second;
-        best = trial->score > score ? columns : best;
-        score = trial->score > score ? trial->score : score;
+        if (trial->score > score) {
+            second = score;
+            best = columns;
+            score = trial->score;
+        } else if (trial->score > second) {
+            second = trial->score;
+        }
     }
     return score > 2 * second ? best : 0;
 }
