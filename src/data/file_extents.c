@@ -281,6 +281,9 @@ static void describe_extent(const struct bw_file_extent *extent, uint64_t start,
     };
     struct bw_extent *to = &piece->extent;
     to->kind = kinds[extent->type];
+    /* What is compressed was written, whatever its type: the kernel reads it as well. */
+    if (to->kind == BW_EXTENT_UNWRITTEN && extent->compression != BW_COMPRESS_NONE)
+        to->kind = BW_EXTENT_REGULAR;
     to->compression = extent->compression;
     to->generation = extent->generation;
     to->ram_bytes = extent->ram_bytes;

@@ -62,6 +62,9 @@ same compressed 5 312 108 262144 set 8 8 4398046642176
 same compressed 5 335 108 0 set 8 8 0
 same compressed 5 283 108 0 set 18 2 8
 
+# A compressed extent that is called preallocated: it has been written.
+same compressed 5 312 108 0 set 20 1 2
+
 # A compressed extent that is shown from its second sector on: zeros follow its end.
 image=$fixtures/compressed/dev1.img
 cp --sparse=always "$image" "$WORK/image"
