@@ -556,8 +556,9 @@ static void check_image(struct bw_check *check, const struct bw_image *image, st
             find(check, BW_CODE_super_bad, &copies[i], best, "%s", copies[i].bad->message);
         else if (best && &copies[i] != best)
             compare_copies(check, &copies[i], best->bytes, &best->superblock, true);
-        bw_error_free(BW_TAKE(copies[i].bad));
     }
+    for (unsigned i = 0; i < count; i++)
+        bw_error_free(BW_TAKE(copies[i].bad));
     if (!best)
         return;
 

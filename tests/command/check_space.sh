@@ -169,6 +169,10 @@ expect "a bad superblock" 4 - check -q "$WORK/image"
 is "a bad superblock is a finding super-bad" "$(codes)" super-bad
 holds "the finding has the copy and offset of the bad superblock" out_has \
     'superblock copy 0: crc32c checksum mismatch \[device 1 offset 65536, repairable'
+tr '\0' '\377' < /dev/zero | dd of="$WORK/image" bs=4096 seek=16 count=1 iflag=fullblock \
+    conv=notrunc status=none
+expect "a superblock of 0xff bytes, which have all flags" 4 - check -q "$WORK/image"
+is "the other copy is not that of a metadump" "$(codes)" super-bad
 "$PROGRAM" check "$fixtures/superblock-lost/dev1.img" > "$WORK/out" 2> "$WORK/err"
 holds "a superblock without its magic is a finding super-bad" \
     out_has '^error super-bad: superblock copy 0: no btrfs magic'
