@@ -68,6 +68,13 @@ window() {
         'volume chunk-map' '    type cluster/chunk-map' '    subvolumes device-1' end-volume \
         'volume verify' '    type features/verify' '    subvolumes chunk-map' end-volume
 } > joined.vol
+{
+    disk disk-1 && disk disk-2
+    window new-place disk-1 48M && window old-place disk-2 64M
+    printf '%s\n' 'volume chunk-map' '    type cluster/chunk-map' \
+        '    subvolumes new-place old-place' end-volume \
+        'volume verify' '    type features/verify' '    subvolumes chunk-map' end-volume
+} > copies.vol
 
 mode=check
 [ -z "${UPDATE:-}" ] || mode=update

@@ -219,6 +219,13 @@ static void add_input(struct words *words, const struct cmd_input *input,
         add_word(words, "--tree-root=%" PRIu64, state->tree_root);
     if (state->chunk_root)
         add_word(words, "--chunk-root=%" PRIu64, state->chunk_root);
+    if (input->graph.file)
+        add_word(words, "--graph=%s", input->graph.file);
+    for (size_t i = 0; i < input->graph.edit_count; i++) {
+        const struct bw_graph_edit *edit = &input->edits[i];
+        const char *option = edit->kind == BW_EDIT_INSERT ? "insert" : "xlator-option";
+        add_word(words, "--%s=%s", option, edit->text);
+    }
     for (size_t i = 0; i < input->image_count; i++)
         add_word(words, "%s%s", i ? "--device=" : "", input->images[i]);
 }
