@@ -16,7 +16,11 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/vector.h"
+#include "fs/opening.h"
 #include "graph/identify.h"
+#include "graph/wind.h"
+#include "ondisk/checksum.h"
+#include "ondisk/chunk.h"
 #include "ondisk/superblock.h"
 #include "xlators/layout/md_superblock.h"
 #include "xlators/layout/partition_table.h"
@@ -117,8 +121,13 @@ void bw_disk_identify(const struct bw_frame *frame, struct bw_disk *disk)
     for (size_t i = 0; i < disk->table.count; i++) {
         struct bw_partition_info *partition = partition_of(disk, i);
         BW_AUTO_BUFFER struct bw_buffer name = {0};
-        if (!partition->btrfs && !partition->extended && partition->room &&
-            bw_identify(frame, disk->storage, partition->offset, partition->room, &name))
+        if (partition->btrfs || partition->extended || !partition->room)
+            continue;
+        const enum bw_identity identity =
+            bw_identify(frame, disk->storage, partition->offset, partition->room, &name);
+        disk->contents[i].may_be_lost = identity != BW_FOREIGN && identity != BW_ZEROS &&
+                                        partition->room > bw_superblock_offset(0);
+        if (identity)
             snprintf(partition->content, sizeof partition->content, "%.*s", (int)name.length,
                      name.data);
     }
@@ -129,13 +138,18 @@ struct bw_error *bw_disk_refuse(const struct bw_disk *disk)
     enum { NAMED = 16 };
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     size_t named = 0;
+    unsigned unknown = 0;
     for (size_t i = 0; i < disk->table.count && named < NAMED; i++) {
         const struct bw_partition_info *partition = &disk->table.partitions[i];
+        if (!unknown && disk->contents[i].may_be_lost)
+            unknown = partition->number;
         if (!*partition->content)
             continue;
         bw_buffer_format(&text, "; partition %u is %s", partition->number, partition->content);
         named++;
     }
+    if (unknown)
+        bw_buffer_format(&text, "; --partition %u --scan searches partition %u", unknown, unknown);
     const char *kind = strcmp(disk->table.kind, "gpt") == 0 ? "a GPT" : "an MBR";
     return bw_error_create(
         BW_ERROR_NOT_BTRFS,
@@ -154,8 +168,8 @@ struct choice {
     bool is_made; /* the user selected it, by the partition or by an image that is not a disk */
 };
 
-/* Chooses the file system in the partition that the user has selected. With --fsid, it may be one
- * that was overwritten. */
+/* Chooses the file system in the partition that the user has selected. With --fsid or --scan, its
+ * superblocks may be lost. */
 static struct bw_error *find_wanted(const struct bw_fs *fs, const struct bw_image_set *set,
                                     const char *wanted, struct choice *choice)
 {
@@ -175,7 +189,10 @@ static struct bw_error *find_wanted(const struct bw_fs *fs, const struct bw_imag
         *choice = (struct choice){&disk->contents[index].superblock, disk, index, true};
         if (fs->has_wanted_fsid && !is_wanted(fs, disk, index))
             choice->superblock = NULL;
-        if (disk->contents[index].good || fs->has_wanted_fsid)
+        if (disk->contents[index].good)
+            return NULL;
+        choice->superblock = NULL;
+        if (fs->has_wanted_fsid || fs->scan)
             return NULL;
         bw_disk_identify(NULL, disk);
         return bw_error_create(
@@ -185,6 +202,26 @@ static struct bw_error *find_wanted(const struct bw_fs *fs, const struct bw_imag
     if (error)
         return error;
     return bw_error_create(BW_ERROR_USAGE, "%s has no partition table", set->images[0].path);
+}
+
+/* Chooses the only partition with unknown contents, if no partition contains a btrfs. */
+static void find_unknown(const struct bw_image_set *set, struct choice *choice)
+{
+    struct choice unknown = {.superblock = NULL};
+    size_t count = 0;
+    for (size_t i = 0; i < set->count; i++) {
+        const struct bw_disk *disk = set->images[i].disk;
+        for (size_t j = 0; disk && j < disk->table.count; j++) {
+            if (disk->table.partitions[j].btrfs)
+                return;
+            if (!disk->contents[j].may_be_lost)
+                continue;
+            unknown = (struct choice){.disk = disk, .index = j};
+            count++;
+        }
+    }
+    if (count == 1)
+        *choice = unknown;
 }
 
 /* Chooses the file system of an image that is not a disk; without any, all partitions must belong
@@ -212,6 +249,8 @@ static struct bw_error *find_only(const struct bw_fs *fs, const struct bw_image_
         }
     }
     *choice = (struct choice){.superblock = chosen, .is_made = is_given};
+    if (!chosen && fs->scan)
+        find_unknown(set, choice);
     if (!several)
         return NULL;
     return bw_error_create(BW_ERROR_AMBIGUOUS,
@@ -241,13 +280,13 @@ static const struct bw_partition_info *member_partition(const struct member *mem
 }
 
 /* Whether a partition must be read. If no partition has a valid superblock, every partition with a
- * btrfs is read; with --fsid, only the selected partition. */
+ * btrfs is read, or only the selected one. */
 static bool is_needed(const struct bw_fs *fs, const struct bw_disk *disk, size_t index,
                       const struct choice *choice)
 {
     const struct bw_partition_content *content = &disk->contents[index];
     const struct bw_superblock *chosen = choice->superblock;
-    if (fs->has_wanted_fsid && !chosen)
+    if (!chosen && (choice->disk || fs->has_wanted_fsid))
         return disk == choice->disk && index == choice->index;
     if (!content->good || !chosen)
         return disk->table.partitions[index].btrfs && !chosen;
@@ -271,6 +310,54 @@ static unsigned weight_of(const struct member *member, const struct choice *choi
     return superblock_of(member)->generation == choice->superblock->generation;
 }
 
+/* Whether a range of a partition contains a tree block of a file system. */
+static bool has_block(const struct bw_frame *frame, const struct bw_disk *disk,
+                      const struct bw_partition_info *partition,
+                      const struct bw_superblock *superblock, struct bw_range range)
+{
+    const bool is_changing = superblock->flags & BW_SUPER_FLAG_CHANGING_META_CSUM;
+    const unsigned others = is_changing ? BW_ALL_CHECKSUMS : 0;
+    const uint32_t nodesize = superblock->nodesize;
+    uint8_t block[BW_MAX_NODESIZE];
+    const struct bw_disk_header *header = (const void *)block;
+    for (uint64_t at = range.address; at - range.address < range.length; at += nodesize) {
+        if (at >= partition->room || partition->room - at < nodesize)
+            return false;
+        if (bw_try_read_raw(frame, disk->storage, partition->offset + at, block, nodesize) &&
+            bw_superblock_has_block_id(superblock, header->fsid) &&
+            bw_checksum_accepts_block(superblock->checksum_type, others, block, nodesize))
+            return true;
+    }
+    return false;
+}
+
+/* Whether a partition without a valid superblock is another copy of the only device of the file
+ * system: it contains a tree block in a system chunk. */
+static bool is_copy(const struct bw_fs *fs, const struct bw_disk *disk, size_t index,
+                    const struct bw_superblock *superblock)
+{
+    enum { SEARCHED = 32 << 20 };
+    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
+    const struct bw_partition_info *partition = &disk->table.partitions[index];
+    struct bw_chunk chunk;
+    size_t position = 0;
+    bool found = true;
+    if (superblock->device_count != 1 || disk->contents[index].good || partition->extended)
+        return false;
+    for (;;) {
+        BW_AUTO_ERROR struct bw_error *bad =
+            bw_system_chunk_next(superblock, &position, &chunk, &found);
+        if (bad || !found)
+            return false;
+        const uint64_t length = chunk.length < SEARCHED ? chunk.length : SEARCHED;
+        for (unsigned i = 0; i < chunk.stripe_count; i++) {
+            const struct bw_range range = {bw_get64(chunk.stripes[i].offset), length};
+            if (has_block(&frame, disk, partition, superblock, range))
+                return true;
+        }
+    }
+}
+
 /* Collects the partitions to read, one for each device. With --alternatives, all partitions with a
  * device of the file system are read. */
 static struct bw_error *find_members(const struct bw_fs *fs, const struct bw_image_set *set,
@@ -279,7 +366,8 @@ static struct bw_error *find_members(const struct bw_fs *fs, const struct bw_ima
     for (size_t i = 0; i < set->count; i++) {
         const struct bw_disk *disk = set->images[i].disk;
         for (size_t j = 0; disk && j < disk->table.count; j++)
-            if (is_needed(fs, disk, j, choice))
+            if (is_needed(fs, disk, j, choice) || (fs->alternatives && choice->superblock &&
+                                                   is_copy(fs, disk, j, choice->superblock)))
                 BW_TRY(members_push(members, (struct member){i, disk, j, false}));
     }
     if (!choice->superblock || fs->alternatives)
@@ -358,6 +446,8 @@ static struct bw_error *add_partition_image(struct bw_fs *fs, struct bw_xlator *
         BW_TRY(bw_layer_set_type(layer, type, no_location));
         BW_TRY(bw_layer_add_child(layer, bw_xlator_name(disk->storage), no_location));
     }
+    bw_error_free(BW_TAKE(image->bad)); /* of the whole disk */
+    image->is_foreign = false;
     image->partition = partition->number;
     image->offset = partition->offset;
     snprintf(number, sizeof number, "%u", partition->number);

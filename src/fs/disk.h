@@ -9,7 +9,8 @@
 
 /** The contents of a partition. */
 struct bw_partition_content {
-    bool good; /**< it contains a btrfs with this superblock */
+    bool good;        /**< it contains a btrfs with this superblock */
+    bool may_be_lost; /**< once identified: it may contain a btrfs without a superblock */
     struct bw_superblock superblock;
 };
 
@@ -35,7 +36,7 @@ bool bw_disk_has_wanted(const struct bw_fs *fs, const struct bw_disk *disk);
  */
 const struct bw_partition_info *bw_disk_find_btrfs(const struct bw_disk *disk);
 
-/** Identifies the contents of the partitions without a btrfs. */
+/** Identifies the contents of the partitions without a superblock of a btrfs. */
 void bw_disk_identify(const struct bw_frame *frame, struct bw_disk *disk);
 
 /** The error for a disk without a btrfs. It lists the contents of the partitions. */

@@ -165,7 +165,8 @@ static void number_images(struct bw_fs *fs, struct bw_image_set *set, struct bw_
             if (image->alternative)
                 continue;
             if (rank == UNKNOWN) {
-                if (!image->bad || !is_only || image->disk || image->has_failed)
+                const bool is_disk = image->disk && !image->partition;
+                if (!image->bad || !is_only || is_disk || image->has_failed)
                     continue;
                 bw_fs_report(fs, BW_DAMAGE,
                              bw_error_create(

@@ -142,6 +142,40 @@ for command in "walk --scan" rescue; do
 done
 reads "the first" plain --image-offset 1M wiped.img
 
+# Partitions whose superblocks are lost: a search reads one that was selected, or the only one with
+# unknown contents.
+disk lost.img two 1 "$plain" 130 "$images/subvolumes/dev1.img"
+disk only.img gpt 2 "$plain"
+# wipe_superblocks IMAGE MIB: of the file system that begins there.
+wipe_superblocks() {
+    for place in 64 65536; do
+        dd if=/dev/zero of="$1" bs=1K seek=$(($2 * 1024 + place)) count=4 conv=notrunc status=none
+    done
+}
+wipe_superblocks lost.img 1
+wipe_superblocks lost.img 130
+wipe_superblocks only.img 2
+expect "two lost partitions" 2 '; --partition 1 --scan searches partition 1' lost.img
+expect "both are lost, and searched" 2 'no partition contains btrfs' --scan lost.img
+expect "the second one" 1 'from tree blocks, it is device 1' --partition 2 --scan lost.img
+holds "the paths of the selected partition are found" cmp -s <(sort out) \
+    <("$PROGRAM" "$images/subvolumes/dev1.img" | sort)
+expect "the only one" 1 'from tree blocks, it is device 1' --scan only.img
+holds "the paths of the only partition are found" cmp -s <(sort out) <("$PROGRAM" "$plain" | sort)
+expect "a rescue of the only one" 1 'metadata are damaged' rescue only.img
+holds "rescue finds all files of the only partition" out_has 'extract .*--scan only.img'
+expect "a search in another file system" 2 'no partition contains btrfs' --scan none.img
+
+# A partition without superblocks is another copy only if it has a block of the file system.
+cp --sparse=always two.img copies.img
+dd if="$plain" of=copies.img bs=1M seek=130 conv=notrunc status=none
+wipe_superblocks copies.img 130
+expect "two copies on one disk" 1 'copies.img partition 2: no superblock, so its generation' \
+    devices -o alternative_paths --alternatives copies.img
+dd if="$images/subvolumes/dev1.img" of=copies.img bs=1M seek=130 conv=notrunc status=none
+wipe_superblocks copies.img 130
+expect "another file system on the disk" 0 - devices -o alternative_paths --alternatives copies.img
+
 # info lists partitions: of the disk with the file system, or of a disk on which none could be
 # chosen.
 expect "info of a disk" 0 - info gpt.img
