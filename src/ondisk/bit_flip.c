@@ -62,9 +62,9 @@ bool bw_bit_flip_find(enum bw_checksum_type type, uint8_t *bytes, size_t length,
         return true;
     for (size_t bit = 0; bit < length * 8; bit++) {
         *flip = (struct bw_bit_flip){(uint32_t)(bit / 8), (uint8_t)(bit % 8), false};
-        bw_bit_flip_apply(flip, bytes, NULL);
+        bw_bit_flip_apply(flip, bytes);
         bw_checksum_compute(type, bytes, length, computed);
-        bw_bit_flip_apply(flip, bytes, NULL);
+        bw_bit_flip_apply(flip, bytes);
         if (memcmp(computed, stored, size) == 0)
             return true;
     }

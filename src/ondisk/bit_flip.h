@@ -41,11 +41,10 @@ static inline bool bw_bit_flip_is_cheap(enum bw_checksum_type type)
     return type == BW_CHECKSUM_CRC32C;
 }
 
-/** Flips the bit, in the bytes or in the stored checksum. */
-static inline void bw_bit_flip_apply(const struct bw_bit_flip *flip, uint8_t *bytes,
-                                     uint8_t *stored)
+/** Flips the bit, which is not in the stored checksum. */
+static inline void bw_bit_flip_apply(const struct bw_bit_flip *flip, uint8_t *bytes)
 {
-    (flip->in_checksum ? stored : bytes)[flip->byte] ^= (uint8_t)(1u << flip->bit);
+    bytes[flip->byte] ^= (uint8_t)(1u << flip->bit);
 }
 
 /** Searches the flipped bit of a tree block, whose first bytes are its checksum, or of a

@@ -176,11 +176,11 @@ bool bw_superblock_correct(uint8_t bytes[BW_SUPERBLOCK_SIZE], uint64_t offset,
             !bw_bit_flip_find_in_block((enum bw_checksum_type)type, bytes, BW_SUPERBLOCK_SIZE,
                                        flip))
             continue;
-        bw_bit_flip_apply(flip, bytes, NULL);
+        bw_bit_flip_apply(flip, bytes);
         BW_AUTO_ERROR struct bw_error *bad = bw_superblock_decode(bytes, offset, superblock);
         if (!bad)
             return true;
-        bw_bit_flip_apply(flip, bytes, NULL);
+        bw_bit_flip_apply(flip, bytes);
     }
     return false;
 }

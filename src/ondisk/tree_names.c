@@ -192,13 +192,8 @@ struct bw_error *bw_key_range_parse(const char *text, struct bw_key *first, stru
     *last = BW_KEY_MAX;
     if (!*text)
         return bw_error_create(BW_ERROR_USAGE, "a range of keys is empty");
-    if (between) {
-        BW_TRY(parse_key(text, between, first));
-        BW_TRY(parse_key(between + 2, end, last));
-    } else {
-        BW_TRY(parse_key(text, end, first));
-        BW_TRY(parse_key(text, end, last));
-    }
+    BW_TRY(parse_key(text, between ? between : end, first));
+    BW_TRY(parse_key(between ? between + 2 : text, end, last));
     if (bw_key_compare(first, last) > 0)
         return bw_error_create(BW_ERROR_USAGE, "the range of keys '%s' ends before it begins",
                                text);

@@ -703,7 +703,7 @@ static void accept_sector(struct repair *repair, uint32_t sector, unsigned copie
         if (unreadable || (resort == CORRECT && !find_flip(verify, &part, &flip)))
             continue;
         if (resort == CORRECT && !flip.in_checksum) {
-            bw_bit_flip_apply(&flip, part.buffer, NULL);
+            bw_bit_flip_apply(&flip, part.buffer);
             BW_AUTO_ERROR struct bw_error *bad =
                 verify_reply(repair->frame, repair->xlator, &part, NULL);
             if (bad)

@@ -25,7 +25,7 @@ static void expect_corrected(enum bw_checksum_type type, size_t length, size_t b
     struct bw_bit_flip flip;
     block[byte] ^= (uint8_t)(1u << bit);
     assert_true(bw_bit_flip_find_in_block(type, block, length, &flip));
-    bw_bit_flip_apply(&flip, block, NULL);
+    bw_bit_flip_apply(&flip, block);
     assert_int_equal(flip.byte, byte);
     assert_int_equal(flip.bit, bit);
     assert_memory_equal(block, before, length);

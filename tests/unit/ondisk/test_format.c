@@ -183,6 +183,46 @@ static void test_full_label(void **state)
     assert_int_equal(strlen(super.label), BW_LABEL_SIZE);
 }
 
+static struct bw_error *keep_text(void *context, const char *text, size_t length)
+{
+    bw_buffer_append(context, text, length);
+    return NULL;
+}
+
+static void expect_line(const struct bw_disk_superblock *disk, const char *line)
+{
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    expect_success(bw_superblock_print((const uint8_t *)disk, keep_text, &text));
+    bw_buffer_append_byte(&text, '\0');
+    if (!strstr(text.data, line))
+        fail_msg("the text of the superblock lacks '%s': %s", line, text.data);
+}
+
+/* The text says for each type of checksum how long it is and whether it matches; only an unknown
+ * one is printed with all bytes of its field. */
+static void test_superblock_text(void **state)
+{
+    (void)state;
+    struct bw_disk_superblock disk;
+    make_superblock(&disk);
+    expect_line(&disk, "\ncsum_type\t\t0 (crc32c)\ncsum_size\t\t4\ncsum\t\t\t0x");
+    expect_line(&disk, " [match]\nbytenr\t\t\t65536\n");
+    expect_line(&disk, "\nmagic\t\t\t_BHRfS_M [match]\n");
+    expect_line(&disk, "\ndev_item.fsid\t\t");
+    disk.incompat_flags = bw_put64(bw_get64(disk.incompat_flags) & ~BW_INCOMPAT_METADATA_UUID);
+    disk.magic = bw_put64(0);
+    expect_line(&disk, " [DON'T MATCH]\nbytenr\t\t\t65536\n");
+    expect_line(&disk, "\nmagic\t\t\t........ [DON'T MATCH]\n");
+    disk.csum_type = bw_put16(BW_CHECKSUM_BLAKE2B);
+    bw_checksum_compute(BW_CHECKSUM_BLAKE2B, disk.csum + BW_CSUM_SIZE, sizeof disk - BW_CSUM_SIZE,
+                        disk.csum);
+    expect_line(&disk, "\ncsum_type\t\t3 (blake2)\ncsum_size\t\t32\n");
+    expect_line(&disk, " [match]\nbytenr\t\t\t65536\n");
+    disk.csum_type = bw_put16(BW_CHECKSUM_TYPES);
+    expect_line(&disk, "\ncsum_type\t\t4 (INVALID)\ncsum_size\t\t32\n");
+    expect_line(&disk, " [UNKNOWN CSUM TYPE OR SIZE]\nbytenr\t\t\t65536\n");
+}
+
 static void test_superblock_rejections(void **state)
 {
     (void)state;
@@ -400,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_superblock_decode),
         cmocka_unit_test(test_metadata_uuid_counts_only_with_its_bit),
         cmocka_unit_test(test_full_label),
+        cmocka_unit_test(test_superblock_text),
         cmocka_unit_test(test_superblock_rejections),
         cmocka_unit_test(test_superblock_corrections),
         cmocka_unit_test(test_remap_root_is_checked),
