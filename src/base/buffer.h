@@ -87,4 +87,10 @@ static inline void bw_buffer_append_byte(struct bw_buffer *buffer, char byte)
     buffer->data[buffer->length++] = byte;
 }
 
+/** The error of a buffer whose memory ran out; NULL if it has everything that was appended. */
+static inline struct bw_error *bw_buffer_error(const struct bw_buffer *buffer)
+{
+    return buffer->failed ? bw_error_no_memory() : NULL;
+}
+
 #endif

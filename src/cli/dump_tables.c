@@ -124,7 +124,7 @@ static struct bw_error *add_layer(void *context, const char *name)
     }
     bw_json_end(json);
     bw_json_end(json);
-    struct bw_error *error = place.failed ? bw_error_no_memory() : NULL;
+    struct bw_error *error = bw_buffer_error(&place);
     bw_buffer_free(&place);
     return error;
 }

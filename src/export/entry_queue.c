@@ -137,7 +137,7 @@ static struct bw_error *find_absolute_path(struct bw_fs *fs, const struct bw_wal
     if (!error)
         append_text(path, text);
     bw_error_free(error);
-    return path->failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(path);
 }
 
 /* Finds the paths of the starting points, then removes those that others above them include. */
@@ -329,7 +329,7 @@ struct bw_error *bw_export_entry_read_link(const struct bw_export_entry *item, s
     BW_TRY(bw_image_error(bw_inode_readlink(fs, &item->place, &text, &length)));
     bw_buffer_append(target, text, length + 1);
     target->length -= !target->failed;
-    return target->failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(target);
 }
 
 struct bw_error *bw_salvaged_error(const char *path)
@@ -429,7 +429,7 @@ static struct bw_error *rename_entry(struct bw_entry_queue *queue, struct bw_ent
     bw_buffer_append(path, entry->path + length, entry->path_length - length);
     entry->path = path->data;
     entry->path_length = path->length;
-    return path->failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(path);
 }
 
 static struct bw_error *enqueue_entry(void *context, const struct bw_entry *given)
@@ -487,7 +487,7 @@ static struct bw_error *add_to_sort(void *context, const struct bw_entry *entry)
     if (entry->inode)
         waiting->inode = *entry->inode;
     bw_buffer_append(&sorting->paths, entry->path, entry->path_length);
-    return sorting->paths.failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(&sorting->paths);
 }
 
 /* A '/' comes before all other bytes, so that everything in a directory follows it. */

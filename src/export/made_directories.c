@@ -338,7 +338,7 @@ static struct bw_error *read_leaf_path(const struct bw_made_directories *directo
     bw_buffer_append(path, leaf->name, leaf->name_length);
     bw_buffer_append_byte(path, '\0');
     path->length -= !path->failed;
-    return path->failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(path);
 }
 
 struct bw_error *bw_made_directories_visit(const struct bw_made_directories *directories,

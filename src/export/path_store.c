@@ -276,5 +276,5 @@ struct bw_error *bw_path_store_read(const struct bw_path_store *paths, uint32_t 
     bw_path_store_append(paths, number, path);
     bw_buffer_append_byte(path, '\0');
     path->length -= !path->failed;
-    return path->failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(path);
 }

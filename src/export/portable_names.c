@@ -169,8 +169,7 @@ static struct bw_error *append_component(struct bw_portable_names *names, const 
     if (start)
         bw_buffer_append_byte(result, '/');
     bw_buffer_append(result, name->data, name->length);
-    if (result->failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(result));
     if (found != NEVER)
         return NULL;
     BW_TRY(bw_key_map_put(&names->taken, key, original));

@@ -82,8 +82,7 @@ static struct bw_error *enter_directory(struct bw_target *target, const char *pa
     target->path.length = 0;
     bw_buffer_append(&target->path, path, length);
     bw_buffer_append_byte(&target->path, '\0');
-    if (target->path.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&target->path));
     int opened = length ? bw_open_beneath(target->folder, target->path.data, O_RDONLY | O_DIRECTORY,
                                           target->options.step_by_step)
                         : target->folder;

@@ -190,8 +190,7 @@ static struct bw_error *send_orders(struct bw_target_maker *maker)
     BW_TRY(receive_answers(maker, NULL, &ours));
     if (!maker->waiting)
         return NULL;
-    if (maker->text.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&maker->text));
     if (!send_batch(maker->channel, &maker->text, maker->waiting))
         return is_lost();
     maker->sent = maker->waiting;

@@ -69,8 +69,7 @@ static struct bw_error *write_directory(struct bw_tree_archive *archive, const c
     bw_buffer_format(&archive->target, "%s", *path ? path : ".");
     bw_buffer_append(&archive->target, "/", is_pax);
     bw_buffer_append_byte(&archive->target, '\0');
-    if (archive->target.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&archive->target));
     entry.path = archive->target.data;
     if (is_pax)
         error = bw_image_error(
@@ -151,8 +150,7 @@ static struct bw_error *write_file(struct bw_tree_archive *archive, struct bw_ex
             return bw_error_create(BW_ERROR_CORRUPT, "its first hard link is not in the archive");
         bw_links_append_path(&archive->links, link.number, &archive->target);
         bw_buffer_append_byte(&archive->target, '\0');
-        if (archive->target.failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_error(&archive->target));
         entry.hardlink = archive->target.data;
     } else if (item->type == S_IFLNK) {
         BW_TRY(bw_export_entry_read_link(item, archive->fs, &archive->target));

@@ -121,8 +121,7 @@ struct bw_error *check_on_finding(void *context, const struct bw_findinginfo *fi
         line->length = 0;
         append_line(line, finding, has_color);
     }
-    if (line->failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(line));
     if (check->lines && !(finding->since && strcmp(finding->since, "gone") == 0)) {
         const struct bw_finding_code *code = bw_finding_code_find(finding->code);
         const bool tolerated = check->settings->tolerate && finding->repairable;
@@ -149,8 +148,7 @@ struct bw_error *check_report_difference(struct check_run *check, const char *wo
     BW_AUTO_BUFFER struct bw_buffer escaped = {0};
     bw_escape_words(&escaped, message);
     bw_buffer_append_byte(&escaped, '\0');
-    if (escaped.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&escaped));
     struct bw_findinginfo finding;
     bw_record_clear(bw_record_find("findinginfo"), &finding);
     finding.severity = bw_finding_severity_name(code->severity);

@@ -462,8 +462,7 @@ static struct bw_error *add_list(struct cmd_common *common, struct operands *ope
     }
 
     bw_buffer_append_byte(list, '\0');
-    if (list->failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(list));
     const size_t before = common->path_count, count = split_lines(list, separator, NULL);
     operands->paths = calloc(before + count + 1, sizeof *operands->paths);
     if (!operands->paths)

@@ -291,7 +291,13 @@ struct bw_error *cmd_write(void *context, const char *bytes, size_t length)
     if (!output->gathered.length)
         output->since = now();
     bw_buffer_append(&output->gathered, bytes, length);
-    return output->gathered.failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(&output->gathered);
+}
+
+struct bw_error *cmd_write_buffer(struct cmd_output *output, const struct bw_buffer *text)
+{
+    BW_TRY(bw_buffer_error(text));
+    return cmd_write(output, text->data, text->length);
 }
 
 struct bw_error *cmd_flush(struct cmd_output *output)

@@ -122,6 +122,9 @@ struct cmd_output {
  * start. */
 struct bw_error *cmd_write(void *context, const char *bytes, size_t length);
 
+/** Writes a text to stdout like cmd_write(), unless memory ran out for it. */
+struct bw_error *cmd_write_buffer(struct cmd_output *output, const struct bw_buffer *text);
+
 /** Writes the buffered bytes and frees the buffer. */
 struct bw_error *cmd_flush(struct cmd_output *output);
 

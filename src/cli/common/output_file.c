@@ -261,13 +261,12 @@ struct bw_error *cmd_output_file_add(void *context, const char *bytes, size_t le
     if (length > GATHER)
         return cmd_write_file(file->descriptor, file->name, bytes, length);
     bw_buffer_append(&file->gathered, bytes, length);
-    return file->gathered.failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(&file->gathered);
 }
 
 struct bw_error *cmd_output_file_write(struct cmd_output_file *file, const struct bw_buffer *text)
 {
-    if (text->failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(text));
     BW_TRY(cmd_output_file_start(file));
     return cmd_output_file_add(file, text->data, text->length);
 }

@@ -216,7 +216,7 @@ static struct bw_error *append_rows(void *context, const char *rows, size_t leng
 {
     struct bw_buffer *text = context;
     bw_buffer_append(text, rows, length);
-    return text->failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(text);
 }
 
 /* The column names are valid, because bw_rows_create() accepted them. */
@@ -234,7 +234,7 @@ static struct bw_error *write_table(struct cmd_format *format, const struct cmd_
         name += length + (name[length] == ',');
     }
     bw_table_append(&text, &format->text, columns);
-    return text.failed ? bw_error_no_memory() : cmd_write(&format->output, text.data, text.length);
+    return cmd_write_buffer(&format->output, &text);
 }
 
 /* Sorted rows. */
@@ -358,8 +358,7 @@ static void sort_rows(struct cmd_row_order *order)
 static struct bw_error *end_row(struct cmd_row_order *order)
 {
     enum { SPARE = 256 };
-    if (order->bytes.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&order->bytes));
     order->rows.items[order->rows.count - 1].end = order->bytes.length;
     if (!order->most || order->rows.count <= SPARE || (order->rows.count - SPARE) / 2 < order->most)
         return NULL;
@@ -377,7 +376,7 @@ static struct bw_error *end_row(struct cmd_row_order *order)
     }
     bw_buffer_free(&order->bytes);
     order->bytes = kept;
-    return kept.failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(&kept);
 }
 
 /* The steps of the output. */
@@ -386,8 +385,7 @@ struct bw_error *cmd_format_pass_on(struct cmd_format *format, size_t least)
 {
     struct bw_buffer *text = &format->text;
     const size_t length = text->length;
-    if (text->failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(text));
     if (length < least)
         return NULL;
     text->length = 0;

@@ -48,7 +48,7 @@ struct bw_error *cmd_paths_absolute(const char *path, struct bw_buffer *text)
     bw_buffer_append_byte(text, '/');
     path += strspn(path, "/");
     bw_buffer_append(text, path, strlen(path));
-    return text->failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(text);
 }
 
 enum { WORTH_WRITING = 64 << 10 };

@@ -623,8 +623,7 @@ static struct bw_error *restrict_process(const struct cmd_common *common, const 
     bw_buffer_format(&outcomes, "seccomp: %s", outcome_text(seccomp));
     if (capabilities)
         bw_buffer_format(&outcomes, "; dropping capabilities: %s", strerror(capabilities));
-    if (outcomes.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&outcomes));
     cmd_note(common, bw_error_create(BW_ERROR_USAGE, "%.*s", (int)outcomes.length, outcomes.data));
     return NULL;
 }

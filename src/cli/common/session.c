@@ -281,8 +281,7 @@ static struct bw_error *print_table(void *context, const struct bw_partition_tab
     bool *has_partitions = context;
     *has_partitions = true;
     cmd_append_partitions(&text, table);
-    if (text.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&text));
     return cmd_write_file(STDERR_FILENO, "stderr", text.data, text.length);
 }
 

@@ -115,9 +115,7 @@ static struct bw_error *write_line(struct bodyfile *bodyfile, struct bw_fs *fs,
     bw_buffer_format(line, "|%jd|%jd|%jd|%jd\n", (intmax_t)inode->atime.tv_sec,
                      (intmax_t)inode->mtime.tv_sec, (intmax_t)inode->ctime.tv_sec,
                      (intmax_t)inode->otime.tv_sec);
-    if (line->failed)
-        return bw_error_no_memory();
-    return cmd_write(&bodyfile->output, line->data, line->length);
+    return cmd_write_buffer(&bodyfile->output, line);
 }
 
 /* The past. */
@@ -218,8 +216,7 @@ static struct bw_error *visit_changed(void *context, const struct bw_difference 
     if (path.length > 1 && path.data[path.length - 1] == '/')
         path.length--;
     bw_buffer_append_byte(&path, '\0');
-    if (path.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&path));
     const struct bw_entry entry = {
         .path = path.data, .path_length = path.length - 1, .place = place, .inode = &inode};
     const struct bw_buffer *below = &bodyfile->below;

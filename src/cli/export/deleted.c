@@ -308,7 +308,7 @@ static struct bw_error *add_free_name(void *context, const char *path, size_t le
     struct deleting *deleting = context;
     const uint64_t hash = bw_hash_path(path, length);
     bw_buffer_append(&deleting->freed, (const char *)&hash, sizeof hash);
-    return deleting->freed.failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(&deleting->freed);
 }
 
 /* Whether the contents of a file cannot be verified: it has no checksums, and its data is not
@@ -361,8 +361,7 @@ static struct bw_error *visit_unless_unverifiable(void *context, const struct bw
         bw_buffer_append(path, entry->path, entry->path_length);
         bw_buffer_format(path, ".~%" PRIu64 "~", deleting->state->generation);
         bw_buffer_append_byte(path, '\0');
-        if (path->failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_error(path));
         named.path = path->data;
         named.path_length = path->length - 1;
     } else {

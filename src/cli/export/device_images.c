@@ -33,7 +33,8 @@ static struct bw_error *set_names(struct cmd_copy_target *target, uint64_t devid
     bw_buffer_format(&target->name, "%s%" PRIu64 ".%s.part%c", target->prefix, devid, suffix, '\0');
     bw_buffer_format(&target->path, "%s/%s%" PRIu64 ".%s%c", target->settings->folder,
                      target->prefix, devid, suffix, '\0');
-    return target->name.failed || target->path.failed ? bw_error_no_memory() : NULL;
+    BW_TRY(bw_buffer_error(&target->name));
+    return bw_buffer_error(&target->path);
 }
 
 /* The complete name: without ".part", to be freed. */
@@ -80,8 +81,7 @@ static struct bw_error *open_image(struct cmd_copy_target *target, uint64_t devi
             return bw_error_create(BW_ERROR_USAGE, "%s is not a regular file, which a copy needs",
                                    settings->file);
         bw_buffer_format(&target->path, "%s%c", settings->file, '\0');
-        if (target->path.failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_error(&target->path));
         return cmd_output_file_start(&target->file);
     }
     BW_TRY(set_names(target, devid));

@@ -196,8 +196,7 @@ static struct bw_error *rename_damaged(struct extract *extract, struct bw_export
     struct bw_buffer *const texts[] = {path, &item->written};
     for (size_t i = 0; i < 2 && texts[i]->length; i++) {
         bw_buffer_append(texts[i], suffix, length + 1);
-        if (texts[i]->failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_error(texts[i]));
         texts[i]->length--;
     }
     const char *name = bw_export_entry_name(item);

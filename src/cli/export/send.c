@@ -222,8 +222,7 @@ static struct bw_error *send_to_folder(struct sending *sending, size_t number)
     const size_t room = NAME_MAX - name.length - strlen(suffix);
     bw_buffer_append(&name, own.data, own.length < room ? own.length : room);
     bw_buffer_append(&name, suffix, sizeof suffix);
-    if (name.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&name));
 
     sending->descriptor =
         openat(sending->folder, name.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

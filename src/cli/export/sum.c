@@ -80,8 +80,7 @@ static struct bw_error *write_line(struct sum *sum, const struct bw_export_entry
     if (sum->tag)
         bw_buffer_format(line, ") = %s", item->hash);
     bw_buffer_append_byte(line, sum->format.settings.null ? '\0' : '\n');
-    return line->failed ? bw_error_no_memory()
-                        : cmd_write(&sum->format.output, line->data, line->length);
+    return cmd_write_buffer(&sum->format.output, line);
 }
 
 /* For the stream. */

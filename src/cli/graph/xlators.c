@@ -87,9 +87,7 @@ static struct bw_error *write_text(struct cmd_format *format, const struct xlato
     }
     if (!pages)
         bw_table_append(text, &cells, columns);
-    if (text->failed)
-        return bw_error_no_memory();
-    return cmd_write(&format->output, text->data, text->length);
+    return cmd_write_buffer(&format->output, text);
 }
 
 /* Prints the types on the command line, or all. */

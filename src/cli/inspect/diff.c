@@ -615,8 +615,7 @@ static struct bw_error *compare_folder(struct diffing *diffing)
     if (common->path_count > 1)
         bw_buffer_format(&folder, "/%s", common->paths[1]);
     bw_buffer_append_byte(&folder, '\0');
-    if (folder.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&folder));
     sides[1].folder = diffing->list ? NULL : folder.data;
     sides[1].list = diffing->list;
     return compare_sides(diffing, sides);
@@ -677,8 +676,7 @@ static struct bw_error *compare_all_streamed(struct diffing *diffing)
         BW_TRY(find_identity(sides[0].fs, identity.uuid, &sides[0].subvolume));
         diffing->prefix.length = 0;
         bw_buffer_append(&diffing->prefix, path, strlen(path));
-        if (diffing->prefix.failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_error(&diffing->prefix));
         if (sides[0].subvolume) {
             BW_TRY(compare_sides(diffing, sides));
             continue;

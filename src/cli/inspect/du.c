@@ -162,8 +162,7 @@ static struct bw_error *write_for_ncdu(struct du *du, const struct bw_du_entry *
         BW_AUTO_BUFFER struct bw_buffer folder = {0};
         bw_buffer_append(&folder, path, (size_t)(end - path));
         bw_buffer_append_byte(&folder, '/');
-        if (folder.failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_error(&folder));
         switch_directory(du, folder.data, folder.length);
     }
     if (du->text.failed || du->folder.failed)
@@ -262,8 +261,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     if (common->path_count)
         bw_buffer_format(&title, ":%s", common->paths[0]);
     bw_buffer_append_byte(&title, '\0');
-    if (title.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&title));
     du->title = title.data;
 
     struct bw_error *error = NULL;

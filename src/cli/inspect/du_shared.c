@@ -87,8 +87,7 @@ static struct bw_error *add_entry(void *context, const struct bw_du_entry *entry
     if (comparison->uses.count == before)
         return NULL;
     bw_buffer_append(&comparison->paths, entry->path, entry->path_length);
-    if (comparison->paths.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&comparison->paths));
     return files_push(&comparison->files, added);
 }
 

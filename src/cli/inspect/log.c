@@ -199,7 +199,7 @@ static struct bw_error *add_path(struct side *side, const struct bw_place *direc
     if (name_length)
         bw_buffer_append_byte(path, '/');
     bw_buffer_append(path, name, name_length);
-    return path->failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(path);
 }
 
 /* Finds the inode on one side. An inode without a name counts as missing. */

@@ -25,7 +25,7 @@ static struct bw_error *begin_path(const char *directory, struct bw_buffer *path
     BW_TRY(cmd_paths_absolute(directory, path));
     if (path->data[path->length - 1] != '/')
         bw_buffer_append_byte(path, '/');
-    return path->failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(path);
 }
 
 /* Makes an entry with its path. `path` has the path of the directory in its first `above` bytes;
@@ -42,7 +42,7 @@ static struct bw_error *name_entry(const struct ls_listing *listing, const struc
     bw_buffer_append_byte(path, '\0');
     *named = (struct bw_entry){path->data, path->length - 1, entry->place,
                                entry->has_inode ? &entry->inode : NULL, entry->no_compression};
-    return path->failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(path);
 }
 
 /* The filters of a walk, applied in the same order. */
@@ -124,8 +124,7 @@ static struct bw_error *push_directory(struct lister *ls, const char *slash, con
     directory.name = ls->names.length;
     bw_buffer_append(&ls->names, slash, strlen(slash));
     bw_buffer_append(&ls->names, name, length);
-    if (ls->names.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&ls->names));
     return pending_stack_push(&ls->pending, directory);
 }
 
@@ -195,8 +194,7 @@ static struct bw_error *write_listing(struct lister *ls, struct ls_listing *list
         bw_buffer_append(text, ":\n", 2);
     }
     ls_listing_print(listing, &ls->paths, state, path != NULL, text);
-    if (text->failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(text));
     if (!text->length)
         return NULL;
     return cmd_write(&ls->paths.output, text->data, text->length);
@@ -360,8 +358,7 @@ static struct bw_error *list_paths(struct lister *ls, struct ls_listing *files,
         bw_buffer_append_byte(&ls->path, '\0');
         ls->path.length--;
         ls->names.length = next.name;
-        if (ls->path.failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_error(&ls->path));
 
         /* A directory has only one entry. Two in a crafted image could make a listing endless. */
         const struct bw_place *place = &next.place;

@@ -31,8 +31,7 @@ struct bw_error *ls_listing_add(struct ls_listing *listing, const char *name, si
     const struct ls_entry entry = {
         .name = listing->bytes.length, .name_length = length, .place = *place};
     bw_buffer_append(&listing->bytes, name, length);
-    if (listing->bytes.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&listing->bytes));
     return ls_entries_push(&listing->entries, entry);
 }
 
@@ -125,7 +124,7 @@ static struct bw_error *fill_entry(struct ls_listing *listing, struct bw_fs *fs,
     BW_TRY(bw_inode_readlink(fs, &entry->place, &target, &entry->target_length));
     entry->target = listing->bytes.length;
     bw_buffer_append(&listing->bytes, target, entry->target_length);
-    return listing->bytes.failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(&listing->bytes);
 }
 
 struct bw_error *ls_listing_read_inodes(struct ls_listing *listing, struct cmd_paths *paths,
@@ -205,8 +204,7 @@ struct bw_error *ls_listing_follow_links(struct ls_listing *listing, const struc
             bw_buffer_format(&path, "%s/", directory);
         bw_buffer_append(&path, listing->bytes.data + entry->name, entry->name_length);
         bw_buffer_append_byte(&path, '\0');
-        if (path.failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_error(&path));
         BW_AUTO_ERROR struct bw_error *error =
             bw_lookup(paths->session.fs, paths->from, path.data, true, &place);
         if (!error)

@@ -133,7 +133,7 @@ struct bw_error *overview_read(struct overview *overview)
                              reasons->length ? "; " : "", changes[i].name);
     if (reasons->length)
         bw_buffer_append_byte(reasons, '\0');
-    return reasons->failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(reasons);
 }
 
 const char *overview_state(const struct overview *overview)

@@ -72,8 +72,7 @@ static struct bw_error *write_group(struct cmd_format *format, struct bw_buffer 
     size_t id = add_ids(words, &info->id, 1);
     size_t parents = add_ids(words, info->parents, info->parent_count);
     size_t members = add_ids(words, info->members, info->member_count);
-    if (words->failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(words));
     const struct bw_bytes path = {info->path, info->path_length};
     struct bw_qgroupinfo row = {.qgroup = text_at(words, id),
                                 .referenced = info->referenced,

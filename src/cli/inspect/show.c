@@ -477,7 +477,7 @@ static struct bw_error *add_cells(struct cmd_format *format, const void *record)
     bw_buffer_format(cells, "%s", row->remarks.length ? ": " : "");
     append_names(cells, &row->remarks, "; ");
     bw_buffer_append_byte(cells, '\n');
-    return cells->failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(cells);
 }
 
 /* Running. */

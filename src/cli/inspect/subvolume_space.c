@@ -61,7 +61,7 @@ static struct bw_error *store_free_if(void *state, const struct cmd_option *opti
         if (!*name)
             break;
     }
-    return names->failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(names);
 }
 
 static void release_state(void *state)
@@ -152,8 +152,7 @@ static struct bw_error *write_set(void *context, const struct bw_shared_set *set
             bw_buffer_format(&space->text, "-%" PRIu64, range->last);
     }
     bw_buffer_append_byte(&space->text, '\0');
-    if (space->text.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&space->text));
     const struct bw_sharedinfo row = {.shared = set->bytes,
                                       .subvolume_count = set->subvolume_count,
                                       .subvolumes = space->text.data,

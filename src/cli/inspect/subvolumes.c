@@ -104,9 +104,7 @@ static struct bw_error *write_tree(struct subvolumes *subvolumes)
             bw_buffer_append_byte(&line, '-');
         bw_buffer_format(&line, "  (%" PRIu64 "%s%s)\n", branch->id, *attributes ? " " : "",
                          attributes);
-        if (line.failed)
-            return bw_error_no_memory();
-        BW_TRY(cmd_write(&subvolumes->format->output, line.data, line.length));
+        BW_TRY(cmd_write_buffer(&subvolumes->format->output, &line));
     }
     return NULL;
 }
@@ -173,8 +171,7 @@ static struct bw_error *write_subvolume(struct subvolumes *subvolumes,
             .id = info->id, .path = texts->length, .path_length = info->path_length};
         bw_buffer_append(texts, info->path, info->path_length);
         bw_buffer_format(texts, "%s%c", attributes ? attributes : "", '\0');
-        if (texts->failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_error(texts));
         return subvolume_branches_push(&subvolumes->branches, branch);
     }
     const struct bw_bytes path = {info->path, info->path_length};

@@ -52,9 +52,7 @@ static struct bw_error *print_text(struct supers *supers, const char *path, uint
         bw_buffer_append_byte(&text, '\n');
         bw_hex_dump(&text, "", 0, bytes, BW_SUPERBLOCK_BYTES);
     }
-    if (text.failed)
-        return bw_error_no_memory();
-    BW_TRY(cmd_write(&supers->format.output, text.data, text.length));
+    BW_TRY(cmd_write_buffer(&supers->format.output, &text));
     if (bytes && !supers->hex)
         BW_TRY(bw_superblock_print(bytes, cmd_write, &supers->format.output));
     return cmd_write(&supers->format.output, "\n", 1);

@@ -158,8 +158,7 @@ static struct bw_error *write_row(struct cmd_format *format, const struct select
     for (unsigned level = 0; level < stats->levels; level++)
         bw_buffer_format(&levels, "%s%" PRIu64, level ? "," : "", stats->blocks[level]);
     bw_buffer_append_byte(&levels, '\0');
-    if (levels.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&levels));
     const struct bw_treeinfo row = {
         .tree = stats->id,
         .tree_name = tree->name,

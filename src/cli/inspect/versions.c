@@ -107,8 +107,7 @@ static struct bw_error *extract_version(struct versions *versions, const struct 
     if (versions->has_name)
         bw_buffer_format(&path, ".~%" PRIu64 "~", row->generation);
     bw_buffer_append_byte(&path, '\0');
-    if (path.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&path));
     struct bw_entry entry = {
         .path = path.data, .path_length = path.length - 1, .place = *place, .inode = inode};
     entry.place.type = bw_file_type_of_mode(inode->mode);
@@ -322,8 +321,7 @@ static struct bw_error *write_snapshot(struct versions *versions,
         !append_timeshift(&name, snapshot->path) && !append_btrbk(&name, snapshot->path))
         bw_buffer_format(&name, "%s", snapshot->path);
     bw_buffer_append_byte(&name, '\0');
-    if (name.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&name));
     struct bw_error *error = bw_inode_path(versions->fs, &version->place, &path, &length);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
@@ -447,8 +445,7 @@ static struct bw_error *find_all(struct versions *versions, struct bw_fs *fs)
     versions->fs = fs;
     BW_TRY(cmd_paths_absolute(versions->common->paths[0], &path));
     bw_buffer_append_byte(&path, '\0');
-    if (path.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&path));
     versions->path = path.data;
 
     struct bw_error *error = find_in_snapshots(versions, path.data);

@@ -191,8 +191,7 @@ static struct bw_error *print_file(struct printer *printer, const char *path,
         error = attributes_push(&printer->kept, *xattr);
     }
     BW_TRY(bw_error_first(error, bw_xattrs_close(xattrs)));
-    if (printer->kept_bytes.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&printer->kept_bytes));
 
     /* The pointers are set after all bytes have been added, because the buffer may have moved. */
     const uint8_t *next = (const uint8_t *)printer->kept_bytes.data;
@@ -224,8 +223,7 @@ static struct bw_error *visit_entry(void *context, const struct bw_entry *entry)
     if (rest < entry->path_length)
         bw_buffer_append(path, entry->path + rest, entry->path_length - rest);
     bw_buffer_append_byte(path, '\0');
-    if (path->failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(path));
     struct bw_error *error = print_file(printer, path->data, &entry->place);
     if (error) {
         printer->text->length = before;

@@ -178,7 +178,7 @@ static struct bw_error *make_page(struct report_page *report, bool as_text, stru
         bw_buffer_format(&html, "<p>report -f FILE.html writes the whole report: pictures, "
                                 "directories, subvolumes, devices and findings.</p>");
         report_text(page, &html);
-        return html.failed || report->body.failed ? bw_error_no_memory() : NULL;
+        return bw_error_first(bw_buffer_error(&html), bw_buffer_error(&report->body));
     }
     bw_buffer_append(&report->body, rest.data, rest.length);
     report->body.failed |= rest.failed;
@@ -193,7 +193,7 @@ static struct bw_error *make_page(struct report_page *report, bool as_text, stru
                      "Nothing in this page comes from elsewhere.</p></footer>\n</body>\n"
                      "</html>\n",
                      BW_VERSION);
-    return report->body.failed || report->problems.failed ? bw_error_no_memory() : NULL;
+    return bw_error_first(bw_buffer_error(&report->body), bw_buffer_error(&report->problems));
 }
 
 static int run(const struct cmd_common *common, void *state)

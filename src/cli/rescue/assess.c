@@ -377,8 +377,7 @@ static struct bw_error *count_file(struct rescue *rescue, const struct bw_export
                                                               .has_inode = item->has_inode,
                                                               .found = is_corrected}));
         bw_buffer_append(&rescue->paths, item->path.data, item->path.length + 1);
-        if (rescue->paths.failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_error(&rescue->paths));
     }
     return rescue->settings->list ? list_file(rescue, item, kind, &rescue->read) : NULL;
 }

@@ -152,7 +152,7 @@ static struct bw_error *add_message(struct kernel_log *log, const struct kernel_
         (struct kernel_log_entry){
             .message = *message, .line = log->lines, .count = 1, .text = log->texts.length}));
     bw_buffer_append(&log->texts, line, strlen(line) + 1);
-    return log->texts.failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(&log->texts);
 }
 
 /* Reads a line without its end. Bytes that are zero become '?'. False at the end. */

@@ -97,8 +97,7 @@ static struct bw_error *list_steps(void *context, struct bw_record_sink *sink)
         BW_AUTO_BUFFER struct bw_buffer text = {0};
         rescue_append_step(&text, &rescue->plan, i, &rescue->common, rescue_folder);
         bw_buffer_append_byte(&text, '\0');
-        if (text.failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_error(&text));
         const struct bw_rescuestepinfo row = {.step = rescue_step_name(&rescue->plan, i),
                                               .shell_command = text.data};
         BW_TRY(sink->visit(sink, &row, sizeof row));

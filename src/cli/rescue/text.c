@@ -309,5 +309,5 @@ struct bw_error *rescue_print(struct cmd_format *answer, const void *record)
         append_steps(answer, rescue);
     }
     append_others(answer, rescue);
-    return answer->text.failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(&answer->text);
 }
