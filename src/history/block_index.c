@@ -188,6 +188,13 @@ static int compare_blocks(const void *left, const void *right)
     return compare_with(left, other->bytenr, other->generation);
 }
 
+/* The same block of several mirrors: the order must not depend on the threads that found them. */
+static int compare_contents(const void *left, const void *right)
+{
+    const int order = compare_blocks(left, right);
+    return order ? order : memcmp(left, right, sizeof(struct bw_found_block));
+}
+
 void bw_found_add(struct bw_found_index *index, const struct bw_found_block *blocks, size_t count)
 {
     enum { NEAR = 1 << 15 };
@@ -245,8 +252,36 @@ static void divide_addresses(struct bw_found_index *index)
     }
 }
 
+/* Numbers the owners in the order of their ids. Threads have found them in any order. */
+static void sort_owners(struct bw_found_index *index)
+{
+    const size_t count = index->owners.count;
+    BW_AUTO_FREE uint64_t *found = calloc(count + 1, sizeof *found);
+    BW_AUTO_FREE uint32_t *numbers = calloc(count + 1, sizeof *numbers); /* new ones */
+    if (!found || !numbers) {
+        index->no_memory = true;
+        return;
+    }
+    uint64_t *ids = index->owners.items;
+    for (size_t i = 0; i < count; i++)
+        found[i] = ids[i];
+    if (count)
+        qsort(ids, count, sizeof *ids, bw_compare_first);
+    for (size_t i = 0; i < count; i++) {
+        numbers[i] = (uint32_t)BW_FIRST_INDEX(k, count, ids[k] >= found[i]);
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_key_map_put(&index->owner_numbers, found[i], numbers[i]);
+        index->no_memory |= error != NULL;
+    }
+    for (size_t i = 0; count && i < index->blocks.count; i++) {
+        struct bw_found_block *block = &index->blocks.items[i];
+        block->owner = numbers[block->owner] & BW_FOUND_MOST_OWNER;
+    }
+}
+
 void bw_found_sort(struct bw_found_index *index)
 {
+    sort_owners(index);
     struct bw_found_blocks *blocks = &index->blocks;
     struct bw_found_block *fitting =
         blocks->count ? realloc(blocks->items, blocks->count * sizeof *fitting) : NULL;
@@ -256,7 +291,7 @@ void bw_found_sort(struct bw_found_index *index)
     }
     if (index->unsorted) {
         size_t kept = 0;
-        qsort(blocks->items, blocks->count, sizeof *blocks->items, compare_blocks);
+        qsort(blocks->items, blocks->count, sizeof *blocks->items, compare_contents);
         for (size_t i = 0; i < blocks->count; i++)
             if (!kept || compare_blocks(&blocks->items[kept - 1], &blocks->items[i]) != 0)
                 blocks->items[kept++] = blocks->items[i];

@@ -52,11 +52,12 @@ static void seal(uint8_t *bytes)
     bw_checksum_compute(BW_CHECKSUM_CRC32C, bytes + 32, NODESIZE - 32, bytes);
 }
 
+static struct bw_block_ids ids[1] = {{.fsid = "the file system"}};
+static const struct bw_found_identity identity = {
+    .ids = ids, .id_count = 1, .checksum_type = BW_CHECKSUM_CRC32C, .nodesize = NODESIZE};
+
 static enum bw_found_kind kind_of(const uint8_t *bytes, uint64_t bytenr)
 {
-    static struct bw_block_ids ids[1] = {{.fsid = "the file system"}};
-    const struct bw_found_identity identity = {
-        .ids = ids, .id_count = 1, .checksum_type = BW_CHECKSUM_CRC32C, .nodesize = NODESIZE};
     struct bw_found_index index;
     struct bw_found_block block;
     bw_found_init(&index);
@@ -322,6 +323,47 @@ static void test_work(void **state)
     assert_int_equal(work, 0);
 }
 
+/* Writes an index of three blocks of three trees, found in the order of `first`, `first + step`. */
+static void write_found(unsigned first, unsigned step, struct bw_buffer *text)
+{
+    struct bw_fs fs = {.superblock = {.nodesize = NODESIZE, .generation = 9}};
+    struct bw_history past = {.fs = &fs};
+    bw_found_init(&past.index);
+    for (unsigned i = 0, number = first; i < 3; i++, number = (number + step) % 3) {
+        uint8_t bytes[NODESIZE] = {0};
+        struct bw_disk_header *header = (void *)bytes;
+        struct bw_found_block block;
+        memcpy(header->fsid, "the file system", BW_UUID_SIZE);
+        header->bytenr = bw_put64((number + 1) << 20);
+        header->generation = bw_put64(3);
+        header->owner = bw_put64(number + 5);
+        seal(bytes);
+        assert_int_equal(
+            bw_found_recognise(&identity, &past.index, bytes, BW_FOUND_ANYWHERE, &block),
+            BW_FOUND_BLOCK);
+        bw_found_add(&past.index, &block, 1);
+    }
+    bw_found_sort(&past.index);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(bw_found_owner(&past.index, &past.index.blocks.items[i]), i + 5);
+    assert_null(bw_history_write_index(&past, gather, text));
+    bw_found_free(&past.index);
+}
+
+/* The file does not depend on the order in which threads find blocks. */
+static void test_same_file(void **state)
+{
+    BW_AUTO_BUFFER struct bw_buffer ascending = {0};
+    (void)state;
+    write_found(0, 1, &ascending);
+    for (unsigned i = 1; i < 6; i++) {
+        BW_AUTO_BUFFER struct bw_buffer other = {0};
+        write_found(i % 3, 1 + i / 3, &other);
+        assert_int_equal(other.length, ascending.length);
+        assert_memory_equal(other.data, ascending.data, ascending.length);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -329,7 +371,7 @@ int main(void)
         cmocka_unit_test(test_file),       cmocka_unit_test(test_overlapping_ranges),
         cmocka_unit_test(test_bad_sector), cmocka_unit_test(test_claims),
         cmocka_unit_test(test_newest),     cmocka_unit_test(test_stripe_order),
-        cmocka_unit_test(test_work),
+        cmocka_unit_test(test_work),       cmocka_unit_test(test_same_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
