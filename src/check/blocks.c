@@ -56,13 +56,14 @@ void bw_visited_destroy(struct bw_visited *visited)
     free(visited);
 }
 
-enum bw_visit bw_visit(struct bw_visited *visited, uint64_t bytenr, struct bw_inode_sums *sums)
+enum bw_visit bw_visit(struct bw_check *check, uint64_t bytenr, struct bw_inode_sums *sums)
 {
+    struct bw_visited *visited = check->visited;
     enum bw_visit result = BW_VISIT_FIRST;
     bool added;
     pthread_mutex_lock(&visited->lock);
     if (bw_block_set_insert(&visited->blocks, bytenr, &added)) {
-        result = BW_VISIT_FAILED;
+        check->no_memory = true;
     } else if (!added) {
         const uint32_t number = bw_key_map_get(&visited->shared, bytenr, UINT32_MAX);
         result = number == UINT32_MAX ? BW_VISIT_CROSSED : BW_VISIT_SHARED;
@@ -73,34 +74,29 @@ enum bw_visit bw_visit(struct bw_visited *visited, uint64_t bytenr, struct bw_in
     return result;
 }
 
-bool bw_visited_in(struct bw_visited *visited, uint64_t start, uint64_t end,
-                   struct bw_visited_list *list)
+struct bw_error *bw_visited_in(const struct bw_check *check, uint64_t start, uint64_t end,
+                               struct bw_numbers *list)
 {
     struct bw_block_set_position position = {0};
     uint64_t bytenr;
     list->count = 0;
-    while (bw_block_set_next(&visited->blocks, &position, &bytenr)) {
-        if (bytenr < start || bytenr >= end)
-            continue;
-        if (bw_visited_list_reserve(list, 1))
-            return false;
-        list->items[list->count++] = bytenr;
-    }
+    while (bw_block_set_next(&check->visited->blocks, &position, &bytenr))
+        if (bytenr >= start && bytenr < end)
+            BW_TRY(bw_numbers_push(list, bytenr));
     if (list->count)
         qsort(list->items, list->count, sizeof *list->items, bw_compare_first);
-    return true;
+    return NULL;
 }
 
-bool bw_visited_keep(struct bw_visited *visited, uint64_t bytenr, const struct bw_inode_sums *sums)
+void bw_visited_keep(struct bw_check *check, uint64_t bytenr, const struct bw_inode_sums *sums)
 {
+    struct bw_visited *visited = check->visited;
     pthread_mutex_lock(&visited->lock);
     const size_t number = visited->sums.count;
-    const bool kept = !bw_inode_sums_list_reserve(&visited->sums, 1) && number < UINT32_MAX &&
-                      !bw_key_map_put(&visited->shared, bytenr, (uint32_t)number);
-    if (kept)
-        visited->sums.items[visited->sums.count++] = *sums;
+    if (bw_inode_sums_list_push(&visited->sums, *sums) || number >= UINT32_MAX ||
+        bw_key_map_put(&visited->shared, bytenr, (uint32_t)number))
+        check->no_memory = true;
     pthread_mutex_unlock(&visited->lock);
-    return kept;
 }
 
 /*
@@ -355,7 +351,7 @@ static void report_missing(struct batch *batch)
     }
 }
 
-bool bw_check_blocks(struct bw_check *check, struct bw_copy_buffers *buffers,
+void bw_check_blocks(struct bw_check *check, struct bw_copy_buffers *buffers,
                      const struct bw_tree *tree, struct bw_checked_block *blocks, unsigned count)
 {
     struct batch batch = {
@@ -381,10 +377,11 @@ bool bw_check_blocks(struct bw_check *check, struct bw_copy_buffers *buffers,
         copies = 1;
     if (copies > 1 && !buffers->copies)
         buffers->copies = bw_block_buffer(reader, bw_block_batch(reader));
-    if (copies > 1 && !buffers->copies)
-        return false;
+    if (copies > 1 && !buffers->copies) {
+        check->no_memory = true;
+        return;
+    }
     for (unsigned copy = 1; copy <= copies; copy++)
         read_copies(&batch, copy);
     report_missing(&batch);
-    return true;
 }

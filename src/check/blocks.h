@@ -22,9 +22,9 @@ struct bw_copy_buffers {
 
 /**
  * Reads all copies of up to bw_block_batch() blocks of a tree, or with a quick check the first that
- * is good, and reports those that are bad. False if memory ran out. Safe from any thread.
+ * is good, and reports those that are bad. Safe from any thread.
  */
-bool bw_check_blocks(struct bw_check *check, struct bw_copy_buffers *buffers,
+void bw_check_blocks(struct bw_check *check, struct bw_copy_buffers *buffers,
                      const struct bw_tree *tree, struct bw_checked_block *blocks, unsigned count);
 
 /** The location of a tree block, reached from a tree. */
@@ -36,7 +36,6 @@ enum bw_visit {
     BW_VISIT_FIRST,   /**< it has not been reached before */
     BW_VISIT_SHARED,  /**< it has, and its sums are known */
     BW_VISIT_CROSSED, /**< it has, in a place that cannot share it with this one */
-    BW_VISIT_FAILED,  /**< memory ran out */
 };
 
 /** Blocks that have been reached, by address. One bit each, and for those that may be shared, what
@@ -45,17 +44,13 @@ struct bw_visited *bw_visited_create(void);
 void bw_visited_destroy(struct bw_visited *visited);
 
 /** Notes that a block is reached; with BW_VISIT_SHARED, `*sums` is set. */
-enum bw_visit bw_visit(struct bw_visited *visited, uint64_t bytenr, struct bw_inode_sums *sums);
+enum bw_visit bw_visit(struct bw_check *check, uint64_t bytenr, struct bw_inode_sums *sums);
 
-/** Addresses of blocks, ascending. All zeros: none; to be freed with free(). */
-BW_VECTOR(bw_visited_list, uint64_t);
+/** Lists the blocks in a range of addresses that have been reached, while no thread adds any. */
+struct bw_error *bw_visited_in(const struct bw_check *check, uint64_t start, uint64_t end,
+                               struct bw_numbers *list);
 
-/** Lists the blocks in a range of addresses that have been reached, while no thread adds any; false
- * if memory runs out. */
-bool bw_visited_in(struct bw_visited *visited, uint64_t start, uint64_t end,
-                   struct bw_visited_list *list);
-
-/** Keeps what a block that may be shared adds up to; false if memory runs out. */
-bool bw_visited_keep(struct bw_visited *visited, uint64_t bytenr, const struct bw_inode_sums *sums);
+/** Keeps what a block that may be shared adds up to. */
+void bw_visited_keep(struct bw_check *check, uint64_t bytenr, const struct bw_inode_sums *sums);
 
 #endif

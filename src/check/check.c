@@ -120,10 +120,10 @@ bool bw_check_should_continue(struct bw_check *check, unsigned worker)
         };
         /* The findings so far, by severity; other workers may add some. */
         struct bw_findings *findings = &check->findings;
-        pthread_mutex_lock(&findings->lock);
+        pthread_mutex_lock(&check->lock);
         for (unsigned code = 0; code < BW_CODES; code++)
             progress.counts[findings->counts[code].code->severity] += findings->counts[code].count;
-        pthread_mutex_unlock(&findings->lock);
+        pthread_mutex_unlock(&check->lock);
         if (!options->progress(options->context, &progress))
             check->stopped = true;
     }
@@ -174,22 +174,22 @@ enum { MOST_BAD_PLACES = 1 << 20 };
 
 void bw_check_note_bad(struct bw_check *check, uint64_t logical, uint64_t length)
 {
-    pthread_mutex_lock(&check->bad_lock);
+    pthread_mutex_lock(&check->lock);
     for (uint64_t at = logical / BW_MIN_SECTORSIZE;
          at * BW_MIN_SECTORSIZE < logical + length && check->bad_places.count < MOST_BAD_PLACES;
          at++)
         if (bw_key_map_put(&check->bad_places, at, 1))
             break;
-    pthread_mutex_unlock(&check->bad_lock);
+    pthread_mutex_unlock(&check->lock);
 }
 
 bool bw_check_has_bad(struct bw_check *check, uint64_t logical, uint64_t length)
 {
     bool found = false;
-    pthread_mutex_lock(&check->bad_lock);
+    pthread_mutex_lock(&check->lock);
     for (uint64_t at = logical / BW_MIN_SECTORSIZE;
          !found && at * BW_MIN_SECTORSIZE < logical + length; at++)
         found = bw_key_map_has(&check->bad_places, at);
-    pthread_mutex_unlock(&check->bad_lock);
+    pthread_mutex_unlock(&check->lock);
     return found;
 }

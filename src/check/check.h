@@ -126,19 +126,34 @@ BW_VECTOR_FUNCTIONS(bw_waiting_findings, struct bw_finding);
         _Pragma("GCC diagnostic pop") made;                                                  \
     })
 
-struct bw_log_space;
-struct bw_simple_quota;
-struct bw_incomplete_chunks;
-struct bw_verity_files;
+/** Space that the log occupies: a tree block, or data of an inode. */
+struct bw_log_claim {
+    uint64_t start, end;
+    uint64_t subvolume, inode; /**< of data; 0: it is a tree block */
+};
+
+BW_VECTOR(bw_log_claims, struct bw_log_claim);
+
+/** A file with fs-verity. */
+struct bw_verity_file {
+    uint64_t tree;
+    uint64_t inode, size;
+    bool unchecked; /**< it has no checksums */
+};
+
+BW_VECTOR(bw_verity_files, struct bw_verity_file);
+
+/** Bytes that simple quotas charge, by subvolume. */
+BW_MAP(bw_charges, uint64_t, uint64_t, bw_key);
+
 struct bw_visited;
+struct bw_incomplete_chunk;
 
 /** Findings that wait until their pass has ended. */
 struct bw_findings {
-    pthread_mutex_t lock;
     struct bw_waiting_findings waiting;
     struct bw_finding_count counts[BW_CODES]; /**< of the whole check */
     uint64_t in_pass[BW_CODES];               /**< of the present pass */
-    bool no_memory;                           /**< one could not be kept */
 };
 
 BW_VECTOR(bw_checked_chunks, struct bw_checked_chunk);
@@ -152,7 +167,6 @@ struct bw_check {
     const struct bw_check_options *options;
     struct bw_pool *pool;
     unsigned workers;
-    struct bw_findings findings;
     enum bw_pass_number pass;
     atomic_bool stopped;                /**< the progress callback returned false */
     atomic_uint_fast64_t flips;         /**< findings that a flipped bit explains */
@@ -161,10 +175,19 @@ struct bw_check {
     atomic_uint_fast64_t blocks;        /**< checked so far */
     atomic_uint_fast64_t found;         /**< findings so far */
     atomic_uint_fast64_t data_bytes;    /**< checked so far */
-    pthread_mutex_t bad_lock;
+    uint64_t expected;                  /**< bytes that all passes will read; 0: not known */
+
+    /* What threads collect, under one lock: findings, and facts for later passes. */
+    pthread_mutex_t lock;
+    atomic_bool no_memory; /**< something could not be kept; bw_walk_trees() and passes fail */
+    struct bw_findings findings;
     struct bw_key_map bad_places; /**< 4 KiB of logical addresses each, with a bad mirror that has
-                                 been reported; under the lock */
-    uint64_t expected;            /**< bytes that all passes will read; 0: not known */
+                                 been reported */
+    struct bw_key_map moved_directories; /**< by `trees` for `inodes`; see directories.h */
+    struct bw_verity_files verity_files; /**< by `trees` for `verity` */
+    struct bw_charges charges;           /**< by `trees` for `quota`: simple quotas */
+    struct bw_log_claims log_claims;     /**< by `log` */
+    struct bw_key_map incomplete_files;  /**< by `trees`; see incomplete_chunks.c */
 
     struct bw_checked_chunks chunks; /**< ascending; do not change once the check has begun */
     struct bw_tree_list trees;   /**< `total` is of bw_inode_sums; 0: its inodes are consistent */
@@ -180,7 +203,6 @@ struct bw_check {
     struct bw_key_map shared_blocks; /**< addresses of tree blocks with more than one reference */
     struct bw_range_set unsummed;    /**< data that are allocated and have no checksums */
     atomic_uint_fast64_t synology_inodes; /**< counted by `trees`: with BW_INODE_SYNOLOGY */
-    struct bw_key_map moved_directories;  /**< left by `trees` for `inodes`; see directories.h */
     bool extents_known;                   /**< nothing of the extent tree is lost */
     bool checksums_known;                 /**< nothing of the checksum trees is lost */
 
@@ -203,12 +225,10 @@ struct bw_check {
     uint64_t new_findings, gone_findings;
     uint64_t new_errors; /**< of the new findings */
 
-    struct bw_incomplete_chunks *incomplete_chunks; /**< chunks of which missing devices leave only
-                                                       a part; NULL: all are complete */
-    struct bw_simple_quota *simple_quota; /**< left by `trees` for `quota`; NULL: no simple quotas
-                                           */
-    struct bw_log_space *log_space;       /**< of `log` */
-    struct bw_verity_files *verity;       /**< left by `trees` for `verity`; NULL: no such files */
+    struct bw_incomplete_chunk *incomplete_chunks; /**< for each chunk, what missing devices leave
+                                                      of it; NULL: all chunks are complete */
+    uint64_t charged_since; /**< simple quotas charge extents from this generation on; UINT64_MAX:
+                               there are none */
 };
 
 /**
@@ -256,6 +276,34 @@ void bw_check_end(struct bw_check *check);
 
 /** Lists the chunks; before all passes. */
 struct bw_error *bw_check_load_chunks(struct bw_check *check);
+
+/* log.c */
+/** A tree block of the log, or a whole stored extent that an inode of a subvolume has in it. Safe
+ * from any thread. */
+void bw_log_claim_space(struct bw_check *check, uint64_t start, uint64_t length, uint64_t subvolume,
+                        uint64_t inode);
+
+/** Adds the data that the log refers to, before the pass `log`: the checksum tree may already have
+ * their checksums. False in `*complete`: part of the log is lost. */
+struct bw_error *bw_log_data_ranges(struct bw_check *check, struct bw_range_set *ranges,
+                                    bool *complete);
+
+/** Compares the claims of the log with each other, with the chunks and with the extent tree. Fails
+ * only if memory runs out. */
+struct bw_error *bw_log_check_space(struct bw_check *check);
+
+/* quota.c */
+/** Finds out whether simple quotas charge tree blocks: check->charged_since. */
+struct bw_error *bw_simple_quota_begin(struct bw_check *check);
+
+/** Charges a tree block to its owner. Safe from any thread. */
+void bw_simple_quota_block(struct bw_check *check, uint64_t owner, uint64_t generation);
+
+/* verity.c */
+/** Notes the files with fs-verity in a leaf, once for all subvolumes that share it, and sets
+ * `*found` if there are any. Safe from any thread. */
+void bw_verity_collect(struct bw_check *check, uint64_t tree, const struct bw_node *leaf,
+                       bool *found);
 
 /* trees.c */
 /** Checks all blocks of trees, as the pass `trees` does, and sets what they add up to. */

@@ -73,7 +73,6 @@ struct compressed_check {
     _Atomic uint64_t *good; /* the table; hashes */
     size_t good_mask;
     struct worker *workers;
-    atomic_bool no_memory; /* a stream could not be checked */
 };
 
 /* Streams that are good. */
@@ -122,7 +121,7 @@ static bool read_all(struct compressed_check *self, struct bw_request *requests,
             continue;
         complete = false;
         if (requests[i].error->code == BW_ERROR_NO_MEMORY)
-            self->no_memory = true;
+            self->check->no_memory = true;
         bw_error_free(requests[i].error);
     }
     return complete;
@@ -209,7 +208,7 @@ static void check_batch(struct compressed_check *self, struct worker *worker,
             continue;
         BW_AUTO_ERROR struct bw_error *failure = check_again(self, worker, &streams[i]);
         if (failure)
-            self->no_memory = true;
+            self->check->no_memory = true;
         bw_error_free(errors[i]);
     }
 }
@@ -230,7 +229,7 @@ static void run_task(void *context, unsigned number, size_t index)
         BW_AUTO_ERROR struct bw_error *error =
             decompress_stream(worker, &streams[i], self->inline_bytes + streams[i].bytes);
         if (error && error->code == BW_ERROR_NO_MEMORY)
-            self->no_memory = true;
+            self->check->no_memory = true;
         else if (error)
             report_stream(self, &streams[i], error, false);
     }
@@ -408,5 +407,5 @@ struct bw_error *bw_check_compressed(struct bw_check *check)
             BW_TRY(bw_tree_scan(&check->fs->reader, &tree->tree, &scan));
     }
     check_window(&self);
-    return self.no_memory ? bw_error_no_memory() : NULL;
+    return check->no_memory ? bw_error_no_memory() : NULL;
 }

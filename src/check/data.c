@@ -129,34 +129,19 @@ struct bw_error *bw_summed_scan(struct bw_check *check, bw_summed_visitor *visit
 
 /* Ranges of data that are bad in a copy: sorted by their place, joined, reported. */
 
-void bw_bad_ranges_init(struct bw_bad_ranges *bad)
-{
-    *bad = (struct bw_bad_ranges){0};
-    pthread_mutex_init(&bad->lock, NULL);
-}
-
-void bw_bad_ranges_free(struct bw_bad_ranges *bad)
-{
-    pthread_mutex_destroy(&bad->lock);
-    bw_bad_range_list_free(&bad->ranges);
-}
-
 void bw_bad_ranges_add(struct bw_check *check, struct bw_bad_ranges *bad,
                        const struct bw_bad_range *range)
 {
     struct bw_bad_range placed = *range;
     struct bw_finding finding = BW_FINDING(BW_TOUCHES_NOTHING, .repairable = false);
     bw_check_locate_copy(check, range->logical, range->copy, &finding.row);
-    placed.is_placed = finding.row.devid != BW_ABSENT;
-    if (placed.is_placed) {
-        placed.devid = finding.row.devid;
-        placed.offset = finding.row.offset;
-    }
+    placed.devid = finding.row.devid;
+    placed.offset = finding.row.offset;
     bw_check_note_bad(check, range->logical, range->length);
-    pthread_mutex_lock(&bad->lock);
-    if (bw_bad_range_list_push(&bad->ranges, placed))
-        bad->no_memory = true;
-    pthread_mutex_unlock(&bad->lock);
+    pthread_mutex_lock(&check->lock);
+    if (bw_bad_ranges_push(bad, placed))
+        check->no_memory = true;
+    pthread_mutex_unlock(&check->lock);
 }
 
 static int by_place(const void *first, const void *second)
@@ -167,43 +152,33 @@ static int by_place(const void *first, const void *second)
     return BW_COMPARE_ALL(left, right);
 }
 
-static bool continues_range(const struct bw_bad_range *a, const struct bw_bad_range *b)
-{
-    return a->code == b->code && a->message == b->message && a->copy == b->copy &&
-           a->repairable == b->repairable && a->logical + a->length == b->logical &&
-           a->is_placed == b->is_placed && a->devid == b->devid &&
-           (!a->is_placed || a->offset + a->length == b->offset);
-}
-
 void bw_bad_ranges_report(struct bw_check *check, struct bw_bad_ranges *bad, uint64_t open)
 {
-    struct bw_bad_range *ranges = bad->ranges.items;
+    struct bw_bad_range *ranges = bad->items;
     size_t count = 0, kept = 0;
-    if (bad->ranges.count)
-        qsort(ranges, bad->ranges.count, sizeof *ranges, by_place);
-    for (size_t i = 0; i < bad->ranges.count; i++) {
-        struct bw_bad_range *last = count ? &ranges[count - 1] : NULL;
-        if (last && continues_range(last, &ranges[i]))
-            last->length += ranges[i].length;
+    if (bad->count)
+        qsort(ranges, bad->count, sizeof *ranges, by_place);
+    for (size_t i = 0; i < bad->count; i++) {
+        struct bw_bad_range *a = count ? &ranges[count - 1] : NULL, *b = &ranges[i];
+        if (a && a->code == b->code && a->message == b->message && a->copy == b->copy &&
+            a->repairable == b->repairable && a->logical + a->length == b->logical &&
+            a->devid == b->devid && (a->offset == BW_ABSENT || a->offset + a->length == b->offset))
+            a->length += b->length;
         else
-            ranges[count++] = ranges[i];
+            ranges[count++] = *b;
     }
     for (size_t i = 0; i < count; i++) {
         const struct bw_bad_range *range = &ranges[i];
-        if (range->logical + range->length == open) {
-            ranges[kept++] = *range;
-            continue;
-        }
-        struct bw_finding location =
+        const struct bw_finding location =
             BW_FINDING(BW_TOUCHES_EACH, .repairable = range->repairable, .logical = range->logical,
-                       .length = range->length, .mirror = range->copy);
-        if (range->is_placed) {
-            location.row.devid = range->devid;
-            location.row.offset = range->offset;
-        }
-        bw_check_find(check, range->code, &location, "%s", range->message);
+                       .length = range->length, .mirror = range->copy, .devid = range->devid,
+                       .offset = range->offset);
+        if (range->logical + range->length == open)
+            ranges[kept++] = *range;
+        else
+            bw_check_find(check, range->code, &location, "%s", range->message);
     }
-    bad->ranges.count = kept;
+    bad->count = kept;
 }
 
 enum {
@@ -485,7 +460,7 @@ static struct bw_error *check_window(struct bw_data_check *data)
                              count ? pieces[count - 1].logical + pieces[count - 1].length : 0);
     data->pieces.count = data->checksums.count = 0;
     data->bytes = 0;
-    return data->bad.no_memory ? bw_error_no_memory() : NULL;
+    return data->check->no_memory ? bw_error_no_memory() : NULL;
 }
 
 struct bw_error *bw_data_check_add(void *context, const struct bw_summed *range)
@@ -540,7 +515,6 @@ struct bw_data_check *bw_data_check_begin(struct bw_check *check)
                                .checksum_size = bw_checksum_size(bw_fs_data_checksum(check->fs)),
                                .workers = calloc(check->workers, sizeof *data->workers)};
     bool complete = data->workers != NULL;
-    bw_bad_ranges_init(&data->bad);
     for (unsigned i = 0; complete && i < check->workers; i++) {
         data->workers[i] = (struct worker){malloc(BATCH), malloc(PIECE)};
         complete = data->workers[i].bytes && data->workers[i].other;

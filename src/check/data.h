@@ -42,20 +42,10 @@ struct bw_bad_range {
     uint64_t logical, length;
     unsigned copy;
     bool repairable;
-    bool is_placed; /**< the rest is set by bw_bad_ranges_add() */
-    uint64_t devid, offset;
+    uint64_t devid, offset; /**< set by bw_bad_ranges_add(); BW_ABSENT: unknown */
 };
 
-BW_VECTOR(bw_bad_range_list, struct bw_bad_range);
-
-struct bw_bad_ranges {
-    pthread_mutex_t lock;
-    struct bw_bad_range_list ranges;
-    bool no_memory; /**< some could not be kept */
-};
-
-void bw_bad_ranges_init(struct bw_bad_ranges *bad);
-void bw_bad_ranges_free(struct bw_bad_ranges *bad);
+BW_VECTOR(bw_bad_ranges, struct bw_bad_range);
 
 /** Adds a range. Safe from any thread. */
 void bw_bad_ranges_add(struct bw_check *check, struct bw_bad_ranges *bad,

@@ -24,20 +24,19 @@ struct parents {
     uint64_t more_subvolumes; /* with the same directories */
 };
 
-bool bw_moved_directories_collect(struct bw_check *check, const struct bw_node *leaf)
+void bw_moved_directories_collect(struct bw_check *check, const struct bw_node *leaf)
 {
     struct bw_item item;
-    bool stored = true;
-    pthread_mutex_lock(&check->bad_lock);
-    for (uint32_t slot = 0; stored && bw_leaf_next(leaf, &slot, &item);) {
+    pthread_mutex_lock(&check->lock);
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
         struct bw_cursor cursor = bw_cursor_of(&item);
         struct bw_dir_entry entry;
-        while (item.key.type == BW_DIR_INDEX && stored && bw_dir_entry_next(&cursor, &entry))
-            if (bw_is_moved_directory(&item.key, &entry))
-                stored = !bw_key_map_put(&check->moved_directories, entry.location.objectid, 1);
+        while (item.key.type == BW_DIR_INDEX && bw_dir_entry_next(&cursor, &entry))
+            if (bw_is_moved_directory(&item.key, &entry) &&
+                bw_key_map_put(&check->moved_directories, entry.location.objectid, 1))
+                check->no_memory = true;
     }
-    pthread_mutex_unlock(&check->bad_lock);
-    return stored;
+    pthread_mutex_unlock(&check->lock);
 }
 
 /* Finds the first name of an inode in the leaf of the finder. */

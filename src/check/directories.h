@@ -13,8 +13,8 @@
 #include "check/check.h"
 
 /** Remembers the directories of a leaf that have a lower number than their parent, or the same one.
- * False if memory runs out. Safe from any thread. */
-bool bw_moved_directories_collect(struct bw_check *check, const struct bw_node *leaf);
+ * Safe from any thread. */
+void bw_moved_directories_collect(struct bw_check *check, const struct bw_node *leaf);
 
 /** Follows the parents of these directories, in each subvolume that has any, and reports circles.
  * Fails only if memory runs out. */

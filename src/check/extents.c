@@ -22,6 +22,7 @@
 #include "check/blocks.h"
 #include "check/extents.h"
 #include "check/reference_counts.h"
+#include "owners/ranges.h"
 #include "owners/tree_list.h"
 
 enum {
@@ -259,8 +260,7 @@ static struct bw_error *add_all_promised(struct bw_entries *list)
 struct reading {
     struct bw_entries *list;
     const struct bw_listed_tree *tree;
-    struct bw_visited *visited;
-    bool no_memory;
+    struct bw_block_set *seen;
 };
 
 static void add_made(const struct reading *reading, const struct bw_reference *reference)
@@ -273,12 +273,11 @@ static void add_made(const struct reading *reading, const struct bw_reference *r
 static bool is_needed(void *context, const struct bw_block_pointer *pointer)
 {
     struct reading *reading = context;
-    struct bw_inode_sums sums;
-    const enum bw_visit visit = bw_tree_has_dropped(reading->tree, pointer)
-                                    ? BW_VISIT_SHARED
-                                    : bw_visit(reading->visited, pointer->bytenr, &sums);
-    reading->no_memory |= visit == BW_VISIT_FAILED;
-    return visit == BW_VISIT_FIRST;
+    bool is_new = false;
+    if (!bw_tree_has_dropped(reading->tree, pointer) &&
+        bw_block_set_insert(reading->seen, pointer->bytenr, &is_new))
+        reading->list->no_memory = true;
+    return is_new;
 }
 
 static struct bw_error *on_block(void *context, const struct bw_node *node)
@@ -292,7 +291,7 @@ static struct bw_error *on_block(void *context, const struct bw_node *node)
         add_made(reading, &reference);
     if (!bw_check_should_continue(reading->list->check, 0))
         return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
-    return reading->no_memory || reading->list->no_memory ? bw_error_no_memory() : NULL;
+    return reading->list->no_memory ? bw_error_no_memory() : NULL;
 }
 
 /* Adds the references that exist, from each block of all trees once. */
@@ -301,11 +300,11 @@ static struct bw_error *add_all_made(struct bw_entries *list)
     struct bw_check *check = list->check;
     struct bw_tree_reader reader = check->fs->reader;
     reader.adopter = NULL;
-    struct bw_visited *visited = bw_visited_create();
-    struct bw_error *error = visited ? NULL : bw_error_no_memory();
+    struct bw_block_set seen = {0};
+    struct bw_error *error = NULL;
     for (size_t i = 0; !error && i < check->trees.entries.count; i++) {
         struct reading reading = {
-            .list = list, .tree = &check->trees.entries.items[i], .visited = visited};
+            .list = list, .tree = &check->trees.entries.items[i], .seen = &seen};
         const struct bw_scan scan = {
             BW_SCAN_ALL,      .wants = is_needed,          .node = on_block,
             .leaf = on_block, .lost = bw_scan_ignore_lost, .context = &reading};
@@ -315,7 +314,7 @@ static struct bw_error *add_all_made(struct bw_entries *list)
         add_made(&reading, &root);
         error = bw_tree_scan(&reader, &reading.tree->tree, &scan);
     }
-    bw_visited_destroy(visited);
+    bw_key_map_free(&seen.words);
     return error;
 }
 

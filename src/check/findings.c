@@ -34,7 +34,6 @@ void bw_findings_init(struct bw_check *check)
 {
     size_t count;
     const struct bw_finding_code *codes = bw_finding_codes(&count);
-    pthread_mutex_init(&check->findings.lock, NULL);
     for (size_t i = 0; i < count; i++)
         check->findings.counts[i].code = &codes[i];
 }
@@ -67,7 +66,6 @@ void bw_findings_free(struct bw_check *check)
 {
     clear_findings(&check->findings);
     bw_waiting_findings_free(&check->findings.waiting);
-    pthread_mutex_destroy(&check->findings.lock);
 }
 
 /* A number of a finding; 0 if it is not known. */
@@ -157,7 +155,7 @@ void bw_check_find(struct bw_check *check, enum bw_code_number code,
     if (length < 0)
         return;
     new.code = code;
-    pthread_mutex_lock(&findings->lock);
+    pthread_mutex_lock(&check->lock);
     check->found++;
     findings->in_pass[code]++;
     findings->counts[code].count++;
@@ -165,7 +163,7 @@ void bw_check_find(struct bw_check *check, enum bw_code_number code,
     struct bw_finding *room = make_room(check, &new);
     if (room)
         *room = new;
-    pthread_mutex_unlock(&findings->lock);
+    pthread_mutex_unlock(&check->lock);
     if (!room)
         free_location(&new);
 }

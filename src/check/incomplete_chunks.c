@@ -13,6 +13,7 @@
 #include "base/generated.h"
 #include "base/human.h"
 #include "check/groups.h"
+#include "check/inode_sums.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
 
@@ -20,33 +21,16 @@
  * number of files. */
 enum { MOST_FILES = 1 << 20 };
 
-/* A chunk. */
-struct counted {
+struct bw_incomplete_chunk {
     bool incomplete;
     unsigned missing; /* stripes */
     uint64_t bytes, files;
 };
 
-struct bw_incomplete_chunks {
-    pthread_mutex_t lock;
-    struct counted *chunks;  /* as many as check->chunks */
-    struct bw_key_map files; /* that were counted, by chunk, tree and number */
-};
-
-void bw_incomplete_chunks_free(struct bw_incomplete_chunks *incomplete)
+static struct bw_incomplete_chunk *counted_of(const struct bw_check *check,
+                                              const struct bw_checked_chunk *chunk)
 {
-    if (!incomplete)
-        return;
-    pthread_mutex_destroy(&incomplete->lock);
-    bw_key_map_free(&incomplete->files);
-    free(incomplete->chunks);
-    free(incomplete);
-}
-
-static struct counted *counted_of(const struct bw_check *check,
-                                  const struct bw_checked_chunk *chunk)
-{
-    return &check->incomplete_chunks->chunks[chunk - check->chunks.items];
+    return &check->incomplete_chunks[chunk - check->chunks.items];
 }
 
 struct bw_error *bw_incomplete_chunks_begin(struct bw_check *check)
@@ -59,19 +43,15 @@ struct bw_error *bw_incomplete_chunks_begin(struct bw_check *check)
         unsigned missing;
         if (bw_chunk_condition(check->fs, &chunks.items[i], &missing) != BW_CHUNK_INCOMPLETE)
             continue;
-        if (!check->incomplete_chunks) {
-            struct bw_incomplete_chunks *incomplete = calloc(1, sizeof *incomplete);
-            if (!incomplete)
-                return bw_error_no_memory();
-            pthread_mutex_init(&incomplete->lock, NULL);
-            check->incomplete_chunks = incomplete;
-            incomplete->chunks = calloc(check->chunks.count, sizeof *incomplete->chunks);
-            if (!incomplete->chunks)
-                return bw_error_no_memory();
-        }
+        if (!check->incomplete_chunks)
+            check->incomplete_chunks =
+                calloc(check->chunks.count, sizeof *check->incomplete_chunks);
+        if (!check->incomplete_chunks)
+            return bw_error_no_memory();
         const struct bw_checked_chunk *chunk = bw_check_chunk(check, chunks.items[i].logical);
         if (chunk)
-            *counted_of(check, chunk) = (struct counted){.incomplete = true, .missing = missing};
+            *counted_of(check, chunk) =
+                (struct bw_incomplete_chunk){.incomplete = true, .missing = missing};
     }
     return NULL;
 }
@@ -138,25 +118,22 @@ void bw_incomplete_chunks_extent(struct bw_check *check, uint64_t logical, uint6
 /* Files. */
 
 /* Counts a file once for each chunk. */
-static bool add_file(struct bw_check *check, const struct bw_checked_chunk *chunk, uint64_t tree,
+static void add_file(struct bw_check *check, const struct bw_checked_chunk *chunk, uint64_t tree,
                      uint64_t inode)
 {
-    struct bw_incomplete_chunks *incomplete = check->incomplete_chunks;
-    bool stored = true;
-    uint64_t key = chunk->logical ^ tree * UINT64_C(0x9e3779b97f4a7c15);
-    key = (key ^ key >> 32) * UINT64_C(0xd6e8feb86659fd93);
-    key = ((key ^ key >> 32) + inode) * UINT64_C(0xd6e8feb86659fd93);
-    key ^= key >> 32;
-    pthread_mutex_lock(&incomplete->lock);
-    if (incomplete->files.count < MOST_FILES && !bw_key_map_has(&incomplete->files, key)) {
-        stored = !bw_key_map_put(&incomplete->files, key, 1);
+    const uint64_t key =
+        bw_fact_mix(bw_fact_mix(chunk->logical ^ tree * UINT64_C(0x9e3779b97f4a7c15)) + inode);
+    pthread_mutex_lock(&check->lock);
+    if (check->incomplete_files.count < MOST_FILES &&
+        !bw_key_map_has(&check->incomplete_files, key)) {
+        if (bw_key_map_put(&check->incomplete_files, key, 1))
+            check->no_memory = true;
         counted_of(check, chunk)->files++;
     }
-    pthread_mutex_unlock(&incomplete->lock);
-    return stored;
+    pthread_mutex_unlock(&check->lock);
 }
 
-bool bw_incomplete_chunks_leaf(struct bw_check *check, uint64_t tree, const struct bw_node *leaf)
+void bw_incomplete_chunks_leaf(struct bw_check *check, uint64_t tree, const struct bw_node *leaf)
 {
     struct bw_item item;
     for (uint32_t slot = 0; check->incomplete_chunks && bw_leaf_next(leaf, &slot, &item);) {
@@ -175,11 +152,9 @@ bool bw_incomplete_chunks_leaf(struct bw_check *check, uint64_t tree, const stru
             length = extent.num_bytes;
         }
         const struct bw_checked_chunk *chunk = incomplete_chunk(check, logical);
-        if (chunk && count_bytes(check, logical, length_inside(chunk, logical, length), true) &&
-            !add_file(check, chunk, tree, item.key.objectid))
-            return false;
+        if (chunk && count_bytes(check, logical, length_inside(chunk, logical, length), true))
+            add_file(check, chunk, tree, item.key.objectid);
     }
-    return true;
 }
 
 /* Findings. */
@@ -190,7 +165,7 @@ static bool may_have_more_files(const struct bw_check *check)
     for (size_t i = 0; i < check->trees.entries.count; i++)
         if (check->trees.entries.items[i].is_subvolume && check->trees.entries.items[i].incomplete)
             return true;
-    return check->incomplete_chunks->files.count >= MOST_FILES;
+    return check->incomplete_files.count >= MOST_FILES;
 }
 
 void bw_incomplete_chunks_report(struct bw_check *check)
@@ -199,7 +174,7 @@ void bw_incomplete_chunks_report(struct bw_check *check)
     for (size_t i = 0; check->incomplete_chunks && i < check->chunks.count; i++) {
         const struct bw_checked_chunk *chunk = &check->chunks.items[i];
         const struct bw_checked_group *group = bw_check_group(check, chunk->logical);
-        const struct counted *counted = &check->incomplete_chunks->chunks[i];
+        const struct bw_incomplete_chunk *counted = &check->incomplete_chunks[i];
         if (!counted->incomplete || (is_counted && !counted->bytes))
             continue;
         char loss[200] = "";

@@ -11,14 +11,12 @@
 /** Finds the incomplete chunks: check->incomplete_chunks, which remains NULL if all are complete.
  */
 struct bw_error *bw_incomplete_chunks_begin(struct bw_check *check);
-void bw_incomplete_chunks_free(struct bw_incomplete_chunks *incomplete);
 
 /** Counts the bytes of an extent that cannot be read. One thread at a time. */
 void bw_incomplete_chunks_extent(struct bw_check *check, uint64_t logical, uint64_t length);
 
-/** Counts the files of a leaf that have such data; false if memory runs out. Safe from any thread.
- */
-bool bw_incomplete_chunks_leaf(struct bw_check *check, uint64_t tree, const struct bw_node *leaf);
+/** Counts the files of a leaf that have such data. Safe from any thread. */
+void bw_incomplete_chunks_leaf(struct bw_check *check, uint64_t tree, const struct bw_node *leaf);
 
 /** Reports the chunks, with the counts; in a quick check, from their block groups only. */
 void bw_incomplete_chunks_report(struct bw_check *check);

@@ -5,9 +5,13 @@
  * The blocks of the log trees are checked as those of other trees, without the rules for committed
  * trees. Each log is loaded, and the stored data that its replay would add to files need checksums,
  * in the log itself or in the checksum tree; with --data, the checksums in the log are compared
- * with the data. Then the replay is rehearsed in memory, which finds what a mount refuses, and the
- * space of the log is compared with the extent tree. The log of a subvolume that no longer exists
- * is skipped, as by a mount.
+ * with the data. Then the replay is rehearsed in memory, which finds what a mount refuses. The log
+ * of a subvolume that no longer exists is skipped, as by a mount.
+ *
+ * At the end, the space of the log is compared. The extent tree does not contain it before the next
+ * transaction: a replay adds a reference to data that the extent tree has with the same address and
+ * length, and allocates all others. So their space must be free, and so must the space of tree
+ * blocks. Source: replay_one_extent() in the kernel's fs/btrfs/tree-log.c.
  */
 #include "replay/replay.h"
 
@@ -16,13 +20,227 @@
 
 #include "base/cleanup.h"
 #include "base/compare.h"
+#include "base/generated.h"
 #include "base/vector.h"
+#include "btree/find_leaf.h"
+#include "btree/scan.h"
 #include "check/check.h"
 #include "check/data.h"
-#include "check/log_space.h"
 #include "data/fetch.h"
+#include "data/references.h"
 #include "ondisk/checksum.h"
 #include "ondisk/items.h"
+
+static struct bw_tree root_of_logs(const struct bw_check *check)
+{
+    const struct bw_superblock *superblock = &check->fs->superblock;
+    return (struct bw_tree){
+        BW_TREE_LOG,
+        {superblock->log_root, superblock->generation + 1, superblock->log_root_level},
+        0};
+}
+
+/* The space of the log. */
+
+void bw_log_claim_space(struct bw_check *check, uint64_t start, uint64_t length, uint64_t subvolume,
+                        uint64_t inode)
+{
+    pthread_mutex_lock(&check->lock);
+    if (bw_log_claims_push(&check->log_claims,
+                           (struct bw_log_claim){start, start + length, subvolume, inode}))
+        check->no_memory = true;
+    pthread_mutex_unlock(&check->lock);
+}
+
+static int by_range(const void *first, const void *second)
+{
+    const struct bw_log_claim *a = first, *b = second;
+    const uint64_t left[] = {a->start, a->end, a->inode};
+    const uint64_t right[] = {b->start, b->end, b->inode};
+    return BW_COMPARE_ALL(left, right);
+}
+
+static struct bw_finding location_of(const struct bw_log_claim *claim)
+{
+    struct bw_finding location =
+        BW_FINDING(BW_TOUCHES_NOTHING, .tree = claim->inode ? claim->subvolume : BW_TREE_LOG,
+                   .logical = claim->start, .length = claim->end - claim->start);
+    if (claim->inode) {
+        location.row.inode = claim->inode;
+        location.touches = BW_TOUCHES_INODE;
+    }
+    return location;
+}
+
+/* Finds the last extent that begins before an address; `extent->length` is 0 if no extent does, or
+ * if it may be lost. Its references, and block groups, come after its item, a few leaves at most.
+ */
+static struct bw_error *find_before(const struct bw_check *check, struct bw_leaf_finder *finder,
+                                    uint64_t address, struct bw_extent_entry *extent)
+{
+    enum { MOST_LEAVES = 64 };
+    static const struct bw_key least;
+    struct bw_key key = {address - 1, UINT8_MAX, UINT64_MAX};
+    struct bw_item item;
+    *extent = (struct bw_extent_entry){0};
+    for (unsigned i = 0; i < MOST_LEAVES; i++) {
+        BW_TRY(bw_find_leaf(finder, &key));
+        if (finder->lost)
+            return NULL;
+        for (int64_t slot = bw_leaf_last_until(finder, &key); slot >= 0; slot--)
+            if (bw_leaf_item(&finder->leaf, (uint32_t)slot, &item) &&
+                bw_extent_entry_decode(check->fs, &item, extent))
+                return NULL;
+        if (bw_key_compare(&finder->first, &least) == 0)
+            return NULL;
+        key = finder->first;
+        if (!key.offset--) { /* each borrows from the part before it, if it was 0 */
+            if (!key.type--)
+                key.objectid--;
+        }
+    }
+    return NULL;
+}
+
+/* Compares each claim with the last extent that begins before its end. */
+static struct bw_error *compare_extents(struct bw_check *check, const struct bw_tree *tree)
+{
+    BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
+    struct bw_tree_reader reader = check->fs->reader;
+    reader.adopter = NULL; /* lost leaves are not replaced */
+    bw_leaf_finder_init(&finder, &reader, tree);
+    for (size_t i = 0; i < check->log_claims.count && bw_check_should_continue(check, 0); i++) {
+        const struct bw_log_claim *claim = &check->log_claims.items[i];
+        const struct bw_finding location = location_of(claim);
+        struct bw_extent_entry extent;
+        BW_TRY(find_before(check, &finder, claim->end, &extent));
+        const bool is_same = claim->inode && !extent.is_block && extent.bytenr == claim->start &&
+                             extent.length == claim->end - claim->start;
+        bool overlaps = extent.length > 0;
+        if (extent.bytenr <= claim->start)
+            overlaps = extent.length > claim->start - extent.bytenr;
+        if (!is_same && overlaps)
+            bw_check_find(check, BW_CODE_log_overlap, &location,
+                          "the log uses it, but the extent tree has %" PRIu64 " bytes at %" PRIu64,
+                          extent.length, extent.bytenr);
+    }
+    return NULL;
+}
+
+struct bw_error *bw_log_check_space(struct bw_check *check)
+{
+    struct bw_log_claim *claims = check->log_claims.items;
+    size_t count = 0;
+    if (check->no_memory)
+        return bw_error_no_memory();
+    if (!check->log_claims.count)
+        return NULL;
+    qsort(claims, check->log_claims.count, sizeof *claims, by_range);
+
+    /* Several pieces of files may have an extent in common; nothing else may overlap. */
+    for (size_t i = 0; i < check->log_claims.count; i++) {
+        const struct bw_log_claim *claim = &claims[i], *before = count ? &claims[count - 1] : NULL;
+        const bool overlaps = before && claim->start < before->end;
+        if (overlaps && before->inode && claim->inode && claim->start == before->start &&
+            claim->end == before->end)
+            continue;
+        const struct bw_finding location = location_of(claim);
+        if (overlaps)
+            bw_check_find(check, BW_CODE_log_overlap, &location,
+                          "the log also uses %" PRIu64 " bytes at %" PRIu64,
+                          before->end - before->start, before->start);
+        claims[count++] = *claim;
+    }
+    check->log_claims.count = count;
+
+    /* The chunks. A tree block outside of chunks was found when it was to be read. */
+    for (size_t i = 0; i < count; i++) {
+        const struct bw_log_claim *claim = &claims[i];
+        const struct bw_checked_chunk *chunk = bw_check_chunk(check, claim->start);
+        const struct bw_finding location = location_of(claim);
+        const uint64_t kinds = claim->inode ? BW_GROUP_DATA : BW_GROUP_METADATA | BW_GROUP_SYSTEM;
+        if (!chunk && !claim->inode)
+            continue;
+        if (!chunk || claim->end - chunk->logical > chunk->length)
+            bw_check_find(check, BW_CODE_extent_outside, &location,
+                          "the log has an extent that is not inside a chunk");
+        else if (!(chunk->type & kinds))
+            bw_check_find(check, BW_CODE_extent_kind, &location,
+                          "the log has %s in a chunk of another type",
+                          claim->inode ? "data" : "a tree block");
+    }
+
+    for (size_t i = 0; i < check->trees.entries.count; i++)
+        if (check->trees.entries.items[i].tree.id == BW_EXTENT_TREE)
+            BW_TRY(compare_extents(check, &check->trees.entries.items[i].tree));
+    return NULL;
+}
+
+/* The data of all log trees, without the results of the pass `log`. */
+
+struct log_data {
+    struct bw_check *check;
+    struct bw_range_set *ranges;
+    bool lost;
+};
+
+static struct bw_error *on_lost(void *context, const struct bw_block_pointer *pointer,
+                                struct bw_error *error)
+{
+    struct log_data *data = context;
+    (void)pointer;
+    const bool no_memory = error->code == BW_ERROR_NO_MEMORY;
+    data->lost = true;
+    if (!no_memory)
+        bw_error_free(error);
+    return no_memory ? error : NULL;
+}
+
+static struct bw_error *add_data_ranges(void *context, const struct bw_node *leaf)
+{
+    const struct log_data *data = context;
+    struct bw_item item;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        const struct bw_disk_file_extent *disk = (const void *)item.data;
+        if (item.key.type != BW_EXTENT_DATA || item.size < sizeof *disk ||
+            disk->type == BW_FILE_EXTENT_INLINE)
+            continue;
+        const uint64_t start = bw_get64(disk->disk_bytenr), length = bw_get64(disk->disk_num_bytes);
+        if (start && length <= UINT64_MAX - start)
+            BW_TRY(bw_range_set_insert(data->ranges, start, start + length));
+    }
+    return NULL;
+}
+
+static struct bw_error *scan_log_trees(void *context, const struct bw_node *leaf)
+{
+    struct log_data *data = context;
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_data_ranges, .lost = on_lost,
+                                 .context = data};
+    struct bw_item item;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        struct bw_listed_tree tree;
+        if (item.key.type == BW_ROOT_ITEM && bw_tree_list_decode(&item, &tree))
+            BW_TRY(bw_tree_scan(&data->check->fs->reader, &tree.tree, &scan));
+    }
+    return NULL;
+}
+
+struct bw_error *bw_log_data_ranges(struct bw_check *check, struct bw_range_set *ranges,
+                                    bool *complete)
+{
+    struct log_data data = {.check = check, .ranges = ranges};
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = scan_log_trees, .lost = on_lost,
+                                 .context = &data};
+    const struct bw_tree root = root_of_logs(check);
+    if (root.root.bytenr && !check->fs->is_past)
+        BW_TRY(bw_tree_scan(&check->fs->reader, &root, &scan));
+    bw_range_set_join(ranges);
+    *complete = !data.lost;
+    return NULL;
+}
+
+/* The contents of the logs. */
 
 /* Stored data that some file of the log refers to. */
 struct stored {
@@ -61,8 +279,9 @@ static struct bw_error *collect_extents(struct log_check *self)
         BW_AUTO_ERROR struct bw_error *bad = bw_file_extent_decode(item, sectorsize, &extent);
         if (bad || extent.type == BW_FILE_EXTENT_INLINE || !extent.disk_bytenr)
             continue;
-        bw_log_space_data(self->check->log_space, extent.disk_bytenr, extent.disk_num_bytes,
-                          self->subvolume, known);
+        if (extent.disk_num_bytes && extent.disk_bytenr <= UINT64_MAX - extent.disk_num_bytes)
+            bw_log_claim_space(self->check, extent.disk_bytenr, extent.disk_num_bytes,
+                               self->subvolume, known);
         if (extent.type != BW_FILE_EXTENT_REGULAR || inode.flags & BW_INODE_NODATASUM)
             continue;
         struct stored stored = {extent.disk_bytenr, extent.disk_num_bytes, known};
@@ -201,20 +420,14 @@ static struct bw_error *find_logs(const struct bw_check *check, const struct bw_
 struct bw_error *bw_pass_log(struct bw_check *check)
 {
     struct bw_fs *fs = check->fs;
-    const struct bw_superblock *superblock = &fs->superblock;
-    if (!superblock->log_root || fs->is_past)
+    if (!fs->superblock.log_root || fs->is_past)
         return NULL;
 
     /* The blocks: first of the root tree of the logs, then of the logs. */
-    struct bw_listed_tree root = {
-        .tree = {BW_TREE_LOG,
-                 {superblock->log_root, superblock->generation + 1, superblock->log_root_level},
-                 0}};
+    struct bw_listed_tree root = {.tree = root_of_logs(check)};
     struct bw_listed_trees logs = {0};
     const uint64_t damages = fs->damages;
-    check->log_space = bw_log_space_create();
-    struct bw_error *error =
-        check->log_space ? bw_walk_trees(check, &root, 1, true) : bw_error_no_memory();
+    struct bw_error *error = bw_walk_trees(check, &root, 1, true);
     if (!error)
         error = find_logs(check, &root.tree, &logs);
     if (!error)
@@ -226,7 +439,7 @@ struct bw_error *bw_pass_log(struct bw_check *check)
     if (!error && fs->ignores_log && fs->damages == damages)
         error = bw_replay_rehearse(fs, &(struct bw_rehearsal){report_refused, check});
     if (!error && check->extents_known)
-        error = bw_log_space_check(check->log_space, check);
+        error = bw_log_check_space(check);
     bw_listed_trees_free(&logs);
     return error;
 }

@@ -8,7 +8,6 @@
  * the differing sectors are collected first, and only if there are any, the extents of the files
  * are searched for those that show them.
  */
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,27 +35,24 @@ BW_VECTOR(mirror_tasks, struct mirror_task);
 struct mirrors {
     struct bw_check *check;
     struct mirror_tasks tasks;
-    uint8_t *buffers; /* two pieces for each worker */
-    pthread_mutex_t lock;
-    struct bw_range_set differing; /* under the lock */
+    uint8_t *buffers;              /* two pieces for each worker */
+    struct bw_range_set differing; /* under check->lock */
     struct bw_range_set shown;     /* those bytes of `differing` that a file shows */
-    bool no_memory;                /* under the lock */
 };
 
 /* Adds the sectors in which two copies differ. */
 static void add_differing(struct mirrors *mirrors, uint64_t logical, const uint8_t *first,
                           const uint8_t *other, uint32_t length, uint32_t sector)
 {
-    pthread_mutex_lock(&mirrors->lock);
+    pthread_mutex_lock(&mirrors->check->lock);
     for (uint32_t at = 0; at < length; at += sector) {
         const uint32_t size = length - at < sector ? length - at : sector;
         if (memcmp(first + at, other + at, size) == 0)
             continue;
-        BW_AUTO_ERROR struct bw_error *error =
-            bw_range_set_insert(&mirrors->differing, logical + at, logical + at + size);
-        mirrors->no_memory |= error != NULL;
+        if (bw_range_set_insert(&mirrors->differing, logical + at, logical + at + size))
+            mirrors->check->no_memory = true;
     }
-    pthread_mutex_unlock(&mirrors->lock);
+    pthread_mutex_unlock(&mirrors->check->lock);
 }
 
 /* Compares all copies of each piece of a task with the first one that can be read. */
@@ -122,7 +118,6 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 
 static void mirrors_free(struct mirrors *mirrors)
 {
-    pthread_mutex_destroy(&mirrors->lock);
     free(mirrors->buffers);
     mirror_tasks_free(&mirrors->tasks);
     bw_range_set_free(&mirrors->differing);
@@ -134,7 +129,6 @@ struct bw_error *bw_check_mirrors(struct bw_check *check)
     if (check->options->parts && check->options->part != 1)
         return NULL;
     BW_SCOPED(mirrors) struct mirrors mirrors = {.check = check};
-    pthread_mutex_init(&mirrors.lock, NULL);
 
     /* The ranges without checksums, in chunks with several copies. */
     for (size_t i = 0; i < check->unsummed.ranges.count; i++) {
@@ -158,7 +152,7 @@ struct bw_error *bw_check_mirrors(struct bw_check *check)
     if (!mirrors.buffers)
         return bw_error_no_memory();
     bw_pool_run(check->pool, mirrors.tasks.count, run_task, &mirrors);
-    if (mirrors.no_memory)
+    if (check->no_memory)
         return bw_error_no_memory();
     bw_range_set_join(&mirrors.differing);
     if (!mirrors.differing.ranges.count || check->stopped)

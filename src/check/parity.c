@@ -379,16 +379,12 @@ static struct bw_error *check_used_rows(struct parity *parity)
     struct bw_check *check = parity->check;
     for (size_t i = 0; i < check->chunks.count; i++) {
         const struct bw_checked_chunk *chunk = &check->chunks.items[i];
-        struct bw_visited_list list = {0};
-        struct bw_error *error = NULL;
+        BW_SCOPED(bw_numbers) struct bw_numbers list = {0};
         if (!has_rows(chunk) || !(chunk->type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM)))
             continue;
-        if (!bw_visited_in(check->visited, chunk->logical, chunk->logical + chunk->length, &list))
-            error = bw_error_no_memory();
-        for (size_t k = 0; !error && k < list.count; k++)
-            error = add_range(parity, chunk, list.items[k], check->fs->reader.nodesize);
-        free(list.items);
-        BW_TRY(error);
+        BW_TRY(bw_visited_in(check, chunk->logical, chunk->logical + chunk->length, &list));
+        for (size_t k = 0; k < list.count; k++)
+            BW_TRY(add_range(parity, chunk, list.items[k], check->fs->reader.nodesize));
     }
     if (check->options->data)
         BW_TRY(bw_summed_scan(check, on_summed, parity));

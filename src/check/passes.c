@@ -13,11 +13,8 @@
 #include "check/check.h"
 #include "check/device_histories.h"
 #include "check/incomplete_chunks.h"
-#include "check/log_space.h"
-#include "check/quota.h"
 #include "check/reference_counts.h"
 #include "check/unchanged.h"
-#include "check/verity.h"
 
 /* Results that passes leave for later ones. */
 enum {
@@ -59,7 +56,7 @@ static const struct pass {
 struct bw_error *bw_check_begin(struct bw_check *check)
 {
     bw_findings_init(check);
-    pthread_mutex_init(&check->bad_lock, NULL);
+    pthread_mutex_init(&check->lock, NULL);
     check->workers = bw_pool_workers(check->options->threads);
     check->pool = bw_pool_create(check->workers);
     check->visited = bw_visited_create();
@@ -85,15 +82,16 @@ void bw_check_end(struct bw_check *check)
     bw_range_set_free(&check->new_data);
     bw_key_map_free(&check->known_findings);
     free(check->met_again);
-    bw_simple_quota_free(check->simple_quota);
-    bw_log_space_free(check->log_space);
-    bw_verity_files_free(check->verity);
-    bw_incomplete_chunks_free(check->incomplete_chunks);
+    bw_charges_free(&check->charges);
+    bw_log_claims_free(&check->log_claims);
+    bw_verity_files_free(&check->verity_files);
+    bw_key_map_free(&check->incomplete_files);
+    free(check->incomplete_chunks);
     bw_key_map_free(&check->full_backrefs);
     bw_key_map_free(&check->shared_blocks);
     bw_key_map_free(&check->bad_places);
     bw_key_map_free(&check->moved_directories);
-    pthread_mutex_destroy(&check->bad_lock);
+    pthread_mutex_destroy(&check->lock);
     bw_checked_chunks_free(&check->chunks);
     bw_checked_groups_free(&check->groups.groups);
     bw_listed_trees_free(&check->trees.entries);

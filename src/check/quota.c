@@ -14,7 +14,8 @@
 #include "base/search.h"
 #include "base/vector.h"
 #include "btrfs-walk/space.h"
-#include "check/quota.h"
+#include "btrfs-walk/subvolume.h"
+#include "check/check.h"
 #include "data/references.h"
 #include "ondisk/disk_items.h"
 
@@ -28,84 +29,48 @@
  * Tree blocks are counted while the pass `trees` reads them, and data after it.
  */
 
-struct payer {
-    uint64_t subvolume;
-    uint64_t bytes;
-};
-
-BW_VECTOR(payers, struct payer);
-
-struct bw_simple_quota {
-    struct bw_fs *fs;
-    uint64_t since; /* generation of the first extents that count */
-    pthread_mutex_t lock;
-    struct bw_key_map numbers; /* of payers, by the id of the subvolume */
-    struct payers payers;
-    bool no_memory;
-};
-
 struct bw_error *bw_simple_quota_begin(struct bw_check *check)
 {
     struct bw_quota_status status;
+    check->charged_since = UINT64_MAX;
     if (check->options->quick)
         return NULL;
     BW_TRY(bw_fs_quota_status(check->fs, &status));
-    if (!status.is_known || !status.enabled || !status.simple)
-        return NULL;
-    struct bw_simple_quota *self = calloc(1, sizeof *self);
-    if (!self)
-        return bw_error_no_memory();
-    self->fs = check->fs;
-    self->since = status.enable_generation;
-    pthread_mutex_init(&self->lock, NULL);
-    check->simple_quota = self;
+    if (status.is_known && status.enabled && status.simple)
+        check->charged_since = status.enable_generation;
     return NULL;
 }
 
-void bw_simple_quota_free(struct bw_simple_quota *self)
+static struct bw_error *charge_subvolume(struct bw_check *check, uint64_t subvolume, uint64_t bytes)
 {
-    if (!self)
-        return;
-    payers_free(&self->payers);
-    bw_key_map_free(&self->numbers);
-    pthread_mutex_destroy(&self->lock);
-    free(self);
+    struct bw_charges_entry *charge;
+    bool is_new;
+    BW_TRY(bw_charges_enter(&check->charges, subvolume, &charge, &is_new));
+    charge->value += bytes;
+    return NULL;
 }
 
-static bool charge_subvolume(struct bw_simple_quota *self, uint64_t subvolume, uint64_t bytes)
+void bw_simple_quota_block(struct bw_check *check, uint64_t owner, uint64_t generation)
 {
-    uint32_t number = bw_key_map_get(&self->numbers, subvolume, UINT32_MAX);
-    if (number == UINT32_MAX) {
-        number = (uint32_t)self->payers.count;
-        if (payers_reserve(&self->payers, 1) || bw_key_map_put(&self->numbers, subvolume, number))
-            return false;
-        self->payers.items[self->payers.count++] = (struct payer){.subvolume = subvolume};
-    }
-    self->payers.items[number].bytes += bytes;
-    return true;
-}
-
-void bw_simple_quota_block(struct bw_simple_quota *self, uint64_t owner, uint64_t generation,
-                           uint32_t bytes)
-{
-    if (!self || generation < self->since)
+    if (generation < check->charged_since)
         return;
-    pthread_mutex_lock(&self->lock);
-    self->no_memory |= !charge_subvolume(self, owner, bytes);
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_lock(&check->lock);
+    if (charge_subvolume(check, owner, check->fs->reader.nodesize))
+        check->no_memory = true;
+    pthread_mutex_unlock(&check->lock);
 }
 
 /* Data that name an owner: that reference comes first. */
 static struct bw_error *charge_extent(void *context, const struct bw_item *item)
 {
-    struct bw_simple_quota *self = context;
+    struct bw_check *check = context;
     struct bw_extent_entry extent;
     struct bw_reference reference;
-    if (!bw_extent_entry_decode(self->fs, item, &extent) || extent.is_block ||
-        extent.generation < self->since || !bw_extent_reference_step(&extent, &reference) ||
-        reference.kind)
+    if (!bw_extent_entry_decode(check->fs, item, &extent) || extent.is_block ||
+        extent.generation < check->charged_since ||
+        !bw_extent_reference_step(&extent, &reference) || reference.kind)
         return NULL;
-    return charge_subvolume(self, reference.source, extent.length) ? NULL : bw_error_no_memory();
+    return charge_subvolume(check, reference.source, extent.length);
 }
 
 static struct bw_finding location_of(uint64_t objectid, uint8_t type, uint64_t offset)
@@ -132,7 +97,6 @@ struct quota {
     struct bw_shares *shares;
     struct groups groups;
     struct bw_numbers subvolumes; /* of the group that is being compared */
-    bool no_memory;
 };
 
 static struct bw_error *add_group_of_quota(struct quota *quota, const struct bw_qgroup_info *info)
@@ -226,8 +190,11 @@ static void check_relations(const struct quota *quota)
 static bool collect_subvolumes(struct quota *quota, uint64_t id)
 {
     if (!BW_QGROUP_LEVEL(id)) {
-        quota->no_memory |= bw_numbers_reserve(&quota->subvolumes, 1) != NULL;
-        if (quota->no_memory || !bw_shares_subvolume(quota->shares, id))
+        if (bw_numbers_reserve(&quota->subvolumes, 1)) {
+            quota->check->no_memory = true;
+            return false;
+        }
+        if (!bw_shares_subvolume(quota->shares, id))
             return false;
         quota->subvolumes.items[quota->subvolumes.count++] = id;
         return true;
@@ -266,7 +233,7 @@ static struct bw_error *compare_groups(struct quota *quota)
         BW_TRY(bw_shares_of(quota->shares, quota->subvolumes.items, quota->subvolumes.count, &sum));
         compare_numbers(quota->check, group, sum.referenced, sum.exclusive);
     }
-    return quota->no_memory ? bw_error_no_memory() : NULL;
+    return quota->check->no_memory ? bw_error_no_memory() : NULL;
 }
 
 /* Adds the charge of a group to a sum; false if it is uncertain: a member no longer exists, or is a
@@ -275,14 +242,12 @@ static bool add_charge(struct quota *quota, uint64_t id, size_t sum, unsigned de
                        uint64_t *bytes)
 {
     enum { DEEPEST = 100 };
-    const struct bw_simple_quota *self = quota->check->simple_quota;
     struct group *group = group_of(quota, id);
     if (!group || group->met == sum || depth > DEEPEST)
         return false;
     group->met = sum;
     if (!BW_QGROUP_LEVEL(id)) {
-        const uint32_t number = bw_key_map_get(&self->numbers, id, UINT32_MAX);
-        *bytes += number == UINT32_MAX ? 0 : self->payers.items[number].bytes;
+        *bytes += bw_charges_get(&quota->check->charges, id, 0);
         return true;
     }
     for (size_t k = 0; k < group->member_count; k++)
@@ -295,22 +260,19 @@ static bool add_charge(struct quota *quota, uint64_t id, size_t sum, unsigned de
 static struct bw_error *compare_simple_groups(struct quota *quota)
 {
     struct bw_check *check = quota->check;
-    struct bw_simple_quota *self = check->simple_quota;
-    if (!self || self->no_memory)
-        return self ? bw_error_no_memory() : NULL;
-    BW_TRY(bw_fs_scan(check->fs, &check->fs->extent_tree, "extent tree", charge_extent, self));
+    BW_TRY(bw_fs_scan(check->fs, &check->fs->extent_tree, "extent tree", charge_extent, check));
 
     /* Subvolumes that pay and have no group: the kernel keeps the group of a deleted subvolume
      * while it pays for anything, and fails when it frees an extent without one. */
-    for (size_t i = 0; i < self->payers.count; i++) {
-        const uint64_t id = self->payers.items[i].subvolume;
+    uint64_t id, charged;
+    for (size_t position = 0; bw_charges_next(&check->charges, &position, &id, &charged);) {
         const struct group *group = group_of(quota, id);
         const struct bw_finding location = location_of(0, BW_QGROUP_INFO, id);
         if (bw_is_subvolume_id(id) && !(group && group->is_counted))
             bw_check_find(check, BW_CODE_qgroup_owner, &location,
                           "%" PRIu64 " bytes of extents belong to subvolume %" PRIu64
                           ", which has no group",
-                          self->payers.items[i].bytes, id);
+                          charged, id);
     }
     for (size_t i = 0; i < quota->groups.count && bw_check_should_continue(check, 0); i++) {
         const struct group *group = &quota->groups.items[i];

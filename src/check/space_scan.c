@@ -24,7 +24,6 @@
 #include "check/free_space.h"
 #include "check/groups.h"
 #include "check/incomplete_chunks.h"
-#include "check/log_space.h"
 #include "check/reference_counts.h"
 #include "check/unchanged.h"
 #include "ondisk/checksum.h"

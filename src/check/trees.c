@@ -17,10 +17,7 @@
 #include "check/device_histories.h"
 #include "check/directories.h"
 #include "check/incomplete_chunks.h"
-#include "check/log_space.h"
-#include "check/quota.h"
 #include "check/unchanged.h"
-#include "check/verity.h"
 #include "ondisk/disk_items.h"
 #include "xlators/classes.h"
 
@@ -38,7 +35,6 @@ struct walk {
     struct bw_listed_tree *tree;
     struct worker *workers;
     bool in_log;
-    atomic_bool no_memory;
 };
 
 static const struct bw_inode_sums lost_sums = {.incomplete = true};
@@ -59,22 +55,13 @@ static bool is_new(struct walk *walk, const struct bw_block_pointer *pointer,
     }
     if (!bw_check_chunk(walk->check, pointer->bytenr))
         return true;
-    switch (bw_visit(walk->check->visited, pointer->bytenr, sums)) {
-    case BW_VISIT_FIRST:
-        return true;
-    case BW_VISIT_SHARED:
-        return false;
-    case BW_VISIT_CROSSED: {
+    const enum bw_visit visit = bw_visit(walk->check, pointer->bytenr, sums);
+    if (visit == BW_VISIT_CROSSED) {
         const struct bw_finding location = bw_block_location(&walk->tree->tree, pointer);
         bw_check_find(walk->check, BW_CODE_block_crossed, &location,
                       "the block is referenced twice, but cannot be shared");
-        return false;
     }
-    case BW_VISIT_FAILED:
-        walk->no_memory = true;
-        return false;
-    }
-    return false;
+    return visit == BW_VISIT_FIRST;
 }
 
 /* Keeps the sums of a block if other trees may lead to it, too. Generations do not tell: balance
@@ -82,13 +69,11 @@ static bool is_new(struct walk *walk, const struct bw_block_pointer *pointer,
 static void keep_shared_sums(struct walk *walk, const struct bw_block_pointer *pointer,
                              const struct bw_inode_sums *sums)
 {
-    const struct bw_check *check = walk->check;
+    struct bw_check *check = walk->check;
     const uint64_t id = walk->tree->tree.id;
-    if (!walk->tree->is_subvolume && id != BW_TREE_RELOC && id != BW_DATA_RELOC_TREE)
-        return;
-    if ((!check->extents_known || bw_key_map_has(&check->shared_blocks, pointer->bytenr)) &&
-        !bw_visited_keep(check->visited, pointer->bytenr, sums))
-        walk->no_memory = true;
+    if ((walk->tree->is_subvolume || id == BW_TREE_RELOC || id == BW_DATA_RELOC_TREE) &&
+        (!check->extents_known || bw_key_map_has(&check->shared_blocks, pointer->bytenr)))
+        bw_visited_keep(check, pointer->bytenr, sums);
 }
 
 static struct bw_reached_block
@@ -107,10 +92,9 @@ reach_block(struct walk *walk, const struct bw_block_pointer *pointer, const uin
     bw_check_header(&result);
     bw_check_owner(&result);
     if (walk->in_log)
-        bw_log_space_block(walk->check->log_space, pointer->bytenr, result.node.nodesize);
+        bw_log_claim_space(walk->check, pointer->bytenr, result.node.nodesize, 0, 0);
     else
-        bw_simple_quota_block(walk->check->simple_quota, result.owner, result.generation,
-                              result.node.nodesize);
+        bw_simple_quota_block(walk->check, result.owner, result.generation);
     return result;
 }
 
@@ -134,13 +118,12 @@ static struct bw_inode_sums check_leaf(struct walk *walk, struct worker *worker,
     if (walk->tree->has_inodes) {
         if (walk->tree->is_subvolume) {
             bw_check_checksummed(&leaf, last);
-            if (!bw_verity_collect(check, walk->tree->tree.id, &leaf.node, &has_more) ||
-                !bw_incomplete_chunks_leaf(check, walk->tree->tree.id, &leaf.node))
-                walk->no_memory = true;
+            bw_verity_collect(check, walk->tree->tree.id, &leaf.node, &has_more);
+            bw_incomplete_chunks_leaf(check, walk->tree->tree.id, &leaf.node);
         }
         sums = bw_inode_sums_of_leaf(check, &leaf.node);
-        if (sums.moved && !walk->in_log && !bw_moved_directories_collect(check, &leaf.node))
-            walk->no_memory = true;
+        if (sums.moved && !walk->in_log)
+            bw_moved_directories_collect(check, &leaf.node);
         known->facts |= BW_LEAF_HAS_SUMS;
     }
     has_more |= walk->in_log || sums.moved || sums.incomplete || sums.broken || last->is_unclear ||
@@ -190,8 +173,7 @@ static void check_leaves(struct walk *walk, struct worker *worker, struct bw_che
             unchanged[i] = skip_leaf(walk, worker, &leaves[i].pointer);
         leaves[i].skipped |= unchanged[i] != NULL;
     }
-    if (!bw_check_blocks(check, &worker->copies, &walk->tree->tree, leaves, count))
-        walk->no_memory = true;
+    bw_check_blocks(check, &worker->copies, &walk->tree->tree, leaves, count);
     for (unsigned i = 0; i < count; i++) {
         const struct bw_checked_block *leaf = &leaves[i];
         struct bw_known_leaf facts = {0};
@@ -210,7 +192,8 @@ static void check_leaves(struct walk *walk, struct worker *worker, struct bw_che
         if (check->save && facts.bytenr && (unchanged[i] || check->found == found) &&
             !walk->in_log) {
             BW_AUTO_ERROR struct bw_error *error = bw_baseline_add_leaf(check->save, &facts);
-            walk->no_memory |= error != NULL;
+            if (error)
+                check->no_memory = true;
         }
         bw_inode_sums_append(sums, &known[i]);
     }
@@ -257,8 +240,7 @@ static bool read_node(struct walk *walk, struct worker *worker,
     struct bw_checked_block block = {*pointer, buffer, false, false};
     if (!is_new(walk, pointer, sums))
         return false;
-    if (!bw_check_blocks(walk->check, &worker->copies, &walk->tree->tree, &block, 1))
-        walk->no_memory = true;
+    bw_check_blocks(walk->check, &worker->copies, &walk->tree->tree, &block, 1);
     return block.good;
 }
 
@@ -300,7 +282,7 @@ static struct bw_inode_sums check_node(struct walk *walk, const struct bw_block_
     struct bw_inode_sums sums;
     BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&walk->check->fs->reader, 1);
     if (!buffer) {
-        walk->no_memory = true;
+        walk->check->no_memory = true;
         return lost_sums;
     }
     if (!read_node(walk, &walk->workers[0], pointer, buffer, &sums))
@@ -311,7 +293,7 @@ static struct bw_inode_sums check_node(struct walk *walk, const struct bw_block_
     bw_check_references(&node, first);
     BW_AUTO_FREE struct bw_inode_sums *each = calloc(count + 1, sizeof *each);
     if (!each) {
-        walk->no_memory = true;
+        walk->check->no_memory = true;
         return lost_sums;
     }
     if (node.node.level == 2) {
@@ -361,8 +343,9 @@ struct bw_error *bw_walk_trees(struct bw_check *check, struct bw_listed_tree *tr
                                bool in_log)
 {
     struct worker *workers = make_workers(check);
-    bool no_memory = !workers;
-    for (size_t i = 0; i < count && !no_memory; i++) {
+    if (!workers)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < count && !check->no_memory; i++) {
         struct bw_listed_tree *tree = &trees[i];
         if (check->options->quick && tree->root_key.type)
             continue;
@@ -384,10 +367,9 @@ struct bw_error *bw_walk_trees(struct bw_check *check, struct bw_listed_tree *tr
         tree->total = bw_inode_sums_total(&sums);
         tree->parents = sums.parents;
         tree->has_moved_directories = sums.moved;
-        no_memory = walk.no_memory;
     }
     free_workers(workers, check->workers);
-    return no_memory ? bw_error_no_memory() : NULL;
+    return check->no_memory ? bw_error_no_memory() : NULL;
 }
 
 /* Trees that every file system has, or that its features need, and that the root tree does not

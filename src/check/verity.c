@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pass `verity`: the files that were noted while the trees were walked, several at once. First
- * the descriptor of each, then the Merkle tree and the data that it describes.
+ * The pass `verity`: the files that were noted while the trees were walked, several at once.
+ *
+ * A file with fs-verity has a descriptor with a hash, which is the root of a Merkle tree of the
+ * hashes of all blocks of the file. Both are items of the inode. First the descriptor of each file
+ * is checked, then the tree and the data that it describes. Source: Documentation/filesystems/
+ * fsverity.rst and fs/btrfs/verity.c of the kernel.
  */
 #include <gcrypt.h>
 #include <inttypes.h>
@@ -14,10 +18,27 @@
 #include "base/search.h"
 #include "base/vector.h"
 #include "btree/find_leaf.h"
-#include "check/verity.h"
+#include "btrfs-walk/file.h"
+#include "check/check.h"
 #include "data/reader.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
+
+enum { BW_VERITY_DIGEST = 64 }; /* bytes of the longest hash */
+
+/* The facts in a descriptor. */
+struct bw_verity {
+    int algorithm;                     /* libgcrypt's */
+    unsigned digest_size;              /* bytes of a hash */
+    unsigned salt_size;                /* bytes before each block: 0, or filled with zeros */
+    uint32_t block_size;               /* of data, and of the tree */
+    uint64_t data_blocks;              /* of the file */
+    unsigned levels;                   /* of the tree, from hashes of data on */
+    uint64_t starts[BW_VERITY_DIGEST]; /* of each level, in blocks; the last one begins at 0 */
+    uint64_t counts[BW_VERITY_DIGEST]; /* blocks of each level */
+    uint8_t salt[2 * BW_VERITY_DIGEST];
+    uint8_t root[BW_VERITY_DIGEST];
+};
 
 /*
  * The Merkle tree of a file: each level is read once, block by block, in parallel with the level
@@ -272,43 +293,9 @@ static struct bw_error *merkle_check(struct bw_check *check, const struct bw_ver
 
 #define BW_INODE_VERITY (UINT64_C(1) << 32)
 
-struct verity_file {
-    uint64_t tree;
-    uint64_t inode, size;
-    bool unchecked; /* it has no checksums */
-};
-
-BW_VECTOR(verity_files, struct verity_file);
-
-struct bw_verity_files {
-    struct verity_files files;
-    size_t next; /* to be checked */
-    struct bw_check *check;
-};
-
-void bw_verity_files_free(struct bw_verity_files *files)
-{
-    if (files)
-        verity_files_free(&files->files);
-    free(files);
-}
-
-static bool add_file(struct bw_check *check, const struct verity_file *file)
-{
-    pthread_mutex_lock(&check->bad_lock);
-    struct bw_verity_files *files =
-        check->verity ? check->verity : calloc(1, sizeof *check->verity);
-    check->verity = files;
-    const bool added = files && !verity_files_reserve(&files->files, 1);
-    if (added)
-        files->files.items[files->files.count++] = *file;
-    pthread_mutex_unlock(&check->bad_lock);
-    return added;
-}
-
 /* A file that is being deleted loses its extents, then its Merkle tree, over several transactions;
  * the next mount continues with that. */
-bool bw_verity_collect(struct bw_check *check, uint64_t tree, const struct bw_node *leaf,
+void bw_verity_collect(struct bw_check *check, uint64_t tree, const struct bw_node *leaf,
                        bool *found)
 {
     struct bw_item item;
@@ -322,12 +309,20 @@ bool bw_verity_collect(struct bw_check *check, uint64_t tree, const struct bw_no
             !bw_inode_decode(&item, &inode) || !inode.link_count)
             continue;
         *found = true;
-        if (!add_file(check, &(struct verity_file){tree, item.key.objectid, inode.size,
-                                                   inode.flags & BW_INODE_NODATASUM}))
-            return false;
+        pthread_mutex_lock(&check->lock);
+        if (bw_verity_files_push(&check->verity_files,
+                                 (struct bw_verity_file){tree, item.key.objectid, inode.size,
+                                                         inode.flags & BW_INODE_NODATASUM}))
+            check->no_memory = true;
+        pthread_mutex_unlock(&check->lock);
     }
-    return true;
 }
+
+/* Where the stream of files is. */
+struct listing {
+    struct bw_check *check;
+    size_t next; /* of the files to be checked */
+};
 
 /* Descriptors. */
 
@@ -409,7 +404,7 @@ static struct bw_error *check_file(void *context, struct bw_data_reader *reader,
                                    const struct bw_stream_file *stream_file)
 {
     static const uint8_t zeros[BW_VERITY_DIGEST];
-    struct bw_check *check = ((struct bw_verity_files *)context)->check;
+    struct bw_check *check = ((struct listing *)context)->check;
     const struct bw_data_file *file = &stream_file->data;
     const struct bw_finding location = verity_location(file);
     struct bw_verity verity;
@@ -442,12 +437,14 @@ static struct bw_error *check_file(void *context, struct bw_data_reader *reader,
 
 static struct bw_error *next_file(void *context, struct bw_stream_file *file, bool *got)
 {
-    struct bw_verity_files *files = context;
+    struct listing *listing = context;
+    struct bw_check *check = listing->check;
     *got = false;
-    while (!*got && files->next < files->files.count && bw_check_should_continue(files->check, 0)) {
-        const struct verity_file *next = &files->files.items[files->next++];
+    while (!*got && listing->next < check->verity_files.count &&
+           bw_check_should_continue(check, 0)) {
+        const struct bw_verity_file *next = &check->verity_files.items[listing->next++];
         *file = (struct bw_stream_file){
-            .data = {.subvolume = bw_subvolume_by_id(files->check->fs, next->tree),
+            .data = {.subvolume = bw_subvolume_by_id(check->fs, next->tree),
                      .inode = next->inode,
                      .size = next->size < INT64_MAX ? next->size : INT64_MAX,
                      .unchecked = next->unchecked},
@@ -459,20 +456,19 @@ static struct bw_error *next_file(void *context, struct bw_stream_file *file, bo
 
 struct bw_error *bw_pass_verity(struct bw_check *check)
 {
-    struct bw_verity_files *files = check->verity;
-    if (!files)
+    struct listing listing = {.check = check};
+    if (!check->verity_files.count)
         return NULL;
-    files->check = check;
     if (!(check->fs->superblock.compat_ro_flags & BW_COMPAT_RO_VERITY))
         bw_check_find(check, BW_CODE_verity_feature, NULL,
                       "%zu files have fs-verity, and compat_ro_flags lacks VERITY",
-                      files->files.count);
+                      check->verity_files.count);
     const struct bw_stream stream = {.struct_size = sizeof stream,
                                      .threads = check->workers,
                                      .next = next_file,
                                      .work = check_file,
                                      .work_limit = UINT64_MAX,
-                                     .context = files};
+                                     .context = &listing};
     BW_TRY(bw_gcrypt_prepare());
     return bw_stream_run(check->fs, &stream);
 }

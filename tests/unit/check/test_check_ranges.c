@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* src/check/data.c: joins bad sectors to findings, assigns checksums to chunks, and reads data in
  * windows. Also the list of chunks in check.c, and the order of the ranges that a log uses
- * (log_space.c). */
+ * (log.c). */
 #include "check/data.h"
-#include "check/log_space.h"
 #include "support/walk_helpers.h"
 
 enum { SECTOR = 4096, LENGTH = 4 << 20 };
@@ -109,7 +108,7 @@ static void report(struct bed *bed, struct bw_bad_ranges *bad, int open)
 {
     bw_bad_ranges_report(&bed->check, bad,
                          open ? bed->data + (uint64_t)(unsigned)open * SECTOR : 0);
-    assert_false(bad->no_memory);
+    assert_false(bed->check.no_memory);
     expect_success(bw_findings_flush(&bed->check));
 }
 
@@ -125,9 +124,8 @@ static void test_bad_ranges(void **state)
         {8, 1, false, false},    {4, 1, true, true},         {3, 1, true, true},
         {LAST, 2, false, false}, {LAST + 1, 2, false, false}};
     struct bed bed;
-    struct bw_bad_ranges bad;
+    struct bw_bad_ranges bad = {0};
     make_bed(&bed, make_image());
-    bw_bad_ranges_init(&bad);
     for (size_t i = 0; i < COUNT(sectors); i++)
         add(&bed, &bad, &sectors[i]);
     report(&bed, &bad, 0);
@@ -151,9 +149,8 @@ static void test_open_range(void **state)
 {
     (void)state;
     struct bed bed;
-    struct bw_bad_ranges bad;
+    struct bw_bad_ranges bad = {0};
     make_bed(&bed, make_image());
-    bw_bad_ranges_init(&bad);
     add(&bed, &bad, &(struct bad_sector){1, 1, false, false});
     add(&bed, &bad, &(struct bad_sector){3, 1, false, false});
     report(&bed, &bad, 4);
@@ -325,15 +322,12 @@ static void test_log_space(void **state)
     (void)state;
     struct bed bed;
     make_bed(&bed, make_image());
-    struct bw_log_space *space = bw_log_space_create();
-    assert_non_null(space);
-    bw_log_space_data(space, bed.data, SECTOR, FS, 300);
-    bw_log_space_data(space, bed.data, 2 * SECTOR, FS, 301);
-    bw_log_space_data(space, bed.data, SECTOR, FS, 302);
-    expect_success(bw_log_space_check(space, &bed.check));
+    bw_log_claim_space(&bed.check, bed.data, SECTOR, FS, 300);
+    bw_log_claim_space(&bed.check, bed.data, 2 * SECTOR, FS, 301);
+    bw_log_claim_space(&bed.check, bed.data, SECTOR, FS, 302);
+    expect_success(bw_log_check_space(&bed.check));
     expect_success(bw_findings_flush(&bed.check));
     expect_text(&bed, "log-overlap 0: 0+2, device 0\n");
-    bw_log_space_free(space);
     free_bed(&bed);
 }
 
