@@ -74,7 +74,7 @@ static uint64_t or_zero(uint64_t number)
     return number == BW_ABSENT ? 0 : number;
 }
 
-/* By code, then by location. */
+/* By code, then by location. Several names of an inode differ only in the item of the name. */
 static int by_location(const void *first, const void *second)
 {
     const struct bw_finding *one = first, *other = second;
@@ -88,7 +88,8 @@ static int by_location(const void *first, const void *second)
                               or_zero(b->logical), or_zero(b->devid), or_zero(b->offset),
                               or_zero(b->mirror)};
     const int order = BW_COMPARE_ALL(left, right);
-    return order ? order : strcmp(one->message, other->message);
+    const int by_message = order ? order : strcmp(one->message, other->message);
+    return by_message ? by_message : bw_key_compare(&one->end_key, &other->end_key);
 }
 
 /* The place for a new finding. If enough of its code wait, that is the place of the last one of

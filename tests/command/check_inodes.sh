@@ -6,7 +6,7 @@ set -uo pipefail
 
 fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" data-clones bad-data subvolumes lost-leaf-inodes \
-    lost-leaf-directory orphans big-directory || exit 1
+    lost-leaf-directory orphans big-directory plain || exit 1
 
 # damage IMAGE COPY OFFSET: copies an image and changes one byte.
 damage() {
@@ -78,4 +78,16 @@ holds "named in each of them" out_has "data-checksum.* /home-snapshot/source/lar
 holds "bad data of snapshots name the last snapshot" \
     out_has "/snapshot-inside/source/large.bin offset 0 length 4096: "
 holds "bad data of snapshots are one finding" [ "$(grep -c data-checksum "$WORK/out")" -eq 1 ]
+
+# Several findings about names of one inode in one directory: their order is that of the entries.
+cp "$fixtures/plain/dev1.img" "$WORK/names.img"
+python3 "$ROOT/tests/support/mutate_image.py" "$WORK/names.img" 2 6
+expect "damaged names" 4 - check -q "$WORK/names.img"
+holds "damaged names are several findings" \
+    [ "$(grep -c '^error inode-ref-missing' "$WORK/out")" -gt 5 ]
+cp "$WORK/out" "$WORK/first"
+for _ in 1 2 3 4; do
+    expect "damaged names again" 4 - check -q "$WORK/names.img"
+    is "findings have the same order" "$(cmp "$WORK/out" "$WORK/first" && echo same)" same
+done
 finish
