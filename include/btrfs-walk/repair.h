@@ -86,6 +86,10 @@ void bw_repair_choose(struct bw_repair *repair, size_t index, bool chosen);
 /** Findings (not notes) of the check that no change of the plan is about. */
 uint64_t bw_repair_left(const struct bw_repair *repair);
 
+/** What is still wrong once the settled changes are made: errors of the check, and warnings that
+ * changes are about which were not made. 0: `check` of the result finds no error. */
+uint64_t bw_repair_remaining(const struct bw_repair *repair);
+
 /** Prepares overlays: bw_repair_try() will also map the changes down to the images, for
  * bw_repair_next(). BW_ERROR_UNSUPPORTED if a device has no place of its own in an image: if it is
  * encrypted or compressed, on a server, or stored more than once. */

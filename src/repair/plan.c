@@ -366,6 +366,16 @@ void bw_repair_choose(struct bw_repair *repair, size_t index, bool chosen)
     free(BW_TAKE(repair->changes.items[index].failure));
 }
 
+uint64_t bw_repair_remaining(const struct bw_repair *repair)
+{
+    uint64_t remaining = 0;
+    for (size_t i = 0; i < repair->findings.count; i++) {
+        const struct bw_repair_finding *finding = &repair->findings.items[i];
+        remaining += finding->planned || finding->code->severity == BW_FINDING_ERROR;
+    }
+    return remaining;
+}
+
 uint64_t bw_repair_left(const struct bw_repair *repair)
 {
     uint64_t left = 0;

@@ -54,6 +54,9 @@ dd if=/dev/zero of="$image" bs=4096 seek=16 count=1 conv=notrunc 2> /dev/null
 is "the plan copies the first superblock" \
     "$("$PROGRAM" repair -o class_name,devid,offset,length,what "$image" 2> /dev/null)" \
     $'identical\t1\t65536\t4096\tcopy of the superblock'
+status "a plan that repairs everything" 0 "$PROGRAM" repair "$image"
+"$PROGRAM" repair -f "$WORK/full.qcow2" "$image" > /dev/full 2> "$WORK/err"
+is "a full stdout" $? 1
 repaired super
 same_image "$image" "$fixtures/plain/dev1.img" 2> /dev/null && fail "the image was not damaged"
 status "through the overlay: walk" 0 "$PROGRAM" --patch "$WORK/fixed/devid-1.qcow2" "$image"
@@ -70,7 +73,7 @@ fi
 # Only one of many changes: the other faults remain.
 rm -rf "$WORK/fixed"
 damaged=("$WORK"/bad-copy-raid1/*.img)
-status "one change" 0 "$PROGRAM" repair --data --id 1 -C "$WORK/fixed" "${damaged[@]}"
+status "one change" 1 "$PROGRAM" repair --data --id 1 -C "$WORK/fixed" "${damaged[@]}"
 holds "a message counts the findings that remain" \
     grep -q "do not concern [0-9]* findings* of 'check'" "$WORK/err"
 status "one change: check" 4 "$PROGRAM" check --data --patch "$WORK/fixed/devid-1.qcow2" \
@@ -184,7 +187,7 @@ is "the plan offers three older generations" \
 "$PROGRAM" repair -q -o loss "$image" 2> /dev/null > "$WORK/out"
 holds "the plan describes what an older generation loses" \
     grep -q '1 transaction after 2026-.*deleted files' "$WORK/out"
-status "no generation was chosen" 2 "$PROGRAM" repair -f "$WORK/none.qcow2" "$image"
+status "no generation was chosen" 1 "$PROGRAM" repair -f "$WORK/none.qcow2" "$image"
 repaired rolled --allow rolled-back
 is "the repaired file system has the older generation" \
     "$("$PROGRAM" info "${patches[@]}" -o generation "$image" 2> /dev/null)" 19
@@ -192,6 +195,19 @@ is "every sector of it" "$("$PROGRAM" repair -q --verify -o proof "$image" 2> /d
     sort -u)" 'the check has read all its blocks and data, without an error'
 status "two generations" 2 "$PROGRAM" repair --id 1,2 -f "$WORK/none.qcow2" "$image"
 repaired rolled --id 2
+
+# What is lost for good: the status of the plan, and of an overlay with another change.
+image=$WORK/rest.img
+cp --sparse=always "$fixtures/dup/dev1.img" "$image"
+for byte in $(head -n 2 <<< "$bytes"); do
+    dd if=/dev/zero of="$image" bs=4096 seek=$((byte / 4096)) count=1 conv=notrunc status=none
+done
+status "a plan that leaves something" 1 "$PROGRAM" repair "$image"
+status "nothing that can be repaired" 1 "$PROGRAM" repair -f "$WORK/none.qcow2" "$image"
+holds "nothing that can be repaired: nothing is written" test ! -e "$WORK/none.qcow2"
+dd if=/dev/zero of="$image" bs=4096 seek=16 count=1 conv=notrunc status=none
+status "a repair that leaves something" 1 "$PROGRAM" repair -f "$WORK/rest.qcow2" "$image"
+status "its result" 4 "$PROGRAM" check --patch "$WORK/rest.qcow2" "$image"
 
 # A device that is larger than its image, and fields of superblocks that contradict the trees.
 mkdir "$WORK/cut"
@@ -250,8 +266,9 @@ if have python3; then
     repaired device-size
     edit_super system-chunk 868 1 77
     repaired system-chunk
-    edit_super unknown-flag 56 8 0xc000000001
-    status "two unfinished changes" 2 "$PROGRAM" repair -f "$WORK/none.qcow2" \
+    edit_super unknown-flag 56 8 0x4000000001 # a conversion
+    change "$WORK/unknown-flag/dev1.img" super 180 8 11
+    status "a change that cannot be ended" 1 "$PROGRAM" repair -f "$WORK/none.qcow2" \
         "$WORK/unknown-flag/dev1.img"
 else
     skip python3 "fields of superblocks"

@@ -403,6 +403,7 @@ int cmd_end(const struct cmd_common *common, struct cmd_session *session, struct
 {
     const int failed = error ? cmd_fail_output(common, error) : STATUS_OK;
     struct bw_error *change = bw_fs_find_change(session->fs);
+    const bool has_changed = change;
     if (change)
         bw_fs_report(session->fs, BW_DAMAGE, change);
     const struct bw_fs_status fs_status = bw_fs_status(session->fs);
@@ -419,9 +420,10 @@ int cmd_end(const struct cmd_common *common, struct cmd_session *session, struct
                                      "limit of a minute was reached",
                                      fs_status.not_searched,
                                      fs_status.not_searched == 1 ? " was" : "s were"));
+    const bool is_damaged = (fs_status.damages && !session->is_made_good) || has_changed;
     int status = cmd_worse_status(so_far, failed);
     status = cmd_worse_status(status, cmd_close_outputs(common, session));
-    if (fs_status.damages || fs_status.unused_images)
+    if (is_damaged || fs_status.unused_images)
         status = cmd_worse_status(status, STATUS_PARTIAL);
     return status;
 }

@@ -13,6 +13,7 @@ struct cmd_session {
     struct bw_fs *fs;
     struct cmd_probes *probes;
     struct cmd_statedump *statedump;
+    bool is_made_good; /**< the damage of the images is not in the output: it does not count */
 };
 
 /** The options to open a file system that the common options set, without probes and a reporter.

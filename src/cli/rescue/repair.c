@@ -70,7 +70,6 @@ struct repair {
     char *base;                    /* absolute path of the folder of the overlays */
     size_t chosen, failed;         /* changes */
     bool is_tried;                 /* there was a trial */
-    bool is_repaired;              /* the result was written, and nothing is wrong with it */
 };
 
 /* Names. */
@@ -399,9 +398,6 @@ static struct bw_error *write_result(struct cmd_format *format, struct repair *r
                                      "the chosen changes do not concern %" PRIu64
                                      " finding%s of 'check'",
                                      left, bw_plural(left)));
-    BW_AUTO_ERROR struct bw_error *change = bw_fs_find_change(format->session.fs);
-    repair->is_repaired =
-        !left && !repair->failed && !change && !bw_fs_status(format->session.fs).unused_images;
     if (cmd_format_is_for_people(repair->common))
         print_advice(repair);
     return NULL;
@@ -414,25 +410,28 @@ static bool on_progress(void *context, const struct bw_check_progress *progress)
     return true;
 }
 
-/* Nothing is written if nothing has to be changed, which is what the user hopes for. */
-static struct bw_error *report_nothing(const struct repair *repair)
+/* Nothing is written if nothing has to be changed, which is what the user hopes for, or if no
+ * change can be made. */
+static void report_nothing(const struct cmd_format *format, const struct repair *repair)
 {
+    const uint64_t left = bw_repair_left(repair->plan);
     if (repair->failed)
-        return bw_error_create(BW_ERROR_CORRUPT,
-                               "all chosen changes failed their trial, so nothing is written");
-    if (bw_repair_count(repair->plan))
-        return bw_error_create(BW_ERROR_NOT_FOUND,
-                               "no change was chosen, so nothing is written; --id or --allow "
-                               "choose changes that lose something");
-    if (bw_repair_left(repair->plan))
-        return bw_error_create(BW_ERROR_NOT_FOUND,
-                               "%" PRIu64 " finding%s of 'check', but nothing that this command "
-                               "repairs; nothing is written",
-                               bw_repair_left(repair->plan),
-                               bw_plural(bw_repair_left(repair->plan)));
-    if (!repair->common->messages.quiet && cmd_format_is_for_people(repair->common))
+        bw_fs_report(
+            format->session.fs, BW_WARNING,
+            bw_error_create(BW_ERROR_CORRUPT, "all chosen changes failed, so nothing is written"));
+    else if (bw_repair_count(repair->plan))
+        bw_fs_report(format->session.fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "no change was chosen, so nothing is written; --id or --allow "
+                                     "choose changes that lose something"));
+    else if (left)
+        bw_fs_report(format->session.fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "%" PRIu64 " finding%s of 'check', but nothing that this "
+                                     "command repairs; nothing is written",
+                                     left, bw_plural(left)));
+    else if (!repair->common->messages.quiet && cmd_format_is_for_people(repair->common))
         fputs("There is nothing to repair, and nothing is written.\n", stderr);
-    return NULL;
 }
 
 /* Prints the changes, and counts those that were chosen and failed. */
@@ -483,12 +482,17 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     BW_TRY(print_changes(format, repair));
     if (failure)
         return BW_TAKE(failure);
+
+    /* The status is about the result: damage that it no longer has does not count. */
+    format->session.is_made_good = repair->chosen && !bw_repair_remaining(repair->plan);
+    if (bw_repair_remaining(repair->plan))
+        format->status = cmd_worse_status(format->status, STATUS_PARTIAL);
     const uint64_t left = bw_repair_left(repair->plan);
     if (writes && repair->chosen)
         return write_result(format, repair, after);
     if (writes || (!left && !count))
-        return report_nothing(repair);
-    if (left)
+        report_nothing(format, repair);
+    else if (left)
         bw_fs_report(format->session.fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "this command does not repair %" PRIu64
@@ -569,9 +573,7 @@ static int run(const struct cmd_common *common, void *context)
                                              .prefix = "devid-",
                                              .folder = repair.folder,
                                              .announces = cmd_format_is_for_people(common)};
-    int status = error ? cmd_fail(common, error) : cmd_format_run(&own, &plan);
-    if (status == STATUS_PARTIAL && repair.is_repaired)
-        status = STATUS_OK; /* the result no longer has the damage that was reported */
+    const int status = error ? cmd_fail(common, error) : cmd_format_run(&own, &plan);
     for (size_t i = 0; repair.backing && i < common->input.image_count; i++)
         free(repair.backing[i]);
     free(repair.backing);
@@ -582,6 +584,15 @@ static int run(const struct cmd_common *common, void *context)
         close(repair.folder);
     return status;
 }
+
+static const struct cmd_status meanings[] = {
+    {STATUS_OK, "Nothing is wrong, or the chosen changes repair it."},
+    {STATUS_PARTIAL, "Something wrong remains, also in the result, or the output is incomplete."},
+    {STATUS_CANNOT, "Wrong usage, or no file system that can be opened."},
+    {STATUS_UNSUPPORTED, "The image needs a feature that is not supported, or no overlay of it is "
+                         "possible; the message says why."},
+    {0},
+};
 
 const struct command cmd_repair = {
     .name = "repair",
@@ -608,7 +619,7 @@ const struct command cmd_repair = {
         "makes an older, complete generation the current one, if that is damaged; 'loss':\n"
         "something is given up; 'resealed': a tree block that fails nothing but its\n"
         "checksum gets a new one, so its bytes are not proved.\n"
-        "If there is nothing to repair, nothing is written, and the status is 0.\n\n"
+        "If there is nothing to repair, nothing is written.\n\n"
         "To keep the changes: 'qemu-img commit FILE' writes them into the image. Keep a\n"
         "'metadump' of it before, and check the overlay.\n",
     .examples = "  btrfs-walk repair disk.img                        the plan\n"
@@ -617,6 +628,7 @@ const struct command cmd_repair = {
                 "  btrfs-walk repair --data -C fixed a.img b.img     with data, of two devices\n"
                 "  btrfs-walk repair --format raw -f fixed.img disk.img\n",
     .options = options,
+    .meanings = meanings,
     .record = "repairinfo",
     .run = run,
     .state_size = sizeof(struct repair_settings),
