@@ -4,13 +4,16 @@
  * the file system. The superblock has a flag for each kind:
  *
  * - the id: if no tree block has the new one yet, the superblocks get the old one back; otherwise
- *   all tree blocks and device items get the new one. All blocks get one uuid of the chunk tree,
- *   which is the first thing that such a change writes;
+ *   all tree blocks and device items get the new one. With a metadata_uuid, all of them get that.
+ *   All blocks get one uuid of the chunk tree, which is the first thing that such a change writes;
+ * - metadata_uuid: it concerns superblocks only, so nothing but the flag is missing;
  * - the type of checksums: all tree blocks get the type that the checksums of data have. If these
  *   have the object id of new ones, it becomes the final one. If there are two sets, the one that
  *   does not have all checksums is taken out, or the old one if both have (checksum_tree.c);
  * - the block group tree: if all block groups are in the tree that the superblock names, nothing
  *   but the flag is missing (group_trees.c: they are in two trees).
+ *
+ * Several flags are set if a tool was started again with another change. All are ended together.
  *
  * Blocks are rewritten where they are, so no reference changes. They are not collected in the plan:
  * the trial reads each one, after the other changes, and writes it.
@@ -18,16 +21,17 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/node.h"
 #include "repair/repair.h"
 #include "trees/metadump.h"
 
-enum { CLEAN_FLAGS = 3 }; /* of superblocks that no change has interrupted */
-
 static const uint64_t checksum_flags =
-    BW_SUPER_FLAG_CHANGING_DATA_CSUM | BW_SUPER_FLAG_CHANGING_META_CSUM;
+                          BW_SUPER_FLAG_CHANGING_DATA_CSUM | BW_SUPER_FLAG_CHANGING_META_CSUM,
+                      block_flags = checksum_flags | BW_SUPER_FLAG_CHANGING_FSID |
+                                    BW_SUPER_FLAG_CHANGING_GROUP_TREE;
 
 /* Blocks. */
 
@@ -184,10 +188,11 @@ void bw_repair_end_conversion(const struct bw_repair *repair, struct bw_disk_sup
     const struct bw_repair_conversion *conversion = &repair->conversion;
     super->flags = bw_put64(bw_get64(super->flags) & ~conversion->flags);
     super->csum_type = bw_put16((uint16_t)conversion->checksum_type);
-    if (conversion->flags & BW_SUPER_FLAG_CHANGING_FSID) {
+    if (!(conversion->flags & BW_SUPER_FLAG_CHANGING_FSID))
+        return;
+    memcpy(super->device.fsid, conversion->fsid, BW_UUID_SIZE);
+    if (!(bw_get64(super->incompat_flags) & BW_INCOMPAT_METADATA_UUID))
         memcpy(super->fsid, conversion->fsid, BW_UUID_SIZE);
-        memcpy(super->device.fsid, conversion->fsid, BW_UUID_SIZE);
-    }
 }
 
 /* The plan. */
@@ -200,19 +205,13 @@ static struct bw_error *plan_id(struct bw_repair *repair, const char **proof)
     struct bw_dumped_blocks list = {.bytes = 0};
     const struct bw_disk_superblock *super = &repair->devices.items[0].best;
     bool has_new = false;
-    if (repair->fs->superblock.incompat_flags & BW_INCOMPAT_METADATA_UUID) {
-        bw_fs_warn_once(
-            repair->given,
-            bw_error_create(BW_ERROR_UNSUPPORTED,
-                            "a change of the id is not ended: btrfstune refuses such a change "
-                            "with a metadata_uuid, so what it has done is unknown"));
-        return NULL;
-    }
 
     /* The flag may not have reached the superblocks of all devices. */
     for (size_t i = 0; i < repair->devices.count; i++)
         if (bw_get64(repair->devices.items[i].best.flags) & BW_SUPER_FLAG_CHANGING_FSID)
             super = &repair->devices.items[i].best;
+    const bool has_metadata_uuid = bw_get64(super->incompat_flags) & BW_INCOMPAT_METADATA_UUID;
+    const uint8_t *new_id = has_metadata_uuid ? super->metadata_uuid : super->fsid;
 
     BW_AUTO_FREE uint8_t *block = malloc(repair->fs->superblock.nodesize);
     if (!block)
@@ -225,16 +224,29 @@ static struct bw_error *plan_id(struct bw_repair *repair, const char **proof)
         error = read_block(repair, &list.blocks.items[i], block);
         if (error)
             continue;
-        has_new = memcmp(header->fsid, super->fsid, BW_UUID_SIZE) == 0;
+        has_new = memcmp(header->fsid, new_id, BW_UUID_SIZE) == 0;
         if (has_new || bw_get64(header->owner) == BW_CHUNK_TREE) /* which is changed last */
             memcpy(conversion->chunk_tree_uuid, header->chunk_tree_uuid, BW_UUID_SIZE);
     }
     bw_dumped_blocks_free(&list);
     BW_TRY(error);
     conversion->rewrites = conversion->rewrites_ids = true;
-    memcpy(conversion->fsid, has_new ? super->fsid : super->device.fsid, BW_UUID_SIZE);
-    *proof = has_new ? "some tree blocks have the new id; the other ones get it, too"
-                     : "all tree blocks have the old id, which the superblocks get back";
+    memcpy(conversion->fsid, has_new || has_metadata_uuid ? new_id : super->device.fsid,
+           BW_UUID_SIZE);
+    if (has_metadata_uuid)
+        *proof = "all tree blocks get the metadata_uuid of the superblocks, as a mount expects";
+    else if (has_new)
+        *proof = "some tree blocks have the new id; the other ones get it, too";
+    else
+        *proof = "all tree blocks have the old id, which the superblocks get back";
+    return NULL;
+}
+
+/* A change of metadata_uuid has written the id of each superblock with or before its flag. */
+static struct bw_error *plan_metadata_uuid(struct bw_repair *repair, const char **proof)
+{
+    (void)repair;
+    *proof = "all tree blocks have the id that the superblocks name";
     return NULL;
 }
 
@@ -321,28 +333,39 @@ static struct bw_error *plan_groups(struct bw_repair *repair, const char **proof
 
 struct bw_error *bw_repair_plan_conversion(struct bw_repair *repair)
 {
+    /* The flag of a change of tree blocks may be on one device only. */
     struct bw_repair_conversion *conversion = &repair->conversion;
-    const char *proof = NULL;
-    uint64_t flags = 0;
-    if (repair->is_made || !repair->devices.count)
+    uint64_t flags = repair->fs->superblock.flags & BW_SUPER_FLAG_CHANGING_FSID_V2;
+    if (repair->is_made)
         return NULL;
     for (size_t i = 0; i < repair->devices.count; i++)
-        flags |= bw_get64(repair->devices.items[i].best.flags) & ~(uint64_t)CLEAN_FLAGS;
+        flags |= bw_get64(repair->devices.items[i].best.flags) & block_flags;
     *conversion = (struct bw_repair_conversion){
         .flags = flags, .checksum_type = repair->fs->superblock.checksum_type};
-    if (flags == BW_SUPER_FLAG_CHANGING_FSID)
-        BW_TRY(plan_id(repair, &proof));
-    else if (flags == BW_SUPER_FLAG_CHANGING_GROUP_TREE)
-        BW_TRY(plan_groups(repair, &proof));
-    else if (flags & checksum_flags && !(flags & ~checksum_flags))
-        BW_TRY(plan_checksums(repair, &proof));
-    else if (flags & ~(flags & -flags))
-        bw_fs_warn_once(
-            repair->given,
-            bw_error_create(BW_ERROR_UNSUPPORTED,
-                            "the flags of several changes are set, which no tool does at once"));
-    if (!proof)
+
+    /* What proves the end of each change. */
+    const struct {
+        uint64_t flags;
+        struct bw_error *(*plan)(struct bw_repair *repair, const char **proof);
+    } changes[] = {{BW_SUPER_FLAG_CHANGING_FSID, plan_id},
+                   {BW_SUPER_FLAG_CHANGING_FSID_V2, plan_metadata_uuid},
+                   {BW_SUPER_FLAG_CHANGING_GROUP_TREE, plan_groups},
+                   {checksum_flags, plan_checksums}};
+    BW_AUTO_BUFFER struct bw_buffer proofs = {0};
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        const char *proof = NULL;
+        if (!(flags & changes[i].flags))
+            continue;
+        BW_TRY(changes[i].plan(repair, &proof));
+        if (!proof)
+            return NULL;
+        bw_buffer_format(&proofs, "%s%s", proofs.length ? "; " : "", proof);
+    }
+    if (!flags)
         return NULL;
+    bw_buffer_format(&proofs, "%c", '\0');
+    if (proofs.failed)
+        return bw_error_no_memory();
 
     /* If the flag is not on all devices, their superblocks differ. */
     for (size_t i = 0; i < repair->findings.count; i++) {
@@ -354,5 +377,5 @@ struct bw_error *bw_repair_plan_conversion(struct bw_repair *repair)
     }
     return bw_repair_plan_supers(repair, "half-done", bw_repair_end_conversion,
                                  "the end of an interrupted change",
-                                 "with its flag, no mount succeeds", proof);
+                                 "with its flag, no mount succeeds", proofs.data);
 }

@@ -5,6 +5,9 @@
  * items that are in the extent tree are moved to it, in place. Nothing is allocated or freed, so
  * the free space tree stays valid, without which no mount accepts a block group tree.
  *
+ * If all items are in the block group tree, and the superblock does not say so yet, it gets the
+ * bit.
+ *
  * The proof: the items of both trees together are the block groups of all chunks, each of them
  * once. The check of the trial compares their sizes with the extents. All items must fit in one
  * leaf, and no leaf of the extent tree may be left without an item.
@@ -50,9 +53,10 @@ static struct bw_error *add_groups(struct bw_repair *repair, const struct bw_tre
     return bw_fs_items_error(&items);
 }
 
-/* Why these groups cannot be in the tree; NULL: they can. */
+/* Why these groups cannot be in the tree, to which some are `moved`; NULL: they can. */
 static struct bw_error *find_obstacle(struct bw_repair *repair, const struct bw_tree *tree,
-                                      const struct groups *groups, const char **obstacle)
+                                      const struct groups *groups, bool moved,
+                                      const char **obstacle)
 {
     const struct bw_superblock *superblock = &repair->fs->superblock;
     const uint64_t needed = BW_COMPAT_RO_FREE_SPACE_TREE | BW_COMPAT_RO_FREE_SPACE_TREE_VALID;
@@ -66,7 +70,7 @@ static struct bw_error *find_obstacle(struct bw_repair *repair, const struct bw_
                   chunks.items[i].length == groups->items[i].length;
     if (!is_same)
         *obstacle = "their items do not match the chunks";
-    else if (tree->root.level || groups->count > room / size)
+    else if (moved && (tree->root.level || groups->count > room / size))
         *obstacle = "they do not fit in one leaf of the block group tree";
     else if ((superblock->compat_ro_flags & needed) != needed ||
              !(superblock->incompat_flags & BW_INCOMPAT_NO_HOLES))
@@ -156,13 +160,13 @@ struct bw_error *bw_repair_plan_groups(struct bw_repair *repair)
                                                    groups.items[i].length}}));
     BW_TRY(add_groups(repair, &tree, &groups, &is_possible));
     const bool is_begun = removals.count < groups.count;
-    if (!removals.count)
-        return NULL; /* only the flag is wrong */
+    if (!removals.count && repair->fs->superblock.compat_ro_flags & BW_COMPAT_RO_BLOCK_GROUP_TREE)
+        return NULL; /* only the flag is wrong (conversions.c) */
     qsort(groups.items, groups.count, sizeof *groups.items, compare_groups);
 
     const char *obstacle = is_possible ? NULL : "an item of them has a wrong size";
     if (!obstacle)
-        BW_TRY(find_obstacle(repair, &tree, &groups, &obstacle));
+        BW_TRY(find_obstacle(repair, &tree, &groups, removals.count, &obstacle));
     if (!obstacle) {
         BW_TRY(bw_repair_remove(repair, finding, &removals, &texts, &is_possible));
         if (!is_possible)
@@ -176,8 +180,17 @@ struct bw_error *bw_repair_plan_groups(struct bw_repair *repair)
                                         obstacle));
     if (obstacle)
         return NULL;
-    BW_TRY(plan_leaf(repair, finding, tree.root.bytenr, &groups, &texts));
-    return bw_repair_plan_supers(repair, "half-done", end_conversion,
+    if (removals.count)
+        BW_TRY(plan_leaf(repair, finding, tree.root.bytenr, &groups, &texts));
+    BW_TRY(bw_repair_plan_supers(repair, "half-done", end_conversion,
                                  "the end of an interrupted change",
-                                 "with its flag, no mount succeeds", texts.proof);
+                                 "with its flag, no mount succeeds", texts.proof));
+
+    /* Findings of other changes look the same, and remain for the next round (conversions.c). */
+    const uint64_t others = BW_SUPER_FLAG_CHANGING_FSID | BW_SUPER_FLAG_CHANGING_FSID_V2 |
+                            BW_SUPER_FLAG_CHANGING_DATA_CSUM | BW_SUPER_FLAG_CHANGING_META_CSUM;
+    for (size_t i = 0; i < repair->findings.count; i++)
+        if (strcmp(repair->findings.items[i].code->word, "half-done") == 0)
+            repair->findings.items[i].planned = !(repair->fs->superblock.flags & others);
+    return NULL;
 }

@@ -78,21 +78,12 @@ static void set_system_chunks(const struct bw_repair *repair, struct bw_disk_sup
            sizeof super->system_chunk_array);
 }
 
-/* The flags that this can clear: BTRFS_SUPER_FLAG_ERROR, and the flag of a change of metadata_uuid,
- * which concerns superblocks only. */
-enum { ERROR_FLAG = 1 << 2 };
-static const uint64_t other_flags = ~(uint64_t)(1 | 1 << 1 | ERROR_FLAG);
+enum { ERROR_FLAG = 1 << 2 }; /* BTRFS_SUPER_FLAG_ERROR */
 
 static void clear_error(const struct bw_repair *repair, struct bw_disk_superblock *super)
 {
     (void)repair;
     super->flags = bw_put64(bw_get64(super->flags) & ~(uint64_t)ERROR_FLAG);
-}
-
-static void end_change_of_uuid(const struct bw_repair *repair, struct bw_disk_superblock *super)
-{
-    (void)repair;
-    super->flags = bw_put64(bw_get64(super->flags) & ~BW_SUPER_FLAG_CHANGING_FSID_V2);
 }
 
 /* Findings of one of these kinds are put right by an edit of all superblocks. */
@@ -128,13 +119,6 @@ static const struct field {
      "the flag of an error in all superblocks",
      "with it, a mount refuses to write",
      "the check of the repaired file system",
-     NULL,
-     BW_REPAIR_DERIVED},
-    {{"half-done"},
-     end_change_of_uuid,
-     "the flag of an incomplete change of metadata_uuid in all superblocks",
-     "with it, newer kernels refuse to mount",
-     "all tree blocks have the id that the superblocks name; the change concerns no block",
      NULL,
      BW_REPAIR_DERIVED},
     {{"super-used"},
@@ -203,15 +187,13 @@ static char *list_log(struct bw_repair *repair)
 
 /* Whether an edit can be right. A mount cannot rebuild the free space tree of a file system with a
  * block group tree; and if the extent tree lacks an extent, a mount that rebuilds it would use the
- * space again. Several flags make findings of one kind, of which only one can be cleared. The sum
- * of the block groups is unknown as long as one of them is wrong. */
+ * space again. The flag of an error is one of several that make findings of one kind. The sum of
+ * the block groups is unknown as long as one of them is wrong. */
 static bool is_possible(const struct bw_repair *repair, bw_superblock_edit *edit)
 {
     const struct bw_superblock *superblock = &repair->fs->superblock;
     if (edit == clear_error)
-        return !(superblock->flags & other_flags);
-    if (edit == end_change_of_uuid)
-        return (superblock->flags & other_flags) == BW_SUPER_FLAG_CHANGING_FSID_V2;
+        return !(superblock->flags & ~(uint64_t)(1 | 1 << 1 | ERROR_FLAG));
     if (edit == bw_repair_invalidate_free_space)
         return !(superblock->compat_ro_flags & BW_COMPAT_RO_BLOCK_GROUP_TREE) &&
                !bw_repair_doubts_extents(repair);

@@ -38,14 +38,6 @@ ends() {
         "$("$PROGRAM" sum --relative "$fixtures/$1/dev1.img" | cksum)"
 }
 
-# keeps REASON NAME CHANGE...: nothing is planned, and a message says why.
-keeps() {
-    interrupted "${@:2}"
-    expect "${*:2}: repair" 2 'nothing that this command repairs' \
-        repair -f "$WORK/fixed.qcow2" "$WORK/image"
-    holds "${*:2}: the reason" grep -q "$1" "$WORK/err"
-}
-
 # The id: no tree block has the new one, some have, or all.
 ends 'all tree blocks have the old id' plain 'fsid 1000003'
 ends 'some tree blocks have the new id' plain 'fsid 2'
@@ -125,9 +117,10 @@ is "a device that lacks more: it keeps its superblock" "$(grep incomplete "$WORK
 
 # With a metadata_uuid, tree blocks keep their id.
 ends 'all tree blocks have the id that the superblocks name' metadata-uuid 'flag 36'
+ends 'all tree blocks get the metadata_uuid' metadata-uuid 'flag 35'
+ends 'all tree blocks get the metadata_uuid' metadata-uuid 'mixed 2'
 ends 'the checksums of all data have the old type' metadata-uuid 'blocks 2 2'
 ends 'the checksums of all data have the new type' metadata-uuid 'data 2 alone'
-keeps 'btrfstune refuses such a change' metadata-uuid 'flag 35'
 
 # The checksums of tree blocks, and those of data before them. With old and new items, the set that
 # is incomplete, or the old one, is taken out.
@@ -148,9 +141,9 @@ done
 ends 'all block groups are in the extent tree' plain 'flag 38'
 ends 'all block groups are in the block group tree' block-group-tree 'flag 38'
 
-# Block groups in two trees, or in the extent tree next to an empty block group tree: all get to the
-# block group tree.
-for words in 'groups 2 from' 'groups 1 to' 'groups 3 to'; do
+# Block groups in two trees, or in the extent tree next to an empty block group tree, or all in the
+# block group tree and the superblock does not say so: they get to that tree.
+for words in 'groups 2 from' 'groups 0 to' 'groups 1 to' 'groups 3 to'; do
     interrupted block-group-tree "$words"
     expect "$words: repair" 0 . repair -f "$WORK/fixed.qcow2" "$WORK/image"
     expect "$words: check" 0 . check --data --patch "$WORK/fixed.qcow2" "$WORK/image"
@@ -159,6 +152,18 @@ for words in 'groups 2 from' 'groups 1 to' 'groups 3 to'; do
         "$("$PROGRAM" dump --tree block-group "$fixtures/block-group-tree/dev1.img" | cksum)"
 done
 
-# Two changes at once cannot be.
-keeps 'the flags of several changes' plain 'flag 38' 'flag 39'
+# Several changes: a tool was started again with another one.
+ends 'all block groups are in the extent tree, .*the old type' plain 'flag 38' 'flag 39'
+ends 'all tree blocks have the old id.*; all tree blocks have the id' plain 'fsid 1000003' 'flag 36'
+ends 'some tree blocks have the new id.*the old type' dup 'fsid 3' 'blocks 2 2'
+ends 'all tree blocks have the id .*; all block groups .*the new type' block-group-tree \
+    'data 2 done' 'flag 36' 'flag 38'
+interrupted block-group-tree 'groups 1 to' 'flag 36'
+expect "groups and metadata_uuid: repair" 0 . repair -f "$WORK/fixed.qcow2" "$WORK/image"
+expect "groups and metadata_uuid: check" 0 . check --data --patch "$WORK/fixed.qcow2" "$WORK/image"
+interrupted plain 'flag 38'
+holds "the feature of a block group tree" change "$WORK/image" super 180 8 11
+expect "no block group tree: repair" 1 'they are not in the tree that the superblock names' \
+    repair -f "$WORK/fixed.qcow2" "$WORK/image"
+holds "no block group tree: no overlay" test ! -e "$WORK/fixed.qcow2"
 finish

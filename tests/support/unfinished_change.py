@@ -13,6 +13,8 @@
 #                       `done` all have
 #   fsid SHARE          `-u`: a new id for the superblock, and for tree blocks as above; if it is
 #                       negative, only for their first mirrors, as a change stops between two
+#   mixed SHARE         with a metadata_uuid: tree blocks as above have another id, which is that of
+#                       the device items
 #   uuid                `-m`: a new id for the superblock, whose old one becomes metadata_uuid
 #   late                the superblock has an earlier generation: the last step did not reach it
 #   groups COUNT TO     a conversion from a block group tree, or `to` it, has left the first block
@@ -219,6 +221,16 @@ def main(path, change, *arguments):
         def set_id(place):
             image.data[place + 32:place + 48] = new
         image.change_supers(set_id)
+        image.set_flag(35)
+    elif change == 'mixed':
+        old = bytes(byte ^ 0x55 for byte in image.id)
+        for place in image.chosen(int(arguments[0])):
+            image.data[place + 32:place + 48] = old
+            image.seal(place, 0)
+
+        def set_device_id(place):
+            image.data[place + 283:place + 299] = old
+        image.change_supers(set_device_id)
         image.set_flag(35)
     elif change == 'groups':
         place = image.leaves_of(11)[0]
