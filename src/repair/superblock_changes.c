@@ -301,19 +301,25 @@ void bw_repair_roll_back(const struct bw_repair *repair,
 
 /* Copies. */
 
-/* A device without any good superblock gets the superblock of the newest device, or one that was
- * made from tree blocks, with its own device item. */
+/* A device without any good superblock gets the superblock of a device of the newest generation, or
+ * one that was made from tree blocks, with its own device item. */
 static struct bw_error *complete_device(struct bw_repair *repair, struct bw_repair_device *device)
 {
     struct bw_fs *fs = repair->fs;
     const uint64_t devid = device->image->superblock.device.devid;
     const struct bw_key key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, devid};
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    for (size_t i = 0; i < repair->devices.count && !device->image->is_rebuilt; i++) {
+    bool has_best = device->image->is_rebuilt;
+    for (size_t i = 0; i < repair->devices.count && !has_best; i++) {
         const struct bw_repair_device *other = &repair->devices.items[i];
-        if (!other->is_made && bw_get64(other->best.generation) == fs->superblock.generation)
+        has_best = !other->is_made && bw_get64(other->best.generation) == fs->superblock.generation;
+        if (has_best)
             device->best = other->best;
     }
+    if (!has_best)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "no device has a good superblock of generation %" PRIu64,
+                               fs->superblock.generation);
     bw_fs_items_begin(&items, fs, &fs->chunk_tree, key, key);
     const struct bw_item *item = bw_fs_items_next(&items);
     if (item && item->size >= sizeof device->best.device)

@@ -304,7 +304,7 @@ def hurt(system, r, kinds):
 GUEST = """
 set -e
 mkdir mount answers
-btrfs device scan > answers/scan || true
+btrfs device scan > answers/scan 2>&1 || true # also of disks that it has not
 mount -t btrfs "$1" mount
 {python} -B -c 'if True:
     import json, sys
