@@ -86,8 +86,8 @@ void bw_repair_choose(struct bw_repair *repair, size_t index, bool chosen);
 /** Findings (not notes) of the check that no change of the plan is about. */
 uint64_t bw_repair_left(const struct bw_repair *repair);
 
-/** What is still wrong once the settled changes are made: errors of the check, and warnings that
- * changes are about which were not made. 0: `check` of the result finds no error. */
+/** The number of faults that the settled changes leave: errors of the check, and warnings for which
+ * there is a change that was not made. 0: `check` of the result finds no error. */
 uint64_t bw_repair_remaining(const struct bw_repair *repair);
 
 /** Prepares overlays: bw_repair_try() will also map the changes down to the images, for

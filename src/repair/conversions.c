@@ -343,7 +343,7 @@ struct bw_error *bw_repair_plan_conversion(struct bw_repair *repair)
     *conversion = (struct bw_repair_conversion){
         .flags = flags, .checksum_type = repair->fs->superblock.checksum_type};
 
-    /* What proves the end of each change. */
+    /* The proof of each change. */
     const struct {
         uint64_t flags;
         struct bw_error *(*plan)(struct bw_repair *repair, const char **proof);
