@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sets of chunks, and whether blocks are where these chunks put them. */
+/* Sets of chunks, whether blocks are where these chunks put them, and facts about chunks. */
 #include "rescue/chunk_set.h"
 
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "fs/opening.h"
+#include "ondisk/disk_items.h"
 
 void bw_chunk_set_free(struct bw_chunk_set *set)
 {
@@ -55,6 +57,16 @@ struct bw_error *bw_chunk_set_add_array(struct bw_chunk_set *set, const struct b
     return NULL;
 }
 
+bool bw_chunk_set_next(const struct bw_chunk_set *set, size_t *at, struct bw_chunk *chunk)
+{
+    struct bw_item item;
+    if (!bw_newest_next(&set->items, at, &item))
+        return false;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_chunk_decode(item.key.offset, item.data, item.size, chunk);
+    return !error; /* it was decoded when it was added */
+}
+
 uint64_t bw_stripe_length(const struct bw_chunk *chunk)
 {
     const struct bw_raid_profile *profile = chunk->profile;
@@ -93,4 +105,41 @@ enum bw_agreement bw_chunk_set_test(const struct bw_chunk_set *set,
         if (copies.devid == devid && copies.offset == match->offset)
             return BW_AGREES;
     return BW_DISAGREES;
+}
+
+void bw_chunk_facts_free(struct bw_chunk_facts *facts)
+{
+    bw_newest_free(&facts->chunks);
+    bw_newest_free(&facts->devices);
+    bw_newest_free(&facts->groups);
+    free(facts->extents);
+    bw_data_places_free(&facts->seen);
+    *facts = (struct bw_chunk_facts){0};
+}
+
+static int by_chunk(const void *left, const void *right)
+{
+    const struct bw_found_extent *a = left, *b = right;
+    return BW_COMPARE_ALL(((uint64_t[]){a->chunk, a->devid, a->offset}),
+                          ((uint64_t[]){b->chunk, b->devid, b->offset}));
+}
+
+struct bw_error *bw_chunk_facts_extents(struct bw_chunk_facts *facts)
+{
+    const struct bw_newest *devices = &facts->devices;
+    free(facts->extents);
+    facts->extent_count = 0;
+    facts->extents = malloc((devices->items.count + 1) * sizeof *facts->extents);
+    if (!facts->extents)
+        return bw_error_no_memory();
+    struct bw_item item;
+    for (size_t at = 0; bw_newest_next(devices, &at, &item);) {
+        const struct bw_disk_device_extent *disk = (const void *)item.data;
+        if (item.size >= sizeof *disk)
+            facts->extents[facts->extent_count++] =
+                (struct bw_found_extent){bw_get64(disk->chunk_offset), item.key.objectid,
+                                         item.key.offset, bw_get64(disk->length)};
+    }
+    qsort(facts->extents, facts->extent_count, sizeof *facts->extents, by_chunk);
+    return NULL;
 }

@@ -12,7 +12,7 @@
 /** A set of chunks. All zeros is an empty set. */
 struct bw_chunk_set {
     struct bw_layout layout;
-    struct bw_newest items; /**< items of chunks and devices; only `at` and `size` are used */
+    struct bw_newest items; /**< of the chunks; only `at` and `size` are used */
 };
 
 /** Frees the memory. */
@@ -26,6 +26,10 @@ struct bw_error *bw_chunk_set_add(struct bw_chunk_set *set, const struct bw_item
 /** Adds the system chunks in a superblock. BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_chunk_set_add_array(struct bw_chunk_set *set,
                                         const struct bw_superblock *super);
+
+/** The next chunk of a set, where `*at` is 0 before the first; false at the end. A view that lasts
+ * until a chunk is added. */
+bool bw_chunk_set_next(const struct bw_chunk_set *set, size_t *at, struct bw_chunk *chunk);
 
 /** Bytes of each stripe of a chunk. */
 uint64_t bw_stripe_length(const struct bw_chunk *chunk);

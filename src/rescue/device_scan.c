@@ -29,14 +29,29 @@ BW_VECTOR(stretches, struct stretch);
 struct run {
     struct bw_device_scan *scan;
     struct stretches stretches;
-    size_t pieces;     /* in all stretches */
-    uint8_t **buffers; /* one per worker */
-    unsigned workers;
+    size_t pieces;             /* in all stretches */
+    uint8_t *buffers;          /* WINDOW bytes per worker */
     uint64_t bytes;            /* in all stretches */
     atomic_uint_fast64_t done; /* number of bytes examined */
     pthread_mutex_t lock;
     bool no_memory;
 };
+
+struct bw_error *bw_device_scan_begin(struct bw_device_scan *scan, const struct bw_fs *fs)
+{
+    *scan = (struct bw_device_scan){.fs = fs,
+                                    .images = fs->images,
+                                    .image_count = fs->image_count,
+                                    .sectorsize = fs->superblock.sectorsize};
+    bw_found_init(&scan->owners);
+    return bw_found_identity_of(fs, &scan->identity);
+}
+
+void bw_device_scan_free(struct bw_device_scan *scan)
+{
+    bw_block_matches_free(&scan->matches);
+    bw_found_free(&scan->owners);
+}
 
 static struct bw_xlator *device_of(const struct bw_device_scan *scan, size_t image)
 {
@@ -80,25 +95,7 @@ static size_t merge_ranges(struct bw_device_range *ranges, size_t count)
     return kept;
 }
 
-/* Adds a piece to the stretch that ends at its beginning, or as a new stretch. */
-static bool add_piece(struct run *run, size_t image, uint64_t at, uint64_t length)
-{
-    struct bw_device_range *last =
-        run->stretches.count ? &run->stretches.items[run->stretches.count - 1].range : NULL;
-    if (last && last->image == image && last->offset + last->length == at &&
-        last->length % PIECE == 0)
-        last->length += length;
-    else if (!stretches_reserve(&run->stretches, 1))
-        run->stretches.items[run->stretches.count++] =
-            (struct stretch){{image, at, length}, run->pieces};
-    else
-        return false;
-    run->pieces++;
-    run->bytes += length;
-    return true;
-}
-
-/* Adds the stored parts of a range. */
+/* Adds the stored parts of a range; false if memory ran out. */
 static bool add_range(struct run *run, const struct bw_device_range *range)
 {
     struct bw_xlator *device = device_of(run->scan, range->image);
@@ -113,80 +110,60 @@ static bool add_range(struct run *run, const struct bw_device_range *range)
         if (next >= end)
             break;
         at += (next - at) / BW_MIN_SECTORSIZE * BW_MIN_SECTORSIZE;
-        if (!add_piece(run, range->image, at, end - at < PIECE ? end - at : PIECE))
+        const uint64_t length = end - at < PIECE ? end - at : PIECE;
+
+        /* It continues the stretch that ends at its beginning, or is a new one. */
+        struct stretches *stretches = &run->stretches;
+        struct bw_device_range *last =
+            stretches->count ? &stretches->items[stretches->count - 1].range : NULL;
+        if (last && last->image == range->image && last->offset + last->length == at &&
+            last->length % PIECE == 0)
+            last->length += length;
+        else if (stretches_push(stretches,
+                                (struct stretch){{range->image, at, length}, run->pieces}))
             return false;
+        run->pieces++;
+        run->bytes += length;
     }
     return true;
 }
 
-static struct bw_device_range piece_of(const struct run *run, size_t number)
-{
-    const size_t after =
-        BW_FIRST_INDEX(i, run->stretches.count, run->stretches.items[i].first > number);
-    const struct stretch *stretch = &run->stretches.items[after - 1];
-    const uint64_t begin = (uint64_t)(number - stretch->first) * PIECE;
-    const uint64_t left = stretch->range.length - begin;
-    return (struct bw_device_range){stretch->range.image, stretch->range.offset + begin,
-                                    left < PIECE ? left : PIECE};
-}
-
-/* The number of the chunk_tree_uuid of a block. */
-static uint8_t number_of_uuid(struct run *run, const uint8_t *bytes)
-{
-    const struct bw_disk_header *header = (const void *)bytes;
-    struct bw_device_scan *scan = run->scan;
-    size_t number = 0;
-    pthread_mutex_lock(&run->lock);
-    while (number < scan->uuid_count &&
-           memcmp(scan->uuids[number], header->chunk_tree_uuid, BW_UUID_SIZE) != 0)
-        number++;
-    if (number == scan->uuid_count && number < BW_SCAN_UUIDS)
-        memcpy(scan->uuids[scan->uuid_count++], header->chunk_tree_uuid, BW_UUID_SIZE);
-    pthread_mutex_unlock(&run->lock);
-    return (uint8_t)number;
-}
-
-static bool has_groups(const uint8_t *bytes, uint32_t nodesize)
-{
-    const struct bw_node leaf = bw_node_view(bytes, nodesize);
-    for (uint32_t slot = 0; !leaf.level && slot < leaf.item_count; slot++)
-        if (bw_leaf_key(&leaf, slot).type == BW_BLOCK_GROUP_ITEM)
-            return true;
-    return false;
-}
-
-static void add_match(struct run *run, const struct bw_block_match *match)
-{
-    struct bw_device_scan *scan = run->scan;
-    pthread_mutex_lock(&run->lock);
-    if (bw_block_matches_push(&scan->matches, *match))
-        run->no_memory = true;
-    pthread_mutex_unlock(&run->lock);
-}
-
-/* Searches blocks that begin in a piece; `length` bytes were read. */
+/* Adds the blocks that begin in a piece; `length` bytes were read. */
 static void find_blocks(struct run *run, const struct bw_device_range *piece, const uint8_t *bytes,
                         uint32_t length)
 {
-    const struct bw_found_identity *identity = run->scan->identity;
+    struct bw_device_scan *scan = run->scan;
+    const uint32_t nodesize = scan->identity.nodesize;
     struct bw_found_block block;
     uint32_t step;
-    for (uint32_t at = 0; at < piece->length && at + identity->nodesize <= length; at += step) {
+    for (uint32_t at = 0; at < piece->length && at + nodesize <= length; at += step) {
         step = BW_MIN_SECTORSIZE;
-        if (!bw_found_has_ids(identity, bytes + at) ||
-            bw_found_recognise(identity, &run->scan->owners, bytes + at, BW_FOUND_ANYWHERE,
+        if (!bw_found_has_ids(&scan->identity, bytes + at) ||
+            bw_found_recognise(&scan->identity, &scan->owners, bytes + at, BW_FOUND_ANYWHERE,
                                &block) != BW_FOUND_BLOCK)
             continue;
-        step = identity->nodesize;
-        add_match(run,
-                  &(struct bw_block_match){.bytenr = block.bytenr,
-                                           .generation = block.generation,
-                                           .offset = piece->offset + at,
-                                           .owner = block.owner,
-                                           .image = (uint16_t)piece->image,
-                                           .level = block.level & BW_FOUND_MOST_LEVEL,
-                                           .has_groups = has_groups(bytes + at, identity->nodesize),
-                                           .uuid = number_of_uuid(run, bytes + at) & BW_MOST_UUID});
+        step = nodesize;
+        struct bw_block_match match = {.bytenr = block.bytenr,
+                                       .generation = block.generation,
+                                       .offset = piece->offset + at,
+                                       .owner = block.owner,
+                                       .image = (uint16_t)piece->image,
+                                       .level = block.level & BW_FOUND_MOST_LEVEL};
+        const struct bw_node leaf = bw_node_view(bytes + at, nodesize);
+        for (uint32_t slot = 0; !leaf.level && slot < leaf.item_count && !match.has_groups; slot++)
+            match.has_groups = bw_leaf_key(&leaf, slot).type == BW_BLOCK_GROUP_ITEM;
+
+        pthread_mutex_lock(&run->lock);
+        const uint8_t *uuid = ((const struct bw_disk_header *)(bytes + at))->chunk_tree_uuid;
+        unsigned number = 0;
+        while (number < scan->uuid_count && memcmp(scan->uuids[number], uuid, BW_UUID_SIZE) != 0)
+            number++;
+        if (number == scan->uuid_count && number < BW_SCAN_UUIDS)
+            memcpy(scan->uuids[scan->uuid_count++], uuid, BW_UUID_SIZE);
+        match.uuid = number & BW_MOST_UUID;
+        if (bw_block_matches_push(&scan->matches, match))
+            run->no_memory = true;
+        pthread_mutex_unlock(&run->lock);
     }
 }
 
@@ -212,77 +189,68 @@ bool bw_device_scan_has(const struct bw_device_scan *scan, size_t image, uint64_
     return memcmp(result, checksum, bw_checksum_size(type)) == 0;
 }
 
-static void report_progress(struct run *run, uint64_t bytes)
-{
-    const struct bw_fs *fs = run->scan->fs;
-    const uint64_t done = atomic_fetch_add(&run->done, bytes) + bytes;
-    if (fs->searched)
-        fs->searched(fs->searched_context, done, run->bytes);
-}
-
 static void scan_piece(void *context, unsigned worker, size_t task)
 {
     struct run *run = context;
-    const struct bw_device_range piece = piece_of(run, task);
+    const struct bw_fs *fs = run->scan->fs;
+    const size_t after =
+        BW_FIRST_INDEX(i, run->stretches.count, run->stretches.items[i].first > task);
+    const struct stretch *stretch = &run->stretches.items[after - 1];
+    const uint64_t begin = (uint64_t)(task - stretch->first) * PIECE;
+    const uint64_t rest = stretch->range.length - begin;
+    const struct bw_device_range piece = {stretch->range.image, stretch->range.offset + begin,
+                                          rest < PIECE ? rest : PIECE};
     const uint64_t left = bw_xlator_size(device_of(run->scan, piece.image)) - piece.offset;
     const uint32_t length = left < WINDOW ? (uint32_t)left : WINDOW;
-    uint8_t *buffer = run->buffers[worker];
+    uint8_t *buffer = run->buffers + (size_t)worker * WINDOW;
     BW_AUTO_ERROR struct bw_error *error =
         bw_device_scan_bytes(run->scan, piece.image, piece.offset, length, buffer);
     /* skip only the unreadable sectors */
-    for (uint32_t at = 0; error && at < length; at += BW_MIN_SECTORSIZE) {
-        const uint32_t rest = length - at;
+    for (uint32_t at = 0, size; error && at < length; at += size) {
+        size = length - at < BW_MIN_SECTORSIZE ? length - at : BW_MIN_SECTORSIZE;
         BW_AUTO_ERROR struct bw_error *bad =
-            bw_device_scan_bytes(run->scan, piece.image, piece.offset + at,
-                                 rest < BW_MIN_SECTORSIZE ? rest : BW_MIN_SECTORSIZE, buffer + at);
+            bw_device_scan_bytes(run->scan, piece.image, piece.offset + at, size, buffer + at);
         if (bad)
-            memset(buffer + at, 0, rest < BW_MIN_SECTORSIZE ? rest : BW_MIN_SECTORSIZE);
+            memset(buffer + at, 0, size);
     }
     find_blocks(run, &piece, buffer, length);
-    report_progress(run, piece.length);
-}
-
-static bool make_buffers(struct run *run)
-{
-    run->workers = bw_pool_workers(0);
-    run->buffers = calloc(run->workers, sizeof *run->buffers);
-    for (unsigned i = 0; run->buffers && i < run->workers; i++) {
-        run->buffers[i] = aligned_alloc(BW_MIN_SECTORSIZE, WINDOW);
-        if (!run->buffers[i])
-            return false;
-    }
-    return run->buffers;
+    const uint64_t done = atomic_fetch_add(&run->done, piece.length) + piece.length;
+    if (fs->searched)
+        fs->searched(fs->searched_context, done, run->bytes);
 }
 
 struct bw_error *bw_device_scan_run(struct bw_device_scan *scan, struct bw_device_range *ranges,
                                     size_t count)
 {
     struct run run = {.scan = scan, .lock = PTHREAD_MUTEX_INITIALIZER};
-    struct bw_pool *pool = bw_pool_create(bw_pool_workers(0));
-    bool ready = make_buffers(&run) && pool;
+    const unsigned workers = bw_pool_workers(0);
+    struct bw_pool *pool = bw_pool_create(workers);
+    run.buffers = aligned_alloc(BW_MIN_SECTORSIZE, (size_t)workers * WINDOW);
+    bool ready = pool && run.buffers;
     count = merge_ranges(ranges, count);
     for (size_t i = 0; ready && i < count; i++)
         ready = add_range(&run, &ranges[i]);
     if (ready)
         bw_pool_run(pool, run.pieces, scan_piece, &run);
     bw_pool_destroy(pool);
-    for (unsigned i = 0; run.buffers && i < run.workers; i++)
-        free(run.buffers[i]);
     free(run.buffers);
     stretches_free(&run.stretches);
     return !ready || run.no_memory ? bw_error_no_memory() : NULL;
 }
 
 bool bw_device_scan_read(const struct bw_device_scan *scan, const struct bw_block_match *match,
-                         uint8_t *buffer)
+                         uint8_t *buffer, struct bw_node *block)
 {
     const struct bw_disk_header *header = (const void *)buffer;
-    const struct bw_found_identity *identity = scan->identity;
+    const struct bw_found_identity *identity = &scan->identity;
     BW_AUTO_ERROR struct bw_error *error =
         bw_device_scan_bytes(scan, match->image, match->offset, identity->nodesize, buffer);
-    return !error && bw_get64(header->bytenr) == match->bytenr && header->level == match->level &&
-           bw_checksum_accepts_block(identity->checksum_type, identity->other_checksums, buffer,
-                                     identity->nodesize);
+    if (error || bw_get64(header->bytenr) != match->bytenr || header->level != match->level ||
+        !bw_checksum_accepts_block(identity->checksum_type, identity->other_checksums, buffer,
+                                   identity->nodesize))
+        return false;
+    *block = bw_node_view(buffer, identity->nodesize);
+    return true;
 }
 
 /* Whether a block is one that the superblock names as a root. */

@@ -36,20 +36,26 @@ struct bw_device_range {
 
 BW_VECTOR(bw_block_matches, struct bw_block_match);
 
-/** Arguments and results of a scan. Set the first members; the rest begins as zeros. May be run
- * several times. */
+/** Arguments and results of a scan, which may be run several times. bw_device_scan_begin() fills it
+ * for an open file system. */
 struct bw_device_scan {
     const struct bw_fs *fs; /**< `fs->searched` receives the progress */
     const struct bw_image *images;
     size_t image_count;
-    const struct bw_found_identity *identity;
+    struct bw_found_identity identity;
     uint32_t sectorsize;                        /**< number of data bytes per checksum */
-    struct bw_block_matches matches;            /**< result, unsorted; free with free() */
+    struct bw_block_matches matches;            /**< result, unsorted */
     uint8_t uuids[BW_SCAN_UUIDS][BW_UUID_SIZE]; /**< result: chunk_tree_uuids of the blocks */
     size_t uuid_count;
     bool is_whole;                /**< the devices were read completely */
     struct bw_found_index owners; /**< only for indices of trees; initialize with bw_found_init() */
 };
+
+/** Begins a scan for the blocks of an open file system. Free it even if this fails. */
+struct bw_error *bw_device_scan_begin(struct bw_device_scan *scan, const struct bw_fs *fs);
+
+/** Frees what it has found; identity.ids belongs to the caller. */
+void bw_device_scan_free(struct bw_device_scan *scan);
 
 /** The index of a device's image; image_count if none exists. */
 size_t bw_image_of_devid(const struct bw_device_scan *scan, uint64_t devid);
@@ -78,9 +84,9 @@ static inline uint64_t bw_block_match_owner(const struct bw_device_scan *scan,
     return scan->owners.owners.items[match->owner];
 }
 
-/** Reads a block again; false if it has changed. */
+/** Reads a block again, into a buffer of identity.nodesize bytes; false if it has changed. */
 bool bw_device_scan_read(const struct bw_device_scan *scan, const struct bw_block_match *match,
-                         uint8_t *buffer);
+                         uint8_t *buffer, struct bw_node *block);
 
 /** Reads bytes of a device. */
 struct bw_error *bw_device_scan_bytes(const struct bw_device_scan *scan, size_t image,

@@ -30,7 +30,6 @@ enum {
 
 struct search {
     struct bw_fs *fs;
-    struct bw_found_identity identity;
     struct bw_device_scan scan;
     struct bw_chunk_set chunks;
     struct bw_device_identity missing[MOST_DEVICES];
@@ -81,36 +80,15 @@ static struct bw_error *add_chunk_or_device(void *context, const struct bw_item 
     return NULL;
 }
 
-/* Collects all chunks known so far. */
-static struct bw_error *collect_chunks(struct search *search)
-{
-    const struct bw_tree *tree = &search->fs->chunk_tree;
-    const struct bw_newest *items = &search->chunks.items;
-    struct bw_chunk chunk;
-    if (tree->root.bytenr)
-        BW_TRY(bw_fs_scan(search->fs, tree, "chunk", add_chunk_or_device, search));
-    BW_TRY(bw_chunk_set_add_array(&search->chunks, &search->fs->superblock));
-    for (size_t i = 0; i < items->items.count; i++) {
-        const struct bw_item item = bw_newest_view(items, &items->items.items[i]);
-        BW_TRY(bw_chunk_decode(item.key.offset, item.data, item.size, &chunk));
-        for (unsigned n = 0; n < chunk.stripe_count; n++)
-            note_device(search, bw_get64(chunk.stripes[n].devid), chunk.stripes[n].device_uuid);
-    }
-    return NULL;
-}
-
 /* Reads those parts of an image where tree blocks of missing devices would be. */
 static struct bw_error *vote_by_blocks(struct search *search, size_t image)
 {
-    const struct bw_newest *items = &search->chunks.items;
     struct bw_block_matches *matches = &search->scan.matches;
     struct bw_device_range ranges[MOST_RANGES];
     struct bw_chunk chunk;
     struct bw_copies copies;
     size_t count = 0;
-    for (size_t i = 0; i < items->items.count; i++) {
-        const struct bw_item item = bw_newest_view(items, &items->items.items[i]);
-        BW_TRY(bw_chunk_decode(item.key.offset, item.data, item.size, &chunk));
+    for (size_t at = 0; bw_chunk_set_next(&search->chunks, &at, &chunk);) {
         if (!(chunk.type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM)))
             continue;
         const uint64_t length = bw_stripe_length(&chunk);
@@ -207,26 +185,27 @@ static void claim_image(struct search *search, struct bw_image *image, size_t de
 static void search_free(struct search *search)
 {
     free(search->votes);
-    bw_block_matches_free(&search->scan.matches);
-    free(search->identity.ids);
-    bw_found_free(&search->scan.owners);
+    bw_device_scan_free(&search->scan);
+    free(search->scan.identity.ids);
     bw_chunk_set_free(&search->chunks);
 }
 
 struct bw_error *bw_rescue_devices(struct bw_fs *fs)
 {
     BW_SCOPED(search) struct search search = {.fs = fs};
-    bw_found_init(&search.scan.owners);
+    struct bw_chunk chunk;
+    BW_TRY(bw_device_scan_begin(&search.scan, fs));
     search.votes = calloc(fs->image_count, sizeof *search.votes);
     if (!search.votes)
         return bw_error_no_memory();
-    BW_TRY(bw_found_identity_of(fs, &search.identity));
-    search.scan.images = fs->images;
-    search.scan.image_count = fs->image_count;
-    search.scan.identity = &search.identity;
-    search.scan.sectorsize = fs->superblock.sectorsize;
-    search.scan.fs = fs;
-    BW_TRY(collect_chunks(&search));
+
+    /* All chunks known so far, and the devices in them that are missing. */
+    if (fs->chunk_tree.root.bytenr)
+        BW_TRY(bw_fs_scan(fs, &fs->chunk_tree, "chunk", add_chunk_or_device, &search));
+    BW_TRY(bw_chunk_set_add_array(&search.chunks, &fs->superblock));
+    for (size_t at = 0; bw_chunk_set_next(&search.chunks, &at, &chunk);)
+        for (unsigned n = 0; n < chunk.stripe_count; n++)
+            note_device(&search, bw_get64(chunk.stripes[n].devid), chunk.stripes[n].device_uuid);
     if (!search.missing_count)
         return NULL;
 
@@ -234,11 +213,8 @@ struct bw_error *bw_rescue_devices(struct bw_fs *fs)
     for (size_t i = 0; i < fs->image_count; i++)
         if (fs->images[i].is_unclaimed)
             BW_TRY(vote_by_blocks(&search, i));
-    const struct bw_newest *items = &search.chunks.items;
-    for (size_t i = 0, compared = 0; i < items->items.count && compared < MOST_CHUNKS; i++) {
-        const struct bw_item item = bw_newest_view(items, &items->items.items[i]);
-        struct bw_chunk chunk;
-        BW_TRY(bw_chunk_decode(item.key.offset, item.data, item.size, &chunk));
+    unsigned compared = 0;
+    for (size_t at = 0; compared < MOST_CHUNKS && bw_chunk_set_next(&search.chunks, &at, &chunk);) {
         bool is_on_missing = false;
         for (unsigned n = 0; n < chunk.stripe_count; n++)
             is_on_missing |=

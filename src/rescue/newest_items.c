@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "base/vector.h"
+#include "btree/block.h"
 
 void bw_newest_free(struct bw_newest *newest)
 {
@@ -27,7 +28,7 @@ struct bw_error *bw_newest_add_item(struct bw_newest *newest, const struct bw_it
 }
 
 struct bw_error *bw_newest_add(struct bw_newest *newest, const struct bw_node *leaf, uint64_t rank,
-                               uint64_t source, bool (*wants)(uint8_t type))
+                               uint64_t source, uint8_t type)
 {
     struct bw_item item;
     if (!leaf->item_count)
@@ -35,8 +36,8 @@ struct bw_error *bw_newest_add(struct bw_newest *newest, const struct bw_node *l
     BW_TRY(bw_newest_leaves_push(
         &newest->leaves, (struct bw_newest_leaf){bw_leaf_key(leaf, 0),
                                                  bw_leaf_key(leaf, leaf->item_count - 1), rank}));
-    for (uint32_t slot = 0; slot < leaf->item_count; slot++)
-        if (bw_leaf_item(leaf, slot, &item) && (!wants || wants(item.key.type)))
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
+        if (!type || item.key.type == type)
             BW_TRY(bw_newest_add_item(newest, &item, rank, source));
     return NULL;
 }
@@ -54,19 +55,6 @@ static int newest_first(const void *left, const void *right)
     return (a->rank < b->rank) - (a->rank > b->rank);
 }
 
-/* Keeps the item of the highest rank for each key. */
-static void keep_highest_rank(struct bw_newest *newest)
-{
-    size_t kept = 0;
-    if (newest->items.count)
-        qsort(newest->items.items, newest->items.count, sizeof *newest->items.items, by_key);
-    for (size_t i = 0; i < newest->items.count; i++)
-        if (!kept ||
-            bw_key_compare(&newest->items.items[kept - 1].key, &newest->items.items[i].key) != 0)
-            newest->items.items[kept++] = newest->items.items[i];
-    newest->items.count = kept;
-}
-
 /* The first item at or after `at` whose key has not been in the range of a leaf yet. */
 static size_t first_open(size_t *next, size_t at)
 {
@@ -81,42 +69,50 @@ static size_t first_open(size_t *next, size_t at)
     return end;
 }
 
-/* Visits leaves in descending order of their ranks. An item that is older than the first leaf whose
- * range contains its key gets the size UINT32_MAX. */
-static void mark_removed(struct bw_newest *newest, size_t *next)
+size_t bw_newest_first(const struct bw_newest *newest, const struct bw_key *key)
 {
-    for (size_t i = 0; i <= newest->items.count; i++)
-        next[i] = i;
-    for (size_t i = 0; i < newest->leaves.count; i++) {
-        const struct bw_newest_leaf *leaf = &newest->leaves.items[i];
-        size_t at = BW_FIRST_INDEX(n, newest->items.count,
-                                   bw_key_compare(&newest->items.items[n].key, &leaf->first) >= 0);
-        for (at = first_open(next, at);
-             at < newest->items.count &&
-             bw_key_compare(&newest->items.items[at].key, &leaf->last) <= 0;
-             at = first_open(next, at)) {
-            if (newest->items.items[at].rank < leaf->rank)
-                newest->items.items[at].size = UINT32_MAX;
-            next[at] = at + 1;
-        }
-    }
+    return BW_FIRST_INDEX(i, newest->items.count,
+                          bw_key_compare(&newest->items.items[i].key, key) >= 0);
 }
 
 struct bw_error *bw_newest_settle(struct bw_newest *newest)
 {
-    keep_highest_rank(newest);
-    BW_AUTO_FREE size_t *next = malloc((newest->items.count + 1) * sizeof *next);
+    struct bw_newest_items *items = &newest->items;
+    BW_AUTO_FREE size_t *next = malloc((items->count + 1) * sizeof *next);
     if (!next)
         return bw_error_no_memory();
+
+    /* Keep the item of the highest rank for each key. */
+    size_t kept = 0;
+    if (items->count)
+        qsort(items->items, items->count, sizeof *items->items, by_key);
+    for (size_t i = 0; i < items->count; i++)
+        if (!kept || bw_key_compare(&items->items[kept - 1].key, &items->items[i].key) != 0)
+            items->items[kept++] = items->items[i];
+    items->count = kept;
+
+    /* The newest leaf whose range contains a key decides: an older item gets the size UINT32_MAX.
+     */
     if (newest->leaves.count)
         qsort(newest->leaves.items, newest->leaves.count, sizeof *newest->leaves.items,
               newest_first);
-    mark_removed(newest, next);
-    size_t kept = 0;
-    for (size_t i = 0; i < newest->items.count; i++)
-        if (newest->items.items[i].size != UINT32_MAX)
-            newest->items.items[kept++] = newest->items.items[i];
-    newest->items.count = kept;
+    for (size_t i = 0; i <= items->count; i++)
+        next[i] = i;
+    for (size_t i = 0; i < newest->leaves.count; i++) {
+        const struct bw_newest_leaf *leaf = &newest->leaves.items[i];
+        for (size_t at = first_open(next, bw_newest_first(newest, &leaf->first));
+             at < items->count && bw_key_compare(&items->items[at].key, &leaf->last) <= 0;
+             at = first_open(next, at)) {
+            if (items->items[at].rank < leaf->rank)
+                items->items[at].size = UINT32_MAX;
+            next[at] = at + 1;
+        }
+    }
+    kept = 0;
+    for (size_t i = 0; i < items->count; i++)
+        if (items->items[i].size != UINT32_MAX)
+            items->items[kept++] = items->items[i];
+    items->count = kept;
     return NULL;
 }
 

@@ -40,9 +40,9 @@ struct bw_newest {
 
 void bw_newest_free(struct bw_newest *newest);
 
-/** Adds the items of a leaf whose types `wants` selects (NULL: all). BW_ERROR_NO_MEMORY. */
+/** Adds the items of a leaf that have a type (0: any). BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_newest_add(struct bw_newest *newest, const struct bw_node *leaf, uint64_t rank,
-                               uint64_t source, bool (*wants)(uint8_t type));
+                               uint64_t source, uint8_t type);
 
 /** Adds an item without a leaf. BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_newest_add_item(struct bw_newest *newest, const struct bw_item *item,
@@ -60,5 +60,17 @@ static inline struct bw_item bw_newest_view(const struct bw_newest *newest,
 {
     return (struct bw_item){item->key, (const uint8_t *)newest->bytes.data + item->at, item->size};
 }
+
+/** The next item, where `*at` is 0 before the first; false at the end. */
+static inline bool bw_newest_next(const struct bw_newest *newest, size_t *at, struct bw_item *item)
+{
+    if (*at == newest->items.count)
+        return false;
+    *item = bw_newest_view(newest, &newest->items.items[(*at)++]);
+    return true;
+}
+
+/** The index of the first item at or after a key. The items must be settled. */
+size_t bw_newest_first(const struct bw_newest *newest, const struct bw_key *key);
 
 #endif

@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rebuilds a lost root tree from: its leaves that are still in use, the current roots of all other
- * trees, older leaves for the other members of root items, and the names of subvolumes in
- * directories.
+ * Rebuilds a lost root tree:
+ *
+ * 1. A scan of all metadata chunks finds the tree blocks of all generations, and in the leaves of
+ *    subvolumes the directory entries of other subvolumes.
+ * 2. The generation to rebuild is the newest one that was committed.
+ * 3. The extent tree names the current root of every other tree, and the leaves of the root tree
+ *    that are still in use. Without it, the newest blocks count as current.
+ * 4. Leaves that are in use are copied. For all other trees, root items are made: their other
+ *    members come from older leaves of the root tree, and the names of subvolumes from step 1, if
+ *    the current trees still contain them.
  */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/human.h"
 #include "base/search.h"
 #include "base/vector.h"
@@ -23,39 +32,10 @@
 #include "rescue/newest_items.h"
 #include "rescue/rescue.h"
 #include "rescue/root_tree.h"
-#include <pthread.h>
-
-/* A directory entry of a subvolume. */
-struct bw_subvolume_name {
-    uint64_t subvolume;  /**< the subvolume it leads to */
-    uint64_t parent;     /**< tree of the leaf that contains it */
-    uint64_t directory;  /**< inode of the directory */
-    uint64_t index;      /**< offset of its DIR_INDEX key */
-    uint64_t generation; /**< transaction that created the entry */
-    size_t at;           /**< offset of its name in `bytes` */
-    uint16_t length;     /**< of its name */
-};
-
-BW_VECTOR(bw_subvolume_name_list, struct bw_subvolume_name);
-
-/* Directory entries of subvolumes. Initialize with subvolume_names_init(). */
-struct bw_subvolume_names {
-    struct bw_subvolume_name_list list;
-    struct bw_buffer bytes;
-    pthread_mutex_t lock;
-};
 
 /* Maximum number of roots of extent trees to try; few belong to transactions that were not
  * committed. */
 enum { MOST_TRIES = 256, MOST_RIVALS = 4 };
-
-/* Whether the root tree contains a tree: not itself, the chunk tree, the remap tree, or trees of
- * logs and relocation. */
-static bool is_listed(uint64_t id)
-{
-    return id && id != BW_ROOT_TREE && id != BW_CHUNK_TREE && id != BW_REMAP_TREE &&
-           (id <= BW_LAST_SUBVOLUME || id == BW_DATA_RELOC_TREE);
-}
 
 void bw_tree_roots_free(struct bw_tree_roots *roots)
 {
@@ -76,21 +56,21 @@ static bool is_higher(const struct bw_root_pointer *a, const struct bw_root_poin
     return a->level != b->level ? a->level > b->level : a->bytenr > b->bytenr;
 }
 
-/* Records a block of a tree, unless a higher or newer one is recorded. */
+/* Records a block of a tree, unless a higher or newer one is recorded. The root tree does not
+ * contain itself, the chunk tree, the remap tree, and trees of logs and relocation. */
 static struct bw_error *record_block(struct bw_tree_roots *roots, uint64_t id,
                                      struct bw_root_pointer block, bool by_level)
 {
-    uint32_t number = bw_key_map_get(&roots->numbers, id, UINT32_MAX);
-    if (!is_listed(id))
+    const uint32_t number = bw_key_map_get(&roots->numbers, id, UINT32_MAX);
+    if (!id || id == BW_ROOT_TREE || id == BW_CHUNK_TREE || id == BW_REMAP_TREE ||
+        (id > BW_LAST_SUBVOLUME && id != BW_DATA_RELOC_TREE))
         return NULL;
-    if (number != UINT32_MAX) {
-        struct bw_root_pointer *root = &roots->trees.items[number].root;
-        *root = is_higher(&block, root, by_level) ? block : *root;
-        return NULL;
+    if (number == UINT32_MAX) {
+        BW_TRY(bw_key_map_put(&roots->numbers, id, (uint32_t)roots->trees.count));
+        return bw_tree_root_list_push(&roots->trees, (struct bw_tree_root){id, block});
     }
-    BW_TRY(bw_tree_root_list_reserve(&roots->trees, 1));
-    BW_TRY(bw_key_map_put(&roots->numbers, id, (uint32_t)roots->trees.count));
-    roots->trees.items[roots->trees.count++] = (struct bw_tree_root){id, block};
+    struct bw_root_pointer *root = &roots->trees.items[number].root;
+    *root = is_higher(&block, root, by_level) ? block : *root;
     return NULL;
 }
 
@@ -111,20 +91,6 @@ static struct bw_error *has_block(const struct bw_fs *fs, const struct bw_tree *
     return bw_item_range_end(&range, NULL);
 }
 
-/* Whether the superblock is neither lost nor stale. */
-static bool superblock_is_valid(const struct bw_fs *fs, uint64_t newest)
-{
-    return fs->superblock.root.bytenr && newest <= fs->superblock.generation;
-}
-
-static struct bw_error *is_committed(const struct bw_fs *fs, const struct bw_tree *tree,
-                                     uint64_t newest, bool *is)
-{
-    BW_TRY(has_block(fs, tree, &tree->root, is));
-    return *is && superblock_is_valid(fs, newest) ? has_block(fs, tree, &fs->superblock.root, is)
-                                                  : NULL;
-}
-
 static int newest_first(const void *left, const void *right)
 {
     return is_higher(left, right, false) ? -1 : is_higher(right, left, false);
@@ -132,78 +98,7 @@ static int newest_first(const void *left, const void *right)
 
 BW_VECTOR(root_pointers, struct bw_root_pointer);
 
-/* Lists all blocks that may be the root of a tree, the most likely first. */
-static struct bw_error *list_candidates(const struct bw_found_index *index, uint64_t id,
-                                        uint64_t newest, struct root_pointers *roots)
-{
-    for (size_t i = 0; i < index->blocks.count; i++) {
-        const struct bw_found_block *block = &index->blocks.items[i];
-        if (bw_found_owner(index, block) != id || block->generation > newest)
-            continue;
-        const struct bw_root_pointer root = {block->bytenr, block->generation, block->level};
-        BW_TRY(root_pointers_push(roots, root));
-    }
-    if (roots->count)
-        qsort(roots->items, roots->count, sizeof *roots->items, newest_first);
-    return NULL;
-}
-
-/* Counts how many of the blocks that were found are in an extent tree. */
-struct agreement {
-    const struct bw_found_index *index;
-    size_t count;
-};
-
-static struct bw_error *count_leaf(void *context, const struct bw_node *leaf)
-{
-    struct agreement *agreement = context;
-    struct bw_tree_extent extent;
-    struct bw_item item;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
-        agreement->count += bw_tree_extent_decode(&item, &extent) &&
-                            bw_found_find(agreement->index, extent.bytenr, extent.generation);
-    return NULL;
-}
-
-static struct bw_error *count_blocks(const struct bw_fs *fs, const struct bw_found_index *index,
-                                     const struct bw_tree *tree, size_t *count)
-{
-    struct agreement agreement = {.index = index};
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = count_leaf, .lost = bw_scan_ignore_lost,
-                                 .context = &agreement};
-    struct bw_error *error = bw_tree_scan(&fs->reader, tree, &scan);
-    *count = agreement.count;
-    return error;
-}
-
-/* Finds the root of the extent tree. Without a valid superblock, a root in a crafted file could
- * contain an item for itself and be newer than all others. Therefore, it must also contain at least
- * half as many blocks as any of some older roots. */
-static struct bw_error *find_extent_tree(const struct bw_fs *fs, const struct bw_found_index *index,
-                                         uint64_t newest, struct bw_tree *tree)
-{
-    BW_SCOPED(root_pointers) struct root_pointers roots = {0};
-    size_t rivals = 0, most = 0, blocks;
-    bool is;
-    const bool weighs = !superblock_is_valid(fs, newest);
-    struct bw_error *error = list_candidates(index, BW_EXTENT_TREE, newest, &roots);
-    for (size_t i = 0;
-         !error && rivals < (weighs ? MOST_RIVALS : 1) && i < roots.count && i < MOST_TRIES; i++) {
-        const struct bw_tree rival = {.id = BW_EXTENT_TREE, .root = roots.items[i]};
-        error = is_committed(fs, &rival, newest, &is);
-        if (error || !is)
-            continue;
-        if (weighs)
-            error = count_blocks(fs, index, &rival, &blocks);
-        if (!rivals++ || (weighs && blocks / 2 > most)) {
-            *tree = rival;
-            most = weighs ? blocks : 0;
-        }
-    }
-    return error;
-}
-
-/* Facts about all trees from the extent tree. */
+/* Facts about all trees from an extent tree. */
 struct survey {
     const struct bw_fs *fs;
     const struct bw_found_index *index;
@@ -213,6 +108,7 @@ struct survey {
     bool lost;                   /* a part of the extent tree cannot be read */
     size_t read, own; /* number of blocks of the extent tree that were read, and that it contains
                        * items for */
+    size_t known;     /* number of blocks with an item that are in the index */
     uint64_t bytes;   /* total of all extents */
 };
 
@@ -257,6 +153,7 @@ static struct bw_error *add_leaf(void *context, const struct bw_node *leaf)
             survey->block = block;
             survey->is_missing = !bw_found_find(survey->index, block.bytenr, block.generation);
             survey->roots->missing += survey->is_missing;
+            survey->known += !survey->is_missing;
             while (bw_extent_reference_next(&block.references, &reference))
                 BW_TRY(add_reference(survey, &reference));
         } else if (item.key.objectid == survey->block.bytenr &&
@@ -277,60 +174,84 @@ static struct bw_error *note_lost(void *context, const struct bw_block_pointer *
     return NULL;
 }
 
-/* A part of the extent tree may contain items for its own highest block and for the root of the
- * root tree. Only the whole extent tree has items for all its blocks, and for all bytes in use. */
-static bool is_whole(const struct survey *survey, uint64_t newest)
-{
-    return !survey->lost && survey->own == survey->read &&
-           (!superblock_is_valid(survey->fs, newest) ||
-            survey->bytes == survey->fs->superblock.bytes_used);
-}
-
+/* Adds the roots from the extent tree of the last commit. Only that has items for its own root and
+ * for the root of the root tree. Without a valid superblock, a root in a crafted file could contain
+ * an item for itself and be newer than all others. Therefore, it must also contain at least half as
+ * many blocks as any of some older roots. */
 static struct bw_error *add_roots_of_extent_tree(struct bw_fs *fs,
                                                  const struct bw_found_index *index,
-                                                 const struct bw_tree *tree, uint64_t newest,
-                                                 struct bw_tree_roots *roots)
+                                                 uint64_t newest, struct bw_tree_roots *roots)
 {
-    struct survey survey = {.fs = fs, .index = index, .roots = roots};
-    const struct bw_scan scan = {BW_SCAN_ALL, .node = count_node, .leaf = add_leaf,
-                                 .lost = note_lost, .context = &survey};
-    BW_TRY(bw_tree_scan(&fs->reader, tree, &scan));
-    roots->proven = is_whole(&survey, newest);
-    roots->generation = tree->root.generation;
-    return NULL;
-}
+    const struct bw_superblock *super = &fs->superblock;
+    const bool is_super_valid = super->root.bytenr && newest <= super->generation;
+    const size_t most_rivals = is_super_valid ? 1 : MOST_RIVALS;
 
-/* Adds a block found by the scan. If a tree is known only in part, a higher block that is not older
- * is closer to its root. */
-static struct bw_error *merge_found_root(struct bw_tree_roots *roots,
-                                         const struct bw_tree_root *found)
-{
-    const uint32_t number = bw_key_map_get(&roots->numbers, found->id, UINT32_MAX);
-    if (number == UINT32_MAX)
-        return record_block(roots, found->id, found->root, false);
-    struct bw_root_pointer *known = &roots->trees.items[number].root;
-    if (found->root.level > known->level && found->root.generation >= known->generation)
-        *known = found->root;
+    /* All blocks that may be the root, the most likely first. */
+    BW_SCOPED(root_pointers) struct root_pointers candidates = {0};
+    for (size_t i = 0; i < index->blocks.count; i++) {
+        const struct bw_found_block *block = &index->blocks.items[i];
+        const struct bw_root_pointer root = {block->bytenr, block->generation, block->level};
+        if (bw_found_owner(index, block) == BW_EXTENT_TREE && block->generation <= newest)
+            BW_TRY(root_pointers_push(&candidates, root));
+    }
+    if (candidates.count)
+        qsort(candidates.items, candidates.count, sizeof *candidates.items, newest_first);
+
+    size_t rivals = 0, most = 0;
+    for (size_t i = 0; i < candidates.count && i < MOST_TRIES && rivals < most_rivals; i++) {
+        const struct bw_tree tree = {.id = BW_EXTENT_TREE, .root = candidates.items[i]};
+        bool is_committed;
+        BW_TRY(has_block(fs, &tree, &tree.root, &is_committed));
+        if (is_committed && is_super_valid)
+            BW_TRY(has_block(fs, &tree, &super->root, &is_committed));
+        if (!is_committed)
+            continue;
+        BW_SCOPED(bw_tree_roots) struct bw_tree_roots rival = {.generation = tree.root.generation};
+        struct survey survey = {.fs = fs, .index = index, .roots = &rival};
+        const struct bw_scan scan = {BW_SCAN_ALL, .node = count_node, .leaf = add_leaf,
+                                     .lost = note_lost, .context = &survey};
+        BW_TRY(bw_tree_scan(&fs->reader, &tree, &scan));
+
+        /* A part of the extent tree may contain items for its own highest block and for the root
+         * of the root tree. Only the whole extent tree has items for all its blocks, and for all
+         * bytes in use. */
+        rival.proven = !survey.lost && survey.own == survey.read &&
+                       (!is_super_valid || survey.bytes == super->bytes_used);
+        if (!rivals++ || survey.known / 2 > most) {
+            const struct bw_tree_roots worse = *roots;
+            *roots = rival;
+            rival = worse;
+            most = survey.known;
+        }
+    }
     return NULL;
 }
 
 /* Adds the roots that are not in the extent tree; all roots if there is no extent tree. Each change
- * of a tree changes its root, so the root is the highest of its newest blocks. */
+ * of a tree changes its root, so the root is the highest of its newest blocks. If the extent tree
+ * is known only in part, a higher block that is not older is closer to the root. */
 static struct bw_error *add_roots_of_index(const struct bw_found_index *index, uint64_t newest,
                                            struct bw_tree_roots *roots)
 {
-    struct bw_tree_roots found = {0};
-    struct bw_error *error = NULL;
-    for (size_t i = 0; !error && i < index->blocks.count; i++) {
+    BW_SCOPED(bw_tree_roots) struct bw_tree_roots found = {0};
+    for (size_t i = 0; i < index->blocks.count; i++) {
         const struct bw_found_block *block = &index->blocks.items[i];
         const struct bw_root_pointer root = {block->bytenr, block->generation, block->level};
         if (block->generation <= newest)
-            error = record_block(&found, bw_found_owner(index, block), root, false);
+            BW_TRY(record_block(&found, bw_found_owner(index, block), root, false));
     }
-    for (size_t i = 0; !error && i < found.trees.count; i++)
-        error = merge_found_root(roots, &found.trees.items[i]);
-    bw_tree_roots_free(&found);
-    return error;
+    for (size_t i = 0; i < found.trees.count; i++) {
+        const struct bw_tree_root *tree = &found.trees.items[i];
+        const uint32_t number = bw_key_map_get(&roots->numbers, tree->id, UINT32_MAX);
+        if (number == UINT32_MAX) {
+            BW_TRY(record_block(roots, tree->id, tree->root, false));
+            continue;
+        }
+        struct bw_root_pointer *known = &roots->trees.items[number].root;
+        if (tree->root.level > known->level && tree->root.generation >= known->generation)
+            *known = tree->root;
+    }
+    return NULL;
 }
 
 static int by_id(const void *left, const void *right)
@@ -342,11 +263,8 @@ static int by_id(const void *left, const void *right)
 struct bw_error *bw_tree_roots_find(struct bw_fs *fs, const struct bw_found_index *index,
                                     uint64_t newest, struct bw_tree_roots *roots)
 {
-    struct bw_tree tree = {0};
     if (!(fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2))
-        BW_TRY(find_extent_tree(fs, index, newest, &tree));
-    if (tree.id)
-        BW_TRY(add_roots_of_extent_tree(fs, index, &tree, newest, roots));
+        BW_TRY(add_roots_of_extent_tree(fs, index, newest, roots));
     if (!roots->proven)
         BW_TRY(add_roots_of_index(index, roots->generation ? roots->generation : newest, roots));
     bw_key_map_free(&roots->numbers);
@@ -362,107 +280,33 @@ const struct bw_tree_root *bw_tree_root_of(const struct bw_tree_roots *roots, ui
                                                                       : NULL;
 }
 
-/* Names of subvolumes in directories. */
+/* Rebuilding. */
 
-static void subvolume_names_init(struct bw_subvolume_names *names)
-{
-    *names = (struct bw_subvolume_names){0};
-    pthread_mutex_init(&names->lock, NULL);
-}
+/* A directory entry of a subvolume. */
+struct subvolume_name {
+    uint64_t subvolume;  /* the subvolume it leads to */
+    uint64_t parent;     /* tree of the leaf that contains it */
+    uint64_t directory;  /* inode of the directory */
+    uint64_t index;      /* offset of its DIR_INDEX key */
+    uint64_t generation; /* transaction that created the entry */
+    size_t at;           /* offset of its name in `bytes` */
+    uint16_t length;     /* of its name */
+};
 
-static void subvolume_names_free(struct bw_subvolume_names *names)
-{
-    bw_subvolume_name_list_free(&names->list);
-    bw_buffer_free(&names->bytes);
-    pthread_mutex_destroy(&names->lock);
-}
-
-/* Decodes an entry of a subvolume; false if the item is something else. */
-static bool decode_entry(const struct bw_item *item, struct bw_dir_entry *entry,
-                         uint64_t *generation)
-{
-    const struct bw_disk_dir_item *disk = (const void *)item->data;
-    struct bw_cursor cursor = bw_cursor_of(item);
-    if (item->key.type != BW_DIR_INDEX || !bw_dir_entry_next(&cursor, entry) ||
-        entry->location.type != BW_ROOT_ITEM || !bw_name_is_valid(entry->name, entry->name_length))
-        return false;
-    *generation = bw_get64(disk->transid);
-    return true;
-}
-
-/* Adds the entries of a leaf of a subvolume. Callable from any thread. False if memory ran out. */
-static bool subvolume_names_add(struct bw_subvolume_names *names, uint64_t tree,
-                                const struct bw_node *leaf)
-{
-    struct bw_item item;
-    struct bw_dir_entry entry;
-    uint64_t generation;
-    bool added = true;
-    for (uint32_t slot = 0; added && bw_leaf_next(leaf, &slot, &item);) {
-        if (!decode_entry(&item, &entry, &generation))
-            continue;
-        pthread_mutex_lock(&names->lock);
-        const struct bw_subvolume_name name = {
-            entry.location.objectid, tree,       item.key.objectid,
-            item.key.offset,         generation, names->bytes.length,
-            entry.name_length};
-        added = !bw_subvolume_name_list_push(&names->list, name);
-        bw_buffer_append(&names->bytes, entry.name, entry.name_length);
-        added &= !names->bytes.failed;
-        pthread_mutex_unlock(&names->lock);
-    }
-    return added;
-}
-
-/* Sorts the entries of a subvolume together, the newest first, and equal entries of the same tree
- * next to each other. */
-static int by_subvolume(const void *left, const void *right)
-{
-    const struct bw_subvolume_name *a = left, *b = right;
-    const uint64_t order[][2] = {{a->subvolume, b->subvolume}, {b->generation, a->generation},
-                                 {a->parent, b->parent},       {a->directory, b->directory},
-                                 {a->index, b->index},         {a->length, b->length}};
-    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
-        if (order[i][0] != order[i][1])
-            return order[i][0] < order[i][1] ? -1 : 1;
-    return 0;
-}
-
-static bool is_same(const struct bw_subvolume_names *names, const struct bw_subvolume_name *a,
-                    const struct bw_subvolume_name *b)
-{
-    return by_subvolume(a, b) == 0 &&
-           memcmp(names->bytes.data + a->at, names->bytes.data + b->at, a->length) == 0;
-}
-
-/* The entry of a subvolume, or NULL. Call it after settle_names(). */
-static const struct bw_subvolume_name *subvolume_name_of(const struct bw_subvolume_names *names,
-                                                         uint64_t subvolume)
-{
-    const size_t at =
-        BW_FIRST_INDEX(i, names->list.count, names->list.items[i].subvolume >= subvolume);
-    return at < names->list.count && names->list.items[at].subvolume == subvolume
-               ? &names->list.items[at]
-               : NULL;
-}
-
-/*
- * Rebuilding the root tree. Leaves that are still in use are copied unchanged. For all other trees,
- * the current root is found; the other members of root items are copied from older leaves of the
- * root tree, and names of subvolumes from directories.
- */
+BW_VECTOR(subvolume_names, struct subvolume_name);
 
 /* The new root tree and its sources. */
 struct making {
     struct bw_fs *fs;
     struct bw_found_index index;
     struct bw_tree_roots roots;
-    struct bw_newest items; /* from leaves of the root tree */
-    struct bw_subvolume_names names;
+    struct bw_newest items;       /* from leaves of the root tree */
+    struct subvolume_names names; /* while the scan runs, `lock` protects both */
+    struct bw_buffer bytes;       /* of the names */
+    pthread_mutex_t lock;
     struct bw_tree_editor tree;
     uint64_t newest; /* the generation to rebuild */
     bool names_lost; /* a directory cannot be read */
-    size_t made;     /* number of root items that are not from a current leaf */
 };
 
 struct bw_error *bw_rescue_end(struct bw_error *error, struct bw_error *why)
@@ -482,14 +326,55 @@ struct bw_error *bw_rescue_begin_tree(struct bw_fs *fs, uint64_t id, struct bw_t
     return bw_editor_create_empty(editor, &fs->reader, &fs->memory, id, fs->superblock.generation);
 }
 
-/* Searching. */
+/* Decodes an entry of a subvolume; false if the item is something else. */
+static bool decode_entry(const struct bw_item *item, struct bw_dir_entry *entry,
+                         uint64_t *generation)
+{
+    const struct bw_disk_dir_item *disk = (const void *)item->data;
+    struct bw_cursor cursor = bw_cursor_of(item);
+    if (item->key.type != BW_DIR_INDEX || !bw_dir_entry_next(&cursor, entry) ||
+        entry->location.type != BW_ROOT_ITEM || !bw_name_is_valid(entry->name, entry->name_length))
+        return false;
+    *generation = bw_get64(disk->transid);
+    return true;
+}
 
+/* Adds the entries in a leaf of a subvolume. Threads of the scan call it. False if memory ran
+ * out. */
 static bool add_names_of_block(void *context, const struct bw_node *block)
 {
     struct making *making = context;
     const uint64_t tree = bw_get64(((const struct bw_disk_header *)block->block)->owner);
-    return block->level || !bw_is_subvolume_id(tree) ||
-           subvolume_names_add(&making->names, tree, block);
+    struct bw_item item;
+    struct bw_dir_entry entry;
+    uint64_t generation;
+    bool added = true;
+    if (block->level || !bw_is_subvolume_id(tree))
+        return true;
+    for (uint32_t slot = 0; added && bw_leaf_next(block, &slot, &item);) {
+        if (!decode_entry(&item, &entry, &generation))
+            continue;
+        pthread_mutex_lock(&making->lock);
+        const struct subvolume_name name = {
+            entry.location.objectid, tree,       item.key.objectid,
+            item.key.offset,         generation, making->bytes.length,
+            entry.name_length};
+        added = !subvolume_names_push(&making->names, name);
+        bw_buffer_append(&making->bytes, entry.name, entry.name_length);
+        added &= !making->bytes.failed;
+        pthread_mutex_unlock(&making->lock);
+    }
+    return added;
+}
+
+/* Sorts the entries of a subvolume together, the newest first, and equal entries of the same tree
+ * next to each other. */
+static int by_subvolume(const void *left, const void *right)
+{
+    const struct subvolume_name *a = left, *b = right;
+    return BW_COMPARE_ALL(
+        ((uint64_t[]){a->subvolume, b->generation, a->parent, a->directory, a->index, a->length}),
+        ((uint64_t[]){b->subvolume, a->generation, b->parent, b->directory, b->index, b->length}));
 }
 
 static bool report_progress(void *context, uint64_t done, uint64_t total)
@@ -591,22 +476,21 @@ static struct bw_error *read_leaves(struct making *making)
             is_present = bw_key_map_has(present, block->bytenr);
         const struct bw_node leaf = bw_node_view(buffer, reader->nodesize);
         BW_TRY(bw_newest_add(&making->items, &leaf,
-                             is_present ? BW_PRESENT_RANK : block->generation, block->bytenr,
-                             NULL));
+                             is_present ? BW_PRESENT_RANK : block->generation, block->bytenr, 0));
     }
     return bw_newest_settle(&making->items);
 }
 
-/* Names. */
-
+/* The newest root item of a tree, or NULL. */
 static const struct bw_newest_item *root_item_of(const struct making *making, uint64_t tree)
 {
-    const struct bw_newest *items = &making->items;
+    const struct bw_newest_items *items = &making->items.items;
     const struct bw_key key = {tree, BW_ROOT_ITEM, 0};
-    const size_t at = BW_FIRST_INDEX(i, items->items.count,
-                                     bw_key_compare(&items->items.items[i].key, &key) >= 0);
-    const struct bw_newest_item *item = at < items->items.count ? &items->items.items[at] : NULL;
-    return item && item->key.objectid == tree && item->key.type == BW_ROOT_ITEM ? item : NULL;
+    const size_t at = bw_newest_first(&making->items, &key);
+    return at < items->count && items->items[at].key.objectid == tree &&
+                   items->items[at].key.type == BW_ROOT_ITEM
+               ? &items->items[at]
+               : NULL;
 }
 
 /* The generation when a snapshot was created; 0 if the tree is not a snapshot, or that is
@@ -615,14 +499,14 @@ static uint64_t snapshot_time(const struct making *making, uint64_t tree)
 {
     const struct bw_newest_item *item = root_item_of(making, tree);
     const struct bw_disk_root_item *disk = NULL;
-    if (item && item->size >= sizeof *disk)
-        disk = (const void *)bw_newest_view(&making->items, item).data;
-    return disk && !bw_is_zeros(disk->parent_uuid, BW_UUID_SIZE) ? bw_get64(disk->origin_transid)
-                                                                 : 0;
+    if (!item || item->size < sizeof *disk)
+        return 0;
+    disk = (const void *)bw_newest_view(&making->items, item).data;
+    return bw_is_zeros(disk->parent_uuid, BW_UUID_SIZE) ? 0 : bw_get64(disk->origin_transid);
 }
 
 /* Whether the current tree contains an entry. */
-static struct bw_error *is_present_name(struct making *making, const struct bw_subvolume_name *name,
+static struct bw_error *is_present_name(struct making *making, const struct subvolume_name *name,
                                         bool *present)
 {
     const struct bw_tree_root *root = bw_tree_root_of(&making->roots, name->parent);
@@ -641,7 +525,7 @@ static struct bw_error *is_present_name(struct making *making, const struct bw_s
         *present |= !range.error && decode_entry(&range.item, &entry, &generation) &&
                     entry.location.objectid == name->subvolume &&
                     entry.name_length == name->length && generation == name->generation &&
-                    memcmp(entry.name, making->names.bytes.data + name->at, name->length) == 0;
+                    memcmp(entry.name, making->bytes.data + name->at, name->length) == 0;
     }
     return bw_item_range_end(&range, NULL);
 }
@@ -651,24 +535,25 @@ static struct bw_error *is_present_name(struct making *making, const struct bw_s
  * beginning of a tree is lost: then other parts of it may contain names. */
 static struct bw_error *settle_names(struct making *making)
 {
-    struct bw_subvolume_names *names = &making->names;
-    struct bw_subvolume_name *items = names->list.items;
+    struct subvolume_names *names = &making->names;
     size_t kept = 0;
-    bool present;
-    if (names->list.count)
-        qsort(items, names->list.count, sizeof *items, by_subvolume);
-    for (size_t i = 0; i < names->list.count; i++) {
-        const struct bw_subvolume_name name = items[i];
-        if ((kept && items[kept - 1].subvolume == name.subvolume) ||
-            (i && is_same(names, &items[i - 1], &name)) ||
+    if (names->count)
+        qsort(names->items, names->count, sizeof *names->items, by_subvolume);
+    for (size_t i = 0; i < names->count; i++) {
+        const struct subvolume_name name = names->items[i], *before = &names->items[i ? i - 1 : 0];
+        const char *bytes = making->bytes.data;
+        bool present;
+        if ((kept && names->items[kept - 1].subvolume == name.subvolume) ||
+            (i && by_subvolume(before, &name) == 0 &&
+             memcmp(bytes + before->at, bytes + name.at, name.length) == 0) ||
             !bw_tree_root_of(&making->roots, name.subvolume) ||
             snapshot_time(making, name.parent) > name.generation)
             continue;
         BW_TRY(is_present_name(making, &name, &present));
         if (present)
-            items[kept++] = name;
+            names->items[kept++] = name;
     }
-    names->list.count = kept;
+    names->count = kept;
 
     const struct bw_tree_root_list *trees = &making->roots.trees;
     const struct bw_key top = {BW_SUBVOLUME_ROOT_INODE, BW_INODE_ITEM, 0};
@@ -688,8 +573,6 @@ static struct bw_error *settle_names(struct making *making)
     return NULL;
 }
 
-/* Writing the new tree. */
-
 static struct bw_error *put_item(struct making *making, const struct bw_key *key, const void *data,
                                  uint32_t size)
 {
@@ -701,10 +584,13 @@ static struct bw_error *put_item(struct making *making, const struct bw_key *key
 static struct bw_error *put_root_item(struct making *making, const struct bw_tree_root *tree,
                                       const struct bw_newest_item *old)
 {
+    const struct subvolume_names *names = &making->names;
     const uint64_t generation = tree->root.generation;
     const bool is_subvolume = bw_is_subvolume_id(tree->id);
-    const bool is_deleted = tree->id != BW_TOP_SUBVOLUME && is_subvolume && !making->names_lost &&
-                            !subvolume_name_of(&making->names, tree->id);
+    const size_t at = BW_FIRST_INDEX(i, names->count, names->items[i].subvolume >= tree->id);
+    const bool has_name = at < names->count && names->items[at].subvolume == tree->id;
+    const bool is_deleted =
+        tree->id != BW_TOP_SUBVOLUME && is_subvolume && !making->names_lost && !has_name;
     struct bw_disk_root_item item = {.inode = {.generation = bw_put64(1),
                                                .size = bw_put64(3),
                                                .bytes = bw_put64(making->fs->reader.nodesize),
@@ -720,7 +606,6 @@ static struct bw_error *put_root_item(struct making *making, const struct bw_tre
     item.generation = item.generation_v2 = bw_put64(generation);
     item.last_snapshot = bw_put64(generation);
     item.reference_count = bw_put32(!is_deleted);
-    making->made++;
     return put_item(making, old ? &old->key : &(struct bw_key){tree->id, BW_ROOT_ITEM, 0}, &item,
                     sizeof item);
 }
@@ -728,40 +613,36 @@ static struct bw_error *put_root_item(struct making *making, const struct bw_tre
 /* Makes the new tree of the items in the leaves, the roots, and the names of subvolumes. */
 static struct bw_error *make_tree(struct making *making)
 {
-    const struct bw_newest_items *items = &making->items.items;
+    const struct bw_newest *items = &making->items;
     const struct bw_tree_root_list *trees = &making->roots.trees;
     BW_TRY(bw_rescue_begin_tree(making->fs, BW_ROOT_TREE, &making->tree));
 
     /* Items of leaves that are in use, and those that never change, are valid without a proof. */
-    for (size_t i = 0; i < items->count; i++) {
-        const struct bw_newest_item *item = &items->items[i];
-        const struct bw_item view = bw_newest_view(&making->items, item);
+    struct bw_item view;
+    for (size_t i = 0; bw_newest_next(items, &i, &view);) {
+        const struct bw_newest_item *item = &items->items.items[i - 1];
         const struct bw_key *key = &item->key;
         const bool is_lasting =
             key->objectid == BW_ROOT_TREE_DIR &&
             (key->type == BW_DIR_ITEM || key->type == BW_INODE_ITEM || key->type == BW_INODE_REF);
-        const struct bw_tree_root *tree = NULL;
+        const struct bw_tree_root *tree = bw_tree_root_of(&making->roots, key->objectid);
         if (item->rank == BW_PRESENT_RANK || is_lasting) {
             BW_TRY(put_item(making, key, view.data, view.size));
-            continue;
-        }
-        if (key->type != BW_ROOT_ITEM)
-            continue;
-        tree = bw_tree_root_of(&making->roots, key->objectid);
-        if (tree)
+        } else if (key->type == BW_ROOT_ITEM && tree) {
             BW_TRY(put_root_item(making, tree, item));
-        else if (!making->roots.proven)
+        } else if (key->type == BW_ROOT_ITEM && !making->roots.proven) {
             BW_TRY(put_item(making, key, view.data, view.size));
+        }
     }
     for (size_t i = 0; i < trees->count; i++) {
         const struct bw_key key = {trees->items[i].id, BW_ROOT_ITEM, 0};
-        if (!root_item_of(making, key.objectid) && !bw_newest_is_present(&making->items, &key))
+        if (!root_item_of(making, key.objectid) && !bw_newest_is_present(items, &key))
             BW_TRY(put_root_item(making, &trees->items[i], NULL));
     }
 
     /* Each name is in two items. */
-    for (size_t i = 0; i < making->names.list.count; i++) {
-        const struct bw_subvolume_name *name = &making->names.list.items[i];
+    for (size_t i = 0; i < making->names.count; i++) {
+        const struct subvolume_name *name = &making->names.items[i];
         const struct bw_key up = {name->subvolume, BW_ROOT_BACKREF, name->parent};
         const struct bw_key down = {name->parent, BW_ROOT_REF, name->subvolume};
         struct {
@@ -769,8 +650,8 @@ static struct bw_error *make_tree(struct making *making)
             uint8_t name[BW_NAME_MAX];
         } item = {{bw_put64(name->directory), bw_put64(name->index), bw_put16(name->length)}, {0}};
         const uint32_t size = (uint32_t)sizeof item.ref + name->length;
-        memcpy(item.name, making->names.bytes.data + name->at, name->length);
-        if (bw_newest_is_present(&making->items, &up))
+        memcpy(item.name, making->bytes.data + name->at, name->length);
+        if (bw_newest_is_present(items, &up))
             continue;
         BW_TRY(put_item(making, &up, &item, size));
         BW_TRY(put_item(making, &down, &item, size));
@@ -778,33 +659,25 @@ static struct bw_error *make_tree(struct making *making)
     return NULL;
 }
 
-/* Blocks that are newer than the superblock mean that it is stale, or that an older image was
- * written over a part of the device. In that case, parts of the newer generation are lost; unless
- * even more of the superblock's generation is, that one is rebuilt instead. */
-static struct bw_error *prefer_superblock(struct making *making)
-{
-    const struct bw_superblock *super = &making->fs->superblock;
-    struct bw_tree_roots own = {.missing = 0};
-    if (!super->root.bytenr || making->newest <= super->generation || !making->roots.missing)
-        return NULL;
-    struct bw_error *error =
-        bw_tree_roots_find(making->fs, &making->index, super->generation, &own);
-    if (!error && own.generation && own.missing <= making->roots.missing) {
-        const struct bw_tree_roots newer = making->roots;
-        making->roots = own;
-        own = newer;
-        making->newest = super->generation;
-    }
-    bw_tree_roots_free(&own);
-    return error;
-}
-
 static struct bw_error *rebuild_tree(struct making *making)
 {
+    const struct bw_superblock *super = &making->fs->superblock;
     BW_TRY(scan_blocks(making));
     making->newest = newest_generation(making);
     BW_TRY(bw_tree_roots_find(making->fs, &making->index, making->newest, &making->roots));
-    BW_TRY(prefer_superblock(making));
+
+    /* Blocks that are newer than the superblock mean that it is stale, or that an older image was
+     * written over a part of the device. In that case, parts of the newer generation are lost;
+     * unless even more of the superblock's generation is, that one is rebuilt instead. */
+    if (super->root.bytenr && making->newest > super->generation && making->roots.missing) {
+        BW_SCOPED(bw_tree_roots) struct bw_tree_roots own = {.missing = 0};
+        BW_TRY(bw_tree_roots_find(making->fs, &making->index, super->generation, &own));
+        if (own.generation && own.missing <= making->roots.missing) {
+            const struct bw_tree_roots newer = making->roots;
+            making->roots = own;
+            own = newer;
+        }
+    }
     if (making->roots.generation)
         making->newest = making->roots.generation;
     if (!bw_tree_root_of(&making->roots, BW_TOP_SUBVOLUME))
@@ -814,31 +687,28 @@ static struct bw_error *rebuild_tree(struct making *making)
     return make_tree(making);
 }
 
-static void report_rebuilt(const struct making *making, struct bw_error *why)
-{
-    bw_fs_report(making->fs, BW_DAMAGE, why);
-    bw_fs_report(making->fs, BW_WARNING,
-                 bw_error_create(BW_ERROR_CORRUPT,
-                                 "the root tree is lost: it was rebuilt from tree blocks, with %zu "
-                                 "tree%s of generation %" PRIu64 "%s",
-                                 making->roots.trees.count, bw_plural(making->roots.trees.count),
-                                 making->newest,
-                                 making->roots.proven ? "" : "; some may be older or deleted"));
-}
-
 struct bw_error *bw_rescue_root_tree(struct bw_fs *fs, struct bw_error *why)
 {
-    struct making making = {.fs = fs};
+    struct making making = {.fs = fs, .lock = PTHREAD_MUTEX_INITIALIZER};
+    const struct bw_tree_roots *roots = &making.roots;
     bw_found_init(&making.index);
-    subvolume_names_init(&making.names);
     struct bw_error *error = rebuild_tree(&making);
     if (!error) {
         fs->root_tree = making.tree.tree;
-        fs->is_remade = making.roots.proven && making.newest == fs->superblock.generation;
-        report_rebuilt(&making, why);
+        fs->is_remade = roots->proven && making.newest == fs->superblock.generation;
+        bw_fs_report(fs, BW_DAMAGE, why);
+        bw_fs_report(
+            fs, BW_WARNING,
+            bw_error_create(
+                BW_ERROR_CORRUPT,
+                "the root tree is lost: it was rebuilt from tree blocks, with %zu tree%s of "
+                "generation %" PRIu64 "%s",
+                roots->trees.count, bw_plural(roots->trees.count), making.newest,
+                roots->proven ? "" : "; some may be older or deleted"));
     }
     bw_editor_destroy(&making.tree);
     subvolume_names_free(&making.names);
+    bw_buffer_free(&making.bytes);
     bw_newest_free(&making.items);
     bw_tree_roots_free(&making.roots);
     bw_found_free(&making.index);

@@ -37,22 +37,20 @@ enum { MOST_SECTORS = 4096, ENOUGH = 32 };
 enum { LOOK_UP = 16, READ = 128 };
 
 /* Reduces the remaining budget; false if it is used up. */
-static bool may_work(const struct bw_derived_chunk *chunk, size_t cost)
+static bool may_work(size_t *work, size_t cost)
 {
-    *chunk->work -= cost < *chunk->work ? cost : *chunk->work;
-    return *chunk->work;
+    *work -= cost < *work ? cost : *work;
+    return *work;
 }
-
-/* Votes for each pair of an extent and a stripe. */
-struct ballot {
-    const struct bw_derived_chunk *chunk;
-    const struct bw_chunk_set *set;
-    uint32_t votes[BW_MOST_STRIPES][BW_MOST_STRIPES];
-};
 
 static bool is_inside(const struct bw_derived_chunk *chunk, uint64_t address)
 {
     return address >= chunk->logical && address - chunk->logical < chunk->length;
+}
+
+static bool is_data(uint64_t flags)
+{
+    return !(flags & (BW_GROUP_METADATA | BW_GROUP_SYSTEM));
 }
 
 /* Computes the position of an address: its offset in a stripe, and the first stripe that may
@@ -64,52 +62,6 @@ static unsigned stripe_of(const struct bw_derived_chunk *chunk, uint64_t address
     *place = row * BW_STRIPE_LENGTH + offset % BW_STRIPE_LENGTH;
     return (unsigned)(chunk->profile->parity_stripes ? (row + column) % chunk->count
                                                      : column * chunk->profile->copies);
-}
-
-/* The stripe that most votes assign to an extent; chunk->count if there is no clear majority. */
-static unsigned elected_stripe(const struct ballot *ballot, unsigned extent)
-{
-    const uint32_t *votes = ballot->votes[extent];
-    const unsigned count = ballot->chunk->count;
-    unsigned best = 0;
-    uint32_t others = 0;
-    for (unsigned stripe = 1; stripe < count; stripe++)
-        best = votes[stripe] > votes[best] ? stripe : best;
-    for (unsigned stripe = 0; stripe < count; stripe++)
-        others = stripe != best && votes[stripe] > others ? votes[stripe] : others;
-    return votes[best] > 2 * others ? best : count;
-}
-
-static bool is_decided(const struct ballot *ballot)
-{
-    for (unsigned extent = 0; extent < ballot->chunk->count; extent++) {
-        const unsigned stripe = elected_stripe(ballot, extent);
-        if (stripe == ballot->chunk->count || ballot->votes[extent][stripe] < ENOUGH)
-            return false;
-    }
-    return true;
-}
-
-/* Tree blocks vote by the offsets at which the scan has found them. */
-static void vote_by_blocks(struct ballot *ballot)
-{
-    const struct bw_derived_chunk *chunk = ballot->chunk;
-    for (size_t i = 0; i < chunk->scan->matches.count; i++) {
-        const struct bw_block_match *match = &chunk->scan->matches.items[i];
-        const uint64_t devid = chunk->scan->images[match->image].superblock.device.devid;
-        uint64_t place;
-        if (!is_inside(chunk, match->bytenr))
-            continue;
-        const unsigned stripe = stripe_of(chunk, match->bytenr, &place);
-        for (unsigned at = 0; at < chunk->count; at++) {
-            const struct bw_found_extent *extent = &chunk->extents[at];
-            if (extent->devid != devid || match->offset < extent->offset ||
-                match->offset - extent->offset >= extent->length)
-                continue;
-            ballot->votes[at][stripe] += match->offset - extent->offset == place;
-            break;
-        }
-    }
 }
 
 unsigned bw_rescue_sum_types(const struct bw_fs *fs, const struct bw_key *key)
@@ -124,9 +76,15 @@ unsigned bw_rescue_sum_types(const struct bw_fs *fs, const struct bw_key *key)
     return is_new ? BW_ALL_CHECKSUMS & ~own : 0;
 }
 
-/* The items with checksums of data in a leaf, each once for every type that these may have. */
+/* A cursor over the items with checksums of data, in the leaves that are where the chunks of a set
+ * put them, the last leaf first. Each item comes once for every type that its checksums may have.
+ */
 struct sum_items {
-    const struct bw_fs *fs;
+    const struct bw_device_scan *scan;
+    const struct bw_chunk_set *set;
+    size_t *work;   /* the budget of the reader */
+    size_t left;    /* number of matches of the scan not looked at yet */
+    uint8_t *block; /* with the leaf; NULL: there is no memory, and there are no items */
     struct bw_node leaf;
     uint32_t slot;
     unsigned types; /* other types of the current item */
@@ -137,10 +95,22 @@ struct sum_items {
 
 static bool next_sum_item(struct sum_items *sums)
 {
+    const struct bw_device_scan *scan = sums->scan;
     while (!sums->types) {
-        if (!bw_leaf_next(&sums->leaf, &sums->slot, &sums->item))
+        if (bw_leaf_next(&sums->leaf, &sums->slot, &sums->item)) {
+            sums->types = bw_rescue_sum_types(scan->fs, &sums->item.key);
+            continue;
+        }
+        if (!sums->left || !sums->block)
             return false;
-        sums->types = bw_rescue_sum_types(sums->fs, &sums->item.key);
+        const struct bw_block_match *match = &scan->matches.items[--sums->left];
+        if (match->level || bw_block_match_owner(scan, match) != BW_CSUM_TREE)
+            continue;
+        if (!may_work(sums->work, LOOK_UP))
+            return false;
+        if (bw_chunk_set_test(sums->set, scan, match) == BW_AGREES && may_work(sums->work, READ) &&
+            bw_device_scan_read(scan, match, sums->block, &sums->leaf))
+            sums->slot = 0;
     }
     sums->type = (enum bw_checksum_type)__builtin_ctz(sums->types);
     sums->types &= sums->types - 1;
@@ -148,54 +118,81 @@ static bool next_sum_item(struct sum_items *sums)
     return true;
 }
 
-/* Data vote by checksums, those in the newest leaves first: the first sector of each 64 KiB is
- * compared on all extents, until the order is decided. */
-static void vote_by_data(struct ballot *ballot)
+/* 1. The order of known extents. */
+
+/* The stripe that most votes assign to an extent; `count` if there is no clear majority. */
+static unsigned elected_stripe(const uint32_t *votes, unsigned count)
 {
-    const struct bw_derived_chunk *chunk = ballot->chunk;
-    const struct bw_device_scan *scan = chunk->scan;
-    BW_AUTO_FREE uint8_t *bytes = malloc(scan->identity->nodesize);
-    unsigned sectors = 0;
-    for (size_t i = scan->matches.count; bytes && i-- > 0;) {
-        const struct bw_block_match *match = &scan->matches.items[i];
-        if (match->level || bw_block_match_owner(scan, match) != BW_CSUM_TREE)
+    unsigned best = 0;
+    uint32_t others = 0;
+    for (unsigned stripe = 1; stripe < count; stripe++)
+        best = votes[stripe] > votes[best] ? stripe : best;
+    for (unsigned stripe = 0; stripe < count; stripe++)
+        others = stripe != best && votes[stripe] > others ? votes[stripe] : others;
+    return votes[best] > 2 * others ? best : count;
+}
+
+/* Tree blocks vote by the offsets at which the scan has found them. */
+static void vote_by_blocks(const struct bw_derived_chunk *chunk, uint32_t (*votes)[BW_MOST_STRIPES])
+{
+    for (size_t i = 0; i < chunk->scan->matches.count; i++) {
+        const struct bw_block_match *match = &chunk->scan->matches.items[i];
+        const uint64_t devid = chunk->scan->images[match->image].superblock.device.devid;
+        uint64_t place;
+        if (!is_inside(chunk, match->bytenr))
             continue;
-        if (!may_work(chunk, LOOK_UP))
-            return;
-        if (bw_chunk_set_test(ballot->set, scan, match) != BW_AGREES || !may_work(chunk, READ) ||
-            !bw_device_scan_read(scan, match, bytes))
-            continue;
-        struct sum_items sums = {.fs = scan->fs,
-                                 .leaf = bw_node_view(bytes, scan->identity->nodesize)};
-        while (next_sum_item(&sums)) {
-            uint64_t piece = UINT64_MAX, address = sums.item.key.offset;
-            const uint64_t before = chunk->logical > address ? chunk->logical - address : 0;
-            uint64_t number = before / scan->sectorsize;
-            address += number * scan->sectorsize;
-            for (; number < sums.item.size / sums.size; number++, address += scan->sectorsize) {
-                const uint8_t *checksum = sums.item.data + number * sums.size;
-                uint64_t place;
-                if (!is_inside(chunk, address) || address / BW_STRIPE_LENGTH == piece)
-                    continue;
-                if (sectors++ == MOST_SECTORS)
-                    return;
-                piece = address / BW_STRIPE_LENGTH;
-                const unsigned stripe = stripe_of(chunk, address, &place);
-                for (unsigned at = 0; at < chunk->count; at++) {
-                    const struct bw_found_extent *extent = &chunk->extents[at];
-                    const size_t image = bw_image_of_devid(scan, extent->devid);
-                    if (may_work(chunk, READ))
-                        ballot->votes[at][stripe] += bw_device_scan_has(
-                            scan, image, extent->offset + place, sums.type, checksum);
-                }
-                if (is_decided(ballot))
-                    return;
-            }
+        const unsigned stripe = stripe_of(chunk, match->bytenr, &place);
+        for (unsigned at = 0; at < chunk->count; at++) {
+            const struct bw_found_extent *extent = &chunk->extents[at];
+            if (extent->devid != devid || match->offset < extent->offset ||
+                match->offset - extent->offset >= extent->length)
+                continue;
+            votes[at][stripe] += match->offset - extent->offset == place;
+            break;
         }
     }
 }
 
-/* Counting votes. */
+/* Data vote by checksums, those in the newest leaves first: the first sector of each 64 KiB is
+ * compared on all extents, until the order is decided. */
+static void vote_by_data(const struct bw_derived_chunk *chunk, const struct bw_chunk_set *set,
+                         uint32_t (*votes)[BW_MOST_STRIPES])
+{
+    const struct bw_device_scan *scan = chunk->scan;
+    const uint32_t sectorsize = scan->sectorsize;
+    BW_AUTO_FREE uint8_t *block = malloc(scan->identity.nodesize);
+    struct sum_items sums = {
+        .scan = scan, .set = set, .work = chunk->work, .left = scan->matches.count, .block = block};
+    unsigned sectors = 0;
+    while (next_sum_item(&sums)) {
+        uint64_t piece = UINT64_MAX, address = sums.item.key.offset;
+        const uint64_t before = chunk->logical > address ? chunk->logical - address : 0;
+        uint64_t number = before / sectorsize;
+        address += number * sectorsize;
+        for (; number < sums.item.size / sums.size; number++, address += sectorsize) {
+            const uint8_t *checksum = sums.item.data + number * sums.size;
+            uint64_t place;
+            if (!is_inside(chunk, address) || address / BW_STRIPE_LENGTH == piece)
+                continue;
+            if (sectors++ == MOST_SECTORS)
+                return;
+            piece = address / BW_STRIPE_LENGTH;
+            const unsigned stripe = stripe_of(chunk, address, &place);
+            bool is_decided = true;
+            for (unsigned at = 0; at < chunk->count; at++) {
+                const struct bw_found_extent *extent = &chunk->extents[at];
+                const size_t image = bw_image_of_devid(scan, extent->devid);
+                if (may_work(chunk->work, READ))
+                    votes[at][stripe] += bw_device_scan_has(scan, image, extent->offset + place,
+                                                            sums.type, checksum);
+                const unsigned elected = elected_stripe(votes[at], chunk->count);
+                is_decided &= elected < chunk->count && votes[at][elected] >= ENOUGH;
+            }
+            if (is_decided)
+                return;
+        }
+    }
+}
 
 /* Assigns an extent to the next free stripe of those with equal contents; false if all are
  * assigned. */
@@ -216,21 +213,19 @@ static bool assign_stripe(const struct bw_derived_chunk *chunk, unsigned extent,
 bool bw_stripe_order_prove(const struct bw_derived_chunk *chunk, const struct bw_chunk_set *set,
                            int order[BW_MOST_STRIPES])
 {
-    BW_AUTO_FREE struct ballot *ballot = calloc(1, sizeof *ballot);
-    if (!ballot || !may_work(chunk, chunk->scan->matches.count))
+    BW_AUTO_FREE uint32_t(*votes)[BW_MOST_STRIPES] = calloc(BW_MOST_STRIPES, sizeof *votes);
+    if (!votes || !may_work(chunk->work, chunk->scan->matches.count))
         return false;
-    ballot->chunk = chunk;
-    ballot->set = set;
-    if (chunk->type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM))
-        vote_by_blocks(ballot);
+    if (is_data(chunk->type))
+        vote_by_data(chunk, set, votes);
     else
-        vote_by_data(ballot);
+        vote_by_blocks(chunk, votes);
 
     /* If all extents but one are assigned, the last one is known, too. */
     const unsigned count = chunk->count;
     unsigned left = 0, last = 0;
     for (unsigned extent = 0; extent < count; extent++) {
-        const unsigned stripe = elected_stripe(ballot, extent);
+        const unsigned stripe = elected_stripe(votes[extent], count);
         if (stripe == count) {
             left++;
             last = extent;
@@ -244,9 +239,7 @@ bool bw_stripe_order_prove(const struct bw_derived_chunk *chunk, const struct bw
     return left <= 1;
 }
 
-/* Finding extents by their contents: the position of each block found is a vote for the beginning
- * of a stripe. The number of columns is determined by trying; with a wrong number, the votes are
- * scattered. */
+/* 2. Unknown extents. */
 
 enum { MOST_VOTES = 1 << 14, LEAST = 4 };
 
@@ -278,116 +271,76 @@ static int by_count(const void *left, const void *right)
                                 : (a->count < b->count) - (a->count > b->count);
 }
 
-static void add_vote(struct trial *trial, const struct bw_derived_chunk *chunk, size_t image,
-                     uint64_t address, uint64_t offset)
+/* Counts the votes with a number of columns. Keeps the beginning with the most votes on each image,
+ * or two if the profile has two mirrors on a device; other beginnings must have few votes. False if
+ * the number is impossible, or nothing was elected. */
+static bool try_columns(struct trial *trial, struct bw_derived_chunk *chunk,
+                        const struct bw_chunk_facts *facts, unsigned columns)
 {
-    uint64_t place;
-    if (address < chunk->logical || address - chunk->logical >= chunk->length ||
-        trial->count == MOST_VOTES)
-        return;
-    const unsigned stripe = chunk->profile->striped ? stripe_of(chunk, address, &place) : 0;
-    place = chunk->profile->striped ? place : address - chunk->logical;
-    if (offset >= place)
-        trial->votes[trial->count++] = (struct vote){image, stripe, offset - place, 1};
-}
-
-/* Replaces equal votes with one and its count, and sorts them. */
-static void add_up(struct trial *trial)
-{
-    size_t kept = 0;
-    qsort(trial->votes, trial->count, sizeof *trial->votes, by_vote);
-    for (size_t i = 0; i < trial->count; i++) {
-        if (kept && by_vote(&trial->votes[kept - 1], &trial->votes[i]) == 0)
-            trial->votes[kept - 1].count++;
-        else
-            trial->votes[kept++] = trial->votes[i];
-    }
-    trial->count = kept;
-    qsort(trial->votes, kept, sizeof *trial->votes, by_count);
-}
-
-/* Keeps the beginning with the most votes on each image, or two if the profile has two mirrors on a
- * device. Other beginnings must have few votes. */
-static void elect_beginnings(struct trial *trial, const struct bw_derived_chunk *chunk)
-{
-    const size_t most = chunk->profile->flag == BW_GROUP_DUP ? 2 : 1;
-    size_t kept = 0;
-    for (size_t first = 0, end; first < trial->count; first = end) {
-        const struct vote *votes = &trial->votes[first];
-        size_t taken = 0;
-        for (end = first; end < trial->count && trial->votes[end].image == votes->image;)
-            end++;
-        while (taken < most && taken < end - first && votes[taken].count >= LEAST &&
-               2 * votes[taken].count > votes->count)
-            taken++;
-        if (first + taken < end && 2 * votes[taken].count >= votes->count)
-            continue;
-        for (size_t i = 0; i < taken; i++) {
-            trial->score += votes[i].count;
-            trial->votes[kept++] = votes[i];
-        }
-    }
-    trial->count = kept;
-}
-
-static void set_columns(struct bw_derived_chunk *chunk, unsigned columns)
-{
+    const struct bw_device_scan *scan = chunk->scan;
     const struct bw_raid_profile *profile = chunk->profile;
+    const bool by_data = is_data(chunk->type);
+    const size_t count = by_data ? facts->seen.count : scan->matches.count;
+    const size_t most = profile->flag == BW_GROUP_DUP ? 2 : 1;
+    struct vote *votes = trial->votes;
     chunk->columns = columns;
     chunk->count = profile->minimum_stripes;
     if (profile->striped && profile->parity_stripes)
         chunk->count = columns + profile->parity_stripes;
     else if (profile->striped)
         chunk->count = columns * profile->copies;
-}
-
-static bool try_columns(struct trial *trial, struct bw_derived_chunk *chunk,
-                        const struct bw_chunk_facts *facts, unsigned columns)
-{
-    const struct bw_device_scan *scan = chunk->scan;
-    const bool is_data = !(chunk->type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM));
-    const size_t count = is_data ? facts->seen.count : scan->matches.count;
-    trial->count = trial->score = 0;
-    *chunk->work -= count < *chunk->work ? count : *chunk->work;
-    if (!*chunk->work)
+    if (chunk->count > BW_MOST_STRIPES || chunk->count < profile->minimum_stripes ||
+        (profile->striped && chunk->count > scan->fs->superblock.device_count) ||
+        chunk->length % ((uint64_t)columns * BW_STRIPE_LENGTH) || !may_work(chunk->work, count))
         return false;
-    set_columns(chunk, columns);
-    for (size_t i = 0; i < count; i++)
-        if (is_data)
-            add_vote(trial, chunk, facts->seen.items[i].image, facts->seen.items[i].address,
-                     facts->seen.items[i].offset);
-        else
-            add_vote(trial, chunk, scan->matches.items[i].image, scan->matches.items[i].bytenr,
-                     scan->matches.items[i].offset);
-    add_up(trial);
-    elect_beginnings(trial, chunk);
-    return trial->score;
-}
 
-/* The number of columns with by far the most votes, or 0. */
-static unsigned find_columns(struct trial *trial, struct bw_derived_chunk *chunk,
-                             const struct bw_chunk_facts *facts)
-{
-    const uint64_t devices = chunk->scan->fs->superblock.device_count;
-    const uint64_t most = chunk->profile->striped ? devices : 1;
-    unsigned best = 0;
-    size_t score = 0, second = 0;
-    for (unsigned columns = 1; columns <= most && columns <= BW_MOST_STRIPES; columns++) {
-        set_columns(chunk, columns);
-        if (chunk->count > BW_MOST_STRIPES || chunk->count < chunk->profile->minimum_stripes ||
-            (chunk->profile->striped && chunk->count > devices) ||
-            chunk->length % ((uint64_t)columns * BW_STRIPE_LENGTH) ||
-            !try_columns(trial, chunk, facts, columns))
+    trial->count = trial->score = 0;
+    for (size_t i = 0; i < count && trial->count < MOST_VOTES; i++) {
+        struct bw_data_place at;
+        uint64_t place;
+        if (by_data)
+            at = facts->seen.items[i];
+        else
+            at =
+                (struct bw_data_place){scan->matches.items[i].bytenr, scan->matches.items[i].offset,
+                                       scan->matches.items[i].image};
+        if (!is_inside(chunk, at.address))
             continue;
-        if (trial->score > score) {
-            second = score;
-            best = columns;
-            score = trial->score;
-        } else if (trial->score > second) {
-            second = trial->score;
+        const unsigned stripe = stripe_of(chunk, at.address, &place);
+        if (at.offset >= place)
+            votes[trial->count++] = (struct vote){at.image, stripe, at.offset - place, 1};
+    }
+
+    /* Replace equal votes with one and its count. */
+    size_t kept = 0;
+    qsort(votes, trial->count, sizeof *votes, by_vote);
+    for (size_t i = 0; i < trial->count; i++) {
+        if (kept && by_vote(&votes[kept - 1], &votes[i]) == 0)
+            votes[kept - 1].count++;
+        else
+            votes[kept++] = votes[i];
+    }
+    trial->count = kept;
+    qsort(votes, kept, sizeof *votes, by_count);
+
+    kept = 0;
+    for (size_t first = 0, end; first < trial->count; first = end) {
+        const struct vote *own = &votes[first];
+        size_t taken = 0;
+        for (end = first; end < trial->count && votes[end].image == own->image;)
+            end++;
+        while (taken < most && taken < end - first && own[taken].count >= LEAST &&
+               2 * own[taken].count > own->count)
+            taken++;
+        if (first + taken < end && 2 * own[taken].count >= own->count)
+            continue;
+        for (size_t i = 0; i < taken; i++) {
+            trial->score += own[i].count;
+            votes[kept++] = own[i];
         }
     }
-    return score > 2 * second ? best : 0;
+    trial->count = kept;
+    return trial->score;
 }
 
 /* The only missing device, if only one image may be it; otherwise 0. */
@@ -415,20 +368,37 @@ bool bw_found_extents(struct bw_derived_chunk *chunk, const struct bw_chunk_fact
                       int order[BW_MOST_STRIPES])
 {
     const struct bw_device_scan *scan = chunk->scan;
+    const uint64_t most = chunk->profile->striped ? scan->fs->superblock.device_count : 1;
     struct trial trial = {.votes = malloc(MOST_VOTES * sizeof *trial.votes)};
     BW_AUTO_FREE struct vote *votes = trial.votes;
     if (!votes)
         return false;
-    const unsigned columns = find_columns(&trial, chunk, facts);
-    if (!columns || !try_columns(&trial, chunk, facts, columns) || trial.count > chunk->count)
+
+    /* The number of columns with by far the most votes. */
+    unsigned best = 0;
+    size_t score = 0, second = 0;
+    for (unsigned columns = 1; columns <= most && columns <= BW_MOST_STRIPES; columns++) {
+        if (!try_columns(&trial, chunk, facts, columns))
+            continue;
+        if (trial.score > score) {
+            second = score;
+            best = columns;
+            score = trial.score;
+        } else if (trial.score > second) {
+            second = trial.score;
+        }
+    }
+    if (score <= 2 * second || !try_columns(&trial, chunk, facts, best) ||
+        trial.count > chunk->count)
         return false;
+
     chunk->extents = found;
     for (unsigned i = 0; i < trial.count; i++) {
         const struct bw_image *image = &scan->images[votes[i].image];
         const uint64_t devid =
             image->is_unclaimed ? missing_device(scan, set) : image->superblock.device.devid;
         found[i] = (struct bw_found_extent){chunk->logical, devid, votes[i].beginning,
-                                            chunk->length / columns};
+                                            chunk->length / best};
         if (!devid || !assign_stripe(chunk, i, votes[i].stripe, order))
             return false;
     }
@@ -466,13 +436,11 @@ static const struct bw_newest_item *lost_group(const struct bw_newest *groups,
         return NULL;
     const struct bw_newest_item *group = &groups->items.items[after - 1];
     const struct bw_disk_block_group *disk = (const void *)bw_newest_view(groups, group).data;
-    struct bw_piece piece;
+    struct bw_copies known;
     if (address - group->key.objectid >= group->key.offset || group->size < sizeof *disk ||
-        (bw_get64(disk->flags) & (BW_GROUP_METADATA | BW_GROUP_SYSTEM)))
+        !is_data(bw_get64(disk->flags)) || bw_copies_begin(&known, set, group->key.objectid))
         return NULL;
-    BW_AUTO_ERROR struct bw_error *unknown =
-        bw_layout_find(&set->layout, group->key.objectid, 1, &piece);
-    return unknown ? group : NULL;
+    return group;
 }
 
 static int by_checksum(const void *left, const void *right)
@@ -490,31 +458,25 @@ static struct bw_error *select_samples(const struct bw_device_scan *scan,
                                        unsigned *types)
 {
     const size_t step = BW_STRIPE_LENGTH / scan->sectorsize;
-    BW_AUTO_FREE uint8_t *bytes = malloc(scan->identity->nodesize);
-    if (!bytes)
+    BW_AUTO_FREE uint8_t *block = malloc(scan->identity.nodesize);
+    if (!block)
         return bw_error_no_memory();
-    for (size_t i = 0; i < scan->matches.count; i++) {
-        const struct bw_block_match *match = &scan->matches.items[i];
-        if (match->level || bw_block_match_owner(scan, match) != BW_CSUM_TREE ||
-            bw_chunk_set_test(set, scan, match) != BW_AGREES ||
-            !bw_device_scan_read(scan, match, bytes))
+    size_t work = SIZE_MAX;
+    struct sum_items sums = {
+        .scan = scan, .set = set, .work = &work, .left = scan->matches.count, .block = block};
+    while (next_sum_item(&sums)) {
+        const struct bw_item *item = &sums.item;
+        const struct bw_newest_item *group = lost_group(groups, set, item->key.offset);
+        if (!group)
             continue;
-        struct sum_items sums = {.fs = scan->fs,
-                                 .leaf = bw_node_view(bytes, scan->identity->nodesize)};
-        while (next_sum_item(&sums)) {
-            const struct bw_item *item = &sums.item;
-            const struct bw_newest_item *group = lost_group(groups, set, item->key.offset);
-            if (!group)
-                continue;
-            *types |= BW_CHECKSUM_BIT(sums.type);
-            const uint64_t over = (item->key.offset - group->key.objectid) % BW_STRIPE_LENGTH;
-            const uint64_t first = (BW_STRIPE_LENGTH - over) % BW_STRIPE_LENGTH;
-            for (size_t at = (size_t)first / scan->sectorsize;
-                 at < item->size / sums.size && samples->count < MOST_SAMPLES; at += step) {
-                const uint64_t checksum = short_checksum(sums.type, item->data + at * sums.size);
-                BW_TRY(samples_push(
-                    samples, (struct sample){checksum, item->key.offset + at * scan->sectorsize}));
-            }
+        *types |= BW_CHECKSUM_BIT(sums.type);
+        const uint64_t over = (item->key.offset - group->key.objectid) % BW_STRIPE_LENGTH;
+        const uint64_t first = (BW_STRIPE_LENGTH - over) % BW_STRIPE_LENGTH;
+        for (size_t at = (size_t)first / scan->sectorsize;
+             at < item->size / sums.size && samples->count < MOST_SAMPLES; at += step) {
+            const uint64_t checksum = short_checksum(sums.type, item->data + at * sums.size);
+            BW_TRY(samples_push(
+                samples, (struct sample){checksum, item->key.offset + at * scan->sectorsize}));
         }
     }
 

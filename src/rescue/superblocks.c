@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rebuilds lost superblocks from the tree blocks on an image. These contain the fsid; their size
- * and checksum type are found by trying; chunks and device extents identify the device.
+ * If no image has a superblock, each gets one that is made from its tree blocks:
+ *
+ * 1. Blocks contain the fsid; their size and checksum type are found by trying. Each combination of
+ *    ids is a candidate for the file system.
+ * 2. Chunks and device extents in the leaves of a candidate determine which device an image is: the
+ *    device where most blocks would be at their actual positions. Blocks copied into a file are not
+ *    at their positions, so a file system in a file is no candidate.
+ * 3. The new superblock contains no roots; chunk_tree.c and root_tree.c search for them.
+ *
+ * The first two steps also list all file systems whose blocks are on the images.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,26 +27,25 @@
 #include "rescue/device_scan.h"
 #include "rescue/rescue.h"
 
-enum { BW_MOST_KINDS = 8 };
-
-/* File systems, and properties of their tree blocks. */
-struct bw_block_kinds {
-    struct bw_block_kind {
-        struct bw_block_ids ids;
-        struct bw_found_identity identity; /**< `identity.ids` points to `ids` */
-    } kinds[BW_MOST_KINDS];
-    size_t count;
+enum {
+    MOST_KINDS = 8,
+    PIECE = 4 << 20,
+    WINDOW = PIECE + BW_MAX_NODESIZE,
+    MOST_TRIES = 1 << 14, /* maximum number of likely blocks that no checksum type and size fits */
+    MOST_ASKED = 1 << 14, /* maximum number of blocks per image that are used to identify its device
+                           */
+    MOST_DEVICES = 256,   /* maximum number of candidates for an image */
+    MOST_EXTENTS = 256,   /* maximum number of extents that may contain a block */
 };
 
-enum { PIECE = 4 << 20, WINDOW = PIECE + BW_MAX_NODESIZE, MOST_TRIES = 1 << 14 };
-
-static bool is_known(const struct bw_block_kinds *kinds, const uint8_t *bytes)
-{
-    for (size_t i = 0; i < kinds->count; i++)
-        if (bw_found_has_ids(&kinds->kinds[i].identity, bytes))
-            return true;
-    return false;
-}
+/* File systems, and properties of their tree blocks. */
+struct block_kinds {
+    struct block_kind {
+        struct bw_block_ids ids;
+        struct bw_found_identity identity; /* `identity.ids` points to `ids` */
+    } kinds[MOST_KINDS];
+    size_t count;
+};
 
 /* Whether bytes may be the header of a block, which is very unlikely for anything else. */
 static bool is_likely(const uint8_t *bytes)
@@ -55,46 +62,37 @@ static bool is_likely(const uint8_t *bytes)
            memcmp(header->chunk_tree_uuid, none, BW_UUID_SIZE) != 0;
 }
 
-/* Examines the blocks that may begin in a piece of a device, and adds new kinds. If several file
- * systems have the same fsid, the wanted id may also be a chunk_tree_uuid. */
-static struct bw_error *find_kinds(const struct bw_fs *fs, struct bw_block_kinds *kinds,
-                                   const uint8_t *bytes, uint32_t length, unsigned *tries)
+/* Finds the checksum type and the size of the block at the beginning of `bytes`. */
+static struct bw_error *find_kind(const uint8_t *bytes, uint32_t length, struct block_kind *kind,
+                                  bool *found)
 {
-    for (uint32_t at = 0; at + BW_MIN_SECTORSIZE <= length && at < PIECE; at += BW_MIN_SECTORSIZE) {
-        const struct bw_disk_header *header = (const void *)(bytes + at);
-        const bool is_wanted = !fs->has_wanted_fsid ||
-                               memcmp(header->fsid, fs->wanted_fsid, BW_UUID_SIZE) == 0 ||
-                               memcmp(header->chunk_tree_uuid, fs->wanted_fsid, BW_UUID_SIZE) == 0;
-        if (kinds->count == BW_MOST_KINDS || *tries == MOST_TRIES || !is_likely(bytes + at) ||
-            is_known(kinds, bytes + at) || !is_wanted)
-            continue;
-        ++*tries;
-        bool found = false;
-        for (unsigned type = 0; type < BW_CHECKSUM_TYPES && !found; type++) {
-            BW_TRY(bw_checksum_prepare((enum bw_checksum_type)type));
-            for (uint32_t size = BW_MIN_SECTORSIZE;
-                 size <= BW_MAX_NODESIZE && size <= length - at && !found; size *= 2) {
-                found = bw_checksum_matches_block((enum bw_checksum_type)type, bytes + at, size);
-                if (!found)
-                    continue;
-                struct bw_block_kind *kind = &kinds->kinds[kinds->count++];
-                memcpy(kind->ids.fsid, header->fsid, BW_UUID_SIZE);
-                memcpy(kind->ids.chunk_tree_uuid, header->chunk_tree_uuid, BW_UUID_SIZE);
-                kind->identity =
-                    (struct bw_found_identity){.ids = &kind->ids,
-                                               .id_count = 1,
-                                               .checksum_type = (enum bw_checksum_type)type,
-                                               .nodesize = size};
-            }
+    const struct bw_disk_header *header = (const void *)bytes;
+    *found = false;
+    for (unsigned type = 0; type < BW_CHECKSUM_TYPES; type++) {
+        BW_TRY(bw_checksum_prepare((enum bw_checksum_type)type));
+        for (uint32_t size = BW_MIN_SECTORSIZE; size <= BW_MAX_NODESIZE && size <= length;
+             size *= 2) {
+            if (!bw_checksum_matches_block((enum bw_checksum_type)type, bytes, size))
+                continue;
+            *found = true;
+            memcpy(kind->ids.fsid, header->fsid, BW_UUID_SIZE);
+            memcpy(kind->ids.chunk_tree_uuid, header->chunk_tree_uuid, BW_UUID_SIZE);
+            kind->identity =
+                (struct bw_found_identity){.ids = &kind->ids,
+                                           .id_count = 1,
+                                           .checksum_type = (enum bw_checksum_type)type,
+                                           .nodesize = size};
+            return NULL;
         }
     }
     return NULL;
 }
 
-/* Finds tree blocks of up to BW_MOST_KINDS file systems on the images, or of the wanted one.
- * `kinds` must not be moved afterwards. */
+/* Finds tree blocks of up to MOST_KINDS file systems on the images, or of the wanted one. If
+ * several file systems have the same fsid, the wanted id may also be a chunk_tree_uuid. `kinds`
+ * must not be moved afterwards. */
 static struct bw_error *block_kinds_find(const struct bw_fs *fs, const struct bw_image_set *set,
-                                         struct bw_block_kinds *kinds)
+                                         struct block_kinds *kinds)
 {
     BW_AUTO_FREE uint8_t *buffer = aligned_alloc(BW_MIN_SECTORSIZE, WINDOW);
     unsigned tries = 0;
@@ -103,46 +101,42 @@ static struct bw_error *block_kinds_find(const struct bw_fs *fs, const struct bw
     for (size_t i = 0; i < set->count; i++) {
         struct bw_xlator *device = set->images[i].storage;
         const uint64_t size = device ? bw_xlator_size(device) : 0;
-        for (uint64_t at = 0; at < size; at += PIECE) {
-            at = bw_xlator_next_stored(device, at);
-            if (at >= size)
+        for (uint64_t start = 0; start < size; start += PIECE) {
+            start = bw_xlator_next_stored(device, start);
+            if (start >= size)
                 break;
-            at -= at % BW_MIN_SECTORSIZE;
+            start -= start % BW_MIN_SECTORSIZE;
             const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(device));
-            const uint32_t length = size - at < WINDOW ? (uint32_t)(size - at) : WINDOW;
-            struct bw_request request = {
-                .kind = BW_REQUEST_RAW, .length = length, .address = at, .buffer = buffer};
-            bw_wind(&frame, device, &request, 1);
-            BW_AUTO_ERROR struct bw_error *error = request.error;
-            if (!error)
-                BW_TRY(find_kinds(fs, kinds, buffer, length, &tries));
+            const uint32_t length = size - start < WINDOW ? (uint32_t)(size - start) : WINDOW;
+            BW_AUTO_ERROR struct bw_error *error =
+                bw_read_raw(&frame, device, start, buffer, length);
+            for (uint32_t at = 0; !error && at + BW_MIN_SECTORSIZE <= length && at < PIECE;
+                 at += BW_MIN_SECTORSIZE) {
+                const uint8_t *bytes = buffer + at;
+                const struct bw_disk_header *header = (const void *)bytes;
+                bool is_known = false, found;
+                if (kinds->count == MOST_KINDS || tries == MOST_TRIES || !is_likely(bytes))
+                    continue;
+                for (size_t n = 0; n < kinds->count && !is_known; n++)
+                    is_known = bw_found_has_ids(&kinds->kinds[n].identity, bytes);
+                if (is_known ||
+                    (fs->has_wanted_fsid &&
+                     memcmp(header->fsid, fs->wanted_fsid, BW_UUID_SIZE) != 0 &&
+                     memcmp(header->chunk_tree_uuid, fs->wanted_fsid, BW_UUID_SIZE) != 0))
+                    continue;
+                tries++;
+                BW_TRY(find_kind(bytes, length - at, &kinds->kinds[kinds->count], &found));
+                kinds->count += found;
+            }
         }
     }
     return NULL;
 }
 
-/*
- * If no image has a superblock, each gets one that is made from its tree blocks. They contain the
- * fsid, and their size and checksum type are found by trying. Chunks and device extents determine
- * which device an image is: the device where most blocks would be at their actual positions. Blocks
- * copied into a file are not at their positions, so the file system with the most matching blocks
- * is selected.
- *
- * The new superblock contains no roots; chunk_tree.c and root_tree.c search for them.
- */
-
-enum {
-    MOST_ASKED = 1 << 14, /* maximum number of blocks per image that are used to identify its device
-                           */
-    MOST_DEVICES = 256,   /* maximum number of candidates for an image */
-    MOST_EXTENTS = 256,   /* maximum number of extents that may contain a block */
-};
-
 /* A candidate for the file system. */
 struct candidate {
     struct bw_fs *fs;
     struct bw_image_set *set;
-    struct bw_found_identity identity;
     struct bw_device_scan scan;
     struct bw_chunk_facts facts;
     struct bw_chunk_set chunks;
@@ -153,8 +147,7 @@ struct candidate {
 
 static void candidate_free(struct candidate *candidate)
 {
-    bw_block_matches_free(&candidate->scan.matches);
-    bw_found_free(&candidate->scan.owners);
+    bw_device_scan_free(&candidate->scan);
     bw_chunk_facts_free(&candidate->facts);
     bw_chunk_set_free(&candidate->chunks);
     free(candidate->devids);
@@ -164,8 +157,10 @@ static void candidate_free(struct candidate *candidate)
 static struct bw_error *read_facts(struct candidate *candidate)
 {
     const struct bw_device_scan *scan = &candidate->scan;
-    const uint32_t nodesize = candidate->identity.nodesize;
-    BW_AUTO_FREE uint8_t *buffer = malloc(nodesize);
+    struct bw_chunk_facts *facts = &candidate->facts;
+    BW_AUTO_FREE uint8_t *buffer = malloc(scan->identity.nodesize);
+    struct bw_node leaf;
+    struct bw_item item;
     bool added;
     if (!buffer)
         return bw_error_no_memory();
@@ -173,22 +168,17 @@ static struct bw_error *read_facts(struct candidate *candidate)
         const struct bw_block_match *match = &scan->matches.items[i];
         const uint64_t owner = bw_block_match_owner(scan, match);
         if (match->level || (owner != BW_CHUNK_TREE && owner != BW_DEVICE_TREE) ||
-            !bw_device_scan_read(scan, match, buffer))
+            !bw_device_scan_read(scan, match, buffer, &leaf))
             continue;
-        const struct bw_node leaf = bw_node_view(buffer, nodesize);
-        BW_TRY(bw_newest_add(owner == BW_CHUNK_TREE ? &candidate->facts.chunks
-                                                    : &candidate->facts.devices,
-                             &leaf, match->generation, 0, NULL));
+        BW_TRY(bw_newest_add(owner == BW_CHUNK_TREE ? &facts->chunks : &facts->devices, &leaf,
+                             match->generation, 0, 0));
     }
-    BW_TRY(bw_newest_settle(&candidate->facts.chunks));
-    BW_TRY(bw_newest_settle(&candidate->facts.devices));
-    for (size_t i = 0; i < candidate->facts.chunks.items.count; i++) {
-        const struct bw_item item =
-            bw_newest_view(&candidate->facts.chunks, &candidate->facts.chunks.items.items[i]);
+    BW_TRY(bw_newest_settle(&facts->chunks));
+    BW_TRY(bw_newest_settle(&facts->devices));
+    for (size_t at = 0; bw_newest_next(&facts->chunks, &at, &item);)
         if (item.key.type == BW_CHUNK_ITEM)
             BW_TRY(bw_chunk_set_add(&candidate->chunks, &item, &added));
-    }
-    return bw_chunk_facts_extents(&candidate->facts);
+    return bw_chunk_facts_extents(facts);
 }
 
 /* Votes for the device of an image. */
@@ -270,22 +260,24 @@ static uint64_t newest_generation(const struct candidate *candidate)
 /* Scans the images for the blocks of a candidate, and identifies the device of each image: the one
  * that most of its blocks vote for. If two images have the same contents at the same offsets, their
  * order does not matter. */
-static struct bw_error *score_candidate(struct candidate *candidate)
+static struct bw_error *score_candidate(struct bw_fs *fs, struct bw_image_set *set,
+                                        const struct block_kind *kind, struct candidate *candidate)
 {
-    const struct bw_image_set *set = candidate->set;
+    *candidate = (struct candidate){.fs = fs,
+                                    .set = set,
+                                    .scan = {.fs = fs,
+                                             .images = set->images,
+                                             .image_count = set->count,
+                                             .identity = kind->identity}};
     struct bw_device_scan *scan = &candidate->scan;
     BW_AUTO_FREE struct bw_device_range *ranges = calloc(set->count + 1, sizeof *ranges);
     BW_AUTO_FREE struct votes *votes = calloc(set->count + 1, sizeof *votes);
+    bw_found_init(&scan->owners);
     candidate->devids = calloc(set->count + 1, sizeof *candidate->devids);
     if (!ranges || !votes || !candidate->devids)
         return bw_error_no_memory();
     for (size_t i = 0; i < set->count; i++)
         ranges[i] = (struct bw_device_range){i, 0, UINT64_MAX};
-    scan->fs = candidate->fs;
-    scan->images = set->images;
-    scan->image_count = set->count;
-    scan->identity = &candidate->identity;
-    bw_found_init(&scan->owners);
     BW_TRY(bw_device_scan_run(scan, ranges, set->count));
     BW_TRY(read_facts(candidate));
 
@@ -329,35 +321,15 @@ static bool has_tree(const struct candidate *candidate, uint64_t tree)
     return false;
 }
 
-/* Fills the array with the system chunks, which contain the chunk tree. */
-static void make_array(const struct candidate *candidate, struct bw_superblock *super)
-{
-    const struct bw_newest *items = &candidate->chunks.items;
-    for (size_t i = 0; i < items->items.count; i++) {
-        const struct bw_item item = bw_newest_view(items, &items->items.items[i]);
-        const struct bw_disk_chunk *disk = (const void *)item.data;
-        struct bw_disk_key key = {.type = BW_CHUNK_ITEM};
-        key.objectid = bw_put64(item.key.objectid);
-        key.offset = bw_put64(item.key.offset);
-        if (!(bw_get64(disk->type) & BW_GROUP_SYSTEM) ||
-            sizeof key + item.size > BW_SYSTEM_CHUNK_ARRAY_SIZE - super->system_chunk_array_size)
-            continue;
-        uint8_t *end = super->system_chunk_array + super->system_chunk_array_size;
-        memcpy(end, &key, sizeof key);
-        memcpy(end + sizeof key, item.data, item.size);
-        super->system_chunk_array_size += (uint32_t)(sizeof key + item.size);
-    }
-}
-
 static void make_device(const struct candidate *candidate, size_t image,
                         struct bw_device_identity *device)
 {
     const struct bw_newest *items = &candidate->facts.chunks;
     device->devid = candidate->devids[image];
     device->total_bytes = bw_xlator_size(candidate->set->images[image].storage);
-    memcpy(device->fsid, candidate->identity.ids[0].fsid, BW_UUID_SIZE);
-    for (size_t i = 0; i < items->items.count; i++) {
-        const struct bw_item item = bw_newest_view(items, &items->items.items[i]);
+    memcpy(device->fsid, candidate->scan.identity.ids[0].fsid, BW_UUID_SIZE);
+    struct bw_item item;
+    for (size_t at = 0; bw_newest_next(items, &at, &item);) {
         const struct bw_disk_device_item *disk = (const void *)item.data;
         if (item.key.type != BW_DEVICE_ITEM || item.key.offset != device->devid ||
             item.size < sizeof *disk)
@@ -368,27 +340,12 @@ static void make_device(const struct candidate *candidate, size_t image,
     }
 }
 
-/* The sector size, from the items of chunks. */
-static uint32_t sectorsize_of(const struct candidate *candidate)
-{
-    const struct bw_newest *items = &candidate->chunks.items;
-    for (size_t i = 0; i < items->items.count; i++) {
-        const struct bw_disk_chunk *disk =
-            (const void *)bw_newest_view(items, &items->items.items[i]).data;
-        const uint32_t size = bw_get32(disk->sector_size);
-        if (size >= BW_MIN_SECTORSIZE && size <= candidate->identity.nodesize &&
-            !(size & (size - 1)))
-            return size;
-    }
-    return BW_MIN_SECTORSIZE;
-}
-
 static struct bw_error *make_superblocks(const struct candidate *candidate)
 {
-    const struct bw_found_identity *identity = &candidate->identity;
+    const struct bw_found_identity *identity = &candidate->scan.identity;
     struct bw_superblock super = {
         .generation = newest_generation(candidate),
-        .sectorsize = sectorsize_of(candidate),
+        .sectorsize = BW_MIN_SECTORSIZE,
         .nodesize = identity->nodesize,
         .checksum_type = identity->checksum_type,
         .device_count = candidate->set->count,
@@ -402,7 +359,31 @@ static struct bw_error *make_superblocks(const struct candidate *candidate)
         super.incompat_flags |= BW_INCOMPAT_RAID_STRIPE_TREE;
     memcpy(super.fsid, identity->ids[0].fsid, BW_UUID_SIZE);
     memcpy(super.metadata_uuid, identity->ids[0].fsid, BW_UUID_SIZE);
-    make_array(candidate, &super);
+
+    /* Chunks contain the sector size. The array contains the system chunks, in which the chunk tree
+     * is. */
+    struct bw_item item;
+    bool has_size = false;
+    for (size_t at = 0; bw_newest_next(&candidate->chunks.items, &at, &item);) {
+        const struct bw_disk_chunk *disk = (const void *)item.data;
+        const uint32_t size = bw_get32(disk->sector_size);
+        struct bw_disk_key key = {.type = BW_CHUNK_ITEM};
+        if (!has_size && size >= BW_MIN_SECTORSIZE && size <= super.nodesize &&
+            !(size & (size - 1))) {
+            super.sectorsize = size;
+            has_size = true;
+        }
+        if (!(bw_get64(disk->type) & BW_GROUP_SYSTEM) ||
+            sizeof key + item.size > BW_SYSTEM_CHUNK_ARRAY_SIZE - super.system_chunk_array_size)
+            continue;
+        key.objectid = bw_put64(item.key.objectid);
+        key.offset = bw_put64(item.key.offset);
+        uint8_t *end = super.system_chunk_array + super.system_chunk_array_size;
+        memcpy(end, &key, sizeof key);
+        memcpy(end + sizeof key, item.data, item.size);
+        super.system_chunk_array_size += (uint32_t)(sizeof key + item.size);
+    }
+
     for (size_t i = 0; i < candidate->set->count; i++)
         super.total_bytes += bw_xlator_size(candidate->set->images[i].storage);
     for (size_t i = 0; i < candidate->set->count; i++) {
@@ -455,10 +436,9 @@ BW_VECTOR(match_stack, const struct bw_block_match *);
 /* Counts the blocks of the newest tree with an id, and those of them that were not found. The
  * matches are sorted. In a crafted image, nodes may have common children, so the number of blocks
  * is limited. */
-static struct bw_error *count_tree(const struct candidate *candidate, uint64_t tree,
+static struct bw_error *count_tree(const struct bw_device_scan *scan, uint64_t tree,
                                    uint8_t *buffer, struct bw_found_file_system *found)
 {
-    const struct bw_device_scan *scan = &candidate->scan;
     const struct bw_block_match *root = NULL;
     for (size_t i = 0; i < scan->matches.count; i++) {
         const struct bw_block_match *match = &scan->matches.items[i];
@@ -474,9 +454,9 @@ static struct bw_error *count_tree(const struct candidate *candidate, uint64_t t
         BW_TRY(match_stack_push(&stack, root));
     for (size_t read = 0; stack.count && read < scan->matches.count; read++) {
         const struct bw_block_match *match = stack.items[--stack.count];
-        if (!match->level || !bw_device_scan_read(scan, match, buffer))
+        struct bw_node node;
+        if (!match->level || !bw_device_scan_read(scan, match, buffer, &node))
             continue;
-        const struct bw_node node = bw_node_view(buffer, candidate->identity.nodesize);
         for (uint32_t slot = 0; slot < node.item_count; slot++) {
             const struct bw_node_pointer child = bw_node_pointer_at(&node, slot);
             const struct bw_block_match *below =
@@ -490,69 +470,57 @@ static struct bw_error *count_tree(const struct candidate *candidate, uint64_t t
     return NULL;
 }
 
-/* Finds the last change of a subvolume in leaves of the root tree. */
-static void find_change(const struct candidate *candidate, uint8_t *buffer,
-                        struct bw_found_file_system *found)
-{
-    const struct bw_device_scan *scan = &candidate->scan;
-    for (size_t i = 0; i < scan->matches.count; i++) {
-        const struct bw_block_match *match = &scan->matches.items[i];
-        if (match->level || bw_block_match_owner(scan, match) != BW_ROOT_TREE ||
-            !bw_device_scan_read(scan, match, buffer))
-            continue;
-        const struct bw_node leaf = bw_node_view(buffer, candidate->identity.nodesize);
-        for (uint32_t slot = 0; slot < leaf.item_count; slot++) {
-            struct bw_item item;
-            if (!bw_leaf_item(&leaf, slot, &item) || item.key.type != BW_ROOT_ITEM ||
-                item.size < sizeof(struct bw_disk_root_item))
-                continue;
-            const struct bw_disk_root_item *root = (const void *)item.data;
-            const struct timespec time = {.tv_sec = (int64_t)bw_get64(root->ctime.seconds),
-                                          .tv_nsec = bw_get32(root->ctime.nanoseconds)};
-            const int64_t changed = bw_time_nanoseconds(&time);
-            if (changed > found->changed)
-                found->changed = changed;
-        }
-    }
-}
-
-/* Finds the label in a superblock that names blocks of the file system as roots. */
-static void find_label(const struct candidate *candidate, struct bw_found_file_system *found)
-{
-    for (size_t i = 0; i < candidate->scan.image_count; i++)
-        for (unsigned copy = 0; copy < BW_SUPERBLOCK_NUMBERS; copy++) {
-            uint8_t bytes[BW_SUPERBLOCK_SIZE];
-            struct bw_superblock super;
-            const uint64_t offset = bw_superblock_offset(copy);
-            struct bw_error *error =
-                bw_device_scan_bytes(&candidate->scan, i, offset, sizeof bytes, bytes);
-            if (!error)
-                error = bw_superblock_decode(bytes, offset, &super);
-            if (!error && bw_superblock_has_block_id(&super, found->fsid) &&
-                bw_device_scan_count_roots(&candidate->scan, &super))
-                memcpy(found->label, super.label, sizeof found->label);
-            bw_error_free(error);
-        }
-}
-
 static struct bw_error *describe(struct candidate *candidate, struct bw_found_file_system *found)
 {
+    const struct bw_device_scan *scan = &candidate->scan;
     struct bw_block_matches *matches = &candidate->scan.matches;
-    BW_AUTO_FREE uint8_t *buffer = malloc(candidate->identity.nodesize);
+    BW_AUTO_FREE uint8_t *buffer = malloc(scan->identity.nodesize);
     if (!buffer)
         return bw_error_no_memory();
     *found = (struct bw_found_file_system){.generation = newest_generation(candidate),
                                            .blocks = matches->count,
                                            .placed_blocks = candidate->score};
-    memcpy(found->fsid, candidate->identity.ids[0].fsid, BW_UUID_SIZE);
-    memcpy(found->chunk_tree_uuid, candidate->identity.ids[0].chunk_tree_uuid, BW_UUID_SIZE);
+    memcpy(found->fsid, scan->identity.ids[0].fsid, BW_UUID_SIZE);
+    memcpy(found->chunk_tree_uuid, scan->identity.ids[0].chunk_tree_uuid, BW_UUID_SIZE);
     memcpy(found->option, found->fsid, BW_UUID_SIZE);
     if (matches->count)
         qsort(matches->items, matches->count, sizeof *matches->items, by_block);
-    BW_TRY(count_tree(candidate, BW_CHUNK_TREE, buffer, found));
-    BW_TRY(count_tree(candidate, BW_ROOT_TREE, buffer, found));
-    find_change(candidate, buffer, found);
-    find_label(candidate, found);
+    BW_TRY(count_tree(scan, BW_CHUNK_TREE, buffer, found));
+    BW_TRY(count_tree(scan, BW_ROOT_TREE, buffer, found));
+
+    /* The last change of a subvolume, in leaves of the root tree. */
+    for (size_t i = 0; i < matches->count; i++) {
+        const struct bw_block_match *match = &matches->items[i];
+        struct bw_node leaf;
+        struct bw_item item;
+        if (match->level || bw_block_match_owner(scan, match) != BW_ROOT_TREE ||
+            !bw_device_scan_read(scan, match, buffer, &leaf))
+            continue;
+        for (uint32_t slot = 0; bw_leaf_next(&leaf, &slot, &item);) {
+            const struct bw_disk_root_item *root = (const void *)item.data;
+            if (item.key.type != BW_ROOT_ITEM || item.size < sizeof *root)
+                continue;
+            const struct timespec time = {.tv_sec = (int64_t)bw_get64(root->ctime.seconds),
+                                          .tv_nsec = bw_get32(root->ctime.nanoseconds)};
+            const int64_t changed = bw_time_nanoseconds(&time);
+            found->changed = changed > found->changed ? changed : found->changed;
+        }
+    }
+
+    /* The label, in a superblock that names blocks of the file system as roots. */
+    for (size_t i = 0; i < BW_SUPERBLOCK_NUMBERS * scan->image_count; i++) {
+        uint8_t bytes[BW_SUPERBLOCK_SIZE];
+        struct bw_superblock super;
+        const uint64_t offset = bw_superblock_offset((unsigned)(i % BW_SUPERBLOCK_NUMBERS));
+        struct bw_error *error =
+            bw_device_scan_bytes(scan, i / BW_SUPERBLOCK_NUMBERS, offset, sizeof bytes, bytes);
+        if (!error)
+            error = bw_superblock_decode(bytes, offset, &super);
+        if (!error && bw_superblock_has_block_id(&super, found->fsid) &&
+            bw_device_scan_count_roots(scan, &super))
+            memcpy(found->label, super.label, sizeof found->label);
+        bw_error_free(error);
+    }
     return NULL;
 }
 
@@ -567,59 +535,44 @@ static const struct bw_superblock *superblock_of(const struct bw_image_set *set,
     return NULL;
 }
 
-/* A file system with blocks where its chunks put them, and how many of them a superblock names. */
-struct survey {
-    struct bw_found_file_system *found;
-    size_t roots[BW_MOST_KINDS];
-    size_t count;
-};
-
-/* Of several file systems with the same fsid, marks the one that the superblock belongs to. While
- * btrfstune changes the ids of the blocks, both belong to it. */
-static void mark_open(const struct bw_image_set *set, struct survey *survey)
+/* Lists the file systems in fs->found. Blocks that are not where their chunks put them are probably
+ * in a file, such as the image of a virtual machine, so they are not listed. */
+static struct bw_error *list_found(struct bw_fs *fs, struct bw_image_set *set,
+                                   const struct block_kinds *kinds)
 {
+    size_t roots[MOST_KINDS] = {0}, count = 0; /* how many of its blocks the superblock names */
+    fs->found = calloc(MOST_KINDS, sizeof *fs->found);
+    if (!fs->found)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < kinds->count; i++) {
+        BW_SCOPED(candidate) struct candidate candidate;
+        const struct bw_superblock *super = superblock_of(set, kinds->kinds[i].ids.fsid);
+        BW_TRY(score_candidate(fs, set, &kinds->kinds[i], &candidate));
+        if (!candidate.score && !candidate.is_guessed)
+            continue;
+        if (super)
+            roots[count] = bw_device_scan_count_roots(&candidate.scan, super);
+        BW_TRY(describe(&candidate, &fs->found[count++]));
+    }
+
+    /* Of several file systems with the same fsid, the superblock belongs to the one with the most
+     * of its roots. While btrfstune changes the ids of the blocks, both belong to it. */
     const uint64_t changing = BW_SUPER_FLAG_CHANGING_FSID | BW_SUPER_FLAG_CHANGING_FSID_V2;
-    for (size_t i = 0; i < survey->count; i++) {
-        struct bw_found_file_system *found = &survey->found[i];
+    for (size_t i = 0; i < count; i++) {
+        struct bw_found_file_system *found = &fs->found[i];
         const struct bw_superblock *super = superblock_of(set, found->fsid);
         bool is_best = true;
-        for (size_t k = 0; k < survey->count; k++) {
-            if (k == i || memcmp(survey->found[k].fsid, found->fsid, BW_UUID_SIZE) != 0)
+        for (size_t k = 0; k < count; k++) {
+            if (k == i || memcmp(fs->found[k].fsid, found->fsid, BW_UUID_SIZE) != 0)
                 continue;
             memcpy(found->option, found->chunk_tree_uuid, BW_UUID_SIZE);
-            is_best &= survey->roots[k] < survey->roots[i] ||
-                       (survey->roots[k] == survey->roots[i] && k > i);
+            is_best &= roots[k] < roots[i] || (roots[k] == roots[i] && k > i);
         }
         found->is_open = super && (is_best || (super->flags & changing));
         if (found->is_open)
             memcpy(found->option, found->fsid, BW_UUID_SIZE);
     }
-}
-
-/* Lists the file systems in fs->found. Blocks that are not where their chunks put them are probably
- * in a file, such as the image of a virtual machine, so they are not listed. */
-static struct bw_error *list_found(struct bw_fs *fs, struct bw_image_set *set,
-                                   const struct bw_block_kinds *kinds)
-{
-    struct survey survey = {.found = calloc(BW_MOST_KINDS, sizeof *survey.found)};
-    fs->found = survey.found;
-    if (!survey.found)
-        return bw_error_no_memory();
-    for (size_t i = 0; i < kinds->count; i++) {
-        struct candidate candidate = {.fs = fs, .set = set, .identity = kinds->kinds[i].identity};
-        const struct bw_superblock *super = superblock_of(set, kinds->kinds[i].ids.fsid);
-        struct bw_error *error = score_candidate(&candidate);
-        if (!error && (candidate.score || candidate.is_guessed)) {
-            if (super)
-                survey.roots[survey.count] = bw_device_scan_count_roots(&candidate.scan, super);
-            error = describe(&candidate, &survey.found[survey.count++]);
-        }
-        candidate_free(&candidate);
-        if (error)
-            return error;
-    }
-    mark_open(set, &survey);
-    fs->found_count = survey.count;
+    fs->found_count = count;
     return NULL;
 }
 
@@ -667,7 +620,7 @@ static void report_other(struct bw_fs *fs, const struct bw_found_file_system *fo
 
 struct bw_error *bw_rescue_find_all(struct bw_fs *fs, struct bw_image_set *set)
 {
-    struct bw_block_kinds kinds = {.count = 0};
+    struct block_kinds kinds = {.count = 0};
     BW_TRY(bw_images_report_overwritten(fs, set));
     BW_TRY(block_kinds_find(fs, set, &kinds));
     return list_found(fs, set, &kinds);
@@ -709,26 +662,22 @@ static struct bw_error *refuse_several(const struct bw_fs *fs, const struct bw_i
 
 struct bw_error *bw_rescue_superblocks(struct bw_fs *fs, struct bw_image_set *set)
 {
-    struct bw_block_kinds kinds = {.count = 0};
+    struct block_kinds kinds = {.count = 0};
     BW_TRY(block_kinds_find(fs, set, &kinds));
     if (kinds.count > 1)
         BW_TRY(list_found(fs, set, &kinds));
     if (fs->found_count > 1)
         return refuse_several(fs, set);
     for (size_t i = 0; i < kinds.count; i++) {
-        struct candidate candidate = {.fs = fs, .set = set, .identity = kinds.kinds[i].identity};
+        BW_SCOPED(candidate) struct candidate candidate;
         const struct bw_block_ids *ids = &kinds.kinds[i].ids;
-        struct bw_error *error = score_candidate(&candidate);
-        const bool is_found = !error && (candidate.score || candidate.is_guessed);
-        if (is_found)
-            error = make_superblocks(&candidate);
-        if (is_found && !error) {
-            memcpy(fs->chunk_tree_uuid, ids->chunk_tree_uuid, BW_UUID_SIZE);
-            memcpy(fs->wanted_fsid, ids->fsid, BW_UUID_SIZE);
-        }
-        candidate_free(&candidate);
-        if (error || is_found)
-            return error;
+        BW_TRY(score_candidate(fs, set, &kinds.kinds[i], &candidate));
+        if (!candidate.score && !candidate.is_guessed)
+            continue;
+        BW_TRY(make_superblocks(&candidate));
+        memcpy(fs->chunk_tree_uuid, ids->chunk_tree_uuid, BW_UUID_SIZE);
+        memcpy(fs->wanted_fsid, ids->fsid, BW_UUID_SIZE);
+        return NULL;
     }
     return NULL;
 }

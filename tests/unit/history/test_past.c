@@ -144,16 +144,12 @@ static void test_file(void **state)
 
 static size_t matches_in(const struct bw_fs *fs, struct bw_device_range *ranges, size_t count)
 {
-    struct bw_found_identity identity;
-    struct bw_device_scan scan = {
-        .fs = fs, .images = fs->images, .image_count = fs->image_count, .identity = &identity};
-    bw_found_init(&scan.owners);
-    assert_null(bw_found_identity_of(fs, &identity));
+    struct bw_device_scan scan;
+    assert_null(bw_device_scan_begin(&scan, fs));
     assert_null(bw_device_scan_run(&scan, ranges, count));
     const size_t matches = scan.matches.count;
-    bw_block_matches_free(&scan.matches);
-    free(identity.ids);
-    bw_found_free(&scan.owners);
+    free(scan.identity.ids);
+    bw_device_scan_free(&scan);
     return matches;
 }
 
@@ -218,7 +214,7 @@ static void add_leaf(struct bw_newest *newest, uint64_t rank, const uint64_t *of
     }
     header->item_count = bw_put32(count);
     const struct bw_node leaf = bw_node_view(bytes, NODESIZE);
-    assert_null(bw_newest_add(newest, &leaf, rank, value, NULL));
+    assert_null(bw_newest_add(newest, &leaf, rank, value, 0));
 }
 
 /* An item that a newer leaf lacks between its first and last key was deleted before the leaf was
