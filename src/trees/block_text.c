@@ -210,19 +210,6 @@ static int compare_ranges(const void *left, const void *right)
     return BW_COMPARE_ALL(((uint64_t[]){a->offset, a->slot}), ((uint64_t[]){b->offset, b->slot}));
 }
 
-/* The items whose bytes lie inside of the leaf, ascending by offset; returns how many. */
-static uint32_t list_ranges(const struct bw_node *leaf, struct data_range *ranges)
-{
-    uint32_t count = 0;
-    struct bw_item item;
-    for (uint32_t slot = 0; slot < leaf->item_count; slot++)
-        if (bw_leaf_item(leaf, slot, &item) && item.size)
-            ranges[count++] =
-                (struct data_range){(uint32_t)(item.data - leaf->block), item.size, slot};
-    qsort(ranges, count, sizeof *ranges, compare_ranges);
-    return count;
-}
-
 static void append_unused(const struct bw_block_print *block, uint32_t begin, uint32_t end)
 {
     if (begin >= end)
@@ -251,7 +238,16 @@ void bw_block_print_bytes(const struct bw_block_print *block)
             append_item_text(block, slot, &item, bw_leaf_item(node, slot, &item));
         append_bytes(block, node->block + at, size);
     }
-    const uint32_t count = node->level ? 0 : list_ranges(node, ranges);
+
+    /* The items whose bytes lie inside of the leaf, ascending by offset. */
+    uint32_t count = 0;
+    for (uint32_t slot = 0; !node->level && slot < node->item_count; slot++) {
+        struct bw_item item;
+        if (bw_leaf_item(node, slot, &item) && item.size)
+            ranges[count++] =
+                (struct data_range){(uint32_t)(item.data - node->block), item.size, slot};
+    }
+    qsort(ranges, count, sizeof *ranges, compare_ranges);
     for (uint32_t i = 0; i < count; i++) {
         const struct data_range *range = &ranges[i];
         append_unused(block, at, range->offset);

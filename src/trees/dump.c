@@ -73,44 +73,39 @@ static const char *name_of(uint64_t id)
     return "file";
 }
 
-/* Moves to the next tree of a root item. With the changes of the log, subvolumes and the checksum
- * tree have other roots than their items say. Unreadable items are reported. */
-static bool next_root_item(struct tree_cursor *cursor)
-{
-    struct bw_fs *fs = cursor->fs;
-    for (const struct bw_item *item; (item = bw_fs_items_next(&cursor->items));) {
-        const uint64_t id = item->key.objectid;
-        struct bw_root_item root;
-        if (item->key.type != BW_ROOT_ITEM || (cursor->id && *cursor->id != id))
-            continue;
-        struct bw_error *bad = bw_root_item_decode(item, &root);
-        if (bad) {
-            bw_fs_report(fs, BW_DAMAGE, bad);
-            continue;
-        }
-        cursor->tree = (struct dump_tree){.tree = {id, root.root, root.last_snapshot},
-                                          .name = name_of(id),
-                                          .key = &item->key,
-                                          .deleted = !root.references};
-        const struct bw_subvolume *subvolume = cursor->replayed ? bw_subvolume_by_id(fs, id) : NULL;
-        if (subvolume)
-            cursor->tree.tree.root = subvolume->tree.root;
-        else if (cursor->replayed && id == BW_CSUM_TREE && !item->key.offset &&
-                 fs->checksum_trees.count)
-            cursor->tree.tree.root = fs->checksum_trees.items[0].root;
-        return true;
-    }
-    return false;
-}
-
-/* Moves to the next tree; false at the end, or at an error. */
+/* Moves to the next tree; false at the end, or at an error. With the changes of the log, subvolumes
+ * and the checksum tree have other roots than their items say. Unreadable items are reported. */
 static bool next_tree(struct tree_cursor *cursor)
 {
     struct bw_fs *fs = cursor->fs;
+    const uint64_t wanted = cursor->id ? *cursor->id : 0;
     while (!cursor->error) {
+        const struct bw_item *item;
+        while (cursor->is_open && (item = bw_fs_items_next(&cursor->items))) {
+            const uint64_t id = item->key.objectid;
+            struct bw_root_item root;
+            if (item->key.type != BW_ROOT_ITEM || (cursor->id && wanted != id))
+                continue;
+            struct bw_error *bad = bw_root_item_decode(item, &root);
+            if (bad) {
+                bw_fs_report(fs, BW_DAMAGE, bad);
+                continue;
+            }
+            struct bw_tree *tree = &cursor->tree.tree;
+            cursor->tree = (struct dump_tree){.tree = {id, root.root, root.last_snapshot},
+                                              .name = name_of(id),
+                                              .key = &item->key,
+                                              .deleted = !root.references};
+            const struct bw_subvolume *subvolume =
+                cursor->replayed ? bw_subvolume_by_id(fs, id) : NULL;
+            if (subvolume)
+                tree->root = subvolume->tree.root;
+            else if (cursor->replayed && id == BW_CSUM_TREE && !item->key.offset &&
+                     fs->checksum_trees.count)
+                tree->root = fs->checksum_trees.items[0].root;
+            return true;
+        }
         if (cursor->is_open) {
-            if (next_root_item(cursor))
-                return true;
             cursor->is_open = false;
             cursor->error = bw_fs_items_error(&cursor->items);
             bw_fs_items_free(&cursor->items);
@@ -126,7 +121,7 @@ static bool next_tree(struct tree_cursor *cursor)
             tree = (struct dump_tree){.tree = fs->chunk_tree, .name = "chunk"};
             break;
         case 2:
-            if (!cursor->id || *cursor->id == BW_TREE_LOG)
+            if (!cursor->id || wanted == BW_TREE_LOG)
                 cursor->error = bw_log_tree_find(fs, &cursor->log);
             if (!cursor->error && cursor->log.id)
                 tree = (struct dump_tree){.tree = cursor->log, .name = "log root"};
@@ -145,15 +140,18 @@ static bool next_tree(struct tree_cursor *cursor)
         default:
             return false;
         }
-        if (tree.name && (!cursor->id || *cursor->id == tree.tree.id)) {
+        if (tree.name && (!cursor->id || wanted == tree.tree.id)) {
             cursor->tree = tree;
             return true;
         }
         if (items) {
-            const uint64_t *id = cursor->id;
-            const struct bw_key first = {id ? *id : 0, id ? BW_ROOT_ITEM : 0, 0};
-            const struct bw_key last = {id ? *id : 0, BW_ROOT_ITEM, UINT64_MAX};
-            bw_fs_items_begin(&cursor->items, fs, items, first, id ? last : BW_KEY_MAX);
+            struct bw_key first = {wanted, BW_ROOT_ITEM, 0},
+                          last = {wanted, BW_ROOT_ITEM, UINT64_MAX};
+            if (!cursor->id) {
+                first = (struct bw_key){0};
+                last = BW_KEY_MAX;
+            }
+            bw_fs_items_begin(&cursor->items, fs, items, first, last);
             cursor->is_open = true;
         }
     }
@@ -206,6 +204,7 @@ struct bw_error *bw_dump_tree_check(struct bw_fs *fs, uint64_t id)
 enum {
     PAGES = 32,             /* leaves that are gathered at most */
     LEAF_BYTES = 512 << 10, /* and their bytes */
+    ALL_LEVELS = UINT8_MAX,
 };
 
 /* A dump that is being printed: its options, its consumer, and the batch of leaves. */
@@ -217,7 +216,8 @@ struct bw_dump {
     const struct bw_rows *rows;           /* of items and pointers; NULL: text */
     struct bw_rows *own_rows;             /* for the option `json` */
     struct bw_rows *items[BW_ITEM_TYPES]; /* of each type of items */
-    uint64_t tree;                        /* id of the present tree */
+    const struct dump_tree *tree;         /* the present one */
+    uint8_t level; /* blocks of other levels are not printed; or ALL_LEVELS */
     bw_consumer *consume;
     void *context;
     struct bw_printer page; /* of all but leaves */
@@ -242,33 +242,6 @@ static unsigned most_leaves(const struct bw_dump *dump)
 {
     unsigned most = LEAF_BYTES / dump->fs->reader.nodesize;
     return most < PAGES ? most : PAGES;
-}
-
-/* Begins; the members from `fs` to `context` but for `tree` are set. */
-static struct bw_error *begin_dump(struct bw_dump *dump)
-{
-    dump->page = printer_of(dump->fs, &dump->options);
-    for (unsigned i = 0; i < PAGES; i++)
-        dump->leaf_pages[i] = dump->page;
-
-    /* The rows of items and, for JSON, of the record. */
-    const struct bw_rows_options lines = {
-        .struct_size = sizeof lines, .style = BW_ROWS_JSON_LINES, .terminator = '\n'};
-    if (dump->options.json && !dump->options.rows)
-        BW_TRY(bw_rows_create("iteminfo", &lines, &dump->own_rows));
-    dump->rows = dump->options.rows ? dump->options.rows : dump->own_rows;
-    if (dump->rows && bw_rows_record(dump->rows) != &bw_iteminfo_record)
-        return bw_error_create(BW_ERROR_USAGE, "the rows of a dump are of the record iteminfo");
-    for (unsigned i = 0; i < BW_ITEM_TYPES; i++) {
-        const struct bw_structure *structure = bw_structure_numbered(i);
-        if (structure)
-            BW_TRY(
-                bw_rows_of_structure(structure, dump->rows != NULL, dump->rows, &dump->items[i]));
-    }
-
-    dump->leaves = bw_block_buffer(&dump->fs->reader, most_leaves(dump));
-    dump->pool = bw_pool_create(bw_pool_workers(0));
-    return dump->leaves && dump->pool ? NULL : bw_error_no_memory();
 }
 
 static struct bw_error *write_page(struct bw_dump *dump, struct bw_printer *page)
@@ -321,7 +294,7 @@ static struct bw_block_print block_of(const struct bw_dump *dump, struct bw_prin
                                    .rows = dump->rows,
                                    .items = dump->items,
                                    .node = *node,
-                                   .tree = dump->tree,
+                                   .tree = dump->tree ? dump->tree->tree.id : 0,
                                    .bytenr = bytenr,
                                    .checksum_header = dump->options.checksum_headers};
 }
@@ -387,32 +360,40 @@ static struct bw_error *end_dump(struct bw_dump *dump, struct bw_error *error)
 
 /* Trees and blocks. */
 
-enum { ALL_LEVELS = UINT8_MAX };
-
-/* Trees under way. */
-struct trees {
-    struct bw_dump dump;
-    const struct dump_tree *tree;
-    uint8_t level; /* blocks of other levels are not printed; or ALL_LEVELS */
-};
-
-static struct bw_error *open_dump(struct trees *trees, struct bw_fs *fs,
-                                  const struct bw_dump_options *options, bw_consumer *consume,
-                                  void *context)
+static struct bw_error *begin_dump(struct bw_dump *dump, struct bw_fs *fs,
+                                   const struct bw_dump_options *options, bw_consumer *consume,
+                                   void *context)
 {
-    struct bw_dump *dump = &trees->dump;
+    *dump = (struct bw_dump){.fs = fs, .consume = consume, .context = context};
     BW_TRY(BW_TAKE_OPTIONS(&dump->options, options));
     if (options->hex && (options->json || options->rows || options->hide_names))
         return bw_error_create(BW_ERROR_USAGE,
                                "hexadecimal text excludes rows, JSON and hidden names");
-    dump->fs = fs;
-    dump->consume = consume;
-    dump->context = context;
     dump->first = dump->options.first ? *dump->options.first : (struct bw_key){0};
     dump->last = dump->options.last ? *dump->options.last : BW_KEY_MAX;
     dump->part = dump->options.first || dump->options.last;
-    struct bw_error *error = begin_dump(dump);
-    return error ? end_dump(dump, error) : NULL;
+    dump->page = printer_of(fs, &dump->options);
+    for (unsigned i = 0; i < PAGES; i++)
+        dump->leaf_pages[i] = dump->page;
+
+    /* The rows of items and, for JSON, of the record. */
+    const struct bw_rows_options lines = {
+        .struct_size = sizeof lines, .style = BW_ROWS_JSON_LINES, .terminator = '\n'};
+    if (dump->options.json && !dump->options.rows)
+        BW_TRY(bw_rows_create("iteminfo", &lines, &dump->own_rows));
+    dump->rows = dump->options.rows ? dump->options.rows : dump->own_rows;
+    if (dump->rows && bw_rows_record(dump->rows) != &bw_iteminfo_record)
+        return bw_error_create(BW_ERROR_USAGE, "the rows of a dump are of the record iteminfo");
+    for (unsigned i = 0; i < BW_ITEM_TYPES; i++) {
+        const struct bw_structure *structure = bw_structure_numbered(i);
+        if (structure)
+            BW_TRY(
+                bw_rows_of_structure(structure, dump->rows != NULL, dump->rows, &dump->items[i]));
+    }
+
+    dump->leaves = bw_block_buffer(&fs->reader, most_leaves(dump));
+    dump->pool = bw_pool_create(bw_pool_workers(0));
+    return dump->leaves && dump->pool ? NULL : bw_error_no_memory();
 }
 
 static uint64_t bytenr_of(const struct bw_node *node)
@@ -423,7 +404,7 @@ static uint64_t bytenr_of(const struct bw_node *node)
 /* Adds a leaf to the batch. The text before the batch is written first. */
 static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 {
-    struct bw_dump *dump = &((struct trees *)context)->dump;
+    struct bw_dump *dump = context;
     if (!dump->gathered)
         BW_TRY(write_page(dump, &dump->page));
     memcpy(dump->leaves + (size_t)dump->gathered++ * leaf->nodesize, leaf->block, leaf->nodesize);
@@ -432,44 +413,41 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 
 static struct bw_error *on_node(void *context, const struct bw_node *node)
 {
-    struct trees *trees = context;
-    if (trees->dump.part || (trees->level != ALL_LEVELS && trees->level != node->level))
+    struct bw_dump *dump = context;
+    if (dump->part || (dump->level != ALL_LEVELS && dump->level != node->level))
         return NULL;
-    return print_now(&trees->dump, node, bytenr_of(node), false);
+    return print_now(dump, node, bytenr_of(node), false);
 }
 
 /* Damage. */
 
-/* Reads a block without any checks: the first copy that contains the right address, or else any
+/* Prints a block without any checks: the first copy that contains the right address, or else any
  * copy. */
-static bool read_raw(struct bw_fs *fs, uint64_t bytenr, uint8_t *bytes)
+static struct bw_error *print_damaged(struct bw_dump *dump, uint64_t bytenr)
 {
+    struct bw_fs *fs = dump->fs;
+    const uint32_t nodesize = fs->reader.nodesize;
+    BW_AUTO_FREE uint8_t *bytes = bw_block_buffer(&fs->reader, 1);
     struct bw_mapping mapping;
-    bool any = false;
-    BW_AUTO_ERROR struct bw_error *none = bw_fs_map(fs, bytenr, fs->reader.nodesize, 1, &mapping);
-    for (unsigned copy = 1; !none && copy <= mapping.copies; copy++) {
+    bool is_read = false, is_right = false;
+    if (!bytes)
+        return bw_error_no_memory();
+    BW_AUTO_ERROR struct bw_error *none = bw_fs_map(fs, bytenr, nodesize, 1, &mapping);
+    struct bw_node node = {.block = bytes};
+    for (unsigned copy = 1; !none && copy <= mapping.copies && !is_right; copy++) {
         struct bw_request request = {.kind = BW_REQUEST_RAW,
                                      .mirror = (uint8_t)copy,
-                                     .length = fs->reader.nodesize,
+                                     .length = nodesize,
                                      .address = bytenr,
                                      .buffer = bytes};
         bw_wind(NULL, fs->reader.top, &request, 1);
         BW_AUTO_ERROR struct bw_error *error = request.error;
-        any |= !error;
-        if (!error && bw_get64(((const struct bw_disk_header *)bytes)->bytenr) == bytenr)
-            return true;
+        is_read |= !error;
+        is_right = !error && bytenr_of(&node) == bytenr;
     }
-    return any;
-}
-
-static struct bw_error *print_damaged(struct bw_dump *dump, uint64_t bytenr)
-{
-    BW_AUTO_FREE uint8_t *bytes = bw_block_buffer(&dump->fs->reader, 1);
-    if (!bytes)
-        return bw_error_no_memory();
-    if (!read_raw(dump->fs, bytenr, bytes))
+    if (!is_read)
         return NULL;
-    struct bw_node node = bw_block_view(bytes, dump->fs->reader.nodesize);
+    node = bw_block_view(bytes, nodesize);
     if (bytenr_of(&node) != bytenr)
         node.item_count = 0;
     return print_now(dump, &node, bytenr, true);
@@ -480,14 +458,13 @@ static struct bw_error *print_damaged(struct bw_dump *dump, uint64_t bytenr)
 static struct bw_error *on_lost(void *context, const struct bw_block_pointer *pointer,
                                 struct bw_error *error)
 {
-    struct trees *trees = context;
-    struct bw_dump *dump = &trees->dump;
+    struct bw_dump *dump = context;
     struct bw_error *failure = NULL;
-    if (trees->level == ALL_LEVELS || trees->level == pointer->expectation.level)
+    if (dump->level == ALL_LEVELS || dump->level == pointer->expectation.level)
         failure = print_damaged(dump, pointer->bytenr);
     if (!failure)
         failure = write_all(dump);
-    if (trees->tree->deleted)
+    if (dump->tree->deleted)
         bw_fs_report(dump->fs, BW_NOTE, error);
     else
         bw_fs_report_lost(dump->fs, pointer->bytenr, error);
@@ -496,49 +473,48 @@ static struct bw_error *on_lost(void *context, const struct bw_block_pointer *po
 
 /* Trees. */
 
-static struct bw_error *scan_tree(struct trees *trees, uint8_t level, uint8_t lowest)
+static struct bw_error *scan_tree(struct bw_dump *dump, uint8_t level, uint8_t lowest)
 {
     const struct bw_scan plan = {
-        .first = trees->dump.first,
-        .last = trees->dump.last,
+        .first = dump->first,
+        .last = dump->last,
         .adopt = true,
         .announce = true,
         .leaf = on_leaf,
         .node = on_node,
         .lowest_level = lowest,
         .lost = on_lost,
-        .context = trees,
+        .context = dump,
     };
-    trees->level = level;
-    return bw_tree_scan(&trees->dump.fs->reader, &trees->tree->tree, &plan);
+    dump->level = level;
+    return bw_tree_scan(&dump->fs->reader, &dump->tree->tree, &plan);
 }
 
 /* Prints a tree depth first, or level by level from the root down. */
-static struct bw_error *print_tree(struct trees *trees, const struct dump_tree *tree)
+static struct bw_error *print_tree(struct bw_dump *dump, const struct dump_tree *tree)
 {
-    trees->tree = tree;
-    trees->dump.tree = tree->tree.id;
-    if (trees->dump.options.depth_first || trees->dump.part) {
-        BW_TRY(scan_tree(trees, ALL_LEVELS, 0));
+    dump->tree = tree;
+    if (dump->options.depth_first || dump->part) {
+        BW_TRY(scan_tree(dump, ALL_LEVELS, 0));
     } else {
         for (uint8_t level = tree->tree.root.level; level > 0; level--)
-            BW_TRY(scan_tree(trees, level, level));
-        BW_TRY(scan_tree(trees, 0, 0));
+            BW_TRY(scan_tree(dump, level, level));
+        BW_TRY(scan_tree(dump, 0, 0));
     }
-    return write_all(&trees->dump);
+    return write_all(dump);
 }
 
 /* Prints the trees with an id, or all if `id` is NULL, each after its name. */
-static struct bw_error *print_trees(struct trees *trees, const uint64_t *id)
+static struct bw_error *print_trees(struct bw_dump *dump, const uint64_t *id)
 {
-    struct bw_fs *fs = trees->dump.fs;
-    struct bw_buffer *text = &trees->dump.page.text;
+    struct bw_fs *fs = dump->fs;
+    struct bw_buffer *text = &dump->page.text;
     struct tree_cursor cursor = {
-        .fs = fs, .id = id, .replayed = trees->dump.options.replayed && fs->status.log_replayed};
+        .fs = fs, .id = id, .replayed = dump->options.replayed && fs->status.log_replayed};
     struct bw_error *error = NULL;
     while (!error && next_tree(&cursor)) {
         const struct dump_tree *tree = &cursor.tree;
-        if (!trees->dump.rows) {
+        if (!dump->rows) {
             bw_buffer_format(text, "%s tree", tree->name);
             if (tree->key) {
                 bw_buffer_append(text, " key ", 5);
@@ -547,7 +523,7 @@ static struct bw_error *print_trees(struct trees *trees, const uint64_t *id)
             }
             bw_buffer_append_byte(text, '\n');
         }
-        error = print_tree(trees, tree);
+        error = print_tree(dump, tree);
     }
     return bw_error_first(error, close_trees(&cursor));
 }
@@ -556,27 +532,26 @@ struct bw_error *bw_dump_trees(struct bw_fs *fs, const uint64_t *ids, size_t cou
                                const struct bw_dump_options *options, bw_consumer *consume,
                                void *context)
 {
-    struct trees trees = {0};
+    struct bw_dump dump;
     bool totals = !count;
-    BW_TRY(open_dump(&trees, fs, options, consume, context));
-    struct bw_error *error = NULL;
+    struct bw_error *error = begin_dump(&dump, fs, options, consume, context);
     for (size_t i = 0; i < count && !error; i++) {
         error = bw_dump_tree_check(fs, ids[i]);
         totals |= ids[i] != BW_ROOT_TREE && ids[i] != BW_CHUNK_TREE && ids[i] != BW_TREE_LOG;
     }
-    if (!count)
-        error = print_trees(&trees, NULL);
+    if (!count && !error)
+        error = print_trees(&dump, NULL);
     for (size_t i = 0; i < count && !error; i++)
-        error = print_trees(&trees, &ids[i]);
-    if (!error && totals && !trees.dump.rows) {
+        error = print_trees(&dump, &ids[i]);
+    if (!error && totals && !dump.rows) {
         const struct bw_superblock *superblock = &fs->superblock;
         char uuid[BW_UUID_LENGTH + 1];
         bw_uuid_text(superblock->fsid, uuid);
-        bw_buffer_format(&trees.dump.page.text,
+        bw_buffer_format(&dump.page.text,
                          "total bytes %" PRIu64 "\nbytes used %" PRIu64 "\nuuid %s\n",
                          superblock->total_bytes, superblock->bytes_used, uuid);
     }
-    return end_dump(&trees.dump, error);
+    return end_dump(&dump, error);
 }
 
 /* A block is printed like the root of a separate tree. */
@@ -584,31 +559,32 @@ struct bw_error *bw_dump_block(struct bw_fs *fs, uint64_t bytenr,
                                const struct bw_dump_options *options, bw_consumer *consume,
                                void *context)
 {
-    struct trees trees = {0};
+    struct bw_dump dump;
     struct bw_tree_block *block = NULL;
-    BW_TRY(open_dump(&trees, fs, options, consume, context));
-    struct bw_error *error = bw_tree_block_read(fs, bytenr, &block);
+    struct bw_error *error = begin_dump(&dump, fs, options, consume, context);
+    if (error)
+        return end_dump(&dump, error);
+    error = bw_tree_block_read(fs, bytenr, &block);
     if (!error) {
         const struct bw_tree_block_header header = bw_tree_block_header(block);
         const struct dump_tree tree = {
             .tree = {header.owner, {bytenr, header.generation, header.level}, header.generation}};
-        trees.tree = &tree;
-        trees.dump.tree = header.owner;
-        if (trees.dump.options.follow)
-            error = print_tree(&trees, &tree);
+        dump.tree = &tree;
+        if (dump.options.follow)
+            error = print_tree(&dump, &tree);
         else
-            error = scan_tree(&trees, ALL_LEVELS, header.level);
+            error = scan_tree(&dump, ALL_LEVELS, header.level);
         if (!error)
-            error = write_all(&trees.dump);
+            error = write_all(&dump);
     } else if (error->code != BW_ERROR_NOT_FOUND && error->code != BW_ERROR_NO_MEMORY) {
-        struct bw_error *failure = print_damaged(&trees.dump, bytenr);
+        struct bw_error *failure = print_damaged(&dump, bytenr);
         if (!failure)
-            failure = write_all(&trees.dump);
+            failure = write_all(&dump);
         bw_fs_report_lost(fs, bytenr, error);
         error = failure;
     }
     bw_tree_block_free(block);
-    return end_dump(&trees.dump, error);
+    return end_dump(&dump, error);
 }
 
 struct bw_error *bw_item_format(const struct bw_fs *fs, const struct bw_item *item,

@@ -27,12 +27,6 @@ struct search {
     atomic_bool lost; /* a node is */
 };
 
-static struct bw_error *append_block(struct bw_dumped_blocks *list,
-                                     const struct bw_dumped_block *block)
-{
-    return bw_dumped_block_list_push(&list->blocks, *block);
-}
-
 /* Adds a tree block. `*added` is false if it is known, or exists only in memory. */
 static struct bw_error *add_block(struct search *search, const struct bw_block_pointer *pointer,
                                   uint32_t tree, bool *added)
@@ -44,7 +38,9 @@ static struct bw_error *add_block(struct search *search, const struct bw_block_p
                                           .level = pointer->expectation.level};
     BW_TRY(bw_block_set_insert(&search->found, pointer->bytenr, added));
     const bool in_memory = bw_memory_block(search->reader.fs->reader.memory, pointer->bytenr);
-    return *added && !in_memory ? append_block(search->list, &block) : NULL;
+    if (!*added || in_memory)
+        return NULL;
+    return bw_dumped_block_list_push(&search->list->blocks, block);
 }
 
 /* Adds the children of a node, and requests them unless they are leaves. */
@@ -121,50 +117,25 @@ static struct bw_error *add_cache_extents(void *context, const struct bw_node *l
                 .bytenr = extent.disk_bytenr + done,
                 .length = left < BW_METADUMP_PIECE ? (uint32_t)left : BW_METADUMP_PIECE,
                 .is_data = true};
-            BW_TRY(append_block(search->list, &block));
+            BW_TRY(bw_dumped_block_list_push(&search->list->blocks, block));
         }
     }
     return NULL;
 }
 
-/* Order. */
-
-/* Removes entries that a dump cannot contain; they are sorted. Several items may refer to the same
- * extent of the space cache. The superblock is in the dump at its offset on the devices. */
-static void remove_overlaps(struct bw_dumped_blocks *list, struct bw_fs *fs)
+static void search_free(struct search *search)
 {
-    const uint64_t super_start = bw_superblock_offset(0),
-                   super_end = super_start + BW_SUPERBLOCK_SIZE;
-    const struct bw_dumped_block *previous = NULL;
-    size_t kept = 0;
-    uint64_t end = 0;
-    for (size_t i = 0; i < list->blocks.count; i++) {
-        const struct bw_dumped_block *block = &list->blocks.items[i];
-        if (previous && block->is_data && previous->is_data && block->bytenr == previous->bytenr)
-            continue;
-        if (block->bytenr < end || block->bytenr > UINT64_MAX - block->length ||
-            (block->bytenr < super_end && block->bytenr + block->length > super_start)) {
-            bw_fs_report(fs, BW_DAMAGE,
-                         bw_error_create(BW_ERROR_CORRUPT,
-                                         "%s at %" PRIu64 " overlaps another one, and is omitted",
-                                         block->is_data ? "space cache" : "tree block",
-                                         block->bytenr));
-            continue;
-        }
-        end = block->bytenr + block->length;
-        list->bytes += block->length;
-        list->blocks.items[kept] = *block;
-        previous = &list->blocks.items[kept++];
-    }
-    list->blocks.count = kept;
+    bw_level_reader_end(&search->reader);
+    bw_key_map_free(&search->found.words);
 }
 
-static struct bw_error *find_all(struct search *search)
+struct bw_error *bw_dumped_blocks_find(struct bw_dumped_blocks *list, struct bw_fs *fs)
 {
-    struct bw_fs *fs = search->reader.fs;
-    struct bw_dumped_blocks *list = search->list;
-    const struct bw_scan caches = {BW_SCAN_ALL, .leaf = add_cache_extents,
-                                   .lost = bw_scan_ignore_lost, .context = search};
+    BW_SCOPED(search)
+    struct search search = {
+        .reader = {.fs = fs, .node = on_node, .leaf = on_leaf, .lost = on_lost, .context = &search},
+        .list = list};
+    BW_TRY(bw_level_reader_begin(&search.reader));
     BW_TRY(bw_tree_list_load(fs, &list->trees));
     BW_TRY(bw_tree_list_load_log(fs, &list->trees));
 
@@ -175,35 +146,48 @@ static struct bw_error *find_all(struct search *search)
         const struct bw_queued_block root = {bw_tree_root_pointer(&tree->tree, false), (uint32_t)i,
                                              tree->references ? NULL : tree};
         bool added;
-        BW_TRY(add_block(search, &root.pointer, (uint32_t)i, &added));
+        BW_TRY(add_block(&search, &root.pointer, (uint32_t)i, &added));
         if (added)
-            BW_TRY(bw_level_reader_add(&search->reader, &root));
+            BW_TRY(bw_level_reader_add(&search.reader, &root));
     }
-    BW_TRY(bw_level_reader_run(&search->reader));
-    const struct bw_scan extents = {BW_SCAN_ALL, .leaf = add_extents, .lost = bw_scan_ignore_lost,
-                                    .context = search};
-    for (size_t i = 0; search->lost && i < trees->count; i++)
+    BW_TRY(bw_level_reader_run(&search.reader));
+    struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_extents, .lost = bw_scan_ignore_lost,
+                           .context = &search};
+    for (size_t i = 0; search.lost && i < trees->count; i++)
         if (trees->items[i].tree.id == BW_EXTENT_TREE)
-            BW_TRY(bw_tree_scan(&fs->reader, &trees->items[i].tree, &extents));
+            BW_TRY(bw_tree_scan(&fs->reader, &trees->items[i].tree, &scan));
+    scan.leaf = add_cache_extents;
+    BW_TRY(bw_tree_scan(&fs->reader, &fs->root_tree, &scan));
 
-    BW_TRY(bw_tree_scan(&fs->reader, &fs->root_tree, &caches));
+    /* Sort, and remove what a dump cannot contain. Several items may refer to the same extent of
+     * the space cache. The superblock is in the dump at its offset on the devices. */
+    struct bw_dumped_block *blocks = list->blocks.items;
+    const uint64_t super_start = bw_superblock_offset(0),
+                   super_end = super_start + BW_SUPERBLOCK_SIZE;
+    size_t kept = 0;
+    uint64_t end = 0;
     if (list->blocks.count)
-        qsort(list->blocks.items, list->blocks.count, sizeof *list->blocks.items, bw_compare_first);
-    remove_overlaps(list, fs);
+        qsort(blocks, list->blocks.count, sizeof *blocks, bw_compare_first);
+    for (size_t i = 0; i < list->blocks.count; i++) {
+        const struct bw_dumped_block block = blocks[i];
+        if (kept && block.is_data && blocks[kept - 1].is_data &&
+            block.bytenr == blocks[kept - 1].bytenr)
+            continue;
+        if (block.bytenr < end || block.bytenr > UINT64_MAX - block.length ||
+            (block.bytenr < super_end && block.bytenr + block.length > super_start)) {
+            bw_fs_report(fs, BW_DAMAGE,
+                         bw_error_create(BW_ERROR_CORRUPT,
+                                         "%s at %" PRIu64 " overlaps another one, and is omitted",
+                                         block.is_data ? "space cache" : "tree block",
+                                         block.bytenr));
+            continue;
+        }
+        end = block.bytenr + block.length;
+        list->bytes += block.length;
+        blocks[kept++] = block;
+    }
+    list->blocks.count = kept;
     return NULL;
-}
-
-struct bw_error *bw_dumped_blocks_find(struct bw_dumped_blocks *list, struct bw_fs *fs)
-{
-    struct search search = {
-        .reader = {.fs = fs, .node = on_node, .leaf = on_leaf, .lost = on_lost, .context = &search},
-        .list = list};
-    struct bw_error *error = bw_level_reader_begin(&search.reader);
-    if (!error)
-        error = find_all(&search);
-    bw_level_reader_end(&search.reader);
-    bw_key_map_free(&search.found.words);
-    return error;
 }
 
 void bw_dumped_blocks_free(struct bw_dumped_blocks *list)

@@ -96,15 +96,6 @@ bool bw_known_uuid(const struct bw_known_bytes *known, const uint8_t *uuid)
     return memcmp(uuid, none, BW_UUID_SIZE) == 0;
 }
 
-/* Some ten thousand years. */
-static bool is_time(const uint8_t *value, size_t size)
-{
-    const struct bw_disk_timespec *time = (const void *)value;
-    const int64_t seconds = (int64_t)bw_get64(time->seconds), most = INT64_C(1) << 40;
-    return seconds > -most && seconds < most &&
-           (size < sizeof *time || bw_get32(time->nanoseconds) < 1000000000);
-}
-
 static void copy_value(const struct copy *copy, const struct bw_member *member)
 {
     const struct bw_field *field = member->field;
@@ -119,7 +110,11 @@ static void copy_value(const struct copy *copy, const struct bw_member *member)
             return;
         possible = bw_known_uuid(copy->known, value);
     } else if (member->format == BW_FORMAT_TIME) {
-        possible = is_time(value, field->size);
+        /* within some ten thousand years */
+        const struct bw_disk_timespec *time = (const void *)value;
+        const int64_t seconds = (int64_t)bw_get64(time->seconds), most = INT64_C(1) << 40;
+        possible = seconds > -most && seconds < most &&
+                   (field->size < sizeof *time || bw_get32(time->nanoseconds) < 1000000000);
     } else if (member->format == BW_FORMAT_FLAGS) {
         /* The known flags, and the fact that there are unknown ones. */
         const uint64_t flags = bw_number_at(value, field->size);

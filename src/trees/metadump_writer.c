@@ -35,7 +35,7 @@ struct piece {
 struct slot {
     const struct bw_dumped_block *blocks;
     unsigned count;
-    uint8_t *bytes;                       /* of the blocks */
+    uint8_t *bytes;                       /* of the blocks; a part of the writer's */
     struct bw_error *errors[MOST_BLOCKS]; /* of each block; NULL: it was read */
     bool good[MOST_BLOCKS]; /* it is part of the dump, although there may be an error */
     struct piece pieces[MOST_BLOCKS];
@@ -53,7 +53,8 @@ struct writer {
     uint8_t (*uuids)[BW_UUID_SIZE];
     struct bw_pseudonyms names;
     struct bw_dumped_blocks list;
-    uint8_t **scratch; /* of each worker: a block */
+    uint8_t *scratch; /* a block for each worker */
+    uint8_t *bytes;   /* BW_METADUMP_PIECE for each slot */
     unsigned workers;
     struct bw_pool *pool;
     struct slot slots[SLOTS];
@@ -185,7 +186,7 @@ static void run_slot(void *context, unsigned worker, size_t number)
         for (unsigned i = 0; i < slot->count; i++)
             if (slot->good[i])
                 bw_dumped_block_clean(&writer->rules, slot->bytes + (size_t)i * nodesize, nodesize,
-                                      writer->scratch[worker]);
+                                      writer->scratch + (size_t)worker * nodesize);
     }
 
     /* A piece of each sequence of good blocks. */
@@ -332,66 +333,54 @@ static struct bw_error *set_sanitizing_rules(struct writer *writer)
     return NULL;
 }
 
-static struct bw_error *begin_metadump(struct writer *writer,
-                                       const struct bw_metadump_options *options)
-{
-    BW_TRY(BW_TAKE_OPTIONS(&writer->options, options));
-    if (writer->options.compression > 9)
-        return bw_error_create(BW_ERROR_USAGE, "levels of compression are 0 to 9");
-    if (writer->fs->is_stream)
-        return bw_error_create(BW_ERROR_UNSUPPORTED, "a send stream has no tree blocks");
-    writer->rules.checksum_type = writer->fs->superblock.checksum_type;
-    writer->rules.checksums = writer->options.checksums;
-    writer->rules.fsid = writer->fs->superblock.metadata_uuid;
-    if (writer->options.sanitize)
-        BW_TRY(set_sanitizing_rules(writer));
-
-    writer->workers = bw_pool_workers(0);
-    writer->pool = bw_pool_create(writer->workers);
-    writer->scratch = calloc(writer->workers, sizeof *writer->scratch);
-    bool complete = writer->pool && writer->scratch;
-    for (unsigned i = 0; complete && i < writer->workers; i++)
-        complete = (writer->scratch[i] = bw_block_buffer(&writer->fs->reader, 1)) != NULL;
-    for (unsigned i = 0; complete && i < SLOTS; i++)
-        complete = (writer->slots[i].bytes = malloc(BW_METADUMP_PIECE)) != NULL;
-    if (!complete)
-        return bw_error_no_memory();
-    return bw_dumped_blocks_find(&writer->list, writer->fs);
-}
-
-static void free_writer(struct writer *writer)
-{
-    bw_pool_destroy(writer->pool);
-    bw_dumped_blocks_free(&writer->list);
-    for (unsigned i = 0; i < writer->workers && writer->scratch; i++)
-        free(writer->scratch[i]);
-    for (unsigned i = 0; i < SLOTS; i++) {
-        free(writer->slots[i].bytes);
-        bw_buffer_free(&writer->slots[i].stored);
-    }
-    free(writer->scratch);
-    free(writer->uuids);
-    bw_buffer_free(&writer->cluster);
-    explicit_bzero(&writer->names, sizeof writer->names);
-    free(writer);
-}
-
 struct bw_error *bw_metadump_write(struct bw_fs *fs, const struct bw_metadump_options *options,
                                    bw_consumer *consume, void *context)
 {
+    struct bw_metadump_options ours;
+    BW_TRY(BW_TAKE_OPTIONS(&ours, options));
+    if (ours.compression > 9)
+        return bw_error_create(BW_ERROR_USAGE, "levels of compression are 0 to 9");
+    if (fs->is_stream)
+        return bw_error_create(BW_ERROR_UNSUPPORTED, "a send stream has no tree blocks");
     struct writer *writer = calloc(1, sizeof *writer);
     if (!writer)
         return bw_error_no_memory();
-    writer->fs = fs;
-    writer->consume = consume;
-    writer->context = context;
-    struct bw_error *error = begin_metadump(writer, options);
+    *writer = (struct writer){.fs = fs,
+                              .options = ours,
+                              .consume = consume,
+                              .context = context,
+                              .rules = {.checksum_type = fs->superblock.checksum_type,
+                                        .checksums = ours.checksums,
+                                        .fsid = fs->superblock.metadata_uuid},
+                              .workers = bw_pool_workers(0),
+                              .pool = bw_pool_create(bw_pool_workers(0))};
+    writer->scratch = bw_block_buffer(&fs->reader, writer->workers);
+    writer->bytes = malloc((size_t)SLOTS * BW_METADUMP_PIECE);
+    struct bw_error *error = NULL;
+    if (!writer->pool || !writer->scratch || !writer->bytes)
+        error = bw_error_no_memory();
+    for (unsigned i = 0; i < SLOTS && !error; i++)
+        writer->slots[i].bytes = writer->bytes + (size_t)i * BW_METADUMP_PIECE;
+    if (!error && ours.sanitize)
+        error = set_sanitizing_rules(writer);
+    if (!error)
+        error = bw_dumped_blocks_find(&writer->list, fs);
     if (!error)
         error = write_superblock(writer);
     if (!error)
         error = write_blocks(writer);
     if (!error)
         error = flush_cluster(writer);
-    free_writer(writer);
+
+    bw_pool_destroy(writer->pool);
+    bw_dumped_blocks_free(&writer->list);
+    for (unsigned i = 0; i < SLOTS; i++)
+        bw_buffer_free(&writer->slots[i].stored);
+    free(writer->bytes);
+    free(writer->scratch);
+    free(writer->uuids);
+    bw_buffer_free(&writer->cluster);
+    explicit_bzero(&writer->names, sizeof writer->names);
+    free(writer);
     return error;
 }

@@ -36,11 +36,6 @@ static bool has_all(const struct alphabet *alphabet, const uint8_t *bytes, size_
     return true;
 }
 
-static unsigned digit_of(const struct alphabet *alphabet, uint8_t byte)
-{
-    return has_byte(alphabet, byte) ? (unsigned)byte - alphabet->first - (byte > '/') : 0;
-}
-
 static uint8_t byte_of(const struct alphabet *alphabet, unsigned digit)
 {
     const unsigned byte = alphabet->first + digit;
@@ -89,17 +84,6 @@ static void set_end(struct search *search)
     const bw_le32 end =
         bw_put32(bw_crc32c(search->seed, search->name, prefix) ^ search->before_end);
     memcpy(search->name + prefix, &end, sizeof end);
-}
-
-static void step_name(struct search *search)
-{
-    unsigned carry = 0;
-    for (size_t i = search->length - END; i-- > 0;) {
-        const unsigned sum = digit_of(search->alphabet, search->name[i]) + search->width[i] + carry;
-        carry = sum >= search->alphabet->base;
-        search->name[i] = byte_of(search->alphabet, carry ? sum - search->alphabet->base : sum);
-    }
-    set_end(search);
 }
 
 /* Both alphabets have 2 p digits, for a prime p: whether a width is prime to their powers depends
@@ -165,8 +149,18 @@ bool bw_pseudonym(const struct bw_pseudonyms *names, uint32_t seed, uint8_t *nam
         search.accepts = is_printable;
 
     set_width(&search, names);
-    for (unsigned i = 0; i < MOST_STEPS; i++) {
-        step_name(&search);
+    const struct alphabet *alphabet = search.alphabet;
+    for (unsigned step = 0; step < MOST_STEPS; step++) {
+        unsigned carry = 0;
+        for (size_t i = length - END; i-- > 0;) {
+            const uint8_t byte = search.name[i];
+            unsigned sum = search.width[i] + carry;
+            if (has_byte(alphabet, byte))
+                sum += (unsigned)byte - alphabet->first - (byte > '/');
+            carry = sum >= alphabet->base;
+            search.name[i] = byte_of(alphabet, carry ? sum - alphabet->base : sum);
+        }
+        set_end(&search);
         if (memcmp(search.name, name, length) == 0)
             return false;
         if (search.accepts(search.name, length)) {

@@ -134,28 +134,20 @@ struct sum {
     uint64_t bytes;
 };
 
-static bool is_wanted(const struct sum *sum, uint64_t id)
-{
-    for (size_t i = 0; i < sum->count; i++)
-        if (sum->trees[i] == id)
-            return true;
-    if (sum->trees)
-        return false;
-    return !sum->subvolumes || bw_is_subvolume_id(id);
-}
-
 static struct bw_error *add_roots_of(void *context, const struct bw_node *leaf)
 {
     struct sum *sum = context;
-    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
-        struct bw_root_item root;
-        struct bw_item item;
-        if (!bw_leaf_item(leaf, slot, &item) || item.key.type != BW_ROOT_ITEM ||
-            !is_wanted(sum, item.key.objectid))
-            continue;
-        BW_AUTO_ERROR struct bw_error *bad = bw_root_item_decode(&item, &root);
+    struct bw_item item;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
         const struct bw_disk_root_item *disk = (const void *)item.data;
-        if (!bad && root.references)
+        struct bw_root_item root;
+        if (item.key.type != BW_ROOT_ITEM)
+            continue;
+        bool is_wanted = !sum->trees && (!sum->subvolumes || bw_is_subvolume_id(item.key.objectid));
+        for (size_t i = 0; i < sum->count && !is_wanted; i++)
+            is_wanted = sum->trees[i] == item.key.objectid;
+        BW_AUTO_ERROR struct bw_error *bad = is_wanted ? bw_root_item_decode(&item, &root) : NULL;
+        if (is_wanted && !bad && root.references)
             sum->bytes += bw_get64(disk->bytes_used);
     }
     return NULL;
