@@ -48,6 +48,13 @@ static struct bw_error *path_of(const struct pair *pair, unsigned side, size_t i
                         names->list.items[i].length, path);
 }
 
+static struct bw_error *top_path(struct bw_diff *diff, struct bw_diff_text *path)
+{
+    *path = (struct bw_diff_text){diff->texts.length, 1};
+    bw_buffer_append_byte(&diff->texts, '/');
+    return diff->texts.failed ? bw_error_no_memory() : NULL;
+}
+
 static struct bw_error *add_row(const struct pair *pair, struct bw_diff_row row,
                                 struct bw_diff_text path)
 {
@@ -184,10 +191,8 @@ static struct bw_error *report_newer(struct pair *pair)
             row.unknown &= (uint16_t) ~(BW_CHANGE_CONTENT | BW_CHANGE_SIZE);
     }
     if (file->number == BW_SUBVOLUME_ROOT_INODE) {
-        struct bw_diff_text top = {pair->diff->texts.length, 1};
-        bw_buffer_append_byte(&pair->diff->texts, '/');
-        if (pair->diff->texts.failed)
-            return bw_error_no_memory();
+        struct bw_diff_text top;
+        BW_TRY(top_path(pair->diff, &top));
         return added ? NULL : add_row(pair, row, top);
     }
     BW_TRY(bw_diff_names_read(&pair->diff->trees[1], file->number, &pair->own[1]));
@@ -239,9 +244,9 @@ static struct bw_error *compare_inode(struct pair *pair)
     BW_TRY(bw_diff_compare(diff, files, pair->touched, &result));
     if (!is_top)
         return compare_lists(pair, &result);
-    struct bw_diff_text top = {diff->texts.length, 1};
-    bw_buffer_append_byte(&diff->texts, '/');
-    return diff->texts.failed ? bw_error_no_memory() : report_changes(pair, top, &result);
+    struct bw_diff_text top;
+    BW_TRY(top_path(diff, &top));
+    return report_changes(pair, top, &result);
 }
 
 /* Nested subvolumes. */
@@ -308,8 +313,20 @@ static struct bw_error *report_nested(struct bw_diff *diff, const struct bw_nest
     return bw_diff_rows_add(diff, &row);
 }
 
-static struct bw_error *compare_nested(struct bw_diff *diff)
+struct bw_error *bw_diff_by_inode(struct bw_diff *diff)
 {
+    struct pair pair = {.diff = diff};
+    struct bw_error *error = bw_touched_find(diff);
+    for (size_t i = 0; i < diff->touched.inodes.count && !error; i++) {
+        pair.touched = &diff->touched.inodes.items[i];
+        error = compare_inode(&pair);
+    }
+    bw_diff_names_free(&pair.own[0]);
+    bw_diff_names_free(&pair.own[1]);
+    if (error)
+        return error;
+
+    /* Nested subvolumes, whose entries only the trees of their parents have. */
     const struct bw_nested_entries *nested = &diff->touched.nested;
     const char *names = diff->touched.names.data;
     if (nested->count)
@@ -332,17 +349,4 @@ static struct bw_error *compare_nested(struct bw_diff *diff)
         i++;
     }
     return NULL;
-}
-
-struct bw_error *bw_diff_by_inode(struct bw_diff *diff)
-{
-    struct pair pair = {.diff = diff};
-    struct bw_error *error = bw_touched_find(diff);
-    for (size_t i = 0; i < diff->touched.inodes.count && !error; i++) {
-        pair.touched = &diff->touched.inodes.items[i];
-        error = compare_inode(&pair);
-    }
-    bw_diff_names_free(&pair.own[0]);
-    bw_diff_names_free(&pair.own[1]);
-    return error ? error : compare_nested(diff);
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * bw_diff(): whether two subvolumes have a common origin, and the method that follows from it. If
- * they have one, their nested subvolumes are compared one by one, because a nested subvolume may
- * have been moved. A comparison path by path enters nested subvolumes like directories.
+ * bw_diff(): whether two subvolumes have a common origin, and the method that follows from it.
+ * Inode numbers mean the same in two generations of one subvolume, and in subvolumes that descend
+ * from the same one; all others are compared path by path.
+ *
+ * With a common origin, nested subvolumes are compared one by one, because one may have been moved.
+ * A comparison path by path enters them like directories.
  */
 #include "diff/diff.h"
 
@@ -33,28 +36,13 @@ static int by_uuid(const void *a, const void *b)
     return memcmp(a, b, BW_UUID_SIZE);
 }
 
-/* Goes up from a subvolume as far as possible; false if an ancestor no longer exists. */
-static bool find_origin(const struct family *family, uint8_t uuid[BW_UUID_SIZE])
-{
-    for (size_t steps = 0; family->count && is_set(uuid) && steps <= family->count; steps++) {
-        const struct member *member =
-            bsearch(uuid, family->items, family->count, sizeof *member, by_uuid);
-        if (!member)
-            return false;
-        if (!is_set(member->parent))
-            return true;
-        memcpy(uuid, member->parent, BW_UUID_SIZE);
-    }
-    return false;
-}
-
 /* Whether two subvolumes descend from the same one, by the uuids of the subvolumes of both file
  * systems. If an ancestor no longer exists, the top directories decide: a snapshot's has the
  * creation time of its origin's, down to the nanosecond. */
 static struct bw_error *have_same_origin(struct bw_diff *diff, struct family *family, bool *same)
 {
     uint8_t origins[2][BW_UUID_SIZE];
-    bool known[2];
+    unsigned known = 0;
     for (unsigned side = 0; side < 2; side++) {
         struct bw_subvolume_info own;
         struct bw_fs *fs = diff->trees[side].fs;
@@ -79,10 +67,21 @@ static struct bw_error *have_same_origin(struct bw_diff *diff, struct family *fa
     }
     if (family->count)
         qsort(family->items, family->count, sizeof *family->items, by_uuid);
-    for (unsigned side = 0; side < 2; side++)
-        known[side] = find_origin(family, origins[side]);
+
+    /* Go up as far as possible. An origin is known if all ancestors still exist. */
+    for (unsigned side = 0; side < 2; side++) {
+        const struct member *member = NULL;
+        for (size_t steps = 0; family->count && is_set(origins[side]) && steps <= family->count;
+             steps++) {
+            member = bsearch(origins[side], family->items, family->count, sizeof *member, by_uuid);
+            if (!member || !is_set(member->parent))
+                break;
+            memcpy(origins[side], member->parent, BW_UUID_SIZE);
+        }
+        known += member && !is_set(member->parent);
+    }
     *same = is_set(origins[0]) && memcmp(origins[0], origins[1], BW_UUID_SIZE) == 0;
-    if (*same || (known[0] && known[1]))
+    if (*same || known == 2)
         return NULL;
 
     struct bw_diff_file tops[2];
@@ -120,22 +119,22 @@ static struct bw_error *open_entries(const struct bw_diff_side sides[2], unsigne
     return sides[side].subvolume ? bw_entries_open_image(&sides[side], options, entries) : NULL;
 }
 
-static struct bw_error *compare_by_path(struct bw_diff *diff, const struct bw_diff_side sides[2])
+static void diff_free(struct bw_diff *diff)
 {
-    struct bw_entries *entries[2] = {NULL, NULL};
-    struct bw_error *error = open_entries(sides, 0, &diff->options, &entries[0]);
-    if (!error)
-        error = open_entries(sides, 1, &diff->options, &entries[1]);
-    if (!error)
-        error = bw_diff_merge(diff, entries);
-    for (unsigned side = 0; side < 2; side++)
-        if (entries[side])
-            entries[side]->class->close(entries[side]);
-    return error;
+    for (unsigned side = 0; side < 2; side++) {
+        if (diff->exists[side])
+            bw_diff_tree_free(&diff->trees[side]);
+        bw_buffer_free(&diff->paths[side]);
+    }
+    bw_touched_free(&diff->touched);
+    bw_diff_content_free(diff->content);
+    bw_diff_rows_free(&diff->rows);
+    bw_buffer_free(&diff->texts);
+    bw_key_map_free(&diff->replaced);
+    bw_buffer_free(&diff->filter);
 }
 
-/* Chooses how to compare, and compares. Inode numbers mean the same in two generations of one
- * subvolume, and in subvolumes that descend from the same one; all others are compared by path. */
+/* Chooses how to compare, and compares. */
 static struct bw_error *compare_trees(struct bw_diff *diff, const struct bw_diff_side sides[2])
 {
     const struct bw_diff_options *options = &diff->options;
@@ -157,25 +156,20 @@ static struct bw_error *compare_trees(struct bw_diff *diff, const struct bw_diff
             BW_TRY(have_same_origin(diff, &family, &same));
     }
     diff->summary.by_path = diff->by_path = !same;
-    if (diff->by_path)
-        return compare_by_path(diff, sides);
-    BW_TRY(bw_diff_by_inode(diff));
-    return bw_diff_rows_visit(diff);
-}
-
-static void free_all(struct bw_diff *diff)
-{
-    for (unsigned side = 0; side < 2; side++) {
-        if (diff->exists[side])
-            bw_diff_tree_free(&diff->trees[side]);
-        bw_buffer_free(&diff->paths[side]);
+    if (same) {
+        BW_TRY(bw_diff_by_inode(diff));
+        return bw_diff_rows_visit(diff);
     }
-    bw_touched_free(&diff->touched);
-    bw_diff_content_free(diff->content);
-    bw_diff_rows_free(&diff->rows);
-    bw_buffer_free(&diff->texts);
-    bw_key_map_free(&diff->replaced);
-    bw_buffer_free(&diff->filter);
+    struct bw_entries *entries[2] = {NULL, NULL};
+    struct bw_error *error = NULL;
+    for (unsigned side = 0; side < 2 && !error; side++)
+        error = open_entries(sides, side, options, &entries[side]);
+    if (!error)
+        error = bw_diff_merge(diff, entries);
+    for (unsigned side = 0; side < 2; side++)
+        if (entries[side])
+            entries[side]->class->close(entries[side]);
+    return error;
 }
 
 static void add_summary(struct bw_diff_summary *sum, const struct bw_diff_summary *part)
@@ -204,7 +198,7 @@ static struct bw_error *compare_sides(const struct bw_diff_side sides[2],
                                       const struct bw_diff_options *options, const char *prefix,
                                       struct bw_diff_summary *summary)
 {
-    struct bw_diff diff = {.options = *options, .prefix = prefix};
+    BW_SCOPED(diff) struct bw_diff diff = {.options = *options, .prefix = prefix};
     for (unsigned side = 0; side < 2; side++) {
         diff.exists[side] = sides[side].subvolume;
         if (diff.exists[side])
@@ -215,7 +209,6 @@ static struct bw_error *compare_sides(const struct bw_diff_side sides[2],
         diff.exists[0] = diff.trees[0].unavailable = diff.trees[0].lost = true;
     }
     struct bw_error *error = compare_trees(&diff, sides);
-    free_all(&diff);
     add_summary(summary, &diff.summary);
     return error;
 }
@@ -235,67 +228,57 @@ BW_VECTOR(nested_vector, struct nested);
 
 /* The subvolumes nested in one side. */
 struct nested_list {
-    uint64_t start; /* id of the compared subvolume */
-    char *start_path;
-    size_t start_length; /* 0 for the top-level subvolume */
-    bool with_paths;     /* otherwise, those directly in it are only counted */
-    bool no_snapshots;   /* which are only counted */
     struct nested_vector nested;
-    uint64_t left_out;
+    uint64_t left_out; /* number of others directly in it */
 };
 
-static struct bw_error *add_nested(struct nested_list *list, const struct bw_subvolume_info *info)
-{
-    const size_t start = list->start_length;
-    if (info->is_deleted || info->id == list->start || info->id == BW_TOP_SUBVOLUME)
-        return NULL;
-    if (!list->with_paths || !info->path || (list->no_snapshots && info->is_snapshot)) {
-        list->left_out += info->parent == list->start;
-        return NULL;
-    }
-    if (info->path_length <= start || memcmp(info->path, list->start_path, start) != 0 ||
-        info->path[start] != '/')
-        return NULL;
-    BW_TRY(nested_vector_reserve(&list->nested, 1));
-    struct nested nested = {.id = info->id,
-                            .path = strndup(info->path + start, info->path_length - start),
-                            .created = info->otransid,
-                            .changed = info->generation,
-                            .is_snapshot = info->is_snapshot};
-    memcpy(nested.uuid, info->uuid, BW_UUID_SIZE);
-    return nested.path ? nested_vector_push(&list->nested, nested) : bw_error_no_memory();
-}
-
-static struct bw_error *list_nested(const struct bw_diff_side *side,
-                                    const struct bw_diff_options *options, struct nested_list *list)
-{
-    *list = (struct nested_list){.start = bw_subvolume_id(side->subvolume),
-                                 .with_paths = options->nested,
-                                 .no_snapshots = options->no_snapshots};
-    if (list->with_paths) {
-        struct bw_error *error =
-            bw_subvolume_path(side->fs, side->subvolume, &list->start_path, &list->start_length);
-        if (error && error->code != BW_ERROR_NO_MEMORY) { /* it has no path: neither have they */
-            bw_error_free(error);
-            list->with_paths = false;
-        } else if (error) {
-            return error;
-        }
-        list->start_length = list->start_length == 1 ? 0 : list->start_length;
-    }
-    struct bw_subvolume_infos *infos;
-    struct bw_error *error = bw_subvolume_infos_open(side->fs, list->with_paths, &infos);
-    for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));)
-        error = add_nested(list, info);
-    return bw_error_first(error, bw_subvolume_infos_close(infos));
-}
-
-static void free_nested(struct nested_list *list)
+static void nested_list_free(struct nested_list *list)
 {
     for (size_t i = 0; i < list->nested.count; i++)
         free(list->nested.items[i].path);
     nested_vector_free(&list->nested);
-    free(list->start_path);
+}
+
+/* Lists the subvolumes nested in a side; without options->nested, only counts those directly in it.
+ * So are snapshots, if options->no_snapshots is set. */
+static struct bw_error *list_nested(const struct bw_diff_side *side,
+                                    const struct bw_diff_options *options, struct nested_list *list)
+{
+    const uint64_t start = bw_subvolume_id(side->subvolume);
+    BW_AUTO_FREE char *path = NULL;
+    size_t length = 0;
+    bool with_paths = options->nested;
+    if (with_paths) {
+        struct bw_error *error = bw_subvolume_path(side->fs, side->subvolume, &path, &length);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        with_paths = !error; /* if it has no path, neither have they */
+        bw_error_free(error);
+        length = length == 1 ? 0 : length;
+    }
+    struct bw_subvolume_infos *infos;
+    struct bw_error *error = bw_subvolume_infos_open(side->fs, with_paths, &infos);
+    for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));) {
+        if (info->is_deleted || info->id == start || info->id == BW_TOP_SUBVOLUME)
+            continue;
+        if (!with_paths || !info->path || (options->no_snapshots && info->is_snapshot)) {
+            list->left_out += info->parent == start;
+            continue;
+        }
+        if (info->path_length <= length || info->path[length] != '/' ||
+            (length && memcmp(info->path, path, length) != 0))
+            continue;
+        struct nested nested = {.id = info->id,
+                                .path = strndup(info->path + length, info->path_length - length),
+                                .created = info->otransid,
+                                .changed = info->generation,
+                                .is_snapshot = info->is_snapshot};
+        memcpy(nested.uuid, info->uuid, BW_UUID_SIZE);
+        error = nested.path ? nested_vector_push(&list->nested, nested) : bw_error_no_memory();
+        if (error)
+            free(nested.path);
+    }
+    return bw_error_first(error, bw_subvolume_infos_close(infos));
 }
 
 static int by_nested_path(const void *left, const void *right)
@@ -402,7 +385,7 @@ struct bw_error *bw_diff(const struct bw_diff_side *before, const struct bw_diff
     struct bw_diff_options options = {.struct_size = sizeof options};
     struct bw_diff_summary ignored = {0}, *sum = summary ? summary : &ignored;
     struct bw_diff_side sides[2] = {*before, *after};
-    struct nested_list lists[2] = {{0}};
+    struct nested_list lists[2] = {{{NULL, 0, 0}, 0}};
     BW_AUTO_BUFFER struct bw_buffer filter = {0};
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
     if (!options.visit)
@@ -435,7 +418,7 @@ struct bw_error *bw_diff(const struct bw_diff_side *before, const struct bw_diff
         error = compare_nested(sides, &options, filter.data, lists, sum);
     for (unsigned side = 0; side < 2; side++) {
         sum->left_out[side] += lists[side].left_out;
-        free_nested(&lists[side]);
+        nested_list_free(&lists[side]);
     }
     return error;
 }

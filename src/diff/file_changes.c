@@ -38,7 +38,6 @@ struct half {
     struct bw_data_file file;
     uint8_t sums[SECTORS * BW_CSUM_SIZE];
     uint8_t bytes[CHUNK];
-    bool bad; /* some of them cannot be read */
 };
 
 struct bw_diff_content {
@@ -106,44 +105,40 @@ static struct bw_error *add_range(struct bw_diff_content *content, uint64_t star
 
 /* Reading. */
 
-/* Reads the bytes of one side; those that are unreadable become zeros. */
-static struct bw_error *read_half(struct half *half, uint64_t start, uint64_t length)
-{
-    const struct bw_data_part *part;
-    half->bad = false;
-    if (!half->reader)
-        BW_TRY(bw_data_reader_create(half->cursor.fs, &half->reader));
-    bw_data_begin(half->reader, &half->file, start, length);
-    for (;;) {
-        BW_TRY(bw_data_next(half->reader, &part));
-        if (!part)
-            return NULL;
-        uint8_t *to = half->bytes + (part->offset - start);
-        if (part->kind == BW_DATA_BYTES) {
-            memcpy(to, part->bytes, (size_t)part->length);
-            continue;
-        }
-        memset(to, 0, (size_t)part->length);
-        if (part->kind != BW_DATA_BAD)
-            continue;
-        half->bad = true;
-        bw_fs_report(half->cursor.fs, BW_DAMAGE,
-                     bw_error_prefix(bw_error_copy(part->error),
-                                     "inode %" PRIu64 " of subvolume %" PRIu64 " at %" PRIu64,
-                                     half->file.inode, half->file.subvolume->tree.id,
-                                     part->offset));
-    }
-}
-
-/* Compares the bytes of at most a chunk, in sectors. */
+/* Compares the bytes of at most a chunk, in sectors. Unreadable ones become zeros. */
 static struct bw_error *read_both(struct bw_diff_content *content, uint64_t start, uint64_t length,
                                   struct bw_diff_result *result)
 {
     const struct half *a = &content->halves[0], *b = &content->halves[1];
+    bool bad = false;
     length = least(length, content->size - start);
-    for (unsigned side = 0; side < 2; side++)
-        BW_TRY(read_half(&content->halves[side], start, length));
-    if (a->bad || b->bad) {
+    for (unsigned side = 0; side < 2; side++) {
+        struct half *half = &content->halves[side];
+        struct bw_fs *fs = half->cursor.fs;
+        const struct bw_data_part *part;
+        if (!half->reader)
+            BW_TRY(bw_data_reader_create(fs, &half->reader));
+        bw_data_begin(half->reader, &half->file, start, length);
+        for (;;) {
+            BW_TRY(bw_data_next(half->reader, &part));
+            if (!part)
+                break;
+            uint8_t *to = half->bytes + (part->offset - start);
+            if (part->kind == BW_DATA_BYTES)
+                memcpy(to, part->bytes, (size_t)part->length);
+            else
+                memset(to, 0, (size_t)part->length);
+            if (part->kind != BW_DATA_BAD)
+                continue;
+            bad = true;
+            bw_fs_report(fs, BW_DAMAGE,
+                         bw_error_prefix(bw_error_copy(part->error),
+                                         "inode %" PRIu64 " of subvolume %" PRIu64 " at %" PRIu64,
+                                         half->file.inode, half->file.subvolume->tree.id,
+                                         part->offset));
+        }
+    }
+    if (bad) {
         result->unknown |= BW_CHANGE_CONTENT;
         return add_range(content, start, start + length);
     }
@@ -413,43 +408,6 @@ struct bw_error *bw_diff_xattrs_read(const struct bw_diff_file *file, struct bw_
     return bw_error_first(error, bw_diff_items_end(&items, lost));
 }
 
-/* Items also contain the transaction that wrote them, so only the values are compared. */
-static struct bw_error *compare_xattrs(const struct bw_diff_file files[2],
-                                       struct bw_diff_result *result)
-{
-    struct bw_xattr_list lists[2] = {0};
-    bool lost = false;
-    struct bw_error *error = bw_diff_xattrs_read(&files[0], &lists[0], &lost);
-    if (!error)
-        error = bw_diff_xattrs_read(&files[1], &lists[1], &lost);
-    if (!error && lost)
-        result->unknown |= BW_CHANGE_XATTRS;
-    else if (!error && !bw_xattr_list_equals(&lists[0], &lists[1], false))
-        result->changes |= BW_CHANGE_XATTRS;
-    bw_xattr_list_free(&lists[0]);
-    bw_xattr_list_free(&lists[1]);
-    return error;
-}
-
-static unsigned compare_inodes(const struct bw_inode *a, const struct bw_inode *b)
-{
-    const uint32_t type = b->mode & S_IFMT;
-    unsigned changes = 0;
-    if ((a->mode ^ b->mode) & ~(uint32_t)S_IFMT)
-        changes |= BW_CHANGE_MODE;
-    if (a->uid != b->uid || a->gid != b->gid)
-        changes |= BW_CHANGE_OWNER;
-    if (a->mtime.tv_sec != b->mtime.tv_sec || a->mtime.tv_nsec != b->mtime.tv_nsec)
-        changes |= BW_CHANGE_TIMES;
-    if (type != S_IFDIR && a->link_count != b->link_count)
-        changes |= BW_CHANGE_LINKS;
-    if ((type == S_IFCHR || type == S_IFBLK) && a->device != b->device)
-        changes |= BW_CHANGE_CONTENT;
-    if ((type == S_IFREG || type == S_IFLNK) && a->size != b->size)
-        changes |= BW_CHANGE_SIZE | BW_CHANGE_CONTENT;
-    return changes;
-}
-
 struct bw_error *bw_diff_compare_contents(struct bw_diff *diff, const struct bw_diff_file files[2],
                                           const struct bw_touched *touched,
                                           struct bw_diff_result *result)
@@ -471,15 +429,38 @@ struct bw_error *bw_diff_compare_contents(struct bw_diff *diff, const struct bw_
 struct bw_error *bw_diff_compare(struct bw_diff *diff, const struct bw_diff_file files[2],
                                  const struct bw_touched *touched, struct bw_diff_result *result)
 {
-    *result = (struct bw_diff_result){
-        .changes = compare_inodes(&files[0].inode, &files[1].inode),
-    };
-    if (!touched || touched->flags & BW_TOUCHED_XATTRS)
-        BW_TRY(compare_xattrs(files, result));
+    const struct bw_inode *a = &files[0].inode, *b = &files[1].inode;
+    const uint32_t type = b->mode & S_IFMT;
+    unsigned changes = 0;
+    if ((a->mode ^ b->mode) & ~(uint32_t)S_IFMT)
+        changes |= BW_CHANGE_MODE;
+    if (a->uid != b->uid || a->gid != b->gid)
+        changes |= BW_CHANGE_OWNER;
+    if (a->mtime.tv_sec != b->mtime.tv_sec || a->mtime.tv_nsec != b->mtime.tv_nsec)
+        changes |= BW_CHANGE_TIMES;
+    if (type != S_IFDIR && a->link_count != b->link_count)
+        changes |= BW_CHANGE_LINKS;
+    if ((type == S_IFCHR || type == S_IFBLK) && a->device != b->device)
+        changes |= BW_CHANGE_CONTENT;
+    if ((type == S_IFREG || type == S_IFLNK) && a->size != b->size)
+        changes |= BW_CHANGE_SIZE | BW_CHANGE_CONTENT;
+    *result = (struct bw_diff_result){.changes = changes};
+
+    /* Items also contain the transaction that wrote them, so only the values are compared. */
+    if (!touched || touched->flags & BW_TOUCHED_XATTRS) {
+        BW_SCOPED(bw_xattr_list) struct bw_xattr_list before = {0}, after = {0};
+        bool lost = false;
+        BW_TRY(bw_diff_xattrs_read(&files[0], &before, &lost));
+        BW_TRY(bw_diff_xattrs_read(&files[1], &after, &lost));
+        if (lost)
+            result->unknown |= BW_CHANGE_XATTRS;
+        else if (!bw_xattr_list_equals(&before, &after, false))
+            result->changes |= BW_CHANGE_XATTRS;
+    }
     BW_TRY(bw_diff_compare_contents(diff, files, touched, result));
     if (result->changes & BW_CHANGE_CONTENT)
         result->unknown &= ~(unsigned)BW_CHANGE_CONTENT;
-    if (S_ISLNK(files[1].inode.mode))
+    if (type == S_IFLNK)
         result->bytes = 0;
     return NULL;
 }

@@ -88,34 +88,21 @@ static bool parse_time(char *value, struct list_entry *entry)
     return true;
 }
 
-/* The character for \X; 0: unknown. */
-static char byte_of_escape(char letter)
-{
-    static const char letters[] = "abfnrstvE", bytes[] = "\a\b\f\n\r \t\v\033";
-    const char *found = strchr(letters, letter);
-    return found ? bytes[found - letters] : letter;
-}
-
-static bool is_octal(const char *text)
-{
-    for (int i = 0; i < 3; i++)
-        if (text[i] < '0' || text[i] > (i ? '7' : '3'))
-            return false;
-    return true;
-}
-
 /* Decodes the escapes of vis(3) in place. */
 static void unescape_text(char *text)
 {
+    static const char letters[] = "abfnrstvE", bytes[] = "\a\b\f\n\r \t\v\033";
     char *to = text;
     for (const char *from = text; *from; to++) {
+        const char *letter = from[1] ? strchr(letters, from[1]) : NULL;
         if (*from != '\\' || !from[1]) {
             *to = *from++;
-        } else if (is_octal(from + 1)) {
+        } else if (from[1] >= '0' && from[1] <= '3' && from[2] >= '0' && from[2] <= '7' &&
+                   from[3] >= '0' && from[3] <= '7') {
             *to = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0'));
             from += 4;
         } else {
-            *to = byte_of_escape(from[1]);
+            *to = letter ? bytes[letter - letters] : from[1];
             from += 2;
         }
     }
@@ -345,21 +332,6 @@ static char *next_line(struct reader *reader, char terminator)
     return line;
 }
 
-/* Decodes escapes in a name, which are used if the line begins with a backslash. */
-static void unescape_name(char *name)
-{
-    char *to = name;
-    for (char *from = name; *from; from++) {
-        bool escape = *from == '\\' && (from[1] == 'n' || from[1] == 'r' || from[1] == '\\');
-        from += escape;
-        *to = *from;
-        if (escape && *from != '\\')
-            *to = *from == 'n' ? '\n' : '\r';
-        to++;
-    }
-    *to = '\0';
-}
-
 /* Whether the first line of a text contains a hash. */
 static bool begins_with_hash(char *text)
 {
@@ -389,8 +361,18 @@ static struct bw_error *read_hashes(struct reader *reader)
         char *end =
             parts.hash > parts.name ? parts.hash - strlen(") = ") : parts.name - strlen("  ");
         *end = '\0';
+        char *to = parts.name;
+        for (const char *from = to; *from && escapes; from++) {
+            const bool is_escape =
+                *from == '\\' && (from[1] == 'n' || from[1] == 'r' || from[1] == '\\');
+            from += is_escape;
+            *to = *from;
+            if (is_escape && *from != '\\')
+                *to = *from == 'n' ? '\n' : '\r';
+            to++;
+        }
         if (escapes)
-            unescape_name(parts.name);
+            *to = '\0';
         if (!clean_path(parts.name))
             return line_error(reader, "a path that leads up", "");
         const struct list_entry entry = {.path = parts.name,

@@ -96,26 +96,6 @@ static struct bw_error *find_level(struct merge *merge, const char *path, size_t
     return merge->last.failed ? bw_error_no_memory() : NULL;
 }
 
-static struct bw_error *append_pair(struct merge *merge, const struct bw_side_entry *entries[2],
-                                    bool is_unknown, const struct level *level)
-{
-    const struct bw_side_entry *any = entries[1] ? entries[1] : entries[0];
-    struct pair pair = {.path = merge->texts.length,
-                        .path_length = any->path_length,
-                        .is_unknown = is_unknown,
-                        .job = SIZE_MAX};
-    for (unsigned side = 0; side < 2; side++) {
-        pair.subvolumes[side] = level->subvolumes[side];
-        pair.has[side] = entries[side];
-        if (entries[side])
-            pair.sides[side] = *entries[side];
-    }
-    BW_TRY(pairs_push(&merge->pairs, pair));
-    bw_buffer_append(&merge->texts, any->path, any->path_length);
-    bw_buffer_append_byte(&merge->texts, '\0');
-    return merge->texts.failed ? bw_error_no_memory() : NULL;
-}
-
 /* Adds the current entries of both sides, which have the same path, or of one of them. */
 static struct bw_error *add_entries(struct merge *merge, const struct bw_side_entry *entries[2])
 {
@@ -164,7 +144,21 @@ static struct bw_error *add_entries(struct merge *merge, const struct bw_side_en
     if (is_compared && !is_excluded) {
         for (unsigned side = 0; side < 2; side++)
             diff->summary.entries[side] += entries[side] && (length || !*diff->prefix);
-        BW_TRY(append_pair(merge, entries, is_unknown, level));
+        struct pair pair = {.path = merge->texts.length,
+                            .path_length = length,
+                            .is_unknown = is_unknown,
+                            .job = SIZE_MAX};
+        for (unsigned side = 0; side < 2; side++) {
+            pair.subvolumes[side] = level->subvolumes[side];
+            pair.has[side] = entries[side];
+            if (entries[side])
+                pair.sides[side] = *entries[side];
+        }
+        BW_TRY(pairs_push(&merge->pairs, pair));
+        bw_buffer_append(&merge->texts, path, length);
+        bw_buffer_append_byte(&merge->texts, '\0');
+        if (merge->texts.failed)
+            return bw_error_no_memory();
     }
 
     /* Entries that are excluded are not listed either. If a side cannot tell nested subvolumes from
@@ -472,37 +466,24 @@ static struct bw_error *compare_gathered(struct merge *merge)
     return error;
 }
 
-static struct bw_error *merge_sides(struct merge *merge)
+static void merge_free(struct merge *merge)
 {
-    struct bw_entries *const *sides = merge->sides;
-    for (unsigned side = 0; side < 2; side++)
-        if (sides[side])
-            BW_TRY(sides[side]->class->next(sides[side]));
-    for (;;) {
-        const struct bw_side_entry *entries[2] = {NULL, NULL};
-        for (unsigned side = 0; side < 2; side++)
-            if (sides[side] && !sides[side]->ended)
-                entries[side] = &sides[side]->entry;
-        if (!entries[0] && !entries[1])
-            return compare_gathered(merge);
-        if (entries[0] && entries[1]) {
-            const int order = bw_entries_compare(entries[0]->path, entries[0]->path_length,
-                                                 entries[1]->path, entries[1]->path_length);
-            if (order)
-                entries[order < 0] = NULL;
-        }
-        BW_TRY(add_entries(merge, entries));
-        if (merge->pairs.count == MOST_PAIRS || merge->texts.length > MOST_TEXT)
-            BW_TRY(compare_gathered(merge));
-        for (unsigned side = 0; side < 2; side++)
-            if (entries[side])
-                BW_TRY(sides[side]->class->next(sides[side]));
+    levels_free(&merge->levels);
+    pairs_free(&merge->pairs);
+    jobs_free(&merge->jobs);
+    bw_buffer_free(&merge->last);
+    bw_buffer_free(&merge->excluded);
+    bw_buffer_free(&merge->texts);
+    bw_buffer_free(&merge->link);
+    for (unsigned side = 0; side < 2; side++) {
+        bw_key_map_free(&merge->linked[side]);
+        bw_xattr_list_free(&merge->xattrs[side]);
     }
 }
 
-/* The kinds of changes that cannot be found without a fact of both sides. */
-static unsigned unknown_changes(unsigned known)
+struct bw_error *bw_diff_merge(struct bw_diff *diff, struct bw_entries *const sides[2])
 {
+    /* The kinds of changes that cannot be found without a fact of both sides. */
     static const struct {
         unsigned facts, change;
     } needed[] = {
@@ -514,30 +495,33 @@ static unsigned unknown_changes(unsigned known)
         {BW_KNOWS_XATTRS, BW_CHANGE_XATTRS},
         {BW_KNOWS_LINKS, BW_CHANGE_LINKS},
     };
-    unsigned changes = 0;
-    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-        if (!(known & needed[i].facts))
-            changes |= needed[i].change;
-    return changes;
-}
-
-struct bw_error *bw_diff_merge(struct bw_diff *diff, struct bw_entries *const sides[2])
-{
-    struct merge merge = {.diff = diff, .sides = sides};
-    for (unsigned side = 0; side < 2; side++)
-        if (sides[side])
-            diff->summary.not_compared |= unknown_changes(sides[side]->knows);
-    struct bw_error *error = merge_sides(&merge);
-    levels_free(&merge.levels);
-    pairs_free(&merge.pairs);
-    jobs_free(&merge.jobs);
-    bw_buffer_free(&merge.last);
-    bw_buffer_free(&merge.excluded);
-    bw_buffer_free(&merge.texts);
-    bw_buffer_free(&merge.link);
-    bw_key_map_free(&merge.linked[0]);
-    bw_key_map_free(&merge.linked[1]);
-    bw_xattr_list_free(&merge.xattrs[0]);
-    bw_xattr_list_free(&merge.xattrs[1]);
-    return error;
+    BW_SCOPED(merge) struct merge merge = {.diff = diff, .sides = sides};
+    for (unsigned side = 0; side < 2; side++) {
+        if (!sides[side])
+            continue;
+        for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+            if (!(sides[side]->knows & needed[i].facts))
+                diff->summary.not_compared |= needed[i].change;
+        BW_TRY(sides[side]->class->next(sides[side]));
+    }
+    for (;;) {
+        const struct bw_side_entry *entries[2] = {NULL, NULL};
+        for (unsigned side = 0; side < 2; side++)
+            if (sides[side] && !sides[side]->ended)
+                entries[side] = &sides[side]->entry;
+        if (!entries[0] && !entries[1])
+            return compare_gathered(&merge);
+        if (entries[0] && entries[1]) {
+            const int order = bw_entries_compare(entries[0]->path, entries[0]->path_length,
+                                                 entries[1]->path, entries[1]->path_length);
+            if (order)
+                entries[order < 0] = NULL;
+        }
+        BW_TRY(add_entries(&merge, entries));
+        if (merge.pairs.count == MOST_PAIRS || merge.texts.length > MOST_TEXT)
+            BW_TRY(compare_gathered(&merge));
+        for (unsigned side = 0; side < 2; side++)
+            if (entries[side])
+                BW_TRY(sides[side]->class->next(sides[side]));
+    }
 }

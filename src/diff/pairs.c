@@ -309,22 +309,6 @@ static int level_of(const struct cursor *cursor)
     return cursor->front == AT_POINTER ? cursor->pointer.expectation.level : -1;
 }
 
-/* Negative: the first one begins at a lower key. */
-static int compare_starts(const struct cursor *a, const struct cursor *b)
-{
-    if (a->front == AT_END || b->front == AT_END)
-        return (a->front == AT_END) - (b->front == AT_END);
-    return bw_key_compare(&a->start, &b->start);
-}
-
-static bool is_shared(const struct cursor *a, const struct cursor *b)
-{
-    return a->pairs->shared && a->front == AT_POINTER && b->front == AT_POINTER &&
-           a->pointer.bytenr == b->pointer.bytenr &&
-           a->pointer.expectation.generation == b->pointer.expectation.generation &&
-           a->pointer.expectation.level == b->pointer.expectation.level;
-}
-
 /* The item at a cursor; NULL if its bytes are lost, which is reported. */
 static struct bw_error *set_item(struct cursor *cursor, struct bw_item_pair *pair)
 {
@@ -389,8 +373,14 @@ static struct bw_error *step_at_loss(struct cursor *lost, struct cursor *other)
 static struct bw_error *step_cursors(struct cursor *a, struct cursor *b, struct read_ahead *ahead)
 {
     const struct bw_pairs *pairs = a->pairs;
-    const int order = compare_starts(a, b);
-    if (order == 0 && is_shared(a, b)) {
+    int order = (a->front == AT_END) - (b->front == AT_END);
+    if (!order)
+        order = bw_key_compare(&a->start, &b->start);
+    const bool is_shared = order == 0 && pairs->shared && a->front == AT_POINTER &&
+                           b->front == AT_POINTER && a->pointer.bytenr == b->pointer.bytenr &&
+                           a->pointer.expectation.generation == b->pointer.expectation.generation &&
+                           a->pointer.expectation.level == b->pointer.expectation.level;
+    if (is_shared) {
         pass_slot(a);
         pass_slot(b);
         return NULL;

@@ -33,28 +33,26 @@ struct bw_error *bw_diff_rows_add(struct bw_diff *diff, const struct bw_diff_row
     return bw_diff_rows_push(&diff->rows, *row);
 }
 
-static uint64_t size_of(const struct bw_diff_file *file)
-{
-    return file && !S_ISDIR(file->inode.mode) ? file->inode.size : 0;
-}
-
 struct bw_diff_row bw_diff_row_of(enum bw_difference_status status,
                                   const struct bw_diff_file *before,
                                   const struct bw_diff_file *after)
 {
-    const struct bw_diff_file *only = before ? before : after; /* in one of the trees */
-    if (before && after)
-        only = NULL;
-    return (struct bw_diff_row){
-        .status = (uint8_t)status,
-        .old_inode = before ? before->number : 0,
-        .inode = after ? after->number : 0,
-        .old_size = size_of(before),
-        .size = size_of(after),
-        .old_type = before ? bw_file_type_of_mode(before->inode.mode) : 0,
-        .type = after ? bw_file_type_of_mode(after->inode.mode) : 0,
-        .bytes = only && S_ISREG(only->inode.mode) ? only->inode.size : 0,
-    };
+    struct bw_diff_row row = {.status = (uint8_t)status};
+    if (before) {
+        row.old_inode = before->number;
+        row.old_type = bw_file_type_of_mode(before->inode.mode);
+        row.old_size = S_ISDIR(before->inode.mode) ? 0 : before->inode.size;
+    }
+    if (after) {
+        row.inode = after->number;
+        row.type = bw_file_type_of_mode(after->inode.mode);
+        row.size = S_ISDIR(after->inode.mode) ? 0 : after->inode.size;
+    }
+    if (!before && row.type == BW_FILE_REGULAR)
+        row.bytes = row.size;
+    if (!after && row.old_type == BW_FILE_REGULAR)
+        row.bytes = row.old_size;
+    return row;
 }
 
 static int by_path(const void *a, const void *b, void *texts)
@@ -193,9 +191,11 @@ static struct bw_error *visit_difference(struct bw_diff *diff, const struct bw_d
         .old_size = row->old_size,
         .size = row->size,
         .bytes = row->bytes,
-        .old_subvolume = diff->exists[0] ? diff->trees[0].subvolume->tree.id : 0,
-        .subvolume = diff->exists[1] ? diff->trees[1].subvolume->tree.id : 0,
     };
+    if (diff->exists[0])
+        difference.old_subvolume = diff->trees[0].subvolume->tree.id;
+    if (diff->exists[1])
+        difference.subvolume = diff->trees[1].subvolume->tree.id;
     BW_TRY(whole_path(diff, false, path, &difference.path, &difference.path_length));
     BW_TRY(whole_path(diff, true, old_path, &difference.old_path, &difference.old_path_length));
     bw_diff_count(&diff->summary, &difference);

@@ -40,53 +40,22 @@ static struct bw_error *touch_range(struct bw_touched_list *list, uint64_t numbe
     return bw_diff_ranges_push(ranges, (struct bw_diff_range){start, end});
 }
 
-/* The length of a file's range in an item; of an invalid item, everything up to the end. */
-static uint64_t end_of_extent(const struct bw_diff_tree *tree, const struct bw_item *item)
+/* The end of a file's range in an item, and the transaction that wrote it. An invalid item may be
+ * of any transaction, and its range has no end. */
+static uint64_t end_of_extent(const struct bw_diff_tree *tree, const struct bw_item *item,
+                              uint64_t *generation)
 {
     struct bw_file_extent extent;
     uint64_t end = 0;
+    *generation = UINT64_MAX;
     if (!item)
         return 0;
     BW_AUTO_ERROR struct bw_error *error =
         bw_file_extent_decode(item, bw_fs_alignment(tree->fs), &extent);
-    return error || __builtin_add_overflow(item->key.offset, extent.num_bytes, &end) ? UINT64_MAX
-                                                                                     : end;
-}
-
-/* Whether an extent was there before: transactions set their generation in the extents that they
- * write, clone or split. */
-static bool is_older(const struct bw_diff *diff, const struct bw_item *item)
-{
-    struct bw_file_extent extent;
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_file_extent_decode(item, bw_fs_alignment(diff->trees[1].fs), &extent);
-    return !error && extent.generation <= diff->options.since;
-}
-
-static struct bw_error *add_extent_range(struct bw_diff *diff, const struct bw_item_pair *pair)
-{
-    if (diff->trees[0].unavailable) {
-        if (is_older(diff, pair->items[1]))
-            return NULL;
-        return touch_range(&diff->touched, pair->key.objectid, pair->key.offset,
-                           end_of_extent(&diff->trees[1], pair->items[1]));
-    }
-    const uint64_t before = end_of_extent(&diff->trees[0], pair->items[0]),
-                   after = end_of_extent(&diff->trees[1], pair->items[1]);
-    const uint64_t end = pair->unknown ? UINT64_MAX : bw_max(before, after);
-    return touch_range(&diff->touched, pair->key.objectid, pair->key.offset, end);
-}
-
-/* The number may have gone to another file. */
-static struct bw_error *add_inode(struct bw_diff *diff, const struct bw_item_pair *pair)
-{
-    struct bw_inode inodes[2];
-    bool replaced = pair->items[0] && pair->items[1] &&
-                    bw_inode_decode(pair->items[0], &inodes[0]) &&
-                    bw_inode_decode(pair->items[1], &inodes[1]) &&
-                    inodes[0].generation != inodes[1].generation &&
-                    pair->key.objectid != BW_SUBVOLUME_ROOT_INODE;
-    return touch_inode(&diff->touched, pair->key.objectid, replaced ? BW_TOUCHED_REPLACED : 0);
+    if (error)
+        return UINT64_MAX;
+    *generation = extent.generation;
+    return __builtin_add_overflow(item->key.offset, extent.num_bytes, &end) ? UINT64_MAX : end;
 }
 
 /* Entries of files are known from the files; those of nested subvolumes only from here. */
@@ -118,19 +87,34 @@ static struct bw_error *add_nested_entries(struct bw_diff *diff, const struct bw
 static struct bw_error *on_pair(void *context, const struct bw_item_pair *pair)
 {
     struct bw_diff *diff = context;
+    struct bw_touched_list *list = &diff->touched;
+    const struct bw_item *const *items = pair->items;
     const uint64_t number = pair->key.objectid;
+    struct bw_inode inodes[2];
+    uint64_t ends[2], generation;
     if (number > LAST_INODE)
         return NULL;
     switch (pair->key.type) {
-    case BW_INODE_ITEM:
-        return add_inode(diff, pair);
+    case BW_INODE_ITEM: /* the number may have gone to another file */
+        if (number != BW_SUBVOLUME_ROOT_INODE && items[0] && items[1] &&
+            bw_inode_decode(items[0], &inodes[0]) && bw_inode_decode(items[1], &inodes[1]) &&
+            inodes[0].generation != inodes[1].generation)
+            return touch_inode(list, number, BW_TOUCHED_REPLACED);
+        return touch_inode(list, number, 0);
     case BW_INODE_REF:
     case BW_INODE_EXTREF:
-        return touch_inode(&diff->touched, number, BW_TOUCHED_NAMES);
+        return touch_inode(list, number, BW_TOUCHED_NAMES);
     case BW_XATTR_ITEM:
-        return touch_inode(&diff->touched, number, BW_TOUCHED_XATTRS);
+        return touch_inode(list, number, BW_TOUCHED_XATTRS);
     case BW_EXTENT_DATA:
-        return add_extent_range(diff, pair);
+        for (unsigned side = 0; side < 2; side++)
+            ends[side] = end_of_extent(&diff->trees[side], items[side], &generation);
+        /* Transactions set their generation in the extents that they write, clone or split. */
+        if (diff->trees[0].unavailable && generation <= diff->options.since)
+            return NULL;
+        if (pair->unknown && !diff->trees[0].unavailable)
+            ends[1] = UINT64_MAX;
+        return touch_range(list, number, pair->key.offset, bw_max(ends[0], ends[1]));
     case BW_DIR_INDEX:
         return add_nested_entries(diff, pair);
     default:

@@ -124,11 +124,12 @@ static struct bw_error *add_chunk(struct search *search, const struct bw_derived
 static void report_derived(struct bw_fs *fs, const struct bw_derived_chunk *chunk,
                            const char *outcome)
 {
+    const char *profile = chunk->profile ? chunk->profile->name : "unknown profile";
+    const char *contents = chunk->type & BW_GROUP_DATA ? "data" : "tree blocks";
     bw_fs_report(fs, BW_DAMAGE,
-                 bw_error_create(
-                     BW_ERROR_CORRUPT, "chunk %" PRIu64 " (%s, %" PRIu64 " bytes of %s) %s",
-                     chunk->logical, chunk->profile ? chunk->profile->name : "unknown profile",
-                     chunk->length, chunk->type & BW_GROUP_DATA ? "data" : "tree blocks", outcome));
+                 bw_error_create(BW_ERROR_CORRUPT,
+                                 "chunk %" PRIu64 " (%s, %" PRIu64 " bytes of %s) %s",
+                                 chunk->logical, profile, chunk->length, contents, outcome));
 }
 
 /* Adds the chunk of a block group, if its stripes can be found. With `reports`, reports what is
