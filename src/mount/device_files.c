@@ -30,27 +30,28 @@ static struct bw_error *add_range(void *context, const struct bw_used_range *ran
     return bw_range_set_insert(&device->used, start, end < device->size ? end : device->size);
 }
 
-static struct bw_error *open_device(struct bw_mount *mount, const struct bw_device_info *info)
-{
-    BW_TRY(bw_mount_devices_reserve(&mount->devices, 1));
-    struct bw_mount_device *device = &mount->devices.items[mount->devices.count];
-    *device = (struct bw_mount_device){.devid = info->devid, .size = info->image_bytes};
-    BW_TRY(bw_device_reader_open(mount->fs, info->devid, &device->reader));
-    mount->devices.count++;
-    BW_TRY(bw_used_map_device(mount->options.used, info->devid, add_range, device));
-    bw_range_set_join(&device->used);
-    return NULL;
-}
-
 struct bw_error *bw_mount_create_devices(struct bw_fs *fs, const struct bw_mount_options *options,
                                          struct bw_mount **mount)
 {
     BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
     BW_TRY(bw_mount_create(fs, options, mount));
+    struct bw_mount_devices *files = &(*mount)->devices;
     struct bw_error *error = bw_fs_devices(fs, &devices);
-    for (size_t i = 0; !error && i < devices.count; i++)
-        if (devices.items[i].path)
-            error = open_device(*mount, &devices.items[i]);
+    for (size_t i = 0; !error && i < devices.count; i++) {
+        const struct bw_device_info *info = &devices.items[i];
+        struct bw_mount_device device = {.devid = info->devid, .size = info->image_bytes};
+        if (!info->path)
+            continue;
+        error = bw_mount_devices_push(files, device);
+        if (error)
+            break;
+        struct bw_mount_device *file = &files->items[files->count - 1];
+        error = bw_device_reader_open(fs, info->devid, &file->reader);
+        if (!error)
+            error = bw_used_map_device(options->used, info->devid, add_range, file);
+        if (!error)
+            bw_range_set_join(&file->used);
+    }
     if (error)
         bw_mount_destroy(BW_TAKE(*mount));
     return error;
@@ -152,22 +153,6 @@ static void open_device_file(fuse_req_t request, fuse_ino_t node, struct fuse_fi
     fuse_reply_open(request, file);
 }
 
-/* The ranges in use are read, the others become zeros. */
-static struct bw_error *read_range(const struct bw_mount_device *device, uint64_t offset,
-                                   uint8_t *bytes, size_t size)
-{
-    for (uint64_t at = offset, end; at < offset + size; at = end) {
-        uint8_t *to = bytes + (at - offset);
-        end = offset + size;
-        const bool used = bw_range_set_has(&device->used, at, &end);
-        if (used)
-            BW_TRY(bw_device_reader_read(device->reader, at, to, (uint32_t)(end - at)));
-        else
-            memset(to, 0, end - at);
-    }
-    return NULL;
-}
-
 static void read_device(fuse_req_t request, fuse_ino_t node, size_t size, off_t from,
                         struct fuse_file_info *file)
 {
@@ -182,8 +167,17 @@ static void read_device(fuse_req_t request, fuse_ino_t node, size_t size, off_t 
     struct bw_error *error = NULL;
     if (!bytes)
         error = bw_error_no_memory();
-    else if (size)
-        error = read_range(device, offset, bytes, size);
+
+    /* The ranges in use are read, the others become zeros. */
+    for (uint64_t at = offset, end; !error && at < offset + size; at = end) {
+        uint8_t *to = bytes + (at - offset);
+        end = offset + size;
+        const bool used = bw_range_set_has(&device->used, at, &end);
+        if (used)
+            error = bw_device_reader_read(device->reader, at, to, (uint32_t)(end - at));
+        else
+            memset(to, 0, end - at);
+    }
     if (error)
         bw_mount_reply(request, error);
     else

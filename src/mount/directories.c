@@ -106,28 +106,6 @@ void bw_listings_destroy(struct bw_listings *listings)
     free(listings);
 }
 
-/* Removes a listing from those that are kept: one of the directory that has not passed the offset,
- * the nearest of them; or the one that has ended last; NULL if none exists. */
-static struct listing *remove_kept(struct bw_listings *listings, fuse_ino_t node, uint64_t offset)
-{
-    struct listing *nearest = NULL, *ended = NULL;
-    pthread_mutex_lock(&listings->lock);
-    for (size_t i = 0; i < listings->count; i++) {
-        struct listing *listing = listings->kept[i];
-        if (listing->node == node && offset && listing->first <= offset &&
-            (!nearest || listing->first > nearest->first))
-            nearest = listing;
-        if (!listing->node && (!ended || listing->used > ended->used))
-            ended = listing;
-    }
-    struct listing *best = nearest ? nearest : ended;
-    for (size_t i = 0; best && i < listings->count; i++)
-        if (listings->kept[i] == best)
-            listings->kept[i] = listings->kept[--listings->count];
-    pthread_mutex_unlock(&listings->lock);
-    return best;
-}
-
 /* Keeps a listing; if there are too many, frees the least recently used one. */
 static void keep_listing(struct bw_listings *listings, struct listing *listing)
 {
@@ -159,11 +137,28 @@ static struct bw_error *begin_listing(struct listing *listing)
     return bw_directory_open(fs, &listing->place, BW_DIRECTORY_START, &listing->directory);
 }
 
-/* Gets a listing of a directory for a request; keep it after use. */
+/* Gets a listing of a directory for a request; keep it after use. Of those that are kept, it is the
+ * nearest one of the directory that has not passed the offset; or the one that has ended last. */
 static struct bw_error *find_listing(struct bw_mount *mount, fuse_ino_t node, uint64_t offset,
                                      struct listing **result)
 {
-    struct listing *listing = remove_kept(mount->listings, node, offset);
+    struct bw_listings *listings = mount->listings;
+    struct listing *nearest = NULL, *ended = NULL;
+    pthread_mutex_lock(&listings->lock);
+    for (size_t i = 0; i < listings->count; i++) {
+        struct listing *kept = listings->kept[i];
+        if (kept->node == node && offset && kept->first <= offset &&
+            (!nearest || kept->first > nearest->first))
+            nearest = kept;
+        if (!kept->node && (!ended || kept->used > ended->used))
+            ended = kept;
+    }
+    struct listing *listing = nearest ? nearest : ended;
+    for (size_t i = 0; listing && i < listings->count; i++)
+        if (listings->kept[i] == listing)
+            listings->kept[i] = listings->kept[--listings->count];
+    pthread_mutex_unlock(&listings->lock);
+
     if (!listing)
         listing = calloc(1, sizeof *listing);
     if (!listing)
@@ -187,39 +182,35 @@ static struct bw_error *find_listing(struct bw_mount *mount, fuse_ino_t node, ui
     return error;
 }
 
-/* Reads the next batch. */
-static struct bw_error *read_batch(struct listing *listing)
-{
-    const struct bw_directory_entry *entry;
-    listing->first += listing->entries.count;
-    listing->entries.count = listing->names.length = 0;
-    listing->has_inodes = NONE;
-    while (!listing->ended && listing->entries.count < listing->limit) {
-        BW_TRY(bw_directory_next(listing->directory, &entry));
-        listing->ended = !entry;
-        if (!entry)
-            break;
-        BW_TRY(
-            entries_push(&listing->entries, (struct entry){listing->names.length, entry->place}));
-        bw_buffer_append(&listing->names, entry->name, entry->name_length);
-        bw_buffer_append_byte(&listing->names, '\0');
-    }
-    if (listing->limit < LARGEST_BATCH)
-        listing->limit *= 2;
-    return listing->names.failed ? bw_error_no_memory() : NULL;
-}
-
 /* Makes the batch that contains an offset the current one; at the end of the directory, an empty
  * one. */
 static struct bw_error *go_to(struct listing *listing, uint64_t offset)
 {
+    struct entries *entries = &listing->entries;
+    const struct bw_directory_entry *entry;
     if (offset < listing->first)
         BW_TRY(begin_listing(listing));
-    while (offset >= listing->first + listing->entries.count && !listing->ended)
-        BW_TRY(read_batch(listing));
-    if (offset >= listing->first + listing->entries.count) {
-        listing->first += listing->entries.count;
-        listing->entries.count = 0;
+    while (offset >= listing->first + entries->count && !listing->ended) {
+        listing->first += entries->count;
+        entries->count = listing->names.length = 0;
+        listing->has_inodes = NONE;
+        while (!listing->ended && entries->count < listing->limit) {
+            BW_TRY(bw_directory_next(listing->directory, &entry));
+            listing->ended = !entry;
+            if (!entry)
+                break;
+            BW_TRY(entries_push(entries, (struct entry){listing->names.length, entry->place}));
+            bw_buffer_append(&listing->names, entry->name, entry->name_length);
+            bw_buffer_append_byte(&listing->names, '\0');
+        }
+        if (listing->limit < LARGEST_BATCH)
+            listing->limit *= 2;
+        if (listing->names.failed)
+            return bw_error_no_memory();
+    }
+    if (offset >= listing->first + entries->count) {
+        listing->first += entries->count;
+        entries->count = 0;
     }
     return NULL;
 }

@@ -46,31 +46,26 @@ static struct bw_error *missing_is_damage(struct bw_error *error)
     return damage;
 }
 
-/* Finds a file by its name. For a file handle, whose file it does not remember, the kernel looks up
- * the names "." and "..". */
-static struct bw_error *find_name(struct bw_mount *mount, fuse_ino_t parent, const char *name,
-                                  struct bw_place *place, struct bw_inode *inode)
-{
-    struct bw_place directory;
-    BW_TRY(find_node(mount, parent, &directory));
-    if (strcmp(name, ".") == 0) {
-        *place = directory;
-        return bw_mount_inode(mount, place, inode);
-    }
-    if (strcmp(name, "..") == 0)
-        *place = bw_mount_parent(mount, &directory);
-    else
-        BW_TRY(bw_lookup_name(mount->fs, &directory, name, strlen(name), place));
-    return missing_is_damage(bw_mount_inode(mount, place, inode));
-}
-
+/* For a file handle, whose file it does not remember, the kernel looks up the names "." and "..".
+ */
 static void lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
 {
     struct bw_mount *mount = bw_mount_of(request);
-    struct bw_place place;
+    struct bw_place directory, place;
     struct bw_inode inode;
     struct fuse_entry_out entry = {.entry_valid = BW_MOUNT_FOREVER};
-    struct bw_error *error = find_name(mount, parent, name, &place, &inode);
+    struct bw_error *error = find_node(mount, parent, &directory);
+    if (!error && strcmp(name, ".") == 0)
+        place = directory;
+    else if (!error && strcmp(name, "..") == 0)
+        place = bw_mount_parent(mount, &directory);
+    else if (!error)
+        error = bw_lookup_name(mount->fs, &directory, name, strlen(name), &place);
+    if (!error) {
+        error = bw_mount_inode(mount, &place, &inode);
+        if (strcmp(name, ".") != 0)
+            error = missing_is_damage(error);
+    }
     if (error && error->code == BW_ERROR_NOT_FOUND) { /* without a node, the entry means that */
         bw_error_free(error);
         fuse_reply_buf(request, (const char *)&entry, sizeof entry);
@@ -210,36 +205,33 @@ static void get_flags(fuse_req_t request, fuse_ino_t node, int command, void *ar
 
 /* Space. */
 
-/* Computes the result of statfs(2) as on a mount by the kernel. */
-static struct bw_error *sum_space(struct bw_mount *mount)
-{
-    struct bw_usage *usage;
-    struct bw_space space = {0};
-    const uint64_t block = mount->sectorsize;
-    BW_TRY(bw_fs_usage(mount->fs, &usage));
-    struct bw_error *error = bw_fs_space(mount->fs, usage, &space);
-    mount->space = (struct statvfs){
-        .f_bsize = (unsigned long)block,
-        .f_frsize = (unsigned long)block,
-        .f_blocks = space.size / block,
-        .f_bfree = space.free / block,
-        .f_bavail = space.available / block,
-        .f_namemax = 255,
-    };
-    mount->has_space = !error;
-    bw_usage_free(usage);
-    return error;
-}
-
+/* The result of statfs(2) as on a mount by the kernel. */
 static void statfs(fuse_req_t request, fuse_ino_t node)
 {
     struct bw_mount *mount = bw_mount_of(request);
+    struct bw_usage *usage = NULL;
+    struct bw_space space = {0};
+    const uint64_t block = mount->sectorsize;
     struct bw_error *error = NULL;
     (void)node;
     pthread_mutex_lock(&mount->lock);
     if (!mount->has_space)
-        error = sum_space(mount);
+        error = bw_fs_usage(mount->fs, &usage);
+    if (!mount->has_space && !error)
+        error = bw_fs_space(mount->fs, usage, &space);
+    if (!mount->has_space && !error) {
+        mount->space = (struct statvfs){
+            .f_bsize = (unsigned long)block,
+            .f_frsize = (unsigned long)block,
+            .f_blocks = space.size / block,
+            .f_bfree = space.free / block,
+            .f_bavail = space.available / block,
+            .f_namemax = 255,
+        };
+        mount->has_space = true;
+    }
     pthread_mutex_unlock(&mount->lock);
+    bw_usage_free(usage);
     if (error)
         bw_mount_reply(request, error);
     else

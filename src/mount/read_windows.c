@@ -183,30 +183,25 @@ static struct bw_read_window *find_window(struct bw_read_windows *read_windows,
     return oldest;
 }
 
-static bool read_window(struct bw_read_windows *read_windows, struct bw_read_window *window)
-{
-    const uint64_t left = window->file.size - window->offset;
-    struct bw_reader *reader;
-    if (!window->bytes && !(window->bytes = malloc(BW_READ_WINDOW_BYTES)))
-        return false;
-    BW_AUTO_ERROR struct bw_error *error = bw_readers_acquire(&read_windows->readers, &reader);
-    if (error)
-        return false;
-    error = bw_reader_read(reader, &window->file, window->offset,
-                           left < BW_READ_WINDOW_BYTES ? (size_t)left : BW_READ_WINDOW_BYTES,
-                           window->bytes);
-    bw_readers_release(&read_windows->readers, reader);
-    return !error;
-}
-
 /* Reads a window. The lock must be held, and is released while reading. */
 static void load_window(struct bw_read_windows *read_windows, struct bw_read_window *window)
 {
+    const uint64_t left = window->file.size - window->offset;
+    const size_t length = left < BW_READ_WINDOW_BYTES ? (size_t)left : BW_READ_WINDOW_BYTES;
+    struct bw_reader *reader;
     window->state = LOADING;
     pthread_mutex_unlock(&read_windows->lock);
-    bool good = read_window(read_windows, window);
+    if (!window->bytes)
+        window->bytes = malloc(BW_READ_WINDOW_BYTES);
+    struct bw_error *error =
+        window->bytes ? bw_readers_acquire(&read_windows->readers, &reader) : bw_error_no_memory();
+    if (!error) {
+        error = bw_reader_read(reader, &window->file, window->offset, length, window->bytes);
+        bw_readers_release(&read_windows->readers, reader);
+    }
     pthread_mutex_lock(&read_windows->lock);
-    window->state = good ? READY : BAD;
+    window->state = error ? BAD : READY;
+    bw_error_free(error);
     pthread_cond_broadcast(&read_windows->changed);
 }
 

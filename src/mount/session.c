@@ -141,51 +141,40 @@ static bool await_turn(struct crew *crew)
     return !fuse_session_exited(crew->session);
 }
 
-/* Receives a request; false at the end of the session. */
-static bool receive_request(struct worker *worker)
-{
-    struct crew *crew = worker->crew;
-    int got = -EINTR;
-    atomic_store(&worker->receiving, true);
-    while (got == -EINTR && !fuse_session_exited(crew->session))
-        got = fuse_session_receive_buf(crew->session, &worker->request);
-    atomic_store(&worker->receiving, false);
-    if (got > 0)
-        return true;
-    atomic_store(&crew->problem, got == -EINTR ? 0 : got);
-    end_session();
-    return false;
-}
-
-/* Handles a request; false if another thread has got the turn. */
-static bool handle_request(struct worker *worker)
-{
-    struct crew *crew = worker->crew;
-    const struct fuse_in_header *header = worker->request.mem;
-    uint_fast64_t request = atomic_fetch_add(&crew->requests, 1) + 1;
-    atomic_store(&crew->busy, request);
-    if (header->opcode == FUSE_READ) {
-        /* Another thread can receive requests while this one reads. */
-        uint_fast64_t own = request;
-        pthread_mutex_lock(&crew->lock);
-        if (atomic_compare_exchange_strong(&crew->busy, &own, 0))
-            free_turn(crew);
-        pthread_mutex_unlock(&crew->lock);
-    } else if (atomic_load(&crew->resting)) {
-        pthread_mutex_lock(&crew->lock);
-        pthread_cond_signal(&crew->watch);
-        pthread_mutex_unlock(&crew->lock);
-    }
-    fuse_session_process_buf(crew->session, &worker->request);
-    return atomic_compare_exchange_strong(&crew->busy, &request, 0);
-}
-
 static void *run_worker(void *context)
 {
     struct worker *worker = context;
-    while (await_turn(worker->crew))
-        while (receive_request(worker) && handle_request(worker))
-            ;
+    struct crew *crew = worker->crew;
+    while (await_turn(crew))
+        for (bool has_turn = true; has_turn;) {
+            int got = -EINTR;
+            atomic_store(&worker->receiving, true);
+            while (got == -EINTR && !fuse_session_exited(crew->session))
+                got = fuse_session_receive_buf(crew->session, &worker->request);
+            atomic_store(&worker->receiving, false);
+            if (got <= 0) {
+                atomic_store(&crew->problem, got == -EINTR ? 0 : got);
+                end_session();
+                break;
+            }
+            const struct fuse_in_header *header = worker->request.mem;
+            uint_fast64_t request = atomic_fetch_add(&crew->requests, 1) + 1;
+            atomic_store(&crew->busy, request);
+            if (header->opcode == FUSE_READ) {
+                /* Another thread can receive requests while this one reads. */
+                uint_fast64_t own = request;
+                pthread_mutex_lock(&crew->lock);
+                if (atomic_compare_exchange_strong(&crew->busy, &own, 0))
+                    free_turn(crew);
+                pthread_mutex_unlock(&crew->lock);
+            } else if (atomic_load(&crew->resting)) {
+                pthread_mutex_lock(&crew->lock);
+                pthread_cond_signal(&crew->watch);
+                pthread_mutex_unlock(&crew->lock);
+            }
+            fuse_session_process_buf(crew->session, &worker->request);
+            has_turn = atomic_compare_exchange_strong(&crew->busy, &request, 0);
+        }
     return NULL;
 }
 
@@ -238,31 +227,13 @@ static void end_on_signal(int number)
     end_session();
 }
 
-/* Mounts, and serves requests while the signals that end the session are caught. */
-static int run_session(struct fuse_session *session, int descriptor)
+struct bw_error *bw_mount_serve(struct bw_mount *mount, int descriptor)
 {
     static const int ending[] = {SIGHUP, SIGINT, SIGTERM};
     enum { ENDING = sizeof ending / sizeof *ending };
     const struct sigaction ours = {.sa_handler = end_on_signal};
     struct sigaction before[ENDING];
-    char name[32];
-    snprintf(name, sizeof name, "/dev/fd/%d", descriptor);
-    if (fuse_session_mount(session, name))
-        return -EINVAL;
-    running.session = session;
-    sem_init(&running.ended, 0, 0);
-    for (size_t i = 0; i < ENDING; i++)
-        sigaction(ending[i], &ours, &before[i]);
-    const int problem = serve_requests(session);
-    for (size_t i = 0; i < ENDING; i++)
-        sigaction(ending[i], &before[i], NULL);
-    sem_destroy(&running.ended);
-    return problem;
-}
-
-struct bw_error *bw_mount_serve(struct bw_mount *mount, int descriptor)
-{
-    char *words[] = {"btrfs-walk", NULL};
+    char *words[] = {"btrfs-walk", NULL}, name[32];
     struct fuse_args arguments = FUSE_ARGS_INIT(1, words);
     const struct fuse_lowlevel_ops operations =
         mount->options.used ? bw_mount_device_operations() : bw_mount_operations();
@@ -273,7 +244,18 @@ struct bw_error *bw_mount_serve(struct bw_mount *mount, int descriptor)
         close(descriptor);
         return bw_error_no_memory();
     }
-    const int problem = run_session(session, descriptor);
+    int problem = -EINVAL;
+    snprintf(name, sizeof name, "/dev/fd/%d", descriptor);
+    if (!fuse_session_mount(session, name)) {
+        running.session = session;
+        sem_init(&running.ended, 0, 0);
+        for (size_t i = 0; i < ENDING; i++)
+            sigaction(ending[i], &ours, &before[i]);
+        problem = serve_requests(session);
+        for (size_t i = 0; i < ENDING; i++)
+            sigaction(ending[i], &before[i], NULL);
+        sem_destroy(&running.ended);
+    }
     fuse_session_destroy(session);
     if (problem < 0)
         return bw_error_from_errno(-problem, "cannot read requests from the kernel");
