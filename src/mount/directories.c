@@ -137,8 +137,8 @@ static struct bw_error *begin_listing(struct listing *listing)
     return bw_directory_open(fs, &listing->place, BW_DIRECTORY_START, &listing->directory);
 }
 
-/* Gets a listing of a directory for a request; keep it after use. Of those that are kept, it is the
- * nearest one of the directory that has not passed the offset; or the one that has ended last. */
+/* Gets a listing of a directory for a request; keep it after use. It is a kept listing of this
+ * directory before the offset, the nearest if there are several; or the listing that ended last. */
 static struct bw_error *find_listing(struct bw_mount *mount, fuse_ino_t node, uint64_t offset,
                                      struct listing **result)
 {

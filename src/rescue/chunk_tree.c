@@ -4,9 +4,8 @@
  * lists. Chunks without an item in a leaf are derived: a block group contains the length and the
  * profile, and the device tree names the ranges of the devices, or their contents show them.
  *
- * Leaves of other trees can be read only where a known chunk puts them, so each step depends on the
- * chunks of the one before: first the system chunks are searched, then also the metadata chunks
- * known by then, and finally whole devices. The search ends as soon as the known chunks use as many
+ * Leaves of other trees can be read only where a known chunk puts them. Therefore the search first
+ * reads the system chunks, then also the metadata chunks known by then, and finally whole devices. The search ends as soon as the known chunks use as many
  * bytes of each device as its superblock records.
  */
 #include <inttypes.h>
@@ -132,8 +131,7 @@ static void report_derived(struct bw_fs *fs, const struct bw_derived_chunk *chun
                                  chunk->logical, profile, chunk->length, contents, outcome));
 }
 
-/* Adds the chunk of a block group, if its stripes can be found. With `reports`, reports what is
- * lost. */
+/* Adds the chunk of a block group, if its stripes can be found. `reports`: report lost stripes. */
 static struct bw_error *derive_chunk(struct search *search, struct bw_derived_chunk *chunk,
                                      bool reports)
 {
@@ -182,8 +180,8 @@ static int newest_first(const void *left, const void *right)
 }
 
 /* Rebuilds the set of known chunks from the facts. Newer chunks are added first, so they take
- * precedence; then those of the superblock. Chunks with only a block group follow. With `reports`,
- * reports those that cannot be derived. */
+ * precedence. The chunks of the superblock follow, then chunks with only a block group. `reports`:
+ * report chunks that cannot be derived. */
 static struct bw_error *rebuild_chunks(struct search *search, bool reports)
 {
     const struct bw_chunk_facts *facts = &search->facts;
