@@ -5,8 +5,8 @@
  * profile, and the device tree names the ranges of the devices, or their contents show them.
  *
  * Leaves of other trees can be read only where a known chunk puts them. Therefore the search first
- * reads the system chunks, then also the metadata chunks known by then, and finally whole devices. The search ends as soon as the known chunks use as many
- * bytes of each device as its superblock records.
+ * reads the system chunks, then also the metadata chunks known by then, and finally whole devices.
+ * It ends as soon as the known chunks use as many bytes of each device as its superblock records.
  */
 #include <inttypes.h>
 #include <stdio.h>
