@@ -108,10 +108,8 @@ void bw_visited_keep(struct bw_check *check, uint64_t bytenr, const struct bw_in
 /* A batch of copies that is being read. */
 struct batch {
     struct bw_check *check;
-    struct bw_copy_buffers *buffers;
     const struct bw_tree *tree;
     struct bw_checked_block *blocks;
-    unsigned count;
     unsigned copies[BW_BATCH];     /* how many of each block are stored */
     unsigned all_copies[BW_BATCH]; /* and with those that parity gives */
     unsigned bad[BW_BATCH];        /* how many are bad */
@@ -143,22 +141,6 @@ static bool is_known_fsid(const struct bw_fs *fs, const uint8_t *fsid)
     return false;
 }
 
-/* The kind of finding that a contradiction to the parent is. */
-static enum bw_code_number code_of(const uint8_t *block, uint32_t nodesize,
-                                   const struct bw_block_pointer *pointer)
-{
-    const struct bw_disk_header *header = (const void *)block;
-    if (bw_get64(header->bytenr) != pointer->bytenr || header->level != pointer->expectation.level)
-        return BW_CODE_block_foreign;
-    if (bw_get64(header->generation) != pointer->expectation.generation)
-        return BW_CODE_block_stale;
-    struct bw_tree_block_expectation another = pointer->expectation;
-    another.owner = bw_get64(header->owner);
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_node_check(block, nodesize, pointer->bytenr, &another);
-    return error ? BW_CODE_block_keys : BW_CODE_block_foreign;
-}
-
 /* Why a copy is bad, and the kind of finding that this is; NULL: it is good. */
 static struct bw_error *check_copy(const struct bw_check *check, const uint8_t *block,
                                    const struct bw_block_pointer *pointer,
@@ -176,8 +158,21 @@ static struct bw_error *check_copy(const struct bw_check *check, const uint8_t *
     if (!is_known_fsid(fs, header->fsid))
         return bw_error_create(BW_ERROR_CORRUPT, "block of another file system");
     struct bw_error *error = bw_node_check(block, nodesize, pointer->bytenr, &pointer->expectation);
-    if (error)
-        *code = code_of(block, nodesize, pointer);
+    if (!error || bw_get64(header->bytenr) != pointer->bytenr ||
+        header->level != pointer->expectation.level)
+        return error;
+    if (bw_get64(header->generation) != pointer->expectation.generation) {
+        *code = BW_CODE_block_stale;
+        return error;
+    }
+
+    /* It contradicts its parent: by its keys, or only by its owner. */
+    struct bw_tree_block_expectation another = pointer->expectation;
+    another.owner = bw_get64(header->owner);
+    BW_AUTO_ERROR struct bw_error *wrong_keys =
+        bw_node_check(block, nodesize, pointer->bytenr, &another);
+    if (wrong_keys)
+        *code = BW_CODE_block_keys;
     return error;
 }
 
@@ -309,53 +304,10 @@ static void add_copy(struct batch *batch, unsigned i, struct bw_request *request
     }
 }
 
-/* Reads one mirror of each block that has it. The first copy goes into the block's buffer, the
- * others into additional memory. */
-static void read_copies(struct batch *batch, unsigned copy)
-{
-    const struct bw_tree_reader *reader = &batch->check->fs->reader;
-    struct bw_request requests[BW_BATCH];
-    unsigned numbers[BW_BATCH], wanted = 0;
-    for (unsigned i = 0; i < batch->count; i++) {
-        struct bw_checked_block *block = &batch->blocks[i];
-        if (block->skipped || copy > batch->copies[i])
-            continue;
-        requests[wanted] = bw_block_request(
-            reader, &block->pointer,
-            copy == 1 ? block->buffer : batch->buffers->copies + (size_t)i * reader->nodesize);
-        requests[wanted].kind = BW_REQUEST_RAW;
-        requests[wanted].mirror = (uint8_t)copy;
-        numbers[wanted++] = i;
-    }
-    const struct bw_frame frame = bw_frame_above_blocks(NULL, bw_xlator_probes(reader->top));
-    bw_wind(&frame, reader->top, requests, wanted);
-    for (unsigned i = 0; i < wanted; i++)
-        add_copy(batch, numbers[i], &requests[i]);
-}
-
-/* Blocks without a good mirror: those with bad ones have been reported already. */
-static void report_missing(struct batch *batch)
-{
-    for (unsigned i = 0; i < batch->count; i++) {
-        const struct bw_checked_block *block = &batch->blocks[i];
-        batch->check->blocks += !block->skipped;
-        if (!block->good && !block->skipped && !batch->bad[i]) {
-            struct bw_finding location = bw_block_location(batch->tree, &block->pointer);
-            location.row.length = batch->check->fs->reader.nodesize;
-            if (!batch->in_chunk[i])
-                bw_flip_find_in_address(batch->check, batch->tree, &block->pointer, &location.flip);
-            bw_check_find(batch->check, BW_CODE_block_missing, &location, "%s",
-                          batch->in_chunk[i] ? "all mirrors are on missing devices"
-                                             : "no chunk contains its address");
-        }
-    }
-}
-
 void bw_check_blocks(struct bw_check *check, struct bw_copy_buffers *buffers,
                      const struct bw_tree *tree, struct bw_checked_block *blocks, unsigned count)
 {
-    struct batch batch = {
-        .check = check, .buffers = buffers, .tree = tree, .blocks = blocks, .count = count};
+    struct batch batch = {.check = check, .tree = tree, .blocks = blocks};
     const struct bw_tree_reader *reader = &check->fs->reader;
     unsigned copies = 1;
     for (unsigned i = 0; i < count; i++) {
@@ -381,7 +333,40 @@ void bw_check_blocks(struct bw_check *check, struct bw_copy_buffers *buffers,
         check->no_memory = true;
         return;
     }
-    for (unsigned copy = 1; copy <= copies; copy++)
-        read_copies(&batch, copy);
-    report_missing(&batch);
+
+    /* One mirror of each block that has it after the other. The first copy goes into the block's
+     * buffer, the others into additional memory. */
+    const struct bw_frame frame = bw_frame_above_blocks(NULL, bw_xlator_probes(reader->top));
+    for (unsigned copy = 1; copy <= copies; copy++) {
+        struct bw_request requests[BW_BATCH];
+        unsigned numbers[BW_BATCH], wanted = 0;
+        for (unsigned i = 0; i < count; i++) {
+            uint8_t *buffer = blocks[i].buffer;
+            if (blocks[i].skipped || copy > batch.copies[i])
+                continue;
+            if (copy > 1)
+                buffer = buffers->copies + (size_t)i * reader->nodesize;
+            requests[wanted] = bw_block_request(reader, &blocks[i].pointer, buffer);
+            requests[wanted].kind = BW_REQUEST_RAW;
+            requests[wanted].mirror = (uint8_t)copy;
+            numbers[wanted++] = i;
+        }
+        bw_wind(&frame, reader->top, requests, wanted);
+        for (unsigned i = 0; i < wanted; i++)
+            add_copy(&batch, numbers[i], &requests[i]);
+    }
+
+    /* Blocks without a good mirror: those with bad ones have been reported already. */
+    for (unsigned i = 0; i < count; i++) {
+        check->blocks += !blocks[i].skipped;
+        if (blocks[i].good || blocks[i].skipped || batch.bad[i])
+            continue;
+        struct bw_finding location = bw_block_location(tree, &blocks[i].pointer);
+        location.row.length = reader->nodesize;
+        if (!batch.in_chunk[i])
+            bw_flip_find_in_address(check, tree, &blocks[i].pointer, &location.flip);
+        bw_check_find(check, BW_CODE_block_missing, &location, "%s",
+                      batch.in_chunk[i] ? "all mirrors are on missing devices"
+                                        : "no chunk contains its address");
+    }
 }

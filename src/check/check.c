@@ -62,49 +62,42 @@ const char *bw_finding_severity_name(enum bw_finding_severity severity)
 
 /* Chunks. */
 
-/* Stored copies come first, then parity. */
-static unsigned stored_copies(struct bw_fs *fs, uint64_t logical, unsigned all)
-{
-    for (unsigned copy = 1; copy <= all; copy++) {
-        struct bw_mapping mapping = {0};
-        BW_AUTO_ERROR struct bw_error *error =
-            bw_fs_map(fs, logical, fs->superblock.sectorsize, copy, &mapping);
-        if (error || mapping.rebuilt)
-            return copy > 1 ? copy - 1 : 1;
-    }
-    return all;
-}
-
-static struct bw_error *add_chunk(struct bw_check *check, const struct bw_chunk_info *info)
-{
-    const struct bw_raid_profile *profile = bw_raid_profile_of(info->type);
-    const unsigned copies = profile->copies ? profile->copies : info->stripe_count;
-    const unsigned computed =
-        profile->parity_stripes == 2 ? info->stripe_count - 1u : profile->parity_stripes;
-    struct bw_checked_chunk chunk = {.logical = info->logical,
-                                     .length = info->length,
-                                     .type = info->type,
-                                     .copies = copies,
-                                     .all_copies = copies + computed,
-                                     .striped = profile->striped,
-                                     .parity = profile->parity_stripes,
-                                     .stripes = (uint16_t)info->stripe_count};
-    struct bw_mapping mapping = {0};
-    BW_AUTO_ERROR struct bw_error *unmapped =
-        bw_fs_map(check->fs, info->logical, check->fs->superblock.sectorsize, 1, &mapping);
-    if (!unmapped && mapping.copies != chunk.all_copies) { /* it was moved to another chunk */
-        chunk.copies = stored_copies(check->fs, info->logical, mapping.copies);
-        chunk.all_copies = mapping.copies;
-    }
-    return bw_checked_chunks_push(&check->chunks, chunk);
-}
-
 struct bw_error *bw_check_load_chunks(struct bw_check *check)
 {
+    const uint32_t sectorsize = check->fs->superblock.sectorsize;
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
     BW_TRY(bw_fs_chunks(check->fs, &chunks));
-    for (size_t i = 0; i < chunks.count; i++)
-        BW_TRY(add_chunk(check, &chunks.items[i]));
+    for (size_t i = 0; i < chunks.count; i++) {
+        const struct bw_chunk_info *info = &chunks.items[i];
+        const struct bw_raid_profile *profile = bw_raid_profile_of(info->type);
+        unsigned computed = profile->parity_stripes;
+        if (computed == 2)
+            computed = info->stripe_count - 1u;
+        struct bw_checked_chunk chunk = {.logical = info->logical,
+                                         .length = info->length,
+                                         .type = info->type,
+                                         .copies =
+                                             profile->copies ? profile->copies : info->stripe_count,
+                                         .striped = profile->striped,
+                                         .parity = profile->parity_stripes,
+                                         .stripes = (uint16_t)info->stripe_count};
+        chunk.all_copies = chunk.copies + computed;
+        struct bw_mapping mapping = {0};
+        BW_AUTO_ERROR struct bw_error *unmapped =
+            bw_fs_map(check->fs, info->logical, sectorsize, 1, &mapping);
+        if (!unmapped && mapping.copies != chunk.all_copies) {
+            /* It was moved to another chunk. Stored copies come first, then parity. */
+            chunk.all_copies = mapping.copies;
+            for (chunk.copies = 0; chunk.copies < chunk.all_copies; chunk.copies++) {
+                BW_AUTO_ERROR struct bw_error *error =
+                    bw_fs_map(check->fs, info->logical, sectorsize, chunk.copies + 1, &mapping);
+                if (error || mapping.rebuilt)
+                    break;
+            }
+            chunk.copies += !chunk.copies;
+        }
+        BW_TRY(bw_checked_chunks_push(&check->chunks, chunk));
+    }
     return NULL;
 }
 

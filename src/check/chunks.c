@@ -109,23 +109,6 @@ static void check_stripe(const struct chunks *chunks, const struct bw_checked_st
                       device->info.total_bytes);
 }
 
-/* On a zoned file system, every stripe is one zone, and all zones have one size. A device without
- * zones gets the zone size of the first device extent. Source: the kernel's fs/btrfs/zoned.c. */
-static void check_zones(const struct chunks *chunks)
-{
-    const uint64_t zone = chunks->stripes.count ? chunks->stripes.items[0].length : 0;
-    if (!(chunks->check->fs->superblock.incompat_flags & BW_INCOMPAT_ZONED) || !zone)
-        return;
-    for (size_t i = 0; i < chunks->stripes.count; i++) {
-        const struct bw_checked_stripe *stripe = &chunks->stripes.items[i];
-        const struct bw_finding location = location_of_stripe(stripe);
-        if (stripe->length != zone || stripe->offset % zone)
-            bw_check_find(chunks->check, BW_CODE_stripe_zone, &location,
-                          "%" PRIu64 " bytes, not one zone of %" PRIu64 " bytes", stripe->length,
-                          zone);
-    }
-}
-
 static void report_missing(const struct chunks *chunks, const struct bw_checked_stripe *stripe,
                            bool known)
 {
@@ -176,7 +159,19 @@ static struct bw_error *stripes_check(struct chunks *chunks)
         qsort(chunks->stripes.items, count, sizeof *stripes, by_place);
     for (size_t i = 0; i < count; i++)
         check_stripe(chunks, &stripes[i], i ? &stripes[i - 1] : NULL);
-    check_zones(chunks);
+
+    /* On a zoned file system, every stripe is one zone, and all zones have one size. A device
+     * without zones gets the zone size of the first device extent. Source: the kernel's
+     * fs/btrfs/zoned.c. */
+    const bool is_zoned = chunks->check->fs->superblock.incompat_flags & BW_INCOMPAT_ZONED;
+    const uint64_t zone = is_zoned && count ? stripes[0].length : 0;
+    for (size_t i = 0; zone && i < count; i++) {
+        const struct bw_finding location = location_of_stripe(&stripes[i]);
+        if (stripes[i].length != zone || stripes[i].offset % zone)
+            bw_check_find(chunks->check, BW_CODE_stripe_zone, &location,
+                          "%" PRIu64 " bytes, not one zone of %" PRIu64 " bytes", stripes[i].length,
+                          zone);
+    }
 
     struct bw_item_stream extents;
     struct bw_error *error =
@@ -210,42 +205,37 @@ static struct bw_error *stripes_check(struct chunks *chunks)
     return bw_item_stream_end(&extents, NULL);
 }
 
-/* Devices. */
-
-static void check_device(struct bw_check *check, const struct bw_device_info *device)
-{
-    const struct bw_image *image = bw_image_of_device(check->fs, device->devid, device->uuid);
-    const struct bw_finding location =
-        BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE,
-                   .key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, device->devid}, .devid = device->devid);
-    if (!image || image->is_dump || device->seed || device->state != BW_DEVICE_PRESENT)
-        return;
-    const struct bw_device_identity *own = &image->superblock.device;
-    if (!check->fs->is_past &&
-        (own->total_bytes != device->total_bytes || own->bytes_used != device->bytes_used))
-        bw_check_find(check, BW_CODE_device_differs, &location,
-                      "%" PRIu64 " bytes, %" PRIu64 " used; its superblock has %" PRIu64
-                      " bytes, %" PRIu64 " used",
-                      device->total_bytes, device->bytes_used, own->total_bytes, own->bytes_used);
-    if (device->image_bytes < device->total_bytes)
-        bw_check_find(check, BW_CODE_device_truncated, &location,
-                      "the image has %" PRIu64 " bytes, the device %" PRIu64, device->image_bytes,
-                      device->total_bytes);
-}
-
 /* Holds the devices against superblocks and images. */
 static void devices_check(const struct chunks *chunks)
 {
-    const struct bw_superblock *superblock = &chunks->check->fs->superblock;
+    const struct bw_fs *fs = chunks->check->fs;
+    const struct bw_superblock *superblock = &fs->superblock;
     uint64_t writable = 0, all = 0;
     const uint64_t size = superblock->total_bytes, rounding = superblock->sectorsize;
     for (size_t i = 0; i < chunks->devices.count; i++) {
         const struct bw_device_info *device = &chunks->devices.items[i].info;
-        check_device(chunks->check, device);
+        const struct bw_image *image = bw_image_of_device(fs, device->devid, device->uuid);
+        const struct bw_finding location = BW_FINDING(
+            BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE,
+            .key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, device->devid}, .devid = device->devid);
         writable += device->seed ? 0 : device->total_bytes;
         all += device->total_bytes;
+        if (!image || image->is_dump || device->seed || device->state != BW_DEVICE_PRESENT)
+            continue;
+        const struct bw_device_identity *own = &image->superblock.device;
+        if (!fs->is_past &&
+            (own->total_bytes != device->total_bytes || own->bytes_used != device->bytes_used))
+            bw_check_find(chunks->check, BW_CODE_device_differs, &location,
+                          "%" PRIu64 " bytes, %" PRIu64 " used; its superblock has %" PRIu64
+                          " bytes, %" PRIu64 " used",
+                          device->total_bytes, device->bytes_used, own->total_bytes,
+                          own->bytes_used);
+        if (device->image_bytes < device->total_bytes)
+            bw_check_find(chunks->check, BW_CODE_device_truncated, &location,
+                          "the image has %" PRIu64 " bytes, the device %" PRIu64,
+                          device->image_bytes, device->total_bytes);
     }
-    if (chunks->incomplete || chunks->check->fs->is_past)
+    if (chunks->incomplete || fs->is_past)
         return;
     if (superblock->device_count != chunks->devices.count)
         bw_check_find(chunks->check, BW_CODE_super_devices, NULL,
@@ -276,35 +266,6 @@ static struct bw_finding location_of(uint64_t tree, const struct bw_key *key, ui
 {
     return BW_FINDING(BW_TOUCHES_NOTHING, .tree = tree, .key = *key, .logical = logical,
                       .length = length);
-}
-
-static void check_group(struct chunks *chunks, const struct bw_key *key, uint64_t length,
-                        uint64_t type)
-{
-    struct bw_check *check = chunks->check;
-    const struct bw_checked_group *group = bw_check_group(check, key->offset);
-    const struct bw_finding location = location_of(BW_CHUNK_TREE, key, key->offset, length);
-    if (group)
-        chunks->has_chunk[group - check->groups.groups.items] = true;
-    chunks->group_missing |= !group;
-    if (!group && !check->groups.incomplete)
-        bw_check_find(check, BW_CODE_group_missing, &location, "the chunk has no block group");
-    else if (group && group->length != length)
-        bw_check_find(check, BW_CODE_group_differs, &location,
-                      "%" PRIu64 " bytes, its block group has %" PRIu64, length, group->length);
-    else if (group && group->flags != type)
-        bw_check_find(check, BW_CODE_group_differs, &location,
-                      "type 0x%" PRIx64 ", its block group has 0x%" PRIx64, type, group->flags);
-}
-
-static void check_order(struct chunks *chunks, const struct bw_key *key, uint64_t length)
-{
-    const struct bw_finding location = location_of(BW_CHUNK_TREE, key, key->offset, length);
-    if (key->offset < chunks->last_end)
-        bw_check_find(chunks->check, BW_CODE_chunk_overlap, &location,
-                      "chunk %" PRIu64 " ends at %" PRIu64, chunks->last_start, chunks->last_end);
-    chunks->last_start = key->offset;
-    chunks->last_end = key->offset + length;
 }
 
 /* The next chunk in the superblock's list; false at the end. */
@@ -347,25 +308,46 @@ static void check_system_chunk(struct chunks *chunks, const struct bw_item *item
                       "the superblock lacks the chunk");
 }
 
+/* Compares a chunk with the one before it, with its block group and with its copy in the
+ * superblock, and lists its stripes. */
 static struct bw_error *on_chunk(struct chunks *chunks, const struct bw_item *item)
 {
+    struct bw_check *check = chunks->check;
     const struct bw_disk_chunk *disk = (const void *)item->data;
-    struct bw_chunk chunk;
-    if (bw_chunk_is_remapped_away(item->data, item->size)) {
-        check_order(chunks, &item->key, bw_get64(disk->length));
-        check_group(chunks, &item->key, bw_get64(disk->length), bw_get64(disk->type));
-        return NULL;
-    }
+    const bool is_remapped = bw_chunk_is_remapped_away(item->data, item->size);
+    const uint64_t logical = item->key.offset;
+    struct bw_chunk chunk = {.stripe_count = 0};
     BW_AUTO_ERROR struct bw_error *bad =
-        bw_chunk_decode(item->key.offset, item->data, item->size, &chunk);
+        is_remapped ? NULL : bw_chunk_decode(logical, item->data, item->size, &chunk);
     if (bad) { /* tree_items.c reports the fault */
         chunks->incomplete = true;
         return NULL;
     }
-    check_order(chunks, &item->key, chunk.length);
-    check_group(chunks, &item->key, chunk.length, chunk.type);
-    if (!chunks->check->fs->is_past)
-        check_system_chunk(chunks, item, chunk.type);
+    const uint64_t length = bw_get64(disk->length), type = bw_get64(disk->type);
+
+    /* The chunk before it. */
+    const struct bw_finding location = location_of(BW_CHUNK_TREE, &item->key, logical, length);
+    if (logical < chunks->last_end)
+        bw_check_find(check, BW_CODE_chunk_overlap, &location, "chunk %" PRIu64 " ends at %" PRIu64,
+                      chunks->last_start, chunks->last_end);
+    chunks->last_start = logical;
+    chunks->last_end = logical + length;
+
+    /* Its block group. */
+    const struct bw_checked_group *group = bw_check_group(check, logical);
+    if (group)
+        chunks->has_chunk[group - check->groups.groups.items] = true;
+    chunks->group_missing |= !group;
+    if (!group && !check->groups.incomplete)
+        bw_check_find(check, BW_CODE_group_missing, &location, "the chunk has no block group");
+    else if (group && group->length != length)
+        bw_check_find(check, BW_CODE_group_differs, &location,
+                      "%" PRIu64 " bytes, its block group has %" PRIu64, length, group->length);
+    else if (group && group->flags != type)
+        bw_check_find(check, BW_CODE_group_differs, &location,
+                      "type 0x%" PRIx64 ", its block group has 0x%" PRIx64, type, group->flags);
+    if (!is_remapped && !check->fs->is_past)
+        check_system_chunk(chunks, item, type);
 
     const struct bw_chunk_info info = {
         .length = chunk.length, .type = chunk.type, .stripe_count = chunk.stripe_count};
@@ -406,31 +388,6 @@ static struct bw_error *read_chunks(struct chunks *chunks)
     return bw_item_stream_end(&stream, error);
 }
 
-/* Block groups and entries of the superblock that no chunk has met. */
-static void check_rest(const struct chunks *chunks)
-{
-    struct bw_check *check = chunks->check;
-    struct bw_cursor cursor = system_chunks(check);
-    struct bw_item copy;
-    uint32_t count = 0;
-    for (size_t i = 0; i < check->groups.groups.count; i++) {
-        const struct bw_checked_group *group = &check->groups.groups.items[i];
-        const struct bw_key key = {group->start, BW_BLOCK_GROUP_ITEM, group->length};
-        const struct bw_finding location =
-            location_of(check->fs->block_group_tree.id ? BW_BLOCK_GROUP_TREE : BW_EXTENT_TREE, &key,
-                        group->start, group->length);
-        if (!chunks->has_chunk[i])
-            bw_check_find(check, BW_CODE_chunk_missing, &location, "the block group has no chunk");
-    }
-    while (next_system_chunk(&cursor, &copy))
-        count++;
-    if (!check->fs->is_past && count != chunks->system_chunks)
-        bw_check_find(check, BW_CODE_system_chunk, NULL,
-                      "the superblock has %" PRIu32 " system chunk%s, of which the chunk tree has "
-                      "%" PRIu32,
-                      count, bw_plural(count), chunks->system_chunks);
-}
-
 static void chunks_free(struct chunks *chunks)
 {
     free(chunks->has_chunk);
@@ -451,8 +408,27 @@ struct bw_error *bw_pass_chunks(struct bw_check *check)
         BW_TRY(bw_checked_devices_push(&chunks.devices,
                                        (struct bw_checked_device){.info = devices.items[i]}));
     BW_TRY(read_chunks(&chunks));
-    if (!chunks.incomplete)
-        check_rest(&chunks);
+
+    /* Block groups and entries of the superblock that no chunk has met. */
+    for (size_t i = 0; !chunks.incomplete && i < check->groups.groups.count; i++) {
+        const struct bw_checked_group *group = &check->groups.groups.items[i];
+        const struct bw_key key = {group->start, BW_BLOCK_GROUP_ITEM, group->length};
+        const struct bw_finding location =
+            location_of(check->fs->block_group_tree.id ? BW_BLOCK_GROUP_TREE : BW_EXTENT_TREE, &key,
+                        group->start, group->length);
+        if (!chunks.has_chunk[i])
+            bw_check_find(check, BW_CODE_chunk_missing, &location, "the block group has no chunk");
+    }
+    struct bw_cursor cursor = system_chunks(check);
+    struct bw_item copy;
+    uint32_t count = 0;
+    while (next_system_chunk(&cursor, &copy))
+        count++;
+    if (!chunks.incomplete && !check->fs->is_past && count != chunks.system_chunks)
+        bw_check_find(check, BW_CODE_system_chunk, NULL,
+                      "the superblock has %" PRIu32 " system chunk%s, of which the chunk tree has "
+                      "%" PRIu32,
+                      count, bw_plural(count), chunks.system_chunks);
     check->groups.incomplete |= chunks.group_missing;
     BW_TRY(stripes_check(&chunks));
     devices_check(&chunks);

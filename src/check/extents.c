@@ -96,15 +96,6 @@ void bw_entries_add(struct bw_entries *list, const struct bw_reference_entry *en
         list->entries.items[list->entries.count++] = *entry;
 }
 
-/* The entries of one extent. */
-struct extent {
-    struct bw_check *check;
-    const struct bw_reference_entry *item; /* NULL: it has none */
-    const struct bw_reference_entry *entries;
-    size_t count;
-    bool complete;
-};
-
 static bool is_block(const struct bw_reference_entry *entry)
 {
     return !entry->reference.length;
@@ -129,25 +120,59 @@ static struct bw_finding location_of(const struct bw_reference_entry *entry)
     return location;
 }
 
-/* Reports the references of an extent that has an item and is in use. */
-static void report_references(const struct extent *extent)
+/* Reports the entries of an extent that did not cancel out: its item (NULL: it has none), and the
+ * references to it. If not `complete`, a part of some tree is lost, and references that only the
+ * extent tree has are no findings. */
+static void report_extent(struct bw_check *check, const struct bw_reference_entry *item,
+                          const struct bw_reference_entry *entries, size_t count, bool complete)
 {
+    const struct bw_reference_entry *first = NULL;
+    uint64_t made = 0, promised = 0;
+    for (size_t i = 0; i < count; i++) {
+        made += entries[i].reference.kind ? entries[i].made : 0;
+        promised += entries[i].reference.kind ? entries[i].promised : 0;
+        if (entries[i].made && (!first || !first->reference.kind))
+            first = &entries[i];
+    }
+    if (!count)
+        return;
+    if (!item) {
+        /* The extent tree does not contain the rebuilt trees in memory. */
+        if (!made || bw_memory_block(check->fs->reader.memory, first->reference.bytenr))
+            return;
+        const struct bw_finding location = location_of(first);
+        bw_check_find(check, BW_CODE_extent_missing, &location,
+                      "the extent tree lacks the %s, which has references: %" PRIu64,
+                      is_block(first) ? "tree block" : "data", made);
+        return;
+    }
+    if (!first && promised == item->promised) {
+        struct bw_finding location = location_of(item);
+        location.touches = BW_TOUCHES_NOTHING;
+        if (complete)
+            bw_check_find(check, BW_CODE_extent_unreferenced, &location,
+                          "nothing refers to the %s, which has references: %" PRIu64,
+                          is_block(item) ? "tree block" : "data", item->promised);
+        return;
+    }
+
+    /* It has an item and is in use: the references that differ. */
     const struct bw_reference_entry *blocks[2] = {NULL, NULL}; /* promised, made */
-    for (size_t i = 0; i < extent->count; i++) {
-        const struct bw_reference_entry *entry = &extent->entries[i], *next = entry + 1;
+    for (size_t i = 0; i < count; i++) {
+        const struct bw_reference_entry *entry = &entries[i], *next = entry + 1;
         const struct bw_reference *a = &entry->reference, *b = &next->reference;
         if (!a->kind) {
             blocks[entry->made > entry->promised] = entry;
-        } else if (i + 1 < extent->count && a->kind == b->kind && a->source == b->source &&
+        } else if (i + 1 < count && a->kind == b->kind && a->source == b->source &&
                    a->inode == b->inode && a->offset == b->offset) {
             /* One reference: both sides give the extent different lengths. */
-            const struct bw_reference_entry *made = entry->made ? entry : next;
-            const struct bw_finding location = location_of(made);
-            bw_check_find(extent->check, BW_CODE_extent_differs, &location,
+            const struct bw_reference_entry *one = entry->made ? entry : next;
+            const struct bw_finding location = location_of(one);
+            bw_check_find(check, BW_CODE_extent_differs, &location,
                           "a file extent of %" PRIu64 " bytes, the extent item has %" PRIu64,
-                          made->reference.length, extent->item->reference.length);
+                          one->reference.length, item->reference.length);
             i++;
-        } else if (entry->made > entry->promised || extent->complete) {
+        } else if (entry->made > entry->promised || complete) {
             /* Only one side has the reference, or both have it in different numbers. */
             const struct bw_finding location = location_of(entry);
             const char *kind = a->kind == BW_TREE_BLOCK_REF ? "tree" : "tree block";
@@ -159,14 +184,14 @@ static void report_references(const struct extent *extent)
             else
                 snprintf(source, sizeof source, "%s %" PRIu64, kind, a->source);
             if (!entry->made)
-                bw_check_find(extent->check, BW_CODE_reference_extra, &location,
+                bw_check_find(check, BW_CODE_reference_extra, &location,
                               "the extent tree has a reference from %s, which does not exist",
                               source);
             else if (!entry->promised)
-                bw_check_find(extent->check, BW_CODE_reference_missing, &location,
+                bw_check_find(check, BW_CODE_reference_missing, &location,
                               "the extent tree lacks the reference from %s", source);
             else
-                bw_check_find(extent->check, BW_CODE_reference_count, &location,
+                bw_check_find(check, BW_CODE_reference_count, &location,
                               "references from %s: %" PRIu64 ", the extent tree has %" PRIu64,
                               source, entry->made, entry->promised);
         }
@@ -175,47 +200,12 @@ static void report_references(const struct extent *extent)
         return;
 
     /* The extent item of a tree block differs from the header of the block. */
-    const struct bw_reference *promised = &blocks[0]->reference, *made = &blocks[1]->reference;
+    const struct bw_reference *a = &blocks[0]->reference, *b = &blocks[1]->reference;
     const struct bw_finding location = location_of(blocks[1]);
-    bw_check_find(extent->check, BW_CODE_extent_differs, &location,
+    bw_check_find(check, BW_CODE_extent_differs, &location,
                   "generation %" PRIu64 " level %" PRIu64
                   ", the extent item has generation %" PRIu64 " level %" PRIu64,
-                  made->source, made->inode, promised->source, promised->inode);
-}
-
-/* Reports the entries of an extent that did not cancel out. */
-static void report_extent(const struct extent *extent)
-{
-    const struct bw_reference_entry *first = NULL;
-    uint64_t made = 0, promised = 0;
-    for (size_t i = 0; i < extent->count; i++) {
-        const struct bw_reference_entry *entry = &extent->entries[i];
-        made += entry->reference.kind ? entry->made : 0;
-        promised += entry->reference.kind ? entry->promised : 0;
-        if (entry->made && (!first || !first->reference.kind))
-            first = entry;
-    }
-    if (!extent->count)
-        return;
-    if (!extent->item) {
-        /* The extent tree does not contain the rebuilt trees in memory. */
-        const struct bw_tree_reader *reader = &extent->check->fs->reader;
-        if (!made || bw_memory_block(reader->memory, first->reference.bytenr))
-            return;
-        const struct bw_finding location = location_of(first);
-        bw_check_find(extent->check, BW_CODE_extent_missing, &location,
-                      "the extent tree lacks the %s, which has references: %" PRIu64,
-                      is_block(first) ? "tree block" : "data", made);
-    } else if (!first && promised == extent->item->promised) {
-        struct bw_finding location = location_of(extent->item);
-        location.touches = BW_TOUCHES_NOTHING;
-        if (extent->complete)
-            bw_check_find(extent->check, BW_CODE_extent_unreferenced, &location,
-                          "nothing refers to the %s, which has references: %" PRIu64,
-                          is_block(extent->item) ? "tree block" : "data", extent->item->promised);
-    } else {
-        report_references(extent);
-    }
+                  b->source, b->inode, a->source, a->inode);
 }
 
 static void add_promised(struct bw_entries *list, const struct bw_reference *reference)
@@ -318,28 +308,6 @@ static struct bw_error *add_all_made(struct bw_entries *list)
     return error;
 }
 
-/* Lists the references of as many buckets from list->first on as memory has room for, and reports
- * those that did not cancel out. If not `complete`, a part of some tree is lost, and references
- * that only the extent tree has are no findings. */
-static struct bw_error *examine_buckets(struct bw_entries *list, bool complete)
-{
-    BW_TRY(add_all_promised(list));
-    BW_TRY(add_all_made(list));
-    if (list->no_memory)
-        return bw_error_no_memory();
-    bw_entries_merge(list);
-    for (size_t i = 0, end; i < list->entries.count; i = end) {
-        const struct bw_reference_entry *first = &list->entries.items[i];
-        const bool has_item = first->reference.kind == BW_EXTENT_ITEM;
-        for (end = i; end < list->entries.count &&
-                      list->entries.items[end].reference.bytenr == first->reference.bytenr;)
-            end++;
-        report_extent(&(struct extent){list->check, has_item ? first : NULL, first + has_item,
-                                       end - i - has_item, complete});
-    }
-    return NULL;
-}
-
 struct bw_error *bw_pass_extents(struct bw_check *check)
 {
     /* The last references that exist: from the superblock and the root items to the roots. */
@@ -368,12 +336,29 @@ struct bw_error *bw_pass_extents(struct bw_check *check)
     struct bw_entries list = {.check = check};
     struct bw_error *error = NULL;
     for (unsigned round = 0; !error && round < ROUNDS && list.end < BW_REFERENCE_BUCKETS; round++) {
+        /* The references of as many buckets from list.first on as memory has room for. */
         list.first = list.end;
         list.end = BW_REFERENCE_BUCKETS;
         list.entries.count = 0;
-        error = examine_buckets(&list, complete);
+        error = add_all_promised(&list);
+        if (!error)
+            error = add_all_made(&list);
+        if (error || list.no_memory)
+            break;
+        bw_entries_merge(&list);
+        for (size_t i = 0, end; i < list.entries.count; i = end) {
+            const struct bw_reference_entry *first = &list.entries.items[i];
+            const bool has_item = first->reference.kind == BW_EXTENT_ITEM;
+            for (end = i; end < list.entries.count &&
+                          list.entries.items[end].reference.bytenr == first->reference.bytenr;)
+                end++;
+            report_extent(check, has_item ? first : NULL, first + has_item, end - i - has_item,
+                          complete);
+        }
     }
     bw_reference_entries_free(&list.entries);
+    if (!error && list.no_memory)
+        return bw_error_no_memory();
     if (!error && list.end < BW_REFERENCE_BUCKETS)
         bw_check_unable(
             check, bw_error_create(BW_ERROR_CORRUPT,

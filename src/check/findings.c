@@ -244,29 +244,6 @@ static struct bw_error *add_path(struct naming *naming, struct bw_finding *locat
  * finding. Other subvolumes with the same file add paths to it.
  */
 
-/* The number of the finding that another subvolume has of the same file; or else of a new one. */
-static size_t find_elsewhere(const struct bw_finding *location, const struct bw_owner *owner)
-{
-    size_t i = 0;
-    for (; i < location->files.count; i++) {
-        const struct bw_findinginfo *file = &location->files.items[i].row;
-        if (file->inode == owner->inode && file->tree != owner->tree &&
-            owner->offset - file->file_offset < file->file_length)
-            break;
-    }
-    return i;
-}
-
-/* Whether an owner continues the piece of a file: it is stored after it, or in the same compressed
- * extent. */
-static bool is_continued(const struct bw_findinginfo *file, const struct bw_owner *owner)
-{
-    return file->inode == owner->inode && file->tree == owner->tree &&
-           file->file_offset + file->file_length == owner->offset &&
-           (file->logical + file->length == owner->logical ||
-            (file->logical == owner->logical && file->length == owner->length));
-}
-
 static struct bw_error *add_path_of_file(struct naming *naming, struct bw_finding *file,
                                          const struct bw_owner *owner)
 {
@@ -294,12 +271,27 @@ static struct bw_error *add_owner_of_each(struct naming *naming, struct bw_findi
     /* The last owner again, under another path. */
     if (present && memcmp(location->last_owner, this, sizeof this) == 0)
         return add_path_of_file(naming, present, owner);
-    if (present && is_continued(&present->row, owner)) {
-        present->row.file_length += owner->file_length;
-        present->row.length = owner->logical + owner->length - present->row.logical;
+
+    /* It continues the piece of the last one: it is stored after it, or in the same compressed
+     * extent. */
+    struct bw_findinginfo *last = present ? &present->row : NULL;
+    if (last && last->inode == owner->inode && last->tree == owner->tree &&
+        last->file_offset + last->file_length == owner->offset &&
+        (last->logical + last->length == owner->logical ||
+         (last->logical == owner->logical && last->length == owner->length))) {
+        last->file_length += owner->file_length;
+        last->length = owner->logical + owner->length - last->logical;
         return NULL;
     }
-    const size_t number = find_elsewhere(location, owner);
+
+    /* The same file in another subvolume, or a new one. */
+    size_t number = 0;
+    for (; number < files->count; number++) {
+        const struct bw_findinginfo *file = &files->items[number].row;
+        if (file->inode == owner->inode && file->tree != owner->tree &&
+            owner->offset - file->file_offset < file->file_length)
+            break;
+    }
     if (present && number == location->present_file && last_tree == owner->tree)
         return NULL; /* the piece is continued */
     if (number == files->count && number >= BW_FINDINGS_SHOWN && !naming->check->options->all) {
@@ -483,48 +475,6 @@ static struct bw_error *list_names(struct naming *naming, struct bw_finding *loc
     return bw_inode_paths_list(&naming->paths, subvolume, or_zero(inode), on_path, naming);
 }
 
-/* Lists names in other subvolumes whose inodes have the same sum: they share the fault. */
-static struct bw_error *list_alike(struct naming *naming, struct bw_finding *location)
-{
-    struct bw_findinginfo *finding = &location->row;
-    const struct bw_tree_list *trees = &naming->check->trees;
-    const struct bw_listed_tree *own = bw_tree_list_find(trees, finding->tree);
-    for (size_t i = 0; own && i < trees->entries.count && finding->more_subvolumes; i++) {
-        const struct bw_listed_tree *tree = &trees->entries.items[i];
-        const struct bw_subvolume *subvolume = bw_subvolume_by_id(naming->check->fs, tree->tree.id);
-        const size_t before = location->paths.count;
-        if (tree == own || !subvolume || !tree->is_subvolume || !tree->references ||
-            (tree->total ^ tree->incomplete) != (own->total ^ own->incomplete) ||
-            !has_room(naming, location))
-            continue;
-        BW_TRY(list_names(naming, location, bw_subvolume_by_id(naming->check->fs, tree->tree.id)));
-        finding->more_subvolumes -= location->paths.count > before;
-    }
-    return NULL;
-}
-
-/* The inodes whose names directories are to be searched for; none if the last is less than the
- * first. */
-static struct bw_lost_inodes lost_inodes(const struct naming *naming,
-                                         const struct bw_finding *location)
-{
-    const struct bw_findinginfo *finding = &location->row;
-    const struct bw_key *end = &location->end_key;
-    const bool of_keys = location->touches == BW_TOUCHES_KEYS;
-    struct bw_lost_inodes lost = {.subvolume = subvolume_of(naming, location),
-                                  .first =
-                                      or_zero(of_keys ? finding->key.objectid : finding->inode),
-                                  .last = or_zero(finding->inode),
-                                  .number = (size_t)(location - naming->findings)};
-    if (of_keys)
-        lost.last = end->objectid - (end->type <= BW_INODE_ITEM && !end->offset);
-    if (of_keys && lost.first < BW_SUBVOLUME_ROOT_INODE)
-        lost.first = BW_SUBVOLUME_ROOT_INODE;
-    if (lost.last > BW_LAST_SUBVOLUME)
-        lost.last = BW_LAST_SUBVOLUME;
-    return lost;
-}
-
 static struct bw_error *on_lost_name(void *context, const struct bw_lost_inodes *lost,
                                      uint64_t inode, const char *path, size_t length)
 {
@@ -533,49 +483,58 @@ static struct bw_error *on_lost_name(void *context, const struct bw_lost_inodes 
     return path ? add_path(naming, &naming->findings[lost->number], path, length) : NULL;
 }
 
-/* Lists what findings touch that have no path yet. */
+/* Lists what findings touch that have no path yet: the names of inodes, also in other subvolumes
+ * whose inodes have the same sum, because they share the fault; then directories are searched for
+ * the names of inodes that have none. */
 static struct bw_error *list_rest(struct naming *naming)
 {
+    const struct bw_tree_list *trees = &naming->check->trees;
     BW_AUTO_FREE struct bw_lost_inodes *lost = calloc(naming->count + 1, sizeof *lost);
     size_t lost_count = 0;
     if (!lost)
         return bw_error_no_memory();
     for (size_t i = 0; i < naming->count; i++) {
         struct bw_finding *location = &naming->findings[i];
-        const enum bw_touch touches = location->touches;
-        if (touches == BW_TOUCHES_NOTHING || is_of_data(location) || location->paths.count ||
-            !subvolume_of(naming, location))
+        struct bw_findinginfo *row = &location->row;
+        const struct bw_subvolume *subvolume = subvolume_of(naming, location);
+        const bool of_keys = location->touches == BW_TOUCHES_KEYS;
+        if (location->touches == BW_TOUCHES_NOTHING || is_of_data(location) ||
+            location->paths.count || !subvolume)
             continue;
-        if (touches != BW_TOUCHES_KEYS) {
-            BW_TRY(list_names(naming, location, subvolume_of(naming, location)));
-            BW_TRY(list_alike(naming, location));
+        if (!of_keys)
+            BW_TRY(list_names(naming, location, subvolume));
+        const struct bw_listed_tree *own = bw_tree_list_find(trees, row->tree);
+        for (size_t k = 0; !of_keys && own && k < trees->entries.count && row->more_subvolumes;
+             k++) {
+            const struct bw_listed_tree *tree = &trees->entries.items[k];
+            const struct bw_subvolume *other = bw_subvolume_by_id(naming->check->fs, tree->tree.id);
+            const size_t before = location->paths.count;
+            if (tree == own || !other || !tree->is_subvolume || !tree->references ||
+                (tree->total ^ tree->incomplete) != (own->total ^ own->incomplete) ||
+                !has_room(naming, location))
+                continue;
+            BW_TRY(list_names(naming, location, other));
+            row->more_subvolumes -= location->paths.count > before;
         }
-        lost[lost_count] = lost_inodes(naming, location);
-        lost_count += !location->paths.count && lost[lost_count].first <= lost[lost_count].last;
+        if (location->paths.count)
+            continue;
+
+        /* The inodes whose names are searched for. */
+        uint64_t first = or_zero(row->inode), last = first;
+        if (of_keys) {
+            const struct bw_key *end = &location->end_key;
+            first = bw_max(or_zero(row->key.objectid), BW_SUBVOLUME_ROOT_INODE);
+            last = end->objectid - (end->type <= BW_INODE_ITEM && !end->offset);
+        }
+        last = bw_min(last, BW_LAST_SUBVOLUME);
+        if (first <= last)
+            lost[lost_count++] = (struct bw_lost_inodes){subvolume, first, last, i};
     }
     return bw_lost_inodes_name(naming->check->fs, &naming->paths, lost, lost_count, on_lost_name,
                                naming);
 }
 
 /* Passing findings to the caller. */
-
-static struct bw_error *find_paths(struct bw_check *check, struct bw_finding *findings,
-                                   size_t count)
-{
-    struct naming naming = {
-        .check = check, .findings = findings, .count = count, .paths.fs = check->fs};
-    BW_AUTO_FREE struct bw_finding **searched = calloc(count, sizeof *searched);
-    BW_AUTO_FREE struct bw_address_range *ranges = calloc(count, sizeof *ranges);
-    if (!searched || !ranges)
-        return bw_error_no_memory();
-    naming.searched = searched;
-    naming.ranges = ranges;
-    struct bw_error *error = search_owners(&naming);
-    if (!error)
-        error = list_rest(&naming);
-    bw_inode_paths_free(&naming.paths);
-    return error;
-}
 
 /* The image of a copy, if the device has several images. */
 static const char *image_of(const struct bw_check *check, const struct bw_findinginfo *row)
@@ -630,19 +589,34 @@ static struct bw_error *visit_finding(struct bw_check *check, struct bw_finding 
 struct bw_error *bw_findings_flush(struct bw_check *check)
 {
     struct bw_findings *findings = &check->findings;
+    struct bw_finding *waiting = findings->waiting.items;
+    const size_t count = findings->waiting.count;
     struct bw_error *error = NULL;
-    if (findings->waiting.count)
-        qsort(findings->waiting.items, findings->waiting.count, sizeof *findings->waiting.items,
-              by_location);
-    if (check->options->visit && findings->waiting.count)
-        error = find_paths(check, findings->waiting.items, findings->waiting.count);
-    for (size_t i = 0; !error && check->options->visit && i < findings->waiting.count; i++)
-        error = visit_finding(check, &findings->waiting.items[i]);
+    if (count)
+        qsort(waiting, count, sizeof *waiting, by_location);
+
+    /* Their paths. */
+    if (check->options->visit && count) {
+        BW_AUTO_FREE struct bw_finding **searched = calloc(count, sizeof *searched);
+        BW_AUTO_FREE struct bw_address_range *ranges = calloc(count, sizeof *ranges);
+        struct naming naming = {.check = check,
+                                .findings = waiting,
+                                .count = count,
+                                .paths.fs = check->fs,
+                                .searched = searched,
+                                .ranges = ranges};
+        error = searched && ranges ? search_owners(&naming) : bw_error_no_memory();
+        if (!error)
+            error = list_rest(&naming);
+        bw_inode_paths_free(&naming.paths);
+    }
+    for (size_t i = 0; !error && check->options->visit && i < count; i++)
+        error = visit_finding(check, &waiting[i]);
     for (unsigned code = 0; code < BW_CODES; code++)
         findings->counts[code].hidden += findings->in_pass[code];
+    for (size_t i = 0; i < count; i++)
+        findings->counts[waiting[i].code].hidden--;
     check->skips &= check->pass > BW_PASS_space || !check->new_errors;
-    for (size_t i = 0; i < findings->waiting.count; i++)
-        findings->counts[findings->waiting.items[i].code].hidden--;
     clear_findings(findings);
     return error;
 }

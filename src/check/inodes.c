@@ -369,18 +369,25 @@ static void check_file(struct examination *examination, const struct bw_finding 
     }
 }
 
-/* Checks the items of an inode, which all have been read, against its INODE_ITEM. */
-static void check_present(struct examination *examination)
+/* The inode has no more items: checks them against its INODE_ITEM, in the first reading. */
+static struct bw_error *end_inode(struct examination *examination)
 {
     struct bw_check *check = examination->check;
     const struct present_inode *present = &examination->present;
     const struct bw_inode *inode = &present->inode;
     const struct bw_finding location = inode_location(
         examination, present->number, (struct bw_key){present->number, BW_INODE_ITEM, 0});
+    if (!present->number || present->incomplete)
+        return NULL;
     if (!present->has_item) {
-        bw_check_find(check, BW_CODE_inode_missing, &location, "it has items, but no INODE_ITEM");
-        return;
+        const struct name_record headless = {.inode = present->number, .kind = RECORD_HEADLESS};
+        if (!examination->collecting)
+            bw_check_find(check, BW_CODE_inode_missing, &location,
+                          "it has items, but no INODE_ITEM");
+        return enter_record(examination, &headless, 0);
     }
+    if (examination->collecting)
+        return NULL;
 
     /* The sum of a directory also differs if one side lacks an entry: that is found by its name. */
     const uint8_t type = bw_file_type_of_mode(inode->mode);
@@ -412,18 +419,7 @@ static void check_present(struct examination *examination)
     else if (present->entries && type != BW_FILE_DIRECTORY)
         bw_check_find(check, BW_CODE_inode_items, &location, "%s has directory entries",
                       bw_file_type_name(type));
-}
-
-/* The inode has no more items. */
-static struct bw_error *end_inode(struct examination *examination)
-{
-    const struct present_inode *present = &examination->present;
-    const struct name_record headless = {.inode = present->number, .kind = RECORD_HEADLESS};
-    if (!present->number || present->incomplete)
-        return NULL;
-    if (!examination->collecting)
-        check_present(examination);
-    return present->has_item ? NULL : enter_record(examination, &headless, 0);
+    return NULL;
 }
 
 /*
@@ -628,24 +624,6 @@ static void find_flip_of_name(const struct examination *examination, const struc
     }
 }
 
-static void check_entry_type(struct examination *examination, const struct inode *inode,
-                             const struct name *name)
-{
-    const struct name_record *wrong = name->index ? name->index : name->item;
-    const struct name_record *right = inode->item ? inode->item : name->item;
-    const uint8_t want = right ? right->type : 0;
-    if (name->item && name->item->type != want)
-        wrong = name->item;
-    if (!wrong || (wrong->type == want && (!name->item || name->item->type == want)) ||
-        (!inode->item && (!name->item || !name->index)))
-        return;
-    const struct bw_finding location =
-        name_location(examination, name, wrong == name->item ? item_key(name) : index_key(name));
-    bw_check_find(examination->check, BW_CODE_entry_type, &location,
-                  "type of a directory entry wrong, want %s have %s", bw_file_type_name(want),
-                  bw_file_type_name(wrong->type));
-}
-
 /* Checks that all items with a name agree, and counts it. */
 static void check_name(struct examination *examination, struct inode *inode,
                        const struct name *name)
@@ -679,8 +657,20 @@ static void check_name(struct examination *examination, struct inode *inode,
     if (name->indexes > 1 && name->items < 2) /* the pass `trees` finds two in a DIR_ITEM */
         bw_check_find(check, BW_CODE_entry_duplicate, &location,
                       "a name is in directory %" PRIu64 " more than once", directory);
-    if (!inode->is_subvolume || has_all)
-        check_entry_type(examination, inode, name);
+
+    /* The type in them: that of the inode or, if it is not known, both must have the same. */
+    const struct name_record *right = inode->item ? inode->item : name->item;
+    const struct name_record *wrong = name->index ? name->index : name->item;
+    const uint8_t want = right ? right->type : 0;
+    if (name->item && name->item->type != want)
+        wrong = name->item;
+    if (wrong && wrong->type != want && (inode->item || (name->item && name->index)) &&
+        (!inode->is_subvolume || has_all)) {
+        location = name_location(examination, name, wrong == name->item ? item : index);
+        bw_check_find(check, BW_CODE_entry_type, &location,
+                      "type of a directory entry wrong, want %s have %s", bw_file_type_name(want),
+                      bw_file_type_name(wrong->type));
+    }
     if (inode->is_subvolume)
         return;
 
@@ -701,36 +691,6 @@ static void check_name(struct examination *examination, struct inode *inode,
                       " have %" PRIu64,
                       directory, name->index->value, name->reference->value);
     }
-}
-
-static void check_links(struct examination *examination, const struct inode *inode)
-{
-    const struct bw_key key = {inode->number, BW_INODE_ITEM, 0};
-    const struct bw_key orphan = {BW_ORPHAN, BW_ORPHAN_ITEM, inode->number};
-    const struct bw_finding location = inode_location(examination, inode->number, key);
-    if (!inode->item) {
-        struct bw_finding finding = location;
-        if (inode->names == 1)
-            finding.flip = inode->flip;
-        if (inode->names && !inode->has_items && !is_lost(examination, key, key))
-            bw_check_find(examination->check, BW_CODE_inode_missing, &finding,
-                          "it has names, but no INODE_ITEM");
-        return;
-    }
-    const uint64_t links = inode->item->value,
-                   want = inode->names + (inode->number == BW_SUBVOLUME_ROOT_INODE),
-                   least = want - inode->names + inode->complete;
-    if ((links < least || links > want) && !references_lost(examination, inode->number)) {
-        struct bw_finding finding = location;
-        if (least == want)
-            find_flip_in_inode(examination, inode->number,
-                               offsetof(struct bw_disk_inode_item, link_count), 4, links, want,
-                               &finding.flip);
-        bw_check_find(examination->check, BW_CODE_link_count, &finding,
-                      "link count wrong, want %" PRIu64 " have %" PRIu64, want, links);
-    } else if (!links && !inode->is_orphan && !is_lost(examination, orphan, orphan))
-        bw_check_find(examination->check, BW_CODE_orphan_missing, &location,
-                      "it has no links and no ORPHAN_ITEM");
 }
 
 /* Whether a name is a DIR_INDEX that was left when a directory and the inode were both unlinked.
@@ -772,8 +732,35 @@ static void check_names(struct examination *examination)
                 check_name(examination, &inode, &name);
             i = end;
         }
-        if (!inode.is_subvolume)
-            check_links(examination, &inode);
+        if (inode.is_subvolume)
+            continue;
+
+        /* Its INODE_ITEM and links. */
+        const struct bw_key key = {inode.number, BW_INODE_ITEM, 0};
+        const struct bw_key orphan = {BW_ORPHAN, BW_ORPHAN_ITEM, inode.number};
+        struct bw_finding location = inode_location(examination, inode.number, key);
+        if (!inode.item) {
+            if (inode.names == 1)
+                location.flip = inode.flip;
+            if (inode.names && !inode.has_items && !is_lost(examination, key, key))
+                bw_check_find(examination->check, BW_CODE_inode_missing, &location,
+                              "it has names, but no INODE_ITEM");
+            continue;
+        }
+        const uint64_t links = inode.item->value;
+        const uint64_t top = inode.number == BW_SUBVOLUME_ROOT_INODE;
+        const uint64_t want = inode.names + top, least = inode.complete + top;
+        if ((links < least || links > want) && !references_lost(examination, inode.number)) {
+            if (least == want)
+                find_flip_in_inode(examination, inode.number,
+                                   offsetof(struct bw_disk_inode_item, link_count), 4, links, want,
+                                   &location.flip);
+            bw_check_find(examination->check, BW_CODE_link_count, &location,
+                          "link count wrong, want %" PRIu64 " have %" PRIu64, want, links);
+        } else if (!links && !inode.is_orphan && !is_lost(examination, orphan, orphan)) {
+            bw_check_find(examination->check, BW_CODE_orphan_missing, &location,
+                          "it has no links and no ORPHAN_ITEM");
+        }
     }
 }
 

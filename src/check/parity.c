@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/galois.h"
 #include "btree/block.h"
 #include "check/blocks.h"
@@ -200,23 +201,6 @@ static void read_rows(struct parity *parity, struct row *rows, size_t count)
     }
 }
 
-static void compute_parity(const struct parity *parity, const struct row *row, uint32_t first,
-                           uint32_t count, uint8_t *computed)
-{
-    const size_t at = (size_t)first * parity->sectorsize,
-                 length = (size_t)count * parity->sectorsize;
-    void *vectors[MAX_PARTS];
-    for (unsigned i = 0; i < row->data_parts; i++)
-        vectors[i] = row->parts[i].bytes + at;
-    for (unsigned i = 0; i < row->chunk->parity; i++)
-        vectors[row->data_parts + i] = computed + (size_t)i * BW_STRIPE_LENGTH + at;
-    if (row->data_parts == 1)
-        for (unsigned i = 0; i < row->chunk->parity; i++)
-            memcpy(vectors[1 + i], vectors[0], length);
-    else
-        bw_field_parity(row->data_parts, row->chunk->parity, length, vectors);
-}
-
 /* Whether data of a column are bad, which has been reported. */
 static bool has_bad_data(const struct parity *parity, const struct row *row, uint32_t column)
 {
@@ -308,7 +292,17 @@ static void run_task(void *context, unsigned number, size_t task)
             const struct row *row = &worker->rows[i];
             if (!row->columns)
                 continue;
-            compute_parity(parity, row, row->first, row->end - row->first, worker->computed);
+            const size_t at = (size_t)row->first * parity->sectorsize;
+            const size_t length = (size_t)(row->end - row->first) * parity->sectorsize;
+            void *vectors[MAX_PARTS];
+            for (unsigned k = 0; k < row->data_parts; k++)
+                vectors[k] = row->parts[k].bytes + at;
+            for (unsigned k = 0; k < chunk->parity; k++)
+                vectors[row->data_parts + k] = worker->computed + (size_t)k * BW_STRIPE_LENGTH + at;
+            if (row->data_parts > 1)
+                bw_field_parity(row->data_parts, chunk->parity, length, vectors);
+            for (unsigned k = 0; row->data_parts == 1 && k < chunk->parity; k++)
+                memcpy(vectors[1 + k], vectors[0], length);
             for (unsigned k = 0; k < chunk->parity; k++)
                 compare_parity(parity, row, row->data_parts + k,
                                worker->computed + (size_t)k * BW_STRIPE_LENGTH);
@@ -370,28 +364,7 @@ static struct bw_error *on_summed(void *context, const struct bw_summed *range)
     return add_range(context, range->chunk, range->logical, range->length);
 }
 
-/*
- * Checks the rows that hold tree blocks or, if data are checked, data with checksums. Columns
- * that hold neither may never have been written, and then their parity means nothing.
- */
-static struct bw_error *check_used_rows(struct parity *parity)
-{
-    struct bw_check *check = parity->check;
-    for (size_t i = 0; i < check->chunks.count; i++) {
-        const struct bw_checked_chunk *chunk = &check->chunks.items[i];
-        BW_SCOPED(bw_numbers) struct bw_numbers list = {0};
-        if (!has_rows(chunk) || !(chunk->type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM)))
-            continue;
-        BW_TRY(bw_visited_in(check, chunk->logical, chunk->logical + chunk->length, &list));
-        for (size_t k = 0; k < list.count; k++)
-            BW_TRY(add_range(parity, chunk, list.items[k], check->fs->reader.nodesize));
-    }
-    if (check->options->data)
-        BW_TRY(bw_summed_scan(check, on_summed, parity));
-    return check_window(parity);
-}
-
-static void free_workers(struct parity *parity)
+static void parity_free(struct parity *parity)
 {
     for (unsigned i = 0; parity->workers && i < parity->check->workers; i++) {
         free(parity->workers[i].bytes);
@@ -402,43 +375,49 @@ static void free_workers(struct parity *parity)
     free(parity->rows);
 }
 
-static bool create_workers(struct parity *parity)
+struct bw_error *bw_pass_parity(struct bw_check *check)
 {
-    const struct bw_check *check = parity->check;
-    unsigned most = 1;
+    BW_SCOPED(parity)
+    struct parity parity = {.check = check, .sectorsize = check->fs->superblock.sectorsize};
+    uint64_t most = 0; /* stripes of a row */
     for (size_t i = 0; i < check->chunks.count; i++)
-        if (check->chunks.items[i].parity && check->chunks.items[i].stripes > most)
-            most = check->chunks.items[i].stripes;
-    parity->room = (size_t)most * BW_STRIPE_LENGTH;
-    parity->room = parity->room > BATCH ? parity->room : BATCH;
-    parity->workers = calloc(check->workers, sizeof *parity->workers);
-    parity->rows = malloc(WINDOW * sizeof *parity->rows);
-    bool complete = parity->workers && parity->rows;
+        if (has_rows(&check->chunks.items[i]))
+            most = bw_max(most, check->chunks.items[i].stripes);
+    if (!most)
+        return NULL;
+
+    /* Memory for the threads, at multiples of 32 bytes for bw_field_parity(). */
+    parity.room = bw_max(most * BW_STRIPE_LENGTH, BATCH);
+    parity.workers = calloc(check->workers, sizeof *parity.workers);
+    parity.rows = malloc(WINDOW * sizeof *parity.rows);
+    bool complete = parity.workers && parity.rows;
     for (unsigned i = 0; complete && i < check->workers; i++) {
-        struct worker *worker = &parity->workers[i];
-        /* At multiples of 32 bytes, for bw_field_parity(). */
-        worker->bytes = aligned_alloc(4096, parity->room);
+        struct worker *worker = &parity.workers[i];
+        worker->bytes = aligned_alloc(4096, parity.room);
         worker->computed = aligned_alloc(4096, (size_t)2 * BW_STRIPE_LENGTH);
         worker->rows = malloc(BATCH_ROWS * sizeof *worker->rows);
         complete = worker->bytes && worker->computed && worker->rows;
     }
-    return complete;
-}
+    if (!complete)
+        return bw_error_no_memory();
 
-struct bw_error *bw_pass_parity(struct bw_check *check)
-{
-    struct parity parity = {.check = check, .sectorsize = check->fs->superblock.sectorsize};
-    bool has_parity = false;
-    for (size_t i = 0; i < check->chunks.count; i++)
-        has_parity |= has_rows(&check->chunks.items[i]);
-    if (!has_parity)
-        return NULL;
-    struct bw_error *error =
-        create_workers(&parity) ? check_used_rows(&parity) : bw_error_no_memory();
-    free_workers(&parity);
-    if (!error && parity.unchecked)
+    /* The rows that hold tree blocks or, if data are checked, data with checksums. Columns that
+     * hold neither may never have been written, and then their parity means nothing. */
+    for (size_t i = 0; i < check->chunks.count; i++) {
+        const struct bw_checked_chunk *chunk = &check->chunks.items[i];
+        BW_SCOPED(bw_numbers) struct bw_numbers list = {0};
+        if (!has_rows(chunk) || !(chunk->type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM)))
+            continue;
+        BW_TRY(bw_visited_in(check, chunk->logical, chunk->logical + chunk->length, &list));
+        for (size_t k = 0; k < list.count; k++)
+            BW_TRY(add_range(&parity, chunk, list.items[k], check->fs->reader.nodesize));
+    }
+    if (check->options->data)
+        BW_TRY(bw_summed_scan(check, on_summed, &parity));
+    BW_TRY(check_window(&parity));
+    if (parity.unchecked)
         bw_check_find(check, BW_CODE_parity_unchecked, NULL,
                       "%" PRIu64 " row%s stripes on missing devices", (uint64_t)parity.unchecked,
                       parity.unchecked == 1 ? " has" : "s have");
-    return error;
+    return NULL;
 }

@@ -115,31 +115,6 @@ static bool is_wanted(const struct bw_check *check, enum bw_pass_number number)
     return options->part > 1 ? options->data && pass->data : options->data || !pass->data;
 }
 
-static struct bw_error *run_passes(struct bw_check *check, unsigned count)
-{
-    unsigned left = 0;
-    for (unsigned i = 0; i < count; i++) {
-        if (!is_wanted(check, i) || (pass_table[i].needs & ~left) ||
-            check->fs->is_stream != (i == BW_PASS_streams))
-            continue;
-        check->pass = i;
-        if (!bw_check_should_continue(check, 0))
-            return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
-        struct bw_error *error = pass_table[i].run(check);
-        BW_TRY(bw_error_first(error, bw_findings_flush(check)));
-        left |= pass_table[i].leaves;
-    }
-    if (check->stopped)
-        return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
-    if (check->flips)
-        bw_check_find(check, BW_CODE_memory_suspected, NULL,
-                      "one flipped bit explains %" PRIu64
-                      " finding%s: test the memory of the machine that wrote the values",
-                      (uint64_t)check->flips, bw_plural(check->flips));
-    BW_TRY(bw_findings_flush(check));
-    return bw_unchanged_end(check);
-}
-
 /* The counts of kinds that occurred, behind the summary itself. */
 static struct bw_check_summary *summarize_findings(const struct bw_check *check, bool ended)
 {
@@ -168,12 +143,33 @@ static struct bw_check_summary *summarize_findings(const struct bw_check *check,
     return summary;
 }
 
-static struct bw_error *check_with(struct bw_check *check, unsigned pass_count,
+static struct bw_error *run_passes(struct bw_check *check, unsigned pass_count,
                                    struct bw_check_summary **summary)
 {
     struct bw_error *error = bw_check_begin(check);
+    unsigned left = 0;
+    for (unsigned i = 0; !error && i < pass_count; i++) {
+        if (!is_wanted(check, i) || (pass_table[i].needs & ~left) ||
+            check->fs->is_stream != (i == BW_PASS_streams))
+            continue;
+        check->pass = i;
+        if (!bw_check_should_continue(check, 0))
+            break;
+        error = pass_table[i].run(check);
+        error = bw_error_first(error, bw_findings_flush(check));
+        left |= pass_table[i].leaves;
+    }
+    if (!error && check->stopped)
+        error = bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
+    if (!error && check->flips)
+        bw_check_find(check, BW_CODE_memory_suspected, NULL,
+                      "one flipped bit explains %" PRIu64
+                      " finding%s: test the memory of the machine that wrote the values",
+                      (uint64_t)check->flips, bw_plural(check->flips));
     if (!error)
-        error = run_passes(check, pass_count);
+        error = bw_findings_flush(check);
+    if (!error)
+        error = bw_unchanged_end(check);
     *summary = summarize_findings(check, !error);
     bw_check_end(check);
     return error || *summary ? error : bw_error_no_memory();
@@ -192,7 +188,7 @@ struct bw_error *bw_check(struct bw_fs *fs, const struct bw_check_options *optio
     if (own.since_generation && (own.save || own.since))
         return bw_error_create(BW_ERROR_USAGE, "a generation and a baseline exclude each other");
     struct bw_check check = {.fs = fs, .options = &own};
-    return check_with(&check, BW_PASSES, summary);
+    return run_passes(&check, BW_PASSES, summary);
 }
 
 struct bw_error *bw_check_images(struct bw_fs *fs, const struct bw_error *why,
@@ -203,7 +199,7 @@ struct bw_error *bw_check_images(struct bw_fs *fs, const struct bw_error *why,
     struct bw_check_options own = {0};
     BW_TRY(BW_TAKE_OPTIONS(&own, options));
     struct bw_check check = {.fs = fs, .options = &own, .why = why};
-    return check_with(&check, BW_PASS_superblocks + 1, summary);
+    return run_passes(&check, BW_PASS_superblocks + 1, summary);
 }
 
 void bw_check_summary_free(struct bw_check_summary *summary)

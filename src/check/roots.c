@@ -32,7 +32,7 @@ struct root_facts {
     bool has_orphan;  /**< an ORPHAN_ITEM has its id */
     unsigned links;   /**< ROOT_REF items that lead to it */
     uint64_t parent;  /**< the subvolume that contains it; 0: none */
-    size_t path;      /**< the first one up that it is on; see find_cycles() */
+    size_t path;      /**< the first one up that it is on; see check_links() */
     uint8_t uuid[BW_UUID_SIZE], received_uuid[BW_UUID_SIZE]; /**< zeros: it has none */
 };
 
@@ -151,24 +151,6 @@ static struct bw_error *check_link(const struct root_list *list, const struct ro
     return check_entry(list, side, parent, BW_DIR_ITEM, hash);
 }
 
-/* A subvolume contains itself: reports all subvolumes of the cycle once, under the lowest id. */
-static void report_cycle(const struct root_list *list, const struct root_facts *root)
-{
-    const struct root_facts *lowest = root;
-    size_t count = 1;
-    for (const struct root_facts *next = root_facts_of(list, root->parent); next != root;
-         next = root_facts_of(list, next->parent), count++)
-        lowest = next->id < lowest->id ? next : lowest;
-    const struct bw_finding location = root_location(lowest->id, BW_ROOT_BACKREF, lowest->parent);
-    if (count == 1)
-        bw_check_find(list->check, BW_CODE_root_cycle, &location,
-                      "subvolume %" PRIu64 " contains itself", lowest->id);
-    else
-        bw_check_find(list->check, BW_CODE_root_cycle, &location,
-                      "subvolume %" PRIu64 " is one of %zu that contain each other", lowest->id,
-                      count);
-}
-
 /* Links, both ways, and the directory entries they name; counts root->links. */
 static struct bw_error *check_links(struct root_list *list)
 {
@@ -182,13 +164,28 @@ static struct bw_error *check_links(struct root_list *list)
         i += paired;
     }
 
-    /* Follows the path from each subvolume up to the top, or to where an earlier path came by. */
+    /* Follows the path from each subvolume up to the top, or to where an earlier path came by. If
+     * it meets itself, all subvolumes of this cycle are one finding, under the lowest id. */
     for (size_t path = 1; path <= list->roots.count; path++) {
         struct root_facts *root = &list->roots.items[path - 1];
         for (; root && !root->path; root = root_facts_of(list, root->parent))
             root->path = path;
-        if (root && root->path == path)
-            report_cycle(list, root);
+        if (!root || root->path != path)
+            continue;
+        const struct root_facts *lowest = root;
+        size_t count = 1;
+        for (const struct root_facts *next = root_facts_of(list, root->parent); next != root;
+             next = root_facts_of(list, next->parent), count++)
+            lowest = next->id < lowest->id ? next : lowest;
+        const struct bw_finding location =
+            root_location(lowest->id, BW_ROOT_BACKREF, lowest->parent);
+        if (count == 1)
+            bw_check_find(list->check, BW_CODE_root_cycle, &location,
+                          "subvolume %" PRIu64 " contains itself", lowest->id);
+        else
+            bw_check_find(list->check, BW_CODE_root_cycle, &location,
+                          "subvolume %" PRIu64 " is one of %zu that contain each other", lowest->id,
+                          count);
     }
     return NULL;
 }
@@ -238,16 +235,23 @@ static struct bw_error *add_root_uuid(struct facts *facts, const struct root_fac
     return memcmp(uuid, none, BW_UUID_SIZE) ? facts_push(facts, fact) : NULL;
 }
 
-static struct bw_error *list_facts(struct root_list *list, const struct bw_tree *tree,
-                                   struct facts *facts)
+/* The uuid tree, both ways. */
+static struct bw_error *check_uuids(struct root_list *list)
 {
+    struct bw_check *check = list->check;
+    const struct bw_superblock *superblock = &check->fs->superblock;
+    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, BW_UUID_TREE);
+    if (!tree || tree->incomplete || check->fs->is_past ||
+        superblock->uuid_tree_generation != superblock->generation)
+        return NULL;
+    BW_SCOPED(facts) struct facts facts = {0};
     for (size_t i = 0; i < list->roots.count; i++) {
         const struct root_facts *root = &list->roots.items[i];
-        BW_TRY(add_root_uuid(facts, root, BW_UUID_SUBVOLUME, root->uuid));
-        BW_TRY(add_root_uuid(facts, root, BW_UUID_RECEIVED, root->received_uuid));
+        BW_TRY(add_root_uuid(&facts, root, BW_UUID_SUBVOLUME, root->uuid));
+        BW_TRY(add_root_uuid(&facts, root, BW_UUID_RECEIVED, root->received_uuid));
     }
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, list->check->fs, tree, (struct bw_key){0}, BW_KEY_MAX);
+    bw_fs_items_begin(&items, check->fs, &tree->tree, (struct bw_key){0}, BW_KEY_MAX);
     for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
         /* The key holds the uuid. */
         const bw_le64 halves[2] = {bw_put64(item->key.objectid), bw_put64(item->key.offset)};
@@ -259,27 +263,16 @@ static struct bw_error *list_facts(struct root_list *list, const struct bw_tree 
             bw_le64 id;
             memcpy(&id, item->data + at, sizeof id);
             fact.id = bw_get64(id);
-            BW_TRY(facts_push(facts, fact));
+            BW_TRY(facts_push(&facts, fact));
         }
     }
-    return bw_fs_items_error(&items);
-}
+    BW_TRY(bw_fs_items_error(&items));
 
-/* The uuid tree, both ways. */
-static struct bw_error *check_uuids(struct root_list *list)
-{
-    struct bw_check *check = list->check;
-    const struct bw_superblock *superblock = &check->fs->superblock;
-    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, BW_UUID_TREE);
-    if (!tree || tree->incomplete || check->fs->is_past ||
-        superblock->uuid_tree_generation != superblock->generation)
-        return NULL;
-    struct facts facts = {0};
-    struct bw_error *error = list_facts(list, &tree->tree, &facts);
-    if (!error && facts.count)
+    /* Sorted, both sides of a uuid of a subvolume follow each other. */
+    if (facts.count)
         qsort(facts.items, facts.count, sizeof *facts.items, by_uuid_and_side);
     unsigned sides = 0; /* that have the present uuid of the present subvolume */
-    for (size_t i = 0; !error && i < facts.count; i++) {
+    for (size_t i = 0; i < facts.count; i++) {
         const struct fact *fact = &facts.items[i];
         sides |= 1u << fact->side;
         if (i + 1 < facts.count && compare_uuids(fact, fact + 1) == 0)
@@ -297,8 +290,7 @@ static struct bw_error *check_uuids(struct root_list *list)
                           "subvolume %" PRIu64 " does not have this uuid", fact->id);
         sides = 0;
     }
-    facts_free(&facts);
-    return error;
+    return NULL;
 }
 
 /* Gathering. */
@@ -382,47 +374,6 @@ static struct bw_error *has_item(struct bw_fs *fs, const struct bw_tree *tree, s
     return bw_fs_items_error(&items);
 }
 
-static void check_root(const struct root_list *list, const struct root_facts *root)
-{
-    const struct bw_finding location = root_location(root->id, BW_ROOT_ITEM, root->key.offset);
-    const bool is_top = root->id == BW_TOP_SUBVOLUME;
-    if (root->references && !is_top && !root->links)
-        bw_check_find(list->check, BW_CODE_root_unlinked, &location,
-                      "no ROOT_REF leads to subvolume %" PRIu64, root->id);
-    if (root->links && !root->references)
-        bw_check_find(list->check, BW_CODE_root_references, &location, "deleted, but still linked");
-    else if (root->links + is_top > 1 || root->references > 1)
-        bw_check_find(list->check, BW_CODE_root_references, &location,
-                      "%u link%s, and %" PRIu32 " reference%s in the root item", root->links,
-                      bw_plural(root->links), root->references, bw_plural(root->references));
-    if (!root->references && is_top)
-        bw_check_find(list->check, BW_CODE_root_references, &location,
-                      "the top-level subvolume is deleted");
-    if (!root->references && !is_top && !root->links && !root->has_orphan)
-        bw_check_find(list->check, BW_CODE_root_leaked, &location,
-                      "deleted, but without an orphan item: its space is never freed");
-    if (root->references && root->is_dropping)
-        bw_check_find(list->check, BW_CODE_root_dropping, &location,
-                      "not deleted, but has a drop progress");
-}
-
-/* Items that the inode cache of kernels before 5.11 left in a subvolume. */
-static struct bw_error *check_inode_cache(const struct root_list *list,
-                                          const struct root_facts *root)
-{
-    const struct bw_listed_tree *tree = bw_tree_list_find(&list->check->trees, root->id);
-    const struct bw_key first = {BW_FREE_INODE, 0, 0},
-                        last = {BW_FREE_INODE, UINT8_MAX, UINT64_MAX};
-    const struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = root->id);
-    bool found = false;
-    if (!tree || tree->incomplete || root->is_dropping)
-        return NULL;
-    BW_TRY(has_item(list->check->fs, &tree->tree, first, last, &found));
-    if (found)
-        bw_check_find(list->check, BW_CODE_inode_cache, &location, "left by a kernel before 5.11");
-    return NULL;
-}
-
 /* mkfs.btrfs makes the data relocation tree with the offset 0, btrfs-convert with the transaction
  * in which it also made the tree's top directory. */
 static struct bw_error *check_relocation_key(struct bw_check *check)
@@ -446,23 +397,55 @@ static struct bw_error *check_relocation_key(struct bw_check *check)
     return bw_fs_items_error(&items);
 }
 
-/* Received subvolumes are read-only. Tools that make one writable remove its received UUID, but the
- * kernel's call does not. */
-static struct bw_error *check_received(const struct root_list *list, const struct root_facts *root)
+/* Checks a subvolume: its links and references, items that the inode cache of kernels before 5.11
+ * left in it, and whether it was changed after it was received. */
+static struct bw_error *check_root(const struct root_list *list, const struct root_facts *root)
 {
-    struct bw_fs *fs = list->check->fs;
-    const struct bw_subvolume *subvolume = bw_subvolume_by_id(fs, root->id);
+    struct bw_check *check = list->check;
     const struct bw_finding location = root_location(root->id, BW_ROOT_ITEM, root->key.offset);
+    const bool is_top = root->id == BW_TOP_SUBVOLUME;
+    if (root->references && !is_top && !root->links)
+        bw_check_find(check, BW_CODE_root_unlinked, &location,
+                      "no ROOT_REF leads to subvolume %" PRIu64, root->id);
+    if (root->links && !root->references)
+        bw_check_find(check, BW_CODE_root_references, &location, "deleted, but still linked");
+    else if (root->links + is_top > 1 || root->references > 1)
+        bw_check_find(check, BW_CODE_root_references, &location,
+                      "%u link%s, and %" PRIu32 " reference%s in the root item", root->links,
+                      bw_plural(root->links), root->references, bw_plural(root->references));
+    if (!root->references && is_top)
+        bw_check_find(check, BW_CODE_root_references, &location,
+                      "the top-level subvolume is deleted");
+    if (!root->references && !is_top && !root->links && !root->has_orphan)
+        bw_check_find(check, BW_CODE_root_leaked, &location,
+                      "deleted, but without an orphan item: its space is never freed");
+    if (root->references && root->is_dropping)
+        bw_check_find(check, BW_CODE_root_dropping, &location,
+                      "not deleted, but has a drop progress");
+
+    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, root->id);
+    const struct bw_key first = {BW_FREE_INODE, 0, 0},
+                        last = {BW_FREE_INODE, UINT8_MAX, UINT64_MAX};
+    const struct bw_finding in_tree = BW_FINDING(BW_TOUCHES_NOTHING, .tree = root->id);
+    bool found = false;
+    if (tree && !tree->incomplete && !root->is_dropping)
+        BW_TRY(has_item(check->fs, &tree->tree, first, last, &found));
+    if (found)
+        bw_check_find(check, BW_CODE_inode_cache, &in_tree, "left by a kernel before 5.11");
+
+    /* Received subvolumes are read-only. Tools that make one writable remove its received UUID, but
+     * the kernel's call does not. */
+    const struct bw_subvolume *subvolume = bw_subvolume_by_id(check->fs, root->id);
     struct bw_subvolume_info info;
     bool is_changed = false;
     if (!subvolume || !root->references)
         return NULL;
-    BW_AUTO_ERROR struct bw_error *bad = bw_subvolume_get(fs, subvolume, &info);
+    BW_AUTO_ERROR struct bw_error *bad = bw_subvolume_get(check->fs, subvolume, &info);
     if (bad)
         return bad->code == BW_ERROR_NO_MEMORY ? BW_TAKE(bad) : NULL;
-    BW_TRY(bw_subvolume_is_changed(fs, subvolume, &info, &is_changed));
+    BW_TRY(bw_subvolume_is_changed(check->fs, subvolume, &info, &is_changed));
     if (is_changed)
-        bw_check_find(list->check, BW_CODE_received_changed, &location,
+        bw_check_find(check, BW_CODE_received_changed, &location,
                       "subvolume %" PRIu64 " was received in transaction %" PRIu64
                       " and changed up to transaction %" PRIu64,
                       root->id, info.rtransid, info.ctransid);
@@ -505,11 +488,8 @@ struct bw_error *bw_pass_roots(struct bw_check *check)
                           root ? "the subvolume is not deleted" : "the subvolume does not exist");
     }
 
-    for (size_t i = 0; i < list.roots.count && bw_check_should_continue(check, 0); i++) {
-        check_root(&list, &list.roots.items[i]);
-        BW_TRY(check_inode_cache(&list, &list.roots.items[i]));
-        BW_TRY(check_received(&list, &list.roots.items[i]));
-    }
+    for (size_t i = 0; i < list.roots.count && bw_check_should_continue(check, 0); i++)
+        BW_TRY(check_root(&list, &list.roots.items[i]));
 
     const struct root_facts *initial = root_facts_of(&list, list.default_id);
     const struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_ROOT_TREE);

@@ -332,49 +332,6 @@ static struct bw_error *check_operations(struct bw_check *check)
     return bw_fs_items_error(&replacements);
 }
 
-/* Checks the state of the file system in the superblock that is used. */
-static struct bw_error *check_state(struct bw_check *check)
-{
-    struct bw_fs *fs = check->fs;
-    check_flags(check);
-    if (!fs->is_past) {
-        check_used_root(check, &fs->root_tree, &fs->superblock.root);
-        check_used_root(check, &fs->chunk_tree, &fs->superblock.chunk_root);
-    }
-    if (fs->superblock.log_root && !fs->is_past)
-        bw_check_find(check, BW_CODE_log_present, NULL,
-                      "there is a log tree, which the next mount replays");
-    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
-    BW_TRY(bw_fs_devices(fs, &devices));
-    for (size_t i = 0; i < devices.count; i++) {
-        const struct bw_device_info *device = &devices.items[i];
-        const struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .devid = device->devid);
-        if (device->state == BW_DEVICE_MISSING)
-            bw_check_find(check, BW_CODE_device_missing, &location, "the device was not given");
-        else if (device->state == BW_DEVICE_STALE)
-            bw_check_find(check, BW_CODE_device_stale, &location,
-                          "generation %" PRIu64 ", other devices have %" PRIu64, device->generation,
-                          fs->superblock.generation);
-    }
-    BW_TRY(check_operations(check));
-
-    /* Source: check_root_item() in the tree-checker of the kernel since 5.4, "invalid root flags".
-     */
-    uint64_t count = 0;
-    struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_ROOT_TREE);
-    for (size_t i = 0; i < check->trees.entries.count; i++) {
-        const struct bw_listed_tree *tree = &check->trees.entries.items[i];
-        if (tree->flags & BW_ROOT_SYNOLOGY && !count++)
-            location.row.key = tree->root_key;
-    }
-    if (count)
-        bw_check_find(check, BW_CODE_synology_roots, &location,
-                      "from here on, subvolumes with flags of Synology's kernels: %" PRIu64
-                      "; other kernels refuse to mount (invalid root flags)",
-                      count);
-    return check_backup_roots(check);
-}
-
 /* A copy of a superblock. */
 struct copy {
     const struct bw_image *image;
@@ -438,29 +395,23 @@ static const struct {
      offsetof(struct bw_disk_superblock, device)},
 };
 
-/* The first byte in which two superblocks contradict each other; 0: they do not. */
-static size_t find_difference(const uint8_t *a, const uint8_t *b, bool same_device)
-{
-    const size_t device = offsetof(struct bw_disk_superblock, device),
-                 device_end = offsetof(struct bw_disk_superblock, label);
-    for (size_t i = 0, k = 0; i < BW_SUPERBLOCK_SIZE; i++) {
-        if (k < sizeof skipped / sizeof *skipped && i == skipped[k].start)
-            i = skipped[k++].end;
-        if (i == device && !same_device)
-            i = device_end;
-        if (a[i] != b[i])
-            return i;
-    }
-    return 0;
-}
-
 /* Compares a good mirror with another one: of the same device, or of another one. A commit writes
  * the copies of a device one after the other, so a power cut can leave some of them one generation
  * behind. */
 static void compare_copies(struct bw_check *check, const struct copy *copy, const uint8_t *other,
                            const struct bw_superblock *superblock, bool same_device)
 {
-    const size_t place = find_difference(copy->bytes, other, same_device);
+    const size_t device = offsetof(struct bw_disk_superblock, device),
+                 device_end = offsetof(struct bw_disk_superblock, label);
+    size_t place = 0; /* the first byte in which they contradict each other */
+    for (size_t i = 0, k = 0; i < BW_SUPERBLOCK_SIZE && !place; i++) {
+        if (k < sizeof skipped / sizeof *skipped && i == skipped[k].start)
+            i = skipped[k++].end;
+        if (i == device && !same_device)
+            i = device_end;
+        if (copy->bytes[i] != other[i])
+            place = i;
+    }
     const bool is_next = copy->superblock.generation + 1 == superblock->generation;
     if (copy->superblock.generation != superblock->generation)
         find(check, same_device && is_next ? BW_CODE_super_behind : BW_CODE_super_stale, copy, true,
@@ -474,27 +425,6 @@ static void compare_copies(struct bw_check *check, const struct copy *copy, cons
     else if (same_device && copy->superblock.log_root &&
              copy->superblock.log_root != superblock->log_root)
         find(check, BW_CODE_super_differs, copy, true, "another copy has another log tree");
-}
-
-/* Values that btrfs_validate_super() in the kernel's fs/btrfs/disk-io.c rejects or warns about,
- * except those with which no image can be opened. */
-static void check_values(struct bw_check *check, const struct copy *copy)
-{
-    const struct bw_disk_superblock *disk = (const void *)copy->bytes;
-    const uint64_t generation = bw_get64(disk->generation),
-                   cache_generation = bw_get64(disk->cache_generation);
-    if (bw_get32(disk->leafsize) != bw_get32(disk->nodesize))
-        find(check, BW_CODE_super_values, copy, false,
-             "leafsize %" PRIu32 " is not nodesize, %" PRIu32, bw_get32(disk->leafsize),
-             bw_get32(disk->nodesize));
-    if (bw_get64(disk->root_dir_objectid) != BW_ROOT_TREE_DIR)
-        find(check, BW_CODE_super_values, copy, false,
-             "root_dir_objectid %" PRIu64 " is not %" PRIu64, bw_get64(disk->root_dir_objectid),
-             BW_ROOT_TREE_DIR);
-    if (cache_generation > generation && cache_generation != UINT64_MAX)
-        find(check, BW_CODE_super_values, copy, false,
-             "cache_generation %" PRIu64 " is later than generation, %" PRIu64, cache_generation,
-             generation);
 }
 
 /* btrfs-image restores only the first copy: the places of the others keep their old contents. The
@@ -575,15 +505,33 @@ static void check_image(struct bw_check *check, const struct bw_image *image, st
         return;
     }
     *first = *best;
-    check_values(check, best);
+
+    /* Values that btrfs_validate_super() in the kernel's fs/btrfs/disk-io.c rejects or warns about,
+     * except those with which no image can be opened. */
+    const struct bw_disk_superblock *disk = (const void *)best->bytes;
+    const uint64_t generation = bw_get64(disk->generation),
+                   cache_generation = bw_get64(disk->cache_generation);
+    if (bw_get32(disk->leafsize) != bw_get32(disk->nodesize))
+        find(check, BW_CODE_super_values, best, false,
+             "leafsize %" PRIu32 " is not nodesize, %" PRIu32, bw_get32(disk->leafsize),
+             bw_get32(disk->nodesize));
+    if (bw_get64(disk->root_dir_objectid) != BW_ROOT_TREE_DIR)
+        find(check, BW_CODE_super_values, best, false,
+             "root_dir_objectid %" PRIu64 " is not %" PRIu64, bw_get64(disk->root_dir_objectid),
+             BW_ROOT_TREE_DIR);
+    if (cache_generation > generation && cache_generation != UINT64_MAX)
+        find(check, BW_CODE_super_values, best, false,
+             "cache_generation %" PRIu64 " is later than generation, %" PRIu64, cache_generation,
+             generation);
 }
 
 struct bw_error *bw_pass_superblocks(struct bw_check *check)
 {
+    struct bw_fs *fs = check->fs;
     const struct bw_error *why = check->why;
     struct copy first = {0};
-    for (size_t i = 0; i < check->fs->image_count; i++) {
-        const struct bw_image *image = &check->fs->images[i];
+    for (size_t i = 0; i < fs->image_count; i++) {
+        const struct bw_image *image = &fs->images[i];
         const bool is_target = image->superblock.generation && !image->superblock.device.devid;
         if (why || image->role != BW_IMAGE_UNUSED || image->alternative)
             check_image(check, image, &first);
@@ -592,14 +540,52 @@ struct bw_error *bw_pass_superblocks(struct bw_check *check)
                           "%s is no device of the file system, or one that was given twice",
                           image->name);
     }
-    if (!why)
-        return check_state(check);
-    if (why->code == BW_ERROR_UNSUPPORTED || why->code == BW_ERROR_SYSTEM ||
-        why->code == BW_ERROR_NO_MEMORY)
+    if (why && (why->code == BW_ERROR_UNSUPPORTED || why->code == BW_ERROR_SYSTEM ||
+                why->code == BW_ERROR_NO_MEMORY))
         bw_check_unable(check, bw_error_create(why->code, "%s", why->message));
-    else if (why->code == BW_ERROR_DIVERGED)
+    else if (why && why->code == BW_ERROR_DIVERGED)
         bw_check_find(check, BW_CODE_devices_diverged, NULL, "%s", why->message);
-    else
+    else if (why)
         bw_check_find(check, BW_CODE_not_opened, NULL, "%s", why->message);
-    return NULL;
+    if (why)
+        return NULL;
+
+    /* The state of the file system in the superblock that is used. */
+    check_flags(check);
+    if (!fs->is_past) {
+        check_used_root(check, &fs->root_tree, &fs->superblock.root);
+        check_used_root(check, &fs->chunk_tree, &fs->superblock.chunk_root);
+    }
+    if (fs->superblock.log_root && !fs->is_past)
+        bw_check_find(check, BW_CODE_log_present, NULL,
+                      "there is a log tree, which the next mount replays");
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+    BW_TRY(bw_fs_devices(fs, &devices));
+    for (size_t i = 0; i < devices.count; i++) {
+        const struct bw_device_info *device = &devices.items[i];
+        const struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .devid = device->devid);
+        if (device->state == BW_DEVICE_MISSING)
+            bw_check_find(check, BW_CODE_device_missing, &location, "the device was not given");
+        else if (device->state == BW_DEVICE_STALE)
+            bw_check_find(check, BW_CODE_device_stale, &location,
+                          "generation %" PRIu64 ", other devices have %" PRIu64, device->generation,
+                          fs->superblock.generation);
+    }
+    BW_TRY(check_operations(check));
+
+    /* Source: check_root_item() in the tree-checker of the kernel since 5.4, "invalid root flags".
+     */
+    uint64_t count = 0;
+    struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_ROOT_TREE);
+    for (size_t i = 0; i < check->trees.entries.count; i++) {
+        const struct bw_listed_tree *tree = &check->trees.entries.items[i];
+        if (tree->flags & BW_ROOT_SYNOLOGY && !count++)
+            location.row.key = tree->root_key;
+    }
+    if (count)
+        bw_check_find(check, BW_CODE_synology_roots, &location,
+                      "from here on, subvolumes with flags of Synology's kernels: %" PRIu64
+                      "; other kernels refuse to mount (invalid root flags)",
+                      count);
+    return check_backup_roots(check);
 }

@@ -199,39 +199,6 @@ static void check_leaves(struct walk *walk, struct worker *worker, struct bw_che
     }
 }
 
-static struct bw_inode_sums check_children(struct walk *walk, unsigned number,
-                                           const struct bw_block_pointer *pointer,
-                                           const struct bw_node *node)
-{
-    struct worker *worker = &walk->workers[number];
-    const struct bw_tree_reader *reader = &walk->check->fs->reader;
-    const unsigned batch = bw_block_batch(reader);
-    struct bw_checked_block leaves[BW_BATCH];
-    struct bw_inode_sums sums = {0};
-    struct bw_range ranges[BW_MAX_CHILDREN];
-    uint32_t range_count = 0;
-    for (uint32_t slot = 0; slot < node->item_count; slot++) {
-        const struct bw_node_pointer child = bw_node_pointer_at(node, slot);
-        if (!walk->check->skips ||
-            !bw_baseline_leaf(walk->check->since, child.bytenr, child.generation))
-            ranges[range_count++] = (struct bw_range){child.bytenr, node->nodesize};
-    }
-    bw_blocks_advise(reader, ranges, range_count);
-
-    worker->has_skipped = false;
-    for (uint32_t slot = bw_tree_first_slot(walk->tree, node); slot < node->item_count;) {
-        unsigned count = 0;
-        for (; count < batch && slot < node->item_count; count++, slot++)
-            leaves[count] = (struct bw_checked_block){
-                bw_tree_child_pointer(pointer, node, slot),
-                worker->leaves + (size_t)count * node->nodesize, false, false};
-        if (!bw_check_should_continue(walk->check, number))
-            return lost_sums;
-        check_leaves(walk, worker, leaves, count, &sums);
-    }
-    return sums;
-}
-
 /* Reads a node and checks its own contents. False: it is lost, or was visited before. */
 static bool read_node(struct walk *walk, struct worker *worker,
                       const struct bw_block_pointer *pointer, uint8_t *buffer,
@@ -252,9 +219,38 @@ static struct bw_inode_sums check_parent(struct walk *walk, unsigned number,
     struct bw_inode_sums sums;
     if (!read_node(walk, worker, pointer, worker->node, &sums))
         return sums;
-    const struct bw_reached_block node = reach_block(walk, pointer, worker->node);
-    bw_check_references(&node, bw_tree_first_slot(walk->tree, &node.node));
-    sums = check_children(walk, number, pointer, &node.node);
+    const struct bw_reached_block reached = reach_block(walk, pointer, worker->node);
+    const struct bw_node *node = &reached.node;
+    const uint32_t first = bw_tree_first_slot(walk->tree, node);
+    bw_check_references(&reached, first);
+
+    /* Announces the leaves that will be read, then checks them batch by batch. */
+    const struct bw_tree_reader *reader = &walk->check->fs->reader;
+    const unsigned batch = bw_block_batch(reader);
+    struct bw_range ranges[BW_MAX_CHILDREN];
+    uint32_t range_count = 0;
+    for (uint32_t slot = 0; slot < node->item_count; slot++) {
+        const struct bw_node_pointer child = bw_node_pointer_at(node, slot);
+        if (!walk->check->skips ||
+            !bw_baseline_leaf(walk->check->since, child.bytenr, child.generation))
+            ranges[range_count++] = (struct bw_range){child.bytenr, node->nodesize};
+    }
+    bw_blocks_advise(reader, ranges, range_count);
+    sums = (struct bw_inode_sums){0};
+    worker->has_skipped = false;
+    for (uint32_t slot = first; slot < node->item_count;) {
+        struct bw_checked_block leaves[BW_BATCH];
+        unsigned count = 0;
+        for (; count < batch && slot < node->item_count; count++, slot++)
+            leaves[count] = (struct bw_checked_block){
+                bw_tree_child_pointer(pointer, node, slot),
+                worker->leaves + (size_t)count * node->nodesize, false, false};
+        if (!bw_check_should_continue(walk->check, number)) {
+            sums = lost_sums;
+            break;
+        }
+        check_leaves(walk, worker, leaves, count, &sums);
+    }
     keep_shared_sums(walk, pointer, &sums);
     return sums;
 }
