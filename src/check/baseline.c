@@ -134,12 +134,43 @@ struct bw_error *bw_baseline_add_finding(struct bw_baseline *baseline,
     return push_finding(baseline, *row, BW_TAKE(bytes.data), lengths, row->paths.length);
 }
 
+/* The numbers of a baseline, of a leaf, of its sums and of a finding, in the order of the file. */
+#define BASELINE_NUMBERS(baseline)                                                            \
+    {                                                                                         \
+        &(baseline)->generation, &(baseline)->incompat, &(baseline)->compat_ro,               \
+            &(baseline)->nodesize, &(baseline)->sectorsize, &(baseline)->replaced,            \
+            &(baseline)->seed, &(baseline)->time, &(baseline)->blocks, &(baseline)->finished, \
+            &(baseline)->has_data, &(baseline)->findings_hidden, NULL                         \
+    }
+#define LEAF_NUMBERS(leaf)                                                              \
+    {                                                                                   \
+        &(leaf)->bytenr, &(leaf)->generation, &(leaf)->owner, &(leaf)->references, NULL \
+    }
+#define SUM_NUMBERS(sums)                                                                        \
+    {                                                                                            \
+        &(sums)->total, &(sums)->parents, &(sums)->first_inode, &(sums)->first_start,            \
+            &(sums)->first_gap, &(sums)->last_inode, &(sums)->last_end, &(sums)->last_size, NULL \
+    }
+#define ROW_NUMBERS(row)                                                                          \
+    {                                                                                             \
+        &(row)->tree, &(row)->key.objectid, &(row)->key.offset, &(row)->logical, &(row)->length,  \
+            &(row)->devid, &(row)->offset, &(row)->mirror, &(row)->inode, &(row)->file_offset,    \
+            &(row)->file_length, &(row)->repairable, &(row)->more_paths, &(row)->more_subvolumes, \
+            NULL                                                                                  \
+    }
+
 /* Writing. */
 
 static void put(struct bw_buffer *file, uint64_t number)
 {
     const bw_le64 bytes = bw_put64(number);
     bw_buffer_append(file, &bytes, sizeof bytes);
+}
+
+static void put_all(struct bw_buffer *file, const uint64_t *const *numbers)
+{
+    while (*numbers)
+        put(file, **numbers++);
 }
 
 static void put_numbers(struct bw_buffer *file, const struct bw_numbers *numbers)
@@ -161,41 +192,21 @@ static void put_ranges(struct bw_buffer *file, const struct bw_range_set *set)
 static void put_leaf(struct bw_buffer *file, const struct bw_known_leaf *leaf)
 {
     const struct bw_inode_sums *sums = &leaf->sums;
-    put(file, leaf->bytenr);
-    put(file, leaf->generation);
-    put(file, leaf->owner);
-    put(file, leaf->references);
+    put_all(file, (const uint64_t *[])LEAF_NUMBERS(leaf));
     put(file, (uint64_t)leaf->checksum << 32 | (uint64_t)leaf->synology << 16 | leaf->facts);
     if (!(leaf->facts & BW_LEAF_HAS_SUMS))
         return;
-    put(file, sums->total);
-    put(file, sums->parents);
-    put(file, sums->first_inode);
-    put(file, sums->first_start);
-    put(file, sums->first_gap);
-    put(file, sums->last_inode);
-    put(file, sums->last_end);
-    put(file, sums->last_size);
+    put_all(file, (const uint64_t *[])SUM_NUMBERS(sums));
     put(file, (uint64_t)sums->first_stored << 48 | (uint64_t)sums->last_most << 32 |
                   (uint64_t)sums->first_nul << 16 | sums->last_type);
 }
 
-/* The numbers of a row, in the order of the file. */
-#define ROW_NUMBERS(row)                                                                         \
-    {                                                                                            \
-        &(row)->tree, &(row)->key.objectid, &(row)->key.offset, &(row)->logical, &(row)->length, \
-            &(row)->devid, &(row)->offset, &(row)->mirror, &(row)->inode, &(row)->file_offset,   \
-            &(row)->file_length, &(row)->repairable, &(row)->more_paths, &(row)->more_subvolumes \
-    }
-
 static void put_finding(struct bw_buffer *file, const struct bw_findinginfo *row)
 {
-    const uint64_t *numbers[] = ROW_NUMBERS(row);
     put(file, strlen(row->code));
     bw_buffer_append(file, row->code, strlen(row->code));
     put(file, row->key.type);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        put(file, *numbers[i]);
+    put_all(file, (const uint64_t *[])ROW_NUMBERS(row));
     put(file, strlen(row->message));
     bw_buffer_append(file, row->message, strlen(row->message));
     put(file, row->paths.length);
@@ -211,18 +222,7 @@ struct bw_error *bw_baseline_write(const struct bw_baseline *baseline,
     BW_AUTO_BUFFER struct bw_buffer file = {0};
     bw_buffer_append(&file, magic, sizeof magic);
     bw_buffer_append(&file, baseline->fsid, sizeof baseline->fsid);
-    put(&file, baseline->generation);
-    put(&file, baseline->incompat);
-    put(&file, baseline->compat_ro);
-    put(&file, baseline->nodesize);
-    put(&file, baseline->sectorsize);
-    put(&file, baseline->replaced);
-    put(&file, baseline->seed);
-    put(&file, baseline->time);
-    put(&file, baseline->blocks);
-    put(&file, baseline->finished);
-    put(&file, baseline->has_data);
-    put(&file, baseline->findings_hidden);
+    put_all(&file, (const uint64_t *[])BASELINE_NUMBERS(baseline));
     put(&file, baseline->leaves.count);
     for (size_t i = 0; i < baseline->leaves.count; i++)
         put_leaf(&file, &baseline->leaves.items[i]);
@@ -258,6 +258,12 @@ static uint64_t get(struct bw_cursor *file)
     if (bytes)
         memcpy(&number, bytes, sizeof number);
     return bw_get64(number);
+}
+
+static void get_all(struct bw_cursor *file, uint64_t *const *numbers)
+{
+    while (*numbers)
+        **numbers++ = get(file);
 }
 
 /* The length of a list whose members have at least so many bytes. */
@@ -296,23 +302,13 @@ static struct bw_error *get_leaf(struct bw_cursor *file, struct bw_baseline *bas
 {
     struct bw_known_leaf leaf = {0};
     struct bw_inode_sums *sums = &leaf.sums;
-    leaf.bytenr = get(file);
-    leaf.generation = get(file);
-    leaf.owner = get(file);
-    leaf.references = get(file);
+    get_all(file, (uint64_t *[])LEAF_NUMBERS(&leaf));
     const uint64_t rest = get(file);
     leaf.checksum = (uint32_t)(rest >> 32);
     leaf.synology = (uint16_t)(rest >> 16);
     leaf.facts = (uint8_t)rest;
     if (leaf.facts & BW_LEAF_HAS_SUMS) {
-        sums->total = get(file);
-        sums->parents = get(file);
-        sums->first_inode = get(file);
-        sums->first_start = get(file);
-        sums->first_gap = get(file);
-        sums->last_inode = get(file);
-        sums->last_end = get(file);
-        sums->last_size = get(file);
+        get_all(file, (uint64_t *[])SUM_NUMBERS(sums));
         const uint64_t small = get(file);
         sums->first_stored = (uint16_t)(small >> 48);
         sums->last_most = (uint16_t)(small >> 32);
@@ -337,9 +333,7 @@ static struct bw_error *get_finding(struct bw_cursor *file, struct bw_baseline *
         memcpy(word, text, length);
     const struct bw_finding_code *code = bw_finding_code_find(word);
     const uint64_t type = get(file);
-    uint64_t *numbers[] = ROW_NUMBERS(&row);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        *numbers[i] = get(file);
+    get_all(file, (uint64_t *[])ROW_NUMBERS(&row));
     row.key.type = (uint8_t)type;
 
     /* The texts. The message is printed unescaped, so it must not control a terminal. */
@@ -375,18 +369,7 @@ static struct bw_error *get_baseline(struct bw_cursor *file, struct bw_baseline 
     const uint8_t *fsid = bw_cursor_take(file, sizeof baseline->fsid);
     if (fsid)
         memcpy(baseline->fsid, fsid, sizeof baseline->fsid);
-    baseline->generation = get(file);
-    baseline->incompat = get(file);
-    baseline->compat_ro = get(file);
-    baseline->nodesize = (uint32_t)get(file);
-    baseline->sectorsize = (uint32_t)get(file);
-    baseline->replaced = get(file);
-    baseline->seed = get(file);
-    baseline->time = get(file);
-    baseline->blocks = get(file);
-    baseline->finished = get(file);
-    baseline->has_data = get(file);
-    baseline->findings_hidden = get(file);
+    get_all(file, (uint64_t *[])BASELINE_NUMBERS(baseline));
     for (size_t left = get_count(file, 5 * sizeof(bw_le64)); left && !file->bad; left--)
         BW_TRY(get_leaf(file, baseline));
     for (size_t left = get_count(file, 6 * sizeof(bw_le64)); left; left--) {

@@ -71,15 +71,15 @@ struct bw_baseline {
     uint8_t fsid[BW_UUID_SIZE];
     uint64_t generation;
     uint64_t incompat, compat_ro;
-    uint32_t nodesize, sectorsize;
+    uint64_t nodesize, sectorsize;
     uint64_t replaced; /**< a hash of the item about the replacement of a device */
 
     uint64_t seed; /**< of the sums; see struct bw_fact_secrets */
     uint64_t time; /**< seconds since 1970 */
     uint64_t blocks;
-    bool finished;        /**< the check that made it was: the rest can be used */
-    bool has_data;        /**< and it read all data */
-    bool findings_hidden; /**< some findings are not in `findings` */
+    uint64_t finished;        /**< whether the check that made it was: the rest can be used */
+    uint64_t has_data;        /**< whether it read all data */
+    uint64_t findings_hidden; /**< whether some findings are not in `findings` */
 
     struct bw_known_leaves leaves;
     struct bw_key_map by_address; /**< address of a leaf to its number */

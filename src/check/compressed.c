@@ -335,44 +335,6 @@ static bool is_new(void *context, const struct bw_block_pointer *pointer)
     return true;
 }
 
-/* Beginning and ending. */
-
-static struct bw_error *begin_compressed(struct compressed_check *self)
-{
-    const struct bw_check *check = self->check;
-    uint64_t data_bytes = 0;
-    size_t size = SMALLEST_TABLE;
-
-    /* Twice as many places as there can be extents of the greatest size. */
-    for (size_t i = 0; i < check->chunks.count; i++)
-        if (check->chunks.items[i].type & BW_GROUP_DATA)
-            data_bytes += check->chunks.items[i].length;
-    while (size < LARGEST_TABLE && size < data_bytes / BW_MAX_COMPRESSED_EXTENT * 2)
-        size *= 2;
-    self->good = calloc(size, sizeof *self->good);
-    self->good_mask = size - 1;
-
-    self->streams = malloc(WINDOW * sizeof *self->streams);
-    self->tasks = malloc(WINDOW * sizeof *self->tasks);
-    self->inline_bytes = malloc(INLINE_BYTES);
-    self->workers = calloc(check->workers, sizeof *self->workers);
-    if (!self->workers)
-        return bw_error_no_memory();
-    for (unsigned i = 0; i < check->workers; i++)
-        bw_data_checksums_init(&self->workers[i].checksums, check->fs);
-    if (!self->good || !self->streams || !self->tasks || !self->inline_bytes)
-        return bw_error_no_memory();
-    for (unsigned i = 0; i < check->workers; i++) {
-        struct worker *worker = &self->workers[i];
-        worker->input = calloc(1, BATCH);
-        worker->output = malloc(BW_MAX_COMPRESSED_EXTENT);
-        if (!worker->input || !worker->output)
-            return bw_error_no_memory();
-        BW_TRY(bw_decompressor_create(check->fs->superblock.sectorsize, &worker->decompressor));
-    }
-    return NULL;
-}
-
 static void compressed_check_free(struct compressed_check *self)
 {
     for (unsigned i = 0; self->workers && i < self->check->workers; i++) {
@@ -399,7 +361,36 @@ struct bw_error *bw_check_compressed(struct bw_check *check)
                                  .leaf = on_leaf,
                                  .lost = bw_scan_ignore_lost,
                                  .context = &self};
-    BW_TRY(begin_compressed(&self));
+
+    /* The window, the memory of the threads, and the table, with twice as many places as there can
+     * be extents of the greatest size. */
+    uint64_t data_bytes = 0;
+    size_t size = SMALLEST_TABLE;
+    for (size_t i = 0; i < check->chunks.count; i++)
+        if (check->chunks.items[i].type & BW_GROUP_DATA)
+            data_bytes += check->chunks.items[i].length;
+    while (size < LARGEST_TABLE && size < data_bytes / BW_MAX_COMPRESSED_EXTENT * 2)
+        size *= 2;
+    self.good = calloc(size, sizeof *self.good);
+    self.good_mask = size - 1;
+    self.streams = malloc(WINDOW * sizeof *self.streams);
+    self.tasks = malloc(WINDOW * sizeof *self.tasks);
+    self.inline_bytes = malloc(INLINE_BYTES);
+    self.workers = calloc(check->workers, sizeof *self.workers);
+    bool complete = self.good && self.streams && self.tasks && self.inline_bytes && self.workers;
+    for (unsigned i = 0; self.workers && i < check->workers; i++) {
+        bw_data_checksums_init(&self.workers[i].checksums, check->fs);
+        self.workers[i].input = calloc(1, BATCH);
+        self.workers[i].output = malloc(BW_MAX_COMPRESSED_EXTENT);
+        complete &= self.workers[i].input && self.workers[i].output;
+    }
+    if (!complete)
+        return bw_error_no_memory();
+    for (unsigned i = 0; i < check->workers; i++)
+        BW_TRY(bw_decompressor_create(check->fs->superblock.sectorsize,
+                                      &self.workers[i].decompressor));
+
+    /* The compressed extents of all subvolumes. */
     for (size_t i = 0; i < check->trees.entries.count; i++) {
         const struct bw_listed_tree *tree = &check->trees.entries.items[i];
         self.tree = tree;

@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/compare.h"
@@ -75,8 +76,7 @@ void bw_entries_add(struct bw_entries *list, const struct bw_reference_entry *en
             bw_count_reference(list->check, &entry->reference);
         return;
     }
-    if (bucket < list->first || bucket >= list->end ||
-        bw_reference_bucket_agrees(list->check->references, bucket))
+    if (bucket < list->first || bucket >= list->end || !list->check->references->buckets[bucket])
         return;
     if (list->entries.count >= MOST && list->entries.count >= list->entries.capacity) {
         bw_entries_merge(list);
@@ -322,10 +322,13 @@ struct bw_error *bw_pass_extents(struct bw_check *check)
     /* With a baseline, only the sum of all buckets is known, and they must be filled again if it
      * is not zero. */
     if (check->extents_known && check->skips) {
-        if (bw_reference_counts_total(check->references) + check->carried == 0)
+        uint64_t total = check->carried;
+        for (uint32_t bucket = 0; bucket < BW_REFERENCE_BUCKETS; bucket++)
+            total += check->references->buckets[bucket];
+        if (!total)
             return NULL;
         struct bw_entries counting = {.check = check, .counts = true, .end = BW_REFERENCE_BUCKETS};
-        bw_reference_counts_clear(check->references);
+        memset(check->references, 0, sizeof *check->references);
         BW_TRY(add_all_promised(&counting));
         BW_TRY(add_all_made(&counting));
     }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/generated.h"
 #include "base/human.h"
 #include "check/groups.h"
@@ -64,34 +65,26 @@ static const struct bw_checked_chunk *incomplete_chunk(const struct bw_check *ch
     return chunk && counted_of(check, chunk)->incomplete ? chunk : NULL;
 }
 
-/* Whether a copy of a piece of an incomplete chunk is present; `*length` is set to the length of
- * the piece. Too many stripes of each row are missing for parity to help. */
-static bool is_readable(const struct bw_check *check, uint64_t logical, uint64_t *length)
-{
-    struct bw_mapping mapping = {.copies = 1};
-    uint64_t piece = *length;
-    bool readable = false;
-    for (unsigned copy = 1; !readable && copy <= mapping.copies; copy++) {
-        BW_AUTO_ERROR struct bw_error *error =
-            bw_fs_map(check->fs, logical, *length, copy, &mapping);
-        if (error || mapping.rebuilt)
-            break;
-        piece = mapping.length < piece ? mapping.length : piece;
-        readable = mapping.present;
-    }
-    *length = piece ? piece : *length;
-    return readable;
-}
-
-/* The number of unreadable bytes in a range of an incomplete chunk; with `any`, only whether there
- * are some. */
+/* The number of bytes in a range of an incomplete chunk of which no copy is present; with `any`,
+ * only whether there are some. Too many stripes of each row are missing for parity to help. */
 static uint64_t count_bytes(const struct bw_check *check, uint64_t logical, uint64_t length,
                             bool any)
 {
     uint64_t sum = 0;
     while (length && !(any && sum)) {
+        struct bw_mapping mapping = {.copies = 1};
         uint64_t piece = length;
-        sum += is_readable(check, logical, &piece) ? 0 : piece;
+        bool readable = false;
+        for (unsigned copy = 1; !readable && copy <= mapping.copies; copy++) {
+            BW_AUTO_ERROR struct bw_error *error =
+                bw_fs_map(check->fs, logical, length, copy, &mapping);
+            if (error || mapping.rebuilt)
+                break;
+            piece = bw_min(mapping.length, piece);
+            readable = mapping.present;
+        }
+        piece = piece ? piece : length;
+        sum += readable ? 0 : piece;
         logical += piece;
         length -= piece;
     }
@@ -117,22 +110,6 @@ void bw_incomplete_chunks_extent(struct bw_check *check, uint64_t logical, uint6
 
 /* Files. */
 
-/* Counts a file once for each chunk. */
-static void add_file(struct bw_check *check, const struct bw_checked_chunk *chunk, uint64_t tree,
-                     uint64_t inode)
-{
-    const uint64_t key =
-        bw_fact_mix(bw_fact_mix(chunk->logical ^ tree * UINT64_C(0x9e3779b97f4a7c15)) + inode);
-    pthread_mutex_lock(&check->lock);
-    if (check->incomplete_files.count < MOST_FILES &&
-        !bw_key_map_has(&check->incomplete_files, key)) {
-        if (bw_key_map_put(&check->incomplete_files, key, 1))
-            check->no_memory = true;
-        counted_of(check, chunk)->files++;
-    }
-    pthread_mutex_unlock(&check->lock);
-}
-
 void bw_incomplete_chunks_leaf(struct bw_check *check, uint64_t tree, const struct bw_node *leaf)
 {
     struct bw_item item;
@@ -152,8 +129,20 @@ void bw_incomplete_chunks_leaf(struct bw_check *check, uint64_t tree, const stru
             length = extent.num_bytes;
         }
         const struct bw_checked_chunk *chunk = incomplete_chunk(check, logical);
-        if (chunk && count_bytes(check, logical, length_inside(chunk, logical, length), true))
-            add_file(check, chunk, tree, item.key.objectid);
+        if (!chunk || !count_bytes(check, logical, length_inside(chunk, logical, length), true))
+            continue;
+
+        /* Each file counts once for each chunk. */
+        const uint64_t key = bw_fact_mix(
+            bw_fact_mix(chunk->logical ^ tree * UINT64_C(0x9e3779b97f4a7c15)) + item.key.objectid);
+        pthread_mutex_lock(&check->lock);
+        if (check->incomplete_files.count < MOST_FILES &&
+            !bw_key_map_has(&check->incomplete_files, key)) {
+            if (bw_key_map_put(&check->incomplete_files, key, 1))
+                check->no_memory = true;
+            counted_of(check, chunk)->files++;
+        }
+        pthread_mutex_unlock(&check->lock);
     }
 }
 

@@ -40,32 +40,18 @@ struct mirrors {
     struct bw_range_set shown;     /* those bytes of `differing` that a file shows */
 };
 
-/* Adds the sectors in which two copies differ. */
-static void add_differing(struct mirrors *mirrors, uint64_t logical, const uint8_t *first,
-                          const uint8_t *other, uint32_t length, uint32_t sector)
-{
-    pthread_mutex_lock(&mirrors->check->lock);
-    for (uint32_t at = 0; at < length; at += sector) {
-        const uint32_t size = length - at < sector ? length - at : sector;
-        if (memcmp(first + at, other + at, size) == 0)
-            continue;
-        if (bw_range_set_insert(&mirrors->differing, logical + at, logical + at + size))
-            mirrors->check->no_memory = true;
-    }
-    pthread_mutex_unlock(&mirrors->check->lock);
-}
-
 /* Compares all copies of each piece of a task with the first one that can be read. */
 static void run_task(void *context, unsigned worker, size_t number)
 {
     struct mirrors *mirrors = context;
     const struct mirror_task *task = &mirrors->tasks.items[number];
-    const uint32_t sector = mirrors->check->fs->superblock.sectorsize;
-    struct bw_xlator *top = mirrors->check->fs->reader.top;
+    struct bw_check *check = mirrors->check;
+    const uint32_t sector = check->fs->superblock.sectorsize;
+    struct bw_xlator *top = check->fs->reader.top;
     const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(top));
     uint8_t *first = mirrors->buffers + (size_t)worker * 2 * PIECE, *other = first + PIECE;
     uint32_t length;
-    for (uint64_t done = 0; done < task->length && bw_check_should_continue(mirrors->check, worker);
+    for (uint64_t done = 0; done < task->length && bw_check_should_continue(check, worker);
          done += length) {
         const uint64_t logical = task->logical + done, rest = task->length - done;
         const uint64_t room = PIECE - (logical - task->chunk->logical) % PIECE;
@@ -82,10 +68,18 @@ static void run_task(void *context, unsigned worker, size_t number)
                 bw_error_free(request.error);
                 continue;
             }
-            mirrors->check->data_bytes += length;
-            if (has_first && memcmp(first, other, length) != 0)
-                add_differing(mirrors, logical, first, other, length, sector);
+            check->data_bytes += length;
+            const bool differs = has_first && memcmp(first, other, length) != 0;
             has_first = true;
+            for (uint32_t at = 0, size; differs && at < length; at += size) {
+                size = length - at < sector ? length - at : sector;
+                if (memcmp(first + at, other + at, size) == 0)
+                    continue;
+                pthread_mutex_lock(&check->lock);
+                if (bw_range_set_insert(&mirrors->differing, logical + at, logical + at + size))
+                    check->no_memory = true;
+                pthread_mutex_unlock(&check->lock);
+            }
         }
     }
 }

@@ -13,7 +13,6 @@
 #include "check/check.h"
 #include "check/device_histories.h"
 #include "check/incomplete_chunks.h"
-#include "check/reference_counts.h"
 #include "check/unchanged.h"
 
 /* Results that passes leave for later ones. */
@@ -76,7 +75,7 @@ void bw_check_end(struct bw_check *check)
     bw_pool_destroy(check->pool);
     bw_visited_destroy(check->visited);
     bw_device_histories_free(check->histories);
-    bw_reference_counts_destroy(check->references);
+    free(check->references);
     bw_range_set_free(&check->unsummed);
     bw_range_set_free(&check->old_data);
     bw_range_set_free(&check->new_data);

@@ -2,23 +2,6 @@
 /* Reference counts: an array of sums modulo 2^64. */
 #include "check/reference_counts.h"
 
-#include <stdatomic.h>
-#include <stdlib.h>
-
-struct bw_reference_counts {
-    atomic_uint_fast64_t buckets[BW_REFERENCE_BUCKETS];
-};
-
-struct bw_reference_counts *bw_reference_counts_create(void)
-{
-    return calloc(1, sizeof(struct bw_reference_counts));
-}
-
-void bw_reference_counts_destroy(struct bw_reference_counts *counts)
-{
-    free(counts);
-}
-
 /* The finalizer of SplitMix64: every bit of the input changes every bit of the result. */
 static uint64_t mix_bits(uint64_t number)
 {
@@ -46,31 +29,12 @@ void bw_reference_counts_add(struct bw_reference_counts *counts, uint64_t bytenr
                               memory_order_relaxed);
 }
 
-bool bw_reference_bucket_agrees(const struct bw_reference_counts *counts, uint32_t bucket)
-{
-    return !atomic_load_explicit(&counts->buckets[bucket], memory_order_relaxed);
-}
-
 size_t bw_reference_counts_disagreeing(const struct bw_reference_counts *counts)
 {
     size_t count = 0;
     for (uint32_t bucket = 0; bucket < BW_REFERENCE_BUCKETS; bucket++)
-        count += !bw_reference_bucket_agrees(counts, bucket);
+        count += counts->buckets[bucket] != 0;
     return count;
-}
-
-uint64_t bw_reference_counts_total(const struct bw_reference_counts *counts)
-{
-    uint64_t total = 0;
-    for (uint32_t bucket = 0; bucket < BW_REFERENCE_BUCKETS; bucket++)
-        total += counts->buckets[bucket];
-    return total;
-}
-
-void bw_reference_counts_clear(struct bw_reference_counts *counts)
-{
-    for (uint32_t bucket = 0; bucket < BW_REFERENCE_BUCKETS; bucket++)
-        counts->buckets[bucket] = 0;
 }
 
 static uint64_t hash_reference(const struct bw_reference *reference)

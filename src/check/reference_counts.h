@@ -17,11 +17,10 @@
 
 enum { BW_REFERENCE_BUCKETS = 1 << 16 };
 
-struct bw_reference_counts;
-
-/** All buckets are zero; NULL if memory runs out. */
-struct bw_reference_counts *bw_reference_counts_create(void);
-void bw_reference_counts_destroy(struct bw_reference_counts *counts);
+/** The sums of the buckets, all zero at first; freed with free(). */
+struct bw_reference_counts {
+    atomic_uint_fast64_t buckets[BW_REFERENCE_BUCKETS];
+};
 
 /** The hash of a reference: of four numbers. `kind` distinguishes facts of different kinds. */
 uint64_t bw_reference_hash(uint64_t kind, uint64_t a, uint64_t b, uint64_t c);
@@ -34,15 +33,8 @@ uint32_t bw_reference_bucket(uint64_t bytenr);
 void bw_reference_counts_add(struct bw_reference_counts *counts, uint64_t bytenr, uint64_t hash,
                              uint64_t count);
 
-/** Whether both sides of a bucket agree; and how many buckets disagree. */
-bool bw_reference_bucket_agrees(const struct bw_reference_counts *counts, uint32_t bucket);
+/** How many buckets disagree. */
 size_t bw_reference_counts_disagreeing(const struct bw_reference_counts *counts);
-
-/** The sum of all buckets. */
-uint64_t bw_reference_counts_total(const struct bw_reference_counts *counts);
-
-/** Sets all buckets to zero. */
-void bw_reference_counts_clear(struct bw_reference_counts *counts);
 
 /** Counts a reference that the extent tree promises, or one that exists, and returns the number
  * that is added to the sum, or subtracted. Safe from any thread. */

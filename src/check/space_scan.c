@@ -16,6 +16,7 @@
  * that are shared or count references by address, and the data without checksums.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/compare.h"
@@ -495,7 +496,7 @@ struct bw_error *bw_pass_space(struct bw_check *check)
 {
     /* One of the streams may not begin, and each is ended. */
     struct space space = {.check = check, .checksums.check = check, .free_space.check = check};
-    check->references = bw_reference_counts_create();
+    check->references = calloc(1, sizeof *check->references);
     if (!check->references)
         return bw_error_no_memory();
     BW_TRY(bw_check_load_groups(check));

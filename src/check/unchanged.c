@@ -259,29 +259,6 @@ uint32_t bw_block_checksum(const uint8_t *block)
     return bw_get32(checksum);
 }
 
-/* Compares the newest of the leaves found with the baseline. Unreadable ones are not
- * compared: the walk reports them. */
-static struct bw_error *compare_newest(struct bw_check *check, const struct leaf_scan *scan)
-{
-    BW_AUTO_FREE uint8_t *block = bw_block_buffer(&check->fs->reader, 1);
-    if (!block)
-        return bw_error_no_memory();
-    for (unsigned i = 0; check->since && i < scan->count; i++) {
-        const struct bw_block_pointer *pointer = &scan->newest[i];
-        const struct bw_known_leaf *known =
-            bw_baseline_leaf(check->since, pointer->bytenr, pointer->expectation.generation);
-        BW_AUTO_ERROR struct bw_error *error = bw_block_read(&check->fs->reader, pointer, block);
-        if (error || bw_block_checksum(block) == known->checksum)
-            continue;
-        check->since = NULL;
-        check->since_generation = 0;
-        check->skips = false;
-        bw_check_find(check, BW_CODE_baseline_unused, NULL,
-                      "it is of another history of the file system: everything is checked");
-    }
-    return NULL;
-}
-
 struct bw_error *bw_unchanged_groups(struct bw_check *check)
 {
     static const uint64_t trees[] = {BW_EXTENT_TREE, BW_FREE_SPACE_TREE, BW_CSUM_TREE};
@@ -291,6 +268,9 @@ struct bw_error *bw_unchanged_groups(struct bw_check *check)
     reader.adopter = NULL;
     if (!check->since && !check->save)
         return NULL;
+    BW_AUTO_FREE uint8_t *block = bw_block_buffer(&check->fs->reader, 1);
+    if (!block)
+        return bw_error_no_memory();
     for (size_t i = 0; i < 3 * check->trees.entries.count; i++) {
         const struct bw_listed_tree *tree = &check->trees.entries.items[i / 3];
         struct leaf_scan found = {.check = check, .tree = trees[i % 3]};
@@ -299,8 +279,24 @@ struct bw_error *bw_unchanged_groups(struct bw_check *check)
         if (tree->tree.id != found.tree)
             continue;
         BW_TRY(bw_tree_scan(&reader, &tree->tree, &scan));
-        BW_TRY(compare_newest(check, &found));
         lost |= found.lost;
+
+        /* Compares the newest of the leaves with the baseline. Unreadable ones are not compared:
+         * the walk reports them. */
+        for (unsigned k = 0; check->since && k < found.count; k++) {
+            const struct bw_block_pointer *pointer = &found.newest[k];
+            const struct bw_known_leaf *known =
+                bw_baseline_leaf(check->since, pointer->bytenr, pointer->expectation.generation);
+            BW_AUTO_ERROR struct bw_error *error =
+                bw_block_read(&check->fs->reader, pointer, block);
+            if (error || bw_block_checksum(block) == known->checksum)
+                continue;
+            check->since = NULL;
+            check->since_generation = 0;
+            check->skips = false;
+            bw_check_find(check, BW_CODE_baseline_unused, NULL,
+                          "it is of another history of the file system: everything is checked");
+        }
     }
     for (size_t i = 0; i < groups->count; i++) {
         struct bw_checked_group *group = &groups->items[i];
@@ -460,24 +456,6 @@ static struct bw_error *copy_keys(const struct bw_key_map *map, struct bw_number
     return NULL;
 }
 
-static struct bw_error *save_baseline(struct bw_check *check, struct bw_baseline *save)
-{
-    for (size_t i = 0; i < check->groups.groups.count; i++) {
-        const struct bw_checked_group *group = &check->groups.groups.items[i];
-        if (group->clean && !group->unsure)
-            BW_TRY(bw_known_groups_push(&save->groups,
-                                        (struct bw_known_group){group->start, group->length,
-                                                                group->used, group->flags,
-                                                                group->leaves, group->references}));
-    }
-    for (size_t i = 0; i < check->unsummed.ranges.count; i++)
-        BW_TRY(bw_range_set_insert(&save->unsummed, check->unsummed.ranges.items[i].start,
-                                   check->unsummed.ranges.items[i].end));
-    bw_range_set_join(&save->bad_data);
-    BW_TRY(copy_keys(&check->full_backrefs, &save->full_backrefs));
-    return copy_keys(&check->shared_blocks, &save->shared_blocks);
-}
-
 struct bw_error *bw_unchanged_end(struct bw_check *check)
 {
     const struct bw_baseline *since = check->options->since;
@@ -511,8 +489,21 @@ struct bw_error *bw_unchanged_end(struct bw_check *check)
         save->findings_hidden |= count->hidden;
         save->has_data &= !count->hidden || !is_of_data(count->code);
     }
-    if (check->save)
-        BW_TRY(save_baseline(check, save));
     save->finished = !check->unfinished && check->save;
-    return NULL;
+    if (!check->save)
+        return NULL;
+    for (size_t i = 0; i < check->groups.groups.count; i++) {
+        const struct bw_checked_group *group = &check->groups.groups.items[i];
+        if (group->clean && !group->unsure)
+            BW_TRY(bw_known_groups_push(&save->groups,
+                                        (struct bw_known_group){group->start, group->length,
+                                                                group->used, group->flags,
+                                                                group->leaves, group->references}));
+    }
+    for (size_t i = 0; i < check->unsummed.ranges.count; i++)
+        BW_TRY(bw_range_set_insert(&save->unsummed, check->unsummed.ranges.items[i].start,
+                                   check->unsummed.ranges.items[i].end));
+    bw_range_set_join(&save->bad_data);
+    BW_TRY(copy_keys(&check->full_backrefs, &save->full_backrefs));
+    return copy_keys(&check->shared_blocks, &save->shared_blocks);
 }
