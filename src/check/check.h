@@ -146,6 +146,14 @@ BW_VECTOR(bw_verity_files, struct bw_verity_file);
 /** Bytes that simple quotas charge, by subvolume. */
 BW_MAP(bw_charges, uint64_t, uint64_t, bw_key);
 
+/** A finding about an item of a tree, and the addresses that it describes. */
+static inline struct bw_finding bw_item_location(uint64_t tree, struct bw_key key, uint64_t logical,
+                                                 uint64_t length)
+{
+    return BW_FINDING(BW_TOUCHES_NOTHING, .tree = tree, .key = key, .logical = logical,
+                      .length = length);
+}
+
 struct bw_visited;
 struct bw_incomplete_chunk;
 

@@ -261,13 +261,6 @@ static void devices_check(const struct chunks *chunks)
                       superblock->sectorsize);
 }
 
-static struct bw_finding location_of(uint64_t tree, const struct bw_key *key, uint64_t logical,
-                                     uint64_t length)
-{
-    return BW_FINDING(BW_TOUCHES_NOTHING, .tree = tree, .key = *key, .logical = logical,
-                      .length = length);
-}
-
 /* The next chunk in the superblock's list; false at the end. */
 static bool next_system_chunk(struct bw_cursor *cursor, struct bw_item *item)
 {
@@ -293,7 +286,8 @@ static void check_system_chunk(struct chunks *chunks, const struct bw_item *item
 {
     struct bw_cursor cursor = system_chunks(chunks->check);
     struct bw_item copy;
-    const struct bw_finding location = location_of(BW_CHUNK_TREE, &item->key, item->key.offset, 0);
+    const struct bw_finding location =
+        bw_item_location(BW_CHUNK_TREE, item->key, item->key.offset, 0);
     while (next_system_chunk(&cursor, &copy)) {
         if (bw_key_compare(&copy.key, &item->key) != 0)
             continue;
@@ -326,7 +320,7 @@ static struct bw_error *on_chunk(struct chunks *chunks, const struct bw_item *it
     const uint64_t length = bw_get64(disk->length), type = bw_get64(disk->type);
 
     /* The chunk before it. */
-    const struct bw_finding location = location_of(BW_CHUNK_TREE, &item->key, logical, length);
+    const struct bw_finding location = bw_item_location(BW_CHUNK_TREE, item->key, logical, length);
     if (logical < chunks->last_end)
         bw_check_find(check, BW_CODE_chunk_overlap, &location, "chunk %" PRIu64 " ends at %" PRIu64,
                       chunks->last_start, chunks->last_end);
@@ -414,8 +408,8 @@ struct bw_error *bw_pass_chunks(struct bw_check *check)
         const struct bw_checked_group *group = &check->groups.groups.items[i];
         const struct bw_key key = {group->start, BW_BLOCK_GROUP_ITEM, group->length};
         const struct bw_finding location =
-            location_of(check->fs->block_group_tree.id ? BW_BLOCK_GROUP_TREE : BW_EXTENT_TREE, &key,
-                        group->start, group->length);
+            bw_item_location(check->fs->block_group_tree.id ? BW_BLOCK_GROUP_TREE : BW_EXTENT_TREE,
+                             key, group->start, group->length);
         if (!chunks.has_chunk[i])
             bw_check_find(check, BW_CODE_chunk_missing, &location, "the block group has no chunk");
     }

@@ -214,29 +214,6 @@ static void try_field(struct search *search, uint32_t byte, unsigned width)
     }
 }
 
-/* The fields of an item, or of a pointer; and the bytes of the item. */
-static void try_slot(struct search *search, const struct bw_node *node, uint32_t slot)
-{
-    const uint32_t size =
-        node->level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
-    const uint32_t byte = (uint32_t)sizeof(struct bw_disk_header) + slot * size;
-    struct bw_item item;
-    try_field(search, byte + offsetof(struct bw_disk_key, objectid), 8);
-    try_field(search, byte + offsetof(struct bw_disk_key, type), 1);
-    try_field(search, byte + offsetof(struct bw_disk_key, offset), 8);
-    if (node->level) {
-        try_field(search, byte + offsetof(struct bw_disk_key_pointer, bytenr), 8);
-        return;
-    }
-    try_field(search, byte + offsetof(struct bw_disk_item, offset), 4);
-    try_field(search, byte + offsetof(struct bw_disk_item, size), 4);
-    if (!bw_leaf_item(node, slot, &item))
-        return;
-    const uint32_t data = (uint32_t)(item.data - node->block);
-    for (uint32_t i = 0; i < item.size && i < MOST_DATA; i++)
-        try_field(search, data + i, 1);
-}
-
 /* The first slot from `begin` on whose key or place is wrong; `count` if none exists. */
 static uint32_t first_bad_slot(const struct bw_node *node, uint32_t begin, uint32_t count)
 {
@@ -306,8 +283,28 @@ static void try_all(struct search *search)
     try_field(search, offsetof(struct bw_disk_header, owner), 8);
     try_field(search, offsetof(struct bw_disk_header, item_count), 4);
     try_field(search, offsetof(struct bw_disk_header, level), 1);
-    for (unsigned i = 0; i < search->suspect_count; i++)
-        try_slot(search, &node, search->suspects[i]);
+    const uint32_t size =
+        node.level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
+    for (unsigned i = 0; i < search->suspect_count; i++) {
+        /* The fields of an item, or of a pointer; and the bytes of the item. */
+        const uint32_t slot = search->suspects[i];
+        const uint32_t byte = (uint32_t)sizeof(struct bw_disk_header) + slot * size;
+        struct bw_item item;
+        try_field(search, byte + offsetof(struct bw_disk_key, objectid), 8);
+        try_field(search, byte + offsetof(struct bw_disk_key, type), 1);
+        try_field(search, byte + offsetof(struct bw_disk_key, offset), 8);
+        if (node.level) {
+            try_field(search, byte + offsetof(struct bw_disk_key_pointer, bytenr), 8);
+            continue;
+        }
+        try_field(search, byte + offsetof(struct bw_disk_item, offset), 4);
+        try_field(search, byte + offsetof(struct bw_disk_item, size), 4);
+        if (!bw_leaf_item(&node, slot, &item))
+            continue;
+        const uint32_t data = (uint32_t)(item.data - node.block);
+        for (uint32_t k = 0; k < item.size && k < MOST_DATA; k++)
+            try_field(search, data + k, 1);
+    }
     if (search->found != 1)
         search->flip = (struct bw_flip){0};
 }

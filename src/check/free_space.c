@@ -23,15 +23,6 @@
 #include "ondisk/chunk.h"
 #include "ondisk/disk_items.h"
 
-/* For sources: the location of a finding about the present block group, with the key of its item in
- * a tree. */
-static struct bw_finding free_space_location(const struct bw_free_space *self, uint64_t tree,
-                                             const struct bw_key *key)
-{
-    return BW_FINDING(BW_TOUCHES_NOTHING, .tree = tree, .key = *key, .logical = self->group->start,
-                      .length = self->group->length);
-}
-
 /* Takes the first piece without a superblock from a range; false if the rest is empty. */
 static bool cut_piece(const struct bw_free_space *self, struct bw_span *run, struct bw_span *piece)
 {
@@ -144,7 +135,7 @@ enum { BITMAPS = 1 }; /* flag of FREE_SPACE_INFO */
 static struct bw_finding tree_location(const struct bw_free_space *self)
 {
     const struct bw_key key = {self->group->start, BW_FREE_SPACE_INFO, self->group->length};
-    return free_space_location(self, BW_FREE_SPACE_TREE, &key);
+    return bw_item_location(BW_FREE_SPACE_TREE, key, self->group->start, self->group->length);
 }
 
 /* New chunks begin after all others. If the free space tree already has records there, the kernel
@@ -310,16 +301,18 @@ static void report_extra(const struct bw_free_space *self, enum bw_code_number c
                          const struct bw_key *key, size_t count, const char *problem)
 {
     const struct bw_finding location =
-        BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_FREE_SPACE_TREE, .key = *key,
-                   .logical = key->objectid, .length = key->offset);
+        bw_item_location(BW_FREE_SPACE_TREE, *key, key->objectid, key->offset);
     if (count)
         bw_check_find(self->check, code, &location, "from here on, %s: %zu", problem, count);
 }
 
-static void report_all_extra(const struct bw_free_space *self)
+static struct bw_error *end_tree(struct bw_free_space *self, struct bw_error *error)
 {
-    if (self->check->groups.incomplete)
-        return;
+    while (!error && !self->stream.ended)
+        skip_item(self);
+    end_extra(self);
+    if (error || self->check->groups.incomplete)
+        return bw_item_stream_end(&self->stream, error);
 
     /* mkfs.btrfs before 6.16.1 kept the records of the block groups that it began with, and that
      * lie before all others. They are no news, so their note is short. */
@@ -331,22 +324,13 @@ static void report_all_extra(const struct bw_free_space *self)
     report_extra(self, BW_CODE_free_space_extra, &self->first_extra, self->extra_count,
                  "block groups that do not exist");
     /* The lost part may contain the information of their block group. */
-    if (self->stream.lost)
-        return;
-    report_extra(self, BW_CODE_free_space_stray, &self->first_stray, self->stray_count,
-                 "records outside of block groups that mkfs.btrfs does not leave");
-    report_extra(self, BW_CODE_free_space_ahead, &self->first_ahead, self->ahead_count,
-                 "records where the next block group will be");
-}
-
-static struct bw_error *end_tree(struct bw_free_space *self, struct bw_error *error)
-{
-    while (!error && !self->stream.ended)
-        skip_item(self);
-    end_extra(self);
-    if (!error)
-        report_all_extra(self);
-    return bw_item_stream_end(&self->stream, error);
+    if (!self->stream.lost) {
+        report_extra(self, BW_CODE_free_space_stray, &self->first_stray, self->stray_count,
+                     "records outside of block groups that mkfs.btrfs does not leave");
+        report_extra(self, BW_CODE_free_space_ahead, &self->first_ahead, self->ahead_count,
+                     "records where the next block group will be");
+    }
+    return bw_item_stream_end(&self->stream, NULL);
 }
 
 static struct bw_error *begin_tree(struct bw_free_space *self)
@@ -649,7 +633,7 @@ static bool next_cache_run(struct bw_free_space *self, struct bw_span *run)
 static struct bw_finding cache_location(const struct bw_free_space *self)
 {
     const struct bw_key key = key_of(self);
-    return free_space_location(self, BW_ROOT_TREE, &key);
+    return bw_item_location(BW_ROOT_TREE, key, self->group->start, self->group->length);
 }
 
 static struct bw_error *end_cache(struct bw_free_space *self, struct bw_error *error)

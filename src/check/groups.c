@@ -25,27 +25,6 @@ static struct bw_error *add_group(struct bw_check *check, const struct bw_item *
                                                  });
 }
 
-/* Searches the block group of each chunk in an extent tree. */
-static struct bw_error *search_tree(struct bw_check *check, const struct bw_tree *tree)
-{
-    BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
-    struct bw_tree_reader reader = check->fs->reader;
-    reader.adopter = NULL;
-    bw_leaf_finder_init(&finder, &reader, tree);
-    finder.advised = BW_KEY_MAX; /* the next leaves have extents */
-    for (size_t i = 0; i < check->chunks.count; i++) {
-        const struct bw_key key = {check->chunks.items[i].logical, BW_BLOCK_GROUP_ITEM, UINT64_MAX};
-        struct bw_item item;
-        BW_TRY(bw_find_leaf(&finder, &key));
-        check->groups.incomplete |= finder.lost;
-        const int64_t slot = finder.lost ? -1 : bw_leaf_last_until(&finder, &key);
-        if (slot >= 0 && bw_leaf_item(&finder.leaf, (uint32_t)slot, &item) &&
-            item.key.objectid == key.objectid)
-            BW_TRY(add_group(check, &item));
-    }
-    return NULL;
-}
-
 /* A conversion that was interrupted leaves some block groups in either tree. */
 struct bw_error *bw_check_load_groups(struct bw_check *check)
 {
@@ -68,9 +47,27 @@ struct bw_error *bw_check_load_groups(struct bw_check *check)
         list->incomplete = stream.lost;
         BW_TRY(bw_item_stream_end(&stream, error));
     }
-    for (size_t i = 0; !own_tree && i < check->trees.entries.count; i++)
-        if (check->trees.entries.items[i].tree.id == BW_EXTENT_TREE)
-            BW_TRY(search_tree(check, &check->trees.entries.items[i].tree));
+
+    /* In extent trees, the block group of each chunk is searched. */
+    struct bw_tree_reader reader = check->fs->reader;
+    reader.adopter = NULL;
+    for (size_t k = 0; !own_tree && k < check->trees.entries.count; k++) {
+        const struct bw_tree *tree = &check->trees.entries.items[k].tree;
+        BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
+        bw_leaf_finder_init(&finder, &reader, tree);
+        finder.advised = BW_KEY_MAX; /* the next leaves have extents */
+        for (size_t i = 0; tree->id == BW_EXTENT_TREE && i < check->chunks.count; i++) {
+            const struct bw_key key = {check->chunks.items[i].logical, BW_BLOCK_GROUP_ITEM,
+                                       UINT64_MAX};
+            struct bw_item item;
+            BW_TRY(bw_find_leaf(&finder, &key));
+            list->incomplete |= finder.lost;
+            const int64_t slot = finder.lost ? -1 : bw_leaf_last_until(&finder, &key);
+            if (slot >= 0 && bw_leaf_item(&finder.leaf, (uint32_t)slot, &item) &&
+                item.key.objectid == key.objectid)
+                BW_TRY(add_group(check, &item));
+        }
+    }
     if (list->groups.count)
         qsort(list->groups.items, list->groups.count, sizeof *list->groups.items, bw_compare_first);
     list->loaded = true;

@@ -102,31 +102,6 @@ static struct bw_error *find_before(const struct bw_check *check, struct bw_leaf
     return NULL;
 }
 
-/* Compares each claim with the last extent that begins before its end. */
-static struct bw_error *compare_extents(struct bw_check *check, const struct bw_tree *tree)
-{
-    BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
-    struct bw_tree_reader reader = check->fs->reader;
-    reader.adopter = NULL; /* lost leaves are not replaced */
-    bw_leaf_finder_init(&finder, &reader, tree);
-    for (size_t i = 0; i < check->log_claims.count && bw_check_should_continue(check, 0); i++) {
-        const struct bw_log_claim *claim = &check->log_claims.items[i];
-        const struct bw_finding location = location_of(claim);
-        struct bw_extent_entry extent;
-        BW_TRY(find_before(check, &finder, claim->end, &extent));
-        const bool is_same = claim->inode && !extent.is_block && extent.bytenr == claim->start &&
-                             extent.length == claim->end - claim->start;
-        bool overlaps = extent.length > 0;
-        if (extent.bytenr <= claim->start)
-            overlaps = extent.length > claim->start - extent.bytenr;
-        if (!is_same && overlaps)
-            bw_check_find(check, BW_CODE_log_overlap, &location,
-                          "the log uses it, but the extent tree has %" PRIu64 " bytes at %" PRIu64,
-                          extent.length, extent.bytenr);
-    }
-    return NULL;
-}
-
 struct bw_error *bw_log_check_space(struct bw_check *check)
 {
     struct bw_log_claim *claims = check->log_claims.items;
@@ -170,9 +145,33 @@ struct bw_error *bw_log_check_space(struct bw_check *check)
                           claim->inode ? "data" : "a tree block");
     }
 
-    for (size_t i = 0; i < check->trees.entries.count; i++)
-        if (check->trees.entries.items[i].tree.id == BW_EXTENT_TREE)
-            BW_TRY(compare_extents(check, &check->trees.entries.items[i].tree));
+    /* The last extent of each extent tree that begins before the end of the claim. */
+    struct bw_tree_reader reader = check->fs->reader;
+    reader.adopter = NULL; /* lost leaves are not replaced */
+    for (size_t k = 0; k < check->trees.entries.count; k++) {
+        const struct bw_tree *tree = &check->trees.entries.items[k].tree;
+        BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
+        bw_leaf_finder_init(&finder, &reader, tree);
+        for (size_t i = 0; tree->id == BW_EXTENT_TREE && i < count; i++) {
+            const struct bw_log_claim *claim = &claims[i];
+            const struct bw_finding location = location_of(claim);
+            struct bw_extent_entry extent;
+            if (!bw_check_should_continue(check, 0))
+                break;
+            BW_TRY(find_before(check, &finder, claim->end, &extent));
+            const bool is_same = claim->inode && !extent.is_block &&
+                                 extent.bytenr == claim->start &&
+                                 extent.length == claim->end - claim->start;
+            bool overlaps = extent.length > 0;
+            if (extent.bytenr <= claim->start)
+                overlaps = extent.length > claim->start - extent.bytenr;
+            if (!is_same && overlaps)
+                bw_check_find(check, BW_CODE_log_overlap, &location,
+                              "the log uses it, but the extent tree has %" PRIu64
+                              " bytes at %" PRIu64,
+                              extent.length, extent.bytenr);
+        }
+    }
     return NULL;
 }
 
@@ -400,46 +399,34 @@ static struct bw_error *report_refused(void *context, uint64_t subvolume, uint64
     return NULL;
 }
 
-/* Lists the log trees of existing subvolumes. */
-static struct bw_error *find_logs(const struct bw_check *check, const struct bw_tree *root,
-                                  struct bw_listed_trees *logs)
-{
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, check->fs, root, (struct bw_key){0}, BW_KEY_MAX);
-    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
-        struct bw_listed_tree tree;
-        if (item->key.type != BW_ROOT_ITEM || !bw_tree_list_decode(item, &tree))
-            continue;
-        const struct bw_listed_tree *subvolume = bw_tree_list_find(&check->trees, item->key.offset);
-        if (subvolume && subvolume->references)
-            BW_TRY(bw_listed_trees_push(logs, tree));
-    }
-    return bw_fs_items_error(&items);
-}
-
 struct bw_error *bw_pass_log(struct bw_check *check)
 {
     struct bw_fs *fs = check->fs;
     if (!fs->superblock.log_root || fs->is_past)
         return NULL;
 
-    /* The blocks: first of the root tree of the logs, then of the logs. */
+    /* The blocks: first of the root tree of the logs, then of the logs of existing subvolumes. */
     struct bw_listed_tree root = {.tree = root_of_logs(check)};
-    struct bw_listed_trees logs = {0};
+    BW_SCOPED(bw_listed_trees) struct bw_listed_trees logs = {0};
     const uint64_t damages = fs->damages;
-    struct bw_error *error = bw_walk_trees(check, &root, 1, true);
-    if (!error)
-        error = find_logs(check, &root.tree, &logs);
-    if (!error)
-        error = bw_walk_trees(check, logs.items, logs.count, true);
+    BW_TRY(bw_walk_trees(check, &root, 1, true));
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, fs, &root.tree, (struct bw_key){0}, BW_KEY_MAX);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        struct bw_listed_tree tree;
+        if (item->key.type != BW_ROOT_ITEM || !bw_tree_list_decode(item, &tree))
+            continue;
+        const struct bw_listed_tree *subvolume = bw_tree_list_find(&check->trees, item->key.offset);
+        if (subvolume && subvolume->references)
+            BW_TRY(bw_listed_trees_push(&logs, tree));
+    }
+    BW_TRY(bw_fs_items_error(&items));
+    BW_TRY(bw_walk_trees(check, logs.items, logs.count, true));
 
     /* Their data, then the replay, unless blocks are lost: these are findings already. */
-    for (size_t i = 0; !error && i < logs.count; i++)
-        error = check_log(check, &logs.items[i]);
-    if (!error && fs->ignores_log && fs->damages == damages)
-        error = bw_replay_rehearse(fs, &(struct bw_rehearsal){report_refused, check});
-    if (!error && check->extents_known)
-        error = bw_log_check_space(check);
-    bw_listed_trees_free(&logs);
-    return error;
+    for (size_t i = 0; i < logs.count; i++)
+        BW_TRY(check_log(check, &logs.items[i]));
+    if (fs->ignores_log && fs->damages == damages)
+        BW_TRY(bw_replay_rehearse(fs, &(struct bw_rehearsal){report_refused, check}));
+    return check->extents_known ? bw_log_check_space(check) : NULL;
 }

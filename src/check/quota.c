@@ -99,28 +99,6 @@ struct quota {
     struct bw_numbers subvolumes; /* of the group that is being compared */
 };
 
-static struct bw_error *add_group_of_quota(struct quota *quota, const struct bw_qgroup_info *info)
-{
-    const size_t members = info->member_count, count = members + info->parent_count;
-    uint64_t *related = malloc((count + 1) * sizeof *related);
-    if (!related || groups_reserve(&quota->groups, 1)) {
-        free(related);
-        return bw_error_no_memory();
-    }
-    for (size_t i = 0; i < count; i++)
-        related[i] = i < members ? info->members[i] : info->parents[i - members];
-    quota->groups.items[quota->groups.count++] = (struct group){
-        .id = info->id,
-        .referenced = info->referenced,
-        .exclusive = info->exclusive,
-        .related = related,
-        .member_count = members,
-        .related_count = count,
-        .is_counted = info->is_counted,
-    };
-    return NULL;
-}
-
 /* NULL: there are no items of it. */
 static struct group *group_of(const struct quota *quota, uint64_t id)
 {
@@ -322,8 +300,21 @@ struct bw_error *bw_pass_quota(struct bw_check *check)
     const char *reason = reason_to_skip(check, &status);
     struct bw_qgroups *qgroups;
     struct bw_error *error = bw_qgroups_open(check->fs, false, &qgroups);
-    for (const struct bw_qgroup_info *info; !error && (info = bw_qgroups_next(qgroups));)
-        error = add_group_of_quota(&quota, info);
+    for (const struct bw_qgroup_info *info; !error && (info = bw_qgroups_next(qgroups));) {
+        const size_t members = info->member_count, related = members + info->parent_count;
+        struct group group = {.id = info->id,
+                              .referenced = info->referenced,
+                              .exclusive = info->exclusive,
+                              .related = malloc((related + 1) * sizeof *group.related),
+                              .member_count = members,
+                              .related_count = related,
+                              .is_counted = info->is_counted};
+        for (size_t i = 0; group.related && i < related; i++)
+            group.related[i] = i < members ? info->members[i] : info->parents[i - members];
+        error = group.related ? groups_push(&quota.groups, group) : bw_error_no_memory();
+        if (error)
+            free(group.related);
+    }
     BW_TRY(bw_error_first(error, bw_qgroups_close(qgroups)));
     check_relations(&quota);
 

@@ -45,13 +45,6 @@ struct checksum_runs {
     bool log_known;             /* all of them are in `in_log` */
 };
 
-static struct bw_finding checksum_location(const struct checksum_runs *self, uint64_t logical,
-                                           uint64_t length)
-{
-    return BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_CSUM_TREE, .key = self->stream.item.key,
-                      .logical = logical, .length = length);
-}
-
 /* Makes the first item from the present one on that adds checksums to those before it the present
  * run. */
 static void find_run(struct checksum_runs *self)
@@ -68,7 +61,7 @@ static void find_run(struct checksum_runs *self)
             continue; /* tree_items.c finds that it is not aligned */
         if (start < self->item_end) {
             const struct bw_finding location =
-                checksum_location(self, start, self->item_end - start);
+                bw_item_location(BW_CSUM_TREE, item->key, start, self->item_end - start);
             bw_check_find(self->check, BW_CODE_checksum_overlap, &location,
                           "the item before it reaches into the item");
         }
@@ -96,8 +89,8 @@ static void checksum_runs_skip(struct checksum_runs *self, uint64_t address, boo
         while (!unsure && self->log_known && self->start < end) {
             uint64_t until = end;
             const bool in_log = bw_range_set_has(&self->in_log, self->start, &until);
-            const struct bw_finding location =
-                checksum_location(self, self->start, until - self->start);
+            const struct bw_finding location = bw_item_location(BW_CSUM_TREE, self->stream.item.key,
+                                                                self->start, until - self->start);
             if (!in_log)
                 bw_check_find(self->check, BW_CODE_checksum_orphaned, &location,
                               "checksums of bytes that belong to no data extent");
@@ -173,19 +166,12 @@ struct space {
     uint64_t counted; /* its references */
 };
 
-static struct bw_finding location_of(const struct space *space, const struct bw_key *key,
-                                     uint64_t logical, uint64_t length)
-{
-    return BW_FINDING(BW_TOUCHES_NOTHING, .tree = space->extents.tree, .key = *key,
-                      .logical = logical, .length = length);
-}
-
 /* A finding about the present extent touches the files that use it. */
 static struct bw_finding location_of_extent(const struct space *space)
 {
     const struct bw_extent_entry *extent = &space->extent;
     struct bw_finding location =
-        location_of(space, &space->extent_key, extent->bytenr, extent->length);
+        bw_item_location(space->extents.tree, space->extent_key, extent->bytenr, extent->length);
     location.touches = extent->is_block ? BW_TOUCHES_NOTHING : BW_TOUCHES_DATA;
     return location;
 }
@@ -206,9 +192,9 @@ static void leave_group(struct space *space)
     if (group->unsure || group->counted == group->used ||
         (group->flags & (BW_GROUP_METADATA_REMAP | BW_GROUP_REMAPPED)))
         return;
-    struct bw_finding location = location_of(space, &key, group->start, group->length);
-    if (check->fs->block_group_tree.id)
-        location.row.tree = BW_BLOCK_GROUP_TREE;
+    const struct bw_finding location =
+        bw_item_location(check->fs->block_group_tree.id ? BW_BLOCK_GROUP_TREE : space->extents.tree,
+                         key, group->start, group->length);
     bw_check_find(check, BW_CODE_group_used, &location,
                   "%" PRIu64 " bytes used, its extents have %" PRIu64, group->used, group->counted);
 }
@@ -275,60 +261,7 @@ static struct bw_error *advance_group(struct space *space, uint64_t address)
     return NULL;
 }
 
-/* Extents. */
-
-/* Adds the present extent to its block group, and compares the free space before it and the
- * checksums in it. */
-static struct bw_error *add_extent(struct space *space)
-{
-    struct bw_check *check = space->check;
-    const struct bw_extent_entry *extent = &space->extent;
-    const uint64_t start = extent->bytenr, length = extent->length, end = start + length;
-    checksum_runs_skip(&space->checksums, start, space->unsure);
-    bw_incomplete_chunks_extent(check, start, length);
-    space->unsure = false;
-
-    /* How much of it is in the block group: all, unless something is wrong. */
-    struct bw_checked_group *group = space->group;
-    uint64_t inside = 0;
-    if (group && start - group->start < group->length)
-        inside = group->length - (start - group->start);
-    if (inside >= length) {
-        const uint64_t kinds =
-            extent->is_block ? BW_GROUP_METADATA | BW_GROUP_SYSTEM : BW_GROUP_DATA;
-        if (start < space->position || !(group->flags & kinds)) {
-            const struct bw_finding location = location_of_extent(space);
-            if (start < space->position)
-                bw_check_find(check, BW_CODE_extent_overlap, &location,
-                              "the previous extent ends at %" PRIu64, space->position);
-            if (!(group->flags & kinds))
-                bw_check_find(check, BW_CODE_extent_kind, &location,
-                              extent->is_block ? "a tree block in a block group of data"
-                                               : "data in a block group of tree blocks");
-        }
-        if (start > space->position)
-            bw_free_space_expect(&space->free_space, space->position, start);
-        group->counted += length;
-        space->position = end > space->position ? end : space->position;
-        if (space->last_used != space->next_group - 1) {
-            space->used_before = space->last_used;
-            space->last_used = space->next_group - 1;
-        }
-    } else if (inside || !bw_check_chunk(check, start)) {
-        const struct bw_finding location = location_of_extent(space);
-        bw_check_find(check, BW_CODE_extent_outside, &location,
-                      "the extent is not inside a block group");
-    }
-    if (extent->is_block)
-        return NULL;
-    if (check->since && extent->generation > check->since->generation)
-        BW_TRY(bw_range_set_insert(&check->new_data, start, end));
-    else if (check->since)
-        BW_TRY(bw_range_set_insert(&check->old_data, start, end));
-    return checksum_runs_cover(&space->checksums, start, end);
-}
-
-/* References. */
+/* Extents and their references. */
 
 /* Adds a reference that the extent tree promises: to the sums of all, and of the block group. */
 static void add_promised(struct space *space, const struct bw_reference *reference)
@@ -387,11 +320,12 @@ static void end_extent(struct space *space, bool complete)
     space->has_extent = false;
 }
 
-/* An extent item: the references in it, and what later passes need to know. */
-static struct bw_error *begin_extent(struct space *space)
+/* An extent item: counts the references in it, adds it to its block group, and compares the free
+ * space before it and the checksums in it. */
+static struct bw_error *add_extent(struct space *space)
 {
-    struct bw_extent_entry *extent = &space->extent;
     struct bw_check *check = space->check;
+    struct bw_extent_entry *extent = &space->extent;
     struct bw_reference reference;
     BW_TRY(advance_group(space, extent->bytenr));
     space->has_extent = true;
@@ -399,15 +333,58 @@ static struct bw_error *begin_extent(struct space *space)
     space->counted = 0;
     while (bw_extent_reference_step(extent, &reference))
         count_reference(space, &reference);
-    if (!extent->is_block)
+    if (extent->is_block) {
+        reference = bw_extent_as_reference(extent);
+        add_promised(space, &reference);
+        if (extent->shared_children)
+            BW_TRY(bw_key_map_put(&check->full_backrefs, extent->bytenr, 1));
+        if (extent->references != 1)
+            BW_TRY(bw_key_map_put(&check->shared_blocks, extent->bytenr, 1));
+    }
+
+    const uint64_t start = extent->bytenr, length = extent->length, end = start + length;
+    checksum_runs_skip(&space->checksums, start, space->unsure);
+    bw_incomplete_chunks_extent(check, start, length);
+    space->unsure = false;
+
+    /* How much of it is in the block group: all, unless something is wrong. */
+    struct bw_checked_group *group = space->group;
+    uint64_t inside = 0;
+    if (group && start - group->start < group->length)
+        inside = group->length - (start - group->start);
+    if (inside >= length) {
+        const uint64_t kinds =
+            extent->is_block ? BW_GROUP_METADATA | BW_GROUP_SYSTEM : BW_GROUP_DATA;
+        if (start < space->position || !(group->flags & kinds)) {
+            const struct bw_finding location = location_of_extent(space);
+            if (start < space->position)
+                bw_check_find(check, BW_CODE_extent_overlap, &location,
+                              "the previous extent ends at %" PRIu64, space->position);
+            if (!(group->flags & kinds))
+                bw_check_find(check, BW_CODE_extent_kind, &location,
+                              extent->is_block ? "a tree block in a block group of data"
+                                               : "data in a block group of tree blocks");
+        }
+        if (start > space->position)
+            bw_free_space_expect(&space->free_space, space->position, start);
+        group->counted += length;
+        space->position = end > space->position ? end : space->position;
+        if (space->last_used != space->next_group - 1) {
+            space->used_before = space->last_used;
+            space->last_used = space->next_group - 1;
+        }
+    } else if (inside || !bw_check_chunk(check, start)) {
+        const struct bw_finding location = location_of_extent(space);
+        bw_check_find(check, BW_CODE_extent_outside, &location,
+                      "the extent is not inside a block group");
+    }
+    if (extent->is_block)
         return NULL;
-    reference = bw_extent_as_reference(extent);
-    add_promised(space, &reference);
-    if (extent->shared_children)
-        BW_TRY(bw_key_map_put(&check->full_backrefs, extent->bytenr, 1));
-    if (extent->references != 1)
-        BW_TRY(bw_key_map_put(&check->shared_blocks, extent->bytenr, 1));
-    return NULL;
+    if (check->since && extent->generation > check->since->generation)
+        BW_TRY(bw_range_set_insert(&check->new_data, start, end));
+    else if (check->since)
+        BW_TRY(bw_range_set_insert(&check->old_data, start, end));
+    return checksum_runs_cover(&space->checksums, start, end);
 }
 
 /* The unchanged block group that contains an address; NULL if none does. */
@@ -460,7 +437,6 @@ static struct bw_error *scan_space(struct space *space)
             end_extent(space, !extents->after_loss);
         space->unsure |= extents->after_loss;
         if (is_extent && bw_extent_entry_decode(check->fs, &extents->item, &space->extent)) {
-            BW_TRY(begin_extent(space));
             BW_TRY(add_extent(space));
         } else if (is_extent) {
             check->extents_known = false; /* tree_items.c reports the fault */
@@ -470,14 +446,16 @@ static struct bw_error *scan_space(struct space *space)
             if (!mine)
                 reference.length = 0;
             if (!mine && !space->unsure) {
-                const struct bw_finding location = location_of(space, key, key->objectid, 0);
+                const struct bw_finding location =
+                    bw_item_location(extents->tree, *key, key->objectid, 0);
                 bw_check_find(check, BW_CODE_reference_alone, &location,
                               "a reference to an extent that has no item");
             }
             count_reference(space, &reference);
         } else if (key->type == BW_BLOCK_GROUP_ITEM && !bw_check_group(check, key->objectid)) {
             /* The block groups of all chunks have been read. */
-            const struct bw_finding location = location_of(space, key, key->objectid, key->offset);
+            const struct bw_finding location =
+                bw_item_location(extents->tree, *key, key->objectid, key->offset);
             check->groups.incomplete = true;
             bw_check_find(check, BW_CODE_chunk_missing, &location, "the block group has no chunk");
         }

@@ -264,33 +264,6 @@ static struct bw_error *check_data(struct merkle *merkle, struct bw_data_reader 
     return end_hashes(merkle, error);
 }
 
-/* Checks the Merkle tree of a file and, with a reader, its data; reports faults. Fails only if
- * memory runs out. Safe from any thread. */
-static struct bw_error *merkle_check(struct bw_check *check, const struct bw_verity *verity,
-                                     const struct bw_data_file *file, struct bw_data_reader *reader)
-{
-    BW_AUTO_FREE struct merkle *merkle = calloc(1, sizeof *merkle);
-    if (!merkle)
-        return bw_error_no_memory();
-    merkle->check = check;
-    merkle->verity = verity;
-    merkle->file = file;
-    if (gcry_md_open(&merkle->hash, verity->algorithm, 0))
-        return bw_error_create(BW_ERROR_UNSUPPORTED, "hashes of fs-verity cannot be computed here");
-    struct bw_error *error = NULL;
-    for (unsigned level = verity->levels; !error && !merkle->ended && level-- > 0;)
-        error = check_level(merkle, level);
-    /* The hash of an empty file is all zeros. */
-    static const uint8_t zeros[BW_VERITY_DIGEST];
-    const bool has_hash = memcmp(verity->root, zeros, verity->digest_size) != 0;
-    if (!file->size && has_hash)
-        report_tree(merkle, 0, "an empty file has a hash");
-    else if (file->size && !error && reader && !merkle->ended)
-        error = check_data(merkle, reader);
-    gcry_md_close(merkle->hash);
-    return error;
-}
-
 #define BW_INODE_VERITY (UINT64_C(1) << 32)
 
 /* A file that is being deleted loses its extents, then its Merkle tree, over several transactions;
@@ -430,7 +403,25 @@ static struct bw_error *check_file(void *context, struct bw_data_reader *reader,
     /* Metadumps may lack all hashes. */
     if (check->fs->no_data && memcmp(verity.root, zeros, sizeof zeros) == 0)
         return NULL;
-    return merkle_check(check, &verity, file, check->options->data ? reader : NULL);
+
+    /* The Merkle tree, then the data. The hash of an empty file is all zeros. */
+    BW_AUTO_FREE struct merkle *merkle = calloc(1, sizeof *merkle);
+    if (!merkle)
+        return bw_error_no_memory();
+    merkle->check = check;
+    merkle->verity = &verity;
+    merkle->file = file;
+    if (gcry_md_open(&merkle->hash, verity.algorithm, 0))
+        return bw_error_create(BW_ERROR_UNSUPPORTED, "hashes of fs-verity cannot be computed here");
+    struct bw_error *error = NULL;
+    for (unsigned level = verity.levels; !error && !merkle->ended && level-- > 0;)
+        error = check_level(merkle, level);
+    if (!file->size && memcmp(verity.root, zeros, verity.digest_size) != 0)
+        report_tree(merkle, 0, "an empty file has a hash");
+    else if (file->size && !error && check->options->data && !merkle->ended)
+        error = check_data(merkle, reader);
+    gcry_md_close(merkle->hash);
+    return error;
 }
 
 /* The files. */
