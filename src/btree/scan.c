@@ -80,7 +80,7 @@ static struct bw_error *read_leaves(struct scan_run *run)
             result = report_lost(run, &run->pointers[i], requests[i].error);
         } else {
             struct bw_node leaf = bw_node_view(requests[i].buffer, nodesize);
-            result = run->scan->leaf(run->scan->context, &leaf);
+            result = run->scan->leaf ? run->scan->leaf(run->scan->context, &leaf) : NULL;
         }
     }
     return result;
@@ -113,7 +113,7 @@ static bool is_known(const struct scan_run *run, const struct bw_block_pointer *
     if (!block)
         return false;
     const struct bw_node leaf = bw_node_view(block, run->reader->nodesize);
-    *error = scan->leaf(scan->context, &leaf);
+    *error = scan->leaf ? scan->leaf(scan->context, &leaf) : NULL;
     return true;
 }
 
@@ -211,7 +211,7 @@ static struct bw_error *scan_node(struct scan_run *run, const struct bw_block_po
         return handle_lost_node(run, pointer, error);
     const struct bw_node node = bw_node_view(*block, run->reader->nodesize);
     if (level == 0)
-        return scan->leaf(scan->context, &node);
+        return scan->leaf ? scan->leaf(scan->context, &node) : NULL;
     if (scan->node)
         BW_TRY(scan->node(scan->context, &node));
     if (level == scan->lowest_level)

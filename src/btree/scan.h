@@ -42,7 +42,7 @@ struct bw_scan {
      * scan. May be NULL. */
     struct bw_error *(*node)(void *context, const struct bw_node *node);
     uint8_t lowest_level; /**< blocks below this level are not read */
-    /** Receives every leaf that was read. An error ends the scan. */
+    /** Receives every leaf that was read. An error ends the scan. May be NULL. */
     struct bw_error *(*leaf)(void *context, const struct bw_node *leaf);
     /** If set, the scan stops above the leaves: this receives the pointers to all nodes of level 1
      * (or to the root, if it is a leaf), which are not read. */

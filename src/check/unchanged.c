@@ -244,13 +244,6 @@ static struct bw_error *on_lost(void *context, const struct bw_block_pointer *po
     return bw_scan_ignore_lost(context, pointer, error);
 }
 
-static struct bw_error *ignore_leaf(void *context, const struct bw_node *leaf)
-{
-    (void)context;
-    (void)leaf;
-    return NULL;
-}
-
 uint32_t bw_block_checksum(const uint8_t *block)
 {
     const struct bw_disk_header *header = (const void *)block;
@@ -274,8 +267,8 @@ struct bw_error *bw_unchanged_groups(struct bw_check *check)
     for (size_t i = 0; i < 3 * check->trees.entries.count; i++) {
         const struct bw_listed_tree *tree = &check->trees.entries.items[i / 3];
         struct leaf_scan found = {.check = check, .tree = trees[i % 3]};
-        const struct bw_scan scan = {BW_SCAN_ALL, .wants = add_leaf, .leaf = ignore_leaf,
-                                     .lost = on_lost, .context = &found};
+        const struct bw_scan scan = {BW_SCAN_ALL, .wants = add_leaf, .lost = on_lost,
+                                     .context = &found};
         if (tree->tree.id != found.tree)
             continue;
         BW_TRY(bw_tree_scan(&reader, &tree->tree, &scan));

@@ -82,13 +82,6 @@ static bool leads_to_block(void *context, const struct bw_block_pointer *pointer
     return !follower->found && level > follower->wanted_level;
 }
 
-static struct bw_error *ignore_leaf(void *context, const struct bw_node *leaf)
-{
-    (void)context;
-    (void)leaf;
-    return NULL;
-}
-
 static bool note_path(void *context, const struct bw_block_pointer *pointer)
 {
     struct follower *follower = context;
@@ -179,10 +172,8 @@ static struct bw_error *follow_block(struct follower *follower, const struct bw_
     BW_TRY(find_key(follower, block, keys));
     follower->wanted = block->bytenr;
     follower->wanted_level = block->level;
-    BW_TRY(scan_tree(
-        follower, tree,
-        (struct bw_scan){
-            .first = keys[0], .last = keys[1], .wants = leads_to_block, .leaf = ignore_leaf}));
+    BW_TRY(scan_tree(follower, tree,
+                     (struct bw_scan){.first = keys[0], .last = keys[1], .wants = leads_to_block}));
     follower->doubtful |= !follower->found;
     return follower->found ? mark_path(follower, block->level + 1u) : NULL;
 }
@@ -206,73 +197,62 @@ static struct bw_error *follow_reference(struct follower *follower,
     }
 }
 
-/* Of the last extent item in a range of keys: what it says, and whether it is of interest. */
-struct present {
-    struct bw_extent_entry extent;
-    struct bw_owned_block block; /* if it is one */
-    bool wanted;
-};
-
-/* Follows the references of an extent item, or an item with one reference of the present extent. In
- * a range, tree blocks are only noted: their references are followed when it is their turn. */
-static struct bw_error *follow_item(struct follower *follower, const struct bw_item *item,
-                                    struct present *present, bool in_range)
-{
-    struct bw_owner_search *search = follower->search;
-    struct bw_extent_entry *extent = &present->extent;
-    struct bw_reference reference = {0};
-    if (!bw_extent_entry_decode(search->fs, item, extent)) {
-        if (!present->wanted || item->key.objectid != extent->bytenr ||
-            !bw_extent_keyed(extent, item, &reference))
-            return NULL;
-        return follow_reference(follower, extent->is_block ? &present->block : NULL, &reference);
-    }
-
-    /* A block of another tree than a subvolume has one reference, to that tree. */
-    struct bw_extent_entry first = *extent;
-    const bool of_tree =
-        bw_extent_reference_step(&first, &reference) && reference.kind == BW_TREE_BLOCK_REF;
-    present->block = (struct bw_owned_block){.bytenr = extent->bytenr,
-                                             .generation = extent->generation,
-                                             .tree = of_tree ? reference.source : 0,
-                                             .level = extent->level};
-    size_t index, next = 0;
-    present->wanted =
-        !in_range || bw_query_ranges_next(&search->ranges, &next, extent->bytenr, extent->length);
-    if (in_range && present->wanted) {
-        follower->doubtful |= ++follower->extents > follower->most_extents ||
-                              extent->length > UINT64_MAX - extent->bytenr;
-        if (!follower->doubtful)
-            BW_TRY(bw_owner_allocate(search, extent->bytenr, extent->length));
-        if (!follower->doubtful && extent->is_block) {
-            present->wanted = false;
-            BW_TRY(bw_owner_add_block(search, &present->block, &index));
-            BW_TRY(mark_block(follower, extent->bytenr, false));
-        }
-    }
-    while (present->wanted && bw_extent_reference_step(extent, &reference))
-        BW_TRY(follow_reference(follower, extent->is_block ? &present->block : NULL, &reference));
-    follower->doubtful |= bw_cursor_bad(&extent->inside);
-    return NULL;
-}
-
-/* `*any` is false if the range contains no extent item. */
+/* Follows the references of the extent items in a range of keys, and of items with one reference.
+ * In a range that is searched, tree blocks are only noted: their references are followed when it is
+ * their turn. `*any` is false if there is no extent item. */
 static struct bw_error *follow_items(struct follower *follower, struct bw_key first,
                                      struct bw_key last, bool in_range, bool *any)
 {
-    struct bw_fs *fs = follower->search->fs;
-    struct present present = {.wanted = false};
+    struct bw_owner_search *search = follower->search;
+    struct bw_fs *fs = search->fs;
+    struct bw_extent_entry extent = {0}; /* the last one */
+    struct bw_owned_block block = {0};   /* if it is one */
+    bool wanted = false;                 /* its references are followed */
     struct bw_error *error = NULL;
     struct bw_item_range range;
     bw_item_range_begin(&range, &fs->reader, &fs->extent_tree, first, last);
     while (!error && !follower->doubtful && bw_item_range_next(&range)) {
+        struct bw_reference reference = {0};
         follower->doubtful |= range.error != NULL;
-        if (range.error)
+        if (range.error) {
             bw_fs_report_range(fs, &range);
-        else
-            error = follow_item(follower, &range.item, &present, in_range);
+            continue;
+        }
+        if (!bw_extent_entry_decode(fs, &range.item, &extent)) {
+            if (wanted && range.item.key.objectid == extent.bytenr &&
+                bw_extent_keyed(&extent, &range.item, &reference))
+                error = follow_reference(follower, extent.is_block ? &block : NULL, &reference);
+            continue;
+        }
+
+        /* A block of another tree than a subvolume has one reference, to that tree. */
+        struct bw_extent_entry copy = extent;
+        const bool of_tree =
+            bw_extent_reference_step(&copy, &reference) && reference.kind == BW_TREE_BLOCK_REF;
+        block = (struct bw_owned_block){.bytenr = extent.bytenr,
+                                        .generation = extent.generation,
+                                        .tree = of_tree ? reference.source : 0,
+                                        .level = extent.level};
+        size_t index, next = 0;
+        wanted =
+            !in_range || bw_query_ranges_next(&search->ranges, &next, extent.bytenr, extent.length);
+        if (in_range && wanted) {
+            follower->doubtful |= ++follower->extents > follower->most_extents ||
+                                  extent.length > UINT64_MAX - extent.bytenr;
+            if (!follower->doubtful)
+                error = bw_owner_allocate(search, extent.bytenr, extent.length);
+            if (!error && !follower->doubtful && extent.is_block) {
+                wanted = false;
+                error = bw_owner_add_block(search, &block, &index);
+                if (!error)
+                    error = mark_block(follower, extent.bytenr, false);
+            }
+        }
+        while (!error && wanted && bw_extent_reference_step(&extent, &reference))
+            error = follow_reference(follower, extent.is_block ? &block : NULL, &reference);
+        follower->doubtful |= bw_cursor_bad(&extent.inside);
     }
-    *any = present.extent.bytenr;
+    *any = extent.bytenr;
     return bw_item_range_end(&range, error);
 }
 
@@ -293,10 +273,17 @@ static struct bw_error *find_begin(struct follower *follower, uint64_t address, 
     return error;
 }
 
-/* Follows the extents in the ranges, and then the extents of all marked blocks. */
-static struct bw_error *follow_all(struct follower *follower)
+static void follower_free(struct follower *follower)
 {
-    const struct bw_owner_search *search = follower->search;
+    bw_numbers_free(&follower->steps);
+    free(follower->buffer);
+    bw_scan_buffers_free(&follower->buffers);
+}
+
+/* Follows the extents in the ranges, and then the extents of all marked blocks. */
+struct bw_error *bw_owner_follow_references(struct bw_owner_search *search, bool *trusted)
+{
+    BW_SCOPED(follower) struct follower follower = {.search = search};
     uint64_t metadata = 0;
     bool any;
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
@@ -304,33 +291,23 @@ static struct bw_error *follow_all(struct follower *follower)
     for (size_t i = 0; i < chunks.count; i++)
         if (chunks.items[i].type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM))
             metadata += chunks.items[i].length;
-    follower->most_extents =
+    follower.most_extents =
         ALWAYS_FOLLOWED + metadata / search->fs->superblock.nodesize / BLOCKS_PER_EXTENT;
-    follower->doubtful = search->ranges.ranges.count > follower->most_extents;
-    for (size_t i = 0; i < search->ranges.ranges.count && !follower->doubtful; i++) {
+    follower.doubtful = search->ranges.ranges.count > follower.most_extents;
+    for (size_t i = 0; i < search->ranges.ranges.count && !follower.doubtful; i++) {
         const struct bw_query_range *range = &search->ranges.ranges.items[i];
         uint64_t begin;
-        BW_TRY(find_begin(follower, range->start, &begin));
+        BW_TRY(find_begin(&follower, range->start, &begin));
         BW_TRY(follow_items(
-            follower, (struct bw_key){begin, 0, 0},
+            &follower, (struct bw_key){begin, 0, 0},
             (struct bw_key){range->start + range->length - 1, UINT8_MAX, UINT64_MAX}, true, &any));
     }
-    while (follower->steps.count && !follower->doubtful) {
-        const uint64_t bytenr = follower->steps.items[--follower->steps.count];
-        BW_TRY(follow_items(follower, (struct bw_key){bytenr, BW_EXTENT_ITEM, 0},
+    while (follower.steps.count && !follower.doubtful) {
+        const uint64_t bytenr = follower.steps.items[--follower.steps.count];
+        BW_TRY(follow_items(&follower, (struct bw_key){bytenr, BW_EXTENT_ITEM, 0},
                             (struct bw_key){bytenr, BW_SHARED_DATA_REF, UINT64_MAX}, false, &any));
-        follower->doubtful |= !any;
+        follower.doubtful |= !any;
     }
-    return NULL;
-}
-
-struct bw_error *bw_owner_follow_references(struct bw_owner_search *search, bool *trusted)
-{
-    struct follower follower = {.search = search};
-    struct bw_error *error = follow_all(&follower);
     *trusted = !follower.doubtful;
-    bw_numbers_free(&follower.steps);
-    free(follower.buffer);
-    bw_scan_buffers_free(&follower.buffers);
-    return error;
+    return NULL;
 }

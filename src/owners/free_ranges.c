@@ -51,8 +51,6 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 {
     struct free_search *search = context;
     struct bw_item item;
-    if (search->failure)
-        return BW_TAKE(search->failure);
     if (!bw_owner_has_files(search->tree))
         return NULL;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
@@ -98,25 +96,7 @@ static struct bw_error *on_lost(void *context, const struct bw_block_pointer *po
 {
     struct free_search *search = context;
     bw_fs_report_lost(search->fs, pointer->bytenr, error);
-    return BW_TAKE(search->failure);
-}
-
-/* No block is announced, because is_read() has to be called once for each. */
-static struct bw_error *read_trees(struct free_search *search)
-{
-    const struct bw_scan scan = {BW_SCAN_ALL,     .wants = is_read, .leaf = on_leaf,
-                                 .lost = on_lost, .adopt = true,    .context = search};
-    BW_TRY(bw_tree_list_load(search->fs, &search->trees));
-    if (!search->fs->is_past)
-        BW_TRY(bw_tree_list_load_log(search->fs, &search->trees));
-    for (size_t i = 0; i < search->trees.entries.count; i++) {
-        search->tree = &search->trees.entries.items[i];
-        struct bw_error *error = bw_tree_scan(&search->fs->reader, &search->tree->tree, &scan);
-        BW_TRY(bw_error_first(error, BW_TAKE(search->failure)));
-    }
-    bw_range_set_join(&search->shown);
-    bw_range_set_join(&search->preallocated);
-    return bw_used_map_join(search->used);
+    return NULL;
 }
 
 /* Delivery. */
@@ -153,44 +133,56 @@ static struct bw_error *list_chunk(struct free_search *search, const struct bw_u
     return deliver_range(search, &before);
 }
 
-static struct bw_error *list_all(struct free_search *search)
+static void free_search_free(struct free_search *search)
 {
-    const unsigned in_chunks = ~(1U << BW_FREE_UNALLOCATED);
-    if (search->options.kinds & in_chunks) {
-        BW_TRY(bw_used_map_open(search->fs, NULL, &search->used));
-        BW_TRY(read_trees(search));
-        for (size_t i = 0; i < search->used->chunks.count; i++)
-            BW_TRY(list_chunk(search, &search->used->chunks.items[i]));
-    }
-    if (!(search->options.kinds & ~in_chunks))
-        return NULL;
-
-    struct bw_device_map *map;
-    struct bw_error *error = NULL;
-    BW_TRY(bw_device_map_open(search->fs, &map));
-    for (size_t i = 0; i < bw_device_map_count(map) && !error; i++) {
-        const struct bw_device_range *range = bw_device_map_range(map, i);
-        if (range->use == BW_USE_UNALLOCATED)
-            error = deliver_range(search, &(struct bw_free_range){.kind = BW_FREE_UNALLOCATED,
-                                                                  .length = range->length,
-                                                                  .devid = range->devid,
-                                                                  .offset = range->offset});
-    }
-    bw_device_map_close(map);
-    return error;
+    bw_used_map_close(search->used);
+    bw_range_set_free(&search->shown);
+    bw_range_set_free(&search->preallocated);
+    bw_key_map_free(&search->seen.words);
+    bw_listed_trees_free(&search->trees.entries);
 }
 
 struct bw_error *bw_free_ranges(struct bw_fs *fs, const struct bw_free_options *options)
 {
-    struct free_search search = {.fs = fs};
+    const unsigned in_chunks = ~(1U << BW_FREE_UNALLOCATED);
+    BW_SCOPED(free_search) struct free_search search = {.fs = fs};
     BW_TRY(BW_TAKE_OPTIONS(&search.options, options));
     if (!search.options.kinds)
         search.options.kinds = BW_FREE_ALL;
-    struct bw_error *error = list_all(&search);
-    bw_used_map_close(search.used);
-    bw_range_set_free(&search.shown);
-    bw_range_set_free(&search.preallocated);
-    bw_key_map_free(&search.seen.words);
-    bw_listed_trees_free(&search.trees.entries);
+    if (search.options.kinds & in_chunks) {
+        /* Reads all trees. No block is announced, because is_read() has to be called once for each.
+         */
+        const struct bw_scan scan = {BW_SCAN_ALL,     .wants = is_read, .leaf = on_leaf,
+                                     .lost = on_lost, .adopt = true,    .context = &search};
+        BW_TRY(bw_used_map_open(fs, NULL, &search.used));
+        BW_TRY(bw_tree_list_load(fs, &search.trees));
+        if (!fs->is_past)
+            BW_TRY(bw_tree_list_load_log(fs, &search.trees));
+        for (size_t i = 0; i < search.trees.entries.count; i++) {
+            search.tree = &search.trees.entries.items[i];
+            struct bw_error *error = bw_tree_scan(&fs->reader, &search.tree->tree, &scan);
+            BW_TRY(bw_error_first(error, BW_TAKE(search.failure)));
+        }
+        bw_range_set_join(&search.shown);
+        bw_range_set_join(&search.preallocated);
+        BW_TRY(bw_used_map_join(search.used));
+        for (size_t i = 0; i < search.used->chunks.count; i++)
+            BW_TRY(list_chunk(&search, &search.used->chunks.items[i]));
+    }
+    if (!(search.options.kinds & ~in_chunks))
+        return NULL;
+
+    struct bw_device_map *map;
+    struct bw_error *error = NULL;
+    BW_TRY(bw_device_map_open(fs, &map));
+    for (size_t i = 0; i < bw_device_map_count(map) && !error; i++) {
+        const struct bw_device_range *range = bw_device_map_range(map, i);
+        if (range->use == BW_USE_UNALLOCATED)
+            error = deliver_range(&search, &(struct bw_free_range){.kind = BW_FREE_UNALLOCATED,
+                                                                   .length = range->length,
+                                                                   .devid = range->devid,
+                                                                   .offset = range->offset});
+    }
+    bw_device_map_close(map);
     return error;
 }

@@ -27,16 +27,6 @@
 #include "ondisk/disk_items.h"
 #include "owners/owner_search.h"
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t greatest(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* The present tree. */
 struct descent {
     struct bw_owner_search *search;
@@ -45,7 +35,11 @@ struct descent {
     bool has_files;
     struct bw_block_set *seen;
     uint64_t path[BW_MAX_LEVEL];
-    struct bw_error *failure; /* of a function that cannot return it */
+    struct bw_error *failure; /* of a function that cannot return it: the scan ends */
+
+    /* The inodes with items below a tree block in a range. */
+    struct bw_owner owner; /* its first members are set */
+    uint64_t last_inode;
 };
 
 static struct bw_error *mark_path(struct descent *descent, unsigned lowest)
@@ -59,23 +53,17 @@ static struct bw_error *mark_path(struct descent *descent, unsigned lowest)
 
 /* Tree blocks in the ranges. */
 
-/* The inodes with items below a pointer. */
-struct inodes {
-    struct descent *descent;
-    struct bw_owner owner; /* its first members are set */
-    uint64_t last;
-};
-
 /* Visits the inodes of a leaf; their items are next to each other. */
 static struct bw_error *visit_inodes(void *context, const struct bw_node *leaf)
 {
-    struct inodes *inodes = context;
+    struct descent *descent = context;
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         const uint64_t inode = bw_leaf_key(leaf, slot).objectid;
-        if (inode == inodes->last || inode < BW_SUBVOLUME_ROOT_INODE || inode > BW_LAST_SUBVOLUME)
+        if (inode == descent->last_inode || inode < BW_SUBVOLUME_ROOT_INODE ||
+            inode > BW_LAST_SUBVOLUME)
             continue;
-        inodes->last = inodes->owner.inode = inode;
-        BW_TRY(bw_owner_visit(inodes->descent->search, &inodes->owner));
+        descent->last_inode = descent->owner.inode = inode;
+        BW_TRY(bw_owner_visit(descent->search, &descent->owner));
     }
     return NULL;
 }
@@ -84,16 +72,16 @@ static struct bw_error *visit_inodes(void *context, const struct bw_node *leaf)
 static struct bw_error *postpone_inodes(void *context, const struct bw_block_pointer *pointer,
                                         struct bw_error *error)
 {
-    struct inodes *inodes = context;
-    struct bw_owner_search *search = inodes->descent->search;
+    struct descent *descent = context;
+    struct bw_owner_search *search = descent->search;
     const struct bw_key *first = &pointer->expectation.first_key,
                         *end = &pointer->expectation.end_key;
     const uint64_t last = end->objectid - (end->type <= BW_INODE_ITEM && !end->offset);
     bw_fs_report_lost(search->fs, pointer->bytenr, error);
-    inodes->owner.inode = 0;
-    return bw_owner_postpone(search, &inodes->owner,
-                             greatest(first->objectid, BW_SUBVOLUME_ROOT_INODE),
-                             least(last, BW_LAST_SUBVOLUME));
+    descent->owner.inode = 0;
+    return bw_owner_postpone(search, &descent->owner,
+                             bw_max(first->objectid, BW_SUBVOLUME_ROOT_INODE),
+                             bw_min(last, BW_LAST_SUBVOLUME));
 }
 
 static struct bw_key key_before(struct bw_key key)
@@ -127,25 +115,25 @@ static struct bw_error *add_block(struct descent *descent, const struct bw_block
 
     /* The block may have been added before, for another tree. */
     const struct bw_owned_block *added = &search->blocks.items[index];
-    struct inodes inodes = {.descent = descent,
-                            .owner = {.kind = BW_OWNER_METADATA,
-                                      .range = added->range,
-                                      .logical = added->bytenr,
-                                      .length = search->fs->reader.nodesize,
-                                      .extent = added->bytenr,
-                                      .tree = descent->tree->tree.id,
-                                      .subvolume = descent->subvolume,
-                                      .level = added->level,
-                                      .has_key = added->has_key,
-                                      .key = added->key}};
-    if (hooks && !hooks->accepts(options->context, &inodes.owner))
-        return options->visit(options->context, &inodes.owner);
+    descent->last_inode = 0;
+    descent->owner = (struct bw_owner){.kind = BW_OWNER_METADATA,
+                                       .range = added->range,
+                                       .logical = added->bytenr,
+                                       .length = search->fs->reader.nodesize,
+                                       .extent = added->bytenr,
+                                       .tree = descent->tree->tree.id,
+                                       .subvolume = descent->subvolume,
+                                       .level = added->level,
+                                       .has_key = added->has_key,
+                                       .key = added->key};
+    if (hooks && !hooks->accepts(options->context, &descent->owner))
+        return options->visit(options->context, &descent->owner);
     const struct bw_scan scan = {.first = expectation->first_key,
                                  .last = key_before(expectation->end_key),
                                  .adopt = true,
                                  .leaf = visit_inodes,
                                  .lost = postpone_inodes,
-                                 .context = &inodes};
+                                 .context = descent};
     return bw_tree_scan(&search->fs->reader, &descent->tree->tree, &scan);
 }
 
@@ -180,8 +168,8 @@ static struct bw_error *visit_file_extent(struct descent *descent, const struct 
         if (!*hit)
             BW_TRY(bw_owner_allocate(search, extent, stored));
         *hit = true;
-        const uint64_t start = greatest(range->start, used),
-                       end = least(range->start + range->length, used + used_length);
+        const uint64_t start = bw_max(range->start, used),
+                       end = bw_min(range->start + range->length, used + used_length);
         if (start >= end)
             continue;
         owner.range = range->number;
@@ -202,8 +190,6 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
     const struct bw_disk_header *header = (const void *)leaf->block;
     struct bw_item item;
     bool found = false;
-    if (descent->failure)
-        return BW_TAKE(descent->failure);
     for (uint32_t slot = 0; descent->has_files && bw_leaf_next(leaf, &slot, &item);) {
         bool hit = false;
         if (item.key.type == BW_EXTENT_DATA)
@@ -234,19 +220,12 @@ static bool is_searched_block(void *context, const struct bw_block_pointer *poin
     return !descent->failure && new && (level || descent->has_files);
 }
 
-static struct bw_error *on_node(void *context, const struct bw_node *node)
-{
-    struct descent *descent = context;
-    (void)node;
-    return BW_TAKE(descent->failure);
-}
-
 static struct bw_error *on_lost_block(void *context, const struct bw_block_pointer *pointer,
                                       struct bw_error *error)
 {
     struct descent *descent = context;
     bw_fs_report_lost(descent->search->fs, pointer->bytenr, error);
-    return BW_TAKE(descent->failure);
+    return NULL;
 }
 
 /* Reads the trees, and visits the owners of data. */
@@ -255,9 +234,9 @@ static struct bw_error *descend(struct bw_owner_search *search)
     const struct bw_subvolume *only = search->options->subvolume;
     struct bw_block_set seen = {0};
     struct descent descent = {.search = search, .seen = &seen};
-    const struct bw_scan scan = {BW_SCAN_ALL,        .wants = is_searched_block, .node = on_node,
-                                 .leaf = on_leaf,    .lost = on_lost_block,      .adopt = true,
-                                 .context = &descent};
+    const struct bw_scan scan = {BW_SCAN_ALL,     .wants = is_searched_block,
+                                 .leaf = on_leaf, .lost = on_lost_block,
+                                 .adopt = true,   .context = &descent};
     struct bw_error *error = NULL;
     for (size_t i = 0; i < search->trees.entries.count && !error; i++) {
         const struct bw_listed_tree *tree = &search->trees.entries.items[i];
@@ -416,73 +395,70 @@ static struct bw_error *visit_all_unowned(struct bw_owner_search *search)
     return error;
 }
 
-/* The four steps of the search. */
-static struct bw_error *find_all(struct bw_owner_search *search)
-{
-    const struct bw_owner_options *options = search->options;
-    const struct bw_fs *fs = search->fs;
-    for (size_t i = 0; i < options->count; i++) {
-        const struct bw_address_range *range = &options->ranges[i];
-        if (!range->length || range->length > UINT64_MAX - range->logical)
-            return bw_error_create(BW_ERROR_USAGE, "invalid range: %" PRIu64 "+%" PRIu64,
-                                   range->logical, range->length);
-        if (!bw_query_ranges_add(&search->ranges, range->logical, range->length, i))
-            return bw_error_no_memory();
-    }
-    bw_query_ranges_sort(&search->ranges);
-
-    BW_TRY(bw_tree_list_load(search->fs, &search->trees));
-    if (!search->hooks && !options->subvolume && !fs->is_past)
-        BW_TRY(bw_tree_list_load_log(search->fs, &search->trees));
-    for (size_t i = 0; i < search->trees.entries.count; i++)
-        BW_TRY(bw_key_map_put(&search->tree_numbers, search->trees.entries.items[i].tree.id,
-                              (uint32_t)i));
-
-    /* With a log that was replayed, trees have blocks that the extent tree does not know. Marks
-     * that come from a damaged extent tree are forgotten. */
-    bool trusted = false;
-    if (!options->no_extent_tree && fs->extent_tree.id && !fs->memory.blocks.count &&
-        !(fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2))
-        BW_TRY(bw_owner_follow_references(search, &trusted));
-    search->reads_all = !trusted;
-    if (!trusted) {
-        bw_key_map_clear(&search->marks);
-        bw_key_map_clear(&search->block_numbers);
-        search->allocated.ranges.count = search->allocated.joined = search->blocks.count = 0;
-    }
-
-    BW_TRY(descend(search));
-    if (!options->no_paths)
-        BW_TRY(bw_lost_inodes_name(search->fs, &search->paths, search->lost.items,
-                                   search->lost.count, visit_lost_inode, search));
-    if (options->subvolume || search->hooks)
-        return NULL;
-    BW_TRY(visit_blocks(search));
-    return visit_all_unowned(search);
-}
-
 struct bw_error *bw_owners_find(struct bw_fs *fs, const struct bw_owner_options *options)
 {
     return bw_owners_search(fs, options, NULL);
 }
 
+static void bw_owner_search_free(struct bw_owner_search *search)
+{
+    bw_listed_trees_free(&search->trees.entries);
+    bw_query_range_list_free(&search->ranges.ranges);
+    bw_range_set_free(&search->allocated);
+    bw_range_set_free(&search->shown);
+    bw_owned_blocks_free(&search->blocks);
+    bw_lost_inode_lists_free(&search->lost);
+    bw_owner_list_free(&search->nameless);
+    bw_key_map_free(&search->tree_numbers);
+    bw_key_map_free(&search->marks);
+    bw_key_map_free(&search->block_numbers);
+    bw_inode_paths_free(&search->paths);
+}
+
+/* The four steps of the search. */
 struct bw_error *bw_owners_search(struct bw_fs *fs, const struct bw_owner_options *given,
                                   const struct bw_owner_hooks *hooks)
 {
     struct bw_owner_options options;
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
+    BW_SCOPED(bw_owner_search)
     struct bw_owner_search search = {.fs = fs, .options = &options, .hooks = hooks, .paths.fs = fs};
-    struct bw_error *error = find_all(&search);
-    bw_listed_trees_free(&search.trees.entries);
-    bw_query_range_list_free(&search.ranges.ranges);
-    bw_range_set_free(&search.allocated);
-    bw_range_set_free(&search.shown);
-    bw_owned_blocks_free(&search.blocks);
-    bw_lost_inode_lists_free(&search.lost);
-    bw_owner_list_free(&search.nameless);
-    bw_key_map_free(&search.tree_numbers);
-    bw_key_map_free(&search.marks);
-    bw_key_map_free(&search.block_numbers);
-    bw_inode_paths_free(&search.paths);
-    return error;
+    for (size_t i = 0; i < options.count; i++) {
+        const struct bw_address_range *range = &options.ranges[i];
+        if (!range->length || range->length > UINT64_MAX - range->logical)
+            return bw_error_create(BW_ERROR_USAGE, "invalid range: %" PRIu64 "+%" PRIu64,
+                                   range->logical, range->length);
+        if (!bw_query_ranges_add(&search.ranges, range->logical, range->length, i))
+            return bw_error_no_memory();
+    }
+    bw_query_ranges_sort(&search.ranges);
+
+    BW_TRY(bw_tree_list_load(search.fs, &search.trees));
+    if (!search.hooks && !options.subvolume && !fs->is_past)
+        BW_TRY(bw_tree_list_load_log(search.fs, &search.trees));
+    for (size_t i = 0; i < search.trees.entries.count; i++)
+        BW_TRY(bw_key_map_put(&search.tree_numbers, search.trees.entries.items[i].tree.id,
+                              (uint32_t)i));
+
+    /* With a log that was replayed, trees have blocks that the extent tree does not know. Marks
+     * that come from a damaged extent tree are forgotten. */
+    bool trusted = false;
+    if (!options.no_extent_tree && fs->extent_tree.id && !fs->memory.blocks.count &&
+        !(fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2))
+        BW_TRY(bw_owner_follow_references(&search, &trusted));
+    search.reads_all = !trusted;
+    if (!trusted) {
+        bw_key_map_clear(&search.marks);
+        bw_key_map_clear(&search.block_numbers);
+        search.allocated.ranges.count = search.allocated.joined = search.blocks.count = 0;
+    }
+
+    BW_TRY(descend(&search));
+    if (!options.no_paths)
+        BW_TRY(bw_lost_inodes_name(search.fs, &search.paths, search.lost.items, search.lost.count,
+                                   visit_lost_inode, &search));
+    if (options.subvolume || search.hooks)
+        return NULL;
+    BW_TRY(visit_blocks(&search));
+    return visit_all_unowned(&search);
 }

@@ -173,26 +173,22 @@ static uint64_t find_position(const struct bw_root_sets *sets, uint32_t node, un
                                 from > half ? from - half : 0, inside);
 }
 
-static bool next_of_trie(const struct bw_root_sets *sets, uint32_t trie,
-                         struct bw_root_range *range)
-{
-    const uint64_t size = (uint64_t)WORD << sets->height;
-    const uint64_t first = find_position(sets, trie, sets->height, range->end, true);
-    if (first >= size)
-        return false;
-    *range = (struct bw_root_range){
-        (uint32_t)first, (uint32_t)find_position(sets, trie, sets->height, first, false)};
-    return true;
-}
-
 bool bw_root_set_next(const struct bw_root_sets *sets, uint32_t set, struct bw_root_range *range)
 {
+    const uint64_t size = (uint64_t)WORD << sets->height;
     struct bw_root_range only;
-    if (!is_range(sets, set, &only))
-        return next_of_trie(sets, set, range);
-    if (range->end >= only.end)
+    if (is_range(sets, set, &only)) {
+        if (range->end >= only.end)
+            return false;
+        *range =
+            (struct bw_root_range){range->end > only.first ? range->end : only.first, only.end};
+        return true;
+    }
+    const uint64_t first = find_position(sets, set, sets->height, range->end, true);
+    if (first >= size)
         return false;
-    *range = (struct bw_root_range){range->end > only.first ? range->end : only.first, only.end};
+    *range = (struct bw_root_range){(uint32_t)first,
+                                    (uint32_t)find_position(sets, set, sets->height, first, false)};
     return true;
 }
 
@@ -215,21 +211,6 @@ static uint32_t set_of(struct bw_root_sets *sets, uint32_t trie)
                : trie;
 }
 
-/* Runs that touch need no tries. */
-static uint32_t make_union(struct bw_root_sets *sets, uint32_t a, uint32_t b)
-{
-    struct bw_root_range first, second;
-    if (is_range(sets, a, &first) && is_range(sets, b, &second) && first.first <= second.end &&
-        second.first <= first.end)
-        return bw_root_set_of_range(
-            sets, (struct bw_root_range){first.first < second.first ? first.first : second.first,
-                                         first.end > second.end ? first.end : second.end});
-    const uint32_t one = trie_of(sets, a), other = trie_of(sets, b);
-    if (one == UINT32_MAX || other == UINT32_MAX)
-        return UINT32_MAX;
-    return set_of(sets, unite_nodes(sets, one, other, sets->height));
-}
-
 uint32_t bw_root_set_union(struct bw_root_sets *sets, uint32_t a, uint32_t b)
 {
     if (a == b || !b)
@@ -240,7 +221,20 @@ uint32_t bw_root_set_union(struct bw_root_sets *sets, uint32_t a, uint32_t b)
         &sets->unions[(a * UINT32_C(0x9e3779b1) ^ b * UINT32_C(0x85ebca77)) >> 18];
     if (known->a == a && known->b == b)
         return known->result;
-    const uint32_t result = make_union(sets, a, b);
+
+    /* Runs that touch need no tries. */
+    struct bw_root_range first, second;
+    uint32_t result = UINT32_MAX;
+    if (is_range(sets, a, &first) && is_range(sets, b, &second) && first.first <= second.end &&
+        second.first <= first.end) {
+        result = bw_root_set_of_range(
+            sets, (struct bw_root_range){first.first < second.first ? first.first : second.first,
+                                         first.end > second.end ? first.end : second.end});
+    } else {
+        const uint32_t one = trie_of(sets, a), other = trie_of(sets, b);
+        if (one != UINT32_MAX && other != UINT32_MAX)
+            result = set_of(sets, unite_nodes(sets, one, other, sets->height));
+    }
     if (result != UINT32_MAX)
         *known = (struct bw_root_union){a, b, result};
     return result;
@@ -260,18 +254,17 @@ void bw_root_sum_add(struct bw_root_sets *sets, struct bw_root_sum *sum, uint32_
                                                            : bw_root_set_union(sets, sum->set, set);
 }
 
-static uint32_t of_word(struct bw_root_sets *sets, uint32_t place, uint64_t bits)
-{
-    uint32_t node = node_of(sets, bits);
-    for (unsigned height = 1; height <= sets->height; height++)
-        node = place & half_of(height) ? join_halves(sets, 0, node) : join_halves(sets, node, 0);
-    return node;
-}
-
 static void add_word(struct bw_root_sets *sets, struct bw_root_sum *sum)
 {
-    if (sum->bits)
-        bw_root_sum_add(sets, sum, of_word(sets, sum->place, sum->bits));
+    if (!sum->bits)
+        return;
+    uint32_t node = node_of(sets, sum->bits);
+    for (unsigned height = 1; height <= sets->height; height++)
+        if (sum->place & half_of(height))
+            node = join_halves(sets, 0, node);
+        else
+            node = join_halves(sets, node, 0);
+    bw_root_sum_add(sets, sum, node);
     sum->bits = 0;
 }
 
