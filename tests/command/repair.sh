@@ -81,6 +81,17 @@ status "one change: check" 4 "$PROGRAM" check --data --patch "$WORK/fixed/devid-
 status "an existing overlay" 2 "$PROGRAM" repair --data -C "$WORK/fixed" "${damaged[@]}"
 holds "an existing overlay is not replaced" grep -q 'devid-1.qcow2 exists' "$WORK/err"
 
+# Errors of the outputs: the status says so, although the result is right; and no overlay is left
+# that lacks changes.
+status "the plan goes to a full disk" 1 \
+    bash -c '"$@" > /dev/full' - "$PROGRAM" repair -f "$WORK/plan.qcow2" "$image"
+holds "a message names stdout" grep -q 'cannot write to stdout: No space left' "$WORK/err"
+holds "the overlay is complete" "$PROGRAM" check --patch "$WORK/plan.qcow2" "$image"
+status "an overlay is cut off" 1 bash -c 'trap "" XFSZ; ulimit -f 100; "$@"' - \
+    "$PROGRAM" repair --data -C "$WORK/short" "${damaged[@]}"
+holds "a message names the overlay" grep -q 'cannot write to .*/devid-1.qcow2' "$WORK/err"
+is "no incomplete overlay is left" "$(ls "$WORK/short")" ""
+
 # A sparse copy: of the only device, and of several.
 status "a copy" 0 "$PROGRAM" repair --format raw -f "$WORK/one-raw.img" "$image"
 holds "a copy: its size is printed" grep -q 'copy of device 1 will take' "$WORK/err"

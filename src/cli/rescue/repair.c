@@ -228,23 +228,34 @@ static struct bw_error *write_file(struct repair *repair, size_t image)
     return write_overlay(repair, image, &overlay);
 }
 
+/* The overlay has the suffix ".part" until it is complete, and is removed after an error. */
 static struct bw_error *write_in_folder(struct repair *repair, size_t image)
 {
-    char name[40];
+    char name[40], part[sizeof name + sizeof ".part"];
     BW_AUTO_FREE char *path = NULL;
     snprintf(name, sizeof name, "devid-%" PRIu64 ".qcow2", repair->devids[image]);
+    snprintf(part, sizeof part, "%s.part", name);
     if (asprintf(&path, "%s/%s", repair->settings->folder, name) < 0) {
         path = NULL;
         return bw_error_no_memory();
     }
     struct overlay overlay = {
-        openat(repair->folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666), path};
+        openat(repair->folder, part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666), path};
     if (overlay.descriptor < 0 && errno == EEXIST)
-        return bw_error_create(BW_ERROR_USAGE, "%s exists, and is not replaced", path);
+        return bw_error_create(BW_ERROR_USAGE, "%s.part exists, and is not replaced", path);
     if (overlay.descriptor < 0)
-        return cmd_name_error(repair->folder, name, path, errno);
-    return cmd_close_file(repair->common, overlay.descriptor, path,
-                          write_overlay(repair, image, &overlay));
+        return cmd_name_error(repair->folder, part, path, errno);
+    struct bw_error *error = cmd_close_file(repair->common, overlay.descriptor, path,
+                                            write_overlay(repair, image, &overlay));
+    if (!error && renameat2(repair->folder, part, repair->folder, name, RENAME_NOREPLACE))
+        error = errno == EEXIST
+                    ? bw_error_create(BW_ERROR_USAGE, "%s exists, and is not replaced", path)
+                    : bw_error_from_errno(errno, "cannot rename %s.part", path);
+    if (error)
+        unlinkat(repair->folder, part, 0);
+    else
+        error = cmd_sync_file(repair->common, repair->folder, repair->settings->folder);
+    return error;
 }
 
 /* All devices get an overlay, even if nothing in it is changed: the pool is opened through them. */
