@@ -129,6 +129,17 @@ memory read start: functions {plain}
 memory: functions {subvolumes}
 memory: functions {log-tree}
 memory: functions {lost-leaf-inodes}
+memory read write start: copy --format qcow2 --compress -f OUT/copy {compressed}
+memory write: copy --history -f OUT/copy {past}
+memory write start: send -j1 -C OUT/streams {differences} first second
+memory write: send -j1 -e -f OUT/stream {differences} first second
+memory read write: send -j1 --compressed-data -f OUT/stream {differences} second
+memory write: tar -j1 --sort name --strip-components 1 --owner u:7 -f OUT/tar {plain}
+memory read write: tar -j1 --format mtree -f OUT/list {raid1-2}
+memory read write start: rescue -j1 --list --index OUT/index {lost-tree-fs}
+memory read write: report -j1 --check none -f OUT/page {raid1-2}
+memory write start: repair -j1 --data -C OUT/patches {bad-copy-dup}
+memory read write: repair -j1 --verify -f OUT/patch {bad-copy-dup}
 memory read: rescue -j1 {lost-tree-fs}
 memory write start message: rescue -q -j1 --extract OUT/files {lost-leaf-inodes}
 """
@@ -216,10 +227,11 @@ class Command:
         self.shared.map[HEAD:] = bytes(SIZE - HEAD)
         whole = self.run(kind)
         found = []
-        for offset in range(HEAD, SIZE, SLOT):
-            point, *frames = struct.unpack_from("<%dQ" % (1 + FRAMES), self.shared.map, offset)
-            if point:
-                found.append((point, [frame for frame in frames if frame]))
+        with memoryview(self.shared.map)[HEAD:] as slots, slots.cast("Q") as numbers:
+            for slot, point in enumerate(numbers[::1 + FRAMES]):
+                if point:
+                    frames = numbers[slot * (1 + FRAMES) + 1:(slot + 1) * (1 + FRAMES)]
+                    found.append((point, [frame for frame in frames if frame]))
         # Neighbours have similar stacks, so a part of the points is a part of all places.
         return whole, sorted(found, key=lambda one: one[1] if kind == "memory" else one[0])
 
