@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "btree/block.h"
 #include "data/references.h"
 #include "fs/inode.h"
@@ -71,24 +72,18 @@ static void add_place(struct bw_send_clones *clones, struct place place)
         clones->places[clones->count++] = place;
 }
 
-static int compare_numbers(uint64_t a, uint64_t b)
-{
-    return (a > b) - (a < b);
-}
-
 static int by_place(const void *a, const void *b)
 {
     const struct place *left = a, *right = b;
-    int order = compare_numbers(left->inode, right->inode);
-    order = order ? order : compare_numbers(left->base, right->base);
-    return order ? order : compare_numbers(left->owner, right->owner);
+    return BW_COMPARE_ALL(((uint64_t[]){left->inode, left->base, left->owner}),
+                          ((uint64_t[]){right->inode, right->base, right->owner}));
 }
 
 /* The order in which the kernel tries the references: the highest numbers first. */
 static int by_preference(const void *a, const void *b)
 {
     const struct place *left = a, *right = b;
-    const int order = compare_numbers(right->owner, left->owner);
+    const int order = bw_compare(right->owner, left->owner);
     return order ? order : by_place(b, a);
 }
 
@@ -282,25 +277,6 @@ static struct bw_error *find_part(struct search *search, const struct source *so
     return bw_item_range_stop(range, NULL);
 }
 
-/* Reads the inode of a source, unless the search before has read the same. An unreadable inode has
- * no links. */
-static struct bw_error *read_source_inode(const struct source *source)
-{
-    struct bw_send_root *root = source->root;
-    if (root->source == source->inode)
-        return NULL;
-    root->source = 0;
-    struct bw_error *error =
-        bw_inode_read(root->fs, &root->subvolume->tree, source->inode, &root->source_inode);
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    if (error)
-        root->source_inode.link_count = 0;
-    bw_error_free(error);
-    root->source = source->inode;
-    return NULL;
-}
-
 /*
  * How many bytes of a source can be cloned. Receivers refuse a range that does not end at a sector,
  * unless it is the end of both files. An extent of one sector at the beginning of a file may be
@@ -335,8 +311,21 @@ static struct bw_error *try_source(struct search *search, const struct source *s
     BW_TRY(find_part(search, source, &part, &found));
     if (!found)
         return NULL;
-    BW_TRY(read_source_inode(source));
-    const struct bw_inode *inode = &source->root->source_inode;
+
+    /* The search before has often read the same inode. An unreadable one has no links. */
+    struct bw_send_root *root = source->root;
+    struct bw_inode *inode = &root->source_inode;
+    if (root->source != source->inode) {
+        root->source = 0;
+        struct bw_error *error =
+            bw_inode_read(root->fs, &root->subvolume->tree, source->inode, inode);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        if (error)
+            inode->link_count = 0;
+        bw_error_free(error);
+        root->source = source->inode;
+    }
     if (!inode->link_count || (inode->flags ^ current->inode.flags) & BW_INODE_NODATASUM)
         return NULL;
 

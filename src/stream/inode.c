@@ -47,35 +47,21 @@ void bw_send_command_at(struct bw_sender *sender, enum bw_send_command command,
 
 /* Inodes. */
 
-static enum bw_send_command command_of(uint32_t mode)
-{
-    switch (mode & S_IFMT) {
-    case S_IFREG:
-        return BW_COMMAND_MKFILE;
-    case S_IFDIR:
-        return BW_COMMAND_MKDIR;
-    case S_IFLNK:
-        return BW_COMMAND_SYMLINK;
-    case S_IFIFO:
-        return BW_COMMAND_MKFIFO;
-    case S_IFSOCK:
-        return BW_COMMAND_MKSOCK;
-    default:
-        return BW_COMMAND_MKNOD;
-    }
-}
-
-/* Device numbers are encoded differently in inodes and in system calls. */
-static uint64_t device_of(const struct bw_inode *inode)
-{
-    const uint64_t major = bw_inode_major(inode), minor = bw_inode_minor(inode);
-    return (minor & 0xff) | major << 8 | (minor & ~UINT64_C(0xff)) << 12;
-}
-
 struct bw_error *bw_send_make(struct bw_sender *sender, const struct bw_buffer *path,
                               uint64_t number, const struct bw_inode *inode)
 {
-    const enum bw_send_command command = command_of(inode->mode);
+    static const struct {
+        uint32_t type;
+        enum bw_send_command command;
+    } commands[] = {{S_IFREG, BW_COMMAND_MKFILE},
+                    {S_IFDIR, BW_COMMAND_MKDIR},
+                    {S_IFLNK, BW_COMMAND_SYMLINK},
+                    {S_IFIFO, BW_COMMAND_MKFIFO},
+                    {S_IFSOCK, BW_COMMAND_MKSOCK}};
+    enum bw_send_command command = BW_COMMAND_MKNOD;
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (commands[i].type == (inode->mode & S_IFMT))
+            command = commands[i].command;
     struct bw_buffer *to = sender->commands;
     BW_AUTO_BUFFER struct bw_buffer target = {0};
     if (command == BW_COMMAND_SYMLINK)
@@ -85,7 +71,10 @@ struct bw_error *bw_send_make(struct bw_sender *sender, const struct bw_buffer *
     if (command == BW_COMMAND_SYMLINK) {
         bw_attribute_add(to, BW_ATTRIBUTE_PATH_LINK, target.data, target.length);
     } else if (command != BW_COMMAND_MKFILE && command != BW_COMMAND_MKDIR) {
-        bw_attribute_add_number(to, BW_ATTRIBUTE_RDEV, device_of(inode));
+        /* Device numbers are encoded differently in inodes and in system calls. */
+        const uint64_t major = bw_inode_major(inode), minor = bw_inode_minor(inode);
+        const uint64_t device = (minor & 0xff) | major << 8 | (minor & ~UINT64_C(0xff)) << 12;
+        bw_attribute_add_number(to, BW_ATTRIBUTE_RDEV, device);
         bw_attribute_add_number(to, BW_ATTRIBUTE_MODE, inode->mode);
     }
     bw_send_command_end(sender, at);
@@ -268,27 +257,6 @@ static void send_range_only(struct bw_sender *sender, uint64_t offset, uint64_t 
     bw_send_command_end(sender, at);
 }
 
-static uint64_t data_limit(const struct bw_sender *sender)
-{
-    return sender->options.version >= 2 ? BW_SEND_DATA : BW_SEND_DATA_V1;
-}
-
-/* Writes uncompressed bytes of an inline extent. */
-static void write_inline(struct bw_sender *sender, const uint8_t *bytes, uint64_t offset,
-                         uint64_t length)
-{
-    const unsigned version = sender->options.version;
-    for (uint64_t done = 0, step; done < length; done += step) {
-        step = length - done < data_limit(sender) ? length - done : data_limit(sender);
-        size_t at = bw_send_command(sender, BW_COMMAND_WRITE, &sender->current.path);
-        bw_attribute_add_number(sender->commands, BW_ATTRIBUTE_FILE_OFFSET, offset + done);
-        size_t data = bw_data_attribute_begin(sender->commands, version);
-        bw_buffer_append(sender->commands, bytes + done, (size_t)step);
-        bw_data_attribute_end(sender->commands, data, version);
-        bw_send_command_end(sender, at);
-    }
-}
-
 /* Sends bytes of an extent as data; `skip`: where they begin in the decompressed extent. */
 static struct bw_error *send_data(struct bw_sender *sender, const struct bw_file_extent *extent,
                                   uint64_t skip, uint64_t offset, uint64_t length)
@@ -315,7 +283,17 @@ static struct bw_error *send_data(struct bw_sender *sender, const struct bw_file
         bw_data_attribute_end(sender->commands, data, sender->options.version);
         bw_send_command_end(sender, at);
     } else if (is_inline && extent->compression == BW_COMPRESS_NONE && !sender->sent->fs->no_data) {
-        write_inline(sender, extent->inline_data + skip, offset, length);
+        const unsigned version = sender->options.version;
+        const uint64_t limit = version >= 2 ? BW_SEND_DATA : BW_SEND_DATA_V1;
+        for (uint64_t done = 0, step; done < length; done += step) {
+            step = length - done < limit ? length - done : limit;
+            size_t at = bw_send_command(sender, BW_COMMAND_WRITE, &sender->current.path);
+            bw_attribute_add_number(sender->commands, BW_ATTRIBUTE_FILE_OFFSET, offset + done);
+            size_t data = bw_data_attribute_begin(sender->commands, version);
+            bw_buffer_append(sender->commands, extent->inline_data + skip + done, (size_t)step);
+            bw_data_attribute_end(sender->commands, data, version);
+            bw_send_command_end(sender, at);
+        }
     } else {
         return bw_send_add_data(sender, offset, length);
     }

@@ -116,23 +116,6 @@ static void free_job(struct bw_send_job *job)
     free(job);
 }
 
-static void release_job(struct bw_send_jobs *jobs, struct bw_send_job *job)
-{
-    struct bw_buffer *buffers[] = {&job->commands, &job->path, &job->undo, &job->bytes};
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
-        buffers[i]->length = 0;
-        if (buffers[i]->capacity > LARGE_JOB)
-            bw_buffer_free(buffers[i]);
-    }
-    bw_error_free(BW_TAKE(job->error));
-    job->length = 0;
-    job->encoded = false;
-    pthread_mutex_lock(&jobs->lock);
-    job->next = jobs->spare;
-    jobs->spare = job;
-    pthread_mutex_unlock(&jobs->lock);
-}
-
 /* Pushes the current job into the queue, and begins another one. */
 static struct bw_error *end_job(struct bw_sender *sender)
 {
@@ -407,36 +390,44 @@ static struct bw_error *deliver_part(void *context, const struct bw_stream_file 
     return write_data(sender, job, part->offset, part->bytes, part->length);
 }
 
-/* Writes what a worker has read. */
-static struct bw_error *deliver_bytes(struct bw_sender *sender, struct bw_send_job *job)
-{
-    struct bw_buffer *output = &sender->jobs->output;
-    size_t data;
-    if (job->error)
-        BW_TRY(tolerate_bad_range(sender, job, job->offset, job->length, job->error));
-    if (sender->jobs->bad)
-        return NULL;
-    if (!job->encoded)
-        return write_data(sender, job, job->offset, (const uint8_t *)job->bytes.data,
-                          job->bytes.length);
-    size_t at = bw_send_encoded_begin(sender, &job->extent, &job->range, &job->path, output, &data);
-    bw_buffer_append(output, job->bytes.data, job->bytes.length);
-    bw_data_attribute_end(output, data, sender->options.version);
-    bw_command_end(output, at);
-    return NULL;
-}
-
+/* Ends a job, after writing what a worker has read; the job becomes a spare one. */
 static struct bw_error *finish_job(void *context, const struct bw_stream_file *file, bool complete)
 {
     struct bw_sender *sender = context;
     struct bw_send_jobs *jobs = sender->jobs;
     struct bw_send_job *job = file->user;
+    struct bw_buffer *output = &jobs->output;
     struct bw_error *error = complete ? begin_job(sender, job) : NULL;
-    if (complete && !error && job->bytes.length && !jobs->bad)
-        error = deliver_bytes(sender, job);
+    const bool has_bytes = complete && !error && job->bytes.length && !jobs->bad;
+    if (has_bytes && job->error)
+        error = tolerate_bad_range(sender, job, job->offset, job->length, job->error);
+    if (has_bytes && !error && !jobs->bad && job->encoded) {
+        size_t data;
+        size_t at =
+            bw_send_encoded_begin(sender, &job->extent, &job->range, &job->path, output, &data);
+        bw_buffer_append(output, job->bytes.data, job->bytes.length);
+        bw_data_attribute_end(output, data, sender->options.version);
+        bw_command_end(output, at);
+    } else if (has_bytes && !error && !jobs->bad) {
+        error = write_data(sender, job, job->offset, (const uint8_t *)job->bytes.data,
+                           job->bytes.length);
+    }
     end_write(sender);
     jobs->began = false;
-    release_job(jobs, job);
+
+    struct bw_buffer *buffers[] = {&job->commands, &job->path, &job->undo, &job->bytes};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
+        buffers[i]->length = 0;
+        if (buffers[i]->capacity > LARGE_JOB)
+            bw_buffer_free(buffers[i]);
+    }
+    bw_error_free(BW_TAKE(job->error));
+    job->length = 0;
+    job->encoded = false;
+    pthread_mutex_lock(&jobs->lock);
+    job->next = jobs->spare;
+    jobs->spare = job;
+    pthread_mutex_unlock(&jobs->lock);
     if (error || !complete)
         return error;
     return flush_output(sender, OUTPUT);

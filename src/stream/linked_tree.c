@@ -134,27 +134,22 @@ static struct bw_error *copy_regular(struct bw_linked_tree *tree, int directory,
     return error;
 }
 
-/* Finds a name for a copy that no file in the directory has. */
-static struct bw_error *choose_copy(struct bw_linked_tree *tree, int directory)
-{
-    struct stat status;
-    for (unsigned i = 0; i < TRIES; i++) {
-        snprintf(tree->copy, sizeof tree->copy, ".btrfs-walk-copy-%u", i);
-        if (fstatat(directory, tree->copy, &status, AT_SYMLINK_NOFOLLOW) && errno == ENOENT)
-            return NULL;
-    }
-    errno = EEXIST;
-    return system_error("cannot make", tree->copy);
-}
-
-/* Copies a file to tree->copy in the same directory. */
+/* Copies a file to tree->copy in the same directory, a name that no file has. */
 static struct bw_error *copy_file(struct bw_linked_tree *tree, int directory, const char *name,
                                   const struct stat *status)
 {
     char target[TARGET] = {0};
     int problem = 0;
     struct bw_error *error = NULL;
-    BW_TRY(choose_copy(tree, directory));
+    struct stat other;
+    bool is_free = false;
+    for (unsigned i = 0; i < TRIES && !is_free; i++) {
+        snprintf(tree->copy, sizeof tree->copy, ".btrfs-walk-copy-%u", i);
+        is_free = fstatat(directory, tree->copy, &other, AT_SYMLINK_NOFOLLOW) && errno == ENOENT;
+    }
+    errno = EEXIST;
+    if (!is_free)
+        return system_error("cannot make", tree->copy);
     if (S_ISREG(status->st_mode))
         error = copy_regular(tree, directory, name, status);
     else if (S_ISLNK(status->st_mode))

@@ -754,35 +754,32 @@ struct bw_error *bw_receiver_place(struct bw_receiver *receiver, const char *nam
     return error;
 }
 
-static struct bw_error *mark_received(const struct received *received, int subvolume)
-{
-    struct btrfs_ioctl_received_subvol_args arguments = {.stransid = received->ctransid};
-    uint64_t flags = 0;
-    memcpy(arguments.uuid, received->uuid, BW_UUID_SIZE);
-    if (ioctl(subvolume, BTRFS_IOC_SET_RECEIVED_SUBVOL, &arguments) && errno != EPERM)
-        return bw_error_from_errno(errno, "%s: cannot set its received UUID", received->name);
-    if (ioctl(subvolume, BTRFS_IOC_SUBVOL_GETFLAGS, &flags))
-        return bw_error_from_errno(errno, "%s: cannot read its flags", received->name);
-    flags |= BTRFS_SUBVOL_RDONLY;
-    return ioctl(subvolume, BTRFS_IOC_SUBVOL_SETFLAGS, &flags)
-               ? bw_error_from_errno(errno, "%s: cannot be made read-only", received->name)
-               : NULL;
-}
-
 struct bw_error *bw_receiver_protect(struct bw_receiver *receiver, const char *path)
 {
-    for (size_t i = 0; i < receiver->received.count && receiver->is_btrfs; i++) {
-        const struct received *received = &receiver->received.items[i];
-        if (!received->placed || strcmp(received->name, path) != 0)
-            continue;
-        int subvolume = open_received(receiver, received);
-        if (subvolume < 0)
-            return bw_error_from_errno(errno, "cannot open %s", path);
-        struct bw_error *error = mark_received(received, subvolume);
-        close(subvolume);
-        return error;
-    }
-    return NULL;
+    const struct received *received = NULL;
+    for (size_t i = receiver->received.count; i-- > 0 && receiver->is_btrfs;)
+        if (receiver->received.items[i].placed &&
+            strcmp(receiver->received.items[i].name, path) == 0)
+            received = &receiver->received.items[i];
+    if (!received)
+        return NULL;
+    struct btrfs_ioctl_received_subvol_args arguments = {.stransid = received->ctransid};
+    uint64_t flags = 0;
+    const char *problem = NULL;
+    memcpy(arguments.uuid, received->uuid, BW_UUID_SIZE);
+    int subvolume = open_received(receiver, received);
+    if (subvolume < 0)
+        return bw_error_from_errno(errno, "cannot open %s", path);
+    if (ioctl(subvolume, BTRFS_IOC_SET_RECEIVED_SUBVOL, &arguments) && errno != EPERM)
+        problem = "cannot set its received UUID";
+    else if (ioctl(subvolume, BTRFS_IOC_SUBVOL_GETFLAGS, &flags))
+        problem = "cannot read its flags";
+    flags |= BTRFS_SUBVOL_RDONLY;
+    if (!problem && ioctl(subvolume, BTRFS_IOC_SUBVOL_SETFLAGS, &flags))
+        problem = "cannot be made read-only";
+    struct bw_error *error = problem ? bw_error_from_errno(errno, "%s: %s", path, problem) : NULL;
+    close(subvolume);
+    return error;
 }
 
 /* Beginning and end. */

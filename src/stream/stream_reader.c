@@ -153,15 +153,6 @@ static struct bw_error *read_header(struct bw_stream_reader *reader)
 
 /* Commands. */
 
-/* The checksum covers the header with a checksum of zero. */
-static uint32_t checksum_of(const uint8_t *bytes, uint32_t length)
-{
-    struct bw_command_header header;
-    memcpy(&header, bytes, sizeof header);
-    header.crc = bw_put32(0);
-    return bw_crc32c(bw_crc32c(0, &header, sizeof header), bytes + sizeof header, length);
-}
-
 static struct bw_error *bad_attribute(const struct bw_stream_command *command, uint16_t type,
                                       const char *problem)
 {
@@ -220,9 +211,14 @@ static struct bw_error *read_attributes(const struct bw_stream_reader *reader,
     return NULL;
 }
 
-static struct bw_error *read_command(struct bw_stream_reader *reader,
-                                     struct bw_stream_command *command)
+struct bw_error *bw_stream_next(struct bw_stream_reader *reader, struct bw_stream_command *command,
+                                bool *got)
 {
+    *got = false;
+    if (reader->version == 0 || (reader->ended && reader->offset < reader->source.size))
+        BW_TRY(read_header(reader));
+    if (reader->ended)
+        return NULL;
     const uint64_t left = reader->source.size - reader->offset;
     const struct bw_command_header *header;
     const uint8_t *bytes;
@@ -256,24 +252,16 @@ static struct bw_error *read_command(struct bw_stream_reader *reader,
     header = (const void *)bytes;
     reader->offset += sizeof *header + command->length;
     reader->ended = command->type == BW_COMMAND_END;
-    if (bw_get32(header->crc) != checksum_of(bytes, command->length))
+    struct bw_command_header covered = *header; /* with a checksum of zero */
+    covered.crc = bw_put32(0);
+    const uint32_t crc =
+        bw_crc32c(bw_crc32c(0, &covered, sizeof covered), bytes + sizeof covered, command->length);
+    if (bw_get32(header->crc) != crc)
         return fail_with(reader, BW_STREAM_CHECKSUM,
                          bw_error_create(BW_ERROR_CORRUPT,
                                          "checksum mismatch of the command at %" PRIu64,
                                          command->offset));
     struct bw_error *error = read_attributes(reader, command, bytes + sizeof *header);
+    *got = !error;
     return error ? fail_with(reader, BW_STREAM_ATTRIBUTE, error) : NULL;
-}
-
-struct bw_error *bw_stream_next(struct bw_stream_reader *reader, struct bw_stream_command *command,
-                                bool *got)
-{
-    *got = false;
-    if (reader->version == 0 || (reader->ended && reader->offset < reader->source.size))
-        BW_TRY(read_header(reader));
-    if (reader->ended)
-        return NULL;
-    BW_TRY(read_command(reader, command));
-    *got = true;
-    return NULL;
 }
