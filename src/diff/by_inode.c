@@ -26,20 +26,6 @@ static const char *bytes_of(const struct bw_diff_names *names, size_t i)
     return names->bytes.data + names->list.items[i].bytes;
 }
 
-/* The order of two names. A directory whose number has gone to another one is not the same. */
-static int compare_names(const struct pair *pair, size_t i, size_t j)
-{
-    const struct bw_diff_name *a = &pair->names[0]->list.items[i],
-                              *b = &pair->names[1]->list.items[j];
-    if (a->parent != b->parent)
-        return a->parent < b->parent ? -1 : 1;
-    const struct bw_touched *parent = bw_touched_get(&pair->diff->touched, a->parent);
-    if (parent && parent->flags & BW_TOUCHED_REPLACED)
-        return -1;
-    return bw_compare_bytes(bytes_of(pair->names[0], i), a->length, bytes_of(pair->names[1], j),
-                            b->length);
-}
-
 static struct bw_error *path_of(const struct pair *pair, unsigned side, size_t i,
                                 struct bw_diff_text *path)
 {
@@ -117,7 +103,8 @@ static struct bw_error *compare_lists(const struct pair *pair, const struct bw_d
     bool *const commons[2] = {common, common + ends[0]};
     for (size_t i = 0, j = 0; i < ends[0] && j < ends[1];) {
         struct bw_diff_text path;
-        int order = compare_names(pair, i, j);
+        const int order =
+            bw_diff_names_compare(&pair->diff->touched, pair->names[0], i, pair->names[1], j);
         if (!order) {
             commons[0][i] = commons[1][j] = true;
             if (result->changes || result->unknown) {

@@ -249,6 +249,11 @@ struct bw_diff_names {
 struct bw_error *bw_diff_names_read(struct bw_diff_tree *tree, uint64_t inode,
                                     struct bw_diff_names *names);
 
+/** The order of names of an inode before and after. A directory whose number has gone to another
+ * one is not the same. */
+int bw_diff_names_compare(const struct bw_touched_list *touched, const struct bw_diff_names *before,
+                          size_t i, const struct bw_diff_names *after, size_t j);
+
 /** Frees the list. */
 void bw_diff_names_free(struct bw_diff_names *names);
 

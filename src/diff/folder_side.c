@@ -38,24 +38,6 @@ static struct bw_error *tolerate_error(const struct folder_side *side, struct bw
     return NULL;
 }
 
-static struct bw_error *list_directory(struct folder_side *side)
-{
-    const struct bw_place none = {0};
-    struct bw_error *error =
-        bw_folder_list(&side->folder, path_below(&side->entries.entry), &side->names);
-    if (error) {
-        side->entries.entry.may_have_more = true;
-        return tolerate_error(side, error);
-    }
-    struct bw_level *level;
-    BW_TRY(bw_descent_enter(&side->descent, &level));
-    for (size_t i = 0; i < side->names.offsets.count; i++) {
-        const char *name = side->names.text.data + side->names.offsets.items[i];
-        BW_TRY(bw_level_add(level, name, strlen(name), &none));
-    }
-    return NULL; /* the names are sorted */
-}
-
 static void set_facts(struct bw_diff_entry *facts, const struct stat *status)
 {
     facts->known |= BW_KNOWS_TYPE | BW_KNOWS_MODE | BW_KNOWS_UID | BW_KNOWS_GID | BW_KNOWS_TIME |
@@ -101,7 +83,20 @@ static struct bw_error *next_entry(struct bw_entries *entries)
         return tolerate_error(side, error);
     entry->is_empty = bw_folder_is_empty_subvolume(&side->folder, path_below(entry), &status);
     set_facts(&entry->facts, &status);
-    return S_ISDIR(status.st_mode) ? list_directory(side) : NULL;
+    if (!S_ISDIR(status.st_mode))
+        return NULL;
+    error = bw_folder_list(&side->folder, path_below(entry), &side->names);
+    entry->may_have_more = error;
+    if (error)
+        return tolerate_error(side, error);
+    const struct bw_place none = {0};
+    struct bw_level *level;
+    BW_TRY(bw_descent_enter(&side->descent, &level));
+    for (size_t i = 0; i < side->names.offsets.count; i++) { /* they are sorted */
+        const char *name = side->names.text.data + side->names.offsets.items[i];
+        BW_TRY(bw_level_add(level, name, strlen(name), &none));
+    }
+    return NULL;
 }
 
 static void skip_directory(struct bw_entries *entries)

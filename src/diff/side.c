@@ -191,6 +191,19 @@ struct bw_error *bw_diff_names_read(struct bw_diff_tree *tree, uint64_t inode,
     return NULL;
 }
 
+int bw_diff_names_compare(const struct bw_touched_list *touched, const struct bw_diff_names *before,
+                          size_t i, const struct bw_diff_names *after, size_t j)
+{
+    const struct bw_diff_name *a = &before->list.items[i], *b = &after->list.items[j];
+    if (a->parent != b->parent)
+        return a->parent < b->parent ? -1 : 1;
+    const struct bw_touched *parent = bw_touched_get(touched, a->parent);
+    if (parent && parent->flags & BW_TOUCHED_REPLACED)
+        return -1;
+    return bw_compare_bytes(before->bytes.data + a->bytes, a->length, after->bytes.data + b->bytes,
+                            b->length);
+}
+
 void bw_diff_names_free(struct bw_diff_names *names)
 {
     bw_diff_name_list_free(&names->list);
@@ -199,44 +212,34 @@ void bw_diff_names_free(struct bw_diff_names *names)
 
 /* Paths. */
 
-/* Adds the part of a directory that was not met before. */
-static struct bw_error *add_part(struct bw_diff_tree *tree, uint64_t inode)
+/* The part of a directory. Untouched inodes have the same name in both trees. */
+static struct bw_error *get_part(struct bw_diff *diff, unsigned side, uint64_t inode,
+                                 const struct bw_diff_tree **in, uint32_t *number)
 {
-    struct bw_diff_names found = {0};
+    const bool same = diff->shared && !bw_touched_get(&diff->touched, inode);
+    struct bw_diff_tree *tree = &diff->trees[same ? 1 : side];
+    *in = tree;
+    *number = bw_key_map_get(&tree->part_of, inode, UINT32_MAX);
+    if (*number != UINT32_MAX)
+        return NULL;
+    *number = (uint32_t)tree->parts.count;
+    BW_SCOPED(bw_diff_names) struct bw_diff_names found = {0};
     struct bw_diff_part part = {.name = tree->names.length};
-    struct bw_error *error = read_names(tree, &tree->directories, inode, true, &found);
-    if (!error && found.list.count) {
+    BW_TRY(read_names(tree, &tree->directories, inode, true, &found));
+    if (found.list.count) {
         part.parent = found.list.items[0].parent;
         part.length = found.list.items[0].length;
         bw_buffer_append(&tree->names, found.bytes.data, part.length);
-    } else if (!error && !found.lost) {
+    } else if (!found.lost) {
         bw_fs_report(tree->fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "inode %" PRIu64 " of subvolume %" PRIu64 " has no name",
                                      inode, tree->subvolume->tree.id));
     }
-    bw_diff_names_free(&found);
-    if (error)
-        return error;
     if (tree->names.failed)
         return bw_error_no_memory();
-    BW_TRY(bw_diff_parts_reserve(&tree->parts, 1));
-    BW_TRY(bw_key_map_put(&tree->part_of, inode, (uint32_t)tree->parts.count));
+    BW_TRY(bw_key_map_put(&tree->part_of, inode, *number));
     return bw_diff_parts_push(&tree->parts, part);
-}
-
-/* The part of a directory. Untouched inodes have the same name in both trees. */
-static struct bw_error *get_part(struct bw_diff *diff, unsigned side, uint64_t inode,
-                                 const struct bw_diff_tree **in, uint32_t *part)
-{
-    bool same = diff->shared && !bw_touched_get(&diff->touched, inode);
-    struct bw_diff_tree *tree = &diff->trees[same ? 1 : side];
-    *in = tree;
-    *part = bw_key_map_get(&tree->part_of, inode, UINT32_MAX);
-    if (*part != UINT32_MAX)
-        return NULL;
-    *part = (uint32_t)tree->parts.count;
-    return add_part(tree, inode);
 }
 
 /* Writes a name and a '/' before it in front of `*at`; false if the path gets too long. */

@@ -125,20 +125,6 @@ static struct bw_error *add_moved(struct bw_diff *diff)
     return NULL;
 }
 
-/* The order of two names. Those in a directory whose number has gone to another one differ. */
-static int compare_names(const struct incremental *order, const struct bw_diff_names *a, size_t i,
-                         const struct bw_diff_names *b, size_t j)
-{
-    const struct bw_diff_name *left = &a->list.items[i], *right = &b->list.items[j];
-    if (left->parent != right->parent)
-        return left->parent < right->parent ? -1 : 1;
-    const struct bw_touched *parent = bw_touched_get(&order->diff.touched, left->parent);
-    if (parent && parent->flags & BW_TOUCHED_REPLACED)
-        return -1;
-    return bw_compare_bytes(a->bytes.data + left->bytes, left->length, b->bytes.data + right->bytes,
-                            right->length);
-}
-
 /* Which names of an inode. */
 enum { LOST = -1, KEPT = 0, GAINED = 1 };
 
@@ -153,8 +139,9 @@ static struct bw_error *add_names(struct incremental *order, const struct bw_dif
          *count < limit && (i < names[0].list.count || j < names[1].list.count);) {
         int which = GAINED;
         if (i < names[0].list.count) {
-            const bool has_both = j < names[1].list.count;
-            which = has_both ? compare_names(order, &names[0], i, &names[1], j) : LOST;
+            which = LOST;
+            if (j < names[1].list.count)
+                which = bw_diff_names_compare(&order->diff.touched, &names[0], i, &names[1], j);
         }
         if ((which > 0) - (which < 0) == wanted) {
             const struct bw_diff_name *name = &from->list.items[wanted == GAINED ? j : i];
