@@ -258,7 +258,7 @@ struct bw_error *bw_repair_move_first_key(struct bw_repair *repair,
         pointer = bw_tree_child_pointer(&parent, &node, slots[depth]);
     }
 
-    /* A node above begins with this key only as long as it is that of the first child. */
+    /* A node above begins with this key only if the first child does. */
     for (bool is_first = true; is_first && depth--; is_first = !slots[depth]) {
         edit.block = nodes[depth];
         edit.byte = (uint32_t)(sizeof(struct bw_disk_header) +

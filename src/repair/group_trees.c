@@ -10,7 +10,7 @@
  *
  * The proof: the items of both trees together are the block groups of all chunks, each of them
  * once. The check of the trial compares their sizes with the extents. All items must fit in one
- * leaf, and no leaf of the extent tree may be left without an item.
+ * leaf, and no leaf of the extent tree may be left without an item (removals.c).
  */
 #include <string.h>
 

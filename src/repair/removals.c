@@ -2,67 +2,208 @@
 /*
  * Items that are deleted where they are. If the first item of a leaf is deleted, the nodes above it
  * get the new first key, in the same group of changes. No leaf but a root may be empty, and none
- * can be freed in place: if a leaf would have no item left, nothing is planned.
+ * can be freed in place. So a leaf that would have no item left takes over one of its neighbour:
+ * the last item before it, or the first item after it. If a neighbour has only one, nothing is
+ * planned.
  */
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "btree/find_leaf.h"
+#include "ondisk/disk_items.h"
 #include "repair/repair.h"
 
-/* Finds the first item that stays in the leaf of a removal. `*moves`: the removal is its first
- * item. `*found`: there is such an item, and the leaf can be read. */
-static struct bw_error *find_new_first(const struct bw_repair *repair,
-                                       const struct bw_repair_removals *removals,
-                                       const struct bw_repair_removal *removal,
-                                       struct bw_key *first, bool *moves, bool *found)
+/* A leaf without an item, and the item of a neighbour that it takes over. */
+struct takeover {
+    struct bw_tree tree;
+    uint64_t leaf;
+    struct bw_key old, item; /* a key that belongs in the leaf; the key of the item */
+};
+
+BW_VECTOR(takeovers, struct takeover);
+
+/* Counts the items of a leaf that stay, and copies the first and last of their keys. */
+static uint32_t count_staying(const struct bw_repair_removals *removals, const struct bw_tree *tree,
+                              const struct bw_node *leaf, struct bw_key *first, struct bw_key *last)
 {
-    struct bw_leaf_finder finder;
     struct bw_item item;
-    uint32_t slot = 0;
-    *found = *moves = false;
-    bw_leaf_finder_init(&finder, &repair->fs->reader, &removal->tree);
-    struct bw_error *error = bw_find_leaf(&finder, &removal->key);
-    if (!error && !finder.lost) {
-        *moves =
-            bw_leaf_item(&finder.leaf, 0, &item) && bw_key_compare(&item.key, &removal->key) == 0;
-        while (!*found && bw_leaf_next(&finder.leaf, &slot, &item)) {
-            *found = true;
-            for (size_t i = 0; i < removals->count && *found; i++)
-                *found = removals->items[i].tree.id != removal->tree.id ||
-                         bw_key_compare(&removals->items[i].key, &item.key) != 0;
-        }
-        *first = item.key;
+    uint32_t count = 0;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        bool stays = true;
+        for (size_t i = 0; i < removals->count && stays; i++)
+            stays = removals->items[i].tree.id != tree->id ||
+                    bw_key_compare(&removals->items[i].key, &item.key) != 0;
+        if (!stays)
+            continue;
+        if (!count++)
+            *first = item.key;
+        *last = item.key;
     }
-    bw_leaf_finder_free(&finder);
-    return error;
+    return count;
+}
+
+/* The greatest key before another one, which is not the smallest of all. */
+static struct bw_key key_before(const struct bw_key *key)
+{
+    if (key->offset)
+        return (struct bw_key){key->objectid, key->type, key->offset - 1};
+    if (key->type)
+        return (struct bw_key){key->objectid, (uint8_t)(key->type - 1), UINT64_MAX};
+    return (struct bw_key){key->objectid - 1, UINT8_MAX, UINT64_MAX};
+}
+
+/* If the leaf of a removal would be empty, chooses the item that it takes over, which becomes one
+ * more removal. Leaves before it may be empty, too: they have their turn later. */
+static struct bw_error *fill_if_empty(struct bw_leaf_finder *finder,
+                                      struct bw_repair_removals *removals,
+                                      const struct bw_repair_removal *removal,
+                                      struct takeovers *takeovers, bool *is_possible)
+{
+    static const struct bw_key smallest = {0, 0, 0};
+    struct takeover takeover = {.tree = removal->tree, .old = removal->key};
+    struct bw_key first, last;
+    bw_leaf_finder_set_tree(finder, &removal->tree);
+    BW_TRY(bw_find_leaf(finder, &removal->key));
+    takeover.leaf = finder->bytenr;
+    *is_possible = !finder->lost;
+    const bool is_known =
+        takeovers->count && takeovers->items[takeovers->count - 1].leaf == takeover.leaf;
+    if (!*is_possible || is_known ||
+        count_staying(removals, &removal->tree, &finder->leaf, &first, &last))
+        return NULL;
+
+    const struct bw_key end = finder->end;
+    struct bw_key begin = finder->first;
+    uint32_t count = 0;
+    while (!count && !finder->lost && bw_key_compare(&begin, &smallest) > 0) {
+        const struct bw_key before = key_before(&begin);
+        BW_TRY(bw_find_leaf(finder, &before));
+        if (!finder->lost)
+            count = count_staying(removals, &removal->tree, &finder->leaf, &first, &last);
+        begin = finder->first;
+    }
+    takeover.item = last;
+    if (count < 2) {
+        BW_TRY(bw_find_leaf(finder, &end));
+        count = 0;
+        if (!finder->lost && finder->bytenr != takeover.leaf)
+            count = count_staying(removals, &removal->tree, &finder->leaf, &first, &last);
+        takeover.item = first;
+    }
+    *is_possible = count >= 2;
+    if (!*is_possible)
+        return NULL;
+    BW_TRY(bw_repair_removals_push(removals,
+                                   (struct bw_repair_removal){removal->tree, takeover.item}));
+    return takeovers_push(takeovers, takeover);
+}
+
+/* Plans the deletion of an item, unless its leaf is replaced. */
+static struct bw_error *plan_removal(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                     struct bw_leaf_finder *finder,
+                                     const struct bw_repair_removals *removals,
+                                     const struct bw_repair_removal *removal,
+                                     const struct takeovers *takeovers,
+                                     const struct bw_repair_removal_texts *texts)
+{
+    struct bw_key first, last;
+    struct bw_item item;
+    bw_leaf_finder_set_tree(finder, &removal->tree);
+    BW_TRY(bw_find_leaf(finder, &removal->key));
+    for (size_t i = 0; i < takeovers->count; i++)
+        if (takeovers->items[i].leaf == finder->bytenr)
+            return NULL;
+    struct bw_repair_edit edit = {.group = repair->groups + 1,
+                                  .reveals = texts->reveals,
+                                  .what = texts->item,
+                                  .why = strdup(texts->why),
+                                  .proof = strdup(texts->proof)};
+    BW_TRY(bw_repair_delete_item(repair, finding, &removal->tree, &removal->key, edit));
+    if (!bw_leaf_item(&finder->leaf, 0, &item) || bw_key_compare(&item.key, &removal->key) != 0)
+        return NULL;
+    count_staying(removals, &removal->tree, &finder->leaf, &first, &last);
+    edit.what = texts->key;
+    edit.why = strdup(texts->why);
+    edit.proof = strdup(texts->proof);
+    return bw_repair_move_first_key(repair, finding, &removal->tree, &removal->key, &first, edit);
+}
+
+/* Plans a leaf with the item that it takes over. */
+static struct bw_error *plan_takeover(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                      const struct takeover *takeover,
+                                      const struct bw_repair_removal_texts *texts)
+{
+    const uint32_t size = repair->fs->superblock.nodesize;
+    const uint8_t *contents;
+    BW_TRY(bw_repair_block_contents(repair, takeover->leaf, &contents));
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, repair->fs, &takeover->tree, takeover->item, takeover->item);
+    const struct bw_item *item = bw_fs_items_next(&items);
+    BW_TRY(bw_fs_items_error(&items));
+    BW_AUTO_FREE uint8_t *leaf = calloc(1, size);
+    if (!leaf)
+        return bw_error_no_memory();
+    if (!item || !contents)
+        return bw_error_create(BW_ERROR_CORRUPT, "a leaf cannot be read again");
+    struct bw_disk_header *header = (void *)leaf;
+    struct bw_disk_item *taken = (void *)(leaf + sizeof *header);
+    memcpy(header, contents, sizeof *header);
+    header->item_count = bw_put32(1);
+    taken->key.objectid = bw_put64(item->key.objectid);
+    taken->key.type = item->key.type;
+    taken->key.offset = bw_put64(item->key.offset);
+    taken->offset = bw_put32(size - (uint32_t)sizeof *header - item->size);
+    taken->size = bw_put32(item->size);
+    memcpy(leaf + size - item->size, item->data, item->size);
+    struct bw_repair_edit edit = {.block = takeover->leaf,
+                                  .byte = BW_CSUM_SIZE,
+                                  .length = size - BW_CSUM_SIZE,
+                                  .bytes = leaf + BW_CSUM_SIZE,
+                                  .group = repair->groups + 1,
+                                  .reveals = texts->reveals,
+                                  .what = "leaf that takes over an item of its neighbour",
+                                  .why = strdup(texts->why),
+                                  .proof = strdup(texts->proof)};
+    BW_TRY(bw_repair_edit_block(repair, finding, edit));
+    edit.what = texts->key;
+    edit.why = strdup(texts->why);
+    edit.proof = strdup(texts->proof);
+    return bw_repair_move_first_key(repair, finding, &takeover->tree, &takeover->old,
+                                    &takeover->item, edit);
+}
+
+static int compare_removals(const void *first, const void *second)
+{
+    const struct bw_repair_removal *a = first, *b = second;
+    if (a->tree.id != b->tree.id)
+        return a->tree.id < b->tree.id ? -1 : 1;
+    return bw_key_compare(&a->key, &b->key);
 }
 
 struct bw_error *bw_repair_remove(struct bw_repair *repair, struct bw_repair_finding *finding,
-                                  const struct bw_repair_removals *removals,
+                                  struct bw_repair_removals *removals,
                                   const struct bw_repair_removal_texts *texts, bool *is_possible)
 {
-    struct bw_key first;
-    bool moves;
+    const size_t count = removals->count;
+    struct bw_leaf_finder finder;
+    BW_SCOPED(takeovers) struct takeovers takeovers = {0};
     *is_possible = true;
-    for (size_t i = 0; *is_possible && i < removals->count; i++)
-        BW_TRY(find_new_first(repair, removals, &removals->items[i], &first, &moves, is_possible));
-    for (size_t i = 0; *is_possible && i < removals->count; i++) {
-        const struct bw_repair_removal *removal = &removals->items[i];
-        struct bw_repair_edit edit = {.group = repair->groups + 1,
-                                      .reveals = texts->reveals,
-                                      .what = texts->item,
-                                      .why = strdup(texts->why),
-                                      .proof = strdup(texts->proof)};
-        BW_TRY(find_new_first(repair, removals, removal, &first, &moves, is_possible));
-        BW_TRY(bw_repair_delete_item(repair, finding, &removal->tree, &removal->key, edit));
-        if (!moves)
-            continue;
-        edit.what = texts->key;
-        edit.why = strdup(texts->why);
-        edit.proof = strdup(texts->proof);
-        BW_TRY(
-            bw_repair_move_first_key(repair, finding, &removal->tree, &removal->key, &first, edit));
+    if (!count)
+        return NULL;
+
+    /* From the last leaf to the first: so several empty ones take over items in their order. */
+    qsort(removals->items, count, sizeof *removals->items, compare_removals);
+    bw_leaf_finder_init(&finder, &repair->fs->reader, &removals->items[0].tree);
+    struct bw_error *error = NULL;
+    for (size_t i = count; i-- > 0 && *is_possible && !error;) {
+        const struct bw_repair_removal removal = removals->items[i];
+        error = fill_if_empty(&finder, removals, &removal, &takeovers, is_possible);
     }
-    return NULL;
+    for (size_t i = 0; i < removals->count && *is_possible && !error; i++)
+        error = plan_removal(repair, finding, &finder, removals, &removals->items[i], &takeovers,
+                             texts);
+    for (size_t i = 0; i < takeovers.count && *is_possible && !error; i++)
+        error = plan_takeover(repair, finding, &takeovers.items[i], texts);
+    bw_leaf_finder_free(&finder);
+    return error;
 }

@@ -319,10 +319,11 @@ struct bw_repair_removal_texts {
     bool reveals; /**< as bw_repair_change.reveals */
 };
 
-/** Plans the deletion of items, with the next number of a group; not possible, and nothing is
- * planned, if a leaf would have no item left. (removals.c) */
+/** Plans the deletion of items, with the next number of a group. A leaf that would have no item
+ * left takes over one of its neighbour, which is added to `removals`; if that has only one, it is
+ * not possible, and nothing is planned. (removals.c) */
 struct bw_error *bw_repair_remove(struct bw_repair *repair, struct bw_repair_finding *finding,
-                                  const struct bw_repair_removals *removals,
+                                  struct bw_repair_removals *removals,
                                   const struct bw_repair_removal_texts *texts, bool *is_possible);
 
 /** Takes out the chunks behind the ends of all images, one of which is of this device, if nothing

@@ -10,7 +10,7 @@
 #include "record/record_types.h"
 #include "repair/repair.h"
 
-enum { DEVICES = 8, DATA_CHUNKS = 5 };
+enum { DEVICES = 8 };
 
 /* Whether only data chunks, which have no contents, lie behind this place. */
 static bool is_end(const struct iw_image *image, unsigned device, uint64_t offset)
@@ -42,6 +42,9 @@ static void cut(struct iw_image *image)
     fail_msg("behind each data chunk lie contents");
 }
 
+static unsigned data_chunks = 5;
+static size_t taken_over; /* leaves, by all plans */
+
 /* Cuts an image with leaves of so many items in a chunk without contents, and plans. Returns the
  * number of changes of keys in nodes. */
 static size_t repair(uint64_t profile, unsigned items_per_leaf, unsigned pointers_per_node,
@@ -54,7 +57,7 @@ static size_t repair(uint64_t profile, unsigned items_per_leaf, unsigned pointer
     uint64_t left = 0;
     size_t keys = 0;
     struct iw_image *image = iw_create(&(struct iw_options){
-        .data_chunks = DATA_CHUNKS, .data_profile = profile, .device_count = DEVICES});
+        .data_chunks = data_chunks, .data_profile = profile, .device_count = DEVICES});
     static const uint64_t trees[] = {BW_EXTENT_TREE /* not so small */, BW_CHUNK_TREE,
                                      BW_DEVICE_TREE};
     for (size_t i = items_per_leaf == 1; i < sizeof trees / sizeof *trees; i++)
@@ -79,6 +82,7 @@ static size_t repair(uint64_t profile, unsigned items_per_leaf, unsigned pointer
         assert_int_equal(row.chosen, 1);
         assert_null(row.failure);
         keys += strncmp(row.what, "key of a leaf", 13) == 0;
+        taken_over += strncmp(row.what, "leaf that takes over", 20) == 0;
     }
     bw_repair_close(plan);
     bw_fs_close(fs);
@@ -103,7 +107,19 @@ static void first_items(void **state)
     assert_true(keys > 3);
 }
 
-/* A leaf would be empty. */
+/* Leaves would be empty, and take over an item of the leaf before or behind them. */
+static void emptied_leaves(void **state)
+{
+    (void)state;
+    taken_over = 0;
+    for (data_chunks = 3; data_chunks < 9; data_chunks++)
+        for (unsigned items = 3; items < 5; items++)
+            repair(BW_GROUP_RAID1, items, 3, true);
+    data_chunks = 5;
+    assert_true(taken_over > 3);
+}
+
+/* A leaf would be empty, and its neighbours have only one item. */
 static void single_items(void **state)
 {
     (void)state;
@@ -120,9 +136,8 @@ static void two_devices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(large_leaves),
-        cmocka_unit_test(first_items),
-        cmocka_unit_test(single_items),
+        cmocka_unit_test(large_leaves),   cmocka_unit_test(first_items),
+        cmocka_unit_test(emptied_leaves), cmocka_unit_test(single_items),
         cmocka_unit_test(two_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
