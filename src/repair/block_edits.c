@@ -211,6 +211,36 @@ struct bw_error *bw_repair_edit_item(struct bw_repair *repair, struct bw_repair_
     return error;
 }
 
+struct bw_repair_leaf bw_repair_leaf_begin(uint8_t *bytes, uint32_t nodesize, const void *header)
+{
+    struct bw_disk_header own;
+    memcpy(&own, header, sizeof own);
+    own.item_count = bw_put32(0);
+    memset(bytes, 0, nodesize);
+    memcpy(bytes, &own, sizeof own);
+    return (struct bw_repair_leaf){.bytes = bytes, .data = nodesize};
+}
+
+bool bw_repair_leaf_add(struct bw_repair_leaf *leaf, const struct bw_key *key, const void *data,
+                        uint32_t size)
+{
+    struct bw_disk_header *header = (void *)leaf->bytes;
+    struct bw_disk_item *item =
+        (void *)(leaf->bytes + sizeof *header + leaf->count * sizeof(struct bw_disk_item));
+    if (sizeof *header + (leaf->count + 1) * sizeof *item + size > leaf->data)
+        return false;
+    leaf->data -= size;
+    if (size)
+        memcpy(leaf->bytes + leaf->data, data, size);
+    item->key.objectid = bw_put64(key->objectid);
+    item->key.type = key->type;
+    item->key.offset = bw_put64(key->offset);
+    item->offset = bw_put32(leaf->data - (uint32_t)sizeof *header);
+    item->size = bw_put32(size);
+    header->item_count = bw_put32(++leaf->count);
+    return true;
+}
+
 struct bw_error *bw_repair_find_pointer(const struct bw_tree_reader *reader,
                                         const struct bw_tree *tree, uint64_t logical,
                                         const struct bw_key *key, struct bw_block_pointer *pointer,

@@ -37,8 +37,8 @@ BW_VECTOR(group_list, struct group);
 
 /* A leaf that is being made. */
 struct leaf {
-    uint8_t *bytes;
-    uint32_t count, data;     /* items, and the beginning of the data of the last one */
+    uint8_t *bytes; /* room for it */
+    struct bw_repair_leaf made;
     struct bw_key first, end; /* keys that belong in it */
     bool is_full;
 };
@@ -50,11 +50,6 @@ struct caches {
     struct leaf leaf;
     unsigned group; /* of all changes of this tree */
 };
-
-static bool is_code(const struct bw_repair_finding *finding, const char *word)
-{
-    return strcmp(finding->code->word, word) == 0;
-}
 
 /* Leaves. */
 
@@ -68,44 +63,26 @@ static struct bw_error *begin_leaf(struct caches *caches, uint64_t bytenr, uint6
 {
     struct leaf *leaf = &caches->leaf;
     struct bw_repair *repair = caches->repair;
-    struct bw_disk_header *header = (void *)leaf->bytes;
     const uint8_t *root;
     BW_TRY(bw_repair_block_contents(repair, repair->fs->root_tree.root.bytenr, &root));
-    memset(leaf->bytes, 0, leaf_size(caches));
-    if (root)
-        memcpy(header, root, sizeof *header);
+    leaf->is_full = !root;
+    if (!root)
+        return NULL;
+    leaf->made = bw_repair_leaf_begin(leaf->bytes, leaf_size(caches), root);
+    struct bw_disk_header *header = (void *)leaf->bytes;
     header->bytenr = bw_put64(bytenr);
     header->generation = bw_put64(generation);
     header->owner = bw_put64(caches->tree->id);
-    header->item_count = bw_put32(0);
     header->level = 0;
-    leaf->count = 0;
-    leaf->data = leaf_size(caches);
-    leaf->is_full = !root;
     return NULL;
 }
 
 /* Adds an item, if its key belongs in the leaf. */
 static void add_item(struct leaf *leaf, struct bw_key key, const void *data, uint32_t size)
 {
-    struct bw_disk_header *header = (void *)leaf->bytes;
-    struct bw_disk_item *item =
-        (void *)(leaf->bytes + sizeof *header + leaf->count * sizeof(struct bw_disk_item));
-    if (bw_key_compare(&key, &leaf->first) < 0 || bw_key_compare(&key, &leaf->end) >= 0)
-        return;
-    if (sizeof *header + (leaf->count + 1) * sizeof *item + size > leaf->data) {
+    if (bw_key_compare(&key, &leaf->first) >= 0 && bw_key_compare(&key, &leaf->end) < 0 &&
+        !bw_repair_leaf_add(&leaf->made, &key, data, size))
         leaf->is_full = true;
-        return;
-    }
-    leaf->data -= size;
-    if (size)
-        memcpy(leaf->bytes + leaf->data, data, size);
-    item->key.objectid = bw_put64(key.objectid);
-    item->key.type = key.type;
-    item->key.offset = bw_put64(key.offset);
-    item->offset = bw_put32(leaf->data - (uint32_t)sizeof *header);
-    item->size = bw_put32(size);
-    header->item_count = bw_put32(++leaf->count);
 }
 
 /* The items of a block group, by the extent tree. */
@@ -190,20 +167,19 @@ static struct group *group_at(const struct caches *caches, uint64_t address)
 /* Whether a finding is about a block group in the free space tree. */
 static bool is_about_group(const struct bw_repair_finding *finding)
 {
-    return is_code(finding, "free-space-missing") || is_code(finding, "free-space-differs") ||
-           is_code(finding, "free-space-count") || is_code(finding, "free-space-item");
+    return bw_repair_is(finding, "free-space-missing") ||
+           bw_repair_is(finding, "free-space-differs") ||
+           bw_repair_is(finding, "free-space-count") || bw_repair_is(finding, "free-space-item");
 }
 
 /* Lists the block groups, and notes which ones have bitmaps, and which ones are wrong. */
 static struct bw_error *load_groups(struct caches *caches)
 {
     const struct bw_repair_findings *findings = &caches->repair->findings;
-    const struct bw_key first = {0, 0, 0}, last = {UINT64_MAX, UINT8_MAX, UINT64_MAX};
     struct bw_fs *fs = caches->repair->fs;
     BW_SCOPED(bw_fs_items) struct bw_fs_items groups;
-    bw_fs_items_begin(&groups, fs,
-                      fs->block_group_tree.id ? &fs->block_group_tree : &fs->extent_tree, first,
-                      last);
+    bw_repair_all_items(&groups, fs,
+                        fs->block_group_tree.id ? &fs->block_group_tree : &fs->extent_tree);
     for (const struct bw_item *item; (item = bw_fs_items_next(&groups));)
         if (item->key.type == BW_BLOCK_GROUP_ITEM && item->key.offset &&
             item->key.objectid <= UINT64_MAX - item->key.offset)
@@ -213,7 +189,7 @@ static struct bw_error *load_groups(struct caches *caches)
     BW_TRY(bw_fs_items_error(&groups));
 
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, fs, caches->tree, first, last);
+    bw_repair_all_items(&items, fs, caches->tree);
     for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
         struct group *group = group_at(caches, item->key.objectid);
         if (group && item->key.type == BW_FREE_SPACE_BITMAP)
@@ -271,7 +247,7 @@ static struct bw_error *fill_leaf(struct caches *caches, const struct bw_node *o
 static bool begins_with(const struct leaf *leaf, const struct bw_key *key)
 {
     const struct bw_disk_item *item = (const void *)(leaf->bytes + sizeof(struct bw_disk_header));
-    return leaf->count && bw_get64(item->key.objectid) == key->objectid &&
+    return leaf->made.count && bw_get64(item->key.objectid) == key->objectid &&
            item->key.type == key->type && bw_get64(item->key.offset) == key->offset;
 }
 

@@ -35,8 +35,7 @@ static const struct bw_tree *checksum_tree(const struct bw_repair *repair)
 
 static void begin_items(struct refill *refill)
 {
-    bw_fs_items_begin(&refill->items, refill->repair->fs, checksum_tree(refill->repair),
-                      (struct bw_key){0, 0, 0}, (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
+    bw_repair_all_items(&refill->items, refill->repair->fs, checksum_tree(refill->repair));
 }
 
 /* Reads the next item that stays. */
@@ -98,45 +97,36 @@ static struct bw_error *fill_leaf(struct refill *refill, uint8_t *block, struct 
 {
     const uint32_t sectorsize = refill->repair->fs->superblock.sectorsize,
                    nodesize = refill->repair->fs->superblock.nodesize;
-    struct bw_disk_header *header = (void *)block;
-    struct bw_disk_item *items = (void *)(block + sizeof *header);
+    struct bw_repair_leaf leaf = bw_repair_leaf_begin(block, nodesize, block);
+    const uint32_t item_size = sizeof(struct bw_disk_item);
     const uint64_t share = (refill->bytes + refill->leaves - 1) / refill->leaves;
-    uint32_t count = 0, data = nodesize - (uint32_t)sizeof *header, used = 0;
+    uint32_t used = 0;
     refill->leaves--;
-    memset(items, 0, data);
-    while (refill->item && (!count || used + sizeof *items + refill->checksum_size <= share) &&
+    while (refill->item && (!leaf.count || used + item_size + refill->checksum_size <= share) &&
            refill->sectors > refill->leaves) {
         /* The rest of the item, or as much as the share allows; each later leaf needs a sector. */
         const uint64_t rest = (refill->item->size - refill->done) / refill->checksum_size,
                        others = refill->sectors - refill->leaves,
-                       end = bw_max(share, used + sizeof *items + refill->checksum_size),
-                       allowed = (end - used - sizeof *items) / refill->checksum_size,
+                       end = bw_max(share, used + item_size + refill->checksum_size),
+                       allowed = (end - used - item_size) / refill->checksum_size,
                        sectors = bw_min(allowed, bw_min(rest, others));
         const uint32_t size = (uint32_t)sectors * refill->checksum_size;
         const struct bw_key key = {BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM,
                                    refill->item->key.offset +
                                        refill->done / refill->checksum_size * (uint64_t)sectorsize};
-        if ((count + 1) * sizeof *items + size > data)
-            return bw_error_create(BW_ERROR_CORRUPT, "the checksums do not fit in their leaves");
-        data -= size;
-        memcpy((uint8_t *)items + data, refill->item->data + refill->done, size);
-        items[count].key.objectid = bw_put64(key.objectid);
-        items[count].key.type = key.type;
-        items[count].key.offset = bw_put64(key.offset);
-        items[count].offset = bw_put32(data);
-        items[count].size = bw_put32(size);
-        if (!count++)
+        if (!leaf.count)
             *first = key;
-        used += (uint32_t)sizeof *items + size;
+        if (!bw_repair_leaf_add(&leaf, &key, refill->item->data + refill->done, size))
+            return bw_error_create(BW_ERROR_CORRUPT, "the checksums do not fit in their leaves");
+        used += item_size + size;
         refill->sectors -= sectors;
         refill->done += size;
         refill->bytes -= size;
         if (refill->done < refill->item->size)
             continue;
-        refill->bytes -= sizeof *items;
+        refill->bytes -= item_size;
         next_item(refill);
     }
-    header->item_count = bw_put32(count);
     return NULL;
 }
 

@@ -295,17 +295,13 @@ static struct bw_error *plan_checksums(struct bw_repair *repair, const char **pr
 /* Whether a tree has an item of a block group. */
 static struct bw_error *has_groups(struct bw_repair *repair, uint64_t id, bool *found)
 {
-    struct bw_tree_list trees = {0};
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    struct bw_error *error = bw_tree_list_load(repair->fs, &trees);
-    const struct bw_listed_tree *listed = bw_tree_list_find(&trees, id);
-    const struct bw_tree tree = listed ? listed->tree : (struct bw_tree){.id = 0};
-    bw_listed_trees_free(&trees.entries);
-    bw_fs_items_begin(&items, repair->fs, &tree, (struct bw_key){0, 0, 0},
-                      (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
+    struct bw_tree tree;
     *found = false;
-    if (error || !tree.id)
-        return error;
+    BW_TRY(bw_repair_find_tree(repair->fs, id, &tree));
+    if (!tree.id)
+        return NULL;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_repair_all_items(&items, repair->fs, &tree);
     for (const struct bw_item *item; !*found && (item = bw_fs_items_next(&items));)
         *found = item->key.type == BW_BLOCK_GROUP_ITEM;
     return bw_fs_items_error(&items);
@@ -370,7 +366,7 @@ struct bw_error *bw_repair_plan_conversion(struct bw_repair *repair)
     /* If the flag is not on all devices, their superblocks differ. */
     for (size_t i = 0; i < repair->findings.count; i++) {
         struct bw_repair_finding *finding = &repair->findings.items[i];
-        if (finding->planned || strcmp(finding->code->word, "super-differs") != 0)
+        if (finding->planned || !bw_repair_is(finding, "super-differs"))
             continue;
         finding->planned = true;
         finding->edit = bw_repair_end_conversion;

@@ -47,7 +47,7 @@ static struct bw_error *add_units(struct bw_repair *repair, struct bw_repair_fin
     while (kind < sizeof words / sizeof *words && strcmp(words[kind], finding->code->word) != 0)
         kind++;
     const bool is_data = strncmp(finding->code->word, "data-", 5) == 0;
-    const bool is_flipped = strcmp(finding->code->word, "block-bit-flip") == 0;
+    const bool is_flipped = bw_repair_is(finding, "block-bit-flip");
     const uint32_t size = is_data ? fs->superblock.sectorsize : fs->superblock.nodesize;
     if (kind == sizeof words / sizeof *words || finding->logical == BW_ABSENT ||
         finding->length == BW_ABSENT ||
@@ -183,8 +183,7 @@ static struct bw_error *plan_unit(struct bw_repair *repair, const struct unit *u
 
 static bool is_parity(const struct bw_repair_finding *finding)
 {
-    return strcmp(finding->code->word, "parity-mismatch") == 0 ||
-           strcmp(finding->code->word, "parity-unreadable") == 0;
+    return bw_repair_is(finding, "parity-mismatch") || bw_repair_is(finding, "parity-unreadable");
 }
 
 /* The chunk with this logical address, if it has parity; NULL otherwise. */

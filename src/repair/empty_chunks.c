@@ -11,7 +11,6 @@
 #include "base/cleanup.h"
 #include "btree/find_leaf.h"
 #include "ondisk/disk_items.h"
-#include "owners/tree_list.h"
 #include "repair/repair.h"
 
 struct cutting {
@@ -67,8 +66,7 @@ static struct bw_error *plan_removals(struct cutting *cutting)
     }
 
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, repair->fs, &cutting->device_tree, (struct bw_key){0, 0, 0},
-                      (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
+    bw_repair_all_items(&items, repair->fs, &cutting->device_tree);
     for (const struct bw_item *item; (item = next_extent(cutting, &items));) {
         const struct bw_disk_device_extent *extent = (const void *)item->data;
         struct bw_disk_device_item *device = bw_repair_device_item(repair, item->key.objectid);
@@ -109,23 +107,17 @@ static struct bw_error *list_items(struct cutting *cutting)
     bool is_new;
 
     /* The trees. */
-    struct bw_tree_list trees = {0};
-    struct bw_error *error = bw_tree_list_load(fs, &trees);
-    const struct bw_listed_tree *devices = bw_tree_list_find(&trees, BW_DEVICE_TREE),
-                                *space = bw_tree_list_find(&trees, BW_FREE_SPACE_TREE);
-    const struct bw_tree space_tree = space ? space->tree : (struct bw_tree){.id = 0};
-    cutting->device_tree = devices ? devices->tree : (struct bw_tree){.id = 0};
-    bw_listed_trees_free(&trees.entries);
-    BW_TRY(error);
-    if (!devices || !groups->id || bw_repair_doubts_extents(repair)) {
+    struct bw_tree space_tree;
+    BW_TRY(bw_repair_find_tree(fs, BW_FREE_SPACE_TREE, &space_tree));
+    BW_TRY(bw_repair_find_tree(fs, BW_DEVICE_TREE, &cutting->device_tree));
+    if (!cutting->device_tree.id || !groups->id || bw_repair_doubts_extents(repair)) {
         cutting->obstacle = "the trees that would show whether they are in use have errors";
         return NULL;
     }
 
     /* The chunks. */
     BW_SCOPED(bw_fs_items) struct bw_fs_items behind;
-    bw_fs_items_begin(&behind, fs, &cutting->device_tree, (struct bw_key){0, 0, 0},
-                      (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
+    bw_repair_all_items(&behind, fs, &cutting->device_tree);
     for (const struct bw_item *item; (item = bw_fs_items_next(&behind));) {
         const struct bw_disk_device_extent *extent = (const void *)item->data;
         if (item->key.type == BW_DEVICE_EXTENT && item->size >= sizeof *extent &&
@@ -158,8 +150,7 @@ static struct bw_error *list_items(struct cutting *cutting)
 
     /* Their device extents. */
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, fs, &cutting->device_tree, (struct bw_key){0, 0, 0},
-                      (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
+    bw_repair_all_items(&items, fs, &cutting->device_tree);
     for (const struct bw_item *item; (item = next_extent(cutting, &items));) {
         if (!bw_repair_device_item(repair, item->key.objectid))
             cutting->obstacle = "a device has no item";

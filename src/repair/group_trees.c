@@ -16,7 +16,6 @@
 
 #include "base/cleanup.h"
 #include "ondisk/disk_items.h"
-#include "owners/tree_list.h"
 #include "repair/repair.h"
 
 struct group {
@@ -39,8 +38,7 @@ static struct bw_error *add_groups(struct bw_repair *repair, const struct bw_tre
                                    struct groups *groups, bool *is_whole)
 {
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, repair->fs, tree, (struct bw_key){0, 0, 0},
-                      (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
+    bw_repair_all_items(&items, repair->fs, tree);
     for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
         struct group group = {.logical = item->key.objectid, .length = item->key.offset};
         if (item->key.type != BW_BLOCK_GROUP_ITEM)
@@ -91,20 +89,11 @@ static struct bw_error *plan_leaf(struct bw_repair *repair, struct bw_repair_fin
     BW_TRY(bw_repair_block_contents(repair, logical, &contents));
     if (!contents)
         return NULL;
-    struct bw_disk_header *header = (void *)leaf;
-    struct bw_disk_item *items = (void *)(leaf + sizeof *header);
-    uint32_t data = size;
-    memcpy(header, contents, sizeof *header);
-    header->item_count = bw_put32((uint32_t)groups->count);
+    struct bw_repair_leaf made = bw_repair_leaf_begin(leaf, size, contents);
     for (size_t i = 0; i < groups->count; i++) {
         const struct group *group = &groups->items[i];
-        data -= (uint32_t)sizeof group->item;
-        memcpy(leaf + data, &group->item, sizeof group->item);
-        items[i].key.objectid = bw_put64(group->logical);
-        items[i].key.type = BW_BLOCK_GROUP_ITEM;
-        items[i].key.offset = bw_put64(group->length);
-        items[i].offset = bw_put32(data - (uint32_t)sizeof *header);
-        items[i].size = bw_put32(sizeof group->item);
+        const struct bw_key key = {group->logical, BW_BLOCK_GROUP_ITEM, group->length};
+        bw_repair_leaf_add(&made, &key, &group->item, sizeof group->item);
     }
     return bw_repair_edit_block(repair, finding,
                                 (struct bw_repair_edit){.block = logical,
@@ -134,19 +123,15 @@ struct bw_error *bw_repair_plan_groups(struct bw_repair *repair)
         .reveals = true};
     struct bw_repair_finding *finding = NULL;
     for (size_t i = 0; i < repair->findings.count; i++)
-        if (strcmp(repair->findings.items[i].code->word, "half-done") == 0)
+        if (bw_repair_is(&repair->findings.items[i], "half-done"))
             finding = &repair->findings.items[i];
     if (!finding || repair->is_made || !repair->fs->extent_tree.id ||
         !(repair->fs->superblock.flags & BW_SUPER_FLAG_CHANGING_GROUP_TREE))
         return NULL;
 
     /* The groups in both trees. Those in the extent tree come first. */
-    struct bw_tree_list trees = {0};
-    struct bw_error *error = bw_tree_list_load(repair->fs, &trees);
-    const struct bw_listed_tree *listed = bw_tree_list_find(&trees, BW_BLOCK_GROUP_TREE);
-    const struct bw_tree tree = listed ? listed->tree : (struct bw_tree){.id = 0};
-    bw_listed_trees_free(&trees.entries);
-    BW_TRY(error);
+    struct bw_tree tree;
+    BW_TRY(bw_repair_find_tree(repair->fs, BW_BLOCK_GROUP_TREE, &tree));
     BW_SCOPED(groups) struct groups groups = {0};
     BW_SCOPED(bw_repair_removals) struct bw_repair_removals removals = {0};
     bool is_possible = true;
@@ -190,7 +175,7 @@ struct bw_error *bw_repair_plan_groups(struct bw_repair *repair)
     const uint64_t others = BW_SUPER_FLAG_CHANGING_FSID | BW_SUPER_FLAG_CHANGING_FSID_V2 |
                             BW_SUPER_FLAG_CHANGING_DATA_CSUM | BW_SUPER_FLAG_CHANGING_META_CSUM;
     for (size_t i = 0; i < repair->findings.count; i++)
-        if (strcmp(repair->findings.items[i].code->word, "half-done") == 0)
+        if (bw_repair_is(&repair->findings.items[i], "half-done"))
             repair->findings.items[i].planned = !(repair->fs->superblock.flags & others);
     return NULL;
 }

@@ -94,14 +94,9 @@ static struct bw_error *add_up(struct bw_repair *repair, const struct bw_tree *t
     return bw_fs_items_error(&items);
 }
 
-static bool is_code(const struct bw_repair_finding *finding, const char *word)
-{
-    return strcmp(finding->code->word, word) == 0;
-}
-
 static bool is_about_names(const struct bw_repair_finding *finding)
 {
-    return is_code(finding, "link-count") || is_code(finding, "directory-size");
+    return bw_repair_is(finding, "link-count") || bw_repair_is(finding, "directory-size");
 }
 
 /* Whether the check complains about something else in this inode. Two numbers depend on nothing but
@@ -110,7 +105,7 @@ static bool is_alone(const struct bw_repair *repair, const struct bw_repair_find
 {
     for (size_t i = 0; i < repair->findings.count; i++) {
         const struct bw_repair_finding *other = &repair->findings.items[i];
-        if (is_about_names(finding) && (is_code(other, "inode-item") || is_about_names(other)))
+        if (is_about_names(finding) && (bw_repair_is(other, "inode-item") || is_about_names(other)))
             continue;
         if (other != finding && other->tree == finding->tree &&
             (other->inode == finding->inode || other->key.objectid == finding->inode))
@@ -133,23 +128,23 @@ static struct bw_error *plan_inode(struct bw_repair *repair, struct bw_repair_fi
     const char *proof = NULL;
     if (!totals.has_inode || !is_alone(repair, finding))
         return NULL;
-    if (is_code(finding, "link-count")) {
+    if (bw_repair_is(finding, "link-count")) {
         value = totals.names + (finding->inode == BW_SUBVOLUME_ROOT_INODE);
         have = inode->link_count;
         offset = offsetof(struct bw_disk_inode_item, link_count);
         proof = value ? "the names of the inode, counted" : NULL;
-    } else if (is_code(finding, "directory-size") && totals.item_names == totals.index_names) {
+    } else if (bw_repair_is(finding, "directory-size") && totals.item_names == totals.index_names) {
         value = totals.item_names + totals.index_names;
         have = inode->size;
         offset = offsetof(struct bw_disk_inode_item, size);
         proof = "the lengths of the names in the directory, in both of its lists";
-    } else if (is_code(finding, "file-bytes") && !totals.is_unsure &&
+    } else if (bw_repair_is(finding, "file-bytes") && !totals.is_unsure &&
                totals.end == (inode->size + sectorsize - 1) / sectorsize * sectorsize) {
         value = totals.bytes;
         have = inode->bytes;
         offset = offsetof(struct bw_disk_inode_item, bytes);
         proof = "the extents of the file, which cover its size exactly";
-    } else if (is_code(finding, "link-size") || is_code(finding, "file-size")) {
+    } else if (bw_repair_is(finding, "link-size") || bw_repair_is(finding, "file-size")) {
         value = totals.stored;
         have = inode->size;
         offset = offsetof(struct bw_disk_inode_item, size);
@@ -344,14 +339,14 @@ static struct bw_error *plan_field(struct bw_repair *repair, struct bw_repair_fi
     static const char *const of_inodes[] = {"link-count", "directory-size", "file-bytes",
                                             "link-size", "file-size"};
     const struct bw_listed_tree *tree = bw_tree_list_find(trees, finding->tree);
-    if (is_code(finding, "dir-item") && finding->tree == BW_ROOT_TREE)
+    if (bw_repair_is(finding, "dir-item") && finding->tree == BW_ROOT_TREE)
         return plan_entry(repair, finding, &repair->fs->root_tree);
-    if (is_code(finding, "root-references"))
+    if (bw_repair_is(finding, "root-references"))
         return plan_root(repair, finding);
     for (size_t i = 0; tree && i < sizeof of_inodes / sizeof *of_inodes; i++)
-        if (is_code(finding, of_inodes[i]) && finding->inode != BW_ABSENT)
+        if (bw_repair_is(finding, of_inodes[i]) && finding->inode != BW_ABSENT)
             return plan_inode(repair, finding, &tree->tree);
-    if (tree && (is_code(finding, "entry-type") || is_code(finding, "dir-item")))
+    if (tree && (bw_repair_is(finding, "entry-type") || bw_repair_is(finding, "dir-item")))
         return plan_entry(repair, finding, &tree->tree);
     return NULL;
 }

@@ -17,6 +17,7 @@
 #include "base/compare.h"
 #include "base/struct_size.h"
 #include "ondisk/disk_items.h"
+#include "owners/tree_list.h"
 #include "repair/repair.h"
 
 /* Limits of memory, unless the options have others: of findings, and of new bytes. */
@@ -46,6 +47,22 @@ struct bw_repair_device *bw_repair_device_of(struct bw_repair *repair, uint64_t 
         if (repair->devices.items[i].image->superblock.device.devid == devid)
             return &repair->devices.items[i];
     return NULL;
+}
+
+struct bw_error *bw_repair_find_tree(struct bw_fs *fs, uint64_t id, struct bw_tree *tree)
+{
+    struct bw_tree_list trees = {0};
+    struct bw_error *error = bw_tree_list_load(fs, &trees);
+    const struct bw_listed_tree *listed = bw_tree_list_find(&trees, id);
+    *tree = listed ? listed->tree : (struct bw_tree){.id = 0};
+    bw_listed_trees_free(&trees.entries);
+    return error;
+}
+
+void bw_repair_all_items(struct bw_fs_items *items, struct bw_fs *fs, const struct bw_tree *tree)
+{
+    bw_fs_items_begin(items, fs, tree, (struct bw_key){0, 0, 0},
+                      (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
 }
 
 static void change_free(struct bw_repair_change *change)

@@ -145,16 +145,8 @@ static struct bw_error *plan_takeover(struct bw_repair *repair, struct bw_repair
         return bw_error_no_memory();
     if (!item || !contents)
         return bw_error_create(BW_ERROR_CORRUPT, "a leaf cannot be read again");
-    struct bw_disk_header *header = (void *)leaf;
-    struct bw_disk_item *taken = (void *)(leaf + sizeof *header);
-    memcpy(header, contents, sizeof *header);
-    header->item_count = bw_put32(1);
-    taken->key.objectid = bw_put64(item->key.objectid);
-    taken->key.type = item->key.type;
-    taken->key.offset = bw_put64(item->key.offset);
-    taken->offset = bw_put32(size - (uint32_t)sizeof *header - item->size);
-    taken->size = bw_put32(item->size);
-    memcpy(leaf + size - item->size, item->data, item->size);
+    struct bw_repair_leaf made = bw_repair_leaf_begin(leaf, size, contents);
+    bw_repair_leaf_add(&made, &item->key, item->data, item->size);
     struct bw_repair_edit edit = {.block = takeover->leaf,
                                   .byte = BW_CSUM_SIZE,
                                   .length = size - BW_CSUM_SIZE,

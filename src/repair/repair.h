@@ -13,6 +13,8 @@
 #ifndef BW_REPAIR_REPAIR_H
 #define BW_REPAIR_REPAIR_H
 
+#include <string.h>
+
 #include "base/number_set.h"
 #include "base/patch.h"
 #include "base/vector.h"
@@ -60,6 +62,12 @@ struct bw_repair_finding {
 };
 
 BW_VECTOR(bw_repair_findings, struct bw_repair_finding);
+
+/** Whether it is of a kind: the word of its code. */
+static inline bool bw_repair_is(const struct bw_repair_finding *finding, const char *word)
+{
+    return strcmp(finding->code->word, word) == 0;
+}
 
 /** A planned change: of a copy of a superblock, of fields in all of them, or of other bytes. */
 struct bw_repair_change {
@@ -176,6 +184,12 @@ struct bw_repair {
 /** The device of an image, or with a number; NULL if it has no image. */
 struct bw_repair_device *bw_repair_device_of(struct bw_repair *repair, uint64_t devid);
 
+/** Finds a tree by its id; its id is 0 if there is none. (plan.c) */
+struct bw_error *bw_repair_find_tree(struct bw_fs *fs, uint64_t id, struct bw_tree *tree);
+
+/** Begins with the first of all items of a tree. (plan.c) */
+void bw_repair_all_items(struct bw_fs_items *items, struct bw_fs *fs, const struct bw_tree *tree);
+
 /** Adds a change, unless an earlier round has left it out. Takes `change.why`, `change.proof` and
  * `change.loss`, of which the first two are NULL only if memory ran out. */
 struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change change);
@@ -253,6 +267,19 @@ struct bw_error *bw_repair_read_copy(struct bw_repair *repair, uint64_t logical,
  * a correct checksum. (block_edits.c) */
 struct bw_error *bw_repair_block_contents(struct bw_repair *repair, uint64_t logical,
                                           const uint8_t **contents);
+
+/** A leaf that is being made. (block_edits.c) */
+struct bw_repair_leaf {
+    uint8_t *bytes;
+    uint32_t count, data; /**< items, and the beginning of the data of the last one */
+};
+
+/** Begins a leaf without items, with a copy of a header, which may be in `bytes`. */
+struct bw_repair_leaf bw_repair_leaf_begin(uint8_t *bytes, uint32_t nodesize, const void *header);
+
+/** Adds an item behind the others; false: it does not fit. */
+bool bw_repair_leaf_add(struct bw_repair_leaf *leaf, const struct bw_key *key, const void *data,
+                        uint32_t size);
 
 /** Bytes in a tree block that are to be changed, and why. */
 struct bw_repair_edit {

@@ -29,8 +29,8 @@ struct sealing {
 
 static bool is_candidate(const struct bw_repair_finding *finding)
 {
-    return strcmp(finding->code->word, "block-checksum") == 0 && !finding->planned &&
-           !finding->repairable && finding->logical != BW_ABSENT && finding->tree != BW_ABSENT;
+    return bw_repair_is(finding, "block-checksum") && !finding->planned && !finding->repairable &&
+           finding->logical != BW_ABSENT && finding->tree != BW_ABSENT;
 }
 
 /* Whether a block passes all checks except the checksum. */

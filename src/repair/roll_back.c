@@ -38,8 +38,7 @@ struct bw_error *bw_repair_add_chunk_items(struct bw_fs *fs,
 {
     const uint64_t mixed = BW_GROUP_DATA | BW_GROUP_METADATA;
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, fs, &fs->chunk_tree, (struct bw_key){0, 0, 0},
-                      (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
+    bw_repair_all_items(&items, fs, &fs->chunk_tree);
     for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
         const struct bw_disk_chunk *chunk = (const void *)item->data;
         const struct bw_disk_device_item *device = (const void *)item->data;

@@ -14,24 +14,20 @@
 
 #include "base/compare.h"
 #include "ondisk/disk_items.h"
-#include "owners/tree_list.h"
 #include "repair/repair.h"
 
 /* Where the last device extent of a device ends, and how much all of them contain. UINT64_MAX:
  * unknown. */
 static struct bw_error *find_end(struct bw_fs *fs, uint64_t devid, uint64_t *end, uint64_t *used)
 {
-    struct bw_tree_list trees = {0};
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    struct bw_tree tree;
     *end = *used = UINT64_MAX;
-    struct bw_error *error = bw_tree_list_load(fs, &trees);
-    const struct bw_listed_tree *found = bw_tree_list_find(&trees, BW_DEVICE_TREE);
-    const struct bw_tree tree = found ? found->tree : (struct bw_tree){.id = 0};
-    bw_listed_trees_free(&trees.entries);
+    BW_TRY(bw_repair_find_tree(fs, BW_DEVICE_TREE, &tree));
+    if (!tree.id)
+        return NULL;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     bw_fs_items_begin(&items, fs, &tree, (struct bw_key){devid, BW_DEVICE_EXTENT, 0},
                       (struct bw_key){devid, BW_DEVICE_EXTENT, UINT64_MAX});
-    if (error || !tree.id)
-        return error;
     *end = *used = 0;
     for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
         const struct bw_disk_device_extent *extent = (const void *)item->data;
@@ -96,10 +92,10 @@ static bool is_doubtful(const struct bw_repair *repair, const char *pass, const 
 {
     for (size_t i = 0; i < repair->findings.count; i++) {
         const struct bw_repair_finding *finding = &repair->findings.items[i];
-        const bool is_this = strcmp(finding->code->word, code) == 0 || finding->planned;
+        const bool is_this = bw_repair_is(finding, code) || finding->planned;
         const bool is_about = strcmp(finding->code->pass, pass) == 0 || finding->tree == tree;
         if (is_about && !is_this && finding->code->severity == BW_FINDING_ERROR &&
-            strcmp(finding->code->word, "device-differs") != 0)
+            !bw_repair_is(finding, "device-differs"))
             return true;
     }
     return false;
@@ -186,7 +182,7 @@ struct bw_error *bw_repair_plan_supers(struct bw_repair *repair, const char *cod
                                        const char *proof)
 {
     for (size_t i = 0; i < repair->findings.count; i++)
-        if (strcmp(repair->findings.items[i].code->word, code) == 0) {
+        if (bw_repair_is(&repair->findings.items[i], code)) {
             repair->findings.items[i].planned = true;
             repair->findings.items[i].edit = edit;
         }
@@ -210,7 +206,7 @@ static struct bw_error *plan_each(struct bw_repair *repair, const char *code, pl
                                   bool *is_planned)
 {
     for (size_t i = 0; i < repair->findings.count; i++)
-        if (strcmp(repair->findings.items[i].code->word, code) == 0)
+        if (bw_repair_is(&repair->findings.items[i], code))
             BW_TRY(plan(repair, &repair->findings.items[i], is_planned));
     return NULL;
 }

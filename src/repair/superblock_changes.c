@@ -199,7 +199,7 @@ static bool is_possible(const struct bw_repair *repair, bw_superblock_edit *edit
                !bw_repair_doubts_extents(repair);
     for (size_t i = 0; edit == bw_repair_set_used && i < repair->findings.count; i++) {
         const struct bw_repair_finding *finding = &repair->findings.items[i];
-        if (!finding->planned && strcmp(finding->code->word, "group-used") == 0)
+        if (!finding->planned && bw_repair_is(finding, "group-used"))
             return false;
     }
     return true;
@@ -262,8 +262,7 @@ struct bw_error *bw_repair_add_up(struct bw_fs *fs, struct bw_repair_sums *sums)
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     if (!groups->id)
         return NULL;
-    bw_fs_items_begin(&items, fs, groups, (struct bw_key){0, 0, 0},
-                      (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
+    bw_repair_all_items(&items, fs, groups);
     for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
         if (item->key.type == BW_BLOCK_GROUP_ITEM &&
             item->size >= sizeof(struct bw_disk_block_group))
@@ -406,7 +405,7 @@ static struct bw_error *plan_copy(struct bw_repair *repair, struct bw_repair_dev
     for (size_t i = 0; i < repair->findings.count; i++) {
         struct bw_repair_finding *finding = &repair->findings.items[i];
         const bool is_flip =
-            strcmp(finding->code->word, "block-bit-flip") == 0 && finding->logical == BW_ABSENT;
+            bw_repair_is(finding, "block-bit-flip") && finding->logical == BW_ABSENT;
         if ((is_flip || strncmp(finding->code->word, "super-", 6) == 0) &&
             finding->offset == offset &&
             (finding->devid == BW_ABSENT || finding->devid == image->superblock.device.devid))
