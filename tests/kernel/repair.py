@@ -370,9 +370,10 @@ def judge_here(fixed, directory, healthy, compares):
             yield f"scrub: {scrub.stdout}"
         system.unmount()
         checked = run("btrfs", "check", system.loops[0])
-        if "Device or resource busy" in checked.stdout: # another program reads it
-            time.sleep(5)
-            checked = run("btrfs", "check", system.loops[0])
+        for _ in range(5):
+            if "Device or resource busy" in checked.stdout: # another program reads it
+                time.sleep(5)
+                checked = run("btrfs", "check", system.loops[0])
         if healthy.is_accepted and checked.returncode:
             yield f"btrfs check: {checked.stdout[-600:]}"
 
