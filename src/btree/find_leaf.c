@@ -141,17 +141,11 @@ static struct bw_key key_after(struct bw_key key)
  * lost, and the next leaves may have the same keys. */
 static void cut_leaf(struct bw_leaf_finder *finder)
 {
-    uint32_t left = finder->leaf.item_count;
-    struct bw_key last = {0};
-    for (; left; left--) {
-        last = bw_leaf_key(&finder->leaf, left - 1);
-        if (bw_key_compare(&last, &finder->end) < 0)
-            break;
-    }
-    if (!left || left == finder->leaf.item_count)
+    const uint32_t left = bw_leaf_count_below(&finder->leaf, &finder->end);
+    if (left == finder->leaf.item_count)
         return;
     finder->leaf.item_count = left;
-    finder->unknown = key_after(last);
+    finder->unknown = key_after(bw_leaf_key(&finder->leaf, left - 1));
 }
 
 static struct bw_error *end_descent(struct bw_leaf_finder *finder)

@@ -62,6 +62,18 @@ static struct bw_error *select_block(struct scan_run *run, const struct bw_block
     return NULL;
 }
 
+/* Passes a leaf to the caller. */
+static struct bw_error *pass_leaf(const struct scan_run *run,
+                                  const struct bw_block_pointer *pointer, const uint8_t *block)
+{
+    struct bw_node leaf = bw_node_view(block, run->reader->nodesize);
+    if (!run->scan->leaf)
+        return NULL;
+    if (run->scan->cut)
+        leaf.item_count = bw_leaf_count_below(&leaf, &pointer->expectation.end_key);
+    return run->scan->leaf(run->scan->context, &leaf);
+}
+
 static struct bw_error *read_leaves(struct scan_run *run)
 {
     struct bw_request requests[BW_BATCH];
@@ -79,8 +91,7 @@ static struct bw_error *read_leaves(struct scan_run *run)
         } else if (requests[i].error) {
             result = report_lost(run, &run->pointers[i], requests[i].error);
         } else {
-            struct bw_node leaf = bw_node_view(requests[i].buffer, nodesize);
-            result = run->scan->leaf ? run->scan->leaf(run->scan->context, &leaf) : NULL;
+            result = pass_leaf(run, &run->pointers[i], requests[i].buffer);
         }
     }
     return result;
@@ -112,8 +123,7 @@ static bool is_known(const struct scan_run *run, const struct bw_block_pointer *
     const uint8_t *block = scan->known(scan->context, pointer);
     if (!block)
         return false;
-    const struct bw_node leaf = bw_node_view(block, run->reader->nodesize);
-    *error = scan->leaf ? scan->leaf(scan->context, &leaf) : NULL;
+    *error = pass_leaf(run, pointer, block);
     return true;
 }
 
@@ -209,9 +219,9 @@ static struct bw_error *scan_node(struct scan_run *run, const struct bw_block_po
     error = bw_block_read(run->reader, pointer, *block);
     if (error)
         return handle_lost_node(run, pointer, error);
-    const struct bw_node node = bw_node_view(*block, run->reader->nodesize);
     if (level == 0)
-        return scan->leaf ? scan->leaf(scan->context, &node) : NULL;
+        return pass_leaf(run, pointer, *block);
+    const struct bw_node node = bw_node_view(*block, run->reader->nodesize);
     if (scan->node)
         BW_TRY(scan->node(scan->context, &node));
     if (level == scan->lowest_level)

@@ -32,6 +32,8 @@ struct bw_scan {
      * together, also as many after them, which the next scan will probably read. Ignored if
      * lenient. */
     bool announce;
+    /** Leave out the last items of a leaf if they belong in later leaves. */
+    bool cut;
     struct bw_scan_buffers *buffers; /**< memory to use and keep; NULL: memory of this scan only */
     /** Whether to read below a pointer inside the range; NULL: always. */
     bool (*wants)(void *context, const struct bw_block_pointer *pointer);

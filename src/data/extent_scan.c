@@ -113,6 +113,7 @@ struct bw_error *bw_extent_scan_run(struct bw_extent_scan *scan)
         const struct bw_scan plan = {.first = first_key(&scan->files[scan->at]),
                                      .last = last_key(&scan->files[scan->end - 1]),
                                      .adopt = true,
+                                     .cut = true,
                                      .announce = true,
                                      .buffers = &scan->buffers,
                                      .wants = may_have_files,

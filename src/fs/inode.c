@@ -373,6 +373,7 @@ struct bw_error *bw_inode_query_run(struct bw_inode_query *query, const struct b
     struct bw_scan scan = {.first = query->keys[0],
                            .last = query->keys[query->key_count - 1],
                            .adopt = true,
+                           .cut = true,
                            .announce = true,
                            .buffers = &query->buffers,
                            .wants = is_selected,

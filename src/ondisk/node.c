@@ -147,6 +147,16 @@ bool bw_node_meets_expectation(const uint8_t *block, uint32_t nodesize, uint64_t
     return !key_range;
 }
 
+uint32_t bw_leaf_count_below(const struct bw_node *leaf, const struct bw_key *end)
+{
+    for (uint32_t left = leaf->item_count; left; left--) {
+        const struct bw_key last = bw_leaf_key(leaf, left - 1);
+        if (bw_key_compare(&last, end) < 0)
+            return left;
+    }
+    return leaf->item_count;
+}
+
 bool bw_leaf_is_packed(const struct bw_node *leaf)
 {
     uint32_t end = leaf->nodesize - (uint32_t)sizeof(struct bw_disk_header);

@@ -505,21 +505,14 @@ const uint8_t *bw_leaves_block(struct bw_leaves *leaves, const struct bw_block_p
 /* Leaves out the last items if their keys are not below the end of the leaf. */
 static void cut_leaf(struct bw_wanted_leaf *leaf, const struct bw_key *end)
 {
-    static const struct bw_key no_limit;
-    const uint32_t count = leaf->view.item_count;
-    leaf->cut_from = no_limit;
+    const uint32_t left = bw_leaf_count_below(&leaf->view, end);
+    leaf->is_cut = left < leaf->view.item_count;
+    if (!leaf->is_cut)
+        return;
+    leaf->view.item_count = left;
+    leaf->cut_from = bw_leaf_key(&leaf->view, left - 1);
+    leaf->cut_from.offset += leaf->cut_from.offset < UINT64_MAX;
     leaf->cut_to = *end;
-    leaf->is_cut = false;
-    for (uint32_t left = count; left && bw_key_compare(end, &no_limit) != 0; left--) {
-        const struct bw_key key = bw_leaf_key(&leaf->view, left - 1);
-        if (bw_key_compare(&key, end) < 0) {
-            leaf->is_cut = left < count;
-            leaf->cut_from = key;
-            leaf->cut_from.offset += key.offset < UINT64_MAX;
-            leaf->view.item_count = left;
-            return;
-        }
-    }
 }
 
 bool bw_leaves_next(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf, bw_leaf_lost *lost,

@@ -257,6 +257,36 @@ static void test_key_beyond_the_parents(void **state)
     iw_destroy(image);
 }
 
+static void spoil_last_keys(uint8_t *block, uint32_t nodesize, void *closure)
+{
+    (void)nodesize;
+    (void)closure;
+    struct bw_disk_item *items = (void *)(block + sizeof(struct bw_disk_header));
+    items[3].key.objectid = bw_put64(1050);
+    items[4].key.objectid = bw_put64(1051);
+}
+
+/* The last keys of a leaf belong in a later one: `cut` leaves these items out, also if the leaf
+ * that they belong in is lost. */
+static void test_items_beyond_their_leaf(void **state)
+{
+    (void)state;
+    struct iw_image *image = make_tree(5, 2);
+    struct collected collected = {0};
+    struct bw_scan scan = {BW_SCAN_ALL, .lost = take_lost};
+    iw_rewrite_block(image, iw_block_find(image, TREE, 0, 1)->logical, spoil_last_keys, NULL, true);
+    iw_corrupt(image, iw_block_find(image, TREE, 0, 10)->logical, IW_ALL_COPIES, 0, 32, IW_FLIP);
+    expect_success(scan_tree(image, scan, &collected));
+    assert_int_equal(collected.seen[50] + collected.seen[51], 2);
+    scan.cut = true;
+    expect_success(scan_tree(image, scan, &collected));
+    assert_true(collected.ordered);
+    assert_int_equal(collected.lost, 1);
+    for (size_t n = 0; n < ITEMS; n++)
+        assert_int_equal(collected.seen[n], n != 8 && n != 9 && (n < 50 || n >= 55));
+    iw_destroy(image);
+}
+
 /* Nobody knows the leaves below a lost node: it is lost as a whole, also if they were wanted. */
 static void test_nobody_adopts(void **state)
 {
@@ -289,6 +319,7 @@ int main(void)
         cmocka_unit_test(test_wrong_key),
         cmocka_unit_test(test_many_ways),
         cmocka_unit_test(test_key_beyond_the_parents),
+        cmocka_unit_test(test_items_beyond_their_leaf),
         cmocka_unit_test(test_nobody_adopts),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);
