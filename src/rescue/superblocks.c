@@ -62,19 +62,28 @@ static bool is_likely(const uint8_t *bytes)
            memcmp(header->chunk_tree_uuid, none, BW_UUID_SIZE) != 0;
 }
 
+/* Adds the type of the checksum of a block to its kind, if it is another one: btrfstune was
+ * interrupted while it changed the type. */
+static void add_type(struct bw_found_identity *identity, const uint8_t *bytes, uint32_t length)
+{
+    const uint32_t nodesize = identity->nodesize;
+    if (nodesize > length || bw_checksum_accepts_block(identity->checksum_type,
+                                                       identity->other_checksums, bytes, nodesize))
+        return;
+    for (unsigned type = 0; type < BW_CHECKSUM_TYPES; type++)
+        if (bw_checksum_matches_block((enum bw_checksum_type)type, bytes, nodesize))
+            identity->other_checksums |= BW_CHECKSUM_BIT(type);
+}
+
 /* Finds the checksum type and the size of the block at the beginning of `bytes`. */
-static struct bw_error *find_kind(const uint8_t *bytes, uint32_t length, struct block_kind *kind,
-                                  bool *found)
+static bool find_kind(const uint8_t *bytes, uint32_t length, struct block_kind *kind)
 {
     const struct bw_disk_header *header = (const void *)bytes;
-    *found = false;
     for (unsigned type = 0; type < BW_CHECKSUM_TYPES; type++) {
-        BW_TRY(bw_checksum_prepare((enum bw_checksum_type)type));
         for (uint32_t size = BW_MIN_SECTORSIZE; size <= BW_MAX_NODESIZE && size <= length;
              size *= 2) {
             if (!bw_checksum_matches_block((enum bw_checksum_type)type, bytes, size))
                 continue;
-            *found = true;
             memcpy(kind->ids.fsid, header->fsid, BW_UUID_SIZE);
             memcpy(kind->ids.chunk_tree_uuid, header->chunk_tree_uuid, BW_UUID_SIZE);
             kind->identity =
@@ -82,10 +91,10 @@ static struct bw_error *find_kind(const uint8_t *bytes, uint32_t length, struct 
                                            .id_count = 1,
                                            .checksum_type = (enum bw_checksum_type)type,
                                            .nodesize = size};
-            return NULL;
+            return true;
         }
     }
-    return NULL;
+    return false;
 }
 
 /* Finds tree blocks of up to MOST_KINDS file systems on the images, or of the wanted one. If
@@ -98,6 +107,8 @@ static struct bw_error *block_kinds_find(const struct bw_fs *fs, const struct bw
     unsigned tries = 0;
     if (!buffer)
         return bw_error_no_memory();
+    for (unsigned type = 0; type < BW_CHECKSUM_TYPES; type++)
+        BW_TRY(bw_checksum_prepare((enum bw_checksum_type)type));
     for (size_t i = 0; i < set->count; i++) {
         struct bw_xlator *device = set->images[i].storage;
         const uint64_t size = device ? bw_xlator_size(device) : 0;
@@ -114,19 +125,21 @@ static struct bw_error *block_kinds_find(const struct bw_fs *fs, const struct bw
                  at += BW_MIN_SECTORSIZE) {
                 const uint8_t *bytes = buffer + at;
                 const struct bw_disk_header *header = (const void *)bytes;
-                bool is_known = false, found;
-                if (kinds->count == MOST_KINDS || tries == MOST_TRIES || !is_likely(bytes))
+                size_t known = 0;
+                if (!is_likely(bytes))
                     continue;
-                for (size_t n = 0; n < kinds->count && !is_known; n++)
-                    is_known = bw_found_has_ids(&kinds->kinds[n].identity, bytes);
-                if (is_known ||
+                while (known < kinds->count &&
+                       !bw_found_has_ids(&kinds->kinds[known].identity, bytes))
+                    known++;
+                if (known < kinds->count)
+                    add_type(&kinds->kinds[known].identity, bytes, length - at);
+                if (known < kinds->count || known == MOST_KINDS || tries == MOST_TRIES ||
                     (fs->has_wanted_fsid &&
                      memcmp(header->fsid, fs->wanted_fsid, BW_UUID_SIZE) != 0 &&
                      memcmp(header->chunk_tree_uuid, fs->wanted_fsid, BW_UUID_SIZE) != 0))
                     continue;
                 tries++;
-                BW_TRY(find_kind(bytes, length - at, &kinds->kinds[kinds->count], &found));
-                kinds->count += found;
+                kinds->count += find_kind(bytes, length - at, &kinds->kinds[known]);
             }
         }
     }
@@ -340,6 +353,41 @@ static void make_device(const struct candidate *candidate, size_t image,
     }
 }
 
+/* If btrfstune was interrupted while it changed the type of checksums, sets the flag of its last
+ * step, in which tree blocks have either type, or of the steps before it. The superblock has the
+ * old type until the end; an item in the root tree has the new one. */
+static struct bw_error *set_checksum_type(const struct candidate *candidate,
+                                          struct bw_superblock *super)
+{
+    const struct bw_device_scan *scan = &candidate->scan;
+    const unsigned others = scan->identity.other_checksums;
+    uint64_t new_type = BW_CHECKSUM_TYPES;
+    struct bw_node leaf;
+    BW_AUTO_FREE uint8_t *buffer = malloc(scan->identity.nodesize);
+    if (!buffer)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < scan->matches.count && new_type == BW_CHECKSUM_TYPES; i++) {
+        const struct bw_block_match *match = &scan->matches.items[i];
+        if (match->level || bw_block_match_owner(scan, match) != BW_ROOT_TREE ||
+            !bw_device_scan_read(scan, match, buffer, &leaf))
+            continue;
+        for (uint32_t slot = 0; slot < leaf.item_count; slot++) {
+            const struct bw_key key = bw_leaf_key(&leaf, slot);
+            if (key.objectid == BW_CSUM_CHANGE && key.type == BW_TEMPORARY_ITEM &&
+                key.offset < BW_CHECKSUM_TYPES)
+                new_type = key.offset;
+        }
+    }
+    super->checksum_type = scan->identity.checksum_type;
+    if (others)
+        super->flags |= BW_SUPER_FLAG_CHANGING_META_CSUM;
+    else if (new_type != BW_CHECKSUM_TYPES)
+        super->flags |= BW_SUPER_FLAG_CHANGING_DATA_CSUM;
+    if (others && new_type == (uint64_t)super->checksum_type)
+        super->checksum_type = (enum bw_checksum_type)__builtin_ctz(others);
+    return NULL;
+}
+
 static struct bw_error *make_superblocks(const struct candidate *candidate)
 {
     const struct bw_found_identity *identity = &candidate->scan.identity;
@@ -347,11 +395,11 @@ static struct bw_error *make_superblocks(const struct candidate *candidate)
         .generation = newest_generation(candidate),
         .sectorsize = BW_MIN_SECTORSIZE,
         .nodesize = identity->nodesize,
-        .checksum_type = identity->checksum_type,
         .device_count = candidate->set->count,
         .incompat_flags = BW_INCOMPAT_SKINNY_METADATA | BW_INCOMPAT_NO_HOLES,
         .compat_ro_flags =
             has_tree(candidate, BW_BLOCK_GROUP_TREE) ? BW_COMPAT_RO_BLOCK_GROUP_TREE : 0};
+    BW_TRY(set_checksum_type(candidate, &super));
     if (has_tree(candidate, BW_REMAP_TREE))
         return bw_error_create(BW_ERROR_UNSUPPORTED,
                                "a file system with a remap tree, whose superblocks are lost");

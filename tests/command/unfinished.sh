@@ -27,6 +27,16 @@ same() {
     holds "$name: the kernel refuses it" out_has '^Mount: .*refuses.*interrupted'
 }
 
+# lost NAME: a search rebuilds the superblocks of the image, and reads all files.
+lost() {
+    for place in 64 65536; do
+        dd if=/dev/zero of="$WORK/image" bs=1K seek=$place count=4 conv=notrunc status=none
+    done
+    expect "$1: no superblock" 1 'from tree blocks, it is device 1' sum --scan "$WORK/image"
+    is "$1: files without a superblock" "$(md5sum < "$WORK/out")" \
+        "$("$PROGRAM" sum "$BUILD/fixtures/$1/dev1.img" | md5sum)"
+}
+
 unfinished plain blocks 2 2
 same plain
 unfinished dup blocks 3 3
@@ -61,6 +71,7 @@ stages=$(printf '%s\n' adding added deleting alone renamed done | sweep "${SWEEP
 for stage in $stages; do
     unfinished plain data 2 "$stage"
     same plain
+    lost plain
 done
 for stage in added renamed; do
     unfinished dup data 3 "$stage"
@@ -78,6 +89,7 @@ same plain
 expect "the last step: rescue" 0 - rescue --json "$WORK/image"
 holds "the last step: all is verified" \
     out_has '"unverified_files":0,.*"partly_files":0,.*"lost_files":0'
+lost plain
 
 # A wrong byte in the first sector of a file, and of an item with checksums, is found in all steps,
 # and nothing else is.
