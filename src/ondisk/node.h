@@ -81,8 +81,8 @@ static inline bool bw_leaf_item(const struct bw_node *leaf, uint32_t slot, struc
     return offset <= space && size <= space - offset && offset >= leaf->item_count * sizeof *disk;
 }
 
-/** The number of items of a leaf without the last ones whose keys are not below `end`: whatever they
- * were is lost, and later leaves may have the same keys. All items if no key is below it. */
+/** The number of items of a leaf without the last ones whose keys are not below `end`. They are
+ * lost, and later leaves may have the same keys. All items if no key is below it. */
 uint32_t bw_leaf_count_below(const struct bw_node *leaf, const struct bw_key *end);
 
 /** Whether the keys of a leaf ascend, and the bytes of its items follow each other from the end of
