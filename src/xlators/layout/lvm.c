@@ -378,9 +378,6 @@ static struct bw_error *locate_address(const struct bw_frame *frame, const struc
                                        uint64_t address, size_t copy, struct place *place)
 {
     struct address found;
-    if (address >= lvm->volume->size)
-        return bw_error_create(BW_ERROR_CORRUPT, "the logical volume %s ends at %" PRIu64,
-                               lvm->volume->name, lvm->volume->size);
     BW_TRY(resolve_thin(frame, lvm, address, &found));
     *place = (struct place){.length = lvm->volume->size - address};
     if (!found.is_hole)
@@ -459,10 +456,10 @@ static struct bw_error *read_copy(const struct bw_frame *frame, const struct lvm
 }
 
 /* Reads a piece that a device failed to read from the other copies, if there are any. */
-static struct bw_error *read_copies(const void *context, const struct bw_frame *frame,
+static struct bw_error *read_copies(const struct bw_frame *frame, struct bw_xlator *xlator,
                                     struct bw_device_piece *piece)
 {
-    const struct lvm *lvm = context;
+    const struct lvm *lvm = bw_xlator_private(xlator);
     struct bw_error *error = BW_TAKE(piece->below.error);
     const size_t copies = copies_at(frame, lvm, piece->address);
     for (size_t copy = 0; error && copy < copies; copy++) {
@@ -473,78 +470,42 @@ static struct bw_error *read_copies(const void *context, const struct bw_frame *
     return error;
 }
 
+static struct bw_error *locate(const struct bw_frame *frame, struct bw_xlator *xlator,
+                               uint64_t address, uint64_t wanted, struct bw_below *below)
+{
+    struct place place;
+    (void)wanted;
+    BW_TRY(find_place(frame, bw_xlator_private(xlator), address, &place));
+    *below = (struct bw_below){
+        .offset = place.offset, .length = place.length, .is_hole = !place.physical};
+    if (place.physical)
+        below->layer = place.physical->layer;
+    return NULL;
+}
+
+static const struct bw_piece_map map = {"the logical volume ends", locate, read_copies};
+
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {
-    const struct lvm *lvm = bw_xlator_private(xlator);
-    struct bw_pieces pieces;
-    pieces.count = 0;
-    for (size_t i = 0; i < count; i++) {
-        struct bw_request *request = &requests[i];
-        for (uint32_t done = 0, length; done < request->length && !request->error; done += length) {
-            struct place place;
-            length = request->length - done;
-            request->error = find_place(frame, lvm, request->address + done, &place);
-            if (request->error)
-                break;
-            if (place.length < length)
-                length = (uint32_t)place.length;
-            if (place.physical)
-                bw_pieces_add(&pieces, request, done, length, place.physical->layer, place.offset);
-            else
-                memset((uint8_t *)request->buffer + done, 0, length);
-            if (pieces.count == BW_BATCH)
-                bw_pieces_read(frame, &pieces, read_copies, lvm);
-        }
-    }
-    bw_pieces_read(frame, &pieces, read_copies, lvm);
+    bw_pieces_read(frame, xlator, &map, requests, count);
 }
 
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
                    const struct bw_range *ranges, size_t count, unsigned copy)
 {
-    enum { MOST = 256 /* pieces of a range: more cannot be worth announcing */ };
-    const struct lvm *lvm = bw_xlator_private(xlator);
-    (void)copy;
-    for (size_t i = 0; i < count; i++) {
-        struct bw_range range = ranges[i];
-        for (unsigned k = 0; k < MOST && range.length && range.address < lvm->volume->size; k++) {
-            struct place place;
-            BW_AUTO_ERROR struct bw_error *error = find_place(frame, lvm, range.address, &place);
-            if (error)
-                break;
-            const uint64_t length = place.length < range.length ? place.length : range.length;
-            const struct bw_range below = {place.offset, length};
-            if (place.physical)
-                bw_wind_advise(frame, place.physical->layer, &below, 1, 0);
-            range.address += length;
-            range.length -= length;
-        }
-    }
+    bw_pieces_advise(frame, xlator, &map, ranges, count, copy);
+}
+
+static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
+{
+    return bw_pieces_next_stored(xlator, &map, address);
 }
 
 static uint64_t size(struct bw_xlator *xlator)
 {
     const struct lvm *lvm = bw_xlator_private(xlator);
     return lvm->size;
-}
-
-static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
-{
-    const struct lvm *lvm = bw_xlator_private(xlator);
-    while (address < lvm->size) {
-        struct place place;
-        BW_AUTO_ERROR struct bw_error *error = find_place(NULL, lvm, address, &place);
-        if (error)
-            return address;
-        if (place.physical) {
-            const uint64_t next = bw_xlator_next_stored(place.physical->layer, place.offset);
-            if (next - place.offset < place.length)
-                return address + (next - place.offset);
-        }
-        address += place.length;
-    }
-    return UINT64_MAX;
 }
 
 /* Setting up. */

@@ -563,10 +563,10 @@ static struct bw_error *read_copies(const struct bw_frame *frame, const struct m
 }
 
 /* Reads a piece whose device is missing or fails. */
-static struct bw_error *recover_piece(const void *context, const struct bw_frame *frame,
+static struct bw_error *recover_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
                                       struct bw_device_piece *piece)
 {
-    const struct md *md = context;
+    const struct md *md = bw_xlator_private(xlator);
     struct bw_error *error = BW_TAKE(piece->below.error);
     if (!parity_of(&md->layout))
         return read_copies(frame, md, piece, error);
@@ -577,19 +577,6 @@ static struct bw_error *recover_piece(const void *context, const struct bw_frame
     piece->request->rebuilt = true;
     bw_error_free(error);
     return NULL;
-}
-
-/* Chooses the first copy whose device is not missing. */
-static void choose_place(const struct md *md, uint64_t address, uint64_t left, struct place *place)
-{
-    const uint32_t copies = copies_of(&md->layout);
-    for (uint32_t copy = 0; copy < copies; copy++) {
-        locate(&md->layout, address, copy, place);
-        const uint64_t length = place->length < left ? place->length : left;
-        if (is_current(md, place->role, place->offset, length))
-            return;
-    }
-    locate(&md->layout, address, 0, place);
 }
 
 /* Shortens a piece so that none of the devices has only a part. */
@@ -606,54 +593,44 @@ static uint64_t limit_to_borders(const struct md *md, uint64_t address, uint64_t
     return length;
 }
 
+/* Chooses the first copy whose device is not missing. */
+static struct bw_error *choose_place(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                     uint64_t address, uint64_t wanted, struct bw_below *below)
+{
+    const struct md *md = bw_xlator_private(xlator);
+    const uint32_t copies = copies_of(&md->layout);
+    struct place place;
+    bool is_there = false;
+    (void)frame;
+    if (md->has_bad)
+        wanted = limit_to_borders(md, address, wanted);
+    for (uint32_t copy = 0; copy < copies && !is_there; copy++) {
+        locate(&md->layout, address, copy, &place);
+        below->length = place.length < wanted ? place.length : wanted;
+        is_there = is_current(md, place.role, place.offset, below->length);
+    }
+    if (!is_there)
+        locate(&md->layout, address, 0, &place);
+    const struct member *member = &md->members[place.role];
+    below->offset = member->offset + place.offset;
+    below->length = place.length < wanted ? place.length : wanted;
+    if (is_there)
+        below->layer = member->layer;
+    return NULL;
+}
+
+static const struct bw_piece_map map = {"the array ends", choose_place, recover_piece};
+
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {
-    const struct md *md = bw_xlator_private(xlator);
-    struct bw_pieces pieces;
-    pieces.count = 0;
-    for (size_t i = 0; i < count; i++) {
-        struct bw_request *request = &requests[i];
-        request->error = bw_request_check_end("the array ends", md->layout.size, request);
-        for (uint32_t done = 0, length; !request->error && done < request->length; done += length) {
-            struct place place;
-            length = request->length - done;
-            if (md->has_bad)
-                length = (uint32_t)limit_to_borders(md, request->address + done, length);
-            choose_place(md, request->address + done, length, &place);
-            if (place.length < length)
-                length = (uint32_t)place.length;
-            const struct member *member = &md->members[place.role];
-            const bool is_there = is_current(md, place.role, place.offset, length);
-            bw_pieces_add(&pieces, request, done, length, is_there ? member->layer : NULL,
-                          member->offset + place.offset);
-            if (pieces.count == BW_BATCH)
-                bw_pieces_read(frame, &pieces, recover_piece, md);
-        }
-    }
-    bw_pieces_read(frame, &pieces, recover_piece, md);
+    bw_pieces_read(frame, xlator, &map, requests, count);
 }
 
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
                    const struct bw_range *ranges, size_t count, unsigned copy)
 {
-    enum { MOST = 256 /* pieces of a range: more cannot be worth announcing */ };
-    const struct md *md = bw_xlator_private(xlator);
-    (void)copy;
-    for (size_t i = 0; i < count; i++) {
-        struct bw_range range = ranges[i];
-        for (unsigned k = 0; k < MOST && range.length && range.address < md->layout.size; k++) {
-            struct place place;
-            choose_place(md, range.address, 1, &place);
-            const uint64_t length = place.length < range.length ? place.length : range.length;
-            const struct member *member = &md->members[place.role];
-            const struct bw_range below = {member->offset + place.offset, length};
-            if (member->layer)
-                bw_wind_advise(frame, member->layer, &below, 1, 0);
-            range.address += length;
-            range.length -= length;
-        }
-    }
+    bw_pieces_advise(frame, xlator, &map, ranges, count, copy);
 }
 
 /* Setting up. */

@@ -14,6 +14,7 @@
 #include <zlib.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/endian.h"
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
@@ -236,10 +237,9 @@ static struct bw_error *load_page(const struct bw_frame *frame, struct bw_xlator
 
 /* Reading. */
 
-/* Finds a run of blocks that are next to each other in the image. `length` is set to the bytes from
- * `address` to its end, or 0 if the block is not in the image. */
-static struct bw_error *find_run(const struct bw_frame *frame, struct bw_xlator *xlator,
-                                 uint64_t address, uint64_t *offset, uint64_t *length)
+/* Finds a run of blocks that are next to each other in the image. */
+static struct bw_error *locate(const struct bw_frame *frame, struct bw_xlator *xlator,
+                               uint64_t address, uint64_t wanted, struct bw_below *below)
 {
     struct partclone *partclone = bw_xlator_private(xlator);
     const uint64_t block = address / partclone->block_size,
@@ -247,7 +247,8 @@ static struct bw_error *find_run(const struct bw_frame *frame, struct bw_xlator 
     const uint64_t per_page = blocks_of_page(partclone), page = block / per_page;
     const uint64_t begin = block % per_page;
     const uint8_t *bytes;
-    *length = 0;
+    below->layer = bw_xlator_child(xlator, 0);
+    const uint64_t image_end = bw_xlator_size(below->layer);
     pthread_mutex_lock(&partclone->lock);
     struct bw_error *error = load_page(frame, xlator, page, &bytes);
     uint64_t end = begin;
@@ -255,70 +256,41 @@ static struct bw_error *find_run(const struct bw_frame *frame, struct bw_xlator 
         const uint64_t rank = partclone->ranks[page] + count_before(partclone, bytes, begin);
         const uint32_t strip = partclone->checksum_blocks;
         uint64_t most = per_page;
-        *offset = partclone->data + rank * partclone->block_size + inside;
+        below->offset = partclone->data + rank * partclone->block_size + inside;
         if (partclone->checksum_size) {
             most = strip - rank % strip;
-            *offset += rank / strip * partclone->checksum_size;
+            below->offset += rank / strip * partclone->checksum_size;
         }
         while (end < per_page && end - begin < most && bit_at(partclone, bytes, end))
             end++;
-        *length = (end - begin) * partclone->block_size - inside;
+        below->length = (end - begin) * partclone->block_size - inside;
     }
     pthread_mutex_unlock(&partclone->lock);
-    return error;
+    if (error)
+        return error;
+    if (end == begin)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "block %" PRIu64 " at %" PRIu64 " is not in the backup", block,
+                               address);
+    if (below->offset > image_end || bw_min(wanted, below->length) > image_end - below->offset)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "the backup is cut off before block %" PRIu64 " at %" PRIu64, block,
+                               address);
+    return NULL;
 }
+
+static const struct bw_piece_map map = {"the device ends", locate, NULL};
 
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {
-    const struct partclone *partclone = bw_xlator_private(xlator);
-    struct bw_xlator *device = bw_xlator_child(xlator, 0);
-    const uint64_t end = bw_xlator_size(device);
-    for (size_t i = 0; i < count; i++) {
-        struct bw_request *request = &requests[i], part;
-        request->error = bw_request_check_end("the device ends", partclone->size, request);
-        for (uint32_t done = 0; !request->error && done < request->length; done += part.length) {
-            const uint64_t address = request->address + done;
-            const uint32_t left = request->length - done;
-            uint64_t offset, length;
-            request->error = find_run(frame, xlator, address, &offset, &length);
-            if (request->error)
-                break;
-            part = *request;
-            part.address = offset;
-            part.length = length < left ? (uint32_t)length : left;
-            part.buffer = (uint8_t *)request->buffer + done;
-            if (!length) {
-                request->error = bw_error_create(
-                    BW_ERROR_CORRUPT, "block %" PRIu64 " at %" PRIu64 " is not in the backup",
-                    address / partclone->block_size, address);
-            } else if (offset > end || part.length > end - offset) {
-                request->error = bw_error_create(
-                    BW_ERROR_CORRUPT, "the backup is cut off before block %" PRIu64 " at %" PRIu64,
-                    address / partclone->block_size, address);
-            } else {
-                bw_wind(frame, device, &part, 1);
-                request->error = part.error;
-            }
-        }
-    }
+    bw_pieces_read(frame, xlator, &map, requests, count);
 }
 
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
                    const struct bw_range *ranges, size_t count, unsigned copy)
 {
-    const struct partclone *partclone = bw_xlator_private(xlator);
-    for (size_t i = 0; i < count; i++) {
-        uint64_t offset, length;
-        if (ranges[i].address >= partclone->size)
-            continue;
-        BW_AUTO_ERROR struct bw_error *error =
-            find_run(frame, xlator, ranges[i].address, &offset, &length);
-        const struct bw_range below = {offset,
-                                       length < ranges[i].length ? length : ranges[i].length};
-        if (!error && length)
-            bw_wind_advise(frame, bw_xlator_child(xlator, 0), &below, 1, copy);
-    }
+    bw_pieces_advise(frame, xlator, &map, ranges, count, copy);
 }
 
 static uint64_t size(struct bw_xlator *xlator)

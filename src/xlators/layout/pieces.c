@@ -2,52 +2,131 @@
 #include "xlators/layout/pieces.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 
-void bw_pieces_add(struct bw_pieces *pieces, struct bw_request *request, uint32_t done,
-                   uint32_t length, struct bw_xlator *layer, uint64_t offset)
-{
-    struct bw_device_piece *piece = &pieces->pieces[pieces->count++];
-    *piece = (struct bw_device_piece){
-        .request = request, .address = request->address + done, .layer = layer, .below = *request};
-    piece->below.address = offset;
-    piece->below.length = length;
-    piece->below.buffer = (uint8_t *)request->buffer + done;
-    piece->below.mirror = 0;
-    piece->below.error = NULL;
-}
+/* Pieces that are read together. */
+struct pieces {
+    struct bw_device_piece items[BW_BATCH];
+    size_t count;
+};
 
-void bw_pieces_read(const struct bw_frame *frame, struct bw_pieces *pieces,
-                    bw_piece_recovery *recover, const void *context)
+/* Reads all pieces and empties the batch. */
+static void read_pieces(const struct bw_frame *frame, struct bw_xlator *xlator,
+                        const struct bw_piece_map *map, struct pieces *pieces)
 {
     for (size_t first = 0; first < pieces->count; first++) {
-        struct bw_xlator *layer = pieces->pieces[first].layer;
+        struct bw_xlator *layer = pieces->items[first].layer;
         struct bw_request requests[BW_BATCH];
         size_t owners[BW_BATCH], count = 0;
         /* All pieces on a device are read together with the first of them. */
         bool is_done = !layer;
         for (size_t i = 0; i < first && !is_done; i++)
-            is_done = pieces->pieces[i].layer == layer;
+            is_done = pieces->items[i].layer == layer;
         if (is_done)
             continue;
         for (size_t i = first; i < pieces->count; i++)
-            if (pieces->pieces[i].layer == layer) {
+            if (pieces->items[i].layer == layer) {
                 owners[count] = i;
-                requests[count++] = pieces->pieces[i].below;
+                requests[count++] = pieces->items[i].below;
             }
         bw_wind(frame, layer, requests, count);
         for (size_t i = 0; i < count; i++)
-            bw_request_answer(&pieces->pieces[owners[i]].below, &requests[i]);
+            bw_request_answer(&pieces->items[owners[i]].below, &requests[i]);
     }
     for (size_t i = 0; i < pieces->count; i++) {
-        struct bw_device_piece *piece = &pieces->pieces[i];
-        if (!piece->layer || piece->below.error)
-            piece->request->error =
-                bw_error_first(piece->request->error, recover(context, frame, piece));
-        piece->request->rebuilt |= piece->below.rebuilt;
+        struct bw_device_piece *piece = &pieces->items[i];
+        struct bw_request *request = piece->request;
+        if (map->recover && (!piece->layer || piece->below.error))
+            piece->below.error = map->recover(frame, xlator, piece);
+        piece->below.error = bw_error_first(request->error, piece->below.error);
+        bw_request_answer(request, &piece->below);
     }
     pieces->count = 0;
+}
+
+void bw_pieces_read(const struct bw_frame *frame, struct bw_xlator *xlator,
+                    const struct bw_piece_map *map, struct bw_request *requests, size_t count)
+{
+    const uint64_t size = bw_xlator_size(xlator);
+    struct pieces pieces;
+    pieces.count = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct bw_request *request = &requests[i];
+        request->error = bw_request_check_end(map->subject, size, request);
+        for (uint32_t done = 0, length; !request->error && done < request->length; done += length) {
+            const uint64_t address = request->address + done;
+            uint8_t *buffer = (uint8_t *)request->buffer + done;
+            struct bw_below place = {0};
+            length = request->length - done;
+            request->error = map->locate(frame, xlator, address, length, &place);
+            if (request->error)
+                break;
+            if (place.length < length)
+                length = (uint32_t)place.length;
+            if (place.is_hole) {
+                memset(buffer, 0, length);
+                continue;
+            }
+            struct bw_device_piece *piece = &pieces.items[pieces.count++];
+            *piece = (struct bw_device_piece){request, address, place.layer, *request};
+            piece->below.address = place.offset;
+            piece->below.length = length;
+            piece->below.buffer = buffer;
+            if (length < request->length)
+                piece->below.kind = BW_REQUEST_RAW;
+            if (pieces.count == BW_BATCH)
+                read_pieces(frame, xlator, map, &pieces);
+        }
+    }
+    read_pieces(frame, xlator, map, &pieces);
+}
+
+void bw_pieces_advise(const struct bw_frame *frame, struct bw_xlator *xlator,
+                      const struct bw_piece_map *map, const struct bw_range *ranges, size_t count,
+                      unsigned copy)
+{
+    enum { MOST = 256 /* pieces of a range: more cannot be worth announcing */ };
+    const uint64_t size = bw_xlator_size(xlator);
+    for (size_t i = 0; i < count; i++) {
+        struct bw_range left = ranges[i];
+        if (left.address < size && left.length > size - left.address)
+            left.length = size - left.address;
+        for (unsigned k = 0; k < MOST && left.length && left.address < size; k++) {
+            struct bw_below place = {0};
+            BW_AUTO_ERROR struct bw_error *error =
+                map->locate(frame, xlator, left.address, left.length, &place);
+            if (error)
+                break;
+            const uint64_t length = place.length < left.length ? place.length : left.length;
+            if (place.layer)
+                bw_wind_advise(frame, place.layer, &(struct bw_range){place.offset, length}, 1,
+                               copy);
+            left.address += length;
+            left.length -= length;
+        }
+    }
+}
+
+uint64_t bw_pieces_next_stored(struct bw_xlator *xlator, const struct bw_piece_map *map,
+                               uint64_t address)
+{
+    const uint64_t size = bw_xlator_size(xlator);
+    while (address < size) {
+        struct bw_below place = {0};
+        BW_AUTO_ERROR struct bw_error *error =
+            map->locate(NULL, xlator, address, size - address, &place);
+        if (error)
+            return address;
+        if (!place.is_hole) {
+            const uint64_t next = bw_xlator_next_stored(place.layer, place.offset);
+            if (next - place.offset < place.length)
+                return address + (next - place.offset);
+        }
+        address += place.length;
+    }
+    return UINT64_MAX;
 }
 
 struct bw_error *bw_request_check_end(const char *subject, uint64_t size,

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Common parts of the layers of containers: requests that are split into pieces on several devices,
- * the check of the size, and dropped read-ahead.
+ * Layers of containers that map their addresses to devices below: they say where a byte is, and
+ * requests are split into pieces here. Also the check of the size, and dropped read-ahead.
  */
 #ifndef BW_XLATORS_LAYOUT_PIECES_H
 #define BW_XLATORS_LAYOUT_PIECES_H
 
 #include "graph/wind.h"
+
+/** Where bytes of a layer are. */
+struct bw_below {
+    struct bw_xlator *layer; /**< the device; NULL: it is missing */
+    uint64_t offset;         /**< on the device */
+    uint64_t length;         /**< bytes that follow there; at least 1 */
+    bool is_hole;            /**< not stored on a device: zeros */
+};
 
 /** A part of a request that is on one device. */
 struct bw_device_piece {
@@ -16,29 +24,35 @@ struct bw_device_piece {
     struct bw_request below;    /**< to the device */
 };
 
-/** Pieces that are read together. */
-struct bw_pieces {
-    struct bw_device_piece pieces[BW_BATCH];
-    size_t count;
+/** How a layer maps addresses. */
+struct bw_piece_map {
+    const char *subject; /**< names the contents of the layer, with the verb: "the array ends" */
+    /** Finds the place of `wanted` bytes, or of the first of them. All of them are in the layer. */
+    struct bw_error *(*locate)(const struct bw_frame *frame, struct bw_xlator *xlator,
+                               uint64_t address, uint64_t wanted, struct bw_below *below);
+    /** Reads a piece whose device is missing or failed, in another way; piece->below.error is the
+     * error of the device, if it has one, and is consumed. NULL: there is no other way, and no
+     * device is missing. */
+    struct bw_error *(*recover)(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                struct bw_device_piece *piece);
 };
 
-/** Reads a piece whose device is missing or failed, in another way; piece->below.error is the error
- * of the device, if it has one, and is consumed. */
-typedef struct bw_error *bw_piece_recovery(const void *context, const struct bw_frame *frame,
-                                           struct bw_device_piece *piece);
+/** The operation `read`. Pieces of many requests are read together, with one call to each device.
+ * The errors of pieces become the errors of their requests. */
+void bw_pieces_read(const struct bw_frame *frame, struct bw_xlator *xlator,
+                    const struct bw_piece_map *map, struct bw_request *requests, size_t count);
 
-/** Adds `length` bytes of a request, which follow the first `done` bytes and are at `offset` of a
- * device. There must be room. */
-void bw_pieces_add(struct bw_pieces *pieces, struct bw_request *request, uint32_t done,
-                   uint32_t length, struct bw_xlator *layer, uint64_t offset);
+/** The operation `advise`. */
+void bw_pieces_advise(const struct bw_frame *frame, struct bw_xlator *xlator,
+                      const struct bw_piece_map *map, const struct bw_range *ranges, size_t count,
+                      unsigned copy);
 
-/** Reads all pieces, with one call to each device, and empties the batch. The errors of pieces
- * become the errors of their requests. */
-void bw_pieces_read(const struct bw_frame *frame, struct bw_pieces *pieces,
-                    bw_piece_recovery *recover, const void *context);
+/** The operation `next_stored`, for layers whose pieces are long. */
+uint64_t bw_pieces_next_stored(struct bw_xlator *xlator, const struct bw_piece_map *map,
+                               uint64_t address);
 
-/** The error of a request that does not end before the end of a layer. `subject` names the
- * contents of the layer, with the verb: "the array ends". */
+/** The error of a request that does not end before the end of a layer; `subject` as in struct
+ * bw_mapping. */
 struct bw_error *bw_request_check_end(const char *subject, uint64_t size,
                                       const struct bw_request *request);
 

@@ -150,7 +150,8 @@ static void test_linear(void **state)
     struct bench *bench = make_bench(linear);
     expect_success(open_bench(bench, 3, "vg/root"));
     expect_extents(bench, (const uint8_t[]){101, 102, 5}, 3);
-    expect_error(read_range(bench->top, 3 * EXTENT, &byte, 1), BW_ERROR_CORRUPT, "root ends at");
+    expect_error(read_range(bench->top, 3 * EXTENT, &byte, 1), BW_ERROR_CORRUPT,
+                 "the logical volume ends at");
     close_bench(bench);
     expect_error(open_bench(bench, 3, "home"), BW_ERROR_NOT_FOUND,
                  "there is no logical volume home; there are: vg/root");
