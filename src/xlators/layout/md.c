@@ -21,13 +21,12 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/galois.h"
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
 #include "xlators/layout/md_journal.h"
 #include "xlators/layout/pieces.h"
-
-/* The layout of arrays. */
 
 /* RAID0 over devices of different sizes has zones: in each, the devices that are large enough. */
 struct zone {
@@ -37,28 +36,36 @@ struct zone {
     uint32_t count; /* number of devices */
 };
 
-/* The layout of RAID10. */
-struct mirrors {
+/* A device of the array. */
+struct member {
+    struct bw_xlator *layer; /* NULL: it is missing */
+    uint64_t offset;         /* where its data begin */
+    uint64_t data_size;      /* according to its superblock; with RAID0, of whole chunks */
+    uint64_t size;           /* less if the device was cut off */
+    uint64_t current;        /* its data are valid up to here */
+    bool is_replacement;
+    struct bw_range *bad; /* where its data are not valid, in its data */
+    size_t bad_count;
+};
+
+struct md {
+    struct bw_md_superblock array; /* the superblock of the newest member */
+    struct member *members;        /* indexed by role */
+    uint32_t given;                /* members that are not missing */
+    bool has_bad;                  /* a member has bad ranges */
+    uint64_t size;                 /* bytes of the array */
+    char title[64];
+
+    /* RAID0. */
+    struct zone *zones;
+    uint32_t zone_count;
+    uint32_t *striped; /* roles of the devices of each zone */
+
+    /* RAID10. */
     uint32_t near_copies, far_copies; /* copies of each chunk, side by side and far apart */
     uint32_t set_size;                /* devices in a set, in which far copies move */
     uint64_t stride;                  /* distance between far copies */
     bool interleaves;                 /* far copies follow directly: the layout "offset" */
-};
-
-/* The layout of an array. */
-struct layout {
-    int level;
-    uint32_t number; /* depends on the level; of RAID0 only if `has_number` */
-    bool has_number;
-    uint64_t chunk;     /* bytes; 0 if the level has none */
-    uint32_t count;     /* number of devices */
-    uint64_t used_size; /* bytes of each device; not in linear arrays and RAID0 */
-    uint64_t *sizes;    /* bytes of each device, in linear arrays and RAID0 */
-    uint64_t size;      /* bytes of the array */
-    struct zone *zones;
-    uint32_t zone_count;
-    uint32_t *striped; /* roles of the devices of each zone */
-    struct mirrors mirrors;
 };
 
 /* Where a byte of the array is. */
@@ -76,28 +83,28 @@ struct row {
 };
 
 /* Devices with parity in each row: 0 to 2. */
-static uint32_t parity_of(const struct layout *layout)
+static uint32_t parity_of(const struct md *md)
 {
-    if (layout->level == 6)
+    if (md->array.level == 6)
         return 2;
-    return layout->level == 4 || layout->level == 5;
+    return md->array.level == 4 || md->array.level == 5;
 }
 
 /* RAID0. */
 
 /* In the original layout, chunks are counted from the beginning of the array, in the other one from
  * the beginning of the zone. */
-static void locate_striped(const struct layout *layout, uint64_t address, struct place *place)
+static void locate_striped(const struct md *md, uint64_t address, struct place *place)
 {
     enum { ORIGINAL = 1 };
-    const uint64_t chunk = layout->chunk;
-    const struct zone *zone = layout->zones;
+    const uint64_t chunk = md->array.chunk;
+    const struct zone *zone = md->zones;
     while (address >= zone->end)
         zone++;
-    const uint64_t inside = address - (zone == layout->zones ? 0 : zone[-1].end);
-    const bool is_original = layout->has_number && layout->number == ORIGINAL;
+    const uint64_t inside = address - (zone == md->zones ? 0 : zone[-1].end);
+    const bool is_original = md->array.has_layout && md->array.layout == ORIGINAL;
     const uint64_t counted = is_original ? address : inside;
-    place->role = layout->striped[zone->first + counted / chunk % zone->count];
+    place->role = md->striped[zone->first + counted / chunk % zone->count];
     place->offset = zone->begin + inside / (chunk * zone->count) * chunk + counted % chunk;
     place->length = chunk - counted % chunk;
 }
@@ -105,32 +112,31 @@ static void locate_striped(const struct layout *layout, uint64_t address, struct
 /* RAID10. */
 
 /* The device with the next far copy. The last set also has the devices that do not fill a set. */
-static uint32_t next_far_device(const struct layout *layout, uint32_t device)
+static uint32_t next_far_device(const struct md *md, uint32_t device)
 {
-    const uint32_t count = layout->count, set = layout->mirrors.set_size;
+    const uint32_t count = md->array.device_count, set = md->set_size;
     const uint32_t begin = device / set * set, last = (count / set - 1) * set;
-    device += layout->mirrors.near_copies;
+    device += md->near_copies;
     if (count % set && device > last)
         return last + (device - last) % (set + count % set);
     return begin + device % set;
 }
 
-static void locate_mirrored(const struct layout *layout, uint64_t address, uint32_t copy,
+static void locate_mirrored(const struct md *md, uint64_t address, uint32_t copy,
                             struct place *place)
 {
-    const struct mirrors *mirrors = &layout->mirrors;
-    const uint64_t chunk = layout->chunk, count = layout->count;
-    const uint64_t number = address / chunk * mirrors->near_copies + copy / mirrors->far_copies;
+    const uint64_t chunk = md->array.chunk, count = md->array.device_count;
+    const uint64_t number = address / chunk * md->near_copies + copy / md->far_copies;
     uint64_t row = number / count;
     place->role = (uint32_t)(number % count);
     /* near copies beyond the last device continue in the next row */
-    const uint64_t first = address / chunk * mirrors->near_copies / count;
-    row = mirrors->interleaves ? first * mirrors->far_copies + (row - first) : row;
+    const uint64_t first = address / chunk * md->near_copies / count;
+    row = md->interleaves ? first * md->far_copies + (row - first) : row;
     place->offset = row * chunk + address % chunk;
     place->length = chunk - address % chunk;
-    for (uint32_t far = 0; far < copy % mirrors->far_copies; far++) {
-        place->role = next_far_device(layout, place->role);
-        place->offset += mirrors->stride;
+    for (uint32_t far = 0; far < copy % md->far_copies; far++) {
+        place->role = next_far_device(md, place->role);
+        place->offset += md->stride;
     }
 }
 
@@ -150,11 +156,11 @@ enum order {
     Q_LAST = 16, /* added to a layout of RAID5 on all devices but the last */
 };
 
-static bool is_known(const struct layout *layout)
+static bool is_known(const struct md *md)
 {
-    const uint32_t number = layout->number;
-    return layout->level == 4 || number <= PARITY_LAST ||
-           (layout->level == 6 &&
+    const uint32_t number = md->array.layout;
+    return md->array.level == 4 || number <= PARITY_LAST ||
+           (md->array.level == 6 &&
             ((number >= ROTATING_ZERO_RESTART && number <= ROTATING_N_CONTINUE) ||
              (number >= Q_LAST && number <= Q_LAST + PARITY_FIRST)));
 }
@@ -219,55 +225,54 @@ static uint32_t place_in_raid6(uint32_t order, uint32_t count, uint32_t data, st
 }
 
 /* Locates a byte of RAID4, 5 or 6, and its row. */
-static void locate_in_row(const struct layout *layout, uint64_t address, struct place *place,
+static void locate_in_row(const struct md *md, uint64_t address, struct place *place,
                           struct row *row)
 {
-    const uint64_t chunk = layout->chunk;
-    const uint32_t count = layout->count, parity = parity_of(layout);
+    const uint64_t chunk = md->array.chunk;
+    const uint32_t count = md->array.device_count, parity = parity_of(md);
     const uint64_t number = address / chunk;
     const uint32_t data = (uint32_t)(number % (count - parity));
     *row = (struct row){.number = number / (count - parity), .q = UINT32_MAX};
-    if (layout->level == 6)
-        place->role = place_in_raid6(layout->number, count, data, row);
+    if (md->array.level == 6)
+        place->role = place_in_raid6(md->array.layout, count, data, row);
     else
-        place->role = place_in_raid5(layout->level == 4 ? PARITY_LAST : (enum order)layout->number,
-                                     count, data, row);
+        place->role = place_in_raid5(
+            md->array.level == 4 ? PARITY_LAST : (enum order)md->array.layout, count, data, row);
     place->offset = row->number * chunk + address % chunk;
     place->length = chunk - address % chunk;
 }
 
 /* Copies of each byte that are stored, not computed. */
-static uint32_t copies_of(const struct layout *layout)
+static uint32_t copies_of(const struct md *md)
 {
-    if (layout->level == 1)
-        return layout->count;
-    return layout->level == 10 ? layout->mirrors.near_copies * layout->mirrors.far_copies : 1;
+    if (md->array.level == 1)
+        return md->array.device_count;
+    return md->array.level == 10 ? md->near_copies * md->far_copies : 1;
 }
 
 /* Locates a copy of the byte at `address`, which is less than the size. */
-static void locate(const struct layout *layout, uint64_t address, uint32_t copy,
-                   struct place *place)
+static void locate(const struct md *md, uint64_t address, uint32_t copy, struct place *place)
 {
     struct row row;
-    switch (layout->level) {
+    switch (md->array.level) {
     case BW_MD_LINEAR:
         place->role = 0;
-        while (address >= layout->sizes[place->role])
-            address -= layout->sizes[place->role++];
+        while (address >= md->members[place->role].data_size)
+            address -= md->members[place->role++].data_size;
         place->offset = address;
-        place->length = layout->sizes[place->role] - address;
+        place->length = md->members[place->role].data_size - address;
         break;
     case 0:
-        locate_striped(layout, address, place);
+        locate_striped(md, address, place);
         break;
     case 1:
-        *place = (struct place){copy, address, layout->size - address};
+        *place = (struct place){copy, address, md->size - address};
         break;
     case 10:
-        locate_mirrored(layout, address, copy, place);
+        locate_mirrored(md, address, copy, place);
         break;
     default:
-        locate_in_row(layout, address, place, &row);
+        locate_in_row(md, address, place, &row);
     }
 }
 
@@ -279,149 +284,116 @@ static struct bw_error *refuse_array(const char *problem)
 }
 
 /* Zones of RAID0: each ends where the smallest of its devices ends. */
-static struct bw_error *add_zones(struct layout *layout)
+static struct bw_error *add_zones(struct md *md)
 {
-    const uint32_t count = layout->count;
+    const uint32_t count = md->array.device_count;
     uint32_t used = 0;
-    layout->zones = calloc(count, sizeof *layout->zones);
-    layout->striped = calloc((size_t)count * count, sizeof *layout->striped);
-    if (!layout->zones || !layout->striped)
+    md->zones = calloc(count, sizeof *md->zones);
+    md->striped = calloc((size_t)count * count, sizeof *md->striped);
+    if (!md->zones || !md->striped)
         return bw_error_no_memory();
     for (uint64_t begin = 0, end, total = 0;; begin = end) {
         end = UINT64_MAX;
         for (uint32_t i = 0; i < count; i++)
-            if (layout->sizes[i] > begin && layout->sizes[i] < end)
-                end = layout->sizes[i];
+            if (md->members[i].data_size > begin && md->members[i].data_size < end)
+                end = md->members[i].data_size;
         if (end == UINT64_MAX)
             return NULL;
-        struct zone *zone = &layout->zones[layout->zone_count++];
+        struct zone *zone = &md->zones[md->zone_count++];
         *zone = (struct zone){.begin = begin, .first = used};
         for (uint32_t i = 0; i < count; i++)
-            if (layout->sizes[i] >= end)
-                layout->striped[used++] = i;
+            if (md->members[i].data_size >= end)
+                md->striped[used++] = i;
         zone->count = used - zone->first;
         zone->end = total += (end - begin) * zone->count;
     }
 }
 
 /* The kernel computes the chunks of the array first, then the chunks of each device. */
-static struct bw_error *set_mirrors(struct layout *layout)
+static struct bw_error *set_mirrors(struct md *md)
 {
-    const uint32_t number = layout->number, count = layout->count;
-    struct mirrors *mirrors = &layout->mirrors;
+    const uint32_t number = md->array.layout, count = md->array.device_count;
     const uint32_t nears = number & 255, fars = number >> 8 & 255, sets = number >> 17;
-    *mirrors = (struct mirrors){.near_copies = nears,
-                                .far_copies = fars,
-                                .interleaves = number >> 16 & 1,
-                                .set_size = nears * fars};
+    md->near_copies = nears;
+    md->far_copies = fars;
+    md->interleaves = number >> 16 & 1;
+    md->set_size = nears * fars;
     if (sets == 0)
-        mirrors->set_size = count;
+        md->set_size = count;
     else if (sets == 1)
-        mirrors->set_size = fars ? count / fars : 0;
-    if (!nears || !fars || nears * fars > count || sets > 2 || !mirrors->set_size ||
-        mirrors->set_size > count)
+        md->set_size = fars ? count / fars : 0;
+    if (!nears || !fars || nears * fars > count || sets > 2 || !md->set_size ||
+        md->set_size > count)
         return refuse_array("an unknown layout of RAID10");
-    const uint64_t chunks = layout->used_size / layout->chunk / fars * count / nears;
-    if (chunks > INT64_MAX / layout->chunk)
+    const uint64_t chunks = md->array.used_size / md->array.chunk / fars * count / nears;
+    if (chunks > INT64_MAX / md->array.chunk)
         return refuse_array("an impossible size");
     const uint64_t used = (chunks * nears * fars + count - 1) / count;
-    mirrors->stride = mirrors->interleaves ? layout->chunk : used / fars * layout->chunk;
-    layout->size = chunks * layout->chunk;
+    md->stride = md->interleaves ? md->array.chunk : used / fars * md->array.chunk;
+    md->size = chunks * md->array.chunk;
     return NULL;
 }
 
-/* Sets up the layout of an array whose devices have these sizes. BW_ERROR_UNSUPPORTED if it is not
- * known or has impossible numbers. */
-static struct bw_error *init_layout(struct layout *layout, const struct bw_md_superblock *array,
-                                    const uint64_t *sizes)
+/* Sets the size of the array and the places of its chunks. BW_ERROR_UNSUPPORTED if the layout is
+ * not known or has impossible numbers. */
+static struct bw_error *init_layout(struct md *md)
 {
-    const int level = array->level;
-    const uint64_t chunk = array->chunk;
-    *layout = (struct layout){.level = level,
-                              .number = array->layout,
-                              .has_number = array->has_layout,
-                              .chunk = chunk,
-                              .count = array->device_count,
-                              .used_size = array->used_size};
+    const int level = md->array.level;
+    const uint64_t chunk = md->array.chunk;
+    const uint32_t count = md->array.device_count;
     if (level != 1 && level != BW_MD_LINEAR && !chunk)
         return refuse_array("no chunk size");
     if (level == 1) {
-        layout->size = layout->used_size;
+        md->size = md->array.used_size;
         return NULL;
     }
     if (level == 10)
-        return set_mirrors(layout);
+        return set_mirrors(md);
     if (level >= 4) {
-        const uint32_t parity = parity_of(layout), data = layout->count - parity;
-        const uint64_t chunks = layout->used_size / chunk;
-        if (!is_known(layout) || layout->count < parity + 1 || layout->count > BW_FIELD_VECTORS)
+        const uint32_t parity = parity_of(md), data = count - parity;
+        const uint64_t chunks = md->array.used_size / chunk;
+        if (!is_known(md) || count < parity + 1 || count > BW_FIELD_VECTORS)
             return refuse_array("an unknown layout");
         if (chunks > INT64_MAX / chunk / data)
             return refuse_array("an impossible size");
-        layout->size = chunks * chunk * data;
+        md->size = chunks * chunk * data;
         return NULL;
     }
 
     /* Linear arrays and RAID0 use all of each device, in whole chunks. */
-    layout->sizes = calloc(layout->count, sizeof *layout->sizes);
-    if (!layout->sizes)
-        return bw_error_no_memory();
-    for (uint32_t i = 0; i < layout->count; i++) {
-        layout->sizes[i] = sizes[i] - (chunk ? sizes[i] % chunk : 0);
-        if (layout->sizes[i] > INT64_MAX - layout->size)
+    for (uint32_t i = 0; i < count; i++) {
+        struct member *member = &md->members[i];
+        member->data_size -= chunk ? member->data_size % chunk : 0;
+        if (member->data_size > INT64_MAX - md->size)
             return refuse_array("an impossible size");
-        layout->size += layout->sizes[i];
+        md->size += member->data_size;
     }
-    return level == 0 ? add_zones(layout) : NULL;
+    return level == 0 ? add_zones(md) : NULL;
 }
 
-/* Reduces the size of an array to the part before the end of its data on devices that were cut off.
- * `ends`: the bytes that each device has. */
-static void cut_layout(struct layout *layout, const uint64_t *ends)
+/* Reduces the size of an array to the part before the end of its data on devices that were cut
+ * off. */
+static void cut_layout(struct md *md)
 {
     uint64_t longest = 0, begin = 0, end = 0;
-    for (uint32_t i = 0; i < layout->count; i++)
-        if (ends[i] > longest)
-            longest = ends[i];
-    if (layout->level == BW_MD_LINEAR) {
-        for (uint32_t i = 0; i < layout->count; i++) {
-            if (ends[i])
-                end = begin + (ends[i] < layout->sizes[i] ? ends[i] : layout->sizes[i]);
-            begin += layout->sizes[i];
-        }
-    } else if (layout->level == 1) {
+    for (uint32_t i = 0; i < md->array.device_count; i++) {
+        const struct member *member = &md->members[i];
+        longest = bw_max(longest, member->size);
+        if (md->array.level == BW_MD_LINEAR && member->size)
+            end = begin + bw_min(member->size, member->data_size);
+        begin += member->data_size;
+    }
+    if (md->array.level == 1) {
         end = longest;
-    } else {
+    } else if (md->array.level != BW_MD_LINEAR) {
         /* A row has at most one chunk of each device that is not parity. */
-        const uint64_t rows = longest / layout->chunk + (longest % layout->chunk != 0);
-        if (__builtin_mul_overflow(rows, layout->count - parity_of(layout), &end) ||
-            __builtin_mul_overflow(end, layout->chunk, &end))
+        const uint64_t chunk = md->array.chunk, rows = longest / chunk + (longest % chunk != 0);
+        if (__builtin_mul_overflow(rows, md->array.device_count - parity_of(md), &end) ||
+            __builtin_mul_overflow(end, chunk, &end))
             end = UINT64_MAX;
     }
-    if (end < layout->size)
-        layout->size = end;
+    md->size = bw_min(md->size, end);
 }
-
-/* A device of the array. */
-struct member {
-    struct bw_xlator *layer; /* NULL: it is missing */
-    uint64_t offset;         /* where its data begin */
-    uint64_t data_size;      /* according to its superblock */
-    uint64_t size;           /* less if the device was cut off */
-    uint64_t current;        /* its data are valid up to here */
-    bool is_replacement;
-    struct bw_range *bad; /* where its data are not valid, in its data */
-    size_t bad_count;
-};
-
-struct md {
-    struct bw_md_superblock array; /* the superblock of the newest member */
-    struct member *members;        /* indexed by role */
-    uint32_t given;                /* members that are not missing */
-    bool has_bad;                  /* a member has bad ranges */
-    struct layout layout;
-    char title[64];
-};
 
 /* How far the bytes of a member from an offset on are all bad, or all not; at most `length`. */
 static uint64_t until_border(const struct member *member, uint64_t offset, uint64_t length,
@@ -468,7 +440,7 @@ static struct bw_error *rebuild_piece(const struct bw_frame *frame, const struct
     const uint32_t count = md->array.device_count;
     struct place place;
     struct row row;
-    locate_in_row(&md->layout, address, &place, &row);
+    locate_in_row(md, address, &place, &row);
     BW_AUTO_FREE uint8_t **vectors = calloc(count, sizeof *vectors); /* NULL: not read */
     BW_AUTO_FREE uint8_t *powers = calloc(count, 1);                 /* g() of each data piece */
     BW_AUTO_FREE uint8_t *room = malloc((size_t)count * length);
@@ -539,9 +511,9 @@ static struct bw_error *rebuild_piece(const struct bw_frame *frame, const struct
 static struct bw_error *read_copies(const struct bw_frame *frame, const struct md *md,
                                     const struct bw_device_piece *piece, struct bw_error *error)
 {
-    for (uint32_t copy = 0; copy < copies_of(&md->layout); copy++) {
+    for (uint32_t copy = 0; copy < copies_of(md); copy++) {
         struct place place;
-        locate(&md->layout, piece->address, copy, &place);
+        locate(md, piece->address, copy, &place);
         if (md->members[place.role].layer == piece->layer ||
             !is_current(md, place.role, place.offset, piece->below.length))
             continue;
@@ -558,7 +530,7 @@ static struct bw_error *read_copies(const struct bw_frame *frame, const struct m
     if (error)
         return error;
     struct place place;
-    locate(&md->layout, piece->address, 0, &place);
+    locate(md, piece->address, 0, &place);
     return not_enough(&place);
 }
 
@@ -568,7 +540,7 @@ static struct bw_error *recover_piece(const struct bw_frame *frame, struct bw_xl
 {
     const struct md *md = bw_xlator_private(xlator);
     struct bw_error *error = BW_TAKE(piece->below.error);
-    if (!parity_of(&md->layout))
+    if (!parity_of(md))
         return read_copies(frame, md, piece, error);
     struct bw_error *second =
         rebuild_piece(frame, md, piece->address, piece->below.length, piece->below.buffer);
@@ -584,11 +556,11 @@ static uint64_t limit_to_borders(const struct md *md, uint64_t address, uint64_t
 {
     struct place place;
     bool is_bad;
-    for (uint32_t copy = 0; copy < copies_of(&md->layout); copy++) {
-        locate(&md->layout, address, copy, &place);
+    for (uint32_t copy = 0; copy < copies_of(md); copy++) {
+        locate(md, address, copy, &place);
         length = until_border(&md->members[place.role], place.offset, length, &is_bad);
     }
-    for (uint32_t role = 0; parity_of(&md->layout) && role < md->array.device_count; role++)
+    for (uint32_t role = 0; parity_of(md) && role < md->array.device_count; role++)
         length = until_border(&md->members[role], place.offset, length, &is_bad);
     return length;
 }
@@ -598,19 +570,19 @@ static struct bw_error *choose_place(const struct bw_frame *frame, struct bw_xla
                                      uint64_t address, uint64_t wanted, struct bw_below *below)
 {
     const struct md *md = bw_xlator_private(xlator);
-    const uint32_t copies = copies_of(&md->layout);
+    const uint32_t copies = copies_of(md);
     struct place place;
     bool is_there = false;
     (void)frame;
     if (md->has_bad)
         wanted = limit_to_borders(md, address, wanted);
     for (uint32_t copy = 0; copy < copies && !is_there; copy++) {
-        locate(&md->layout, address, copy, &place);
+        locate(md, address, copy, &place);
         below->length = place.length < wanted ? place.length : wanted;
         is_there = is_current(md, place.role, place.offset, below->length);
     }
     if (!is_there)
-        locate(&md->layout, address, 0, &place);
+        locate(md, address, 0, &place);
     const struct member *member = &md->members[place.role];
     below->offset = member->offset + place.offset;
     below->length = place.length < wanted ? place.length : wanted;
@@ -756,14 +728,14 @@ static struct bw_error *check_members(struct bw_xlator *xlator)
 {
     const struct md *md = bw_xlator_private(xlator);
     const uint32_t count = md->array.device_count;
-    uint32_t least = count - parity_of(&md->layout);
+    uint32_t least = count - parity_of(md);
     BW_AUTO_BUFFER struct bw_buffer missing = {0};
     if (md->given == count)
         return NULL;
     if (md->array.level == 1)
         least = 1;
     else if (md->array.level == 10)
-        least = (count + 1) / copies_of(&md->layout);
+        least = (count + 1) / copies_of(md);
     for (uint32_t i = 0; i < count; i++)
         if (!md->members[i].layer)
             bw_buffer_format(&missing, "%s%" PRIu32, missing.length ? ", " : "", i);
@@ -826,16 +798,9 @@ static struct bw_error *init(struct bw_xlator *xlator)
     snprintf(md->title, sizeof md->title, "MD %s, %s%s%" PRIu32 " device%s", level, given, missing,
              md->array.device_count, md->array.device_count == 1 ? "" : "s");
 
-    BW_AUTO_FREE uint64_t *sizes = calloc(md->array.device_count, sizeof *sizes);
-    if (!sizes)
-        return bw_error_no_memory();
-    for (uint32_t i = 0; i < md->array.device_count; i++)
-        sizes[i] = md->members[i].data_size;
-    BW_TRY(init_layout(&md->layout, &md->array, sizes));
-    for (uint32_t i = 0; i < md->array.device_count; i++)
-        sizes[i] = md->members[i].size;
-    cut_layout(&md->layout, sizes);
-    if (md->layout.zone_count > 1 && !md->array.has_layout)
+    BW_TRY(init_layout(md));
+    cut_layout(md);
+    if (md->zone_count > 1 && !md->array.has_layout)
         bw_xlator_report(xlator, BW_WARNING,
                          bw_error_create(BW_ERROR_UNSUPPORTED,
                                          "the metadata of the MD array lack the layout of RAID0 "
@@ -850,28 +815,27 @@ static void fini(struct bw_xlator *xlator)
     for (uint32_t i = 0; md->members && i < md->array.device_count; i++)
         free(md->members[i].bad);
     free(md->members);
-    free(md->layout.sizes);
-    free(md->layout.zones);
-    free(md->layout.striped);
+    free(md->zones);
+    free(md->striped);
 }
 
 static uint64_t size(struct bw_xlator *xlator)
 {
     const struct md *md = bw_xlator_private(xlator);
-    return md->layout.size;
+    return md->size;
 }
 
 /* Holes are looked for only where the array has the addresses of a device. */
 static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
 {
     const struct md *md = bw_xlator_private(xlator);
-    if (address >= md->layout.size)
+    if (address >= md->size)
         return UINT64_MAX;
     if (md->array.level == BW_MD_LINEAR) {
         /* Skips the ends of devices that were cut off. */
-        while (address < md->layout.size) {
+        while (address < md->size) {
             struct place place;
-            locate(&md->layout, address, 0, &place);
+            locate(md, address, 0, &place);
             if (place.offset < md->members[place.role].size)
                 return address;
             address += place.length;
@@ -880,10 +844,10 @@ static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
     }
     for (uint32_t i = 0; md->array.level == 1 && i < md->array.device_count; i++) {
         const struct member *member = &md->members[i];
-        if (!member->layer || member->current < md->layout.size || member->bad_count)
+        if (!member->layer || member->current < md->size || member->bad_count)
             continue;
         const uint64_t next = bw_xlator_next_stored(member->layer, member->offset + address);
-        return next < member->offset + md->layout.size ? next - member->offset : UINT64_MAX;
+        return next < member->offset + md->size ? next - member->offset : UINT64_MAX;
     }
     return address;
 }
@@ -898,7 +862,7 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 {
     const struct md *md = bw_xlator_private(xlator);
     bw_json_text(json, "array", md->title);
-    bw_json_number(json, "size", md->layout.size);
+    bw_json_number(json, "size", md->size);
     bw_json_number(json, "chunk", md->array.chunk);
 }
 
