@@ -6,9 +6,12 @@
  */
 #include <inttypes.h>
 
+#include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/search.h"
 #include "base/vector.h"
 #include "xlators/classes.h"
+#include "xlators/pieces.h"
 
 BW_VECTOR(moved_ranges, struct bw_moved_range);
 
@@ -38,74 +41,48 @@ static struct bw_error *control(struct bw_xlator *xlator, const struct bw_contro
     return moved_ranges_push(&remap->ranges, *new);
 }
 
-/* The current location of an address; `length` is cut to the contiguous part. */
-static uint64_t translate_address(const struct remap *remap, uint64_t address, uint32_t *length)
+/* The current location of an address. */
+static struct bw_error *locate(const struct bw_frame *frame, struct bw_xlator *xlator,
+                               uint64_t address, uint64_t wanted, struct bw_below *below)
 {
+    const struct remap *remap = bw_xlator_private(xlator);
     const struct bw_moved_range *ranges = remap->ranges.items;
     const size_t count = remap->ranges.count;
     const size_t next = BW_FIRST_INDEX(i, count, ranges[i].from > address);
-    uint64_t limit = next < count ? ranges[next].from - address : UINT64_MAX;
     const struct bw_moved_range *range = next ? &ranges[next - 1] : NULL;
-    bool moved = range && address - range->from < range->length;
-    if (moved)
-        limit = range->length - (address - range->from);
-    if (*length > limit)
-        *length = (uint32_t)limit;
-    if (moved)
-        address = range->to + (address - range->from);
-    return address;
+    (void)frame, (void)wanted;
+    *below = (struct bw_below){.layer = bw_xlator_child(xlator, 0),
+                               .offset = address,
+                               .length = next < count ? ranges[next].from - address : UINT64_MAX};
+    if (range && address - range->from < range->length) {
+        below->offset = range->to + (address - range->from);
+        below->length = range->length - (address - range->from);
+    }
+    return NULL;
 }
 
-/* A request in one range is passed on; others are read part by part. */
-static bool move_request(const struct bw_frame *frame, struct bw_xlator *xlator,
-                         struct bw_request *request, struct bw_request *copy)
-{
-    uint32_t length = request->length;
-    copy->address = translate_address(bw_xlator_private(xlator), request->address, &length);
-    if (length == request->length)
-        return true;
-    for (uint32_t done = 0; done < request->length && !request->error; done += length) {
-        struct bw_request part = *request;
-        length = request->length - done;
-        part.address =
-            translate_address(bw_xlator_private(xlator), request->address + done, &length);
-        part.length = length;
-        part.buffer = (uint8_t *)request->buffer + done;
-        part.kind = BW_REQUEST_RAW; /* a piece of a block is no block */
-        part.keep = false;
-        part.expectation = NULL;
-        part.data = NULL;
-        bw_wind(frame, bw_xlator_child(xlator, 0), &part, 1);
-        request->error = part.error;
-        request->rebuilt |= part.rebuilt;
-    }
-    return false;
-}
+static const struct bw_piece_map pieces = {.locate = locate};
 
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {
-    bw_wind_copies(frame, xlator, requests, count, move_request);
+    bw_pieces_read(frame, xlator, &pieces, requests, count);
 }
 
 static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlator,
                             uint64_t address, uint32_t length, unsigned copy,
                             struct bw_map_reply *reply)
 {
-    address = translate_address(bw_xlator_private(xlator), address, &length);
-    return bw_wind_map(frame, bw_xlator_child(xlator, 0), address, length, copy, reply);
+    struct bw_below below;
+    BW_TRY(locate(frame, xlator, address, length, &below));
+    return bw_wind_map(frame, below.layer, below.offset, (uint32_t)bw_min(length, below.length),
+                       copy, reply);
 }
 
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
                    const struct bw_range *ranges, size_t count, unsigned copy)
 {
-    for (size_t i = 0; i < count; i++) {
-        uint32_t length = ranges[i].length > UINT32_MAX ? UINT32_MAX : (uint32_t)ranges[i].length;
-        struct bw_range below = {
-            .address = translate_address(bw_xlator_private(xlator), ranges[i].address, &length)};
-        below.length = length;
-        bw_wind_advise(frame, bw_xlator_child(xlator, 0), &below, 1, copy);
-    }
+    bw_pieces_advise(frame, xlator, &pieces, ranges, count, copy);
 }
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)

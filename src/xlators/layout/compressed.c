@@ -15,7 +15,7 @@
 #include "servers/spool.h"
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
-#include "xlators/layout/pieces.h"
+#include "xlators/pieces.h"
 
 enum { INPUT = 1 << 20, OUTPUT = 1 << 20 };
 

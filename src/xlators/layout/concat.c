@@ -7,7 +7,7 @@
 
 #include "base/search.h"
 #include "xlators/classes.h"
-#include "xlators/layout/pieces.h"
+#include "xlators/pieces.h"
 
 struct concat {
     size_t count;

@@ -38,7 +38,7 @@
 #include "graph/keys.h"
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
-#include "xlators/layout/pieces.h"
+#include "xlators/pieces.h"
 #include "xlators/layout/window.h"
 
 enum {

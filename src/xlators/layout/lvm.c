@@ -30,7 +30,7 @@
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
 #include "xlators/layout/lvm_metadata.h"
-#include "xlators/layout/pieces.h"
+#include "xlators/pieces.h"
 
 enum {
     SECTOR = 512,

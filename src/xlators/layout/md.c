@@ -26,7 +26,7 @@
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
 #include "xlators/layout/md_journal.h"
-#include "xlators/layout/pieces.h"
+#include "xlators/pieces.h"
 
 /* RAID0 over devices of different sizes has zones: in each, the devices that are large enough. */
 struct zone {

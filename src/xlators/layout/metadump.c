@@ -20,7 +20,7 @@
 #include "ondisk/metadump.h"
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
-#include "xlators/layout/pieces.h"
+#include "xlators/pieces.h"
 
 /* The longest piece that is decompressed. btrfs-image makes pieces of 256 KiB, but does not split
  * longer ranges. */

@@ -18,7 +18,7 @@
 #include "base/endian.h"
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
-#include "xlators/layout/pieces.h"
+#include "xlators/pieces.h"
 
 enum {
     PAGE = 4096, /* bytes of the map that are read at once */

@@ -4,7 +4,7 @@
  * opened. src/open.c provides the functions that read the file.
  */
 #include "xlators/classes.h"
-#include "xlators/layout/pieces.h"
+#include "xlators/pieces.h"
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {

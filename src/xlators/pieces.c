@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "xlators/layout/pieces.h"
+/* Splits requests into pieces, and reads the pieces of many requests together. */
+#include "xlators/pieces.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -46,15 +47,21 @@ static void read_pieces(const struct bw_frame *frame, struct bw_xlator *xlator,
     pieces->count = 0;
 }
 
+static uint64_t size_of(struct bw_xlator *xlator, const struct bw_piece_map *map)
+{
+    return map->subject ? bw_xlator_size(xlator) : UINT64_MAX;
+}
+
 void bw_pieces_read(const struct bw_frame *frame, struct bw_xlator *xlator,
                     const struct bw_piece_map *map, struct bw_request *requests, size_t count)
 {
-    const uint64_t size = bw_xlator_size(xlator);
+    const uint64_t size = size_of(xlator, map);
     struct pieces pieces;
     pieces.count = 0;
     for (size_t i = 0; i < count; i++) {
         struct bw_request *request = &requests[i];
-        request->error = bw_request_check_end(map->subject, size, request);
+        if (map->subject)
+            request->error = bw_request_check_end(map->subject, size, request);
         for (uint32_t done = 0, length; !request->error && done < request->length; done += length) {
             const uint64_t address = request->address + done;
             uint8_t *buffer = (uint8_t *)request->buffer + done;
@@ -74,8 +81,13 @@ void bw_pieces_read(const struct bw_frame *frame, struct bw_xlator *xlator,
             piece->below.address = place.offset;
             piece->below.length = length;
             piece->below.buffer = buffer;
-            if (length < request->length)
+            if (length < request->length) {
+                /* a piece of a block is no block */
                 piece->below.kind = BW_REQUEST_RAW;
+                piece->below.keep = false;
+                piece->below.expectation = NULL;
+                piece->below.data = NULL;
+            }
             if (pieces.count == BW_BATCH)
                 read_pieces(frame, xlator, map, &pieces);
         }
@@ -88,7 +100,7 @@ void bw_pieces_advise(const struct bw_frame *frame, struct bw_xlator *xlator,
                       unsigned copy)
 {
     enum { MOST = 256 /* pieces of a range: more cannot be worth announcing */ };
-    const uint64_t size = bw_xlator_size(xlator);
+    const uint64_t size = size_of(xlator, map);
     for (size_t i = 0; i < count; i++) {
         struct bw_range left = ranges[i];
         if (left.address < size && left.length > size - left.address)

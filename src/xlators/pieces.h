@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Layers of containers that map their addresses to devices below: they say where a byte is, and
- * requests are split into pieces here. Also the check of the size, and dropped read-ahead.
+ * Layers that map their addresses to layers below: they say where a byte is, and requests are split
+ * into pieces here. Also the check of the size, and dropped read-ahead.
  */
-#ifndef BW_XLATORS_LAYOUT_PIECES_H
-#define BW_XLATORS_LAYOUT_PIECES_H
+#ifndef BW_XLATORS_PIECES_H
+#define BW_XLATORS_PIECES_H
 
 #include "graph/wind.h"
 
 /** Where bytes of a layer are. */
 struct bw_below {
     struct bw_xlator *layer; /**< the device; NULL: it is missing */
-    uint64_t offset;         /**< on the device */
+    uint64_t offset;         /**< on the device, or in the logical addresses below */
     uint64_t length;         /**< bytes that follow there; at least 1 */
     bool is_hole;            /**< not stored on a device: zeros */
 };
@@ -26,7 +26,8 @@ struct bw_device_piece {
 
 /** How a layer maps addresses. */
 struct bw_piece_map {
-    const char *subject; /**< names the contents of the layer, with the verb: "the array ends" */
+    const char *subject; /**< names the contents of the layer, with the verb: "the array ends";
+                            NULL: the layer has logical addresses, and no end */
     /** Finds the place of `wanted` bytes, or of the first of them. All of them are in the layer. */
     struct bw_error *(*locate)(const struct bw_frame *frame, struct bw_xlator *xlator,
                                uint64_t address, uint64_t wanted, struct bw_below *below);
