@@ -46,14 +46,8 @@ enum { MEMBER_EAGER = false, MEMBER_LAZY = true };
 #define END_RECORD(name) \
     }                    \
     ;
-#define XLATE(record, name, input)
-#define FROM(record, member, expression)
-#define END_XLATE(name)
 #include "record/records.def"
 #undef inline
-#undef RECORD
-#undef MEMBER_AS
-#undef END_RECORD
 
 #define RECORD(name, version, name_stability, data_stability, depends, documentation)       \
     const struct bw_record bw_##name##_record = {                                           \
@@ -66,10 +60,7 @@ enum { MEMBER_EAGER = false, MEMBER_LAZY = true };
         BW_##name##_MEMBERS};                                                               \
     _Static_assert((int)BW_##name##_MEMBERS <= (int)BW_RECORD_MEMBERS,                      \
                    "too many members for a mask");
-#define MEMBER_AS(record, name, type, format, laziness, stability, documentation)
-#define END_RECORD(name)
 #include "record/records.def"
-#undef RECORD
 
 static const struct bw_record *const records[] = {
 #define RECORD(name, version, name_stability, data_stability, depends, documentation) \
@@ -97,9 +88,6 @@ static const struct {
     const struct bw_record *record, *element;
     unsigned member;
 } elements[] = {
-#undef RECORD
-#undef ELEMENT
-#define RECORD(name, version, name_stability, data_stability, depends, documentation)
 #define ELEMENT(record, member, element) \
     {&bw_##record##_record, &bw_##element##_record, BW_##record##_##member},
 #include "record/records.def"

@@ -143,17 +143,8 @@ typedef struct bw_json_value bw_type_JSON;
 #define END_RECORD(name) \
     }                    \
     ;
-#define XLATE(record, name, input)
-#define FROM(record, member, expression)
-#define END_XLATE(name)
 #include "record/records.def"
 #undef inline
-#undef RECORD
-#undef MEMBER_AS
-#undef END_RECORD
-#undef XLATE
-#undef FROM
-#undef END_XLATE
 
 /* Numbers of members, tables, translators. */
 #define RECORD(name, version, name_stability, data_stability, depends, documentation) \
@@ -179,14 +170,6 @@ typedef struct bw_json_value bw_type_JSON;
     {                                                                                        \
         return in;                                                                           \
     }
-#define FROM(record, member, expression)
-#define END_XLATE(name)
 #include "record/records.def"
-#undef RECORD
-#undef MEMBER_AS
-#undef END_RECORD
-#undef XLATE
-#undef FROM
-#undef END_XLATE
 
 #endif

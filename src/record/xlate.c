@@ -67,10 +67,6 @@ static int64_t error_number(const struct bw_error *error)
     return -(error->system ? error->system : numbers[error->code]);
 }
 
-#define RECORD(name, version, name_stability, data_stability, depends, documentation)
-#define MEMBER_AS(record, name, type, format, laziness, stability, documentation)
-#define END_RECORD(name)
-
 #define XLATE(record, name, input)                                                  \
     void bw_xlate_##name(const input *in, uint64_t wanted, struct bw_##record *out) \
     {
@@ -79,9 +75,6 @@ static int64_t error_number(const struct bw_error *error)
         out->member = (expression);
 #define END_XLATE(name) }
 #include "record/records.def"
-#undef XLATE
-#undef FROM
-#undef END_XLATE
 
 /* Their tables. With void pointers, all translators have one type. */
 #define XLATE(record, name, input)                                           \

@@ -36,7 +36,6 @@ struct public_member {
 /* records.def has no types here; they come from the header. */
 static const struct public_member public_members[] = {
 #define inline inline_ /* as in record_types.h */
-#define RECORD(name, version, name_stability, data_stability, depends, documentation)
 #define MEMBER_AS(record, name, type, format, laziness, stability, documentation) \
     {#record,                                                                     \
      #name,                                                                       \
@@ -44,10 +43,6 @@ static const struct public_member public_members[] = {
      offsetof(struct bw_##record, name),                                          \
      sizeof((struct bw_##record *)0)->name,                                       \
      TYPE_OF(((struct bw_##record *)0)->name)},
-#define END_RECORD(name)
-#define XLATE(record, name, input)
-#define FROM(record, member, expression)
-#define END_XLATE(name)
 #include "record/records.def"
 #undef inline
 };
