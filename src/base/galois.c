@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Arithmetic in GF(2^8), for xlators/cluster/chunk_map.c and check/parity.c. */
+/* Arithmetic in GF(2^8), for the parity of btrfs and of MD. */
 #include "base/galois.h"
 
 #include <string.h>
@@ -49,6 +49,25 @@ uint8_t bw_field_inverse(uint8_t a)
     for (unsigned i = 0; i < 254; i++)
         inverse = bw_field_product(inverse, a);
     return inverse;
+}
+
+/* The sums p of D[i] and q of c[i] D[i] over the lost vectors are known from P, Q and the rest. If
+ * only D[x] is lost, it is p, or q / c[x]. With D[y], it is (c[y] p + q) / (c[x] + c[y]). */
+bool bw_field_factors(uint8_t lost, unsigned others, uint8_t other, bool has_p, bool has_q,
+                      uint8_t *p, uint8_t *q)
+{
+    if (others > 1 || (others && !(has_p && has_q)) || (!has_p && !has_q))
+        return false;
+    *p = 1;
+    *q = 0;
+    if (others) {
+        *q = bw_field_inverse(lost ^ other);
+        *p = bw_field_product(other, *q);
+    } else if (!has_p) {
+        *q = bw_field_inverse(lost);
+        *p = 0;
+    }
+    return true;
 }
 
 void bw_field_combine_plain(unsigned count, size_t length, const uint8_t *coefficients,

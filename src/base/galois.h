@@ -6,6 +6,7 @@
 #ifndef BW_BASE_GALOIS_H
 #define BW_BASE_GALOIS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,14 @@ uint8_t bw_field_inverse(uint8_t a);
 
 /** 2 to the power of `exponent`: the coefficient of a vector in Q. */
 uint8_t bw_field_power_of_two(unsigned exponent);
+
+/**
+ * The factors of P and Q in a lost vector, of which `lost` is the coefficient in Q; `others`: how
+ * many other vectors are lost, and `other` the coefficient of one of them. False if the rest does
+ * not suffice. A vector with the coefficient c, which both sums contain, has the factor p + q c.
+ */
+bool bw_field_factors(uint8_t lost, unsigned others, uint8_t other, bool has_p, bool has_q,
+                      uint8_t *p, uint8_t *q);
 
 /** Sets `result` to the sum of `count` vectors (1 to BW_FIELD_VECTORS) of `length` bytes, each
  * multiplied by its coefficient. */

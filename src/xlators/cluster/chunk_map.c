@@ -13,9 +13,7 @@
  * row, and one of other profiles is read from a stale device.
  *
  * Parity: a row of n data pieces is a vector D over GF(2^8). P is the sum of all D[i], Q the sum of
- * g^i D[i] with g = 2. Either equation yields one unknown piece, both together yield two. In each
- * case the wanted piece is a linear combination of the remaining pieces; only the coefficients
- * differ.
+ * g^i D[i] with g = 2. Either yields one unknown piece, both together yield two (base/galois.h).
  */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -87,27 +85,17 @@ static void add_source(struct row *row, unsigned part, uint8_t coefficient)
  */
 static bool choose_sources(struct row *row)
 {
-    unsigned wanted = row->piece->data_stripe, n = row->data_parts, other = n, unknown = 1;
+    unsigned wanted = row->piece->data_stripe, n = row->data_parts, other = n, others = 0;
     bool has_p = !row->bad[n], has_q = row->parts > n + 1 && !row->bad[n + 1];
     for (unsigned part = 0; part < n; part++)
         if (part != wanted && row->bad[part]) {
             other = part;
-            unknown++;
+            others++;
         }
-    uint8_t p = 0, q = 0;
-    if (unknown == 1 && has_p) {
-        p = 1;
-    } else if (unknown == 1 && has_q) {
-        q = bw_field_inverse(bw_field_power_of_two(wanted));
-    } else if (unknown == 2 && has_p && has_q) {
-        /* D[w] + D[o] = P', g^w D[w] + g^o D[o] = Q': D[w] = (g^o P' + Q') / (g^w + g^o). */
-        uint8_t scale =
-            bw_field_inverse(bw_field_power_of_two(wanted) ^ bw_field_power_of_two(other));
-        p = bw_field_product(scale, bw_field_power_of_two(other));
-        q = scale;
-    } else {
+    uint8_t p, q;
+    if (!bw_field_factors(bw_field_power_of_two(wanted), others, bw_field_power_of_two(other),
+                          has_p, has_q, &p, &q))
         return false;
-    }
     row->source_count = 0;
     for (unsigned part = 0; part < n; part++)
         if (!row->bad[part])

@@ -8,8 +8,7 @@
  * A request is divided into pieces, one for each chunk, which are read together. A piece whose
  * device is missing, or cannot be read, is read from another copy or, with parity, computed from
  * the rest of its row. P of a row is the sum of all data pieces x over GF(2^8), Q the sum of
- * g(x) * x. Without P, or with another missing piece y, Q is used as well:
- * x = (g(y) * p + q) / (g(x) + g(y)), where p and q are the sums without x and y.
+ * g(x) * x (base/galois.h).
  *
  * The numbers in superblocks may be hostile: sizes are validated before they are multiplied, and an
  * array is never much larger than its devices.
@@ -477,17 +476,9 @@ static struct bw_error *rebuild_piece(const struct bw_frame *frame, const struct
 
     /* The factors of P and Q; each data piece has both, because both sums contain it. */
     const bool has_p = vectors[row.p], has_q = row.q < count && vectors[row.q];
-    const uint8_t x = powers[place.role];
-    uint8_t p = 1, q = 0;
-    if (lost > 1 || (lost && !(has_p && has_q)) || (!has_p && !has_q))
+    uint8_t p, q;
+    if (!bw_field_factors(powers[place.role], lost, powers[other], has_p, has_q, &p, &q))
         return not_enough(&place);
-    if (lost) {
-        q = bw_field_inverse(x ^ powers[other]);
-        p = bw_field_product(powers[other], q);
-    } else if (!has_p) {
-        p = 0;
-        q = bw_field_inverse(x);
-    }
     uint8_t coefficients[BW_FIELD_VECTORS], *used[BW_FIELD_VECTORS];
     unsigned used_count = 0;
     for (uint32_t role = 0; role < count; role++) {
