@@ -102,20 +102,11 @@ static char *write_bool(const struct bw_row *row, const void *value, char *at)
     return stpcpy(bw_row_lead(row, at), *(const uint64_t *)value ? "true" : "false");
 }
 
-static char *write_iso(const struct bw_row *row, const void *value, char *at)
+static char *write_date(const struct bw_row *row, const void *value, char *at)
 {
     at = bw_row_lead(row, at);
     *at++ = '"';
-    at = bw_write_zoned_date(at, *(const int64_t *)value, false);
-    *at++ = '"';
-    return at;
-}
-
-static char *write_local_iso(const struct bw_row *row, const void *value, char *at)
-{
-    at = bw_row_lead(row, at);
-    *at++ = '"';
-    at = bw_write_zoned_date(at, *(const int64_t *)value, true);
+    at = bw_write_zoned_date(at, *(const int64_t *)value, row->rows->times == BW_ROWS_LOCAL);
     *at++ = '"';
     return at;
 }
@@ -236,12 +227,8 @@ static char *write_names(const struct bw_row *row, const void *value, char *at)
 bw_column_writer *bw_json_writer(const struct bw_member *member,
                                  const struct bw_rows_options *options)
 {
-    if (member->format == BW_FORMAT_TIME && options->times == BW_ROWS_ISO)
-        return write_iso;
-    if (member->format == BW_FORMAT_TIME && options->times == BW_ROWS_LOCAL)
-        return write_local_iso;
     if (member->format == BW_FORMAT_TIME && options->times)
-        return bw_write_time_in_seconds;
+        return options->times == BW_ROWS_SECONDS ? bw_write_time_in_seconds : write_date;
     switch (member->type) {
     case BW_TYPE_U64:
         if (member->format == BW_FORMAT_BOOL)

@@ -34,14 +34,10 @@ static char *write_si(const struct bw_row *row, const void *value, char *at)
     return bw_write_size(bw_row_lead(row, at), number_at(value), true);
 }
 
-static char *write_time(const struct bw_row *row, const void *value, char *at)
+static char *write_date(const struct bw_row *row, const void *value, char *at)
 {
-    return bw_write_zoned_date(bw_row_lead(row, at), *(const int64_t *)value, false);
-}
-
-static char *write_local_time(const struct bw_row *row, const void *value, char *at)
-{
-    return bw_write_zoned_date(bw_row_lead(row, at), *(const int64_t *)value, true);
+    return bw_write_zoned_date(bw_row_lead(row, at), *(const int64_t *)value,
+                               row->rows->times == BW_ROWS_LOCAL);
 }
 
 char *bw_write_time_in_seconds(const struct bw_row *row, const void *value, char *at)
@@ -295,10 +291,8 @@ bw_column_writer *bw_text_writer(const struct bw_member *member,
     case BW_FORMAT_FLAGS:
         return write_flags;
     case BW_FORMAT_TIME:
-        if (options->times == BW_ROWS_SECONDS)
-            return bw_write_time_in_seconds;
         if (options->times)
-            return options->times == BW_ROWS_ISO ? write_time : write_local_time;
+            return options->times == BW_ROWS_SECONDS ? bw_write_time_in_seconds : write_date;
         break;
     default:
         break;
