@@ -13,6 +13,7 @@
  * The copies of a batch are in blocks, which do not move; they are freed together.
  */
 #include "btrfs-walk/batches.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -571,15 +572,7 @@ struct bw_error *bw_batches_close(struct bw_batches *batches)
 
 static struct timespec time_after(unsigned milliseconds)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    time.tv_sec += milliseconds / 1000;
-    time.tv_nsec += (long)(milliseconds % 1000) * 1000000;
-    if (time.tv_nsec >= 1000000000) {
-        time.tv_nsec -= 1000000000;
-        time.tv_sec++;
-    }
-    return time;
+    return bw_clock_after((uint64_t)milliseconds * 1000000);
 }
 
 struct bw_error *bw_batches_next(struct bw_batches *batches, struct bw_batch **batch)

@@ -11,6 +11,7 @@
  * watching one both try to replace it with 0; whoever succeeds has the turn. The watching thread
  * wakes up every moment, but rests after some moments without a request.
  */
+#include "base/clock.h"
 #include "mount/internal.h"
 
 #include <errno.h>
@@ -110,11 +111,7 @@ static void watch_turn(struct crew *crew)
             quiet = 0;
             continue;
         }
-        struct timespec end;
-        clock_gettime(CLOCK_MONOTONIC, &end);
-        end.tv_nsec += MOMENT;
-        end.tv_sec += end.tv_nsec / 1000000000;
-        end.tv_nsec %= 1000000000;
+        const struct timespec end = bw_clock_after(MOMENT);
         if (pthread_cond_timedwait(&crew->watch, &crew->lock, &end) && request &&
             atomic_compare_exchange_strong(&crew->busy, &request, 0))
             free_turn(crew);

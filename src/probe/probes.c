@@ -5,9 +5,9 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 enum { GRAIN_FINE = false, GRAIN_COARSE = true };
 
@@ -51,9 +51,7 @@ const char *bw_probe_input(const struct bw_probe *probe)
 
 static uint64_t monotonic_time(void)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+    return (uint64_t)bw_clock(CLOCK_MONOTONIC);
 }
 
 void bw_probes_init(struct bw_probes *probes)

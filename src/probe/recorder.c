@@ -21,6 +21,8 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/compare.h"
 #include "base/utf8.h"
 #include "ondisk/checksum.h"
 #include "probe/probe.h"
@@ -42,13 +44,6 @@ struct bw_recorder {
     _Alignas(64) _Atomic uint64_t numbers;
     char unused[56];
 };
-
-static uint64_t now(clockid_t clock)
-{
-    struct timespec time;
-    clock_gettime(clock, &time);
-    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
 
 uint32_t bw_box_checksum(const struct bw_box_header *header)
 {
@@ -226,7 +221,7 @@ static void note_end(struct bw_recorder *recorder, uint32_t ended, uint32_t sign
 {
     if (!recorder->header || !bw_recorder_is_whole(recorder))
         return;
-    recorder->header->end = bw_put64(now(CLOCK_MONOTONIC));
+    recorder->header->end = bw_put64((uint64_t)bw_clock(CLOCK_MONOTONIC));
     recorder->header->signal = bw_put32(signal);
     recorder->header->ended = bw_put32(ended);
 }
@@ -299,7 +294,7 @@ struct bw_error *bw_recorder_create_file(int descriptor, const char *name,
     }
     memset(recorder, 0, sizeof *recorder);
     recorder->descriptor = descriptor;
-    recorder->begin = now(CLOCK_MONOTONIC);
+    recorder->begin = (uint64_t)bw_clock(CLOCK_MONOTONIC);
     recorder->slot_count = slots;
     recorder->size = BW_BOX_SLOTS + slots * sizeof(struct bw_box_slot);
     recorder->consumer.visit = record_event;
@@ -321,7 +316,7 @@ struct bw_error *bw_recorder_create_file(int descriptor, const char *name,
         .slot_count = bw_put32(slots),
         .process = bw_put32((uint32_t)getpid()),
         .begin = bw_put64(recorder->begin),
-        .begin_real = bw_put64(now(CLOCK_REALTIME)),
+        .begin_real = bw_put64((uint64_t)bw_clock(CLOCK_REALTIME)),
         .program = "btrfs-walk " BW_VERSION,
     };
     memcpy(header.magic, BW_BOX_MAGIC, sizeof header.magic);
@@ -484,12 +479,6 @@ static enum slot_status classify_slot(const struct bw_recording *recording, uint
     return GOOD;
 }
 
-static int by_number(const void *left, const void *right)
-{
-    const struct place *a = left, *b = right;
-    return (a->number > b->number) - (a->number < b->number);
-}
-
 /* Sorts the valid slots, and counts the others and the losses. */
 static struct bw_error *sort_slots(struct bw_recording *recording)
 {
@@ -508,7 +497,7 @@ static struct bw_error *sort_slots(struct bw_recording *recording)
         if ((status == GOOD || status == TORN) && number > last)
             last = number;
     }
-    qsort(recording->places, facts->count, sizeof *recording->places, by_number);
+    qsort(recording->places, facts->count, sizeof *recording->places, bw_compare_first);
 
     /* The last number is the number of all events; the ring keeps those from `first` on. */
     uint64_t first = last > slots ? last - slots + 1 : 1, within = 0;

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "servers/helper.h"
 
 const bool bw_connection_is_built = true;
@@ -196,11 +197,10 @@ static bool continue_handle(const struct libnbd *nbd, struct nbd_handle *handle,
 /* await_description() returns this pointer after a timeout. */
 static const char server_is_silent[] = "the server has not answered";
 
-static uint64_t now(void)
+/* In milliseconds. */
+static int64_t now(void)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+    return bw_clock(CLOCK_MONOTONIC) / 1000000;
 }
 
 /* Waits until the server has described the image, at most for so many milliseconds (0: without a
@@ -208,10 +208,10 @@ static uint64_t now(void)
 static const char *await_description(const struct libnbd *nbd, struct nbd_handle *handle,
                                      unsigned timeout)
 {
-    const uint64_t end = now() + timeout;
+    const int64_t end = now() + timeout;
     while (!nbd->aio_is_ready(handle)) {
         struct pollfd wanted = events_to_await(nbd, handle);
-        uint64_t time = now();
+        const int64_t time = now();
         if (timeout && time >= end)
             return server_is_silent;
         int count = poll(&wanted, 1, timeout ? (int)(end - time) : -1);

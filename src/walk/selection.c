@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/glob.h"
 #include "base/hash_mix.h"
 #include "base/human.h"
@@ -335,11 +336,9 @@ static void release_test(struct bw_file_test *test)
 struct bw_error *bw_selection_create(struct bw_selection **result)
 {
     struct bw_selection *selection = calloc(1, sizeof *selection);
-    struct timespec now;
     if (!selection)
         return bw_error_no_memory();
-    clock_gettime(CLOCK_REALTIME, &now);
-    selection->now = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+    selection->now = bw_clock(CLOCK_REALTIME);
     bw_glob_open(&selection->glob);
     *result = selection;
     return NULL;

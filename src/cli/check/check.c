@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "btrfs-walk/diff.h"
 #include "cli/common/monitor.h"
 #include "cli/common/paths.h"
@@ -101,13 +102,6 @@ static void catch_signals(void)
             sigaction(numbers[i], &ours, NULL);
 }
 
-int64_t check_now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
-}
-
 void check_begin_pass(struct check_run *check, const char *name)
 {
     size_t count, number = 0;
@@ -116,7 +110,7 @@ void check_begin_pass(struct check_run *check, const char *name)
         number++;
     if (number >= count || number >= CHECK_PASSES || check->began[number])
         return;
-    check->began[number] = check_now();
+    check->began[number] = bw_clock(CLOCK_MONOTONIC);
     check->last_pass = number;
 }
 
@@ -174,7 +168,7 @@ static struct bw_error *check_all(struct check_run *check, const struct bw_error
 static int end_check(struct check_run *check, struct bw_error *error, bool opened)
 {
     struct cmd_session *session = &check->session;
-    check->ended = check_now();
+    check->ended = bw_clock(CLOCK_MONOTONIC);
     cmd_progress_end();
     if (check->stream.rows)
         error = bw_error_first(error, bw_rows_end(&check->stream));

@@ -61,8 +61,6 @@ struct check_run {
 
 /** Records the beginning of a pass, unless it is the current one. */
 void check_begin_pass(struct check_run *check, const char *name);
-/** The current time, in nanoseconds (monotonic). */
-int64_t check_now(void);
 /** Whether a signal has ended the check. */
 bool check_is_stopped(void);
 

@@ -17,11 +17,11 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/human.h"
 #include "base/thread.h"
 
-#define SECOND   INT64_C(1000000000)
-#define INTERVAL (SECOND / 5)
+#define INTERVAL (BW_SECOND / 5)
 
 /* The line is at most as wide as a terminal with 80 columns. */
 enum { LINE_ROOM = 128, COLUMNS = 79 };
@@ -79,9 +79,7 @@ static struct {
 
 static int64_t now(void)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * SECOND + time.tv_nsec;
+    return bw_clock(CLOCK_MONOTONIC);
 }
 
 /* Signals that end the program. */
@@ -173,7 +171,7 @@ static void append_line(struct bw_buffer *line)
                    steps = atomic_load(&progress_line.steps);
     const char *task = atomic_load(&progress_line.task);
     const int64_t elapsed = now() - atomic_load(&progress_line.started);
-    const double seconds = (double)elapsed / (double)SECOND;
+    const double seconds = (double)elapsed / (double)BW_SECOND;
 
     /* Bytes done so far: counted by the command, or read by the file system. */
     uint64_t done = atomic_load(&progress_line.done);
@@ -206,7 +204,7 @@ static void append_line(struct bw_buffer *line)
         part = atomic_load(&progress_line.step) - 1;
         whole = steps;
     }
-    if (!part || part >= whole || part < whole / 256 || elapsed < SECOND)
+    if (!part || part >= whole || part < whole / 256 || elapsed < BW_SECOND)
         return;
     const uint64_t left = (uint64_t)((double)(whole - part) / (double)part * seconds);
     if (left >= 3600)
@@ -348,8 +346,9 @@ static void *run_monitor(void *context)
             flockfile(stderr);
             /* While results are written to the same terminal, they show the progress. The line is
              * shown only when they pause. */
-            const bool is_due = !progress_line.mixed ||
-                                (!progress_line.inside && now() - progress_line.written >= SECOND);
+            const bool is_due =
+                !progress_line.mixed ||
+                (!progress_line.inside && now() - progress_line.written >= BW_SECOND);
             if (has_signal)
                 clear_line();
             if (has_signal && monitor.dump)

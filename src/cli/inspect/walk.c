@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The walk command: the paths of all regular files, or rows about them. The default command. */
 #include "btrfs-walk/walk.h"
+#include "base/clock.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -55,8 +56,7 @@ static int walk_image(const struct cmd_common *common, struct walk_state *walk)
 {
     struct cmd_session session;
     struct bw_walk_summary summary = {0};
-    struct timespec start;
-    clock_gettime(CLOCK_MONOTONIC, &start);
+    const int64_t start = bw_clock(CLOCK_MONOTONIC);
     int status = cmd_open(common, &session);
     if (status)
         return status;
@@ -85,10 +85,7 @@ static int walk_image(const struct cmd_common *common, struct walk_state *walk)
     if (!error && !summary.files)
         cmd_report_nested(common, session.fs, &walk->selection);
     if (walk->summary) {
-        struct timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        const double seconds =
-            (double)(now.tv_sec - start.tv_sec) + (double)(now.tv_nsec - start.tv_nsec) / 1e9;
+        const double seconds = (double)(bw_clock(CLOCK_MONOTONIC) - start) / BW_SECOND;
         fprintf(stderr,
                 "%" PRIu64 " file%s, %" PRIu64 " director%s, %" PRIu64 " subvolume%s, %" PRIu64
                 " lost block%s, %" PRIu64 " bytes of metadata read, %" PRIu64

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/hash_mix.h"
 #include "xlators/classes.h"
 
@@ -79,12 +80,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
         }
     if (nanoseconds) {
         /* Sleep until a point in time, so that signals do not prolong the delay. */
-        enum { SECOND = 1000000000 };
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        const uint64_t end = nanoseconds + (uint64_t)until.tv_nsec;
-        until.tv_sec += (time_t)(end / SECOND);
-        until.tv_nsec = (long)(end % SECOND);
+        const struct timespec until = bw_clock_after(nanoseconds);
         while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
             continue;
     }

@@ -35,6 +35,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/hash_table.h"
 #include "base/vector.h"
 #include "btrfs-walk/graph.h"
@@ -641,8 +642,7 @@ static bool find_flip(struct verify *verify, struct bw_request *part, struct bw_
         time = 0;
 
     /* The search. It is useless if more is wrong than one bit, or this is another block. */
-    struct timespec begin, end;
-    clock_gettime(CLOCK_MONOTONIC, &begin);
+    const int64_t begin = bw_clock(CLOCK_MONOTONIC);
     const bool is_useless =
         is_block && (!header_is_near(verify, part) ||
                      bw_checksum_matches_block(type, part->buffer, part->length));
@@ -653,9 +653,7 @@ static bool find_flip(struct verify *verify, struct bw_request *part, struct bw_
         packed = FLIP_NONE;
     else
         packed = FLIP_NOT_SEARCHED;
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    const uint64_t spent = (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000 +
-                           (uint64_t)end.tv_nsec - (uint64_t)begin.tv_nsec;
+    const uint64_t spent = (uint64_t)(bw_clock(CLOCK_MONOTONIC) - begin);
 
     /* The result, and the rest of the limit. */
     pthread_mutex_lock(&verify->lock);
