@@ -3,7 +3,8 @@
 
 #include <errno.h>
 #include <sys/socket.h>
-#include <unistd.h>
+
+#include "base/whole_io.h"
 
 bool bw_channel_send(int channel, const void *bytes, size_t length)
 {
@@ -21,13 +22,5 @@ bool bw_channel_send(int channel, const void *bytes, size_t length)
 /* With read(2), which every sandbox allows. */
 bool bw_channel_receive(int channel, void *bytes, size_t length)
 {
-    for (size_t done = 0; done < length;) {
-        const ssize_t got = read(channel, (char *)bytes + done, length - done);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        done += (size_t)got;
-    }
-    return true;
+    return bw_read_all(channel, bytes, length) == (ssize_t)length;
 }

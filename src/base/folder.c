@@ -6,12 +6,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/whole_io.h"
 
 /* Of an empty subvolume; BTRFS_SUPER_MAGIC and BTRFS_EMPTY_SUBVOL_DIR_OBJECTID of the kernel. */
 enum { BTRFS_MAGIC = 0x9123683e & 0x7fffffff, EMPTY_SUBVOLUME_INODE = 2 };
@@ -139,18 +139,9 @@ struct bw_error *bw_folder_open_file(const struct bw_folder *folder, const char 
 
 ssize_t bw_folder_read(int descriptor, void *buffer, size_t length, uint64_t offset)
 {
-    size_t done = 0;
     if (lseek(descriptor, (off_t)offset, SEEK_SET) < 0)
         return -1;
-    while (done < length) {
-        const ssize_t more = read(descriptor, (char *)buffer + done, length - done);
-        if (more < 0 && errno == EINTR)
-            continue;
-        if (more <= 0)
-            return more < 0 ? -1 : (ssize_t)done;
-        done += (size_t)more;
-    }
-    return (ssize_t)done;
+    return bw_read_all(descriptor, buffer, length);
 }
 
 /* Attributes. There is no call for a symbolic link below a descriptor, so the path begins with the

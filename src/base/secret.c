@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/secret.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "base/whole_io.h"
 
 struct bw_secret bw_secret_create(size_t room)
 {
@@ -20,16 +21,11 @@ struct bw_secret bw_secret_create(size_t room)
 
 bool bw_secret_read(struct bw_secret *secret, int descriptor)
 {
-    while (secret->length < secret->room) {
-        const ssize_t got =
-            read(descriptor, secret->bytes + secret->length, secret->room - secret->length);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return got == 0;
+    const ssize_t got =
+        bw_read_all(descriptor, secret->bytes + secret->length, secret->room - secret->length);
+    if (got > 0)
         secret->length += (size_t)got;
-    }
-    return true;
+    return got >= 0;
 }
 
 void bw_secret_free(struct bw_secret *secret)

@@ -21,6 +21,8 @@
 #include <xxhash.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
+#include "base/whole_io.h"
 #include "export/target.h"
 
 /* Directories, links and nodes. */
@@ -313,18 +315,9 @@ struct bw_error *bw_target_file_begin(struct bw_target *target, const char *path
 struct bw_error *bw_target_file_write(struct bw_target_file *file, uint64_t offset,
                                       const void *bytes, size_t length)
 {
-    const char *next = bytes;
-    while (length) {
-        ssize_t written = pwrite(file->descriptor, next, length, (off_t)offset);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return bw_error_from_errno(written ? errno : EIO, "cannot write");
-        next += written;
-        offset += (uint64_t)written;
-        length -= (size_t)written;
-        file->end = offset > file->end ? offset : file->end;
-    }
+    if (!bw_write_at(file->descriptor, bytes, length, offset))
+        return bw_error_from_errno(errno, "cannot write");
+    file->end = bw_max(file->end, offset + length);
     return NULL;
 }
 

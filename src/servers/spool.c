@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/whole_io.h"
 #include "base/zeros.h"
 
 enum { PIECE = 64 << 10 /* as many zeros become a hole */ };
@@ -104,14 +105,10 @@ struct bw_error *bw_spool_append(struct bw_spool *spool, const uint8_t *bytes, s
         const size_t stored = bw_is_zeros(bytes, piece) ? 0 : piece; /* zeros become a hole */
         if (stored > spool->limit - spool->stored)
             return too_large(spool);
-        for (size_t done = 0; done < stored;) {
-            const ssize_t count =
-                pwrite(spool->file, bytes + done, stored - done, (off_t)(spool->size + done));
-            if (count < 0 && errno == ENOSPC)
+        if (!bw_write_at(spool->file, bytes, stored, spool->size)) {
+            if (errno == ENOSPC)
                 return too_large(spool);
-            if (count < 0 && errno != EINTR)
-                return bw_error_from_errno(errno, "cannot write to a temporary file");
-            done += count > 0 ? (size_t)count : 0;
+            return bw_error_from_errno(errno, "cannot write to a temporary file");
         }
         spool->stored += stored;
         spool->size += piece;
@@ -145,17 +142,11 @@ uint64_t bw_spool_size(const struct bw_spool *spool)
 struct bw_error *bw_spool_read(const struct bw_spool *spool, uint64_t offset, void *buffer,
                                size_t length)
 {
-    size_t done = 0;
-    while (done < length) {
-        const ssize_t count =
-            pread(spool->file, (uint8_t *)buffer + done, length - done, (off_t)(offset + done));
-        if (count < 0 && errno != EINTR)
-            return bw_error_from_errno(errno, "cannot read from a temporary file");
-        if (count == 0)
-            break;
-        done += count > 0 ? (size_t)count : 0;
-    }
-    memset((uint8_t *)buffer + done, 0, length - done); /* zeros at the end are not stored */
+    const ssize_t count = bw_read_at(spool->file, buffer, length, offset);
+    if (count < 0)
+        return bw_error_from_errno(errno, "cannot read from a temporary file");
+    /* Zeros at the end are not stored. */
+    memset((uint8_t *)buffer + count, 0, length - (size_t)count);
     return NULL;
 }
 

@@ -28,6 +28,7 @@
 #include "base/cleanup.h"
 #include "base/struct_size.h"
 #include "base/vector.h"
+#include "base/whole_io.h"
 #include "btrfs-walk/stream.h"
 #include "ondisk/items.h"
 #include "stream/linked_tree.h"
@@ -403,16 +404,10 @@ static struct bw_error *remove_name(struct bw_receiver *receiver,
 static struct bw_error *write_bytes(struct bw_receiver *receiver, const uint8_t *bytes,
                                     size_t length, uint64_t offset)
 {
-    for (size_t done = 0; done < length;) {
-        ssize_t got = pwrite(receiver->file, bytes + done, length - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return bw_error_from_errno(errno, "cannot write %.*s", (int)receiver->file_path.length,
-                                       receiver->file_path.data);
-        done += (size_t)got;
-    }
-    return NULL;
+    if (bw_write_at(receiver->file, bytes, length, offset))
+        return NULL;
+    return bw_error_from_errno(errno, "cannot write %.*s", (int)receiver->file_path.length,
+                               receiver->file_path.data);
 }
 
 /* Opens the source of a clone. A device node is not opened, because that alone may have effects. */

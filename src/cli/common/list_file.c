@@ -34,18 +34,7 @@ static void allocate_ahead(struct cmd_list_file *list)
 
 static struct bw_error *write_at(const struct cmd_list_file *list, const char *bytes, size_t length)
 {
-    uint64_t offset = list->end;
-    while (length) {
-        const ssize_t written = pwrite(list->descriptor, bytes, length, (off_t)offset);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
-            return bw_error_from_errno(errno, "cannot write to %s", list->name);
-        bytes += written;
-        offset += (uint64_t)written;
-        length -= (size_t)written;
-    }
-    return NULL;
+    return cmd_write_at(list->descriptor, list->name, list->end, bytes, length);
 }
 
 /* Writes the mark, and removes everything after it. */

@@ -17,7 +17,9 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/escape.h"
+#include "base/whole_io.h"
 #include "cli/common/monitor.h"
 #include "cli/common/repeats.h"
 
@@ -199,32 +201,16 @@ enum { GATHER_BYTES = 64 << 10, GATHER_NANOSECONDS = 50000000 };
 struct bw_error *cmd_write_at(int descriptor, const char *name, uint64_t offset, const void *bytes,
                               size_t length)
 {
-    const char *next = bytes;
-    while (length) {
-        const ssize_t written = pwrite(descriptor, next, length, (off_t)offset);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
-            return bw_error_from_errno(errno, "cannot write to %s", name);
-        next += written;
-        offset += (size_t)written;
-        length -= (size_t)written;
-    }
-    return NULL;
+    if (bw_write_at(descriptor, bytes, length, offset))
+        return NULL;
+    return bw_error_from_errno(errno, "cannot write to %s", name);
 }
 
 struct bw_error *cmd_write_file(int descriptor, const char *name, const char *bytes, size_t length)
 {
-    while (length) {
-        ssize_t written = write(descriptor, bytes, length);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
-            return bw_error_from_errno(errno, "cannot write to %s", name);
-        bytes += written;
-        length -= (size_t)written;
-    }
-    return NULL;
+    if (bw_write_all(descriptor, bytes, length))
+        return NULL;
+    return bw_error_from_errno(errno, "cannot write to %s", name);
 }
 
 struct bw_error *cmd_sync_file(const struct cmd_common *common, int descriptor, const char *name)
@@ -265,13 +251,6 @@ static struct bw_error *write_results(const char *bytes, size_t length)
     return cmd_progress_around(write_stdout, bytes, length);
 }
 
-static long long now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * 1000000000LL + time.tv_nsec;
-}
-
 static struct bw_error *flush_gathered(struct cmd_output *output)
 {
     struct bw_error *error = write_results(output->gathered.data, output->gathered.length);
@@ -284,12 +263,12 @@ struct bw_error *cmd_write(void *context, const char *bytes, size_t length)
     struct cmd_output *output = context;
     bool large = length >= GATHER_BYTES || output->at_once;
     if (output->gathered.length && (large || output->gathered.length + length > GATHER_BYTES ||
-                                    now() - output->since > GATHER_NANOSECONDS))
+                                    bw_clock(CLOCK_MONOTONIC) - output->since > GATHER_NANOSECONDS))
         BW_TRY(flush_gathered(output));
     if (large)
         return write_results(bytes, length);
     if (!output->gathered.length)
-        output->since = now();
+        output->since = bw_clock(CLOCK_MONOTONIC);
     bw_buffer_append(&output->gathered, bytes, length);
     return bw_buffer_error(&output->gathered);
 }

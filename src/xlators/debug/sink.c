@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/whole_io.h"
 #include "btrfs-walk/graph.h"
 
 struct bw_error *bw_sink_open(const struct bw_xlator *xlator, struct bw_sink *sink)
@@ -38,15 +39,10 @@ static void report_incomplete(const struct bw_xlator *xlator, struct bw_sink *si
 void bw_sink_write(const struct bw_xlator *xlator, struct bw_sink *sink, struct bw_buffer *text)
 {
     struct bw_error *error = text->failed ? bw_error_no_memory() : NULL;
-    size_t done = 0;
     /* Without a descriptor, bw_sink_open() failed, and the layer is being destroyed. */
-    while (!error && sink->descriptor >= 0 && done < text->length) {
-        const ssize_t written = write(sink->descriptor, text->data + done, text->length - done);
-        if (written >= 0)
-            done += (size_t)written;
-        else if (errno != EINTR)
-            error = bw_error_from_errno(errno, "cannot write");
-    }
+    if (!error && sink->descriptor >= 0 &&
+        !bw_write_all(sink->descriptor, text->data, text->length))
+        error = bw_error_from_errno(errno, "cannot write");
     report_incomplete(xlator, sink, error);
     bw_buffer_free(text);
 }

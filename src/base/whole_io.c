@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "base/whole_io.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+/* As an offset: the position of the descriptor. */
+#define AT_POSITION UINT64_MAX
+
+static bool write_whole(int descriptor, const void *bytes, size_t length, uint64_t offset)
+{
+    const char *next = bytes;
+    for (size_t done = 0; done < length;) {
+        ssize_t written;
+        if (offset == AT_POSITION)
+            written = write(descriptor, next + done, length - done);
+        else
+            written = pwrite(descriptor, next + done, length - done, (off_t)(offset + done));
+        if (written > 0)
+            done += (size_t)written;
+        else if (written == 0)
+            errno = EIO;
+        if (written == 0 || (written < 0 && errno != EINTR))
+            return false;
+    }
+    return true;
+}
+
+static ssize_t read_whole(int descriptor, void *bytes, size_t length, uint64_t offset)
+{
+    char *next = bytes;
+    size_t done = 0;
+    while (done < length) {
+        ssize_t got;
+        if (offset == AT_POSITION)
+            got = read(descriptor, next + done, length - done);
+        else
+            got = pread(descriptor, next + done, length - done, (off_t)(offset + done));
+        if (got == 0)
+            break;
+        if (got > 0)
+            done += (size_t)got;
+        else if (errno != EINTR)
+            return -1;
+    }
+    return (ssize_t)done;
+}
+
+bool bw_write_all(int descriptor, const void *bytes, size_t length)
+{
+    return write_whole(descriptor, bytes, length, AT_POSITION);
+}
+
+bool bw_write_at(int descriptor, const void *bytes, size_t length, uint64_t offset)
+{
+    return write_whole(descriptor, bytes, length, offset);
+}
+
+ssize_t bw_read_all(int descriptor, void *bytes, size_t length)
+{
+    return read_whole(descriptor, bytes, length, AT_POSITION);
+}
+
+ssize_t bw_read_at(int descriptor, void *bytes, size_t length, uint64_t offset)
+{
+    return read_whole(descriptor, bytes, length, offset);
+}

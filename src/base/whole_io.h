@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reads and writes that continue after interruptions, and after calls that handled only a part. */
+#ifndef BW_BASE_WHOLE_IO_H
+#define BW_BASE_WHOLE_IO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/** Writes all bytes with write(2). False: errno has the reason. */
+bool bw_write_all(int descriptor, const void *bytes, size_t length);
+
+/** The same at an offset, with pwrite(2). */
+bool bw_write_at(int descriptor, const void *bytes, size_t length, uint64_t offset);
+
+/** Reads bytes with read(2), and returns their number, which is smaller than `length` only at the
+ * end of the file. -1: errno has the reason. */
+ssize_t bw_read_all(int descriptor, void *bytes, size_t length);
+
+/** The same at an offset, with pread(2). */
+ssize_t bw_read_at(int descriptor, void *bytes, size_t length, uint64_t offset);
+
+#endif
