@@ -2,8 +2,6 @@
 /* Sets of ranges: a sorted array. */
 #include "base/range_set.h"
 
-#include <stdlib.h>
-
 #include "base/compare.h"
 #include "base/search.h"
 
@@ -34,7 +32,7 @@ void bw_range_set_join(struct bw_range_set *set)
     size_t kept = 0;
     if (set->joined == set->ranges.count)
         return;
-    qsort(set->ranges.items, set->ranges.count, sizeof *set->ranges.items, bw_compare_first);
+    bw_spans_sort(&set->ranges, bw_compare_first);
     for (size_t i = 1; i < set->ranges.count; i++) {
         struct bw_span *last = &set->ranges.items[kept], *item = &set->ranges.items[i];
         if (item->start > last->end)

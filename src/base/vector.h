@@ -50,55 +50,67 @@ void *bw_vector_grow(void *items, size_t count, size_t more, size_t *capacity, s
  *     name_append(vector, items, n)    adds n items at the end
  *     name_insert(vector, at, item)    puts an item in front of the one at an index
  *     name_pop(vector)                 removes the last item, which must exist, and returns it
+ *     name_remove(vector, at)          removes the item at an index
+ *     name_sort(vector, compare)       sorts the items with qsort(3)
  *     name_free(vector)                frees the memory and leaves an empty vector
  */
-#define BW_VECTOR_FUNCTIONS(name, type)                                                           \
-    BW_GENERATED_RESULT struct bw_error *name##_reserve(struct name *vector, size_t more)         \
-    {                                                                                             \
-        if (__builtin_expect(vector->capacity - vector->count >= more, 1)) {                      \
-            if (more && !vector->items) /* for analyzers: a vector with room has items */         \
-                __builtin_unreachable();                                                          \
-            return NULL;                                                                          \
-        }                                                                                         \
-        void *grown =                                                                             \
-            bw_vector_grow(vector->items, vector->count, more, &vector->capacity, sizeof(type));  \
-        if (!grown)                                                                               \
-            return bw_error_no_memory();                                                          \
-        vector->items = grown;                                                                    \
-        return NULL;                                                                              \
-    }                                                                                             \
-    BW_GENERATED_RESULT struct bw_error *name##_push(struct name *vector, type item)              \
-    {                                                                                             \
-        BW_TRY(name##_reserve(vector, 1));                                                        \
-        vector->items[vector->count++] = item;                                                    \
-        return NULL;                                                                              \
-    }                                                                                             \
-    BW_GENERATED_RESULT struct bw_error *name##_append(struct name *vector, type const *items,    \
-                                                       size_t count)                              \
-    {                                                                                             \
-        BW_TRY(name##_reserve(vector, count));                                                    \
-        if (count)                                                                                \
-            memcpy(vector->items + vector->count, items, count * sizeof(type));                   \
-        vector->count += count;                                                                   \
-        return NULL;                                                                              \
-    }                                                                                             \
-    BW_GENERATED_RESULT struct bw_error *name##_insert(struct name *vector, size_t at, type item) \
-    {                                                                                             \
-        BW_TRY(name##_reserve(vector, 1));                                                        \
-        memmove(vector->items + at + 1, vector->items + at, (vector->count - at) * sizeof(type)); \
-        vector->count++;                                                                          \
-        vector->items[at] = item;                                                                 \
-        return NULL;                                                                              \
-    }                                                                                             \
-    BW_GENERATED type name##_pop(struct name *vector)                                             \
-    {                                                                                             \
-        return vector->items[--vector->count];                                                    \
-    }                                                                                             \
-    BW_GENERATED void name##_free(struct name *vector)                                            \
-    {                                                                                             \
-        free(vector->items);                                                                      \
-        *vector = (struct name){0};                                                               \
-    }                                                                                             \
+#define BW_VECTOR_FUNCTIONS(name, type)                                                            \
+    BW_GENERATED_RESULT struct bw_error *name##_reserve(struct name *vector, size_t more)          \
+    {                                                                                              \
+        if (__builtin_expect(vector->capacity - vector->count >= more, 1)) {                       \
+            if (more && !vector->items) /* for analyzers: a vector with room has items */          \
+                __builtin_unreachable();                                                           \
+            return NULL;                                                                           \
+        }                                                                                          \
+        void *grown =                                                                              \
+            bw_vector_grow(vector->items, vector->count, more, &vector->capacity, sizeof(type));   \
+        if (!grown)                                                                                \
+            return bw_error_no_memory();                                                           \
+        vector->items = grown;                                                                     \
+        return NULL;                                                                               \
+    }                                                                                              \
+    BW_GENERATED_RESULT struct bw_error *name##_push(struct name *vector, type item)               \
+    {                                                                                              \
+        BW_TRY(name##_reserve(vector, 1));                                                         \
+        vector->items[vector->count++] = item;                                                     \
+        return NULL;                                                                               \
+    }                                                                                              \
+    BW_GENERATED_RESULT struct bw_error *name##_append(struct name *vector, type const *items,     \
+                                                       size_t count)                               \
+    {                                                                                              \
+        BW_TRY(name##_reserve(vector, count));                                                     \
+        if (count)                                                                                 \
+            memcpy(vector->items + vector->count, items, count * sizeof(type));                    \
+        vector->count += count;                                                                    \
+        return NULL;                                                                               \
+    }                                                                                              \
+    BW_GENERATED_RESULT struct bw_error *name##_insert(struct name *vector, size_t at, type item)  \
+    {                                                                                              \
+        BW_TRY(name##_reserve(vector, 1));                                                         \
+        memmove(vector->items + at + 1, vector->items + at, (vector->count - at) * sizeof(type));  \
+        vector->count++;                                                                           \
+        vector->items[at] = item;                                                                  \
+        return NULL;                                                                               \
+    }                                                                                              \
+    BW_GENERATED type name##_pop(struct name *vector)                                              \
+    {                                                                                              \
+        return vector->items[--vector->count];                                                     \
+    }                                                                                              \
+    BW_GENERATED void name##_remove(struct name *vector, size_t at)                                \
+    {                                                                                              \
+        memmove(vector->items + at, vector->items + at + 1,                                        \
+                (--vector->count - at) * sizeof(type));                                            \
+    }                                                                                              \
+    BW_GENERATED void name##_sort(struct name *vector, int (*compare)(const void *, const void *)) \
+    {                                                                                              \
+        if (vector->count) /* an empty one has no array */                                         \
+            qsort(vector->items, vector->count, sizeof(type), compare);                            \
+    }                                                                                              \
+    BW_GENERATED void name##_free(struct name *vector)                                             \
+    {                                                                                              \
+        free(vector->items);                                                                       \
+        *vector = (struct name){0};                                                                \
+    }                                                                                              \
     _Static_assert(sizeof(type) > 0, "a vector has items")
 
 BW_VECTOR(bw_numbers, uint64_t);

@@ -83,8 +83,7 @@ struct bw_error *bw_visited_in(const struct bw_check *check, uint64_t start, uin
     while (bw_block_set_next(&check->visited->blocks, &position, &bytenr))
         if (bytenr >= start && bytenr < end)
             BW_TRY(bw_numbers_push(list, bytenr));
-    if (list->count)
-        qsort(list->items, list->count, sizeof *list->items, bw_compare_first);
+    bw_numbers_sort(list, bw_compare_first);
     return NULL;
 }
 

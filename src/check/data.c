@@ -452,8 +452,7 @@ static struct bw_error *check_window(struct bw_data_check *data)
             BW_TRY(tasks_push(&data->tasks, task));
         }
     }
-    if (data->tasks.count)
-        qsort(data->tasks.items, data->tasks.count, sizeof *data->tasks.items, by_round);
+    tasks_sort(&data->tasks, by_round);
     bw_pool_run(data->check->pool, data->tasks.count, run_task, data);
     if (!data->check->stopped)
         bw_bad_ranges_report(data->check, &data->bad,

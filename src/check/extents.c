@@ -51,8 +51,7 @@ static int by_extent(const void *left, const void *right)
 void bw_entries_merge(struct bw_entries *list)
 {
     size_t kept = 0;
-    if (list->entries.count)
-        qsort(list->entries.items, list->entries.count, sizeof *list->entries.items, by_extent);
+    bw_reference_entries_sort(&list->entries, by_extent);
     for (size_t i = 0; i < list->entries.count;) {
         struct bw_reference_entry merged = list->entries.items[i++];
         for (; i < list->entries.count && by_extent(&merged, &list->entries.items[i]) == 0; i++) {

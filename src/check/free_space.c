@@ -535,8 +535,7 @@ static bool add_cache_entries(struct bw_space_cache *cache, struct bw_error **er
     if (bitmaps != cache->bitmaps)
         return damaged(cache, "the space cache has %" PRIu64 " bitmap%s, not %" PRIu64, bitmaps,
                        bw_plural(bitmaps), cache->bitmaps);
-    if (cache->runs.count)
-        qsort(cache->runs.items, cache->runs.count, sizeof *cache->runs.items, bw_compare_first);
+    bw_spans_sort(&cache->runs, bw_compare_first);
     return true;
 }
 

@@ -68,8 +68,7 @@ struct bw_error *bw_check_load_groups(struct bw_check *check)
                 BW_TRY(add_group(check, &item));
         }
     }
-    if (list->groups.count)
-        qsort(list->groups.items, list->groups.count, sizeof *list->groups.items, bw_compare_first);
+    bw_checked_groups_sort(&list->groups, bw_compare_first);
     list->loaded = true;
 
     /* Estimates the bytes to be read: all copies of the used space of the chunks, in addition to

@@ -710,8 +710,7 @@ static bool is_being_deleted(const struct examination *examination, const struct
 static void check_names(struct examination *examination)
 {
     struct name_records *records = &examination->records;
-    if (records->count)
-        qsort(records->items, records->count, sizeof *records->items, by_name);
+    name_records_sort(records, by_name);
     for (size_t i = 0; i < records->count;) {
         struct inode inode = {.number = records->items[i].inode,
                               .is_subvolume = records->items[i].is_subvolume};

@@ -16,7 +16,6 @@
 #include "replay/replay.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/compare.h"
@@ -347,8 +346,7 @@ static struct bw_error *check_part_in_tree(struct log_check *self, const struct 
 static struct bw_error *check_stored(struct log_check *self)
 {
     uint64_t done = 0;
-    if (self->stored.count)
-        qsort(self->stored.items, self->stored.count, sizeof *self->stored.items, bw_compare_first);
+    stored_list_sort(&self->stored, bw_compare_first);
     for (size_t i = 0; i < self->stored.count && bw_check_should_continue(self->check, 0); i++) {
         const struct stored *stored = &self->stored.items[i];
         const uint64_t end = stored->logical + stored->length;

@@ -154,8 +154,7 @@ static struct bw_error *check_link(const struct root_list *list, const struct ro
 /* Links, both ways, and the directory entries they name; counts root->links. */
 static struct bw_error *check_links(struct root_list *list)
 {
-    if (list->sides.count)
-        qsort(list->sides.items, list->sides.count, sizeof *list->sides.items, by_link);
+    root_sides_sort(&list->sides, by_link);
     for (size_t i = 0; i < list->sides.count && bw_check_should_continue(list->check, 0); i++) {
         const struct root_side *side = &list->sides.items[i];
         const bool paired = i + 1 < list->sides.count && side->parent == side[1].parent &&
@@ -269,8 +268,7 @@ static struct bw_error *check_uuids(struct root_list *list)
     BW_TRY(bw_fs_items_error(&items));
 
     /* Sorted, both sides of a uuid of a subvolume follow each other. */
-    if (facts.count)
-        qsort(facts.items, facts.count, sizeof *facts.items, by_uuid_and_side);
+    facts_sort(&facts, by_uuid_and_side);
     unsigned sides = 0; /* that have the present uuid of the present subvolume */
     for (size_t i = 0; i < facts.count; i++) {
         const struct fact *fact = &facts.items[i];

@@ -444,8 +444,7 @@ static struct bw_error *copy_keys(const struct bw_key_map *map, struct bw_number
     uint32_t unused;
     for (size_t position = 0; bw_key_map_next(map, &position, &key, &unused);)
         BW_TRY(bw_numbers_push(numbers, key));
-    if (numbers->count)
-        qsort(numbers->items, numbers->count, sizeof *numbers->items, bw_compare_first);
+    bw_numbers_sort(numbers, bw_compare_first);
     return NULL;
 }
 

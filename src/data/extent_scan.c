@@ -10,7 +10,6 @@
 #include "data/extent_scan.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -151,9 +150,7 @@ void bw_extent_sums_begin(struct bw_extent_sums *sums)
 
 void bw_extent_sums_end(struct bw_extent_sums *sums)
 {
-    if (sums->extents.count > 1)
-        qsort(sums->extents.items, sums->extents.count, sizeof *sums->extents.items,
-              bw_compare_first);
+    bw_used_extents_sort(&sums->extents, bw_compare_first);
     for (size_t i = 0; i < sums->extents.count; i++)
         if (!i || sums->extents.items[i].address != sums->extents.items[i - 1].address)
             sums->disk += sums->extents.items[i].stored;

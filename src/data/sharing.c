@@ -199,8 +199,7 @@ static struct bw_error *read_extent_tree(struct bw_sharing *sharing)
                                  .context = sharing};
     if (!fs->extent_tree.id)
         return bw_error_create(BW_ERROR_CORRUPT, "the extent tree is lost");
-    if (requested->count)
-        qsort(requested->items, requested->count, sizeof *requested->items, bw_compare_first);
+    bw_numbers_sort(requested, bw_compare_first);
     BW_TRY(bw_tree_scan(&fs->reader, &fs->extent_tree, &scan));
     bw_range_set_join(&sharing->lost);
     sharing->requested_before += requested->count;

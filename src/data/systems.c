@@ -722,8 +722,7 @@ static struct bw_error *join_versions(struct bw_systems *systems)
                 BW_TRY(relations_push(&relations, relation));
         }
     }
-    if (relations.count)
-        qsort(relations.items, relations.count, sizeof *relations.items, compare_relations);
+    relations_sort(&relations, compare_relations);
     for (size_t i = 1; i < relations.count; i++)
         if (compare_relations(&relations.items[i - 1], &relations.items[i]) == 0)
             above.items[find_root(&above, relations.items[i].system)] =

@@ -314,10 +314,9 @@ struct bw_error *bw_diff_by_inode(struct bw_diff *diff)
         return error;
 
     /* Nested subvolumes, whose entries only the trees of their parents have. */
-    const struct bw_nested_entries *nested = &diff->touched.nested;
+    struct bw_nested_entries *nested = &diff->touched.nested;
     const char *names = diff->touched.names.data;
-    if (nested->count)
-        qsort(nested->items, nested->count, sizeof *nested->items, by_id);
+    bw_nested_entries_sort(nested, by_id);
     for (size_t i = 0; i < nested->count; i++) {
         const struct bw_nested_entry *entry = &nested->items[i];
         const struct bw_nested_entry *other = entry + 1;

@@ -65,8 +65,7 @@ static struct bw_error *have_same_origin(struct bw_diff *diff, struct family *fa
         }
         BW_TRY(bw_error_first(error, bw_subvolume_infos_close(infos)));
     }
-    if (family->count)
-        qsort(family->items, family->count, sizeof *family->items, by_uuid);
+    family_sort(family, by_uuid);
 
     /* Go up as far as possible. An origin is known if all ancestors still exist. */
     for (unsigned side = 0; side < 2; side++) {
@@ -336,9 +335,7 @@ static struct bw_error *compare_nested(const struct bw_diff_side tops[2],
                                        struct nested_list lists[2], struct bw_diff_summary *summary)
 {
     for (unsigned side = 0; side < 2; side++)
-        if (lists[side].nested.count)
-            qsort(lists[side].nested.items, lists[side].nested.count,
-                  sizeof *lists[side].nested.items, by_nested_path);
+        nested_vector_sort(&lists[side].nested, by_nested_path);
     for (size_t i = 0, j = 0; i < lists[0].nested.count && j < lists[1].nested.count;) {
         const int order = strcmp(lists[0].nested.items[i].path, lists[1].nested.items[j].path);
         if (!order)

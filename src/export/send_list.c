@@ -113,8 +113,7 @@ static int by_transaction(const void *a, const void *b)
 
 void bw_send_list_sort(struct bw_send_list *list)
 {
-    if (list->list.count)
-        qsort(list->list.items, list->list.count, sizeof *list->list.items, by_transaction);
+    bw_sent_list_sort(&list->list, by_transaction);
 }
 
 /* Whether one is a snapshot of the other, or both are snapshots of a third. */

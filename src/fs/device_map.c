@@ -190,10 +190,8 @@ struct bw_error *bw_device_map_open(struct bw_fs *fs, struct bw_device_map **res
                                              chunk->logical, range.stripe));
         }
     }
-    if (stripes.count)
-        qsort(stripes.items, stripes.count, sizeof *stripes.items, compare_ranges);
-    if (devices.count)
-        qsort(devices.items, devices.count, sizeof *devices.items, compare_ranges);
+    bw_device_ranges_sort(&stripes, compare_ranges);
+    bw_device_ranges_sort(&devices, compare_ranges);
     BW_TRY(merge_ranges(map, &devices, &stripes));
 
     /* Ranges moved by relocation, with the remap-tree feature. */
@@ -211,8 +209,7 @@ struct bw_error *bw_device_map_open(struct bw_fs *fs, struct bw_device_map **res
         }
         BW_TRY(bw_fs_items_error(&items));
     }
-    if (map->moved.count)
-        qsort(map->moved.items, map->moved.count, sizeof *map->moved.items, compare_moved);
+    bw_moved_ranges_sort(&map->moved, compare_moved);
     *result = BW_TAKE(map);
     return NULL;
 }

@@ -136,8 +136,7 @@ static struct bw_error *read_pieces(struct bw_qgroups *qgroups)
         BW_TRY(pieces_push(pieces, piece));
     }
     BW_TRY(bw_fs_items_error(&items));
-    if (pieces->count)
-        qsort(pieces->items, pieces->count, sizeof *pieces->items, by_group);
+    pieces_sort(pieces, by_group);
     qgroups->others = calloc(pieces->count + 1, sizeof *qgroups->others);
     if (!qgroups->others)
         return bw_error_no_memory();

@@ -499,7 +499,7 @@ static struct bw_error *check_choice(const struct building *building)
     if (!has_btrfs && building->stack->skipped)
         return BW_TAKE(building->stack->skipped);
     if (devices.count && !building->options->alternatives)
-        qsort(devices.items, devices.count, sizeof *devices.items, compare_uuids);
+        uuids_sort(&devices, compare_uuids);
     for (size_t i = 1; i < devices.count && !building->options->alternatives; i++)
         must_choose |= compare_uuids(&devices.items[i - 1], &devices.items[i]) == 0;
     if (!must_choose)

@@ -468,9 +468,7 @@ struct bw_error *bw_fs_usage(struct bw_fs *fs, struct bw_usage **result)
         BW_TRY(bw_usage_devices_push(&usage->devices, (struct bw_usage_device){.info = *device}));
         usage->is_partly_writable |= device->seed || device->state == BW_DEVICE_MISSING;
     }
-    if (usage->devices.count)
-        qsort(usage->devices.items, usage->devices.count, sizeof *usage->devices.items,
-              compare_devices);
+    bw_usage_devices_sort(&usage->devices, compare_devices);
 
     /* The groups, and their shapes, sorted by type. */
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};

@@ -107,8 +107,7 @@ size_t bw_graph_index(const struct bw_xlator *layer)
 void bw_graph_remove(struct bw_graph *graph, struct bw_xlator *layer)
 {
     size_t index = bw_graph_index(layer);
-    memmove(graph->layers.items + index, graph->layers.items + index + 1,
-            (--graph->layers.count - index) * sizeof *graph->layers.items);
+    bw_xlators_remove(&graph->layers, index);
     for (size_t i = 0; i < layer->children.count; i++)
         if (layer->children.items[i].layer && layer->children.items[i].layer->user == layer)
             layer->children.items[i].layer->user = NULL;
@@ -169,8 +168,7 @@ struct bw_error *bw_layer_attach(struct bw_xlator *layer, struct bw_xlator *chil
 void bw_layer_remove_child(struct bw_xlator *layer, size_t index)
 {
     free(layer->children.items[index].name.text);
-    memmove(layer->children.items + index, layer->children.items + index + 1,
-            (--layer->children.count - index) * sizeof *layer->children.items);
+    bw_children_remove(&layer->children, index);
 }
 
 struct bw_error *bw_layer_start(struct bw_xlator *layer)

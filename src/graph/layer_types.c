@@ -472,8 +472,7 @@ struct bw_error *bw_registry_names(struct bw_registry *registry, const struct bw
             BW_TRY(add_names_of(registry, directory));
         path += length + (path[length] == ':');
     }
-    if (registry->names.count)
-        qsort(registry->names.items, registry->names.count, sizeof *registry->names.items, by_name);
+    bw_strings_sort(&registry->names, by_name);
     *names = &registry->names;
     return NULL;
 }

@@ -291,7 +291,7 @@ void bw_found_sort(struct bw_found_index *index)
     }
     if (index->unsorted) {
         size_t kept = 0;
-        qsort(blocks->items, blocks->count, sizeof *blocks->items, compare_contents);
+        bw_found_blocks_sort(blocks, compare_contents);
         for (size_t i = 0; i < blocks->count; i++)
             if (!kept || compare_blocks(&blocks->items[kept - 1], &blocks->items[i]) != 0)
                 blocks->items[kept++] = blocks->items[i];

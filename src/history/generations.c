@@ -707,8 +707,7 @@ static struct bw_error *fill_history(struct bw_history *history,
     BW_TRY(find_system_chunks(history));
     if (history->completeness)
         BW_TRY(add_of_scan(history));
-    qsort(history->chunk_roots.items, history->chunk_roots.count,
-          sizeof *history->chunk_roots.items, compare_chunk_roots);
+    bw_chunk_roots_sort(&history->chunk_roots, compare_chunk_roots);
     for (size_t i = 0; i < history->states.count; i++) {
         struct bw_history_entry *state = &history->states.items[i];
         set_chunk_root(history, state);

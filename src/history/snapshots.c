@@ -116,9 +116,7 @@ static struct bw_error *keep_related(struct bw_snapshots *snapshots, struct rela
         BW_TRY(bw_snapshot_list_push(&snapshots->list, item->snapshot));
         item->snapshot.path = NULL;
     }
-    if (snapshots->list.count)
-        qsort(snapshots->list.items, snapshots->list.count, sizeof *snapshots->list.items,
-              newest_first);
+    bw_snapshot_list_sort(&snapshots->list, newest_first);
     return NULL;
 }
 

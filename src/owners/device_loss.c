@@ -568,9 +568,7 @@ static struct bw_error *find_losses(struct loss_search *search)
         group->exposed += chunk->is_exposed ? chunk->used : 0;
         is_lost |= loses;
     }
-    if (search->groups.count)
-        qsort(search->groups.items, search->groups.count, sizeof *search->groups.items,
-              compare_groups);
+    loss_groups_sort(&search->groups, compare_groups);
 
     if (!is_lost)
         return NULL;

@@ -288,9 +288,7 @@ static struct bw_error *visit_blocks(struct bw_owner_search *search)
     BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&search->fs->reader, 1);
     if (!buffer)
         return bw_error_no_memory();
-    if (search->blocks.count)
-        qsort(search->blocks.items, search->blocks.count, sizeof *search->blocks.items,
-              bw_compare_first);
+    bw_owned_blocks_sort(&search->blocks, bw_compare_first);
     for (size_t i = 0; i < search->blocks.count; i++) {
         struct bw_owned_block *block = &search->blocks.items[i];
 

@@ -2,8 +2,6 @@
 /* Ranges that are searched for. */
 #include "owners/ranges.h"
 
-#include <stdlib.h>
-
 #include "base/compare.h"
 #include "base/search.h"
 #include "base/vector.h"
@@ -27,8 +25,7 @@ static int by_start(const void *first, const void *second)
 
 void bw_query_ranges_sort(struct bw_query_ranges *list)
 {
-    if (list->ranges.count)
-        qsort(list->ranges.items, list->ranges.count, sizeof *list->ranges.items, by_start);
+    bw_query_range_list_sort(&list->ranges, by_start);
 }
 
 const struct bw_query_range *bw_query_ranges_next(const struct bw_query_ranges *list, size_t *next,

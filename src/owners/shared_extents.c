@@ -100,7 +100,7 @@ static bool merge_lists(struct bw_shared_extents *shared, struct found *found, u
         while (k < list->count && list->items[k - 1].place <= list->items[k].place)
             k++;
         if (k < list->count)
-            qsort(list->items, list->count, sizeof *list->items, bw_compare_first);
+            bw_shared_extent_list_sort(list, bw_compare_first);
         total += list->count;
     }
     shared->extents.items = malloc((total + 1) * sizeof *shared->extents.items);

@@ -345,8 +345,7 @@ static struct bw_error *add_extents(struct bw_space_map *map)
     bw_referrers_free(&map->referrers);
     bw_key_set_free(&map->writable);
     bw_listed_trees_free(&trees.entries);
-    if (map->owners.count)
-        qsort(map->owners.items, map->owners.count, sizeof *map->owners.items, compare_owners);
+    bw_space_owners_sort(&map->owners, compare_owners);
     map->info.owners = map->owners.items;
     map->info.owner_count = map->owners.count;
     return error;
@@ -477,8 +476,7 @@ static int by_address(const void *left, const void *right)
 
 static void sort_pieces(struct bw_space_map *map, int (*compare)(const void *, const void *))
 {
-    if (map->pieces.count)
-        qsort(map->pieces.items, map->pieces.count, sizeof *map->pieces.items, compare);
+    bw_space_pieces_sort(&map->pieces, compare);
 }
 
 /* Pieces of a chunk follow each other, and ask for its block group once. */

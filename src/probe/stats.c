@@ -326,8 +326,7 @@ struct bw_error *bw_probe_stats_sum(const struct bw_probe_stats *stats,
         table->time += (double)time;
         table->shown_time = saturated_sum(table->shown_time, time);
     }
-    if (table->rows.count)
-        qsort(table->rows.items, table->rows.count, sizeof *table->rows.items, compare_rows);
+    bw_stats_rows_sort(&table->rows, compare_rows);
     return NULL;
 }
 

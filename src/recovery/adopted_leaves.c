@@ -303,9 +303,7 @@ static struct bw_error *find_leaves(struct adoption *adoption)
      * has, only one stays; a leaf that several references led to stays once. */
     struct bw_adopted *adopted = adoption->result;
     size_t kept = 0;
-    if (adopted->leaves.count)
-        qsort(adopted->leaves.items, adopted->leaves.count, sizeof *adopted->leaves.items,
-              by_first_key);
+    bw_adopted_leaves_sort(&adopted->leaves, by_first_key);
     for (size_t i = 0; i < adopted->leaves.count; i++) {
         struct bw_adopted_leaf *leaf = &adopted->leaves.items[i];
         struct bw_adopted_leaf *before = kept ? &adopted->leaves.items[kept - 1] : NULL;

@@ -130,9 +130,7 @@ static struct bw_error *find_names(struct bw_name_index *index, const struct bw_
     const struct bw_scan scan = {BW_SCAN_ALL, .adopt = true, .leaf = index_leaf,
                                  .lost = bw_scan_ignore_lost, .context = names};
     BW_TRY(bw_tree_scan(&index->fs->reader, tree, &scan));
-    if (names->references.count)
-        qsort(names->references.items, names->references.count, sizeof *names->references.items,
-              by_directory);
+    references_sort(&names->references, by_directory);
     names->tree = tree->id;
     *result = names;
     return NULL;

@@ -33,8 +33,7 @@ struct bw_error *bw_repair_list_bad_copies(struct bw_repair *repair)
             BW_TRY(bw_repair_bad_copies_push(
                 bad, (struct bw_repair_bad_copy){finding->logical, finding->mirror}));
     }
-    if (bad->count)
-        qsort(bad->items, bad->count, sizeof *bad->items, bw_compare_first);
+    bw_repair_bad_copies_sort(bad, bw_compare_first);
     return NULL;
 }
 

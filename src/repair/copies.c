@@ -311,8 +311,7 @@ struct bw_error *bw_repair_plan_copies(struct bw_repair *repair)
 
     /* One unit for each address, ascending. */
     size_t kept = 0;
-    if (units.count)
-        qsort(units.items, units.count, sizeof *units.items, bw_compare_first);
+    units_sort(&units, bw_compare_first);
     for (size_t i = 0; i < units.count; i++) {
         struct unit *last = kept ? &units.items[kept - 1] : NULL;
         if (!last || last->logical != units.items[i].logical) {

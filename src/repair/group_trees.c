@@ -147,7 +147,7 @@ struct bw_error *bw_repair_plan_groups(struct bw_repair *repair)
     const bool is_begun = removals.count < groups.count;
     if (!removals.count && repair->fs->superblock.compat_ro_flags & BW_COMPAT_RO_BLOCK_GROUP_TREE)
         return NULL; /* only the flag is wrong (conversions.c) */
-    qsort(groups.items, groups.count, sizeof *groups.items, compare_groups);
+    groups_sort(&groups, compare_groups);
 
     const char *obstacle = is_possible ? NULL : "an item of them has a wrong size";
     if (!obstacle)

@@ -26,8 +26,7 @@ struct bw_error *bw_repair_index_changes(struct bw_repair *repair)
             BW_TRY(bw_repair_index_push(index,
                                         (struct bw_repair_place_of_change){change->logical, i}));
     }
-    if (index->count)
-        qsort(index->items, index->count, sizeof *index->items, compare_places);
+    bw_repair_index_sort(index, compare_places);
     return NULL;
 }
 

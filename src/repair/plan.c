@@ -260,9 +260,7 @@ struct bw_error *bw_repair_plan_round(struct bw_repair *repair)
         BW_TRY(bw_repair_plan_seals(repair, false));
         BW_TRY(bw_repair_plan_conversion(repair));
     }
-    if (repair->findings.count)
-        qsort(repair->findings.items, repair->findings.count, sizeof *repair->findings.items,
-              compare_hashes);
+    bw_repair_findings_sort(&repair->findings, compare_hashes);
     BW_TRY(bw_repair_index_changes(repair));
 
     /* A finding with which the plan began may have no change in the end: no copy was good enough.

@@ -134,7 +134,7 @@ static struct bw_error *replay_logs(struct bw_fs *fs, const struct bw_rehearsal 
     if (!error && !rehearsal && replays.has_checksums)
         fs->checksum_trees.items[0] = replays.checksums.tree;
     if (!error && !rehearsal && fs->logged.count)
-        qsort(fs->logged.items, fs->logged.count, sizeof *fs->logged.items, by_number);
+        bw_log_inodes_sort(&fs->logged, by_number);
     for (size_t i = 0; i < replays.count; i++) {
         struct bw_replay *replay = &replays.items[i];
         bw_log_free(&replay->log);

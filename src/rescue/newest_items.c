@@ -84,8 +84,7 @@ struct bw_error *bw_newest_settle(struct bw_newest *newest)
 
     /* Keep the item of the highest rank for each key. */
     size_t kept = 0;
-    if (items->count)
-        qsort(items->items, items->count, sizeof *items->items, by_key);
+    bw_newest_items_sort(items, by_key);
     for (size_t i = 0; i < items->count; i++)
         if (!kept || bw_key_compare(&items->items[kept - 1].key, &items->items[i].key) != 0)
             items->items[kept++] = items->items[i];
@@ -93,9 +92,7 @@ struct bw_error *bw_newest_settle(struct bw_newest *newest)
 
     /* The newest leaf whose range contains a key decides: an older item gets the size UINT32_MAX.
      */
-    if (newest->leaves.count)
-        qsort(newest->leaves.items, newest->leaves.count, sizeof *newest->leaves.items,
-              newest_first);
+    bw_newest_leaves_sort(&newest->leaves, newest_first);
     for (size_t i = 0; i <= items->count; i++)
         next[i] = i;
     for (size_t i = 0; i < newest->leaves.count; i++) {

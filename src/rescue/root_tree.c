@@ -194,8 +194,7 @@ static struct bw_error *add_roots_of_extent_tree(struct bw_fs *fs,
         if (bw_found_owner(index, block) == BW_EXTENT_TREE && block->generation <= newest)
             BW_TRY(root_pointers_push(&candidates, root));
     }
-    if (candidates.count)
-        qsort(candidates.items, candidates.count, sizeof *candidates.items, newest_first);
+    root_pointers_sort(&candidates, newest_first);
 
     size_t rivals = 0, most = 0;
     for (size_t i = 0; i < candidates.count && i < MOST_TRIES && rivals < most_rivals; i++) {
@@ -268,8 +267,7 @@ struct bw_error *bw_tree_roots_find(struct bw_fs *fs, const struct bw_found_inde
     if (!roots->proven)
         BW_TRY(add_roots_of_index(index, roots->generation ? roots->generation : newest, roots));
     bw_key_map_free(&roots->numbers);
-    if (roots->trees.count)
-        qsort(roots->trees.items, roots->trees.count, sizeof *roots->trees.items, by_id);
+    bw_tree_root_list_sort(&roots->trees, by_id);
     return NULL;
 }
 
@@ -537,8 +535,7 @@ static struct bw_error *settle_names(struct making *making)
 {
     struct subvolume_names *names = &making->names;
     size_t kept = 0;
-    if (names->count)
-        qsort(names->items, names->count, sizeof *names->items, by_subvolume);
+    subvolume_names_sort(names, by_subvolume);
     for (size_t i = 0; i < names->count; i++) {
         const struct subvolume_name name = names->items[i], *before = &names->items[i ? i - 1 : 0];
         const char *bytes = making->bytes.data;

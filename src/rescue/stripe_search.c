@@ -482,8 +482,7 @@ static struct bw_error *select_samples(const struct bw_device_scan *scan,
 
     /* Old leaves have the same sectors again. Contents at several addresses prove nothing. */
     size_t kept = 0;
-    if (samples->count)
-        qsort(samples->items, samples->count, sizeof *samples->items, by_checksum);
+    samples_sort(samples, by_checksum);
     for (size_t i = 0; i < samples->count; i++) {
         struct sample *last = &samples->items[kept ? kept - 1 : 0];
         if (!kept || last->checksum != samples->items[i].checksum)

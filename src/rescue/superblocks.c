@@ -531,8 +531,7 @@ static struct bw_error *describe(struct candidate *candidate, struct bw_found_fi
     memcpy(found->fsid, scan->identity.ids[0].fsid, BW_UUID_SIZE);
     memcpy(found->chunk_tree_uuid, scan->identity.ids[0].chunk_tree_uuid, BW_UUID_SIZE);
     memcpy(found->option, found->fsid, BW_UUID_SIZE);
-    if (matches->count)
-        qsort(matches->items, matches->count, sizeof *matches->items, by_block);
+    bw_block_matches_sort(matches, by_block);
     BW_TRY(count_tree(scan, BW_CHUNK_TREE, buffer, found));
     BW_TRY(count_tree(scan, BW_ROOT_TREE, buffer, found));
 

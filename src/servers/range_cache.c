@@ -117,10 +117,7 @@ bool bw_range_cache_has(const struct bw_range_cache *cache, uint64_t offset, uin
 
 void bw_range_cache_remove(struct bw_range_cache *cache, struct bw_cached_range *range)
 {
-    const size_t at = first_after(cache, range->read.offset);
+    bw_cached_ranges_remove(&cache->ranges, first_after(cache, range->read.offset));
     cache->bytes -= range->read.length;
-    cache->ranges.count--;
-    memmove(cache->ranges.items + at, cache->ranges.items + at + 1,
-            (cache->ranges.count - at) * sizeof *cache->ranges.items);
     free(range);
 }

@@ -8,7 +8,6 @@
  * most recently wait. Streams can therefore be compared byte by byte with the kernel's.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -69,15 +68,9 @@ static struct bw_error *queue_directory(struct full *full, uint64_t directory)
     size_t at = 0;
     while (at < full->waiting.count && full->waiting.items[at] != directory)
         at++;
-    if (at == full->waiting.count) {
-        BW_TRY(bw_numbers_reserve(&full->waiting, 1));
-        full->waiting.count++;
-    } else {
-        memmove(full->waiting.items + at, full->waiting.items + at + 1,
-                (full->waiting.count - at - 1) * sizeof *full->waiting.items);
-    }
-    full->waiting.items[full->waiting.count - 1] = directory;
-    return NULL;
+    if (at < full->waiting.count)
+        bw_numbers_remove(&full->waiting, at);
+    return bw_numbers_push(&full->waiting, directory);
 }
 
 static struct bw_error *send_oldest_times(struct full *full)

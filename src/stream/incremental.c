@@ -104,7 +104,7 @@ static struct bw_error *add_moved(struct bw_diff *diff)
     }
     if (!numbers.count)
         return NULL;
-    qsort(numbers.items, numbers.count, sizeof *numbers.items, bw_compare_first);
+    bw_numbers_sort(&numbers, bw_compare_first);
 
     /* Both lists are sorted: they are merged. */
     struct bw_touched_inodes merged = {0};

@@ -260,7 +260,7 @@ static struct bw_error *enter_unclaimed(struct recovery *recovery)
                 BW_TRY(bw_numbers_push(&inodes, inode));
         if (!inodes.count)
             break;
-        qsort(inodes.items, inodes.count, sizeof *inodes.items, bw_compare_first);
+        bw_numbers_sort(&inodes, bw_compare_first);
         for (size_t i = 0; i < inodes.count; i++) {
             struct bw_parent_step up = {0};
             uint32_t index;

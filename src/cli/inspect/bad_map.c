@@ -2,8 +2,6 @@
 /* Ranges of addresses, and those of lists of bad sectors. */
 #include "cli/inspect/bad_map.h"
 
-#include <stdlib.h>
-
 #include "base/bad_map.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
@@ -20,7 +18,7 @@ void bad_ranges_join(struct bad_ranges *ranges)
     size_t kept = 0;
     if (!ranges->count)
         return;
-    qsort(ranges->items, ranges->count, sizeof *ranges->items, by_start);
+    bad_ranges_sort(ranges, by_start);
     for (size_t i = 1; i < ranges->count; i++) {
         struct bw_address_range *last = &ranges->items[kept], *item = &ranges->items[i];
         if (item->logical > last->logical + last->length)

@@ -37,8 +37,6 @@
 #include "cli/common/output_format.h"
 #include "cli/common/selection.h"
 
-BW_VECTOR(names, const char *);
-
 /* The arguments of --since and the options for its scan. */
 struct since {
     const char *given;   /* NULL: the option was not given */
@@ -50,7 +48,7 @@ struct since {
 /* A running comparison. */
 struct diffing {
     /* The options. */
-    struct names others; /* images or streams of the second file system, or one folder */
+    struct bw_const_strings others; /* images or streams of the second file system, or one folder */
     const char *other_partition, *below;
     uint64_t other_side; /* bw_fs_options.side of the other images */
     const char *only;    /* the letters to print; NULL: all */
@@ -78,7 +76,7 @@ static struct bw_error *store_other(void *target, const struct cmd_option *optio
 {
     struct diffing *diffing = target;
     (void)option;
-    return names_push(&diffing->others, argument);
+    return bw_const_strings_push(&diffing->others, argument);
 }
 
 static struct bw_error *store_only(void *target, const struct cmd_option *option,
@@ -813,7 +811,7 @@ static int run(const struct cmd_common *common, void *state)
     if (diffing->since.given)
         cmd_index_end(&diffing->index);
     bw_list_close(diffing->list);
-    names_free(&diffing->others);
+    bw_const_strings_free(&diffing->others);
     return status;
 }
 

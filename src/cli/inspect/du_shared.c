@@ -165,8 +165,7 @@ static struct bw_error *write_groups(struct cmd_format *format, struct compariso
     uint64_t number = 0;
     for (uint32_t i = 0; i < files->count; i++)
         files->items[i].parent = find_group(files, i);
-    if (files->count)
-        qsort(files->items, files->count, sizeof *files->items, by_group);
+    files_sort(files, by_group);
     for (size_t i = 0; i < files->count; i++) {
         const struct file *file = &files->items[i];
         const struct bw_bytes path = {comparison->paths.data + file->path, file->path_length};

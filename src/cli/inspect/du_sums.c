@@ -253,8 +253,7 @@ struct bw_error *du_write_sums(struct cmd_format *format, void *context)
         if (error && error->code == BW_ERROR_NOT_FOUND)
             cmd_format_miss(format, BW_TAKE(error));
     }
-    if (summing.sums.count)
-        qsort(summing.sums.items, summing.sums.count, sizeof *summing.sums.items, compare_sums);
+    sums_sort(&summing.sums, compare_sums);
     for (size_t i = 0; i < summing.sums.count; i++) {
         if (!error)
             error = write_sum(format, &summing, names, summing.sums.items[i]);

@@ -20,10 +20,8 @@
 #include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
 
-BW_VECTOR(numbers, uint64_t);
-
 struct dump_state {
-    struct numbers trees, blocks;
+    struct bw_numbers trees, blocks;
     struct bw_dump_options dump;
     struct bw_key first, last;
     bool breadth_first, has_range;
@@ -36,7 +34,7 @@ static struct bw_error *store_tree(void *target, const struct cmd_option *option
     uint64_t id;
     (void)option;
     BW_TRY(bw_tree_id_parse(argument, &id));
-    return numbers_push(target, id);
+    return bw_numbers_push(target, id);
 }
 
 static struct bw_error *store_block(void *target, const struct cmd_option *option,
@@ -46,7 +44,7 @@ static struct bw_error *store_block(void *target, const struct cmd_option *optio
     uint64_t bytenr;
     if (!bw_parse_digits(&end, 10, &bytenr) || *end)
         return cmd_bad_argument(option, argument, "a logical address in bytes, a decimal number");
-    return numbers_push(target, bytenr);
+    return bw_numbers_push(target, bytenr);
 }
 
 static struct bw_error *store_range(void *target, const struct cmd_option *option,
@@ -60,7 +58,7 @@ static struct bw_error *store_range(void *target, const struct cmd_option *optio
 
 static void release_numbers(void *numbers)
 {
-    numbers_free(numbers);
+    bw_numbers_free(numbers);
 }
 
 static const struct cmd_option options[] = {

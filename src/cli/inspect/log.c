@@ -234,8 +234,7 @@ static struct bw_error *find_inode(struct side *side, const struct bw_log_inode 
     if (error)
         return BW_TAKE(error);
     side->exists = side->names.count && side->inode.link_count;
-    if (side->names.count)
-        qsort(side->names.items, side->names.count, sizeof *side->names.items, by_bytes);
+    paths_sort(&side->names, by_bytes);
     return NULL;
 }
 

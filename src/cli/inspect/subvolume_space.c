@@ -163,8 +163,6 @@ static struct bw_error *write_set(void *context, const struct bw_shared_set *set
 
 /* Space freed by deletion. */
 
-BW_VECTOR(ids, uint64_t);
-
 /*
  * --free: which snapshots to delete.
  *
@@ -210,15 +208,14 @@ static struct bw_error *list_snapshots(struct bw_fs *fs, struct snapshots *snaps
         BW_TRY(snapshots_push(snapshots, (struct snapshot){info.id, info.otransid,
                                                            bw_time_nanoseconds(&info.otime)}));
     }
-    if (snapshots->count)
-        qsort(snapshots->items, snapshots->count, sizeof *snapshots->items, compare_snapshots);
+    snapshots_sort(snapshots, compare_snapshots);
     return NULL;
 }
 
 /* The ids of the snapshots to delete. `*freed`: the bytes that this frees, less than requested if
  * even all snapshots are not enough. */
 static struct bw_error *choose_snapshots(const struct bw_shares *shares, uint64_t to_free,
-                                         struct ids *ids, uint64_t *freed)
+                                         struct bw_numbers *ids, uint64_t *freed)
 {
     struct bw_shares_sum sum;
     size_t least = 0, most = ids->count;
@@ -241,14 +238,11 @@ static struct bw_error *choose_snapshots(const struct bw_shares *shares, uint64_
     /* Keep those that are not needed. */
     for (size_t i = ids->count; i-- > 0;) {
         const uint64_t id = ids->items[i];
-        memmove(ids->items + i, ids->items + i + 1, (ids->count - i - 1) * sizeof id);
-        ids->count--;
+        bw_numbers_remove(ids, i);
         BW_TRY(bw_shares_of(shares, ids->items, ids->count, &sum));
         if (sum.exclusive >= to_free)
             continue;
-        memmove(ids->items + i + 1, ids->items + i, (ids->count - i) * sizeof id);
-        ids->items[i] = id;
-        ids->count++;
+        BW_TRY(bw_numbers_insert(ids, i, id));
     }
     BW_TRY(bw_shares_of(shares, ids->items, ids->count, &sum));
     *freed = sum.exclusive;
@@ -259,12 +253,12 @@ static struct bw_error *choose_snapshots(const struct bw_shares *shares, uint64_
 static struct bw_error *write_steps(const struct space *space, const struct snapshots *snapshots,
                                     uint64_t to_free)
 {
-    BW_SCOPED(ids) struct ids ids = {0};
+    BW_SCOPED(bw_numbers) struct bw_numbers ids = {0};
     struct bw_shares_sum sum = {0};
     uint64_t freed, before = 0;
     for (size_t i = 0; i < snapshots->count; i++)
         if (bw_shares_subvolume(space->shares, snapshots->items[i].id))
-            BW_TRY(ids_push(&ids, snapshots->items[i].id));
+            BW_TRY(bw_numbers_push(&ids, snapshots->items[i].id));
     BW_TRY(choose_snapshots(space->shares, to_free, &ids, &freed));
     for (size_t i = 0, at = 0; i < ids.count; i++, at++) {
         struct bw_bytes path[MOST_PATHS] = {{NULL, 0}};
@@ -304,7 +298,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     const struct bw_shares_options wanted = {.struct_size = sizeof wanted,
                                              .threads = space->threads};
     struct bw_shares *shares = NULL;
-    struct ids ids = {0};
+    struct bw_numbers ids = {0};
     struct snapshots snapshots = {0};
     struct bw_error *error = NULL;
     space->format = format;
@@ -317,7 +311,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
         at += strlen(name) + 1;
         error = bw_subvolume_by_name(format->session.fs, name, &subvolume);
         if (!error)
-            error = ids_push(&ids, bw_subvolume_id(subvolume));
+            error = bw_numbers_push(&ids, bw_subvolume_id(subvolume));
         if (!error)
             bw_buffer_format(&space->text, "%s%" PRIu64, ids.count > 1 ? "," : "",
                              bw_subvolume_id(subvolume));
@@ -360,7 +354,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
         free(space->paths.items[i].text);
     paths_free(&space->paths);
     snapshots_free(&snapshots);
-    ids_free(&ids);
+    bw_numbers_free(&ids);
     return error;
 }
 

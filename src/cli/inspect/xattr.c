@@ -8,7 +8,6 @@
  * file that cannot be read is reported, and the next one follows.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -135,7 +134,7 @@ static struct bw_error *append_block(struct printer *printer, const char *path)
     bw_buffer_format(text, "# file: ");
     append_name(printer, path, strlen(path), '\\');
     bw_buffer_append_byte(text, '\n');
-    qsort(printer->kept.items, printer->kept.count, sizeof *printer->kept.items, by_name);
+    attributes_sort(&printer->kept, by_name);
     for (size_t i = 0; i < printer->kept.count; i++) {
         const struct bw_xattr *xattr = &printer->kept.items[i];
         append_name(printer, xattr->name, xattr->name_length, '=');

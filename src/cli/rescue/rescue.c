@@ -191,9 +191,7 @@ static struct bw_error *rescue_all(struct rescue *rescue)
     plan->whole |= rescue->missed_total || plan->accepts_blocks; /* it makes lists for others */
     plan->lost = rescue->hidden_files;
     plan->deleted = rescue->deleted_files;
-    if (rescue->generations.count)
-        qsort(rescue->generations.items, rescue->generations.count,
-              sizeof *rescue->generations.items, by_files);
+    rescue_generations_sort(&rescue->generations, by_files);
     for (size_t i = 0; i < rescue->generations.count && i < RESCUE_GENERATIONS; i++)
         plan->generations[plan->generation_count++] = rescue->generations.items[i].choice;
     return write_answer(rescue);

@@ -145,8 +145,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
         if (!error)
             error = add_cluster(index, &block, size, &offset);
     }
-    if (index->count)
-        qsort(index->items, index->count, sizeof *index->items, compare_pieces);
+    pieces_sort(index, compare_pieces);
     if (error && (error->code == BW_ERROR_NO_MEMORY || error->code == BW_ERROR_UNSUPPORTED))
         return error;
     if (error)
