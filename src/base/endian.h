@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Little-endian integers as they lie on disk. The types are byte arrays, so that a structure made
- * of them has no alignment or padding, may lie anywhere in a buffer, and cannot be used as a number
- * without being converted.
+ * Integers as they lie on disk, mostly little-endian. The types are byte arrays, so that a
+ * structure made of them has no alignment or padding, may lie anywhere in a buffer, and cannot be
+ * used as a number without being converted.
  */
 #ifndef BW_BASE_ENDIAN_H
 #define BW_BASE_ENDIAN_H
@@ -64,6 +64,15 @@ static inline bw_le64 bw_put64(uint64_t value)
     value = htole64(value);
     memcpy(result.bytes, &value, sizeof value);
     return result;
+}
+
+/** A big-endian number of at most 8 bytes. */
+static inline uint64_t bw_big_endian(const uint8_t *bytes, size_t length)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < length; i++)
+        value = value << 8 | bytes[i];
+    return value;
 }
 
 #endif

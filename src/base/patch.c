@@ -6,6 +6,7 @@
 #include "base/patch.h"
 
 #include "base/compare.h"
+#include "base/search.h"
 
 enum { SECTORS = BW_PATCH_PAGE / BW_PATCH_SECTOR };
 
@@ -13,17 +14,10 @@ enum { SECTORS = BW_PATCH_PAGE / BW_PATCH_SECTOR };
 static size_t find_page(const struct bw_patch *patch, uint64_t number)
 {
     const struct bw_patch_pages *pages = &patch->pages;
-    size_t low = 0, high = pages->count;
-    if (high && pages->items[high - 1].number < number)
-        return high;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (pages->items[middle].number < number)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    const size_t count = pages->count;
+    if (count && pages->items[count - 1].number < number)
+        return count;
+    return BW_FIRST_INDEX(i, count, pages->items[i].number >= number);
 }
 
 struct bw_error *bw_patch_write(struct bw_patch *patch, uint64_t offset, const void *bytes,

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
+#include "base/search.h"
 #include "base/vector.h"
 #include "btrfs-walk/inode.h"
 #include "data/reader.h"
@@ -89,8 +90,7 @@ static struct bw_error *read_list(struct bw_fs *fs, const struct bw_place *place
         BW_TRY(add_line(list, line, &escaped));
         line = is_last ? NULL : end + 1;
     }
-    if (list->names.count)
-        qsort(list->names.items, list->names.count, sizeof *list->names.items, compare_ids);
+    named_ids_sort(&list->names, compare_ids);
     return NULL;
 }
 
@@ -174,17 +174,10 @@ const char *bw_user_names_place(const struct bw_user_names *names)
 /* The first of that number. */
 static const char *find_name(const struct id_list *list, uint32_t number)
 {
-    size_t low = 0, high = list->names.count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (list->names.items[middle].number < number)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < list->names.count && list->names.items[low].number == number
-               ? list->names.items[low].name
-               : NULL;
+    const struct named_id *names = list->names.items;
+    const size_t count = list->names.count;
+    const size_t index = BW_FIRST_INDEX(i, count, names[i].number >= number);
+    return index < count && names[index].number == number ? names[index].name : NULL;
 }
 
 static bool find_number(const struct id_list *list, const char *name, uint32_t *number)

@@ -179,14 +179,6 @@ struct bw_error *bw_helper_for_container(const struct bw_foreign *foreign,
 
 /* Other files that a container takes data from. */
 
-static uint64_t big_endian(const uint8_t *bytes, unsigned count)
-{
-    uint64_t value = 0;
-    for (unsigned i = 0; i < count; i++)
-        value = value << 8 | bytes[i];
-    return value;
-}
-
 static uint64_t little_endian64(const uint8_t *bytes)
 {
     bw_le64 value;
@@ -213,9 +205,9 @@ bool bw_container_needs(const struct bw_foreign *foreign, const uint8_t *head, s
         return true;
     }
     if (is_qcow) {
-        const uint64_t version = big_endian(head + 4, 4), name = big_endian(head + 8, 8);
-        const uint64_t size = big_endian(head + 16, 4);
-        if (version >= 3 && (big_endian(head + 72, 8) & QCOW_EXTERNAL_DATA))
+        const uint64_t version = bw_big_endian(head + 4, 4), name = bw_big_endian(head + 8, 8);
+        const uint64_t size = bw_big_endian(head + 16, 4);
+        if (version >= 3 && (bw_big_endian(head + 72, 8) & QCOW_EXTERNAL_DATA))
             bw_buffer_format(reason, "its data are in another file");
         else if (name && name < length && size < length - name)
             bw_buffer_format(reason, "it is based on %.*s", (int)size, (const char *)head + name);

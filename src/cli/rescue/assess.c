@@ -18,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash_table.h"
+#include "base/search.h"
 #include "base/vector.h"
 #include "cli/common/monitor.h"
 
@@ -29,17 +30,10 @@ enum { MOST_PATHS = 16 << 20 };
 /* Subvolumes are sorted by their ids. */
 static struct rescue_subvolume *find_subvolume(const struct rescue *rescue, uint64_t id)
 {
-    size_t low = 0, high = rescue->subvolumes.count;
-    while (low < high) {
-        const size_t middle = (low + high) / 2;
-        if (rescue->subvolumes.items[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == rescue->subvolumes.count || rescue->subvolumes.items[low].id != id)
-        return NULL;
-    return &rescue->subvolumes.items[low];
+    struct rescue_subvolume *all = rescue->subvolumes.items;
+    const size_t count = rescue->subvolumes.count;
+    const size_t index = BW_FIRST_INDEX(i, count, all[i].id >= id);
+    return index < count && all[index].id == id ? &all[index] : NULL;
 }
 
 static int by_id(const void *a, const void *b)
@@ -75,8 +69,7 @@ struct bw_error *rescue_add_subvolumes(struct rescue *rescue, struct bw_fs *fs)
         if (info->is_snapshot)
             rescue->verified.sectorsize = rescue->unverified.sectorsize = rescue->super.sectorsize;
     }
-    if (all->count)
-        qsort(all->items, all->count, sizeof *all->items, by_id);
+    rescue_subvolumes_sort(all, by_id);
     return bw_error_first(error, bw_subvolume_infos_close(infos));
 }
 

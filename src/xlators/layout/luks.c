@@ -38,8 +38,8 @@
 #include "graph/keys.h"
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
-#include "xlators/pieces.h"
 #include "xlators/layout/window.h"
+#include "xlators/pieces.h"
 
 enum {
     SECTOR = 512, /* unit of offsets in LUKS1, and of numbers of sectors */
@@ -131,15 +131,7 @@ struct disk_header_2 {
 static_assert(sizeof(struct disk_header_1) == 592, "as on disk");
 static_assert(sizeof(struct disk_header_2) == 512, "as on disk");
 
-static uint64_t big_endian(const uint8_t *bytes, size_t length)
-{
-    uint64_t value = 0;
-    for (size_t i = 0; i < length; i++)
-        value = value << 8 | bytes[i];
-    return value;
-}
-
-#define GET(member) big_endian((member), sizeof(member))
+#define GET(member) bw_big_endian((member), sizeof(member))
 
 static struct bw_error *read_bytes(const struct bw_frame *frame, struct bw_xlator *device,
                                    uint64_t offset, size_t length, void *buffer)

@@ -63,12 +63,8 @@ static const struct bw_lvm_segment *segment_at(const struct bw_lvm_group *group,
                                                const struct bw_lvm_volume *volume, uint64_t address)
 {
     const struct bw_lvm_segment *segments = group->segments.items + volume->first_segment;
-    size_t low = 0, high = volume->segment_count;
-    while (high - low > 1) {
-        const size_t middle = low + (high - low) / 2;
-        *(segments[middle].begin <= address ? &low : &high) = middle;
-    }
-    return &segments[low];
+    const size_t after = BW_FIRST_INDEX(i, volume->segment_count, segments[i].begin > address);
+    return &segments[after ? after - 1 : 0];
 }
 
 /* The area with a byte of a segment, and the offset in it. In mirrors, `copy` chooses the area. */

@@ -7,13 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compare.h"
 #include "xlators/classes.h"
-
-static int by_address(const void *a, const void *b)
-{
-    const struct bw_range *left = a, *right = b;
-    return (left->address > right->address) - (left->address < right->address);
-}
 
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
                    const struct bw_range *ranges, size_t count, unsigned copy)
@@ -23,7 +18,7 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
     if (!sorted)
         return;
     memcpy(sorted, ranges, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, by_address);
+    qsort(sorted, count, sizeof *sorted, bw_compare_first);
     size_t last = 0; /* of the merged ranges, which are at the beginning */
     for (size_t i = 1; i < count; i++) {
         const uint64_t end = sorted[last].address + sorted[last].length;

@@ -11,7 +11,6 @@
  */
 #include "xlators/storage/overlay.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -20,7 +19,10 @@
 #include <unistd.h>
 
 #include "base/compare.h"
+#include "base/endian.h"
+#include "base/search.h"
 #include "base/vector.h"
+#include "base/whole_io.h"
 
 struct run {
     uint64_t start, end; /* on the disk, in bytes */
@@ -50,36 +52,24 @@ enum {
 
 static uint32_t get32(const uint8_t *bytes)
 {
-    uint32_t value;
-    memcpy(&value, bytes, sizeof value);
-    return be32toh(value);
+    return (uint32_t)bw_big_endian(bytes, sizeof(uint32_t));
 }
 
 static uint64_t get64(const uint8_t *bytes)
 {
-    uint64_t value;
-    memcpy(&value, bytes, sizeof value);
-    return be64toh(value);
+    return bw_big_endian(bytes, sizeof(uint64_t));
 }
 
 static struct bw_error *read_at(const struct bw_overlay *overlay, uint64_t offset, void *bytes,
                                 size_t length)
 {
-    uint8_t *next = bytes;
     if (offset > overlay->file_size || length > overlay->file_size - offset)
         return bw_error_create(BW_ERROR_CORRUPT, "%s is cut off: it ends before byte %" PRIu64,
                                overlay->path, offset + length);
-    while (length) {
-        const ssize_t count = pread(overlay->descriptor, next, length, (off_t)offset);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count <= 0)
-            return bw_error_from_errno(count ? errno : EIO, "cannot read %s", overlay->path);
-        next += count;
-        offset += (uint64_t)count;
-        length -= (size_t)count;
-    }
-    return NULL;
+    const ssize_t count = bw_read_at(overlay->descriptor, bytes, length, offset);
+    if (count == (ssize_t)length)
+        return NULL;
+    return bw_error_from_errno(count < 0 ? errno : EIO, "cannot read %s", overlay->path);
 }
 
 /* Adds the clusters of all tables to the runs; adjacent ones become one run. */
@@ -213,15 +203,7 @@ uint64_t bw_overlay_size(const struct bw_overlay *overlay)
 /* The index of the first run that ends after an offset. */
 static size_t find_run(const struct bw_overlay *overlay, uint64_t offset)
 {
-    size_t low = 0, high = overlay->runs.count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (overlay->runs.items[middle].end <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return BW_FIRST_INDEX(i, overlay->runs.count, overlay->runs.items[i].end > offset);
 }
 
 struct bw_error *bw_overlay_apply(const struct bw_overlay *overlay, uint64_t offset, void *bytes,
