@@ -74,6 +74,9 @@ struct bw_error {
     struct bw_error *causes;  /**< errors that led to this one, for example one for each copy that
                                  was tried, in order */
     struct bw_error *next;    /**< the next cause of the same error */
+    char *file;   /**< the image, or the path in it, that the error is about; NULL: none */
+    char *advice; /**< what may help, such as "`scan` searches for file systems"; NULL: not known.
+                     Backquotes enclose options of struct bw_fs_options, in some with a value */
 };
 
 /** Creates an error with a printf-style message. It never returns NULL: if memory runs out, the
@@ -92,6 +95,20 @@ struct bw_error *bw_error_no_memory(void) __attribute__((returns_nonnull, warn_u
 /** Prepends context to the message of an error ("CONTEXT: MESSAGE") and returns the same error,
  * which must not be NULL. If memory runs out, the message remains unchanged. */
 struct bw_error *bw_error_prefix(struct bw_error *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3), returns_nonnull, warn_unused_result));
+
+/** Records the file that an error is about, unless it has one, and returns the same error, which
+ * must not be NULL. If memory runs out, nothing is recorded. */
+struct bw_error *bw_error_about(struct bw_error *error, const char *file)
+    __attribute__((returns_nonnull, warn_unused_result));
+
+/** Prepends the name of a file to the message of an error, and records it like bw_error_about(). */
+struct bw_error *bw_error_in(struct bw_error *error, const char *file)
+    __attribute__((returns_nonnull, warn_unused_result));
+
+/** Sets the advice of an error, in place of an earlier one, and returns the same error, which must
+ * not be NULL. If memory runs out, it has none. */
+struct bw_error *bw_error_advise(struct bw_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3), returns_nonnull, warn_unused_result));
 
 /** Records that an error passed a layer. The first layer recorded is the layer that detected the

@@ -3,8 +3,7 @@
 import contextlib
 import errno
 import functools
-import os
-from typing import Any, Iterable, Iterator, NamedTuple
+from typing import Any, Iterator, NamedTuple
 
 from . import structures
 from ._binding import ffi, lib
@@ -22,7 +21,8 @@ class Error(OSError):
     """An error of the library, and the base of all other ones.
 
     `code` is a structures.ErrorCode, `message` says what is wrong, and `filename` is the image, or
-    the path in it, if it is about one. `way` has the layers that the error passed, first the one
+    the path in it, if it is about one. `advice` says what may help, with options of FileSystem() in
+    backquotes; since Python 3.11, a traceback shows it. `way` has the layers that the error passed, first the one
     that detected it, whose `layer`, `volume` and `address` the exception has as well; None if it
     was not detected by a layer. `causes` are errors that led to this one, for example one for each
     mirror that was tried.
@@ -37,14 +37,16 @@ class Error(OSError):
 
     def __init__(self, message: str, code: Any = None, system: int = 0,
                  way: "tuple[Hop, ...]" = (), causes: "tuple[Error, ...]" = (),
-                 filename: Any = None) -> None:
+                 filename: Any = None, advice: "str | None" = None) -> None:
         self.code = self.default_code if code is None else code
         number = system or NUMBERS.get(getattr(self.code, "name", ""), errno.EIO)
         if filename is None:
             super().__init__(number, message)
         else:
             super().__init__(number, message, filename)
-        self.message, self.way, self.causes = message, way, causes
+        self.message, self.way, self.causes, self.advice = message, way, causes, advice
+        if advice and hasattr(self, "add_note"):
+            self.add_note(advice)
         self.layer = way[0].layer if way else None
         self.volume = way[0].volume if way else None
         self.address = way[0].address if way else None
@@ -54,7 +56,7 @@ class Error(OSError):
 
     def __reduce__(self) -> Any:
         return (again, (type(self)._known, type(self)._builtin, self.message, self.code, self.errno,
-                        self.way, self.causes, self.filename), self.__dict__)
+                        self.way, self.causes, self.filename, self.advice), self.__dict__)
 
     @staticmethod
     def of(error: Any) -> "Error":
@@ -64,8 +66,9 @@ class Error(OSError):
         way = tuple(Hop(structures.decode(ffi.string(hop.layer)),
                         structures.decode(ffi.string(hop.volume)) if hop.volume else "",
                         hop.address if hop.has_address else None) for hop in linked(error.way))
-        message = structures.decode(ffi.string(error.message))
-        return make(message, code, error.system, way, causes)
+        message, file, advice = (structures.decode(ffi.string(text)) if text else None
+                                 for text in (error.message, error.file, error.advice))
+        return make(message or "", code, error.system, way, causes, filename=file, advice=advice)
 
 
 def linked(first: Any) -> Any:
@@ -111,34 +114,21 @@ def again(known: Any, builtin: Any, *arguments: Any) -> Error:
     return made
 
 
-def make(message: str, code: Any, system: int = 0, *others: Any, filename: Any = None) -> Error:
+def make(message: str, code: Any, system: int = 0, *others: Any, **named: Any) -> Error:
     """An error of the class that fits its code and number."""
     builtin: Any = type(OSError(system, ""))
     made: Error = combined(CLASSES.get(code, Error), builtin)(
-        message, code, system, *others, filename=filename)
+        message, code, system, *others, **named)
     return made
 
 
 @contextlib.contextmanager
-def naming(filenames: "Iterable[Any]") -> "Iterator[None]":
-    """Errors get the name of the file that their message is about."""
+def about(filename: Any) -> "Iterator[None]":
+    """Errors that have no file's name get this one."""
     try:
         yield
     except Error as error:
         if error.filename is None:
-            named = [one for one in filenames if os.fsdecode(one) in error.message]
-            error.filename = max(named, key=lambda one: len(os.fsdecode(one)), default=None)
-        raise
-
-
-@contextlib.contextmanager
-def about(filename: Any, *, if_named: bool = False) -> "Iterator[None]":
-    """Errors that have no file's name get this one; `if_named`: if their message begins with it."""
-    try:
-        yield
-    except Error as error:
-        if error.filename is None and filename is not None and (
-                not if_named or error.message.startswith(f"{os.fsdecode(filename)}: ")):
             error.filename = filename
         raise
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Na
 
 from . import options, records, structures
 from ._binding import ffi, lib
-from .errors import Error, check, naming
+from .errors import Error, check
 from .files import Entry, File, Inode, Items, WalkedEntry, owned_text
 from .handles import OpenFileSystem, owned
 from .streams import Stream, end_all
@@ -80,8 +80,7 @@ class FileSystem(OpenFileSystem):
         self._options.servers = servers
         self._options.reporter = {"report": lib.python_report, "context": reporter}
         opened = ffi.new("struct bw_fs **")
-        with naming(images):
-            check(self._open_images(opened))
+        check(self._open_images(opened))
         self._set_handle(opened[0], servers, self._options, reporter)
 
     def _open_images(self, opened: Any) -> Any:
@@ -167,8 +166,7 @@ class FileSystem(OpenFileSystem):
         `follow`: if it is a symbolic link, the file that the link leads to."""
         start = self.subvolume(subvolume)._pointer if subvolume is not None else ffi.NULL
         place = ffi.new("struct bw_place *")
-        with naming([path]):
-            check(lib.bw_lookup(self._handle, start, structures.encode(path), follow, place))
+        check(lib.bw_lookup(self._handle, start, structures.encode(path), follow, place))
         name = structures.decode(structures.encode(path))
         return Entry(self, name if name.startswith("/") else f"/{name}", place)
 
@@ -234,7 +232,6 @@ class FileSystem(OpenFileSystem):
             self, lambda fs, opened: lib.bw_batches_open_walk(fs, walk, summary, opened),
             lambda batch: expand(text_of(batch)),
             lambda: structures.convert("struct bw_walk_summary", summary), walk, summary)
-        found._path = start
         return found
 
     def _select(self, conditions: "dict[str, Any]", subvolume: Any) -> Any:
@@ -313,7 +310,6 @@ class FileSystem(OpenFileSystem):
         found: "Stream[structures.Version]" = self._results(
             "struct bw_version", "versions",
             lambda fs, opened: lib.bw_batches_open_versions(fs, made, opened), made)
-        found._path = path
         return found
 
     def generations(self, **given: "Unpack[arguments.HistoryArguments]"

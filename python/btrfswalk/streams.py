@@ -11,7 +11,7 @@ from typing import Any, Callable, Generic, Iterable, Iterator, TypeVar
 
 from . import structures
 from ._binding import ffi, lib
-from .errors import about, check
+from .errors import check
 from .handles import OpenFileSystem, not_copied, owned
 from .tables import Table
 
@@ -148,7 +148,6 @@ class Stream(Generic[T]):
     closed = False  # whether it was closed; if it was before the end, results are missing
     _batches: "Batches | None" = None
     _fs: Any = None
-    _path: Any = None  # a file in the image that an error can be about
     __reduce__ = not_copied
 
     def __init__(self, fs: OpenFileSystem, start: "Callable[[Any, Any], Any]",
@@ -188,12 +187,11 @@ class Stream(Generic[T]):
             held = self._fs._get()  # raises if it has been closed
             if self.closed:
                 raise StopIteration
-            with about(self._path, if_named=True):
-                with self._lock:
-                    if not self._batches:
-                        remove_forgotten()
-                        self._batches = Batches(self._fs, self._start, *self._kept)
-                batch = self._batches.next()
+            with self._lock:
+                if not self._batches:
+                    remove_forgotten()
+                    self._batches = Batches(self._fs, self._start, *self._kept)
+            batch = self._batches.next()
             if not batch:
                 raise StopIteration
             self._results = iter(self._expand(batch))

@@ -468,6 +468,28 @@ class Life(Opened):
         with btrfswalk.FileSystem(image("bad-data")) as fs, self.assertRaises(OSError) as raised:
             fs.lookup("/bad").read_bytes()
         self.assertEqual(raised.exception.filename, "/bad")
+        # An image whose name is part of the message, and of the other image's name.
+        with tempfile.TemporaryDirectory() as folder:
+            names = [f"{folder}/{name}" for name in ("c", "ca", "a file system")]
+            for name in names[1:]:
+                Path(name).write_bytes(bytes(100))
+            for given, named in ((names, names[0]), (names[:0:-1], names[2])):
+                with self.assertRaises(OSError) as raised:
+                    btrfswalk.FileSystem(*given)
+                self.assertEqual(raised.exception.filename, named)
+        # Advice is not part of the message: it names options as Python does.
+        with tempfile.NamedTemporaryFile() as file:
+            file.truncate(1 << 20)
+            file.write(b"text")
+            file.flush()
+            with self.assertRaises(btrfswalk.NotBtrfsError) as raised:
+                btrfswalk.FileSystem(file.name)
+        self.assertNotIn("scan", str(raised.exception))
+        self.assertEqual(raised.exception.advice, "try `scan`, which searches for file systems")
+        copy = pickle.loads(pickle.dumps(raised.exception))
+        self.assertEqual(copy.advice, raised.exception.advice)
+        self.assertEqual(getattr(copy, "__notes__", None),
+                         getattr(raised.exception, "__notes__", None))
         with self.assertRaisesRegex(TypeError, "did you mean 'partition'"):
             btrfswalk.FileSystem(image("plain"), partitoin="1")
         self.assertEqual([name for name in btrfswalk.__all__ if hasattr(builtins, name)], [])

@@ -78,6 +78,30 @@ struct bw_error *bw_error_prefix(struct bw_error *error, const char *format, ...
     return error;
 }
 
+struct bw_error *bw_error_about(struct bw_error *error, const char *file)
+{
+    if (error != &no_memory && !error->file)
+        error->file = strdup(file);
+    return error;
+}
+
+struct bw_error *bw_error_in(struct bw_error *error, const char *file)
+{
+    return bw_error_about(bw_error_prefix(error, "%s", file), file);
+}
+
+struct bw_error *bw_error_advise(struct bw_error *error, const char *format, ...)
+{
+    if (error == &no_memory)
+        return error;
+    va_list arguments;
+    va_start(arguments, format);
+    free(error->advice);
+    error->advice = format_message(format, arguments);
+    va_end(arguments);
+    return error;
+}
+
 void bw_error_add_hop(struct bw_error *error, const char *layer, const char *volume,
                       const uint64_t *address)
 {
@@ -122,6 +146,8 @@ struct bw_error *bw_error_copy(const struct bw_error *error)
     struct bw_error *copy = create_error(error->code, error->system, strdup(error->message));
     if (copy == &no_memory)
         return copy;
+    copy->file = error->file ? strdup(error->file) : NULL;
+    copy->advice = error->advice ? strdup(error->advice) : NULL;
     for (const struct bw_error_hop *hop = error->way; hop; hop = hop->next)
         bw_error_add_hop(copy, hop->layer, hop->volume, hop->has_address ? &hop->address : NULL);
     for (const struct bw_error *cause = error->causes; cause; cause = cause->next)
@@ -142,5 +168,7 @@ void bw_error_free(struct bw_error *error)
         free(hop);
     }
     free(error->message);
+    free(error->file);
+    free(error->advice);
     free(error);
 }

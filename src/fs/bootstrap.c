@@ -129,12 +129,13 @@ static struct bw_error *report_missing_device(void *context, const struct bw_ite
     fs->status.missing_devices++;
     if (!uuid_is_null(disk->uuid))
         bw_uuid_text(disk->uuid, uuid);
-    bw_fs_report(fs, BW_WARNING,
-                 bw_error_create(
-                     BW_ERROR_MISSING_DEVICE,
-                     "device %" PRIu64
-                     " (uuid %s) is missing: the file system is degraded (--device adds devices)",
-                     bw_get64(disk->devid), uuid));
+    bw_fs_report(
+        fs, BW_WARNING,
+        bw_error_advise(bw_error_create(BW_ERROR_MISSING_DEVICE,
+                                        "device %" PRIu64
+                                        " (uuid %s) is missing: the file system is degraded",
+                                        bw_get64(disk->devid), uuid),
+                        "`paths` adds devices"));
     return NULL;
 }
 

@@ -281,19 +281,20 @@ static struct bw_error *look_for_rivals(struct bw_fs *fs, struct bw_image *image
     bw_uuid_text(image->superblock.fsid, whole);
     struct bw_error *error = NULL;
     if (rival && fs->lists_devices)
-        bw_fs_report(fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_AMBIGUOUS,
-                                     "%s: partition %u contains another btrfs (fsid %s), which "
-                                     "only --partition %u reads",
-                                     image->name, rival->number, rival->content_uuid,
-                                     rival->number));
+        bw_fs_report(
+            fs, BW_WARNING,
+            bw_error_advise(bw_error_create(BW_ERROR_AMBIGUOUS,
+                                            "%s: partition %u contains another btrfs (fsid %s)",
+                                            image->name, rival->number, rival->content_uuid),
+                            "`partition %u` reads it", rival->number));
     else if (rival)
-        error = bw_error_create(BW_ERROR_AMBIGUOUS,
-                                "%s: a btrfs on the whole disk (fsid %s, generation %" PRIu64
-                                ") and one in partition %u (fsid %s): one of them may be "
-                                "older; choose one with --fsid %s or --partition %u",
-                                image->name, whole, image->superblock.generation, rival->number,
-                                rival->content_uuid, whole, rival->number);
+        error = bw_error_advise(
+            bw_error_create(BW_ERROR_AMBIGUOUS,
+                            "%s: a btrfs on the whole disk (fsid %s, generation %" PRIu64
+                            ") and one in partition %u (fsid %s): one of them may be older",
+                            image->name, whole, image->superblock.generation, rival->number,
+                            rival->content_uuid),
+            "choose one with `fsid %s` or `partition %u`", whole, rival->number);
     for (size_t i = 0; !rival && image->disk && i < image->disk->table.count; i++) {
         const struct bw_partition_info *partition = &image->disk->table.partitions[i];
         BW_AUTO_BUFFER struct bw_buffer name = {0};

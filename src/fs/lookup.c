@@ -177,9 +177,10 @@ static struct bw_error *no_such_name(const char *path, bool from_link, const cha
                                      size_t length)
 {
     if (from_link)
-        return bw_error_create(BW_ERROR_NOT_FOUND, "%s: no such file or directory: %.*s", path,
-                               (int)length, name);
-    return bw_error_create(BW_ERROR_NOT_FOUND, "%s: no such file or directory", path);
+        return bw_error_in(bw_error_create(BW_ERROR_NOT_FOUND, "no such file or directory: %.*s",
+                                           (int)length, name),
+                           path);
+    return bw_error_in(bw_error_create(BW_ERROR_NOT_FOUND, "no such file or directory"), path);
 }
 
 struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *from,
@@ -207,7 +208,7 @@ struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *fr
             next++;
         /* A name before a slash is that of a directory, even at the end of the path. */
         if ((next < rest.length || next > slash) && directory->type != BW_FILE_DIRECTORY)
-            return bw_error_create(BW_ERROR_NOT_FOUND, "%s: not a directory", path);
+            return bw_error_in(bw_error_create(BW_ERROR_NOT_FOUND, "not a directory"), path);
         if (next == rest.length)
             break;
 
@@ -226,7 +227,7 @@ struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *fr
             .fs = fs, .directory = directory, .name = name, .name_length = length, .place = &found};
         struct bw_error *error = find_name(&search);
         if (error)
-            return bw_error_prefix(error, "%s", path);
+            return bw_error_in(error, path);
         if (!search.found)
             return no_such_name(path, links, name, length);
         if (found.type != BW_FILE_SYMLINK || (!follow && next == rest.length)) {
@@ -236,14 +237,16 @@ struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *fr
 
         /* A symbolic link in the current directory: continue with its target. */
         if (links++ == MAX_LINKS)
-            return bw_error_create(BW_ERROR_NOT_FOUND,
-                                   "%s: too many symbolic links, the last is %.*s (inode %" PRIu64
-                                   " of subvolume %" PRIu64 ")",
-                                   path, (int)length, name, found.inode, found.subvolume->tree.id);
+            return bw_error_in(
+                bw_error_create(BW_ERROR_NOT_FOUND,
+                                "too many symbolic links, the last is %.*s (inode %" PRIu64
+                                " of subvolume %" PRIu64 ")",
+                                (int)length, name, found.inode, found.subvolume->tree.id),
+                path);
         BW_AUTO_BUFFER struct bw_buffer target = {0};
         error = bw_symlink_read(fs, &found.subvolume->tree, found.inode, &target);
         if (error)
-            return bw_error_prefix(error, "%s", path);
+            return bw_error_in(error, path);
         if (!target.length)
             return no_such_name(path, true, "", 0);
         if (target.data[0] == '/')

@@ -135,12 +135,13 @@ static void drop_duplicates(struct bw_fs *fs, struct bw_image_set *set)
             }
             /* nothing is missing, so this does not affect the exit status */
             dropped->role = BW_IMAGE_UNUSED;
-            bw_fs_report(fs, BW_WARNING,
-                         bw_error_create(BW_ERROR_USAGE,
-                                         "%s is not used: duplicate of device %" PRIu64
-                                         ", %s; --alternatives reads both",
-                                         dropped->name, dropped->superblock.device.devid,
-                                         kept->name));
+            bw_fs_report(
+                fs, BW_WARNING,
+                bw_error_advise(
+                    bw_error_create(BW_ERROR_USAGE,
+                                    "%s is not used: duplicate of device %" PRIu64 ", %s",
+                                    dropped->name, dropped->superblock.device.devid, kept->name),
+                    "`alternatives` reads both"));
         }
 }
 
@@ -169,13 +170,14 @@ static void number_images(struct bw_fs *fs, struct bw_image_set *set, struct bw_
                 if (!image->bad || !is_only || is_disk || image->has_failed)
                     continue;
                 bw_fs_report(fs, BW_DAMAGE,
-                             bw_error_create(
-                                 image->bad->code,
-                                 "%s: no superblock, so its generation is unknown: generation "
-                                 "%" PRIu64 " of %s is shown; if %s is newer, open it alone, with "
-                                 "--scan: %s",
-                                 image->name, newest->superblock.generation, newest->name,
-                                 image->name, image->bad->message));
+                             bw_error_advise(
+                                 bw_error_create(
+                                     image->bad->code,
+                                     "%s: no superblock, so its generation is unknown: generation "
+                                     "%" PRIu64 " of %s is shown: %s",
+                                     image->name, newest->superblock.generation, newest->name,
+                                     image->bad->message),
+                                 "if %s is newer, open it alone, with `scan`", image->name));
                 bw_error_free(BW_TAKE(image->bad));
                 image->superblock = newest->superblock;
                 image->is_unclaimed = false;
@@ -216,15 +218,14 @@ static struct bw_error *nothing_usable(const struct bw_fs *fs, struct bw_image_s
         if (set->images[i].has_failed || set->images[i].bad->code != BW_ERROR_NOT_BTRFS)
             image = &set->images[i];
     if (image->has_failed)
-        return bw_error_prefix(BW_TAKE(image->bad), "%s", image->name);
+        return bw_error_about(bw_error_prefix(BW_TAKE(image->bad), "%s", image->name), image->path);
     if (fs->has_wanted_fsid) {
         char wanted[37];
         bw_uuid_text(fs->wanted_fsid, wanted);
         struct bw_error *none = bw_error_create(
-            BW_ERROR_NOT_BTRFS,
-            "%s: no superblock and no chunk of the file system %s was found; info --scan lists the "
-            "file systems whose blocks are there",
+            BW_ERROR_NOT_BTRFS, "%s: no superblock and no chunk of the file system %s was found",
             image->name, wanted);
+        none = bw_error_advise(none, "without `fsid`, `scan` lists those whose blocks are there");
         bw_error_add_cause(none, BW_TAKE(image->bad));
         return none;
     }
@@ -234,14 +235,12 @@ static struct bw_error *nothing_usable(const struct bw_fs *fs, struct bw_image_s
         image->name);
     if (error->code != BW_ERROR_UNSUPPORTED && error->code != BW_ERROR_NO_MEMORY)
         error->code = BW_ERROR_NOT_BTRFS;
+    error = bw_error_about(error, image->path);
     if (!fs->reopen || fs->scan || image->is_foreign || error->code != BW_ERROR_NOT_BTRFS ||
         bw_xlator_size(image->storage) <= bw_superblock_offset(0) + BW_SUPERBLOCK_SIZE)
         return error;
     /* Perhaps only superblocks are lost. */
-    struct bw_error *advice = bw_error_create(
-        error->code, "%s; try --scan, which searches for file systems", error->message);
-    bw_error_add_cause(advice, error);
-    return advice;
+    return bw_error_advise(error, "try `scan`, which searches for file systems");
 }
 
 struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set)
@@ -305,10 +304,10 @@ struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set)
     if (newest > super->generation && newest - super->generation > 1 && !fs->choice.generation &&
         !fs->choice.tree_root)
         bw_fs_report(fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "the superblock has generation %" PRIu64
-                                     ", but a backup root is newer: --generation %" PRIu64
-                                     " reads it",
-                                     super->generation, newest));
+                     bw_error_advise(bw_error_create(BW_ERROR_CORRUPT,
+                                                     "the superblock has generation %" PRIu64
+                                                     ", but a backup root is newer",
+                                                     super->generation),
+                                     "`generation %" PRIu64 "` reads it", newest));
     return NULL;
 }

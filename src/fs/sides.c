@@ -302,14 +302,17 @@ static struct bw_error *refuse(const struct bw_image *a, const struct bw_image *
     if (a->superblock.device.devid > b->superblock.device.devid)
         return refuse(b, a, generation);
     const uint64_t first = a->superblock.device.devid, second = b->superblock.device.devid;
-    return bw_error_create(BW_ERROR_DIVERGED,
-                           "%s (device %" PRIu64 ", generation %" PRIu64 ") and %s (device %" PRIu64
-                           ", generation %" PRIu64
-                           ") have diverged: each was written to without the other, and their "
-                           "generation %" PRIu64 " differs; --side %" PRIu64 " or --side %" PRIu64
-                           " reads the devices that agree with it",
-                           a->name, first, a->superblock.generation, b->name, second,
-                           b->superblock.generation, generation, first, second);
+    struct bw_error *error = bw_error_create(
+        BW_ERROR_DIVERGED,
+        "%s (device %" PRIu64 ", generation %" PRIu64 ") and %s (device %" PRIu64
+        ", generation %" PRIu64
+        ") have diverged: each was written to without the other, and their generation %" PRIu64
+        " differs",
+        a->name, first, a->superblock.generation, b->name, second, b->superblock.generation,
+        generation);
+    return bw_error_advise(
+        error, "`side %" PRIu64 "` or `side %" PRIu64 "` reads the devices that agree with it",
+        first, second);
 }
 
 /* An image that no longer counts as a device. */
@@ -385,10 +388,11 @@ struct bw_error *bw_sides_choose(struct bw_fs *fs, struct bw_image_set *set)
             side = image;
     }
     if (!side)
-        return bw_error_create(BW_ERROR_USAGE, "--side: no image is device %" PRIu64, fs->side);
+        return bw_error_create(BW_ERROR_USAGE, "no image is device %" PRIu64 ", the side to read",
+                               fs->side);
     if (fs->alternatives)
         return bw_error_create(BW_ERROR_USAGE,
-                               "--side and --alternatives: give only one image of each device");
+                               "one side of devices that have diverged needs one image of each");
     comparison.side = side;
     fs->superblock = side->superblock;
     for (size_t i = 0; i < set->count; i++) {

@@ -504,10 +504,10 @@ static struct bw_error *check_choice(const struct building *building)
         must_choose |= compare_uuids(&devices.items[i - 1], &devices.items[i]) == 0;
     if (!must_choose)
         return NULL;
-    return bw_error_create(BW_ERROR_AMBIGUOUS,
-                           "several volumes contain file systems: %.*s; choose one with --volume "
-                           "GROUP/NAME",
-                           (int)text.length, text.data);
+    return bw_error_advise(bw_error_create(BW_ERROR_AMBIGUOUS,
+                                           "several volumes contain file systems: %.*s",
+                                           (int)text.length, text.data),
+                           "choose one with `volume GROUP/NAME`");
 }
 
 /* A volume that the user has selected must exist; otherwise says why it does not. */

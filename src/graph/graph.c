@@ -185,6 +185,8 @@ struct bw_error *bw_layer_start(struct bw_xlator *layer)
         layer->type->operations.init ? layer->type->operations.init(layer) : NULL;
     if (error && !error->way)
         bw_error_add_hop(error, layer->type->type, layer->name.text, NULL);
+    if (error && bw_graph_path(layer))
+        error = bw_error_about(error, bw_graph_path(layer));
     return error ? bw_place_error(layer->name.at, error) : NULL;
 }
 

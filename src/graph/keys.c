@@ -81,7 +81,6 @@ struct bw_error *bw_keys_try(struct bw_keys *keys, const char *volume, bw_key_tr
         return add_key(keys, answer.bytes, answer.length);
     if (keys->keys.count)
         return bw_error_create(BW_ERROR_NOT_FOUND, "no keyslot accepts the key given");
-    return bw_error_create(BW_ERROR_NOT_FOUND,
-                           "it is encrypted: give its passphrase in a file with "
-                           "--key-file, or on a terminal");
+    return bw_error_advise(bw_error_create(BW_ERROR_NOT_FOUND, "it is encrypted"),
+                           "give its passphrase with `keys`, or on a terminal");
 }

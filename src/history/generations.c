@@ -551,11 +551,11 @@ static struct bw_error *report_stale(struct bw_history *history)
     history->assessed = assessed;
     if (!error && !info.missing)
         bw_fs_report(history->fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "the superblock has generation %" PRIu64
-                                     ", but a newer commit is complete: --generation %" PRIu64
-                                     " reads it",
-                                     known, newest->info.generation));
+                     bw_error_advise(bw_error_create(BW_ERROR_CORRUPT,
+                                                     "the superblock has generation %" PRIu64
+                                                     ", but a newer commit is complete",
+                                                     known),
+                                     "`generation %" PRIu64 "` reads it", newest->info.generation));
     return error;
 }
 
@@ -596,16 +596,16 @@ struct bw_error *bw_history_find(const struct bw_history *history, uint64_t gene
         for (size_t i = 0; i < history->states.count && text.length < MOST_TEXT; i++) {
             const struct bw_generation_info *info = &history->states.items[i].info;
             if (info->generation == generation)
-                bw_buffer_format(&text, "%s--tree-root %" PRIu64 "@%" PRIu64 " (%s)",
+                bw_buffer_format(&text, "%s`tree_root %" PRIu64 "@%" PRIu64 "` (%s)",
                                  text.length ? ", " : "", info->tree_root, generation,
                                  bw_generation_status_name(info->status));
         }
         if (!text.length)
             return bw_error_create(BW_ERROR_NOT_FOUND, "generation %" PRIu64 " is not recoverable",
                                    generation);
-        return bw_error_create(BW_ERROR_NOT_FOUND,
-                               "generation %" PRIu64 " is ambiguous; choose one: %.*s", generation,
-                               (int)text.length, text.data);
+        return bw_error_advise(
+            bw_error_create(BW_ERROR_NOT_FOUND, "generation %" PRIu64 " is ambiguous", generation),
+            "choose one: %.*s", (int)text.length, text.data);
     }
 
     /* Several complete roots are reported, unless the superblock contains the selected one. */
@@ -615,11 +615,13 @@ struct bw_error *bw_history_find(const struct bw_history *history, uint64_t gene
         complete += history->states.items[i].info.generation == generation &&
                     history->states.items[i].is_complete;
     if (complete > 1 && weight_of(chosen) < 3)
-        bw_fs_report(history->fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_USAGE,
-                                     "generation %" PRIu64 " has %zu complete root trees: the "
-                                     "latest is read, --tree-root %" PRIu64,
-                                     generation, complete, chosen->tree_root));
+        bw_fs_report(
+            history->fs, BW_WARNING,
+            bw_error_advise(bw_error_create(BW_ERROR_USAGE,
+                                            "generation %" PRIu64
+                                            " has %zu complete root trees: the latest is read",
+                                            generation, complete),
+                            "it is `tree_root %" PRIu64 "`", chosen->tree_root));
     return NULL;
 }
 

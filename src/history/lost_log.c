@@ -105,17 +105,17 @@ static bool is_newer(const struct log_root *one, const struct log_root *other)
 }
 
 /* Reports that a log may be missing. */
-static void report_unknown(struct bw_fs *fs, const char *advice)
+static void report_unknown(struct bw_fs *fs, const char *reason, const char *advice)
 {
     if (fs->ignores_log)
         return;
     fs->status.log_is_unknown = true;
-    bw_fs_report(
-        fs, BW_DAMAGE,
+    struct bw_error *error =
         bw_error_create(BW_ERROR_CORRUPT,
                         "superblock copy 0 was not read, and only it names a log tree: changes "
                         "since generation %" PRIu64 " may be missing%s",
-                        fs->superblock.generation, advice));
+                        fs->superblock.generation, reason);
+    bw_fs_report(fs, BW_DAMAGE, advice ? bw_error_advise(error, "%s", advice) : error);
 }
 
 static struct bw_error *search_ranges(struct bw_fs *fs, const struct bw_scan_ranges *ranges)
@@ -155,7 +155,7 @@ static struct bw_error *search_ranges(struct bw_fs *fs, const struct bw_scan_ran
                             "found a log tree at %" PRIu64 "%s",
                             newest.root.bytenr, others));
     } else if (!error && (scan.unread || ranges->left_out)) {
-        report_unknown(fs, "; parts of the metadata cannot be read");
+        report_unknown(fs, "; parts of the metadata cannot be read", NULL);
     }
     bw_found_free(&index);
     return error;
@@ -178,7 +178,7 @@ struct bw_error *bw_history_find_log(struct bw_fs *fs)
     if (!error && (fs->scan || ranges.bytes <= QUICK_BYTES))
         error = search_ranges(fs, &ranges);
     else if (!error)
-        report_unknown(fs, " (--scan searches for them)");
+        report_unknown(fs, "", "`scan` searches for them");
     bw_scan_range_list_free(&ranges.ranges);
     return error;
 }

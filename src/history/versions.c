@@ -233,8 +233,9 @@ static struct bw_error *search_generations(struct searching *searching)
         BW_TRY(bw_older_next(&searching->older, &fs));
     }
     if (!searching->newer.version.fs)
-        return bw_error_create(BW_ERROR_NOT_FOUND, "%s: not found in any recoverable generation",
-                               searching->options.path);
+        return bw_error_in(
+            bw_error_create(BW_ERROR_NOT_FOUND, "not found in any recoverable generation"),
+            searching->options.path);
     return pass_version(searching, NULL, &none);
 }
 

@@ -116,8 +116,9 @@ struct bw_error *bw_probes_select(const char *patterns, bool selected[BW_PROBES_
             found = true;
         }
         if (!found)
-            return bw_error_create(BW_ERROR_USAGE, "no probe matches '%s'; --probe-list shows all",
-                                   pattern);
+            return bw_error_advise(
+                bw_error_create(BW_ERROR_USAGE, "no probe matches '%s'", pattern),
+                "`probe_list` shows all");
     }
     return NULL;
 }

@@ -75,10 +75,9 @@ struct bw_error *bw_repair_locate(const struct bw_repair *repair, const struct b
     if (!error && place->offset % BW_PATCH_SECTOR)
         error = bw_error_create(BW_ERROR_UNSUPPORTED, "it does not begin at a sector");
     if (error && error->code == BW_ERROR_UNSUPPORTED)
-        return bw_error_prefix(
-            error,
-            "%s: no overlay of this device is possible; '--format raw' writes an image of it",
-            image->name);
+        return bw_error_advise(
+            bw_error_prefix(error, "%s: no overlay of this device is possible", image->name),
+            "`format raw` writes an image of it");
     return error;
 }
 

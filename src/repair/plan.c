@@ -219,7 +219,7 @@ static struct bw_error *add_devices(struct bw_repair *repair)
         if (fs->images[i].alternative)
             return bw_error_create(BW_ERROR_USAGE,
                                    "a repair needs one image of each device, without "
-                                   "--alternatives");
+                                   "alternatives");
         BW_TRY(bw_repair_devices_push(&repair->devices, device));
     }
     return NULL;
@@ -289,7 +289,7 @@ struct bw_error *bw_repair_open(struct bw_fs *fs, const struct bw_fs_options *ho
     if (!error && (!how->path_count || how->inside_count || (how->graph && how->graph->file) ||
                    how->overlay_count || !fs->reopen))
         error = bw_error_create(BW_ERROR_USAGE, "a repair needs the images themselves, without a "
-                                                "volfile, --inside or --patch");
+                                                "volfile, another file system or an overlay");
     repair->how.log = BW_LOG_IGNORE;
     repair->options.data |= repair->options.verify;
     if (!repair->options.most_findings)

@@ -92,10 +92,10 @@ static struct bw_error *make_patches(struct bw_repair *repair)
                                    change->length));
     }
     if (generations > 1)
-        return bw_error_create(BW_ERROR_USAGE,
-                               "%zu generations are chosen, but only one is possible: --id "
-                               "chooses it",
-                               generations);
+        return bw_error_advise(
+            bw_error_create(BW_ERROR_USAGE, "%zu generations are chosen, but only one is possible",
+                            generations),
+            "`id` chooses it");
     /* An older generation may share blocks whose fields are wrong only in the current one. */
     if (!generations)
         BW_TRY(bw_repair_write_blocks(repair));

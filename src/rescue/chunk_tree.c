@@ -260,9 +260,8 @@ static struct bw_error *read_more(struct search *search, enum stage stage)
     if (bytes > BW_RESCUE_LIMIT && !fs->scan) {
         ranges.count = 0;
         bw_fs_report(fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_NOT_FOUND,
-                                     "chunks are lost: --scan searches the devices for them "
-                                     "(%" PRIu64 " GiB)",
+                     bw_error_advise(bw_error_create(BW_ERROR_NOT_FOUND, "chunks are lost"),
+                                     "`scan` searches the devices for them (%" PRIu64 " GiB)",
                                      bytes >> 30));
     }
     search->scan.is_whole = stage == DEVICES && ranges.count;

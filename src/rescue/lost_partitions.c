@@ -13,6 +13,7 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "base/human.h"
 #include "graph/wind.h"
 #include "ondisk/superblock.h"
 #include "rescue/rescue.h"
@@ -47,9 +48,9 @@ static bool append_volume(const struct bw_frame *frame, struct bw_xlator *disk, 
         bw_buffer_format(text, "%s%s)", *super.label ? ", " : "", fsid);
     }
     if (offset % STEP)
-        bw_buffer_format(text, " with --image-offset %" PRIu64, offset);
+        bw_buffer_format(text, " with `offset %" PRIu64 "`", offset);
     else
-        bw_buffer_format(text, " with --image-offset %" PRIu64 "M", offset / STEP);
+        bw_buffer_format(text, " with `offset %" PRIu64 "M`", offset / STEP);
     return true;
 }
 
@@ -79,8 +80,10 @@ struct bw_error *bw_rescue_partitions(struct bw_fs *fs, const struct bw_image_se
         return bw_error_no_memory();
     if (!count)
         return NULL;
-    return bw_error_create(BW_ERROR_AMBIGUOUS,
-                           "%s has neither a superblock nor a partition table, but contains "
-                           "%.*s: choose one",
-                           set->images[0].name, (int)text.length, text.data);
+    return bw_error_advise(
+        bw_error_create(BW_ERROR_AMBIGUOUS,
+                        "%s has neither a superblock nor a partition table, but contains %zu "
+                        "volume%s",
+                        set->images[0].name, count, bw_plural(count)),
+        "open %s%.*s", count > 1 ? "one of them: " : "", (int)text.length, text.data);
 }

@@ -398,9 +398,8 @@ static struct bw_error *scan_blocks(struct making *making)
     const bool too_much = ranges.bytes > BW_RESCUE_LIMIT && !fs->scan;
     if (!error && too_much)
         bw_fs_report(fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_NOT_FOUND,
-                                     "the root tree is lost: --scan rebuilds it from %" PRIu64
-                                     " GiB of tree blocks",
+                     bw_error_advise(bw_error_create(BW_ERROR_NOT_FOUND, "the root tree is lost"),
+                                     "`scan` rebuilds it from %" PRIu64 " GiB of tree blocks",
                                      ranges.bytes >> 30));
     if (!error && !too_much)
         error = bw_history_scan(&scan);

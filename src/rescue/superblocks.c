@@ -657,12 +657,15 @@ static void report_other(struct bw_fs *fs, const struct bw_found_file_system *fo
                          found->placed_blocks == 1 ? "lies" : "lie");
     else
         bw_buffer_format(&places, "but no chunk tree");
-    bw_fs_report(fs, BW_WARNING,
-                 bw_error_create(BW_ERROR_USAGE,
-                                 "blocks of another file system were found: fsid %s, generation "
-                                 "%" PRIu64 ", %" PRIu64 " tree block%s, %.*s; --fsid %s opens it",
-                                 fsid, found->generation, found->blocks, bw_plural(found->blocks),
-                                 (int)places.length, places.data ? places.data : "", option));
+    bw_fs_report(
+        fs, BW_WARNING,
+        bw_error_advise(bw_error_create(BW_ERROR_USAGE,
+                                        "blocks of another file system were found: fsid %s, "
+                                        "generation %" PRIu64 ", %" PRIu64 " tree block%s, %.*s",
+                                        fsid, found->generation, found->blocks,
+                                        bw_plural(found->blocks), (int)places.length,
+                                        places.data ? places.data : ""),
+                        "`fsid %s` opens it", option));
 }
 
 struct bw_error *bw_rescue_find_all(struct bw_fs *fs, struct bw_image_set *set)
@@ -693,7 +696,7 @@ static struct bw_error *refuse_several(const struct bw_fs *fs, const struct bw_i
         char fsid[37], option[37];
         bw_uuid_text(found->fsid, fsid);
         bw_uuid_text(found->option, option);
-        bw_buffer_format(&text, "%s --fsid %s (", i ? "," : "", option);
+        bw_buffer_format(&text, "%s`fsid %s` (", i ? ", " : "", option);
         if (strcmp(fsid, option) != 0)
             bw_buffer_format(&text, "fsid %s, ", fsid);
         bw_buffer_format(&text, "generation %" PRIu64 ", %" PRIu64 " tree block%s)",
@@ -701,10 +704,10 @@ static struct bw_error *refuse_several(const struct bw_fs *fs, const struct bw_i
     }
     if (text.failed)
         return bw_error_no_memory();
-    return bw_error_create(BW_ERROR_AMBIGUOUS,
-                           "%s: no superblock, and blocks of several file systems: choose one "
-                           "with%.*s",
-                           set->images[0].name, (int)text.length, text.data);
+    return bw_error_advise(bw_error_create(BW_ERROR_AMBIGUOUS,
+                                           "%s: no superblock, and blocks of several file systems",
+                                           set->images[0].name),
+                           "choose one with %.*s", (int)text.length, text.data);
 }
 
 struct bw_error *bw_rescue_superblocks(struct bw_fs *fs, struct bw_image_set *set)

@@ -267,11 +267,11 @@ static struct bw_error *open_containers(const struct bw_servers *servers, struct
 
         BW_AUTO_BUFFER struct bw_buffer needs = {0};
         if (!backing && bw_container_needs(foreign, beginning.bytes, beginning.length, &needs))
-            return bw_error_create(
-                BW_ERROR_USAGE,
-                "%s is %s, and %.*s: --helpers=backing also reads the files that it "
-                "names, which could be any of your files",
-                server->image, foreign->name, (int)needs.length, needs.data ? needs.data : "");
+            return bw_error_advise(
+                bw_error_create(BW_ERROR_USAGE, "%s is %s, and %.*s", server->image, foreign->name,
+                                (int)needs.length, needs.data ? needs.data : ""),
+                "`helpers=backing` also reads the files that it names, which could be any of your "
+                "files");
 
         BW_SCOPED(bw_helper_command) struct bw_helper_command command = {.count = 0};
         if (foreign->helper == BW_HELPER_QEMU && source.kind == BW_SOURCE_URI)
@@ -343,6 +343,7 @@ struct bw_error *bw_servers_open(struct bw_servers *servers, const char *image, 
     error = open_image(servers, &server);
     *served = !error && server.connection;
     if (error) {
+        error = bw_error_about(error, image);
         end_server(&server);
         server = (struct server){.image = strdup(image), .failure = bw_error_copy(error)};
     }

@@ -66,7 +66,7 @@ for version in 1 2; do
     same "LUKS$version: a key from a descriptor" - --key-fd 7 "luks$version.img" 7< key
     expect "LUKS$version: a wrong key" 2 'luks..img: no keyslot accepts the key given' \
         --key-file wrong.key "luks$version.img"
-    expect "LUKS$version: no key" 2 'it is encrypted: give its passphrase in a file with --key-f' \
+    expect "LUKS$version: no key" 2 'it is encrypted; give its passphrase with --key-file, or' \
         "luks$version.img"
     expect "LUKS$version: info shows it" 0 - info --key-file key "luks$version.img"
     holds "info shows the layers of LUKS$version" \
@@ -108,7 +108,7 @@ edited many.img "$slots"
 same "the cheapest of many keyslots" - --key-work 8M --key-file key many.img
 expect "all keyslots share the budget" 3 \
     'keyslot [0-9]* needs 40 passes over 1.00MiB of memory, more work than the 200.00MiB that are '\
-'allowed for all keyslots .raise it with --key-work' --key-work 200M --key-file wrong.key many.img
+'allowed for all keyslots; --key-work raises it' --key-work 200M --key-file wrong.key many.img
 expect "all of them are tried" 2 'no keyslot accepts the key' --key-work 2G --key-file wrong.key \
     many.img
 edited large.img 'header["keyslots"]["0"]["kdf"].update(time=1, memory=4 << 20)'

@@ -131,10 +131,10 @@ backing() {
     local raw=$WORK/raw
     cp --sparse=always "$plain" "$raw"
     qemu-img create -q -f qcow2 -F raw -b "$raw" overlay
-    expect "a backing file" 2 "it is based on $raw: --helpers=backing" overlay
+    expect "a backing file" 2 "it is based on $raw; --helpers=backing" overlay
     same "a backing file, allowed" --helpers=backing overlay
     qemu-img convert -O vmdk -o subformat=monolithicFlat "$plain" flat.vmdk
-    expect "several files" 2 'its data are in other files: --helpers=backing' flat.vmdk
+    expect "several files" 2 'its data are in other files; --helpers=backing' flat.vmdk
     same "several files, allowed" --helpers=backing flat.vmdk
     qemu-img create -q -f vmdk -b flat.vmdk -F vmdk overlay.vmdk
     expect "a backing file of vmdk" 2 'it is based on another file' overlay.vmdk

@@ -115,10 +115,10 @@ holds "the present root tree is found" cmp "$WORK/out" <("$PROGRAM" sum "$image"
 cp --sparse=always "$image" "$WORK/stale"
 python3 "$ROOT/tests/support/change_item.py" "$WORK/stale" super 72 8 7 and super 80 8 5636096 \
     > /dev/null
-expect "a stale superblock" 0 'but a newer commit is complete: --generation 9' \
+expect "a stale superblock" 0 'but a newer commit is complete; --generation 9' \
     roots -o generation,found,status "$WORK/stale"
 is "the newest state is found" "$(rows | cut -d ';' -f 1)" '9 backup-0 scan committed'
-expect "its backup roots tell that as well" 0 'but a backup root is newer: --generation 9' \
+expect "its backup roots tell that as well" 0 'but a backup root is newer; --generation 9' \
     sum "$WORK/stale"
 holds "and are not used by themselves" cmp "$WORK/out" <("$PROGRAM" sum --generation 7 "$image")
 cp --sparse=always "$WORK/stale" "$WORK/newer"
@@ -129,7 +129,7 @@ cp --sparse=always "$WORK/stale" "$WORK/older"
 python3 "$ROOT/tests/support/change_item.py" "$WORK/older" super 2859 8 0 and super 3027 8 0 and \
     super 3195 8 0 and super 3363 8 0 > /dev/null
 expect "if nothing in it tells" 0 - ls "$WORK/older"
-expect "a scan does" 0 'but a newer commit is complete: --generation 9' ls --scan "$WORK/older"
+expect "a scan does" 0 'but a newer commit is complete; --generation 9' ls --scan "$WORK/older"
 expect "where there is nothing newer" 0 - ls --scan "$image"
 expect "and named" 0 - sum --generation 9 "$WORK/stale"
 holds "the newer generation has all files" cmp "$WORK/out" <("$PROGRAM" sum "$image")
@@ -158,7 +158,7 @@ while read -r generation path; do
     expect "$path of generation $generation" 0 - cat -q --generation "$generation" "$twice" "$path"
 done < "$WORK/out"
 expect "the choice is reported" 0 \
-    'warning: .*generation 11 has 2 complete root trees: the latest is read, --tree-root 6012928' \
+    'warning: .*generation 11 has 2 complete root trees: the latest is read; it is --tree-root 6012928' \
     cat --generation 11 "$twice" /@home/doc
 expect "not where the superblock has made it" 0 - cat --generation 19 "$twice" /@home/doc
 

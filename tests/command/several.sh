@@ -115,14 +115,14 @@ is "and recommends no other generation" "$(grep -c -e --generation "$WORK/out")"
 for sector in 16 16384; do
     dd if=/dev/zero of="$twice" bs=4096 seek="$sector" count=1 conv=notrunc status=none
 done
-expect "no superblock at all" 2 "several file systems: choose one with --fsid .*$earlier" \
+expect "no superblock at all" 2 "several file systems; choose one with --fsid .*$earlier" \
     ls --scan "$twice"
 is "no other advice is printed" "$(grep -c 'Choose one' "$WORK/err")" 0
 expect "info --scan of two file systems without superblocks" \
-    1 'several file systems: choose one' info --scan "$twice"
+    1 'several file systems; choose one' info --scan "$twice"
 is "info lists both file systems" "$(grep -c -- '--fsid' "$WORK/out")" 2
 expect "rescue of two file systems without superblocks" \
-    2 'several file systems: choose one' rescue "$twice"
+    2 'several file systems; choose one' rescue "$twice"
 holds "counts the files of one" out_has '^ +5 [0-9.]+KiB .* generation'
 is "and prints a command for each" "$(grep -c 'btrfs-walk rescue --fsid=' "$WORK/out")" 2
 expect "one of them by its chunk_tree_uuid" 1 '' sum --fsid "$earlier" "$twice"

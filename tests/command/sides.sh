@@ -52,9 +52,9 @@ expect "a side does not have the files of the other one" 1 'dev1-left-1-1' cat -
 expect "the other side is named with -v" 0 \
     'dev2-right\.img is not read: device 2 \(generation 10\) has diverged from device 1' \
     walk -v --side 1 --device dev2-right.img dev1-left.img
-expect "no such device" 2 '\-\-side: no image is device 3' walk --side 3 --device dev2.img dev1.img
+expect "no such device" 2 'no image is device 3, the side' walk --side 3 --device dev2.img dev1.img
 expect "no device at all" 2 "the id of a device, from 1 on" walk --side 0 dev1.img
-expect "with --alternatives" 2 'only one image of each device' walk --side 1 --alternatives \
+expect "with --alternatives" 2 'needs one image of each' walk --side 1 --alternatives \
     --device dev2.img dev1.img
 
 expect "rescue of diverged devices" 2 'have diverged' rescue --device dev2-wide.img dev1-near.img

@@ -144,9 +144,59 @@ static void notify_listener(const struct cmd_common *common, enum bw_severity se
         common->messages.listener.report(common->messages.listener.context, severity, error);
 }
 
+/* Appends advice in which options are spelled as on the command line. */
+static void append_advice(struct bw_buffer *text, const struct cmd_common *common,
+                          const char *advice)
+{
+    static const struct {
+        const char *name, *option, *of_other; /* of_other: for the file system to compare with */
+    } names[] = {
+        {"keys", "key-file", "key-file"},
+        {"offset", "image-offset", "image-offset"},
+        {"partition", "partition", "other-partition"},
+        {"paths", "device", "other"},
+        {"side", "side", "other-side"},
+    };
+    for (bool is_option = false; *advice; is_option = !is_option) {
+        size_t length = strcspn(advice, "`");
+        const char *next = advice + length + (advice[length] == '`');
+        const size_t name = is_option ? strspn(advice, "abcdefghijklmnopqrstuvwxyz_") : 0;
+        const char *option = NULL;
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            if (strlen(names[i].name) == name && strncmp(names[i].name, advice, name) == 0)
+                option = common && common->input.is_other ? names[i].of_other : names[i].option;
+        if (is_option)
+            bw_buffer_format(text, "--%s", option ? option : "");
+        for (size_t i = 0; !option && i < name; i++)
+            bw_buffer_append_byte(text, advice[i] == '_' ? '-' : advice[i]);
+        bw_buffer_append(text, advice + name, length - name);
+        advice = next;
+    }
+}
+
+void cmd_spell_advice(const struct cmd_common *common, struct bw_error *error)
+{
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    if (!error->advice)
+        return;
+    bw_buffer_format(&text, "%s; ", error->message);
+    append_advice(&text, common, error->advice);
+    bw_buffer_append_byte(&text, '\0');
+    free(BW_TAKE(error->advice));
+    if (text.failed)
+        return;
+    free(error->message);
+    error->message = BW_TAKE(text.data);
+}
+
 void cmd_print_message(void *context, enum bw_severity severity, const struct bw_error *error)
 {
     const struct cmd_common *common = context;
+    BW_AUTO_ERROR struct bw_error *spelled = error->advice ? bw_error_copy(error) : NULL;
+    if (spelled) {
+        cmd_spell_advice(common, spelled);
+        error = spelled;
+    }
     notify_listener(common, severity, error);
     if (common->messages.quiet || (severity == BW_NOTE && !common->messages.verbose) ||
         (common->messages.is_selected && !common->messages.is_selected(severity, error)))
@@ -171,6 +221,7 @@ void cmd_note(const struct cmd_common *common, struct bw_error *note)
 static int print_error(const struct cmd_common *common, struct bw_error *error, enum cmd_loss loss)
 {
     const int status = cmd_status_of(error->code, loss);
+    cmd_spell_advice(common, error);
     notify_listener(common, BW_DAMAGE, error);
     print_message(common, NULL, error);
     bw_error_free(error);

@@ -59,6 +59,9 @@ const char *cmd_color(bool has_color, enum cmd_color color);
 /** The colour for a severity: "error", "damage", "warning", "note". */
 enum cmd_color cmd_severity_color(const char *severity);
 
+/** Moves the advice of an error into its message, with options as on the command line. */
+void cmd_spell_advice(const struct cmd_common *common, struct bw_error *error);
+
 /** Prints a note, warning or damage to stderr. The `report` function of a bw_reporter whose context
  * is a struct cmd_common. */
 void cmd_print_message(void *context, enum bw_severity severity, const struct bw_error *error);

@@ -294,8 +294,8 @@ void cmd_ask_for_partition(const struct cmd_common *common)
 
 bool cmd_needs_partition(const struct bw_error *error)
 {
-    return error->code == BW_ERROR_AMBIGUOUS &&
-           !strstr(error->message, "choose one with --volume ");
+    const char *advice = error->advice ? error->advice : error->message; /* if it was spelled */
+    return error->code == BW_ERROR_AMBIGUOUS && !strstr(advice, "volume GROUP/NAME");
 }
 
 int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error)
@@ -321,24 +321,6 @@ struct bw_error *cmd_try_open(const struct cmd_common *common, enum cmd_depth de
     if (error)
         bw_error_add_cause(error, end_session(session));
     return error;
-}
-
-/* The error of devices that have diverged, with the option that chooses a side of --other. */
-static struct bw_error *name_other_side(struct bw_error *error)
-{
-    static const char option[] = " --side ";
-    BW_AUTO_BUFFER struct bw_buffer text = {0};
-    const char *at = error->message;
-    for (const char *found; (found = strstr(at, option)); at = found + strlen(option)) {
-        bw_buffer_append(&text, at, (size_t)(found - at));
-        bw_buffer_format(&text, " --other-side ");
-    }
-    bw_buffer_append(&text, at, strlen(at));
-    if (text.failed)
-        return error;
-    struct bw_error *result = bw_error_create(error->code, "%.*s", (int)text.length, text.data);
-    bw_error_free(error);
-    return result;
 }
 
 struct bw_error *cmd_open_other(const struct cmd_common *common, struct cmd_common *own,
@@ -367,7 +349,9 @@ struct bw_error *cmd_open_other(const struct cmd_common *common, struct cmd_comm
     };
     set_keys(&options, common);
     struct bw_error *error = bw_fs_open(&options, fs);
-    return error && error->code == BW_ERROR_DIVERGED ? name_other_side(error) : error;
+    if (error)
+        cmd_spell_advice(own, error); /* the options of the other file system */
+    return error;
 }
 
 int cmd_open_to(const struct cmd_common *common, enum cmd_depth depth, struct cmd_session *session)

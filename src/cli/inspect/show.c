@@ -74,6 +74,7 @@ static struct bw_error *add_unreadable(struct show *show, const char *path, stru
 {
     if (error->code == BW_ERROR_NO_MEMORY)
         return error;
+    cmd_spell_advice(&show->common, error);
     return found_list_push(&show->found, (struct found){.path = path, .error = error});
 }
 
@@ -411,8 +412,10 @@ static struct bw_error *write_file_system(struct show *show, struct found *first
         show->has_missed = true;
         if (row.images.count < super->device_count)
             row.info.missing_devices = super->device_count - row.images.count;
-        if (!error)
+        if (!error) {
+            cmd_spell_advice(&own, unopened);
             error = add_remark(&row, "%s", unopened->message);
+        }
     }
     if (!error && original)
         error = add_remark(&row, "generation %" PRIu64 " of the same device as %s",

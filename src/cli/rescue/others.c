@@ -38,6 +38,7 @@ static struct bw_error *read_other(const struct rescue *rescue, struct rescue_ot
         return bw_error_no_memory();
     struct bw_error *error = rescue_open(inner);
     if (error && error->code != BW_ERROR_NO_MEMORY) {
+        cmd_spell_advice(&common, error);
         other->problem = strdup(error->message);
         bw_error_free(error);
         error = other->problem ? NULL : bw_error_no_memory();

@@ -114,16 +114,19 @@ static struct bw_error *init(struct bw_xlator *xlator)
 
     /* The newest data may be in the cache only. */
     const enum cache_status status = bw_get64(superblock.flags) >> 61 & 3;
-    char set[37], advice[96] = "";
+    char set[37];
     bw_uuid_text(superblock.set, set);
-    if (!bw_xlator_child_count(device)) /* an image, not another layer */
-        snprintf(advice, sizeof advice,
-                 "; --image-offset %" PRIu64 " reads what the backing device has", window->offset);
-    if (status == CACHE_DIRTY)
-        return bw_error_create(BW_ERROR_MISSING_DEVICE,
-                               "the newest data are in the bcache cache set %s, which is not "
-                               "read: let the kernel write them back first%s",
-                               set, advice);
+    if (status == CACHE_DIRTY) {
+        struct bw_error *error = bw_error_create(
+            BW_ERROR_MISSING_DEVICE,
+            "the newest data are in the bcache cache set %s, which is not read: let the kernel "
+            "write them back first",
+            set);
+        if (bw_xlator_child_count(device)) /* another layer, not an image */
+            return error;
+        return bw_error_advise(error, "`offset %" PRIu64 "` reads what the backing device has",
+                               window->offset);
+    }
     if (status == CACHE_STALE)
         bw_xlator_report(xlator, BW_WARNING,
                          bw_error_create(BW_ERROR_CORRUPT,

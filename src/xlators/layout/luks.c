@@ -729,15 +729,18 @@ static struct bw_error *check_limits(const struct search *search, const struct k
         return NULL;
     *bw_write_size(allowed, budget << 10, false) = '\0';
     if (!memory)
-        return bw_error_create(BW_ERROR_UNSUPPORTED,
-                               "keyslot %u needs %" PRIu64
-                               " rounds, more work than the %s that are "
-                               "allowed for all keyslots (raise it with --key-work)",
-                               slot->number, slot->kdf.rounds, allowed);
-    return bw_error_create(BW_ERROR_UNSUPPORTED,
-                           "keyslot %u needs %" PRIu64 " passes over %s of memory, more work than "
-                           "the %s that are allowed for all keyslots (raise it with --key-work)",
-                           slot->number, slot->kdf.rounds, wanted, allowed);
+        return bw_error_advise(
+            bw_error_create(BW_ERROR_UNSUPPORTED,
+                            "keyslot %u needs %" PRIu64
+                            " rounds, more work than the %s that are allowed for all keyslots",
+                            slot->number, slot->kdf.rounds, allowed),
+            "`key_work` raises it");
+    return bw_error_advise(bw_error_create(BW_ERROR_UNSUPPORTED,
+                                           "keyslot %u needs %" PRIu64
+                                           " passes over %s of memory, more work than "
+                                           "the %s that are allowed for all keyslots",
+                                           slot->number, slot->kdf.rounds, wanted, allowed),
+                           "`key_work` raises it");
 }
 
 /* Decrypts the volume key in a slot with a key from the passphrase, and verifies it. */

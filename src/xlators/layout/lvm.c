@@ -521,10 +521,11 @@ static struct bw_error *choose_volume(struct lvm *lvm, const char *wanted)
             if (!is_qualified && strcmp(wanted, name) != 0)
                 continue;
             if (lvm->volume)
-                return bw_error_create(BW_ERROR_AMBIGUOUS,
-                                       "the volume groups %s and %s both have a logical volume %s: "
-                                       "choose one with --volume GROUP/NAME",
-                                       lvm->group->name, group->name, wanted);
+                return bw_error_advise(
+                    bw_error_create(BW_ERROR_AMBIGUOUS,
+                                    "the volume groups %s and %s both have a logical volume %s",
+                                    lvm->group->name, group->name, wanted),
+                    "choose one with `volume GROUP/NAME`");
             lvm->group = group;
             lvm->volume = &group->volumes.items[k];
         }

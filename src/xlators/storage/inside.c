@@ -10,7 +10,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
 {
     if (bw_xlator_source(xlator))
         return NULL;
-    return bw_error_create(BW_ERROR_USAGE, "it is only for images that --inside names");
+    return bw_error_create(BW_ERROR_USAGE, "it is only for images inside another file system");
 }
 
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,

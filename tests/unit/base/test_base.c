@@ -91,16 +91,24 @@ static void test_error_copy(void **state)
     bw_error_add_hop(error, "storage/file", "device", &address);
     bw_error_add_hop(error, "fs", "fs", NULL);
     bw_error_add_cause(error, bw_error_create(BW_ERROR_CORRUPT, "cause"));
+    error = bw_error_advise(bw_error_advise(error, "wait"), "delete `%u` files", 2);
+    error = bw_error_in(bw_error_about(error, "/inner"), "/outer");
     struct bw_error *copy = bw_error_copy(error);
     bw_error_free(error);
     assert_int_equal(copy->system, ENOSPC);
-    assert_string_equal(copy->message, "full: No space left on device");
+    assert_string_equal(copy->message, "/outer: full: No space left on device");
+    assert_string_equal(copy->file, "/inner");
+    assert_string_equal(copy->advice, "delete `2` files");
     assert_true(copy->way->has_address && copy->way->address == 100);
     assert_string_equal(copy->way->next->layer, "fs");
     assert_false(copy->way->next->has_address);
     assert_string_equal(copy->causes->message, "cause");
     bw_error_free(copy);
     assert_ptr_equal(bw_error_copy(bw_error_no_memory()), bw_error_no_memory());
+    error = bw_error_in(bw_error_advise(bw_error_no_memory(), "wait"), "/file");
+    assert_ptr_equal(error, bw_error_no_memory());
+    assert_null(error->file);
+    assert_null(error->advice);
 }
 
 static struct bw_error *fail_if(bool fail)
