@@ -62,8 +62,10 @@ run graph --format dot "${mirror[@]}"
 ends "a picture" 0
 holds "has an edge to each device" [ "$(grep -c -- '->' "$WORK/out")" -eq 5 ]
 "$ROOT/scripts/make-picture" "$PROGRAM" "$WORK/docs" 2> /dev/null
-holds "the picture in the documentation is up to date (scripts/make-picture)" \
-    cmp "$WORK/docs/graph.dot" "$ROOT/docs/graph.dot"
+for picture in graph.dot picture.svg; do
+    holds "the pictures in the documentation are up to date (scripts/make-picture)" \
+        cmp "$WORK/docs/$picture" "$ROOT/docs/$picture"
+done
 if have dot; then
     holds "Graphviz draws the graph" dot -Tsvg -o "$WORK/graph.svg" "$WORK/out"
 else
