@@ -72,6 +72,10 @@ expect "devices without superblocks" 0 'lost.img is device' walk "${three[0]}" "
 expect "a misspelt option" 2 "unknown option: --exlude=x; did you mean '--exclude'\?" \
     sum --exlude=x "$plain"
 expect "several" 2 "did you mean '--newer' or '--newerat' or" ls --newe "$plain"
+expect "an option of others" 2 'unknown option: --top; it is an option of .*, .* more$' \
+    walk --top 3 "$plain"
+expect "of one other" 2 'unknown option: --skip-existing; it is an option of ' ls \
+    --skip-existing "$plain"
 expect "none like it" 2 "unknown option: --qwertz$" ls --qwertz "$plain"
 expect "a short one" 2 "unknown option: -%$" ls -% "$plain"
 

@@ -185,6 +185,25 @@ static bool replace_find_words(const struct command *command, int argc, char **a
 /* getopt_long() returns this plus the option's number for a long option. */
 enum { LONG_FORM = 256 };
 
+/* Names the first commands that have an option. */
+static void append_commands_with(struct bw_buffer *text, const char *name)
+{
+    enum { NAMED = 4 };
+    size_t count = 0;
+    for (size_t i = 0; cmd_table[i]; i++) {
+        const struct cmd_option_list list = cmd_options_of(cmd_table[i], NULL, NULL);
+        bool has_it = false;
+        for (size_t k = 0; k < list.count && !has_it; k++)
+            has_it = strcmp(list.items[k].option->name, name) == 0;
+        count += has_it;
+        if (has_it && count <= NAMED)
+            bw_buffer_format(text, "%s%s", count == 1 ? "; it is an option of " : ", ",
+                             cmd_table[i]->name);
+    }
+    if (count > NAMED)
+        bw_buffer_format(text, " and %zu more", count - NAMED);
+}
+
 /* Reports an option that getopt_long() has rejected with `result`. `of_find`: a word of find(1) to
  * give advice for; may be NULL. Returns the exit status. */
 static int bad_option(const struct command *command, const struct cmd_option_list *list, int result,
@@ -221,6 +240,8 @@ static int bad_option(const struct command *command, const struct cmd_option_lis
     bw_buffer_format(&reason, "unknown option: %s", argument);
     for (size_t i = 0; i < list->count; i++)
         cmd_suggest(&suggestion, list->items[i].option->name);
+    if (!suggestion.count)
+        append_commands_with(&reason, name);
     bw_buffer_format(&reason, "%s%c", suggestion.count ? "?" : "", '\0');
     return cmd_usage_error(command, reason.failed ? "" : reason.data, NULL);
 }
