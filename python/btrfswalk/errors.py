@@ -22,10 +22,10 @@ class Error(OSError):
 
     `code` is a structures.ErrorCode, `message` says what is wrong, and `filename` is the image, or
     the path in it, if it is about one. `advice` says what may help, with options of FileSystem() in
-    backquotes; since Python 3.11, a traceback shows it. `way` has the layers that the error passed, first the one
-    that detected it, whose `layer`, `volume` and `address` the exception has as well; None if it
-    was not detected by a layer. `causes` are errors that led to this one, for example one for each
-    mirror that was tried.
+    backquotes; since Python 3.11, a traceback shows it. `way` has the layers that the error passed,
+    first the one that detected it, whose `layer`, `volume` and `address` the exception has as well;
+    None if it was not detected by a layer. `causes` are errors that led to this one, for
+    example one for each mirror that was tried.
 
     An error with a number for which Python has an exception is also that: a missing image is a
     FileNotFoundError.

@@ -158,7 +158,7 @@ while read -r generation path; do
     expect "$path of generation $generation" 0 - cat -q --generation "$generation" "$twice" "$path"
 done < "$WORK/out"
 expect "the choice is reported" 0 \
-    'warning: .*generation 11 has 2 complete root trees: the latest is read; it is --tree-root 6012928' \
+    'generation 11 has 2 complete root trees: the latest is read; it is --tree-root 6012928' \
     cat --generation 11 "$twice" /@home/doc
 expect "not where the superblock has made it" 0 - cat --generation 19 "$twice" /@home/doc
 
