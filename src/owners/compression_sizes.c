@@ -41,16 +41,6 @@ static unsigned type_of(const struct bw_file_extent *extent)
     return extent->type == BW_FILE_EXTENT_PREALLOC ? BW_COMPRESSION_PREALLOC : extent->compression;
 }
 
-static void add_inline(struct bw_compression_info *info, uint64_t names,
-                       const struct bw_file_extent *extent)
-{
-    struct bw_compression_sizes *sizes = &info->types[type_of(extent)];
-    info->inlined += names;
-    sizes->disk += names * extent->inline_length;
-    sizes->uncompressed += names * extent->ram_bytes;
-    sizes->referenced += names * extent->ram_bytes;
-}
-
 static void add_whole(struct bw_compression_sizes *sizes, const struct bw_file_extent *extent,
                       uint64_t sign)
 {
@@ -96,14 +86,18 @@ static struct bw_error *on_extent(void *context, const struct bw_wanted_file *fi
     struct bw_compression_count *count = context;
     struct bw_compression_info *info = &count->info;
     (void)offset;
+    struct bw_compression_sizes *sizes = &info->types[type_of(extent)];
     if (extent->type == BW_FILE_EXTENT_INLINE) {
-        add_inline(info, file->names, extent);
+        info->inlined += file->names;
+        sizes->disk += file->names * extent->inline_length;
+        sizes->uncompressed += file->names * extent->ram_bytes;
+        sizes->referenced += file->names * extent->ram_bytes;
         return NULL;
     }
     if (!extent->disk_bytenr)
         return NULL;
     info->references += file->names;
-    info->types[type_of(extent)].referenced += file->names * extent->num_bytes;
+    sizes->referenced += file->names * extent->num_bytes;
     return add_extent(count, file->number, extent);
 }
 

@@ -71,7 +71,7 @@ struct loss_search {
     struct lost_key_ranges lost_nodes; /* of the present tree, ascending by `first` */
     struct loss_file file;
     struct bw_inode_paths paths;
-    struct bw_error *failure; /* of a function that cannot return it */
+    struct bw_error *failure; /* of a function that cannot return it: the scan ends */
 };
 
 /* Chunks. */
@@ -366,19 +366,12 @@ static bool note_lost_checksums(void *context, const struct bw_block_pointer *po
     return false;
 }
 
-static struct bw_error *ignore_leaf(void *context, const struct bw_node *leaf)
-{
-    struct loss_search *search = context;
-    (void)leaf;
-    return BW_TAKE(search->failure);
-}
-
 static struct bw_error *report_lost(void *context, const struct bw_block_pointer *pointer,
                                     struct bw_error *error)
 {
     struct loss_search *search = context;
     bw_fs_report_lost(search->fs, pointer->bytenr, error);
-    return BW_TAKE(search->failure);
+    return NULL;
 }
 
 /* Lost metadata: nothing can be read without the chunk tree and the root tree, and data without
@@ -391,8 +384,7 @@ static struct bw_error *assess_metadata(struct loss_search *search,
             search->loss->nothing_readable = true;
     for (size_t i = 0; i < trees->entries.count; i++) {
         const struct bw_tree *tree = &trees->entries.items[i].tree;
-        struct bw_scan scan = {BW_SCAN_ALL, .leaf = ignore_leaf, .lost = report_lost,
-                               .context = search};
+        struct bw_scan scan = {BW_SCAN_ALL, .lost = report_lost, .context = search};
         if (tree->id == BW_ROOT_TREE)
             scan.wants = note_lost_block;
         else if (tree->id == BW_CSUM_TREE)
@@ -484,8 +476,6 @@ static struct bw_error *on_file_leaf(void *context, const struct bw_node *leaf)
     struct loss_search *search = context;
     const struct bw_disk_header *header = (const void *)leaf->block;
     struct loss_file *file = &search->file;
-    if (search->failure)
-        return BW_TAKE(search->failure);
     const bool leaf_lost =
         lost_bytes(search, bw_get64(header->bytenr), search->fs->reader.nodesize) > 0;
     struct bw_item item;

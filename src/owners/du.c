@@ -31,8 +31,9 @@ struct du {
     struct bw_range_set ranges;
 };
 
-/* `inode`: as in struct bw_du_entry. */
-static struct bw_error *visit_entry(struct du *du, const struct bw_listed_file *file,
+/* A file, or a directory with all its files: visits it, and adds its sums to the directory that
+ * contains it. `inode`: as in struct bw_du_entry. */
+static struct bw_error *finish_file(struct du *du, const struct bw_listed_file *file,
                                     const struct sums *sums, const struct bw_inode *inode)
 {
     const struct bw_du_options *options = du->options;
@@ -56,18 +57,10 @@ static struct bw_error *visit_entry(struct du *du, const struct bw_listed_file *
     };
     if (!entry.depth)
         entry.set_shared = is_directory ? bw_range_set_total(&du->ranges) : sums->space.shared;
-    if (entry.depth < options->mindepth ||
-        (options->has_maxdepth && entry.depth > options->maxdepth))
-        return NULL;
-    if (options->selection && !sums->files && entry.depth)
-        return NULL;
-    return options->visit(options->context, &entry);
-}
-
-static struct bw_error *finish_file(struct du *du, const struct bw_listed_file *file,
-                                    const struct sums *sums, const struct bw_inode *inode)
-{
-    BW_TRY(visit_entry(du, file, sums, inode));
+    const bool is_selected = !options->selection || sums->files || !entry.depth;
+    if (is_selected && entry.depth >= options->mindepth &&
+        (!options->has_maxdepth || entry.depth <= options->maxdepth))
+        BW_TRY(options->visit(options->context, &entry));
     if (!du->around.count)
         return NULL;
     struct sums *above = &du->around.items[du->around.count - 1];

@@ -70,12 +70,6 @@ static struct bw_error *visit_with_path(void *context, const char *path, size_t 
     return visiting->options->visit(visiting->options->context, visiting->owner);
 }
 
-/* Names may be lost only if something is. */
-static bool may_have_lost_names(const struct bw_fs *fs, const struct bw_owner *owner)
-{
-    return fs->lost.count && owner->subvolume && !owner->subvolume->deleted;
-}
-
 struct bw_error *bw_owner_postpone(struct bw_owner_search *search, const struct bw_owner *owner,
                                    uint64_t first, uint64_t last)
 {
@@ -98,7 +92,8 @@ struct bw_error *bw_owner_visit(struct bw_owner_search *search, struct bw_owner 
     owner->path = (struct bw_bytes){0};
     if (visiting.has_path)
         return NULL;
-    return wanted && may_have_lost_names(search->fs, owner)
-               ? bw_owner_postpone(search, owner, owner->inode, owner->inode)
-               : options->visit(options->context, owner);
+    /* Names may be lost only if something is. */
+    if (wanted && search->fs->lost.count && !owner->subvolume->deleted)
+        return bw_owner_postpone(search, owner, owner->inode, owner->inode);
+    return options->visit(options->context, owner);
 }

@@ -310,48 +310,7 @@ static bool should_continue(void *context)
     return !options->progress || options->progress(options->context);
 }
 
-static struct bw_error *count_trees(struct counting *counting)
-{
-    struct bw_shares *shares = counting->shares;
-    BW_TRY(bw_level_reader_begin(&counting->reader));
-    const unsigned workers = counting->reader.workers;
-    counting->runs = calloc(workers, sizeof *counting->runs);
-    counting->data = calloc(workers, sizeof *counting->data);
-    bool complete = counting->runs && counting->data;
-    for (unsigned i = 0; complete && i < workers; i++) {
-        counting->runs[i] = bw_node_runs_create(&counting->receiver);
-        counting->data[i] = calloc(BW_MOST_REFERENCES, sizeof **counting->data);
-        complete = counting->runs[i] && counting->data[i];
-    }
-    if (!complete)
-        return bw_error_no_memory();
-
-    /* Roots are visited like other blocks: a damaged root tree may lead to one twice. */
-    for (uint32_t i = 0; i < shares->count; i++) {
-        const struct bw_listed_tree *tree = shares->trees[shares->numbers[i].index];
-        const struct bw_block_pointer root = bw_tree_root_pointer(&tree->tree, false);
-        const uint32_t set = bw_root_set_of(&shares->sets, i);
-        const struct bw_run_child child = {
-            root.bytenr, bw_shared_find(&counting->shared, root.bytenr),
-            bw_shared_age(counting->newest, root.expectation.generation), 0, 0};
-        const struct bw_queued_block block = {root, set, tree->references ? NULL : tree};
-        if (set == UINT32_MAX)
-            return bw_error_no_memory();
-        if (block.dropped || reach_block(counting, &child, root.expectation.level, set))
-            BW_TRY(bw_level_reader_add(&counting->reader, &block));
-    }
-    BW_TRY(bw_level_reader_run(&counting->reader));
-
-    /* Now the sets of all shared data are complete. */
-    for (size_t i = 0; i < counting->shared.extents.count; i++) {
-        const struct bw_shared_extent *extent = &counting->shared.extents.items[i];
-        if (extent->place & BW_SHARED_DATA && extent->set)
-            add_bytes(counting, extent->set, (uint64_t)extent->value * BW_MIN_SECTORSIZE, 0);
-    }
-    return counting->reader.no_memory ? bw_error_no_memory() : NULL;
-}
-
-static void free_counting(struct counting *counting)
+static void counting_free(struct counting *counting)
 {
     for (unsigned i = 0; counting->runs && i < counting->reader.workers; i++)
         bw_node_runs_destroy(counting->runs[i]);
@@ -365,11 +324,12 @@ static void free_counting(struct counting *counting)
     bw_shared_free(&counting->shared);
 }
 
-/* Counts; `*wrong`: the extent tree was relied on, and is wrong. */
+/* Counts; `*wrong`: the extent tree was relied on, and is wrong. `shared` is emptied. */
 static struct bw_error *count_shares(struct bw_shares *shares, struct bw_fs *fs,
                                      const struct bw_shares_options *options,
                                      struct bw_shared_extents *shared, bool *wrong)
 {
+    BW_SCOPED(counting)
     struct counting counting = {.shares = shares,
                                 .reader = {.fs = fs,
                                            .threads = options->threads,
@@ -390,11 +350,44 @@ static struct bw_error *count_shares(struct bw_shares *shares, struct bw_fs *fs,
                                 .options = options,
                                 .newest = fs->superblock.generation + 1};
     *shared = (struct bw_shared_extents){0};
-    struct bw_error *error = count_trees(&counting);
+    BW_TRY(bw_level_reader_begin(&counting.reader));
+    const unsigned workers = counting.reader.workers;
+    counting.runs = calloc(workers, sizeof *counting.runs);
+    counting.data = calloc(workers, sizeof *counting.data);
+    bool complete = counting.runs && counting.data;
+    for (unsigned i = 0; complete && i < workers; i++) {
+        counting.runs[i] = bw_node_runs_create(&counting.receiver);
+        counting.data[i] = calloc(BW_MOST_REFERENCES, sizeof **counting.data);
+        complete = counting.runs[i] && counting.data[i];
+    }
+    if (!complete)
+        return bw_error_no_memory();
+
+    /* Roots are visited like other blocks: a damaged root tree may lead to one twice. */
+    for (uint32_t i = 0; i < shares->count; i++) {
+        const struct bw_listed_tree *tree = shares->trees[shares->numbers[i].index];
+        const struct bw_block_pointer root = bw_tree_root_pointer(&tree->tree, false);
+        const uint32_t set = bw_root_set_of(&shares->sets, i);
+        const struct bw_run_child child = {
+            root.bytenr, bw_shared_find(&counting.shared, root.bytenr),
+            bw_shared_age(counting.newest, root.expectation.generation), 0, 0};
+        const struct bw_queued_block block = {root, set, tree->references ? NULL : tree};
+        if (set == UINT32_MAX)
+            return bw_error_no_memory();
+        if (block.dropped || reach_block(&counting, &child, root.expectation.level, set))
+            BW_TRY(bw_level_reader_add(&counting.reader, &block));
+    }
+    BW_TRY(bw_level_reader_run(&counting.reader));
+
+    /* Now the sets of all shared data are complete. */
+    for (size_t i = 0; i < counting.shared.extents.count; i++) {
+        const struct bw_shared_extent *extent = &counting.shared.extents.items[i];
+        if (extent->place & BW_SHARED_DATA && extent->set)
+            add_bytes(&counting, extent->set, (uint64_t)extent->value * BW_MIN_SECTORSIZE, 0);
+    }
     *wrong = counting.contradicted;
     shares->info.blocks = counting.reader.blocks;
-    free_counting(&counting);
-    return error;
+    return counting.reader.no_memory ? bw_error_no_memory() : NULL;
 }
 
 /* Counts what the subvolumes share: fills the buckets. `list` has all trees. */
@@ -611,23 +604,6 @@ static int by_bytes(const void *left, const void *right, void *context)
     return 0;
 }
 
-static struct bw_error *open_shares(struct bw_shares *shares, struct bw_fs *fs,
-                                    const struct bw_shares_options *options,
-                                    struct bw_tree_list *list)
-{
-    BW_TRY(bw_tree_list_load(fs, list));
-    BW_TRY(list_subvolumes(shares, fs, list));
-    BW_TRY(count_all(shares, fs, list, options));
-    BW_TRY(assign_to_staying(shares));
-    BW_TRY(sum_up(shares));
-    shares->info.sets = shares->buckets.count;
-    if (shares->buckets.count)
-        qsort_r(shares->buckets.items, shares->buckets.count, sizeof *shares->buckets.items,
-                by_bytes, shares);
-    report_losses(shares, fs);
-    return NULL;
-}
-
 struct bw_error *bw_shares_open(struct bw_fs *fs, const struct bw_shares_options *options,
                                 struct bw_shares **result)
 {
@@ -636,14 +612,28 @@ struct bw_error *bw_shares_open(struct bw_fs *fs, const struct bw_shares_options
     *result = NULL;
     BW_TRY(BW_TAKE_OPTIONS(&own, options));
     struct bw_shares *shares = calloc(1, sizeof *shares);
-    struct bw_error *error = shares ? open_shares(shares, fs, &own, &list) : bw_error_no_memory();
+    if (!shares)
+        return bw_error_no_memory();
+    struct bw_error *error = bw_tree_list_load(fs, &list);
+    if (!error)
+        error = list_subvolumes(shares, fs, &list);
+    if (!error)
+        error = count_all(shares, fs, &list, &own);
+    if (!error)
+        error = assign_to_staying(shares);
+    if (!error)
+        error = sum_up(shares);
     bw_listed_trees_free(&list.entries);
-    if (shares)
-        free(BW_TAKE(shares->trees));
+    free(BW_TAKE(shares->trees));
     if (error) {
         bw_shares_close(shares);
         return error;
     }
+    shares->info.sets = shares->buckets.count;
+    if (shares->buckets.count)
+        qsort_r(shares->buckets.items, shares->buckets.count, sizeof *shares->buckets.items,
+                by_bytes, shares);
+    report_losses(shares, fs);
     *result = shares;
     return NULL;
 }

@@ -25,11 +25,16 @@ struct bw_listed_tree {
 
 BW_VECTOR(bw_listed_trees, struct bw_listed_tree);
 
-/** All trees. All zeros is an empty list; free(entries) frees it. */
+/** All trees. All zeros is an empty list. */
 struct bw_tree_list {
     struct bw_listed_trees entries; /**< the trees in the superblock, then by key */
     bool report; /**< streams of these trees report lost blocks; set by the caller */
 };
+
+static inline void bw_tree_list_free(struct bw_tree_list *list)
+{
+    bw_listed_trees_free(&list->entries);
+}
 
 /** Fills an empty list: the trees of the superblock, then one for each ROOT_ITEM. Does nothing if
  * the list is not empty. Losses are reported. */

@@ -61,22 +61,6 @@ static size_t chunk_at(const struct bw_used_map *map, uint64_t logical)
     return BW_FIRST_INDEX(i, map->chunks.count, chunks[i].logical + chunks[i].length > logical);
 }
 
-/* Whether a device extent is a stripe of a known chunk. Both are sorted by device and offset: `*i`
- * is the place in the map. */
-static bool is_stripe(const struct bw_device_map *devices, const struct bw_item *item, size_t *i)
-{
-    const struct bw_disk_device_extent *disk = (const void *)item->data;
-    for (; *i < bw_device_map_count(devices); ++*i) {
-        const struct bw_device_range *range = bw_device_map_range(devices, *i);
-        if (range->devid > item->key.objectid ||
-            (range->devid == item->key.objectid && range->offset >= item->key.offset))
-            return item->size >= sizeof *disk && range->devid == item->key.objectid &&
-                   range->offset == item->key.offset && range->use == BW_USE_CHUNK &&
-                   range->length == bw_get64(disk->length);
-    }
-    return false;
-}
-
 /* Finds out whether chunks may be unknown. A chunk tree in memory was rebuilt, and may lack chunks;
  * if one is damaged, a complete device tree whose extents are all stripes of known chunks shows
  * that none is lacking. */
@@ -93,12 +77,27 @@ static struct bw_error *find_chunk_losses(struct bw_used_map *map, const struct 
     if (!lost)
         return NULL;
 
+    /* Device extents and the device map are both sorted by device and offset. */
+    const size_t count = bw_device_map_count(map->devices);
     size_t i = 0;
     error = bw_item_stream_begin(&stream, map->fs, trees, BW_DEVICE_TREE);
     bool agrees = !stream.ended;
-    for (; !error && !stream.ended; bw_item_stream_next(&stream))
-        if (stream.item.key.type == BW_DEVICE_EXTENT)
-            agrees &= is_stripe(map->devices, &stream.item, &i);
+    for (; !error && !stream.ended; bw_item_stream_next(&stream)) {
+        const struct bw_key *key = &stream.item.key;
+        const struct bw_disk_device_extent *disk = (const void *)stream.item.data;
+        const struct bw_device_range *range = NULL;
+        if (key->type != BW_DEVICE_EXTENT)
+            continue;
+        for (; i < count; i++) {
+            range = bw_device_map_range(map->devices, i);
+            if (range->devid > key->objectid ||
+                (range->devid == key->objectid && range->offset >= key->offset))
+                break;
+        }
+        agrees &= i < count && stream.item.size >= sizeof *disk && range->devid == key->objectid &&
+                  range->offset == key->offset && range->use == BW_USE_CHUNK &&
+                  range->length == bw_get64(disk->length);
+    }
     agrees &= !stream.lost;
     map->chunk_tree = agrees ? BW_CHUNKS_FOUND : BW_CHUNKS_LOST;
     return bw_item_stream_end(&stream, error);
@@ -405,11 +404,12 @@ static struct bw_error *follow_moves(struct bw_used_map *map)
 }
 
 /* Fills the map from all trees of the file system. */
-static struct bw_error *find_used_space(struct bw_used_map *map, struct bw_tree_list *trees)
+static struct bw_error *find_used_space(struct bw_used_map *map)
 {
-    BW_TRY(bw_device_map_open(map->fs, &map->devices));
+    struct bw_fs *fs = map->fs;
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
-    BW_TRY(bw_fs_chunks(map->fs, &chunks));
+    BW_TRY(bw_device_map_open(fs, &map->devices));
+    BW_TRY(bw_fs_chunks(fs, &chunks));
     for (size_t i = 0; i < chunks.count; i++) {
         /* Mixed chunks count as data where only the free space tree is known. */
         const struct bw_chunk_info *chunk = &chunks.items[i];
@@ -420,15 +420,16 @@ static struct bw_error *find_used_space(struct bw_used_map *map, struct bw_tree_
                                    .length = chunk->length,
                                    .kind = has_data ? BW_USED_DATA : BW_USED_METADATA}));
     }
-    BW_TRY(bw_tree_list_load(map->fs, trees));
-    BW_TRY(find_chunk_losses(map, trees));
-    BW_TRY(read_free_space(map, trees));
-    BW_TRY(read_extents(map, trees));
+    BW_SCOPED(bw_tree_list) struct bw_tree_list trees = {.report = true};
+    BW_TRY(bw_tree_list_load(fs, &trees));
+    BW_TRY(find_chunk_losses(map, &trees));
+    BW_TRY(read_free_space(map, &trees));
+    BW_TRY(read_extents(map, &trees));
     for (unsigned kind = 0; kind < BW_USED_SETS; kind++)
         bw_range_set_join(&map->sets[kind]);
-    if (!map->fs->is_past)
-        BW_TRY(bw_tree_list_load_log(map->fs, trees));
-    BW_TRY(walk_trees(map, trees));
+    if (!fs->is_past)
+        BW_TRY(bw_tree_list_load_log(fs, &trees));
+    BW_TRY(walk_trees(map, &trees));
     BW_TRY(bw_used_map_join(map));
     return follow_moves(map);
 }
@@ -437,15 +438,13 @@ struct bw_error *bw_used_map_open(struct bw_fs *fs, const struct bw_used_options
                                   struct bw_used_map **result)
 {
     static const struct bw_used_options none = {.struct_size = sizeof none};
-    struct bw_tree_list trees = {.report = true};
     struct bw_used_map *map = *result = calloc(1, sizeof *map);
     if (!map)
         return bw_error_no_memory();
     map->fs = fs;
     struct bw_error *error = BW_TAKE_OPTIONS(&map->options, given ? given : &none);
     if (!error)
-        error = find_used_space(map, &trees);
-    bw_listed_trees_free(&trees.entries);
+        error = find_used_space(map);
     if (error)
         bw_used_map_close(BW_TAKE(*result));
     return error;
@@ -464,9 +463,8 @@ struct bw_error *bw_used_map_add_device(struct bw_used_map *map, uint64_t devid,
     size_t i = 0;
     while (i < map->extras.count && map->extras.items[i].devid != devid)
         i++;
-    if (i == map->extras.count) {
+    if (i == map->extras.count)
         BW_TRY(bw_used_extras_push(&map->extras, (struct bw_used_extra){.devid = devid}));
-    }
     if (length > UINT64_MAX - offset)
         length = UINT64_MAX - offset;
     return add_range(&map->extras.items[i].set, offset, offset + length);
