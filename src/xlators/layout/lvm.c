@@ -54,6 +54,7 @@ struct place {
     struct bw_lvm_physical *physical; /* NULL: a hole */
     uint64_t offset;                  /* on its device */
     uint64_t length;                  /* bytes that follow there */
+    size_t copies;                    /* legs of a mirror, otherwise 1 */
     bool is_stale;                    /* other legs of a mirror have newer data */
 };
 
@@ -106,7 +107,7 @@ static struct bw_error *locate_below(const struct bw_lvm_group *group,
                                      size_t copy, struct place *place)
 {
     uint64_t length = UINT64_MAX;
-    place->is_stale = false;
+    *place = (struct place){.copies = 0};
     for (unsigned depth = 0; depth < DEEPEST; depth++) {
         if (address >= volume->size)
             return bw_error_create(BW_ERROR_CORRUPT, "the logical volume %s ends at %" PRIu64,
@@ -114,6 +115,8 @@ static struct bw_error *locate_below(const struct bw_lvm_group *group,
         const struct bw_lvm_segment *segment = segment_at(group, volume, address);
         if (!segment->is_known || segment->is_thin || segment->is_pool)
             return unknown_type(volume, segment->type);
+        if (!depth)
+            place->copies = segment->is_mirror ? segment->area_count : 1;
         const struct bw_lvm_area *area =
             area_at(group, segment, address - segment->begin, copy, place);
         length = place->length < length ? place->length : length;
@@ -134,13 +137,6 @@ static const struct bw_lvm_volume *area_volume(const struct lvm *lvm,
 {
     const struct bw_lvm_area *area = &lvm->group->areas.items[segment->first_area + index];
     return &lvm->group->volumes.items[area->index];
-}
-
-/* The number of copies of an address in a volume that is not a thin one. */
-static size_t copies_of(const struct lvm *lvm, const struct bw_lvm_volume *volume, uint64_t address)
-{
-    const struct bw_lvm_segment *segment = segment_at(lvm->group, volume, address);
-    return segment->is_mirror ? segment->area_count : 1;
 }
 
 static bool is_usable(const struct place *place)
@@ -223,10 +219,10 @@ static struct bw_error *read_thin_block(const struct bw_frame *frame, const stru
         return bw_error_create(BW_ERROR_CORRUPT, "the thin metadata have no block %" PRIu64,
                                number);
     const uint64_t offset = number * THIN_BLOCK;
-    const size_t copies = offset < volume->size ? copies_of(lvm, volume, offset) : 1;
-    for (size_t copy = 0; copy < copies; copy++) {
+    for (size_t copy = 0, copies = 1; copy < copies; copy++) {
         struct place place;
         struct bw_error *error = locate_below(lvm->group, volume, offset, copy, &place);
+        copies = place.copies;
         if (!error && !is_usable(&place))
             error = unusable_error(lvm->group, &place);
         else if (!error && place.length < THIN_BLOCK)
@@ -322,49 +318,36 @@ static uint64_t pool_block_at(const struct disk_node *leaf, uint32_t index)
     return value_at(leaf, index) >> TIME_BITS;
 }
 
-/* A volume that consists of segments, and an address in it. */
-struct address {
-    const struct bw_lvm_volume *volume;
-    uint64_t address;
-    uint64_t length; /* bytes that are next to each other in the volume */
-    bool is_hole;    /* never written: zeros */
-};
-
-/* In a thin volume, finds the address in the data of its pool, and how far the blocks that follow
- * are next to each other there. */
-static struct bw_error *resolve_thin(const struct bw_frame *frame, const struct lvm *lvm,
-                                     uint64_t address, struct address *found)
+/* Finds a byte of a thin volume in the data of its pool, and how far the blocks that follow are
+ * next to each other there. */
+static struct bw_error *find_in_pool(const struct bw_frame *frame, const struct lvm *lvm,
+                                     uint64_t *address, uint64_t *length, bool *is_hole)
 {
-    *found = (struct address){lvm->volume, address, UINT64_MAX, false};
-    if (!lvm->thin)
-        return NULL;
-    const uint64_t chunk = lvm->pool->chunk, block = address / chunk;
+    const uint64_t chunk = lvm->pool->chunk, block = *address / chunk, inside = *address % chunk;
     const struct disk_node *leaf;
-    uint64_t next; /* the first block after the range */
+    uint64_t next, in_pool = 0; /* `next`: the first block after the range */
     pthread_mutex_lock(&lvm->thin->lock);
     struct bw_error *error = find_leaf(frame, lvm, lvm->thin->root, block, &leaf, &next);
     if (!error) {
         const uint32_t after = count_up_to(leaf, block), all = bw_get32(leaf->count);
-        found->is_hole = !after || key_at(leaf, after - 1) != block;
-        if (!found->is_hole) {
-            const uint64_t in_pool = pool_block_at(leaf, after - 1);
+        *is_hole = !after || key_at(leaf, after - 1) != block;
+        if (!*is_hole) {
             uint32_t end = after;
+            in_pool = pool_block_at(leaf, after - 1);
             while (end < all && key_at(leaf, end) == key_at(leaf, end - 1) + 1 &&
                    pool_block_at(leaf, end) == pool_block_at(leaf, end - 1) + 1)
                 end++;
             next = block + (end - after) + 1;
-            found->volume = area_volume(lvm, lvm->pool, 0);
-            found->address = in_pool * chunk + address % chunk;
-            if (in_pool > INT64_MAX / chunk)
-                error = bw_error_create(BW_ERROR_CORRUPT, "the thin pool has no block %" PRIu64,
-                                        in_pool);
         } else if (after < all) {
             next = key_at(leaf, after);
         }
-        if (next <= UINT64_MAX / chunk)
-            found->length = next * chunk - address;
+        if (next <= UINT64_MAX / chunk && next * chunk - *address < *length)
+            *length = next * chunk - *address;
     }
     pthread_mutex_unlock(&lvm->thin->lock);
+    if (!error && in_pool > INT64_MAX / chunk)
+        return bw_error_create(BW_ERROR_CORRUPT, "the thin pool has no block %" PRIu64, in_pool);
+    *address = in_pool * chunk + inside;
     return error;
 }
 
@@ -373,38 +356,31 @@ static struct bw_error *resolve_thin(const struct bw_frame *frame, const struct 
 static struct bw_error *locate_address(const struct bw_frame *frame, const struct lvm *lvm,
                                        uint64_t address, size_t copy, struct place *place)
 {
-    struct address found;
-    BW_TRY(resolve_thin(frame, lvm, address, &found));
-    *place = (struct place){.length = lvm->volume->size - address};
-    if (!found.is_hole)
-        BW_TRY(locate_below(lvm->group, found.volume, found.address, copy, place));
-    if (found.length < place->length)
-        place->length = found.length;
+    const struct bw_lvm_volume *volume = lvm->volume;
+    uint64_t length = volume->size - address;
+    bool is_hole = false;
+    if (lvm->thin) {
+        BW_TRY(find_in_pool(frame, lvm, &address, &length, &is_hole));
+        volume = area_volume(lvm, lvm->pool, 0);
+    }
+    *place = (struct place){.length = length, .copies = 1};
+    if (!is_hole)
+        BW_TRY(locate_below(lvm->group, volume, address, copy, place));
+    if (length < place->length)
+        place->length = length;
     return NULL;
-}
-
-static size_t copies_at(const struct bw_frame *frame, const struct lvm *lvm, uint64_t address)
-{
-    struct address found;
-    BW_AUTO_ERROR struct bw_error *error = resolve_thin(frame, lvm, address, &found);
-    if (error || found.is_hole || found.address >= found.volume->size)
-        return 1;
-    return copies_of(lvm, found.volume, found.address);
 }
 
 /* Locates a copy of a byte on a physical volume that is not missing. */
 static struct bw_error *find_place(const struct bw_frame *frame, const struct lvm *lvm,
                                    uint64_t address, struct place *place)
 {
-    BW_TRY(locate_address(frame, lvm, address, 0, place));
-    if (is_usable(place))
-        return NULL;
-    const size_t copies = copies_at(frame, lvm, address);
-    for (size_t copy = 1; copy < copies; copy++) {
+    size_t copy = 0;
+    do {
         BW_TRY(locate_address(frame, lvm, address, copy, place));
         if (is_usable(place))
             return NULL;
-    }
+    } while (++copy < place->copies);
     return unusable_error(lvm->group, place);
 }
 
@@ -414,10 +390,10 @@ struct bw_error *bw_lvm_locate(struct bw_xlator *volume, uint64_t *offset, uint6
     const struct lvm *lvm = bw_xlator_private(volume);
     const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(volume));
     struct place place;
-    if (lvm->thin || copies_at(&frame, lvm, *offset) > 1)
+    BW_TRY(locate_address(&frame, lvm, *offset, 0, &place));
+    if (lvm->thin || place.copies > 1)
         return bw_error_create(BW_ERROR_UNSUPPORTED, "the logical volume %s is not linear",
                                lvm->volume->name);
-    BW_TRY(locate_address(&frame, lvm, *offset, 0, &place));
     if (!is_usable(&place))
         return unusable_error(lvm->group, &place);
     *offset = place.offset;
@@ -457,8 +433,9 @@ static struct bw_error *read_copies(const struct bw_frame *frame, struct bw_xlat
 {
     const struct lvm *lvm = bw_xlator_private(xlator);
     struct bw_error *error = BW_TAKE(piece->below.error);
-    const size_t copies = copies_at(frame, lvm, piece->address);
-    for (size_t copy = 0; error && copy < copies; copy++) {
+    struct place place;
+    BW_AUTO_ERROR struct bw_error *unknown = locate_address(frame, lvm, piece->address, 0, &place);
+    for (size_t copy = 0; error && !unknown && copy < place.copies; copy++) {
         BW_AUTO_ERROR struct bw_error *lost = read_copy(frame, lvm, piece, copy);
         if (!lost)
             bw_error_free(BW_TAKE(error));
