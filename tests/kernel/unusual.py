@@ -427,7 +427,7 @@ def sums(program):
 
 def attribute_sums(program):
     found = collections.defaultdict(dict)
-    for row in program.rows("xattr", "-R", "-m", "-", "/"):
+    for row in program.rows("xattr", "-R", "/"):
         value = row.get("value", "")
         found[os.fsencode(row["path"])][row["xattr"]] = \
             hashlib.sha256(os.fsencode(value) if isinstance(value, str) else value).hexdigest()
