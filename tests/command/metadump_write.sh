@@ -8,7 +8,8 @@ if ! have python3; then skip python3 "the contents of metadumps"; finish; fi
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" raid10-4 subvolumes log-tree people plain verity \
     checksum-xxhash64 checksum-sha256 checksum-blake2 space-cache-v1 nodesize-64k sprout zoned-log \
-    lost-leaf-directory lost-tree-fs lost-tree-root superblocks-gone stale-raid1-1 || exit 1
+    lost-leaf-directory lost-leaf-inodes lost-tree-fs lost-tree-root superblocks-gone \
+    stale-raid1-1 || exit 1
 cd "$WORK" || exit 1
 fixtures=$BUILD/fixtures
 items() { python3 "$ROOT/tests/support/metadump_items.py" "$@"; }
@@ -76,6 +77,14 @@ holds "a metadump with names has the secrets" \
     [ "$(items find plain.bti secrets | grep -c .)" -gt 50 ]
 "$PROGRAM" stat -o target plain.img /docs/symbolic-link > contents
 is "a metadump has no file contents" "$(items find plain.bti contents)" ""
+# Files whose inodes are lost are named, not counted as files without contents.
+"$PROGRAM" metadump -f lost.bti "$fixtures/lost-leaf-inodes/dev1.img" 2> err
+lost=$("$PROGRAM" sum "$fixtures/lost-leaf-inodes/dev1.img" 2>&1 | grep -c 'its inode is lost')
+for command in sum 'extract -C lost' bodyfile; do
+    # shellcheck disable=SC2086 # several words
+    expect "lost inodes in a metadump: $command" 1 'file-10: its inode is lost' $command lost.bti
+    is "all lost inodes are named: $command" "$(grep -c 'its inode is lost' err)" "$lost"
+done
 expect "a file of two ranges in an archive" 1 '/data/plain: bytes 0 to .* cannot be read' \
     tar --on-error=zero -f zeros.tar plain.bti /data/plain
 is "counts as one file" "$(grep -c 'file contents' "$WORK/err")" 0

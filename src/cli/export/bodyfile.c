@@ -319,7 +319,7 @@ static int run(const struct cmd_common *common, void *state)
         while (!error && !(error = cmd_export_next_item(&bodyfile->export, &item)) && item) {
             error = write_line(bodyfile, bodyfile->export.session.fs, item, "");
             if (!item->has_inode)
-                cmd_export_miss(&bodyfile->export, bw_export_entry_loss(item));
+                cmd_export_report(&bodyfile->export, bw_export_entry_loss(item));
             bw_entry_queue_release(bodyfile->export.queue, item);
         }
         if (!error && has_past)

@@ -99,18 +99,27 @@ static bool is_counted(const struct extract *extract, const struct bw_error *err
            !extract->settings->target.skip_existing && !extract->export.common->messages.verbose;
 }
 
-/* Collects an error for the list at the end; consumes it. `context` is the struct extract. */
-static void add_missed(void *context, struct bw_error *error)
+/* Collects an error for the list at the end; consumes it. */
+static void list_error(struct extract *extract, struct bw_error *error)
 {
-    struct extract *extract = context;
-    if (is_counted(extract, error) && ++extract->existing > EXTRACT_EXISTING)
-        bw_error_free(error);
-    else if (cmd_export_is_further(&extract->export, error))
-        bw_error_free(error);
-    else if (extract->missed_count++ < EXTRACT_LISTED)
+    if (extract->missed_count++ < EXTRACT_LISTED)
         extract->missed[extract->missed_count - 1] = error;
     else
         bw_error_free(error);
+}
+
+/* The same, except that many errors of some kinds are only counted. `context` is the struct
+ * extract. */
+static void add_missed(void *context, struct bw_error *error)
+{
+    struct extract *extract = context;
+    bool is_further = cmd_export_is_further(&extract->export, error);
+    if (is_counted(extract, error))
+        is_further = ++extract->existing > EXTRACT_EXISTING;
+    if (is_further)
+        bw_error_free(error);
+    else
+        list_error(extract, error);
 }
 
 /* Whether the error would affect all further files, too. */
@@ -627,7 +636,7 @@ static struct bw_error *finish_entry(void *context, const struct bw_stream_file 
     if (complete && !extract->ended) {
         if (!item->has_inode || !item->type) {
             extract->failed = true;
-            add_missed(extract,
+            list_error(extract,
                        bw_error_create(BW_ERROR_CORRUPT, "%s: its inode is lost", item->path.data));
         } else if (item->type == S_IFDIR) {
             error = make_with_directories(extract, item, make_directory);

@@ -115,7 +115,9 @@ static struct bw_error *finish_file(void *context, const struct bw_stream_file *
     struct bw_error *error = NULL;
     if (complete) {
         cmd_hashing_finish(&sum->hashing, file);
-        if (!*item->hash)
+        if (!item->has_inode)
+            cmd_export_report(&sum->export, bw_export_entry_loss(item));
+        else if (!*item->hash)
             cmd_export_miss(&sum->export, bw_export_entry_loss(item));
         else if (!sum->format.rows)
             error = write_line(sum, item);
