@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Opening files beneath a directory. */
+/* Opening and renaming files beneath a directory. */
 #include "base/beneath.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -130,4 +131,38 @@ int bw_open_sole(int directory, const char *name)
     }
     errno = EEXIST;
     return -1;
+}
+
+/* Without links and the flag of renameat2(2), as on FAT in user space: an empty file takes the name
+ * first, so that nothing else is replaced. */
+static int rename_over_placeholder(int directory, const char *name, const char *new_name)
+{
+    const int placeholder =
+        openat(directory, new_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (placeholder < 0)
+        return -1;
+    close(placeholder);
+    const int result = renameat(directory, name, directory, new_name);
+    const int problem = errno;
+    if (result)
+        unlinkat(directory, new_name, 0);
+    errno = problem;
+    return result;
+}
+
+int bw_rename_new(int directory, const char *name, const char *new_name, bool step_by_step)
+{
+    int result = -1;
+    errno = EINVAL;
+    if (!step_by_step)
+        result =
+            (int)syscall(SYS_renameat2, directory, name, directory, new_name, RENAME_NOREPLACE);
+    if (!result || (errno != EINVAL && errno != ENOSYS))
+        return result;
+    result = linkat(directory, name, directory, new_name, 0);
+    if (!result)
+        unlinkat(directory, name, 0);
+    else if (errno == EPERM || errno == ENOSYS || errno == EOPNOTSUPP)
+        result = rename_over_placeholder(directory, name, new_name);
+    return result;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Opening files beneath a directory of this machine that other processes may change meanwhile: no
- * path leads out of the directory, and no symbolic link is followed. openat2(2) makes the kernel
- * ensure this. Where it is missing, each component is opened separately.
+ * Opening and renaming files beneath a directory of this machine that other processes may change
+ * meanwhile: no path leads out of the directory, no symbolic link is followed, and no file is
+ * replaced. openat2(2) and renameat2(2) make the kernel ensure this. Where they are missing,
+ * several calls do it.
  */
 #ifndef BW_BASE_BENEATH_H
 #define BW_BASE_BENEATH_H
@@ -24,5 +25,12 @@ int bw_open_beneath(int directory, const char *path, int flags, bool step_by_ste
  * EEXIST if it is anything else but such a file.
  */
 int bw_open_sole(int directory, const char *name);
+
+/**
+ * Renames a file in a directory, unless the new name exists: EEXIST. Also where renameat2(2) is
+ * missing, or the file system lacks its flag, as NFS and many in user space do. `step_by_step`: do
+ * not use renameat2(2). Returns -1 with errno, as the system calls do.
+ */
+int bw_rename_new(int directory, const char *name, const char *new_name, bool step_by_step);
 
 #endif

@@ -11,15 +11,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/fs.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/beneath.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/whole_io.h"
@@ -349,42 +348,12 @@ static int link_unnamed(const struct bw_target_file *file)
     return result;
 }
 
-/* Renames the temporary file where neither links nor renameat2(2) exist, as on exFAT and FAT in
- * user space. Nothing may be replaced, so an empty file takes the name first. */
-static int rename_over_placeholder(const struct bw_target_file *file)
-{
-    const int directory = file->target->directory;
-    const char *name = file->target->name;
-    const int placeholder =
-        openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (placeholder < 0)
-        return -1;
-    close(placeholder);
-    const int result = renameat(directory, file->temporary, directory, name);
-    const int problem = errno;
-    if (result)
-        unlinkat(directory, name, 0);
-    errno = problem;
-    return result;
-}
-
 static int rename_temporary(struct bw_target_file *file)
 {
-    int directory = file->target->directory;
-    const char *name = file->target->name;
-    int result = -1;
-    errno = EINVAL;
-    if (!file->target->options.step_by_step)
-        result = (int)syscall(SYS_renameat2, directory, file->temporary, directory, name,
-                              RENAME_NOREPLACE);
-    if (result && (errno == EINVAL || errno == ENOSYS)) {
-        result = linkat(directory, file->temporary, directory, name, 0);
-        if (result == 0)
-            unlinkat(directory, file->temporary, 0);
-        else if (errno == EPERM || errno == ENOSYS || errno == EOPNOTSUPP)
-            result = rename_over_placeholder(file);
-    }
-    if (result == 0)
+    const struct bw_target *target = file->target;
+    const int result = bw_rename_new(target->directory, file->temporary, target->name,
+                                     target->options.step_by_step);
+    if (!result)
         atomic_store(&file->named, false);
     return result;
 }

@@ -109,7 +109,7 @@ static struct bw_error *close_image(struct cmd_copy_target *target, struct bw_er
     BW_AUTO_FREE char *final = final_name(target);
     if (!final)
         return bw_error_no_memory();
-    if (renameat2(target->folder, target->name.data, target->folder, final, RENAME_NOREPLACE))
+    if (bw_rename_new(target->folder, target->name.data, final, false))
         return bw_error_from_errno(errno, "cannot rename %s/%s", folder, target->name.data);
     return cmd_sync_file(target->common, target->folder, folder);
 }

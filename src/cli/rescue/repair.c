@@ -247,7 +247,7 @@ static struct bw_error *write_in_folder(struct repair *repair, size_t image)
         return cmd_name_error(repair->folder, part, path, errno);
     struct bw_error *error = cmd_close_file(repair->common, overlay.descriptor, path,
                                             write_overlay(repair, image, &overlay));
-    if (!error && renameat2(repair->folder, part, repair->folder, name, RENAME_NOREPLACE))
+    if (!error && bw_rename_new(repair->folder, part, name, false))
         error = errno == EEXIST
                     ? bw_error_create(BW_ERROR_USAGE, "%s exists, and is not replaced", path)
                     : bw_error_from_errno(errno, "cannot rename %s.part", path);

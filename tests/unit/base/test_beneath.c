@@ -130,12 +130,41 @@ static void test_sole(void **state)
     remove_folder(folder, name);
 }
 
+/* With renameat2(2), with links, and on folders, which can have no links. */
+static void test_rename_new(void **state)
+{
+    const bool step_by_step = *state;
+    char name[32];
+    struct stat before, after;
+    const int folder = make_folder(name);
+    assert_int_equal(fstatat(folder, "deep/file", &before, 0), 0);
+    assert_int_equal(linkat(folder, "deep/file", folder, "part", 0), 0);
+    assert_int_equal(bw_rename_new(folder, "part", "link", step_by_step), -1);
+    assert_int_equal(errno, EEXIST);
+    assert_int_equal(bw_rename_new(folder, "none", "new", step_by_step), -1);
+    assert_int_equal(errno, ENOENT);
+    assert_int_equal(bw_rename_new(folder, "part", "new", step_by_step), 0);
+    assert_int_equal(fstatat(folder, "new", &after, 0), 0);
+    assert_int_equal(after.st_ino, before.st_ino);
+    assert_int_equal(fstatat(folder, "part", &after, 0), -1);
+    assert_int_equal(unlinkat(folder, "new", 0), 0);
+
+    /* A folder has no second link, and does not replace a file: nothing changes. */
+    assert_int_equal(bw_rename_new(folder, "deep", "new", step_by_step), step_by_step ? -1 : 0);
+    assert_int_equal(fstatat(folder, "new", &after, 0), step_by_step ? -1 : 0);
+    if (!step_by_step)
+        assert_int_equal(bw_rename_new(folder, "new", "deep", step_by_step), 0);
+    remove_folder(folder, name);
+}
+
 int main(void)
 {
     static bool by_steps = true;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_beneath),
         cmocka_unit_test_prestate(test_beneath, &by_steps),
+        cmocka_unit_test(test_rename_new),
+        cmocka_unit_test_prestate(test_rename_new, &by_steps),
         cmocka_unit_test(test_sole),
         cmocka_unit_test(test_long_path),
         cmocka_unit_test_prestate(test_long_path, &by_steps),
