@@ -346,8 +346,8 @@ struct bw_error *bw_extents_next(struct bw_extent_cursor *cursor, struct bw_exte
     return NULL;
 }
 
-/* The number of bytes at the beginning of a range without a chunk, in whole sectors. Sets `error`
- * to the first error. */
+/* The number of bytes at the beginning of a range without a chunk, in whole sectors; in send
+ * streams, whose data begin anywhere, in bytes. Sets `error` to the first error. */
 static uint64_t measure_nowhere(const struct bw_fs *fs, struct bw_range range,
                                 struct bw_error **error)
 {
@@ -365,7 +365,7 @@ static uint64_t measure_nowhere(const struct bw_fs *fs, struct bw_range range,
             break;
         done += reply.length;
     }
-    return done - done % fs->superblock.sectorsize;
+    return done - done % bw_fs_alignment(fs);
 }
 
 struct bw_error *bw_extents_next_readable(struct bw_extent_cursor *cursor,
@@ -385,7 +385,11 @@ struct bw_error *bw_extents_next_readable(struct bw_extent_cursor *cursor,
     extent->kind = BW_EXTENT_BAD;
     if (extent->compression == BW_COMPRESS_NONE && nowhere < extent->length)
         extent->length = nowhere;
-    extent->error = bw_error_prefix(BW_TAKE(error), "data at %" PRIu64, used.address);
+    if (cursor->fs->is_stream)
+        extent->error = bw_error_create(error ? error->code : BW_ERROR_NOT_FOUND,
+                                        "the stream has no file contents");
+    else
+        extent->error = bw_error_prefix(BW_TAKE(error), "data at %" PRIu64, used.address);
     cursor->offset = extent->offset + extent->length;
     return NULL;
 }

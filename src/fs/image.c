@@ -511,7 +511,8 @@ static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
     if (image->is_stream) {
         image->is_foreign = true;
         image->bad = bw_error_create(BW_ERROR_NOT_BTRFS, "it is a send stream");
-        return NULL;
+        image->content = strdup("a send stream, which can be listed and extracted");
+        return image->content ? NULL : bw_error_no_memory();
     }
 
     int wanted = -1; /* the number of the requested copy; -1: the best one */

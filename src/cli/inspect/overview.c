@@ -118,7 +118,7 @@ struct bw_error *overview_read(struct overview *overview)
         BW_TRY(bw_systems_open(fs, &overview->systems));
 
     /* Reasons why the kernel refuses to mount, although the trees can be read. */
-    if (overview->opened)
+    if (overview->opened && !bw_fs_is_stream(fs))
         find_bad_superblock(overview);
     if (!reasons->length && synology)
         bw_buffer_format(reasons,
