@@ -26,9 +26,9 @@ struct cutting {
 static struct bw_error *remove_range(struct cutting *cutting, const struct bw_tree *tree,
                                      struct bw_key first, struct bw_key last)
 {
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     if (!tree->id)
         return NULL;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     bw_fs_items_begin(&items, cutting->repair->fs, tree, first, last);
     for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
         BW_TRY(bw_repair_removals_push(&cutting->removals,

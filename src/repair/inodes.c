@@ -313,10 +313,10 @@ static struct bw_error *plan_root(struct bw_repair *repair, struct bw_repair_fin
 {
     const uint64_t id = finding->key.objectid;
     struct bw_fs *fs = repair->fs;
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     for (size_t i = 0; i < repair->findings.count; i++)
         if (&repair->findings.items[i] != finding && repair->findings.items[i].tree == BW_ROOT_TREE)
             return NULL;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     bw_fs_items_begin(&items, fs, &fs->root_tree, (struct bw_key){id, BW_ROOT_BACKREF, 0},
                       (struct bw_key){id, BW_ROOT_BACKREF, UINT64_MAX});
     const bool is_linked = bw_fs_items_next(&items);

@@ -259,9 +259,9 @@ struct bw_error *bw_repair_add_up(struct bw_fs *fs, struct bw_repair_sums *sums)
 
     const struct bw_tree *groups =
         fs->block_group_tree.id ? &fs->block_group_tree : &fs->extent_tree;
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     if (!groups->id)
         return NULL;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     bw_repair_all_items(&items, fs, groups);
     for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
         if (item->key.type == BW_BLOCK_GROUP_ITEM &&
@@ -307,7 +307,6 @@ static struct bw_error *complete_device(struct bw_repair *repair, struct bw_repa
     struct bw_fs *fs = repair->fs;
     const uint64_t devid = device->image->superblock.device.devid;
     const struct bw_key key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, devid};
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     bool has_best = device->image->is_rebuilt;
     for (size_t i = 0; i < repair->devices.count && !has_best; i++) {
         const struct bw_repair_device *other = &repair->devices.items[i];
@@ -319,6 +318,7 @@ static struct bw_error *complete_device(struct bw_repair *repair, struct bw_repa
         return bw_error_create(BW_ERROR_CORRUPT,
                                "no device has a good superblock of generation %" PRIu64,
                                fs->superblock.generation);
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     bw_fs_items_begin(&items, fs, &fs->chunk_tree, key, key);
     const struct bw_item *item = bw_fs_items_next(&items);
     if (item && item->size >= sizeof device->best.device)

@@ -117,6 +117,12 @@ known+=" completions docs examples fixtures include packaging python scripts src
 rule "only these in the top folder: $known" \
     "$(git ls-files -co --exclude-standard | grep -v '^\.' | cut -d/ -f1 | sort -u |
         comm -23 - <(tr ' ' '\n' <<< "$known"))"
+rule "no function is left before its cursor has begun, which frees it" \
+    "$(git ls-files 'src/*.c' | xargs -d '\n' awk '
+        /BW_SCOPED\([a-z_]+\) struct [a-z_]+ [a-z_]+;$/ { name = $NF; sub(";", "", name); next }
+        name && ($0 ~ "&" name "[,)]" || $0 ~ name " =") { name = "" }
+        name && /return|BW_TRY/ { print FILENAME ":" FNR; name = "" }
+        /^}/ { name = "" }')"
 rule "no path of one machine" \
     "$(git grep -nE '(^|[^A-Za-z0-9_.])/(home|work)/[a-z]' -- . ':!fixtures' ':!*.md' \
     ':!tests/command/structure.sh' 2> /dev/null)"
