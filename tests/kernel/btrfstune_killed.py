@@ -106,7 +106,7 @@ class Made:
         with tempfile.TemporaryDirectory(dir=folder) as copy:
             calls = os.path.join(copy, "calls")
             result = tune(kernel.copy_images(images, copy), copy, CHANGES[name][1],
-                          ["strace", "-f", "-o", calls, "-e", "trace=pwrite64"])
+                          ["strace", "-f", "--seccomp-bpf", "-o", calls, "-e", "trace=pwrite64"])
             with open(calls, encoding="utf-8", errors="replace") as file:
                 writes = sum("pwrite64" in line for line in file)
         if result.returncode:
@@ -150,7 +150,7 @@ def compare(options, case, directory):
     print(f"{name}, {count} devices, write {number}", flush=True)
     images = kernel.copy_images(made.images[name, count], directory)
     result = tune(images, directory, CHANGES[name][1],
-                  ["strace", "-f", "-o", "/dev/null", "-e", "trace=pwrite64", "-e",
+                  ["strace", "-f", "--seccomp-bpf", "-o", "/dev/null", "-e", "trace=pwrite64", "-e",
                    f"inject=pwrite64:signal=KILL:when={number}"])
     if not result.returncode:
         raise kernel.NotMade("btrfstune was not killed")

@@ -104,7 +104,7 @@ class Damage(fields.Images):
 
     def __init__(self, program, images, profile, r):
         super().__init__(program, images)
-        self.profile, self.random = profile, r
+        self.profile, self.random, self.has_old_parity = profile, r, False
         self.leaves = sorted({item["logical"] for item in self.items})
 
     def change(self, path, offset, new):
@@ -112,9 +112,15 @@ class Damage(fields.Images):
             file.seek(offset)
             file.write(new)
 
+    def write(self, places, block):
+        """Parity stays. CRC-32C is linear, so another block of the row that is made from it would
+        have a right checksum and wrong bytes: none must be lost after this."""
+        super().write(places, block)
+        self.has_old_parity = self.profile in ("raid5", "raid6")
+
     def any_place(self, logical):
         """One of the mirrors of a tree block; None if it has none that is in one piece."""
-        places = self.places(logical)
+        places = [] if self.has_old_parity else self.places(logical)
         return self.random.choice(places) if places else None
 
     def map(self, logical, length):
@@ -343,7 +349,7 @@ def differences(files, found):
 def judge_in_guest(fixed, files):
     """A kernel that is a process mounts the repaired images. Compares `files`, if given."""
     script = GUEST.format(python=sys.executable, folder=os.path.dirname(__file__))
-    status, output = guest.run_guest(script, fixed, 180)
+    status, output = guest.run_guest(script, fixed, 600)
     if status:
         yield f"guest: status {status}: {output[-600:].decode(errors='replace')}"
     elif files:
