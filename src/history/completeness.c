@@ -14,6 +14,7 @@
 #include <xxhash.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/pool.h"
 #include "base/search.h"
 #include "base/vector.h"
@@ -196,12 +197,6 @@ static struct bw_loss assess_node(struct bw_completeness *completeness,
     return sum;
 }
 
-static int by_address(const void *a, const void *b)
-{
-    const struct bw_range *left = a, *right = b;
-    return (left->address > right->address) - (left->address < right->address);
-}
-
 /* Announces all copies of the blocks that the nodes of a batch refer to and the index lacks, in
  * ascending order. Most were overwritten, so every copy is tried. */
 static void announce_absent(const struct bw_completeness *completeness,
@@ -224,7 +219,7 @@ static void announce_absent(const struct bw_completeness *completeness,
     }
     if (!listed)
         return;
-    qsort(ranges, listed, sizeof *ranges, by_address);
+    qsort(ranges, listed, sizeof *ranges, bw_compare_first);
     for (size_t i = 0; i < listed; i++)
         if (!kept || ranges[kept - 1].address != ranges[i].address)
             ranges[kept++] = ranges[i];

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "ondisk/disk_items.h"
 #include "repair/repair.h"
 
@@ -107,12 +108,6 @@ static struct bw_error *plan_leaf(struct bw_repair *repair, struct bw_repair_fin
                                                         .proof = strdup(texts->proof)});
 }
 
-static int compare_groups(const void *first, const void *second)
-{
-    const struct group *a = first, *b = second;
-    return (a->logical > b->logical) - (a->logical < b->logical);
-}
-
 struct bw_error *bw_repair_plan_groups(struct bw_repair *repair)
 {
     static const struct bw_repair_removal_texts texts = {
@@ -147,7 +142,7 @@ struct bw_error *bw_repair_plan_groups(struct bw_repair *repair)
     const bool is_begun = removals.count < groups.count;
     if (!removals.count && repair->fs->superblock.compat_ro_flags & BW_COMPAT_RO_BLOCK_GROUP_TREE)
         return NULL; /* only the flag is wrong (conversions.c) */
-    groups_sort(&groups, compare_groups);
+    groups_sort(&groups, bw_compare_first);
 
     const char *obstacle = is_possible ? NULL : "an item of them has a wrong size";
     if (!obstacle)

@@ -253,12 +253,6 @@ static struct bw_error *add_roots_of_index(const struct bw_found_index *index, u
     return NULL;
 }
 
-static int by_id(const void *left, const void *right)
-{
-    const struct bw_tree_root *a = left, *b = right;
-    return (a->id > b->id) - (a->id < b->id);
-}
-
 struct bw_error *bw_tree_roots_find(struct bw_fs *fs, const struct bw_found_index *index,
                                     uint64_t newest, struct bw_tree_roots *roots)
 {
@@ -267,7 +261,7 @@ struct bw_error *bw_tree_roots_find(struct bw_fs *fs, const struct bw_found_inde
     if (!roots->proven)
         BW_TRY(add_roots_of_index(index, roots->generation ? roots->generation : newest, roots));
     bw_key_map_free(&roots->numbers);
-    bw_tree_root_list_sort(&roots->trees, by_id);
+    bw_tree_root_list_sort(&roots->trees, bw_compare_first);
     return NULL;
 }
 

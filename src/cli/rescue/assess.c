@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/hash_table.h"
 #include "base/search.h"
 #include "base/vector.h"
@@ -36,12 +37,6 @@ static struct rescue_subvolume *find_subvolume(const struct rescue *rescue, uint
     return index < count && all[index].id == id ? &all[index] : NULL;
 }
 
-static int by_id(const void *a, const void *b)
-{
-    const struct rescue_subvolume *left = a, *right = b;
-    return (left->id > right->id) - (left->id < right->id);
-}
-
 struct bw_error *rescue_add_subvolumes(struct rescue *rescue, struct bw_fs *fs)
 {
     struct bw_subvolume_infos *infos;
@@ -50,7 +45,8 @@ struct bw_error *rescue_add_subvolumes(struct rescue *rescue, struct bw_fs *fs)
     const size_t before = all->count;
     for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));) {
         const struct rescue_subvolume wanted = {.id = info->id};
-        const bool is_known = before && bsearch(&wanted, all->items, before, sizeof wanted, by_id);
+        const bool is_known =
+            before && bsearch(&wanted, all->items, before, sizeof wanted, bw_compare_first);
         if (info->is_deleted || is_known)
             continue;
         struct bw_place place;
@@ -69,7 +65,7 @@ struct bw_error *rescue_add_subvolumes(struct rescue *rescue, struct bw_fs *fs)
         if (info->is_snapshot)
             rescue->verified.sectorsize = rescue->unverified.sectorsize = rescue->super.sectorsize;
     }
-    rescue_subvolumes_sort(all, by_id);
+    rescue_subvolumes_sort(all, bw_compare_first);
     return bw_error_first(error, bw_subvolume_infos_close(infos));
 }
 

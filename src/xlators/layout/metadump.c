@@ -15,6 +15,7 @@
 #include <zlib.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/search.h"
 #include "base/vector.h"
 #include "ondisk/metadump.h"
@@ -87,12 +88,10 @@ static struct bw_error *add_cluster(struct pieces *index, const union bw_metadum
     return NULL;
 }
 
+/* By the first two members. */
 static int compare_pieces(const void *a, const void *b)
 {
-    const struct piece *first = a, *second = b;
-    if (first->logical != second->logical)
-        return first->logical < second->logical ? -1 : 1;
-    return (first->offset > second->offset) - (first->offset < second->offset);
+    return bw_compare_lists(a, b, 2);
 }
 
 /* The last piece that begins at an address or before it; NULL without one. */
