@@ -307,6 +307,8 @@ static int parse_options(const struct command *command, int argc, char **argv,
             option.store(list.items[number].settings + option.offset, &option, optarg);
         if (error)
             return cmd_usage_error(command, error->message, NULL);
+        if (option.given)
+            *(bool *)(list.items[number].settings + option.given) = true;
     }
     if (!shown)
         return SHOWED_NOTHING;
@@ -608,12 +610,10 @@ static void release_settings(const struct cmd_option *table, void *settings)
 int cmd_run_step(const struct cmd_input *given, const struct cmd_base *base,
                  const struct command *command, int argc, char **argv)
 {
-    /* Each option that may be repeated has room for all words of the command line. */
+    /* Images, and the options of those inside of them, have room for all words of the command
+     * line. */
     const size_t words = (size_t)argc + 1;
     BW_AUTO_FREE const char **images = calloc(words, sizeof *images);
-    BW_AUTO_FREE const char **patterns = calloc(words, sizeof *patterns);
-    BW_AUTO_FREE const char **maps = calloc(words, sizeof *maps);
-    BW_AUTO_FREE const char **overlays = calloc(words, sizeof *overlays);
     BW_AUTO_FREE const char **inside = calloc(words, sizeof *inside);
     BW_AUTO_FREE struct bw_inside_choice *choices = calloc(words, sizeof *choices);
     BW_AUTO_FREE struct bw_graph_edit *edits = calloc(words, sizeof *edits);
@@ -627,18 +627,15 @@ int cmd_run_step(const struct cmd_input *given, const struct cmd_base *base,
                   .search_limit = given ? given->search_limit : NULL,
                   .helpers = BW_HELPERS_ON,
                   .images = images,
-                  .maps = maps,
-                  .overlays = overlays,
                   .inside = inside,
                   .inside_choices = choices,
                   .edits = edits,
                   .graph = {.struct_size = sizeof common.input.graph, .edits = edits}},
-        .probes.patterns = patterns,
         .writing.base = base,
     };
     int status;
     cmd_monitor_prepare();
-    if (images && patterns && maps && overlays && inside && choices && edits && state) {
+    if (images && inside && choices && edits && state) {
         if (command->defaults)
             memcpy(state, command->defaults, command->state_size);
         status = parse_options(command, argc, argv, &common, state);
@@ -646,6 +643,7 @@ int cmd_run_step(const struct cmd_input *given, const struct cmd_base *base,
             status =
                 run_on_operands(command, &common, state, argv + optind, (size_t)(argc - optind));
         release_settings(command->options, state);
+        release_settings(cmd_image_options, &common);
     } else {
         status = cmd_fail(&common, bw_error_no_memory());
     }

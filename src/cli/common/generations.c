@@ -12,16 +12,6 @@
 #include "cli/command.h"
 #include "cli/common/monitor.h"
 
-static struct bw_error *store_generation(void *target, const struct cmd_option *option,
-                                         const char *argument)
-{
-    uint64_t number;
-    if (!cmd_parse_number(argument, 1, UINT64_MAX, &number))
-        return cmd_bad_argument(option, argument, "a generation, from 1 on");
-    ((struct bw_generation_choice *)target)->generation = number;
-    return NULL;
-}
-
 static struct bw_error *store_tree_root(void *target, const struct cmd_option *option,
                                         const char *argument)
 {
@@ -41,7 +31,8 @@ static struct bw_error *store_tree_root(void *target, const struct cmd_option *o
 
 const struct cmd_option cmd_generation_options[] = {
     {0, "generation", "N", "read the generation of transaction N, if it exists",
-     .store = store_generation, .heading = "Generations"},
+     CMD_NUMBER(struct bw_generation_choice, generation, 1, UINT64_MAX, "a generation, from 1 on"),
+     .heading = "Generations"},
     {0, "tree-root", "LOGICAL[@GENERATION]", "read the generation with this root tree",
      .store = store_tree_root},
     {0, "chunk-root", "LOGICAL", "use the chunk tree at this address",

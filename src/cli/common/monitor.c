@@ -406,7 +406,7 @@ struct bw_error *cmd_monitor_start(const struct cmd_common *common)
 {
     /* the events of probes are printed to stderr, too, by any thread */
     progress_line.terminal = !common->messages.quiet && !common->writing.serves &&
-                             !common->probes.pattern_count && isatty(STDERR_FILENO);
+                             !common->probes.patterns.count && isatty(STDERR_FILENO);
     progress_line.mixed = progress_line.terminal && isatty(STDOUT_FILENO);
     progress_line.columns = COLUMNS;
     struct winsize size;

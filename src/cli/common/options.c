@@ -58,24 +58,29 @@ bool cmd_parse_number(const char *text, uint64_t minimum, uint64_t maximum, uint
            *number <= maximum;
 }
 
-struct bw_error *cmd_store_threads(void *threads, const struct cmd_option *option,
-                                   const char *argument)
-{
-    uint64_t number;
-    if (!cmd_parse_number(argument, 1, 32, &number))
-        return cmd_bad_argument(option, argument, "1 to 32");
-    *(unsigned *)threads = (unsigned)number;
-    return NULL;
-}
-
-struct bw_error *cmd_store_mirror(void *mirror, const struct cmd_option *option,
+struct bw_error *cmd_store_number(void *target, const struct cmd_option *option,
                                   const char *argument)
 {
     uint64_t number;
-    if (!cmd_parse_number(argument, 1, UINT8_MAX, &number))
-        return cmd_bad_argument(option, argument, "a mirror, counted from 1; 'map' lists them");
-    *(unsigned *)mirror = (unsigned)number;
+    if (!cmd_parse_number(argument, option->least, option->most, &number))
+        return cmd_bad_argument(option, argument, option->allowed);
+    if (option->is_wide)
+        *(uint64_t *)target = number;
+    else
+        *(unsigned *)target = (unsigned)number;
     return NULL;
+}
+
+struct bw_error *cmd_store_append(void *strings, const struct cmd_option *option,
+                                  const char *argument)
+{
+    (void)option;
+    return bw_const_strings_push(strings, argument);
+}
+
+void cmd_release_strings(void *strings)
+{
+    bw_const_strings_free(strings);
 }
 
 struct bw_error *cmd_store_part(void *target, const struct cmd_option *option, const char *argument)
@@ -121,10 +126,10 @@ struct bw_error *cmd_parse_range(const char *text, uint64_t *address, uint64_t *
 struct bw_error *cmd_store_bytes(void *bytes, const struct cmd_option *option, const char *argument)
 {
     const char *rest = argument;
-    return cmd_parse_bytes(&rest, bytes) && !*rest
-               ? NULL
-               : cmd_bad_argument(option, argument,
-                                  "bytes below 16E, for example 4096, 64M, 64MB or 0x1000");
+    const char *usual = "bytes below 16E, for example 4096, 64M, 64MB or 0x1000";
+    if (cmd_parse_bytes(&rest, bytes) && !*rest)
+        return NULL;
+    return cmd_bad_argument(option, argument, option->allowed ? option->allowed : usual);
 }
 
 struct bw_error *cmd_store_word(void *value, const struct cmd_option *option, const char *argument)
@@ -178,14 +183,6 @@ static struct bw_error *store_superblock(void *target, const struct cmd_option *
     return NULL;
 }
 
-static struct bw_error *store_log(void *target, const struct cmd_option *option,
-                                  const char *argument)
-{
-    struct cmd_common *common = target;
-    common->input.log_given = true;
-    return cmd_store_word(&common->input.log, option, argument);
-}
-
 /* The unit defaults to seconds. */
 static struct bw_error *store_timeout(void *target, const struct cmd_option *option,
                                       const char *argument)
@@ -215,21 +212,10 @@ static struct bw_error *store_edit(void *target, const struct cmd_option *option
     return NULL;
 }
 
-static struct bw_error *store_map(void *target, const struct cmd_option *option, const char *file)
+static struct bw_error *store_map(void *maps, const struct cmd_option *option, const char *file)
 {
-    struct cmd_common *common = target;
     (void)option;
-    common->input.maps[common->input.map_count++] = *file ? file : NULL;
-    return NULL;
-}
-
-static struct bw_error *store_overlay(void *target, const struct cmd_option *option,
-                                      const char *file)
-{
-    struct cmd_common *common = target;
-    (void)option;
-    common->input.overlays[common->input.overlay_count++] = file;
-    return NULL;
+    return bw_const_strings_push(maps, *file ? file : NULL);
 }
 
 static struct bw_error *store_correct_bits(void *target, const struct cmd_option *option,
@@ -249,15 +235,6 @@ static struct bw_error *store_fsid(void *target, const struct cmd_option *option
     common->input.has_fsid = uuid_parse(text, common->input.fsid) == 0;
     return common->input.has_fsid ? NULL
                                   : cmd_bad_argument(option, text, "an fsid, as info prints it");
-}
-
-static struct bw_error *store_side(void *target, const struct cmd_option *option,
-                                   const char *argument)
-{
-    struct cmd_common *common = target;
-    if (cmd_parse_number(argument, 1, UINT64_MAX, &common->input.side))
-        return NULL;
-    return cmd_bad_argument(option, argument, "the id of a device, from 1 on");
 }
 
 /* Options for the images, or after --inside for the file that it names. */
@@ -364,8 +341,9 @@ const struct cmd_option cmd_image_options[] = {
      .store = store_inside},
     {0, "image-offset", "BYTES", "offset of the image within its file, such as 1M",
      .store = store_image_offset},
-    {0, "log", "WORD", "replay the log of fsync (default), or ignore it", .store = store_log,
-     .words = log_modes},
+    {0, "log", "WORD", "replay the log of fsync (default), or ignore it",
+     CMD_WORD(struct cmd_common, input.log, log_modes),
+     CMD_GIVEN(struct cmd_common, input.log_given)},
     {0, "helpers", "WORD", "run qemu-nbd or nbdkit: on (default), backing, off",
      CMD_WORD(struct cmd_common, input.helpers, helper_modes)},
     {0, "timeout", "TIME", "limit for servers, such as 500ms (default: 30s)",
@@ -376,10 +354,13 @@ const struct cmd_option cmd_image_options[] = {
      .store = store_correct_bits},
     {0, "ignore-checksums", "WORD", "accept wrong checksums: metadata, data, all, off",
      CMD_WORD(struct cmd_common, input.ignored_checksums, checksum_kinds)},
-    {0, "side", "DEVID", "diverged devices: read those like this one", .store = store_side},
-    {0, "map", "FILE", "ddrescue map: unread ranges are lost (repeatable)", .store = store_map},
+    {0, "side", "DEVID", "diverged devices: read those like this one",
+     CMD_NUMBER(struct cmd_common, input.side, 1, UINT64_MAX, "the id of a device, from 1 on")},
+    {0, "map", "FILE", "ddrescue map: unread ranges are lost (repeatable)", .store = store_map,
+     .offset = CMD_AT(struct cmd_common, input.maps, struct bw_const_strings),
+     .release = cmd_release_strings},
     {0, "patch", "FILE", "read through this overlay of 'repair' (repeatable)",
-     .store = store_overlay},
+     CMD_APPEND(struct cmd_common, input.overlays)},
     {0, "scan", NULL, "search the disks for lost trees and newer roots",
      CMD_FLAG(struct cmd_common, input.scan)},
     {0, "fsid", "UUID", "open this (overwritten) fsid or chunk_tree_uuid", .store = store_fsid},
@@ -413,8 +394,8 @@ const struct cmd_option cmd_common_options[] = {
      CMD_WORD(struct cmd_common, writing.sandbox, sandbox_modes), .heading = "General"},
     {0, "fsync", NULL, "wait until written files are on the disk",
      CMD_FLAG(struct cmd_common, writing.fsync)},
-    {0, "color", "[=WHEN]", "colours: auto (default), always, never",
-     .store = store_color, .words = color_words},
+    {0, "color", "[=WHEN]", "colours: auto (default), always, never", .store = store_color,
+     .words = color_words},
     {'q', "quiet", NULL, "print no warnings, only fatal errors",
      CMD_FLAG(struct cmd_common, messages.quiet)},
     {'v', "verbose", NULL, "more messages; -vv: the layers each error passed",

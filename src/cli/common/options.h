@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "base/vector.h"
 #include "btrfs-walk/error.h"
 
 struct cmd_common;
@@ -33,6 +34,10 @@ struct cmd_option {
     const char *alias;        /**< another long form; an option of the command with this name takes
                                 precedence */
     const char *const *words; /**< the words that cmd_store_word() accepts; ends with NULL */
+    uint64_t least, most;     /**< the numbers that cmd_store_number() accepts */
+    const char *allowed;      /**< which arguments it accepts, for the error message */
+    bool is_wide;             /**< the number is stored as an uint64_t, not as an unsigned */
+    size_t given; /**< offset of a bool that becomes true if the option is given; 0: none */
     /** For options like --help: writes to stdout and returns the exit status; the command does not
      * run. If the option also has `store`, this happens only if the argument is "help", and after
      * all options have been parsed. `state` is the state of the command. May be NULL. */
@@ -52,9 +57,20 @@ struct cmd_option {
 #define CMD_FLAG(type, member) .store = cmd_store_flag, .offset = CMD_AT(type, member, bool)
 /** A non-empty text. */
 #define CMD_TEXT(type, member) .store = cmd_store_text, .offset = CMD_AT(type, member, const char *)
-/** A number of threads. */
-#define CMD_THREADS(type, member) \
-    .store = cmd_store_threads, .offset = CMD_AT(type, member, unsigned)
+/** A number; `range` describes the valid ones in the error message. */
+#define CMD_NUMBER(type, member, minimum, maximum, range)                                         \
+    .store = cmd_store_number,                                                                    \
+    .offset = offsetof(type, member) + _Generic(((type *)0)->member, unsigned : 0, uint64_t : 0), \
+    .is_wide = _Generic(((type *)0)->member, unsigned                                             \
+                        : false, uint64_t                                                         \
+                        : true),                                                                  \
+    .least = minimum, .most = maximum, .allowed = range
+/** In addition, a bool that the option sets. */
+#define CMD_GIVEN(type, member) .given = CMD_AT(type, member, bool)
+/** A text that is appended to a list. */
+#define CMD_APPEND(type, member)                                                        \
+    .store = cmd_store_append, .offset = CMD_AT(type, member, struct bw_const_strings), \
+    .release = cmd_release_strings
 /** A number of bytes, parsed by cmd_parse_bytes(). */
 #define CMD_BYTES(type, member) .store = cmd_store_bytes, .offset = CMD_AT(type, member, uint64_t)
 /** A part of several: --part I/N. */
@@ -72,7 +88,7 @@ struct cmd_part {
         'j', "threads", "N",                                                            \
             "use N threads, 1 to 32 (default: one per processor, at most 8; more help " \
             "with slow storage)",                                                       \
-            CMD_THREADS(type, member)                                                   \
+            CMD_NUMBER(type, member, 1, 32, "1 to 32")                                  \
     }
 #define CMD_FILE_OPTION(type, member)                                                \
     {                                                                                \
@@ -86,10 +102,10 @@ struct cmd_part {
             CMD_TEXT(type, member)                                     \
     }
 /* The mirror of data that is read; 0: any good one. */
-#define CMD_MIRROR_OPTION(type, member)                                         \
-    {                                                                           \
-        0, "mirror", "N", "read only this mirror of the data, counted from 1",  \
-            .store = cmd_store_mirror, .offset = CMD_AT(type, member, unsigned) \
+#define CMD_MIRROR_OPTION(type, member)                                                          \
+    {                                                                                            \
+        0, "mirror", "N", "read only this mirror of the data, counted from 1",                   \
+            CMD_NUMBER(type, member, 1, UINT8_MAX, "a mirror, counted from 1; 'map' lists them") \
     }
 #define CMD_FOLLOW_OPTION(type, member)                                                           \
     {                                                                                             \
@@ -104,10 +120,11 @@ struct cmd_part {
 
 struct bw_error *cmd_store_flag(void *flag, const struct cmd_option *option, const char *argument);
 struct bw_error *cmd_store_text(void *text, const struct cmd_option *option, const char *argument);
-struct bw_error *cmd_store_threads(void *threads, const struct cmd_option *option,
-                                   const char *argument);
-struct bw_error *cmd_store_mirror(void *mirror, const struct cmd_option *option,
+struct bw_error *cmd_store_number(void *number, const struct cmd_option *option,
                                   const char *argument);
+struct bw_error *cmd_store_append(void *strings, const struct cmd_option *option,
+                                  const char *argument);
+void cmd_release_strings(void *strings);
 struct bw_error *cmd_store_part(void *part, const struct cmd_option *option, const char *argument);
 struct bw_error *cmd_store_bytes(void *bytes, const struct cmd_option *option,
                                  const char *argument);

@@ -81,13 +81,6 @@ static struct bw_error *store_separator(void *target, const struct cmd_option *o
 
 static const char *const times[] = {"ns", "iso", "s", "local", NULL}; /* enum bw_rows_times */
 
-static struct bw_error *store_times(void *target, const struct cmd_option *option, const char *word)
-{
-    struct cmd_format_settings *settings = target;
-    settings->times_given = true;
-    return cmd_store_word(&settings->times, option, word);
-}
-
 const struct cmd_option cmd_format_options[] = {
     {'o', "output", "COLUMNS", "print these columns ('-o help' lists all)",
      CMD_TEXT(struct cmd_format_settings, columns), .show = show_columns,
@@ -99,8 +92,9 @@ const struct cmd_option cmd_format_options[] = {
      .store = store_separator},
     {'0', "null", NULL, "end rows with NUL, and do not escape names",
      CMD_FLAG(struct cmd_format_settings, null), .alias = "print0"},
-    {0, "times", "WORD", "times as ns (default), s, iso (in UTC) or local", .store = store_times,
-     .words = times},
+    {0, "times", "WORD", "times as ns (default), s, iso (in UTC) or local",
+     CMD_WORD(struct cmd_format_settings, times, times),
+     CMD_GIVEN(struct cmd_format_settings, times_given)},
     {'h', "iec", NULL, "sizes like 1.50MiB (default on a terminal)",
      CMD_FLAG(struct cmd_format_settings, iec), .alias = "human-readable"},
     {0, "si", NULL, "sizes like 1.57MB", CMD_FLAG(struct cmd_format_settings, si)},
@@ -109,19 +103,11 @@ const struct cmd_option cmd_format_options[] = {
     {0},
 };
 
-static struct bw_error *store_top(void *target, const struct cmd_option *option,
-                                  const char *argument)
-{
-    struct cmd_format_settings *settings = target;
-    if (!cmd_parse_number(argument, 1, 1 << 20, &settings->top))
-        return cmd_bad_argument(option, argument, "1 to 1048576");
-    return NULL;
-}
-
 const struct cmd_option cmd_order_options[] = {
     {0, "sort", "COLUMN", "sort the rows in memory by this column; -COLUMN: largest first",
      CMD_TEXT(struct cmd_format_settings, sort)},
-    {0, "top", "N", "print only the first N rows", .store = store_top},
+    {0, "top", "N", "print only the first N rows",
+     CMD_NUMBER(struct cmd_format_settings, top, 1, 1 << 20, "1 to 1048576")},
     {0},
 };
 

@@ -38,19 +38,6 @@ static struct bw_error *store_types(void *target, const struct cmd_option *optio
     }
 }
 
-static struct bw_error *store_depth(void *target, const struct cmd_option *option,
-                                    const char *argument)
-{
-    struct cmd_selection *selection = target;
-    const bool is_least = strcmp(option->name, "mindepth") == 0;
-    uint64_t number;
-    if (!cmd_parse_number(argument, 0, UINT_MAX, &number))
-        return cmd_bad_argument(option, argument, "a number");
-    selection->has_maxdepth |= !is_least;
-    *(is_least ? &selection->mindepth : &selection->maxdepth) = (unsigned)number;
-    return NULL;
-}
-
 const char *const cmd_nested_words[] = {
     [BW_NESTED_DEFAULT] = "auto", [BW_NESTED_ENTER] = "yes", [BW_NESTED_SKIP] = "no", NULL};
 
@@ -101,9 +88,10 @@ const struct cmd_option cmd_selection_options[] = {
      CONDITION},
     {0, "links", "N", "only this number of hard links; +N: more, -N: fewer", CONDITION},
     {0, "mindepth", "N", "at least N directories below the start; 1: not the start itself",
-     .store = store_depth},
+     CMD_NUMBER(struct cmd_selection, mindepth, 0, UINT_MAX, "a number")},
     {0, "maxdepth", "N", "at most N directories below the start; 0: only the start itself",
-     .store = store_depth},
+     CMD_NUMBER(struct cmd_selection, maxdepth, 0, UINT_MAX, "a number"),
+     CMD_GIVEN(struct cmd_selection, has_maxdepth)},
     {0},
 };
 

@@ -52,19 +52,9 @@ struct deleting {
     uint64_t snapshots_of;
 };
 
-static struct bw_error *store_since(void *target, const struct cmd_option *option,
-                                    const char *argument)
-{
-    uint64_t number;
-    if (!cmd_parse_number(argument, 1, UINT64_MAX, &number))
-        return cmd_bad_argument(option, argument, "a generation, from 1 on");
-    *(uint64_t *)target = number;
-    return NULL;
-}
-
 static const struct cmd_option options[] = {
-    {0, "since", "N", "list only files that exist in generation N or newer", .store = store_since,
-     .offset = CMD_AT(struct deleting, since, uint64_t)},
+    {0, "since", "N", "list only files that exist in generation N or newer",
+     CMD_NUMBER(struct deleting, since, 1, UINT64_MAX, "a generation, from 1 on")},
     {0, "no-data", NULL, "do not read data; how much is recoverable remains unknown",
      CMD_FLAG(struct deleting, no_data)},
     {0, "extract", "DEST", "extract the listed files into this directory",

@@ -21,22 +21,11 @@ const struct cmd_option cmd_export_options[] = {
     {0},
 };
 
-static struct bw_error *store_components(void *target, const struct cmd_option *option,
-                                         const char *argument)
-{
-    struct cmd_export_settings *settings = target;
-    uint64_t number;
-    if (!cmd_parse_number(argument, 0, UINT_MAX, &number))
-        return cmd_bad_argument(option, argument, "a number");
-    settings->naming.components = (unsigned)number;
-    return NULL;
-}
-
 const struct cmd_option cmd_naming_options[] = {
     {0, "relative", NULL, "name files relative to their PATH or subvolume",
      CMD_FLAG(struct cmd_export_settings, naming.relative)},
     {0, "strip-components", "N", "strip N leading path components; skip entries with none left",
-     .store = store_components},
+     CMD_NUMBER(struct cmd_export_settings, naming.components, 0, UINT_MAX, "a number")},
     {0},
 };
 

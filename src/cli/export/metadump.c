@@ -13,23 +13,14 @@
 
 struct metadump_state {
     const char *file;
-    uint64_t compression;
+    unsigned compression;
     bool checksums, sanitize;
 };
-
-static struct bw_error *store_level(void *target, const struct cmd_option *option,
-                                    const char *argument)
-{
-    struct metadump_state *state = target;
-    return cmd_parse_number(argument, 0, 9, &state->compression)
-               ? NULL
-               : cmd_bad_argument(option, argument, "a number from 0 to 9");
-}
 
 static const struct cmd_option options[] = {
     CMD_FILE_OPTION(struct metadump_state, file),
     {0, "compress", "LEVEL", "compress with zlib at this level, 1 to 9 (default: 0, not at all)",
-     .store = store_level},
+     CMD_NUMBER(struct metadump_state, compression, 0, 9, "a number from 0 to 9")},
     {0, "sanitize", NULL,
      "replace names by others of the same length and hash; keep only known numbers otherwise",
      CMD_FLAG(struct metadump_state, sanitize)},
@@ -59,7 +50,7 @@ static int run(const struct cmd_common *common, void *settings)
     if (!status) {
         const struct bw_metadump_options how = {
             .struct_size = sizeof how,
-            .compression = (unsigned)state->compression,
+            .compression = state->compression,
             .checksums = state->checksums,
             .sanitize = state->sanitize,
             .progress = show_progress,

@@ -42,24 +42,6 @@ struct sending {
     size_t send_count;        /* number of subvolumes to send */
 };
 
-static struct bw_error *store_source(void *target, const struct cmd_option *option,
-                                     const char *argument)
-{
-    struct sending *sending = target;
-    (void)option;
-    return bw_const_strings_push(&sending->sources, argument);
-}
-
-static struct bw_error *store_version(void *target, const struct cmd_option *option,
-                                      const char *argument)
-{
-    struct sending *sending = target;
-    sending->has_version = true;
-    if (!cmd_parse_number(argument, 0, 2, &sending->version))
-        return cmd_bad_argument(option, argument, "0, 1 or 2");
-    return NULL;
-}
-
 static const struct cmd_option options[] = {
     CMD_FILE_OPTION(struct sending, file_name),
     CMD_FOLDER_OPTION(struct sending, folder_name),
@@ -73,7 +55,7 @@ static const struct cmd_option options[] = {
     {0, "clone-source", "SUBVOLUME",
      "clone data from this subvolume, which the receiver also has; the best one becomes the "
      "parent",
-     .store = store_source},
+     CMD_APPEND(struct sending, sources)},
     {'e', "joined", NULL, "write several subvolumes as one stream, with one header and one end",
      CMD_FLAG(struct sending, joined)},
     {0, "force", NULL,
@@ -81,7 +63,8 @@ static const struct cmd_option options[] = {
      "UUID",
      CMD_FLAG(struct sending, force)},
     {0, "proto", "N", "version of the protocol: 1 (default), 2, or 0 for the latest",
-     .store = store_version},
+     CMD_NUMBER(struct sending, version, 0, 2, "0, 1 or 2"),
+     CMD_GIVEN(struct sending, has_version)},
     {0, "compressed-data", NULL,
      "send compressed data without decompressing them; implies --proto 2",
      CMD_FLAG(struct sending, compressed)},
@@ -251,7 +234,6 @@ static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
 static bool close_all(struct sending *sending)
 {
     bool damaged = bw_send_list_free(&sending->list);
-    free(sending->sources.items);
     if (sending->folder >= 0)
         close(sending->folder);
     return damaged;

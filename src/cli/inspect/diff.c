@@ -103,15 +103,6 @@ static struct bw_error *store_since(void *target, const struct cmd_option *optio
     return NULL;
 }
 
-static struct bw_error *store_other_side(void *target, const struct cmd_option *option,
-                                         const char *argument)
-{
-    struct diffing *diffing = target;
-    if (cmd_parse_number(argument, 1, UINT64_MAX, &diffing->other_side))
-        return NULL;
-    return cmd_bad_argument(option, argument, "the id of a device, from 1 on");
-}
-
 static const char *const readings[] = {"needed", "never", "always", NULL};
 
 static const struct cmd_option options[] = {
@@ -120,7 +111,8 @@ static const struct cmd_option options[] = {
      .store = store_other},
     {0, "other-partition", "PARTITION", "B is in this partition of the disk of --other",
      CMD_TEXT(struct diffing, other_partition)},
-    {0, "other-side", "DEVID", "like --side, for the images of --other", .store = store_other_side},
+    {0, "other-side", "DEVID", "like --side, for the images of --other",
+     CMD_NUMBER(struct diffing, other_side, 1, UINT64_MAX, "the id of a device, from 1 on")},
     {0, "below", "PATH", "list only differences at or below this path of A and B",
      CMD_TEXT(struct diffing, below)},
     {0, "content", "WORD",

@@ -41,22 +41,12 @@ struct range {
     bool whole; /* a length was given: continue after the first contiguous piece */
 };
 
-static struct bw_error *store_devid(void *target, const struct cmd_option *option,
-                                    const char *argument)
-{
-    struct map *map = target;
-    map->by_device = true;
-    const char *rest = argument;
-    if (!cmd_parse_bytes(&rest, &map->devid) || *rest)
-        return cmd_bad_argument(option, argument, "the number of a device; 'devices' lists them");
-    return NULL;
-}
-
 static const struct cmd_option options[] = {
     {0, "devid", "DEVID",
      "ADDRESS is an offset on the device with this id; print its logical address. With --used, "
      "list only this device",
-     .store = store_devid},
+     CMD_BYTES(struct map, devid), CMD_GIVEN(struct map, by_device),
+     .allowed = "the number of a device; 'devices' lists them"},
     {0, "used", NULL, "list all ranges of the devices, and whether they are in use",
      CMD_FLAG(struct map, used)},
     {0},

@@ -241,22 +241,22 @@ static struct bw_error *map_ranges(struct search *search, bool places)
 /* Reads the maps, each of which describes an image. */
 static struct bw_error *read_maps(struct search *search, const struct cmd_common *common)
 {
-    search->devices = calloc(common->input.map_count, sizeof *search->devices);
+    search->devices = calloc(common->input.maps.count, sizeof *search->devices);
     if (!search->devices)
         return bw_error_no_memory();
     if (common->input.alternatives)
         return bw_error_create(BW_ERROR_USAGE, "--alternatives: run owner with one of the images");
     BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
     BW_TRY(bw_fs_devices(search->fs, &devices));
-    for (size_t i = 0; i < common->input.map_count; i++) {
+    for (size_t i = 0; i < common->input.maps.count; i++) {
         struct device_ranges *device = &search->devices[search->device_count];
         const char *image = common->input.images[i];
         const struct bw_device_info *found = NULL;
         size_t matches = 0;
-        if (!common->input.maps[i])
+        if (!common->input.maps.items[i])
             continue;
         search->device_count++;
-        BW_TRY(bad_map_read(common->input.maps[i], &device->bad));
+        BW_TRY(bad_map_read(common->input.maps.items[i], &device->bad));
         for (size_t k = 0; k < devices.count; k++) {
             if (!devices.items[k].path || strcmp(devices.items[k].path, image) != 0)
                 continue;
@@ -400,7 +400,7 @@ static int run(const struct cmd_common *common, void *state)
     struct bw_error *error = NULL;
     search->record = bw_record_find("ownerinfo");
     search->by_map = !common->path_count;
-    if (search->by_map && !common->input.map_count)
+    if (search->by_map && !common->input.maps.count)
         return cmd_usage_error(&cmd_owner, "no address given, and no --map", NULL);
     if (search->by_map && search->devid)
         return cmd_usage_error(&cmd_owner, "--devid is for addresses; --map names its image", NULL);

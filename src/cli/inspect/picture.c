@@ -31,25 +31,6 @@ static const char *const curves[] = {"hilbert", "linear", "snake", NULL};
 
 enum { PNG_SIZE = 10, SVG_ORDER = 6, SVG_MOST = 8, PNG_ORDER = 8, MOST_DEVICES = 64 };
 
-static struct bw_error *store_order(void *target, const struct cmd_option *option,
-                                    const char *argument)
-{
-    struct picture_state *state = target;
-    state->has_order = true;
-    if (!cmd_parse_number(argument, 0, BW_CURVE_MOST, &state->order))
-        return cmd_bad_argument(option, argument, "a number from 0 to 11");
-    return NULL;
-}
-
-static struct bw_error *store_size(void *target, const struct cmd_option *option,
-                                   const char *argument)
-{
-    struct picture_state *state = target;
-    if (!cmd_parse_number(argument, 0, 12, &state->size))
-        return cmd_bad_argument(option, argument, "a number from 0 to 12");
-    return NULL;
-}
-
 static const struct cmd_option options[] = {
     CMD_FILE_OPTION(struct picture_state, file),
     {0, "format", "WORD", "write svg, png or text, regardless of the file name",
@@ -61,9 +42,10 @@ static const struct cmd_option options[] = {
     {0, "curve", "WORD", "curve that fills the square: hilbert (default), linear or snake",
      CMD_WORD(struct picture_state, curve, curves)},
     {0, "order", "N", "cut each device into 4^N cells, 0 to 11 (default: by its size)",
-     .store = store_order},
+     CMD_NUMBER(struct picture_state, order, 0, BW_CURVE_MOST, "a number from 0 to 11"),
+     CMD_GIVEN(struct picture_state, has_order)},
     {0, "size", "N", "make a PNG 2^N pixels wide and high, for each device (default: 10)",
-     .store = store_size},
+     CMD_NUMBER(struct picture_state, size, 0, 12, "a number from 0 to 12")},
     {0, "devid", "DEVID", "show only the device with this id",
      CMD_BYTES(struct picture_state, devid)},
     {0},

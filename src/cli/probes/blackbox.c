@@ -23,18 +23,10 @@ struct blackbox_state {
     uint64_t last;
 };
 
-static struct bw_error *set_last(void *target, const struct cmd_option *option,
-                                 const char *argument)
-{
-    struct blackbox_state *blackbox = target;
-    if (!cmd_parse_number(argument, 0, UINT32_MAX, &blackbox->last))
-        return cmd_bad_argument(option, argument, "a number");
-    return NULL;
-}
-
 static const struct cmd_option options[] = {
     {0, "json", NULL, "print each event as a line of JSON", CMD_FLAG(struct blackbox_state, json)},
-    {0, "last", "N", "print only the last N events", .store = set_last},
+    {0, "last", "N", "print only the last N events",
+     CMD_NUMBER(struct blackbox_state, last, 0, UINT32_MAX, "a number")},
     {0},
 };
 

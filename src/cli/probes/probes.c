@@ -228,15 +228,6 @@ static int show_list(const struct command *command, const void *state, const cha
     return cmd_probe_list(style);
 }
 
-static struct bw_error *add_pattern(void *target, const struct cmd_option *option,
-                                    const char *argument)
-{
-    struct cmd_probe_settings *settings = target;
-    (void)option;
-    settings->patterns[settings->pattern_count++] = argument;
-    return NULL;
-}
-
 static struct bw_error *set_stats(void *target, const struct cmd_option *option, const char *by)
 {
     struct cmd_probe_settings *settings = target;
@@ -247,21 +238,11 @@ static struct bw_error *set_stats(void *target, const struct cmd_option *option,
     return NULL;
 }
 
-static struct bw_error *set_maximum(void *target, const struct cmd_option *option,
-                                    const char *argument)
-{
-    struct cmd_probe_settings *settings = target;
-    settings->limited = true;
-    if (!cmd_parse_number(argument, 0, UINT32_MAX, &settings->maximum))
-        return cmd_bad_argument(option, argument, "a number");
-    return NULL;
-}
-
 static const char *const formats[] = {"text", "json", NULL};
 
 const struct cmd_option cmd_probe_options[] = {
-    {0, "probe", "PATTERN", "print events of these probes, such as 'block-*'", .store = add_pattern,
-     .heading = "Probes"},
+    {0, "probe", "PATTERN", "print events of these probes, such as 'block-*'",
+     CMD_APPEND(struct cmd_probe_settings, patterns), .heading = "Probes"},
     {0, "probe-list", "[=long|json|bpftrace]", "list the probes and their records",
      .show = show_list},
     {0, "probe-format", "FORMAT", "format of events and statistics: text or json",
@@ -270,7 +251,9 @@ const struct cmd_option cmd_probe_options[] = {
      CMD_TEXT(struct cmd_probe_settings, output)},
     {0, "probe-stats", "[=probe|xlator]", "count and time the events of probes or layers",
      .store = set_stats},
-    {0, "probe-max", "N", "stop printing after N events", .store = set_maximum},
+    {0, "probe-max", "N", "stop printing after N events",
+     CMD_NUMBER(struct cmd_probe_settings, maximum, 0, UINT32_MAX, "a number"),
+     CMD_GIVEN(struct cmd_probe_settings, limited)},
     {0, "blackbox", "FILE", "record the last events in FILE, even after a crash",
      CMD_TEXT(struct cmd_probe_settings, blackbox)},
     {0},
@@ -328,13 +311,13 @@ static struct bw_error *make_consumers(struct cmd_probes *watch)
 
     /* BTRFS_WALK_PROBE is equivalent to --probe, for programs started by others. */
     const char *environment = getenv("BTRFS_WALK_PROBE");
-    bool given = settings->pattern_count > 0;
+    bool given = settings->patterns.count > 0;
     if (environment && *environment) {
         given = true;
         BW_TRY(bw_probes_select(environment, watch->selected));
     }
-    for (size_t i = 0; i < settings->pattern_count; i++)
-        BW_TRY(bw_probes_select(settings->patterns[i], watch->selected));
+    for (size_t i = 0; i < settings->patterns.count; i++)
+        BW_TRY(bw_probes_select(settings->patterns.items[i], watch->selected));
     if (!given && settings->stats == CMD_STATS_BY_XLATOR)
         BW_TRY(bw_probes_select("fop-unwind", watch->selected));
     else if (!given && (settings->stats || prints_events(settings)))
@@ -344,10 +327,10 @@ static struct bw_error *make_consumers(struct cmd_probes *watch)
     if (settings->stats && settings->limited)
         return bw_error_create(BW_ERROR_USAGE, "--probe-max limits the events printed; "
                                                "--probe-stats prints none");
-    if (settings->stats == CMD_STATS_BY_XLATOR && settings->pattern_count)
+    if (settings->stats == CMD_STATS_BY_XLATOR && settings->patterns.count)
         return bw_error_create(BW_ERROR_USAGE, "--probe-stats=xlator counts the calls of all "
                                                "layers; it takes no --probe");
-    if (settings->pattern_count && !anything_selected(watch))
+    if (settings->patterns.count && !anything_selected(watch))
         return bw_error_create(BW_ERROR_USAGE, "--probe excludes all probes that it selects");
     if (settings->stats) {
         BW_TRY(bw_probe_stats_create(settings->stats == CMD_STATS_BY_XLATOR, watch->selected,

@@ -6,15 +6,15 @@
 #ifndef BW_CLI_PROBES_PROBES_H
 #define BW_CLI_PROBES_PROBES_H
 
+#include "base/vector.h"
 #include "btrfs-walk/fs.h"
 #include "btrfs-walk/probe.h"
 #include "btrfs-walk/record.h"
 
 /** Settings of the options. All zeros: none was given. */
 struct cmd_probe_settings {
-    const char **patterns; /**< arguments of --probe, in order; room for one per argument */
-    size_t pattern_count;
-    const char *output; /**< file; NULL or "-": stderr */
+    struct bw_const_strings patterns; /**< arguments of --probe, in order */
+    const char *output;               /**< file; NULL or "-": stderr */
     const char *blackbox;
     enum { CMD_PROBES_TEXT, CMD_PROBES_JSON } format;
     enum { CMD_NO_STATS, CMD_STATS_BY_PROBE, CMD_STATS_BY_XLATOR } stats;

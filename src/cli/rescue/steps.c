@@ -206,10 +206,10 @@ static void add_input(struct words *words, const struct cmd_input *input,
         add_word(words, "--ignore-checksums=%s", kinds[input->ignored_checksums]);
     if (input->side)
         add_word(words, "--side=%" PRIu64, input->side);
-    for (size_t i = 0; i < input->overlay_count; i++)
-        add_word(words, "--patch=%s", input->overlays[i]);
-    for (size_t i = 0; i < input->map_count; i++)
-        add_word(words, "--map=%s", input->maps[i] ? input->maps[i] : "");
+    for (size_t i = 0; i < input->overlays.count; i++)
+        add_word(words, "--patch=%s", input->overlays.items[i]);
+    for (size_t i = 0; i < input->maps.count; i++)
+        add_word(words, "--map=%s", input->maps.items[i] ? input->maps.items[i] : "");
     if (state->generation)
         add_word(words, "--generation=%" PRIu64, state->generation);
     if (state->tree_root && state->tree_root_generation)
