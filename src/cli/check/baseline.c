@@ -70,8 +70,7 @@ void check_print_skipped(const struct check_run *check)
     const struct bw_check_summary *summary = check->summary;
     if (!summary || (!check->since && !check->since_generation))
         return;
-    char size[BW_SIZE_ROOM], time[sizeof "2026-11-29 15:00"] = "";
-    *bw_write_size(size, summary->skipped_data, false) = '\0';
+    char time[sizeof "2026-11-29 15:00"] = "";
     if (check->since) {
         const struct bw_baseline_info info = bw_baseline_info(check->since);
         const time_t seconds = (time_t)info.time;
@@ -87,7 +86,8 @@ void check_print_skipped(const struct check_run *check)
         fprintf(stderr, "btrfs-walk: not read: %" PRIu64 " unchanged tree block%s",
                 summary->skipped_blocks, bw_plural(summary->skipped_blocks));
         if (check->settings->data)
-            fprintf(stderr, " and %s of unchanged data", size);
+            fprintf(stderr, " and %s of unchanged data",
+                    cmd_size(NULL, summary->skipped_data).text);
     } else {
         fprintf(stderr,
                 "btrfs-walk: not read: tree blocks%s of generation %" PRIu64

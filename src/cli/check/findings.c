@@ -226,12 +226,10 @@ void check_print_summary(const struct check_run *check)
         fprintf(stderr, " not in the list\n");
     }
 
-    char size[BW_SIZE_ROOM];
-    *bw_write_size(size, summary->data_bytes, false) = '\0';
     fprintf(stderr, "btrfs-walk: %s: ", check_is_finished(check) ? "checked" : "not finished");
     print_total(summary->blocks, "tree block", "");
     if (summary->data_bytes)
-        fprintf(stderr, ", %s of data", size);
+        fprintf(stderr, ", %s of data", cmd_size(NULL, summary->data_bytes).text);
     print_severity(totals[BW_FINDING_ERROR], "error", "; ", has_color);
     if (repairable)
         fprintf(stderr, " (%" PRIu64 " repairable)", repairable);

@@ -18,6 +18,7 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/decimal.h"
 #include "base/escape.h"
 #include "base/whole_io.h"
 #include "cli/common/monitor.h"
@@ -47,6 +48,18 @@ enum cmd_color cmd_severity_color(const char *severity)
     if (strcmp(severity, "error") == 0 || strcmp(severity, "damage") == 0)
         return CMD_RED;
     return strcmp(severity, "warning") == 0 ? CMD_YELLOW : CMD_CYAN;
+}
+
+struct cmd_size cmd_size(const struct cmd_format_settings *settings, uint64_t bytes)
+{
+    struct cmd_size size = {"-"};
+    if (bytes == BW_ABSENT)
+        return size;
+    if (settings && settings->raw)
+        *bw_decimal(size.text, bytes) = '\0';
+    else
+        *bw_write_size(size.text, bytes, settings && settings->si) = '\0';
+    return size;
 }
 
 /* Messages. */
@@ -231,6 +244,11 @@ static int print_error(const struct cmd_common *common, struct bw_error *error, 
 int cmd_fail(const struct cmd_common *common, struct bw_error *error)
 {
     return print_error(common, error, CMD_LOST_ALL);
+}
+
+int cmd_refuse(const struct cmd_common *common, const char *mistake)
+{
+    return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", mistake));
 }
 
 int cmd_fail_output(const struct cmd_common *common, struct bw_error *error)

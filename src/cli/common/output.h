@@ -5,6 +5,7 @@
 #define BW_CLI_COMMON_OUTPUT_H
 
 #include "base/buffer.h"
+#include "base/human.h"
 #include "cli/common/settings.h"
 
 /** Exit statuses. `check` has its own instead: see cli/check/check.h. */
@@ -37,6 +38,15 @@ int cmd_status_of(enum bw_error_code code, enum cmd_loss loss);
 
 /** The status of the more serious of two problems. */
 int cmd_worse_status(int status, int other);
+
+/** A size as text. */
+struct cmd_size {
+    char text[BW_SIZE_ROOM + 1];
+};
+
+/** A size with a unit; with --raw a number, and with --si in powers of 1000. "-": BW_ABSENT.
+ * `settings` may be NULL: neither is given. */
+struct cmd_size cmd_size(const struct cmd_format_settings *settings, uint64_t bytes);
 
 /** With --fsync, waits until a file is on its disk; pipes and terminals have none. */
 struct bw_error *cmd_sync_file(const struct cmd_common *common, int descriptor, const char *name);
@@ -78,6 +88,10 @@ void cmd_note(const struct cmd_common *common, struct bw_error *note);
 /** Prints the error that ended a command to stderr, frees it, and returns the exit status for it.
  */
 int cmd_fail(const struct cmd_common *common, struct bw_error *error);
+
+/** Reports a mistake in the command line, such as options that exclude each other; returns
+ * STATUS_CANNOT. */
+int cmd_refuse(const struct cmd_common *common, const char *mistake);
 
 /** Like cmd_fail(), for an error after the file system was opened: STATUS_CANNOT if the command
  * line names something that does not exist, STATUS_PARTIAL if the output was cut short, for example

@@ -7,16 +7,9 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
-#include "base/human.h"
 #include "base/table.h"
 #include "btrfs-walk/records.h"
-
-static void append_size(struct bw_buffer *text, uint64_t bytes)
-{
-    char size[BW_SIZE_ROOM];
-    bw_buffer_append(text, size, (size_t)(bw_write_size(size, bytes, false) - size));
-    bw_buffer_append_byte(text, '\t');
-}
+#include "cli/common/output.h"
 
 void cmd_append_partitions(struct bw_buffer *text, const struct bw_partition_table *table)
 {
@@ -29,10 +22,9 @@ void cmd_append_partitions(struct bw_buffer *text, const struct bw_partition_tab
         /* Names come from the disk, and are escaped. */
         const struct bw_partition_info *partition = &table->partitions[i];
         const char *type = *partition->type_name ? partition->type_name : partition->type;
-        bw_buffer_format(&cells, "  %3u\t", partition->number);
-        append_size(&cells, partition->offset);
-        append_size(&cells, partition->length);
-        bw_buffer_format(&cells, "%s\t", type);
+        bw_buffer_format(&cells, "  %3u\t%s\t%s\t%s\t", partition->number,
+                         cmd_size(NULL, partition->offset).text,
+                         cmd_size(NULL, partition->length).text, type);
         bw_escape_words(&cells, *partition->name ? partition->name : "-");
         bw_buffer_append_byte(&cells, '\t');
         if (*partition->content)

@@ -46,7 +46,7 @@ static int run(const struct cmd_common *common, void *state)
     else if (settings->resume && (settings->format != CMD_COPY_RAW || !settings->folder))
         mistake = "--continue is for --format raw with -C DIR";
     if (mistake)
-        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", mistake));
+        return cmd_refuse(common, mistake);
     own.input.log = BW_LOG_IGNORE;
     struct bw_error *error = NULL;
     if (settings->folder)

@@ -403,7 +403,7 @@ static int run(const struct cmd_common *common, void *state)
     int status;
     deleting->common = common;
     if (common->path_count > 1)
-        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "at most one PATH can be given"));
+        return cmd_refuse(common, "at most one PATH can be given");
     struct bw_error *error = cmd_index_begin(&deleting->index, common, &deleting->scan, &own);
     if (error) {
         status = cmd_fail(common, error);

@@ -158,9 +158,8 @@ static struct bw_error *copy_device(struct cmd_copy_target *target, struct bw_fs
                                  "device %" PRIu64 ": %" PRIu64 " of %" PRIu64 " bytes are in use",
                                  devid, bytes, device->image_bytes));
     if (target->announces && !target->common->messages.quiet) {
-        char size[BW_SIZE_ROOM];
-        *bw_write_size(size, bytes, false) = '\0';
-        fprintf(stderr, "The copy of device %" PRIu64 " will take %s.\n", devid, size);
+        fprintf(stderr, "The copy of device %" PRIu64 " will take %s.\n", devid,
+                cmd_size(NULL, bytes).text);
     }
     cmd_progress_step("copying", 1, 1);
     cmd_progress_expect(bytes);

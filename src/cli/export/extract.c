@@ -52,7 +52,7 @@ static int run(const struct cmd_common *common, void *settings)
     else if ((extract->rename || extract->lists.renamed) && state->subvolumes)
         wrong = "--rename and --subvolumes exclude each other";
     if (wrong)
-        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", wrong));
+        return cmd_refuse(common, wrong);
     return state->subvolumes ? extract_subvolumes(common, &how)
                              : extract_run(common, extract, extract_all, NULL);
 }

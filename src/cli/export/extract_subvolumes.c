@@ -370,17 +370,14 @@ static int end_child(struct extraction *extraction, bool complete)
     if (has_answer && !extraction->common->messages.quiet) {
         const struct bw_receiver_summary *summary = &answer.summary;
         const struct bw_sent_list *list = &extraction->list.list;
-        char size[BW_SIZE_ROOM] = {0}, written[BW_SIZE_ROOM] = {0}, cloned[BW_SIZE_ROOM] = {0};
         uint64_t bytes = 0;
         for (size_t i = 0; i < list->count; i++)
             bytes += list->items[i].size;
-        bw_write_size(size, bytes, false);
-        bw_write_size(written, summary->written, false);
-        bw_write_size(cloned, summary->cloned, false);
         fprintf(stderr,
                 "btrfs-walk: %" PRIu64 " subvolume%s with files of %s: %s written, %s cloned, "
                 "%" PRIu64 " hard link%s between snapshots\n",
-                summary->subvolumes, bw_plural(summary->subvolumes), size, written, cloned,
+                summary->subvolumes, bw_plural(summary->subvolumes), cmd_size(NULL, bytes).text,
+                cmd_size(NULL, summary->written).text, cmd_size(NULL, summary->cloned).text,
                 summary->linked, bw_plural(summary->linked));
         if (answer.missed > LISTED)
             fprintf(stderr, "btrfs-walk: and %" PRIu64 " more that could not be restored\n",

@@ -39,8 +39,7 @@ static int run(const struct cmd_common *common, void *settings)
 {
     const struct metadump_state *state = settings;
     if (!state->file || strcmp(state->file, "-") == 0)
-        return cmd_fail(common,
-                        bw_error_create(BW_ERROR_USAGE, "no output file given: use -f FILE"));
+        return cmd_refuse(common, "no output file given: use -f FILE");
     struct cmd_output_file file = {.common = common, .name = state->file, .descriptor = -1};
     struct cmd_common own = *common;
     own.writing.open_outputs = cmd_output_file_open;

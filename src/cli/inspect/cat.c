@@ -262,10 +262,10 @@ static int run(const struct cmd_common *common, void *state)
     struct cat *cat = state;
     const bool has_range = cat->offset || cat->length != UINT64_MAX;
     if (cat->blocks.count && common->path_count)
-        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--block excludes paths"));
+        return cmd_refuse(common, "--block excludes paths");
     if (cat->blocks.count && has_range)
-        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--offset and --length are for "
-                                                                "files; --block has +LENGTH"));
+        return cmd_refuse(common, "--offset and --length are for "
+                                  "files; --block has +LENGTH");
     int status = cmd_paths_open(common, cat->subvolume, &cat->paths);
     if (status)
         return status;

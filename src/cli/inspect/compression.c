@@ -26,17 +26,6 @@ static const struct cmd_option options[] = {
 
 /* Text. */
 
-static void append_size(struct bw_buffer *text, const struct cmd_format_settings *settings,
-                        uint64_t size)
-{
-    char number[BW_SIZE_ROOM];
-    if (settings->raw)
-        snprintf(number, sizeof number, "%" PRIu64, size);
-    else
-        *bw_write_size(number, size, settings->si) = '\0';
-    bw_buffer_format(text, "%-12s", number);
-}
-
 static struct bw_error *print_line(struct cmd_format *format, const void *record)
 {
     const struct bw_compressioninfo *row = record;
@@ -57,12 +46,9 @@ static struct bw_error *print_line(struct cmd_format *format, const void *record
     const uint64_t percent = row->percent == BW_ABSENT ? 0 : row->percent;
     bw_buffer_format(text, "%-10s %3" PRIu64 "%%     ", is_total ? "TOTAL" : row->compression,
                      percent);
-    append_size(text, settings, row->disk);
-    bw_buffer_append_byte(text, ' ');
-    append_size(text, settings, row->uncompressed);
-    bw_buffer_append_byte(text, ' ');
-    append_size(text, settings, row->referenced);
-    bw_buffer_append_byte(text, '\n');
+    bw_buffer_format(text, "%-12s %-12s %-12s\n", cmd_size(settings, row->disk).text,
+                     cmd_size(settings, row->uncompressed).text,
+                     cmd_size(settings, row->referenced).text);
     return NULL;
 }
 

@@ -91,17 +91,6 @@ const struct cmd_format_plan cmd_devices_plan = {
 
 /* Without some devices. */
 
-static void append_size(struct bw_buffer *text, const struct cmd_format_settings *settings,
-                        int width, uint64_t size)
-{
-    char number[BW_SIZE_ROOM + 1];
-    if (settings->raw)
-        snprintf(number, sizeof number, "%" PRIu64, size);
-    else
-        *bw_write_size(number, size, settings->si) = '\0';
-    bw_buffer_format(text, " %*s", settings->raw ? width + 8 : width, number);
-}
-
 static struct bw_error *print_loss(struct cmd_format *format, const void *record)
 {
     const struct bw_devicelossinfo *row = record;
@@ -117,11 +106,10 @@ static struct bw_error *print_loss(struct cmd_format *format, const void *record
             continue;
         bw_buffer_format(text, "%-14s %-8s %7" PRIu64, bw_chunk_type_name(group->type),
                          group->profile, group->chunks);
-        append_size(text, settings, 10, group->used);
-        append_size(text, settings, 10, group->used - group->lost);
-        append_size(text, settings, 10, group->exposed);
-        append_size(text, settings, 10, group->lost);
-        bw_buffer_append_byte(text, '\n');
+        bw_buffer_format(text, " %*s %*s %*s %*s\n", width, cmd_size(settings, group->used).text,
+                         width, cmd_size(settings, group->used - group->lost).text, width,
+                         cmd_size(settings, group->exposed).text, width,
+                         cmd_size(settings, group->lost).text);
     }
     bw_buffer_append_byte(text, '\n');
     if (row->exposed_chunks)

@@ -340,7 +340,7 @@ static int run(const struct cmd_common *common, void *state)
     }
     const char *reason = find_contradiction(common, du);
     if (reason)
-        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", reason));
+        return cmd_refuse(common, reason);
     return cmd_format_run(common, &plan);
 }
 

@@ -298,8 +298,7 @@ static int run(const struct cmd_common *common, void *state)
     else if (how->hex && !cmd_format_is_for_people(common))
         wrong = "--hex is for text; for -o and --json there is the column hex";
     if (wrong)
-        return cmd_end(&own, &session, NULL,
-                       cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", wrong)));
+        return cmd_end(&own, &session, NULL, cmd_refuse(common, wrong));
 
     struct cmd_format_plan plan = {
         .record = cmd_record_of(&cmd_dump, dump), .list = list, .context = dump};

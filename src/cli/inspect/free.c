@@ -238,14 +238,12 @@ static int run(const struct cmd_common *common, void *state)
                                               .list = list_sizes,
                                               .context = state};
         if (freeing->file_name)
-            return cmd_fail(common, bw_error_create(BW_ERROR_USAGE,
-                                                    "--sizes and --extract exclude each other"));
+            return cmd_refuse(common, "--sizes and --extract exclude each other");
         return cmd_format_run(common, &table);
     }
     if (writes_stdout(freeing) && !cmd_format_is_for_people(common))
-        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE,
-                                                "--extract=- writes no list; without --extract, "
-                                                "'free' prints it"));
+        return cmd_refuse(common, "--extract=- writes no list; without --extract, "
+                                  "'free' prints it");
     if (freeing->file_name) {
         freeing->file = (struct cmd_output_file){
             .common = common, .name = freeing->file_name, .descriptor = -1};

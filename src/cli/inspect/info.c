@@ -341,17 +341,6 @@ static void append_label(struct bw_buffer *text, const char *label)
     bw_buffer_format(text, "%-*s", WIDTH, label);
 }
 
-/* Appends a size with a unit, or with --raw as a number. */
-static void append_size(const struct lines *lines, uint64_t size)
-{
-    char number[BW_SIZE_ROOM + 1];
-    if (lines->settings->raw)
-        snprintf(number, sizeof number, "%" PRIu64, size);
-    else
-        *bw_write_size(number, size, lines->settings->si) = '\0';
-    bw_buffer_format(lines->text, "%s", number);
-}
-
 static void append_uuid(struct bw_buffer *text, const char *label, struct bw_bytes uuid)
 {
     char digits[BW_UUID_LENGTH];
@@ -368,9 +357,9 @@ static struct bw_error *append_profile(struct bw_record_sink *sink, const void *
     (void)size;
     snprintf(label, sizeof label, "%s:", row->chunk_type);
     append_label(lines->text, label);
-    bw_buffer_format(lines->text, "%s, ", row->profile);
-    append_size(lines, row->size);
-    bw_buffer_format(lines->text, " in %" PRIu64 " chunk%s\n", row->chunks, bw_plural(row->chunks));
+    bw_buffer_format(lines->text, "%s, %s in %" PRIu64 " chunk%s\n", row->profile,
+                     cmd_size(lines->settings, row->size).text, row->chunks,
+                     bw_plural(row->chunks));
     return NULL;
 }
 
@@ -387,16 +376,12 @@ static struct bw_error *append_device(struct bw_record_sink *sink, const void *r
     if (row->side != BW_ABSENT)
         bw_buffer_format(text, "--side %" PRIu64 ", generation %" PRIu64 ", ", row->side,
                          row->generation);
-    if (row->size == BW_ABSENT) {
+    if (row->size == BW_ABSENT)
         bw_buffer_format(text, "size not known");
-    } else {
-        append_size(lines, row->size);
-    }
-    if (row->allocated != BW_ABSENT) {
-        bw_buffer_format(text, ", ");
-        append_size(lines, row->allocated);
-        bw_buffer_format(text, " allocated");
-    }
+    else
+        bw_buffer_format(text, "%s", cmd_size(lines->settings, row->size).text);
+    if (row->allocated != BW_ABSENT)
+        bw_buffer_format(text, ", %s allocated", cmd_size(lines->settings, row->allocated).text);
     if (row->device.data) {
         bw_buffer_format(text, ", ");
         bw_escape_line(text, row->device.data, row->device.length);
@@ -515,10 +500,8 @@ static struct bw_error *append_volume(const struct lines *lines, const struct bw
     if (memcmp(row->fsid.data, row->metadata_uuid.data, BW_UUID_SIZE) != 0)
         append_uuid(text, "Metadata UUID:", row->metadata_uuid);
     append_label(text, "Size:");
-    append_size(lines, row->size);
-    bw_buffer_format(text, ", ");
-    append_size(lines, row->used);
-    bw_buffer_format(text, " used (%.0f%%)\n",
+    bw_buffer_format(text, "%s, %s used (%.0f%%)\n", cmd_size(lines->settings, row->size).text,
+                     cmd_size(lines->settings, row->used).text,
                      100.0 * (double)row->used / (double)(row->size ? row->size : 1));
     append_label(text, "Blocks:");
     bw_buffer_format(text, "nodes of %" PRIu64 " bytes, sectors of %" PRIu64 ", %s\n",

@@ -429,17 +429,6 @@ static struct bw_error *write_file_system(struct show *show, struct found *first
 
 /* Text: a table, whose cells wait until all are known. */
 
-static void append_size(struct bw_buffer *text, const struct cmd_format_settings *settings,
-                        uint64_t size)
-{
-    char number[BW_SIZE_ROOM + 1] = "-";
-    if (size != BW_ABSENT && settings->raw)
-        snprintf(number, sizeof number, "%" PRIu64, size);
-    else if (size != BW_ABSENT)
-        *bw_write_size(number, size, settings->si) = '\0';
-    bw_buffer_format(text, "%s\t", number);
-}
-
 static void append_cell(struct bw_buffer *text, const char *cell)
 {
     bw_escape_words(text, cell && *cell ? cell : "-");
@@ -468,8 +457,8 @@ static struct bw_error *add_cells(struct cmd_format *format, const void *record)
         bw_write_uuid(fsid, row->fsid.data);
     fsid[BW_UUID_LENGTH] = '\0';
     bw_buffer_format(cells, "%s\t", fsid);
-    append_size(cells, &format->settings, row->size);
-    append_size(cells, &format->settings, row->used);
+    bw_buffer_format(cells, "%s\t%s\t", cmd_size(&format->settings, row->size).text,
+                     cmd_size(&format->settings, row->used).text);
     if (row->device_count == BW_ABSENT)
         bw_buffer_format(cells, "-\t");
     else

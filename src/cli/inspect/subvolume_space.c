@@ -279,13 +279,12 @@ static struct bw_error *write_steps(const struct space *space, const struct snap
     }
     if (freed >= to_free)
         return NULL;
-    char all[BW_SIZE_ROOM], wanted[BW_SIZE_ROOM];
-    *bw_write_size(all, freed, false) = *bw_write_size(wanted, to_free, false) = '\0';
     cmd_format_miss(space->format,
                     bw_error_create(BW_ERROR_NOT_FOUND,
                                     "deleting the %zu snapshot%s that can be deleted frees only %s "
                                     "of %s",
-                                    ids.count, bw_plural(ids.count), all, wanted));
+                                    ids.count, bw_plural(ids.count), cmd_size(NULL, freed).text,
+                                    cmd_size(NULL, to_free).text));
     return NULL;
 }
 
@@ -373,9 +372,8 @@ static int run(const struct cmd_common *common, void *state)
     else if (space->shared)
         plan.columns = "shared,subvolume_count,subvolumes,paths";
     if (freed + (space->to_free > 0) + space->shared > 1)
-        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE,
-                                                "--free, --free-if and --shared exclude each "
-                                                "other"));
+        return cmd_refuse(common, "--free, --free-if and --shared exclude each "
+                                  "other");
     return cmd_format_run(common, &plan);
 }
 

@@ -239,7 +239,7 @@ static int run(const struct cmd_common *common, void *state)
     if (subvolumes->tree)
         plan.columns = NULL;
     if (subvolumes->tree && !cmd_format_is_for_people(common))
-        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--tree excludes -o and --json"));
+        return cmd_refuse(common, "--tree excludes -o and --json");
     return cmd_format_run(common, &plan);
 }
 

@@ -120,8 +120,7 @@ static int run(const struct cmd_common *common, void *state)
     struct supers *supers = state;
     supers->common = common;
     if (supers->hex && !cmd_format_is_for_people(common))
-        return cmd_fail(
-            common, bw_error_create(BW_ERROR_USAGE, "--hex is for text, not for -o and --json"));
+        return cmd_refuse(common, "--hex is for text, not for -o and --json");
     struct bw_error *error = cmd_format_begin(&supers->format, common, &plan);
     if (error) {
         cmd_format_free(&supers->format);

@@ -67,12 +67,8 @@ static uint64_t read_time(const struct bw_tree_stats *stats)
 
 static void append_size(struct bw_buffer *text, const char *label, uint64_t size, bool bytes)
 {
-    char number[BW_SIZE_ROOM];
-    if (bytes)
-        bw_buffer_format(text, "%s: %" PRIu64 "\n", label, size);
-    else
-        bw_buffer_format(text, "%s: %.*s\n", label,
-                         (int)(bw_write_size(number, size, false) - number), number);
+    const struct cmd_format_settings settings = {.raw = bytes};
+    bw_buffer_format(text, "%s: %s\n", label, cmd_size(&settings, size).text);
 }
 
 static void append_number(struct bw_buffer *text, const char *label, uint64_t number)

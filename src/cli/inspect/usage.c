@@ -57,17 +57,6 @@ static void add_reason(struct usage_reasons *reasons, const char *word, const ch
     va_end(arguments);
 }
 
-struct size_text {
-    char text[BW_SIZE_ROOM + 1];
-};
-
-static struct size_text size_of(uint64_t bytes)
-{
-    struct size_text size;
-    *bw_write_size(size.text, bytes, false) = '\0';
-    return size;
-}
-
 /* Chunks. */
 
 struct sum {
@@ -111,7 +100,7 @@ static void find_full_chunks(const struct bw_usage *usage, struct usage_reasons 
         add_reason(reasons, "metadata-full", "btrfs balance start -dusage=50 MOUNTPOINT",
                    "Metadata chunks are %u%% full, and no space is unallocated, although data "
                    "chunks have %s free",
-                   percent_used(&metadata), size_of(unused).text);
+                   percent_used(&metadata), cmd_size(NULL, unused).text);
     else if (percent_used(&data) >= 95)
         add_reason(reasons, "data-full", "btrfs filesystem du -s MOUNTPOINT/*",
                    "All space is allocated, and data chunks are %u%% full", percent_used(&data));
@@ -150,7 +139,7 @@ static struct bw_error *find_snapshots(struct bw_fs *fs, const struct bw_usage *
     if (!error && most > usage->device_size / 50)
         add_reason(reasons, "snapshots", "btrfs subvolume delete SNAPSHOT",
                    "The snapshot %.*s alone holds %s", (int)path.length, path.data,
-                   size_of(most).text);
+                   cmd_size(NULL, most).text);
     bw_shares_close(shares);
     return error;
 }
@@ -171,7 +160,7 @@ static struct bw_error *find_full_quotas(struct bw_fs *fs, struct usage_reasons 
         if (group->is_counted && limit && used >= limit - limit / 20)
             add_reason(reasons, "quota", "btrfs qgroup limit none SUBVOLUME",
                        "Quota group %u/%" PRIu64 " has used %s of its limit of %s", group->level,
-                       group->number, size_of(used).text, size_of(limit).text);
+                       group->number, cmd_size(NULL, used).text, cmd_size(NULL, limit).text);
     }
     return bw_qgroups_close(qgroups);
 }
@@ -197,12 +186,8 @@ static struct bw_error *usage_reasons_list(void *context, struct bw_record_sink 
 static void append_size(struct bw_buffer *text, const struct cmd_format_settings *settings,
                         int width, bool negative, uint64_t size)
 {
-    char number[BW_SIZE_ROOM + 2] = "-";
-    char *at = number + negative;
-    if (settings->raw)
-        snprintf(at, BW_SIZE_ROOM, "%" PRIu64, size);
-    else
-        *bw_write_size(at, size, settings->si) = '\0';
+    char number[sizeof(struct cmd_size) + 1] = "-";
+    strcpy(number + negative, cmd_size(settings, size).text);
     bw_buffer_format(text, "%*s", width, number);
 }
 
@@ -231,11 +216,10 @@ static void append_overall(struct bw_buffer *text, const struct cmd_format_setti
     append_line(text, settings, "Device missing:\t\t", 0, usage->missing);
     append_line(text, settings, "Device slack:\t\t", 0, usage->slack);
     append_line(text, settings, "Used:\t\t\t", 0, usage->used);
-    bw_buffer_format(text, "    Free (estimated):\t\t");
-    append_size(text, settings, width, false, usage->free_estimated);
-    bw_buffer_format(text, "\t(min: ");
-    append_size(text, settings, 0, false, usage->free_minimum);
-    bw_buffer_format(text, ")\n    Data ratio:\t\t\t%*.2f\n    Metadata ratio:\t\t%*.2f\n", width,
+    bw_buffer_format(text, "    Free (estimated):\t\t%*s\t(min: %s)\n", width,
+                     cmd_size(settings, usage->free_estimated).text,
+                     cmd_size(settings, usage->free_minimum).text);
+    bw_buffer_format(text, "    Data ratio:\t\t\t%*.2f\n    Metadata ratio:\t\t%*.2f\n", width,
                      usage->data_ratio, width, usage->metadata_ratio);
     /* Types of chunks that have several profiles: the groups of a type are adjacent. */
     const char *before = "(", *last = NULL;
@@ -279,11 +263,9 @@ static struct bw_error *print_usage(struct cmd_format *format, const void *recor
     append_overall(text, settings, usage);
     for (size_t number = 0; number < usage->group_count; number++) {
         const struct bw_usage_group *group = &usage->groups[number];
-        bw_buffer_format(text, "\n%s,%s: Size:", bw_chunk_type_name(group->type), group->profile);
-        append_size(text, settings, 0, false, group->size);
-        bw_buffer_format(text, ", Used:");
-        append_size(text, settings, 0, false, group->used);
-        bw_buffer_format(text, " (%.2f%%)",
+        bw_buffer_format(text, "\n%s,%s: Size:%s, Used:%s (%.2f%%)",
+                         bw_chunk_type_name(group->type), group->profile,
+                         cmd_size(settings, group->size).text, cmd_size(settings, group->used).text,
                          100.0 * (double)group->used / ((double)group->size + 1));
         if (group->incomplete_chunks)
             bw_buffer_format(text, ", incomplete: %" PRIu64 " of %" PRIu64 " chunk%s",

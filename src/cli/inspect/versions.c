@@ -513,7 +513,7 @@ static int run(const struct cmd_common *common, void *state)
         .context = versions,
     };
     if (common->path_count > 1)
-        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "at most one PATH can be given"));
+        return cmd_refuse(common, "at most one PATH can be given");
     versions->common = common;
     struct bw_error *error = cmd_index_begin(&versions->index, common, &versions->scan, &own);
     int status;

@@ -250,11 +250,9 @@ static int run(const struct cmd_common *common, void *state)
 static int run(const struct cmd_common *common, void *settings)
 {
     (void)settings;
-    return cmd_fail(common,
-                    bw_error_create(BW_ERROR_USAGE,
-                                    "this program was built without libfuse 3, which mounting "
-                                    "needs: install it (scripts/install-deps) and build again; "
-                                    "'btrfs-walk extract' and 'btrfs-walk tar' work without"));
+    return cmd_refuse(common, "this program was built without libfuse 3, which mounting "
+                              "needs: install it (scripts/install-deps) and build again; "
+                              "'btrfs-walk extract' and 'btrfs-walk tar' work without");
 }
 
 #endif

@@ -27,8 +27,7 @@ void report_remark(struct bw_buffer *page, const char *text)
 
 void report_size(struct bw_buffer *page, uint64_t size)
 {
-    char text[BW_SIZE_ROOM];
-    bw_buffer_append(page, text, (size_t)(bw_write_size(text, size, false) - text));
+    bw_buffer_format(page, "%s", cmd_size(NULL, size).text);
 }
 
 /* The member of a column. The names in plan->columns are valid. */

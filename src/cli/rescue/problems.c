@@ -61,13 +61,6 @@ struct incomplete {
     uint64_t chunks, data, metadata; /* number of chunks; used bytes in them */
 };
 
-static void append_size(struct bw_buffer *text, uint64_t size, const char *kind)
-{
-    char number[BW_SIZE_ROOM + 1];
-    *bw_write_size(number, size, false) = '\0';
-    bw_buffer_format(text, "%s of %s", number, kind);
-}
-
 /* Adds how much cannot be read without the missing devices. */
 static struct bw_error *find_incomplete(struct rescue *rescue)
 {
@@ -103,11 +96,11 @@ static struct bw_error *find_incomplete(struct rescue *rescue)
     bw_buffer_format(&text, "%" PRIu64 " chunk%s with ", incomplete.chunks,
                      bw_plural(incomplete.chunks));
     if (incomplete.data)
-        append_size(&text, incomplete.data, "data");
+        bw_buffer_format(&text, "%s of data", cmd_size(NULL, incomplete.data).text);
     if (incomplete.data && incomplete.metadata)
         bw_buffer_format(&text, " and ");
     if (incomplete.metadata)
-        append_size(&text, incomplete.metadata, "metadata");
+        bw_buffer_format(&text, "%s of metadata", cmd_size(NULL, incomplete.metadata).text);
     bw_buffer_format(&text, " cannot be read completely without %s", missing > 1 ? "them" : "it");
     bw_buffer_append_byte(&text, '\0');
     add_problem(rescue, BW_DAMAGE, text.failed ? NULL : text.data, NULL);

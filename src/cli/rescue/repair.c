@@ -263,7 +263,6 @@ static struct bw_error *write_overlays(struct repair *repair)
 {
     size_t count = 0, only = 0;
     uint64_t bytes = 0;
-    char size[BW_SIZE_ROOM];
     for (size_t i = 0; i < repair->common->input.image_count; i++) {
         repair->devids[i] = bw_repair_image_devid(repair->plan, i);
         if (!repair->devids[i])
@@ -277,9 +276,8 @@ static struct bw_error *write_overlays(struct repair *repair)
                                "the file system has %zu devices here; -C DIR writes an overlay of "
                                "each",
                                count);
-    *bw_write_size(size, bytes, false) = '\0';
     if (!repair->common->messages.quiet && cmd_format_is_for_people(repair->common))
-        fprintf(stderr, "The changed clusters take %s.\n", size);
+        fprintf(stderr, "The changed clusters take %s.\n", cmd_size(NULL, bytes).text);
     if (repair->settings->file)
         return write_file(repair, only);
     for (size_t i = 0; i < repair->common->input.image_count; i++)
@@ -565,7 +563,7 @@ static int run(const struct cmd_common *common, void *context)
     struct cmd_common own = *common;
     const char *mistake = find_mistake(settings);
     if (mistake)
-        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "%s", mistake));
+        return cmd_refuse(common, mistake);
     struct bw_error *error = NULL;
     if (settings->folder)
         error = cmd_open_folder(common, settings->folder, &repair.folder, NULL);

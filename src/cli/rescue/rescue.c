@@ -399,8 +399,7 @@ static int run(const struct cmd_common *common, void *state)
     struct rescue_plan plan;
     struct cmd_common own = *common;
     if (settings->folder && settings->list)
-        return cmd_fail(common,
-                        bw_error_create(BW_ERROR_USAGE, "--extract and --list exclude each other"));
+        return cmd_refuse(common, "--extract and --list exclude each other");
     if (settings->dmesg)
         return dmesg_run(common, settings->dmesg);
 

@@ -17,16 +17,6 @@ enum {
     DATE_TO_SECONDS = 19,
 };
 
-static void append_size(const struct cmd_format *answer, struct bw_buffer *text, uint64_t size)
-{
-    char number[BW_SIZE_ROOM + 1];
-    *bw_write_size(number, size, answer->settings.si) = '\0';
-    if (answer->settings.raw)
-        bw_buffer_format(text, "%" PRIu64, size);
-    else
-        bw_buffer_format(text, "%s", number);
-}
-
 static const char *color_of(const struct cmd_format *answer, enum cmd_color color)
 {
     return cmd_color(cmd_has_color(answer->common, STDOUT_FILENO), color);
@@ -45,12 +35,11 @@ static void append_volume(struct cmd_format *answer, const struct rescue *rescue
     struct bw_buffer *text = &answer->text;
     bw_write_uuid(uuid, row->fsid.data);
     bw_escape_line(text, row->label, strlen(row->label));
-    bw_buffer_format(text, "%s%.*s, ", *row->label ? ", " : "", BW_UUID_LENGTH, uuid);
-    append_size(answer, text, row->size);
-    bw_buffer_format(text, " on %" PRIu64 " device%s, ", row->device_count,
-                     bw_plural(row->device_count));
-    append_size(answer, text, row->used);
-    bw_buffer_format(text, " used, generation %" PRIu64 "\n", row->generation);
+    bw_buffer_format(text, "%s%.*s, %s on %" PRIu64 " device%s, %s used, generation %" PRIu64 "\n",
+                     *row->label ? ", " : "", BW_UUID_LENGTH, uuid,
+                     cmd_size(&answer->settings, row->size).text, row->device_count,
+                     bw_plural(row->device_count), cmd_size(&answer->settings, row->used).text,
+                     row->generation);
     for (size_t i = 0; i < row->open_options.length; i++)
         bw_buffer_format(text, "It can be opened only with %s.\n", row->open_options.data[i].data);
     if (rescue->settings->no_data)
@@ -87,17 +76,14 @@ static void append_problems(struct cmd_format *answer, const struct rescue *resc
 static void append_count(struct cmd_format *answer, uint64_t files, uint64_t bytes,
                          enum cmd_color color)
 {
-    BW_AUTO_BUFFER struct bw_buffer size = {0};
-    if (files)
-        append_size(answer, &size, bytes);
-    answer->text.failed |= size.failed;
+    struct cmd_size size = {""};
     const char *begin = "", *end = "";
     if (files) {
+        size = cmd_size(&answer->settings, bytes);
         begin = color_of(answer, color);
         end = color_of(answer, CMD_PLAIN);
     }
-    bw_buffer_format(&answer->text, "%s%10" PRIu64 " %-11.*s%s", begin, files, (int)size.length,
-                     size.length ? size.data : "", end);
+    bw_buffer_format(&answer->text, "%s%10" PRIu64 " %-11s%s", begin, files, size.text, end);
 }
 
 static void append_counts(struct cmd_format *answer, const struct rescue_subvolume *counts)
