@@ -11,6 +11,7 @@
 #include <linux/capability.h>
 #include <linux/fs.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -54,153 +55,64 @@ struct system_calls {
 
 #if defined BW_SANDBOX && defined BW_SECCOMP
 
-static const char *const allowed_always[] = {
-    /* memory */
-    "brk",
-    "madvise",
-    "membarrier",
-    "mremap",
-    "munmap",
-    /* open files, and facts about others */
-    "_llseek",
-    "close",
-    "dup",
-    "dup2",
-    "dup3",
-    "fadvise64",
-    "fadvise64_64",
-    "arm_fadvise64_64",
-    "fstat",
-    "fstat64",
-    "fstatat64",
-    "fsync",
-    "ftruncate",
-    "ftruncate64",
-    "getcwd",
-    "getdents",
-    "getdents64",
-    "lseek",
-    "lstat",
-    "lstat64",
-    "memfd_create",
-    "newfstatat",
-    "poll",
-    "ppoll",
-    "ppoll_time64",
-    "pread64",
-    "preadv",
-    "preadv2",
-    "pwrite64",
-    "read",
-    "readlink",
-    "readlinkat",
-    "readv",
-    "stat",
-    "stat64",
-    "statx",
-    "write",
-    "writev",
-    /* threads, signals and exit; uprobe and uretprobe are for tracers */
-    "exit",
-    "exit_group",
-    "futex",
-    "futex_time64",
-    "get_robust_list",
-    "getpid",
-    "gettid",
-    "restart_syscall",
-    "rseq",
-    "rt_sigaction",
-    "rt_sigprocmask",
-    "rt_sigreturn",
-    "rt_sigtimedwait",
-    "rt_sigtimedwait_time64",
-    "sched_getaffinity",
-    "sched_yield",
-    "set_robust_list",
-    "set_tid_address",
-    "sigaltstack",
-    "sigreturn",
-    "uprobe",
-    "uretprobe",
-    /* time, random numbers, identities */
-    "clock_getres",
-    "clock_getres_time64",
-    "clock_gettime",
-    "clock_gettime64",
-    "clock_nanosleep",
-    "clock_nanosleep_time64",
-    "getegid",
-    "getegid32",
-    "geteuid",
-    "geteuid32",
-    "getgid",
-    "getgid32",
-    "getrandom",
-    "getrlimit",
-    "getrusage",
-    "gettimeofday",
-    "getuid",
-    "getuid32",
-    "nanosleep",
-    "sysinfo",
-    "time",
-    "ugetrlimit",
-    "uname",
-    NULL,
-};
+/* Memory, threads, signals and exit; uprobe and uretprobe are for tracers. */
+static const char process_calls[] =
+    "brk madvise membarrier mremap munmap exit exit_group futex get_robust_list getpid gettid "
+    "restart_syscall rseq rt_sigaction rt_sigprocmask rt_sigreturn rt_sigtimedwait "
+    "sched_getaffinity sched_yield set_robust_list set_tid_address sigaltstack sigreturn uprobe "
+    "uretprobe";
+
+/* Open files, and facts about others. */
+static const char file_calls[] =
+    "_llseek close dup dup2 dup3 fadvise64 arm_fadvise64_64 fstat fstatat64 fsync ftruncate "
+    "getcwd getdents lseek lstat memfd_create newfstatat poll ppoll pread64 preadv preadv2 "
+    "pwrite64 read readlink readlinkat readv stat statx write writev";
+
+/* Time, random numbers, identities. */
+static const char query_calls[] =
+    "clock_getres clock_gettime clock_nanosleep getegid geteuid getgid getrandom getrlimit "
+    "getrusage gettimeofday getuid nanosleep sysinfo time ugetrlimit uname";
 
 /* For a command that writes files into a folder. A path in these calls leads only to where Landlock
  * allows the process to make, link, move or remove something. Landlock does not restrict the calls
  * that change attributes, so only those are allowed that take a descriptor. The process cannot open
  * what Landlock forbids, and these calls refuse O_PATH descriptors. */
-static const char *const folder_calls[] = {
-    "fallocate",    "syncfs",    "fchown",   "fchown32", "fgetxattr", "flock",
-    "fremovexattr", "fsetxattr", "linkat",   "mkdirat",  "openat2",   "renameat",
-    "renameat2",    "sendto",    "unlinkat", "wait4",    NULL,
-};
+static const char folder_calls[] =
+    "fallocate syncfs fchown fgetxattr flock fremovexattr fsetxattr linkat mkdirat openat2 "
+    "renameat renameat2 sendto unlinkat wait4";
 
 /* For the maker, which does not read the image: calls that change files by path. */
-static const char *const maker_calls[] = {
-    "chmod",       "fchmod",   "fchmodat",  "fchmodat2", "fchownat",         "mknod", "mknodat",
-    "removexattr", "setxattr", "symlinkat", "utimensat", "utimensat_time64", NULL,
-};
+static const char maker_calls[] =
+    "chmod fchmod fchmodat fchmodat2 fchownat mknod mknodat removexattr setxattr symlinkat "
+    "utimensat";
 
 /* For the receiver of streams, which does not read the image, and makes everything by descriptors
  * of directories and names. Extended attributes have no such calls, and fchmodat(3) may need chmod.
  */
-static const char *const receiver_calls[] = {
-    "chmod",      "copy_file_range", "fallocate", "fchmodat",         "fchmodat2",
-    "fchownat",   "fstatfs",         "fstatfs64", "lgetxattr",        "linkat",
-    "llistxattr", "lremovexattr",    "lsetxattr", "mkdirat",          "mknodat",
-    "openat2",    "renameat",        "renameat2", "sendto",           "symlinkat",
-    "syncfs",     "unlinkat",        "utimensat", "utimensat_time64", NULL,
-};
+static const char receiver_calls[] =
+    "chmod copy_file_range fallocate fchmodat fchmodat2 fchownat fstatfs lgetxattr linkat "
+    "llistxattr lremovexattr lsetxattr mkdirat mknodat openat2 renameat renameat2 sendto "
+    "symlinkat syncfs unlinkat utimensat";
 
 /* For the process that reads the image for the receiver. */
-static const char *const sender_calls[] = {"sendto", "wait4", NULL};
+static const char sender_calls[] = "sendto wait4";
 
 /* For a command that reads from servers over open connections, and waits for the helpers that it
  * has started. On i386, recv and send are multiplexed through socketcall(2). */
-static const char *const connected_calls[] = {
-    "getpeername", "getsockname", "getsockopt", "recv",     "recvfrom", "recvmsg",
-    "send",        "sendmsg",     "sendto",     "shutdown", "wait4",    NULL,
-};
+static const char connected_calls[] =
+    "getpeername getsockname getsockopt recv recvfrom recvmsg send sendmsg sendto shutdown wait4";
 
 /* To restore lost connections, which includes name resolution. */
-static const char *const connecting_calls[] = {
-    "bind", "connect", "recvmmsg", "recvmmsg_time64", "sendmmsg", "setsockopt", NULL,
-};
+static const char connecting_calls[] = "bind connect recvmmsg sendmmsg setsockopt";
 
 /* For a command that opens files for writing. */
-static const char *const output_calls[] = {"open", "openat", NULL};
+static const char output_calls[] = "open openat";
 
 /* For a command that compares an image with a directory of this machine. */
-static const char *const comparing_calls[] = {"fstatfs", "fstatfs64", "lgetxattr", "llistxattr",
-                                              NULL};
+static const char comparing_calls[] = "fstatfs lgetxattr llistxattr";
 
 /* For a command that serves the kernel. */
-static const char *const serving_calls[] = {"chdir", "recvmsg", NULL};
+static const char serving_calls[] = "chdir recvmsg";
 
 /* Calls that are allowed if (argument & mask) == value. */
 struct limited {
@@ -232,12 +144,6 @@ static const struct limited always_limited[] = {
     {"fcntl", 1, UINT32_MAX, F_SETFD},
     {"fcntl", 1, UINT32_MAX, F_GETFL},
     {"fcntl", 1, UINT32_MAX, F_SETFL},
-    {"fcntl64", 1, UINT32_MAX, F_DUPFD},
-    {"fcntl64", 1, UINT32_MAX, F_DUPFD_CLOEXEC},
-    {"fcntl64", 1, UINT32_MAX, F_GETFD},
-    {"fcntl64", 1, UINT32_MAX, F_SETFD},
-    {"fcntl64", 1, UINT32_MAX, F_GETFL},
-    {"fcntl64", 1, UINT32_MAX, F_SETFL},
     {"ioctl", 1, UINT32_MAX, TCGETS},   /* isatty(3) */
     {"ioctl", 1, UINT32_MAX, TCSETSF},  /* to ask for a passphrase: no echo, no core file */
     {"ioctl", 1, UINT32_MAX, FIONREAD}, /* replies of name servers; unread bytes in a pipe */
@@ -257,9 +163,10 @@ static const struct limited always_limited[] = {
 };
 
 static const struct limited folder_limited[] = {
-    {"ioctl", 1, UINT32_MAX, FS_IOC_GETFLAGS}, {"ioctl", 1, UINT32_MAX, FS_IOC_SETFLAGS},
+    {"ioctl", 1, UINT32_MAX, FS_IOC_GETFLAGS},
+    {"ioctl", 1, UINT32_MAX, FS_IOC_SETFLAGS},
     {"utimensat", 1, UINT64_MAX, 0}, /* without a path: the times of the open file */
-    {"utimensat_time64", 1, UINT64_MAX, 0},    {0},
+    {0},
 };
 
 static const struct limited receiver_limited[] = {
@@ -296,80 +203,73 @@ static const struct limited connecting_unix[] = {
     {0},
 };
 
-static int allow_limited(scmp_filter_ctx filter, const struct limited *limited)
+/* Allows a call, and its variants for other sizes of numbers, such as fstat64 and futex_time64.
+ * Names that the architecture does not have are ignored. */
+static int allow(scmp_filter_ctx filter, const char *name, size_t length,
+                 const struct limited *limited)
 {
-    int number = seccomp_syscall_resolve_name(limited->name);
-    return number == __NR_SCMP_ERROR
-               ? 0
-               : seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 1,
-                                  SCMP_CMP64(limited->argument, SCMP_CMP_MASKED_EQ, limited->mask,
-                                             limited->value));
-}
-
-static int allow_all_limited(scmp_filter_ctx filter, const struct limited *limited)
-{
+    static const char *const variants[] = {"", "32", "64", "_64", "_time64"};
     int problem = 0;
-    for (; limited->name && !problem; limited++)
-        problem = allow_limited(filter, limited);
-    return problem;
-}
-
-static int allow_all(scmp_filter_ctx filter, const char *const *names)
-{
-    int problem = 0;
-    for (; *names && !problem; names++) {
-        int number = seccomp_syscall_resolve_name(*names);
-        if (number != __NR_SCMP_ERROR)
+    for (size_t i = 0; i < sizeof variants / sizeof *variants && !problem; i++) {
+        char variant[32];
+        snprintf(variant, sizeof variant, "%.*s%s", (int)length, name, variants[i]);
+        const int number = seccomp_syscall_resolve_name(variant);
+        if (number == __NR_SCMP_ERROR)
+            continue;
+        if (limited)
+            problem = seccomp_rule_add(
+                filter, SCMP_ACT_ALLOW, number, 1,
+                SCMP_CMP64(limited->argument, SCMP_CMP_MASKED_EQ, limited->mask, limited->value));
+        else
             problem = seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 0);
     }
     return problem;
 }
 
-/* Signals can be sent only to this process. seccomp cannot examine the flags of clone3(); without
- * clone3(), the C library calls clone(). */
-static int allow_special(scmp_filter_ctx filter)
-{
-    const struct limited own = {"tgkill", 0, UINT32_MAX, (uint64_t)getpid()};
-    int number = seccomp_syscall_resolve_name("clone3");
-    int problem =
-        number == __NR_SCMP_ERROR ? 0 : seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), number, 0);
-    return problem ? problem : allow_limited(filter, &own);
-}
-
 static int allow_calls(scmp_filter_ctx filter, struct system_calls wanted)
 {
-    int problem = allow_all(filter, allowed_always);
-    if (!problem && wanted.folder)
-        problem = allow_all(filter, folder_calls);
-    if (!problem && wanted.compares)
-        problem = allow_all(filter, comparing_calls);
-    if (!problem && wanted.paths)
-        problem = allow_all(filter, maker_calls);
-    if (!problem && wanted.receives)
-        problem = allow_all(filter, receiver_calls);
-    if (!problem && wanted.receives)
-        problem = allow_all_limited(filter, receiver_limited);
-    if (!problem && wanted.sends)
-        problem = allow_all(filter, sender_calls);
-    if (!problem && wanted.folder && !wanted.paths)
-        problem = allow_all_limited(filter, folder_limited);
-    if (!problem && wanted.folder && !wanted.paths)
-        problem = allow_all_limited(filter, wanted.preserves ? folder_all_modes : folder_modes);
-    if (!problem && wanted.serves)
-        problem = allow_all(filter, serving_calls);
-    if (!problem && wanted.servers != BW_SERVERS_NOTHING)
-        problem = allow_all(filter, connected_calls);
-    if (!problem && wanted.servers >= BW_SERVERS_CONNECT)
-        problem = allow_all(filter, connecting_calls);
-    if (!problem && wanted.servers >= BW_SERVERS_CONNECT)
-        problem = allow_all_limited(filter, connecting_limited);
-    if (!problem && wanted.servers >= BW_SERVERS_CONNECT_UNIX)
-        problem = allow_all_limited(filter, connecting_unix);
-    if (!problem && (wanted.folder || wanted.outputs || wanted.receives))
-        problem = allow_all(filter, output_calls);
-    if (!problem)
-        problem = allow_all_limited(filter, always_limited);
-    return problem ? problem : allow_special(filter);
+    const bool changes_open = wanted.folder && !wanted.paths;
+    const struct limited own[] = {{"tgkill", 0, UINT32_MAX, (uint64_t)getpid()}, {0}};
+    const struct {
+        bool is_needed;
+        const char *calls; /* names with spaces between them */
+        const struct limited *limited;
+    } rights[] = {
+        {true, process_calls, own}, /* signals only to this process */
+        {true, file_calls, always_limited},
+        {true, query_calls, NULL},
+        {wanted.folder, folder_calls, NULL},
+        {wanted.compares, comparing_calls, NULL},
+        {wanted.paths, maker_calls, NULL},
+        {wanted.receives, receiver_calls, receiver_limited},
+        {wanted.sends, sender_calls, NULL},
+        {changes_open, "", folder_limited},
+        {changes_open, "", wanted.preserves ? folder_all_modes : folder_modes},
+        {wanted.serves, serving_calls, NULL},
+        {wanted.servers != BW_SERVERS_NOTHING, connected_calls, NULL},
+        {wanted.servers >= BW_SERVERS_CONNECT, connecting_calls, connecting_limited},
+        {wanted.servers >= BW_SERVERS_CONNECT_UNIX, "", connecting_unix},
+        {wanted.folder || wanted.outputs || wanted.receives, output_calls, NULL},
+    };
+    int problem = 0;
+    for (size_t i = 0; i < sizeof rights / sizeof *rights; i++) {
+        if (!rights[i].is_needed)
+            continue;
+        size_t length;
+        for (const char *name = rights[i].calls; *name && !problem; name += length) {
+            name += strspn(name, " ");
+            length = strcspn(name, " ");
+            problem = allow(filter, name, length, NULL);
+        }
+        for (const struct limited *next = rights[i].limited; next && next->name && !problem; next++)
+            problem = allow(filter, next->name, strlen(next->name), next);
+    }
+
+    /* seccomp cannot examine the flags of clone3(); without it, the C library calls clone(). */
+    const int clone3 = seccomp_syscall_resolve_name("clone3");
+    if (!problem && clone3 != __NR_SCMP_ERROR)
+        problem = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), clone3, 0);
+    return problem;
 }
 
 /* Allows only the calls that the process needs from now on, in all threads. Returns 0 or an errno;
