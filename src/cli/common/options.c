@@ -78,6 +78,11 @@ struct bw_error *cmd_store_append(void *strings, const struct cmd_option *option
     return bw_const_strings_push(strings, argument);
 }
 
+void cmd_release_numbers(void *numbers)
+{
+    bw_numbers_free(numbers);
+}
+
 void cmd_release_strings(void *strings)
 {
     bw_const_strings_free(strings);

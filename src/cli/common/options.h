@@ -125,6 +125,7 @@ struct bw_error *cmd_store_number(void *number, const struct cmd_option *option,
 struct bw_error *cmd_store_append(void *strings, const struct cmd_option *option,
                                   const char *argument);
 void cmd_release_strings(void *strings);
+void cmd_release_numbers(void *numbers);
 struct bw_error *cmd_store_part(void *part, const struct cmd_option *option, const char *argument);
 struct bw_error *cmd_store_bytes(void *bytes, const struct cmd_option *option,
                                  const char *argument);

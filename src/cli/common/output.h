@@ -186,4 +186,13 @@ struct bw_error *cmd_output_file_write(struct cmd_output_file *file, const struc
  * opened. */
 struct bw_error *cmd_output_file_close(struct cmd_output_file *file, struct bw_error *error);
 
+struct cmd_session;
+
+/** Runs a command that writes a single file: opens the file system and the file, calls `write`, and
+ * closes both. Returns the exit status. */
+int cmd_output_file_run(const struct cmd_common *common, const char *name,
+                        struct bw_error *(*write)(void *context, const struct cmd_session *session,
+                                                  struct cmd_output_file *file),
+                        void *context);
+
 #endif

@@ -23,6 +23,7 @@
 #include "base/escape.h"
 #include "cli/common/monitor.h"
 #include "cli/common/output.h"
+#include "cli/common/session.h"
 
 /* Opening. */
 
@@ -284,4 +285,23 @@ struct bw_error *cmd_output_file_close(struct cmd_output_file *file, struct bw_e
     file->is_open = false;
     bw_buffer_free(&file->gathered);
     return error;
+}
+
+int cmd_output_file_run(const struct cmd_common *common, const char *name,
+                        struct bw_error *(*write)(void *context, const struct cmd_session *session,
+                                                  struct cmd_output_file *file),
+                        void *context)
+{
+    struct cmd_output_file file = {.common = common, .name = name, .descriptor = -1};
+    struct cmd_common own = *common;
+    struct cmd_session session;
+    own.writing.open_outputs = cmd_output_file_open;
+    own.writing.outputs = &file;
+    int status = cmd_open(&own, &session);
+    if (!status) {
+        struct bw_error *error = write(context, &session, &file);
+        status = cmd_end(&own, &session, cmd_output_file_close(&file, error), STATUS_OK);
+    }
+    bw_error_free(cmd_output_file_close(&file, NULL));
+    return status;
 }

@@ -217,9 +217,7 @@ int cmd_export_close(struct cmd_export *export, struct bw_error *error)
     cmd_progress_expect(0); /* the queue, which counted the bytes to read, has ended */
     bw_starting_points_free(&export->starts);
     bw_buffer_free(&export->missing_starts);
-    if (error)
-        cmd_export_report(export, error);
-    return cmd_end(export->common, &export->session, NULL, atomic_load(&export->status));
+    return cmd_end(export->common, &export->session, error, atomic_load(&export->status));
 }
 
 struct bw_names cmd_lost_ranges(const struct bw_recoverable *left, struct cmd_range_texts *texts)

@@ -419,14 +419,9 @@ int extract_subvolumes(const struct cmd_common *common, const struct extract_sub
     const bool stopped = error && error->code == BW_ERROR_STOPPED;
     cmd_progress_end();
     const int child = end_child(&extraction, !stopped);
-    if (stopped)
-        bw_error_free(error);
-    else if (error)
-        status = cmd_fail_output(common, error);
     bw_send_list_free(&extraction.list);
-    if (!status)
-        status = child;
-    if (!status && stopped)
-        status = STATUS_PARTIAL;
-    return cmd_end(common, &session, NULL, status);
+    if (!stopped)
+        return cmd_end(common, &session, error, child);
+    bw_error_free(error); /* the child has reported why it stopped */
+    return cmd_end(common, &session, NULL, cmd_worse_status(STATUS_PARTIAL, child));
 }

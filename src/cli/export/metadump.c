@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "btrfs-walk/tree.h"
 #include "cli/command.h"
 #include "cli/common/monitor.h"
@@ -35,32 +36,27 @@ static void show_progress(void *context, uint64_t done, uint64_t total)
     cmd_progress_set(NULL, done, total, 0);
 }
 
+static struct bw_error *write_metadump(void *settings, const struct cmd_session *session,
+                                       struct cmd_output_file *file)
+{
+    const struct metadump_state *state = settings;
+    const struct bw_metadump_options how = {
+        .struct_size = sizeof how,
+        .compression = state->compression,
+        .checksums = state->checksums,
+        .sanitize = state->sanitize,
+        .progress = show_progress,
+    };
+    BW_TRY(cmd_output_file_start(file));
+    return bw_metadump_write(session->fs, &how, cmd_output_file_add, file);
+}
+
 static int run(const struct cmd_common *common, void *settings)
 {
     const struct metadump_state *state = settings;
     if (!state->file || strcmp(state->file, "-") == 0)
         return cmd_refuse(common, "no output file given: use -f FILE");
-    struct cmd_output_file file = {.common = common, .name = state->file, .descriptor = -1};
-    struct cmd_common own = *common;
-    own.writing.open_outputs = cmd_output_file_open;
-    own.writing.outputs = &file;
-    struct cmd_session session;
-    int status = cmd_open(&own, &session);
-    if (!status) {
-        const struct bw_metadump_options how = {
-            .struct_size = sizeof how,
-            .compression = state->compression,
-            .checksums = state->checksums,
-            .sanitize = state->sanitize,
-            .progress = show_progress,
-        };
-        struct bw_error *error = cmd_output_file_start(&file);
-        if (!error)
-            error = bw_metadump_write(session.fs, &how, cmd_output_file_add, &file);
-        status = cmd_end(&own, &session, cmd_output_file_close(&file, error), STATUS_OK);
-    }
-    bw_error_free(cmd_output_file_close(&file, NULL));
-    return status;
+    return cmd_output_file_run(common, state->file, write_metadump, settings);
 }
 
 const struct command cmd_metadump = {

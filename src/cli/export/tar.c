@@ -5,9 +5,7 @@
  * before the entry is written.
  */
 #include <errno.h>
-#include <grp.h>
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,46 +67,38 @@ static struct bw_error *store_mtime(void *target, const struct cmd_option *optio
     return NULL;
 }
 
-/* The files are read directly: getpwnam(3) loads libraries, which a static program cannot. */
-static bool find_user(const char *name, uint32_t *id)
+/* Finds a user or group of this machine in a file with lines of NAME:PASSWORD:ID. getpwnam(3) loads
+ * libraries, which a static program cannot. */
+static bool find_id(const char *file_name, const char *name, uint32_t *id)
 {
-    FILE *file = fopen("/etc/passwd", "re");
-    const struct passwd *user;
-    if (!file)
-        return false;
-    while ((user = fgetpwent(file)) && strcmp(user->pw_name, name) != 0)
-        ;
-    if (user)
-        *id = user->pw_uid;
-    fclose(file);
-    return user;
-}
-
-static bool find_group(const char *name, uint32_t *id)
-{
-    FILE *file = fopen("/etc/group", "re");
-    const struct group *group;
-    if (!file)
-        return false;
-    while ((group = fgetgrent(file)) && strcmp(group->gr_name, name) != 0)
-        ;
-    if (group)
-        *id = group->gr_gid;
-    fclose(file);
-    return group;
+    BW_AUTO_FREE char *line = NULL;
+    size_t capacity = 0;
+    const size_t length = strlen(name);
+    FILE *file = fopen(file_name, "re");
+    bool found = false;
+    while (file && !found && getline(&line, &capacity, file) > 0) {
+        const bool is_same = strncmp(line, name, length) == 0 && line[length] == ':';
+        const char *colon = is_same ? strchr(line + length + 1, ':') : NULL;
+        found = colon && sscanf(colon, ":%" SCNu32, id) == 1;
+    }
+    if (file)
+        fclose(file);
+    return found;
 }
 
 /* NAME:ID, a number, or a name of this machine, as in GNU tar. */
-static struct bw_error *store_owner(struct bw_archive_owner *owner, const struct cmd_option *option,
-                                    const char *argument, bool (*find)(const char *, uint32_t *))
+static struct bw_error *store_owner(void *target, const struct cmd_option *option,
+                                    const char *argument)
 {
+    struct bw_archive_owner *owner = target;
+    const char *names = strcmp(option->name, "owner") == 0 ? "/etc/passwd" : "/etc/group";
     const char *colon = strrchr(argument, ':'), *digits = colon ? colon + 1 : argument;
     uint64_t number = 0;
     const bool is_number = cmd_parse_number(digits + (*digits == '+'), 0, UINT32_MAX, &number);
     free(BW_TAKE(owner->name));
     owner->is_given = true;
     owner->id = (uint32_t)number;
-    if (!is_number && (colon || !find(argument, &owner->id)))
+    if (!is_number && (colon || !find_id(names, argument, &owner->id)))
         return cmd_bad_argument(option, argument, "NAME:ID, a number, or a name of this machine");
     if (is_number && (!colon || colon == argument))
         return NULL;
@@ -119,18 +109,6 @@ static struct bw_error *store_owner(struct bw_archive_owner *owner, const struct
 static void release_owner(void *owner)
 {
     free(((struct bw_archive_owner *)owner)->name);
-}
-
-static struct bw_error *store_user(void *target, const struct cmd_option *option,
-                                   const char *argument)
-{
-    return store_owner(target, option, argument, find_user);
-}
-
-static struct bw_error *store_group(void *target, const struct cmd_option *option,
-                                    const char *argument)
-{
-    return store_owner(target, option, argument, find_group);
 }
 
 static const char *const formats[] = {[BW_ARCHIVE_PAX] = "pax", [BW_ARCHIVE_MTREE] = "mtree", NULL};
@@ -150,10 +128,10 @@ static const struct cmd_option options[] = {
      .store = store_mtime,
      .offset = CMD_AT(struct tar, archive_options, struct bw_tree_archive_options)},
     {0, "owner", "NAME[:ID]", "set this owner: NAME:ID, a number, or a user of this machine",
-     .store = store_user,
+     .store = store_owner,
      .offset = CMD_AT(struct tar, archive_options.owner, struct bw_archive_owner),
      .release = release_owner},
-    {0, "group", "NAME[:ID]", "the same for the group", .store = store_group,
+    {0, "group", "NAME[:ID]", "the same for the group", .store = store_owner,
      .offset = CMD_AT(struct tar, archive_options.group, struct bw_archive_owner),
      .release = release_owner},
     {0, "atime", NULL, "also store access times, which reading on a mount changes",
@@ -311,13 +289,12 @@ static int run(const struct cmd_common *common, void *settings)
     }
     cmd_hashing_init(&tar->hashing, BW_HASH_SHA256);
     struct bw_error *error = write_archive(tar);
-    bool usage = error && error->code == BW_ERROR_USAGE;
     if (tar->again)
         bw_entry_queue_release(tar->export.queue, tar->again);
     status = cmd_export_close(&tar->export, cmd_output_file_close(&tar->file, error));
     bw_tree_archive_destroy(tar->archive);
     cmd_hashing_free(&tar->hashing);
-    return usage ? STATUS_CANNOT : status;
+    return status;
 }
 
 const struct command cmd_tar = {

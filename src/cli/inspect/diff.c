@@ -71,14 +71,6 @@ struct diffing {
                                         * below it */
 };
 
-static struct bw_error *store_other(void *target, const struct cmd_option *option,
-                                    const char *argument)
-{
-    struct diffing *diffing = target;
-    (void)option;
-    return bw_const_strings_push(&diffing->others, argument);
-}
-
 static struct bw_error *store_only(void *target, const struct cmd_option *option,
                                    const char *argument)
 {
@@ -108,7 +100,7 @@ static const char *const readings[] = {"needed", "never", "always", NULL};
 static const struct cmd_option options[] = {
     {0, "other", "IMAGE|DIR|STREAM|LIST",
      "B is in this other image or send stream (repeatable), or is this directory or list",
-     .store = store_other},
+     CMD_APPEND(struct diffing, others)},
     {0, "other-partition", "PARTITION", "B is in this partition of the disk of --other",
      CMD_TEXT(struct diffing, other_partition)},
     {0, "other-side", "DEVID", "like --side, for the images of --other",
@@ -803,7 +795,6 @@ static int run(const struct cmd_common *common, void *state)
     if (diffing->since.given)
         cmd_index_end(&diffing->index);
     bw_list_close(diffing->list);
-    bw_const_strings_free(&diffing->others);
     return status;
 }
 

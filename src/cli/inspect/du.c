@@ -231,20 +231,27 @@ static struct bw_error *write_entry(void *context, const struct bw_du_entry *ent
     return cmd_format_write(du->format, &row, sizeof row);
 }
 
-struct bw_du_options du_options(const struct du *du, const char *path)
+struct bw_error *du_visit(struct cmd_format *format, const struct du *du, struct bw_du_options how)
 {
+    const struct cmd_common *common = format->common;
     const struct cmd_selection *selection = &du->selection;
-    return (struct bw_du_options){
-        .struct_size = sizeof(struct bw_du_options),
-        .subvolume = selection->subvolume,
-        .start = path,
-        .nested = selection->nested,
-        .no_snapshots = selection->no_snapshots,
-        .selection = selection->selection,
-        .has_maxdepth = selection->has_maxdepth,
-        .maxdepth = selection->maxdepth,
-        .mindepth = selection->mindepth,
-    };
+    struct bw_error *error = NULL;
+    how.struct_size = sizeof how;
+    how.subvolume = selection->subvolume;
+    how.nested = selection->nested;
+    how.no_snapshots = selection->no_snapshots;
+    how.selection = selection->selection;
+    how.has_maxdepth = selection->has_maxdepth || du->summarize;
+    how.maxdepth = du->summarize ? 0 : selection->maxdepth;
+    how.mindepth = du->summarize ? 0 : selection->mindepth;
+    for (size_t i = 0; !error && (i < common->path_count || !i); i++) {
+        how.start = common->path_count ? common->paths[i] : NULL;
+        cmd_progress_expect_trees(format->session.fs, true);
+        error = bw_du(format->session.fs, &how);
+        if (error && error->code == BW_ERROR_NOT_FOUND)
+            cmd_format_miss(format, BW_TAKE(error));
+    }
+    return error;
 }
 
 static struct bw_error *list(struct cmd_format *format, void *context)
@@ -264,20 +271,8 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     BW_TRY(bw_buffer_error(&title));
     du->title = title.data;
 
-    struct bw_error *error = NULL;
-    for (size_t i = 0; !error && (i < common->path_count || !i); i++) {
-        struct bw_du_options wanted = du_options(du, common->path_count ? common->paths[i] : NULL);
-        wanted.visit = write_entry;
-        wanted.context = du;
-        if (du->summarize) {
-            wanted.has_maxdepth = true;
-            wanted.maxdepth = wanted.mindepth = 0;
-        }
-        cmd_progress_expect_trees(format->session.fs, true);
-        error = bw_du(format->session.fs, &wanted);
-        if (error && error->code == BW_ERROR_NOT_FOUND)
-            cmd_format_miss(format, BW_TAKE(error));
-    }
+    const struct bw_du_options how = {.visit = write_entry, .context = du};
+    struct bw_error *error = du_visit(format, du, how);
 
     /* The end of the file for ncdu closes all directories, also after an error. */
     if (du->ncdu) {

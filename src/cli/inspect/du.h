@@ -27,8 +27,9 @@ struct du {
     bool begun;
 };
 
-/** Options of bw_du() for a path, without a visitor. */
-struct bw_du_options du_options(const struct du *du, const char *path);
+/** Visits the files below all paths, as the options of the command select them; `how` has the
+ * visitor. Reports paths that do not exist. */
+struct bw_error *du_visit(struct cmd_format *format, const struct du *du, struct bw_du_options how);
 
 /** --by: writes the sums of all files below the paths (du_sums.c). */
 struct bw_error *du_write_sums(struct cmd_format *format, void *du);

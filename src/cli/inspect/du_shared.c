@@ -187,20 +187,11 @@ static struct bw_error *write_groups(struct cmd_format *format, struct compariso
 struct bw_error *du_write_shared(struct cmd_format *format, void *context)
 {
     const struct du *du = context;
-    const struct cmd_common *common = format->common;
     struct comparison comparison = {.fs = format->session.fs};
     BW_TRY(cmd_selection_prepare(&du->selection, comparison.fs));
-    cmd_progress_expect_trees(comparison.fs, true);
 
-    struct bw_error *error = NULL;
-    for (size_t i = 0; !error && (i < common->path_count || !i); i++) {
-        struct bw_du_options wanted = du_options(du, common->path_count ? common->paths[i] : NULL);
-        wanted.visit = add_entry;
-        wanted.context = &comparison;
-        error = bw_du(comparison.fs, &wanted);
-        if (error && error->code == BW_ERROR_NOT_FOUND)
-            cmd_format_miss(format, BW_TAKE(error));
-    }
+    const struct bw_du_options how = {.visit = add_entry, .context = &comparison};
+    struct bw_error *error = du_visit(format, du, how);
     if (!error) {
         join_files(&comparison);
         error = write_groups(format, &comparison);

@@ -230,7 +230,6 @@ static struct bw_error *write_sum(struct cmd_format *format, const struct summin
 struct bw_error *du_write_sums(struct cmd_format *format, void *context)
 {
     const struct du *du = context;
-    const struct cmd_common *common = format->common;
     struct bw_fs *fs = format->session.fs;
     struct summing summing = {.by = du->by};
     struct bw_user_names *names = NULL;
@@ -241,18 +240,9 @@ struct bw_error *du_write_sums(struct cmd_format *format, void *context)
     BW_TRY(find_present(fs, &summing.present));
     if (du->by == DU_BY_USER || du->by == DU_BY_GROUP)
         BW_TRY(bw_user_names_open(fs, from, &names));
-    cmd_progress_expect_trees(fs, true);
 
-    struct bw_error *error = NULL;
-    for (size_t i = 0; !error && (i < common->path_count || !i); i++) {
-        struct bw_du_options wanted = du_options(du, common->path_count ? common->paths[i] : NULL);
-        wanted.inodes = true;
-        wanted.visit = add_entry;
-        wanted.context = &summing;
-        error = bw_du(fs, &wanted);
-        if (error && error->code == BW_ERROR_NOT_FOUND)
-            cmd_format_miss(format, BW_TAKE(error));
-    }
+    const struct bw_du_options how = {.visit = add_entry, .context = &summing, .inodes = true};
+    struct bw_error *error = du_visit(format, du, how);
     sums_sort(&summing.sums, compare_sums);
     for (size_t i = 0; i < summing.sums.count; i++) {
         if (!error)

@@ -56,18 +56,13 @@ static struct bw_error *store_range(void *target, const struct cmd_option *optio
     return bw_key_range_parse(argument, &dump->first, &dump->last);
 }
 
-static void release_numbers(void *numbers)
-{
-    bw_numbers_free(numbers);
-}
-
 static const struct cmd_option options[] = {
     {0, "tree", "TREE", "print this tree: its name or id (repeatable)", .store = store_tree,
      .offset = offsetof(struct dump_state, trees), .words = bw_tree_names,
-     .release = release_numbers},
+     .release = cmd_release_numbers},
     {'B', "block", "LOGICAL", "print the tree block at this logical address (repeatable)",
      .store = store_block, .offset = offsetof(struct dump_state, blocks),
-     .release = release_numbers},
+     .release = cmd_release_numbers},
     {0, "follow", NULL, "with --block: also print everything below it",
      CMD_FLAG(struct dump_state, dump.follow)},
     {0, "bfs", NULL, "print level by level, from the root to the leaves (default)",

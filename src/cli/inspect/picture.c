@@ -17,6 +17,7 @@
 enum picture_format { FORMAT_AUTO, FORMAT_SVG, FORMAT_PNG, FORMAT_TEXT };
 
 struct picture_state {
+    const struct cmd_common *common;
     const char *file;
     unsigned format, by, order_of_space, curve;
     uint64_t order, size;
@@ -94,10 +95,11 @@ static unsigned choose_order(const struct picture_state *state, uint64_t bytes)
     return order;
 }
 
-static struct bw_error *draw_picture(const struct cmd_common *common,
-                                     const struct picture_state *state, struct bw_fs *fs,
+static struct bw_error *draw_picture(void *context, const struct cmd_session *session,
                                      struct cmd_output_file *file)
 {
+    const struct picture_state *state = context;
+    struct bw_fs *fs = session->fs;
     BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
     uint64_t total = 0, largest = 0; /* sizes of devices */
     struct bw_space_map *map;
@@ -129,7 +131,7 @@ static struct bw_error *draw_picture(const struct cmd_common *common,
     else if (state->format == FORMAT_SVG)
         bw_picture_svg(&text, &picture);
     else if (state->format == FORMAT_TEXT)
-        bw_picture_terminal(&text, &picture, terminal_colors(common));
+        bw_picture_terminal(&text, &picture, terminal_colors(state->common));
     else
         error = bw_picture_raster(&picture, (unsigned)state->size, &raster);
     if (!error && state->format == FORMAT_PNG)
@@ -169,21 +171,11 @@ static struct bw_error *complete_options(struct picture_state *state)
 static int run(const struct cmd_common *common, void *context)
 {
     struct picture_state *state = context;
-    struct cmd_output_file file = {.common = common, .name = state->file, .descriptor = -1};
-    struct cmd_common own = *common;
-    struct cmd_session session;
     struct bw_error *error = complete_options(state);
     if (error)
         return cmd_fail(common, error);
-    own.writing.open_outputs = cmd_output_file_open;
-    own.writing.outputs = &file;
-    int status = cmd_open(&own, &session);
-    if (status == STATUS_OK) {
-        error = cmd_output_file_close(&file, draw_picture(common, state, session.fs, &file));
-        status = cmd_end(&own, &session, error, STATUS_OK);
-    }
-    bw_error_free(cmd_output_file_close(&file, NULL));
-    return status;
+    state->common = common;
+    return cmd_output_file_run(common, state->file, draw_picture, state);
 }
 
 static const struct picture_state defaults = {.size = PNG_SIZE};

@@ -148,13 +148,11 @@ static int run(const struct cmd_common *common, void *state)
                     error = cmd_write(&supers->format.output, "\n", 1);
             }
         error = cmd_format_end(&supers->format, error);
-        if (error)
-            status = cmd_fail_output(common, error);
-        else if (!supers->printed)
+        if (!error && !supers->printed)
             status = STATUS_CANNOT;
-        else if (supers->bad)
+        else if (!error && supers->bad)
             status = STATUS_PARTIAL;
-        status = cmd_end(&silent, &session, NULL, status);
+        status = cmd_end(&silent, &session, error, status);
     }
     cmd_format_free(&supers->format);
     return status;

@@ -196,27 +196,23 @@ static struct bw_error *make_page(struct report_page *report, bool as_text, stru
     return bw_error_first(bw_buffer_error(&report->body), bw_buffer_error(&report->problems));
 }
 
+static struct bw_error *write_report(void *context, const struct cmd_session *session,
+                                     struct cmd_output_file *file)
+{
+    struct report_page *report = context;
+    struct bw_buffer BW_AUTO_BUFFER page = {0};
+    report->session = *session;
+    BW_TRY(make_page(report, !report->settings->file && isatty(STDOUT_FILENO), &page));
+    return cmd_output_file_write(file, &page);
+}
+
 static int run(const struct cmd_common *common, void *state)
 {
     struct report_page report = {.settings = state};
-    struct cmd_output_file file = {
-        .common = common, .name = report.settings->file, .descriptor = -1};
     struct cmd_common own = *common;
-    own.writing.open_outputs = cmd_output_file_open;
-    own.writing.outputs = &file;
     own.messages.listener = (struct bw_reporter){note_problem, &report};
     report.common = &own;
-    int status = cmd_open(report.common, &report.session);
-    if (!status) {
-        struct bw_buffer BW_AUTO_BUFFER page = {0};
-        const bool as_text = !report.settings->file && isatty(STDOUT_FILENO);
-        struct bw_error *error = make_page(&report, as_text, &page);
-        if (!error)
-            error = cmd_output_file_write(&file, &page);
-        error = cmd_output_file_close(&file, error);
-        status = cmd_end(report.common, &report.session, error, STATUS_OK);
-    }
-    bw_error_free(cmd_output_file_close(&file, NULL));
+    const int status = cmd_output_file_run(&own, report.settings->file, write_report, &report);
     bw_check_summary_free(report.summary);
     report_free_affected(&report.affected);
     bw_buffer_free(&report.body);
