@@ -88,6 +88,12 @@ done
 expect "a file of two ranges in an archive" 1 '/data/plain: bytes 0 to .* cannot be read' \
     tar --on-error=zero -f zeros.tar plain.bti /data/plain
 is "counts as one file" "$(grep -c 'file contents' "$WORK/err")" 0
+"$PROGRAM" -q --links +1 --size +0c -o inode,path plain.img > linked
+inode=$(head -n 1 linked | cut -f 1)
+mapfile -t names < <(sed -n "s/^$inode\t//p" linked)
+expect "${#names[@]} names of a file" 1 "${names[0]}: bytes 0 to .* cannot be read" \
+    extract -C extracted plain.bti "${names[@]}"
+is "count as one file, too" "$(grep -c 'file contents' "$WORK/err")" 0
 expect "without names" 0 - metadump --sanitize -f first.bti plain.img
 is "no secret is in it" "$(items find first.bti secrets)" ""
 expect "another sanitized metadump" 0 - metadump --sanitize --compress 3 -f other.bti plain.img

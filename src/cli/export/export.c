@@ -29,8 +29,7 @@ const struct cmd_option cmd_naming_options[] = {
     {0},
 };
 
-/* Whether an error of a file comes from an image without the contents of all its files. */
-static bool lacks_contents(const struct cmd_export *export, const struct bw_error *error)
+bool cmd_export_lacks_contents(const struct cmd_export *export, const struct bw_error *error)
 {
     return (error->code == BW_ERROR_CORRUPT || error->code == BW_ERROR_NOT_FOUND) &&
            export->session.fs && bw_fs_status(export->session.fs).no_contents;
@@ -38,7 +37,7 @@ static bool lacks_contents(const struct cmd_export *export, const struct bw_erro
 
 bool cmd_export_is_further(struct cmd_export *export, const struct bw_error *error)
 {
-    return lacks_contents(export, error) && atomic_fetch_add(&export->without_contents, 1) > 0;
+    return cmd_export_lacks_contents(export, error) && atomic_fetch_add(&export->without_contents, 1) > 0;
 }
 
 void cmd_export_report(struct cmd_export *export, struct bw_error *error)
@@ -243,7 +242,7 @@ static void report_range(struct cmd_bad_ranges *bad)
 {
     if (!bad->error)
         return;
-    if (bad->export && lacks_contents(bad->export, bad->error)) {
+    if (bad->export && cmd_export_lacks_contents(bad->export, bad->error)) {
         const bool is_further = bad->is_counted || cmd_export_is_further(bad->export, bad->error);
         bad->is_counted = true;
         if (is_further) {

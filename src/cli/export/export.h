@@ -80,6 +80,9 @@ struct bw_error *cmd_export_next_item(struct cmd_export *export, struct bw_expor
 /** The next file for a stream; its `user` is the struct bw_export_entry. */
 struct bw_error *cmd_export_next(struct cmd_export *export, struct bw_stream_file *file, bool *got);
 
+/** Whether an error of a file comes from an image without the contents of all its files. */
+bool cmd_export_lacks_contents(const struct cmd_export *export, const struct bw_error *error);
+
 /** Whether an error of a file is not the first one of an image without the contents of all its
  * files: the first one is enough as an example, and cmd_export_close() prints how many others there
  * were. Counts it. Callable from any thread. */

@@ -592,7 +592,9 @@ static struct bw_error *finish_name(struct extract *extract, struct bw_export_en
     *again = link.state == BW_LINK_COMING || copied;
     item->checked = !*again && is_already_extracted(extract, item, error);
     extract->failed = !*again && error && !item->checked;
-    if (extract->failed)
+    const bool was_counted =
+        link.state == BW_LINK_LOST && cmd_export_lacks_contents(&extract->export, error);
+    if (extract->failed && !was_counted) /* the file was counted under its first name */
         return tolerate_error(extract, error);
     bw_error_free(error);
     item->skipped = !copied;
