@@ -236,7 +236,7 @@ static struct bw_error *check_settings_error(const struct cmd_common *common,
         return bw_error_create(BW_ERROR_USAGE, "--subvol needs --manifest");
     if (!settings->manifest && settings->no_snapshots)
         return bw_error_create(BW_ERROR_USAGE, "--no-snapshots needs --manifest");
-    if (common->input.log_given && common->input.log == BW_LOG_REPLAY && !settings->manifest)
+    if (common->input.log_given && common->input.fs.log == BW_LOG_REPLAY && !settings->manifest)
         return bw_error_create(
             BW_ERROR_USAGE,
             "check does not support --log=replay: it reads the trees as stored on disk");
@@ -248,9 +248,9 @@ static int run(const struct cmd_common *common, void *settings)
     struct cmd_common own = *common;
     struct check_run check = {.common = &own, .settings = settings};
     struct bw_rows *rows = NULL;
-    own.input.log = BW_LOG_IGNORE;
-    own.input.log_given = common->input.log_given && common->input.log == BW_LOG_IGNORE;
-    own.input.search_seconds = CMD_SEARCH_SECONDS;
+    own.input.fs.log = BW_LOG_IGNORE;
+    own.input.log_given = common->input.log_given && common->input.fs.log == BW_LOG_IGNORE;
+    own.input.fs.search_seconds = CMD_SEARCH_SECONDS;
     own.messages.is_selected = is_printed;
     own.writing.open_outputs = check_open_outputs;
     own.writing.outputs = &check;

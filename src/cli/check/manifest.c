@@ -132,7 +132,7 @@ struct bw_error *check_compare(struct check_run *check)
     check_begin_pass(check, "manifest");
     check->list_compared = true;
     if (bw_fs_status(comparison.fs).log_tree &&
-        !(common->input.log_given && common->input.log == BW_LOG_IGNORE)) {
+        !(common->input.log_given && common->input.fs.log == BW_LOG_IGNORE)) {
         struct bw_fs_options options = cmd_fs_options(common);
         options.log = BW_LOG_REPLAY;
         options.reporter.report = ignore_message;

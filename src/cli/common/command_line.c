@@ -353,7 +353,7 @@ static size_t count_devices(const struct cmd_common *common, char **given, size_
     bool known = false;
     size_t images = 1;
     for (size_t i = 0; i < count; i++) {
-        const bool holds = bw_file_holds_superblock(given[i], common->input.offset, fsid);
+        const bool holds = bw_file_holds_superblock(given[i], common->input.fs.offset, fsid);
         if (holds && known && memcmp(first, fsid, sizeof fsid) != 0)
             break;
         if (holds && !known)
@@ -361,7 +361,7 @@ static size_t count_devices(const struct cmd_common *common, char **given, size_
         known |= holds;
         /* No file system has both devices and streams; a stream often has its subvolume's name. */
         if (holds ||
-            (bw_is_image(given[i], common->input.offset) && !bw_file_holds_stream(given[i])))
+            (bw_is_image(given[i], common->input.fs.offset) && !bw_file_holds_stream(given[i])))
             images = i + 1;
         else if (!may_be_device(given[i]))
             break;
@@ -397,7 +397,7 @@ static void sort_operands(const struct command *command, struct cmd_common *comm
             images = count_devices(common, given, count);
         /* A walk takes other images in place of those of the graph. */
         while (command == cmd_table[0] && common->input.graph.file && images < count &&
-               bw_is_image(given[images], common->input.offset))
+               bw_is_image(given[images], common->input.fs.offset))
             images++;
         /* Most walks have no PATH, so a large file without a superblock is a damaged device. */
         while (command == cmd_table[0] && images && images < count && may_be_device(given[images]))
@@ -412,7 +412,7 @@ static void sort_operands(const struct command *command, struct cmd_common *comm
     common->path_count = count - images;
 
     for (size_t i = images; i < count && !operands->stray; i++) {
-        operands->stray_is_image = bw_is_image(given[i], common->input.offset);
+        operands->stray_is_image = bw_is_image(given[i], common->input.fs.offset);
         if (operands->stray_is_image || may_be_device(given[i]))
             operands->stray = given[i];
     }
@@ -504,10 +504,10 @@ static bool are_swapped(const struct cmd_common *common, char **given, size_t co
     struct stat status;
     const bool exists = stat(given[0], &status) == 0;
     if ((exists && (!S_ISDIR(status.st_mode) || bw_folder_holds_streams(given[0]))) ||
-        bw_is_image(given[0], common->input.offset))
+        bw_is_image(given[0], common->input.fs.offset))
         return false;
     for (size_t i = 1; i < count; i++)
-        if (bw_is_image(given[i], common->input.offset))
+        if (bw_is_image(given[i], common->input.fs.offset))
             return true;
     return false;
 }
@@ -523,7 +523,7 @@ static void suggest_reading(const struct command *command, const struct cmd_comm
     struct stat status;
     const char *image = NULL, *path = NULL;
     for (size_t i = 1; command->takes_paths && i < common->input.image_count && !image; i++)
-        if (!bw_file_holds_superblock(common->input.images[i], common->input.offset, fsid))
+        if (!bw_file_holds_superblock(common->input.images[i], common->input.fs.offset, fsid))
             image = common->input.images[i];
     for (size_t i = 0; i < common->path_count && !path; i++)
         if (stat(common->paths[i], &status) == 0 && S_ISREG(status.st_mode))
@@ -574,14 +574,14 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
     } else if (needs_path && !common->path_count) {
         status = cmd_usage_error(command, command->missing, NULL);
     } else {
-        error =
-            bw_servers_create((enum bw_helper_mode)common->input.helpers, &common->input.servers);
+        error = bw_servers_create((enum bw_helper_mode)common->input.helpers,
+                                  &common->input.fs.servers);
         if (error) {
             status = cmd_fail(common, error);
         } else {
-            bw_servers_set_timeout(common->input.servers, common->input.timeout);
+            bw_servers_set_timeout(common->input.fs.servers, common->input.timeout);
             status = command->run(common, state);
-            bw_servers_destroy(common->input.servers);
+            bw_servers_destroy(common->input.fs.servers);
         }
     }
     if (status)
@@ -624,7 +624,7 @@ int cmd_run_step(const struct cmd_input *given, const struct cmd_base *base,
     struct cmd_common common = {
         .messages.repeats = &repeats,
         .input = {.keys = given ? given->keys : &keys,
-                  .search_limit = given ? given->search_limit : NULL,
+                  .fs.search_limit = given ? given->fs.search_limit : NULL,
                   .helpers = BW_HELPERS_ON,
                   .images = images,
                   .inside = inside,

@@ -79,7 +79,7 @@ struct bw_error *cmd_index_begin(struct cmd_index *index, const struct cmd_commo
     };
     *result = *common;
     result->input.lists_states = true;
-    if (common->input.scan && settings->no_scan)
+    if (common->input.fs.scan && settings->no_scan)
         return bw_error_create(BW_ERROR_USAGE, "--scan and --no-scan exclude each other");
     if (index->file.name) {
         result->writing.open_outputs = open_index;
@@ -102,7 +102,7 @@ struct bw_error *cmd_history_open(struct cmd_index *index, struct bw_fs *fs,
     how->scanning = BW_HISTORY_SCAN_SMALL;
     if (settings->no_scan)
         how->scanning = BW_HISTORY_SCAN_NEVER;
-    else if (common->input.scan)
+    else if (common->input.fs.scan)
         how->scanning = BW_HISTORY_SCAN_ALWAYS;
     how->index = index->bytes.data;
     how->index_size = index->bytes.length;

@@ -184,7 +184,7 @@ static struct bw_error *store_superblock(void *target, const struct cmd_option *
     uint64_t number;
     if (!cmd_parse_number(argument, 0, BW_SUPERBLOCK_NUMBERS - 1, &number))
         return cmd_bad_argument(option, argument, "0, 1 or 2");
-    common->input.superblock_copy = number ? (int)number : BW_SUPERBLOCK_COPY_0;
+    common->input.fs.superblock_copy = number ? (int)number : BW_SUPERBLOCK_COPY_0;
     return NULL;
 }
 
@@ -229,8 +229,8 @@ static struct bw_error *store_correct_bits(void *target, const struct cmd_option
     struct cmd_common *common = target;
     (void)option;
     (void)argument;
-    common->input.correct_bits = true;
-    common->input.search_seconds = CMD_SEARCH_SECONDS;
+    common->input.fs.correct_bits = true;
+    common->input.fs.search_seconds = CMD_SEARCH_SECONDS;
     return NULL;
 }
 
@@ -255,7 +255,7 @@ static struct bw_error *store_partition(void *target, const struct cmd_option *o
 {
     struct cmd_input *input = &((struct cmd_common *)target)->input;
     struct bw_inside_choice *choice = last_choice(input);
-    return cmd_store_text(choice ? &choice->partition : &input->partition, option, argument);
+    return cmd_store_text(choice ? &choice->partition : &input->fs.partition, option, argument);
 }
 
 static struct bw_error *store_volume(void *target, const struct cmd_option *option,
@@ -263,7 +263,7 @@ static struct bw_error *store_volume(void *target, const struct cmd_option *opti
 {
     struct cmd_input *input = &((struct cmd_common *)target)->input;
     struct bw_inside_choice *choice = last_choice(input);
-    return cmd_store_text(choice ? &choice->volume : &input->volume, option, argument);
+    return cmd_store_text(choice ? &choice->volume : &input->fs.volume, option, argument);
 }
 
 static struct bw_error *store_image_offset(void *target, const struct cmd_option *option,
@@ -271,7 +271,7 @@ static struct bw_error *store_image_offset(void *target, const struct cmd_option
 {
     struct cmd_input *input = &((struct cmd_common *)target)->input;
     struct bw_inside_choice *choice = last_choice(input);
-    return cmd_store_bytes(choice ? &choice->offset : &input->offset, option, argument);
+    return cmd_store_bytes(choice ? &choice->offset : &input->fs.offset, option, argument);
 }
 
 static struct bw_error *store_inside(void *target, const struct cmd_option *option,
@@ -338,38 +338,38 @@ const struct cmd_option cmd_image_options[] = {
      .store = store_key_file},
     {0, "key-fd", "N", "the same from the open file descriptor N", .store = store_key_descriptor},
     {0, "key-work", "BYTES", "limit of work for keyslots (default: 10 minutes)",
-     CMD_BYTES(struct cmd_common, input.key_work)},
+     CMD_BYTES(struct cmd_common, input.fs.key_work)},
     {0, "luks-header", "FILE", "detached header of an encrypted volume",
-     CMD_TEXT(struct cmd_common, input.header)},
+     CMD_TEXT(struct cmd_common, input.fs.header)},
     {0, "inside", "PATH",
      "open this file in it as an image (repeatable); --partition after it is for it",
      .store = store_inside},
     {0, "image-offset", "BYTES", "offset of the image within its file, such as 1M",
      .store = store_image_offset},
     {0, "log", "WORD", "replay the log of fsync (default), or ignore it",
-     CMD_WORD(struct cmd_common, input.log, log_modes),
+     CMD_WORD(struct cmd_common, input.fs.log, log_modes),
      CMD_GIVEN(struct cmd_common, input.log_given)},
     {0, "helpers", "WORD", "run qemu-nbd or nbdkit: on (default), backing, off",
      CMD_WORD(struct cmd_common, input.helpers, helper_modes)},
     {0, "timeout", "TIME", "limit for servers, such as 500ms (default: 30s)",
      .store = store_timeout},
     {0, "alternatives", NULL, "images of the same device: use the good blocks",
-     CMD_FLAG(struct cmd_common, input.alternatives)},
+     CMD_FLAG(struct cmd_common, input.fs.alternatives)},
     {0, "correct-bits", NULL, "also correct data in which one bit is flipped",
      .store = store_correct_bits},
     {0, "ignore-checksums", "WORD", "accept wrong checksums: metadata, data, all, off",
-     CMD_WORD(struct cmd_common, input.ignored_checksums, checksum_kinds)},
+     CMD_WORD(struct cmd_common, input.fs.ignore_checksums, checksum_kinds)},
     {0, "side", "DEVID", "diverged devices: read those like this one",
-     CMD_NUMBER(struct cmd_common, input.side, 1, UINT64_MAX, "the id of a device, from 1 on")},
+     CMD_NUMBER(struct cmd_common, input.fs.side, 1, UINT64_MAX, "the id of a device, from 1 on")},
     {0, "map", "FILE", "ddrescue map: unread ranges are lost (repeatable)", .store = store_map,
      .offset = CMD_AT(struct cmd_common, input.maps, struct bw_const_strings),
      .release = cmd_release_strings},
     {0, "patch", "FILE", "read through this overlay of 'repair' (repeatable)",
      CMD_APPEND(struct cmd_common, input.overlays)},
     {0, "scan", NULL, "search the disks for lost trees and newer roots",
-     CMD_FLAG(struct cmd_common, input.scan)},
+     CMD_FLAG(struct cmd_common, input.fs.scan)},
     {0, "fsid", "UUID", "open this (overwritten) fsid or chunk_tree_uuid", .store = store_fsid},
-    CMD_GROUP(cmd_generation_options, struct cmd_common, input.state),
+    CMD_GROUP(cmd_generation_options, struct cmd_common, input.fs.state),
     {0, "graph", "FILE", "read through the graph in this volfile",
      CMD_TEXT(struct cmd_common, input.graph.file), .heading = "Layers"},
     {0, "xlator-option", "SETTING", "set an option of a layer: NAME.KEY=VALUE",

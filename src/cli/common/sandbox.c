@@ -585,8 +585,8 @@ struct bw_error *cmd_sandbox_enter(const struct cmd_common *common, const struct
                                     .preserves = common->writing.preserves,
                                     .sends = common->writing.has_receiver,
                                     .serves = common->writing.serves,
-                                    .servers = common->input.servers
-                                                   ? bw_servers_need(common->input.servers)
+                                    .servers = common->input.fs.servers
+                                                   ? bw_servers_need(common->input.fs.servers)
                                                    : BW_SERVERS_NOTHING}};
     const char *reason = lacks_sandbox(common);
     if (entered)

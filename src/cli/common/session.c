@@ -118,7 +118,7 @@ static struct bw_error *prepare_session(void *context, const struct bw_fs *fs)
 
     /* An output file is created or truncated only if the images exist. */
     for (size_t i = 0; common->writing.open_outputs && i < common->input.image_count; i++)
-        if (!bw_servers_hold(common->input.servers, common->input.images[i]) &&
+        if (!bw_servers_hold(common->input.fs.servers, common->input.images[i]) &&
             access(common->input.images[i], R_OK))
             return bw_error_from_errno(errno, "cannot open %s", common->input.images[i]);
     if (common->writing.open_outputs)
@@ -147,41 +147,22 @@ static void set_keys(struct bw_fs_options *options, const struct cmd_common *com
 static struct bw_fs_options options_for(const struct cmd_common *common,
                                         struct cmd_session *session)
 {
-    struct bw_fs_options options = {
-        .struct_size = sizeof(struct bw_fs_options),
-        .paths = common->input.images,
-        .path_count = common->input.image_count,
-        .superblock_copy = common->input.superblock_copy,
-        .graph = &common->input.graph,
-        .planned = enter_sandbox,
-        .planned_context = (void *)(uintptr_t)common,
-        .partition = common->input.partition,
-        .offset = common->input.offset,
-        .log = (enum bw_log_mode)common->input.log,
-        .state = common->input.state,
-        .servers = common->input.servers,
-        .scan = common->input.scan,
-        .alternatives = common->input.alternatives,
-        .correct_bits = common->input.correct_bits,
-        .search_seconds = common->input.search_seconds,
-        .search_limit = common->input.search_limit,
-        .fsid = common->input.has_fsid ? common->input.fsid : NULL,
-        .ignore_checksums = (enum bw_checksum_kinds)common->input.ignored_checksums,
-        .side = common->input.side,
-        .maps = common->input.maps.items,
-        .map_count = common->input.maps.count,
-        .overlays = common->input.overlays.items,
-        .overlay_count = common->input.overlays.count,
-        .streams_as_is = common->input.streams_as_is,
-        .volume = common->input.volume,
-        .ask = common->input.never_asks ? NULL : cmd_keys_prompt,
-        .key_work = common->input.key_work,
-        .header = common->input.header,
-        .inside = common->input.inside,
-        .inside_count = common->input.inside_count,
-        .inside_choices = common->input.inside_choices,
-        .inside_choice_count = common->input.inside_count,
-    };
+    struct bw_fs_options options = common->input.fs;
+    options.struct_size = sizeof options;
+    options.paths = common->input.images;
+    options.path_count = common->input.image_count;
+    options.graph = &common->input.graph;
+    options.planned = enter_sandbox;
+    options.planned_context = (void *)(uintptr_t)common;
+    options.fsid = common->input.has_fsid ? common->input.fsid : NULL;
+    options.maps = common->input.maps.items;
+    options.map_count = common->input.maps.count;
+    options.overlays = common->input.overlays.items;
+    options.overlay_count = common->input.overlays.count;
+    options.ask = common->input.never_asks ? NULL : cmd_keys_prompt;
+    options.inside = common->input.inside;
+    options.inside_count = options.inside_choice_count = common->input.inside_count;
+    options.inside_choices = common->input.inside_choices;
     set_keys(&options, common);
     if (session) {
         options.probes = cmd_probes_set_of(session->probes);
@@ -202,13 +183,13 @@ struct bw_fs_options cmd_fs_options(const struct cmd_common *common)
 /* With --scan, reports whether roots newer than the superblock were committed. */
 static struct bw_error *look_for_newer(const struct cmd_common *common, struct bw_fs *fs)
 {
-    const struct bw_generation_choice *state = &common->input.state;
+    const struct bw_generation_choice *state = &common->input.fs.state;
     const struct bw_history_options how = {.struct_size = sizeof how,
                                            .scanning = BW_HISTORY_SCAN_ALWAYS,
                                            .progress = cmd_progress_scan,
                                            .only_list = true};
     struct bw_history *history = NULL;
-    if (!common->input.scan || common->input.lists_states || state->generation ||
+    if (!common->input.fs.scan || common->input.lists_states || state->generation ||
         state->tree_root || bw_fs_status(fs).damages)
         return NULL;
     struct bw_error *error = bw_history_open(fs, &how, &history);
@@ -234,7 +215,7 @@ static struct bw_error *open_session(const struct cmd_common *common, enum cmd_d
     /* The other images are opened in the sandbox, when it is too late to connect to servers. */
     for (size_t i = 0; i < common->input.other_count; i++) {
         bool served;
-        BW_TRY(bw_servers_open(common->input.servers, common->input.others[i], &served));
+        BW_TRY(bw_servers_open(common->input.fs.servers, common->input.others[i], &served));
     }
 
     BW_TRY(cmd_probes_create(common, &session->probes));
@@ -329,8 +310,8 @@ struct bw_error *cmd_open_other(const struct cmd_common *common, struct cmd_comm
     *own = *common;
     own->input.images = (const char **)(uintptr_t)common->input.others;
     own->input.image_count = common->input.other_count;
-    own->input.partition = common->input.other_partition;
-    own->input.side = common->input.other_side;
+    own->input.fs.partition = common->input.other_partition;
+    own->input.fs.side = common->input.other_side;
     own->input.is_other = true;
     own->input.has_fsid = false;
     struct bw_fs_options options = {
@@ -340,12 +321,12 @@ struct bw_error *cmd_open_other(const struct cmd_common *common, struct cmd_comm
         .reporter = {cmd_print_message, own},
         .partition = common->input.other_partition,
         .side = common->input.other_side,
-        .log = (enum bw_log_mode)common->input.log,
-        .servers = common->input.servers,
-        .volume = common->input.volume,
+        .log = common->input.fs.log,
+        .servers = common->input.fs.servers,
+        .volume = common->input.fs.volume,
         .ask = cmd_keys_prompt,
-        .key_work = common->input.key_work,
-        .ignore_checksums = (enum bw_checksum_kinds)common->input.ignored_checksums,
+        .key_work = common->input.fs.key_work,
+        .ignore_checksums = common->input.fs.ignore_checksums,
     };
     set_keys(&options, common);
     struct bw_error *error = bw_fs_open(&options, fs);
@@ -397,7 +378,7 @@ int cmd_end(const struct cmd_common *common, struct cmd_session *session, struct
                                      "%" PRIu64 " bytes of data were not verified",
                                      fs_status.unverified));
     /* `rescue` prints this itself, for each of its steps. */
-    if (fs_status.not_searched && common->input.search_seconds && !common->input.search_limit)
+    if (fs_status.not_searched && common->input.fs.search_seconds && !common->input.fs.search_limit)
         bw_fs_report(session->fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "%" PRIu64 " bad block%s not searched for a flipped bit: the "

@@ -38,38 +38,22 @@ struct cmd_input {
     uint64_t other_side;         /**< bw_fs_options.side of the others */
     bool is_other;               /**< these are the settings of cmd_open_other() */
     const char *folder; /**< a directory of this machine that the command also reads; NULL: none */
-    int superblock_copy;
-    const char *partition;                   /**< NULL: not given */
-    const char *volume;                      /**< bw_fs_options.volume */
-    struct cmd_keys *keys;                   /**< keys of encrypted volumes */
-    const char **inside;                     /**< bw_fs_options.inside: room for one per argument */
+    struct bw_fs_options fs; /**< set by options of the same names; cmd_fs_options() adds the rest
+                              */
+    struct cmd_keys *keys;   /**< keys of encrypted volumes */
+    const char **inside;     /**< bw_fs_options.inside: room for one per argument */
     struct bw_inside_choice *inside_choices; /**< one for each, with the same room */
     size_t inside_count;
-    const char *header;                     /**< bw_fs_options.header */
-    uint64_t key_work;                      /**< bw_fs_options.key_work */
-    uint64_t offset;                        /**< offset of the file system within each image file */
-    unsigned log;                           /**< enum bw_log_mode */
     bool log_given;                         /**< --log was given */
-    struct bw_generation_choice state;      /**< cmd_generation_options */
-    bool scan;                              /**< bw_fs_options.scan */
-    bool alternatives;                      /**< bw_fs_options.alternatives */
-    bool correct_bits;                      /**< bw_fs_options.correct_bits */
-    unsigned search_seconds;                /**< bw_fs_options.search_seconds */
-    struct bw_search_limit *search_limit;   /**< bw_fs_options.search_limit */
     bool has_fsid;                          /**< --fsid was given */
     uint8_t fsid[BW_UUID_SIZE];             /**< bw_fs_options.fsid */
-    unsigned ignored_checksums;             /**< enum bw_checksum_kinds */
-    uint64_t side;                          /**< bw_fs_options.side */
     struct bw_const_strings maps, overlays; /**< bw_fs_options.maps, overlays */
     struct bw_graph_options graph;          /**< its edits are `edits` */
     struct bw_graph_edit *edits;            /**< room for one edit per command-line argument */
     unsigned helpers;                       /**< enum bw_helper_mode */
-    unsigned timeout;           /**< limit for servers, in milliseconds; 0: the default */
-    struct bw_servers *servers; /**< connections to the servers of all images that the command
-                                 * opens */
-    bool streams_as_is;         /**< bw_fs_options.streams_as_is */
-    bool never_asks;            /**< never prompt for passphrases */
-    bool lists_states;          /**< the command searches for historic roots itself */
+    unsigned timeout;      /**< limit for servers, in milliseconds; 0: the default */
+    bool never_asks;       /**< never prompt for passphrases */
+    bool lists_states;     /**< the command searches for historic roots itself */
     bool lists_partitions; /**< the command lists the partitions of disks, even of disks that it
                             * cannot open */
 };

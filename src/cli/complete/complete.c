@@ -116,7 +116,7 @@ static void add_partitions(struct completion *complete, const struct command *co
     if (input->inside_count)
         input->inside_choices[input->inside_count - 1].partition = NULL;
     else
-        input->partition = NULL;
+        input->fs.partition = NULL;
     const struct bw_fs_options options = cmd_fs_options(complete->common);
     if (are_local_files(complete->common))
         bw_error_free(bw_partition_tables(&options, add_table, complete));

@@ -47,7 +47,7 @@ static int run(const struct cmd_common *common, void *state)
         mistake = "--continue is for --format raw with -C DIR";
     if (mistake)
         return cmd_refuse(common, mistake);
-    own.input.log = BW_LOG_IGNORE;
+    own.input.fs.log = BW_LOG_IGNORE;
     struct bw_error *error = NULL;
     if (settings->folder)
         error = cmd_open_folder(common, settings->folder, &target.folder, NULL);

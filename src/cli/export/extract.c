@@ -37,7 +37,7 @@ static int run(const struct cmd_common *common, void *settings)
     struct extract_settings *extract = &state->extract;
     const struct extract_subvolumes how = {extract->folder, state->link_snapshots,
                                            extract->on_error, extract->export.walk.threads};
-    const struct bw_generation_choice *chosen = &common->input.state;
+    const struct bw_generation_choice *chosen = &common->input.fs.state;
     const char *wrong = NULL;
     if (!extract->folder)
         wrong = "no target directory given; use -C DEST";

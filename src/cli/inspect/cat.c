@@ -236,10 +236,10 @@ static struct bw_error *write_files(struct cat *cat)
 
 static struct bw_error *write_blocks(struct cat *cat)
 {
-    const struct bw_logical_options how = {.struct_size = sizeof how,
-                                           .mirror = cat->mirror,
-                                           .unchecked = cat->mirror &&
-                                                        cat->paths.common->input.ignored_checksums};
+    const struct bw_logical_options how = {
+        .struct_size = sizeof how,
+        .mirror = cat->mirror,
+        .unchecked = cat->mirror && cat->paths.common->input.fs.ignore_checksums};
     struct bw_error *error = NULL;
     for (size_t i = 0; i < cat->blocks.count && !error; i++) {
         const struct bw_address_range *range = &cat->blocks.items[i];

@@ -242,7 +242,7 @@ static int run(const struct cmd_common *common, void *context)
     struct cmd_format_plan plan = cmd_devices_plan;
     if (state->list && !state->without.count)
         return cmd_usage_error(&cmd_devices, "--list needs --without", NULL);
-    if (common->input.alternatives)
+    if (common->input.fs.alternatives)
         plan.columns = "devid,device_state,size,allocated,generation,uuid,device,alternative_paths";
     if (state->without.count)
         plan = (struct cmd_format_plan){.record = record_of(state),

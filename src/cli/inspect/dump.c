@@ -280,7 +280,7 @@ static int run(const struct cmd_common *common, void *state)
     const bool selects = dump->trees.count || dump->blocks.count || dump->has_range;
     struct cmd_common own = *common;
     struct cmd_session session;
-    own.input.streams_as_is = true;
+    own.input.fs.streams_as_is = true;
     const int status = cmd_open(&own, &session);
     if (status)
         return status;
@@ -303,7 +303,7 @@ static int run(const struct cmd_common *common, void *state)
     }
     how->struct_size = sizeof *how;
     how->depth_first &= !dump->breadth_first;
-    how->replayed = common->input.log_given && common->input.log == BW_LOG_REPLAY;
+    how->replayed = common->input.log_given && common->input.fs.log == BW_LOG_REPLAY;
     if (dump->has_range) {
         how->first = &dump->first;
         how->last = &dump->last;

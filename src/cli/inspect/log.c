@@ -425,7 +425,7 @@ static int run(const struct cmd_common *common, void *state)
     };
     (void)state;
     struct cmd_common replaying = *common;
-    replaying.input.log = BW_LOG_REPLAY;
+    replaying.input.fs.log = BW_LOG_REPLAY;
     return cmd_format_run(&replaying, &plan);
 }
 

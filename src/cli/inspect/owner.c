@@ -244,7 +244,7 @@ static struct bw_error *read_maps(struct search *search, const struct cmd_common
     search->devices = calloc(common->input.maps.count, sizeof *search->devices);
     if (!search->devices)
         return bw_error_no_memory();
-    if (common->input.alternatives)
+    if (common->input.fs.alternatives)
         return bw_error_create(BW_ERROR_USAGE, "--alternatives: run owner with one of the images");
     BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
     BW_TRY(bw_fs_devices(search->fs, &devices));
@@ -272,7 +272,7 @@ static struct bw_error *read_maps(struct search *search, const struct cmd_common
         device->devid = found->devid;
 
         /* From offsets in the image to offsets on the device; ranges before it are dropped. */
-        const uint64_t begin = found->partition_offset + common->input.offset;
+        const uint64_t begin = found->partition_offset + common->input.fs.offset;
         struct bad_ranges *bad = &device->bad;
         size_t kept = 0;
         for (size_t k = 0; k < bad->count; k++) {
@@ -405,7 +405,7 @@ static int run(const struct cmd_common *common, void *state)
     if (search->by_map && search->devid)
         return cmd_usage_error(&cmd_owner, "--devid is for addresses; --map names its image", NULL);
     if (!common->input.log_given)
-        own.input.log = BW_LOG_IGNORE;
+        own.input.fs.log = BW_LOG_IGNORE;
     for (size_t i = 0; !error && i < common->path_count; i++) {
         uint64_t address, length;
         error = cmd_parse_range(common->paths[i], &address, &length);

@@ -95,7 +95,7 @@ static struct bw_error *list_devices(struct show *show)
     struct cmd_input *input = &show->common.input;
     for (size_t i = 0; i < input->other_count; i++) {
         bool is_served;
-        struct bw_error *error = bw_servers_open(input->servers, input->others[i], &is_served);
+        struct bw_error *error = bw_servers_open(input->fs.servers, input->others[i], &is_served);
         if (!error && !is_served && access(input->others[i], R_OK))
             error = bw_error_from_errno(errno, "cannot open it");
         if (error)
@@ -524,7 +524,7 @@ static int run(const struct cmd_common *common, void *state)
     const struct cmd_format_plan plan = {
         .record = "showinfo", .print = add_cells, .has_units = true, .context = &show};
     (void)state;
-    if (input->partition || input->volume || input->graph.file)
+    if (input->fs.partition || input->fs.volume || input->graph.file)
         return cmd_usage_error(&cmd_show,
                                "all partitions and volumes are shown: --partition, --volume and "
                                "--graph select nothing here",

@@ -67,7 +67,7 @@ static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned
     uint64_t offset;
     struct bw_superblock_info super;
     struct bw_error *error = bw_fs_copy_superblock(supers->fs, image, copy, bytes, &offset);
-    if (error && error->code == BW_ERROR_NOT_FOUND && !supers->common->input.superblock_copy) {
+    if (error && error->code == BW_ERROR_NOT_FOUND && !supers->common->input.fs.superblock_copy) {
         bw_error_free(error); /* the image is too small for it */
         return NULL;
     }
@@ -131,10 +131,10 @@ static int run(const struct cmd_common *common, void *state)
     struct cmd_common silent = *common;
     struct cmd_session session;
     silent.messages.quiet = true;
-    silent.input.superblock_copy = 0;
+    silent.input.fs.superblock_copy = 0;
     int status = cmd_open_to(&silent, CMD_OPEN_IMAGES, &session);
     if (!status) {
-        const int only = common->input.superblock_copy;
+        const int only = common->input.fs.superblock_copy;
         const unsigned wanted = only == BW_SUPERBLOCK_COPY_0 ? 0 : (unsigned)only;
         supers->fs = session.fs;
         for (size_t image = 0; !error && image < bw_fs_image_count(supers->fs); image++)

@@ -232,7 +232,7 @@ static int run(const struct cmd_common *common, void *state)
     run->common = &own;
     run->channel = run->ready = -1;
     if (run->devices)
-        own.input.log = BW_LOG_IGNORE;
+        own.input.fs.log = BW_LOG_IGNORE;
     struct bw_error *error = check_options(run);
     int status;
     if (error)

@@ -76,7 +76,7 @@ bool rescue_has_damage(const struct rescue *rescue)
 
 bool rescue_is_older(const struct rescue *rescue)
 {
-    const struct bw_generation_choice *chosen = &rescue->common.input.state;
+    const struct bw_generation_choice *chosen = &rescue->common.input.fs.state;
     return !chosen->generation && !chosen->tree_root &&
            bw_fs_status(rescue->fs).generation < rescue->super.generation;
 }

@@ -438,7 +438,7 @@ int dmesg_run(const struct cmd_common *common, const char *file)
     }
     struct cmd_common own = *common;
     if (!common->input.log_given)
-        own.input.log = BW_LOG_IGNORE;
+        own.input.fs.log = BW_LOG_IGNORE;
     dmesg.items = calloc(log.entries.count + 1, sizeof *dmesg.items);
     dmesg.ranges = calloc(log.entries.count + 1, sizeof *dmesg.ranges);
     dmesg.item_of_range = calloc(log.entries.count + 1, sizeof *dmesg.item_of_range);

@@ -219,7 +219,7 @@ static struct bw_error *count_entries(struct rescue *rescue, const struct cmd_ge
 /* A search that fails costs only what it would have found. */
 struct bw_error *rescue_look_back(struct rescue *rescue)
 {
-    const struct bw_generation_choice *chosen = &rescue->common.input.state;
+    const struct bw_generation_choice *chosen = &rescue->common.input.fs.state;
     /* `extract --follow-renames` opens the current generation, whose paths these have to be */
     rescue->plan.follows_renames = !chosen->generation && !chosen->tree_root && !chosen->chunk_root;
     struct cmd_generations states;

@@ -84,7 +84,7 @@ struct bw_error *rescue_open_unverified(struct rescue *rescue, struct bw_fs **fs
 
 struct bw_error *rescue_open(struct rescue *rescue)
 {
-    rescue->common.input.ignored_checksums = 0; /* unverified files are searched separately */
+    rescue->common.input.fs.ignore_checksums = 0; /* unverified files are searched separately */
     const struct cmd_common first = rescue->common;
     struct bw_error *why = NULL;
     for (size_t i = 0; i < ATTEMPTS && !rescue->fs; i++) {
@@ -113,7 +113,7 @@ struct bw_error *rescue_open(struct rescue *rescue)
     const uint64_t generation = bw_fs_status(rescue->fs).generation;
     bw_fs_superblock(rescue->fs, &rescue->super);
     if (generation < rescue->super.generation && !rescue->plan.scan &&
-        !first.input.state.generation)
+        !first.input.fs.state.generation)
         BW_TRY(search_devices(rescue, &first, &attempts[ATTEMPTS - 1], generation + 1));
 
     /* If only the lost superblock copy 0 could name the log tree, a search may find the log. */

@@ -20,8 +20,8 @@
 struct cmd_input rescue_input_of(const struct rescue *rescue, const struct rescue_other *other)
 {
     struct cmd_input input = rescue->given;
-    input.scan = false;
-    input.side = other->side;
+    input.fs.scan = false;
+    input.fs.side = other->side;
     input.has_fsid = !other->is_side;
     memcpy(input.fsid, other->fsid, BW_UUID_SIZE);
     return input;
@@ -131,20 +131,20 @@ struct bw_error *rescue_find_others(struct rescue *rescue, const struct bw_error
 {
     struct bw_fs *images = rescue->answer.session.fs;
     const struct cmd_input *given = &rescue->given;
-    const struct bw_generation_choice *chosen = &given->state;
+    const struct bw_generation_choice *chosen = &given->fs.state;
     if (why && why->code == BW_ERROR_DIVERGED)
         return read_sides(rescue);
-    if (given->has_fsid || given->side || chosen->generation || chosen->tree_root ||
-        given->alternatives ||
+    if (given->has_fsid || given->fs.side || chosen->generation || chosen->tree_root ||
+        given->fs.alternatives ||
         (why && why->code != BW_ERROR_AMBIGUOUS && why->code != BW_ERROR_CORRUPT))
         return NULL;
-    if (rescue->settings->no_data && !given->scan)
+    if (rescue->settings->no_data && !given->fs.scan)
         return NULL;
     if (rescue->fs && bw_fs_found(rescue->fs, 0)) {
         rescue->searched_others = true;
         return read_found(rescue, rescue->fs);
     }
-    struct bw_error *error = bw_fs_search(images, given->scan ? 0 : RESCUE_SEARCHED);
+    struct bw_error *error = bw_fs_search(images, given->fs.scan ? 0 : RESCUE_SEARCHED);
     cmd_progress_expect(0);
     rescue->searched_others = !error;
     if (error && error->code == BW_ERROR_NOT_FOUND) {

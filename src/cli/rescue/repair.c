@@ -569,8 +569,8 @@ static int run(const struct cmd_common *common, void *context)
         error = cmd_open_folder(common, settings->folder, &repair.folder, NULL);
     if (!error && (settings->folder || settings->file) && settings->format == FORMAT_OVERLAY)
         error = find_places(&repair);
-    own.input.log = BW_LOG_IGNORE;
-    own.input.scan = own.input.lists_states = true; /* lost superblocks are looked for */
+    own.input.fs.log = BW_LOG_IGNORE;
+    own.input.fs.scan = own.input.lists_states = true; /* lost superblocks are looked for */
     own.writing.folder = settings->folder ? &repair.folder : NULL;
     own.writing.open_outputs = settings->file ? open_output : NULL;
     own.writing.outputs = &repair;

@@ -372,11 +372,11 @@ static int save_files(const struct cmd_common *given, struct rescue_settings *se
     struct cmd_common own = *given;
     struct cmd_base base = {.path = settings->folder};
     bool found = false;
-    own.input.ignored_checksums = 0; /* the plan has it where it is needed */
+    own.input.fs.ignore_checksums = 0; /* the plan has it where it is needed */
     struct bw_error *error = cmd_open_folder(given, base.path, &base.descriptor, NULL);
     if (error)
         return cmd_fail(given, error);
-    struct bw_search_limit *limit = given->input.search_limit;
+    struct bw_search_limit *limit = given->input.fs.search_limit;
     const uint64_t for_steps = limit->nanoseconds / 3 * 2;
     limit->nanoseconds -= for_steps;
     int status = answer_in_child(given, settings, &plan, &found);
@@ -409,7 +409,7 @@ static int run(const struct cmd_common *common, void *state)
     if (limit == MAP_FAILED)
         return cmd_fail(common, bw_error_no_memory());
     limit->nanoseconds = CMD_SEARCH_SECONDS * UINT64_C(1000000000);
-    own.input.search_limit = limit;
+    own.input.fs.search_limit = limit;
     const int status =
         settings->folder ? save_files(&own, settings) : report_files(&own, settings, &plan);
     munmap(limit, sizeof *limit);

@@ -121,14 +121,14 @@ static void free_words(struct words *words)
 
 bool rescue_apply_plan(const struct rescue_plan *plan, struct cmd_input *input)
 {
-    if ((plan->superblock_copy && input->superblock_copy) ||
-        (plan->ignores_log && input->log_given) || (plan->scan && input->scan))
+    if ((plan->superblock_copy && input->fs.superblock_copy) ||
+        (plan->ignores_log && input->log_given) || (plan->scan && input->fs.scan))
         return false;
     if (plan->superblock_copy)
-        input->superblock_copy = plan->superblock_copy;
+        input->fs.superblock_copy = plan->superblock_copy;
     if (plan->ignores_log)
-        input->log = BW_LOG_IGNORE;
-    input->scan |= plan->scan;
+        input->fs.log = BW_LOG_IGNORE;
+    input->fs.scan |= plan->scan;
     return true;
 }
 
@@ -147,8 +147,8 @@ const char *rescue_open_option(const struct rescue_plan *plan)
 static void add_keys(struct words *words, const struct cmd_input *input)
 {
     const struct cmd_keys *keys = input->keys;
-    if (input->key_work)
-        add_word(words, "--key-work=%" PRIu64, input->key_work);
+    if (input->fs.key_work)
+        add_word(words, "--key-work=%" PRIu64, input->fs.key_work);
     for (size_t i = 0; i < keys->count; i++) {
         const struct cmd_key_origin *origin = &keys->origins[i];
         if (origin->file)
@@ -177,35 +177,35 @@ static void add_input(struct words *words, const struct cmd_input *input,
         [BW_CHECKSUMS_METADATA] = "metadata", [BW_CHECKSUMS_DATA] = "data", "all"};
     static const char *const helpers[] = {
         [BW_HELPERS_OFF] = "off", [BW_HELPERS_ON] = "on", [BW_HELPERS_BACKING] = "backing"};
-    if (input->superblock_copy)
-        add_word(words, "--super=%d", input->superblock_copy % BW_SUPERBLOCK_NUMBERS);
-    if (input->header)
-        add_word(words, "--luks-header=%s", input->header);
-    add_choice(words, input->partition, input->volume, input->offset);
+    if (input->fs.superblock_copy)
+        add_word(words, "--super=%d", input->fs.superblock_copy % BW_SUPERBLOCK_NUMBERS);
+    if (input->fs.header)
+        add_word(words, "--luks-header=%s", input->fs.header);
+    add_choice(words, input->fs.partition, input->fs.volume, input->fs.offset);
     for (size_t i = 0; i < input->inside_count; i++) {
         const struct bw_inside_choice *choice = &input->inside_choices[i];
         add_word(words, "--inside=%s", input->inside[i]);
         add_choice(words, choice->partition, choice->volume, choice->offset);
     }
-    if (input->log_given || input->log)
-        add_word(words, "--log=%s", input->log == BW_LOG_IGNORE ? "ignore" : "replay");
+    if (input->log_given || input->fs.log)
+        add_word(words, "--log=%s", input->fs.log == BW_LOG_IGNORE ? "ignore" : "replay");
     if (input->helpers != BW_HELPERS_ON)
         add_word(words, "--helpers=%s", helpers[input->helpers]);
     if (input->timeout)
         add_word(words, "--timeout=%ums", input->timeout);
-    if (input->scan)
+    if (input->fs.scan)
         add_word(words, "--scan");
     if (input->has_fsid) {
         char fsid[UUID_STR_LEN];
         uuid_unparse_lower(input->fsid, fsid);
         add_word(words, "--fsid=%s", fsid);
     }
-    if (input->alternatives)
+    if (input->fs.alternatives)
         add_word(words, "--alternatives");
-    if (input->ignored_checksums)
-        add_word(words, "--ignore-checksums=%s", kinds[input->ignored_checksums]);
-    if (input->side)
-        add_word(words, "--side=%" PRIu64, input->side);
+    if (input->fs.ignore_checksums)
+        add_word(words, "--ignore-checksums=%s", kinds[input->fs.ignore_checksums]);
+    if (input->fs.side)
+        add_word(words, "--side=%" PRIu64, input->fs.side);
     for (size_t i = 0; i < input->overlays.count; i++)
         add_word(words, "--patch=%s", input->overlays.items[i]);
     for (size_t i = 0; i < input->maps.count; i++)
@@ -298,7 +298,7 @@ static void add_words(struct words *words, const struct rescue_plan *plan, size_
         add_word(words, "--files-from=%s/%s.missed", folder, list);
     }
 
-    struct bw_generation_choice state = common->input.state;
+    struct bw_generation_choice state = common->input.fs.state;
     if (step.kind == OLDER && step.generation.tree_root)
         state = (struct bw_generation_choice){.tree_root = step.generation.tree_root,
                                               .tree_root_generation = step.generation.generation};
@@ -306,9 +306,9 @@ static void add_words(struct words *words, const struct rescue_plan *plan, size_
         state = (struct bw_generation_choice){.generation = step.generation.generation};
     struct cmd_input input = common->input;
     if (step.kind == UNVERIFIED || step.kind == UNVERIFIED_PARTLY)
-        input.ignored_checksums |= BW_CHECKSUMS_DATA;
+        input.fs.ignore_checksums |= BW_CHECKSUMS_DATA;
     if (accepts_blocks || step.kind == UNVERIFIED_PARTLY)
-        input.ignored_checksums |= BW_CHECKSUMS_METADATA;
+        input.fs.ignore_checksums |= BW_CHECKSUMS_METADATA;
     add_input(words, &input, &state);
 }
 
@@ -338,7 +338,7 @@ void rescue_append_step(struct bw_buffer *text, const struct rescue_plan *plan, 
 static void append_command(struct bw_buffer *text, struct words *words,
                            const struct cmd_common *common)
 {
-    add_input(words, &common->input, &common->input.state);
+    add_input(words, &common->input, &common->input.fs.state);
     add_keys(words, &common->input);
     append_words(text, words);
 }
@@ -596,7 +596,7 @@ int rescue_run_steps(const struct rescue_plan *plan, const struct cmd_common *co
         return cmd_fail(common, error);
     for (size_t i = 0; i < rescue_step_count(plan); i++) {
         /* Steps read many of the same blocks, so each gets an equal part of the time. */
-        struct bw_search_limit *limit = common->input.search_limit;
+        struct bw_search_limit *limit = common->input.fs.search_limit;
         const uint64_t part = limit->nanoseconds / (rescue_step_count(plan) - i);
         const uint64_t rest = limit->nanoseconds - part;
         *limit = (struct bw_search_limit){.nanoseconds = part};
