@@ -37,7 +37,8 @@ bool cmd_export_lacks_contents(const struct cmd_export *export, const struct bw_
 
 bool cmd_export_is_further(struct cmd_export *export, const struct bw_error *error)
 {
-    return cmd_export_lacks_contents(export, error) && atomic_fetch_add(&export->without_contents, 1) > 0;
+    return cmd_export_lacks_contents(export, error) &&
+           atomic_fetch_add(&export->without_contents, 1) > 0;
 }
 
 void cmd_export_report(struct cmd_export *export, struct bw_error *error)
