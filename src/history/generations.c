@@ -761,20 +761,12 @@ void bw_history_facts(const struct bw_history *history, struct bw_history_facts 
 
 /* Historic roots as file systems. */
 
-static struct bw_generation_choice choice_of(const struct bw_generation_info *info)
-{
-    return (struct bw_generation_choice){.tree_root = info->tree_root,
-                                         .tree_root_generation = info->generation,
-                                         .chunk_root = info->chunk_root,
-                                         .knows_chunk_root = true};
-}
-
 struct bw_error *bw_history_open_state(const struct bw_history *history, size_t state,
                                        const struct bw_fs_options *given, struct bw_fs **fs)
 {
     struct bw_fs_options options;
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
-    options.state = choice_of(bw_history_entry(history, state));
+    options.state = bw_generation_choice_of(bw_history_entry(history, state));
     return history->fs->reopen(&options, fs);
 }
 
@@ -787,7 +779,7 @@ struct bw_error *bw_history_find_generation(struct bw_fs *fs)
     BW_TRY(bw_history_open(fs, &options, &history));
     struct bw_error *error = bw_history_find(history, fs->choice.generation, &state);
     if (!error)
-        fs->choice = choice_of(bw_history_entry(history, state));
+        fs->choice = bw_generation_choice_of(bw_history_entry(history, state));
     bw_history_close(history);
     return error;
 }

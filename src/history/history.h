@@ -99,6 +99,16 @@ struct bw_history {
     struct bw_chunk_roots chunk_roots;
 };
 
+/** The options that open a historic root. */
+static inline struct bw_generation_choice
+bw_generation_choice_of(const struct bw_generation_info *info)
+{
+    return (struct bw_generation_choice){.tree_root = info->tree_root,
+                                         .tree_root_generation = info->generation,
+                                         .chunk_root = info->chunk_root,
+                                         .knows_chunk_root = true};
+}
+
 /** Whether the transaction of this root was committed. */
 enum bw_generation_status bw_generation_status(struct bw_history *history,
                                                const struct bw_history_entry *state);

@@ -6,28 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/struct_size.h"
-#include "btrfs-walk/history.h"
-
-/* Finds all committed roots. Scans only if that is fast. */
-static struct bw_error *find_states(struct bw_older *older)
-{
-    const struct bw_history_options how = {.struct_size = sizeof how, .only_list = true};
-    struct bw_history *history = NULL;
-    BW_TRY(bw_history_open(older->present, &how, &history));
-    const size_t count = bw_history_count(history);
-    older->states = older->own = calloc(count + 1, sizeof *older->own);
-    for (size_t i = 0; older->own && i < count; i++) {
-        const struct bw_generation_info *info = bw_history_entry(history, i);
-        if (info->status != BW_GENERATION_ABANDONED && !info->superseded)
-            older->own[older->count++] =
-                (struct bw_generation_choice){.tree_root = info->tree_root,
-                                              .tree_root_generation = info->generation,
-                                              .chunk_root = info->chunk_root,
-                                              .knows_chunk_root = true};
-    }
-    bw_history_close(history);
-    return older->own ? NULL : bw_error_no_memory();
-}
+#include "history/history.h"
 
 struct bw_error *bw_older_init(struct bw_older *older, struct bw_fs *present,
                                const struct bw_fs_options *images,
@@ -46,7 +25,22 @@ struct bw_error *bw_older_init(struct bw_older *older, struct bw_fs *present,
     older->images.planned = NULL;
     older->images.probes = NULL;
     older->images.reporter.report = NULL;
-    return states ? NULL : find_states(older);
+    if (states)
+        return NULL;
+
+    /* All committed roots. Scans only if that is fast. */
+    const struct bw_history_options how = {.struct_size = sizeof how, .only_list = true};
+    struct bw_history *history = NULL;
+    BW_TRY(bw_history_open(present, &how, &history));
+    const size_t all = bw_history_count(history);
+    older->states = older->own = calloc(all + 1, sizeof *older->own);
+    for (size_t i = 0; older->own && i < all; i++) {
+        const struct bw_generation_info *info = bw_history_entry(history, i);
+        if (info->status != BW_GENERATION_ABANDONED && !info->superseded)
+            older->own[older->count++] = bw_generation_choice_of(info);
+    }
+    bw_history_close(history);
+    return older->own ? NULL : bw_error_no_memory();
 }
 
 void bw_older_end(struct bw_older *older)

@@ -188,35 +188,6 @@ static struct bw_error *descend(struct descent *descent, bool in_roots)
     return NULL;
 }
 
-static struct bw_error *request_tree_blocks(struct descent *descent,
-                                            const struct bw_generation_choice *states, size_t count)
-{
-    struct bw_root_pointer root = descent->fs->root_tree.root;
-    descent->buffer = bw_block_buffer(&descent->fs->reader, bw_block_batch(&descent->fs->reader));
-    if (!descent->buffer)
-        return bw_error_no_memory();
-
-    /* The roots of all generations. */
-    for (size_t i = 0; i < count; i++)
-        if (states[i].tree_root)
-            BW_TRY(
-                range_list_push(&descent->ranges, (struct bw_range){states[i].tree_root,
-                                                                    descent->fs->reader.nodesize}));
-    request_ranges(descent);
-    BW_TRY(add_root(descent, BW_ROOT_TREE, &root, 1));
-    for (size_t i = 0; i < count; i++) {
-        if (!states[i].tree_root)
-            continue;
-        BW_AUTO_ERROR struct bw_error *error = bw_named_root(
-            descent->fs, BW_ROOT_TREE, states[i].tree_root, states[i].tree_root_generation, &root);
-        if (!error)
-            BW_TRY(add_root(descent, BW_ROOT_TREE, &root, 1));
-    }
-
-    BW_TRY(descend(descent, true));
-    return descent->only_roots ? NULL : descend(descent, false);
-}
-
 bool bw_history_is_served(const struct bw_fs *fs)
 {
     bool served = false;
@@ -225,40 +196,64 @@ bool bw_history_is_served(const struct bw_fs *fs)
     return served;
 }
 
-static struct bw_error *look_at_generations(struct descent *descent,
-                                            const struct bw_generation_choice *states, size_t count)
+static void descent_free(struct descent *descent)
 {
-    struct bw_error *error =
-        bw_history_is_served(descent->fs) ? request_tree_blocks(descent, states, count) : NULL;
     bw_key_map_free(&descent->block_index);
     bw_key_map_free(&descent->tree_index);
     blocks_free(&descent->blocks);
     trees_free(&descent->trees);
     range_list_free(&descent->ranges);
     free(descent->buffer);
-    return error;
+}
+
+/* Requests the roots of all generations, then what is below them. */
+static struct bw_error *look_at_generations(struct bw_fs *present,
+                                            const struct bw_generation_choice *states, size_t count,
+                                            bool only_roots, const struct bw_requested_file *file)
+{
+    BW_SCOPED(descent)
+    struct descent descent = {.fs = present, .only_roots = only_roots, .file = file};
+    struct bw_root_pointer root = present->root_tree.root;
+    if (!bw_history_is_served(present))
+        return NULL;
+    descent.buffer = bw_block_buffer(&present->reader, bw_block_batch(&present->reader));
+    if (!descent.buffer)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < count; i++)
+        if (states[i].tree_root)
+            BW_TRY(range_list_push(
+                &descent.ranges, (struct bw_range){states[i].tree_root, present->reader.nodesize}));
+    request_ranges(&descent);
+    BW_TRY(add_root(&descent, BW_ROOT_TREE, &root, 1));
+    for (size_t i = 0; i < count; i++) {
+        if (!states[i].tree_root)
+            continue;
+        BW_AUTO_ERROR struct bw_error *error = bw_named_root(
+            present, BW_ROOT_TREE, states[i].tree_root, states[i].tree_root_generation, &root);
+        if (!error)
+            BW_TRY(add_root(&descent, BW_ROOT_TREE, &root, 1));
+    }
+    BW_TRY(descend(&descent, true));
+    return only_roots ? NULL : descend(&descent, false);
 }
 
 struct bw_error *bw_request_blocks(struct bw_fs *present, const struct bw_generation_choice *states,
                                    size_t count)
 {
-    struct descent descent = {.fs = present};
-    return look_at_generations(&descent, states, count);
+    return look_at_generations(present, states, count, false, NULL);
 }
 
 struct bw_error *bw_request_root_blocks(struct bw_fs *present,
                                         const struct bw_generation_choice *states, size_t count)
 {
-    struct descent descent = {.fs = present, .only_roots = true};
-    return look_at_generations(&descent, states, count);
+    return look_at_generations(present, states, count, true, NULL);
 }
 
 struct bw_error *bw_request_file_blocks(struct bw_fs *present,
                                         const struct bw_generation_choice *states, size_t count,
                                         const struct bw_requested_file *file)
 {
-    struct descent descent = {.fs = present, .file = file};
-    return look_at_generations(&descent, states, count);
+    return look_at_generations(present, states, count, false, file);
 }
 
 /* Searches for keys. */

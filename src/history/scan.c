@@ -321,22 +321,7 @@ static void scan_piece(void *context, unsigned worker, size_t task)
     scanner->done += range->length;
 }
 
-static bool make_workers(struct scanner *scanner)
-{
-    scanner->worker_count = bw_pool_workers(scanner->scan->threads);
-    scanner->workers = calloc(scanner->worker_count, sizeof *scanner->workers);
-    for (unsigned i = 0; scanner->workers && i < scanner->worker_count; i++) {
-        struct worker *worker = calloc(1, sizeof *worker);
-        scanner->workers[i] = worker;
-        if (worker)
-            worker->buffer = aligned_alloc(BW_MIN_SECTORSIZE, BW_SCAN_PIECE);
-        if (!worker || !worker->buffer)
-            return false;
-    }
-    return scanner->workers;
-}
-
-static void free_scanner(struct scanner *scanner)
+static void scanner_free(struct scanner *scanner)
 {
     for (unsigned i = 0; scanner->workers && i < scanner->worker_count; i++) {
         if (scanner->workers[i])
@@ -349,18 +334,24 @@ static void free_scanner(struct scanner *scanner)
 
 struct bw_error *bw_history_scan(struct bw_history_scan *scan)
 {
-    struct scanner scanner = {.scan = scan};
-    struct bw_error *error = bw_found_identity_of(scan->fs, &scanner.identity);
-    struct bw_pool *pool = error ? NULL : bw_pool_create(bw_pool_workers(scan->threads));
-    if (!error && (!pool || !make_workers(&scanner)))
-        error = bw_error_no_memory();
-    if (!error) {
-        bw_pool_run(pool, scan->ranges->ranges.count, scan_piece, &scanner);
-        bw_found_sort(scan->index);
+    BW_SCOPED(scanner)
+    struct scanner scanner = {.scan = scan, .worker_count = bw_pool_workers(scan->threads)};
+    BW_TRY(bw_found_identity_of(scan->fs, &scanner.identity));
+    scanner.workers = calloc(scanner.worker_count, sizeof *scanner.workers);
+    bool complete = scanner.workers;
+    for (unsigned i = 0; complete && i < scanner.worker_count; i++) {
+        struct worker *worker = scanner.workers[i] = calloc(1, sizeof *worker);
+        if (worker)
+            worker->buffer = aligned_alloc(BW_MIN_SECTORSIZE, BW_SCAN_PIECE);
+        complete = worker && worker->buffer;
     }
+    struct bw_pool *pool = complete ? bw_pool_create(scanner.worker_count) : NULL;
+    if (!pool)
+        return bw_error_no_memory();
+    bw_pool_run(pool, scan->ranges->ranges.count, scan_piece, &scanner);
     bw_pool_destroy(pool);
-    free_scanner(&scanner);
-    if (!error && scan->index->no_memory)
-        error = bw_error_no_memory();
-    return !error && scanner.stopped ? bw_error_create(BW_ERROR_STOPPED, "stopped") : error;
+    bw_found_sort(scan->index);
+    if (scan->index->no_memory)
+        return bw_error_no_memory();
+    return scanner.stopped ? bw_error_create(BW_ERROR_STOPPED, "stopped") : NULL;
 }

@@ -216,31 +216,15 @@ static struct bw_error *request_blocks(struct searching *searching)
     return bw_request_file_blocks(searching->present, older->states + next, count, &file);
 }
 
-/* Errors in a generation are ignored, as if it did not have the file. */
-static struct bw_error *search_generations(struct searching *searching)
+static void searching_free(struct searching *searching)
 {
-    const struct bw_diff_result none = {0};
-    for (struct bw_fs *fs = searching->present; fs;) {
-        struct found found = {.version.fs = fs};
-        struct bw_error *error = find_file(searching, &found);
-        if (!error)
-            error = add_generation(searching, &found);
-        else if (error->code != BW_ERROR_NO_MEMORY)
-            bw_error_free(BW_TAKE(error));
-        drop_found(searching, &found);
-        BW_TRY(error);
-        BW_TRY(request_blocks(searching));
-        BW_TRY(bw_older_next(&searching->older, &fs));
-    }
-    if (!searching->newer.version.fs)
-        return bw_error_in(
-            bw_error_create(BW_ERROR_NOT_FOUND, "not found in any recoverable generation"),
-            searching->options.path);
-    return pass_version(searching, NULL, &none);
+    drop_found(searching, &searching->newer);
+    bw_older_end(&searching->older);
 }
 
 struct bw_error *bw_versions(struct bw_fs *present, const struct bw_versions_options *options)
 {
+    BW_SCOPED(searching)
     struct searching searching = {
         .options.struct_size = sizeof searching.options,
         .present = present,
@@ -253,13 +237,26 @@ struct bw_error *bw_versions(struct bw_fs *present, const struct bw_versions_opt
     if (ours->subvolume)
         BW_TRY(bw_subvolume_by_name(present, ours->subvolume, &from));
     searching.from = from ? from->tree.id : BW_TOP_SUBVOLUME;
-    struct bw_error *error =
-        bw_older_init(&searching.older, present, ours->images, ours->states, ours->state_count);
+    BW_TRY(bw_older_init(&searching.older, present, ours->images, ours->states, ours->state_count));
     searching.older.progress = ours->progress;
     searching.older.context = ours->context;
-    if (!error)
-        error = search_generations(&searching);
-    drop_found(&searching, &searching.newer);
-    bw_older_end(&searching.older);
-    return error;
+
+    /* Errors in a generation are ignored, as if it did not have the file. */
+    for (struct bw_fs *fs = present; fs;) {
+        struct found found = {.version.fs = fs};
+        struct bw_error *error = find_file(&searching, &found);
+        if (!error)
+            error = add_generation(&searching, &found);
+        else if (error->code != BW_ERROR_NO_MEMORY)
+            bw_error_free(BW_TAKE(error));
+        drop_found(&searching, &found);
+        BW_TRY(error);
+        BW_TRY(request_blocks(&searching));
+        BW_TRY(bw_older_next(&searching.older, &fs));
+    }
+    const struct bw_diff_result none = {0};
+    if (!searching.newer.version.fs)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "%s: not found in any recoverable generation",
+                               ours->path);
+    return pass_version(&searching, NULL, &none);
 }
