@@ -206,7 +206,7 @@ static void descent_free(struct descent *descent)
     free(descent->buffer);
 }
 
-/* Requests the roots of all generations, then what is below them. */
+/* Requests the roots of all generations, then the blocks below them. */
 static struct bw_error *look_at_generations(struct bw_fs *present,
                                             const struct bw_generation_choice *states, size_t count,
                                             bool only_roots, const struct bw_requested_file *file)

@@ -112,8 +112,8 @@ static void report(struct bed *bed, struct bw_bad_ranges *bad, int open)
     expect_success(bw_findings_flush(&bed->check));
 }
 
-/* Adjacent sectors are one finding, in whatever order they are found, unless they differ in kind or
- * lie in different chunks. */
+/* Adjacent sectors are one finding, in any order, unless they differ in kind or lie in different
+ * chunks. */
 static void test_bad_ranges(void **state)
 {
     (void)state;
