@@ -220,6 +220,19 @@ static bool assume_ram_bytes(const struct bw_extent_cursor *cursor, const struct
     return !error;
 }
 
+/* Corrects the length of compressed data in an item, which could not be decoded for it; false if
+ * more is wrong. Like the kernel, readers decompress at most a sector. */
+static bool assume_inline_length(const struct bw_extent_cursor *cursor, const struct bw_key *key,
+                                 struct bw_file_extent *extent)
+{
+    const uint32_t most = bw_fs_alignment(cursor->fs);
+    if (extent->type != BW_FILE_EXTENT_INLINE || extent->compression == BW_COMPRESS_NONE ||
+        key->offset || !extent->inline_length || extent->inline_length > most)
+        return false;
+    extent->ram_bytes = extent->num_bytes = most;
+    return true;
+}
+
 /* Decodes an extent item. One that is valid by itself may contradict its neighbours or exceed the
  * limits of any file system. If checksums of tree blocks are ignored, only its length may be wrong:
  * like the kernel, this reads what is there. */
@@ -232,8 +245,10 @@ static struct bw_error *decode_item(const struct bw_extent_cursor *cursor, uint3
                                "extent of inode %" PRIu64 " at %" PRIu64 " lies outside its leaf",
                                key->objectid, key->offset);
     const uint64_t next = next_start(cursor, key, UINT64_MAX);
+    *extent = (struct bw_file_extent){.inline_length = 0};
     struct bw_error *error = bw_file_extent_decode(&item, bw_fs_alignment(cursor->fs), extent);
-    if (error && assume_ram_bytes(cursor, &item, next, extent))
+    if (error && (assume_inline_length(cursor, key, extent) ||
+                  assume_ram_bytes(cursor, &item, next, extent)))
         bw_error_free(BW_TAKE(error));
     if ((error || extent->num_bytes > next - key->offset ||
          extent->disk_num_bytes > LARGEST_EXTENT) &&

@@ -62,6 +62,11 @@ same compressed 5 312 108 262144 set 8 8 4398046642176
 same compressed 5 335 108 0 set 8 8 0
 same compressed 5 283 108 0 set 18 2 8
 
+# Compressed data in an item: how many bytes they decompress to.
+same compressed 5 283 108 0 set 8 8 1099511627776
+same compressed 5 311 108 0 set 8 8 5000
+same compressed 5 339 108 0 set 8 8 0
+
 # A compressed extent that is called preallocated: it has been written.
 same compressed 5 312 108 0 set 20 1 2
 
