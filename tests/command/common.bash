@@ -126,8 +126,13 @@ expect() {
     case " $* " in *' --json '* | *' --json='*) keep_json "$@" < "$WORK/out" ;; esac
 }
 
-# out_has REGEX: whether stdout of the last `expect` has such a line.
-out_has() { grep -qE -- "$1" "$WORK/out"; }
+# out_has REGEX: whether stdout of the last `expect` has such a line. If not, prints how it begins,
+# for the message of `holds`.
+out_has() {
+    grep -qE -- "$1" "$WORK/out" && return
+    echo "no line matches '$1'; the output begins: $(head -n 2 "$WORK/out" | head -c 300)"
+    return 1
+}
 
 # recorded FIXTURE LIST: prints a list of the fixture, such as paths0, which the kernel's mount
 # showed.

@@ -29,7 +29,7 @@ for type in $types; do
     holds "$type: the page says what it does" [ "$prose" -ge 20 ]
     holds "$type: the page has the place of the layer" \
         out_has '^Above it: (device|logical|any) addresses\. Below it: '
-    if out_has '^Options:$'; then
+    if out_has '^Options:$' > /dev/null; then
         # At least two lines per option: its description, and its values.
         bad=$(sed '1,/^Options:$/d' "$WORK/out" | awk '
             /^  [^ ]/ {
