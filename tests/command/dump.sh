@@ -10,7 +10,7 @@ images=$BUILD/fixtures
 export PROGRAM TZ=UTC
 plain=$images/plain/dev1.img levels=$images/levels-3/dev1.img
 
-out_is() { [ "$(cat "$WORK/out")" = "$1" ]; }
+out_is() { diff "$WORK/out" - <<< "$1"; }
 out_lacks() { ! out_has "$1"; }
 
 # The text.

@@ -10,7 +10,7 @@ image=$BUILD/fixtures/people/dev1.img
 export TZ=UTC LC_ALL=C.UTF-8
 unset LS_COLORS NO_COLOR
 
-out_is() { [ "$(cat "$WORK/out")" = "$1" ]; }
+out_is() { diff "$WORK/out" - <<< "$1"; }
 
 # Same output as ls and stat. A line that begins with '$ ' is a command; '--' is replaced by the
 # image, and -n by -l, which prints numbers here.

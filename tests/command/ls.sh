@@ -8,7 +8,7 @@ set -uo pipefail
 plain=$BUILD/fixtures/plain/dev1.img
 subvolumes=$BUILD/fixtures/subvolumes/dev1.img
 
-out_is() { [ "$(cat "$WORK/out")" = "$1" ]; }
+out_is() { diff - <(echo "$1") <<< "$(cat "$WORK/out")"; }
 
 # Operands.
 expect "the top directory" 0 - ls "$plain"

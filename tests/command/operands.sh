@@ -9,7 +9,7 @@ plain=$BUILD/fixtures/plain/dev1.img
 first=$BUILD/fixtures/raid1-2/dev1.img
 second=$BUILD/fixtures/raid1-2/dev2.img
 three=("$BUILD"/fixtures/raid5-3/dev[123].img)
-out_is() { [ "$(cat "$WORK/out")" = "$1" ]; }
+out_is() { diff "$WORK/out" - <<< "$1"; }
 
 # Images.
 expect "devices before a path" 0 - cat "$first" "$second" /top-file
