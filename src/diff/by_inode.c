@@ -21,17 +21,13 @@ struct pair {
     const struct bw_diff_names *names[2]; /* the same; of both if they do not differ */
 };
 
-static const char *bytes_of(const struct bw_diff_names *names, size_t i)
-{
-    return names->bytes.data + names->list.items[i].bytes;
-}
-
 static struct bw_error *path_of(const struct pair *pair, unsigned side, size_t i,
                                 struct bw_diff_text *path)
 {
     const struct bw_diff_names *names = pair->names[side];
-    return bw_diff_path(pair->diff, side, names->list.items[i].parent, bytes_of(names, i),
-                        names->list.items[i].length, path);
+    const struct bw_diff_name *name = &names->list.items[i];
+    return bw_diff_path(pair->diff, side, name->parent, names->bytes.data + name->bytes,
+                        name->length, path);
 }
 
 static struct bw_error *top_path(struct bw_diff *diff, struct bw_diff_text *path)

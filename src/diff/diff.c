@@ -107,17 +107,6 @@ struct bw_error *bw_diff_set_filter(const char *path, struct bw_buffer *filter)
     return filter->failed ? bw_error_no_memory() : NULL;
 }
 
-static struct bw_error *open_entries(const struct bw_diff_side sides[2], unsigned side,
-                                     const struct bw_diff_options *options,
-                                     struct bw_entries **entries)
-{
-    if (sides[side].folder)
-        return bw_entries_open_folder(sides[side].folder, sides[!side].fs, entries);
-    if (sides[side].list)
-        return bw_entries_open_list(sides[side].list, entries);
-    return sides[side].subvolume ? bw_entries_open_image(&sides[side], options, entries) : NULL;
-}
-
 static void diff_free(struct bw_diff *diff)
 {
     for (unsigned side = 0; side < 2; side++) {
@@ -162,7 +151,12 @@ static struct bw_error *compare_trees(struct bw_diff *diff, const struct bw_diff
     struct bw_entries *entries[2] = {NULL, NULL};
     struct bw_error *error = NULL;
     for (unsigned side = 0; side < 2 && !error; side++)
-        error = open_entries(sides, side, options, &entries[side]);
+        if (sides[side].folder)
+            error = bw_entries_open_folder(sides[side].folder, sides[!side].fs, &entries[side]);
+        else if (sides[side].list)
+            error = bw_entries_open_list(sides[side].list, &entries[side]);
+        else if (sides[side].subvolume)
+            error = bw_entries_open_image(&sides[side], options, &entries[side]);
     if (!error)
         error = bw_diff_merge(diff, entries);
     for (unsigned side = 0; side < 2; side++)

@@ -78,11 +78,11 @@ static struct bw_error *next_entry(struct bw_entries *entries)
     if (entries->ended)
         return NULL;
     side->has_begun = true;
-    *entry = (struct bw_side_entry){
-        .path = is_top ? "" : side->descent.path.data,
-        .path_length = side->descent.path.length,
-        .place = is_top ? side->top : item->place,
-    };
+    *entry = (struct bw_side_entry){.path = "", .place = side->top};
+    if (!is_top)
+        *entry = (struct bw_side_entry){.path = side->descent.path.data,
+                                        .path_length = side->descent.path.length,
+                                        .place = item->place};
     struct bw_place *place = &entry->place;
     const bool is_subvolume = !is_top && place->inode == BW_SUBVOLUME_ROOT_INODE;
     entry->is_nested = is_subvolume || bw_place_is_empty(place);

@@ -182,32 +182,10 @@ static bool parse_hash(char *value, struct list_entry *entry, enum bw_hash_algor
 }
 
 /* Keywords that are not compared: other hashes, and properties that an image does not have. */
-static bool is_other(const char *name)
-{
-    static const char *const others[] = {
-        "cksum",           "contents",  "flags",           "gname",  "ignore",
-        "inode",           "nochange",  "resdevice",       "rmd160", "rmd160digest",
-        "ripemd160digest", "sha512256", "sha512256digest", "tags",   "uname"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(name, others[i]) == 0)
-            return true;
-    return false;
-}
-
-/* Adds a keyword to the list of ignored ones, unless it is already there. */
-static void ignore_keyword(struct bw_buffer *ignored, const char *name)
-{
-    const size_t length = strlen(name);
-    for (size_t at = 0, end; at < ignored->length; at = end + 1) {
-        const char *word = ignored->data + at, *comma = memchr(word, ',', ignored->length - at);
-        end = comma ? (size_t)(comma - ignored->data) : ignored->length;
-        if (end - at == length && memcmp(word, name, length) == 0)
-            return;
-    }
-    enum { ENOUGH = 1024 };
-    if (ignored->length < ENOUGH)
-        bw_buffer_format(ignored, "%s%s", ignored->length ? "," : "", name);
-}
+static const char *const other_keywords[] = {
+    "cksum",           "contents",  "flags",           "gname",  "ignore",
+    "inode",           "nochange",  "resdevice",       "rmd160", "rmd160digest",
+    "ripemd160digest", "sha512256", "sha512256digest", "tags",   "uname"};
 
 /* Stores KEYWORD=VALUE in an entry; adds a keyword that is not compared to `ignored`. Returns why
  * it is invalid, or NULL. Changes the word, which must outlive the entry. */
@@ -219,10 +197,21 @@ static const char *parse_word(char *word, struct list_entry *entry, struct bw_bu
     const struct keyword *keyword = find_keyword(word);
     const enum bw_hash_algorithm algorithm = find_hash(word);
     const bool is_hash = algorithm < BW_HASH_ALGORITHMS;
-    if (!keyword && !is_hash && !is_other(word))
-        return "unknown keyword";
     if (!keyword && !is_hash) {
-        ignore_keyword(ignored, word);
+        enum { ENOUGH = 1024 };
+        bool is_other = false, is_listed = false;
+        for (size_t i = 0; i < sizeof other_keywords / sizeof *other_keywords; i++)
+            is_other |= strcmp(word, other_keywords[i]) == 0;
+        if (!is_other)
+            return "unknown keyword";
+        const size_t length = strlen(word);
+        for (size_t at = 0, end; at < ignored->length; at = end + 1) {
+            const char *comma = memchr(ignored->data + at, ',', ignored->length - at);
+            end = comma ? (size_t)(comma - ignored->data) : ignored->length;
+            is_listed |= end - at == length && memcmp(ignored->data + at, word, length) == 0;
+        }
+        if (!is_listed && ignored->length < ENOUGH)
+            bw_buffer_format(ignored, "%s%s", ignored->length ? "," : "", word);
         return NULL;
     }
     bool is_good;

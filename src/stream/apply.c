@@ -472,29 +472,6 @@ static struct bw_error *on_fallocate(struct applier *applier,
     return bw_stream_punch(&applier->tree, path_of(command), &range, !(mode & KEEP_SIZE));
 }
 
-/* Gets the tree that data are cloned from. */
-static struct bw_error *find_source(struct applier *applier, const uint8_t *uuid,
-                                    struct bw_stream_tree **tree)
-{
-    struct bw_fs *fs = applier->set->fs;
-    const struct bw_received *source = bw_received_find(applier->set, uuid);
-    *tree = &applier->tree;
-    if (source == current_subvolume(applier))
-        return NULL;
-    if (!source)
-        return wait_for(applier, uuid);
-    const size_t index = (size_t)(source - applier->set->received.items);
-    *tree = &applier->source;
-    if (applier->has_source && applier->source_index == index)
-        return NULL;
-    if (applier->has_source)
-        bw_stream_tree_free(&applier->source);
-    applier->source = (struct bw_stream_tree){0};
-    applier->source_index = index;
-    applier->has_source = true;
-    return bw_editor_create(&applier->source.editor, &fs->reader, &fs->memory, &source->tree, 0);
-}
-
 static struct bw_error *on_clone(struct applier *applier, const struct bw_stream_command *command)
 {
     const struct bw_stream_range range = {bw_command_number(command, BW_ATTRIBUTE_FILE_OFFSET),
@@ -503,7 +480,24 @@ static struct bw_error *on_clone(struct applier *applier, const struct bw_stream
         .path = text_of(command, BW_ATTRIBUTE_CLONE_PATH),
         .offset = bw_command_number(command, BW_ATTRIBUTE_CLONE_OFFSET),
     };
-    BW_TRY(find_source(applier, uuid_of(command, BW_ATTRIBUTE_CLONE_UUID), &source.tree));
+
+    /* The tree that data are cloned from: the current one, or another, which stays open. */
+    struct bw_fs *fs = applier->set->fs;
+    const uint8_t *uuid = uuid_of(command, BW_ATTRIBUTE_CLONE_UUID);
+    const struct bw_received *from = bw_received_find(applier->set, uuid);
+    if (!from)
+        return wait_for(applier, uuid);
+    const size_t index = (size_t)(from - applier->set->received.items);
+    const bool is_current = from == current_subvolume(applier);
+    source.tree = is_current ? &applier->tree : &applier->source;
+    if (!is_current && (!applier->has_source || applier->source_index != index)) {
+        if (applier->has_source)
+            bw_stream_tree_free(&applier->source);
+        applier->source = (struct bw_stream_tree){0};
+        applier->source_index = index;
+        applier->has_source = true;
+        BW_TRY(bw_editor_create(&applier->source.editor, &fs->reader, &fs->memory, &from->tree, 0));
+    }
     return bw_stream_clone(&applier->tree, path_of(command), &range, &source);
 }
 

@@ -40,34 +40,6 @@ void bw_send_root_free(struct bw_send_root *root)
 
 /* Parts. */
 
-/* Reads the items of an inode up to its first name. */
-static struct bw_error *read_part(struct bw_item_range *range, struct bw_send_directory_name *part,
-                                  char name[BW_NAME_MAX], bool *has_inode)
-{
-    while (!part->parent && bw_item_range_next(range)) {
-        if (range->error)
-            return BW_TAKE(range->error);
-        const struct bw_item *item = &range->item;
-        struct bw_cursor cursor = bw_cursor_of(item);
-        struct bw_inode_ref ref;
-        struct bw_inode inode;
-        if (item->key.type == BW_INODE_ITEM && bw_inode_decode(item, &inode)) {
-            part->generation = inode.generation;
-            part->atime = inode.atime;
-            part->mtime = inode.mtime;
-            part->ctime = inode.ctime;
-            part->otime = inode.otime;
-            *has_inode = true;
-        } else if ((item->key.type == BW_INODE_REF || item->key.type == BW_INODE_EXTREF) &&
-                   bw_inode_ref_next(&cursor, &item->key, &ref) && ref.name_length <= BW_NAME_MAX) {
-            part->parent = ref.parent;
-            part->name_length = ref.name_length;
-            memcpy(name, ref.name, ref.name_length);
-        }
-    }
-    return NULL;
-}
-
 struct bw_error *bw_send_part_of(struct bw_send_root *root, uint64_t inode,
                                  const struct bw_send_directory_name **result)
 {
@@ -80,7 +52,30 @@ struct bw_error *bw_send_part_of(struct bw_send_root *root, uint64_t inode,
         bw_item_range_restart(range, &root->fs->reader, &root->subvolume->tree,
                               (struct bw_key){inode, BW_INODE_ITEM, 0},
                               (struct bw_key){inode, BW_INODE_EXTREF, UINT64_MAX});
-        struct bw_error *error = read_part(range, &part, name, &has_inode);
+        struct bw_error *error = NULL;
+        while (!part.parent && !error && bw_item_range_next(range)) {
+            const struct bw_item *item = &range->item;
+            struct bw_cursor cursor = bw_cursor_of(item);
+            struct bw_inode_ref ref;
+            struct bw_inode decoded;
+            error = BW_TAKE(range->error);
+            if (error)
+                break;
+            if (item->key.type == BW_INODE_ITEM && bw_inode_decode(item, &decoded)) {
+                part.generation = decoded.generation;
+                part.atime = decoded.atime;
+                part.mtime = decoded.mtime;
+                part.ctime = decoded.ctime;
+                part.otime = decoded.otime;
+                has_inode = true;
+            } else if ((item->key.type == BW_INODE_REF || item->key.type == BW_INODE_EXTREF) &&
+                       bw_inode_ref_next(&cursor, &item->key, &ref) &&
+                       ref.name_length <= BW_NAME_MAX) {
+                part.parent = ref.parent;
+                part.name_length = ref.name_length;
+                memcpy(name, ref.name, ref.name_length);
+            }
+        }
         BW_TRY(bw_item_range_stop(range, error));
         if (!has_inode || !part.parent)
             return bw_error_create(BW_ERROR_CORRUPT,

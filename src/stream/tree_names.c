@@ -238,32 +238,26 @@ static struct bw_error *remove_name(struct bw_stream_tree *tree,
     return bw_edit_unlink(&tree->editor, &link);
 }
 
-/* Chooses the number of a new inode: `wanted`, or one after all others. */
-static struct bw_error *choose_inode(struct bw_stream_tree *tree, uint64_t wanted, uint64_t *inode)
-{
-    const struct bw_key last = {LAST_INODE, 0, 0};
-    struct bw_item item;
-    bool exists = true;
-    struct bw_disk_inode_item unused;
-    if (wanted > BW_SUBVOLUME_ROOT_INODE && wanted < LAST_INODE)
-        BW_TRY(bw_edit_inode(&tree->editor, wanted, &unused, &exists));
-    *inode = wanted;
-    if (!exists)
-        return NULL;
-    BW_TRY(bw_edit_last(&tree->editor, &last, &item));
-    *inode = item.key.objectid + 1;
-    return *inode < LAST_INODE
-               ? NULL
-               : bw_error_create(BW_ERROR_CORRUPT, "no free inode number for a new file");
-}
-
+/* Makes an inode with the number `wanted`, or one after all others. */
 static struct bw_error *make_inode(struct bw_stream_tree *tree, struct bw_bytes path,
                                    uint64_t wanted, const struct bw_disk_inode_item *item,
                                    uint64_t *inode)
 {
+    const struct bw_key last = {LAST_INODE, 0, 0};
     struct bw_stream_place place;
+    struct bw_disk_inode_item unused;
+    struct bw_item highest;
+    bool exists = true;
     BW_TRY(lookup_free(tree, path, &place));
-    BW_TRY(choose_inode(tree, wanted, inode));
+    if (wanted > BW_SUBVOLUME_ROOT_INODE && wanted < LAST_INODE)
+        BW_TRY(bw_edit_inode(&tree->editor, wanted, &unused, &exists));
+    *inode = wanted;
+    if (exists) {
+        BW_TRY(bw_edit_last(&tree->editor, &last, &highest));
+        *inode = highest.key.objectid + 1;
+    }
+    if (*inode >= LAST_INODE)
+        return bw_error_create(BW_ERROR_CORRUPT, "no free inode number for a new file");
     BW_TRY(bw_edit_set_inode(&tree->editor, *inode, item));
     return add_name(tree, &place, *inode);
 }
