@@ -117,6 +117,18 @@ void bw_chunk_facts_free(struct bw_chunk_facts *facts)
     *facts = (struct bw_chunk_facts){0};
 }
 
+const struct bw_disk_device_item *bw_chunk_facts_device(const struct bw_chunk_facts *facts,
+                                                        uint64_t devid)
+{
+    const struct bw_key key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, devid};
+    size_t at = bw_newest_first(&facts->chunks, &key);
+    struct bw_item item;
+    const bool is_found = bw_newest_next(&facts->chunks, &at, &item) &&
+                          bw_key_compare(&item.key, &key) == 0 &&
+                          item.size >= sizeof(struct bw_disk_device_item);
+    return is_found ? (const void *)item.data : NULL;
+}
+
 static int by_chunk(const void *left, const void *right)
 {
     const struct bw_found_extent *a = left, *b = right;

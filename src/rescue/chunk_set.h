@@ -63,6 +63,8 @@ enum bw_agreement bw_chunk_set_test(const struct bw_chunk_set *set,
  * block groups, which contain length and profile. A leaf is used only if the chunks known so far
  * put it at its position. */
 
+struct bw_disk_device_item;
+
 /** A range of a device that belongs to a chunk. */
 struct bw_found_extent {
     uint64_t chunk; /**< logical address of the chunk */
@@ -89,6 +91,10 @@ struct bw_chunk_facts {
 };
 
 void bw_chunk_facts_free(struct bw_chunk_facts *facts);
+
+/** The item of a device; NULL if it was not found. */
+const struct bw_disk_device_item *bw_chunk_facts_device(const struct bw_chunk_facts *facts,
+                                                        uint64_t devid);
 
 /** Fills facts->extents from facts->devices. BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_chunk_facts_extents(struct bw_chunk_facts *facts);

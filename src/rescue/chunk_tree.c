@@ -45,24 +45,6 @@ struct search {
 
 /* Deriving chunks without an item from device extents and block groups. */
 
-/* The uuid of a device; zeros if unknown. */
-static void find_uuid(const struct search *search, uint64_t devid, uint8_t uuid[BW_UUID_SIZE])
-{
-    const struct bw_newest *items = &search->facts.chunks;
-    const struct bw_key key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, devid};
-    size_t at = bw_newest_first(items, &key);
-    struct bw_item item;
-    memset(uuid, 0, BW_UUID_SIZE);
-    for (size_t i = 0; i < search->fs->image_count; i++)
-        if (search->fs->images[i].role != BW_IMAGE_UNUSED &&
-            search->fs->images[i].superblock.device.devid == devid)
-            memcpy(uuid, search->fs->images[i].superblock.device.uuid, BW_UUID_SIZE);
-    if (bw_newest_next(items, &at, &item) && bw_key_compare(&item.key, &key) == 0 &&
-        item.size >= sizeof(struct bw_disk_device_item))
-        memcpy(uuid, ((const struct bw_disk_device_item *)(const void *)item.data)->uuid,
-               BW_UUID_SIZE);
-}
-
 /* Whether the device extents can be all extents of the chunk. Sets chunk->columns. */
 static bool has_all_extents(struct bw_derived_chunk *chunk)
 {
@@ -115,7 +97,14 @@ static struct bw_error *add_chunk(struct search *search, const struct bw_derived
         const struct bw_found_extent *extent = &chunk->extents[order[i]];
         stripes[i].devid = bw_put64(extent->devid);
         stripes[i].offset = bw_put64(extent->offset);
-        find_uuid(search, extent->devid, stripes[i].device_uuid);
+        const size_t image = bw_image_of_devid(chunk->scan, extent->devid);
+        const struct bw_disk_device_item *device =
+            bw_chunk_facts_device(&search->facts, extent->devid);
+        if (device)
+            memcpy(stripes[i].device_uuid, device->uuid, BW_UUID_SIZE);
+        else if (image < chunk->scan->image_count)
+            memcpy(stripes[i].device_uuid, chunk->scan->images[image].superblock.device.uuid,
+                   BW_UUID_SIZE);
     }
     return bw_chunk_set_add(&search->known, &item, &added);
 }
@@ -339,6 +328,11 @@ static bool has_found(const struct search *search)
 static struct bw_error *find_chunks(struct search *search)
 {
     const struct bw_fs *fs = search->fs;
+    uint64_t gigabytes = 0;
+    for (size_t i = 0; i < fs->image_count; i++)
+        gigabytes += fs->images[i].storage ? bw_xlator_size(fs->images[i].storage) >> 30 : 0;
+    search->work = WORK + (size_t)(gigabytes < MOST ? gigabytes : MOST) * WORK_OF_A_GIB;
+    BW_TRY(bw_device_scan_begin(&search->scan, fs));
     BW_TRY(bw_chunk_set_add_array(&search->system, &fs->superblock));
     for (enum stage stage = SYSTEM_CHUNKS; !search->complete && stage <= DEVICES; stage++) {
         BW_TRY(read_more(search, stage));
@@ -422,25 +416,15 @@ static struct bw_error *make_tree(struct search *search)
     return NULL;
 }
 
-static struct bw_error *rebuild_tree(struct search *search)
-{
-    const struct bw_fs *fs = search->fs;
-    uint64_t gigabytes = 0;
-    for (size_t i = 0; i < fs->image_count; i++)
-        gigabytes += fs->images[i].storage ? bw_xlator_size(fs->images[i].storage) >> 30 : 0;
-    search->work = WORK + (size_t)(gigabytes < MOST ? gigabytes : MOST) * WORK_OF_A_GIB;
-    BW_TRY(bw_device_scan_begin(&search->scan, fs));
-    BW_TRY(find_chunks(search));
-    if (!has_found(search))
-        return bw_error_create(BW_ERROR_NOT_FOUND, "no chunk was found");
-    return make_tree(search);
-}
-
 struct bw_error *bw_rescue_chunk_tree(struct bw_fs *fs, struct bw_error *why)
 {
     struct search search = {.fs = fs};
     const size_t *count = &search.known.items.items.count;
-    struct bw_error *error = rebuild_tree(&search);
+    struct bw_error *error = find_chunks(&search);
+    if (!error && !has_found(&search))
+        error = bw_error_create(BW_ERROR_NOT_FOUND, "no chunk was found");
+    if (!error)
+        error = make_tree(&search);
     if (!error) {
         const bool is_partial = !search.complete && fs->superblock.chunk_root.bytenr;
         fs->chunk_tree = search.tree.tree;

@@ -95,39 +95,6 @@ static size_t merge_ranges(struct bw_device_range *ranges, size_t count)
     return kept;
 }
 
-/* Adds the stored parts of a range; false if memory ran out. */
-static bool add_range(struct run *run, const struct bw_device_range *range)
-{
-    struct bw_xlator *device = device_of(run->scan, range->image);
-    const uint64_t size = device ? bw_xlator_size(device) : 0;
-    if (range->offset >= size)
-        return true;
-    const uint64_t left = size - range->offset;
-    const uint64_t end = range->offset + (range->length < left ? range->length : left);
-    uint64_t at = range->offset - range->offset % BW_MIN_SECTORSIZE, next;
-    for (; at < end; at += PIECE) {
-        next = bw_xlator_next_stored(device, at);
-        if (next >= end)
-            break;
-        at += (next - at) / BW_MIN_SECTORSIZE * BW_MIN_SECTORSIZE;
-        const uint64_t length = end - at < PIECE ? end - at : PIECE;
-
-        /* It continues the stretch that ends at its beginning, or is a new one. */
-        struct stretches *stretches = &run->stretches;
-        struct bw_device_range *last =
-            stretches->count ? &stretches->items[stretches->count - 1].range : NULL;
-        if (last && last->image == range->image && last->offset + last->length == at &&
-            last->length % PIECE == 0)
-            last->length += length;
-        else if (stretches_push(stretches,
-                                (struct stretch){{range->image, at, length}, run->pieces}))
-            return false;
-        run->pieces++;
-        run->bytes += length;
-    }
-    return true;
-}
-
 /* Adds the blocks that begin in a piece; `length` bytes were read. */
 static void find_blocks(struct run *run, const struct bw_device_range *piece, const uint8_t *bytes,
                         uint32_t length)
@@ -228,8 +195,36 @@ struct bw_error *bw_device_scan_run(struct bw_device_scan *scan, struct bw_devic
     run.buffers = aligned_alloc(BW_MIN_SECTORSIZE, (size_t)workers * WINDOW);
     bool ready = pool && run.buffers;
     count = merge_ranges(ranges, count);
-    for (size_t i = 0; ready && i < count; i++)
-        ready = add_range(&run, &ranges[i]);
+
+    /* The stored parts of the ranges, in pieces. */
+    for (size_t i = 0; ready && i < count; i++) {
+        const struct bw_device_range *range = &ranges[i];
+        struct bw_xlator *device = device_of(scan, range->image);
+        const uint64_t size = device ? bw_xlator_size(device) : 0;
+        const uint64_t left = range->offset < size ? size - range->offset : 0;
+        const uint64_t end = range->offset + (range->length < left ? range->length : left);
+        uint64_t at = range->offset - range->offset % BW_MIN_SECTORSIZE, next;
+        for (; ready && left && at < end; at += PIECE) {
+            next = bw_xlator_next_stored(device, at);
+            if (next >= end)
+                break;
+            at += (next - at) / BW_MIN_SECTORSIZE * BW_MIN_SECTORSIZE;
+            const uint64_t length = end - at < PIECE ? end - at : PIECE;
+
+            /* A piece continues the stretch that ends at its beginning, or is a new one. */
+            struct stretches *stretches = &run.stretches;
+            struct bw_device_range *last =
+                stretches->count ? &stretches->items[stretches->count - 1].range : NULL;
+            if (last && last->image == range->image && last->offset + last->length == at &&
+                last->length % PIECE == 0)
+                last->length += length;
+            else
+                ready = !stretches_push(stretches,
+                                        (struct stretch){{range->image, at, length}, run.pieces});
+            run.pieces++;
+            run.bytes += length;
+        }
+    }
     if (ready)
         bw_pool_run(pool, run.pieces, scan_piece, &run);
     bw_pool_destroy(pool);

@@ -377,30 +377,6 @@ static bool report_progress(void *context, uint64_t done, uint64_t total)
     return true;
 }
 
-static struct bw_error *scan_blocks(struct making *making)
-{
-    struct bw_fs *fs = making->fs;
-    struct bw_scan_ranges ranges = {0};
-    struct bw_history_scan scan = {.fs = fs,
-                                   .ranges = &ranges,
-                                   .index = &making->index,
-                                   .doubts_zeros = true,
-                                   .progress = report_progress,
-                                   .visit = add_names_of_block,
-                                   .context = making};
-    struct bw_error *error = bw_scan_add_chunks(fs, &ranges);
-    const bool too_much = ranges.bytes > BW_RESCUE_LIMIT && !fs->scan;
-    if (!error && too_much)
-        bw_fs_report(fs, BW_WARNING,
-                     bw_error_advise(bw_error_create(BW_ERROR_NOT_FOUND, "the root tree is lost"),
-                                     "`scan` rebuilds it from %" PRIu64 " GiB of tree blocks",
-                                     ranges.bytes >> 30));
-    if (!error && !too_much)
-        error = bw_history_scan(&scan);
-    bw_scan_range_list_free(&ranges.ranges);
-    return error;
-}
-
 /* The newest generation that is at most `limit`. `*trees` is the number of trees that have blocks
  * of it, at most 2. */
 static uint64_t newest_until(const struct bw_found_index *index, uint64_t limit, unsigned *trees)
@@ -651,8 +627,27 @@ static struct bw_error *make_tree(struct making *making)
 
 static struct bw_error *rebuild_tree(struct making *making)
 {
-    const struct bw_superblock *super = &making->fs->superblock;
-    BW_TRY(scan_blocks(making));
+    struct bw_fs *fs = making->fs;
+    const struct bw_superblock *super = &fs->superblock;
+    struct bw_scan_ranges ranges = {0};
+    struct bw_history_scan scan = {.fs = fs,
+                                   .ranges = &ranges,
+                                   .index = &making->index,
+                                   .doubts_zeros = true,
+                                   .progress = report_progress,
+                                   .visit = add_names_of_block,
+                                   .context = making};
+    struct bw_error *error = bw_scan_add_chunks(fs, &ranges);
+    if (!error && ranges.bytes > BW_RESCUE_LIMIT && !fs->scan)
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_advise(bw_error_create(BW_ERROR_NOT_FOUND, "the root tree is lost"),
+                                     "`scan` rebuilds it from %" PRIu64 " GiB of tree blocks",
+                                     ranges.bytes >> 30));
+    else if (!error)
+        error = bw_history_scan(&scan);
+    bw_scan_range_list_free(&ranges.ranges);
+    BW_TRY(error);
+
     making->newest = newest_generation(making);
     BW_TRY(bw_tree_roots_find(making->fs, &making->index, making->newest, &making->roots));
 

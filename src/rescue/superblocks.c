@@ -12,6 +12,7 @@
  * The first two steps also list all file systems whose blocks are on the images.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -334,25 +335,6 @@ static bool has_tree(const struct candidate *candidate, uint64_t tree)
     return false;
 }
 
-static void make_device(const struct candidate *candidate, size_t image,
-                        struct bw_device_identity *device)
-{
-    const struct bw_newest *items = &candidate->facts.chunks;
-    device->devid = candidate->devids[image];
-    device->total_bytes = bw_xlator_size(candidate->set->images[image].storage);
-    memcpy(device->fsid, candidate->scan.identity.ids[0].fsid, BW_UUID_SIZE);
-    struct bw_item item;
-    for (size_t at = 0; bw_newest_next(items, &at, &item);) {
-        const struct bw_disk_device_item *disk = (const void *)item.data;
-        if (item.key.type != BW_DEVICE_ITEM || item.key.offset != device->devid ||
-            item.size < sizeof *disk)
-            continue;
-        memcpy(device->uuid, disk->uuid, BW_UUID_SIZE);
-        device->bytes_used = bw_get64(disk->bytes_used);
-        device->total_bytes = bw_get64(disk->total_bytes);
-    }
-}
-
 /* If btrfstune was interrupted while it changed the type of checksums, sets the flag of its last
  * step, in which tree blocks have either type, or of the steps before it. The superblock has the
  * old type until the end; an item in the root tree has the new one. */
@@ -441,7 +423,17 @@ static struct bw_error *make_superblocks(const struct candidate *candidate)
         bw_error_free(BW_TAKE(image->bad));
         image->superblock = super;
         image->is_rebuilt = true;
-        make_device(candidate, i, &image->superblock.device);
+        struct bw_device_identity *device = &image->superblock.device;
+        const struct bw_disk_device_item *known =
+            bw_chunk_facts_device(&candidate->facts, candidate->devids[i]);
+        device->devid = candidate->devids[i];
+        device->total_bytes = bw_xlator_size(image->storage);
+        memcpy(device->fsid, identity->ids[0].fsid, BW_UUID_SIZE);
+        if (known) {
+            memcpy(device->uuid, known->uuid, BW_UUID_SIZE);
+            device->bytes_used = bw_get64(known->bytes_used);
+            device->total_bytes = bw_get64(known->total_bytes);
+        }
         bw_fs_report(candidate->fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "%s: no superblock: from tree blocks, it is device %" PRIu64
@@ -463,20 +455,6 @@ static int by_block(const void *left, const void *right)
     return a->bytenr != b->bytenr
                ? (a->bytenr > b->bytenr) * 2 - 1
                : (a->generation > b->generation) - (a->generation < b->generation);
-}
-
-/* A block of the sorted list, or NULL. */
-static const struct bw_block_match *find_match(const struct bw_block_matches *matches,
-                                               uint64_t bytenr, uint64_t generation)
-{
-    const size_t at = BW_FIRST_INDEX(
-        i, matches->count,
-        matches->items[i].bytenr > bytenr ||
-            (matches->items[i].bytenr == bytenr && matches->items[i].generation >= generation));
-    if (at == matches->count || matches->items[at].bytenr != bytenr ||
-        matches->items[at].generation != generation)
-        return NULL;
-    return &matches->items[at];
 }
 
 BW_VECTOR(match_stack, const struct bw_block_match *);
@@ -507,8 +485,10 @@ static struct bw_error *count_tree(const struct bw_device_scan *scan, uint64_t t
             continue;
         for (uint32_t slot = 0; slot < node.item_count; slot++) {
             const struct bw_node_pointer child = bw_node_pointer_at(&node, slot);
+            const struct bw_block_match wanted = {.bytenr = child.bytenr,
+                                                  .generation = child.generation};
             const struct bw_block_match *below =
-                find_match(&scan->matches, child.bytenr, child.generation);
+                bsearch(&wanted, scan->matches.items, scan->matches.count, sizeof wanted, by_block);
             found->critical_blocks++;
             found->critical_missing += !below;
             if (below && below->level < match->level && stack.count < scan->matches.count)
@@ -623,51 +603,6 @@ static struct bw_error *list_found(struct bw_fs *fs, struct bw_image_set *set,
     return NULL;
 }
 
-/* Blocks that are newer than the superblock: it is stale, or an older image was written over a part
- * of the device. While the superblock is being written, the next generation may have begun. */
-static void report_newer_blocks(struct bw_fs *fs, const struct bw_image_set *set,
-                                const struct bw_found_file_system *found)
-{
-    uint64_t known = 0;
-    for (size_t i = 0; i < set->count; i++) {
-        const struct bw_image *image = &set->images[i];
-        if (!image->bad && bw_superblock_has_block_id(&image->superblock, found->fsid) &&
-            image->superblock.generation > known)
-            known = image->superblock.generation;
-    }
-    if (found->generation > known + 1)
-        bw_fs_report(fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "the superblock has generation %" PRIu64
-                                     ", but tree blocks up to generation %" PRIu64
-                                     " were found: perhaps an older image was written over a "
-                                     "part of the device",
-                                     known, found->generation));
-}
-
-/* Names a file system that is not opened, and the option that opens it. */
-static void report_other(struct bw_fs *fs, const struct bw_found_file_system *found)
-{
-    char fsid[37], option[37];
-    bw_uuid_text(found->fsid, fsid);
-    bw_uuid_text(found->option, option);
-    BW_AUTO_BUFFER struct bw_buffer places = {0};
-    if (found->placed_blocks)
-        bw_buffer_format(&places, "%" PRIu64 " of which %s where they belong", found->placed_blocks,
-                         found->placed_blocks == 1 ? "lies" : "lie");
-    else
-        bw_buffer_format(&places, "but no chunk tree");
-    bw_fs_report(
-        fs, BW_WARNING,
-        bw_error_advise(bw_error_create(BW_ERROR_USAGE,
-                                        "blocks of another file system were found: fsid %s, "
-                                        "generation %" PRIu64 ", %" PRIu64 " tree block%s, %.*s",
-                                        fsid, found->generation, found->blocks,
-                                        bw_plural(found->blocks), (int)places.length,
-                                        places.data ? places.data : ""),
-                        "`fsid %s` opens it", option));
-}
-
 struct bw_error *bw_rescue_find_all(struct bw_fs *fs, struct bw_image_set *set)
 {
     struct block_kinds kinds = {.count = 0};
@@ -679,11 +614,46 @@ struct bw_error *bw_rescue_find_all(struct bw_fs *fs, struct bw_image_set *set)
 struct bw_error *bw_rescue_report_others(struct bw_fs *fs, struct bw_image_set *set)
 {
     BW_TRY(bw_rescue_find_all(fs, set));
-    for (size_t i = 0; i < fs->found_count; i++)
-        if (fs->found[i].is_open)
-            report_newer_blocks(fs, set, &fs->found[i]);
-        else
-            report_other(fs, &fs->found[i]);
+    for (size_t i = 0; i < fs->found_count; i++) {
+        const struct bw_found_file_system *found = &fs->found[i];
+        const uint64_t placed = found->placed_blocks;
+        char fsid[37], option[37], places[64] = "but no chunk tree";
+        if (!found->is_open) {
+            bw_uuid_text(found->fsid, fsid);
+            bw_uuid_text(found->option, option);
+            if (placed)
+                snprintf(places, sizeof places, "%" PRIu64 " of which %s where they belong", placed,
+                         placed == 1 ? "lies" : "lie");
+            bw_fs_report(fs, BW_WARNING,
+                         bw_error_advise(
+                             bw_error_create(BW_ERROR_USAGE,
+                                             "blocks of another file system were found: fsid %s, "
+                                             "generation %" PRIu64 ", %" PRIu64 " tree block%s, %s",
+                                             fsid, found->generation, found->blocks,
+                                             bw_plural(found->blocks), places),
+                             "`fsid %s` opens it", option));
+            continue;
+        }
+
+        /* Blocks that are newer than the superblock: it is stale, or an older image was written
+         * over a part of the device. While the superblock is being written, the next generation
+         * may have begun. */
+        uint64_t known = 0;
+        for (size_t k = 0; k < set->count; k++) {
+            const struct bw_image *image = &set->images[k];
+            if (!image->bad && bw_superblock_has_block_id(&image->superblock, found->fsid) &&
+                image->superblock.generation > known)
+                known = image->superblock.generation;
+        }
+        if (found->generation > known + 1)
+            bw_fs_report(fs, BW_WARNING,
+                         bw_error_create(BW_ERROR_CORRUPT,
+                                         "the superblock has generation %" PRIu64
+                                         ", but tree blocks up to generation %" PRIu64
+                                         " were found: perhaps an older image was written over a "
+                                         "part of the device",
+                                         known, found->generation));
+    }
     return NULL;
 }
 
