@@ -147,6 +147,31 @@ static void test_adopted_leaves(void **state)
     }
 }
 
+/* A key that is searched after a later one, which an adopted leaf has: the lost node is named, not
+ * that leaf. */
+static void test_lost_before_adopted(void **state)
+{
+    (void)state;
+    static const size_t leaves[] = {6, 8};
+    const struct bw_key adopted = key_of(32), lost = key_of(26);
+    struct bench bench;
+    struct bw_leaf_finder finder;
+    struct iw_image *image = make_image();
+    const uint64_t node = iw_block_find(image, TREE, 1, 1)->logical;
+    iw_corrupt(image, node, IW_ALL_COPIES, 0, 32, IW_FLIP);
+    open_bench(&bench, image);
+    adopt(&bench, leaves, COUNT(leaves), false);
+    bw_leaf_finder_init(&finder, &bench.reader, &bench.tree);
+    expect_success(bw_find_leaf(&finder, &adopted));
+    assert_false(finder.lost);
+    expect_success(bw_find_leaf(&finder, &lost));
+    assert_true(finder.lost);
+    assert_int_equal(finder.bytenr, node);
+    assert_int_equal(finder.first.objectid, key_of(25).objectid);
+    bw_leaf_finder_free(&finder);
+    close_bench(&bench);
+}
+
 /* Memory that runs out ends a range, whose result is then not complete. */
 static void test_adopter_without_memory(void **state)
 {
@@ -378,6 +403,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_adopted_leaves),
+        cmocka_unit_test(test_lost_before_adopted),
         cmocka_unit_test(test_adopter_without_memory),
         cmocka_unit_test(test_scan_of_adopted_leaves),
         cmocka_unit_test(test_keys_beyond_leaf),
