@@ -48,4 +48,19 @@ static inline int bw_compare_bytes(const void *a, size_t a_length, const void *b
     return order ? order : bw_compare(a_length, b_length);
 }
 
+/** The order of paths in which the contents of a directory follow it: a '/' comes before all other
+ * bytes. */
+static inline int bw_compare_paths(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+    const size_t shorter = (size_t)bw_min(a_length, b_length);
+    size_t at = 0;
+    while (at < shorter && a[at] == b[at])
+        at++;
+    if (at == shorter)
+        return bw_compare(a_length, b_length);
+    if (a[at] == '/' || b[at] == '/')
+        return a[at] == '/' ? -1 : 1;
+    return (uint8_t)a[at] < (uint8_t)b[at] ? -1 : 1;
+}
+
 #endif

@@ -8,19 +8,9 @@
 #include "base/compare.h"
 #include "base/folder.h"
 
-/* A '/' comes before all other bytes, so that a directory's content follows it: no name contains a
- * NUL. */
 int bw_entries_compare(const char *a, size_t a_length, const char *b, size_t b_length)
 {
-    const size_t shorter = a_length < b_length ? a_length : b_length;
-    size_t at = 0;
-    if (memcmp(a, b, shorter) == 0)
-        return bw_compare(a_length, b_length);
-    while (a[at] == b[at])
-        at++;
-    const unsigned char left = a[at] == '/' ? 0 : (unsigned char)a[at];
-    const unsigned char right = b[at] == '/' ? 0 : (unsigned char)b[at];
-    return left - right;
+    return bw_compare_paths(a, a_length, b, b_length);
 }
 
 /* The descent. */

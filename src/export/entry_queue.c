@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/path.h"
 #include "base/pool.h"
 #include "base/thread.h"
@@ -490,20 +491,11 @@ static struct bw_error *add_to_sort(void *context, const struct bw_entry *entry)
     return bw_buffer_error(&sorting->paths);
 }
 
-/* A '/' comes before all other bytes, so that everything in a directory follows it. */
-static int by_names(const void *left, const void *right, void *paths)
+static int by_names(const void *left, const void *right, void *context)
 {
     const struct waiting *a = left, *b = right;
-    const uint8_t *one = (const uint8_t *)paths + a->path, *other = (uint8_t *)paths + b->path;
-    const size_t common = a->length < b->length ? a->length : b->length;
-    size_t at = 0;
-    while (at < common && one[at] == other[at])
-        at++;
-    if (at == common)
-        return (a->length > b->length) - (a->length < b->length);
-    if (one[at] == '/' || other[at] == '/')
-        return one[at] == '/' ? -1 : 1;
-    return one[at] < other[at] ? -1 : 1;
+    const char *paths = context;
+    return bw_compare_paths(paths + a->path, a->length, paths + b->path, b->length);
 }
 
 static struct bw_error *enqueue_sorted(struct bw_entry_queue *queue, struct sorting *sorting)

@@ -46,23 +46,16 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* Sorts by path, with '/' before all other bytes. Subvolumes without a path come last, by id. */
-static int compare_paths(const void *left, const void *right, void *texts)
+/* Subvolumes without a path come last, by id. */
+static int compare_paths(const void *left, const void *right, void *context)
 {
     const struct subvolume_branch *a = left, *b = right;
-    const uint8_t *p = (const uint8_t *)texts + a->path, *q = (const uint8_t *)texts + b->path;
-    size_t length = a->path_length < b->path_length ? a->path_length : b->path_length, i = 0;
-    while (i < length && p[i] == q[i])
-        i++;
+    const char *texts = context;
     if (!a->path_length != !b->path_length)
         return a->path_length ? -1 : 1;
-    if (i < length && (p[i] == '/' || q[i] == '/'))
-        return p[i] == '/' ? -1 : 1;
-    if (i < length)
-        return p[i] - q[i];
-    if (a->path_length != b->path_length)
-        return bw_compare(a->path_length, b->path_length);
-    return bw_compare(a->id, b->id);
+    const int order =
+        bw_compare_paths(texts + a->path, a->path_length, texts + b->path, b->path_length);
+    return order ? order : bw_compare(a->id, b->id);
 }
 
 static bool is_inside(const char *texts, const struct subvolume_branch *inner,
