@@ -71,7 +71,7 @@ const char report_style[] =
     "summary{cursor:pointer;color:var(--soft)}\n"
     "ul{margin:0;padding-left:20px;overflow-wrap:anywhere}\n"
     "@media(max-width:600px){header,main,footer{padding:0 12px}header{padding-top:18px}"
-    "section{padding:14px}dl div{grid-template-columns:1fr;gap:0}"
+    "section{padding:14px}dl{gap:8px}dl div{grid-template-columns:1fr;gap:0}"
     ".columns-3,.columns-4{grid-template-columns:repeat(2,1fr)}}\n"
     /* On paper, nothing can be selected, opened or scrolled, so everything is shown and fits. */
     "@media print{:root{color-scheme:light;" LIGHT "}@page{margin:14mm}"
