@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Untried: written from the documentation of nixpkgs. In a checkout:
+# Evaluated with stand-ins for nixpkgs, but never built. In a checkout:
 #     nix-build -E '(import <nixpkgs> {}).callPackage ./packaging/nix/package.nix {}'
 { lib, stdenv, pkg-config, python3, zstd, cmocka, fuse3, isa-l, json_c, libgcrypt, libnbd, libpng
 , libseccomp, lz4, lzo, util-linux, xxHash, xz, zlib }:
