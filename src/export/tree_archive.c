@@ -196,7 +196,9 @@ struct bw_error *bw_tree_archive_begin(struct bw_tree_archive *archive,
         return NULL;
     }
     const bool is_lost = !item->has_inode || !item->type || (item->error && !is_mtree);
-    if (is_lost || (is_mtree && item->type == S_IFREG && !*item->hash))
+    if (!item->has_inode)
+        options->lost(options->context, bw_export_entry_loss(item));
+    else if (is_lost || (is_mtree && item->type == S_IFREG && !*item->hash))
         options->missed(options->context, bw_export_entry_loss(item));
     if (is_lost)
         return NULL;

@@ -29,7 +29,8 @@ struct bw_tree_archive_options {
     void *write_context;
     /** Receives the errors that cost only a file, or a part of one. Consumes them. */
     void (*missed)(void *context, struct bw_error *error);
-    void *context; /**< passed to missed */
+    void (*lost)(void *context, struct bw_error *error); /**< the same for files without inodes */
+    void *context;                                       /**< passed to both */
 };
 
 struct bw_tree_archive;
