@@ -27,6 +27,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "check/blocks.h"
 #include "fs/image.h"
 #include "graph/wind.h"
@@ -292,14 +293,14 @@ void bw_device_histories_report(struct bw_check *check)
                           " or before: %" PRIu64 " tree block%s that one uses %s not in the trees "
                           "of the other; %s",
                           newest->device.devid, newest->generation, devid, super->generation,
-                          history->first, history->other, history->other == 1 ? "" : "s",
+                          history->first, history->other, bw_plural(history->other),
                           history->other == 1 ? "is" : "are", advice);
         location.row.repairable = true;
         if (history->is_stale && history->lost)
             bw_check_find(check, BW_CODE_device_lost_writes, &location,
                           "%" PRIu64 " tree block%s of the trees of its generation, %" PRIu64
                           ", %s not on it",
-                          history->lost, history->lost == 1 ? "" : "s", super->generation,
+                          history->lost, bw_plural(history->lost), super->generation,
                           history->lost == 1 ? "is" : "are");
         location.row.repairable = false;
         if (!history->is_stale || history->other)
@@ -307,7 +308,7 @@ void bw_device_histories_report(struct bw_check *check)
         if (history->unknown)
             bw_check_find(check, BW_CODE_device_undecided, &location,
                           "%" PRIu64 " tree block%s on it %s, and its own trees cannot be read",
-                          history->unknown, history->unknown == 1 ? "" : "s",
+                          history->unknown, bw_plural(history->unknown),
                           history->unknown == 1 ? "differs" : "differ");
         else if (!history->same && !history->lost)
             bw_check_find(check, BW_CODE_device_undecided, &location,

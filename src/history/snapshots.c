@@ -133,7 +133,7 @@ struct bw_error *bw_snapshots_open(struct bw_fs *fs, uint64_t subvolume,
     for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));) {
         if (info->is_deleted)
             continue;
-        char *path = strndup(info->path ? info->path : "", info->path ? info->path_length : 0);
+        char *path = info->path ? strndup(info->path, info->path_length) : strdup("");
         const struct relative relative = {
             .snapshot = {.subvolume = bw_subvolume_by_id(fs, info->id),
                          .id = info->id,

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/generated.h"
 #include "btrfs-walk/space.h"
 #include "fs/fs.h"
@@ -63,7 +64,7 @@ static struct bw_request request_at(const struct free_read *read, uint64_t offse
     const uint64_t address = read->address + offset;
     const uint64_t room = REQUEST - address % REQUEST;
     return (struct bw_request){.kind = read->is_device ? BW_REQUEST_RAW : BW_REQUEST_DATA,
-                               .length = (uint32_t)(length < room ? length : room),
+                               .length = (uint32_t)bw_min(length, room),
                                .address = address,
                                .buffer = bytes};
 }

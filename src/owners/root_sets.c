@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 
+#include "base/compare.h"
 #include "base/vector.h"
 
 enum { WORD = BW_ROOT_SET_WORD, UNIONS = 1 << 14 };
@@ -227,9 +228,9 @@ uint32_t bw_root_set_union(struct bw_root_sets *sets, uint32_t a, uint32_t b)
     uint32_t result = UINT32_MAX;
     if (is_range(sets, a, &first) && is_range(sets, b, &second) && first.first <= second.end &&
         second.first <= first.end) {
-        result = bw_root_set_of_range(
-            sets, (struct bw_root_range){first.first < second.first ? first.first : second.first,
-                                         first.end > second.end ? first.end : second.end});
+        const struct bw_root_range both = {(uint32_t)bw_min(first.first, second.first),
+                                           (uint32_t)bw_max(first.end, second.end)};
+        result = bw_root_set_of_range(sets, both);
     } else {
         const uint32_t one = trie_of(sets, a), other = trie_of(sets, b);
         if (one != UINT32_MAX && other != UINT32_MAX)

@@ -178,11 +178,11 @@ static char *list_log(struct bw_repair *repair)
         bw_escape_append(&paths, path, length);
     }
     bw_fs_close(fs);
+    bw_buffer_format(&paths, "%s", count > MOST_PATHS ? ", ..." : "");
     if (!count || paths.failed)
         return NULL;
-    return bw_repair_text("what fsync(2) wrote to %" PRIu64 " inode%s after the last commit%.*s%s",
-                          count, bw_plural(count), (int)paths.length, paths.data ? paths.data : "",
-                          count > MOST_PATHS ? ", ..." : "");
+    return bw_repair_text("what fsync(2) wrote to %" PRIu64 " inode%s after the last commit%.*s",
+                          count, bw_plural(count), (int)paths.length, paths.data ? paths.data : "");
 }
 
 /* Whether an edit can be right. A mount cannot rebuild the free space tree of a file system with a
