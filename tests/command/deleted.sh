@@ -147,7 +147,7 @@ for version in 9:edited 8:edited.~8~ 7:edited.~7~; do
     holds "versions --extract writes ${version#*:}" cmp "$WORK/versions/top/kept/${version#*:}" \
         <("$PROGRAM" cat --generation "${version%%:*}" "$image" /top/kept/edited)
 done
-expect "extraction of a directory" 1 "kept is a directory: use 'extract --generation 9'" \
+expect "extraction of a directory" 2 "kept is a directory: use 'extract --generation 9'" \
     versions --extract "$WORK/versions" "$image" /top/kept
 expect "extraction of nothing" 1 'not found in any recoverable generation' \
     versions --extract "$WORK/nothing" "$image" /nothing
