@@ -9,7 +9,7 @@ set -uo pipefail
 fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" plain subvolumes verity quota quota-groups orphans \
     dup empty relocation deletion-begun log-tree data-raid0-3 raid5-3 stale-raid1-1 differences \
-    block-group-tree compressed simple-quota subvolume-kinds || exit 1
+    block-group-tree compressed simple-quota subvolume-kinds past || exit 1
 
 # finds STATUS CODES NAME CHANGE...: `check` of the changed image must end with this status, and its
 # findings must be of exactly these kinds: the one that the change is meant for, and those that
