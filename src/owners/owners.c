@@ -190,6 +190,8 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
     const struct bw_disk_header *header = (const void *)leaf->block;
     struct bw_item item;
     bool found = false;
+    if (descent->failure) /* the leaf was selected before */
+        return BW_TAKE(descent->failure);
     for (uint32_t slot = 0; descent->has_files && bw_leaf_next(leaf, &slot, &item);) {
         bool hit = false;
         if (item.key.type == BW_EXTENT_DATA)
