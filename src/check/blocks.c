@@ -63,6 +63,7 @@ enum bw_visit bw_visit(struct bw_check *check, uint64_t bytenr, struct bw_inode_
     bool added;
     pthread_mutex_lock(&visited->lock);
     if (bw_block_set_insert(&visited->blocks, bytenr, &added)) {
+        result = BW_VISIT_SHARED; /* or a crafted tree would be read without end */
         check->no_memory = true;
     } else if (!added) {
         const uint32_t number = bw_key_map_get(&visited->shared, bytenr, UINT32_MAX);

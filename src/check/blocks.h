@@ -43,7 +43,7 @@ enum bw_visit {
 struct bw_visited *bw_visited_create(void);
 void bw_visited_destroy(struct bw_visited *visited);
 
-/** Notes that a block is reached; with BW_VISIT_SHARED, `*sums` is set. */
+/** Notes that a block is reached; with BW_VISIT_SHARED, `*sums` is set, unless memory ran out. */
 enum bw_visit bw_visit(struct bw_check *check, uint64_t bytenr, struct bw_inode_sums *sums);
 
 /** Lists the blocks in a range of addresses that have been reached, while no thread adds any. */

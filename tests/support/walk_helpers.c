@@ -324,17 +324,6 @@ struct iw_image *spread_image(struct iw_options options)
 
 /* Limits. */
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define ADDRESS_SPACE_LIMITED 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define ADDRESS_SPACE_LIMITED 0
-#endif
-#endif
-#ifndef ADDRESS_SPACE_LIMITED
-#define ADDRESS_SPACE_LIMITED 1
-#endif
-
 size_t sweep_step(size_t step)
 {
     return getenv("WORST") ? 1 : step;

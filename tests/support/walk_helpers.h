@@ -137,6 +137,18 @@ size_t sweep_step(size_t step);
 void limit_seconds(unsigned seconds);
 /** Group setup for tests that might hang: ends the program after five minutes of processor time. */
 int limit_time(void **state);
+/* Whether RLIMIT_AS can be set: sanitizers reserve much of the address space. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ADDRESS_SPACE_LIMITED 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define ADDRESS_SPACE_LIMITED 0
+#endif
+#endif
+#ifndef ADDRESS_SPACE_LIMITED
+#define ADDRESS_SPACE_LIMITED 1
+#endif
+
 /** The same for tests that might eat memory as well: more than 2 GiB are refused. Threads need room
  * for stacks. */
 int limit_resources(void **state);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/check: reference counts, references as the extent tree has them, and lists
- * of the references of both sides. */
+/* src/check: reference counts, references as the extent tree has them, and lists of the references
+ * of both sides; blocks that were visited. */
+#include "check/blocks.h"
 #include "check/extents.h"
 #include "check/reference_counts.h"
 #include "support/walk_helpers.h"
+
+#include <sys/resource.h>
 
 static void test_counts_agree(void **state)
 {
@@ -152,12 +155,38 @@ static void test_entries_bounded(void **state)
     free(check.references);
 }
 
+/* Without memory, blocks that cannot be remembered are not read: a crafted tree would not end. */
+static void test_visit_without_memory(void **state)
+{
+    (void)state;
+    static struct bw_check check;
+    static struct bw_fs fs;
+    struct bw_inode_sums sums;
+    struct rlimit before, limit;
+    enum bw_visit visit = BW_VISIT_FIRST;
+    make_check(&check, &fs);
+    check.visited = bw_visited_create();
+    if (ADDRESS_SPACE_LIMITED) {
+        assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+        limit = before;
+        limit.rlim_cur = 1;
+        assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+        for (uint64_t i = 0; i < 1 << 20 && visit == BW_VISIT_FIRST && !check.no_memory; i++)
+            visit = bw_visit(&check, i << 16, &sums);
+        assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    }
+    bw_visited_destroy(check.visited);
+    if (!check.no_memory)
+        skip(); /* an emulator has no limit, either */
+    assert_int_equal(visit, BW_VISIT_SHARED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts_agree),    cmocka_unit_test(test_reference_hash),
         cmocka_unit_test(test_extent_item),     cmocka_unit_test(test_entries),
-        cmocka_unit_test(test_entries_bounded),
+        cmocka_unit_test(test_entries_bounded), cmocka_unit_test(test_visit_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
