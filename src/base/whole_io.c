@@ -4,18 +4,16 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* As an offset: the position of the descriptor. */
-#define AT_POSITION UINT64_MAX
-
-static bool write_whole(int descriptor, const void *bytes, size_t length, uint64_t offset)
+/* Without an offset: at the position of the descriptor. */
+static bool write_whole(int descriptor, const void *bytes, size_t length, const uint64_t *offset)
 {
     const char *next = bytes;
     for (size_t done = 0; done < length;) {
         ssize_t written;
-        if (offset == AT_POSITION)
-            written = write(descriptor, next + done, length - done);
+        if (offset)
+            written = pwrite(descriptor, next + done, length - done, (off_t)(*offset + done));
         else
-            written = pwrite(descriptor, next + done, length - done, (off_t)(offset + done));
+            written = write(descriptor, next + done, length - done);
         if (written > 0)
             done += (size_t)written;
         else if (written == 0)
@@ -26,16 +24,16 @@ static bool write_whole(int descriptor, const void *bytes, size_t length, uint64
     return true;
 }
 
-static ssize_t read_whole(int descriptor, void *bytes, size_t length, uint64_t offset)
+static ssize_t read_whole(int descriptor, void *bytes, size_t length, const uint64_t *offset)
 {
     char *next = bytes;
     size_t done = 0;
     while (done < length) {
         ssize_t got;
-        if (offset == AT_POSITION)
-            got = read(descriptor, next + done, length - done);
+        if (offset)
+            got = pread(descriptor, next + done, length - done, (off_t)(*offset + done));
         else
-            got = pread(descriptor, next + done, length - done, (off_t)(offset + done));
+            got = read(descriptor, next + done, length - done);
         if (got == 0)
             break;
         if (got > 0)
@@ -48,20 +46,20 @@ static ssize_t read_whole(int descriptor, void *bytes, size_t length, uint64_t o
 
 bool bw_write_all(int descriptor, const void *bytes, size_t length)
 {
-    return write_whole(descriptor, bytes, length, AT_POSITION);
+    return write_whole(descriptor, bytes, length, NULL);
 }
 
 bool bw_write_at(int descriptor, const void *bytes, size_t length, uint64_t offset)
 {
-    return write_whole(descriptor, bytes, length, offset);
+    return write_whole(descriptor, bytes, length, &offset);
 }
 
 ssize_t bw_read_all(int descriptor, void *bytes, size_t length)
 {
-    return read_whole(descriptor, bytes, length, AT_POSITION);
+    return read_whole(descriptor, bytes, length, NULL);
 }
 
 ssize_t bw_read_at(int descriptor, void *bytes, size_t length, uint64_t offset)
 {
-    return read_whole(descriptor, bytes, length, offset);
+    return read_whole(descriptor, bytes, length, &offset);
 }

@@ -77,6 +77,25 @@ static void test_write_to_special_file(void **state)
     end(&bench, "s/node");
 }
 
+/* No offset stands for the position of the descriptor. */
+static void test_write_at_greatest_offset(void **state)
+{
+    struct bench bench;
+    (void)state;
+    begin(&bench);
+    size_t at = bw_command_begin(&bench.stream, BW_COMMAND_MKFILE);
+    add_path(&bench, "file");
+    bw_attribute_add_number(&bench.stream, BW_ATTRIBUTE_INO, 257);
+    bw_command_end(&bench.stream, at);
+    at = bw_command_begin(&bench.stream, BW_COMMAND_WRITE);
+    add_path(&bench, "file");
+    bw_attribute_add_number(&bench.stream, BW_ATTRIBUTE_FILE_OFFSET, UINT64_MAX);
+    bw_attribute_add(&bench.stream, BW_ATTRIBUTE_DATA, "data", 4);
+    bw_command_end(&bench.stream, at);
+    expect_error(receive(&bench), BW_ERROR_SYSTEM, "cannot write file: Invalid argument");
+    end(&bench, "s/file");
+}
+
 /* Opening a device can be enough to have an effect. */
 static void test_clone_from_special_file(void **state)
 {
@@ -118,6 +137,7 @@ static void test_long_command(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_write_to_special_file),
+                                       cmocka_unit_test(test_write_at_greatest_offset),
                                        cmocka_unit_test(test_clone_from_special_file),
                                        cmocka_unit_test(test_long_command)};
     return cmocka_run_group_tests(tests, NULL, NULL);
