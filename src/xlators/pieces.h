@@ -53,7 +53,7 @@ uint64_t bw_pieces_next_stored(struct bw_xlator *xlator, const struct bw_piece_m
                                uint64_t address);
 
 /** The error of a request that does not end before the end of a layer; `subject` as in struct
- * bw_mapping. */
+ * bw_piece_map. */
 struct bw_error *bw_request_check_end(const char *subject, uint64_t size,
                                       const struct bw_request *request);
 

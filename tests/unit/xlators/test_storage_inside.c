@@ -43,7 +43,7 @@ static void test_no_source(void **state)
     struct bw_xlator *inside;
     (void)state;
     expect_error(graph_add(graph, &layer, &inside), BW_ERROR_USAGE,
-                 "only for images that --inside");
+                 "only for images inside another file system");
     bw_graph_destroy(graph);
 }
 
