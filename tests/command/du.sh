@@ -140,6 +140,7 @@ expect "sums of some files" 1 "no such file" du --by type --name '*.dat' -o suff
 holds "of an existing path" out_is $'dat\t5'
 expect "sums of lines" 2 'it excludes -s' du --by user -s "$people"
 expect "sums of nothing known" 2 'allowed: user, group, type, age' du --by none "$people"
+expect "sums of no word" 2 'allowed: user, group, type, age' du --by= "$people"
 
 # Files that share data: the same groups as those of the extents.
 cat > "$WORK/groups.py" << 'END'

@@ -30,6 +30,7 @@ expect "a file taken for a directory" 1 '/top-file/x: not a directory' ls "$plai
 expect "no image" 2 'no image given' ls
 expect "an image that is none" 2 '' ls "$ROOT/README.md" /
 expect "a subvolume that is not there" 2 'there is no subvolume none$' ls --subvol none "$plain"
+expect "an order without a name" 2 'allowed: name, none' ls --sort= "$plain"
 expect "others that are there" 2 \
     'no subvolume none; there are home, home/docs/nested, .*, home-snapshot and [0-9]* more$' \
     ls --subvol none "$subvolumes"

@@ -143,7 +143,7 @@ struct bw_error *cmd_store_word(void *value, const struct cmd_option *option, co
     while (option->words[i] && strcmp(argument, option->words[i]) != 0)
         i++;
     *(unsigned *)value = i;
-    if (option->words[i])
+    if (option->words[i] && *argument) /* the default may have no name */
         return NULL;
 
     BW_AUTO_BUFFER struct bw_buffer allowed = {0}, given = {0};
@@ -152,7 +152,7 @@ struct bw_error *cmd_store_word(void *value, const struct cmd_option *option, co
     if (instead)
         return bw_error_create(BW_ERROR_USAGE, "--%s was removed: %s", given.data, instead);
     for (i = 0; option->words[i]; i++)
-        if (*option->words[i]) /* the default may have no name */
+        if (*option->words[i])
             bw_buffer_format(&allowed, "%s%s", allowed.length ? ", " : "", option->words[i]);
     bw_buffer_append_byte(&allowed, '\0');
     return allowed.failed ? bw_error_no_memory() : cmd_bad_argument(option, argument, allowed.data);
