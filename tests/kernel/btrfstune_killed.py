@@ -150,7 +150,7 @@ def compare(options, case, directory):
     print(f"{name}, {count} devices, write {number}", flush=True)
     images = kernel.copy_images(made.images[name, count], directory)
     result = tune(images, directory, CHANGES[name][1],
-                  ["strace", "-f", "--seccomp-bpf", "-o", "/dev/null", "-e", "trace=pwrite64", "-e",
+                  ["strace", "-f", "-o", "/dev/null", "-e", "trace=pwrite64", "-e",
                    f"inject=pwrite64:signal=KILL:when={number}"])
     if not result.returncode:
         raise kernel.NotMade("btrfstune was not killed")
