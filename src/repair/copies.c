@@ -19,6 +19,8 @@
 #include "data/fetch.h"
 #include "graph/wind.h"
 #include "ondisk/bit_flip.h"
+#include "ondisk/node.h"
+#include "owners/tree_list.h"
 #include "repair/repair.h"
 
 enum { MIRRORS = 64, PARITY_STRIPES = 2 };
@@ -29,14 +31,16 @@ struct unit {
     uint32_t length;
     uint64_t bad; /* bit n: copy n + 1 */
     bool is_data;
-    bool is_flipped; /* no mirror is good, but one has only a flipped bit */
+    bool is_flipped;                   /* no mirror is good, but one has only a flipped bit */
+    const struct bw_listed_tree *tree; /* of a block; NULL: unknown */
+    struct bw_key key;                 /* a key that belongs in the block */
 };
 
 BW_VECTOR(units, struct unit);
 
 /* Adds the units of a finding, if it is about one mirror of a block or of data. */
-static struct bw_error *add_units(struct bw_repair *repair, struct bw_repair_finding *finding,
-                                  struct units *units)
+static struct bw_error *add_units(struct bw_repair *repair, const struct bw_tree_list *trees,
+                                  struct bw_repair_finding *finding, struct units *units)
 {
     static const char *const words[] = {
         "block-checksum",   "block-stale",  "block-foreign", "block-keys",      "block-layout",
@@ -64,7 +68,9 @@ static struct bw_error *add_units(struct bw_repair *repair, struct bw_repair_fin
                                  .length = size,
                                  .is_data = is_data,
                                  .bad = is_flipped ? 0 : UINT64_C(1) << (finding->mirror - 1),
-                                 .is_flipped = is_flipped}));
+                                 .is_flipped = is_flipped,
+                                 .tree = bw_tree_list_find(trees, finding->tree),
+                                 .key = finding->key}));
     return NULL;
 }
 
@@ -104,19 +110,40 @@ static bool is_verified(struct bw_fs *fs, const struct unit *unit, const uint8_t
     return memcmp(stored, computed, bw_checksum_size(type)) == 0;
 }
 
+/* Whether the parent of a block expects it, as far as the parent can be read. CRC-32C is linear: a
+ * block that is rebuilt from older parity has a right checksum if the others of its row have. */
+static bool fits_parent(struct bw_repair *repair, const struct unit *unit, const uint8_t *bytes)
+{
+    struct bw_block_pointer pointer;
+    bool found;
+    if (unit->is_data || !unit->tree)
+        return true;
+    BW_AUTO_ERROR struct bw_error *error = bw_repair_find_pointer(
+        &repair->fs->reader, &unit->tree->tree, unit->logical, &unit->key, &pointer, &found);
+    if (error || !found)
+        return !error;
+    BW_AUTO_ERROR struct bw_error *wrong =
+        bw_node_check(bytes, unit->length, unit->logical, &pointer.expectation);
+    return !wrong;
+}
+
 /* Finds the bytes that a unit must have; `*source` is the number of the copy that has them, or 0:
  * they are corrected. False if no copy has them. */
 static bool find_good(struct bw_repair *repair, const struct unit *unit, unsigned copies,
                       uint8_t *bytes, unsigned *source)
 {
     struct bw_fs *fs = repair->fs;
+    struct bw_mapping mapping;
     for (unsigned copy = 1; copy <= copies && !unit->is_flipped; copy++) {
         if (unit->bad >> (copy - 1) & 1)
             continue;
         *source = copy;
         BW_AUTO_ERROR struct bw_error *error =
-            bw_repair_read_copy(repair, unit->logical, unit->length, copy, bytes);
-        if (!error && is_verified(fs, unit, bytes))
+            bw_fs_map(fs, unit->logical, unit->length, copy, &mapping);
+        if (!error)
+            error = bw_repair_read_copy(repair, unit->logical, unit->length, copy, bytes);
+        if (!error && is_verified(fs, unit, bytes) &&
+            (!mapping.rebuilt || fits_parent(repair, unit, bytes)))
             return true;
     }
     *source = 0;
@@ -306,8 +333,10 @@ struct bw_error *bw_repair_write_parity(struct bw_repair *repair)
 struct bw_error *bw_repair_plan_copies(struct bw_repair *repair)
 {
     BW_SCOPED(units) struct units units = {0};
+    BW_SCOPED(bw_tree_list) struct bw_tree_list trees = {0};
+    BW_TRY(bw_tree_list_load(repair->fs, &trees));
     for (size_t i = 0; i < repair->findings.count; i++)
-        BW_TRY(add_units(repair, &repair->findings.items[i], &units));
+        BW_TRY(add_units(repair, &trees, &repair->findings.items[i], &units));
 
     /* One unit for each address, ascending. */
     size_t kept = 0;
