@@ -41,15 +41,16 @@ bool cmd_export_is_further(struct cmd_export *export, const struct bw_error *err
            atomic_fetch_add(&export->without_contents, 1) > 0;
 }
 
-void cmd_export_report(struct cmd_export *export, struct bw_error *error)
+void cmd_export_report(void *context, struct bw_error *error)
 {
+    struct cmd_export *export = context;
     const int status = cmd_miss(export->common, error);
     int before = atomic_load(&export->status);
     while (before < status && !atomic_compare_exchange_weak(&export->status, &before, status))
         ;
 }
 
-void cmd_export_miss(struct cmd_export *export, struct bw_error *error)
+void cmd_export_miss(void *export, struct bw_error *error)
 {
     if (cmd_export_is_further(export, error))
         bw_error_free(error);

@@ -89,11 +89,12 @@ bool cmd_export_lacks_contents(const struct cmd_export *export, const struct bw_
 bool cmd_export_is_further(struct cmd_export *export, const struct bw_error *error);
 
 /** Reports that a part of the output is missing; consumes the error. The exit status will be at
- * least STATUS_PARTIAL. Callable from any thread. */
-void cmd_export_report(struct cmd_export *export, struct bw_error *error);
+ * least STATUS_PARTIAL. Callable from any thread. `export` is a struct cmd_export, so that this
+ * can be a callback. */
+void cmd_export_report(void *export, struct bw_error *error);
 
 /** The same for an error of a file, unless cmd_export_is_further(). */
-void cmd_export_miss(struct cmd_export *export, struct bw_error *error);
+void cmd_export_miss(void *export, struct bw_error *error);
 
 /** For bw_stream.held: the memory that an entry holds; `user` of the file is a struct
  * bw_export_entry. */

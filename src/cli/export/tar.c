@@ -230,18 +230,6 @@ static struct bw_error *finish_file(void *context, const struct bw_stream_file *
     return error;
 }
 
-static void report_missed(void *context, struct bw_error *error)
-{
-    struct tar *tar = context;
-    cmd_export_miss(&tar->export, error);
-}
-
-static void report_lost(void *context, struct bw_error *error)
-{
-    struct tar *tar = context;
-    cmd_export_report(&tar->export, error);
-}
-
 /* Writes the archive, after the output file and the image were opened. */
 static struct bw_error *write_archive(struct tar *tar)
 {
@@ -263,9 +251,9 @@ static struct bw_error *write_archive(struct tar *tar)
                        !walk->selection && !walk->mindepth;
     how->write = cmd_output_file_add;
     how->write_context = &tar->file;
-    how->missed = report_missed;
-    how->lost = report_lost;
-    how->context = tar;
+    how->missed = cmd_export_miss;
+    how->lost = cmd_export_report;
+    how->context = &tar->export;
     tar->bad = (struct cmd_bad_ranges){.fs = fs, .export = &tar->export, .on_error = tar->on_error};
     BW_TRY(bw_tree_archive_create(fs, how, &tar->archive));
     if (!is_mtree(tar) && isatty(cmd_output_file_descriptor(&tar->file)))
