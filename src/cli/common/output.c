@@ -7,11 +7,13 @@
 #include "cli/common/output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -348,11 +350,49 @@ struct bw_error *cmd_write_buffer(struct cmd_output *output, const struct bw_buf
     return cmd_write(output, text->data, text->length);
 }
 
+struct bw_error *cmd_write_zeros(struct cmd_output *output, uint64_t length)
+{
+    enum { ZEROS = 256 << 10, SHORTEST_HOLE = 64 << 10 };
+    static const char bytes[ZEROS];
+    if (length >= SHORTEST_HOLE && (!output->is_tested || output->is_sparse)) {
+        BW_TRY(flush_gathered(output));
+        const off_t at = lseek(STDOUT_FILENO, 0, SEEK_CUR);
+        if (!output->is_tested) {
+            const int flags = fcntl(STDOUT_FILENO, F_GETFL);
+            struct stat status;
+            output->is_sparse = flags >= 0 && !(flags & O_APPEND) && at >= 0 &&
+                                fstat(STDOUT_FILENO, &status) == 0 && S_ISREG(status.st_mode) &&
+                                status.st_size <= at;
+            output->is_tested = true;
+        }
+        if (output->is_sparse) {
+            if (at < 0 || length > (uint64_t)(INT64_MAX - at))
+                return bw_error_from_errno(at < 0 ? errno : EFBIG, "cannot write to stdout");
+            if (lseek(STDOUT_FILENO, (off_t)length, SEEK_CUR) < 0)
+                return bw_error_from_errno(errno, "cannot write to stdout");
+            output->ends_in_hole = true;
+            return NULL;
+        }
+    }
+    for (size_t part; length; length -= part) {
+        part = length < ZEROS ? (size_t)length : ZEROS;
+        BW_TRY(cmd_write(output, bytes, part));
+    }
+    return NULL;
+}
+
 struct bw_error *cmd_flush(struct cmd_output *output)
 {
     struct bw_error *error = flush_gathered(output);
     bw_buffer_free(&output->gathered);
-    return error;
+    if (error || !output->ends_in_hole)
+        return error;
+    struct stat status;
+    const off_t at = lseek(STDOUT_FILENO, 0, SEEK_CUR);
+    if (at < 0 || fstat(STDOUT_FILENO, &status) ||
+        (status.st_size < at && ftruncate(STDOUT_FILENO, at)))
+        return bw_error_from_errno(errno, "cannot write to stdout");
+    return NULL;
 }
 
 int cmd_flush_stdout(const struct cmd_common *common)

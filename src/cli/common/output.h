@@ -132,6 +132,8 @@ struct cmd_output {
     struct bw_buffer gathered;
     bool at_once;    /**< unbuffered, for a terminal */
     long long since; /**< when the oldest buffered byte was added, in nanoseconds (monotonic) */
+    bool is_tested, is_sparse; /**< with `is_tested`: whether stdout can have holes */
+    bool ends_in_hole;         /**< which the size of the file does not include yet */
 };
 
 /** Writes bytes to stdout; `context` is a struct cmd_output, so this can be the consumer of a walk.
@@ -141,6 +143,9 @@ struct bw_error *cmd_write(void *context, const char *bytes, size_t length);
 
 /** Writes a text to stdout like cmd_write(), unless memory ran out for it. */
 struct bw_error *cmd_write_buffer(struct cmd_output *output, const struct bw_buffer *text);
+
+/** Writes zeros to stdout. At the end of a regular file, many of them become a hole. */
+struct bw_error *cmd_write_zeros(struct cmd_output *output, uint64_t length);
 
 /** Writes the buffered bytes and frees the buffer. */
 struct bw_error *cmd_flush(struct cmd_output *output);

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The cat command: the contents of files. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "btrfs-walk/file.h"
@@ -32,11 +28,6 @@ struct cat {
     struct bw_stream_file *files; /* existing files; `user` is the path */
     size_t count, next;
     struct cmd_bad_ranges bad;
-
-    /* Facts about stdout. */
-    bool is_tested; /* `sparse` is valid */
-    bool sparse;    /* it can have holes */
-    bool open;      /* the output ends with a hole, which the file's size does not include yet */
 };
 
 static struct bw_error *store_block(void *target, const struct cmd_option *option,
@@ -66,60 +57,6 @@ static const struct cmd_option options[] = {
     CMD_MIRROR_OPTION(struct cat, mirror),
     {0},
 };
-
-/*
- * Zeros for stdout. If it is a regular file, written at its end, long ranges of zeros become holes,
- * which cost only a seek.
- */
-
-enum { ZEROS = 256 << 10, SHORTEST_HOLE = 64 << 10 };
-
-/* Writes zeros after the buffered output. */
-static struct bw_error *write_zeros(struct cat *cat, uint64_t length)
-{
-    static const char bytes[ZEROS];
-    if (length >= SHORTEST_HOLE && (!cat->is_tested || cat->sparse)) {
-        BW_TRY(cmd_flush(&cat->paths.output));
-        if (!cat->is_tested) {
-            struct stat status;
-            int flags = fcntl(STDOUT_FILENO, F_GETFL);
-            off_t at = lseek(STDOUT_FILENO, 0, SEEK_CUR);
-            cat->sparse = flags >= 0 && !(flags & O_APPEND) && at >= 0 &&
-                          fstat(STDOUT_FILENO, &status) == 0 && S_ISREG(status.st_mode) &&
-                          status.st_size <= at;
-        }
-        cat->is_tested = true;
-        if (cat->sparse) {
-            off_t at = lseek(STDOUT_FILENO, 0, SEEK_CUR);
-            if (at < 0 || length > (uint64_t)(INT64_MAX - at))
-                return bw_error_from_errno(at < 0 ? errno : EFBIG, "cannot write to stdout");
-            if (lseek(STDOUT_FILENO, (off_t)length, SEEK_CUR) < 0)
-                return bw_error_from_errno(errno, "cannot write to stdout");
-            cat->open = true;
-            return NULL;
-        }
-    }
-    while (length) {
-        size_t part = length < ZEROS ? (size_t)length : ZEROS;
-        BW_TRY(cmd_write(&cat->paths.output, bytes, part));
-        length -= part;
-    }
-    return NULL;
-}
-
-/* Makes a file end after its last hole. */
-static struct bw_error *end_zeros(struct cat *cat)
-{
-    if (!cat->open)
-        return NULL;
-    BW_TRY(cmd_flush(&cat->paths.output));
-    struct stat status;
-    off_t at = lseek(STDOUT_FILENO, 0, SEEK_CUR);
-    if (at < 0 || fstat(STDOUT_FILENO, &status) ||
-        (status.st_size < at && ftruncate(STDOUT_FILENO, at)))
-        return bw_error_from_errno(errno, "cannot write to stdout");
-    return NULL;
-}
 
 static struct bw_error *find_file(struct cat *cat, const char *path, struct bw_stream_file *file)
 {
@@ -177,7 +114,7 @@ static struct bw_error *write_named_part(struct cat *cat, const char *name,
     }
     if (part->kind == BW_DATA_BYTES)
         return cmd_write(&cat->paths.output, (const char *)part->bytes, (size_t)part->length);
-    return write_zeros(cat, part->length);
+    return cmd_write_zeros(&cat->paths.output, part->length);
 }
 
 static struct bw_error *write_part(void *context, const struct bw_stream_file *file,
@@ -225,13 +162,7 @@ static struct bw_error *write_files(struct cat *cat)
         cat->count++;
     }
     cmd_progress_expect(bytes);
-    struct bw_error *error = bw_stream_run(cat->paths.session.fs, &stream);
-    /* A hole before the unreadable part belongs to the output. */
-    struct bw_error *last = end_zeros(cat);
-    if (!error)
-        return last;
-    bw_error_free(last);
-    return error;
+    return bw_stream_run(cat->paths.session.fs, &stream);
 }
 
 static struct bw_error *write_blocks(struct cat *cat)
@@ -249,7 +180,7 @@ static struct bw_error *write_blocks(struct cat *cat)
         if (error && (error->code == BW_ERROR_USAGE || error->code == BW_ERROR_NOT_FOUND))
             cat->paths.status = cmd_fail_output(cat->paths.common, BW_TAKE(error));
     }
-    return bw_error_first(error, end_zeros(cat));
+    return error;
 }
 
 static bool needs_no_path(const void *state)
