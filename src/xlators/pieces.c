@@ -83,7 +83,7 @@ void bw_pieces_read(const struct bw_frame *frame, struct bw_xlator *xlator,
             piece->below.buffer = buffer;
             if (length < request->length) {
                 /* a piece of a block is no block */
-                piece->below.kind = BW_REQUEST_RAW;
+                piece->below.kind = bw_kind_of_piece(request);
                 piece->below.keep = false;
                 piece->below.expectation = NULL;
                 piece->below.data = NULL;

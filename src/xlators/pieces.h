@@ -24,6 +24,14 @@ struct bw_device_piece {
     struct bw_request below;    /**< to the device */
 };
 
+/** The kind of the pieces that a request is divided into. Layers above verify raw bytes, after they
+ * have been joined. If nothing verifies the request, cluster/alternatives must not read older
+ * images. */
+static inline enum bw_request_kind bw_kind_of_piece(const struct bw_request *whole)
+{
+    return whole->kind == BW_REQUEST_DATA && !whole->data ? BW_REQUEST_DATA : BW_REQUEST_RAW;
+}
+
 /** How a layer maps addresses. */
 struct bw_piece_map {
     const char *subject; /**< names the contents of the layer, with the verb: "the array ends";

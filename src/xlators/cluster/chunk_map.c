@@ -25,6 +25,7 @@
 #include "graph/wind.h"
 #include "xlators/classes.h"
 #include "xlators/cluster/layout.h"
+#include "xlators/pieces.h"
 
 /* Parity. */
 
@@ -42,14 +43,6 @@ struct row {
     uint8_t coefficients[MAX_PARTS];
     unsigned source_count;
 };
-
-/* The kind of the reads that a request is divided into. Layers above verify raw bytes, after they
- * have been joined. If nothing verifies the request, cluster/alternatives must not read older
- * images. */
-static enum bw_request_kind kind_of_part(const struct bw_request *whole)
-{
-    return whole->kind == BW_REQUEST_DATA && !whole->data ? BW_REQUEST_DATA : BW_REQUEST_RAW;
-}
 
 /* Marks the parts that copy `copy` must not use. */
 static void mark_bad(struct row *row, unsigned copy)
@@ -382,7 +375,7 @@ static struct bw_error *read_pieces(const struct bw_frame *frame, struct bw_xlat
             if (whole->mirror > bw_piece_copies(piece))
                 return bw_error_create(BW_ERROR_USAGE, "there is no mirror %u", whole->mirror);
             struct bw_error *error =
-                rebuild_piece(frame, xlator, piece, place.wanted, kind_of_part(whole), buffer);
+                rebuild_piece(frame, xlator, piece, place.wanted, bw_kind_of_piece(whole), buffer);
             if (!error) {
                 whole->rebuilt = true;
                 continue;
@@ -406,7 +399,7 @@ static struct bw_error *read_pieces(const struct bw_frame *frame, struct bw_xlat
             return bw_error_create(BW_ERROR_MISSING_DEVICE, "device %" PRIu64 " is missing",
                                    stripe->devid);
 
-        struct bw_request part = {.kind = kind_of_part(whole),
+        struct bw_request part = {.kind = bw_kind_of_piece(whole),
                                   .mirror = image_of(stripe, place.wanted.alternative),
                                   .length = piece->length,
                                   .address = stripe->offset + piece->stripe_offset,

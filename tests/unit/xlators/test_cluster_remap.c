@@ -76,6 +76,35 @@ static void test_ranges(void **state)
     free_bench(bench);
 }
 
+/* The pieces of a tree block, and of data with checksums, are raw bytes, which are verified above.
+ * Pieces of data that nothing verifies must not come from older images, so they remain data. */
+static void test_kinds(void **state)
+{
+    (void)state;
+    static const struct bw_data_expectation data;
+    uint8_t buffer[200];
+    struct bench *bench = make_bench();
+    struct bw_request requests[] = {
+        {.kind = BW_REQUEST_TREE_BLOCK},
+        {.kind = BW_REQUEST_DATA, .data = &data},
+        {.kind = BW_REQUEST_DATA},
+    };
+    static const enum bw_request_kind kinds[] = {BW_REQUEST_RAW, BW_REQUEST_RAW, BW_REQUEST_DATA};
+    add_ranges(bench);
+    for (size_t i = 0; i < COUNT(requests); i++) {
+        const size_t first = bench->fake.read_count;
+        requests[i].address = 4000;
+        requests[i].length = sizeof buffer;
+        requests[i].buffer = buffer;
+        bw_wind(NULL, bench->top, &requests[i], 1);
+        expect_success(requests[i].error);
+        assert_int_equal(bench->fake.read_count, first + 2);
+        assert_int_equal(bench->fake.reads[first].kind, kinds[i]);
+        assert_int_equal(bench->fake.reads[first + 1].kind, kinds[i]);
+    }
+    free_bench(bench);
+}
+
 static void test_batch(void **state)
 {
     (void)state;
@@ -149,9 +178,8 @@ static void test_bad_ranges(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ranges),
-        cmocka_unit_test(test_batch),
-        cmocka_unit_test(test_map_and_hints),
+        cmocka_unit_test(test_ranges),     cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_batch),      cmocka_unit_test(test_map_and_hints),
         cmocka_unit_test(test_bad_ranges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
