@@ -335,37 +335,53 @@ static bool has_tree(const struct candidate *candidate, uint64_t tree)
     return false;
 }
 
-/* If btrfstune was interrupted while it changed the type of checksums, sets the flag of its last
- * step, in which tree blocks have either type, or of the steps before it. The superblock has the
- * old type until the end; an item in the root tree has the new one. */
+/* Sets the type of checksums. If btrfstune was interrupted while it changed the type, the root tree
+ * has a temporary item with the new one, and the superblock has the old one; the flag means the
+ * last step, in which tree blocks have either type, or the steps before it. Otherwise, blocks of
+ * other types are older than a change that is complete. */
 static struct bw_error *set_checksum_type(const struct candidate *candidate,
                                           struct bw_superblock *super)
 {
     const struct bw_device_scan *scan = &candidate->scan;
-    const unsigned others = scan->identity.other_checksums;
-    uint64_t new_type = BW_CHECKSUM_TYPES;
+    const struct bw_found_identity *identity = &scan->identity;
+    const unsigned others = identity->other_checksums;
+    const struct bw_key first = {BW_CSUM_CHANGE, BW_TEMPORARY_ITEM, 0};
+    enum bw_checksum_type present = identity->checksum_type; /* the newest leaf has it */
+    uint64_t newest = 0;
     struct bw_node leaf;
-    BW_AUTO_FREE uint8_t *buffer = malloc(scan->identity.nodesize);
+    struct bw_item item;
+    BW_SCOPED(bw_newest) struct bw_newest items = {0};
+    BW_AUTO_FREE uint8_t *buffer = malloc(identity->nodesize);
     if (!buffer)
         return bw_error_no_memory();
-    for (size_t i = 0; i < scan->matches.count && new_type == BW_CHECKSUM_TYPES; i++) {
+    for (size_t i = 0; i < scan->matches.count; i++) {
         const struct bw_block_match *match = &scan->matches.items[i];
         if (match->level || bw_block_match_owner(scan, match) != BW_ROOT_TREE ||
             !bw_device_scan_read(scan, match, buffer, &leaf))
             continue;
-        for (uint32_t slot = 0; slot < leaf.item_count; slot++) {
-            const struct bw_key key = bw_leaf_key(&leaf, slot);
-            if (key.objectid == BW_CSUM_CHANGE && key.type == BW_TEMPORARY_ITEM &&
-                key.offset < BW_CHECKSUM_TYPES)
-                new_type = key.offset;
-        }
+        BW_TRY(bw_newest_add(&items, &leaf, match->generation, 0, BW_TEMPORARY_ITEM));
+        if (match->generation < newest)
+            continue;
+        newest = match->generation;
+        present = identity->checksum_type;
+        for (unsigned type = 0; type < BW_CHECKSUM_TYPES; type++)
+            if (others & BW_CHECKSUM_BIT(type) &&
+                bw_checksum_matches_block((enum bw_checksum_type)type, buffer, identity->nodesize))
+                present = (enum bw_checksum_type)type;
     }
-    super->checksum_type = scan->identity.checksum_type;
-    if (others)
+    BW_TRY(bw_newest_settle(&items));
+    size_t at = bw_newest_first(&items, &first);
+    const bool is_changing = bw_newest_next(&items, &at, &item) &&
+                             item.key.objectid == first.objectid && item.key.type == first.type &&
+                             item.key.offset < BW_CHECKSUM_TYPES;
+    super->checksum_type = identity->checksum_type;
+    if (!is_changing && items.leaves.count)
+        super->checksum_type = present;
+    else if (others)
         super->flags |= BW_SUPER_FLAG_CHANGING_META_CSUM;
-    else if (new_type != BW_CHECKSUM_TYPES)
+    else if (is_changing)
         super->flags |= BW_SUPER_FLAG_CHANGING_DATA_CSUM;
-    if (others && new_type == (uint64_t)super->checksum_type)
+    if (is_changing && others && item.key.offset == (uint64_t)super->checksum_type)
         super->checksum_type = (enum bw_checksum_type)__builtin_ctz(others);
     return NULL;
 }

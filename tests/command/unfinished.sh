@@ -91,6 +91,19 @@ holds "the last step: all is verified" \
     out_has '"unverified_files":0,.*"partly_files":0,.*"lost_files":0'
 lost plain
 
+# A change that has ended: older blocks are left, with the old type and with the item of the change.
+cp --sparse=always "$BUILD/fixtures/plain/dev1.img" "$WORK/image"
+for change in 'data 2 done' 'complete 2'; do
+    # shellcheck disable=SC2086 # several words
+    holds "an image: $change" \
+        python3 "$ROOT/tests/support/unfinished_change.py" "$WORK/image" $change
+done
+expect "a change that has ended: check" 0 - check -q --data "$WORK/image"
+lost plain
+expect "a change that has ended: info" 1 'the chunk tree is lost' info --scan "$WORK/image"
+holds "a change that has ended: the new type" out_has '^Blocks: .* sha256$'
+is "a change that has ended: no change is named" "$(grep -c interrupted "$WORK/out")" 0
+
 # A wrong byte in the first sector of a file, and of an item with checksums, is found in all steps,
 # and nothing else is.
 wrong='/data/hole-then-data
