@@ -40,6 +40,9 @@ holds "info names the side of the first device" \
 holds "info names the side of the second device" \
     out_has '^Device 2: *diverged, --side 2, generation 10, .* dev2-wide\.img$'
 holds "info calls the state diverged" out_has '^State: *diverged'
+expect "check of diverged devices" 12 'have diverged' check --device dev2-right.img dev1-left.img
+holds "the finding has the advice" \
+    out_has '^error devices-diverged: .* have diverged: .*; --side 1 or --side 2 reads '
 shows "same" 1 3 0 dev1-left.img dev2-right.img
 shows "same" 2 0 3 dev1-left.img dev2-right.img
 shows "older" 1 5 0 dev1-near.img dev2-wide.img

@@ -217,6 +217,7 @@ static int check_images(struct check_run *check)
         check_close_baseline(check, false);
         return status;
     }
+    cmd_spell_advice(check->common, why); /* the finding has it, too */
     error = check_all(check, why);
     cmd_fail(check->common, BW_TAKE(why));
     return end_check(check, error, false);
