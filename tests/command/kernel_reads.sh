@@ -57,6 +57,22 @@ expect 'a row of it' 1 'its entry has the type of another kind of file' \
 "$PROGRAM" -q --type f,d -o mode,path "$fixtures/nodesize-4k/dev1.img" | sort > "$WORK/all"
 is 'it has the type of its inode' "$(sort -u "$WORK/out" | diff - "$WORK/all")" ""
 
+# The entry of a file by index, with another inode: the kernel opens it by hash. A wrong type there
+# does not matter to it either.
+for changed in '0 8 283' '29 1 2'; do
+    cp --sparse=always "$fixtures/plain/dev1.img" "$WORK/image"
+    # shellcheck disable=SC2086 # several words
+    holds "the entry is changed: $changed" change "$WORK/image" 5 256 96 5 set $changed
+    for command in 'stat -o inode' cat sum; do
+        # shellcheck disable=SC2086 # several words
+        expect "$command with $changed" 0 - $command "$WORK/image" /top-file
+        # shellcheck disable=SC2086 # several words
+        is "its answer: $command with $changed" "$(cat "$WORK/out")" \
+            "$("$PROGRAM" $command "$fixtures/plain/dev1.img" /top-file)"
+    done
+    expect "check with $changed" 4 '^  *[0-9]+ error  *entry-' check "$WORK/image"
+done
+
 # Compressed extents: how many bytes they decompress to, and an encoding that does not exist.
 same compressed 5 312 108 262144 set 8 8 4398046642176
 same compressed 5 335 108 0 set 8 8 0
