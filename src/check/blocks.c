@@ -264,6 +264,14 @@ static void add_bad_copy(struct batch *batch, unsigned i, const struct bw_reques
     }
 }
 
+/* Whether blocks differ by their checksum or id alone. A change of these may have ended between two
+ * mirrors. */
+static bool has_same_contents(const uint8_t *block, const uint8_t *other, size_t size)
+{
+    const size_t start = offsetof(struct bw_disk_header, bytenr);
+    return memcmp(block + start, other + start, size - start) == 0;
+}
+
 static void add_copy(struct batch *batch, unsigned i, struct bw_request *request)
 {
     struct bw_flip flip = {0};
@@ -291,8 +299,11 @@ static void add_copy(struct batch *batch, unsigned i, struct bw_request *request
                                   &flip);
         add_bad_copy(batch, i, request, code, error, flip);
     } else if (block->good) {
-        bw_device_histories_other(batch->check, &block->pointer, request->mirror,
-                                  batch->good_copy[i], request->buffer);
+        if (has_same_contents(block->buffer, request->buffer, nodesize))
+            bw_device_histories_same(batch->check, &block->pointer, request->mirror);
+        else
+            bw_device_histories_other(batch->check, &block->pointer, request->mirror,
+                                      batch->good_copy[i], request->buffer);
         report_copy(batch, i, request->mirror, BW_CODE_block_differs, &flip, true,
                     "valid, but differs from mirror 1");
     } else {

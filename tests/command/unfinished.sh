@@ -5,7 +5,7 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain dup || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain dup raid1-2 || exit 1
 
 # unfinished NAME CHANGE...: makes $WORK/image of a fixture.
 unfinished() {
@@ -47,6 +47,21 @@ expect "rescue of an unfinished change" 0 - rescue --json "$WORK/image"
 holds "rescue verifies all files despite an unfinished change" \
     out_has '"unverified_files":0,.*"partly_files":0,.*"lost_files":0'
 expect "a scan" 0 - walk --scan "$WORK/image"
+
+# The change ended between the mirrors of RAID1: they differ, but the devices have one history.
+unfinished_change=$ROOT/tests/support/unfinished_change.py
+for device in 1 2; do
+    cp --sparse=always "$BUILD/fixtures/raid1-2/dev$device.img" "$WORK/dev$device.img"
+done
+holds "the first mirrors are changed" python3 "$unfinished_change" "$WORK/dev1.img" blocks 2 3
+holds "the second ones are not" python3 "$unfinished_change" "$WORK/dev2.img" flag 40
+expect "mirrors of both types: sum" 0 - sum "$WORK/dev1.img" --device "$WORK/dev2.img"
+is "mirrors of both types: files" "$(md5sum < "$WORK/out")" "$("$PROGRAM" sum \
+    "$BUILD/fixtures/raid1-2/dev1.img" --device "$BUILD/fixtures/raid1-2/dev2.img" | md5sum)"
+expect "mirrors of both types: check" 4 - check -q --data "$WORK/dev1.img" \
+    --device "$WORK/dev2.img"
+is "the devices have not diverged" "$(grep -v '^note' "$WORK/out" | cut -d' ' -f1,2 | sort -u)" \
+    $'error block-differs\nerror half-done:'
 
 # The id: the superblock has the new one, and tree blocks have either.
 unfinished plain fsid 2
