@@ -74,6 +74,8 @@ offers "$all"$'\n/folder/writable\n/received/read-only\ndefault' ls "$kinds" --s
 offers $'--subvol=/one/nested\n--subvol=/one/nested/folder/inner' "$kinds" --subvol=/one/n
 offers read-only ls "$kinds" --subvol read
 offers read-only send "$kinds" read
+dd if="$kinds" of="$WORK/shifted.img" bs=1M seek=1 conv=sparse status=none
+offers read-only send --image-offset 1M "$WORK/shifted.img" read
 offers filters help filt
 offers $'/one\n/one/nested\n/one/nested/folder/inner' diff "$kinds" /one
 offers /folder/ ls --subvol /one/nested "$kinds" "" # not those of the top-level subvolume

@@ -435,7 +435,7 @@ static bool needs_argument(const struct cmd_option *option)
 /* Applies the options that are needed to open the images, and remembers --subvol. */
 static void apply_option(struct line *line, size_t number, const char *argument)
 {
-    static const char *const image_options[] = {"device", "super",      "partition", "offset",
+    static const char *const image_options[] = {"device", "super",      "partition", "image-offset",
                                                 "log",    "generation", "tree-root", "chunk-root"};
     const struct cmd_option *option = line->options.items[number].option;
     if (argument && strcmp(option->name, "subvol") == 0)
