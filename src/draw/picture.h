@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Pictures of a map of space. picture.c chooses the colours of cells and makes the legend; render.c
- * writes the picture as SVG, HTML, pixels, PNG or coloured text.
+ * writes the picture as SVG, HTML, PNG or coloured text.
  */
 #ifndef BW_DRAW_PICTURE_H
 #define BW_DRAW_PICTURE_H
@@ -96,19 +96,11 @@ void bw_picture_svg(struct bw_buffer *text, const struct bw_picture *picture);
 /** Appends the picture as HTML: a drawing of each area, and a list of its colours. */
 void bw_picture_html(struct bw_buffer *text, const struct bw_picture *picture);
 
-/** Pixels, 3 bytes each, row by row. */
-struct bw_raster {
-    uint32_t width, height;
-    uint8_t *pixels;
-};
-
-/** Draws the picture with areas whose width and height are at least 2^size pixels; the caller frees
- * `pixels`. BW_ERROR_USAGE if it would be too large. */
-struct bw_error *bw_picture_raster(const struct bw_picture *picture, unsigned size,
-                                   struct bw_raster *raster);
-
-/** Appends the pixels as PNG. BW_ERROR_UNSUPPORTED if this was built without libpng. */
-struct bw_error *bw_raster_png(struct bw_buffer *image, const struct bw_raster *raster);
+/** Appends the picture as PNG, with areas whose width and height are at least 2^size pixels.
+ * BW_ERROR_USAGE if it would be too large; BW_ERROR_UNSUPPORTED if this was built without libpng.
+ */
+struct bw_error *bw_picture_png(struct bw_buffer *image, const struct bw_picture *picture,
+                                unsigned size);
 
 /** The colours that a terminal supports. */
 enum bw_terminal_colors {

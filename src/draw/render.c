@@ -357,12 +357,18 @@ void bw_picture_html(struct bw_buffer *text, const struct bw_picture *picture)
     bw_buffer_format(text, "</li>\n</ul>\n");
 }
 
-/* Pictures as pixels, and as PNG files, written by libpng. */
+/* Pictures as PNG files, written by libpng. */
+
+/* Pixels, 3 bytes each, row by row. */
+struct raster {
+    uint32_t width, height;
+    uint8_t *pixels;
+};
 
 #ifdef BW_PNG
 #include <png.h>
 
-struct bw_error *bw_raster_png(struct bw_buffer *image, const struct bw_raster *raster)
+static struct bw_error *write_png(struct bw_buffer *image, const struct raster *raster)
 {
     png_image png = {.version = PNG_IMAGE_VERSION,
                      .width = raster->width,
@@ -378,7 +384,7 @@ struct bw_error *bw_raster_png(struct bw_buffer *image, const struct bw_raster *
     return NULL;
 }
 #else
-struct bw_error *bw_raster_png(struct bw_buffer *image, const struct bw_raster *raster)
+static struct bw_error *write_png(struct bw_buffer *image, const struct raster *raster)
 {
     (void)image;
     (void)raster;
@@ -393,7 +399,7 @@ enum { MOST_PIXELS = 1 << 26, GAP_SHIFT = 5 };
 
 static const struct bw_color dark = {0x16, 0x1b, 0x22}, page = {0x0d, 0x11, 0x17};
 
-static void set_pixel(const struct bw_raster *raster, uint32_t x, uint32_t y, struct bw_color color)
+static void set_pixel(const struct raster *raster, uint32_t x, uint32_t y, struct bw_color color)
 {
     uint8_t *pixel = raster->pixels + 3 * ((size_t)y * raster->width + x);
     pixel[0] = color.red;
@@ -401,15 +407,15 @@ static void set_pixel(const struct bw_raster *raster, uint32_t x, uint32_t y, st
     pixel[2] = color.blue;
 }
 
-struct bw_error *bw_picture_raster(const struct bw_picture *picture, unsigned size,
-                                   struct bw_raster *raster)
+static struct bw_error *make_raster(const struct bw_picture *picture, unsigned size,
+                                    struct raster *raster)
 {
     const size_t count = picture->info->area_count;
     const unsigned columns = bw_picture_columns(picture);
     const size_t rows = (count + columns - 1) / columns;
     const unsigned wide = size > picture->order ? size : picture->order;
     const uint32_t side = UINT32_C(1) << wide, gap = side >> GAP_SHIFT;
-    *raster = (struct bw_raster){.width = columns * (side + gap) - gap};
+    *raster = (struct raster){.width = columns * (side + gap) - gap};
     if (rows * (side + gap) > MOST_PIXELS / raster->width)
         return bw_error_create(BW_ERROR_USAGE, "the picture would have more than %d pixels",
                                MOST_PIXELS);
@@ -436,6 +442,16 @@ struct bw_error *bw_picture_raster(const struct bw_picture *picture, unsigned si
         }
     }
     return NULL;
+}
+
+struct bw_error *bw_picture_png(struct bw_buffer *image, const struct bw_picture *picture,
+                                unsigned size)
+{
+    struct raster raster;
+    BW_TRY(make_raster(picture, size, &raster));
+    struct bw_error *error = write_png(image, &raster);
+    free(raster.pixels);
+    return error;
 }
 
 /* Pictures as text: a half block is drawn in the colour of one cell, on a background in the colour

@@ -32,7 +32,7 @@ struct bw_export_entry {
     uint64_t zeros;         /**< number of hashed bytes in holes */
     bool skipped;           /**< its contents are not needed */
     bool salvaged;          /**< its inode was reconstructed */
-    bool checked;           /**< it was read before, to find out whether it is readable */
+    bool checked;           /**< set by the reader: its contents were verified, or need not be */
     char hash[BW_HASH_TEXT];
     struct bw_export_entry *next; /**< used by the queue */
 };

@@ -146,13 +146,6 @@ static bool is_mtree(const struct tar *tar)
     return tar->archive_options.format == BW_ARCHIVE_MTREE;
 }
 
-/* Whether a file must be verified before it is written. */
-static bool needs_check(const struct tar *tar, const struct bw_export_entry *item)
-{
-    return tar->on_error == CMD_ON_ERROR_SKIP && !is_mtree(tar) && item->type == S_IFREG &&
-           item->has_inode && !item->skipped;
-}
-
 static struct bw_error *next_file(void *context, struct bw_stream_file *file, bool *got)
 {
     struct tar *tar = context;
@@ -172,7 +165,9 @@ static struct bw_error *next_file(void *context, struct bw_stream_file *file, bo
         return error;
     }
     *file = bw_export_entry_stream_file(item);
-    if (needs_check(tar, item))
+    item->checked = tar->on_error != CMD_ON_ERROR_SKIP || is_mtree(tar) || item->type != S_IFREG ||
+                    !item->has_inode || item->skipped;
+    if (!item->checked)
         tar->again = item;
     return NULL;
 }
@@ -191,7 +186,7 @@ static struct bw_error *write_part(void *context, const struct bw_stream_file *f
     struct bw_export_entry *item = file->user;
     if (is_mtree(tar))
         return cmd_hashing_visit(&tar->hashing, file, part);
-    if (needs_check(tar, item) && !item->checked) {
+    if (!item->checked) {
         if (part->kind == BW_DATA_BAD)
             cmd_export_note_bad(item, part);
         return NULL;
@@ -217,7 +212,7 @@ static struct bw_error *finish_file(void *context, const struct bw_stream_file *
     struct bw_export_entry *item = file->user;
     if (is_mtree(tar) && complete)
         cmd_hashing_finish(&tar->hashing, file);
-    if (needs_check(tar, item) && !item->checked) {
+    if (!item->checked) {
         item->checked = true; /* comes again */
         return NULL;
     }

@@ -123,7 +123,6 @@ static struct bw_error *draw_picture(void *context, const struct cmd_session *se
     BW_TRY(bw_space_map_open(fs, &wanted, &map));
     struct bw_picture picture;
     struct bw_buffer BW_AUTO_BUFFER text = {0};
-    struct bw_raster raster = {.pixels = NULL};
     struct bw_error *error =
         bw_picture_make(fs, map, state->by, (enum bw_curve)state->curve, &picture);
     if (error)
@@ -133,10 +132,7 @@ static struct bw_error *draw_picture(void *context, const struct cmd_session *se
     else if (state->format == FORMAT_TEXT)
         bw_picture_terminal(&text, &picture, terminal_colors(state->common));
     else
-        error = bw_picture_raster(&picture, (unsigned)state->size, &raster);
-    if (!error && state->format == FORMAT_PNG)
-        error = bw_raster_png(&text, &raster);
-    free(raster.pixels);
+        error = bw_picture_png(&text, &picture, (unsigned)state->size);
     bw_space_map_close(map);
     if (error)
         return error;

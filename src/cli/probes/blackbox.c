@@ -30,20 +30,14 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-static void print_note(const char *file, const struct bw_buffer *line)
-{
-    BW_AUTO_BUFFER struct bw_buffer name = {0};
-    bw_escape_append(&name, file, strlen(file));
-    bw_buffer_append(&name, ": ", 2);
-    if (line->length)
-        bw_buffer_append(&name, line->data, line->length);
-    fprintf(stderr, "btrfs-walk: %.*s\n", (int)name.length, name.data ? name.data : "");
-}
-
 /* Prints the process of the recording, and the number of events that are missing. */
 static void print_notes(const char *file, const struct bw_recording_facts *facts)
 {
     BW_AUTO_BUFFER struct bw_buffer line = {0};
+    bw_buffer_format(&line, "btrfs-walk: ");
+    bw_escape_append(&line, file, strlen(file));
+    bw_buffer_format(&line, ": ");
+    const size_t prefix = line.length;
     char begin[BW_DATE_LENGTH];
     bw_write_date(begin, (int64_t)(facts->begin_real & INT64_MAX), ' ');
     bw_buffer_format(&line, "%s, process %" PRIu32 ", begun %.*s UTC, ", facts->program,
@@ -60,8 +54,8 @@ static void print_notes(const char *file, const struct bw_recording_facts *facts
     if (facts->ended || facts->signal)
         bw_buffer_format(&line, " after %" PRIu64 ".%09" PRIu64 " seconds", facts->ns / 1000000000,
                          facts->ns % 1000000000);
-    print_note(file, &line);
-    line.length = 0;
+    fprintf(stderr, "%.*s\n", (int)line.length, line.data ? line.data : "");
+    line.length = prefix;
     const struct {
         uint64_t count;
         const char *reason;
@@ -78,8 +72,8 @@ static void print_notes(const char *file, const struct bw_recording_facts *facts
         bw_buffer_format(&line, "%s%" PRIu64 " %s", separator, losses[i].count, losses[i].reason);
         separator = ", ";
     }
-    if (line.length)
-        print_note(file, &line);
+    if (line.length > prefix)
+        fprintf(stderr, "%.*s\n", (int)line.length, line.data ? line.data : "");
 }
 
 static int run(const struct cmd_common *common, void *state)
@@ -87,21 +81,16 @@ static int run(const struct cmd_common *common, void *state)
     const struct blackbox_state *blackbox = state;
     struct bw_recording *recording;
     struct cmd_output output = {0};
-    struct bw_error *error;
-    if (common->input.image_count != 1) {
-        fputs("btrfs-walk: blackbox needs one FILE\nTry 'btrfs-walk blackbox --help'.\n", stderr);
-        return STATUS_CANNOT;
-    }
+    if (common->input.image_count != 1)
+        return cmd_usage_error(&cmd_blackbox, "blackbox needs one FILE", NULL);
     const char *file = common->input.images[0];
     const int descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (descriptor < 0) {
-        error = bw_error_from_errno(errno, "cannot open");
-    } else {
-        error = cmd_sandbox_enter(common, NULL);
-        if (!error)
-            error = bw_recording_open(descriptor, &recording);
+    struct bw_error *error = descriptor < 0 ? bw_error_from_errno(errno, "cannot open")
+                                            : cmd_sandbox_enter(common, NULL);
+    if (!error)
+        error = bw_recording_open(descriptor, &recording);
+    if (descriptor >= 0)
         close(descriptor);
-    }
     if (error) {
         cmd_fail(common, bw_error_prefix(error, "%s", file));
         return STATUS_CANNOT;
@@ -117,10 +106,8 @@ static int run(const struct cmd_common *common, void *state)
             error = cmd_write(&output, "\n", 1);
     }
     error = bw_error_first(error, cmd_flush(&output));
-    const int status = error ? STATUS_PARTIAL : STATUS_OK;
-    if (error)
-        cmd_fail(common, error);
-    else if (!common->messages.quiet)
+    const int status = error ? cmd_fail_output(common, error) : STATUS_OK;
+    if (!status && !common->messages.quiet)
         print_notes(file, bw_recording_facts(recording));
     bw_recording_close(recording);
     return status;
