@@ -19,12 +19,13 @@ contains the word.
 import os
 import sys
 import tempfile
+import uuid
 
 import kernel
 import repair
 from kernel import run
 
-FSID = "11111111-2222-3333-4444-555555555555"
+FSID = str(uuid.uuid4()) # scripts run at the same time
 TO_GROUPS = ["--convert-to-block-group-tree"]
 # What is done before, the change that is killed, and what is tried after it.
 CHANGES = {
@@ -81,8 +82,7 @@ class Made:
                   for number in range(count)]
         with kernel.FileSystem(folder, images) as system:
             system.add_loops()
-            run("mkfs.btrfs", "-q", "-f", "-U", FSID, "-m", "raid1" if count > 1 else "dup", *words,
-                *system.loops, check=True)
+            run("mkfs.btrfs", "-q", "-f", *words, *system.loops, check=True)
             system.mount_loops()
             for number in range(300):
                 with open(system.path(f"file {number}"), "wb") as file:
@@ -96,7 +96,8 @@ class Made:
         """Makes the file system of a change, and counts the writes of the change."""
         folder = os.path.join(self.directory, f"{name} {count}".replace(" ", "-"))
         os.makedirs(folder)
-        words = ["-R", "^free-space-tree"] if "free space" in name else []
+        words = ["-U", FSID, "-m", "raid1" if count > 1 else "dup"]
+        words += ["-R", "^free-space-tree"] if "free space" in name else []
         if "block-group-tree" in run("mkfs.btrfs", "-O", "list-all").stdout: # may be the default
             words += ["-O", "^block-group-tree"]
         images = self.make(folder, count, words)
