@@ -478,7 +478,7 @@ struct bw_error *bw_unchanged_end(struct bw_check *check)
     save->blocks = check->blocks + check->skipped_blocks;
     for (unsigned code = 0; code < BW_CODES; code++) {
         const struct bw_finding_count *count = &check->findings.counts[code];
-        save->findings_hidden |= count->hidden;
+        save->findings_hidden |= count->hidden > 0;
         save->has_data &= !count->hidden || !is_of_data(count->code);
     }
     save->finished = !check->unfinished && check->save;
