@@ -422,7 +422,7 @@ struct bw_error *bw_file_list_next(struct bw_file_list *lister, const struct bw_
     if (lister->batch.files) /* only the first step was made by bw_file_list_open() */
         lister->count = lister->names.length = 0;
 
-    /* The innermost directory: reads some entries, lists those that wait, and ends.
+    /* The innermost directory: some of its entries, then those that wait. At its end, it is left.
      */
     while (lister->levels.count && lister->count < lister->room) {
         struct level *level = &lister->levels.items[lister->levels.count - 1];
