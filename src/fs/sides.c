@@ -310,9 +310,10 @@ static struct bw_error *refuse(const struct bw_image *a, const struct bw_image *
         " differs",
         a->name, first, a->superblock.generation, b->name, second, b->superblock.generation,
         generation);
-    return bw_error_advise(
-        error, "`side %" PRIu64 "` or `side %" PRIu64 "` reads the devices that agree with it",
-        first, second);
+    return bw_error_advise(bw_error_about(error, a->path),
+                           "`side %" PRIu64 "` or `side %" PRIu64
+                           "` reads the devices that agree with it",
+                           first, second);
 }
 
 /* An image that no longer counts as a device. */
@@ -391,8 +392,10 @@ struct bw_error *bw_sides_choose(struct bw_fs *fs, struct bw_image_set *set)
         return bw_error_create(BW_ERROR_USAGE, "no image is device %" PRIu64 ", the side to read",
                                fs->side);
     if (fs->alternatives)
-        return bw_error_create(BW_ERROR_USAGE,
-                               "one side of devices that have diverged needs one image of each");
+        return bw_error_advise(
+            bw_error_create(BW_ERROR_USAGE,
+                            "a side of devices that have diverged needs one image of each"),
+            "give `side` without `alternatives`");
     comparison.side = side;
     fs->superblock = side->superblock;
     for (size_t i = 0; i < set->count; i++) {

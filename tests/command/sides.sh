@@ -57,8 +57,11 @@ expect "the other side is named with -v" 0 \
     walk -v --side 1 --device dev2-right.img dev1-left.img
 expect "no such device" 2 'no image is device 3, the side' walk --side 3 --device dev2.img dev1.img
 expect "no device at all" 2 "the id of a device, from 1 on" walk --side 0 dev1.img
-expect "with --alternatives" 2 'needs one image of each' walk --side 1 --alternatives \
-    --device dev2.img dev1.img
+expect "check of diverged devices" 12 '; --side 1 or --side 2 reads' check dev1-left.img \
+    --device dev2-right.img
+holds "the finding names the sides" out_has '^error devices-diverged: .*; --side 1 or --side 2 '
+expect "with --alternatives" 2 'one image of each; give --side without --alternatives' \
+    walk --side 1 --alternatives --device dev2.img dev1.img
 
 expect "rescue of diverged devices" 2 'have diverged' rescue --device dev2-wide.img dev1-near.img
 holds "rescue counts the files of the first side" \

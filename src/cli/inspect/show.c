@@ -74,7 +74,6 @@ static struct bw_error *add_unreadable(struct show *show, const char *path, stru
 {
     if (error->code == BW_ERROR_NO_MEMORY)
         return error;
-    cmd_spell_advice(&show->common, error);
     return found_list_push(&show->found, (struct found){.path = path, .error = error});
 }
 
@@ -282,8 +281,10 @@ static struct bw_error *write_other(struct show *show, struct found *found)
     else if (found->error || found->info.has_failed || error->code != BW_ERROR_NOT_BTRFS)
         row.info.state = "unreadable";
     if (strcmp(row.info.state, "unreadable") == 0) {
+        BW_AUTO_ERROR struct bw_error *spelled = bw_error_copy(error);
+        cmd_spell_advice(&show->common, spelled);
         show->has_missed = true;
-        BW_TRY(add_remark(&row, "%s", error->message));
+        BW_TRY(add_remark(&row, "%s", spelled->message));
     }
     BW_TRY(add_image(&row, found->error ? found->path : found->info.name));
     return write_row(show, &row);
