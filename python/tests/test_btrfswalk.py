@@ -468,6 +468,11 @@ class Life(Opened):
         with btrfswalk.FileSystem(image("bad-data")) as fs, self.assertRaises(OSError) as raised:
             fs.lookup("/bad").read_bytes()
         self.assertEqual(raised.exception.filename, "/bad")
+        with tempfile.TemporaryDirectory() as folder:
+            for given, options in (folder, {}), (image("plain"), {"partition": "1"}):
+                with self.assertRaises(btrfswalk.UsageError) as raised:
+                    btrfswalk.FileSystem(given, **options)
+                self.assertEqual(raised.exception.filename, given)
         # An image whose name is part of the message, and of the other image's name.
         with tempfile.TemporaryDirectory() as folder:
             names = [f"{folder}/{name}" for name in ("c", "ca", "a file system")]

@@ -148,13 +148,14 @@ struct bw_error *bw_disk_refuse(const struct bw_disk *disk)
         bw_buffer_format(&text, "; partition %u is %s", partition->number, partition->content);
         named++;
     }
-    if (unknown)
-        bw_buffer_format(&text, "; --partition %u --scan searches partition %u", unknown, unknown);
     const char *kind = strcmp(disk->table.kind, "gpt") == 0 ? "a GPT" : "an MBR";
-    return bw_error_create(
-        BW_ERROR_NOT_BTRFS,
-        "it is a disk with %s partition table, but no partition contains btrfs%.*s", kind,
-        (int)text.length, text.data ? text.data : "");
+    struct bw_error *error =
+        bw_error_create(BW_ERROR_NOT_BTRFS,
+                        "it is a disk with %s partition table, but no partition contains btrfs%.*s",
+                        kind, (int)text.length, text.data ? text.data : "");
+    if (!unknown)
+        return error;
+    return bw_error_advise(error, "`partition %u` `scan` searches partition %u", unknown, unknown);
 }
 
 /* Choosing the file system. */
@@ -181,7 +182,7 @@ static struct bw_error *find_wanted(const struct bw_fs *fs, const struct bw_imag
             continue;
         struct bw_error *why = bw_partition_find(&disk->table, wanted, &found);
         if (why) {
-            error = bw_error_first(error, bw_error_prefix(why, "%s", disk->table.path));
+            error = bw_error_first(error, bw_error_in(why, disk->table.path));
             continue;
         }
         bw_error_free(error);
@@ -195,13 +196,15 @@ static struct bw_error *find_wanted(const struct bw_fs *fs, const struct bw_imag
         if (fs->has_wanted_fsid || fs->scan)
             return NULL;
         bw_disk_identify(NULL, disk);
-        return bw_error_create(
-            BW_ERROR_NOT_BTRFS, "%s: partition %u contains no btrfs file system%s%s",
-            disk->table.path, found->number, *found->content ? ": it is " : "", found->content);
+        return bw_error_in(
+            bw_error_create(BW_ERROR_NOT_BTRFS, "partition %u contains no btrfs file system%s%s",
+                            found->number, *found->content ? ": it is " : "", found->content),
+            disk->table.path);
     }
     if (error)
         return error;
-    return bw_error_create(BW_ERROR_USAGE, "%s has no partition table", set->images[0].path);
+    error = bw_error_create(BW_ERROR_USAGE, "%s has no partition table", set->images[0].path);
+    return bw_error_about(error, set->images[0].path);
 }
 
 /* Chooses the only partition with unknown contents, if no partition contains a btrfs. */
@@ -400,13 +403,14 @@ static struct bw_error *find_members(const struct bw_fs *fs, const struct bw_ima
             if (second->is_clone || !is_same_device(a, b))
                 continue;
             bw_uuid_text(a->fsid, fsid);
-            return bw_error_create(
+            struct bw_error *error = bw_error_create(
                 BW_ERROR_AMBIGUOUS,
                 "%s partition %u (generation %" PRIu64 ") and %s partition %u (generation %" PRIu64
                 ") are both device %" PRIu64 " of the file system %s: choose one",
                 first->disk->table.path, member_partition(first)->number, a->generation,
                 second->disk->table.path, member_partition(second)->number, b->generation,
                 a->device.devid, fsid);
+            return bw_error_about(error, first->disk->table.path);
         }
     }
     return NULL;

@@ -295,6 +295,8 @@ static struct bw_error *look_for_rivals(struct bw_fs *fs, struct bw_image *image
                             image->name, whole, image->superblock.generation, rival->number,
                             rival->content_uuid),
             "choose one with `fsid %s` or `partition %u`", whole, rival->number);
+    if (error)
+        error = bw_error_about(error, image->path);
     for (size_t i = 0; !rival && image->disk && i < image->disk->table.count; i++) {
         const struct bw_partition_info *partition = &image->disk->table.partitions[i];
         BW_AUTO_BUFFER struct bw_buffer name = {0};

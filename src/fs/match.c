@@ -169,15 +169,16 @@ static void number_images(struct bw_fs *fs, struct bw_image_set *set, struct bw_
                 const bool is_disk = image->disk && !image->partition;
                 if (!image->bad || !is_only || is_disk || image->has_failed)
                     continue;
-                bw_fs_report(fs, BW_DAMAGE,
-                             bw_error_advise(
-                                 bw_error_create(
-                                     image->bad->code,
-                                     "%s: no superblock, so its generation is unknown: generation "
-                                     "%" PRIu64 " of %s is shown: %s",
-                                     image->name, newest->superblock.generation, newest->name,
-                                     image->bad->message),
-                                 "if %s is newer, open it alone, with `scan`", image->name));
+                bw_fs_report(
+                    fs, BW_DAMAGE,
+                    bw_error_advise(
+                        bw_error_create(
+                            image->bad->code,
+                            "%s: no superblock, so its generation is unknown: generation "
+                            "%" PRIu64 " of %s is shown: %s",
+                            image->name, newest->superblock.generation, newest->name,
+                            image->bad->message),
+                        "if the image without a superblock is newer, open it alone, with `scan`"));
                 bw_error_free(BW_TAKE(image->bad));
                 image->superblock = newest->superblock;
                 image->is_unclaimed = false;

@@ -256,7 +256,8 @@ struct bw_error *bw_versions(struct bw_fs *present, const struct bw_versions_opt
     }
     const struct bw_diff_result none = {0};
     if (!searching.newer.version.fs)
-        return bw_error_create(BW_ERROR_NOT_FOUND, "%s: not found in any recoverable generation",
-                               ours->path);
+        return bw_error_in(
+            bw_error_create(BW_ERROR_NOT_FOUND, "not found in any recoverable generation"),
+            ours->path);
     return pass_version(&searching, NULL, &none);
 }

@@ -43,6 +43,8 @@ static bool append_volume(const struct bw_frame *frame, struct bw_xlator *disk, 
         bw_buffer_format(text, "a volume encrypted with LUKS");
     } else {
         bw_uuid_text(super.fsid, fsid);
+        for (char *at = super.label; *at; at++)
+            *at = *at == '`' ? '\'' : *at; /* backquotes enclose options */
         bw_buffer_format(text, "a btrfs (");
         bw_escape_words(text, super.label);
         bw_buffer_format(text, "%s%s)", *super.label ? ", " : "", fsid);
@@ -80,10 +82,10 @@ struct bw_error *bw_rescue_partitions(struct bw_fs *fs, const struct bw_image_se
         return bw_error_no_memory();
     if (!count)
         return NULL;
-    return bw_error_advise(
-        bw_error_create(BW_ERROR_AMBIGUOUS,
-                        "%s has neither a superblock nor a partition table, but contains %zu "
-                        "volume%s",
-                        set->images[0].name, count, bw_plural(count)),
-        "open %s%.*s", count > 1 ? "one of them: " : "", (int)text.length, text.data);
+    struct bw_error *error = bw_error_create(
+        BW_ERROR_AMBIGUOUS,
+        "%s has neither a superblock nor a partition table, but contains %zu volume%s",
+        set->images[0].name, count, bw_plural(count));
+    return bw_error_advise(bw_error_about(error, set->images[0].path), "open %s%.*s",
+                           count > 1 ? "one of them: " : "", (int)text.length, text.data);
 }

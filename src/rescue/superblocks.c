@@ -690,10 +690,11 @@ static struct bw_error *refuse_several(const struct bw_fs *fs, const struct bw_i
     }
     if (text.failed)
         return bw_error_no_memory();
-    return bw_error_advise(bw_error_create(BW_ERROR_AMBIGUOUS,
-                                           "%s: no superblock, and blocks of several file systems",
-                                           set->images[0].name),
-                           "choose one with %.*s", (int)text.length, text.data);
+    struct bw_error *error =
+        bw_error_create(BW_ERROR_AMBIGUOUS, "%s: no superblock, and blocks of several file systems",
+                        set->images[0].name);
+    return bw_error_advise(bw_error_about(error, set->images[0].path), "choose one with %.*s",
+                           (int)text.length, text.data);
 }
 
 struct bw_error *bw_rescue_superblocks(struct bw_fs *fs, struct bw_image_set *set)

@@ -126,9 +126,11 @@ struct bw_error *bw_stream_folders_expand(const char *const *given, size_t count
         closedir(listing);
         BW_TRY(error);
         if (list->count == before)
-            return bw_error_create(BW_ERROR_USAGE,
-                                   "%s is a directory, not an image, and contains no send stream",
-                                   folder);
+            return bw_error_about(
+                bw_error_create(BW_ERROR_USAGE,
+                                "%s is a directory, not an image, and contains no send stream",
+                                folder),
+                folder);
         qsort(list->items + before, list->count - before, sizeof *list->items, by_name);
     }
     return NULL;

@@ -141,6 +141,11 @@ for command in "walk --scan" rescue; do
         $command wiped.img
 done
 reads "the first" plain --image-offset 1M wiped.img
+cp --sparse=always "$plain" named
+python3 "$ROOT/tests/support/change_item.py" named super 299 4 761277792 > /dev/null # "`-`-"
+dd if=named of=wiped.img bs=1M seek=1 conv=notrunc,sparse status=none
+expect "a label with backquotes" 2 "a btrfs .'-'-, ac7938d4-.* with --image-offset 1M, " \
+    --scan wiped.img
 
 # Partitions whose superblocks are lost: a search reads one that was selected, or the only one with
 # unknown contents.
@@ -157,6 +162,10 @@ wipe_superblocks lost.img 130
 wipe_superblocks only.img 2
 expect "two lost partitions" 2 '; --partition 1 --scan searches partition 1' lost.img
 expect "both are lost, and searched" 2 'no partition contains btrfs' --scan lost.img
+expect "two in the other file system" 2 '; --other-partition 1 --scan searches partition 1' \
+    diff --other lost.img "$plain"
+expect "show of encrypted partitions" 2 - show none.img
+holds "tells how to open them" out_has 'it is encrypted; give its passphrase with --key-file'
 expect "the second one" 1 'from tree blocks, it is device 1' --partition 2 --scan lost.img
 holds "the paths of the selected partition are found" cmp -s <(sort out) \
     <("$PROGRAM" "$images/subvolumes/dev1.img" | sort)
