@@ -220,10 +220,13 @@ static void append_steps(struct cmd_format *answer, const struct rescue *rescue)
     bool is_damaged = false; /* more than devices that are missing or stale */
     for (size_t i = 0; i < rescue->problem_count; i++)
         is_damaged |= rescue->problems[i].kind != NULL;
-    if (is_damaged) {
+    const struct cmd_input *given = &rescue->given;
+    const bool can_repair = !given->graph.file && !given->inside_count && !given->overlays.count &&
+                            !given->fs.alternatives;
+    if (is_damaged && can_repair) {
         /* It finds out itself what the rescue had to try. */
         struct cmd_common common = rescue->common;
-        common.input = rescue->given;
+        common.input = *given;
         append_heading(answer, "After that, plan a repair, which never writes to the original:");
         bw_buffer_format(text, "  ");
         rescue_append_repair(text, &common);
