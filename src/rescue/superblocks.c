@@ -32,7 +32,8 @@ enum {
     MOST_KINDS = 8,
     PIECE = 4 << 20,
     WINDOW = PIECE + BW_MAX_NODESIZE,
-    MOST_TRIES = 1 << 14, /* maximum number of likely blocks that no checksum type and size fits */
+    MOST_TRIES = 1 << 14, /* maximum number of likely blocks that no checksum type and size fits, of
+                           * known kinds and of others */
     MOST_ASKED = 1 << 14, /* maximum number of blocks per image that are used to identify its device
                            */
     MOST_DEVICES = 256,   /* maximum number of candidates for an image */
@@ -64,16 +65,20 @@ static bool is_likely(const uint8_t *bytes)
 }
 
 /* Adds the type of the checksum of a block to its kind, if it is another one: btrfstune was
- * interrupted while it changed the type. */
-static void add_type(struct bw_found_identity *identity, const uint8_t *bytes, uint32_t length)
+ * interrupted while it changed the type. False if no type fits. */
+static bool add_type(struct bw_found_identity *identity, const uint8_t *bytes, uint32_t length)
 {
     const uint32_t nodesize = identity->nodesize;
     if (nodesize > length || bw_checksum_accepts_block(identity->checksum_type,
                                                        identity->other_checksums, bytes, nodesize))
-        return;
-    for (unsigned type = 0; type < BW_CHECKSUM_TYPES; type++)
-        if (bw_checksum_matches_block((enum bw_checksum_type)type, bytes, nodesize))
-            identity->other_checksums |= BW_CHECKSUM_BIT(type);
+        return true;
+    for (unsigned type = 0; type < BW_CHECKSUM_TYPES; type++) {
+        if (!bw_checksum_matches_block((enum bw_checksum_type)type, bytes, nodesize))
+            continue;
+        identity->other_checksums |= BW_CHECKSUM_BIT(type);
+        return true;
+    }
+    return false;
 }
 
 /* Finds the checksum type and the size of the block at the beginning of `bytes`. */
@@ -105,7 +110,7 @@ static struct bw_error *block_kinds_find(const struct bw_fs *fs, const struct bw
                                          struct block_kinds *kinds)
 {
     BW_AUTO_FREE uint8_t *buffer = aligned_alloc(BW_MIN_SECTORSIZE, WINDOW);
-    unsigned tries = 0;
+    unsigned tries = 0, bad = 0;
     if (!buffer)
         return bw_error_no_memory();
     for (unsigned type = 0; type < BW_CHECKSUM_TYPES; type++)
@@ -132,8 +137,8 @@ static struct bw_error *block_kinds_find(const struct bw_fs *fs, const struct bw
                 while (known < kinds->count &&
                        !bw_found_has_ids(&kinds->kinds[known].identity, bytes))
                     known++;
-                if (known < kinds->count)
-                    add_type(&kinds->kinds[known].identity, bytes, length - at);
+                if (known < kinds->count && bad < MOST_TRIES)
+                    bad += !add_type(&kinds->kinds[known].identity, bytes, length - at);
                 if (known < kinds->count || known == MOST_KINDS || tries == MOST_TRIES ||
                     (fs->has_wanted_fsid &&
                      memcmp(header->fsid, fs->wanted_fsid, BW_UUID_SIZE) != 0 &&
