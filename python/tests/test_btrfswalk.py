@@ -472,7 +472,7 @@ class Life(Opened):
             for given, options in (folder, {}), (image("plain"), {"partition": "1"}):
                 with self.assertRaises(btrfswalk.UsageError) as raised:
                     btrfswalk.FileSystem(given, **options)
-                self.assertEqual(raised.exception.filename, given)
+                self.assertEqual(raised.exception.filename, str(given))
         # An image whose name is part of the message, and of the other image's name.
         with tempfile.TemporaryDirectory() as folder:
             names = [f"{folder}/{name}" for name in ("c", "ca", "a file system")]
