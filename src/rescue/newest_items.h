@@ -58,7 +58,8 @@ bool bw_newest_is_present(const struct bw_newest *newest, const struct bw_key *k
 static inline struct bw_item bw_newest_view(const struct bw_newest *newest,
                                             const struct bw_newest_item *item)
 {
-    return (struct bw_item){item->key, (const uint8_t *)newest->bytes.data + item->at, item->size};
+    const uint8_t *bytes = (const uint8_t *)newest->bytes.data; /* NULL: all items are empty */
+    return (struct bw_item){item->key, bytes ? bytes + item->at : NULL, item->size};
 }
 
 /** The next item, where `*at` is 0 before the first; false at the end. */
