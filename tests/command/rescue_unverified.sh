@@ -113,6 +113,7 @@ spoil bad "$(sed 's/.*"extent_logical":\([0-9]*\).*/\1/' "$WORK/out" | head -n 1
 expect "wrong data" 1 '1 file cannot be read completely' rescue --json bad
 is "one file with wrong data is not whole" \
     "$(member 'total("partly_files") + total("lost_files")')" 1
+is "and counted as one that can be read as it is" "$(member 'answer["mismatched_files"]')" 1
 expect "saved with wrong data" 1 . rescue --extract data bad
 holds "the file with wrong data is saved as it is" test -f "data/unverified/a/large 150"
 is "the saved file differs in three bytes" \

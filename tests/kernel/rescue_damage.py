@@ -137,7 +137,8 @@ def compare_saved(known, saved, counts):
     if wrong:
         yield f"{len(wrong)} files are not whole: {wrong[:3]}"
     unverified = sums_below(os.path.join(saved, "unverified"))
-    if len(whole) + len(unverified) != counts["verified"] + counts["unverified"]:
+    expected = counts["verified"] + counts["unverified"] + counts["mismatched"]
+    if len(whole) + len(unverified) != expected:
         yield (f"{len(whole)} whole and {len(unverified)} unverified files are saved, but "
                f"{dict(counts)} are counted")
     for name in os.listdir(saved):
@@ -150,7 +151,8 @@ def compare_saved(known, saved, counts):
 
 
 def counts_of(answer):
-    counts = collections.Counter()
+    """Files by kind. Mismatched ones, partly readable or lost, are saved as they are, too."""
+    counts = collections.Counter(mismatched=answer.get("mismatched_files", 0))
     for row in answer["by_subvolume"]:
         for kind in ("verified", "unverified", "partly", "lost"):
             counts[kind] += row[kind + "_files"]
