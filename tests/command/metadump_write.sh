@@ -86,6 +86,8 @@ for command in sum 'extract -C lost' bodyfile 'tar --on-error=skip -f lost.tar' 
     expect "lost inodes in a metadump: $command" 1 'file-10: its inode is lost' $command lost.bti
     is "all lost inodes are named: $command" "$(grep -c 'its inode is lost' err)" "$lost"
 done
+expect "an archive ends at a file without contents" 1 'bytes 0 to .* cannot be read' \
+    tar -f ended.tar plain.bti
 expect "a file of two ranges in an archive" 1 '/data/plain: bytes 0 to .* cannot be read' \
     tar --on-error=zero -f zeros.tar plain.bti /data/plain
 is "counts as one file" "$(grep -c 'file contents' "$WORK/err")" 0

@@ -218,6 +218,9 @@ int cmd_export_close(struct cmd_export *export, struct bw_error *error)
     cmd_progress_expect(0); /* the queue, which counted the bytes to read, has ended */
     bw_starting_points_free(&export->starts);
     bw_buffer_free(&export->missing_starts);
+    /* A file that cannot be read leaves a part of the output out. */
+    if (error && error->code != BW_ERROR_USAGE)
+        cmd_export_report(export, BW_TAKE(error));
     return cmd_end(export->common, &export->session, error, atomic_load(&export->status));
 }
 
