@@ -124,16 +124,30 @@ is "no other file is saved as unverified" "$(count data/unverified)" 1
 cp --sparse=always sound bad
 for block in "${blocks[@]}"; do spoil bad "$block"; done
 expect "where the data of a file are" 0 - extents --json "$PWD/sound" "/a/large 150"
+cp "$WORK/out" "$WORK/where"
 start=$("$PROGRAM" map -o offset --raw sound \
     "$(sed 's/.*"extent_logical":\([0-9]*\).*/\1/' "$WORK/out" | head -n 1)")
 printf '0 + 1\n0 %#x +\n%#x 4096 -\n%#x %#x +\n' "$start" "$start" $((start + 4096)) \
     $((150 * 1048576 - start - 4096)) > unread.map
+expect "a range that was not read" 1 'files cannot be read completely' \
+    rescue --json --map unread.map bad
+is "a file with a lost range is partly readable" "$(member 'total("partly_files")')" 1
+is "its data cannot be read as they are" "$(member 'answer["mismatched_files"]')" 0
 expect "a range that was not read" 1 . rescue --extract remains --map unread.map bad
 is "the rest of the file is saved" \
     "$(cmp -l "remains/unverified-partly/a/large 150" "files/a/large 150" | wc -l)" 4096
 is "only this file has lost a range" "$(count remains/unverified-partly)" 1
 is "the others are unverified" "$(count remains/unverified)" $((all - 1))
 is "no file is called unsaved" "$(cat remains/unsaved)" ""
+
+# Such a file whose data do not match their checksums, either.
+spoil bad "$(sed 's/.*"extent_logical":\([0-9]*\).*/\1/' "$WORK/where" | head -n 1)" 100
+expect "wrong data in an unverified leaf" 1 'files cannot be read completely' rescue --json bad
+is "all files are counted" "$(member '[total(kind + "_files") for kind in
+    ("verified", "unverified", "partly", "lost")] + [answer["mismatched_files"]]')" \
+    "[0, $((all - 1)), 1, 0, 1]"
+expect "it is saved" 1 . rescue --extract mismatched bad
+is "all files are saved as they are" "$(count mismatched/unverified)" "$all"
 
 # An older verified version, and the current unverified one.
 cp --sparse=always "$BUILD/fixtures/past/dev1.img" bad

@@ -223,25 +223,22 @@ static struct bw_error *visit_part(void *context, const struct bw_stream_file *f
     struct rescue *rescue = context;
     (void)file;
     bw_recoverable_add(&rescue->read, part);
-    if (part->kind == BW_DATA_BAD && part->error && part->error->code != BW_ERROR_CORRUPT &&
-        part->error->code != BW_ERROR_NO_CHECKSUM)
-        rescue->other_bad += part->length;
+    rescue->other_bad += rescue_is_other_bad(part) ? part->length : 0;
     cmd_progress_add(part->length);
     return NULL;
 }
 
-/* Reads the data of a file without its checksums, as --ignore-checksums data does. */
-static struct bw_error *read_as_is(struct rescue *rescue, const struct bw_export_entry *item,
-                                   struct bw_recoverable *read)
+struct bw_error *rescue_read_as_is(struct bw_fs *fs, struct bw_data_reader **reader,
+                                   const struct bw_export_entry *item, struct bw_recoverable *read)
 {
     struct bw_data_file file = bw_data_file_of(&item->place, &item->inode);
     const struct bw_data_part *part;
     file.unchecked = true;
-    if (!rescue->reader)
-        BW_TRY(bw_data_reader_create(rescue->fs, &rescue->reader));
-    bw_data_begin(rescue->reader, &file, 0, UINT64_MAX);
+    if (!*reader)
+        BW_TRY(bw_data_reader_create(fs, reader));
+    bw_data_begin(*reader, &file, 0, UINT64_MAX);
     for (;;) {
-        BW_TRY(bw_data_next(rescue->reader, &part));
+        BW_TRY(bw_data_next(*reader, &part));
         if (!part)
             return NULL;
         bw_recoverable_add(read, part);
@@ -263,7 +260,7 @@ static struct bw_error *read_unchecked(struct rescue *rescue, const struct bw_ex
         (skips_shared(rescue) &&
          is_in_set(rescue, rescue->finished_extents, &rescue->unverified, item)))
         return NULL;
-    BW_TRY(read_as_is(rescue, item, &rescue->read));
+    BW_TRY(rescue_read_as_is(rescue->fs, &rescue->reader, item, &rescue->read));
     if (!rescue->read.bad && skips_shared(rescue))
         add_to_set(rescue, &rescue->unverified, item);
     return NULL;
@@ -335,7 +332,7 @@ static struct bw_error *count_file(struct rescue *rescue, const struct bw_export
     if ((kind == BW_RECOVERABLE_PARTLY || kind == BW_RECOVERABLE_LOST) && rescue->read.bad &&
         !rescue->other_bad && !rescue->settings->no_data) {
         struct bw_recoverable as_is = {0};
-        BW_TRY(read_as_is(rescue, item, &as_is));
+        BW_TRY(rescue_read_as_is(rescue->fs, &rescue->reader, item, &as_is));
         rescue->mismatched_files += !as_is.bad;
     }
     struct rescue_subvolume *subvolume =
@@ -371,9 +368,10 @@ static struct bw_error *count_file(struct rescue *rescue, const struct bw_export
     return rescue->settings->list ? list_file(rescue, item, kind, &rescue->read) : NULL;
 }
 
-struct bw_error *rescue_count_accepted(struct rescue *rescue, const struct bw_export_entry *item)
+struct bw_error *rescue_count_accepted(struct rescue *rescue, const struct bw_export_entry *item,
+                                       enum bw_recoverable_kind kind,
+                                       const struct bw_recoverable *read)
 {
-    static const struct bw_recoverable nothing_bad;
     const uint64_t hash = bw_hash_path(item->path.data, item->path.length);
     const uint32_t number = bw_key_map_get(&rescue->missed_paths, hash, UINT32_MAX);
     struct rescue_missed *missed = number == UINT32_MAX ? NULL : &rescue->missed.items[number];
@@ -387,21 +385,27 @@ struct bw_error *rescue_count_accepted(struct rescue *rescue, const struct bw_ex
         if (missed->kind == BW_RECOVERABLE_PARTLY)
             subvolume->bad -= missed->bad;
     }
-    if (missed)
-        missed->kind = BW_RECOVERABLE_UNVERIFIED;
+    if (missed) {
+        missed->kind = kind;
+        missed->bad = read->bad;
+    }
     if (item->type == S_IFDIR) { /* it was missed as an entry of an unknown type */
         rescue->missed_total -= missed != NULL;
         rescue->accepted_directories++;
         return NULL;
     }
     if (subvolume) {
-        subvolume->files[BW_RECOVERABLE_UNVERIFIED]++;
-        subvolume->bytes[BW_RECOVERABLE_UNVERIFIED] += item->inode.size;
+        subvolume->files[kind]++;
+        subvolume->bytes[kind] += item->inode.size;
+        if (kind == BW_RECOVERABLE_PARTLY)
+            subvolume->bad += read->bad;
     }
     rescue->missed_total += !missed;
-    rescue->accepted_files++;
-    return rescue->settings->list ? list_file(rescue, item, BW_RECOVERABLE_UNVERIFIED, &nothing_bad)
-                                  : NULL;
+    if (kind == BW_RECOVERABLE_UNVERIFIED)
+        rescue->accepted_files++;
+    else
+        rescue->accepted_remains += !missed;
+    return rescue->settings->list ? list_file(rescue, item, kind, read) : NULL;
 }
 
 static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)

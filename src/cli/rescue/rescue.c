@@ -186,8 +186,8 @@ static struct bw_error *rescue_all(struct rescue *rescue)
     plan->corrected = rescue->corrected_files;
     plan->searches = bw_fs_status(rescue->fs).corrected_blocks &&
                      rescue->super.checksum_type != BW_CHECKSUM_CRC32C;
-    plan->partly = rescue->missed_total >
-                   rescue->unchecked_files + rescue->corrected_files + rescue->accepted_files;
+    plan->partly = rescue->missed_total > rescue->unchecked_files + rescue->corrected_files +
+                                              rescue->accepted_files + rescue->accepted_remains;
     plan->whole |= rescue->missed_total || plan->accepts_blocks; /* it makes lists for others */
     plan->lost = rescue->hidden_files;
     plan->deleted = rescue->deleted_files;

@@ -179,6 +179,7 @@ struct rescue {
     uint64_t unchecked_files;       /**< of these, files that can be read without checksums */
     uint64_t corrected_files;       /**< of these, files whose flipped bits were corrected */
     uint64_t accepted_files;        /**< of these, files in tree blocks with wrong checksums */
+    uint64_t accepted_remains;      /**< files with lost ranges that only such tree blocks have */
     uint64_t accepted_directories;  /**< directories in such tree blocks; in no other number */
     uint64_t mismatched_files;      /**< of these, files whose data can be read, but do not match
                                        their checksums */
@@ -216,9 +217,21 @@ struct bw_error *rescue_open_unverified(struct rescue *rescue, struct bw_fs **fs
 struct bw_error *rescue_add_subvolumes(struct rescue *rescue, struct bw_fs *fs);
 /** Reads all files. With --list, writes a row for each. */
 struct bw_error *rescue_assess(struct rescue *rescue);
-/** Adds a file or directory that can be read only with wrong checksums of tree blocks. With --list,
- * writes a row for a file. */
-struct bw_error *rescue_count_accepted(struct rescue *rescue, const struct bw_export_entry *item);
+/** Adds a file or directory of which more can be read with wrong checksums of tree blocks. With
+ * --list, writes a row for a file. */
+struct bw_error *rescue_count_accepted(struct rescue *rescue, const struct bw_export_entry *item,
+                                       enum bw_recoverable_kind kind,
+                                       const struct bw_recoverable *read);
+/** Reads the data of a file without its checksums, as --ignore-checksums data does. `*reader`: NULL
+ * until the first file. */
+struct bw_error *rescue_read_as_is(struct bw_fs *fs, struct bw_data_reader **reader,
+                                   const struct bw_export_entry *item, struct bw_recoverable *read);
+/** Whether a part is bad for another reason than its checksum. */
+static inline bool rescue_is_other_bad(const struct bw_data_part *part)
+{
+    return part->kind == BW_DATA_BAD && part->error && part->error->code != BW_ERROR_CORRUPT &&
+           part->error->code != BW_ERROR_NO_CHECKSUM;
+}
 /** Whether files or tree blocks are lost. */
 bool rescue_has_damage(const struct rescue *rescue);
 /** Whether an older generation is read because the current one cannot be. */

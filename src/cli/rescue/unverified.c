@@ -22,7 +22,9 @@ struct unverified {
     struct rescue *rescue;
     struct bw_fs *fs;
     struct cmd_export export;
-    struct bw_recoverable read; /* of the current file */
+    struct bw_data_reader *reader; /* NULL until it is needed */
+    struct bw_recoverable read;    /* of the current file */
+    uint64_t other_bad;            /* bytes of it that are bad for another reason */
 };
 
 /* Whether a file was read completely without these blocks, as the same version. */
@@ -65,6 +67,7 @@ static struct bw_error *visit_part(void *context, const struct bw_stream_file *f
     struct unverified *unverified = context;
     (void)file;
     bw_recoverable_add(&unverified->read, part);
+    unverified->other_bad += rescue_is_other_bad(part) ? part->length : 0;
     cmd_progress_add(part->length);
     return NULL;
 }
@@ -90,7 +93,23 @@ static uint64_t bad_without(const struct rescue *rescue, const struct bw_export_
     const uint32_t number = bw_key_map_get(&rescue->missed_paths, hash, UINT32_MAX);
     const struct rescue_missed *missed =
         number == UINT32_MAX ? NULL : &rescue->missed.items[number];
-    return missed && missed->kind == BW_RECOVERABLE_PARTLY ? missed->bad : UINT64_MAX;
+    return missed && missed->has_inode ? missed->bad : UINT64_MAX;
+}
+
+/* Counts a file with lost ranges, unless no more of it can be read than without these blocks. */
+static struct bw_error *count_remains(struct unverified *unverified,
+                                      const struct bw_export_entry *item)
+{
+    struct rescue *rescue = unverified->rescue;
+    const struct bw_recoverable *read = &unverified->read;
+    struct bw_recoverable as_is = {.bad = unverified->other_bad};
+    if (read->bad >= bad_without(rescue, item))
+        return NULL;
+    if (!as_is.bad)
+        BW_TRY(rescue_read_as_is(unverified->fs, &unverified->reader, item, &as_is));
+    rescue->mismatched_files += !as_is.bad;
+    rescue->plan.accepts_partly |= read->good || !as_is.bad;
+    return rescue_count_accepted(rescue, item, bw_recoverable_kind(read, false), read);
 }
 
 static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
@@ -99,11 +118,12 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
     struct bw_export_entry *item = file->user;
     struct bw_error *error = NULL;
     if (complete && is_readable(unverified, item))
-        error = rescue_count_accepted(unverified->rescue, item);
-    else if (complete && item->type == S_IFREG && unverified->read.good)
-        unverified->rescue->plan.accepts_partly |=
-            unverified->read.bad < bad_without(unverified->rescue, item);
+        error = rescue_count_accepted(unverified->rescue, item, BW_RECOVERABLE_UNVERIFIED,
+                                      &(struct bw_recoverable){0});
+    else if (complete && item->type == S_IFREG && item->has_inode)
+        error = count_remains(unverified, item);
     unverified->read = (struct bw_recoverable){0};
+    unverified->other_bad = 0;
     bw_entry_queue_release(unverified->export.queue, item);
     return error;
 }
@@ -141,6 +161,7 @@ struct bw_error *rescue_find_unverified(struct rescue *rescue)
     if (!error)
         error = bw_stream_run(unverified.fs, &stream);
     cmd_export_stop(&unverified.export);
+    bw_data_reader_destroy(unverified.reader);
     bw_fs_close(unverified.fs);
     return error;
 }
