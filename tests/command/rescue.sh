@@ -94,6 +94,8 @@ sh commands > printed 2>&1
 expect "all of them at once" 1 . rescue --extract=all bad.img
 holds "the last line counts the files that could not be saved" \
     grep -q 'could not be saved' "$WORK/out"
+holds "and says that others have zeros" \
+    grep -q 'could not be saved.*; others have zeros in place of lost data$' "$WORK/out"
 holds "both have saved the same" diff -r --no-dereference -x unsaved -x '*.json' saved all
 is "the first command saves the whole files" "$(find saved/whole ! -type d | wc -l)" "$whole"
 (cd saved/whole && find . -type f -exec sha256sum {} + | sed 's, \./, /,' | sort) > saved.sums

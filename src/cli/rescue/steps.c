@@ -494,13 +494,14 @@ static int write_unsaved_list(const struct rescue_plan *plan, const struct cmd_c
     struct unsaved unsaved = {.file = file};
     struct step step = {.kind = WHOLE};
     char name[NAME_ROOM];
-    bool complete = false;
+    bool complete = false, writes_zeros = false;
     own.writing.folder = &base->descriptor;
     own.writing.fsync = true;
     struct bw_error *error = cmd_sandbox_enter(&own, NULL);
     for (size_t i = 0; i < rescue_step_count(plan) && !error; i++) {
         bool is_usable;
         find_step(plan, i, &step);
+        writes_zeros |= step.kind == PARTLY || step.kind == UNVERIFIED_PARTLY;
         if (!is_repeated(&step))
             continue;
         write_list_name(&step, name);
@@ -524,7 +525,7 @@ static int write_unsaved_list(const struct rescue_plan *plan, const struct cmd_c
                unsaved.count, bw_plural(unsaved.count));
         if (unsaved.count)
             printf(": see %s/unsaved", base->path);
-        printf("\n");
+        printf("%s\n", writes_zeros ? "; others have zeros in place of lost data" : "");
     }
     if (!complete)
         return cmd_miss(common, bw_error_create(BW_ERROR_SYSTEM,
