@@ -32,7 +32,7 @@ struct bw_error *cmd_bad_argument(const struct cmd_option *option, const char *a
                                   const char *allowed)
 {
     return bw_error_create(BW_ERROR_USAGE, "invalid argument of --%s: %s (allowed: %s)",
-                           option->name, argument, allowed);
+                           option->name, *argument ? argument : "''", allowed);
 }
 
 struct bw_error *cmd_store_flag(void *flag, const struct cmd_option *option, const char *argument)
