@@ -5,7 +5,8 @@
  * before the entry is written.
  */
 #include <errno.h>
-#include <inttypes.h>
+#include <grp.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,23 +68,31 @@ static struct bw_error *store_mtime(void *target, const struct cmd_option *optio
     return NULL;
 }
 
-/* Finds a user or group of this machine in a file with lines of NAME:PASSWORD:ID. getpwnam(3) loads
- * libraries, which a static program cannot. */
-static bool find_id(const char *file_name, const char *name, uint32_t *id)
+/* The files are read directly: getpwnam(3) loads libraries, which a static program cannot. */
+static bool find_user(const char *name, uint32_t *id)
 {
-    BW_AUTO_FREE char *line = NULL;
-    size_t capacity = 0;
-    const size_t length = strlen(name);
-    FILE *file = fopen(file_name, "re");
-    bool found = false;
-    while (file && !found && getline(&line, &capacity, file) > 0) {
-        const bool is_same = strncmp(line, name, length) == 0 && line[length] == ':';
-        const char *colon = is_same ? strchr(line + length + 1, ':') : NULL;
-        found = colon && sscanf(colon, ":%" SCNu32, id) == 1;
-    }
+    FILE *file = fopen("/etc/passwd", "re");
+    const struct passwd *user = NULL;
+    while (file && (user = fgetpwent(file)) && strcmp(user->pw_name, name) != 0)
+        ;
+    if (user)
+        *id = user->pw_uid;
     if (file)
         fclose(file);
-    return found;
+    return user;
+}
+
+static bool find_group(const char *name, uint32_t *id)
+{
+    FILE *file = fopen("/etc/group", "re");
+    const struct group *group = NULL;
+    while (file && (group = fgetgrent(file)) && strcmp(group->gr_name, name) != 0)
+        ;
+    if (group)
+        *id = group->gr_gid;
+    if (file)
+        fclose(file);
+    return group;
 }
 
 /* NAME:ID, a number, or a name of this machine, as in GNU tar. */
@@ -91,14 +100,16 @@ static struct bw_error *store_owner(void *target, const struct cmd_option *optio
                                     const char *argument)
 {
     struct bw_archive_owner *owner = target;
-    const char *names = strcmp(option->name, "owner") == 0 ? "/etc/passwd" : "/etc/group";
+    const bool is_user = strcmp(option->name, "owner") == 0;
     const char *colon = strrchr(argument, ':'), *digits = colon ? colon + 1 : argument;
     uint64_t number = 0;
     const bool is_number = cmd_parse_number(digits + (*digits == '+'), 0, UINT32_MAX, &number);
     free(BW_TAKE(owner->name));
     owner->is_given = true;
     owner->id = (uint32_t)number;
-    if (!is_number && (colon || !find_id(names, argument, &owner->id)))
+    const bool is_found =
+        is_number || (!colon && (is_user ? find_user : find_group)(argument, &owner->id));
+    if (!is_found)
         return cmd_bad_argument(option, argument, "NAME:ID, a number, or a name of this machine");
     if (is_number && (!colon || colon == argument))
         return NULL;
