@@ -239,25 +239,16 @@ def main(path, change, *arguments):
     elif change == 'data':
         change_data(image, int(arguments[0]), arguments[1])
         image.set_flag(39)
-    elif change == 'fsid':
-        new = bytes(byte ^ 0x55 for byte in image.id)
+    elif change in ('fsid', 'mixed'): # some blocks and this member of superblocks have another id
+        other = bytes(byte ^ 0x55 for byte in image.id)
+        member = 32 if change == 'fsid' else 283
         for place in image.chosen(int(arguments[0])):
-            image.data[place + 32:place + 48] = new
+            image.data[place + 32:place + 48] = other
             image.seal(place, 0)
 
         def set_id(place):
-            image.data[place + 32:place + 48] = new
+            image.data[place + member:place + member + 16] = other
         image.change_supers(set_id)
-        image.set_flag(35)
-    elif change == 'mixed':
-        old = bytes(byte ^ 0x55 for byte in image.id)
-        for place in image.chosen(int(arguments[0])):
-            image.data[place + 32:place + 48] = old
-            image.seal(place, 0)
-
-        def set_device_id(place):
-            image.data[place + 283:place + 299] = old
-        image.change_supers(set_device_id)
         image.set_flag(35)
     elif change == 'groups':
         place = image.leaves_of(11)[0]
