@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Which changes are about a finding. There may be a million findings and hundreds of thousands of
- * changes, so the changes are looked up in an index by their logical address and their offset. It
+ * changes, so the changes are looked up in an index by the logical addresses of their sectors. It
  * ends with those that have no address: of superblocks.
  */
 #include "base/compare.h"
@@ -22,9 +22,11 @@ struct bw_error *bw_repair_index_changes(struct bw_repair *repair)
     BW_TRY(bw_repair_index_reserve(index, repair->changes.count));
     for (size_t i = 0; i < repair->changes.count; i++) {
         const struct bw_repair_change *change = &repair->changes.items[i];
-        if (!change->is_in_block && !change->generation)
-            BW_TRY(bw_repair_index_push(index,
-                                        (struct bw_repair_place_of_change){change->logical, i}));
+        const uint64_t length = change->plural ? change->length : 1;
+        for (uint64_t at = 0; at < length && !change->is_in_block && !change->generation;
+             at += repair->fs->superblock.sectorsize)
+            BW_TRY(bw_repair_index_push(
+                index, (struct bw_repair_place_of_change){change->logical + at, i}));
     }
     bw_repair_index_sort(index, compare_places);
     return NULL;

@@ -77,6 +77,48 @@ static void change_free(struct bw_repair_change *change)
     free(change->generation);
 }
 
+/* Whether a change is the same as another one, or is a part of it. */
+static bool is_part(const struct bw_repair_change *part, const struct bw_repair_change *whole)
+{
+    const uint64_t before = part->offset - whole->offset;
+    return (part->plural ? part->plural == whole->plural : part->what == whole->what) &&
+           part->edit == whole->edit && part->devid == whole->devid &&
+           part->logical - whole->logical == before && part->length <= whole->length &&
+           before <= whole->length - part->length && part->byte == whole->byte &&
+           bw_key_compare(&part->key, &whole->key) == 0;
+}
+
+/* The change of the block or sector before this one, on the device and in the address space, for
+ * the same reasons; NULL: none. A bad range of a disk is one change. */
+static struct bw_repair_change *find_neighbour(struct bw_repair *repair,
+                                               const struct bw_repair_change *change)
+{
+    enum { MOST_COPIES = 64 }; /* of other devices, between the two */
+    const struct bw_repair_changes *changes = &repair->changes;
+    for (size_t i = changes->count; i-- > repair->first && i + MOST_COPIES >= changes->count;) {
+        struct bw_repair_change *before = &changes->items[i];
+        if (change->plural && before->plural == change->plural && before->devid == change->devid &&
+            before->offset + before->length == change->offset &&
+            before->logical + before->length == change->logical &&
+            strcmp(before->why, change->why) == 0 && strcmp(before->proof, change->proof) == 0)
+            return before;
+    }
+    return NULL;
+}
+
+static struct bw_error *join(struct bw_repair_change *change, struct bw_repair_change *next)
+{
+    uint8_t *bytes = realloc(change->bytes, change->length + next->length);
+    if (!bytes)
+        return bw_error_no_memory();
+    memcpy(bytes + change->length, next->bytes, next->length);
+    change->bytes = bytes;
+    change->length += next->length;
+    change->what = change->plural;
+    change_free(next);
+    return NULL;
+}
+
 struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change change)
 {
     change.chosen = change.class_number < BW_REPAIR_ROLLED_BACK;
@@ -84,18 +126,17 @@ struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change
 
     /* An earlier round may have had the same change, which was not made. */
     bool was_left_out = false;
-    for (size_t i = 0; i < repair->first && !was_left_out; i++) {
-        const struct bw_repair_change *old = &repair->changes.items[i];
-        was_left_out = !old->chosen && old->what == change.what && old->edit == change.edit &&
-                       old->logical == change.logical && old->devid == change.devid &&
-                       old->offset == change.offset && old->length == change.length &&
-                       old->byte == change.byte && bw_key_compare(&old->key, &change.key) == 0;
-    }
+    for (size_t i = 0; i < repair->first && !was_left_out; i++)
+        was_left_out =
+            !repair->changes.items[i].chosen && is_part(&change, &repair->changes.items[i]);
     if (was_left_out) {
         change_free(&change);
         return NULL;
     }
     repair->bytes += change.bytes ? change.length : 0;
+    struct bw_repair_change *neighbour = NULL;
+    if (change.why && change.proof)
+        neighbour = find_neighbour(repair, &change);
     if (!change.why || !change.proof)
         error = bw_error_no_memory();
     else if (repair->bytes > repair->options.most_bytes)
@@ -103,6 +144,8 @@ struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change
                                 "more than %" PRIu64 " MiB would be changed, which is too much for "
                                 "a repair in memory: 'rescue' saves the files",
                                 repair->options.most_bytes >> 20);
+    else if (neighbour)
+        error = join(neighbour, &change);
     else
         error = bw_repair_changes_push(&repair->changes, change);
     if (error)

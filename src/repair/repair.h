@@ -73,10 +73,10 @@ static inline bool bw_repair_is(const struct bw_repair_finding *finding, const c
 struct bw_repair_change {
     enum bw_repair_class class_number;
     uint64_t logical, devid, offset, length; /**< BW_ABSENT: does not apply */
-    const char *what;
-    char *why, *proof, *loss; /**< owned; `loss` may be NULL */
-    char *failure;            /**< why the trial refuses it; owned; NULL: it does not */
-    unsigned group;           /**< of changes that are right only together; 0: by itself */
+    const char *what, *plural; /**< `plural`: of copies of blocks or sectors, which are joined */
+    char *why, *proof, *loss;  /**< owned; `loss` may be NULL */
+    char *failure;             /**< why the trial refuses it; owned; NULL: it does not */
+    unsigned group;            /**< of changes that are right only together; 0: by itself */
     bool chosen;
 
     struct bw_image *image;                  /**< of the device; NULL: all */
@@ -190,8 +190,8 @@ struct bw_error *bw_repair_find_tree(struct bw_fs *fs, uint64_t id, struct bw_tr
 /** Begins with the first of all items of a tree. (plan.c) */
 void bw_repair_all_items(struct bw_fs_items *items, struct bw_fs *fs, const struct bw_tree *tree);
 
-/** Adds a change, unless an earlier round has left it out. Takes `change.why`, `change.proof` and
- * `change.loss`, of which the first two are NULL only if memory ran out. */
+/** Adds a change, unless an earlier round has left it out, or joins it to one. Takes `change.why`,
+ * `change.proof` and `change.loss`, of which the first two are NULL only if memory ran out. */
 struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change change);
 
 /** Plans a change of all superblocks, which the trees prove: all findings of the kind `code` are

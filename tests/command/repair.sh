@@ -76,6 +76,16 @@ else
     skip python3 "old parity"
 fi
 
+# A bad range of a disk is one change of tree blocks, and one of data.
+mkdir "$WORK/range"
+cp --sparse=always "$fixtures/dup/dev1.img" "$WORK/range"
+dd if=/dev/zero of="$WORK/range/dev1.img" bs=4K seek=9524 count=104 conv=notrunc 2> /dev/null
+dd if=/dev/zero of="$WORK/range/dev1.img" bs=4K seek=25856 count=5 conv=notrunc 2> /dev/null
+is "a bad range: neighbours are one change" \
+    "$("$PROGRAM" repair --data -o offset,length,what "$WORK/range/dev1.img" 2> /dev/null)" \
+    $'39010304\t425984\ttree blocks\n105906176\t20480\tsectors of data'
+repaired range --data
+
 # All files are read before and after the repair.
 repaired bad-copy-raid1 --verify
 
