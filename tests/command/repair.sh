@@ -124,6 +124,16 @@ status "one change: check" 4 "$PROGRAM" check --data --patch "$WORK/fixed/devid-
 status "an existing overlay" 2 "$PROGRAM" repair --data -C "$WORK/fixed" "${damaged[@]}"
 holds "an existing overlay is not replaced" grep -q 'devid-1.qcow2 exists' "$WORK/err"
 
+# The names of results are looked up before the file system is checked, let alone copied.
+mkdir "$WORK/taken"
+touch "$WORK/taken/devid-2.img" "$WORK/taken/devid-1.qcow2.part"
+for format in raw:devid-2.img qcow2:devid-1.qcow2.part; do
+    "$PROGRAM" repair --data --format "${format%:*}" -C "$WORK/taken" "${damaged[@]}" \
+        > "$WORK/out" 2> "$WORK/err"
+    is "a name is taken: no plan for ${format%:*}" "$(cat "$WORK/out")" ""
+    holds "a name is taken: it is ${format#*:}" grep -q "${format#*:}.* not replaced" "$WORK/err"
+done
+
 # Errors of the outputs: the status says so, although the result is right; and no overlay is left
 # that lacks changes.
 status "the plan goes to a full disk" 1 \
@@ -241,7 +251,9 @@ is "the plan offers three older generations" \
 "$PROGRAM" repair -q -o loss "$image" 2> /dev/null > "$WORK/out"
 holds "the plan describes what an older generation loses" \
     grep -q '1 transaction after 2026-.*deleted files' "$WORK/out"
-status "no generation was chosen" 1 "$PROGRAM" repair -f "$WORK/none.qcow2" "$image"
+status "no generation was chosen" 1 "$PROGRAM" repair -q -f "$WORK/none.qcow2" "$image"
+holds "no generation was chosen: -q does not hide that" \
+    grep -q '^btrfs-walk: [^ ]*: no change was chosen, so nothing is written' "$WORK/err"
 repaired rolled --allow rolled-back
 is "the repaired file system has the older generation" \
     "$("$PROGRAM" info "${patches[@]}" -o generation "$image" 2> /dev/null)" 19

@@ -32,7 +32,10 @@ static struct bw_error *list(struct cmd_format *answer, void *context)
 static int run(const struct cmd_common *common, void *state)
 {
     const struct cmd_copy_settings *settings = state;
-    struct cmd_copy_target target = {.common = common, .settings = settings, .prefix = ""};
+    struct cmd_copy_target target = {.common = common,
+                                     .settings = settings,
+                                     .prefix = "",
+                                     .can_resume = settings->format == CMD_COPY_RAW};
     const struct cmd_format_plan plan = {
         .record = "ownerinfo", .print = cmd_print_owner, .list = list, .context = &target};
     const char *mistake = NULL;

@@ -138,9 +138,30 @@ static struct bw_error *check_is_new(struct cmd_copy_target *target, uint64_t de
         return bw_error_create(BW_ERROR_USAGE, "%s exists, and is not replaced", target->path.data);
     if (!target->settings->resume &&
         fstatat(target->folder, target->name.data, &status, AT_SYMLINK_NOFOLLOW) == 0)
-        return bw_error_create(
-            BW_ERROR_USAGE, "%s.part is an incomplete copy%s", target->path.data,
-            target->settings->format == CMD_COPY_RAW ? "; --continue completes it" : "");
+        return bw_error_create(BW_ERROR_USAGE, "%s.part is incomplete, and is not replaced%s",
+                               target->path.data,
+                               target->can_resume ? "; --continue completes it" : "");
+    return NULL;
+}
+
+struct bw_error *cmd_copy_check_names(struct cmd_copy_target *target, struct bw_fs *fs)
+{
+    const struct cmd_copy_settings *settings = target->settings;
+    size_t count = 0; /* devices that have an image */
+    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
+    BW_TRY(bw_fs_devices(fs, &devices));
+    for (size_t i = 0; i < devices.count; i++) {
+        if (!devices.items[i].path)
+            continue;
+        if (settings->folder)
+            BW_TRY(check_is_new(target, devices.items[i].devid));
+        count++;
+    }
+    if (settings->file && count != 1)
+        return bw_error_create(BW_ERROR_USAGE,
+                               "the file system has %zu devices here; -C DIR writes a file for "
+                               "each",
+                               count);
     return NULL;
 }
 
@@ -199,22 +220,8 @@ struct bw_error *cmd_copy_devices(struct cmd_copy_target *target, struct bw_fs *
 {
     const struct cmd_copy_settings *settings = target->settings;
     BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
-
-    /* No device may have an image in the folder already, and -f is for a single one. */
-    size_t count = 0; /* devices that have an image */
+    BW_TRY(cmd_copy_check_names(target, fs));
     BW_TRY(bw_fs_devices(fs, &devices));
-    for (size_t i = 0; i < devices.count; i++) {
-        if (!devices.items[i].path)
-            continue;
-        if (settings->folder)
-            BW_TRY(check_is_new(target, devices.items[i].devid));
-        count++;
-    }
-    if (settings->file && count != 1)
-        return bw_error_create(BW_ERROR_USAGE,
-                               "the file system has %zu devices here; -C DIR writes an image of "
-                               "each",
-                               count);
 
     /* The space to copy. */
     const struct bw_fs_options how = cmd_fs_options(target->common);

@@ -24,6 +24,7 @@ struct cmd_copy_target {
     const struct cmd_common *common;
     const struct cmd_copy_settings *settings;
     const char *prefix;          /**< of the names in the folder */
+    bool can_resume;             /**< the command has an option that continues a copy */
     bool announces;              /**< print the size of each image before it is written */
     int folder;                  /**< open if settings->folder */
     struct cmd_output_file file; /**< of settings->file */
@@ -36,6 +37,10 @@ struct cmd_copy_target {
 /** Opens the file of settings->file; for common->writing.open_outputs: `target` is a struct
  * cmd_copy_target. */
 struct bw_error *cmd_copy_open_output(void *target, const struct bw_fs *planned);
+
+/** BW_ERROR_USAGE if the folder has an image of a device of `fs` already, or if -f is given for
+ * several devices. */
+struct bw_error *cmd_copy_check_names(struct cmd_copy_target *target, struct bw_fs *fs);
 
 /** Writes an image of each device of `fs`. With `owners`, the owners of bytes that cannot be read
  * are listed there (ownerinfo). */

@@ -261,21 +261,15 @@ static struct bw_error *write_in_folder(struct repair *repair, size_t image)
 /* All devices get an overlay, even if nothing in it is changed: the pool is opened through them. */
 static struct bw_error *write_overlays(struct repair *repair)
 {
-    size_t count = 0, only = 0;
+    size_t only = 0;
     uint64_t bytes = 0;
     for (size_t i = 0; i < repair->common->input.image_count; i++) {
         repair->devids[i] = bw_repair_image_devid(repair->plan, i);
         if (!repair->devids[i])
             continue;
         only = i;
-        count++;
         bytes += bw_repair_changed(repair->plan, i, BW_QCOW2_CLUSTER);
     }
-    if (repair->settings->file && count != 1)
-        return bw_error_create(BW_ERROR_USAGE,
-                               "the file system has %zu devices here; -C DIR writes an overlay of "
-                               "each",
-                               count);
     if (!repair->common->messages.quiet && cmd_format_is_for_people(repair->common))
         fprintf(stderr, "The changed clusters take %s.\n", cmd_size(NULL, bytes).text);
     if (repair->settings->file)
@@ -419,30 +413,6 @@ static bool on_progress(void *context, const struct bw_check_progress *progress)
     return true;
 }
 
-/* Nothing is written if nothing has to be changed, which is what the user hopes for, or if no
- * change can be made. */
-static void report_nothing(const struct cmd_format *format, const struct repair *repair)
-{
-    const uint64_t left = bw_repair_left(repair->plan);
-    if (repair->failed)
-        bw_fs_report(
-            format->session.fs, BW_WARNING,
-            bw_error_create(BW_ERROR_CORRUPT, "all chosen changes failed, so nothing is written"));
-    else if (bw_repair_count(repair->plan))
-        bw_fs_report(format->session.fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "no change was chosen, so nothing is written; --id or --allow "
-                                     "choose changes that lose something"));
-    else if (left)
-        bw_fs_report(format->session.fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "%" PRIu64 " finding%s of 'check', but nothing that this "
-                                     "command repairs; nothing is written",
-                                     left, bw_plural(left)));
-    else if (!repair->common->messages.quiet && cmd_format_is_for_people(repair->common))
-        fputs("There is nothing to repair, and nothing is written.\n", stderr);
-}
-
 /* Prints the changes, and counts those that were chosen and failed. */
 static struct bw_error *print_changes(struct cmd_format *format, struct repair *repair)
 {
@@ -478,6 +448,8 @@ static struct bw_error *list(struct cmd_format *format, void *context)
                                            .threads = settings->threads,
                                            .progress = on_progress};
     uint64_t after = 0;
+    if (writes)
+        BW_TRY(cmd_copy_check_names(&repair->target, format->session.fs));
     cmd_progress_step("checking", 1, 1);
     BW_TRY(bw_repair_open(format->session.fs, &how, &plan, &repair->plan));
     BW_AUTO_ERROR struct bw_error *failure =
@@ -499,18 +471,34 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     const uint64_t left = bw_repair_left(repair->plan);
     if (writes && repair->chosen)
         return write_result(format, repair, after);
-    if (writes || (!left && !count))
-        report_nothing(format, repair);
-    else if (left)
-        bw_fs_report(format->session.fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "this command does not repair %" PRIu64
-                                     " finding%s of 'check'%s",
-                                     left, bw_plural(left),
-                                     count > repair->chosen + repair->failed
-                                         ? "; changes of the plan that lose something are made "
-                                           "only with --id or --allow"
-                                         : ""));
+    if (writes && repair->failed)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "all chosen changes failed, so nothing is written");
+    if (writes && count)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "no change was chosen, so nothing is written; --id or --allow "
+                               "choose changes that lose something");
+
+    /* Without changes, nothing is written, which is what the user hopes for. */
+    const char *rest = count > repair->chosen + repair->failed
+                           ? "; changes of the plan that lose something are made only with --id "
+                             "or --allow"
+                           : "";
+    if (left)
+        bw_fs_report(
+            format->session.fs, BW_WARNING,
+            bw_error_create(BW_ERROR_CORRUPT,
+                            "this command does not repair %" PRIu64 " finding%s of 'check'%s", left,
+                            bw_plural(left), writes ? ", and nothing is written" : rest));
+    if (repair->common->messages.quiet || !cmd_format_is_for_people(repair->common))
+        return NULL;
+    if (repair->chosen)
+        fputs("Nothing is written yet: -f FILE or -C DIR writes these changes to an overlay.\n",
+              stderr);
+    else if (!left && !count)
+        fputs("There is nothing to repair, and nothing is written.\n", stderr);
+    if (!settings->data && !settings->verify)
+        fputs("Data were not checked; --data does that.\n", stderr);
     return NULL;
 }
 
@@ -576,7 +564,9 @@ static int run(const struct cmd_common *common, void *context)
     own.writing.outputs = &repair;
     repair.common = &own;
     repair.copy = (struct cmd_copy_settings){
-        .folder = settings->folder, .file = settings->file, .format = CMD_COPY_RAW};
+        .folder = settings->folder,
+        .file = settings->file,
+        .format = settings->format == FORMAT_RAW ? CMD_COPY_RAW : CMD_COPY_QCOW2};
     repair.target = (struct cmd_copy_target){.common = &own,
                                              .settings = &repair.copy,
                                              .prefix = "devid-",
@@ -589,6 +579,8 @@ static int run(const struct cmd_common *common, void *context)
     free(repair.devids);
     free(repair.containers);
     free(repair.base);
+    bw_buffer_free(&repair.target.name);
+    bw_buffer_free(&repair.target.path);
     if (repair.folder >= 0)
         close(repair.folder);
     return status;
