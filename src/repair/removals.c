@@ -3,12 +3,14 @@
  * Items that are deleted where they are. If the first item of a leaf is deleted, the nodes above it
  * get the new first key, in the same group of changes. No leaf but a root may be empty, and none
  * can be freed in place. So a leaf that would have no item left takes over one of its neighbour:
- * the last item before it, or the first item after it. If a neighbour has only one, nothing is
- * planned.
+ * the last item before it, or the first item after it. If both neighbours have only one, the leaf
+ * before it gives its own, takes over one of the leaf before that, and so on. If none there has
+ * two, nothing is planned.
  */
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "btree/find_leaf.h"
 #include "ondisk/disk_items.h"
 #include "repair/repair.h"
@@ -42,6 +44,14 @@ static uint32_t count_staying(const struct bw_repair_removals *removals, const s
     return count;
 }
 
+static int compare_removals(const void *first, const void *second)
+{
+    const struct bw_repair_removal *a = first, *b = second;
+    if (a->tree.id != b->tree.id)
+        return a->tree.id < b->tree.id ? -1 : 1;
+    return bw_key_compare(&a->key, &b->key);
+}
+
 /* The greatest key before another one, which is not the smallest of all. */
 static struct bw_key key_before(const struct bw_key *key)
 {
@@ -52,24 +62,25 @@ static struct bw_key key_before(const struct bw_key *key)
     return (struct bw_key){key->objectid - 1, UINT8_MAX, UINT64_MAX};
 }
 
-/* If the leaf of a removal would be empty, chooses the item that it takes over, which becomes one
- * more removal. Leaves before it may be empty, too: they have their turn later. */
+/* If the leaf of removal `*next - 1` would be empty, chooses the item that it takes over, which
+ * becomes one more removal, in its order. Leaves before it may be empty then: they have their turn
+ * later. `*next` becomes the number of removals that are left for them. */
 static struct bw_error *fill_if_empty(struct bw_leaf_finder *finder,
-                                      struct bw_repair_removals *removals,
-                                      const struct bw_repair_removal *removal,
+                                      struct bw_repair_removals *removals, size_t *next,
                                       struct takeovers *takeovers, bool *is_possible)
 {
     static const struct bw_key smallest = {0, 0, 0};
-    struct takeover takeover = {.tree = removal->tree, .old = removal->key};
+    const struct bw_repair_removal removal = removals->items[--*next];
+    struct takeover takeover = {.tree = removal.tree, .old = removal.key};
     struct bw_key first, last;
-    bw_leaf_finder_set_tree(finder, &removal->tree);
-    BW_TRY(bw_find_leaf(finder, &removal->key));
+    bw_leaf_finder_set_tree(finder, &removal.tree);
+    BW_TRY(bw_find_leaf(finder, &removal.key));
     takeover.leaf = finder->bytenr;
     *is_possible = !finder->lost;
     const bool is_known =
         takeovers->count && takeovers->items[takeovers->count - 1].leaf == takeover.leaf;
     if (!*is_possible || is_known ||
-        count_staying(removals, &removal->tree, &finder->leaf, &first, &last))
+        count_staying(removals, &removal.tree, &finder->leaf, &first, &last))
         return NULL;
 
     const struct bw_key end = finder->end;
@@ -79,22 +90,27 @@ static struct bw_error *fill_if_empty(struct bw_leaf_finder *finder,
         const struct bw_key before = key_before(&begin);
         BW_TRY(bw_find_leaf(finder, &before));
         if (!finder->lost)
-            count = count_staying(removals, &removal->tree, &finder->leaf, &first, &last);
+            count = count_staying(removals, &removal.tree, &finder->leaf, &first, &last);
         begin = finder->first;
     }
     takeover.item = last;
     if (count < 2) {
+        struct bw_key other;
+        uint32_t later = 0;
         BW_TRY(bw_find_leaf(finder, &end));
-        count = 0;
         if (!finder->lost && finder->bytenr != takeover.leaf)
-            count = count_staying(removals, &removal->tree, &finder->leaf, &first, &last);
-        takeover.item = first;
+            later = count_staying(removals, &removal.tree, &finder->leaf, &first, &other);
+        if (later >= 2)
+            takeover.item = first;
+        *is_possible = count || later >= 2;
     }
-    *is_possible = count >= 2;
     if (!*is_possible)
         return NULL;
-    BW_TRY(bw_repair_removals_push(removals,
-                                   (struct bw_repair_removal){removal->tree, takeover.item}));
+    const struct bw_repair_removal taken = {removal.tree, takeover.item};
+    const size_t at =
+        BW_FIRST_INDEX(k, removals->count, compare_removals(&removals->items[k], &taken) >= 0);
+    *next += at <= *next;
+    BW_TRY(bw_repair_removals_insert(removals, at, taken));
     return takeovers_push(takeovers, takeover);
 }
 
@@ -164,14 +180,6 @@ static struct bw_error *plan_takeover(struct bw_repair *repair, struct bw_repair
                                     &takeover->item, edit);
 }
 
-static int compare_removals(const void *first, const void *second)
-{
-    const struct bw_repair_removal *a = first, *b = second;
-    if (a->tree.id != b->tree.id)
-        return a->tree.id < b->tree.id ? -1 : 1;
-    return bw_key_compare(&a->key, &b->key);
-}
-
 struct bw_error *bw_repair_remove(struct bw_repair *repair, struct bw_repair_finding *finding,
                                   struct bw_repair_removals *removals,
                                   const struct bw_repair_removal_texts *texts, bool *is_possible)
@@ -187,10 +195,8 @@ struct bw_error *bw_repair_remove(struct bw_repair *repair, struct bw_repair_fin
     qsort(removals->items, count, sizeof *removals->items, compare_removals);
     bw_leaf_finder_init(&finder, &repair->fs->reader, &removals->items[0].tree);
     struct bw_error *error = NULL;
-    for (size_t i = count; i-- > 0 && *is_possible && !error;) {
-        const struct bw_repair_removal removal = removals->items[i];
-        error = fill_if_empty(&finder, removals, &removal, &takeovers, is_possible);
-    }
+    for (size_t next = count; next && *is_possible && !error;)
+        error = fill_if_empty(&finder, removals, &next, &takeovers, is_possible);
     for (size_t i = 0; i < removals->count && *is_possible && !error; i++)
         error = plan_removal(repair, finding, &finder, removals, &removals->items[i], &takeovers,
                              texts);

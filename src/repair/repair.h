@@ -347,8 +347,8 @@ struct bw_repair_removal_texts {
 };
 
 /** Plans the deletion of items, with the next number of a group. A leaf that would have no item
- * left takes over one of its neighbour, which is added to `removals`; if that has only one, it is
- * not possible, and nothing is planned. (removals.c) */
+ * left takes over one of its neighbour, which is added to `removals`; if none has
+ * two, it is not possible, and nothing is planned. (removals.c) */
 struct bw_error *bw_repair_remove(struct bw_repair *repair, struct bw_repair_finding *finding,
                                   struct bw_repair_removals *removals,
                                   const struct bw_repair_removal_texts *texts, bool *is_possible);
