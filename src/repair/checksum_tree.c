@@ -18,7 +18,7 @@
 #include "ondisk/node.h"
 #include "repair/repair.h"
 
-/* The items that stay, as they are read in order, and the room for them. */
+/* The items that stay, in their order, and the room for them. */
 struct refill {
     struct bw_repair *repair;
     struct bw_fs_items items;

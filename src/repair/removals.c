@@ -64,7 +64,7 @@ static struct bw_key key_before(const struct bw_key *key)
 
 /* If the leaf of removal `*next - 1` would be empty, chooses the item that it takes over, which
  * becomes one more removal, in its order. Leaves before it may be empty then: they have their turn
- * later. `*next` becomes the number of removals that are left for them. */
+ * later. `*next` becomes the number of removals before this one. */
 static struct bw_error *fill_if_empty(struct bw_leaf_finder *finder,
                                       struct bw_repair_removals *removals, size_t *next,
                                       struct takeovers *takeovers, bool *is_possible)

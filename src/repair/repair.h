@@ -184,7 +184,7 @@ struct bw_repair {
 /** The device of an image, or with a number; NULL if it has no image. */
 struct bw_repair_device *bw_repair_device_of(struct bw_repair *repair, uint64_t devid);
 
-/** Finds a tree by its id; its id is 0 if there is none. (plan.c) */
+/** Finds a tree by its id; if it does not exist, `tree->id` is 0. (plan.c) */
 struct bw_error *bw_repair_find_tree(struct bw_fs *fs, uint64_t id, struct bw_tree *tree);
 
 /** Begins with the first of all items of a tree. (plan.c) */
