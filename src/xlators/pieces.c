@@ -47,14 +47,20 @@ static void read_pieces(const struct bw_frame *frame, struct bw_xlator *xlator,
     pieces->count = 0;
 }
 
+static const struct bw_piece_map *map_of(struct bw_xlator *xlator)
+{
+    return *(const struct bw_piece_map *const *)bw_xlator_private(xlator);
+}
+
 static uint64_t size_of(struct bw_xlator *xlator, const struct bw_piece_map *map)
 {
     return map->subject ? bw_xlator_size(xlator) : UINT64_MAX;
 }
 
 void bw_pieces_read(const struct bw_frame *frame, struct bw_xlator *xlator,
-                    const struct bw_piece_map *map, struct bw_request *requests, size_t count)
+                    struct bw_request *requests, size_t count)
 {
+    const struct bw_piece_map *map = map_of(xlator);
     const uint64_t size = size_of(xlator, map);
     struct pieces pieces;
     pieces.count = 0;
@@ -96,9 +102,9 @@ void bw_pieces_read(const struct bw_frame *frame, struct bw_xlator *xlator,
 }
 
 void bw_pieces_advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                      const struct bw_piece_map *map, const struct bw_range *ranges, size_t count,
-                      unsigned copy)
+                      const struct bw_range *ranges, size_t count, unsigned copy)
 {
+    const struct bw_piece_map *map = map_of(xlator);
     enum { MOST = 256 /* pieces of a range: more cannot be worth announcing */ };
     const uint64_t size = size_of(xlator, map);
     for (size_t i = 0; i < count; i++) {
@@ -121,9 +127,9 @@ void bw_pieces_advise(const struct bw_frame *frame, struct bw_xlator *xlator,
     }
 }
 
-uint64_t bw_pieces_next_stored(struct bw_xlator *xlator, const struct bw_piece_map *map,
-                               uint64_t address)
+uint64_t bw_pieces_next_stored(struct bw_xlator *xlator, uint64_t address)
 {
+    const struct bw_piece_map *map = map_of(xlator);
     const uint64_t size = bw_xlator_size(xlator);
     while (address < size) {
         struct bw_below place = {0};

@@ -46,19 +46,20 @@ struct bw_piece_map {
                                 struct bw_device_piece *piece);
 };
 
+/* Operations of layers whose private state begins with a pointer to a struct bw_piece_map, which
+ * `init` sets. */
+
 /** The operation `read`. Pieces of many requests are read together, with one call to each device.
  * The errors of pieces become the errors of their requests. */
 void bw_pieces_read(const struct bw_frame *frame, struct bw_xlator *xlator,
-                    const struct bw_piece_map *map, struct bw_request *requests, size_t count);
+                    struct bw_request *requests, size_t count);
 
 /** The operation `advise`. */
 void bw_pieces_advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                      const struct bw_piece_map *map, const struct bw_range *ranges, size_t count,
-                      unsigned copy);
+                      const struct bw_range *ranges, size_t count, unsigned copy);
 
 /** The operation `next_stored`, for layers whose pieces are long. */
-uint64_t bw_pieces_next_stored(struct bw_xlator *xlator, const struct bw_piece_map *map,
-                               uint64_t address);
+uint64_t bw_pieces_next_stored(struct bw_xlator *xlator, uint64_t address);
 
 /** The error of a request that does not end before the end of a layer; `subject` as in struct
  * bw_piece_map. */

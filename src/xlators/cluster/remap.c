@@ -16,7 +16,8 @@
 BW_VECTOR(moved_ranges, struct bw_moved_range);
 
 struct remap {
-    struct moved_ranges ranges; /* ascending */
+    const struct bw_piece_map *pieces; /* the first member, for bw_pieces_*() */
+    struct moved_ranges ranges;        /* ascending */
 };
 
 static void fini(struct bw_xlator *xlator)
@@ -63,10 +64,11 @@ static struct bw_error *locate(const struct bw_frame *frame, struct bw_xlator *x
 
 static const struct bw_piece_map pieces = {.locate = locate};
 
-static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
-                          struct bw_request *requests, size_t count)
+static struct bw_error *init(struct bw_xlator *xlator)
 {
-    bw_pieces_read(frame, xlator, &pieces, requests, count);
+    struct remap *remap = bw_xlator_private(xlator);
+    remap->pieces = &pieces;
+    return NULL;
 }
 
 static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlator,
@@ -77,12 +79,6 @@ static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlat
     BW_TRY(locate(frame, xlator, address, length, &below));
     return bw_wind_map(frame, below.layer, below.offset, (uint32_t)bw_min(length, below.length),
                        copy, reply);
-}
-
-static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                   const struct bw_range *ranges, size_t count, unsigned copy)
-{
-    bw_pieces_advise(frame, xlator, &pieces, ranges, count, copy);
 }
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
@@ -102,10 +98,11 @@ const struct bw_xlator_class bw_cluster_remap_class = {
     BW_ONE_CHILD(BW_ADDRESS_LOGICAL),
     .private_size = sizeof(struct remap),
     .takes = BW_TAKES(BW_CONTROL_MOVED_RANGE),
-    .operations = {.fini = fini,
+    .operations = {.init = init,
+                   .fini = fini,
                    .control = control,
-                   .read = read_requests,
+                   .read = bw_pieces_read,
                    .map = map,
-                   .advise = advise,
+                   .advise = bw_pieces_advise,
                    .dump = dump},
 };

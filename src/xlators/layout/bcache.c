@@ -81,6 +81,8 @@ static bool read_superblock(const struct bw_frame *frame, struct bw_xlator *devi
            checksum_of((const uint8_t *)superblock + begin, end - begin);
 }
 
+static const struct bw_piece_map pieces = {"the bcache device ends", bw_window_locate, NULL};
+
 static struct bw_error *init(struct bw_xlator *xlator)
 {
     struct bw_window *window = bw_xlator_private(xlator);
@@ -110,7 +112,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
                                "the data of the bcache device begin at sector %" PRIu64
                                " of %" PRIu64,
                                begin, size / SECTOR);
-    *window = (struct bw_window){begin * SECTOR, size - begin * SECTOR};
+    *window = (struct bw_window){&pieces, begin * SECTOR, size - begin * SECTOR};
 
     /* The newest data may be in the cache only. */
     const enum cache_status status = bw_get64(superblock.flags) >> 61 & 3;

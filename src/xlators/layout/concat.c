@@ -10,14 +10,31 @@
 #include "xlators/pieces.h"
 
 struct concat {
+    const struct bw_piece_map *pieces; /* the first member, for bw_pieces_*() */
     size_t count;
     uint64_t *ends; /* end of each part; ascending */
 };
+
+static struct bw_error *locate(const struct bw_frame *frame, struct bw_xlator *xlator,
+                               uint64_t address, uint64_t wanted, struct bw_below *below)
+{
+    const struct concat *concat = bw_xlator_private(xlator);
+    const size_t part = BW_FIRST_INDEX(i, concat->count - 1, concat->ends[i] > address);
+    const uint64_t begin = part ? concat->ends[part - 1] : 0;
+    (void)frame, (void)wanted;
+    *below = (struct bw_below){.layer = bw_xlator_child(xlator, part),
+                               .offset = address - begin,
+                               .length = concat->ends[part] - address};
+    return NULL;
+}
+
+static const struct bw_piece_map pieces = {"the parts end", locate, NULL};
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
     struct concat *concat = bw_xlator_private(xlator);
     uint64_t end = 0;
+    concat->pieces = &pieces;
     concat->ends = calloc(bw_xlator_child_count(xlator), sizeof *concat->ends);
     if (!concat->ends)
         return bw_error_no_memory();
@@ -41,38 +58,6 @@ static uint64_t size(struct bw_xlator *xlator)
 {
     const struct concat *concat = bw_xlator_private(xlator);
     return concat->ends[concat->count - 1];
-}
-
-static struct bw_error *locate(const struct bw_frame *frame, struct bw_xlator *xlator,
-                               uint64_t address, uint64_t wanted, struct bw_below *below)
-{
-    const struct concat *concat = bw_xlator_private(xlator);
-    const size_t part = BW_FIRST_INDEX(i, concat->count - 1, concat->ends[i] > address);
-    const uint64_t begin = part ? concat->ends[part - 1] : 0;
-    (void)frame, (void)wanted;
-    *below = (struct bw_below){.layer = bw_xlator_child(xlator, part),
-                               .offset = address - begin,
-                               .length = concat->ends[part] - address};
-    return NULL;
-}
-
-static const struct bw_piece_map map = {"the parts end", locate, NULL};
-
-static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
-                          struct bw_request *requests, size_t count)
-{
-    bw_pieces_read(frame, xlator, &map, requests, count);
-}
-
-static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                   const struct bw_range *ranges, size_t count, unsigned copy)
-{
-    bw_pieces_advise(frame, xlator, &map, ranges, count, copy);
-}
-
-static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
-{
-    return bw_pieces_next_stored(xlator, &map, address);
 }
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
@@ -106,9 +91,9 @@ const struct bw_xlator_class bw_layout_concat_class = {
     .private_size = sizeof(struct concat),
     .operations = {.init = init,
                    .fini = fini,
-                   .read = read_requests,
-                   .advise = advise,
+                   .read = bw_pieces_read,
+                   .advise = bw_pieces_advise,
                    .size = size,
-                   .next_stored = next_stored,
+                   .next_stored = bw_pieces_next_stored,
                    .dump = dump},
 };

@@ -451,7 +451,7 @@ struct cipher {
 };
 
 struct luks {
-    struct bw_window window; /* the data on the device below; the first member, for bw_window_*() */
+    struct bw_window window; /* the data on the device below; the first member, for bw_pieces_*() */
     uint64_t first_sector;
     uint32_t sector_size;
     struct cipher cipher;
@@ -857,6 +857,8 @@ static struct bw_error *unlock_volume(struct search *search)
 
 /* The layer. */
 
+static const struct bw_piece_map pieces = {"the volume ends", bw_window_locate, NULL};
+
 static struct bw_error *init(struct bw_xlator *xlator)
 {
     struct luks *luks = bw_xlator_private(xlator);
@@ -871,6 +873,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
     BW_TRY(read_header(NULL, source, header));
 
     const uint64_t size = bw_xlator_size(device);
+    luks->window.pieces = &pieces;
     luks->window.offset = header->offset;
     luks->sector_size = header->sector_size;
     luks->first_sector = header->first_sector;
@@ -948,7 +951,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
         size_t wound = 0;
         for (size_t i = done; i < end; i++) {
             struct bw_request *request = &all[i];
-            request->error = bw_request_check_end("the volume ends", luks->window.length, request);
+            request->error = bw_request_check_end(pieces.subject, luks->window.length, request);
             if (request->error)
                 continue;
             if ((request->address | request->length) % luks->sector_size) {
@@ -1048,9 +1051,9 @@ const struct bw_xlator_class bw_layout_luks_class = {
     .operations = {.init = init,
                    .fini = fini,
                    .read = read_requests,
-                   .advise = bw_window_advise,
+                   .advise = bw_pieces_advise,
                    .size = bw_window_size,
-                   .next_stored = bw_window_next_stored,
+                   .next_stored = bw_pieces_next_stored,
                    .dump = dump,
                    .title = title},
 };

@@ -40,6 +40,7 @@ enum {
 struct thin;
 
 struct lvm {
+    const struct bw_piece_map *pieces; /* the first member, for bw_pieces_*() */
     struct bw_lvm_groups groups;
     const struct bw_lvm_group *group;
     const struct bw_lvm_volume *volume;
@@ -456,24 +457,7 @@ static struct bw_error *locate(const struct bw_frame *frame, struct bw_xlator *x
     return NULL;
 }
 
-static const struct bw_piece_map map = {"the logical volume ends", locate, read_copies};
-
-static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
-                          struct bw_request *requests, size_t count)
-{
-    bw_pieces_read(frame, xlator, &map, requests, count);
-}
-
-static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                   const struct bw_range *ranges, size_t count, unsigned copy)
-{
-    bw_pieces_advise(frame, xlator, &map, ranges, count, copy);
-}
-
-static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
-{
-    return bw_pieces_next_stored(xlator, &map, address);
-}
+static const struct bw_piece_map pieces = {"the logical volume ends", locate, read_copies};
 
 static uint64_t size(struct bw_xlator *xlator)
 {
@@ -704,6 +688,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
 {
     struct lvm *lvm = bw_xlator_private(xlator);
     const size_t count = bw_xlator_child_count(xlator);
+    lvm->pieces = &pieces;
     BW_AUTO_FREE struct bw_xlator **devices = calloc(count, sizeof(struct bw_xlator *));
     if (!devices)
         return bw_error_no_memory();
@@ -835,10 +820,10 @@ const struct bw_xlator_class bw_layout_lvm_class = {
     .options = options,
     .operations = {.init = init,
                    .fini = fini,
-                   .read = read_requests,
-                   .advise = advise,
+                   .read = bw_pieces_read,
+                   .advise = bw_pieces_advise,
                    .size = size,
-                   .next_stored = next_stored,
+                   .next_stored = bw_pieces_next_stored,
                    .dump = dump,
                    .title = title},
 };

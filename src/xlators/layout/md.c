@@ -48,11 +48,12 @@ struct member {
 };
 
 struct md {
-    struct bw_md_superblock array; /* the superblock of the newest member */
-    struct member *members;        /* indexed by role */
-    uint32_t given;                /* members that are not missing */
-    bool has_bad;                  /* a member has bad ranges */
-    uint64_t size;                 /* bytes of the array */
+    const struct bw_piece_map *pieces; /* the first member, for bw_pieces_*() */
+    struct bw_md_superblock array;     /* the superblock of the newest member */
+    struct member *members;            /* indexed by role */
+    uint32_t given;                    /* members that are not missing */
+    bool has_bad;                      /* a member has bad ranges */
+    uint64_t size;                     /* bytes of the array */
     char title[64];
 
     /* RAID0. */
@@ -582,19 +583,7 @@ static struct bw_error *choose_place(const struct bw_frame *frame, struct bw_xla
     return NULL;
 }
 
-static const struct bw_piece_map map = {"the array ends", choose_place, recover_piece};
-
-static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
-                          struct bw_request *requests, size_t count)
-{
-    bw_pieces_read(frame, xlator, &map, requests, count);
-}
-
-static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                   const struct bw_range *ranges, size_t count, unsigned copy)
-{
-    bw_pieces_advise(frame, xlator, &map, ranges, count, copy);
-}
+static const struct bw_piece_map pieces = {"the array ends", choose_place, recover_piece};
 
 /* Setting up. */
 
@@ -752,6 +741,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
     BW_AUTO_FREE struct bw_md_superblock *found = calloc(count, sizeof *found);
     if (!found)
         return bw_error_no_memory();
+    md->pieces = &pieces;
 
     /* The newest superblock describes the array. */
     for (size_t i = 0; i < count; i++) {
@@ -894,8 +884,8 @@ const struct bw_xlator_class bw_layout_md_class = {
     .private_size = sizeof(struct md),
     .operations = {.init = init,
                    .fini = fini,
-                   .read = read_requests,
-                   .advise = advise,
+                   .read = bw_pieces_read,
+                   .advise = bw_pieces_advise,
                    .size = size,
                    .next_stored = next_stored,
                    .dump = dump,

@@ -54,6 +54,7 @@ static_assert(sizeof(struct disk_1) == 4160, "as on disk");
 static_assert(sizeof(struct disk_2) == 110, "as on disk");
 
 struct partclone {
+    const struct bw_piece_map *pieces; /* the first member, for bw_pieces_*() */
     uint64_t size, blocks;
     uint32_t block_size;
     bool has_bytes;                          /* the map has a byte for each block, not a bit */
@@ -279,19 +280,7 @@ static struct bw_error *locate(const struct bw_frame *frame, struct bw_xlator *x
     return NULL;
 }
 
-static const struct bw_piece_map map = {"the device ends", locate, NULL};
-
-static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
-                          struct bw_request *requests, size_t count)
-{
-    bw_pieces_read(frame, xlator, &map, requests, count);
-}
-
-static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                   const struct bw_range *ranges, size_t count, unsigned copy)
-{
-    bw_pieces_advise(frame, xlator, &map, ranges, count, copy);
-}
+static const struct bw_piece_map pieces = {"the device ends", locate, NULL};
 
 static uint64_t size(struct bw_xlator *xlator)
 {
@@ -336,6 +325,7 @@ static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
 static struct bw_error *init(struct bw_xlator *xlator)
 {
     struct partclone *partclone = bw_xlator_private(xlator);
+    partclone->pieces = &pieces;
     pthread_mutex_init(&partclone->lock, NULL);
     BW_TRY(read_header(bw_xlator_child(xlator, 0), partclone));
     return count_blocks(xlator);
@@ -393,8 +383,8 @@ const struct bw_xlator_class bw_layout_partclone_class = {
     .private_size = sizeof(struct partclone),
     .operations = {.init = init,
                    .fini = fini,
-                   .read = read_requests,
-                   .advise = advise,
+                   .read = bw_pieces_read,
+                   .advise = bw_pieces_advise,
                    .size = size,
                    .next_stored = next_stored,
                    .dump = dump,

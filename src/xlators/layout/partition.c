@@ -20,6 +20,8 @@ struct partition {
     char title[40];
 };
 
+static const struct bw_piece_map pieces = {"the partition ends", bw_window_locate, NULL};
+
 static struct bw_error *init(struct bw_xlator *xlator)
 {
     struct partition *layer = bw_xlator_private(xlator);
@@ -36,7 +38,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
 
     snprintf(layer->title, sizeof layer->title, "%s partition %u",
              strcmp(table.kind, "gpt") == 0 ? "GPT" : "MBR", partition->number);
-    layer->window = (struct bw_window){partition->offset, partition->room};
+    layer->window = (struct bw_window){&pieces, partition->offset, partition->room};
     if (!partition->room)
         return bw_error_create(BW_ERROR_CORRUPT,
                                "partition %u begins at %" PRIu64 ", after the end of the image",

@@ -7,15 +7,28 @@
 #include "xlators/layout/window.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "xlators/classes.h"
+
+struct bw_error *bw_window_locate(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                  uint64_t address, uint64_t wanted, struct bw_below *below)
+{
+    const struct bw_window *window = bw_xlator_private(xlator);
+    (void)frame, (void)wanted;
+    *below = (struct bw_below){.layer = bw_xlator_child(xlator, 0),
+                               .offset = window->offset + address,
+                               .length = window->length - address};
+    return NULL;
+}
+
+static const struct bw_piece_map pieces = {"the window ends", bw_window_locate, NULL};
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
     struct bw_window *window = bw_xlator_private(xlator);
     struct bw_xlator *child = bw_xlator_child(xlator, 0);
     const uint64_t end = bw_xlator_size(child);
+    window->pieces = &pieces;
     window->offset = bw_xlator_option_number(xlator, "offset");
     window->length = bw_xlator_option_number(xlator, "length");
     if (window->offset > end)
@@ -39,50 +52,21 @@ uint64_t bw_window_size(struct bw_xlator *xlator)
     return window->length;
 }
 
-uint64_t bw_window_next_stored(struct bw_xlator *xlator, uint64_t address)
-{
-    const struct bw_window *window = bw_xlator_private(xlator);
-    if (address >= window->length)
-        return UINT64_MAX;
-    const uint64_t next =
-        bw_xlator_next_stored(bw_xlator_child(xlator, 0), window->offset + address);
-    return next - window->offset < window->length ? next - window->offset : UINT64_MAX;
-}
-
 static bool shift_request(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *request, struct bw_request *copy)
 {
-    (void)frame;
     const struct bw_window *window = bw_xlator_private(xlator);
+    (void)frame;
     copy->address += window->offset;
-    if (request->address <= window->length && request->length <= window->length - request->address)
-        return true;
-    request->error = bw_error_create(
-        BW_ERROR_CORRUPT,
-        "the %s ends at %" PRIu64 ", before the end of %" PRIu32 " bytes at %" PRIu64,
-        strchr(bw_xlator_type(xlator), '/') + 1, window->length, request->length, request->address);
-    return false;
+    request->error = bw_request_check_end(window->pieces->subject, window->length, request);
+    return !request->error;
 }
 
+/* A request is always one piece. */
 void bw_window_read(const struct bw_frame *frame, struct bw_xlator *xlator,
                     struct bw_request *requests, size_t count)
 {
     bw_wind_copies(frame, xlator, requests, count, shift_request);
-}
-
-/* Read-ahead ranges are shifted and cut to the window; ranges outside are dropped. */
-void bw_window_advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                      const struct bw_range *ranges, size_t count, unsigned copy)
-{
-    const struct bw_window *window = bw_xlator_private(xlator);
-    for (size_t i = 0; i < count; i++) {
-        if (ranges[i].address >= window->length)
-            continue;
-        uint64_t room = window->length - ranges[i].address;
-        struct bw_range below = {window->offset + ranges[i].address,
-                                 ranges[i].length < room ? ranges[i].length : room};
-        bw_wind_advise(frame, bw_xlator_child(xlator, 0), &below, 1, copy);
-    }
 }
 
 void bw_window_dump(struct bw_xlator *xlator, struct bw_json *json)

@@ -71,7 +71,7 @@ static void check_contents(struct bench *bench, uint64_t begin)
     expect_success(read_range(bench->top, 5000, buffer, sizeof buffer));
     assert_memory_equal(buffer, bench->bytes + begin + 5000, sizeof buffer);
     expect_error(read_range(bench->top, SIZE - begin - 1, buffer, 2), BW_ERROR_CORRUPT,
-                 "the bcache ends at");
+                 "the bcache device ends at");
     close_bench(bench);
 }
 
