@@ -22,7 +22,7 @@
 #include "ondisk/checksum.h"
 #include "ondisk/chunk.h"
 #include "ondisk/superblock.h"
-#include "xlators/layout/md_superblock.h"
+#include "xlators/layout/md_metadata.h"
 #include "xlators/layout/partition_table.h"
 
 static const struct bw_text_place no_location;

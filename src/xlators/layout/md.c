@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * layout/md: shows an array of Linux software RAID as a device. Its children are the devices of the
- * array, in any order; their superblocks (md_superblock.c) contain their roles. The level and the
+ * array, in any order; their superblocks (md_metadata.c) contain their roles. The level and the
  * layout of the array determine where each of its bytes is; their source are the personalities of
  * the levels in the kernel's drivers/md.
  *
@@ -24,7 +24,7 @@
 #include "base/galois.h"
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
-#include "xlators/layout/md_journal.h"
+#include "xlators/layout/md_metadata.h"
 #include "xlators/pieces.h"
 
 /* RAID0 over devices of different sizes has zones: in each, the devices that are large enough. */
@@ -594,23 +594,6 @@ static void report_unused(struct bw_xlator *xlator, size_t index, const char *re
                                      bw_xlator_image(bw_xlator_child(xlator, index)), reason));
 }
 
-/* Reads where a member lacks the data of the array. */
-static struct bw_error *read_bad_ranges(struct member *member, const struct bw_md_superblock *found)
-{
-    const struct bw_md_device device = {member->layer, 0, bw_xlator_size(member->layer)};
-    member->bad = calloc(BW_MD_BAD, sizeof *member->bad);
-    if (!member->bad)
-        return bw_error_no_memory();
-    BW_TRY(bw_md_bad_blocks_read(&device, found, member->bad, &member->bad_count));
-    for (size_t i = 0; i < member->bad_count; i++) {
-        struct bw_range *bad = &member->bad[i];
-        const uint64_t before = bad->address < member->offset ? member->offset - bad->address : 0;
-        *bad = (struct bw_range){bad->address + before - member->offset,
-                                 bad->length > before ? bad->length - before : 0};
-    }
-    return NULL;
-}
-
 static struct bw_error *add_member(struct bw_xlator *xlator, size_t index,
                                    const struct bw_md_superblock *found)
 {
@@ -644,8 +627,13 @@ static struct bw_error *add_member(struct bw_xlator *xlator, size_t index,
         if (found->recovered < room)
             added.current = found->recovered;
         BW_AUTO_ERROR struct bw_error *error = NULL;
-        if (md->array.level >= 1)
-            error = read_bad_ranges(&added, found);
+        if (md->array.level >= 1) {
+            const struct bw_md_device device = {layer, 0, size};
+            added.bad = calloc(BW_MD_BAD, sizeof *added.bad);
+            if (!added.bad)
+                return bw_error_no_memory();
+            error = bw_md_bad_blocks_read(&device, found, added.bad, &added.bad_count);
+        }
         if (error) {
             free(added.bad);
             if (error->code == BW_ERROR_NO_MEMORY)

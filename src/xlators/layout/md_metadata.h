@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Superblocks of Linux software RAID (MD), of the versions 0.90 and 1.0 to 1.2.
- * Source: the kernel's header linux/raid for md superblocks, and drivers/md.
+ * Metadata of Linux software RAID (MD): superblocks of the versions 0.90 and 1.0 to 1.2, lists of
+ * bad blocks, and journals of RAID4, 5 and 6. Sources: the headers in linux/raid of the kernel, and
+ * drivers/md with raid5-cache.c.
  */
-#ifndef BW_XLATORS_LAYOUT_MD_SUPERBLOCK_H
-#define BW_XLATORS_LAYOUT_MD_SUPERBLOCK_H
+#ifndef BW_XLATORS_LAYOUT_MD_METADATA_H
+#define BW_XLATORS_LAYOUT_MD_METADATA_H
 
 #include "graph/wind.h"
 
@@ -60,7 +61,7 @@ bool bw_md_superblock_read(const struct bw_frame *frame, const struct bw_md_devi
                            struct bw_md_superblock *superblock);
 
 /** Reads the ranges in which a device lacks the data of the array; at most BW_MD_BAD. Offsets count
- * from the beginning of the device. */
+ * from the beginning of its data. */
 struct bw_error *bw_md_bad_blocks_read(const struct bw_md_device *device,
                                        const struct bw_md_superblock *superblock,
                                        struct bw_range *ranges, size_t *count);
@@ -68,5 +69,10 @@ struct bw_error *bw_md_bad_blocks_read(const struct bw_md_device *device,
 /** The same, but false if the device contains a newer btrfs instead. */
 bool bw_md_is_member(const struct bw_frame *frame, const struct bw_md_device *device,
                      struct bw_md_superblock *superblock);
+
+/** Counts the blocks of data in a journal that the kernel would write to the other devices before
+ * it uses the array. `journal`: the superblock of the device. */
+struct bw_error *bw_md_journal_count(const struct bw_md_device *device,
+                                     const struct bw_md_superblock *journal, uint64_t *count);
 
 #endif

@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A superblock of version 1 is at a fixed place, at the beginning or the end of a device, depending
- * on its minor version; the offset in it must agree. A superblock of version 0.90 is at the end,
- * and an array of words. Version 1 is little-endian. Version 0.90 has the byte order of the machine
- * that made the array; only little-endian arrays are read.
+ * Superblocks. One of version 1 is at a fixed place, at the beginning or the end of a device,
+ * depending on its minor version; the offset in it must agree. A superblock of version 0.90 is at
+ * the end, and an array of words. Version 1 is little-endian. Version 0.90 has the byte order of
+ * the machine that made the array; only little-endian arrays are read.
+ *
+ * A journal is a ring of blocks of 4 KiB, after one block that is never used: meta blocks, each
+ * followed by the data and parity that it describes. The superblock contains the offset of the
+ * first block that may still be needed. From there, meta blocks are valid as long as their numbers
+ * and positions follow each other and their checksums are right.
  */
-#include "xlators/layout/md_superblock.h"
+#include "xlators/layout/md_metadata.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
+#include "base/crc32c.h"
 #include "base/endian.h"
 #include "ondisk/superblock.h"
 #include "xlators/layout/partition_table.h"
@@ -259,8 +266,12 @@ struct bw_error *bw_md_bad_blocks_read(const struct bw_md_device *device,
         const uint64_t entry = bw_get64(list[i]), unit = (uint64_t)SECTOR << superblock->bad_shift;
         if (entry == UINT64_MAX)
             break;
-        if (entry >> 10 <= INT64_MAX / unit && entry & 1023)
-            ranges[(*count)++] = (struct bw_range){(entry >> 10) * unit, (entry & 1023) * unit};
+        if (entry >> 10 > INT64_MAX / unit)
+            continue;
+        const uint64_t begin = (entry >> 10) * unit, end = begin + (entry & 1023) * unit;
+        const uint64_t first = bw_max(begin, superblock->data_offset);
+        if (first < end)
+            ranges[(*count)++] = (struct bw_range){first - superblock->data_offset, end - first};
     }
     return NULL;
 }
@@ -285,4 +296,71 @@ bool bw_md_is_member(const struct bw_frame *frame, const struct bw_md_device *de
     if (!error)
         error = bw_superblock_decode(bytes, bw_superblock_offset(0), &superblock);
     return error || superblock.device.total_bytes <= found->used_size;
+}
+
+/* The journal. */
+
+enum { JOURNAL_MAGIC = 0x6433c509, JOURNAL_VERSION = 1 };
+
+enum payload_type { PAYLOAD_DATA, PAYLOAD_PARITY, PAYLOAD_FLUSH };
+
+struct disk_meta {
+    bw_le32 magic, checksum;
+    uint8_t version, padding[3];
+    bw_le32 size; /* of this header and of all payloads, in bytes */
+    bw_le64 number, position;
+};
+
+struct disk_payload {
+    bw_le16 type, flags;
+    bw_le32 size; /* data: in sectors; of a flush: bytes that follow */
+    bw_le64 place;
+};
+
+static_assert(sizeof(struct disk_meta) == 32 && sizeof(struct disk_payload) == 16, "as on disk");
+
+struct bw_error *bw_md_journal_count(const struct bw_md_device *device,
+                                     const struct bw_md_superblock *journal, uint64_t *count)
+{
+    const uint64_t size = journal->data_size / BLOCK * BLOCK;
+    const uint32_t seed = bw_crc32c(UINT32_MAX, journal->id, sizeof journal->id);
+    uint64_t at = journal->journal_tail, read = 0, number = 0;
+    *count = 0;
+    while (at < size && read < size) {
+        uint8_t block[BLOCK];
+        struct disk_meta meta;
+        BW_TRY(bw_read_raw(NULL, device->layer, device->begin + journal->data_offset + at, block,
+                           sizeof block));
+        memcpy(&meta, block, sizeof meta);
+        const uint32_t meta_size = bw_get32(meta.size), wanted = bw_get32(meta.checksum);
+        memset(block + offsetof(struct disk_meta, checksum), 0, sizeof meta.checksum);
+        if (bw_get32(meta.magic) != JOURNAL_MAGIC || meta.version != JOURNAL_VERSION ||
+            meta_size > BLOCK || bw_get64(meta.position) * SECTOR != at ||
+            (read && bw_get64(meta.number) != number) ||
+            bw_crc32c(seed, block, sizeof block) != wanted)
+            break;
+
+        /* Its payloads: data, parity, or a flush, which no blocks follow. */
+        uint64_t blocks = 1;
+        struct disk_payload payload;
+        for (size_t next = sizeof meta; next + sizeof payload <= meta_size;) {
+            memcpy(&payload, block + next, sizeof payload);
+            const unsigned type = bw_get16(payload.type);
+            const uint32_t length = bw_get32(payload.size);
+            if (type == PAYLOAD_FLUSH) {
+                next += 8 + (size_t)length;
+                continue;
+            }
+            const uint32_t stored = length / (BLOCK / SECTOR);
+            *count += type == PAYLOAD_DATA ? stored : 0;
+            blocks += stored;
+            next += sizeof payload + (size_t)stored * sizeof(bw_le32); /* with checksums */
+        }
+        number = bw_get64(meta.number) + 1;
+        read += blocks * BLOCK;
+        at += blocks * BLOCK;
+        if (at >= size)
+            at -= size;
+    }
+    return NULL;
 }
