@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Integers as they lie on disk, mostly little-endian. The types are byte arrays, so that a
- * structure made of them has no alignment or padding, may lie anywhere in a buffer, and cannot be
- * used as a number without being converted.
+ * Integers as they lie on disk: little-endian (le), mostly, or big-endian (be). The types are byte
+ * arrays, so that a structure made of them has no alignment or padding, may lie anywhere in a
+ * buffer, and cannot be used as a number without being converted.
  */
 #ifndef BW_BASE_ENDIAN_H
 #define BW_BASE_ENDIAN_H
@@ -66,13 +66,59 @@ static inline bw_le64 bw_put64(uint64_t value)
     return result;
 }
 
-/** A big-endian number of at most 8 bytes. */
-static inline uint64_t bw_big_endian(const uint8_t *bytes, size_t length)
+typedef struct {
+    uint8_t bytes[2];
+} bw_be16;
+typedef struct {
+    uint8_t bytes[4];
+} bw_be32;
+typedef struct {
+    uint8_t bytes[8];
+} bw_be64;
+
+static inline uint16_t bw_get_be16(bw_be16 value)
 {
-    uint64_t value = 0;
-    for (size_t i = 0; i < length; i++)
-        value = value << 8 | bytes[i];
-    return value;
+    uint16_t raw;
+    memcpy(&raw, value.bytes, sizeof raw);
+    return be16toh(raw);
+}
+
+static inline uint32_t bw_get_be32(bw_be32 value)
+{
+    uint32_t raw;
+    memcpy(&raw, value.bytes, sizeof raw);
+    return be32toh(raw);
+}
+
+static inline uint64_t bw_get_be64(bw_be64 value)
+{
+    uint64_t raw;
+    memcpy(&raw, value.bytes, sizeof raw);
+    return be64toh(raw);
+}
+
+static inline bw_be16 bw_put_be16(uint16_t value)
+{
+    bw_be16 result;
+    value = htobe16(value);
+    memcpy(result.bytes, &value, sizeof value);
+    return result;
+}
+
+static inline bw_be32 bw_put_be32(uint32_t value)
+{
+    bw_be32 result;
+    value = htobe32(value);
+    memcpy(result.bytes, &value, sizeof value);
+    return result;
+}
+
+static inline bw_be64 bw_put_be64(uint64_t value)
+{
+    bw_be64 result;
+    value = htobe64(value);
+    memcpy(result.bytes, &value, sizeof value);
+    return result;
 }
 
 #endif

@@ -12,6 +12,7 @@
 #include <zstd.h>
 
 #include "base/cleanup.h"
+#include "base/disk_images.h"
 
 enum {
     CLUSTER = BW_QCOW2_CLUSTER,
@@ -19,18 +20,12 @@ enum {
     ENTRIES = CLUSTER / 8,  /* of a cluster with a table of addresses */
     COUNTERS = CLUSTER / 2, /* of a refcount block */
     SECTOR = 512,
-    HEADER = 112,
-    EXTENSIONS = 24,    /* bytes of two header extensions, the first with 8 bytes of contents */
-    MOST_NAME = 1023,   /* bytes of the name of a backing file */
-    WITH_TYPE = 1 << 3, /* incompatible feature: the header contains the type of compression */
+    MOST_NAME = 1023, /* bytes of the name of a backing file */
     ZSTD = 1,
     LENGTH_SHIFT = 62 - (CLUSTER_BITS - 8), /* of the length of a compressed cluster */
 };
 
 #define BACKING_FORMAT UINT32_C(0xe2792aca)
-
-#define COPIED     (UINT64_C(1) << 63)
-#define COMPRESSED (UINT64_C(1) << 62)
 
 struct bw_qcow2 {
     bw_qcow2_writer *write;
@@ -40,13 +35,13 @@ struct bw_qcow2 {
     uint8_t *packed;       /* room for a compressed cluster */
     size_t packed_room;
     uint64_t end;      /* of the file so far */
-    uint8_t *counters; /* the refcount block of this part of the file */
+    bw_be16 *counters; /* the refcount block of this part of the file */
     uint64_t part;     /* number of this part */
-    uint8_t *refcount_table;
+    bw_be64 *refcount_table;
     size_t refcount_count, refcount_capacity; /* entries of it */
-    uint8_t *l1;                              /* one entry for each table */
+    bw_be64 *l1;                              /* one entry for each table */
     uint64_t l1_count;
-    uint8_t *table;        /* of the current part of the disk */
+    bw_be64 *table;        /* of the current part of the disk */
     uint64_t table_number; /* of it */
     bool table_used;
     uint8_t *cluster; /* the current cluster of the disk */
@@ -56,24 +51,6 @@ struct bw_qcow2 {
     const char *backing; /* name of the backing file; NULL: none */
 };
 
-static void put16(uint8_t *to, uint16_t value)
-{
-    to[0] = (uint8_t)(value >> 8);
-    to[1] = (uint8_t)value;
-}
-
-static void put32(uint8_t *to, uint32_t value)
-{
-    put16(to, (uint16_t)(value >> 16));
-    put16(to + 2, (uint16_t)value);
-}
-
-static void put64(uint8_t *to, uint64_t value)
-{
-    put32(to, (uint32_t)(value >> 32));
-    put32(to + 4, (uint32_t)value);
-}
-
 /* Clusters of the file. */
 
 static struct bw_error *write_counters(struct bw_qcow2 *image)
@@ -81,16 +58,17 @@ static struct bw_error *write_counters(struct bw_qcow2 *image)
     const uint64_t at = image->part * COUNTERS * CLUSTER;
     while (image->refcount_capacity <= image->part) {
         const size_t room = image->refcount_capacity ? image->refcount_capacity * 2 : ENTRIES;
-        uint8_t *grown = realloc(image->refcount_table, room * 8);
+        bw_be64 *grown = realloc(image->refcount_table, room * sizeof *grown);
         if (!grown)
             return bw_error_no_memory();
-        memset(grown + image->refcount_capacity * 8, 0, (room - image->refcount_capacity) * 8);
+        memset(grown + image->refcount_capacity, 0,
+               (room - image->refcount_capacity) * sizeof *grown);
         image->refcount_table = grown;
         image->refcount_capacity = room;
     }
     /* the header is in the first cluster, so the first refcount block is in the second one */
     const uint64_t block = at ? at : CLUSTER;
-    put64(image->refcount_table + image->part * 8, block);
+    image->refcount_table[image->part] = bw_put_be64(block);
     image->refcount_count = (size_t)image->part + 1;
     return image->write(image->context, block, image->counters, CLUSTER);
 }
@@ -102,10 +80,10 @@ static struct bw_error *count_use(struct bw_qcow2 *image, uint64_t number)
         BW_TRY(write_counters(image));
         memset(image->counters, 0, CLUSTER);
         image->part = number / COUNTERS;
-        put16(image->counters, 1); /* the refcount block itself */
+        image->counters[0] = bw_put_be16(1); /* the refcount block itself */
     }
-    uint8_t *counter = image->counters + number % COUNTERS * 2;
-    put16(counter, (uint16_t)((counter[0] << 8 | counter[1]) + 1));
+    bw_be16 *counter = &image->counters[number % COUNTERS];
+    *counter = bw_put_be16((uint16_t)(bw_get_be16(*counter) + 1));
     return NULL;
 }
 
@@ -140,7 +118,7 @@ static struct bw_error *append_packed(struct bw_qcow2 *image, size_t length, uin
     const uint64_t offset = image->end, first = offset / CLUSTER;
     last = (offset + sectors * SECTOR - 1) / CLUSTER;
     image->end += sectors * SECTOR;
-    *entry = COMPRESSED | (sectors - 1) << LENGTH_SHIFT | offset;
+    *entry = BW_QCOW2_COMPRESSED | (sectors - 1) << LENGTH_SHIFT | offset;
     BW_TRY(count_use(image, first));
     if (last != first)
         BW_TRY(count_use(image, last));
@@ -156,7 +134,7 @@ static struct bw_error *end_table(struct bw_qcow2 *image)
     if (!image->table_used)
         return NULL;
     BW_TRY(append_cluster(image, image->table, &offset));
-    put64(image->l1 + image->table_number * 8, offset | COPIED);
+    image->l1[image->table_number] = bw_put_be64(offset | BW_QCOW2_COPIED);
     memset(image->table, 0, CLUSTER);
     image->table_used = false;
     return NULL;
@@ -177,9 +155,9 @@ static struct bw_error *add_cluster(struct bw_qcow2 *image, uint64_t number, con
         BW_TRY(append_packed(image, length, &entry));
     } else {
         BW_TRY(append_cluster(image, bytes, &offset));
-        entry = offset | COPIED;
+        entry = offset | BW_QCOW2_COPIED;
     }
-    put64(image->table + number % ENTRIES * 8, entry);
+    image->table[number % ENTRIES] = bw_put_be64(entry);
     image->table_used = true;
     return NULL;
 }
@@ -219,7 +197,7 @@ struct bw_error *bw_qcow2_add(struct bw_qcow2 *image, uint64_t offset, const voi
 
 /* Appends a table that may have several clusters. They are adjacent: a refcount block would divide
  * them, so they begin after it if it is close. */
-static struct bw_error *append_table(struct bw_qcow2 *image, const uint8_t *bytes, uint64_t size,
+static struct bw_error *append_table(struct bw_qcow2 *image, const bw_be64 *table, uint64_t size,
                                      uint64_t *offset)
 {
     const uint64_t clusters = (size + CLUSTER - 1) / CLUSTER;
@@ -233,7 +211,7 @@ static struct bw_error *append_table(struct bw_qcow2 *image, const uint8_t *byte
         uint64_t at;
         const uint64_t left = size - i * CLUSTER;
         memset(rest, 0, CLUSTER);
-        memcpy(rest, bytes + i * CLUSTER, left < CLUSTER ? left : CLUSTER);
+        memcpy(rest, table + i * ENTRIES, left < CLUSTER ? left : CLUSTER);
         BW_TRY(append_cluster(image, rest, &at));
     }
     return NULL;
@@ -242,32 +220,42 @@ static struct bw_error *append_table(struct bw_qcow2 *image, const uint8_t *byte
 static struct bw_error *write_header(const struct bw_qcow2 *image, uint64_t l1, uint64_t refcounts,
                                      uint64_t refcount_clusters)
 {
-    uint8_t header[HEADER + EXTENSIONS + MOST_NAME] = {'Q', 'F', 'I', 0xfb};
-    size_t length = HEADER;
-    put32(header + 4, 3);
-    put32(header + 20, CLUSTER_BITS);
-    put64(header + 24, image->size);
-    put32(header + 36, (uint32_t)image->l1_count);
-    put64(header + 40, l1);
-    put64(header + 48, refcounts);
-    put32(header + 56, (uint32_t)refcount_clusters);
-    put64(header + 72, image->compressor ? WITH_TYPE : 0);
-    put32(header + 96, 4); /* counters have 2^4 bits */
-    put32(header + 100, HEADER);
-    header[104] = image->compressor ? ZSTD : 0;
+    struct {
+        struct bw_qcow2_header fixed;
+        bw_be32 extension, extension_length;
+        char format[8];  /* of the backing file */
+        uint8_t last[8]; /* zeros end the list of extensions */
+        char name[MOST_NAME];
+    } header = {
+        .fixed =
+            {
+                .magic = {'Q', 'F', 'I', 0xfb},
+                .version = bw_put_be32(3),
+                .cluster_bits = bw_put_be32(CLUSTER_BITS),
+                .size = bw_put_be64(image->size),
+                .l1_count = bw_put_be32((uint32_t)image->l1_count),
+                .l1 = bw_put_be64(l1),
+                .refcounts = bw_put_be64(refcounts),
+                .refcount_clusters = bw_put_be32((uint32_t)refcount_clusters),
+                .incompatible = bw_put_be64(image->compressor ? BW_QCOW2_COMPRESSION : 0),
+                .refcount_order = bw_put_be32(4),
+                .length = bw_put_be32(sizeof header.fixed),
+                .compression = image->compressor ? ZSTD : 0,
+            },
+    };
+    size_t length = sizeof header.fixed;
     if (image->backing) {
-        const size_t name = strlen(image->backing);
-        put32(header + HEADER, BACKING_FORMAT);
-        const size_t format = strlen(image->backing_format);
-        put32(header + HEADER + 4, (uint32_t)format);
-        memcpy(header + HEADER + 8, image->backing_format, format);
-        length = HEADER + EXTENSIONS; /* the second extension ends the list: zeros */
-        put64(header + 8, length);
-        put32(header + 16, (uint32_t)name);
-        memcpy(header + length, image->backing, name);
+        const size_t format = strlen(image->backing_format), name = strlen(image->backing);
+        header.extension = bw_put_be32(BACKING_FORMAT);
+        header.extension_length = bw_put_be32((uint32_t)format);
+        memcpy(header.format, image->backing_format, format);
+        length = sizeof header - sizeof header.name;
+        header.fixed.backing = bw_put_be64(length);
+        header.fixed.backing_length = bw_put_be32((uint32_t)name);
+        memcpy(header.name, image->backing, name);
         length += name;
     }
-    return image->write(image->context, 0, header, length);
+    return image->write(image->context, 0, &header, length);
 }
 
 /* The refcount table describes itself, too. It has room for a few more blocks than there are now:
@@ -277,16 +265,16 @@ struct bw_error *bw_qcow2_end(struct bw_qcow2 *image)
     uint64_t l1, refcounts;
     BW_TRY(end_cluster(image));
     BW_TRY(end_table(image));
-    BW_TRY(append_table(image, image->l1, image->l1_count * 8, &l1));
+    BW_TRY(append_table(image, image->l1, image->l1_count * sizeof *image->l1, &l1));
     const uint64_t blocks = image->part + 4, clusters = (blocks * 8 + CLUSTER - 1) / CLUSTER;
-    uint8_t *table = calloc(clusters, CLUSTER);
+    bw_be64 *table = calloc(clusters, CLUSTER);
     if (!table)
         return bw_error_no_memory();
     struct bw_error *error = append_table(image, table, clusters * CLUSTER, &refcounts);
     if (!error)
         error = write_counters(image);
     if (!error) {
-        memcpy(table, image->refcount_table, image->refcount_count * 8);
+        memcpy(table, image->refcount_table, image->refcount_count * sizeof *table);
         error = image->write(image->context, refcounts, table, clusters * CLUSTER);
     }
     free(table);
@@ -298,7 +286,7 @@ static bool allocate_buffers(struct bw_qcow2 *image, bool compressed)
     image->counters = calloc(1, CLUSTER);
     image->table = calloc(1, CLUSTER);
     image->cluster = calloc(1, CLUSTER);
-    image->l1 = calloc(image->l1_count, 8);
+    image->l1 = calloc(image->l1_count, sizeof *image->l1);
     if (compressed) {
         image->compressor = ZSTD_createCCtx();
         image->packed_room = ZSTD_compressBound(CLUSTER);
@@ -323,8 +311,8 @@ struct bw_error *bw_qcow2_create(uint64_t size, bool compressed, bw_qcow2_writer
         bw_qcow2_destroy(BW_TAKE(*result));
         return bw_error_no_memory();
     }
-    put16(image->counters, 1);     /* the header */
-    put16(image->counters + 2, 1); /* the first refcount block */
+    image->counters[0] = bw_put_be16(1); /* the header */
+    image->counters[1] = bw_put_be16(1); /* the first refcount block */
     image->end = 2 * CLUSTER;
     return NULL;
 }

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/endian.h"
+#include "base/disk_images.h"
 #include "base/json.h"
 #include "base/utf8.h"
 
@@ -179,21 +179,10 @@ struct bw_error *bw_helper_for_container(const struct bw_foreign *foreign,
 
 /* Other files that a container takes data from. */
 
-static uint64_t little_endian64(const uint8_t *bytes)
-{
-    bw_le64 value;
-    memcpy(&value, bytes, sizeof value);
-    return bw_get64(value);
-}
-
 bool bw_container_needs(const struct bw_foreign *foreign, const uint8_t *head, size_t length,
                         struct bw_buffer *reason)
 {
-    enum {
-        LARGEST_HEADER = 128,
-        QCOW_EXTERNAL_DATA = 1 << 2,
-        QED_HAS_BACKING_FILE = 1 << 0,
-    };
+    enum { LARGEST_HEADER = 128 };
     const bool is_qcow = strcmp(foreign->driver, "qcow2") == 0;
     const bool is_qed = strcmp(foreign->driver, "qed") == 0;
     const bool is_vmdk = strcmp(foreign->driver, "vmdk") == 0;
@@ -205,21 +194,24 @@ bool bw_container_needs(const struct bw_foreign *foreign, const uint8_t *head, s
         return true;
     }
     if (is_qcow) {
-        const uint64_t version = bw_big_endian(head + 4, 4), name = bw_big_endian(head + 8, 8);
-        const uint64_t size = bw_big_endian(head + 16, 4);
-        if (version >= 3 && (bw_big_endian(head + 72, 8) & QCOW_EXTERNAL_DATA))
+        const struct bw_qcow2_header *qcow2 = (const void *)head;
+        const uint64_t name = bw_get_be64(qcow2->backing);
+        const uint64_t size = bw_get_be32(qcow2->backing_length);
+        if (bw_get_be32(qcow2->version) >= 3 &&
+            bw_get_be64(qcow2->incompatible) & BW_QCOW2_EXTERNAL_DATA)
             bw_buffer_format(reason, "its data are in another file");
         else if (name && name < length && size < length - name)
             bw_buffer_format(reason, "it is based on %.*s", (int)size, (const char *)head + name);
         else if (name)
             bw_buffer_format(reason, "it is based on another file");
     }
-    if (is_qed && (little_endian64(head + 16) & QED_HAS_BACKING_FILE))
+    if (is_qed && bw_get64(((const struct bw_qed_header *)head)->features) & BW_QED_BACKING_FILE)
         bw_buffer_format(reason, "it is based on another file");
     if (is_vmdk) {
         static const char parent[] = "parentFileNameHint";
         const bool is_sparse = memcmp(head, "KDMV", 4) == 0, is_old = memcmp(head, "COWD", 4) == 0;
-        const uint64_t sector = little_endian64(head + 28); /* of the descriptor, in text */
+        const struct bw_vmdk_header *vmdk = (const void *)head;
+        const uint64_t sector = bw_get64(vmdk->descriptor);
         bool has_parent = false;
         if (is_sparse && sector < length >> 9)
             has_parent = memmem(head + (sector << 9), length - (size_t)(sector << 9), parent,
@@ -227,7 +219,7 @@ bool bw_container_needs(const struct bw_foreign *foreign, const uint8_t *head, s
         else if (is_sparse)
             has_parent = sector != 0; /* it may: the descriptor was not read */
         /* A sparse extent without a size has only a descriptor, which names other files. */
-        if (!is_old && (!is_sparse || !little_endian64(head + 12)))
+        if (!is_old && (!is_sparse || !bw_get64(vmdk->capacity)))
             bw_buffer_format(reason, "its data are in other files");
         else if (has_parent)
             bw_buffer_format(reason, "it is based on another file");

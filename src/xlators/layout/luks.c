@@ -17,7 +17,6 @@
  * Sources: "LUKS1 On-Disk Format Specification" 1.2.3 and "LUKS2 On-Disk Format Specification"
  * 1.1.3 by the cryptsetup project.
  */
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <gcrypt.h>
@@ -106,32 +105,35 @@ static const char magic_first[6] = {'L', 'U', 'K', 'S', '\xba', '\xbe'};
 static const char magic_second[6] = {'S', 'K', 'U', 'L', '\xba', '\xbe'};
 
 struct disk_slot_1 {
-    uint8_t used[4], rounds[4], salt[SALT_1], offset[4], stripes[4];
+    bw_be32 used, rounds;
+    uint8_t salt[SALT_1];
+    bw_be32 offset, stripes;
 };
 
 struct disk_header_1 {
     char magic[6];
-    uint8_t version[2];
+    bw_be16 version;
     char cipher[32], mode[32], hash[32];
-    uint8_t offset[4], key[4];
-    uint8_t digest[DIGEST_1], salt[SALT_1], rounds[4];
+    bw_be32 offset, key;
+    uint8_t digest[DIGEST_1], salt[SALT_1];
+    bw_be32 rounds;
     char uuid[40];
     struct disk_slot_1 slots[SLOTS_1];
 };
 
 struct disk_header_2 {
     char magic[6];
-    uint8_t version[2], size[8], sequence[8];
+    bw_be16 version;
+    bw_be64 size, sequence;
     char label[48], checksum_type[32];
     uint8_t salt[64];
     char uuid[40], subsystem[48];
-    uint8_t offset[8], padding[184], checksum[64];
+    bw_be64 offset;
+    uint8_t padding[184], checksum[64];
 };
 
 static_assert(sizeof(struct disk_header_1) == 592, "as on disk");
 static_assert(sizeof(struct disk_header_2) == 512, "as on disk");
-
-#define GET(member) bw_big_endian((member), sizeof(member))
 
 static struct bw_error *read_bytes(const struct bw_frame *frame, struct bw_xlator *device,
                                    uint64_t offset, size_t length, void *buffer)
@@ -144,9 +146,9 @@ static struct bw_error *read_bytes(const struct bw_frame *frame, struct bw_xlato
 
 static struct bw_error *decode_1(const struct disk_header_1 *disk, struct header *header)
 {
-    const uint32_t key = (uint32_t)GET(disk->key);
+    const uint32_t key = bw_get_be32(disk->key);
     *header = (struct header){.version = 1,
-                              .offset = UINT64_C(512) * GET(disk->offset),
+                              .offset = UINT64_C(512) * bw_get_be32(disk->offset),
                               .sector_size = SECTOR,
                               .digest_count = 1};
     snprintf(header->cipher, sizeof header->cipher, "%.31s-%.31s", disk->cipher, disk->mode);
@@ -155,7 +157,7 @@ static struct bw_error *decode_1(const struct disk_header_1 *disk, struct header
                                key);
     struct digest *digest = &header->digests[0];
     *digest = (struct digest){
-        .kdf = {.type = "pbkdf2", .rounds = GET(disk->rounds), .salt_length = SALT_1},
+        .kdf = {.type = "pbkdf2", .rounds = bw_get_be32(disk->rounds), .salt_length = SALT_1},
         .length = DIGEST_1,
         .slots = UINT64_MAX};
     memcpy(digest->kdf.hash, disk->hash, sizeof digest->kdf.hash - 1);
@@ -164,17 +166,17 @@ static struct bw_error *decode_1(const struct disk_header_1 *disk, struct header
 
     for (unsigned i = 0; i < SLOTS_1; i++) {
         const struct disk_slot_1 *from = &disk->slots[i];
-        if (GET(from->used) != SLOT_1_USED)
+        if (bw_get_be32(from->used) != SLOT_1_USED)
             continue;
         struct keyslot *slot = &header->slots[header->slot_count++];
         *slot = (struct keyslot){
             .number = i,
-            .offset = UINT64_C(512) * GET(from->offset),
-            .length = GET(from->stripes) * key,
+            .offset = UINT64_C(512) * bw_get_be32(from->offset),
+            .length = UINT64_C(1) * bw_get_be32(from->stripes) * key,
             .area_key = key,
             .key = key,
-            .stripes = GET(from->stripes),
-            .kdf = {.type = "pbkdf2", .rounds = GET(from->rounds), .salt_length = SALT_1}};
+            .stripes = bw_get_be32(from->stripes),
+            .kdf = {.type = "pbkdf2", .rounds = bw_get_be32(from->rounds), .salt_length = SALT_1}};
         memcpy(slot->area, header->cipher, sizeof slot->area);
         memcpy(slot->kdf.salt, from->salt, SALT_1);
         memcpy(slot->kdf.hash, disk->hash, sizeof slot->kdf.hash - 1);
@@ -363,9 +365,10 @@ static struct bw_error *read_copy(const struct bw_frame *frame, struct bw_xlator
 {
     struct disk_header_2 disk;
     BW_TRY(read_bytes(frame, device, offset, sizeof disk, &disk));
-    const uint64_t size = GET(disk.size);
+    const uint64_t size = bw_get_be64(disk.size);
     if (memcmp(disk.magic, offset ? magic_second : magic_first, sizeof disk.magic) != 0 ||
-        GET(disk.version) != 2 || GET(disk.offset) != offset || size <= HEADER_2 || size > LARGEST)
+        bw_get_be16(disk.version) != 2 || bw_get_be64(disk.offset) != offset || size <= HEADER_2 ||
+        size > LARGEST)
         return bw_error_create(BW_ERROR_CORRUPT, "no LUKS2 header is at %" PRIu64, offset);
     BW_AUTO_FREE uint8_t *bytes = malloc(size);
     if (!bytes)
@@ -422,7 +425,7 @@ static struct bw_error *read_header(const struct bw_frame *frame, struct bw_xlat
 {
     struct disk_header_1 disk;
     BW_TRY(read_bytes(frame, device, 0, sizeof disk, &disk));
-    if (memcmp(disk.magic, magic_first, sizeof magic_first) == 0 && GET(disk.version) == 1)
+    if (memcmp(disk.magic, magic_first, sizeof magic_first) == 0 && bw_get_be16(disk.version) == 1)
         return decode_1(&disk, header);
     /* The second copy of LUKS2 is at one of a few offsets. */
     struct bw_error *error = read_copy(frame, device, 0, header);
@@ -570,7 +573,7 @@ static struct bw_error *decrypt_sectors(const struct cipher *cipher, const struc
         uint8_t vector[BLOCK] = {0};
         gcry_error_t problem = 0;
         if (cipher->vector == VECTOR_PLAIN64BE) {
-            const uint64_t number = htobe64(sector);
+            const bw_be64 number = bw_put_be64(sector);
             memcpy(vector + BLOCK - sizeof number, &number, sizeof number);
         } else {
             const bool is_short = cipher->vector == VECTOR_PLAIN;
@@ -649,7 +652,7 @@ static void join_stripes(int hash, const uint8_t *stripes, size_t count, uint8_t
         /* Diffusion: each part, as long as a hash, becomes the hash of its number and itself. */
         for (size_t at = 0; i + 1 < count && at < length; at += step) {
             const size_t size = length - at < step ? length - at : step;
-            const uint32_t number = htobe32((uint32_t)(at / step));
+            const bw_be32 number = bw_put_be32((uint32_t)(at / step));
             memcpy(input, &number, sizeof number);
             memcpy(input + sizeof number, key + at, size);
             gcry_md_hash_buffer(hash, result, input, sizeof number + size);

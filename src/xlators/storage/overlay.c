@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/compare.h"
-#include "base/endian.h"
+#include "base/disk_images.h"
 #include "base/search.h"
 #include "base/vector.h"
 #include "base/whole_io.h"
@@ -38,27 +38,7 @@ struct bw_overlay {
     struct runs runs; /* ascending */
 };
 
-enum {
-    HEADER = 72,
-    HEADER_3 = 104,
-    MOST_TABLES = 32 << 20 /* bytes of the first table */
-};
-
-#define ADDRESS    UINT64_C(0x00fffffffffffe00)
-#define COMPRESSED (UINT64_C(1) << 62)
-#define ZEROS      UINT64_C(1)
-/* Incompatible features that change nothing for a reader: bit 0, the counters may be wrong. */
-#define HARMLESS UINT64_C(1)
-
-static uint32_t get32(const uint8_t *bytes)
-{
-    return (uint32_t)bw_big_endian(bytes, sizeof(uint32_t));
-}
-
-static uint64_t get64(const uint8_t *bytes)
-{
-    return bw_big_endian(bytes, sizeof(uint64_t));
-}
+enum { MOST_TABLES = 32 << 20 /* bytes of the first table */ };
 
 static struct bw_error *read_at(const struct bw_overlay *overlay, uint64_t offset, void *bytes,
                                 size_t length)
@@ -75,31 +55,31 @@ static struct bw_error *read_at(const struct bw_overlay *overlay, uint64_t offse
 /* Adds the clusters of all tables to the runs; adjacent ones become one run. */
 static struct bw_error *read_tables(struct bw_overlay *overlay, uint64_t first, uint32_t count)
 {
-    const uint64_t entries = overlay->cluster / sizeof(uint64_t);
+    const uint64_t entries = overlay->cluster / sizeof(bw_be64);
     uint64_t left = overlay->file_size / overlay->cluster;
     struct runs *runs = &overlay->runs;
-    if (count > MOST_TABLES / sizeof(uint64_t))
+    if (count > MOST_TABLES / sizeof(bw_be64))
         return bw_error_create(BW_ERROR_CORRUPT, "%s has %" PRIu32 " tables", overlay->path, count);
-    BW_AUTO_FREE uint8_t *addresses = malloc(count * sizeof(uint64_t) + 1);
-    BW_AUTO_FREE uint8_t *table = malloc(overlay->cluster);
+    BW_AUTO_FREE bw_be64 *addresses = malloc(count * sizeof *addresses + 1);
+    BW_AUTO_FREE bw_be64 *table = malloc(overlay->cluster);
     if (!addresses || !table)
         return bw_error_no_memory();
-    BW_TRY(read_at(overlay, first, addresses, count * sizeof(uint64_t)));
+    BW_TRY(read_at(overlay, first, addresses, count * sizeof *addresses));
     for (uint32_t i = 0; i < count; i++) {
-        const uint64_t address = get64(addresses + i * sizeof(uint64_t)) & ADDRESS;
+        const uint64_t address = bw_get_be64(addresses[i]) & BW_QCOW2_ADDRESS;
         if (!address)
             continue;
         if (!left--)
             return bw_error_create(BW_ERROR_CORRUPT, "%s has tables that overlap", overlay->path);
         BW_TRY(read_at(overlay, address, table, overlay->cluster));
         for (uint64_t j = 0; j < entries; j++) {
-            const uint64_t entry = get64(table + j * sizeof(uint64_t));
-            const uint64_t offset = entry & ZEROS ? 0 : entry & ADDRESS;
+            const uint64_t entry = bw_get_be64(table[j]);
+            const uint64_t offset = entry & BW_QCOW2_ZEROS ? 0 : entry & BW_QCOW2_ADDRESS;
             const uint64_t start = (i * entries + j) * overlay->cluster;
-            if (entry & COMPRESSED)
+            if (entry & BW_QCOW2_COMPRESSED)
                 return bw_error_create(BW_ERROR_UNSUPPORTED, "%s has compressed clusters",
                                        overlay->path);
-            if (!(entry & (ADDRESS | ZEROS)) || start >= overlay->size)
+            if (!(entry & (BW_QCOW2_ADDRESS | BW_QCOW2_ZEROS)) || start >= overlay->size)
                 continue;
             if (offset % overlay->cluster || offset > overlay->file_size)
                 return bw_error_create(BW_ERROR_CORRUPT, "%s: a cluster is at %" PRIu64,
@@ -144,21 +124,22 @@ struct bw_error *bw_overlay_open(const char *path, struct bw_overlay **result)
         return bw_error_no_memory();
 
     /* The header. */
-    uint8_t header[HEADER_3] = {0};
+    struct bw_qcow2_header header = {.version = bw_put_be32(0)};
+    const size_t length = offsetof(struct bw_qcow2_header, compression);
     struct stat status;
     overlay->descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (overlay->descriptor < 0 || fstat(overlay->descriptor, &status))
         return bw_error_from_errno(errno, "cannot open %s", path);
     overlay->file_size = (uint64_t)status.st_size;
-    if (overlay->file_size >= HEADER_3)
-        BW_TRY(read_at(overlay, 0, header, HEADER_3));
-    if (memcmp(header, "QFI\xfb", 4) != 0)
+    if (overlay->file_size >= length)
+        BW_TRY(read_at(overlay, 0, &header, length));
+    if (memcmp(header.magic, "QFI\xfb", sizeof header.magic) != 0)
         return bw_error_create(BW_ERROR_UNSUPPORTED, "%s is not a qcow2 image", path);
-    const uint32_t version = get32(header + 4), bits = get32(header + 20);
-    const uint64_t features = version >= 3 ? get64(header + HEADER) : 0;
-    overlay->size = get64(header + 24);
-    if ((version != 2 && version != 3) || features & ~HARMLESS || get32(header + 32) ||
-        get32(header + 60))
+    const uint32_t version = bw_get_be32(header.version), bits = bw_get_be32(header.cluster_bits);
+    const uint64_t features = version >= 3 ? bw_get_be64(header.incompatible) : 0;
+    overlay->size = bw_get_be64(header.size);
+    if ((version != 2 && version != 3) || features & ~(uint64_t)BW_QCOW2_DIRTY ||
+        bw_get_be32(header.encryption) || bw_get_be32(header.snapshot_count))
         return bw_error_create(BW_ERROR_UNSUPPORTED,
                                "%s has features of qcow2 that an overlay does not need: version "
                                "%" PRIu32 ", incompatible features 0x%" PRIx64,
@@ -168,8 +149,8 @@ struct bw_error *bw_overlay_open(const char *path, struct bw_overlay **result)
     overlay->cluster = UINT64_C(1) << bits;
 
     /* The name of the backing file. A relative one is relative to the folder of the overlay. */
-    const uint64_t name_offset = get64(header + 8);
-    const uint32_t name_length = get32(header + 16);
+    const uint64_t name_offset = bw_get_be64(header.backing);
+    const uint32_t name_length = bw_get_be32(header.backing_length);
     if (name_offset) {
         char name[1024];
         if (name_length >= sizeof name)
@@ -185,7 +166,7 @@ struct bw_error *bw_overlay_open(const char *path, struct bw_overlay **result)
             return bw_error_no_memory();
         }
     }
-    BW_TRY(read_tables(overlay, get64(header + 40), get32(header + 36)));
+    BW_TRY(read_tables(overlay, bw_get_be64(header.l1), bw_get_be32(header.l1_count)));
     *result = BW_TAKE(overlay);
     return NULL;
 }
