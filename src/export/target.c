@@ -37,7 +37,9 @@ struct bw_error *bw_target_open(int folder, const struct bw_target_options *opti
         .options = *options, .folder = folder, .directory = -1, .privileged = geteuid() == 0};
     struct statfs system;
     if (fstatfs(folder, &system) == 0)
-        target->has_no_owners = system.f_type == MSDOS_SUPER_MAGIC || system.f_type == EXFAT_MAGIC;
+        target->has_no_owners = system.f_type == MSDOS_SUPER_MAGIC ||
+                                system.f_type == EXFAT_MAGIC ||
+                                (target->privileged && system.f_type == FUSE_SUPER_MAGIC);
     set_directory(target, target->folder);
     bw_buffer_append_byte(&target->path, '\0');
     if (target->path.failed) {

@@ -50,7 +50,8 @@ struct bw_target {
     struct bw_buffer path; /**< path of `directory`, followed by a NUL */
     char name[256];        /**< last component of the path used last, NUL-terminated */
     bool privileged;       /**< owners can be restored and device nodes made */
-    bool has_no_owners;    /**< FAT or exFAT, which refuse owners and permissions */
+    bool has_no_owners;    /**< EPERM means that the file system has no owners
+                            * or permissions: it is FAT or exFAT, or root uses FUSE */
     bool has_default_acl;  /**< new files in the current directory inherit access control lists that
                             * they should not have */
     uint64_t lowered;      /**< number of files that `preserve` would have restored more of */

@@ -180,15 +180,22 @@ struct bw_error *bw_target_make_node(struct bw_target *target, const char *path,
     const struct stat wanted = {.st_mode = type, .st_rdev = device};
     *descriptor = -1;
     if (device && !target->options.preserve)
-        return bw_error_create(BW_ERROR_SYSTEM, "/%.*s: device nodes are made only with --preserve",
+        return bw_error_create(BW_ERROR_SYSTEM,
+                               "/%.*s: device nodes are made only with the option preserve",
                                (int)length, path);
     BW_TRY(bw_target_enter(target, path, length));
-    bool made = mknodat(target->directory, target->name, type | 0600, device) == 0;
-    if (!made && errno == EPERM && device)
+    const bool made = mknodat(target->directory, target->name, type | 0600, device) == 0;
+    int reason = made ? 0 : errno;
+    if (reason == EPERM && device)
         return bw_error_create(BW_ERROR_SYSTEM, "/%.*s: only root can make device nodes",
                                (int)length, path);
-    if (!made && errno != EEXIST)
-        return bw_target_error(errno, "cannot make the special file", path, length);
+    /* FUSE drivers of FAT and exFAT make an empty file instead, which the kernel rejects. */
+    struct stat status;
+    if (reason == EIO && name_exists(target, &status) && S_ISREG(status.st_mode) &&
+        status.st_size == 0 && unlinkat(target->directory, target->name, 0) == 0)
+        reason = EOPNOTSUPP;
+    if (reason && reason != EEXIST)
+        return bw_target_error(reason, "cannot make the special file", path, length);
     if (!made && !target->options.skip_existing)
         return exists_error(target, path, length);
     return open_itself(target, path, length, &wanted, made, descriptor);
