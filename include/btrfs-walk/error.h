@@ -76,7 +76,8 @@ struct bw_error {
     struct bw_error *next;    /**< the next cause of the same error */
     char *file;   /**< the image, or the path in it, that the error is about; NULL: none */
     char *advice; /**< what may help, such as "`scan` searches for file systems"; NULL: not known.
-                     Backquotes enclose options of struct bw_fs_options, in some with a value */
+                     Backquotes enclose options of struct bw_fs_options, in some with a value, or
+                     `timeout`, of bw_servers_set_timeout() */
 };
 
 /** Creates an error with a printf-style message. It never returns NULL: if memory runs out, the

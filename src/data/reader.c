@@ -362,15 +362,15 @@ static struct bw_error *finish_jobs(struct bw_data_reader *reader, struct bw_dat
 
 static struct bw_error *no_checksum(uint64_t logical, const struct bw_checksum_run *run)
 {
+    struct bw_error *error;
     if (run->lost)
-        return bw_error_create(BW_ERROR_NO_CHECKSUM,
-                               "data at %" PRIu64
-                               ": their checksums are lost with tree block %" PRIu64
-                               " (--ignore-checksums data reads them without)",
-                               logical, run->lost);
-    return bw_error_create(
-        BW_ERROR_NO_CHECKSUM,
-        "data at %" PRIu64 ": no checksum (--ignore-checksums data reads them without)", logical);
+        error = bw_error_create(BW_ERROR_NO_CHECKSUM,
+                                "data at %" PRIu64
+                                ": their checksums are lost with tree block %" PRIu64,
+                                logical, run->lost);
+    else
+        error = bw_error_create(BW_ERROR_NO_CHECKSUM, "data at %" PRIu64 ": no checksum", logical);
+    return bw_error_advise(error, "`ignore_checksums data` reads them without");
 }
 
 /* Gets the checksums for the next request. Without checksums to verify, all are known. */

@@ -197,6 +197,8 @@ static bool continue_handle(const struct libnbd *nbd, struct nbd_handle *handle,
 /* await_description() returns this pointer after a timeout. */
 static const char server_is_silent[] = "the server has not answered";
 
+#define LONGER_TIMEOUT "`timeout` allows more"
+
 /* In milliseconds. */
 static int64_t now(void)
 {
@@ -266,6 +268,8 @@ static struct bw_error *connect_first(struct bw_connection *connection)
         else
             error =
                 bw_error_create(BW_ERROR_SYSTEM, "cannot connect to %s: %s", connection->name, why);
+        if (connection->silent)
+            error = bw_error_advise(error, LONGER_TIMEOUT);
         nbd->close(handle);
         return error;
     }
@@ -351,8 +355,8 @@ void bw_connection_limit(struct bw_connection *connection, unsigned timeout, uns
         number /= 1000;
         unit = "s";
     }
-    snprintf(connection->silence, sizeof connection->silence, "%s for %u %s; --timeout allows more",
-             server_is_silent, number, unit);
+    snprintf(connection->silence, sizeof connection->silence, "%s for %u %s", server_is_silent,
+             number, unit);
 }
 
 /* Losing the server, and finding it again. All of this is called with the lock held. */
@@ -409,6 +413,8 @@ static bool reconnect(struct bw_connection *connection)
         connection->lost = bw_error_create(BW_ERROR_SYSTEM, "lost the connection to %s: %s",
                                            connection->name, reason);
     }
+    if (connection->silent)
+        connection->lost = bw_error_advise(connection->lost, LONGER_TIMEOUT);
     pthread_cond_broadcast(&connection->changed);
     return false;
 }

@@ -376,7 +376,7 @@ struct bw_error *bw_selection_add(struct bw_selection *selection, const char *na
     if (test.kind->read)
         error = test.kind->read(argument, &test);
     if (error && error->code == BW_ERROR_USAGE)
-        error = bw_error_prefix(error, "--%s '%s'", name, argument);
+        error = bw_error_prefix(error, "%s '%s'", name, argument);
 
     /* Tests of one kind lie next to each other. */
     size_t at = tests->count;
@@ -417,7 +417,7 @@ struct bw_error *bw_selection_prepare(struct bw_selection *selection, struct bw_
         else
             found = bw_user_names_find_group(names, test->text, &number);
         if (!found) {
-            error = bw_error_create(BW_ERROR_NOT_FOUND, "--%s '%s': %s%s has no such name",
+            error = bw_error_create(BW_ERROR_NOT_FOUND, "%s '%s': %s%s has no such name",
                                     test->kind->name, test->text, bw_user_names_place(names),
                                     is_user ? "/etc/passwd" : "/etc/group");
             break;

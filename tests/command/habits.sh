@@ -46,11 +46,11 @@ expect "a group" 0 - --group users --user ada --user bob -o user,group "$image"
 holds "--user and --group select five files" out_is "$(printf 'bob\tusers\n%.0s' {1..5})"
 expect "an owner without a name" 0 - -name README -o user,path "$image"
 holds "an owner without a name is -" out_is $'-\t/@home/bob/README'
-expect "a user who is not there" 2 "--user 'eve': /@/etc/passwd has no such name" --user eve \
+expect "a user who is not there" 2 "user 'eve': /@/etc/passwd has no such name" --user eve \
     "$image"
 expect "the summary of no walk" 2 '^0 files, 0 directories, 0 subvolumes, 0 lost' --summary \
     --user eve "$image"
-expect "no names at all" 2 "--user 'ada': /etc/passwd has no such name" --user ada \
+expect "no names at all" 2 "user 'ada': /etc/passwd has no such name" --user ada \
     "$BUILD/fixtures/subvolumes/dev1.img"
 expect "a subvolume without its own" 0 - --subvol @home --user bob "$image"
 holds "a subvolume without /etc/passwd has the names of another one" \
@@ -60,7 +60,7 @@ holds "JSON has the name of the user" out_is '{"path":"/bob/notes.tar","user":"b
 
 cp --sparse=always "$image" "$WORK/image"
 holds "a name alone in its line" change "$WORK/image" 256 265 108 0 set 77 1 10
-expect "is no user" 2 "--user 'bob': /@/etc/passwd has no such name" --user bob "$WORK/image"
+expect "is no user" 2 "user 'bob': /@/etc/passwd has no such name" --user bob "$WORK/image"
 expect "the lines before it are read" 0 - --user ada "$WORK/image"
 
 # Order and times.

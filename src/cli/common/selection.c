@@ -17,7 +17,11 @@ static struct bw_error *store_condition(void *target, const struct cmd_option *o
     struct cmd_selection *selection = target;
     if (!selection->selection)
         BW_TRY(bw_selection_create(&selection->selection));
-    return bw_selection_add(selection->selection, option->name, argument);
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_selection_add(selection->selection, option->name, argument);
+    if (!error || error->code != BW_ERROR_USAGE)
+        return BW_TAKE(error);
+    return bw_error_create(BW_ERROR_USAGE, "--%s", error->message); /* it begins with the name */
 }
 
 static struct bw_error *store_types(void *target, const struct cmd_option *option, const char *list)

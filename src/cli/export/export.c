@@ -196,13 +196,20 @@ size_t cmd_export_held(void *context, const struct bw_stream_file *file)
     return item->path.length;
 }
 
+/* The error of a part, without its way and causes. */
+static struct bw_error *error_of(const struct bw_data_part *part)
+{
+    struct bw_error *error = bw_error_create(part->error->code, "%s", part->error->message);
+    return part->error->advice ? bw_error_advise(error, "%s", part->error->advice) : error;
+}
+
 void cmd_export_note_bad(struct bw_export_entry *item, const struct bw_data_part *part)
 {
     item->bad += part->length;
     if (!item->error)
-        item->error = bw_error_create(
-            part->error->code, "bytes %" PRIu64 " to %" PRIu64 " cannot be read: %s", part->offset,
-            part->offset + part->length - 1, part->error->message);
+        item->error =
+            bw_error_prefix(error_of(part), "bytes %" PRIu64 " to %" PRIu64 " cannot be read",
+                            part->offset, part->offset + part->length - 1);
 }
 
 int cmd_export_close(struct cmd_export *export, struct bw_error *error)
@@ -281,12 +288,11 @@ void cmd_bad_add(struct cmd_bad_ranges *bad, const char *path, const struct bw_d
     bad->path = path;
     bad->offset = part->offset;
     bad->length = part->length;
-    bad->error = bw_error_create(part->error->code, "%s", part->error->message);
+    bad->error = error_of(part);
 }
 
 struct bw_error *cmd_bad_error(const char *path, const struct bw_data_part *part)
 {
-    return bw_error_create(part->error->code,
-                           "%s: bytes %" PRIu64 " to %" PRIu64 " cannot be read: %s", path,
-                           part->offset, part->offset + part->length - 1, part->error->message);
+    return bw_error_prefix(error_of(part), "%s: bytes %" PRIu64 " to %" PRIu64 " cannot be read",
+                           path, part->offset, part->offset + part->length - 1);
 }

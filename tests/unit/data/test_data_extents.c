@@ -297,7 +297,7 @@ static void test_lost_checksums(void **state)
     data_expect_all(&result, 0, '!', 2 * SECTOR);
     data_expect_bytes(&result, 2 * SECTOR, image->data + 2 * SECTOR, 3 * SECTOR);
     data_expect_all(&result, 5 * SECTOR, '!', 5 * SECTOR);
-    assert_non_null(strstr(result.first_error, ": no checksum ("));
+    assert_non_null(strstr(result.first_error, ": no checksum"));
     data_image_finish(image, &result);
 }
 
@@ -323,7 +323,7 @@ static void test_lost_checksum_leaf(void **state)
     for (size_t i = 0; i < COUNT(starts); i++) {
         const struct bw_data_file file = data_image_file(image, 10 * SECTOR + TEXT, false);
         data_image_read(image, &file, starts[i], 10 * SECTOR, &result);
-        snprintf(expected, sizeof expected, ": their checksums are lost with tree block %llu (",
+        snprintf(expected, sizeof expected, ": their checksums are lost with tree block %llu",
                  (unsigned long long)iw_root_block(image->image, BW_CSUM_TREE)->logical);
         assert_non_null(strstr(result.first_error, expected));
         assert_int_equal(result.bad, 10 * SECTOR);
@@ -360,7 +360,7 @@ static void test_no_checksum_tree(void **state)
     const struct bw_data_file file = data_image_file(image, 2 * SECTOR, false);
     data_image_read(image, &file, 0, 2 * SECTOR, &result);
     data_expect_all(&result, 0, '!', 2 * SECTOR);
-    assert_non_null(strstr(result.first_error, ": no checksum ("));
+    assert_non_null(strstr(result.first_error, ": no checksum"));
     data_image_finish(image, &result);
 }
 
