@@ -37,14 +37,15 @@ struct bw_error *bw_repair_list_bad_copies(struct bw_repair *repair)
     return NULL;
 }
 
-/* Reads the contents of a block; false if no copy has, or with one flipped bit had, the right
- * checksum. */
+/* Reads the contents of a block; false if no copy has the right checksum, or would have it without
+ * a flipped bit that the checksum names. */
 static bool read_block(struct bw_repair *repair, uint64_t logical, uint8_t *bytes)
 {
     const struct bw_superblock *superblock = &repair->fs->superblock;
     const uint32_t size = superblock->nodesize;
     struct bw_mapping mapping = {.copies = 1};
-    for (unsigned pass = 0; pass < 2; pass++)
+    const unsigned passes = bw_bit_flip_is_cheap(superblock->checksum_type) ? 2 : 1;
+    for (unsigned pass = 0; pass < passes; pass++)
         for (unsigned copy = 1; copy <= mapping.copies; copy++) {
             struct bw_bit_flip flip;
             BW_AUTO_ERROR struct bw_error *error =

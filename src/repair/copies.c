@@ -110,18 +110,25 @@ static bool is_verified(struct bw_fs *fs, const struct unit *unit, const uint8_t
     return memcmp(stored, computed, bw_checksum_size(type)) == 0;
 }
 
+/* Finds the pointer in the parent of a block, as far as that can be read. */
+static bool find_parent(struct bw_repair *repair, const struct unit *unit,
+                        struct bw_block_pointer *pointer)
+{
+    bool found = false;
+    if (unit->is_data || !unit->tree)
+        return false;
+    BW_AUTO_ERROR struct bw_error *error = bw_repair_find_pointer(
+        &repair->fs->reader, &unit->tree->tree, unit->logical, &unit->key, pointer, &found);
+    return !error && found;
+}
+
 /* Whether the parent of a block expects it, as far as the parent can be read. CRC-32C is linear: a
  * block that is rebuilt from older parity has a right checksum if the others of its row have. */
 static bool fits_parent(struct bw_repair *repair, const struct unit *unit, const uint8_t *bytes)
 {
     struct bw_block_pointer pointer;
-    bool found;
-    if (unit->is_data || !unit->tree)
+    if (!find_parent(repair, unit, &pointer))
         return true;
-    BW_AUTO_ERROR struct bw_error *error = bw_repair_find_pointer(
-        &repair->fs->reader, &unit->tree->tree, unit->logical, &unit->key, &pointer, &found);
-    if (error || !found)
-        return !error;
     BW_AUTO_ERROR struct bw_error *wrong =
         bw_node_check(bytes, unit->length, unit->logical, &pointer.expectation);
     return !wrong;
@@ -149,6 +156,14 @@ static bool find_good(struct bw_repair *repair, const struct unit *unit, unsigne
     *source = 0;
     if (!unit->is_flipped)
         return false;
+
+    /* The reader remembers the flipped bit, for which it may have tried all. */
+    struct bw_block_pointer pointer;
+    BW_AUTO_ERROR struct bw_error *unread = NULL;
+    if (find_parent(repair, unit, &pointer)) {
+        unread = bw_block_read(&fs->reader, &pointer, bytes);
+        return !unread;
+    }
     for (unsigned copy = 1; copy <= copies; copy++) {
         struct bw_bit_flip flip;
         BW_AUTO_ERROR struct bw_error *error =

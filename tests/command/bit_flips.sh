@@ -169,7 +169,7 @@ for checksum in crc32c xxhash sha256 blake2; do
     expect "superblocks, $checksum: two bits" 2 'checksum mismatch' sum "$image"
 done
 
-# The other checksums need a search, which only check does.
+# The other checksums need a search, which only check and repair do.
 for checksum in xxhash sha256 blake2; do
     make $checksum $checksum single
     leaf=$(blocks_of leaf | sed -n 2p)
@@ -178,6 +178,7 @@ for checksum in xxhash sha256 blake2; do
     expect "$checksum: check" 4 '1 error \(1 repairable\)' check "$image"
     is "$checksum: check finds one flipped bit" "$(findings)" "1 block-bit-flip"
     holds "$checksum: check names the flipped bit" out_has 'bit 4 of byte 300 is flipped'
+    is "$checksum: repair corrects it" "$("$PROGRAM" repair -q -o class_name "$image")" checksum
     expect "$checksum: without time" 4 '1 bad tree block was not searched for a flipped bit' \
         check --xlator-option verify.search-time=0 "$image"
     is "$checksum: without time, the bad block is a finding block-checksum" \

@@ -63,13 +63,14 @@ struct repair {
     int folder;                  /* open if settings->folder */
     struct cmd_output_file file; /* of settings->file, for an overlay */
     struct cmd_copy_settings copy;
-    struct cmd_copy_target target; /* with FORMAT_RAW */
-    char **backing;                /* absolute paths of the images, before the sandbox */
-    const char **containers;       /* of the images: "qcow2", or NULL */
-    uint64_t *devids;              /* of the images; 0: none that belongs to the file system */
-    char *base;                    /* absolute path of the folder of the overlays */
-    size_t chosen, failed;         /* changes */
-    bool is_tried;                 /* there was a trial */
+    struct cmd_copy_target target;   /* with FORMAT_RAW */
+    char **backing;                  /* absolute paths of the images, before the sandbox */
+    const char **containers;         /* of the images: "qcow2", or NULL */
+    uint64_t *devids;                /* of the images; 0: none that belongs to the file system */
+    char *base;                      /* absolute path of the folder of the overlays */
+    struct bw_search_limit searches; /* of all trials together, for flipped bits */
+    size_t chosen, failed;           /* changes */
+    bool is_tried;                   /* there was a trial */
 };
 
 /* Names. */
@@ -441,6 +442,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     const bool writes = settings->file || settings->folder;
     struct bw_fs_options how = cmd_fs_options(repair->common);
     how.planned = NULL; /* the session has done that */
+    how.search_limit = &repair->searches;
     const struct bw_repair_options plan = {.struct_size = sizeof plan,
                                            .data = settings->data,
                                            .verify = settings->verify,
@@ -541,7 +543,12 @@ static const char *find_mistake(const struct repair_settings *settings)
 static int run(const struct cmd_common *common, void *context)
 {
     const struct repair_settings *settings = context;
-    struct repair repair = {.settings = settings, .common = common, .folder = -1};
+    struct repair repair = {
+        .settings = settings,
+        .common = common,
+        .folder = -1,
+        .searches.nanoseconds = CMD_SEARCH_SECONDS * UINT64_C(1000000000),
+    };
     const struct cmd_format_plan plan = {
         .record = "repairinfo",
         .columns = "id,class_name,chosen,devid,offset,length,what,why,proof,loss,failure",
@@ -558,6 +565,7 @@ static int run(const struct cmd_common *common, void *context)
     if (!error && (settings->folder || settings->file) && settings->format == FORMAT_OVERLAY)
         error = find_places(&repair);
     own.input.fs.log = BW_LOG_IGNORE;
+    own.input.fs.search_seconds = CMD_SEARCH_SECONDS;
     own.input.fs.scan = own.input.lists_states = true; /* lost superblocks are looked for */
     own.writing.folder = settings->folder ? &repair.folder : NULL;
     own.writing.open_outputs = settings->file ? open_output : NULL;
