@@ -99,13 +99,14 @@ static char *describe_loss(struct bw_repair *repair, struct bw_fs *older,
     if (!error)
         error = bw_diff(&before, &after, &how, &summary);
     const bool is_known = !error;
+    const uint64_t changed = summary.modified + summary.renamed + summary.types;
     bw_error_free(error);
-    if (!is_known)
-        return bw_repair_text("%" PRIu64 " transaction%s after %s", count, bw_plural(count), date);
+    if (!is_known || !(summary.added || changed || summary.deleted))
+        return bw_repair_text("%" PRIu64 " transaction%s after %s%s", count, bw_plural(count), date,
+                              is_known ? "; no readable file has changed since then" : "");
     return bw_repair_text("%" PRIu64 " transaction%s after %s: since then, at least %" PRIu64
                           " added, %" PRIu64 " changed and %" PRIu64 " deleted files",
-                          count, bw_plural(count), date, summary.added,
-                          summary.modified + summary.renamed + summary.types, summary.deleted);
+                          count, bw_plural(count), date, summary.added, changed, summary.deleted);
 }
 
 /* Reads the fields of the superblock from an older file system. */

@@ -495,8 +495,11 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     if (repair->common->messages.quiet || !cmd_format_is_for_people(repair->common))
         return NULL;
     if (repair->chosen)
-        fputs("Nothing is written yet: -f FILE or -C DIR writes these changes to an overlay.\n",
-              stderr);
+        fprintf(stderr,
+                "%sNothing is written yet: -f FILE or -C DIR writes these changes to an overlay.\n",
+                bw_repair_remaining(repair->plan)
+                    ? ""
+                    : "After these changes, 'check' would find no error. ");
     else if (!left && !count)
         fputs("There is nothing to repair, and nothing is written.\n", stderr);
     if (!settings->data && !settings->verify)
