@@ -74,9 +74,8 @@ static struct bw_fs *open_images(const struct completion *complete)
 }
 
 /* A path begins with '/' only if the value does. */
-static void add_subvolumes(struct completion *complete, const struct command *command)
+static void add_subvolumes(struct completion *complete)
 {
-    (void)command;
     struct bw_fs *fs = open_images(complete);
     struct bw_subvolume_infos *infos = NULL;
     if (fs)
@@ -109,9 +108,8 @@ static struct bw_error *add_table(void *context, const struct bw_partition_table
     return NULL;
 }
 
-static void add_partitions(struct completion *complete, const struct command *command)
+static void add_partitions(struct completion *complete)
 {
-    (void)command;
     struct cmd_input *input = &complete->common->input;
     if (input->inside_count)
         input->inside_choices[input->inside_count - 1].partition = NULL;
@@ -122,9 +120,8 @@ static void add_partitions(struct completion *complete, const struct command *co
         bw_error_free(bw_partition_tables(&options, add_table, complete));
 }
 
-static void add_devices(struct completion *complete, const struct command *command)
+static void add_devices(struct completion *complete)
 {
-    (void)command;
     struct bw_fs *fs = open_images(complete);
     BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
     if (fs)
@@ -179,9 +176,8 @@ static struct bw_error *add_paths(struct completion *complete, struct bw_fs *fs)
 }
 
 /* Adds paths in the images. Adds nothing if an image is not a local file or cannot be opened. */
-static void add_path_words(struct completion *complete, const struct command *command)
+static void add_path_words(struct completion *complete)
 {
-    (void)command;
     struct bw_fs *fs = open_images(complete);
     if (!*complete->value) {
         complete->prefix = "/";
@@ -194,9 +190,8 @@ static void add_path_words(struct completion *complete, const struct command *co
 
 /* Completions of arguments, by their names in the help text. */
 
-static void add_files(struct completion *complete, const struct command *command)
+static void add_files(struct completion *complete)
 {
-    (void)command;
     const char *value = complete->value;
     complete->value = "";
     complete_add(complete, COMPLETE_FILES, "", 0, "", "");
@@ -204,20 +199,20 @@ static void add_files(struct completion *complete, const struct command *command
 }
 
 /* Adds columns; another one can follow each. */
-static void add_columns(struct completion *complete, const struct command *command)
+static void add_columns(struct completion *complete)
 {
-    const struct bw_record *record = command->record ? bw_record_find(command->record) : NULL;
+    const char *name = complete->command->record;
+    const struct bw_record *record = name ? bw_record_find(name) : NULL;
     complete_skip(complete, ",");
     for (unsigned i = 0; record && i < record->member_count; i++)
         complete_add(complete, COMPLETE_BEGIN, record->members[i].name,
                      strlen(record->members[i].name), "", record->members[i].documentation);
 }
 
-static void add_probes(struct completion *complete, const struct command *command)
+static void add_probes(struct completion *complete)
 {
     unsigned count;
     const struct bw_probe *probes = bw_probe_table(&count);
-    (void)command;
     complete_skip(complete, ",!");
     for (unsigned i = 0; i < count; i++)
         complete_add(complete, COMPLETE_BEGIN, probes[i].name, strlen(probes[i].name), "",
@@ -253,9 +248,8 @@ static void add_types(struct completion *complete, const char *end)
     bw_registry_close(types.registry);
 }
 
-static void add_plain_types(struct completion *complete, const struct command *command)
+static void add_plain_types(struct completion *complete)
 {
-    (void)command;
     add_types(complete, "");
 }
 
@@ -284,9 +278,8 @@ static void add_layer_options(struct completion *complete, const char *ends)
 }
 
 /* TYPE@VOLUME,KEY=VALUE... VOLUME can be the name of a type, too. */
-static void add_layer(struct completion *complete, const struct command *command)
+static void add_layer(struct completion *complete)
 {
-    (void)command;
     if (strchr(complete->value, ',')) {
         add_layer_options(complete, "@,");
     } else {
@@ -297,76 +290,71 @@ static void add_layer(struct completion *complete, const struct command *command
 }
 
 /* NAME.KEY=VALUE, where NAME can be a type. */
-static void add_setting(struct completion *complete, const struct command *command)
+static void add_setting(struct completion *complete)
 {
-    (void)command;
     if (strchr(complete->value, '.'))
         add_layer_options(complete, ".");
     else
         add_types(complete, ".");
 }
 
-static void add_reports(struct completion *complete, const struct command *command)
+static void add_reports(struct completion *complete)
 {
     if (!strchr(complete->value, '=')) {
         complete_add(complete, COMPLETE_BEGIN, "junit", 5, "=", "JUnit XML");
         return;
     }
     complete_skip(complete, "=");
-    add_files(complete, command);
+    add_files(complete);
 }
 
-static void add_file_types(struct completion *complete, const struct command *command)
+static void add_file_types(struct completion *complete)
 {
     static const char *const types[][2] = {{"f", "regular files"},  {"d", "directories"},
                                            {"l", "symbolic links"}, {"c", "character devices"},
                                            {"b", "block devices"},  {"p", "pipes"},
                                            {"s", "sockets"}};
-    (void)command;
     complete_skip(complete, ",");
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         complete_add(complete, COMPLETE_BEGIN, types[i][0], 1, "", types[i][1]);
 }
 
-static void add_styles(struct completion *complete, const struct command *command)
+static void add_styles(struct completion *complete)
 {
     static const char *const styles[] = {"full-iso", "long-iso", "iso"};
-    (void)command;
     for (size_t i = 0; i < sizeof styles / sizeof *styles; i++)
         complete_add(complete, COMPLETE_WORD, styles[i], strlen(styles[i]), "", "");
     complete_add(complete, COMPLETE_BEGIN, "+", 1, "", "a format as of date(1)");
 }
 
-static void add_subvolume_list(struct completion *complete, const struct command *command)
+static void add_subvolume_list(struct completion *complete)
 {
     complete_skip(complete, ",");
-    add_subvolumes(complete, command);
+    add_subvolumes(complete);
 }
 
-static void add_commands(struct completion *complete, const struct command *command)
+static void add_commands(struct completion *complete)
 {
-    (void)command;
     for (size_t i = 0; cmd_table[i]; i++)
         complete_add(complete, COMPLETE_WORD, cmd_table[i]->name, strlen(cmd_table[i]->name), "",
                      cmd_table[i]->summary);
 }
 
 /* The operands of help. */
-static void add_help_pages(struct completion *complete, const struct command *command)
+static void add_help_pages(struct completion *complete)
 {
     const char *word, *about;
-    add_commands(complete, command);
+    add_commands(complete);
     for (size_t i = 0; (word = cmd_help_word(i, &about)); i++)
         complete_add(complete, COMPLETE_WORD, word, strlen(word), "", about);
 }
 
-/* Adds completions for an argument of that name ("COLUMNS"); `command` may be NULL. */
-static void complete_argument(struct completion *complete, const char *name,
-                              const struct command *command)
+/* Adds completions for an argument of that name ("COLUMNS"). */
+static void complete_argument(struct completion *complete, const char *name)
 {
     static const struct {
         const char *word;
-        void (*add)(struct completion *complete, const struct command *command);
+        void (*add)(struct completion *complete);
     } kinds[] = {
         {"FORM=FILE", add_reports},
         {"FILE", add_files},
@@ -391,7 +379,7 @@ static void complete_argument(struct completion *complete, const char *name,
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (strstr(name, kinds[i].word)) {
-            kinds[i].add(complete, command);
+            kinds[i].add(complete);
             return;
         }
     }
@@ -401,7 +389,6 @@ static void complete_argument(struct completion *complete, const char *name,
 
 /* A command line without its last word. */
 struct line {
-    const struct command *command;
     struct cmd_option_list options;
     struct cmd_common common;
     struct completion complete;
@@ -528,7 +515,7 @@ static void complete_option_value(struct line *line, const struct cmd_option *op
             argument += length;
         }
     } else {
-        complete_argument(&line->complete, argument, line->command);
+        complete_argument(&line->complete, argument);
     }
 }
 
@@ -561,7 +548,7 @@ static void complete_option(struct line *line, const char *word)
 
 static void complete_last(struct line *line, const char *word, bool is_first)
 {
-    const struct command *command = line->command;
+    const struct command *command = line->complete.command;
     const char *operands = command->operands, *first = strchr(operands, ' ');
     if (!line->pending && !line->only_operands && *word == '-') {
         complete_option(line, word);
@@ -569,17 +556,17 @@ static void complete_last(struct line *line, const char *word, bool is_first)
     }
     set_value(line, word, word);
     if (is_first)
-        add_commands(&line->complete, NULL);
+        add_commands(&line->complete);
 
     /* The first operand is the image; the command decides about the others. */
     if (line->pending)
         complete_option_value(line, line->pending);
     else if (command->takes_paths && line->operand_count && first)
-        complete_argument(&line->complete, first, command);
+        complete_argument(&line->complete, first);
     else if (command->needs_no_image)
-        complete_argument(&line->complete, operands, command);
+        complete_argument(&line->complete, operands);
     else
-        complete_argument(&line->complete, "IMAGE", command);
+        complete_argument(&line->complete, "IMAGE");
 }
 
 /* Exits if the images are slow, because users do not wait long for completions. */
@@ -605,20 +592,20 @@ static struct bw_buffer complete_words(char **words, size_t count)
     BW_AUTO_FREE const char **operands = calloc(count + 1, sizeof *operands);
     BW_AUTO_FREE const char **images = calloc(2 * count + 1, sizeof *images);
     const struct command *command = count > 1 ? cmd_find(words[0]) : NULL;
-    struct line line = {.command = command ? command : cmd_table[0], .operands = operands};
+    struct line line = {.complete.command = command ? command : cmd_table[0], .operands = operands};
     BW_AUTO_FREE char **expanded = calloc(2 * count + 1, sizeof *expanded);
     if (!operands || !images || !expanded || !count)
         return (struct bw_buffer){0};
     line.common = (struct cmd_common){.input.images = images,
                                       .input.graph.struct_size = sizeof line.common.input.graph};
-    line.options = cmd_options_of(line.command, &line.common, NULL);
+    line.options = cmd_options_of(line.complete.command, &line.common, NULL);
     line.complete.common = &line.common;
     for (size_t i = command ? 1 : 0; i + 1 < count; i++)
         read_word(&line, words[i]);
 
     /* The operands that are images precede those of options. */
     struct cmd_input *input = &line.common.input;
-    const bool has_paths = line.command->takes_paths && line.operand_count;
+    const bool has_paths = line.complete.command->takes_paths && line.operand_count;
     const size_t added = has_paths ? 1 : line.operand_count;
     memmove(images + added, images, input->image_count * sizeof *images);
     memcpy(images, operands, added * sizeof *images);

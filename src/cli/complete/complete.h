@@ -28,6 +28,7 @@ struct completion {
     const char *value;     /**< the rest of the word, which completions begin with */
     struct bw_buffer text; /**< completions: kind and word, NUL, description, NUL */
     size_t count;
+    const struct command *command;
     struct cmd_common *common; /**< the images, and the options to open them */
     const char *subvolume;     /**< argument of --subvol; NULL: none */
 };
