@@ -38,6 +38,15 @@ void bw_buffer_free(struct bw_buffer *buffer)
     *buffer = (struct bw_buffer){0};
 }
 
+const char *bw_buffer_text(struct bw_buffer *buffer)
+{
+    bw_buffer_append_byte(buffer, '\0');
+    if (buffer->failed)
+        return "";
+    buffer->length--;
+    return buffer->data;
+}
+
 /* Most texts fit in the existing room; otherwise the second attempt does. */
 void bw_buffer_format(struct bw_buffer *buffer, const char *format, ...)
 {

@@ -50,6 +50,9 @@ struct bw_error *bw_buffer_read_all(struct bw_buffer *buffer, int descriptor);
 /** Appends the contents of a file. BW_ERROR_SYSTEM, BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_buffer_read_file(struct bw_buffer *buffer, const char *file);
 
+/** The contents as a text, with a NUL after them that does not count; "" if memory ran out. */
+const char *bw_buffer_text(struct bw_buffer *buffer);
+
 /** Gives a text to a caller of the library, with a NUL after it, unless `error` is set; takes both.
  * `length` may be NULL. */
 struct bw_error *bw_give_text(struct bw_buffer *text, struct bw_error *error, char **result,
@@ -91,6 +94,13 @@ static inline void bw_buffer_append_byte(struct bw_buffer *buffer, char byte)
 static inline struct bw_error *bw_buffer_error(const struct bw_buffer *buffer)
 {
     return buffer->failed ? bw_error_no_memory() : NULL;
+}
+
+/** Appends the NUL of a text, and returns the same error. */
+static inline struct bw_error *bw_buffer_terminate(struct bw_buffer *buffer)
+{
+    bw_buffer_append_byte(buffer, '\0');
+    return bw_buffer_error(buffer);
 }
 
 #endif

@@ -168,8 +168,7 @@ static struct bw_error *visit_changed(void *context, const struct bw_difference 
         bw_buffer_append(&path, difference->path, difference->path_length);
     if (path.length > 1 && path.data[path.length - 1] == '/')
         path.length--;
-    bw_buffer_append_byte(&path, '\0');
-    BW_TRY(bw_buffer_error(&path));
+    BW_TRY(bw_buffer_terminate(&path));
     const struct bw_entry entry = {
         .path = path.data, .path_length = path.length - 1, .place = place, .inode = &inode};
     return is_selected(past->how, &entry) ? write_past(context, &entry) : NULL;

@@ -83,8 +83,7 @@ static struct bw_error *enter_directory(struct bw_target *target, const char *pa
     leave_directory(target);
     target->path.length = 0;
     bw_buffer_append(&target->path, path, length);
-    bw_buffer_append_byte(&target->path, '\0');
-    BW_TRY(bw_buffer_error(&target->path));
+    BW_TRY(bw_buffer_terminate(&target->path));
     int opened = length ? bw_open_beneath(target->folder, target->path.data, O_RDONLY | O_DIRECTORY,
                                           target->options.step_by_step)
                         : target->folder;

@@ -68,8 +68,7 @@ static struct bw_error *write_directory(struct bw_tree_archive *archive, const c
     archive->target.length = 0;
     bw_buffer_format(&archive->target, "%s", *path ? path : ".");
     bw_buffer_append(&archive->target, "/", is_pax);
-    bw_buffer_append_byte(&archive->target, '\0');
-    BW_TRY(bw_buffer_error(&archive->target));
+    BW_TRY(bw_buffer_terminate(&archive->target));
     entry.path = archive->target.data;
     if (is_pax)
         error = bw_image_error(
@@ -149,8 +148,7 @@ static struct bw_error *write_file(struct bw_tree_archive *archive, struct bw_ex
         if (link.state != BW_LINK_MADE)
             return bw_error_create(BW_ERROR_CORRUPT, "its first hard link is not in the archive");
         bw_links_append_path(&archive->links, link.number, &archive->target);
-        bw_buffer_append_byte(&archive->target, '\0');
-        BW_TRY(bw_buffer_error(&archive->target));
+        BW_TRY(bw_buffer_terminate(&archive->target));
         entry.hardlink = archive->target.data;
     } else if (item->type == S_IFLNK) {
         BW_TRY(bw_export_entry_read_link(item, archive->fs, &archive->target));

@@ -147,8 +147,7 @@ struct bw_error *check_report_difference(struct check_run *check, const char *wo
     }
     BW_AUTO_BUFFER struct bw_buffer escaped = {0};
     bw_escape_words(&escaped, message);
-    bw_buffer_append_byte(&escaped, '\0');
-    BW_TRY(bw_buffer_error(&escaped));
+    BW_TRY(bw_buffer_terminate(&escaped));
     struct bw_findinginfo finding;
     bw_record_clear(bw_record_find("findinginfo"), &finding);
     finding.severity = bw_finding_severity_name(code->severity);

@@ -98,8 +98,9 @@ static bool report_late_command(int argc, char **argv, const char *letters,
             bw_buffer_format(&line, "the command comes first: btrfs-walk %s", argv[at]);
             for (int i = 1; i < at; i++)
                 bw_buffer_format(&line, " %s", argv[i]);
-            bw_buffer_format(&line, "%s%c", at + 1 < argc ? " ..." : "", '\0');
-            cmd_usage_error(command, line.failed ? "the command comes first" : line.data, NULL);
+            if (at + 1 < argc)
+                bw_buffer_format(&line, " ...");
+            cmd_usage_error(command, bw_buffer_text(&line), NULL);
             return true;
         }
         at += needs_argument(argv[at], letters, names);
@@ -215,9 +216,9 @@ static int bad_option(const struct command *command, const struct cmd_option_lis
         const struct cmd_option *option = list->items[optopt - LONG_FORM].option;
         /* list->items has an entry for every result of getopt_long().
          * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-        bw_buffer_format(&reason, "--%s takes no argument, and is: %s%c", option->name,
-                         option->description, '\0');
-        return cmd_usage_error(command, reason.failed ? "" : reason.data, argument);
+        bw_buffer_format(&reason, "--%s takes no argument, and is: %s", option->name,
+                         option->description);
+        return cmd_usage_error(command, bw_buffer_text(&reason), argument);
     }
 
     /* A letter. */
@@ -240,10 +241,11 @@ static int bad_option(const struct command *command, const struct cmd_option_lis
     bw_buffer_format(&reason, "unknown option: %s", argument);
     for (size_t i = 0; i < list->count; i++)
         cmd_suggest(&suggestion, list->items[i].option->name);
-    if (!suggestion.count)
+    if (suggestion.count)
+        bw_buffer_append_byte(&reason, '?');
+    else
         append_commands_with(&reason, name);
-    bw_buffer_format(&reason, "%s%c", suggestion.count ? "?" : "", '\0');
-    return cmd_usage_error(command, reason.failed ? "" : reason.data, NULL);
+    return cmd_usage_error(command, bw_buffer_text(&reason), NULL);
 }
 
 enum { SHOWED_NOTHING = -1 };
@@ -479,13 +481,12 @@ static struct bw_error *add_list(struct cmd_common *common, struct operands *ope
         BW_AUTO_BUFFER struct bw_buffer name = {0};
         bw_escape_words(&name, common->files_from);
         fprintf(stderr,
-                "btrfs-walk: %.*s is incomplete: the extraction that wrote it did not end; repeat "
+                "btrfs-walk: %s is incomplete: the extraction that wrote it did not end; repeat "
                 "it\n",
-                (int)name.length, name.data ? name.data : "");
+                bw_buffer_text(&name));
     }
 
-    bw_buffer_append_byte(list, '\0');
-    BW_TRY(bw_buffer_error(list));
+    BW_TRY(bw_buffer_terminate(list));
     const size_t before = common->path_count, count = split_lines(list, separator, NULL);
     operands->paths = calloc(before + count + 1, sizeof *operands->paths);
     if (!operands->paths)
@@ -543,7 +544,7 @@ static void suggest_reading(const struct command *command, const struct cmd_comm
         bw_buffer_format(&line, " was opened as an image; --files-from reads paths in the image");
     }
     if (line.length)
-        fprintf(stderr, "btrfs-walk: %.*s\n", (int)line.length, line.data);
+        fprintf(stderr, "btrfs-walk: %s\n", bw_buffer_text(&line));
 }
 
 /* Runs a command whose options are parsed: sorts its operands, adds those of --files-from, and

@@ -58,7 +58,7 @@ static void print_words(const char *words, size_t length, size_t indent)
     if (text.failed)
         printf("%.*s\n", (int)length, words); /* better in long lines than not at all */
     else
-        printf("%.*s\n", (int)text.length, text.data ? text.data : "");
+        printf("%s\n", bw_buffer_text(&text));
 }
 
 /* Prints paragraphs, wrapped; those with indented lines are printed unchanged. */

@@ -234,7 +234,7 @@ static void write_line(bool erase)
                 (int)(line.length < progress_line.columns ? line.length : progress_line.columns),
                 line.data);
     else
-        fprintf(stderr, "btrfs-walk: %.*s\n", (int)line.length, line.data);
+        fprintf(stderr, "btrfs-walk: %s\n", bw_buffer_text(&line));
     progress_line.shown = erase;
 }
 
@@ -247,8 +247,8 @@ static void *exit_by_signal(int number)
         append_line(&line);
         flockfile(stderr);
         clear_line();
-        fprintf(stderr, "btrfs-walk: interrupted: %.*s; %s\n", (int)line.length,
-                line.data ? line.data : "", monitor.advice);
+        fprintf(stderr, "btrfs-walk: interrupted: %s; %s\n", bw_buffer_text(&line),
+                monitor.advice);
         funlockfile(stderr);
     }
     cmd_write_exit_message();

@@ -147,15 +147,14 @@ struct bw_error *cmd_store_word(void *value, const struct cmd_option *option, co
         return NULL;
 
     BW_AUTO_BUFFER struct bw_buffer allowed = {0}, given = {0};
-    bw_buffer_format(&given, "%s=%s%c", option->name, argument, '\0');
-    const char *instead = given.failed ? NULL : cmd_instead_of_option("", given.data);
+    bw_buffer_format(&given, "%s=%s", option->name, argument);
+    const char *setting = bw_buffer_text(&given), *instead = cmd_instead_of_option("", setting);
     if (instead)
-        return bw_error_create(BW_ERROR_USAGE, "--%s was removed: %s", given.data, instead);
+        return bw_error_create(BW_ERROR_USAGE, "--%s was removed: %s", setting, instead);
     for (i = 0; option->words[i]; i++)
         if (*option->words[i])
             bw_buffer_format(&allowed, "%s%s", allowed.length ? ", " : "", option->words[i]);
-    bw_buffer_append_byte(&allowed, '\0');
-    return allowed.failed ? bw_error_no_memory() : cmd_bad_argument(option, argument, allowed.data);
+    return cmd_bad_argument(option, argument, bw_buffer_text(&allowed));
 }
 
 /* The options that all commands share. */

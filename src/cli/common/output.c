@@ -66,10 +66,10 @@ struct cmd_size cmd_size(const struct cmd_format_settings *settings, uint64_t by
 
 /* Messages. */
 
-static void print_line(const struct bw_buffer *line)
+static void print_line(struct bw_buffer *line)
 {
     cmd_progress_hide();
-    fprintf(stderr, "btrfs-walk: %.*s\n", (int)line->length, line->data ? line->data : "");
+    fprintf(stderr, "btrfs-walk: %s\n", bw_buffer_text(line));
     cmd_progress_release();
 }
 

@@ -116,8 +116,7 @@ static void watch_output(int channel, const char *name, int descriptor, bool our
         BW_AUTO_BUFFER struct bw_buffer line = {0};
         const char *done = remove_file(name, descriptor);
         bw_escape_words(&line, name);
-        fprintf(stderr, "btrfs-walk: %.*s is incomplete%s\n", (int)line.length,
-                line.data ? line.data : "", done);
+        fprintf(stderr, "btrfs-walk: %s is incomplete%s\n", bw_buffer_text(&line), done);
     } else if (ours && !complete) {
         remove_file(name, descriptor); /* nothing was written yet, so no message */
     }

@@ -85,7 +85,7 @@ void cmd_repeats_print(const struct cmd_repeats *repeats)
             text.length = SHOWN;
             bw_buffer_append(&text, "...", 3);
         }
-        fprintf(stderr, "btrfs-walk: %" PRIu64 " more like '%.*s' (-v prints all)\n",
-                kind->count - kind->printed, (int)text.length, text.data ? text.data : "");
+        fprintf(stderr, "btrfs-walk: %" PRIu64 " more like '%s' (-v prints all)\n",
+                kind->count - kind->printed, bw_buffer_text(&text));
     }
 }

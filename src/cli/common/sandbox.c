@@ -523,8 +523,7 @@ static struct bw_error *restrict_process(const struct cmd_common *common, const 
     bw_buffer_format(&outcomes, "seccomp: %s", outcome_text(seccomp));
     if (capabilities)
         bw_buffer_format(&outcomes, "; dropping capabilities: %s", strerror(capabilities));
-    BW_TRY(bw_buffer_error(&outcomes));
-    cmd_note(common, bw_error_create(BW_ERROR_USAGE, "%.*s", (int)outcomes.length, outcomes.data));
+    cmd_note(common, bw_error_create(BW_ERROR_USAGE, "%s", bw_buffer_text(&outcomes)));
     return NULL;
 }
 

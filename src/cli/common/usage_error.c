@@ -19,8 +19,7 @@ int cmd_usage_error(const struct command *command, const char *reason, const cha
         bw_buffer_format(&shown, ": ");
         bw_escape_words(&shown, argument);
     }
-    fprintf(stderr, "btrfs-walk: %.*s\nTry 'btrfs-walk ", (int)shown.length,
-            shown.data ? shown.data : "");
+    fprintf(stderr, "btrfs-walk: %s\nTry 'btrfs-walk ", bw_buffer_text(&shown));
     if (command != cmd_table[0])
         fprintf(stderr, "%s ", command->name);
     fprintf(stderr, "--help'.\n");
@@ -98,6 +97,6 @@ void cmd_print_unknown_command(const char *word, const char *reason, bool for_he
         cmd_suggest(&suggestion, subject);
     if (suggestion.count)
         bw_buffer_append_byte(&line, '?');
-    fprintf(stderr, "btrfs-walk: %.*s\n'btrfs-walk help' lists all commands.\n", (int)line.length,
-            line.data ? line.data : "");
+    fprintf(stderr, "btrfs-walk: %s\n'btrfs-walk help' lists all commands.\n",
+            bw_buffer_text(&line));
 }

@@ -56,8 +56,7 @@ static struct bw_error *write_past(struct bodyfile *bodyfile)
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     if (common->path_count)
         BW_TRY(cmd_paths_absolute(common->paths[0], &path));
-    bw_buffer_append_byte(&path, '\0');
-    BW_TRY(bw_buffer_error(&path));
+    BW_TRY(bw_buffer_terminate(&path));
     struct bw_error *error =
         cmd_generations_find(&bodyfile->index, present, &bodyfile->scan, &generations);
     const struct bw_deleted_options how = {

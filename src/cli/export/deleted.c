@@ -350,8 +350,7 @@ static struct bw_error *visit_unless_unverifiable(void *context, const struct bw
         path->length = 0;
         bw_buffer_append(path, entry->path, entry->path_length);
         bw_buffer_format(path, ".~%" PRIu64 "~", deleting->state->generation);
-        bw_buffer_append_byte(path, '\0');
-        BW_TRY(bw_buffer_error(path));
+        BW_TRY(bw_buffer_terminate(path));
         named.path = path->data;
         named.path_length = path->length - 1;
     } else {

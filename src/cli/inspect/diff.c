@@ -596,8 +596,7 @@ static struct bw_error *compare_folder(struct diffing *diffing)
         bw_buffer_format(&folder, "%s", common->input.folder);
     if (common->path_count > 1)
         bw_buffer_format(&folder, "/%s", common->paths[1]);
-    bw_buffer_append_byte(&folder, '\0');
-    BW_TRY(bw_buffer_error(&folder));
+    BW_TRY(bw_buffer_terminate(&folder));
     sides[1].folder = diffing->list ? NULL : folder.data;
     sides[1].list = diffing->list;
     return compare_sides(diffing, sides);

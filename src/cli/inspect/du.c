@@ -267,8 +267,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     bw_buffer_format(&title, "%s", common->input.images[0]);
     if (common->path_count)
         bw_buffer_format(&title, ":%s", common->paths[0]);
-    bw_buffer_append_byte(&title, '\0');
-    BW_TRY(bw_buffer_error(&title));
+    BW_TRY(bw_buffer_terminate(&title));
     du->title = title.data;
 
     const struct bw_du_options how = {.visit = write_entry, .context = du};

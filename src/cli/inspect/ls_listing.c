@@ -203,8 +203,7 @@ struct bw_error *ls_listing_follow_links(struct ls_listing *listing, const struc
         if (*directory)
             bw_buffer_format(&path, "%s/", directory);
         bw_buffer_append(&path, listing->bytes.data + entry->name, entry->name_length);
-        bw_buffer_append_byte(&path, '\0');
-        BW_TRY(bw_buffer_error(&path));
+        BW_TRY(bw_buffer_terminate(&path));
         BW_AUTO_ERROR struct bw_error *error =
             bw_lookup(paths->session.fs, paths->from, path.data, true, &place);
         if (!error)

@@ -92,8 +92,8 @@ static struct bw_error *check_range(const struct map *map, const struct range *r
         if (next < map->chunks.count)
             bw_buffer_format(&text, "; the next chunk is %" PRIu64 "+%" PRIu64,
                              chunks[next].logical, chunks[next].length);
-        return bw_error_create(BW_ERROR_USAGE, "no chunk holds logical address %" PRIu64 "%.*s",
-                               range->address, (int)text.length, text.data ? text.data : "");
+        return bw_error_create(BW_ERROR_USAGE, "no chunk holds logical address %" PRIu64 "%s",
+                               range->address, bw_buffer_text(&text));
     }
     BW_AUTO_ERROR struct bw_error *error =
         bw_device_map_find(map->device_map, map->devid, range->address, range->length, &place);
@@ -107,8 +107,8 @@ static struct bw_error *check_range(const struct map *map, const struct range *r
         if (!map->devices.count)
             bw_buffer_format(&text, "none");
         return bw_error_create(BW_ERROR_USAGE,
-                               "there is no device %" PRIu64 "; the file system has %.*s",
-                               map->devid, (int)text.length, text.data ? text.data : "");
+                               "there is no device %" PRIu64 "; the file system has %s",
+                               map->devid, bw_buffer_text(&text));
     }
     if (error)
         return BW_TAKE(error);

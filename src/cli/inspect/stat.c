@@ -311,10 +311,8 @@ static void append_directive(const struct directive *directive, const struct fac
     default:
         break;
     }
-    if (buffer.length || buffer.failed) {
-        bw_buffer_append_byte(&buffer, '\0');
-        value = buffer.failed ? "" : buffer.data;
-    }
+    if (buffer.length || buffer.failed)
+        value = bw_buffer_text(&buffer);
     append_text(directive, value ? value : "UNKNOWN", text);
 }
 

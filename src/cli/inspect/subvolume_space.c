@@ -151,8 +151,7 @@ static struct bw_error *write_set(void *context, const struct bw_shared_set *set
         if (range->last > range->first)
             bw_buffer_format(&space->text, "-%" PRIu64, range->last);
     }
-    bw_buffer_append_byte(&space->text, '\0');
-    BW_TRY(bw_buffer_error(&space->text));
+    BW_TRY(bw_buffer_terminate(&space->text));
     const struct bw_sharedinfo row = {.shared = set->bytes,
                                       .subvolume_count = set->subvolume_count,
                                       .subvolumes = space->text.data,

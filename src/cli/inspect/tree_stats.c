@@ -153,8 +153,7 @@ static struct bw_error *write_row(struct cmd_format *format, const struct select
     struct bw_buffer BW_AUTO_BUFFER levels = {0};
     for (unsigned level = 0; level < stats->levels; level++)
         bw_buffer_format(&levels, "%s%" PRIu64, level ? "," : "", stats->blocks[level]);
-    bw_buffer_append_byte(&levels, '\0');
-    BW_TRY(bw_buffer_error(&levels));
+    BW_TRY(bw_buffer_terminate(&levels));
     const struct bw_treeinfo row = {
         .tree = stats->id,
         .tree_name = tree->name,

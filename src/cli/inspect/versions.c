@@ -106,8 +106,7 @@ static struct bw_error *extract_version(struct versions *versions, const struct 
     bw_buffer_format(&path, "%s", versions->path);
     if (versions->has_name)
         bw_buffer_format(&path, ".~%" PRIu64 "~", row->generation);
-    bw_buffer_append_byte(&path, '\0');
-    BW_TRY(bw_buffer_error(&path));
+    BW_TRY(bw_buffer_terminate(&path));
     struct bw_entry entry = {
         .path = path.data, .path_length = path.length - 1, .place = *place, .inode = inode};
     entry.place.type = bw_file_type_of_mode(inode->mode);
@@ -320,8 +319,7 @@ static struct bw_error *write_snapshot(struct versions *versions,
     if (!append_snapper(&name, versions->fs, snapshot->path) &&
         !append_timeshift(&name, snapshot->path) && !append_btrbk(&name, snapshot->path))
         bw_buffer_format(&name, "%s", snapshot->path);
-    bw_buffer_append_byte(&name, '\0');
-    BW_TRY(bw_buffer_error(&name));
+    BW_TRY(bw_buffer_terminate(&name));
     struct bw_error *error = bw_inode_path(versions->fs, &version->place, &path, &length);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
@@ -444,8 +442,7 @@ static struct bw_error *find_all(struct versions *versions, struct bw_fs *fs)
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     versions->fs = fs;
     BW_TRY(cmd_paths_absolute(versions->common->paths[0], &path));
-    bw_buffer_append_byte(&path, '\0');
-    BW_TRY(bw_buffer_error(&path));
+    BW_TRY(bw_buffer_terminate(&path));
     versions->path = path.data;
 
     struct bw_error *error = find_in_snapshots(versions, path.data);

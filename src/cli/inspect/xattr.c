@@ -221,8 +221,7 @@ static struct bw_error *visit_entry(void *context, const struct bw_entry *entry)
         bw_buffer_append_byte(path, '/');
     if (rest < entry->path_length)
         bw_buffer_append(path, entry->path + rest, entry->path_length - rest);
-    bw_buffer_append_byte(path, '\0');
-    BW_TRY(bw_buffer_error(path));
+    BW_TRY(bw_buffer_terminate(path));
     struct bw_error *error = print_file(printer, path->data, &entry->place);
     if (error) {
         printer->text->length = before;

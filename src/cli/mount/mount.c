@@ -91,8 +91,7 @@ static struct bw_error *start_mount_process(void *context, const struct bw_fs *p
             bw_buffer_append_byte(&list, '\\');
         bw_buffer_append_byte(&list, *name);
     }
-    bw_buffer_append_byte(&list, '\0');
-    BW_TRY(bw_buffer_error(&list));
+    BW_TRY(bw_buffer_terminate(&list));
     return mount_process_start(run->directory, list.data, &run->channel);
 }
 

@@ -54,7 +54,7 @@ static void print_notes(const char *file, const struct bw_recording_facts *facts
     if (facts->ended || facts->signal)
         bw_buffer_format(&line, " after %" PRIu64 ".%09" PRIu64 " seconds", facts->ns / 1000000000,
                          facts->ns % 1000000000);
-    fprintf(stderr, "%.*s\n", (int)line.length, line.data ? line.data : "");
+    fprintf(stderr, "%s\n", bw_buffer_text(&line));
     line.length = prefix;
     const struct {
         uint64_t count;
@@ -73,7 +73,7 @@ static void print_notes(const char *file, const struct bw_recording_facts *facts
         separator = ", ";
     }
     if (line.length > prefix)
-        fprintf(stderr, "%.*s\n", (int)line.length, line.data ? line.data : "");
+        fprintf(stderr, "%s\n", bw_buffer_text(&line));
 }
 
 static int run(const struct cmd_common *common, void *state)

@@ -165,8 +165,7 @@ struct bw_error *rescue_list_others(void *context, struct bw_record_sink *sink)
         char option[sizeof "--fsid " + UUID_STR_LEN] = "--fsid ";
         BW_AUTO_BUFFER struct bw_buffer text = {0};
         rescue_append_other(&text, rescue, other);
-        bw_buffer_append_byte(&text, '\0');
-        BW_TRY(bw_buffer_error(&text));
+        BW_TRY(bw_buffer_terminate(&text));
         if (other->is_side)
             snprintf(option, sizeof option, "--side %" PRIu64, other->side);
         else
