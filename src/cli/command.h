@@ -20,10 +20,12 @@ struct command {
     const struct cmd_option *options; /**< the command's own options, which set its state */
     const char *record; /**< the record that it prints, with cmd_format_options; may be
                          * NULL */
-    /** The record that the options in the state select; NULL: always `record`. */
-    const char *(*record_of)(const void *state);
+    /** How it prints records with this state: see cmd_plan_of(). NULL: `run` decides. */
+    struct cmd_format_plan (*plan_of)(const void *state);
     bool sorts_rows; /**< with `record`: it has cmd_order_options, which cmd_format_write() obeys */
-    /** Runs the command; returns the exit status. */
+    /** Finds options that exclude each other, before it runs; NULL if there are none. */
+    const char *(*find_mistake)(const struct cmd_common *common, const void *state);
+    /** Runs the command; returns the exit status. NULL: it writes the records of the plan. */
     int (*run)(const struct cmd_common *common, void *state);
     size_t state_size;    /**< size of the state, which the options set and `run` reads */
     const void *defaults; /**< the state before any option is parsed; NULL: zeros */
@@ -60,9 +62,6 @@ extern const struct command cmd_diff, cmd_deleted, cmd_versions, cmd_roots;
 extern const struct command cmd_picture, cmd_report, cmd_rescue, cmd_repair;
 extern const struct command cmd_metadump, cmd_send, cmd_sum, cmd_tar, cmd_extract, cmd_bodyfile,
     cmd_mount, cmd_copy;
-
-/** The record that a command prints with this state. */
-const char *cmd_record_of(const struct command *command, const void *state);
 
 /** All commands, grouped by topic; ends with NULL. The first is the default. */
 extern const struct command *const cmd_table[];

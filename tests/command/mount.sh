@@ -19,7 +19,7 @@ fi
 expect "a directory that is not there" 2 'cannot mount on' mount "$image" "$mnt/none"
 expect "a file as directory" 2 'is not a directory' mount "$image" "$0"
 expect "two directories" 2 'one DIR' mount "$image" "$mnt" "$mnt"
-expect "a wrong user" 2 "takes a number, not 'me'" mount --uid me "$image" "$mnt"
+expect "a wrong user" 2 "invalid argument of --uid: me" mount --uid me "$image" "$mnt"
 
 # mount OPTION... IMAGE: mounts in the background.
 mount() {

@@ -33,6 +33,7 @@
 #include "cli/common/list_file.h"
 #include "cli/common/monitor.h"
 #include "cli/common/options.h"
+#include "cli/common/output_format.h"
 #include "cli/common/paths.h"
 #include "cli/common/repeats.h"
 
@@ -581,7 +582,14 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
             status = cmd_fail(common, error);
         } else {
             bw_servers_set_timeout(common->input.fs.servers, common->input.timeout);
-            status = command->run(common, state);
+            const char *mistake =
+                command->find_mistake ? command->find_mistake(common, state) : NULL;
+            if (mistake)
+                status = cmd_refuse(common, mistake);
+            else if (command->run)
+                status = command->run(common, state);
+            else
+                status = cmd_run_plan(common, command, state);
             bw_servers_destroy(common->input.fs.servers);
         }
     }

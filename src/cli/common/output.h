@@ -167,9 +167,14 @@ struct cmd_output_file {
     bool has_begun;   /**< the file was truncated; its previous contents are lost */
     int watcher;      /**< socket to the process that removes an incomplete file; -1: none; valid if
                        * is_open */
+    bool has_holes;   /**< the file has them, perhaps at its end */
     struct cmd_output output;  /**< buffer if it is stdout */
     struct bw_buffer gathered; /**< buffer if it is a file */
 };
+
+/** Begins a struct cmd_output_file, and returns the settings with which cmd_open() opens it. */
+struct cmd_common cmd_output_file_begin(struct cmd_output_file *file,
+                                        const struct cmd_common *common, const char *name);
 
 /** Opens the file. For common->writing.open_outputs: `file` is a struct cmd_output_file. */
 struct bw_error *cmd_output_file_open(void *file, const struct bw_fs *planned);
@@ -182,6 +187,9 @@ struct bw_error *cmd_output_file_start(struct cmd_output_file *file);
 
 /** Writes bytes; `file` is a struct cmd_output_file. */
 struct bw_error *cmd_output_file_add(void *file, const char *bytes, size_t length);
+
+/** Writes zeros: in a regular file, a hole. */
+struct bw_error *cmd_output_file_add_zeros(struct cmd_output_file *file, uint64_t length);
 
 /** Replaces the contents of the file with a text. */
 struct bw_error *cmd_output_file_write(struct cmd_output_file *file, const struct bw_buffer *text);

@@ -207,6 +207,16 @@ static bool is_regular(int descriptor)
     return fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
 }
 
+struct cmd_common cmd_output_file_begin(struct cmd_output_file *file,
+                                        const struct cmd_common *common, const char *name)
+{
+    struct cmd_common own = *common;
+    *file = (struct cmd_output_file){.common = common, .name = name, .descriptor = -1};
+    own.writing.open_outputs = cmd_output_file_open;
+    own.writing.outputs = file;
+    return own;
+}
+
 struct bw_error *cmd_output_file_open(void *context, const struct bw_fs *planned)
 {
     struct cmd_output_file *file = context;
@@ -264,6 +274,25 @@ struct bw_error *cmd_output_file_add(void *context, const char *bytes, size_t le
     return bw_buffer_error(&file->gathered);
 }
 
+struct bw_error *cmd_output_file_add_zeros(struct cmd_output_file *file, uint64_t length)
+{
+    static const char zeros[64 << 10];
+    if (is_stdout(file))
+        return cmd_write_zeros(&file->output, length);
+    if (is_regular(file->descriptor)) {
+        BW_TRY(flush_file(file));
+        file->has_holes = true;
+        if (lseek(file->descriptor, (off_t)length, SEEK_CUR) < 0)
+            return bw_error_from_errno(errno, "cannot write to %s", file->name);
+        return NULL;
+    }
+    for (size_t part; length; length -= part) {
+        part = length < sizeof zeros ? (size_t)length : sizeof zeros;
+        BW_TRY(cmd_output_file_add(file, zeros, part));
+    }
+    return NULL;
+}
+
 struct bw_error *cmd_output_file_write(struct cmd_output_file *file, const struct bw_buffer *text)
 {
     BW_TRY(bw_buffer_error(text));
@@ -275,13 +304,16 @@ struct bw_error *cmd_output_file_close(struct cmd_output_file *file, struct bw_e
 {
     if (is_stdout(file))
         return bw_error_first(error, cmd_flush(&file->output));
-    if (file->is_open && !error)
-        error = flush_file(file);
-    if (file->is_open)
-        error = cmd_close_file(file->common, file->descriptor, file->name, error);
-    if (file->is_open)
-        end_watcher(file->watcher, !error && file->has_begun);
+    if (!file->is_open)
+        return error;
     file->is_open = false;
+    if (!error)
+        error = flush_file(file);
+    if (!error && file->has_holes &&
+        ftruncate(file->descriptor, lseek(file->descriptor, 0, SEEK_CUR)))
+        error = bw_error_from_errno(errno, "cannot write to %s", file->name);
+    error = cmd_close_file(file->common, file->descriptor, file->name, error);
+    end_watcher(file->watcher, !error && file->has_begun);
     bw_buffer_free(&file->gathered);
     return error;
 }
@@ -291,11 +323,9 @@ int cmd_output_file_run(const struct cmd_common *common, const char *name,
                                                   struct cmd_output_file *file),
                         void *context)
 {
-    struct cmd_output_file file = {.common = common, .name = name, .descriptor = -1};
-    struct cmd_common own = *common;
+    struct cmd_output_file file;
     struct cmd_session session;
-    own.writing.open_outputs = cmd_output_file_open;
-    own.writing.outputs = &file;
+    const struct cmd_common own = cmd_output_file_begin(&file, common, name);
     int status = cmd_open(&own, &session);
     if (!status) {
         struct bw_error *error = write(context, &session, &file);

@@ -47,7 +47,7 @@ static size_t decode_separator(const char *text, char *bytes)
 /* Prints the columns for '-o help'. */
 static int show_columns(const struct command *command, const void *state, const char *argument)
 {
-    const struct bw_record *record = bw_record_find(cmd_record_of(command, state));
+    const struct bw_record *record = bw_record_find(cmd_plan_of(command, state).record);
     (void)argument;
     for (unsigned i = 0; i < record->member_count; i++)
         printf("%-14s %s%s\n", record->members[i].name, record->members[i].documentation,
@@ -191,9 +191,15 @@ struct bw_error *cmd_format_rows(const struct cmd_format_settings *settings, con
     return hinted;
 }
 
-const char *cmd_record_of(const struct command *command, const void *state)
+struct cmd_format_plan cmd_plan_of(const struct command *command, const void *state)
 {
-    return command->record_of ? command->record_of(state) : command->record;
+    struct cmd_format_plan plan = {.record = NULL};
+    if (command->plan_of)
+        plan = command->plan_of(state);
+    if (!plan.record)
+        plan.record = command->record;
+    plan.context = (void *)(uintptr_t)state;
+    return plan;
 }
 
 /* The table. */
@@ -514,6 +520,12 @@ int cmd_format_run(const struct cmd_common *common, const struct cmd_format_plan
         status = list(&format);
     cmd_format_free(&format);
     return status;
+}
+
+int cmd_run_plan(const struct cmd_common *common, const struct command *command, void *state)
+{
+    const struct cmd_format_plan plan = cmd_plan_of(command, state);
+    return cmd_format_run(common, &plan);
 }
 
 int cmd_format_run_in(const struct cmd_common *common, const struct cmd_format_plan *plan,

@@ -60,7 +60,7 @@ struct cmd_format {
 
 /** The output of a command and its format. */
 struct cmd_format_plan {
-    const char *record;  /**< usually command->record */
+    const char *record;  /**< with plan_of(): NULL for command->record */
     const char *columns; /**< columns of the table, as for -o; NULL: no table */
     /** Without a table: appends the text of a record to format->text. */
     struct bw_error *(*print)(struct cmd_format *format, const void *record);
@@ -68,13 +68,19 @@ struct cmd_format_plan {
     /** Writes all records. Only BW_ERROR_USAGE and BW_ERROR_NOT_FOUND make the exit status
      * STATUS_CANNOT. */
     struct bw_error *(*list)(struct cmd_format *format, void *context);
-    void *context;
+    void *context;       /**< with plan_of(): the state of the command */
     bool has_null;       /**< `print` ends its lines with NUL for --null */
     const char *largest; /**< the column by which --top selects rows without --sort; may be NULL */
 };
 
+/** The plan of a command with this state. */
+struct cmd_format_plan cmd_plan_of(const struct command *command, const void *state);
+
 /** Opens the images, writes all records, and closes; returns the exit status. */
 int cmd_format_run(const struct cmd_common *common, const struct cmd_format_plan *plan);
+
+/** The same with the plan of a command. */
+int cmd_run_plan(const struct cmd_common *common, const struct command *command, void *state);
 
 /** The same with an open session, which it closes. */
 int cmd_format_run_in(const struct cmd_common *common, const struct cmd_format_plan *plan,

@@ -242,12 +242,10 @@ static bool close_all(struct sending *sending)
 static int run(const struct cmd_common *common, void *settings)
 {
     struct sending *sending = settings;
-    struct cmd_common writing = *common;
+    struct cmd_common writing = cmd_output_file_begin(&sending->file, common, sending->file_name);
     struct cmd_session session;
     sending->common = common;
     sending->folder = -1;
-    sending->file =
-        (struct cmd_output_file){.common = common, .name = sending->file_name, .descriptor = -1};
     writing.writing.open_outputs = open_outputs;
     writing.writing.outputs = sending;
     writing.writing.folder = sending->folder_name ? &sending->folder : NULL;

@@ -276,11 +276,7 @@ static struct bw_error *write_archive(struct tar *tar)
 static int run(const struct cmd_common *common, void *settings)
 {
     struct tar *tar = settings;
-    struct cmd_common writing = *common;
-    tar->file =
-        (struct cmd_output_file){.common = common, .name = tar->file_name, .descriptor = -1};
-    writing.writing.open_outputs = cmd_output_file_open;
-    writing.writing.outputs = &tar->file;
+    const struct cmd_common writing = cmd_output_file_begin(&tar->file, common, tar->file_name);
     tar->settings.sorted = tar->sort == SORT_NAME;
     tar->settings.salvage = tar->on_error == CMD_ON_ERROR_ZERO;
     int status = cmd_export_open(&writing, &tar->settings, &tar->export);

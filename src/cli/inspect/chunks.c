@@ -99,18 +99,13 @@ static struct bw_error *list_all(struct cmd_format *format, void *context)
     return error;
 }
 
-static int run(const struct cmd_common *common, void *state)
+static struct cmd_format_plan plan_of(const void *state)
 {
     const struct chunks_state *chunks = state;
     const char *by_chunk = "logical,length,chunk_type,profile,used,stripes",
                *by_device = "devid,offset,stripe_length,chunk_type,profile,logical,length,used";
-    const struct cmd_format_plan plan = {
-        .record = cmd_chunks.record,
-        .columns = chunks->by == BY_DEVICE ? by_device : by_chunk,
-        .list = list_all,
-        .context = state,
-    };
-    return cmd_format_run(common, &plan);
+    return (struct cmd_format_plan){.columns = chunks->by == BY_DEVICE ? by_device : by_chunk,
+                                    .list = list_all};
 }
 
 const struct command cmd_chunks = {
@@ -133,6 +128,6 @@ const struct command cmd_chunks = {
     .options = options,
     .record = "spaceinfo",
     .sorts_rows = true,
-    .run = run,
+    .plan_of = plan_of,
     .state_size = sizeof(struct chunks_state),
 };

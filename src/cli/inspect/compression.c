@@ -125,15 +125,10 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     return NULL;
 }
 
-static int run(const struct cmd_common *common, void *context)
+static struct cmd_format_plan plan_of(const void *state)
 {
-    struct compression_state *state = context;
-    const struct cmd_format_plan plan = {.record = cmd_compression.record,
-                                         .print = print_line,
-                                         .has_units = true,
-                                         .list = list,
-                                         .context = state};
-    return cmd_format_run(common, &plan);
+    (void)state;
+    return (struct cmd_format_plan){.print = print_line, .has_units = true, .list = list};
 }
 
 const struct command cmd_compression = {
@@ -159,7 +154,7 @@ const struct command cmd_compression = {
     .options = options,
     .record = "compressioninfo",
     .sorts_rows = true,
-    .run = run,
+    .plan_of = plan_of,
     .state_size = sizeof(struct compression_state),
     .takes_paths = true,
     .takes_list = true,

@@ -228,29 +228,28 @@ static struct bw_error *list_without(struct cmd_format *format, void *context)
     return error;
 }
 
-static const char *record_of(const void *context)
+static struct cmd_format_plan plan_of(const void *context)
 {
     const struct devices_state *state = context;
     if (!state->without.count)
-        return cmd_devices.record;
-    return state->list ? "lostfileinfo" : "devicelossinfo";
+        return cmd_devices_plan;
+    if (state->list)
+        return (struct cmd_format_plan){.record = "lostfileinfo",
+                                        .print = print_lost_file,
+                                        .has_null = true,
+                                        .list = list_without};
+    return (struct cmd_format_plan){
+        .record = "devicelossinfo", .print = print_loss, .has_units = true, .list = list_without};
 }
 
 static int run(const struct cmd_common *common, void *context)
 {
     struct devices_state *state = context;
-    struct cmd_format_plan plan = cmd_devices_plan;
+    struct cmd_format_plan plan = cmd_plan_of(&cmd_devices, state);
     if (state->list && !state->without.count)
         return cmd_usage_error(&cmd_devices, "--list needs --without", NULL);
-    if (common->input.fs.alternatives)
+    if (common->input.fs.alternatives && !state->without.count)
         plan.columns = "devid,device_state,size,allocated,generation,uuid,device,alternative_paths";
-    if (state->without.count)
-        plan = (struct cmd_format_plan){.record = record_of(state),
-                                        .print = state->list ? print_lost_file : print_loss,
-                                        .has_units = !state->list,
-                                        .has_null = state->list,
-                                        .list = list_without,
-                                        .context = state};
     return cmd_format_run(common, &plan);
 }
 
@@ -281,7 +280,7 @@ const struct command cmd_devices = {
     .options = options,
     .record = "deviceinfo",
     .sorts_rows = true,
-    .record_of = record_of,
+    .plan_of = plan_of,
     .run = run,
     .state_size = sizeof(struct devices_state),
 };

@@ -291,9 +291,9 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     return error;
 }
 
-/* The reason why the options contradict each other; NULL if they do not. */
-static const char *find_contradiction(const struct cmd_common *common, const struct du *du)
+static const char *find_mistake(const struct cmd_common *common, const void *state)
 {
+    const struct du *du = state;
     const struct cmd_selection *selection = &du->selection;
     if (du->shared_with && (du->by || du->summarize || du->ncdu || selection->has_maxdepth ||
                             selection->mindepth || selection->types))
@@ -315,35 +315,21 @@ static const char *find_contradiction(const struct cmd_common *common, const str
     return NULL;
 }
 
-static int run(const struct cmd_common *common, void *state)
-{
-    const struct du *du = state;
-    struct cmd_format_plan plan = {
-        .record = cmd_record_of(&cmd_du, state), .context = state, .largest = "total"};
-    if (du->shared_with) {
-        plan.columns = "group_number,files,shared,path";
-        plan.list = du_write_shared;
-        plan.largest = "shared";
-    } else if (du->by) {
-        plan.columns = du_sum_columns(du);
-        plan.list = du_write_sums;
-    } else {
-        plan.print = print_line;
-        plan.has_units = true;
-        plan.list = list;
-    }
-    const char *reason = find_contradiction(common, du);
-    if (reason)
-        return cmd_refuse(common, reason);
-    return cmd_format_run(common, &plan);
-}
-
-static const char *record_of(const void *state)
+static struct cmd_format_plan plan_of(const void *state)
 {
     const struct du *du = state;
     if (du->shared_with)
-        return "sharedfileinfo";
-    return du->by ? "filesuminfo" : cmd_du.record;
+        return (struct cmd_format_plan){.record = "sharedfileinfo",
+                                        .columns = "group_number,files,shared,path",
+                                        .list = du_write_shared,
+                                        .largest = "shared"};
+    if (du->by)
+        return (struct cmd_format_plan){.record = "filesuminfo",
+                                        .columns = du_sum_columns(du),
+                                        .list = du_write_sums,
+                                        .largest = "total"};
+    return (struct cmd_format_plan){
+        .print = print_line, .has_units = true, .list = list, .largest = "total"};
 }
 
 const struct command cmd_du = {
@@ -386,9 +372,9 @@ const struct command cmd_du = {
         "  btrfs-walk du --ncdu disk.img | ncdu -f-   browse the sizes\n",
     .options = options,
     .record = "duinfo",
-    .record_of = record_of,
     .sorts_rows = true,
-    .run = run,
+    .plan_of = plan_of,
+    .find_mistake = find_mistake,
     .state_size = sizeof(struct du),
     .takes_paths = true,
     .takes_list = true,

@@ -272,7 +272,16 @@ static struct bw_error *list_stream(struct cmd_format *format, void *context)
     return bw_stream_commands(format->session.fs, write_command, format);
 }
 
-/* Prints images, or send streams, which have other rows. */
+/* Send streams have other rows than images. */
+static struct cmd_format_plan plan_of(const void *state)
+{
+    const struct dump_state *dump = state;
+    if (dump->is_stream)
+        return (struct cmd_format_plan){
+            .record = "commandinfo", .print = print_command, .list = list_stream};
+    return (struct cmd_format_plan){.list = list};
+}
+
 static int run(const struct cmd_common *common, void *state)
 {
     struct dump_state *dump = state;
@@ -295,12 +304,6 @@ static int run(const struct cmd_common *common, void *state)
     if (wrong)
         return cmd_end(&own, &session, NULL, cmd_refuse(common, wrong));
 
-    struct cmd_format_plan plan = {
-        .record = cmd_record_of(&cmd_dump, dump), .list = list, .context = dump};
-    if (dump->is_stream) {
-        plan.print = print_command;
-        plan.list = list_stream;
-    }
     how->struct_size = sizeof *how;
     how->depth_first &= !dump->breadth_first;
     how->replayed = common->input.log_given && common->input.fs.log == BW_LOG_REPLAY;
@@ -308,13 +311,8 @@ static int run(const struct cmd_common *common, void *state)
         how->first = &dump->first;
         how->last = &dump->last;
     }
+    const struct cmd_format_plan plan = cmd_plan_of(&cmd_dump, dump);
     return cmd_format_run_in(&own, &plan, &session);
-}
-
-static const char *record_of(const void *state)
-{
-    const struct dump_state *settings = state;
-    return settings->is_stream ? "commandinfo" : cmd_dump.record;
 }
 
 const struct command cmd_dump = {
@@ -358,7 +356,7 @@ const struct command cmd_dump = {
                 "  btrfs-walk dump backup.send                    the commands of a send stream\n",
     .options = options,
     .record = "iteminfo",
-    .record_of = record_of,
+    .plan_of = plan_of,
     .run = run,
     .state_size = sizeof(struct dump_state),
 };

@@ -26,7 +26,6 @@ struct freeing {
     /* While it runs. */
     struct cmd_format *format;
     struct cmd_output_file file;
-    bool is_sparse;  /* zeros become holes of the file */
     uint64_t length; /* bytes of the stream so far */
     struct cmd_bad_ranges bad;
 };
@@ -64,35 +63,22 @@ static const struct cmd_option options[] = {
 
 /* Contents. */
 
-/* An unreadable part becomes zeros, so that the offsets of the rest remain right. */
+/* An unreadable part becomes zeros, so that the offsets of the rest remain right. Zeros become
+ * holes if the file can have them. */
 static struct bw_error *write_part(void *context, const struct bw_data_part *part)
 {
     struct freeing *freeing = context;
-    struct cmd_output_file *file = &freeing->file;
-    const char *bytes = (const char *)part->bytes;
     const size_t length = (size_t)part->length;
     cmd_progress_add(part->length);
-    if (part->kind == BW_DATA_BYTES && !freeing->is_sparse)
-        return cmd_output_file_add(file, bytes, length);
     if (part->kind == BW_DATA_BYTES && !bw_is_zeros(part->bytes, length))
-        return cmd_write_file(cmd_output_file_descriptor(file), freeing->file_name, bytes, length);
+        return cmd_output_file_add(&freeing->file, (const char *)part->bytes, length);
     if (part->kind == BW_DATA_BAD) {
         struct bw_data_part placed = *part;
         placed.offset += freeing->length;
         cmd_bad_add(&freeing->bad, "the stream of free ranges", &placed);
         freeing->format->status = STATUS_PARTIAL;
     }
-
-    /* Zeros, as a hole if the file can have them. */
-    static const char zeros[64 << 10];
-    if (freeing->is_sparse &&
-        lseek(cmd_output_file_descriptor(file), (off_t)part->length, SEEK_CUR) < 0)
-        return bw_error_from_errno(errno, "%s", freeing->file_name);
-    for (uint64_t left = freeing->is_sparse ? 0 : part->length, step; left; left -= step) {
-        step = left < sizeof zeros ? left : sizeof zeros;
-        BW_TRY(cmd_output_file_add(file, zeros, (size_t)step));
-    }
-    return NULL;
+    return cmd_output_file_add_zeros(&freeing->file, part->length);
 }
 
 /* Ranges. */
@@ -192,8 +178,7 @@ static struct bw_error *list_sizes(struct cmd_format *format, void *context)
 static struct bw_error *list(struct cmd_format *format, void *context)
 {
     struct freeing *freeing = context;
-    const char *name = freeing->file_name;
-    struct cmd_output_file *file = &freeing->file;
+    struct cmd_output_file *file = freeing->file_name ? &freeing->file : NULL;
     const struct bw_free_options how = {.struct_size = sizeof how,
                                         .kinds = freeing->kinds,
                                         .visit = write_range,
@@ -202,64 +187,48 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     freeing->format = format;
     freeing->bad = (struct cmd_bad_ranges){.fs = format->session.fs, .on_error = CMD_ON_ERROR_ZERO};
     cmd_progress_expect_trees(format->session.fs, false);
-    if (name && isatty(cmd_output_file_descriptor(file))) {
+    if (file && isatty(cmd_output_file_descriptor(file)))
         error = bw_error_create(BW_ERROR_USAGE, "refusing to write binary data to a terminal");
-    } else if (name) {
-        struct stat status;
-        freeing->is_sparse = !writes_stdout(freeing) &&
-                             fstat(cmd_output_file_descriptor(file), &status) == 0 &&
-                             S_ISREG(status.st_mode);
+    else if (file)
         error = cmd_output_file_start(file);
-    }
     if (!error)
         error = bw_free_ranges(format->session.fs, &how);
     cmd_bad_flush(&freeing->bad);
-    if (!error && freeing->is_sparse &&
-        ftruncate(cmd_output_file_descriptor(file), (off_t)freeing->length))
-        error = bw_error_from_errno(errno, "%s", name);
-    if (!name)
-        return error;
-    return cmd_output_file_close(file, error);
+    return file ? cmd_output_file_close(file, error) : error;
+}
+
+static struct cmd_format_plan plan_of(const void *state)
+{
+    const struct freeing *freeing = state;
+    if (freeing->sizes)
+        return (struct cmd_format_plan){.record = "freesizeinfo",
+                                        .columns = "kind,chunk_type,length,ranges,bytes",
+                                        .list = list_sizes};
+    const char *columns = "stream_offset,length,kind,logical,devid,offset";
+    return (struct cmd_format_plan){.columns = writes_stdout(freeing) ? NULL : columns,
+                                    .list = list};
+}
+
+static const char *find_mistake(const struct cmd_common *common, const void *state)
+{
+    const struct freeing *freeing = state;
+    if (freeing->sizes && freeing->file_name)
+        return "--sizes and --extract exclude each other";
+    if (writes_stdout(freeing) && !cmd_format_is_for_people(common))
+        return "--extract=- writes no list; without --extract, 'free' prints it";
+    return NULL;
 }
 
 static int run(const struct cmd_common *common, void *state)
 {
     struct freeing *freeing = state;
-    const struct cmd_format_plan plan = {
-        .record = cmd_free.record,
-        .columns = writes_stdout(freeing) ? NULL : "stream_offset,length,kind,logical,devid,offset",
-        .list = list,
-        .context = freeing,
-    };
-    struct cmd_common writing = *common;
-    if (freeing->sizes) {
-        const struct cmd_format_plan table = {.record = cmd_record_of(&cmd_free, state),
-                                              .columns = "kind,chunk_type,length,ranges,bytes",
-                                              .list = list_sizes,
-                                              .context = state};
-        if (freeing->file_name)
-            return cmd_refuse(common, "--sizes and --extract exclude each other");
-        return cmd_format_run(common, &table);
-    }
-    if (writes_stdout(freeing) && !cmd_format_is_for_people(common))
-        return cmd_refuse(common, "--extract=- writes no list; without --extract, "
-                                  "'free' prints it");
-    if (freeing->file_name) {
-        freeing->file = (struct cmd_output_file){
-            .common = common, .name = freeing->file_name, .descriptor = -1};
-        writing.writing.open_outputs = cmd_output_file_open;
-        writing.writing.outputs = &freeing->file;
-    }
-    const int status = cmd_format_run(&writing, &plan);
-    if (freeing->file_name && !freeing->format)
-        bw_error_free(cmd_output_file_close(&freeing->file, NULL));
+    if (!freeing->file_name)
+        return cmd_run_plan(common, &cmd_free, state);
+    const struct cmd_common writing =
+        cmd_output_file_begin(&freeing->file, common, freeing->file_name);
+    const int status = cmd_run_plan(&writing, &cmd_free, state);
+    bw_error_free(cmd_output_file_close(&freeing->file, NULL));
     return status;
-}
-
-static const char *record_of(const void *state)
-{
-    const struct freeing *freeing = state;
-    return freeing->sizes ? "freesizeinfo" : cmd_free.record;
 }
 
 const struct command cmd_free = {
@@ -290,7 +259,8 @@ const struct command cmd_free = {
     .options = options,
     .record = "freerangeinfo",
     .sorts_rows = true,
-    .record_of = record_of,
+    .plan_of = plan_of,
+    .find_mistake = find_mistake,
     .run = run,
     .state_size = sizeof(struct freeing),
 };

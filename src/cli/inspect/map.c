@@ -107,8 +107,8 @@ static struct bw_error *check_range(const struct map *map, const struct range *r
         if (!map->devices.count)
             bw_buffer_format(&text, "none");
         return bw_error_create(BW_ERROR_USAGE,
-                               "there is no device %" PRIu64 "; the file system has %s",
-                               map->devid, bw_buffer_text(&text));
+                               "there is no device %" PRIu64 "; the file system has %s", map->devid,
+                               bw_buffer_text(&text));
     }
     if (error)
         return BW_TAKE(error);
@@ -282,9 +282,16 @@ static struct bw_error *list_devices(struct cmd_format *format, void *context)
     return error;
 }
 
-static const char *record_of(const void *state)
+static struct cmd_format_plan plan_of(const void *state)
 {
-    return ((const struct map *)state)->used ? "usedinfo" : "placeinfo";
+    const struct map *map = state;
+    if (map->used)
+        return (struct cmd_format_plan){.record = "usedinfo",
+                                        .columns = "devid,start,length,data,kind,device",
+                                        .list = list_devices};
+    const char *columns = map->by_device ? "devid,offset,length,kind,logical,mirror"
+                                         : "logical,length,kind,mirror,devid,offset,device";
+    return (struct cmd_format_plan){.columns = columns, .list = list};
 }
 
 /* Without addresses, all operands are images. */
@@ -302,11 +309,7 @@ static int list_used(const struct cmd_common *common, struct map *map)
         images[input->image_count + i] = common->paths[i];
     own.input.images = images;
     own.input.image_count += common->path_count;
-    const struct cmd_format_plan plan = {.record = "usedinfo",
-                                         .columns = "devid,start,length,data,kind,device",
-                                         .list = list_devices,
-                                         .context = map};
-    return cmd_format_run(&own, &plan);
+    return cmd_run_plan(&own, &cmd_map, map);
 }
 
 static int run(const struct cmd_common *common, void *state)
@@ -318,13 +321,6 @@ static int run(const struct cmd_common *common, void *state)
     if (!count)
         return cmd_usage_error(&cmd_map, "no address given", NULL);
     BW_AUTO_FREE struct range *ranges = calloc(count, sizeof *ranges);
-    const struct cmd_format_plan plan = {
-        .record = cmd_map.record,
-        .columns = map->by_device ? "devid,offset,length,kind,logical,mirror"
-                                  : "logical,length,kind,mirror,devid,offset,device",
-        .list = list,
-        .context = map,
-    };
     if (!ranges)
         return cmd_fail(common, bw_error_no_memory());
     map->ranges = ranges;
@@ -338,7 +334,7 @@ static int run(const struct cmd_common *common, void *state)
         if (!range->whole)
             range->length = UINT64_MAX - range->address;
     }
-    return cmd_format_run(common, &plan);
+    return cmd_run_plan(common, &cmd_map, map);
 }
 
 const struct command cmd_map = {
@@ -367,7 +363,7 @@ const struct command cmd_map = {
                 "  btrfs-walk map --used disk.img                 the space in use\n",
     .options = options,
     .record = "placeinfo",
-    .record_of = record_of,
+    .plan_of = plan_of,
     .run = run,
     .state_size = sizeof(struct map),
     .takes_paths = true,

@@ -129,27 +129,17 @@ static struct bw_error *write_groups(struct cmd_format *format, void *context)
     return bw_error_first(error, bw_qgroups_close(qgroups));
 }
 
-static int run(const struct cmd_common *common, void *state)
+static struct cmd_format_plan plan_of(const void *state)
 {
     const struct qgroups_state *qgroups = state;
-    struct cmd_format_plan plan = {
-        .record = cmd_record_of(&cmd_qgroups, state),
+    if (qgroups->status)
+        return (struct cmd_format_plan){.record = "quotainfo",
+                                        .columns = "quota_mode,quota_state,generation",
+                                        .list = write_status};
+    return (struct cmd_format_plan){
         .columns = "qgroup,referenced,exclusive,max_referenced,max_exclusive,parent_qgroups,"
                    "child_qgroups,subvolume_path",
-        .list = write_groups,
-        .context = state,
-    };
-    if (qgroups->status) {
-        plan.columns = "quota_mode,quota_state,generation";
-        plan.list = write_status;
-    }
-    return cmd_format_run(common, &plan);
-}
-
-static const char *record_of(const void *state)
-{
-    const struct qgroups_state *settings = state;
-    return settings->status ? "quotainfo" : cmd_qgroups.record;
+        .list = write_groups};
 }
 
 const struct command cmd_qgroups = {
@@ -171,7 +161,6 @@ const struct command cmd_qgroups = {
     .options = options,
     .record = "qgroupinfo",
     .sorts_rows = true,
-    .record_of = record_of,
-    .run = run,
+    .plan_of = plan_of,
     .state_size = sizeof(struct qgroups_state),
 };

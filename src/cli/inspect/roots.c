@@ -136,34 +136,33 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     return error;
 }
 
+static struct cmd_format_plan plan_of(const void *state)
+{
+    const struct roots *roots = state;
+    struct cmd_format_plan plan = {
+        .columns = "generation,changed,found,status,recoverable,lost_blocks,trimmed,"
+                   "readable_subvolumes,subvolume_count,tree_root",
+        .list = list};
+    if (roots->trees) {
+        plan.record = "statetreeinfo";
+        plan.columns = "generation,tree_root,tree_name,root,tree_generation,recoverable,"
+                       "lost_blocks,trimmed";
+    }
+    return plan;
+}
+
 static int run(const struct cmd_common *common, void *state)
 {
     struct roots *roots = state;
     struct cmd_common own;
     struct bw_error *error = cmd_index_begin(&roots->index, common, &roots->scan, &own);
-    struct cmd_format_plan plan = {
-        .record = cmd_record_of(&cmd_roots, state),
-        .columns = "generation,changed,found,status,recoverable,lost_blocks,trimmed,"
-                   "readable_subvolumes,subvolume_count,tree_root",
-        .list = list,
-        .context = roots,
-    };
-    if (roots->trees)
-        plan.columns = "generation,tree_root,tree_name,root,tree_generation,recoverable,"
-                       "lost_blocks,trimmed";
     int status;
     if (error)
         status = cmd_fail(common, error);
     else
-        status = cmd_format_run(&own, &plan);
+        status = cmd_run_plan(&own, &cmd_roots, state);
     cmd_index_end(&roots->index);
     return status;
-}
-
-static const char *record_of(const void *state)
-{
-    const struct roots *roots = state;
-    return roots->trees ? "statetreeinfo" : cmd_roots.record;
 }
 
 const struct command cmd_roots = {
@@ -190,7 +189,7 @@ const struct command cmd_roots = {
     .options = options,
     .record = "stateinfo",
     .sorts_rows = true,
-    .record_of = record_of,
+    .plan_of = plan_of,
     .run = run,
     .state_size = sizeof(struct roots),
 };

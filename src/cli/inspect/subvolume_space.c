@@ -356,34 +356,30 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     return error;
 }
 
-static int run(const struct cmd_common *common, void *state)
+static struct cmd_format_plan plan_of(const void *state)
 {
     const struct space *space = state;
-    const bool freed = space->free_if.length;
-    struct cmd_format_plan plan = {.record = cmd_record_of(&cmd_space, state),
-                                   .columns = "subvolume,referenced,exclusive,subvolume_path",
-                                   .list = list,
-                                   .context = state};
-    if (freed)
+    struct cmd_format_plan plan = {.columns = "subvolume,referenced,exclusive,subvolume_path",
+                                   .list = list};
+    if (space->free_if.length) {
+        plan.record = "freeinfo";
         plan.columns = "freed,referenced,subvolumes,paths";
-    else if (space->to_free)
+    } else if (space->to_free) {
+        plan.record = "freestepinfo";
         plan.columns = "subvolume,otime,freed,freed_total,subvolume_path";
-    else if (space->shared)
+    } else if (space->shared) {
+        plan.record = "sharedinfo";
         plan.columns = "shared,subvolume_count,subvolumes,paths";
-    if (freed + (space->to_free > 0) + space->shared > 1)
-        return cmd_refuse(common, "--free, --free-if and --shared exclude each "
-                                  "other");
-    return cmd_format_run(common, &plan);
+    }
+    return plan;
 }
 
-static const char *record_of(const void *state)
+static const char *find_mistake(const struct cmd_common *common, const void *state)
 {
     const struct space *space = state;
-    if (space->free_if.length)
-        return "freeinfo";
-    if (space->to_free)
-        return "freestepinfo";
-    return space->shared ? "sharedinfo" : cmd_space.record;
+    const bool excludes = (space->free_if.length > 0) + (space->to_free > 0) + space->shared > 1;
+    (void)common;
+    return excludes ? "--free, --free-if and --shared exclude each other" : NULL;
 }
 
 const struct command cmd_space = {
@@ -415,7 +411,7 @@ const struct command cmd_space = {
     .options = options,
     .record = "shareinfo",
     .sorts_rows = true,
-    .record_of = record_of,
-    .run = run,
+    .plan_of = plan_of,
+    .find_mistake = find_mistake,
     .state_size = sizeof(struct space),
 };

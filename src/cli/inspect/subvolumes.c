@@ -220,20 +220,18 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     return error;
 }
 
-static int run(const struct cmd_common *common, void *state)
+static struct cmd_format_plan plan_of(const void *state)
 {
     const struct subvolumes *subvolumes = state;
-    struct cmd_format_plan plan = {
-        .record = cmd_subvolumes.record,
-        .columns = "subvolume,generation,parent_subvolume,otime,attributes,subvolume_path",
-        .list = list,
-        .context = state,
-    };
-    if (subvolumes->tree)
-        plan.columns = NULL;
-    if (subvolumes->tree && !cmd_format_is_for_people(common))
-        return cmd_refuse(common, "--tree excludes -o and --json");
-    return cmd_format_run(common, &plan);
+    const char *columns = "subvolume,generation,parent_subvolume,otime,attributes,subvolume_path";
+    return (struct cmd_format_plan){.columns = subvolumes->tree ? NULL : columns, .list = list};
+}
+
+static const char *find_mistake(const struct cmd_common *common, const void *state)
+{
+    const struct subvolumes *subvolumes = state;
+    const bool excludes = subvolumes->tree && !cmd_format_is_for_people(common);
+    return excludes ? "--tree excludes -o and --json" : NULL;
 }
 
 const struct command cmd_subvolumes = {
@@ -256,6 +254,7 @@ const struct command cmd_subvolumes = {
     .options = options,
     .record = "subvolinfo",
     .sorts_rows = true,
-    .run = run,
+    .plan_of = plan_of,
+    .find_mistake = find_mistake,
     .state_size = sizeof(struct subvolumes),
 };

@@ -226,23 +226,13 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     return NULL;
 }
 
-static int run(const struct cmd_common *common, void *state)
+static struct cmd_format_plan plan_of(const void *state)
 {
-    struct tree_stats_state *stats = state;
-    const struct cmd_format_plan plan = {
-        .record = cmd_record_of(&cmd_tree_stats, state),
-        .columns = stats->items ? "tree,key_type_name,items,bytes" : NULL,
-        .print = print_tree,
-        .list = list,
-        .context = state,
-    };
-    return cmd_format_run(common, &plan);
-}
-
-static const char *record_of(const void *state)
-{
-    const struct tree_stats_state *settings = state;
-    return settings->items ? "itemsinfo" : cmd_tree_stats.record;
+    const struct tree_stats_state *stats = state;
+    if (stats->items)
+        return (struct cmd_format_plan){
+            .record = "itemsinfo", .columns = "tree,key_type_name,items,bytes", .list = list};
+    return (struct cmd_format_plan){.print = print_tree, .list = list};
 }
 
 const struct command cmd_tree_stats = {
@@ -265,7 +255,6 @@ const struct command cmd_tree_stats = {
         "  btrfs-walk tree-stats -o tree_name,bytes,fill_percent disk.img  columns\n",
     .options = options,
     .record = "treeinfo",
-    .record_of = record_of,
-    .run = run,
+    .plan_of = plan_of,
     .state_size = sizeof(struct tree_stats_state),
 };

@@ -414,10 +414,10 @@ const struct cmd_format_plan cmd_usage_plan = {
     .list = list,
 };
 
-static int run(const struct cmd_common *common, void *state)
+static struct cmd_format_plan plan_of(const void *state)
 {
     (void)state;
-    return cmd_format_run(common, &cmd_usage_plan);
+    return cmd_usage_plan;
 }
 
 const struct command cmd_usage = {
@@ -436,5 +436,5 @@ const struct command cmd_usage = {
                 "  btrfs-walk usage --json disk.img | jq .overall.used  for programs\n",
     .options = cmd_no_options,
     .record = "usageinfo",
-    .run = run,
+    .plan_of = plan_of,
 };

@@ -26,7 +26,8 @@ struct mount_run {
     /* The options. */
     const char *subvolume;
     bool background, allow_other, devices;
-    const char *user, *group;
+    unsigned user, group;
+    bool has_user, has_group;
 
 #ifdef BW_FUSE
     /* While it runs. */
@@ -51,8 +52,12 @@ static const struct cmd_option options[] = {
      "allow other users to use the mount, within the permissions of the files; needs root, or "
      "user_allow_other in /etc/fuse.conf",
      CMD_FLAG(struct mount_run, allow_other)},
-    {0, "uid", "UID", "show all files as owned by this user", CMD_TEXT(struct mount_run, user)},
-    {0, "gid", "GID", "show all files as owned by this group", CMD_TEXT(struct mount_run, group)},
+    {0, "uid", "UID", "show all files as owned by this user",
+     CMD_NUMBER(struct mount_run, user, 0, UINT32_MAX - 1, "a number"),
+     CMD_GIVEN(struct mount_run, has_user)},
+    {0, "gid", "GID", "show all files as owned by this group",
+     CMD_NUMBER(struct mount_run, group, 0, UINT32_MAX - 1, "a number"),
+     CMD_GIVEN(struct mount_run, has_group)},
     {0},
 };
 
@@ -175,16 +180,6 @@ static int run_in_background(struct mount_run *run)
     return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_CANNOT;
 }
 
-static struct bw_error *parse_id(const char *option, const char *text, bool *given, uint32_t *id)
-{
-    uint64_t number;
-    if (text && !cmd_parse_number(text, 0, UINT32_MAX - 1, &number))
-        return bw_error_create(BW_ERROR_USAGE, "--%s takes a number, not '%s'", option, text);
-    *given = text;
-    *id = text ? (uint32_t)number : 0;
-    return NULL;
-}
-
 /* Whether a file system of libfuse is mounted on a directory: most likely one of ours, which a
  * second one would hide until it is unmounted twice. */
 static bool has_mount(const char *directory)
@@ -205,8 +200,10 @@ static struct bw_error *check_options(struct mount_run *run)
     char **directory = &run->directory;
     struct stat status;
     wanted->checks_permissions = run->allow_other;
-    BW_TRY(parse_id("uid", run->user, &wanted->squash_user, &wanted->user));
-    BW_TRY(parse_id("gid", run->group, &wanted->squash_group, &wanted->group));
+    wanted->squash_user = run->has_user;
+    wanted->user = run->user;
+    wanted->squash_group = run->has_group;
+    wanted->group = run->group;
     if (run->devices && run->subvolume)
         return bw_error_create(BW_ERROR_USAGE, "--devices shows no subvolume");
     if (common->path_count != 1)

@@ -530,8 +530,10 @@ static struct bw_error *list_and_close(struct cmd_format *format, void *context)
     return repair->settings->file ? cmd_output_file_close(&repair->file, error) : error;
 }
 
-static const char *find_mistake(const struct repair_settings *settings)
+static const char *find_mistake(const struct cmd_common *common, const void *state)
 {
+    const struct repair_settings *settings = state;
+    (void)common;
     if (settings->file && (settings->folder || strcmp(settings->file, "-") == 0))
         return "give either -C DIR or -f FILE, not stdout";
     if (settings->ids && settings->allow)
@@ -559,9 +561,6 @@ static int run(const struct cmd_common *common, void *context)
         .context = &repair,
     };
     struct cmd_common own = *common;
-    const char *mistake = find_mistake(settings);
-    if (mistake)
-        return cmd_refuse(common, mistake);
     struct bw_error *error = NULL;
     if (settings->folder)
         error = cmd_open_folder(common, settings->folder, &repair.folder, NULL);
@@ -642,6 +641,7 @@ const struct command cmd_repair = {
     .options = options,
     .meanings = meanings,
     .record = "repairinfo",
+    .find_mistake = find_mistake,
     .run = run,
     .state_size = sizeof(struct repair_settings),
 };

@@ -288,10 +288,7 @@ static int report_losses(const struct rescue *rescue)
 static int report_files(const struct cmd_common *common, struct rescue_settings *settings,
                         struct rescue_plan *found)
 {
-    static const struct cmd_format_plan list = {.record = "rescuefileinfo",
-                                                .columns = "recoverable,size,bad_bytes,path"};
-    static const struct cmd_format_plan screen = {
-        .record = "rescueinfo", .print = rescue_print, .has_units = true};
+    const struct cmd_format_plan plan = cmd_plan_of(&cmd_rescue, settings);
     struct rescue *rescue = rescue_create(common, settings);
     if (!rescue)
         return cmd_fail(common, bw_error_no_memory());
@@ -305,8 +302,7 @@ static int report_files(const struct cmd_common *common, struct rescue_settings 
     if (!error) {
         if (settings->list && common->format.null && cmd_format_is_for_people(common))
             rescue->common.format.columns = "path";
-        error =
-            cmd_format_begin(&rescue->answer, &rescue->common, settings->list ? &list : &screen);
+        error = cmd_format_begin(&rescue->answer, &rescue->common, &plan);
     }
     if (error)
         status = cmd_fail(common, error);
@@ -415,14 +411,15 @@ static int run(const struct cmd_common *common, void *state)
     return status;
 }
 
-static const char *record_of(const void *state)
+static struct cmd_format_plan plan_of(const void *state)
 {
     const struct rescue_settings *settings = state;
     if (settings->dmesg)
-        return "kernelmessageinfo";
+        return (struct cmd_format_plan){.record = "kernelmessageinfo"};
     if (settings->list)
-        return "rescuefileinfo";
-    return cmd_rescue.record;
+        return (struct cmd_format_plan){.record = "rescuefileinfo",
+                                        .columns = "recoverable,size,bad_bytes,path"};
+    return (struct cmd_format_plan){.print = rescue_print, .has_units = true};
 }
 
 const struct command cmd_rescue = {
@@ -459,7 +456,7 @@ const struct command cmd_rescue = {
                 "  btrfs-walk rescue --list --json disk.img       each file\n",
     .options = options,
     .record = "rescueinfo",
-    .record_of = record_of,
+    .plan_of = plan_of,
     .run = run,
     .state_size = sizeof(struct rescue_settings),
 };
