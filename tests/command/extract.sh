@@ -152,10 +152,18 @@ expect "extract where data cannot be read" 1 'cannot be read' \
     extract -q --insert $fault -C "$out" "$compressed"
 is "extract makes the files that sum can read" "$(find "$out" -type f | wc -l)" "$readable"
 rm -rf "$out"
-expect "extract with zeros in place of lost data" 1 - \
+expect "extract with zeros where all data are lost" 1 'large: nothing of it can be read' \
     extract -q --on-error=zero --insert $fault -C "$out" "$compressed"
-is "extract with zeros makes all files" "$(find "$out" -type f | wc -l)" \
-    "$(recorded compressed paths0 | tr -dc '\0' | wc -c)"
+is "extract with zeros makes no file of which nothing can be read" \
+    "$(find "$out" -type f | wc -l)" "$readable"
+rm -rf "$out"
+place=$(run_json extents --json "$plain" /data/plain |
+    sed 's/.*"extent_logical":\([0-9]*\).*/\1/' | xargs "$PROGRAM" map -o offset --raw "$plain")
+fault=debug/error-gen@device-1,kind=data,start=$place,end=$((place + 4096))
+expect "extract with zeros in place of a sector" 1 'plain: bytes 0 to 4095 cannot be read' \
+    extract --on-error=zero --insert "$fault" -C "$out" "$plain" /data/plain
+is "extract with zeros makes a file that has lost a sector" \
+    "$(stat -c %s "$out/data/plain")" 200000
 
 # Interrupted runs, on a file system without O_TMPFILE.
 cat > "$WORK/named.c" << 'END'

@@ -79,7 +79,7 @@ const struct command cmd_extract = {
         "With --mirror, no other mirror replaces bad data of the chosen one; see 'cat'.\n"
         "--skip-existing continues an interrupted extraction. With --on-error=zero, a file\n"
         "whose inode is lost is restored from its remaining extents, with a made-up owner,\n"
-        "mode and times.\n\n"
+        "mode and times. A file is not made if none of its data can be read.\n\n"
         "With --subvolumes, subvolumes stay subvolumes, snapshots stay snapshots, and data that\n"
         "they share are stored once, if DEST is on btrfs. The operands are subvolumes, which\n"
         "are extracted with their snapshots and the subvolumes inside them; without operands,\n"

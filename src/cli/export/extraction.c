@@ -474,6 +474,12 @@ static struct bw_error *finish_file(struct extract *extract, struct bw_export_en
         BW_TRY(begin_content(extract, item));
     if (extract->failed)
         return NULL;
+    if (extract->zeroed && !extract->lists.read.good) {
+        cmd_bad_flush(&extract->bad);
+        return abandon_file(
+            extract,
+            bw_error_create(BW_ERROR_CORRUPT, "%s: nothing of it can be read", item->path.data));
+    }
     BW_TRY(read_attributes(extract, &item->place, &item->inode, &attributes));
     if (extract->zeroed)
         BW_TRY(rename_damaged(extract, item));
