@@ -115,6 +115,7 @@ struct batch {
     unsigned bad[BW_BATCH];        /* how many are bad */
     bool in_chunk[BW_BATCH];       /* whether a chunk has the address */
     unsigned good_copy[BW_BATCH];  /* the first copy that is good; 0: not among those read so far */
+    bool bad_parity[BW_BATCH];     /* parity gives a block that is bad */
     bool corrected[BW_BATCH];      /* no mirror is good, but one with a flipped bit was corrected */
 };
 
@@ -207,6 +208,8 @@ static bool find_good_copy(struct batch *batch, unsigned i, unsigned from)
         if (bw_check_lacks_memory(batch->check, bad))
             return false;
         block->good = !bad;
+        batch->bad_parity[i] |=
+            copy > batch->copies[i] && bad && bad->code != BW_ERROR_MISSING_DEVICE;
     }
     return true;
 }
@@ -374,10 +377,13 @@ void bw_check_blocks(struct bw_check *check, struct bw_copy_buffers *buffers,
             continue;
         struct bw_finding location = bw_block_location(tree, &blocks[i].pointer);
         location.row.length = reader->nodesize;
+        const char *message = "all mirrors are on missing devices";
+        if (!batch.in_chunk[i])
+            message = "no chunk contains its address";
+        else if (batch.bad_parity[i])
+            message = "all mirrors are on missing devices, and the block from parity is bad";
         if (!batch.in_chunk[i])
             bw_flip_find_in_address(check, tree, &blocks[i].pointer, &location.flip);
-        bw_check_find(check, BW_CODE_block_missing, &location, "%s",
-                      batch.in_chunk[i] ? "all mirrors are on missing devices"
-                                        : "no chunk contains its address");
+        bw_check_find(check, BW_CODE_block_missing, &location, "%s", message);
     }
 }

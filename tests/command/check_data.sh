@@ -100,6 +100,22 @@ for profile in $profiles; do
     rm "${images[@]}"
 done
 
+# The device of a block is missing, and the parity of its row is damaged.
+cp --sparse=always "$fixtures"/raid5-3/dev?.img "$WORK"
+logical=$("$PROGRAM" dump --tree fs "$fixtures"/raid5-3/dev?.img |
+    sed -n "/^leaf/{s/^leaf //;s/ .*//p;q}")
+read -r devid offset _ <<< "$("$PROGRAM" map -o devid,offset,kind --raw "$WORK/dev1.img" \
+    --device "$WORK/dev2.img" --device "$WORK/dev3.img" "$logical" | grep P)"
+missing=$("$PROGRAM" map -o devid --raw "$WORK/dev1.img" --device "$WORK/dev2.img" \
+    --device "$WORK/dev3.img" "$logical" | head -n 1)
+flip "$WORK/dev$devid.img" $((offset + 200))
+flip "$WORK/dev$devid.img" $((offset + 300))
+rm "$WORK/dev$missing.img"
+expect "a block that parity does not give" 4 . check "$WORK"/dev?.img
+holds "check says that the block from parity is bad" out_has \
+    "^error block-missing .*all mirrors are on missing devices, and the block from parity is bad"
+rm "$WORK"/dev?.img
+
 # Data that follow data without checksums are checked as well.
 cp --sparse=always "$fixtures/differences/dev1.img" "$WORK/gap.img"
 expect "gaps in checksums" 0 'btrfs-walk: checked: ' check --data "$WORK/gap.img"
