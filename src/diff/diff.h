@@ -31,29 +31,42 @@ struct bw_item_pair {
     bool unknown;                   /**< the NULL item may exist, in a lost block */
 };
 
-/** The trees to compare, and the functions that receive the differences. */
+/**
+ * A cursor over the differences of two trees:
+ *
+ *     struct bw_pairs pairs = {.readers = ..., .trees = ...};
+ *     while (!error && bw_pairs_next(&pairs))
+ *         error = pairs.error ? on_loss(&pairs) : on_pair(&pairs.pair);
+ *     error = bw_pairs_end(&pairs, error);
+ *
+ * It must not be moved.
+ */
 struct bw_pairs {
     struct bw_tree_reader readers[2];
     struct bw_tree trees[2];
     /** Equal pointers lead to equal blocks and data: both trees are in one file system. Otherwise,
-     * items that refer to data are visited even if they are equal. */
+     * items that refer to data are returned even if they are equal. */
     bool shared;
     /** The second tree is a later state of the first, which this transaction committed: where the
      * first has lost a block, blocks of the second that are no newer are skipped. 0: unknown. */
     uint64_t since;
-    /** Receives a pair, a view that ends with the call. An error ends the comparison. */
-    struct bw_error *(*visit)(void *context, const struct bw_item_pair *pair);
-    /** Receives an unreadable part of a tree (0 or 1), with the key at which it begins, and takes
-     * `error`. An error that it returns ends the comparison. */
-    struct bw_error *(*lost)(void *context, unsigned side, const struct bw_block_pointer *pointer,
-                             struct bw_error *error);
-    void *context;
-    uint64_t blocks;    /**< result: how many were read, or were lost */
-    uint64_t announced; /**< result: how many blocks were announced */
+
+    struct bw_item_pair pair;     /**< the result, until the next step; unless there is an error: */
+    struct bw_error *error;       /**< part of a tree is unreadable; the caller may take it */
+    unsigned side;                /**< of the error: which tree */
+    struct bw_block_pointer lost; /**< of the error: the part, with the key at which it begins */
+    uint64_t blocks;              /**< so far: how many were read, or were lost */
+    uint64_t announced;           /**< so far: how many blocks were announced */
+
+    struct bw_error *failure; /**< private: memory ran out */
+    struct bw_pairs_memory *memory;
 };
 
-/** Compares. Returns the error of `visit` or `lost`, or one of memory. */
-struct bw_error *bw_pairs_compare(struct bw_pairs *pairs);
+/** Advances to the next difference or loss; false at the end. */
+bool bw_pairs_next(struct bw_pairs *pairs);
+
+/** Ends the comparison. Returns `error`, or another one if memory ran out. */
+struct bw_error *bw_pairs_end(struct bw_pairs *pairs, struct bw_error *error);
 
 struct bw_diff_content;
 struct bw_entries;

@@ -39,6 +39,8 @@ struct cursor {
     struct bw_block_pointer pointer; /* AT_POINTER, AT_LOSS */
     struct bw_item item;             /* AT_ITEM */
     bool item_lost;                  /* its bytes lie outside the leaf */
+    bool loss_returned;              /* and the caller knows */
+    bool is_done;                    /* the item was returned, or is the same in both trees */
 };
 
 static void stand_at_pointer(struct cursor *cursor, const struct bw_block_pointer *pointer)
@@ -62,6 +64,7 @@ static void move_to_next(struct cursor *cursor)
         if (block->slot < block->node.item_count) {
             cursor->front = AT_ITEM;
             cursor->item_lost = !bw_leaf_item(&block->node, block->slot, &cursor->item);
+            cursor->loss_returned = false;
             cursor->start = cursor->item.key;
             return;
         }
@@ -99,24 +102,26 @@ static struct bw_error *check_items(const struct open_block *block)
                            block->pointer.bytenr);
 }
 
-static struct bw_error *report_lost(const struct cursor *cursor,
-                                    const struct bw_block_pointer *pointer, struct bw_error *error)
+/* Makes a loss the result of the step; a lack of memory ends the comparison instead. */
+static bool return_loss(const struct cursor *cursor, const struct bw_block_pointer *pointer,
+                        struct bw_error *error)
 {
-    const struct bw_pairs *pairs = cursor->pairs;
-    return error->code == BW_ERROR_NO_MEMORY
-               ? error
-               : pairs->lost(pairs->context, cursor->side, pointer, error);
+    struct bw_pairs *pairs = cursor->pairs;
+    *(error->code == BW_ERROR_NO_MEMORY ? &pairs->failure : &pairs->error) = error;
+    pairs->side = cursor->side;
+    pairs->lost = *pointer;
+    return true;
 }
 
-/* Opens the block of the cursor's pointer. Fails only if memory runs out. */
-static struct bw_error *open_block(struct cursor *cursor)
+/* Opens the block of the pointer at the cursor. True if it is lost, which is the result. */
+static bool open_block(struct cursor *cursor)
 {
     const struct bw_tree_reader *reader = &cursor->pairs->readers[cursor->side];
     struct open_block *block = &cursor->blocks[cursor->depth];
     if (!block->bytes)
         block->bytes = bw_block_buffer(reader, 1);
     if (!block->bytes)
-        return bw_error_no_memory();
+        return return_loss(cursor, &cursor->pointer, bw_error_no_memory());
     cursor->pairs->blocks++;
     struct bw_error *error = bw_block_read(reader, &cursor->pointer, block->bytes);
     if (!error) {
@@ -127,11 +132,11 @@ static struct bw_error *open_block(struct cursor *cursor)
     }
     if (error) {
         cursor->front = AT_LOSS;
-        return report_lost(cursor, &cursor->pointer, error);
+        return return_loss(cursor, &cursor->pointer, error);
     }
     cursor->depth++;
     move_to_next(cursor);
-    return NULL;
+    return false;
 }
 
 /*
@@ -309,32 +314,31 @@ static int level_of(const struct cursor *cursor)
     return cursor->front == AT_POINTER ? cursor->pointer.expectation.level : -1;
 }
 
-/* The item at a cursor; NULL if its bytes are lost, which is reported. */
-static struct bw_error *set_item(struct cursor *cursor, struct bw_item_pair *pair)
+/* Whether the item at a cursor is a loss that was not returned yet, which is then the result. */
+static bool return_lost_item(struct cursor *cursor)
 {
-    if (!cursor->item_lost) {
-        pair->items[cursor->side] = &cursor->item;
-        return NULL;
-    }
+    if (!cursor->item_lost || cursor->loss_returned)
+        return false;
     const struct open_block *block = &cursor->blocks[cursor->depth - 1];
     struct bw_block_pointer place = block->pointer;
     place.expectation.first_key = cursor->start;
-    pair->unknown = true;
-    return report_lost(cursor, &place,
+    cursor->loss_returned = true;
+    return return_loss(cursor, &place,
                        bw_error_create(BW_ERROR_CORRUPT,
                                        "tree block %" PRIu64 ": item %" PRIu32
                                        " lies outside its leaf",
                                        block->pointer.bytenr, block->slot));
 }
 
-/* Visits an item that only one tree has, or that has no counterpart because of a loss. */
-static struct bw_error *visit_single_item(struct cursor *cursor, bool unknown)
+/* Returns an item that only one tree has, or that has no counterpart because of a loss. */
+static bool return_single_item(struct cursor *cursor, bool unknown)
 {
-    struct bw_item_pair pair = {.key = cursor->start, .unknown = unknown};
-    BW_TRY(set_item(cursor, &pair));
-    BW_TRY(cursor->pairs->visit(cursor->pairs->context, &pair));
-    pass_slot(cursor);
-    return NULL;
+    struct bw_item_pair *pair = &cursor->pairs->pair;
+    if (return_lost_item(cursor))
+        return true;
+    *pair = (struct bw_item_pair){.key = cursor->start, .unknown = unknown || cursor->item_lost};
+    pair->items[cursor->side] = cursor->item_lost ? NULL : &cursor->item;
+    return cursor->is_done = true;
 }
 
 /* Whether the contents of a file are at the addresses in the item. Two copies of a file system that
@@ -348,31 +352,28 @@ static bool refers_to_data(const struct bw_item *item)
 }
 
 /* If one tree has lost a block, the items of the other one in its range are of unknown status. */
-static struct bw_error *step_at_loss(struct cursor *lost, struct cursor *other)
+static bool step_at_loss(struct cursor *lost, struct cursor *other)
 {
     const struct bw_key *end = &lost->pointer.expectation.end_key;
-    if (other->front == AT_END || bw_key_compare(&other->start, end) >= 0) {
+    const struct bw_tree_block_expectation *block = &other->pointer.expectation;
+    if (other->front == AT_END || bw_key_compare(&other->start, end) >= 0)
         pass_slot(lost);
-        return NULL;
-    }
-    if (other->front == AT_LOSS) {
-        const struct bw_key *other_end = &other->pointer.expectation.end_key;
-        pass_slot(bw_key_compare(end, other_end) <= 0 ? lost : other);
-        return NULL;
-    }
-    if (other->front != AT_POINTER)
-        return visit_single_item(other, true);
-    if (other->side == 1 && other->pointer.expectation.generation <= lost->pairs->since) {
+    else if (other->front == AT_LOSS)
+        pass_slot(bw_key_compare(end, &block->end_key) <= 0 ? lost : other);
+    else if (other->front != AT_POINTER)
+        return return_single_item(other, true);
+    else if (other->side == 1 && block->generation <= lost->pairs->since)
         pass_slot(other); /* the lost block referred to it, too */
-        return NULL;
-    }
-    return open_block(other);
+    else
+        return open_block(other);
+    return false;
 }
 
-/* Opens a block, or leaves something behind, at the cursor that begins at the lower key. */
-static struct bw_error *step_cursors(struct cursor *a, struct cursor *b, struct read_ahead *ahead)
+/* Opens a block, or leaves something behind, at the cursor that begins at the lower key; whether
+ * there is a result. */
+static bool step_cursors(struct bw_pairs *pairs, struct cursor *a, struct cursor *b,
+                         struct read_ahead *ahead)
 {
-    const struct bw_pairs *pairs = a->pairs;
     int order = (a->front == AT_END) - (b->front == AT_END);
     if (!order)
         order = bw_key_compare(&a->start, &b->start);
@@ -383,20 +384,18 @@ static struct bw_error *step_cursors(struct cursor *a, struct cursor *b, struct 
     if (is_shared) {
         pass_slot(a);
         pass_slot(b);
-        return NULL;
+        return false;
     }
     if (order == 0 && a->front == AT_ITEM && b->front == AT_ITEM) {
-        struct bw_item_pair pair = {.key = a->start};
-        BW_TRY(set_item(a, &pair));
-        BW_TRY(set_item(b, &pair));
-        const bool equal = !pair.unknown && a->item.size == b->item.size &&
-                           memcmp(a->item.data, b->item.data, a->item.size) == 0 &&
-                           (pairs->shared || !refers_to_data(&a->item));
-        if (!equal)
-            BW_TRY(pairs->visit(pairs->context, &pair));
-        pass_slot(a);
-        pass_slot(b);
-        return NULL;
+        if (return_lost_item(a) || return_lost_item(b))
+            return true;
+        const bool unknown = a->item_lost || b->item_lost;
+        pairs->pair = (struct bw_item_pair){
+            a->start, {a->item_lost ? NULL : &a->item, b->item_lost ? NULL : &b->item}, unknown};
+        a->is_done = b->is_done = true;
+        return unknown || a->item.size != b->item.size ||
+               memcmp(a->item.data, b->item.data, a->item.size) != 0 ||
+               (!pairs->shared && refers_to_data(&a->item));
     }
     bool a_first = order ? order < 0 : a->front == AT_LOSS || level_of(a) >= level_of(b);
     if (order == 0 && b->front == AT_LOSS)
@@ -406,38 +405,67 @@ static struct bw_error *step_cursors(struct cursor *a, struct cursor *b, struct 
     if (first->front == AT_LOSS)
         return step_at_loss(first, second);
     if (first->front != AT_POINTER)
-        return visit_single_item(first, false);
+        return return_single_item(first, false);
     if (first->pointer.expectation.level <= 1 && bw_key_compare(&first->start, &ahead->done) >= 0 &&
         is_ready(a) && is_ready(b))
-        BW_TRY(read_ahead(ahead, a));
-    return open_block(first);
+        pairs->failure = read_ahead(ahead, a);
+    return pairs->failure || open_block(first);
 }
 
-struct bw_error *bw_pairs_compare(struct bw_pairs *pairs)
+/* The memory of a comparison. */
+struct bw_pairs_memory {
+    struct cursor cursors[2];
+    struct read_ahead ahead;
+};
+
+bool bw_pairs_next(struct bw_pairs *pairs)
 {
-    BW_AUTO_FREE struct cursor *cursors = calloc(2, sizeof *cursors);
-    if (!cursors)
-        return bw_error_no_memory();
-    const struct bw_tree_reader *larger =
-        &pairs->readers[pairs->readers[1].nodesize > pairs->readers[0].nodesize];
-    struct read_ahead ahead = {.nodes = bw_block_buffer(larger, AHEAD),
-                               .ranges = calloc(BW_MAX_CHILDREN, sizeof *ahead.ranges)};
-    struct bw_error *error = ahead.nodes && ahead.ranges ? NULL : bw_error_no_memory();
-    pairs->blocks = pairs->announced = 0;
-    for (unsigned side = 0; side < 2; side++) {
-        const struct bw_block_pointer root = bw_tree_root_pointer(&pairs->trees[side], false);
-        cursors[side].pairs = pairs;
-        cursors[side].side = side;
-        stand_at_pointer(&cursors[side], &root);
+    bw_error_free(BW_TAKE(pairs->error));
+    struct bw_pairs_memory *memory = pairs->memory;
+    if (!memory) {
+        const bool larger = pairs->readers[1].nodesize > pairs->readers[0].nodesize;
+        memory = pairs->memory = calloc(1, sizeof *memory);
+        if (memory) {
+            memory->ahead.nodes = bw_block_buffer(&pairs->readers[larger], AHEAD);
+            memory->ahead.ranges = calloc(BW_MAX_CHILDREN, sizeof *memory->ahead.ranges);
+        }
+        if (!memory || !memory->ahead.nodes || !memory->ahead.ranges)
+            pairs->failure = bw_error_no_memory();
+        for (unsigned side = 0; memory && side < 2; side++) {
+            const struct bw_block_pointer root = bw_tree_root_pointer(&pairs->trees[side], false);
+            memory->cursors[side].pairs = pairs;
+            memory->cursors[side].side = side;
+            stand_at_pointer(&memory->cursors[side], &root);
+        }
     }
-    while (!error && (cursors[0].front != AT_END || cursors[1].front != AT_END))
-        error = step_cursors(&cursors[0], &cursors[1], &ahead);
+    for (bool found = false; !found && !pairs->failure;) {
+        struct cursor *a = &memory->cursors[0], *b = &memory->cursors[1];
+        for (struct cursor *cursor = a; cursor <= b; cursor++)
+            if (cursor->is_done) {
+                cursor->is_done = false;
+                pass_slot(cursor);
+            }
+        if (a->front == AT_END && b->front == AT_END)
+            return false;
+        found = step_cursors(pairs, a, b, &memory->ahead);
+    }
+    return !pairs->failure;
+}
+
+struct bw_error *bw_pairs_end(struct bw_pairs *pairs, struct bw_error *error)
+{
+    struct bw_pairs_memory *memory = pairs->memory;
+    bw_error_free(pairs->error);
+    error = bw_error_first(error, pairs->failure);
+    if (!memory)
+        return error;
     for (unsigned side = 0; side < 2; side++)
         for (unsigned i = 0; i < BW_MAX_LEVEL; i++)
-            free(cursors[side].blocks[i].bytes);
-    free(ahead.nodes);
-    free(ahead.ranges);
-    references_free(&ahead.children);
-    references_free(&ahead.leaves);
+            free(memory->cursors[side].blocks[i].bytes);
+    free(memory->ahead.nodes);
+    free(memory->ahead.ranges);
+    references_free(&memory->ahead.children);
+    references_free(&memory->ahead.leaves);
+    free(memory);
     return error;
 }

@@ -84,9 +84,8 @@ static struct bw_error *add_nested_entries(struct bw_diff *diff, const struct bw
     return list->names.failed ? bw_error_no_memory() : NULL;
 }
 
-static struct bw_error *on_pair(void *context, const struct bw_item_pair *pair)
+static struct bw_error *on_pair(struct bw_diff *diff, const struct bw_item_pair *pair)
 {
-    struct bw_diff *diff = context;
     struct bw_touched_list *list = &diff->touched;
     const struct bw_item *const *items = pair->items;
     const uint64_t number = pair->key.objectid;
@@ -123,11 +122,10 @@ static struct bw_error *on_pair(void *context, const struct bw_item_pair *pair)
 }
 
 /* A loss may begin in the midst of an inode. */
-static struct bw_error *on_lost_block(void *context, unsigned side,
+static struct bw_error *on_lost_block(struct bw_diff *diff, unsigned side,
                                       const struct bw_block_pointer *pointer,
                                       struct bw_error *error)
 {
-    struct bw_diff *diff = context;
     const struct bw_key *first = &pointer->expectation.first_key;
     bw_fs_report_lost(diff->trees[side].fs, pointer->bytenr, error);
     diff->trees[side].lost = true;
@@ -168,18 +166,20 @@ struct bw_error *bw_touched_find(struct bw_diff *diff)
                                   .leaf = on_newer_leaf, .lost = on_lost_newer, .context = diff};
     if (diff->trees[0].unavailable)
         return bw_tree_scan(&diff->trees[1].fs->reader, &diff->trees[1].subvolume->tree, &newer);
-    struct bw_pairs pairs = {.shared = diff->shared,
-                             .since = diff->options.since,
-                             .visit = on_pair,
-                             .lost = on_lost_block,
-                             .context = diff};
+    struct bw_pairs pairs = {.shared = diff->shared, .since = diff->options.since};
+    struct bw_error *error = NULL;
     for (unsigned side = 0; side < 2; side++) {
         pairs.readers[side] = diff->trees[side].fs->reader;
         pairs.trees[side] = diff->trees[side].subvolume->tree;
     }
-    struct bw_error *error = bw_pairs_compare(&pairs);
+    while (!error && bw_pairs_next(&pairs)) {
+        if (pairs.error)
+            error = on_lost_block(diff, pairs.side, &pairs.lost, BW_TAKE(pairs.error));
+        else
+            error = on_pair(diff, &pairs.pair);
+    }
     diff->summary.blocks = pairs.blocks;
-    return error;
+    return bw_pairs_end(&pairs, error);
 }
 
 const struct bw_touched *bw_touched_get(const struct bw_touched_list *list, uint64_t number)

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/pair_set.h"
 #include "base/path.h"
 #include "base/struct_size.h"
@@ -178,99 +179,40 @@ struct bw_error *bw_deleted_visit(struct bw_deleted *deleted, unsigned types,
 /* The last ordinary inode number; larger ones have special meanings, such as BW_ORPHAN. */
 #define LAST_INODE ((uint64_t)-257)
 
-/* A subvolume that is being compared. */
-struct finding {
-    struct bw_deleted *deleted;
-    struct examined *examined;
-    const struct bw_subvolume *subvolume;
-    struct bw_diff_tree present; /* the same subvolume in the current generation; unused without
-                                  * has_present */
-    bool has_present;
-};
-
-static struct bw_error *add_inode(const struct finding *finding, uint64_t number)
+static struct bw_error *add_inode(struct examined *examined, const struct bw_subvolume *subvolume,
+                                  uint64_t number)
 {
-    struct examined *examined = finding->examined;
-    return bw_deleted_inodes_push(&examined->inodes,
-                                  (struct bw_deleted_inode){finding->subvolume, number});
+    return bw_deleted_inodes_push(&examined->inodes, (struct bw_deleted_inode){subvolume, number});
 }
 
-/* Adds an inode that the newer generation lacks, if the current one lacks it, too: because it was
- * deleted or, with options.lost, because its block is lost. An inode without a name, which was open
- * when it was deleted, is a different entry from the same inode with a name. */
-static struct bw_error *on_pair(void *context, const struct bw_item_pair *pair)
-{
-    struct finding *finding = context;
-    const uint64_t number = pair->key.objectid;
-    struct bw_inode older, newer = {.link_count = 0};
-    if (pair->key.type != BW_INODE_ITEM || number <= BW_SUBVOLUME_ROOT_INODE ||
-        number > LAST_INODE || !pair->items[0] || !bw_inode_decode(pair->items[0], &older))
-        return NULL;
-    const uint64_t generation = older.generation;
-    const bool has =
-        pair->items[1] && bw_inode_decode(pair->items[1], &newer) && newer.generation == generation;
-    if (has && (newer.link_count || !older.link_count))
-        return NULL;
-
-    const bool wants_lost = finding->deleted->options.lost;
-    bool lacking = !wants_lost, is_new;
-    if (finding->has_present) {
-        struct bw_diff_file file;
-        BW_TRY(bw_diff_file_read(&finding->present, number, &file));
-        const bool is_present = file.exists && file.inode.generation == generation;
-        lacking = wants_lost ? file.lost : !file.lost && !is_present;
-    }
-    if (!lacking)
-        return NULL;
-    /* inode numbers are hardly ever reused, and few generations are involved */
-    const uint64_t identity =
-        number ^ generation << 40 ^ generation >> 24 ^ (uint64_t)!older.link_count << 63;
-    BW_TRY(bw_pair_set_insert(&finding->deleted->known, finding->subvolume->tree.id, identity,
-                              &is_new));
-    return is_new ? add_inode(finding, number) : NULL;
-}
-
-static struct bw_error *report_lost_side(void *context, unsigned side,
-                                         const struct bw_block_pointer *pointer,
-                                         struct bw_error *error)
-{
-    const struct finding *finding = context;
-    bw_fs_report_lost(side ? finding->deleted->newer : finding->examined->fs, pointer->bytenr,
-                      error);
-    return NULL;
-}
-
-/* Whole subvolumes. */
-
-static struct bw_error *add_inode_item(void *context, const struct bw_item *item)
+static struct bw_error *on_inode_item(void *context, const struct bw_item *item)
 {
     const uint64_t number = item->key.objectid;
-    return item->key.type == BW_INODE_ITEM && number >= BW_SUBVOLUME_ROOT_INODE &&
-                   number <= LAST_INODE
-               ? add_inode(context, number)
-               : NULL;
+    if (item->key.type != BW_INODE_ITEM || number < BW_SUBVOLUME_ROOT_INODE || number > LAST_INODE)
+        return NULL;
+    return add_inode(context, NULL, number);
 }
 
 static int by_number(const void *a, const void *b)
 {
     const struct bw_deleted_inode *left = a, *right = b;
-    return (left->number > right->number) - (left->number < right->number);
+    return bw_compare(left->number, right->number);
 }
 
-static struct bw_error *add_all(struct finding *finding)
+/* Adds all inodes of a subvolume, unless a newer generation had it. */
+static struct bw_error *add_all(struct bw_deleted *deleted, struct examined *examined,
+                                const struct bw_subvolume *subvolume)
 {
-    struct bw_deleted *deleted = finding->deleted;
-    struct examined *examined = finding->examined;
-    const uint64_t id = finding->subvolume->tree.id;
-    const size_t first = examined->inodes.count;
-    if (bw_key_map_has(&deleted->gone, id))
+    struct bw_deleted_inodes *inodes = &examined->inodes;
+    const size_t first = inodes->count;
+    if (bw_key_map_has(&deleted->gone, subvolume->tree.id))
         return NULL;
-    BW_TRY(bw_key_map_put(&deleted->gone, id, 0));
-    BW_TRY(
-        bw_fs_scan(examined->fs, &finding->subvolume->tree, "subvolume", add_inode_item, finding));
-    if (examined->inodes.count > first)
-        qsort(examined->inodes.items + first, examined->inodes.count - first,
-              sizeof *examined->inodes.items, by_number);
+    BW_TRY(bw_key_map_put(&deleted->gone, subvolume->tree.id, 0));
+    BW_TRY(bw_fs_scan(examined->fs, &subvolume->tree, "subvolume", on_inode_item, examined));
+    for (size_t i = first; i < inodes->count; i++)
+        inodes->items[i].subvolume = subvolume;
+    if (inodes->count > first)
+        qsort(inodes->items + first, inodes->count - first, sizeof *inodes->items, by_number);
     return NULL;
 }
 
@@ -283,60 +225,83 @@ static const struct bw_subvolume *same_in(const struct bw_fs *fs,
 }
 
 /* Compares a subvolume with the newer generation; if that has lost the subvolume, with the current
- * one. */
+ * one. Adds the inodes that the newer one lacks, if the current one lacks them, too: because they
+ * were deleted or, with options.lost, because their block is lost. An inode without a name, which
+ * was open when it was deleted, is a different entry from the same inode with a name. */
 static struct bw_error *find_in(struct bw_deleted *deleted, struct examined *examined,
                                 const struct bw_subvolume *subvolume)
 {
-    struct finding finding = {.deleted = deleted, .examined = examined, .subvolume = subvolume};
+    const bool wants_lost = deleted->options.lost;
     const struct bw_subvolume *newer = same_in(deleted->newer, subvolume);
     const struct bw_subvolume *present = same_in(deleted->present, subvolume);
     const struct bw_subvolume *other = newer ? newer : present;
     if (!other)
-        return deleted->options.lost ? NULL : add_all(&finding);
-    if (present) {
-        const struct bw_diff_side side = {.fs = deleted->present, .subvolume = present};
-        bw_diff_tree_init(&finding.present, &side);
-        finding.has_present = true;
-    }
+        return wants_lost ? NULL : add_all(deleted, examined, subvolume);
+    const struct bw_diff_side side = {.fs = deleted->present, .subvolume = present};
+    BW_SCOPED(bw_diff_tree) struct bw_diff_tree tree = {0};
+    if (present)
+        bw_diff_tree_init(&tree, &side);
+    struct bw_error *error = NULL;
     struct bw_pairs pairs = {
         .readers = {examined->fs->reader, (newer ? deleted->newer : deleted->present)->reader},
         .trees = {subvolume->tree, other->tree},
-        .shared = true,
-        .visit = on_pair,
-        .lost = report_lost_side,
-        .context = &finding,
-    };
-    struct bw_error *error = bw_pairs_compare(&pairs);
-    if (present)
-        bw_diff_tree_free(&finding.present);
-    return error;
+        .shared = true};
+    while (!error && bw_pairs_next(&pairs)) {
+        if (pairs.error) {
+            bw_fs_report_lost(pairs.side ? deleted->newer : examined->fs, pairs.lost.bytenr,
+                              BW_TAKE(pairs.error));
+            continue;
+        }
+        const struct bw_item *const *items = pairs.pair.items;
+        const uint64_t number = pairs.pair.key.objectid;
+        struct bw_inode before, after = {.link_count = 0};
+        if (pairs.pair.key.type != BW_INODE_ITEM || number <= BW_SUBVOLUME_ROOT_INODE ||
+            number > LAST_INODE || !items[0] || !bw_inode_decode(items[0], &before))
+            continue;
+        const uint64_t generation = before.generation;
+        const bool has =
+            items[1] && bw_inode_decode(items[1], &after) && after.generation == generation;
+        if (has && (after.link_count || !before.link_count))
+            continue;
+
+        bool lacking = !wants_lost, is_new = false;
+        if (present) {
+            struct bw_diff_file file;
+            error = bw_diff_file_read(&tree, number, &file);
+            const bool is_present = file.exists && file.inode.generation == generation;
+            lacking = wants_lost ? file.lost : !file.lost && !is_present;
+        }
+        /* inode numbers are hardly ever reused, and few generations are involved */
+        const uint64_t identity =
+            number ^ generation << 40 ^ generation >> 24 ^ (uint64_t)!before.link_count << 63;
+        if (!error && lacking)
+            error = bw_pair_set_insert(&deleted->known, subvolume->tree.id, identity, &is_new);
+        if (!error && is_new)
+            error = add_inode(examined, subvolume, number);
+    }
+    return bw_pairs_end(&pairs, error);
 }
 
 /* The current generation. */
 
 /* Finds files that have no name left, but have not been removed yet: those with an orphan item. */
-static struct bw_error *find_orphans(struct finding *finding)
+static struct bw_error *find_orphans(struct examined *examined,
+                                     const struct bw_subvolume *subvolume)
 {
-    struct bw_fs *present = finding->deleted->present;
-    const struct bw_diff_side side = {.fs = present, .subvolume = finding->subvolume};
-    finding->has_present = true;
-    bw_diff_tree_init(&finding->present, &side);
-    struct bw_fs_items items;
-    bw_fs_items_begin(&items, present, &finding->subvolume->tree,
+    const struct bw_diff_side side = {.fs = examined->fs, .subvolume = subvolume};
+    BW_SCOPED(bw_diff_tree) struct bw_diff_tree tree;
+    bw_diff_tree_init(&tree, &side);
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, examined->fs, &subvolume->tree,
                       (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, 0},
                       (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, UINT64_MAX});
-    struct bw_error *error = NULL;
-    for (const struct bw_item *item; !error && (item = bw_fs_items_next(&items));) {
-        const uint64_t inode = item->key.offset;
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
         struct bw_diff_file file;
-        error = bw_diff_file_read(&finding->present, inode, &file);
-        if (!error && file.inode.mode && !file.exists && !file.lost)
-            error = add_inode(finding, inode);
+        BW_TRY(bw_diff_file_read(&tree, item->key.offset, &file));
+        if (file.inode.mode && !file.exists && !file.lost)
+            BW_TRY(add_inode(examined, subvolume, item->key.offset));
     }
-    error = bw_error_first(error, bw_fs_items_error(&items));
-    bw_fs_items_free(&items);
-    bw_diff_tree_free(&finding->present);
-    return error;
+    return bw_fs_items_error(&items);
 }
 
 /*
@@ -477,9 +442,9 @@ static struct bw_error *examine_next(struct bw_deleted *deleted)
          * of subvolumes that no older generation has. */
         const struct bw_subvolume_table *table = &deleted->present->subvolumes;
         for (size_t i = 0; i < table->count && !deleted->options.lost; i++) {
-            struct finding finding = {
-                .deleted = deleted, .examined = examined, .subvolume = &table->items[i]};
-            BW_TRY(table->items[i].deleted ? add_all(&finding) : find_orphans(&finding));
+            const struct bw_subvolume *subvolume = &table->items[i];
+            BW_TRY(subvolume->deleted ? add_all(deleted, examined, subvolume)
+                                      : find_orphans(examined, subvolume));
         }
     }
 

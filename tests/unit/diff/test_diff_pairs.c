@@ -91,9 +91,8 @@ static void change(struct trees *trees, unsigned count, uint32_t *seed)
     }
 }
 
-static struct bw_error *on_pair(void *context, const struct bw_item_pair *pair)
+static void on_pair(struct trees *trees, const struct bw_item_pair *pair)
 {
-    struct trees *trees = context;
     const size_t number = number_of(&pair->key);
     assert_in_range(number, 0, KEYS - 1);
     assert_false(trees->told[number]);
@@ -108,18 +107,6 @@ static struct bw_error *on_pair(void *context, const struct bw_item_pair *pair)
             assert_memory_equal(item->data, bytes_of(number, size), size);
         }
     }
-    return NULL;
-}
-
-static struct bw_error *lose(void *context, unsigned side, const struct bw_block_pointer *pointer,
-                             struct bw_error *error)
-{
-    struct trees *trees = context;
-    (void)side;
-    (void)pointer;
-    trees->losses++;
-    bw_error_free(error);
-    return NULL;
 }
 
 /* Compares, and returns how many blocks that has read. */
@@ -127,13 +114,16 @@ static uint64_t compare(struct trees *trees, bool shared)
 {
     struct bw_pairs pairs = {.readers = {trees->editor.reader, trees->editor.reader},
                              .trees = {trees->before, trees->editor.tree},
-                             .shared = shared,
-                             .visit = on_pair,
-                             .lost = lose,
-                             .context = trees};
+                             .shared = shared};
     memset(trees->told, 0, sizeof trees->told);
     trees->losses = 0;
-    expect_success(bw_pairs_compare(&pairs));
+    while (bw_pairs_next(&pairs)) {
+        if (pairs.error)
+            trees->losses++;
+        else
+            on_pair(trees, &pairs.pair);
+    }
+    expect_success(bw_pairs_end(&pairs, NULL));
     trees->announced = pairs.announced;
     return pairs.blocks;
 }
