@@ -194,8 +194,7 @@ struct naming {
     struct bw_finding **searched;    /* findings whose owners are searched, by address */
     size_t searched_count;
     struct bw_inode_paths paths;
-    size_t listed;              /* paths of all findings */
-    struct bw_finding *listing; /* whose names are being listed */
+    size_t listed; /* paths of all findings */
 };
 
 /* The subvolume of a finding; NULL if it is in none, or was deleted. */
@@ -223,20 +222,20 @@ static bool has_room(const struct naming *naming, const struct bw_finding *locat
 }
 
 static struct bw_error *add_path(struct naming *naming, struct bw_finding *location,
-                                 const char *path, size_t length)
+                                 const struct bw_bytes *path)
 {
     if (!has_room(naming, location)) {
         location->row.more_paths++;
         return NULL;
     }
     BW_TRY(bw_finding_paths_reserve(&location->paths, 1));
-    char *copy = malloc(length + 1);
+    char *copy = malloc(path->length + 1);
     if (!copy)
         return bw_error_no_memory();
-    memcpy(copy, path, length);
-    copy[length] = '\0';
+    memcpy(copy, path->data, path->length);
+    copy[path->length] = '\0';
     naming->listed++;
-    return bw_finding_paths_push(&location->paths, (struct bw_bytes){copy, length});
+    return bw_finding_paths_push(&location->paths, (struct bw_bytes){copy, path->length});
 }
 
 /*
@@ -249,7 +248,7 @@ static struct bw_error *add_path_of_file(struct naming *naming, struct bw_findin
 {
     if (owner->path.data && has_room(naming, file)) {
         file->listed_tree = owner->tree;
-        return add_path(naming, file, owner->path.data, owner->path.length);
+        return add_path(naming, file, &owner->path);
     }
     file->row.more_paths += owner->path.data != NULL;
     if (file->row.tree != owner->tree && file->listed_tree != owner->tree &&
@@ -329,7 +328,7 @@ static struct bw_error *add_owner(struct naming *naming, struct bw_finding *loca
         finding->more_subvolumes++;
     }
     if (owner->path.data)
-        return add_path(naming, location, owner->path.data, owner->path.length);
+        return add_path(naming, location, &owner->path);
     finding->more_paths += owner->inode && !has_room(naming, location);
     return NULL;
 }
@@ -437,12 +436,6 @@ static struct bw_error *search_owners(struct naming *naming)
 
 /* Findings that no block leads to. */
 
-static struct bw_error *on_path(void *context, const char *path, size_t length)
-{
-    struct naming *naming = context;
-    return add_path(naming, naming->listing, path, length);
-}
-
 /* Lists the name that an item has in a subvolume; or else all names of the inode there. */
 static struct bw_error *list_names(struct naming *naming, struct bw_finding *location,
                                    const struct bw_subvolume *subvolume)
@@ -450,7 +443,8 @@ static struct bw_error *list_names(struct naming *naming, struct bw_finding *loc
     const uint64_t inode = location->row.inode;
     const struct bw_key key = location->end_key;
     const size_t before = location->paths.count;
-    naming->listing = location;
+    struct bw_inode_paths *paths = &naming->paths;
+    struct bw_bytes path;
     if (location->touches == BW_TOUCHES_NAME) {
         BW_SCOPED(bw_fs_items) struct bw_fs_items items;
         bw_fs_items_begin(&items, naming->check->fs, &subvolume->tree, key, key);
@@ -458,29 +452,37 @@ static struct bw_error *list_names(struct naming *naming, struct bw_finding *loc
             struct bw_cursor cursor = bw_cursor_of(item);
             struct bw_dir_entry entry;
             struct bw_inode_ref ref;
-            if (key.type == BW_INODE_REF)
-                while (bw_inode_ref_next(&cursor, &key, &ref))
-                    BW_TRY(bw_inode_paths_join(&naming->paths, subvolume, ref.parent, ref.name,
-                                               ref.name_length, on_path, naming));
-            else
-                while (bw_dir_entry_next(&cursor, &entry))
-                    if (entry.location.objectid == inode)
-                        BW_TRY(bw_inode_paths_join(&naming->paths, subvolume, key.objectid,
-                                                   entry.name, entry.name_length, on_path, naming));
+            while (key.type == BW_INODE_REF && bw_inode_ref_next(&cursor, &key, &ref)) {
+                BW_TRY(bw_inode_paths_join(paths, subvolume, ref.parent, ref.name, ref.name_length,
+                                           &path));
+                if (path.data)
+                    BW_TRY(add_path(naming, location, &path));
+            }
+            while (key.type != BW_INODE_REF && bw_dir_entry_next(&cursor, &entry)) {
+                if (entry.location.objectid != inode)
+                    continue;
+                BW_TRY(bw_inode_paths_join(paths, subvolume, key.objectid, entry.name,
+                                           entry.name_length, &path));
+                if (path.data)
+                    BW_TRY(add_path(naming, location, &path));
+            }
         }
         BW_TRY(bw_fs_items_error(&items));
     }
     if (location->paths.count > before)
         return NULL;
-    return bw_inode_paths_list(&naming->paths, subvolume, or_zero(inode), on_path, naming);
+    bw_inode_paths_begin(paths, subvolume, or_zero(inode));
+    while (bw_inode_paths_next(paths, &path))
+        BW_TRY(add_path(naming, location, &path));
+    return bw_inode_paths_error(paths);
 }
 
 static struct bw_error *on_lost_name(void *context, const struct bw_lost_inodes *lost,
-                                     uint64_t inode, const char *path, size_t length)
+                                     uint64_t inode, const struct bw_bytes *path)
 {
     struct naming *naming = context;
     (void)inode;
-    return path ? add_path(naming, &naming->findings[lost->number], path, length) : NULL;
+    return path->data ? add_path(naming, &naming->findings[lost->number], path) : NULL;
 }
 
 /* Lists what findings touch that have no path yet: the names of inodes, also in other subvolumes

@@ -33,6 +33,7 @@ void bw_inode_paths_free(struct bw_inode_paths *paths)
     bw_buffer_free(&paths->texts);
     bw_buffer_free(&paths->top);
     bw_buffer_free(&paths->path);
+    bw_error_free(bw_inode_paths_error(paths));
 }
 
 /* Adds a directory to the cache, without a path until the path is found; so a cycle ends here.
@@ -142,10 +143,10 @@ static struct bw_error *cache_path(struct bw_inode_paths *paths, uint64_t inode)
 
 struct bw_error *bw_inode_paths_join(struct bw_inode_paths *paths,
                                      const struct bw_subvolume *subvolume, uint64_t directory,
-                                     const void *name, size_t length, bw_path_visitor *visit,
-                                     void *context)
+                                     const void *name, size_t length, struct bw_bytes *result)
 {
     struct bw_buffer *path = &paths->path;
+    *result = (struct bw_bytes){0};
     BW_TRY(enter_subvolume(paths, subvolume));
     if (bw_key_map_get(&paths->known, directory, UINT32_MAX) == UINT32_MAX)
         BW_TRY(cache_path(paths, directory));
@@ -158,35 +159,45 @@ struct bw_error *bw_inode_paths_join(struct bw_inode_paths *paths,
     if (!length && path->length > 1)
         path->length--;
     bw_buffer_append(path, name, length);
+    bw_buffer_append_byte(path, '\0');
     if (path->failed)
         return bw_error_no_memory();
-    return visit(context, path->data, path->length);
+    *result = (struct bw_bytes){path->data, path->length - 1};
+    return NULL;
 }
 
-/* The names of an inode, in the order of their items. */
-struct naming {
-    struct bw_inode_paths *paths;
-    const struct bw_subvolume *subvolume;
-    bw_path_visitor *visit;
-    void *context;
-};
-
-static struct bw_error *visit_path_of_name(void *context, const struct bw_inode_name *name)
-{
-    const struct naming *naming = context;
-    return bw_inode_paths_join(naming->paths, naming->subvolume, name->directory, name->name,
-                               name->name_length, naming->visit, naming->context);
-}
-
-struct bw_error *bw_inode_paths_list(struct bw_inode_paths *paths,
-                                     const struct bw_subvolume *subvolume, uint64_t inode,
-                                     bw_path_visitor *visit, void *context)
+void bw_inode_paths_begin(struct bw_inode_paths *paths, const struct bw_subvolume *subvolume,
+                          uint64_t inode)
 {
     const struct bw_place place = {.subvolume = subvolume, .inode = inode};
-    struct naming naming = {paths, subvolume, visit, context};
+    bw_error_free(bw_inode_paths_error(paths)); /* an earlier list may not have come to its end */
     if (subvolume->deleted && !paths->with_deleted)
-        return NULL;
-    if (inode == BW_SUBVOLUME_ROOT_INODE)
-        return bw_inode_paths_join(paths, subvolume, inode, "", 0, visit, context);
-    return bw_inode_names(paths->fs, &place, visit_path_of_name, &naming);
+        return;
+    paths->listed = subvolume;
+    paths->is_top = inode == BW_SUBVOLUME_ROOT_INODE;
+    if (!paths->is_top)
+        paths->failure = bw_hard_links_open(paths->fs, &place, &paths->names);
+}
+
+bool bw_inode_paths_next(struct bw_inode_paths *paths, struct bw_bytes *path)
+{
+    const struct bw_inode_name top = {.directory = BW_SUBVOLUME_ROOT_INODE, .name = ""};
+    *path = (struct bw_bytes){0};
+    while (!path->data && !paths->failure) {
+        const struct bw_inode_name *name = paths->is_top ? &top : NULL;
+        if (paths->names)
+            name = bw_hard_links_next(paths->names);
+        if (!name)
+            break;
+        paths->is_top = false;
+        paths->failure = bw_inode_paths_join(paths, paths->listed, name->directory, name->name,
+                                             name->name_length, path);
+    }
+    return path->data;
+}
+
+struct bw_error *bw_inode_paths_error(struct bw_inode_paths *paths)
+{
+    paths->is_top = false;
+    return bw_error_first(BW_TAKE(paths->failure), bw_hard_links_close(BW_TAKE(paths->names)));
 }

@@ -32,23 +32,29 @@ struct bw_inode_paths {
     struct bw_known_directories directories;
     struct bw_buffer texts; /* paths of directories; a path contains the paths of its parents */
     struct bw_buffer path;
+    const struct bw_subvolume *listed; /* the paths of one of its inodes are being listed */
+    struct bw_hard_links *names;       /* of that inode, unless it is the top directory */
+    bool is_top;                       /* it is, and its path is the next one */
+    struct bw_error *failure;
 };
 
-/** Receives a path, which is valid until the call returns. */
-typedef struct bw_error *bw_path_visitor(void *context, const char *path, size_t length);
+/** Begins with the absolute paths of an inode, from the top-level subvolume on: one for each of its
+ * names, and none in a subvolume without a path. */
+void bw_inode_paths_begin(struct bw_inode_paths *paths, const struct bw_subvolume *subvolume,
+                          uint64_t inode);
 
-/** Passes the absolute paths of an inode, from the top-level subvolume on, to `visit`: one for each
- * of its names, and none in a subvolume without a path. Reports unreadable blocks. Returns the
- * error of `visit`, or BW_ERROR_NO_MEMORY. */
-struct bw_error *bw_inode_paths_list(struct bw_inode_paths *paths,
-                                     const struct bw_subvolume *subvolume, uint64_t inode,
-                                     bw_path_visitor *visit, void *context);
+/** The next path, a view that ends with the next call; its length does not count a NUL. False at
+ * the end: `*path` is all zeros then. Reports unreadable blocks. */
+bool bw_inode_paths_next(struct bw_inode_paths *paths, struct bw_bytes *path);
 
-/** Passes the paths of an entry with a known name in directory `directory`. */
+/** Why the list ended too early: BW_ERROR_NO_MEMORY, or NULL. */
+struct bw_error *bw_inode_paths_error(struct bw_inode_paths *paths);
+
+/** The path of an entry with a known name in directory `directory`, like bw_inode_paths_next(); all
+ * zeros if the directory has no path. */
 struct bw_error *bw_inode_paths_join(struct bw_inode_paths *paths,
                                      const struct bw_subvolume *subvolume, uint64_t directory,
-                                     const void *name, size_t length, bw_path_visitor *visit,
-                                     void *context);
+                                     const void *name, size_t length, struct bw_bytes *path);
 
 void bw_inode_paths_free(struct bw_inode_paths *paths);
 

@@ -71,23 +71,11 @@ struct bw_deleted {
 /* From deleted inodes to entries, with their contents and names in the last generation that had
  * them. */
 
-/* The current inode, and the receiver of its entries. */
-struct visiting {
-    const struct bw_deleted *deleted;
-    const struct examined *examined;
-    bw_entry_visitor *visit;
-    void *context;
-    const struct bw_deleted_inode *inode;
-    struct bw_inode attributes;
-    bool named;
-    struct bw_buffer path; /* with a NUL */
-};
-
-static bool is_wanted(const struct visiting *visiting, const struct bw_entry *entry)
+static bool is_selected(const struct bw_deleted *deleted, const struct bw_entry *entry)
 {
-    const struct bw_deleted_options *options = &visiting->deleted->options;
+    const struct bw_deleted_options *options = &deleted->options;
     const struct bw_selection *selection = options->selection;
-    const struct bw_buffer *top = &visiting->deleted->path;
+    const struct bw_buffer *top = &deleted->path;
     const char *path = entry->path;
     const size_t length = entry->path_length;
     if (top->length && (length < top->length || memcmp(path, top->data, top->length) != 0 ||
@@ -101,66 +89,53 @@ static bool is_wanted(const struct visiting *visiting, const struct bw_entry *en
                           bw_selection_accepts_inode(selection, entry));
 }
 
-static struct bw_error *on_path(void *context, const char *path, size_t length)
-{
-    struct visiting *visiting = context;
-    visiting->named = true;
-    visiting->path.length = 0;
-    bw_buffer_append(&visiting->path, path, length);
-    bw_buffer_append_byte(&visiting->path, '\0');
-    if (visiting->path.failed)
-        return bw_error_no_memory();
-    const struct bw_entry entry = {
-        .path = visiting->path.data,
-        .path_length = length,
-        .place = {.subvolume = visiting->inode->subvolume,
-                  .inode = visiting->inode->number,
-                  .type = bw_file_type_of_mode(visiting->attributes.mode)},
-        .inode = &visiting->attributes,
-    };
-    const struct bw_selection *selection = visiting->deleted->options.selection;
-    bool wanted = is_wanted(visiting, &entry);
-    if (wanted && selection)
-        BW_TRY(bw_selection_accepts_xattrs(selection, visiting->examined->fs, &entry, &wanted));
-    return wanted ? visiting->visit(visiting->context, &entry) : NULL;
-}
-
 /* Visits all inodes, ordered by their tree. One without a name gets its number as one. */
 static struct bw_error *visit_examined(const struct bw_deleted *deleted,
                                        const struct examined *examined, unsigned types,
                                        bw_entry_visitor *visit, void *context)
 {
-    struct visiting visiting = {
-        .deleted = deleted, .examined = examined, .visit = visit, .context = context};
+    const struct bw_selection *selection = deleted->options.selection;
+    BW_SCOPED(bw_inode_paths)
     struct bw_inode_paths paths = {.fs = examined->fs, .with_deleted = true};
-    struct bw_error *error = NULL;
     types = types ? types : BW_WALK_ALL;
-    for (size_t i = 0; !error && i < examined->inodes.count; i++) {
-        const struct bw_deleted_inode *inode = visiting.inode = &examined->inodes.items[i];
-        struct bw_error *lost = bw_inode_read(examined->fs, &inode->subvolume->tree, inode->number,
-                                              &visiting.attributes);
-        if (lost && lost->code == BW_ERROR_NO_MEMORY) {
-            error = lost;
-            break;
+    for (size_t i = 0; i < examined->inodes.count; i++) {
+        const struct bw_deleted_inode *deleted_inode = &examined->inodes.items[i];
+        const struct bw_subvolume *subvolume = deleted_inode->subvolume;
+        const uint64_t number = deleted_inode->number;
+        struct bw_inode inode;
+        BW_AUTO_ERROR struct bw_error *lost =
+            bw_inode_read(examined->fs, &subvolume->tree, number, &inode);
+        if (lost && lost->code == BW_ERROR_NO_MEMORY)
+            return BW_TAKE(lost);
+        const enum bw_file_type type = lost ? 0 : bw_file_type_of_mode(inode.mode);
+        if (lost || !(types >> type & 1))
+            continue;
+
+        struct bw_bytes path = {0};
+        if (inode.link_count || number == BW_SUBVOLUME_ROOT_INODE)
+            bw_inode_paths_begin(&paths, subvolume, number);
+        if (!bw_inode_paths_next(&paths, &path)) {
+            char name[24];
+            const int length = snprintf(name, sizeof name, "#%" PRIu64, number);
+            BW_TRY(bw_inode_paths_error(&paths));
+            BW_TRY(bw_inode_paths_join(&paths, subvolume, BW_SUBVOLUME_ROOT_INODE, name,
+                                       (size_t)length, &path));
         }
-        const bool is_lost = lost;
-        bw_error_free(lost);
-        if (is_lost || !(types >> bw_file_type_of_mode(visiting.attributes.mode) & 1))
-            continue;
-        visiting.named = false;
-        if (visiting.attributes.link_count || inode->number == BW_SUBVOLUME_ROOT_INODE)
-            error =
-                bw_inode_paths_list(&paths, inode->subvolume, inode->number, on_path, &visiting);
-        if (error || visiting.named)
-            continue;
-        char name[24];
-        const int length = snprintf(name, sizeof name, "#%" PRIu64, inode->number);
-        error = bw_inode_paths_join(&paths, inode->subvolume, BW_SUBVOLUME_ROOT_INODE, name,
-                                    (size_t)length, on_path, &visiting);
+        for (; path.data; bw_inode_paths_next(&paths, &path)) {
+            const struct bw_entry entry = {
+                .path = path.data,
+                .path_length = path.length,
+                .place = {.subvolume = subvolume, .inode = number, .type = type},
+                .inode = &inode};
+            bool selected = is_selected(deleted, &entry);
+            if (selected && selection)
+                BW_TRY(bw_selection_accepts_xattrs(selection, examined->fs, &entry, &selected));
+            if (selected)
+                BW_TRY(visit(context, &entry));
+        }
+        BW_TRY(bw_inode_paths_error(&paths));
     }
-    bw_inode_paths_free(&paths);
-    bw_buffer_free(&visiting.path);
-    return error;
+    return NULL;
 }
 
 struct bw_error *bw_deleted_visit(struct bw_deleted *deleted, unsigned types,

@@ -43,14 +43,6 @@ static void drop_found(const struct searching *searching, struct found *found)
 
 /* Finding the file. */
 
-static struct bw_error *keep_first_path(void *context, const char *path, size_t length)
-{
-    struct bw_buffer *first = context;
-    if (!first->length)
-        bw_buffer_append(first, path, length);
-    return first->failed ? bw_error_no_memory() : NULL;
-}
-
 struct bw_error *bw_lookup_older(struct bw_fs *older, const struct bw_place *place,
                                  const struct bw_inode *inode, struct bw_place *found,
                                  struct bw_inode *found_inode, char **path)
@@ -69,10 +61,14 @@ struct bw_error *bw_lookup_older(struct bw_fs *older, const struct bw_place *pla
         return NULL;
     struct bw_buffer first = {0};
     struct bw_inode_paths paths = {.fs = older};
-    struct bw_error *error =
-        bw_inode_paths_list(&paths, subvolume, found->inode, keep_first_path, &first);
+    struct bw_bytes name;
+    bw_inode_paths_begin(&paths, subvolume, found->inode);
+    const bool has_name = bw_inode_paths_next(&paths, &name);
+    if (has_name)
+        bw_buffer_append(&first, name.data, name.length);
+    struct bw_error *error = bw_inode_paths_error(&paths);
     bw_inode_paths_free(&paths);
-    if (!error && !first.length)
+    if (!error && !has_name)
         return NULL;
     return bw_give_text(&first, error, path, NULL);
 }

@@ -400,13 +400,6 @@ static struct bw_error *assess_metadata(struct loss_search *search,
 
 /* Files. */
 
-static struct bw_error *visit_path(void *context, const char *path, size_t length)
-{
-    struct loss_search *search = context;
-    search->file.sums.path = (struct bw_bytes){path, length};
-    return search->options.visit(search->options.context, &search->file.sums);
-}
-
 /* All items of the present inode have been read. */
 static struct bw_error *end_file(struct loss_search *search)
 {
@@ -425,10 +418,12 @@ static struct bw_error *end_file(struct loss_search *search)
     search->loss->lost_files += sums->lost >= sums->bytes;
     if (!search->options.visit)
         return NULL;
-    BW_TRY(bw_inode_paths_list(&search->paths, sums->subvolume, sums->inode, visit_path, search));
-    if (sums->path.data)
-        return NULL;
-    return search->options.visit(search->options.context, sums);
+    bool has_path = false;
+    bw_inode_paths_begin(&search->paths, sums->subvolume, sums->inode);
+    for (; bw_inode_paths_next(&search->paths, &sums->path); has_path = true)
+        BW_TRY(search->options.visit(search->options.context, sums));
+    BW_TRY(bw_inode_paths_error(&search->paths));
+    return has_path ? NULL : search->options.visit(search->options.context, sums);
 }
 
 /* Adds an extent of the present file, up to the end of the file. */

@@ -24,20 +24,9 @@ struct naming {
     const struct bw_lost_inodes *lost;
     struct bw_block_set seen, marks;
     uint64_t path[BW_MAX_LEVEL];
-    /* The present name. */
-    const struct bw_lost_inodes *range;
-    uint64_t inode;
-    bool has_path;
     /* Which of the first and last inodes have names in directories, two a range. */
     bool *named;
 };
-
-static struct bw_error *visit_path(void *context, const char *path, size_t length)
-{
-    struct naming *naming = context;
-    naming->has_path = true;
-    return naming->visit(naming->context, naming->range, naming->inode, path, length);
-}
 
 static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 {
@@ -53,14 +42,17 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
             size_t any = 0, next = 0;
             if (entry.location.type != BW_INODE_ITEM)
                 continue;
-            naming->inode = entry.location.objectid;
-            hit |= bw_query_ranges_next(&naming->all, &any, naming->inode, 1) != NULL;
-            while ((query = bw_query_ranges_next(&naming->inodes, &next, naming->inode, 1))) {
-                naming->range = &naming->lost[query->number];
-                naming->named[query->number * 2] |= naming->inode == naming->range->first;
-                naming->named[query->number * 2 + 1] |= naming->inode == naming->range->last;
+            const uint64_t inode = entry.location.objectid;
+            hit |= bw_query_ranges_next(&naming->all, &any, inode, 1) != NULL;
+            while ((query = bw_query_ranges_next(&naming->inodes, &next, inode, 1))) {
+                const struct bw_lost_inodes *range = &naming->lost[query->number];
+                struct bw_bytes path;
+                naming->named[query->number * 2] |= inode == range->first;
+                naming->named[query->number * 2 + 1] |= inode == range->last;
                 BW_TRY(bw_inode_paths_join(naming->paths, subvolume, item.key.objectid, entry.name,
-                                           entry.name_length, visit_path, naming));
+                                           entry.name_length, &path));
+                if (path.data)
+                    BW_TRY(naming->visit(naming->context, range, inode, &path));
             }
         }
     }
@@ -113,16 +105,18 @@ static struct bw_error *name_in_subvolume(struct naming *naming, size_t count)
 
     /* The first and the last inode of a range may have more names outside of it. */
     for (size_t i = 0; i < count; i++) {
-        naming->range = &naming->lost[i];
-        const uint64_t ends[] = {naming->range->first, naming->range->last};
+        const struct bw_lost_inodes *range = &naming->lost[i];
+        const uint64_t ends[] = {range->first, range->last};
         for (unsigned k = 0; k < 1 + (ends[0] != ends[1]); k++) {
-            naming->inode = ends[k];
-            naming->has_path = named[i * 2 + k];
-            if (!naming->has_path)
-                BW_TRY(bw_inode_paths_list(naming->paths, naming->range->subvolume, ends[k],
-                                           visit_path, naming));
-            if (!naming->has_path && ends[0] == ends[1])
-                BW_TRY(naming->visit(naming->context, naming->range, ends[k], NULL, 0));
+            struct bw_bytes path;
+            if (named[i * 2 + k])
+                continue;
+            bw_inode_paths_begin(naming->paths, range->subvolume, ends[k]);
+            for (; bw_inode_paths_next(naming->paths, &path); named[i * 2 + k] = true)
+                BW_TRY(naming->visit(naming->context, range, ends[k], &path));
+            BW_TRY(bw_inode_paths_error(naming->paths));
+            if (!named[i * 2 + k] && ends[0] == ends[1])
+                BW_TRY(naming->visit(naming->context, range, ends[k], &path));
         }
     }
     return NULL;

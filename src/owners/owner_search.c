@@ -55,21 +55,6 @@ struct bw_error *bw_owner_add_block(struct bw_owner_search *search,
     return NULL;
 }
 
-/* An owner that is visited once for each path. */
-struct visiting {
-    const struct bw_owner_options *options;
-    struct bw_owner *owner;
-    bool has_path;
-};
-
-static struct bw_error *visit_with_path(void *context, const char *path, size_t length)
-{
-    struct visiting *visiting = context;
-    visiting->has_path = true;
-    visiting->owner->path = (struct bw_bytes){path, length};
-    return visiting->options->visit(visiting->options->context, visiting->owner);
-}
-
 struct bw_error *bw_owner_postpone(struct bw_owner_search *search, const struct bw_owner *owner,
                                    uint64_t first, uint64_t last)
 {
@@ -83,14 +68,16 @@ struct bw_error *bw_owner_postpone(struct bw_owner_search *search, const struct 
 struct bw_error *bw_owner_visit(struct bw_owner_search *search, struct bw_owner *owner)
 {
     const struct bw_owner_options *options = search->options;
-    struct visiting visiting = {options, owner, false};
+    bool has_path = false;
     const bool wanted = owner->subvolume && !options->no_paths &&
                         (!search->hooks || search->hooks->accepts(options->context, owner));
-    if (wanted)
-        BW_TRY(bw_inode_paths_list(&search->paths, owner->subvolume, owner->inode, visit_with_path,
-                                   &visiting));
     owner->path = (struct bw_bytes){0};
-    if (visiting.has_path)
+    if (wanted)
+        bw_inode_paths_begin(&search->paths, owner->subvolume, owner->inode);
+    for (; wanted && bw_inode_paths_next(&search->paths, &owner->path); has_path = true)
+        BW_TRY(options->visit(options->context, owner));
+    BW_TRY(bw_inode_paths_error(&search->paths));
+    if (has_path)
         return NULL;
     /* Names may be lost only if something is. */
     if (wanted && search->fs->lost.count && !owner->subvolume->deleted)

@@ -111,9 +111,9 @@ struct bw_error *bw_owner_visit(struct bw_owner_search *search, struct bw_owner 
 struct bw_error *bw_owner_postpone(struct bw_owner_search *search, const struct bw_owner *owner,
                                    uint64_t first, uint64_t last);
 
-/** Receives a path of an inode; NULL: the only one of a range has none. */
+/** Receives a path of an inode; without data: the only one of a range has none. */
 typedef struct bw_error *bw_lost_name_visitor(void *context, const struct bw_lost_inodes *lost,
-                                              uint64_t inode, const char *path, size_t length);
+                                              uint64_t inode, const struct bw_bytes *path);
 
 /**
  * Finds the names of inodes whose own items may be lost, in the directories of their subvolumes.

@@ -272,14 +272,14 @@ const char *bw_owner_kind_name(enum bw_owner_kind kind)
 }
 
 static struct bw_error *visit_lost_inode(void *context, const struct bw_lost_inodes *lost,
-                                         uint64_t inode, const char *path, size_t length)
+                                         uint64_t inode, const struct bw_bytes *path)
 {
     const struct bw_owner_search *search = context;
     struct bw_owner owner = search->nameless.items[lost->number];
-    if (!path && !owner.inode)
+    if (!path->data && !owner.inode)
         return NULL;
     owner.inode = inode;
-    owner.path = (struct bw_bytes){path, length};
+    owner.path = *path;
     return search->options->visit(search->options->context, &owner);
 }
 
