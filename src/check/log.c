@@ -22,7 +22,6 @@
 #include "base/generated.h"
 #include "base/vector.h"
 #include "btree/find_leaf.h"
-#include "btree/scan.h"
 #include "check/check.h"
 #include "check/data.h"
 #include "data/fetch.h"
@@ -174,67 +173,43 @@ struct bw_error *bw_log_check_space(struct bw_check *check)
     return NULL;
 }
 
-/* The data of all log trees, without the results of the pass `log`. */
-
-struct log_data {
-    struct bw_check *check;
-    struct bw_range_set *ranges;
-    bool lost;
-};
-
-static struct bw_error *on_lost(void *context, const struct bw_block_pointer *pointer,
-                                struct bw_error *error)
+/* Adds the data that a log tree refers to or, if it is the root of all, the trees that it names. */
+static struct bw_error *add_data_ranges(const struct bw_check *check, const struct bw_tree *tree,
+                                        bool is_root_of_all, struct bw_range_set *ranges,
+                                        bool *complete)
 {
-    struct log_data *data = context;
-    (void)pointer;
-    const bool no_memory = error->code == BW_ERROR_NO_MEMORY;
-    data->lost = true;
-    if (!no_memory)
-        bw_error_free(error);
-    return no_memory ? error : NULL;
-}
-
-static struct bw_error *add_data_ranges(void *context, const struct bw_node *leaf)
-{
-    const struct log_data *data = context;
-    struct bw_item item;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
-        const struct bw_disk_file_extent *disk = (const void *)item.data;
-        if (item.key.type != BW_EXTENT_DATA || item.size < sizeof *disk ||
+    struct bw_tree_reader reader = check->fs->reader;
+    struct bw_item_range items;
+    struct bw_error *error = NULL;
+    reader.adopter = NULL; /* lost leaves are not replaced */
+    bw_item_range_begin(&items, &reader, tree, (struct bw_key){0}, BW_KEY_MAX);
+    while (!error && bw_item_range_next(&items)) {
+        const struct bw_item *item = &items.item;
+        const struct bw_disk_file_extent *disk = (const void *)item->data;
+        struct bw_listed_tree named;
+        *complete &= !items.error;
+        if (items.error)
+            continue;
+        if (is_root_of_all && item->key.type == BW_ROOT_ITEM && bw_tree_list_decode(item, &named))
+            error = add_data_ranges(check, &named.tree, false, ranges, complete);
+        if (is_root_of_all || item->key.type != BW_EXTENT_DATA || item->size < sizeof *disk ||
             disk->type == BW_FILE_EXTENT_INLINE)
             continue;
         const uint64_t start = bw_get64(disk->disk_bytenr), length = bw_get64(disk->disk_num_bytes);
         if (start && length <= UINT64_MAX - start)
-            BW_TRY(bw_range_set_insert(data->ranges, start, start + length));
+            error = bw_range_set_insert(ranges, start, start + length);
     }
-    return NULL;
-}
-
-static struct bw_error *scan_log_trees(void *context, const struct bw_node *leaf)
-{
-    struct log_data *data = context;
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_data_ranges, .lost = on_lost,
-                                 .context = data};
-    struct bw_item item;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
-        struct bw_listed_tree tree;
-        if (item.key.type == BW_ROOT_ITEM && bw_tree_list_decode(&item, &tree))
-            BW_TRY(bw_tree_scan(&data->check->fs->reader, &tree.tree, &scan));
-    }
-    return NULL;
+    return bw_item_range_end(&items, error);
 }
 
 struct bw_error *bw_log_data_ranges(struct bw_check *check, struct bw_range_set *ranges,
                                     bool *complete)
 {
-    struct log_data data = {.check = check, .ranges = ranges};
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = scan_log_trees, .lost = on_lost,
-                                 .context = &data};
     const struct bw_tree root = root_of_logs(check);
+    *complete = true;
     if (root.root.bytenr && !check->fs->is_past)
-        BW_TRY(bw_tree_scan(&check->fs->reader, &root, &scan));
+        BW_TRY(add_data_ranges(check, &root, true, ranges, complete));
     bw_range_set_join(ranges);
-    *complete = !data.lost;
     return NULL;
 }
 
@@ -251,48 +226,20 @@ BW_VECTOR(stored_list, struct stored);
 struct log_check {
     struct bw_check *check;
     uint64_t subvolume;
-    const struct bw_log *log;
+    struct bw_log log;
     struct stored_list stored;
     struct bw_data_checksums checksums; /* of the last transaction */
-    struct bw_data_check *data;         /* NULL: data are not read */
 };
+
+static void log_check_free(struct log_check *self)
+{
+    bw_data_checksums_free(&self->checksums);
+    stored_list_free(&self->stored);
+    bw_log_free(&self->log);
+}
 
 /* No kernel writes longer extents. */
 enum { LONGEST = 1 << 30 };
-
-/* Lists the stored data of the files in the log. A replay passes over inodes without links, and
- * data of some inodes have no checksums. */
-static struct bw_error *collect_extents(struct log_check *self)
-{
-    const uint32_t sectorsize = self->check->fs->superblock.sectorsize;
-    struct bw_inode inode = {0};
-    uint64_t known = 0; /* number of that inode */
-    for (size_t i = 0; i < self->log->items.count; i++) {
-        const struct bw_item *item = &self->log->items.items[i];
-        if (item->key.type == BW_INODE_ITEM)
-            known = bw_inode_decode(item, &inode) ? item->key.objectid : 0;
-        if (item->key.type != BW_EXTENT_DATA || known != item->key.objectid || !inode.link_count)
-            continue;
-        struct bw_file_extent extent;
-        BW_AUTO_ERROR struct bw_error *bad = bw_file_extent_decode(item, sectorsize, &extent);
-        if (bad || extent.type == BW_FILE_EXTENT_INLINE || !extent.disk_bytenr)
-            continue;
-        if (extent.disk_num_bytes && extent.disk_bytenr <= UINT64_MAX - extent.disk_num_bytes)
-            bw_log_claim_space(self->check, extent.disk_bytenr, extent.disk_num_bytes,
-                               self->subvolume, known);
-        if (extent.type != BW_FILE_EXTENT_REGULAR || inode.flags & BW_INODE_NODATASUM)
-            continue;
-        struct stored stored = {extent.disk_bytenr, extent.disk_num_bytes, known};
-        if (extent.compression == BW_COMPRESS_NONE) {
-            stored.logical += extent.offset;
-            stored.length = extent.num_bytes;
-        }
-        if (stored.length <= LONGEST && stored.logical <= UINT64_MAX - stored.length &&
-            bw_check_chunk(self->check, stored.logical))
-            BW_TRY(stored_list_push(&self->stored, stored));
-    }
-    return NULL;
-}
 
 /* The checksums that the log has from an address on; `*length` is set to the bytes they are about,
  * at most what it was. NULL: none. */
@@ -302,8 +249,8 @@ static const uint8_t *checksums_in_log(const struct log_check *self, uint64_t lo
     const struct bw_superblock *superblock = &self->check->fs->superblock;
     const size_t size = bw_checksum_size(superblock->checksum_type);
     const struct bw_key behind = {BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM, logical + 1};
-    const size_t next = bw_log_first(self->log, &behind);
-    const struct bw_item *item = next ? &self->log->items.items[next - 1] : NULL;
+    const size_t next = bw_log_first(&self->log, &behind);
+    const struct bw_item *item = next ? &self->log.items.items[next - 1] : NULL;
     if (!item || item->key.objectid != BW_EXTENT_CSUM_OBJECT || item->key.type != BW_EXTENT_CSUM)
         return NULL;
     const uint64_t skipped = (logical - item->key.offset) / superblock->sectorsize;
@@ -341,50 +288,68 @@ static struct bw_error *check_part_in_tree(struct log_check *self, const struct 
     return NULL;
 }
 
-/* Checks the checksums of all data in the list. Ranges that several files share are checked once.
- */
-static struct bw_error *check_stored(struct log_check *self)
+/* Checks the stored data of the files in a log: claims their space, and looks for checksums. A
+ * replay passes over inodes without links, and data of some inodes have no checksums. */
+static struct bw_error *check_log(struct bw_check *check, const struct bw_listed_tree *tree)
 {
+    const uint32_t sectorsize = check->fs->superblock.sectorsize;
+    BW_SCOPED(log_check)
+    struct log_check self = {.check = check, .subvolume = tree->root_key.offset};
+    bw_data_checksums_init(&self.checksums, check->fs);
+    BW_TRY(bw_log_load(check->fs, &tree->tree.root, "log tree", &self.log));
+    struct bw_inode inode = {0};
+    uint64_t known = 0; /* number of that inode */
+    for (size_t i = 0; i < self.log.items.count; i++) {
+        const struct bw_item *item = &self.log.items.items[i];
+        if (item->key.type == BW_INODE_ITEM)
+            known = bw_inode_decode(item, &inode) ? item->key.objectid : 0;
+        if (item->key.type != BW_EXTENT_DATA || known != item->key.objectid || !inode.link_count)
+            continue;
+        struct bw_file_extent extent;
+        BW_AUTO_ERROR struct bw_error *bad = bw_file_extent_decode(item, sectorsize, &extent);
+        if (bad || extent.type == BW_FILE_EXTENT_INLINE || !extent.disk_bytenr)
+            continue;
+        if (extent.disk_num_bytes && extent.disk_bytenr <= UINT64_MAX - extent.disk_num_bytes)
+            bw_log_claim_space(check, extent.disk_bytenr, extent.disk_num_bytes, self.subvolume,
+                               known);
+        if (extent.type != BW_FILE_EXTENT_REGULAR || inode.flags & BW_INODE_NODATASUM)
+            continue;
+        struct stored stored = {extent.disk_bytenr, extent.disk_num_bytes, known};
+        if (extent.compression == BW_COMPRESS_NONE) {
+            stored.logical += extent.offset;
+            stored.length = extent.num_bytes;
+        }
+        if (stored.length <= LONGEST && stored.logical <= UINT64_MAX - stored.length &&
+            bw_check_chunk(check, stored.logical))
+            BW_TRY(stored_list_push(&self.stored, stored));
+    }
+    if (self.log.losses.count)
+        return NULL;
+
+    /* The checksums. Ranges that several files share are checked once. */
+    struct bw_data_check *data = check->options->data ? bw_data_check_begin(check) : NULL;
+    if (check->options->data && !data)
+        return bw_error_no_memory();
+    struct bw_error *error = NULL;
     uint64_t done = 0;
-    stored_list_sort(&self->stored, bw_compare_first);
-    for (size_t i = 0; i < self->stored.count && bw_check_should_continue(self->check, 0); i++) {
-        const struct stored *stored = &self->stored.items[i];
+    stored_list_sort(&self.stored, bw_compare_first);
+    for (size_t i = 0; !error && i < self.stored.count && bw_check_should_continue(check, 0); i++) {
+        const struct stored *stored = &self.stored.items[i];
         const uint64_t end = stored->logical + stored->length;
         uint64_t next = stored->logical > done ? stored->logical : done;
-        for (uint64_t length; next < end; next += length) {
+        for (uint64_t length; next < end && !error; next += length) {
             length = end - next;
-            const uint8_t *checksums = checksums_in_log(self, next, &length);
-            const struct bw_checked_chunk *chunk = bw_check_chunk(self->check, next);
+            const uint8_t *checksums = checksums_in_log(&self, next, &length);
+            const struct bw_checked_chunk *chunk = bw_check_chunk(check, next);
             if (!checksums)
-                BW_TRY(check_part_in_tree(self, stored, next, &length));
-            else if (self->data && chunk && length <= chunk->length - (next - chunk->logical))
-                BW_TRY(bw_data_check_add(self->data,
-                                         &(struct bw_summed){chunk, next, length, checksums}));
+                error = check_part_in_tree(&self, stored, next, &length);
+            else if (data && chunk && length <= chunk->length - (next - chunk->logical))
+                error =
+                    bw_data_check_add(data, &(struct bw_summed){chunk, next, length, checksums});
         }
         done = end > done ? end : done;
     }
-    return NULL;
-}
-
-static struct bw_error *check_log(struct bw_check *check, const struct bw_listed_tree *tree)
-{
-    struct bw_log log = {0};
-    struct log_check self = {.check = check, .subvolume = tree->root_key.offset, .log = &log};
-    struct bw_error *error = bw_log_load(check->fs, &tree->tree.root, "log tree", &log);
-    if (check->options->data)
-        self.data = bw_data_check_begin(check);
-    bw_data_checksums_init(&self.checksums, check->fs);
-    if (!error && check->options->data && !self.data)
-        error = bw_error_no_memory();
-    if (!error)
-        error = collect_extents(&self);
-    if (!error && !log.losses.count)
-        error = check_stored(&self);
-    error = bw_data_check_end(self.data, error);
-    bw_data_checksums_free(&self.checksums);
-    stored_list_free(&self.stored);
-    bw_log_free(&log);
-    return error;
+    return bw_data_check_end(data, error);
 }
 
 static struct bw_error *report_refused(void *context, uint64_t subvolume, uint64_t inode,
