@@ -16,7 +16,6 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "btree/scan.h"
 #include "fs/image.h"
 #include "history/history.h"
 #include "history/scan.h"
@@ -33,64 +32,37 @@ struct log_root {
     uint64_t lost; /* number of tree blocks */
 };
 
-/* A scan of a log tree, or of the root of all. */
-struct log_scan {
-    struct bw_fs *fs;
-    struct log_root *found;
-};
-
-static struct bw_error *count_lost(void *context, const struct bw_block_pointer *pointer,
-                                   struct bw_error *error)
-{
-    struct log_scan *scan = context;
-    (void)pointer;
-    if (error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    scan->found->lost++;
-    bw_error_free(error);
-    return NULL;
-}
-
-static struct bw_error *count_items(void *context, const struct bw_node *leaf)
-{
-    struct log_scan *scan = context;
-    struct bw_item item;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item); scan->found->items++) {
-        const struct bw_disk_inode_item *inode = (const void *)item.data;
-        if (item.key.type != BW_INODE_ITEM || item.size < sizeof *inode)
-            continue;
-        const struct timespec time = {(time_t)bw_get64(inode->ctime.seconds),
-                                      (long)bw_get32(inode->ctime.nanoseconds)};
-        const int64_t changed = bw_time_nanoseconds(&time);
-        if (changed > scan->found->changed)
-            scan->found->changed = changed;
-    }
-    return NULL;
-}
-
-static struct bw_error *scan_log(struct log_scan *scan, const struct bw_root_pointer *root,
-                                 struct bw_error *(*leaf)(void *, const struct bw_node *))
+/* Adds up a log tree or, if it is the root of all, the trees that it names. */
+static struct bw_error *add_log(const struct bw_fs *fs, const struct bw_root_pointer *root,
+                                bool is_root_of_all, struct log_root *found)
 {
     const struct bw_tree tree = {.id = BW_TREE_LOG, .root = *root};
-    const struct bw_scan how = {BW_SCAN_ALL, .leaf = leaf, .lost = count_lost, .context = scan};
-    return bw_tree_scan(&scan->fs->reader, &tree, &how);
-}
-
-/* Scans the log trees that a leaf of the log's root names. */
-static struct bw_error *scan_named_logs(void *context, const struct bw_node *leaf)
-{
-    struct log_scan *scan = context;
-    struct bw_item item;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
-        struct bw_root_item root;
-        if (item.key.type != BW_ROOT_ITEM)
-            continue;
-        BW_AUTO_ERROR struct bw_error *bad = bw_root_item_decode(&item, &root);
-        scan->found->lost += bad != NULL;
-        if (!bad)
-            BW_TRY(scan_log(scan, &root.root, count_items));
+    struct bw_tree_reader reader = fs->reader;
+    struct bw_item_range items;
+    struct bw_error *error = NULL;
+    reader.adopter = NULL; /* lost leaves are not replaced */
+    bw_item_range_begin(&items, &reader, &tree, (struct bw_key){0}, BW_KEY_MAX);
+    while (!error && bw_item_range_next(&items)) {
+        const struct bw_disk_inode_item *inode = (const void *)items.item.data;
+        if (items.error) {
+            found->lost++;
+        } else if (!is_root_of_all) {
+            found->items++;
+            if (items.item.key.type != BW_INODE_ITEM || items.item.size < sizeof *inode)
+                continue;
+            const struct timespec time = {(time_t)bw_get64(inode->ctime.seconds),
+                                          (long)bw_get32(inode->ctime.nanoseconds)};
+            const int64_t changed = bw_time_nanoseconds(&time);
+            found->changed = changed > found->changed ? changed : found->changed;
+        } else if (items.item.key.type == BW_ROOT_ITEM) {
+            struct bw_root_item named;
+            BW_AUTO_ERROR struct bw_error *bad = bw_root_item_decode(&items.item, &named);
+            found->lost += bad != NULL;
+            if (!bad)
+                error = add_log(fs, &named.root, false, found);
+        }
     }
-    return NULL;
+    return bw_item_range_end(&items, error);
 }
 
 static bool is_newer(const struct log_root *one, const struct log_root *other)
@@ -133,12 +105,11 @@ static struct bw_error *search_ranges(struct bw_fs *fs, const struct bw_scan_ran
         const struct bw_key first = bw_found_first_key(block);
         struct log_root found = {.root = {block->bytenr, block->generation, block->level},
                                  .changed = INT64_MIN};
-        struct log_scan scan_of_root = {fs, &found};
         if (block->generation != fs->superblock.generation + 1 ||
             bw_found_owner(&index, block) != BW_TREE_LOG || first.objectid != BW_TREE_LOG ||
             first.type != BW_ROOT_ITEM)
             continue;
-        error = scan_log(&scan_of_root, &found.root, scan_named_logs);
+        error = add_log(fs, &found.root, true, &found);
         if (!error && (!count++ || is_newer(&found, &newest)))
             newest = found;
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/search.h"
 #include "base/vector.h"
 #include "btrfs-walk/history.h"
@@ -22,10 +23,11 @@ struct bw_snapshots {
 
 /* A subvolume, while its relatives are searched. */
 struct relative {
-    struct bw_snapshot snapshot;
     uint64_t uuids[3]; /* the first bytes of its UUID, parent UUID and received UUID; 0: none */
     bool is_related;
 };
+
+BW_VECTOR(relatives, struct relative);
 
 /* A UUID that a subvolume has. */
 struct uuid_user {
@@ -33,14 +35,7 @@ struct uuid_user {
     uint32_t item;
 };
 
-BW_VECTOR(relative_list, struct relative);
-
-struct relatives {
-    struct relative_list list;
-    struct uuid_user *users; /* sorted by UUID */
-    uint32_t *queue;         /* related subvolumes whose UUIDs have not been followed yet */
-    size_t queued;
-};
+BW_VECTOR(uuid_users, struct uuid_user);
 
 /* UUIDs are random, so their beginnings differ, too. */
 static uint64_t beginning_of_uuid(const uint8_t uuid[BW_UUID_SIZE])
@@ -48,20 +43,6 @@ static uint64_t beginning_of_uuid(const uint8_t uuid[BW_UUID_SIZE])
     uint64_t value;
     memcpy(&value, uuid, sizeof value);
     return value;
-}
-
-static int by_uuid(const void *a, const void *b)
-{
-    const struct uuid_user *left = a, *right = b;
-    return (left->uuid > right->uuid) - (left->uuid < right->uuid);
-}
-
-static void mark_related(struct relatives *relatives, size_t item)
-{
-    if (relatives->list.items[item].is_related)
-        return;
-    relatives->list.items[item].is_related = true;
-    relatives->queue[relatives->queued++] = (uint32_t)item;
 }
 
 static int newest_first(const void *a, const void *b)
@@ -73,94 +54,91 @@ static int newest_first(const void *a, const void *b)
                            : (left->id < right->id) - (left->id > right->id);
 }
 
-/* Follows UUIDs from a subvolume, until no other subvolume shares one with a related subvolume; and
- * keeps the related ones, the newest first. */
-static struct bw_error *keep_related(struct bw_snapshots *snapshots, struct relatives *relatives,
-                                     uint64_t id)
+static void snapshots_free(struct bw_snapshots *snapshots)
 {
-    const size_t count = relatives->list.count;
-    struct uuid_user *users = relatives->users = calloc(3 * count + 1, sizeof *users);
-    relatives->queue = calloc(count + 1, sizeof *relatives->queue);
-    if (!users || !relatives->queue)
-        return bw_error_no_memory();
-    size_t user_count = 0;
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < 3; k++)
-            if (relatives->list.items[i].uuids[k])
-                users[user_count++] =
-                    (struct uuid_user){relatives->list.items[i].uuids[k], (uint32_t)i};
-    qsort(users, user_count, sizeof *users, by_uuid);
-
-    /* Marks the subvolumes that have a UUID of a related one; only once for each UUID, because
-     * crafted images may repeat one in all subvolumes. */
-    const uint32_t done = UINT32_MAX;
-    for (size_t i = 0; i < count; i++)
-        if (relatives->list.items[i].snapshot.id == id)
-            mark_related(relatives, i);
-    while (relatives->queued) {
-        const struct relative *item = &relatives->list.items[relatives->queue[--relatives->queued]];
-        for (size_t k = 0; k < 3; k++) {
-            const uint64_t uuid = item->uuids[k];
-            const size_t first = BW_FIRST_INDEX(n, user_count, users[n].uuid >= uuid);
-            if (!uuid || first == user_count || users[first].item == done)
-                continue;
-            for (size_t i = first; i < user_count && users[i].uuid == uuid; i++)
-                mark_related(relatives, users[i].item);
-            users[first].item = done;
-        }
-    }
-    for (size_t i = 0; i < relatives->list.count; i++) {
-        struct relative *item = &relatives->list.items[i];
-        if (!item->is_related || item->snapshot.id == id)
-            continue;
-        BW_TRY(bw_snapshot_list_push(&snapshots->list, item->snapshot));
-        item->snapshot.path = NULL;
-    }
-    bw_snapshot_list_sort(&snapshots->list, newest_first);
-    return NULL;
+    for (size_t i = 0; i < snapshots->list.count; i++)
+        free((char *)(uintptr_t)snapshots->list.items[i].path);
+    bw_snapshot_list_free(&snapshots->list);
 }
 
 struct bw_error *bw_snapshots_open(struct bw_fs *fs, uint64_t subvolume,
                                    struct bw_snapshots **result)
 {
-    struct relatives relatives = {0};
-    struct bw_snapshots *snapshots = calloc(1, sizeof *snapshots);
-    if (!snapshots)
-        return bw_error_no_memory();
-    snapshots->fs = fs;
+    BW_SCOPED(snapshots) struct bw_snapshots found = {.fs = fs};
+    struct bw_snapshot_list *list = &found.list;
+
+    /* All subvolumes. */
+    BW_SCOPED(relatives) struct relatives relatives = {0}; /* for each of the list */
     struct bw_subvolume_infos *infos;
     struct bw_error *error = bw_subvolume_infos_open(fs, true, &infos);
     for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));) {
+        const struct relative relative = {.uuids = {beginning_of_uuid(info->uuid),
+                                                    beginning_of_uuid(info->parent_uuid),
+                                                    beginning_of_uuid(info->received_uuid)}};
         if (info->is_deleted)
             continue;
-        char *path = info->path ? strndup(info->path, info->path_length) : strdup("");
-        const struct relative relative = {
-            .snapshot = {.subvolume = bw_subvolume_by_id(fs, info->id),
-                         .id = info->id,
-                         .generation = info->otransid,
-                         .time = info->otime,
-                         .read_only = info->read_only,
-                         .path = path},
-            .uuids = {beginning_of_uuid(info->uuid), beginning_of_uuid(info->parent_uuid),
-                      beginning_of_uuid(info->received_uuid)},
-        };
-        error = path ? relative_list_push(&relatives.list, relative) : bw_error_no_memory();
+        error =
+            bw_error_first(relatives_push(&relatives, relative), bw_snapshot_list_reserve(list, 1));
         if (error)
-            free(path);
+            break;
+        char *path = info->path ? strndup(info->path, info->path_length) : strdup("");
+        list->items[list->count++] =
+            (struct bw_snapshot){.subvolume = bw_subvolume_by_id(fs, info->id),
+                                 .id = info->id,
+                                 .generation = info->otransid,
+                                 .time = info->otime,
+                                 .read_only = info->read_only,
+                                 .path = path};
+        error = path ? NULL : bw_error_no_memory();
     }
-    error = bw_error_first(error, bw_subvolume_infos_close(infos));
-    if (!error)
-        error = keep_related(snapshots, &relatives, subvolume);
-    for (size_t i = 0; i < relatives.list.count; i++)
-        free((char *)(uintptr_t)relatives.list.items[i].snapshot.path);
-    relative_list_free(&relatives.list);
-    free(relatives.users);
-    free(relatives.queue);
-    if (error) {
-        bw_snapshots_close(snapshots);
-        return error;
+    BW_TRY(bw_error_first(error, bw_subvolume_infos_close(infos)));
+
+    /* Follows UUIDs from the subvolume, until no other one shares a UUID with a related one. Each
+     * UUID is followed once, because crafted images may repeat one in all subvolumes. */
+    const uint32_t done = UINT32_MAX;
+    BW_SCOPED(uuid_users) struct uuid_users users = {0};
+    BW_SCOPED(bw_sizes) struct bw_sizes queue = {0};
+    for (uint32_t i = 0; i < list->count; i++) {
+        relatives.items[i].is_related = list->items[i].id == subvolume;
+        if (relatives.items[i].is_related)
+            BW_TRY(bw_sizes_push(&queue, i));
+        for (size_t k = 0; k < 3; k++)
+            if (relatives.items[i].uuids[k])
+                BW_TRY(uuid_users_push(&users, (struct uuid_user){relatives.items[i].uuids[k], i}));
     }
-    *result = snapshots;
+    uuid_users_sort(&users, bw_compare_first);
+    while (queue.count) {
+        const struct relative *item = &relatives.items[bw_sizes_pop(&queue)];
+        for (size_t k = 0; k < 3; k++) {
+            const uint64_t uuid = item->uuids[k];
+            const size_t first = BW_FIRST_INDEX(n, users.count, users.items[n].uuid >= uuid);
+            if (!uuid || first == users.count || users.items[first].item == done)
+                continue;
+            for (size_t i = first; i < users.count && users.items[i].uuid == uuid; i++) {
+                struct relative *other = &relatives.items[users.items[i].item];
+                if (!other->is_related)
+                    BW_TRY(bw_sizes_push(&queue, users.items[i].item));
+                other->is_related = true;
+            }
+            users.items[first].item = done;
+        }
+    }
+
+    /* Keeps the related ones, the newest first. */
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        if (relatives.items[i].is_related && list->items[i].id != subvolume)
+            list->items[kept++] = list->items[i];
+        else
+            free((char *)(uintptr_t)list->items[i].path);
+    }
+    list->count = kept;
+    bw_snapshot_list_sort(list, newest_first);
+    *result = malloc(sizeof **result);
+    if (!*result)
+        return bw_error_no_memory();
+    **result = found;
+    *list = (struct bw_snapshot_list){0};
     return NULL;
 }
 
@@ -168,9 +146,7 @@ void bw_snapshots_close(struct bw_snapshots *snapshots)
 {
     if (!snapshots)
         return;
-    for (size_t i = 0; i < snapshots->list.count; i++)
-        free((char *)(uintptr_t)snapshots->list.items[i].path);
-    bw_snapshot_list_free(&snapshots->list);
+    snapshots_free(snapshots);
     free(snapshots);
 }
 
