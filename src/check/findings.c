@@ -92,32 +92,6 @@ static int by_location(const void *first, const void *second)
     return by_message ? by_message : bw_key_compare(&one->end_key, &other->end_key);
 }
 
-/* The place for a new finding. If enough of its code wait, that is the place of the last one of
- * them in the order, which is forgotten; NULL if the new one comes after those. */
-static struct bw_finding *make_room(struct bw_check *check, const struct bw_finding *new)
-{
-    struct bw_findings *findings = &check->findings;
-    struct bw_finding *last = NULL;
-    const uint64_t limit = check->options->all ? ALL_SHOWN : BW_FINDINGS_SHOWN;
-    if (findings->in_pass[new->code] > ALL_SHOWN && check->options->all)
-        return NULL;
-    if (findings->in_pass[new->code] <= limit) {
-        if (bw_waiting_findings_reserve(&findings->waiting, 1)) {
-            atomic_store(&check->unfinished, true);
-            return NULL;
-        }
-        return &findings->waiting.items[findings->waiting.count++];
-    }
-    for (size_t i = 0; i < findings->waiting.count; i++)
-        if (findings->waiting.items[i].code == new->code &&
-            (!last || by_location(&findings->waiting.items[i], last) > 0))
-            last = &findings->waiting.items[i];
-    if (!last || by_location(new, last) >= 0)
-        return NULL;
-    free_location(last);
-    return last;
-}
-
 /* Appends the flipped bit to the message. The block is named unless the finding is about it. */
 static void append_flip(struct bw_check *check, struct bw_finding *finding)
 {
@@ -158,15 +132,31 @@ void bw_check_find(struct bw_check *check, enum bw_code_number code,
     new.code = code;
     pthread_mutex_lock(&check->lock);
     check->found++;
-    findings->in_pass[code]++;
     findings->counts[code].count++;
     findings->counts[code].repairable += new.row.repairable;
-    struct bw_finding *room = make_room(check, &new);
-    if (room)
-        *room = new;
+
+    /* If enough of its code wait, it takes the place of the last one of them in the order, which is
+     * forgotten, or is forgotten itself if it comes after those. */
+    const uint64_t limit = check->options->all ? ALL_SHOWN : BW_FINDINGS_SHOWN;
+    struct bw_finding *last = NULL;
+    if (++findings->in_pass[code] <= limit) {
+        if (bw_waiting_findings_push(&findings->waiting, new))
+            atomic_store(&check->unfinished, true);
+        else
+            new = (struct bw_finding){.message = NULL};
+    } else if (!check->options->all) {
+        for (size_t i = 0; i < findings->waiting.count; i++)
+            if (findings->waiting.items[i].code == code &&
+                (!last || by_location(&findings->waiting.items[i], last) > 0))
+                last = &findings->waiting.items[i];
+    }
+    if (last && by_location(&new, last) < 0) {
+        const struct bw_finding forgotten = *last;
+        *last = new;
+        new = forgotten;
+    }
     pthread_mutex_unlock(&check->lock);
-    if (!room)
-        free_location(&new);
+    free_location(&new);
 }
 
 void bw_check_unable(struct bw_check *check, struct bw_error *error)
@@ -538,64 +528,13 @@ static struct bw_error *list_rest(struct naming *naming)
 
 /* Passing findings to the caller. */
 
-/* The image of a copy, if the device has several images. */
-static const char *image_of(const struct bw_check *check, const struct bw_findinginfo *row)
-{
-    struct bw_mapping mapping;
-    if (!check->fs->alternatives || row->logical == BW_ABSENT || row->mirror == BW_ABSENT ||
-        row->devid == BW_ABSENT)
-        return NULL;
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_fs_map(check->fs, row->logical, 1, (unsigned)row->mirror, &mapping);
-    return error ? NULL : bw_fs_alternative(check->fs, mapping.devid, mapping.alternative);
-}
-
-/* Passes a finding to the caller or, if it is about several files, one for each of them. */
-static struct bw_error *visit_finding(struct bw_check *check, struct bw_finding *finding)
-{
-    struct bw_finding *each = finding->files.count ? finding->files.items : finding;
-    const size_t more = finding->files.count ? finding->files.count - 1 : 0;
-    struct bw_finding_count *count = &check->findings.counts[finding->code];
-    BW_AUTO_BUFFER struct bw_buffer message = {0};
-    bw_escape_words(&message, finding->message);
-    bw_buffer_append_byte(&message, '\0');
-    if (message.failed)
-        return bw_error_no_memory();
-    count->count += more;
-    if (finding->row.repairable)
-        count->repairable += more;
-    each[more].row.more_paths += finding->more_files;
-    for (size_t i = 0; i <= more; i++) {
-        struct bw_findinginfo *row = &each[i].row;
-        const char *image = image_of(check, row);
-        char tree[BW_KEY_TEXT];
-        row->severity = bw_finding_severity_name(count->code->severity);
-        row->code = count->code->word;
-        row->pass = count->code->pass;
-        row->message = message.data;
-        row->paths = (struct bw_names){each[i].paths.items, each[i].paths.count};
-        if (row->tree != BW_ABSENT)
-            row->tree_name = bw_tree_id_text(row->tree, tree);
-        if (!row->more_paths)
-            row->more_paths = BW_ABSENT;
-        if (!row->more_subvolumes)
-            row->more_subvolumes = BW_ABSENT;
-        if (image)
-            row->device = (struct bw_bytes){image, strlen(image)};
-        BW_TRY(bw_unchanged_finding(check, finding->code, row));
-        BW_TRY(check->options->visit(check->options->context, row));
-    }
-    return NULL;
-}
-
 struct bw_error *bw_findings_flush(struct bw_check *check)
 {
     struct bw_findings *findings = &check->findings;
     struct bw_finding *waiting = findings->waiting.items;
     const size_t count = findings->waiting.count;
     struct bw_error *error = NULL;
-    if (count)
-        qsort(waiting, count, sizeof *waiting, by_location);
+    bw_waiting_findings_sort(&findings->waiting, by_location);
 
     /* Their paths. */
     if (check->options->visit && count) {
@@ -612,8 +551,52 @@ struct bw_error *bw_findings_flush(struct bw_check *check)
             error = list_rest(&naming);
         bw_inode_paths_free(&naming.paths);
     }
-    for (size_t i = 0; !error && check->options->visit && i < count; i++)
-        error = visit_finding(check, &waiting[i]);
+
+    /* Each is passed to the caller; one about several files once for each of them. */
+    for (size_t i = 0; !error && check->options->visit && i < count; i++) {
+        struct bw_finding *finding = &waiting[i];
+        struct bw_finding *each = finding->files.count ? finding->files.items : finding;
+        const size_t more = finding->files.count ? finding->files.count - 1 : 0;
+        struct bw_finding_count *counter = &findings->counts[finding->code];
+        BW_AUTO_BUFFER struct bw_buffer message = {0};
+        bw_escape_words(&message, finding->message);
+        bw_buffer_append_byte(&message, '\0');
+        error = bw_buffer_error(&message);
+        counter->count += more;
+        counter->repairable += finding->row.repairable ? more : 0;
+        each[more].row.more_paths += finding->more_files;
+        for (size_t k = 0; !error && k <= more; k++) {
+            struct bw_findinginfo *row = &each[k].row;
+            char tree[BW_KEY_TEXT];
+            row->severity = bw_finding_severity_name(counter->code->severity);
+            row->code = counter->code->word;
+            row->pass = counter->code->pass;
+            row->message = message.data;
+            row->paths = (struct bw_names){each[k].paths.items, each[k].paths.count};
+            if (row->tree != BW_ABSENT)
+                row->tree_name = bw_tree_id_text(row->tree, tree);
+            if (!row->more_paths)
+                row->more_paths = BW_ABSENT;
+            if (!row->more_subvolumes)
+                row->more_subvolumes = BW_ABSENT;
+
+            /* The image of a copy, if its device has several images. */
+            if (check->fs->alternatives && row->logical != BW_ABSENT && row->mirror != BW_ABSENT &&
+                row->devid != BW_ABSENT) {
+                struct bw_mapping mapping;
+                BW_AUTO_ERROR struct bw_error *unmapped =
+                    bw_fs_map(check->fs, row->logical, 1, (unsigned)row->mirror, &mapping);
+                const char *image = NULL;
+                if (!unmapped)
+                    image = bw_fs_alternative(check->fs, mapping.devid, mapping.alternative);
+                if (image)
+                    row->device = (struct bw_bytes){image, strlen(image)};
+            }
+            error = bw_unchanged_finding(check, finding->code, row);
+            if (!error)
+                error = check->options->visit(check->options->context, row);
+        }
+    }
     for (unsigned code = 0; code < BW_CODES; code++)
         findings->counts[code].hidden += findings->in_pass[code];
     for (size_t i = 0; i < count; i++)
