@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "ondisk/chunk.h"
 #include "stream/stream_tree.h"
 
@@ -42,40 +43,27 @@ struct source {
     uint8_t missing[BW_UUID_SIZE];
 };
 
-struct making {
-    struct bw_fs *fs;
-    struct bw_image_set *images;
-    struct source *sources;
-    struct bw_received_set received;
-    uint64_t end;  /* of the logical addresses */
-    uint64_t size; /* of all streams, in bytes */
-};
-
 /* The devices. */
 
 /* Assigns logical addresses to the images, and makes superblocks for them. */
-static struct bw_error *begin_sources(struct making *making)
+static struct bw_error *begin_sources(struct bw_image_set *set, struct source *sources)
 {
-    making->sources = calloc(making->images->count, sizeof *making->sources);
-    if (!making->sources)
-        return bw_error_no_memory();
-    making->end = STREAM_ALIGNMENT;
-    for (size_t i = 0; i < making->images->count; i++) {
-        const uint64_t size = bw_xlator_size(making->images->images[i].storage);
-        making->sources[i] = (struct source){.image = i, .base = making->end};
-        if (size > BW_MEMORY_START / 4 - making->end)
+    uint64_t end = STREAM_ALIGNMENT;
+    for (size_t i = 0; i < set->count; i++) {
+        const uint64_t size = bw_xlator_size(set->images[i].storage);
+        sources[i] = (struct source){.image = i, .base = end};
+        if (size > BW_MEMORY_START / 4 - end)
             return bw_error_create(BW_ERROR_UNSUPPORTED, "the streams are too large");
-        making->size += size;
-        making->end += (size + STREAM_ALIGNMENT - 1) / STREAM_ALIGNMENT * STREAM_ALIGNMENT;
+        end += (size + STREAM_ALIGNMENT - 1) / STREAM_ALIGNMENT * STREAM_ALIGNMENT;
     }
-    for (size_t i = 0; i < making->images->count; i++) {
-        struct bw_image *image = &making->images->images[i];
+    for (size_t i = 0; i < set->count; i++) {
+        struct bw_image *image = &set->images[i];
         bw_error_free(BW_TAKE(image->bad));
         image->superblock = (struct bw_superblock){
             .generation = 1,
-            .total_bytes = making->end,
-            .bytes_used = making->end,
-            .device_count = making->images->count,
+            .total_bytes = end,
+            .bytes_used = end,
+            .device_count = set->count,
             .sectorsize = BW_MIN_SECTORSIZE,
             .nodesize = NODESIZE,
             .incompat_flags = BW_INCOMPAT_NO_HOLES,
@@ -89,9 +77,8 @@ static struct bw_error *begin_sources(struct making *making)
 }
 
 /* Makes a chunk tree: the devices, and a chunk for each that is not empty. */
-static struct bw_error *make_chunk_tree(struct making *making)
+static struct bw_error *make_chunk_tree(struct bw_fs *fs, const struct source *sources)
 {
-    struct bw_fs *fs = making->fs;
     struct bw_tree_editor tree = {.memory = NULL};
     struct bw_error *error = bw_editor_create_empty(&tree, &fs->reader, &fs->memory, BW_CHUNK_TREE,
                                                     fs->superblock.generation);
@@ -106,9 +93,8 @@ static struct bw_error *make_chunk_tree(struct making *making)
         error = bw_edit_put(&tree, &key, &item, sizeof item);
     }
     for (size_t i = 0; !error && i < fs->image_count; i++) {
-        const struct source *source = &making->sources[i];
-        const struct bw_device_identity *device = &fs->images[source->image].superblock.device;
-        const struct bw_key key = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, source->base};
+        const struct bw_device_identity *device = &fs->images[sources[i].image].superblock.device;
+        const struct bw_key key = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, sources[i].base};
         const uint64_t sectors = (device->total_bytes + BW_MIN_SECTORSIZE - 1) / BW_MIN_SECTORSIZE;
         struct {
             struct bw_disk_chunk chunk;
@@ -140,16 +126,15 @@ static int by_transid(const void *a, const void *b)
     return (first->image > second->image) - (first->image < second->image);
 }
 
-static struct bw_error *apply_streams(struct making *making)
+static struct bw_error *apply_streams(struct bw_received_set *received, struct source *sources)
 {
-    struct bw_fs *fs = making->fs;
-    struct bw_received_set *received = &making->received;
-    const size_t count = making->images->count;
-    received->budget = LEAST_ITEMS + making->size / BYTES_PER_ITEM;
+    struct bw_fs *fs = received->fs;
+    const size_t count = fs->image_count;
+    uint64_t size = 0;
 
     /* The order, by the first command of each. Its errors are reported when it is applied. */
     for (size_t i = 0; i < count; i++) {
-        struct source *source = &making->sources[i];
+        struct source *source = &sources[i];
         const struct bw_stream_source bytes = bw_image_stream(&fs->images[source->image]);
         struct bw_stream_reader reader;
         struct bw_stream_command command;
@@ -159,13 +144,15 @@ static struct bw_error *apply_streams(struct making *making)
         if (!error && got)
             source->transid = bw_command_number(&command, BW_ATTRIBUTE_CTRANSID);
         bw_stream_reader_free(&reader);
+        size += bytes.size;
     }
-    qsort(making->sources, count, sizeof *making->sources, by_transid);
+    qsort(sources, count, sizeof *sources, by_transid);
+    received->budget = LEAST_ITEMS + size / BYTES_PER_ITEM;
 
     for (bool progress = true; progress;) {
         progress = false;
         for (size_t i = 0; i < count; i++) {
-            struct source *source = &making->sources[i];
+            struct source *source = &sources[i];
             struct bw_apply_result result;
             if (source->is_done ||
                 (source->is_waiting && !bw_received_find(received, source->missing)))
@@ -182,7 +169,7 @@ static struct bw_error *apply_streams(struct making *making)
 
     /* A stream whose parent or clone source is missing is damage, unless there is no other one. */
     for (size_t i = 0; i < count; i++) {
-        const struct source *source = &making->sources[i];
+        const struct source *source = &sources[i];
         char uuid[37];
         if (source->is_done)
             continue;
@@ -202,40 +189,14 @@ static struct bw_error *apply_streams(struct making *making)
 
 /* The top-level subvolume and the root tree. */
 
-/* The names of the subvolumes, and where they are. */
-struct top {
-    struct making *making;
-    struct bw_stream_tree tree;
-    struct bw_tree_editor roots;
-    struct bw_key_map numbers; /* hash of a name to the last number that was added to it */
-};
-
-/* Finds a name for a subvolume that is still free: NAME, NAME.2, NAME.3, ... */
-static struct bw_error *free_name(struct top *top, const char *name, char text[BW_NAME_MAX + 1])
-{
-    const size_t whole = strlen(name), length = whole < BW_NAME_MAX - 11 ? whole : BW_NAME_MAX - 11;
-    const uint64_t hash = bw_fs_name_hash(top->making->fs, 0, name, whole);
-    const uint32_t last = bw_key_map_get(&top->numbers, hash, UINT32_MAX);
-    uint32_t number = last == UINT32_MAX ? 1 : last + 1;
-    struct bw_stream_place place = {.inode = 1};
-    memcpy(text, name, whole + 1);
-    for (; place.inode; number++) {
-        if (number > 1)
-            snprintf(text + length, 12, ".%" PRIu32, number);
-        BW_TRY(bw_stream_lookup(&top->tree, (struct bw_bytes){text, strlen(text)}, &place));
-    }
-    return bw_key_map_put(&top->numbers, hash, number - 1);
-}
-
-static struct bw_error *put_root(struct top *top, const struct bw_tree *tree,
+static struct bw_error *put_root(struct bw_tree_editor *roots, const struct bw_tree *tree,
                                  const struct bw_received *subvolume)
 {
     const struct bw_key key = {tree->id, BW_ROOT_ITEM, 0};
-    const uint64_t generation = top->roots.generation;
     struct bw_disk_root_item item = {.generation = bw_put64(tree->root.generation),
                                      .root_directory = bw_put64(BW_SUBVOLUME_ROOT_INODE),
                                      .bytenr = bw_put64(tree->root.bytenr),
-                                     .last_snapshot = bw_put64(generation),
+                                     .last_snapshot = bw_put64(roots->generation),
                                      .reference_count = bw_put32(1),
                                      .level = tree->root.level,
                                      .generation_v2 = bw_put64(tree->root.generation)};
@@ -246,101 +207,101 @@ static struct bw_error *put_root(struct top *top, const struct bw_tree *tree,
         memcpy(item.received_uuid, subvolume->uuid, BW_UUID_SIZE);
         memcpy(item.parent_uuid, subvolume->parent_uuid, BW_UUID_SIZE);
     }
-    return bw_edit_put(&top->roots, &key, &item, sizeof item);
+    return bw_edit_put(roots, &key, &item, sizeof item);
 }
 
-/* Adds a subvolume to the root tree and to the top directory: its root, the references between it
- * and the top-level subvolume, and its entries. */
-static struct bw_error *put_subvolume(struct top *top, const struct bw_received *subvolume,
-                                      uint64_t index)
+/* Adds the received subvolumes to the root tree and to the top directory. */
+static struct bw_error *add_subvolumes(const struct bw_received_set *received,
+                                       struct bw_stream_tree *top, struct bw_tree_editor *roots)
 {
-    const uint64_t id = subvolume->tree.id;
-    char name[BW_NAME_MAX + 1];
-    BW_TRY(free_name(top, subvolume->name, name));
-    BW_TRY(put_root(top, &subvolume->tree, subvolume));
+    BW_SCOPED(bw_key_map) struct bw_key_map numbers = {0}; /* the last ones, by hashes of names */
+    for (size_t i = 0; i < received->received.count; i++) {
+        const struct bw_received *subvolume = &received->received.items[i];
+        const uint64_t id = subvolume->tree.id, index = i + 2;
 
-    const uint16_t length = (uint16_t)strlen(name);
-    const struct bw_key up = {id, BW_ROOT_BACKREF, BW_TOP_SUBVOLUME};
-    const struct bw_key down = {BW_TOP_SUBVOLUME, BW_ROOT_REF, id};
-    struct {
-        struct bw_disk_root_ref head;
-        uint8_t name[BW_NAME_MAX];
-    } ref = {{bw_put64(BW_SUBVOLUME_ROOT_INODE), bw_put64(index), bw_put16(length)}, {0}};
-    const uint32_t ref_size = (uint32_t)sizeof ref.head + length;
-    memcpy(ref.name, name, length);
-    BW_TRY(bw_edit_put(&top->roots, &up, &ref, ref_size));
-    BW_TRY(bw_edit_put(&top->roots, &down, &ref, ref_size));
+        /* A name that is still free: NAME, NAME.2, NAME.3, ... */
+        char name[BW_NAME_MAX + 1];
+        const size_t whole = strlen(subvolume->name), kept = bw_min(whole, BW_NAME_MAX - 11);
+        const uint64_t hash = bw_fs_name_hash(received->fs, 0, subvolume->name, whole);
+        uint32_t number = bw_key_map_get(&numbers, hash, 0) + 1;
+        struct bw_stream_place place = {.inode = 1};
+        memcpy(name, subvolume->name, whole + 1);
+        for (; place.inode; number++) {
+            if (number > 1)
+                snprintf(name + kept, 12, ".%" PRIu32, number);
+            BW_TRY(bw_stream_lookup(top, (struct bw_bytes){name, strlen(name)}, &place));
+        }
+        BW_TRY(bw_key_map_put(&numbers, hash, number - 1));
+        BW_TRY(put_root(roots, &subvolume->tree, subvolume));
 
-    const struct bw_key by_name = {BW_SUBVOLUME_ROOT_INODE, BW_DIR_ITEM,
-                                   bw_name_hash(name, length)};
-    const struct bw_key by_index = {BW_SUBVOLUME_ROOT_INODE, BW_DIR_INDEX, index};
-    struct {
-        struct bw_disk_dir_item head;
-        uint8_t name[BW_NAME_MAX];
-    } entry = {{.location = {.objectid = bw_put64(id),
-                             .type = BW_ROOT_ITEM,
-                             .offset = bw_put64(UINT64_MAX)},
-                .name_length = bw_put16(length),
-                .type = BW_FILE_DIRECTORY},
-               {0}};
-    const uint32_t entry_size = (uint32_t)sizeof entry.head + length;
-    memcpy(entry.name, name, length);
-    BW_TRY(bw_edit_append(&top->tree.editor, &by_name, &entry, entry_size));
-    return bw_edit_put(&top->tree.editor, &by_index, &entry, entry_size);
-}
+        /* The references between it and the top-level subvolume, and its entries there. */
+        const uint16_t length = (uint16_t)strlen(name);
+        const struct bw_key up = {id, BW_ROOT_BACKREF, BW_TOP_SUBVOLUME};
+        const struct bw_key down = {BW_TOP_SUBVOLUME, BW_ROOT_REF, id};
+        struct {
+            struct bw_disk_root_ref head;
+            uint8_t name[BW_NAME_MAX];
+        } ref = {{bw_put64(BW_SUBVOLUME_ROOT_INODE), bw_put64(index), bw_put16(length)}, {0}};
+        const uint32_t ref_size = (uint32_t)sizeof ref.head + length;
+        memcpy(ref.name, name, length);
+        BW_TRY(bw_edit_put(roots, &up, &ref, ref_size));
+        BW_TRY(bw_edit_put(roots, &down, &ref, ref_size));
 
-/* Makes the top-level subvolume and the root tree. */
-static struct bw_error *make_roots(struct making *making)
-{
-    struct bw_fs *fs = making->fs;
-    struct top top = {.making = making};
-    const uint64_t generation = fs->superblock.generation;
-    struct bw_error *error = bw_editor_create_empty(&top.tree.editor, &fs->reader, &fs->memory,
-                                                    BW_TOP_SUBVOLUME, generation);
-    top.tree.editor.shared = fs->memory.blocks.count - 1;
-    if (!error)
-        error =
-            bw_editor_create_empty(&top.roots, &fs->reader, &fs->memory, BW_ROOT_TREE, generation);
-    top.roots.shared = top.tree.editor.shared;
-    if (!error)
-        error = bw_stream_tree_begin(&top.tree);
-    for (size_t i = 0; !error && i < making->received.received.count; i++)
-        error = put_subvolume(&top, &making->received.received.items[i], i + 2);
-    if (!error)
-        error = put_root(&top, &top.tree.editor.tree, NULL);
-    fs->root_tree = top.roots.tree;
-    bw_stream_tree_free(&top.tree);
-    bw_editor_destroy(&top.roots);
-    bw_key_map_free(&top.numbers);
-    return error;
+        const struct bw_key by_name = {BW_SUBVOLUME_ROOT_INODE, BW_DIR_ITEM,
+                                       bw_name_hash(name, length)};
+        const struct bw_key by_index = {BW_SUBVOLUME_ROOT_INODE, BW_DIR_INDEX, index};
+        struct {
+            struct bw_disk_dir_item head;
+            uint8_t name[BW_NAME_MAX];
+        } entry = {{.location = {.objectid = bw_put64(id),
+                                 .type = BW_ROOT_ITEM,
+                                 .offset = bw_put64(UINT64_MAX)},
+                    .name_length = bw_put16(length),
+                    .type = BW_FILE_DIRECTORY},
+                   {0}};
+        const uint32_t entry_size = (uint32_t)sizeof entry.head + length;
+        memcpy(entry.name, name, length);
+        BW_TRY(bw_edit_append(&top->editor, &by_name, &entry, entry_size));
+        BW_TRY(bw_edit_put(&top->editor, &by_index, &entry, entry_size));
+    }
+    return put_root(roots, &top->editor.tree, NULL);
 }
 
 /* The file system has the id of its first subvolume. */
 struct bw_error *bw_streams_apply(struct bw_fs *fs, struct bw_image_set *set)
 {
-    struct making making = {.fs = fs, .images = set, .received.fs = fs};
-    const struct bw_received_list *received = &making.received.received;
-    struct bw_error *error = begin_sources(&making);
+    BW_SCOPED(bw_received) struct bw_received_set received = {.fs = fs};
+    BW_AUTO_FREE struct source *sources = calloc(set->count, sizeof *sources);
+    if (!sources)
+        return bw_error_no_memory();
+    BW_TRY(begin_sources(set, sources));
+    BW_TRY(bw_build_upper_graph(fs, set));
+    fs->memory.nodesize = fs->reader.nodesize;
+    fs->reader.memory = &fs->memory;
+    BW_TRY(apply_streams(&received, sources));
+
+    const uint64_t generation = received.received.count;
+    fs->superblock.generation = fs->superblock.root.generation = generation;
+    for (size_t i = 0; i < fs->image_count; i++) /* none is stale */
+        fs->images[i].superblock.generation = generation;
+    memcpy(fs->superblock.fsid, received.received.items[0].uuid, BW_UUID_SIZE);
+    memcpy(fs->superblock.metadata_uuid, fs->superblock.fsid, BW_UUID_SIZE);
+    BW_TRY(make_chunk_tree(fs, sources));
+
+    struct bw_stream_tree top = {.transid = 0};
+    struct bw_tree_editor roots = {.memory = NULL};
+    struct bw_error *error =
+        bw_editor_create_empty(&top.editor, &fs->reader, &fs->memory, BW_TOP_SUBVOLUME, generation);
+    top.editor.shared = fs->memory.blocks.count - 1;
     if (!error)
-        error = bw_build_upper_graph(fs, set);
-    if (!error) {
-        fs->memory.nodesize = fs->reader.nodesize;
-        fs->reader.memory = &fs->memory;
-        error = apply_streams(&making);
-    }
-    if (!error) {
-        fs->superblock.generation = fs->superblock.root.generation = received->count;
-        for (size_t i = 0; i < fs->image_count; i++) /* none is stale */
-            fs->images[i].superblock.generation = fs->superblock.generation;
-        memcpy(fs->superblock.fsid, received->items[0].uuid, BW_UUID_SIZE);
-        memcpy(fs->superblock.metadata_uuid, fs->superblock.fsid, BW_UUID_SIZE);
-        error = make_chunk_tree(&making);
-    }
+        error = bw_editor_create_empty(&roots, &fs->reader, &fs->memory, BW_ROOT_TREE, generation);
+    roots.shared = top.editor.shared;
     if (!error)
-        error = make_roots(&making);
+        error = bw_stream_tree_begin(&top);
     if (!error)
-        error = bw_subvolumes_load(fs);
-    bw_received_free(&making.received);
-    free(making.sources);
-    return error;
+        error = add_subvolumes(&received, &top, &roots);
+    fs->root_tree = roots.tree;
+    bw_stream_tree_free(&top);
+    bw_editor_destroy(&roots);
+    return error ? error : bw_subvolumes_load(fs);
 }
