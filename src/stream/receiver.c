@@ -55,7 +55,7 @@ BW_VECTOR(received_list, struct received);
 
 struct bw_receiver {
     struct bw_receiver_options options;
-    bool is_btrfs;
+    bool is_btrfs, links_snapshots; /* neither: it cannot make snapshots */
     struct bw_receiver_summary summary;
     struct received_list received; /* the last one is being received */
     int top;                       /* the folder of the current subvolume; -1: none */
@@ -163,7 +163,7 @@ static struct bw_error *close_file(struct bw_receiver *receiver)
 /* Makes sure that changing a file does not change one of another subvolume. */
 static struct bw_error *own_file(struct bw_receiver *receiver, const struct place *place)
 {
-    if (!receiver->options.link_snapshots || receiver->is_btrfs)
+    if (!receiver->links_snapshots)
         return NULL;
     return bw_linked_tree_own(&receiver->linked, receiver->top, place->directory, place->name);
 }
@@ -219,28 +219,6 @@ static struct bw_error *end_subvolume(struct bw_receiver *receiver)
     return error;
 }
 
-static struct bw_error *make_snapshot(struct bw_receiver *receiver, const char *name,
-                                      const struct received *parent)
-{
-    struct btrfs_ioctl_vol_args_v2 arguments = {0};
-    struct bw_error *error = NULL;
-    int from = open_received(receiver, parent);
-    if (from < 0)
-        return bw_error_from_errno(errno, "cannot open %s", parent->name);
-    arguments.fd = from;
-    memcpy(arguments.name, name, strlen(name));
-    if (receiver->is_btrfs) {
-        if (ioctl(receiver->options.folder, BTRFS_IOC_SNAP_CREATE_V2, &arguments))
-            error = bw_error_from_errno(errno, "cannot make the snapshot %s", name);
-    } else if (receiver->options.link_snapshots) {
-        error = bw_linked_tree_make(&receiver->linked, from, receiver->options.folder, name);
-    } else {
-        error = bw_error_create(BW_ERROR_UNSUPPORTED, "%s: snapshots need btrfs", name);
-    }
-    close(from);
-    return error;
-}
-
 /* Makes the folder of a subvolume, for the commands that follow. */
 static struct bw_error *begin_subvolume(struct bw_receiver *receiver,
                                         const struct bw_stream_command *command)
@@ -259,11 +237,23 @@ static struct bw_error *begin_subvolume(struct bw_receiver *receiver,
             return bw_error_create(BW_ERROR_NOT_FOUND, "%s: its parent was not received", name);
     }
     const int folder = receiver->options.folder;
+    struct btrfs_ioctl_vol_args_v2 arguments = {0};
+    memcpy(arguments.name, name, strlen(name));
     if (parent) {
-        BW_TRY(make_snapshot(receiver, name, parent));
+        struct bw_error *error = NULL;
+        const int from = open_received(receiver, parent);
+        if (from < 0)
+            return bw_error_from_errno(errno, "cannot open %s", parent->name);
+        arguments.fd = from;
+        if (receiver->links_snapshots)
+            error = bw_linked_tree_make(&receiver->linked, from, folder, name);
+        else if (!receiver->is_btrfs)
+            error = bw_error_create(BW_ERROR_UNSUPPORTED, "%s: snapshots need btrfs", name);
+        else if (ioctl(folder, BTRFS_IOC_SNAP_CREATE_V2, &arguments))
+            error = bw_error_from_errno(errno, "cannot make the snapshot %s", name);
+        close(from);
+        BW_TRY(error);
     } else if (!is_top && receiver->is_btrfs) {
-        struct btrfs_ioctl_vol_args_v2 arguments = {0};
-        memcpy(arguments.name, name, strlen(name));
         if (ioctl(folder, BTRFS_IOC_SUBVOL_CREATE_V2, &arguments))
             return bw_error_from_errno(errno, "cannot make the subvolume %s", name);
     } else if (!is_top && mkdirat(folder, name, 0755)) {
@@ -287,30 +277,6 @@ static struct bw_error *begin_subvolume(struct bw_receiver *receiver,
 }
 
 /* Names. */
-
-/* Makes a named pipe, a socket or a device node. If the user may not make device nodes, they are
- * reported and omitted. */
-static struct bw_error *make_node(struct bw_receiver *receiver, const struct place *place,
-                                  const struct bw_stream_command *command)
-{
-    const uint64_t number = bw_command_number(command, BW_ATTRIBUTE_RDEV);
-    const dev_t device = makedev((unsigned)(number >> 8) & 0xfff,
-                                 (unsigned)((number & 0xff) | (number >> 12 & 0xfff00)));
-    uint32_t type = (uint32_t)bw_command_number(command, BW_ATTRIBUTE_MODE) & S_IFMT;
-    if (command->type == BW_COMMAND_MKFIFO)
-        type = S_IFIFO;
-    if (command->type == BW_COMMAND_MKSOCK)
-        type = S_IFSOCK;
-    if (type != S_IFIFO && type != S_IFSOCK && type != S_IFCHR && type != S_IFBLK)
-        return bw_error_create(BW_ERROR_CORRUPT, "a node of an unknown type");
-    if (mknodat(place->directory, place->name, type | 0600, device) == 0)
-        return NULL;
-    if (errno != EPERM || !receiver->options.missed)
-        return system_error("cannot make", place->path);
-    receiver->omitted++;
-    receiver->options.missed(receiver->options.context, system_error("cannot make", place->path));
-    return NULL;
-}
 
 static struct bw_error *make_inode(struct bw_receiver *receiver,
                                    const struct bw_stream_command *command)
@@ -343,11 +309,27 @@ static struct bw_error *make_inode(struct bw_receiver *receiver,
             return system_error("cannot make", path);
         break;
     }
-    default:
-        BW_TRY(make_node(receiver, &place, command));
+    default: { /* if the user may not make device nodes, they are reported and omitted */
+        const uint64_t number = bw_command_number(command, BW_ATTRIBUTE_RDEV);
+        const dev_t device = makedev((unsigned)(number >> 8) & 0xfff,
+                                     (unsigned)((number & 0xff) | (number >> 12 & 0xfff00)));
+        uint32_t type = (uint32_t)bw_command_number(command, BW_ATTRIBUTE_MODE) & S_IFMT;
+        if (command->type == BW_COMMAND_MKFIFO)
+            type = S_IFIFO;
+        if (command->type == BW_COMMAND_MKSOCK)
+            type = S_IFSOCK;
+        if (type != S_IFIFO && type != S_IFSOCK && type != S_IFCHR && type != S_IFBLK)
+            return bw_error_create(BW_ERROR_CORRUPT, "a node of an unknown type");
+        if (mknodat(place.directory, place.name, type | 0600, device) == 0)
+            break;
+        if (errno != EPERM || !receiver->options.missed)
+            return system_error("cannot make", path);
+        receiver->omitted++;
+        receiver->options.missed(receiver->options.context, system_error("cannot make", path));
         break;
     }
-    if (receiver->options.link_snapshots && !receiver->is_btrfs)
+    }
+    if (receiver->links_snapshots)
         return bw_linked_tree_add(&receiver->linked, place.directory, place.name);
     return NULL;
 }
@@ -367,7 +349,7 @@ static struct bw_error *rename_or_link(struct bw_receiver *receiver,
     if (!error && links) {
         if (linkat(directory, from.name, to.directory, to.name, 0))
             error = system_error("cannot make the link", to.path);
-        else if (receiver->options.link_snapshots && !receiver->is_btrfs)
+        else if (receiver->links_snapshots)
             error = bw_linked_tree_add_link(&receiver->linked, to.directory, to.name);
     } else if (!error && renameat(directory, from.name, to.directory, to.name)) {
         error = system_error("cannot rename", from.path);
@@ -499,55 +481,10 @@ static struct bw_error *punch_hole(struct bw_receiver *receiver,
 
 /* Attributes. */
 
-/* Extended attributes have no calls with a directory and a name. */
-static int change_xattr(const struct place *place, const struct bw_stream_command *command)
-{
-    const struct bw_stream_attribute *given = &command->attributes[BW_ATTRIBUTE_XATTR_NAME],
-                                     *value = &command->attributes[BW_ATTRIBUTE_XATTR_DATA];
-    char path[BW_NAME_MAX + 64], name[BW_NAME_MAX + 1] = {0};
-    snprintf(path, sizeof path, "/proc/self/fd/%d/%s", place->directory, place->name);
-    if (given->length > BW_NAME_MAX) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    memcpy(name, given->data, given->length);
-    return command->type == BW_COMMAND_SET_XATTR
-               ? lsetxattr(path, name, value->data, value->length, 0)
-               : lremovexattr(path, name);
-}
-
 static struct timespec time_of(const struct bw_stream_command *command, enum bw_send_attribute type)
 {
     const struct bw_stream_time time = bw_command_time(command, type);
     return (struct timespec){(time_t)bw_get64(time.seconds), (long)bw_get32(time.nanoseconds)};
-}
-
-/* Only root can give files away; others can at least set groups that they belong to. */
-static int change_owner(const struct place *place, const struct bw_stream_command *command)
-{
-    const uid_t user = (uid_t)bw_command_number(command, BW_ATTRIBUTE_UID);
-    const gid_t group = (gid_t)bw_command_number(command, BW_ATTRIBUTE_GID);
-    if (fchownat(place->directory, place->name, user, group, AT_SYMLINK_NOFOLLOW) == 0)
-        return 0;
-    if (errno != EPERM || geteuid() == 0)
-        return -1;
-    if (fchownat(place->directory, place->name, (uid_t)-1, group, AT_SYMLINK_NOFOLLOW))
-        errno = 0;
-    return 0;
-}
-
-/* A time of access alone is no reason to copy a file that is linked to the parent's. */
-static bool keeps_link(const struct bw_receiver *receiver, const struct place *place,
-                       const struct bw_stream_command *command)
-{
-    struct stat status;
-    if (!receiver->options.link_snapshots || receiver->is_btrfs ||
-        command->type != BW_COMMAND_UTIMES ||
-        fstatat(place->directory, place->name, &status, AT_SYMLINK_NOFOLLOW) ||
-        S_ISDIR(status.st_mode))
-        return false;
-    const struct timespec mtime = time_of(command, BW_ATTRIBUTE_MTIME);
-    return mtime.tv_sec == status.st_mtim.tv_sec && mtime.tv_nsec == status.st_mtim.tv_nsec;
 }
 
 /* Restores an attribute. Failures are reported, except those of attributes that mean something only
@@ -556,13 +493,23 @@ static struct bw_error *change_attribute(struct bw_receiver *receiver,
                                          const struct bw_stream_command *command)
 {
     static const char property[] = "btrfs.";
-    const struct bw_stream_attribute *name = &command->attributes[BW_ATTRIBUTE_XATTR_NAME];
+    const struct bw_stream_attribute *name = &command->attributes[BW_ATTRIBUTE_XATTR_NAME],
+                                     *value = &command->attributes[BW_ATTRIBUTE_XATTR_DATA];
     const struct timespec times[2] = {time_of(command, BW_ATTRIBUTE_ATIME),
                                       time_of(command, BW_ATTRIBUTE_MTIME)};
+    const uid_t user = (uid_t)bw_command_number(command, BW_ATTRIBUTE_UID);
+    const gid_t group = (gid_t)bw_command_number(command, BW_ATTRIBUTE_GID);
+    char path[BW_NAME_MAX + 64], text[BW_NAME_MAX + 1] = {0};
     struct place place;
+    struct stat status;
     int failed;
     BW_TRY(open_parent(receiver, &command->attributes[BW_ATTRIBUTE_PATH], &place));
-    if (keeps_link(receiver, &place, command))
+
+    /* A time of access alone is no reason to copy a file that is linked to the parent's. */
+    if (receiver->links_snapshots && command->type == BW_COMMAND_UTIMES &&
+        fstatat(place.directory, place.name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        !S_ISDIR(status.st_mode) && times[1].tv_sec == status.st_mtim.tv_sec &&
+        times[1].tv_nsec == status.st_mtim.tv_nsec)
         return NULL;
     BW_TRY(own_file(receiver, &place));
     switch (command->type) {
@@ -571,14 +518,27 @@ static struct bw_error *change_attribute(struct bw_receiver *receiver,
                           (mode_t)bw_command_number(command, BW_ATTRIBUTE_MODE) & 07777,
                           AT_SYMLINK_NOFOLLOW);
         break;
-    case BW_COMMAND_CHOWN:
-        failed = change_owner(&place, command);
+    case BW_COMMAND_CHOWN: /* only root can give files away; others set groups they belong to */
+        failed = fchownat(place.directory, place.name, user, group, AT_SYMLINK_NOFOLLOW);
+        if (failed && errno == EPERM && geteuid() != 0) {
+            fchownat(place.directory, place.name, (uid_t)-1, group, AT_SYMLINK_NOFOLLOW);
+            failed = 0;
+        }
         break;
     case BW_COMMAND_UTIMES:
         failed = utimensat(place.directory, place.name, times, AT_SYMLINK_NOFOLLOW);
         break;
-    default:
-        failed = change_xattr(&place, command);
+    default: /* extended attributes have no calls with a directory and a name */
+        snprintf(path, sizeof path, "/proc/self/fd/%d/%s", place.directory, place.name);
+        errno = ENAMETOOLONG;
+        failed = name->length > BW_NAME_MAX;
+        if (failed)
+            break;
+        memcpy(text, name->data, name->length);
+        if (command->type == BW_COMMAND_SET_XATTR)
+            failed = lsetxattr(path, text, value->data, value->length, 0);
+        else
+            failed = lremovexattr(path, text);
         break;
     }
     const bool is_property =
@@ -795,6 +755,7 @@ struct bw_error *bw_receiver_create(const struct bw_receiver_options *options,
         return error;
     }
     receiver->is_btrfs = status.f_type == BTRFS_SUPER_MAGIC;
+    receiver->links_snapshots = receiver->options.link_snapshots && !receiver->is_btrfs;
     bw_stream_reader_init(&receiver->reader, &(struct bw_stream_source){read_pending, receiver, 0});
     *result = receiver;
     return NULL;
