@@ -183,28 +183,6 @@ static struct bw_error *add_entries(struct merge *merge, const struct bw_side_en
 
 /* Comparing. */
 
-/* Compares the facts that both sides know; sizes are of files whose contents are compared later. */
-static unsigned compare_facts(const struct bw_diff_entry *a, const struct bw_diff_entry *b,
-                              unsigned known)
-{
-    unsigned changes = 0;
-    if (known & BW_KNOWS_MODE && a->mode != b->mode)
-        changes |= BW_CHANGE_MODE;
-    if ((known & BW_KNOWS_UID && a->uid != b->uid) || (known & BW_KNOWS_GID && a->gid != b->gid))
-        changes |= BW_CHANGE_OWNER;
-    if (known & BW_KNOWS_TIME &&
-        (a->mtime.tv_sec != b->mtime.tv_sec || a->mtime.tv_nsec != b->mtime.tv_nsec))
-        changes |= BW_CHANGE_TIMES;
-    if (known & BW_KNOWS_LINKS && a->links != b->links)
-        changes |= BW_CHANGE_LINKS;
-    if (known & BW_KNOWS_DEVICE && (a->major != b->major || a->minor != b->minor))
-        changes |= BW_CHANGE_CONTENT;
-    if (known & BW_KNOWS_SIZE && a->size != b->size &&
-        (b->type == BW_FILE_REGULAR || b->type == BW_FILE_SYMLINK))
-        changes |= BW_CHANGE_SIZE | BW_CHANGE_CONTENT;
-    return changes;
-}
-
 /* Keeps both targets in the texts, for the receiver of the difference. */
 static struct bw_error *compare_targets(struct merge *merge, struct pair *pair)
 {
@@ -315,7 +293,24 @@ static struct bw_error *compare_pair(struct merge *merge, struct pair *pair)
     pair->status = 0;
     if (is_empty)
         return NULL;
-    pair->result.changes = compare_facts(a, b, known);
+
+    /* The facts that both sides know; sizes are of files whose contents are compared later. */
+    unsigned changes = 0;
+    if (known & BW_KNOWS_MODE && a->mode != b->mode)
+        changes |= BW_CHANGE_MODE;
+    if ((known & BW_KNOWS_UID && a->uid != b->uid) || (known & BW_KNOWS_GID && a->gid != b->gid))
+        changes |= BW_CHANGE_OWNER;
+    if (known & BW_KNOWS_TIME &&
+        (a->mtime.tv_sec != b->mtime.tv_sec || a->mtime.tv_nsec != b->mtime.tv_nsec))
+        changes |= BW_CHANGE_TIMES;
+    if (known & BW_KNOWS_LINKS && a->links != b->links)
+        changes |= BW_CHANGE_LINKS;
+    if (known & BW_KNOWS_DEVICE && (a->major != b->major || a->minor != b->minor))
+        changes |= BW_CHANGE_CONTENT;
+    if (known & BW_KNOWS_SIZE && a->size != b->size &&
+        (b->type == BW_FILE_REGULAR || b->type == BW_FILE_SYMLINK))
+        changes |= BW_CHANGE_SIZE | BW_CHANGE_CONTENT;
+    pair->result.changes = changes;
     if (known & BW_KNOWS_XATTRS) {
         bool lost = false;
         for (unsigned side = 0; side < 2; side++) {
@@ -333,56 +328,53 @@ static struct bw_error *compare_pair(struct merge *merge, struct pair *pair)
     return compare_contents(merge, pair, known);
 }
 
-/* Adds the result of the job, and decides whether there is a difference. */
-static struct bw_error *end_pair(struct merge *merge, struct pair *pair)
-{
-    struct bw_diff_result *result = &pair->result;
-    if (pair->status)
-        return NULL;
-
-    /* Hard links: whether the names so far of the one file were names of the other one. The key is
-     * unique for the numbers of real file systems. */
-    uint32_t numbers[2] = {0};
-    uint64_t keys[2] = {0};
-    bool is_linked = true;
-    for (unsigned side = 0; side < 2; side++) {
-        const struct bw_diff_entry *facts = &pair->sides[side].facts;
-        is_linked &= facts->links >= 2 && merge->sides[side]->fs;
-        keys[side] = facts->inode ^ facts->subvolume << 40;
-        numbers[side] = bw_key_map_get(&merge->linked[side], keys[side], UINT32_MAX);
-    }
-    if (is_linked && numbers[0] != numbers[1])
-        result->changes |= BW_CHANGE_LINKS;
-    if (is_linked && numbers[0] == UINT32_MAX && numbers[1] == UINT32_MAX)
-        for (unsigned side = 0; side < 2; side++)
-            BW_TRY(bw_key_map_put(&merge->linked[side], keys[side], merge->linked_count));
-    merge->linked_count += is_linked;
-
-    if (pair->job != SIZE_MAX) {
-        const struct bw_content_job *job = &merge->jobs.items[pair->job];
-        struct bw_diff_entry *facts = &pair->sides[merge->sides[0]->fs ? 0 : 1].facts;
-        struct bw_diff_entry *other = &pair->sides[merge->sides[0]->fs ? 1 : 0].facts;
-        result->bytes += job->bytes;
-        result->changes |= job->differs ? BW_CHANGE_CONTENT : 0;
-        result->unknown |= job->is_unknown ? BW_CHANGE_CONTENT : 0;
-        facts->hash = job->hash;
-        if (job->hash)
-            facts->hash_name = other->hash_name = bw_hash_names[job->algorithm];
-    }
-    if (result->changes & BW_CHANGE_CONTENT)
-        result->unknown &= ~(unsigned)BW_CHANGE_CONTENT;
-    if (pair->sides[1].facts.type != BW_FILE_REGULAR)
-        result->bytes = 0;
-    if (result->changes)
-        pair->status = BW_DIFFERENCE_MODIFIED;
-    else if (result->unknown)
-        pair->status = BW_DIFFERENCE_UNKNOWN;
-    return NULL;
-}
-
+/* Adds the result of the job, decides whether there is a difference, and passes it on. */
 static struct bw_error *visit_pair(struct merge *merge, struct pair *pair)
 {
     struct bw_diff *diff = merge->diff;
+    struct bw_diff_result *result = &pair->result;
+    if (!pair->status) {
+        /* Hard links: whether the names so far of the one file were names of the other one. The key
+         * is unique for the numbers of real file systems. */
+        uint32_t numbers[2] = {0};
+        uint64_t keys[2] = {0};
+        bool is_linked = true;
+        for (unsigned side = 0; side < 2; side++) {
+            const struct bw_diff_entry *facts = &pair->sides[side].facts;
+            is_linked &= facts->links >= 2 && merge->sides[side]->fs;
+            keys[side] = facts->inode ^ facts->subvolume << 40;
+            numbers[side] = bw_key_map_get(&merge->linked[side], keys[side], UINT32_MAX);
+        }
+        if (is_linked && numbers[0] != numbers[1])
+            result->changes |= BW_CHANGE_LINKS;
+        if (is_linked && numbers[0] == UINT32_MAX && numbers[1] == UINT32_MAX)
+            for (unsigned side = 0; side < 2; side++)
+                BW_TRY(bw_key_map_put(&merge->linked[side], keys[side], merge->linked_count));
+        merge->linked_count += is_linked;
+
+        if (pair->job != SIZE_MAX) {
+            const struct bw_content_job *job = &merge->jobs.items[pair->job];
+            struct bw_diff_entry *facts = &pair->sides[merge->sides[0]->fs ? 0 : 1].facts;
+            struct bw_diff_entry *other = &pair->sides[merge->sides[0]->fs ? 1 : 0].facts;
+            result->bytes += job->bytes;
+            result->changes |= job->differs ? BW_CHANGE_CONTENT : 0;
+            result->unknown |= job->is_unknown ? BW_CHANGE_CONTENT : 0;
+            facts->hash = job->hash;
+            if (job->hash)
+                facts->hash_name = other->hash_name = bw_hash_names[job->algorithm];
+        }
+        if (result->changes & BW_CHANGE_CONTENT)
+            result->unknown &= ~(unsigned)BW_CHANGE_CONTENT;
+        if (pair->sides[1].facts.type != BW_FILE_REGULAR)
+            result->bytes = 0;
+        if (result->changes)
+            pair->status = BW_DIFFERENCE_MODIFIED;
+        else if (result->unknown)
+            pair->status = BW_DIFFERENCE_UNKNOWN;
+        else
+            return NULL;
+    }
+
     struct bw_buffer *path = &diff->paths[0];
     const size_t prefix = strlen(diff->prefix);
     path->length = 0;
@@ -454,12 +446,8 @@ static struct bw_error *compare_gathered(struct merge *merge)
     if (!error)
         error = bw_content_jobs_run(merge->sides[image]->fs, &diff->options, merge->jobs.items,
                                     merge->jobs.count);
-    for (size_t i = 0; i < merge->pairs.count && !error; i++) {
-        struct pair *pair = &merge->pairs.items[i];
-        error = end_pair(merge, pair);
-        if (!error && pair->status)
-            error = visit_pair(merge, pair);
-    }
+    for (size_t i = 0; i < merge->pairs.count && !error; i++)
+        error = visit_pair(merge, &merge->pairs.items[i]);
     for (size_t i = 0; i < merge->jobs.count; i++)
         free(merge->jobs.items[i].hash);
     merge->pairs.count = merge->jobs.count = merge->texts.length = 0;
