@@ -170,15 +170,9 @@ static enum bw_hash_algorithm find_hash(const char *name)
     return algorithm;
 }
 
-static bool parse_hash(char *value, struct list_entry *entry, enum bw_hash_algorithm algorithm)
+static size_t count_digits(const char *text)
 {
-    const size_t digits = bw_hash_digits(algorithm);
-    if (entry->facts.known & BW_KNOWS_HASH && entry->algorithms < 1U << algorithm)
-        return true; /* the previous hash is stronger */
-    entry->algorithms = 1U << algorithm;
-    entry->facts.hash = value;
-    entry->facts.hash_name = bw_hash_names[algorithm];
-    return strlen(value) == digits && strspn(value, "0123456789abcdefABCDEF") == digits;
+    return strspn(text, "0123456789abcdefABCDEF");
 }
 
 /* Keywords that are not compared: other hashes, and properties that an image does not have. */
@@ -214,10 +208,16 @@ static const char *parse_word(char *word, struct list_entry *entry, struct bw_bu
             bw_buffer_format(ignored, "%s%s", ignored->length ? "," : "", word);
         return NULL;
     }
+    if (is_hash && entry->facts.known & BW_KNOWS_HASH && entry->algorithms < 1U << algorithm)
+        return NULL; /* the previous hash is stronger */
     bool is_good;
-    if (is_hash)
-        is_good = parse_hash(value, entry, algorithm);
-    else if (keyword->parse)
+    if (is_hash) {
+        const size_t digits = bw_hash_digits(algorithm);
+        entry->algorithms = 1U << algorithm;
+        entry->facts.hash = value;
+        entry->facts.hash_name = bw_hash_names[algorithm];
+        is_good = count_digits(value) == digits && !value[digits];
+    } else if (keyword->parse)
         is_good = keyword->parse(value, entry);
     else
         is_good = parse_number(value, 10, (uint64_t *)((char *)&entry->facts + keyword->offset));
@@ -270,29 +270,18 @@ static bool clean_path(char *path)
 
 /* Lists of hashes. */
 
-/* The parts of a line with a hash and a name. */
-struct hash_line {
-    char *hash, *name;
-    unsigned algorithms; /* bits */
-};
-
-static size_t count_digits(const char *text)
-{
-    return strspn(text, "0123456789abcdefABCDEF");
-}
-
 /* Splits a line into a hash and a name: HASH, two spaces, NAME; or a space and an asterisk. The
  * length of the hash gives the algorithms: 128 digits are either BLAKE2b or SHA-512. The other form
- * is "SHA256 (NAME) = HASH". The line does not change. */
-static bool cut_hash_line(char *line, struct hash_line *parts)
+ * is "SHA256 (NAME) = HASH". Returns the name, or NULL. The line does not change. */
+static char *cut_hash_line(char *line, struct list_entry *entry)
 {
     const size_t digits = count_digits(line);
-    *parts = (struct hash_line){line, line + digits + 2, 0};
+    *entry = (struct list_entry){.facts.hash = line};
     for (unsigned i = 0; i < BW_HASH_ALGORITHMS; i++)
-        parts->algorithms |= (unsigned)(bw_hash_digits(i) == digits) << i;
-    if (parts->algorithms && line[digits] == ' ' &&
-        (line[digits + 1] == ' ' || line[digits + 1] == '*') && *parts->name)
-        return true;
+        entry->algorithms |= (unsigned)(bw_hash_digits(i) == digits) << i;
+    if (entry->algorithms && line[digits] == ' ' &&
+        (line[digits + 1] == ' ' || line[digits + 1] == '*') && line[digits + 2])
+        return line + digits + 2;
 
     char *bracket = strstr(line, " ("), *equals = NULL;
     for (char *next = line; (next = strstr(next, ") = ")); next++)
@@ -303,10 +292,12 @@ static bool cut_hash_line(char *line, struct hash_line *parts)
             memcmp(line, bw_hash_tags[algorithm], (size_t)(bracket - line)) != 0))
         algorithm++;
     if (!bracket || !equals || algorithm == BW_HASH_ALGORITHMS || equals <= bracket + 2)
-        return false;
-    *parts = (struct hash_line){equals + 4, bracket + 2, 1U << algorithm};
-    return count_digits(parts->hash) == bw_hash_digits(algorithm) &&
-           !parts->hash[count_digits(parts->hash)];
+        return NULL;
+    entry->facts.hash = equals + strlen(") = ");
+    entry->algorithms = 1U << algorithm;
+    const size_t length = count_digits(entry->facts.hash);
+    const bool is_whole = length == bw_hash_digits(algorithm) && !entry->facts.hash[length];
+    return is_whole ? bracket + 2 : NULL;
 }
 
 /* Terminates the next line, or text up to a NUL, and advances. */
@@ -324,11 +315,11 @@ static char *next_line(struct reader *reader, char terminator)
 /* Whether the first line of a text contains a hash. */
 static bool begins_with_hash(char *text)
 {
-    struct hash_line parts;
+    struct list_entry entry;
     char *line = text + (*text == '\\');
     char *end = line + strcspn(line, "\n"), before = *end;
     *end = '\0';
-    const bool is_one = cut_hash_line(line, &parts);
+    const bool is_one = cut_hash_line(line, &entry);
     *end = before;
     return is_one;
 }
@@ -342,15 +333,14 @@ static struct bw_error *read_hashes(struct reader *reader)
     while (reader->next < reader->end) {
         char *line = next_line(reader, terminator);
         const bool escapes = *line == '\\';
-        struct hash_line parts;
+        struct list_entry entry;
         if (!*line)
             continue;
-        if (!cut_hash_line(line + escapes, &parts))
+        char *const name = cut_hash_line(line + escapes, &entry), *to = name;
+        if (!name)
             return line_error(reader, "neither a hash and a path nor a line of mtree(5)", "");
-        char *end =
-            parts.hash > parts.name ? parts.hash - strlen(") = ") : parts.name - strlen("  ");
-        *end = '\0';
-        char *to = parts.name;
+        name[entry.facts.hash > name ? entry.facts.hash - name - 4 : -2] = '\0'; /* ends the first
+                                                                                  */
         for (const char *from = to; *from && escapes; from++) {
             const bool is_escape =
                 *from == '\\' && (from[1] == 'n' || from[1] == 'r' || from[1] == '\\');
@@ -362,14 +352,12 @@ static struct bw_error *read_hashes(struct reader *reader)
         }
         if (escapes)
             *to = '\0';
-        if (!clean_path(parts.name))
+        if (!clean_path(name))
             return line_error(reader, "a path that leads up", "");
-        const struct list_entry entry = {.path = parts.name,
-                                         .algorithms = parts.algorithms,
-                                         .facts = {.known = BW_KNOWS_TYPE | BW_KNOWS_HASH,
-                                                   .type = BW_FILE_REGULAR,
-                                                   .hash = parts.hash,
-                                                   .line = reader->line}};
+        entry.path = name;
+        entry.facts.known = BW_KNOWS_TYPE | BW_KNOWS_HASH;
+        entry.facts.type = BW_FILE_REGULAR;
+        entry.facts.line = reader->line;
         BW_TRY(list_entries_push(&reader->list->items, entry));
     }
     return NULL;
@@ -415,35 +403,6 @@ static struct bw_error *read_keywords(struct reader *reader, char *line, bool se
     return NULL;
 }
 
-/* Sets the path of an entry: a path with a '/' is complete. Others are relative to the current
- * directory; if the entry is a directory, it becomes the current one. */
-static struct bw_error *set_path(struct reader *reader, char *name, struct list_entry *entry)
-{
-    struct bw_buffer *directory = &reader->directory;
-    const bool is_whole = strchr(name, '/');
-    unescape_text(name);
-    if (!clean_path(name))
-        return line_error(reader, "a path that leads up", "");
-    entry->path = name;
-    if (is_whole || !*name)
-        return NULL;
-    if (directory->length) {
-        const size_t size = directory->length + strlen(name) + 1;
-        if (size > reader->path_room)
-            return line_error(reader, "the paths are too long", "");
-        reader->path_room -= size;
-        entry->owned = malloc(size);
-        if (!entry->owned)
-            return bw_error_no_memory();
-        memcpy(entry->owned, directory->data, directory->length);
-        strcpy(entry->owned + directory->length, name);
-        entry->path = entry->owned;
-    }
-    if (entry->facts.known & BW_KNOWS_TYPE && entry->facts.type == BW_FILE_DIRECTORY)
-        bw_buffer_format(directory, "%s/", name);
-    return directory->failed ? bw_error_no_memory() : NULL;
-}
-
 /* Reads the line of an entry. The type may follow from other facts; a file whose type is unknown
  * counts as a regular one. */
 static struct bw_error *read_entry(struct reader *reader, char *name, char *words)
@@ -461,12 +420,34 @@ static struct bw_error *read_entry(struct reader *reader, char *name, char *word
         facts->known &= ~(unsigned)(BW_KNOWS_HASH | BW_KNOWS_SIZE);
     if (facts->type == BW_FILE_DIRECTORY)
         facts->known &= ~(unsigned)BW_KNOWS_LINKS;
-    struct bw_error *error = set_path(reader, name, &entry);
-    if (!error)
-        error = list_entries_push(&reader->list->items, entry);
-    if (error)
-        free(entry.owned);
-    return error;
+
+    /* A path with a '/' is complete. Others are relative to the current directory; if the entry is
+     * a directory, it becomes the current one. */
+    struct bw_buffer *directory = &reader->directory;
+    const bool is_whole = strchr(name, '/');
+    BW_AUTO_FREE char *owned = NULL;
+    unescape_text(name);
+    if (!clean_path(name))
+        return line_error(reader, "a path that leads up", "");
+    entry.path = name;
+    if (!is_whole && *name && directory->length) {
+        const size_t size = directory->length + strlen(name) + 1;
+        if (size > reader->path_room)
+            return line_error(reader, "the paths are too long", "");
+        reader->path_room -= size;
+        entry.path = entry.owned = owned = malloc(size);
+        if (!owned)
+            return bw_error_no_memory();
+        memcpy(owned, directory->data, directory->length);
+        strcpy(owned + directory->length, name);
+    }
+    if (!is_whole && *name && facts->known & BW_KNOWS_TYPE && facts->type == BW_FILE_DIRECTORY)
+        bw_buffer_format(directory, "%s/", name);
+    if (directory->failed)
+        return bw_error_no_memory();
+    BW_TRY(list_entries_push(&reader->list->items, entry));
+    owned = NULL;
+    return NULL;
 }
 
 static struct bw_error *read_mtree(struct reader *reader)
