@@ -130,18 +130,19 @@ enum { LOST = -1, KEPT = 0, GAINED = 1 };
 
 /* Adds the names that only the parent has, both have, or only the sent subvolume has; at most
  * `limit`. */
-static struct bw_error *add_names(struct incremental *order, const struct bw_diff_names names[2],
-                                  int wanted, size_t limit, size_t *count)
+static struct bw_error *add_names(struct incremental *order, const struct bw_diff_names *before,
+                                  const struct bw_diff_names *after, int wanted, size_t limit,
+                                  size_t *count)
 {
-    const struct bw_diff_names *from = &names[wanted == GAINED];
+    const struct bw_diff_names *from = wanted == GAINED ? after : before;
     *count = 0;
     for (size_t i = 0, j = 0;
-         *count < limit && (i < names[0].list.count || j < names[1].list.count);) {
+         *count < limit && (i < before->list.count || j < after->list.count);) {
         int which = GAINED;
-        if (i < names[0].list.count) {
+        if (i < before->list.count) {
             which = LOST;
-            if (j < names[1].list.count)
-                which = bw_diff_names_compare(&order->diff.touched, &names[0], i, &names[1], j);
+            if (j < after->list.count)
+                which = bw_diff_names_compare(&order->diff.touched, before, i, after, j);
         }
         if ((which > 0) - (which < 0) == wanted) {
             const struct bw_diff_name *name = &from->list.items[wanted == GAINED ? j : i];
@@ -160,7 +161,8 @@ static struct bw_error *add_names(struct incremental *order, const struct bw_dif
 
 static struct bw_error *add_change(struct incremental *order, enum kind kind,
                                    const struct bw_diff_file *file,
-                                   const struct bw_diff_names names[2], size_t touched)
+                                   const struct bw_diff_names *before,
+                                   const struct bw_diff_names *after, size_t touched)
 {
     struct change change = {
         .number = file->number,
@@ -171,9 +173,9 @@ static struct bw_error *add_change(struct incremental *order, enum kind kind,
         .is_directory = S_ISDIR(file->inode.mode),
     };
     size_t kept;
-    BW_TRY(add_names(order, names, LOST, SIZE_MAX, &change.lost));
-    BW_TRY(add_names(order, names, GAINED, SIZE_MAX, &change.gained));
-    BW_TRY(add_names(order, names, KEPT, 1, &kept));
+    BW_TRY(add_names(order, before, after, LOST, SIZE_MAX, &change.lost));
+    BW_TRY(add_names(order, before, after, GAINED, SIZE_MAX, &change.gained));
+    BW_TRY(add_names(order, before, after, KEPT, 1, &kept));
     change.kept = kept ? order->names.count - 1 : SIZE_MAX;
     if (changes_reserve(&order->changes, 1) ||
         (kind != NEW &&
@@ -214,44 +216,6 @@ static struct bw_error *can_survive(const struct bw_diff_file files[2], bool con
     *survives &= before.length == after.length &&
                  (!after.length || memcmp(before.data, after.data, after.length) == 0);
     return NULL;
-}
-
-static struct bw_error *collect_one(struct incremental *order, size_t touched,
-                                    struct bw_diff_names names[2])
-{
-    struct bw_sender *sender = order->sender;
-    const struct bw_diff_names none = {0};
-    const uint64_t number = order->diff.touched.inodes.items[touched].number;
-    struct bw_diff_file files[2];
-    bool lost = false;
-    for (unsigned side = 0; side < 2; side++) {
-        struct bw_diff_tree *tree = &order->diff.trees[side];
-        BW_TRY(bw_diff_file_read(tree, number, &files[side]));
-        names[side].list.count = names[side].bytes.length = 0;
-        if (files[side].exists && number != BW_SUBVOLUME_ROOT_INODE)
-            BW_TRY(bw_diff_names_read(tree, number, &names[side]));
-        lost |= files[side].lost || names[side].lost;
-    }
-    if (files[0].exists && S_ISREG(files[0].inode.mode))
-        sender->summary.growth -= (int64_t)files[0].inode.size;
-    if (files[1].exists && S_ISREG(files[1].inode.mode))
-        sender->summary.growth += (int64_t)files[1].inode.size;
-    if (lost)
-        return bw_send_report_lost(
-            sender,
-            bw_error_create(BW_ERROR_CORRUPT,
-                            "inode %" PRIu64 " remains unchanged: parts of it are lost", number));
-    bool survives;
-    BW_TRY(can_survive(files, order->diff.touched.inodes.items[touched].flags & BW_TOUCHED_CONTENT,
-                       &survives));
-    if (survives)
-        return add_change(order, SURVIVES, &files[1], names, touched);
-    if (files[0].exists)
-        BW_TRY(add_change(order, DELETED, &files[0], (struct bw_diff_names[]){names[0], none},
-                          touched));
-    return files[1].exists ? add_change(order, NEW, &files[1],
-                                        (struct bw_diff_names[]){none, names[1]}, touched)
-                           : NULL;
 }
 
 /* Paths. */
@@ -506,27 +470,6 @@ static struct bw_error *send_contents(struct incremental *order, const struct ch
     return NULL;
 }
 
-/* With BW_SEND_SKIP, the names under which the current inode may have to be removed again. */
-static struct bw_error *note_names(struct incremental *order)
-{
-    struct bw_sender *sender = order->sender;
-    struct bw_diff_names names = {0};
-    if (sender->options.damage != BW_SEND_SKIP || !S_ISREG(sender->current.inode.mode))
-        return NULL;
-    struct bw_error *error =
-        bw_diff_names_read(&order->diff.trees[1], sender->current.number, &names);
-    for (size_t i = 0; !error && i < names.list.count; i++) {
-        const struct bw_diff_name *name = &names.list.items[i];
-        error = bw_send_path(sender, sender->sent, name->parent, UINT64_MAX, &order->path);
-        if (!error)
-            error = bw_send_path_add(&order->path, names.bytes.data + name->bytes, name->length);
-        if (!error)
-            bw_send_note_undo(sender, &order->path);
-    }
-    bw_diff_names_free(&names);
-    return error;
-}
-
 /* Sends an inode of the sent subvolume. */
 static struct bw_error *send_inode(struct incremental *order, size_t at)
 {
@@ -540,7 +483,18 @@ static struct bw_error *send_inode(struct incremental *order, size_t at)
     const struct bw_inode *old = &files[0].inode, *inode = &files[1].inode;
     bw_send_set_inode(sender, change->number, inode);
     BW_TRY(bw_send_path(sender, sender->sent, change->number, UINT64_MAX, &sender->current.path));
-    BW_TRY(note_names(order));
+
+    /* The names under which the file may have to be removed again. */
+    BW_SCOPED(bw_diff_names) struct bw_diff_names names = {0};
+    if (sender->options.damage == BW_SEND_SKIP && S_ISREG(inode->mode))
+        BW_TRY(bw_diff_names_read(&order->diff.trees[1], change->number, &names));
+    for (size_t i = 0; i < names.list.count; i++) {
+        const struct bw_diff_name *name = &names.list.items[i];
+        BW_TRY(bw_send_path(sender, sender->sent, name->parent, UINT64_MAX, &order->path));
+        BW_TRY(bw_send_path_add(&order->path, names.bytes.data + name->bytes, name->length));
+        bw_send_note_undo(sender, &order->path);
+    }
+
     BW_TRY(send_xattrs(order, change));
     BW_TRY(send_contents(order, change, files));
     const bool owner = change->kind == NEW || old->uid != inode->uid || old->gid != inode->gid;
@@ -696,17 +650,43 @@ static struct bw_error *collect_changes(struct incremental *order)
                                                            "parts of the subvolumes are lost, "
                                                            "so some differences are unknown")));
 
-    struct bw_diff_names names[2] = {0};
-    struct bw_error *error = NULL;
-    for (size_t i = 0; !error && i < diff->touched.inodes.count; i++)
-        error = collect_one(order, i, names);
-    bw_diff_names_free(&names[0]);
-    bw_diff_names_free(&names[1]);
+    BW_SCOPED(bw_diff_names) struct bw_diff_names before = {0};
+    BW_SCOPED(bw_diff_names) struct bw_diff_names after = {0};
+    const struct bw_diff_names none = {0};
+    for (size_t i = 0; i < diff->touched.inodes.count; i++) {
+        const struct bw_touched *touched = &diff->touched.inodes.items[i];
+        struct bw_diff_file files[2];
+        bool lost = false, survives;
+        for (unsigned side = 0; side < 2; side++) {
+            struct bw_diff_names *names = side ? &after : &before;
+            BW_TRY(bw_diff_file_read(&diff->trees[side], touched->number, &files[side]));
+            names->list.count = names->bytes.length = 0;
+            if (files[side].exists && touched->number != BW_SUBVOLUME_ROOT_INODE)
+                BW_TRY(bw_diff_names_read(&diff->trees[side], touched->number, names));
+            lost |= files[side].lost || names->lost;
+        }
+        if (files[0].exists && S_ISREG(files[0].inode.mode))
+            sender->summary.growth -= (int64_t)files[0].inode.size;
+        if (files[1].exists && S_ISREG(files[1].inode.mode))
+            sender->summary.growth += (int64_t)files[1].inode.size;
+        if (lost) {
+            BW_TRY(bw_send_report_lost(
+                sender, bw_error_create(BW_ERROR_CORRUPT,
+                                        "inode %" PRIu64 " remains unchanged: parts of it are lost",
+                                        touched->number)));
+            continue;
+        }
+        BW_TRY(can_survive(files, touched->flags & BW_TOUCHED_CONTENT, &survives));
+        if (survives)
+            BW_TRY(add_change(order, SURVIVES, &files[1], &before, &after, i));
+        if (!survives && files[0].exists)
+            BW_TRY(add_change(order, DELETED, &files[0], &before, &none, i));
+        if (!survives && files[1].exists)
+            BW_TRY(add_change(order, NEW, &files[1], &none, &after, i));
+    }
     order->removed = calloc(order->changes.count + 1, sizeof *order->removed);
     order->placed = calloc(order->changes.count + 1, sizeof *order->placed);
-    if (!error && (!order->removed || !order->placed))
-        error = bw_error_no_memory();
-    return error;
+    return order->removed && order->placed ? NULL : bw_error_no_memory();
 }
 
 struct bw_error *bw_send_incremental(struct bw_sender *sender)
