@@ -661,6 +661,7 @@ static struct bw_error *collect_changes(struct incremental *order)
             struct bw_diff_names *names = side ? &after : &before;
             BW_TRY(bw_diff_file_read(&diff->trees[side], touched->number, &files[side]));
             names->list.count = names->bytes.length = 0;
+            names->lost = false;
             if (files[side].exists && touched->number != BW_SUBVOLUME_ROOT_INODE)
                 BW_TRY(bw_diff_names_read(&diff->trees[side], touched->number, names));
             lost |= files[side].lost || names->lost;

@@ -164,6 +164,17 @@ expect "the same, compressed" 1 'no good mirror' send --on-error=skip --compress
 holds "--on-error=skip removes unreadable compressed files" dump_has '^unlink'
 [ -n "$zeros" ] && pass || fail "no commands with zeros"
 
+# A damaged name in the parent concerns only its own file.
+cp --sparse=always "$image" "$WORK/name.img"
+leaf=$("$PROGRAM" dump --tree 257 "$image" |
+    awk '/^leaf/ { leaf = $2 } /\(432 INODE_REF 431\)/ { print leaf; exit }')
+for place in $("$PROGRAM" map -o offset --raw "$image" "$leaf"); do
+    change "$WORK/name.img" at "$place" 256 432 12 431 set 8 2 60000
+done
+expect "a name of the parent that is cut off" 1 'inode 432: a name is cut off' \
+    send -p first --on-error=skip "$WORK/name.img" second
+holds "new files are sent after it" dump_has '^mkfile +\./second/o434-10-0$'
+
 # Usage.
 expect "no subvolume given" 2 'no subvolume given' send "$image"
 expect "a subvolume that does not exist" 2 'no subvolume' send "$image" missing
