@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Changes a described graph as --xlator-option and --insert ask: parses the argument, finds the
- * layers that match, and sets their options, or puts a new layer above each. No layer runs yet, so
- * the changed graph is validated as if the user had written it. */
+/* Changes a described graph as struct bw_graph_edit says: parses its text, finds the layers that
+ * match, and sets their options, or puts a new layer above each. No layer runs yet, so the changed
+ * graph is validated as if the user had written it. */
 #include "graph/graph.h"
 
 #include <fnmatch.h>
@@ -12,12 +12,11 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 
-/* The source of an argument for error messages. */
-static struct bw_text_place argument_place(struct bw_graph *graph, const char *option,
-                                           const char *text)
+/* The text as the source of error messages. */
+static struct bw_text_place place_of(struct bw_graph *graph, const char *kind, const char *text)
 {
     BW_AUTO_FREE char *source = NULL;
-    if (asprintf(&source, "%s %s", option, text) < 0)
+    if (asprintf(&source, "%s %s", kind, text) < 0)
         source = NULL;
     return (struct bw_text_place){.source = source ? bw_graph_source(graph, source) : NULL};
 }
@@ -48,7 +47,7 @@ static bool matches_pattern(const struct bw_graph *graph, size_t index, const ch
 
 struct bw_error *bw_graph_edit_option(struct bw_graph *graph, const char *text)
 {
-    struct bw_text_place at = argument_place(graph, "--xlator-option", text);
+    struct bw_text_place at = place_of(graph, "option", text);
     BW_AUTO_FREE char *name = strdup(text);
     if (!name)
         return bw_error_no_memory();
@@ -131,7 +130,7 @@ struct bw_error *bw_graph_insert_above(struct bw_graph *graph, size_t index, con
 
 struct bw_error *bw_graph_edit_insert(struct bw_graph *graph, const char *text)
 {
-    struct bw_text_place at = argument_place(graph, "--insert", text);
+    struct bw_text_place at = place_of(graph, "layer", text);
     BW_AUTO_FREE char *type = strdup(text);
     if (!type)
         return bw_error_no_memory();

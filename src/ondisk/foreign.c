@@ -99,7 +99,7 @@ static const struct {
     const char *type;
     struct bw_foreign foreign;
 } types[] = {
-    OF("crypto_LUKS", "encrypted with LUKS", "give its passphrase with --key-file"),
+    OF("crypto_LUKS", "encrypted with LUKS", NULL),
     OF("BitLocker", "encrypted with BitLocker", DECRYPT("cryptsetup open --type bitlk")),
     OF("FVAULT2", "encrypted with FileVault", DECRYPT("cryptsetup open --type fvault2")),
     OF("LVM2_member", "a physical volume of LVM", NULL),

@@ -118,7 +118,7 @@ run graph --xlator-option node-cache.size=64K "$plain"
 holds "the graph has the changed option" grep -q 'option size 64K' "$WORK/out"
 run --xlator-option node-cache.size=lots "$plain"
 ends "a bad value" 2
-says "a bad value" '^btrfs-walk: --xlator-option node-cache.size=lots: .*is not a size'
+says "a bad value" '^btrfs-walk: option node-cache.size=lots: .*is not a size'
 run --insert debug/trace@verify,kind=any,kind=raw "$plain"
 ends "an option twice" 2
 run -v -0 --insert debug/error-gen@chunk-map,kind=tree-block,nth=4,once=on "$plain"

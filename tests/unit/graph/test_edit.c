@@ -87,7 +87,7 @@ static void test_bad_options(void **state)
         expect_error(bw_graph_edit_option(graph, none[i]), BW_ERROR_USAGE,
                      "the form NAME.KEY=VALUE");
     expect_error(bw_graph_edit_option(graph, "device-3.shape=round"), BW_ERROR_USAGE,
-                 "--xlator-option device-3.shape=round: there is no volume device-3; there are: "
+                 "option device-3.shape=round: there is no volume device-3; there are: "
                  "device-1, device-2, "
                  "chunk-map");
 }
@@ -147,7 +147,7 @@ static void test_bad_inserts(void **state)
         expect_error(bw_graph_edit_insert(graph, none[i]), BW_ERROR_USAGE,
                      "the form TYPE@VOLUME[,KEY=VALUE...]");
     expect_error(bw_graph_edit_insert(graph, "debug/trace@nothing"), BW_ERROR_USAGE,
-                 "--insert debug/trace@nothing: there is no volume nothing");
+                 "layer debug/trace@nothing: there is no volume nothing");
     expect_error(bw_graph_edit_insert(graph, "debug/trace@verify,kind"), BW_ERROR_USAGE,
                  "'kind' is not KEY=VALUE");
 }
