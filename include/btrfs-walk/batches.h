@@ -17,12 +17,12 @@
  *     }
  *     bw_error_free(bw_batches_close(batches));
  *
- * The results come in the order in which the function would pass them to a callback. A batch has
- * all that were found since the last one, at most about 1000 of them or 256 KiB. The function waits
- * while a batch is full, so memory does not depend on the number of results. A break leaves the
- * loop: bw_batches_close() ends the function early.
+ * The results come in the order in which the function would pass them to a callback. A batch
+ * contains the results since the previous batch: at most 1024 of them, or about 256 KiB. The
+ * function waits while a batch is full, so memory does not depend on the number of results. A break
+ * leaves the loop: bw_batches_close() ends the function early.
  *
- * Several threads may get batches of one function, each batch goes to one of them.
+ * Several threads may get batches of one function; each batch goes to one of them.
  */
 #ifndef BTRFS_WALK_BATCHES_H
 #define BTRFS_WALK_BATCHES_H
@@ -66,12 +66,11 @@ struct bw_batch {
 };
 
 /*
- * Starting. Each function has the arguments of the one that it runs in its thread, but leave the
+ * Starting. Each function takes the arguments of the function that it runs in a thread; leave the
  * callbacks for results (`visit`, `consume`, `write`) NULL. Options and sides are copied;
  * everything that they point to, `summary` and the file systems must stay valid until
  * bw_batches_close(). `summary` is complete when bw_batches_next() has returned the end, or an
- * error. Other callbacks
- * (`progress`, `proceed`) are called in other threads.
+ * error. Other callbacks (`progress`, `proceed`) are called in other threads.
  *
  * Errors: BW_ERROR_USAGE if a callback for results is set, or struct_size is wrong; BW_ERROR_SYSTEM
  * if no thread can be started; BW_ERROR_NO_MEMORY. Errors of the function come from
@@ -121,14 +120,14 @@ struct bw_error *bw_batches_next(struct bw_batches *batches, struct bw_batch **b
 bool bw_batches_wait(struct bw_batches *batches, unsigned milliseconds);
 
 /**
- * Asks the function to end early, and discards the results that nobody has got. Does not wait; any
- * thread may call it. A walk or a check ends soon, other functions at their next result.
+ * Asks the function to end early, and discards the results that no caller has received. Does not
+ * wait; any thread may call it. A walk or a check ends soon, other functions at their next result.
  */
 void bw_batches_stop(struct bw_batches *batches);
 
 /** Ends the function early if it still runs, and frees everything except batches. No other thread
  * may use `batches` any more; NULL is allowed. Returns the error that has ended the function,
- * unless bw_batches_next() has returned it. That it was stopped is no error. */
+ * unless bw_batches_next() has returned it. Stopping it is not an error. */
 struct bw_error *bw_batches_close(struct bw_batches *batches);
 
 /** Frees the results; NULL is allowed. */

@@ -35,7 +35,7 @@ const char *bw_finding_severity_name(enum bw_finding_severity severity);
 
 /** A kind of finding. */
 struct bw_finding_code {
-    const char *word; /**< what it is called: "block-checksum" */
+    const char *word; /**< its name: "block-checksum" */
     const char *pass; /**< the pass that finds it */
     enum bw_finding_severity severity;
     const char *description; /**< a sentence without a full stop */
@@ -52,7 +52,7 @@ struct bw_check_pass {
     const char *name;
     const char *description; /**< what it compares: a phrase */
     bool quick;              /**< it is part of a quick check */
-    bool data;               /**< it is run only if data are to be read */
+    bool data;               /**< it runs only with bw_check_options.data */
     bool external;           /**< bw_check() does not run it; `btrfs-walk check` does */
 };
 
@@ -84,8 +84,8 @@ struct bw_baseline_info {
     uint8_t fsid[BW_UUID_SIZE]; /**< of the file system */
     uint64_t generation;        /**< of the file system */
     int64_t time;               /**< when the check was finished: seconds since 1970 */
-    uint64_t findings;          /**< how many it has */
-    bool finished;              /**< false: the check was not, and nothing can be skipped */
+    uint64_t findings;          /**< their number */
+    bool finished;              /**< false: the check was stopped, and nothing can be skipped */
     bool has_data;              /**< the check has also read all data */
     uint64_t reserved[4];       /**< zeros: room for more members */
 };
@@ -114,7 +114,7 @@ void bw_baseline_free(struct bw_baseline *baseline);
 struct bw_check_progress {
     const char *pass;     /**< the present pass */
     uint64_t bytes;       /**< read so far by the whole check */
-    uint64_t expected;    /**< by the whole check, estimated; 0: not known */
+    uint64_t expected;    /**< estimated bytes of the whole check; 0: unknown */
     uint64_t counts[3];   /**< findings so far, by enum bw_finding_severity */
     uint64_t reserved[4]; /**< zeros: room for more members */
 };
@@ -138,23 +138,25 @@ struct bw_check_options {
      * 0: read everything. */
     unsigned part, parts;
     /** Read only what has changed since this baseline was made; if it is not of the same file
-     * system, everything, with a note. Findings then say whether they are new, and those that are
-     * gone are visited at the end. NULL: read everything. */
+     * system, everything, with a note. bw_findinginfo.since of a finding is then "new" or "same";
+     * at the end, `visit` also receives those that are "gone". Excludes `quick` and `parts`. NULL:
+     * read everything. */
     const struct bw_baseline *since;
-    /** Receives the baseline of this check; empty before. May be NULL. */
+    /** Receives the baseline of this check; empty before. Excludes `quick` and `parts`. May be
+     * NULL. */
     struct bw_baseline *save;
     /** Read only tree blocks of later generations than this, and the data of later extents. No
      * comparison that needs all blocks is made: the passes `space`, `extents`, `inodes` and `quota`
-     * do not run. 0: read everything. Excludes `since` and `save`. */
+     * do not run. 0: read everything. Excludes `since`, `save`, `quick` and `parts`. */
     uint64_t since_generation;
 };
 
 /** How often a kind of finding occurred. */
 struct bw_finding_count {
     const struct bw_finding_code *code;
-    uint64_t count;      /**< all of them, also those that were not handed out */
-    uint64_t hidden;     /**< those that were not */
-    uint64_t repairable; /**< those that another mirror or parity makes good */
+    uint64_t count;      /**< all of them, including the hidden ones */
+    uint64_t hidden;     /**< those beyond BW_FINDINGS_SHOWN: not passed to `visit` */
+    uint64_t repairable; /**< those that another mirror or parity can repair */
 };
 
 /** The outcome of a check. */
@@ -162,14 +164,14 @@ struct bw_check_summary {
     const struct bw_finding_count *counts; /**< only kinds that occurred, in the order of passes */
     size_t count;
     uint64_t totals[3];      /**< findings by enum bw_finding_severity */
-    uint64_t repairable;     /**< errors that another mirror or parity makes good */
+    uint64_t repairable;     /**< errors that another mirror or parity can repair */
     bool finished;           /**< false: it was stopped, or something could not be checked because
                                 of I/O errors, missing memory or an unsupported feature */
     uint64_t blocks;         /**< tree blocks checked, each once */
     uint64_t data_bytes;     /**< data checked, all copies counted */
     uint64_t skipped_blocks; /**< leaves that were not read, because they are the same as before */
     uint64_t skipped_data;   /**< bytes of data with checksums that were not read */
-    uint64_t new_findings;   /**< handed out, and not in options->since */
+    uint64_t new_findings;   /**< passed to `visit`, and not in options->since */
     uint64_t gone_findings;  /**< in options->since, but not found again */
     uint64_t reserved[2];    /**< zeros: room for more members */
 };

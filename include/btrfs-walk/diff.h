@@ -35,9 +35,10 @@ enum bw_difference_status {
     BW_DIFFERENCE_MODIFIED = 'M', /**< the file of that name, or its replacement, differs as
                                      `changes` says */
     BW_DIFFERENCE_RENAMED = 'R',  /**< the same file has another name, or is in another directory */
-    BW_DIFFERENCE_TYPE = 'T',     /**< a file of another type has taken the place */
-    BW_DIFFERENCE_UNKNOWN = '?',  /**< no difference was found, but `unknown` could not be compared;
-                                     if that is 0, it is not even known whether the file exists */
+    BW_DIFFERENCE_TYPE = 'T',     /**< a file of another type has replaced it */
+    BW_DIFFERENCE_UNKNOWN = '?',  /**< no difference was found, but the parts in `unknown` could not
+                                     be compared; if `unknown` is 0, it is not known whether the
+                                     file exists */
 };
 
 /** Parts of a file that can differ. */
@@ -46,10 +47,10 @@ enum bw_difference_changes {
     BW_CHANGE_SIZE = 1 << 1,    /**< not of directories */
     BW_CHANGE_MODE = 1 << 2,    /**< permissions */
     BW_CHANGE_OWNER = 1 << 3,   /**< user or group */
-    BW_CHANGE_TIMES = 1 << 4,   /**< time of modification; the others change by being looked at */
+    BW_CHANGE_TIMES = 1 << 4,   /**< time of modification; the other times are not compared */
     BW_CHANGE_XATTRS = 1 << 5,  /**< extended attributes, access control lists among them */
-    BW_CHANGE_LINKS = 1 << 6,   /**< number of hard links; of a name that was added to, or taken
-                                   from, a file that is in both: this alone */
+    BW_CHANGE_LINKS = 1 << 6, /**< number of hard links. A name that was added to, or removed from,
+                                 a file on both sides has only this change */
 };
 
 /** How many kinds of changes there are. */
@@ -88,8 +89,8 @@ struct bw_diff_entry {
     const char *hash; /**< hexadecimal digits; NULL unless it is known, or was computed to compare
                          it with the hash of the other side */
     const char *hash_name;     /**< its algorithm: "sha256", ... */
-    unsigned line;             /**< of the list that describes the file; 0: there is none */
-    uint64_t subvolume, inode; /**< of an image; 0: there are none */
+    unsigned line;             /**< number of its line in the list; 0: the side is not a list */
+    uint64_t subvolume, inode; /**< in an image; 0: the side is not an image */
     uint64_t reserved[2];      /**< zeros: room for more members */
 };
 
@@ -128,8 +129,8 @@ typedef struct bw_error *bw_difference_visitor(void *context,
 enum bw_diff_reading {
     BW_DIFF_READ_NEEDED, /**< where checksums cannot decide: their types differ, some are missing,
                             or the data are compressed in different ways */
-    BW_DIFF_READ_NEVER,  /**< such contents are unknown */
-    BW_DIFF_READ_ALWAYS, /**< equal checksums are not believed */
+    BW_DIFF_READ_NEVER,  /**< never: such contents count as unknown */
+    BW_DIFF_READ_ALWAYS, /**< even if the checksums are equal */
 };
 
 /** One side of a comparison: either `fs`, `folder` or `list` is set. */
@@ -153,7 +154,7 @@ struct bw_error *bw_list_open(const void *text, size_t length, struct bw_list **
 /** Closes it; NULL is allowed. */
 void bw_list_close(struct bw_list *list);
 
-/** Keywords in a list that are not compared, separated by commas; "" if there are none. */
+/** Keywords in a list that are not compared, separated by commas; "" without any. */
 const char *bw_list_ignored(const struct bw_list *list);
 
 /** Whether the beginning of a file looks like a list; no image does. 4096 bytes are enough. */
@@ -167,14 +168,14 @@ struct bw_diff_options {
                              directories, as in a snapshot */
     bool no_snapshots;  /**< with `nested`: except snapshots */
     bool by_path;       /**< compare path by path, even if the subvolumes have a common origin */
-    bool states; /**< both file systems were opened from the same images, as states of one: what
-                    they share is not read */
+    bool states; /**< both file systems are generations on the same images: blocks that they share
+                    are not read */
     unsigned threads; /**< that read files; 0: one for each processor, at most 8 */
     enum bw_diff_reading reading;
     bw_difference_visitor *visit;
     void *context;
-    /** The generation of the state `before`: lists what changed since that transaction in `after`
-     * and in all subvolumes nested in it; see below. 0: an ordinary comparison. */
+    /** The generation of `before`: lists the changes since that transaction in `after` and in all
+     * subvolumes nested in it; see below. 0: an ordinary comparison. */
     uint64_t since;
     /** With `since`, where only generations prove changes: omit inodes that last changed before
      * this time. */
@@ -199,7 +200,7 @@ struct bw_diff_summary {
     unsigned not_compared;  /**< bits of enum bw_difference_changes that a side does not know */
     uint64_t unchanged;     /**< with `since`: subvolumes that did not change, and were not read */
     uint64_t by_generation; /**< with `since`: subvolumes that existed then, but whose older tree is
-                               not available: what was deleted from them is unknown */
+                               not available: deletions in them are unknown */
     uint64_t reserved[4];   /**< zeros: room for more members */
 };
 

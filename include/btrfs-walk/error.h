@@ -25,8 +25,8 @@ enum bw_error_code {
     BW_ERROR_UNSUPPORTED,    /**< the image needs a feature this library does not read */
     BW_ERROR_CORRUPT,        /**< bytes on disk contradict the format or their checksum */
     BW_ERROR_MISSING_DEVICE, /**< the bytes are on a device that was not given */
-    BW_ERROR_NOT_FOUND,      /**< the file, tree, ... asked for does not exist in the image */
-    BW_ERROR_STOPPED,        /**< a callback asked to stop */
+    BW_ERROR_NOT_FOUND,      /**< the requested file, tree, ... does not exist in the image */
+    BW_ERROR_STOPPED,        /**< a callback has ended the operation */
     BW_ERROR_AMBIGUOUS,      /**< there are several file systems; see btrfs-walk/image.h */
     BW_ERROR_NO_CHECKSUM,    /**< data that can be read, but not verified: a checksum is missing */
     BW_ERROR_DIVERGED,       /**< devices have different histories; see bw_fs_options.side */

@@ -218,8 +218,8 @@ struct bw_stream {
  * is delivered as bad parts. */
 struct bw_error *bw_stream_run(struct bw_fs *fs, const struct bw_stream *stream);
 
-/** Begins to read a range of a file, in parts like those of bw_file_read_parts(). Ends the range
- * before. */
+/** Begins to read a range of a file, in parts like those of bw_file_read_parts(). Ends the previous
+ * range. */
 void bw_data_begin(struct bw_data_reader *reader, const struct bw_data_file *file, uint64_t offset,
                    uint64_t length);
 

@@ -99,7 +99,7 @@ struct bw_patch;
 /** How long flipped bits may still be searched for. File systems that are open at the same time or
  * one after the other can share a limit, also those of other processes in shared memory. */
 struct bw_search_limit {
-    uint64_t nanoseconds;  /**< what is left */
+    uint64_t nanoseconds;  /**< the time that is left */
     uint64_t not_searched; /**< is increased for each mirror of a tree block or sector that was not
                               searched, because no time was left */
     uint64_t reserved[2];  /**< zeros: room for more members */
@@ -109,7 +109,7 @@ struct bw_search_limit {
  * member except the size and the input. */
 struct bw_fs_options {
     size_t struct_size;       /**< sizeof(struct bw_fs_options) */
-    const char *const *paths; /**< image files, block devices or addresses of servers (servers.h),
+    const char *const *paths; /**< image files, block devices or addresses of servers (image.h),
                                  in any order; of a folder, the send streams in it are read */
     size_t path_count;        /**< at least 1; may be 0 if a volfile names the images */
     int superblock_copy;      /**< 0: the best one; or another of the numbers above */
@@ -177,8 +177,9 @@ struct bw_fs_options {
      * up to, for all keyslots and keys; a round of PBKDF2 counts as 1 KiB. Keyslots that exceed it
      * are not tried. 0: 1 TiB, about ten minutes. */
     uint64_t key_work;
-    /** Also correct sectors of file data of which one bit is flipped and no mirror is good, as tree
-     * blocks always are. Such requests have `corrected` set in their reply (graph.h). */
+    /** Also correct a flipped bit of a sector of file data if no mirror of the sector is good. In
+     * tree blocks, it is always corrected. Such requests have `corrected` set in their reply
+     * (graph.h). */
     bool correct_bits;
     /** Checksums other than CRC-32C do not name a flipped bit. For this time, in seconds, try all
      * bits of copies that are bad. 0: never. */
@@ -189,30 +190,32 @@ struct bw_fs_options {
      * have the same fsid, those without a superblock are selected by the chunk_tree_uuid of their
      * blocks. NULL: the file system of the superblocks. */
     const uint8_t *fsid;
-    /** What to accept although its checksum does not match, if no mirror is good: tree blocks that
-     * pass all other checks, and data, also if their checksums are missing. Each accepted tree
-     * block is reported. */
+    /** The blocks to accept with a wrong checksum if no mirror is good: tree blocks that pass all
+     * other checks, and data, even if their checksums are missing. Each accepted tree block is
+     * reported. */
     enum bw_checksum_kinds ignore_checksums;
     /** If devices have diverged because each was mounted and written to without the other: the
      * devid of one of them. Devices that do not agree with it count as missing and are not read.
      * 0: none; opening such devices together is BW_ERROR_DIVERGED. */
     uint64_t side;
-    /** Overlays, such as bw_repair_open() has found good: qcow2 files with the changed clusters of
-     * the images that they name as their backing files (layout/patch). BW_ERROR_USAGE if that is
-     * none of the images. */
+    /** Overlays, as `btrfs-walk repair` writes them: qcow2 files with the changed clusters of the
+     * images that they name as their backing files (layout/patch). BW_ERROR_USAGE if a backing file
+     * is not among the images. */
     const char *const *overlays;
     size_t overlay_count;
     /** Changed ranges that replace the bytes of devices, as bw_repair_patches() returns them. */
     const struct bw_patch *const *patches;
     size_t patch_count; /**< number of devices with changes */
-    /** A limit that the searches of `search_seconds` have together with those of other file
-     * systems. NULL: none. It must exist until bw_fs_close(). */
+    /** A limit that the searches of `search_seconds` share with the searches in other file systems.
+     * NULL: none. It must exist until bw_fs_close(). */
     struct bw_search_limit *search_limit;
-    /** The only devices to use, by their names after bw_fs_list_devices() of the same paths. Then
-     * `partition` and `volume` are ignored. BW_ERROR_NOT_FOUND if one does not exist. NULL: all. */
+    /** The only devices to use, by the names that bw_fs_list_devices() gives them for the same
+     * paths. Then `partition` and `volume` are ignored. BW_ERROR_NOT_FOUND if one does not exist.
+     * NULL: all. */
     const char *const *devices;
     size_t device_count;
-    /** What to open in each file of `inside`; at most `inside_count`. */
+    /** The partition, the volume and the offset in each file of `inside`; at most `inside_count` of
+     * them. */
     const struct bw_inside_choice *inside_choices;
     size_t inside_choice_count;
 };
@@ -249,11 +252,12 @@ struct bw_fs_status {
  * caller owns `*fs` and closes it with bw_fs_close().
  *
  * Errors: BW_ERROR_SYSTEM if an image cannot be opened; BW_ERROR_NOT_BTRFS if none has a good
- * superblock; BW_ERROR_AMBIGUOUS if there are several file systems in partitions and none is
- * chosen, or several partitions are the same device; BW_ERROR_UNSUPPORTED for features that this
- * library cannot read; BW_ERROR_CORRUPT if neither the current chunk or root tree nor an older one
- * can be read, or the chosen generation cannot be read; BW_ERROR_USAGE if the options are wrong or
- * the graph cannot be built.
+ * superblock; BW_ERROR_NOT_FOUND if a chosen partition, volume, device or file of `inside` does not
+ * exist; BW_ERROR_AMBIGUOUS if there are several file systems in partitions and none is chosen, or
+ * several partitions are the same device; BW_ERROR_DIVERGED as described at bw_fs_options.side;
+ * BW_ERROR_UNSUPPORTED for features that this library cannot read; BW_ERROR_CORRUPT if neither the
+ * current chunk or root tree nor an older one can be read, or the chosen generation cannot be read;
+ * BW_ERROR_USAGE if the options are wrong or the graph cannot be built.
  */
 struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **fs);
 
@@ -340,7 +344,7 @@ const char *bw_fs_image_path(const struct bw_fs *fs, size_t image);
 struct bw_image_info {
     const char *name;      /**< path and container, as from bw_fs_image_path() */
     const char *path;      /**< of the file, or of its first part */
-    const char *container; /**< the formats it lies in, from outside in; NULL: the image is it */
+    const char *container; /**< the formats it lies in, from outside in; NULL: none */
     uint64_t size;         /**< in bytes; 0 if it cannot be opened */
     const char *content;   /**< contents other than a btrfs, if they are recognized: "ext4, label
                               root"; may contain control characters; NULL: unknown, or a btrfs */
@@ -390,9 +394,9 @@ bool bw_file_holds_container(const char *path, uint64_t offset);
 /** Whether a file begins as a send stream, perhaps after decompression. For the same callers. */
 bool bw_file_holds_stream(const char *path);
 
-/** Whether a name is that of an image: the address of a server, or a file or block device with any
+/** Whether a name denotes an image: the address of a server, or a file or block device with any
  * of the above, a partition table or the signature of a disk image, perhaps after decompression.
- * For callers that have to tell images from paths in them. `offset` as above. */
+ * For callers that distinguish images from paths in them. `offset` as above. */
 bool bw_is_image(const char *name, uint64_t offset);
 
 /** A file system whose tree blocks were found by a search (bw_fs_options.scan). */
@@ -401,20 +405,20 @@ struct bw_found_file_system {
     uint8_t chunk_tree_uuid[BW_UUID_SIZE]; /**< differs between file systems with the same fsid */
     uint8_t option[BW_UUID_SIZE]; /**< bw_fs_options.fsid that opens it: the fsid; if another one
                                    * has the same, the chunk_tree_uuid */
-    char label[257];              /**< of a superblock; ends with NUL; empty if none is left */
+    char label[257];              /**< from a superblock; ends with NUL; empty without one */
     bool is_open;                 /**< it has a valid superblock */
     uint64_t generation;          /**< newest transaction */
     int64_t changed;              /**< last change of a subvolume, in nanoseconds since 1970; 0:
                                    * unknown */
     uint64_t blocks;              /**< tree blocks that were found, copies included */
-    uint64_t placed_blocks;       /**< those that are where the chunks put them */
+    uint64_t placed_blocks;       /**< found blocks at the addresses that the chunks give them */
     uint64_t critical_blocks;     /**< blocks of the newest chunk tree and root tree */
-    uint64_t critical_missing;    /**< those of them that were not found */
+    uint64_t critical_missing;    /**< critical blocks that were not found */
     uint64_t reserved[4];         /**< zeros: room for more members */
 };
 
-/** A file system that the search found, or NULL after the last. The search is made while a file
- * system is opened with bw_fs_options.scan, without `fsid` and a choice of a generation, or by
+/** A file system that the search found, or NULL after the last. The search runs while a file system
+ * is opened with bw_fs_options.scan, without `fsid` and a choice of a generation, or by
  * bw_fs_search(). */
 const struct bw_found_file_system *bw_fs_found(const struct bw_fs *fs, size_t index);
 
@@ -506,8 +510,8 @@ void bw_chunk_list_free(struct bw_chunk_list *chunks);
 /** How much of a chunk the given devices can provide. */
 enum bw_chunk_condition {
     BW_CHUNK_COMPLETE,   /**< all its devices were given */
-    BW_CHUNK_DEGRADED,   /**< other copies or parity replace those that are missing */
-    BW_CHUNK_INCOMPLETE, /**< part of its data can not be read, or all of them */
+    BW_CHUNK_DEGRADED,   /**< copies or parity replace the missing devices */
+    BW_CHUNK_INCOMPLETE, /**< some or all of its data cannot be read */
 };
 
 /** The condition of a chunk; `missing` (NULL: not wanted) is set to how many of its stripes lie on
@@ -519,7 +523,7 @@ enum bw_chunk_condition bw_chunk_condition(const struct bw_fs *fs,
 struct bw_mapping {
     unsigned copies; /**< mirrors that can be read, those computed from parity included; 0: no
                           chunk holds the address */
-    uint64_t length; /**< bytes from the address on for which all of this holds */
+    uint64_t length; /**< bytes from the address on to which the other members apply */
     uint64_t devid;  /**< device of the requested mirror */
     uint64_t offset; /**< on that device */
     bool present;    /**< whether that device was given */

@@ -26,9 +26,9 @@ extern "C" {
  * layer calls its children with bw_wind(). An operation that a layer does not implement is passed
  * to its only child.
  *
- * This header is the complete documentation for layers; the built-in layers use nothing else of the
- * framework. A layer of your own is a shared object CATEGORY/NAME.so below a directory in
- * BTRFS_WALK_XLATOR_PATH (separated by colons) or below the library's own directory
+ * This header is the complete documentation for layers; built-in ones also use private headers,
+ * such as graph/wind.h. A layer of your own is a shared object CATEGORY/NAME.so below a directory
+ * in BTRFS_WALK_XLATOR_PATH (separated by colons) or below the library's own directory
  * (`pkg-config --variable=xlatordir btrfs-walk`). It exports one object of type struct
  * bw_xlator_api, named bw_xlator_api, and needs no library: the program that loads it contains the
  * functions below.
@@ -288,9 +288,9 @@ struct bw_stripe_extent {
 /** BW_CONTROL_STRIPE_SOURCE: the source of the locations of file data in chunks with a raid stripe
  * tree. It remains valid as long as the layer. */
 struct bw_stripe_source {
-    /** Finds the extent that contains a logical address. If there is no such extent, or it is lost,
-     * the function returns an error, which is valid for extent->length bytes. Safe from any thread.
-     * Do not call it while frame->metadata is set: the stripe tree is metadata itself. */
+    /** Finds the extent that contains a logical address. If the tree has no such extent, or it is
+     * lost, the function returns an error, which is valid for extent->length bytes. Safe from any
+     * thread. Do not call it while frame->metadata is set: the stripe tree is metadata itself. */
     struct bw_error *(*find)(void *context, const struct bw_frame *frame, uint64_t logical,
                              struct bw_stripe_extent *extent);
     void *context;
@@ -419,7 +419,7 @@ struct bw_xlator_api {
 struct bw_counters {
     uint64_t calls;       /**< batches */
     uint64_t requests;    /**< single reads */
-    uint64_t bytes;       /**< asked for */
+    uint64_t bytes;       /**< requested */
     uint64_t errors;      /**< requests that failed */
     uint64_t reserved[4]; /**< zeros: room for more members */
 };
@@ -532,8 +532,8 @@ struct bw_error *bw_fs_write_layers(const struct bw_fs *fs, struct bw_rows_strea
  * JSON object. May be called from any thread, even while others read. */
 struct bw_error *bw_fs_statedump(const struct bw_fs *fs, bw_consumer *consume, void *context);
 
-/** Whether a file, identified by its stat(), is one of the input files: an image, used or not, or
- * the volfile. Such a file must not be written to. */
+/** Whether a file, identified by its stat(), is an input: an image, used or not, or the volfile.
+ * Such a file must not be written to. */
 bool bw_fs_is_input(const struct bw_fs *fs, const struct stat *status);
 
 /**

@@ -52,7 +52,8 @@ struct bw_history_options {
     /** Called repeatedly during the scan, with bytes; false ends it. May be NULL. */
     bool (*progress)(void *context, uint64_t done, uint64_t total);
     void *context;  /**< of `progress` */
-    bool only_list; /**< the generations will be opened: their completeness is not assessed */
+    bool only_list; /**< only list the generations, for example to open them: their completeness is
+                       not assessed */
 };
 
 /** Where a root tree was found: bits. */
@@ -192,7 +193,8 @@ struct bw_deleted_options {
     /** How the current file system was opened. Its functions, probes and choice of a generation are
      * not used. It must outlive the search. */
     const struct bw_fs_options *images;
-    /** The older generations, the newest first; NULL: all that bw_history_open() finds. */
+    /** The older generations, the newest first; NULL: all generations that bw_history_open() finds.
+     */
     const struct bw_generation_choice *states;
     size_t state_count;
     uint64_t since;   /**< the oldest generation to search; 0: all */
@@ -283,7 +285,7 @@ struct bw_recoverable {
     } ranges[BW_RECOVERABLE_RANGES];
     uint64_t unverified;  /**< good bytes of parts that were accepted although they do not match
                            * their checksums, or these are missing */
-    uint64_t corrected; /**< good bytes of parts in which a flipped bit was corrected */
+    uint64_t corrected;   /**< good bytes of parts in which a flipped bit was corrected */
     uint64_t reserved[1]; /**< zeros: room for more members */
 };
 
@@ -328,7 +330,8 @@ struct bw_versions_options {
     /** How the current file system was opened. Its functions, probes and choice of a generation are
      * not used. */
     const struct bw_fs_options *images;
-    /** The older generations, the newest first; NULL: all that bw_history_open() finds. */
+    /** The older generations, the newest first; NULL: all generations that bw_history_open() finds.
+     */
     const struct bw_generation_choice *states;
     size_t state_count;
     const char *path; /**< from `subvolume`; a link at its end is not followed */
@@ -344,7 +347,7 @@ struct bw_versions_options {
 
 /**
  * Finds a file in an older generation under any name: by its subvolume, its inode number and the
- * generation of its inode. `place` and `inode` are those of the file in a newer generation. `*path`
+ * generation of its inode. `place` and `inode` describe the file in a newer generation. `*path`
  * is the absolute path of its first name in the older one, NULL if it has none; the caller frees it
  * with free(). `path` may be NULL.
  *

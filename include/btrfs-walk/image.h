@@ -131,8 +131,8 @@ enum bw_servers_need {
 /** The privileges that the connections of the set need. */
 enum bw_servers_need bw_servers_need(const struct bw_servers *servers);
 
-/** Whether a path leads to a directory that replaces an image: all files in it, and no directories,
- * begin as send streams or are compressed. Files whose names begin with '.' do not count. */
+/** Whether a path is a directory that counts as an image: it contains only files, and each of them
+ * begins as a send stream or is compressed. Files whose names begin with '.' do not count. */
 bool bw_folder_holds_streams(const char *path);
 
 #ifdef __cplusplus

@@ -7,7 +7,7 @@
  * system is open and needs no release. All functions here may be called by several threads at once.
  *
  * If damage makes something unreadable, the function that was called for it returns an error.
- * Functions that pass many things on report single losses to the reporter of the file system
+ * Functions that return many results report single losses to the reporter of the file system
  * (bw_fs_options.reporter) and continue.
  */
 #ifndef BTRFS_WALK_INODE_H
@@ -277,9 +277,9 @@ struct bw_error *bw_acl_text(const struct bw_xattr *xattr, char **text);
  * bw_acl_text(); it is NULL if the attribute is not BW_CAPABILITIES, or invalid. */
 struct bw_error *bw_capability_text(const struct bw_xattr *xattr, char **text);
 
-/** The access control lists among the attributes of a file as one line, as setfacl -m takes them:
+/** The access control lists among the attributes of a file as one line, as setfacl -m accepts them:
  * "user::rw-,user:1000:r--,default:user::rwx"; and its capabilities. Both as of bw_acl_text(); NULL
- * if there are none, or no valid ones. */
+ * without valid ones. */
 struct bw_error *bw_xattr_texts(const struct bw_xattr *xattrs, size_t count, char **acl,
                                 char **capabilities);
 
@@ -321,8 +321,8 @@ struct bw_error *bw_directory_reopen(struct bw_directory *directory, const struc
 struct bw_error *bw_directory_next(struct bw_directory *directory,
                                    const struct bw_directory_entry **entry);
 
-/** After the last entry: whether that were all of them. False if there may be entries whose names
- * are lost, or which lead nowhere. */
+/** After the last entry: whether the listing is complete. False if names of entries may be lost, or
+ * if the file of an entry could not be determined. */
 bool bw_directory_is_complete(const struct bw_directory *directory);
 
 /** Closes it; NULL is allowed. */

@@ -55,16 +55,16 @@ const char *bw_probe_input(const struct bw_probe *probe);
 struct bw_probe_event {
     const struct bw_probe *probe;
     const void *record; /**< the structure of probe->record */
-    uint64_t members;   /**< members that have a value: translated, and not lazy or wanted */
+    uint64_t members;   /**< members that have a value, as a mask; lazy ones only on request */
     uint64_t time;      /**< by the clock of the probes: nanoseconds of the monotonic clock */
 };
 
 /** A consumer of events. */
 struct bw_probe_consumer {
-    /** Takes an event; may be called by several threads at once. */
+    /** Receives an event; may be called by several threads at once. */
     void (*visit)(struct bw_probe_consumer *consumer, const struct bw_probe_event *event);
     bool selected[BW_PROBES_MAX]; /**< by number of the probe */
-    /** By number of the probe: lazy members that it wants. */
+    /** By number of the probe: lazy members to evaluate, as a mask. */
     uint64_t lazy[BW_PROBES_MAX];
     struct bw_probe_consumer *next; /**< used by the library */
     uint64_t reserved[2];           /**< zeros: room for more members */
@@ -95,7 +95,7 @@ struct bw_error *bw_probes_select(const char *patterns, bool selected[BW_PROBES_
 /*
  * The consumers of the library. Each is made for a selection of probes and added to a set with
  * bw_probes_add(probes, bw_..._consumer(it)); all must outlive the file system that is opened with
- * the set. One more, the flight recorder, is in btrfs-walk/probe.h.
+ * the set. The flight recorder, below, is another one.
  */
 
 /** Prints a line for each event. */
@@ -107,7 +107,7 @@ struct bw_probe_printer_options {
     bool json;          /**< a JSON object a line; otherwise text */
     bool gather;        /**< pass on lines when there are many; otherwise each at once */
     uint64_t maximum;   /**< lines to print; 0: all */
-    /** Takes whole lines; never called by two threads at once. Its error ends the printing. */
+    /** Receives whole lines; never called by two threads at once. Its error ends the printing. */
     struct bw_error *(*consume)(void *context, const char *lines, size_t length);
     void *context; /**< passed to consume */
 };
@@ -163,8 +163,8 @@ struct bw_error *bw_probe_stats_create(bool by_xlator, const bool selected[BW_PR
 void bw_probe_stats_destroy(struct bw_probe_stats *stats);
 /** The consumer, for bw_probes_add(). It lives as long as the statistics. */
 struct bw_probe_consumer *bw_probe_stats_consumer(struct bw_probe_stats *stats);
-/** Passes the report to `consume` in one piece: a table or JSON. Others may be
- * counting. Returns the error of `consume`, or BW_ERROR_NO_MEMORY. */
+/** Passes the report to `consume` in one piece: a table or JSON. Other threads may be counting.
+ * Returns the error of `consume`, or BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_probe_stats_report(const struct bw_probe_stats *stats, bool as_json,
                                        struct bw_error *(*consume)(void *context, const char *text,
                                                                    size_t length),
@@ -225,7 +225,7 @@ struct bw_recording;
 struct bw_recording_facts {
     char program[48];     /**< name and version, printable ASCII */
     uint32_t process;     /**< its id */
-    uint32_t signal;      /**< that ended it, if it could be noted; 0: none */
+    uint32_t signal;      /**< the signal that ended it, if it was recorded; 0: none */
     bool ended;           /**< it ended normally */
     uint64_t begin_real;  /**< when recording began, in nanoseconds since 1970 */
     uint64_t ns;          /**< from then to the end or the signal */

@@ -72,7 +72,7 @@ struct bw_names {
 
 /** Receives records, one after the other. */
 struct bw_record_sink {
-    /** Gets a record of this size, as bw_rows_write() does; an error ends the list, which returns
+    /** Receives a record of this size, like bw_rows_write(); an error ends the list, which returns
      * it. */
     struct bw_error *(*visit)(struct bw_record_sink *sink, const void *record, size_t size);
     uint64_t reserved[2]; /**< zeros: room for more members */
@@ -181,8 +181,8 @@ int bw_record_member(const struct bw_record *record, const char *name, size_t le
  * the structure of the record. */
 void bw_record_clear(const struct bw_record *record, void *members);
 
-/** The record that the records of a member are; NULL if it is of another type than BW_TYPE_RECORD
- * and BW_TYPE_RECORDS. */
+/** The kind of the records in a member; NULL if its type is neither BW_TYPE_RECORD nor
+ * BW_TYPE_RECORDS. */
 const struct bw_record *bw_record_element(const struct bw_record *record, unsigned member);
 
 /** Whether the members of a record are read from the bytes of an image: it has no structure in
@@ -235,8 +235,8 @@ void bw_json_bytes(struct bw_json *json, const char *name, const void *bytes, si
 void bw_json_hex(struct bw_json *json, const char *name, const void *bytes, size_t length);
 
 /*
- * Rows: records written as columns of text or as JSON. btrfs-walk/record.h has the tables of the
- * records, btrfs-walk/records.h their structures.
+ * Rows: records written as columns of text or as JSON. bw_records() has the tables of the records,
+ * btrfs-walk/records.h their structures.
  *
  * bw_rows_create() chooses members of a record and a way to write them. A struct bw_rows_stream
  * then passes the rows on to their reader, with a header before the first one and brackets around
@@ -329,8 +329,8 @@ struct bw_error *bw_rows_take(void *stream, const char *rows, size_t length);
 /**
  * Writes one row. `record` points to the structure of the record that `stream->rows` is a choice
  * from (a struct bw_fileinfo for "fileinfo"), `size` is its size. Members whose values are
- * not known are BW_ABSENT or NULL: see bw_record_clear(). A member that is another one in base64
- * (path_bytes) is to be set to the same bytes as that one. Errors as bw_rows_take().
+ * not known are BW_ABSENT or NULL: see bw_record_clear(). Set a member that is another member in
+ * base64 (path_bytes) to the same bytes as that member. Errors as bw_rows_take().
  */
 struct bw_error *bw_rows_write(struct bw_rows_stream *stream, const void *record, size_t size);
 

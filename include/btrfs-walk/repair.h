@@ -28,7 +28,7 @@ enum bw_repair_class {
     BW_REPAIR_DERIVED,     /**< computed from verified structures, or marked as invalid because a
                                 mount rebuilds it */
     BW_REPAIR_ROLLED_BACK, /**< an older generation; only chosen by bw_repair_choose() */
-    BW_REPAIR_LOSS,        /**< something is given up; only chosen by bw_repair_choose() */
+    BW_REPAIR_LOSS,        /**< something is discarded; only chosen by bw_repair_choose() */
     BW_REPAIR_RESEALED,    /**< a tree block that fails nothing but its checksum gets a new one:
                                 nothing proves its bytes; only chosen by bw_repair_choose() */
     BW_REPAIR_CLASSES,
@@ -80,7 +80,7 @@ size_t bw_repair_count(const struct bw_repair *repair);
 void bw_repair_change(const struct bw_repair *repair, size_t index, struct bw_repairinfo *row);
 
 /** Chooses a change that is not settled, or leaves it out, and forgets how it failed. At first, all
- * are chosen but those of BW_REPAIR_ROLLED_BACK, BW_REPAIR_LOSS and BW_REPAIR_RESEALED. */
+ * are chosen except those of BW_REPAIR_ROLLED_BACK, BW_REPAIR_LOSS and BW_REPAIR_RESEALED. */
 void bw_repair_choose(struct bw_repair *repair, size_t index, bool chosen);
 
 /** Findings (not notes) of the check that no change of the plan is about. */
@@ -91,8 +91,8 @@ uint64_t bw_repair_left(const struct bw_repair *repair);
 uint64_t bw_repair_remaining(const struct bw_repair *repair);
 
 /** Prepares overlays: bw_repair_try() will also map the changes down to the images, for
- * bw_repair_next(). BW_ERROR_UNSUPPORTED if a device has no place of its own in an image: if it is
- * encrypted or compressed, on a server, or stored more than once. */
+ * bw_repair_next(). BW_ERROR_UNSUPPORTED if the bytes of a device are not stored unchanged and once
+ * in images: it is encrypted or compressed, on a server, or mirrored. */
 struct bw_error *bw_repair_use_overlays(struct bw_repair *repair);
 
 /**
@@ -112,9 +112,9 @@ struct bw_error *bw_repair_try_each(struct bw_repair *repair, uint64_t *left);
 /**
  * Plans again, on the repaired state, after bw_repair_try() or bw_repair_try_each() without an
  * error: damage below a tree block is seen only once that can be read. The changes so far are
- * settled. `is_new` is set if there are new ones, with the next numbers: they are to be chosen and
- * tried in the same way, and so on. The trial of a plan that brings back tree blocks with others
- * below them accepts new findings in these.
+ * settled. `is_new` is set if there are new ones, with the next numbers: choose and try them in the
+ * same way. The trial of a plan that brings back tree blocks with others below them accepts new
+ * findings in these.
  */
 struct bw_error *bw_repair_plan_again(struct bw_repair *repair, bool *is_new);
 
@@ -123,13 +123,12 @@ struct bw_error *bw_repair_plan_again(struct bw_repair *repair, bool *is_new);
  * options must be those of bw_repair_open(), without a search (`scan`). */
 const struct bw_patch *const *bw_repair_patches(const struct bw_repair *repair, size_t *count);
 
-/** A range of an image with changed bytes, of which `bytes` is a copy of the image with the
- * changes.
+/** A range of an image with changed bytes.
  */
 struct bw_repair_range {
     uint64_t offset;      /**< in the file, a multiple of `unit` */
     size_t length;        /**< at most `unit`: less only at the end of the file */
-    const uint8_t *bytes; /**< valid until the next call */
+    const uint8_t *bytes; /**< contents with the changes; valid until the next call */
     uint64_t reserved[2]; /**< zeros: room for more members */
 };
 

@@ -29,10 +29,10 @@ extern "C" {
  * bw_chunk_info. */
 const char *bw_chunk_type_name(uint64_t type);
 
-/** How many bytes a stripe of a chunk takes of its device. */
+/** Bytes of a device that a stripe of a chunk occupies. */
 uint64_t bw_chunk_stripe_length(const struct bw_chunk_info *chunk);
 
-/** How many stripes of a chunk hold different bytes: the others are copies and parity. */
+/** The number of stripes of a chunk with different data; the others are copies or parity. */
 unsigned bw_chunk_different_stripes(const struct bw_chunk_info *chunk);
 
 /** Block groups, which record how much of each chunk is used. One thread at a time may use it. */
@@ -53,7 +53,7 @@ struct bw_error *bw_block_groups_open(struct bw_fs *fs, struct bw_block_groups *
 
 /** Finds the block group at a logical address. This reads one leaf, or none if the previous block
  * group was in the same leaf: so ascending addresses are fast. BW_ERROR_NOT_FOUND if the block
- * group does not exist; BW_ERROR_CORRUPT if it may be lost, which has been reported then. */
+ * group does not exist; BW_ERROR_CORRUPT if it may be lost; the damage is reported. */
 struct bw_error *bw_block_groups_find(struct bw_block_groups *groups, uint64_t logical,
                                       struct bw_block_group_info *group);
 
@@ -66,7 +66,7 @@ enum bw_device_use {
     BW_USE_UNALLOCATED, /**< nothing */
     BW_USE_RESERVED,    /**< the first MiB, in which nothing is allocated */
     BW_USE_SUPERBLOCK,  /**< a copy of the superblock; only bw_device_map_find() distinguishes it */
-    BW_USE_OUTSIDE,     /**< it is after the end of the device; likewise */
+    BW_USE_OUTSIDE,     /**< after the end of the device; only from bw_device_map_find() */
 };
 
 /** A range of a device. */
@@ -106,8 +106,9 @@ const struct bw_device_range *bw_device_map_range(const struct bw_device_map *ma
 /** The use of a device at one offset. */
 struct bw_device_place {
     enum bw_device_use use;
-    const struct bw_device_range *range; /**< that holds the offset; NULL: outside of the device */
-    uint64_t length;  /**< bytes from the offset on for which all of this holds */
+    const struct bw_device_range *range; /**< the range with the offset; NULL: outside of the device
+                                          */
+    uint64_t length;  /**< bytes from the offset on to which the other members apply */
     uint64_t logical; /**< logical address that lies there; of parity, the lowest one of the bytes
                          that it protects */
     unsigned copy;    /**< number of the copy, as for bw_fs_map(); 0: it is none, so `logical` means
@@ -208,9 +209,9 @@ struct bw_usage_group {
     uint64_t chunks;
     bool complete; /**< the block groups of all of them could be read; otherwise `used` is
                       a lower bound */
-    uint64_t incomplete_chunks; /**< those in use of which the missing devices leave only a part */
+    uint64_t incomplete_chunks; /**< chunks in use that the missing devices make incomplete */
     uint64_t unwritable;  /**< unused bytes of chunks that a mount does not write to: they lie on
-                             seed  devices, or miss too many devices */
+                             seed devices, or miss too many devices */
     uint64_t reserved[2]; /**< zeros: room for more members */
 };
 
@@ -220,7 +221,7 @@ struct bw_usage_device {
     uint64_t allocated;         /**< the sum of `by_group` */
     int64_t unallocated;        /**< negative only if the file system is damaged */
     uint64_t slack;             /**< bytes of its image that the file system does not use */
-    const uint64_t *by_group;   /**< for each group, what it has on this device */
+    const uint64_t *by_group;   /**< for each group, its bytes on this device */
     uint64_t incomplete_chunks; /**< of a missing device: chunks in use that are incomplete and have
                                      a stripe on it */
     uint64_t reserved[3];       /**< zeros: room for more members */
@@ -231,7 +232,7 @@ struct bw_usage_device {
 struct bw_usage {
     uint64_t device_size;    /**< of all devices but seeds */
     uint64_t allocated;      /**< raw size of all groups */
-    int64_t unallocated;     /**< negative with seeds, the groups of which count */
+    int64_t unallocated;     /**< negative if seed devices, whose groups count, outweigh it */
     uint64_t missing, slack; /**< size of the missing devices; slack of all */
     uint64_t used;           /**< raw */
     uint64_t free_estimated; /**< room for data: unused in its chunks, and what chunks of the
@@ -281,7 +282,7 @@ struct bw_lost_file {
     uint64_t inode;
     struct bw_bytes path; /**< absolute path, raw bytes; data is NULL if it is not known */
     uint64_t size;        /**< of the file, in bytes */
-    uint64_t bytes, lost; /**< bytes of its contents without holes, and those which are lost */
+    uint64_t bytes, lost; /**< bytes of its contents without holes; lost bytes among them */
     bool metadata_lost;   /**< tree blocks with its inode or its extents are lost */
     uint64_t reserved[4]; /**< zeros: room for more members */
 };
@@ -308,9 +309,9 @@ struct bw_device_loss {
     bool metadata_lost;
     /** Whether blocks of the chunk tree or the root tree are lost: then all files count as lost. */
     bool nothing_readable;
-    /** Regular files with a name, a file in a snapshot counts again: all, those of which something
-     * is lost, and those of which everything is lost. All are 0 if nothing is lost: then the trees
-     * of the subvolumes are not read. */
+    /** Regular files with a name; a file counts again in each snapshot. All files, files with a
+     * loss, and files of which nothing is left. All are 0 if nothing is lost: then the trees of the
+     * subvolumes are not read. */
     uint64_t files, affected_files, lost_files;
     uint64_t reserved[8]; /**< zeros: room for more members */
 };
@@ -483,9 +484,9 @@ struct bw_free_options {
     void *context;
 };
 
-/** Lists free ranges: those of chunks by logical address, then those of devices. Free is what
- * bw_used_map_open() does not find in use. Lost blocks are reported: data that only they show count
- * as hidden, and so does everything in a chunk whose free space is unknown. */
+/** Lists free ranges: those of chunks by logical address, then those of devices. A range is free if
+ * bw_used_map_open() does not find it in use. Lost blocks are reported: data that only they show
+ * count as hidden, and so does everything in a chunk whose free space is unknown. */
 struct bw_error *bw_free_ranges(struct bw_fs *fs, const struct bw_free_options *options);
 
 /** Reads a free range. The offsets of the parts begin with 0; holes of an image file are holes.
@@ -525,7 +526,7 @@ struct bw_address_range {
 struct bw_owner {
     enum bw_owner_kind kind;
     size_t range;     /**< number of the requested range */
-    uint64_t logical; /**< where what it owns of that range begins; the whole tree block */
+    uint64_t logical; /**< beginning of the part of that range that it owns, or of the tree block */
     uint64_t length;  /**< bytes from there on */
     uint64_t extent;  /**< address at which the extent or the tree block begins; not for the
                            kinds after BW_OWNER_BLOCK */
@@ -578,8 +579,6 @@ struct bw_error *bw_owners_find(struct bw_fs *fs, const struct bw_owner_options 
  * trees, so quotas are not needed.
  */
 
-struct bw_fs;
-
 /** The subvolumes of a file system with their shared space. It does not change: any number of
  * threads may use it. */
 struct bw_shares;
@@ -608,17 +607,17 @@ struct bw_shares_info {
 struct bw_subvolume_space {
     uint64_t id;
     bool is_deleted;      /**< it is being deleted; others do not share with it any more */
-    uint64_t referenced;  /**< what it reaches; of one that is being deleted, what no other
-                               subvolume that stays reaches */
-    uint64_t exclusive;   /**< what only it reaches */
+    uint64_t referenced;  /**< bytes that it reaches; if it is being deleted, only bytes that no
+                             remaining subvolume reaches */
+    uint64_t exclusive;   /**< bytes that only it reaches */
     uint64_t lost_blocks; /**< tree blocks that it reaches and that cannot be read */
     uint64_t reserved[4]; /**< zeros: room for more members */
 };
 
 /** Several subvolumes together. */
 struct bw_shares_sum {
-    uint64_t referenced;  /**< what at least one of them reaches */
-    uint64_t exclusive;   /**< what nothing but them reaches: deleting them all frees that */
+    uint64_t referenced;  /**< bytes that at least one of them reaches */
+    uint64_t exclusive;   /**< bytes that only they reach: deleting all of them frees these */
     uint64_t lost_blocks; /**< tree blocks that at least one of them reaches and that cannot be
                                read */
     uint64_t reserved[4]; /**< zeros: room for more members */
@@ -665,8 +664,8 @@ struct bw_error *bw_shares_of(const struct bw_shares *shares, const uint64_t *id
 /** Receives a set; the view ends with the call. An error ends the iteration and is returned. */
 typedef struct bw_error *bw_shared_set_visitor(void *context, const struct bw_shared_set *set);
 
-/** Hands out all sets, those with the most bytes first, and of those with as many the ones with the
- * lowest id. Subvolumes that share nothing with others are sets as well. */
+/** Passes all sets to `visit`: the largest first, and of equal ones the one with the lowest id.
+ * Subvolumes that share nothing with others are sets as well. */
 struct bw_error *bw_shares_sets(const struct bw_shares *shares, bw_shared_set_visitor *visit,
                                 void *context);
 
@@ -681,7 +680,6 @@ struct bw_error *bw_shares_sets(const struct bw_shares *shares, bw_shared_set_vi
  * btrfs_is_data_extent_shared() in the kernel's fs/btrfs/backref.c.
  */
 
-struct bw_fs;
 struct bw_selection;
 
 /** A file or a directory. The path is valid during the call only. */
@@ -695,9 +693,10 @@ struct bw_du_entry {
     uint64_t exclusive; /**< of those, the bytes that are not shared */
     uint64_t shared; /**< shared bytes; the sum of both is less than `total` if the sharing of some
                         data is unknown */
-    uint64_t set_shared; /**< of the start: the shared bytes, each that files in it share with each
-                              other counted once; otherwise 0 */
-    bool sharing_known;  /**< the last three mean something: there is an extent tree */
+    uint64_t set_shared; /**< of the start: its shared bytes; bytes that files in it share with each
+                            other count once. 0 for other entries */
+    bool sharing_known;  /**< `exclusive`, `shared` and `set_shared` are known: there is an extent
+                            tree */
     uint64_t shared_id;  /**< of a file: a hash of the addresses of its shared bytes, 0 if it has
                             none. Files with the same id share all of them with each other */
     uint64_t extent_count; /**< pieces of files on the disk: parts of extents that follow each other
@@ -719,10 +718,10 @@ struct bw_du_options {
      * conditions, directories without counted files are omitted. */
     const struct bw_selection *selection;
     bool has_maxdepth; /**< whether `maxdepth` is used */
-    unsigned maxdepth; /**< deeper entries are counted, but not handed out */
+    unsigned maxdepth; /**< deeper entries are counted, but not passed to `visit` */
     bw_du_visitor *visit;
     void *context;     /**< passed to `visit` */
-    unsigned mindepth; /**< entries less deep are counted, but not handed out */
+    unsigned mindepth; /**< entries less deep are counted, but not passed to `visit` */
     unsigned nested;   /**< enum bw_nested (walk.h): whether subvolumes below `start` are entered */
     bool sizes_only;   /**< do not read which extents are shared: `sharing_known` is false */
     bool no_snapshots; /**< exclude snapshots below `start`, with everything in them */
@@ -743,20 +742,17 @@ struct bw_error *bw_du(struct bw_fs *fs, const struct bw_du_options *options);
  * How well the contents of files are compressed, and what partly overwritten extents waste: the
  * numbers of compsize(8).
  *
- * An extent is counted once, as a whole, however many files use however much of it. References and
- * data that lie inside the tree are counted for each name of a file. Metadata are not counted, and
- * neither is what parity or copies take.
+ * An extent is counted once, as a whole, even if several files use parts of it. References and
+ * data that lie inside the tree are counted for each name of a file. Metadata, copies and parity
+ * are not counted.
  */
-
-struct bw_fs;
-struct bw_selection;
 
 /** Bytes of extents. */
 struct bw_compression_sizes {
-    uint64_t disk;         /**< that are stored */
-    uint64_t uncompressed; /**< of the same extents, decompressed */
-    uint64_t referenced;   /**< that files use of those; what several names or files use counts as
-                                often */
+    uint64_t disk;         /**< stored bytes */
+    uint64_t uncompressed; /**< bytes of the same extents, decompressed */
+    uint64_t referenced;   /**< bytes of these that files use; a part counts for each name and file
+                              that uses it */
     uint64_t reserved[2];  /**< zeros: room for more members */
 };
 
@@ -781,7 +777,7 @@ struct bw_compression_info {
     uint64_t reserved[16];                                   /**< zeros: room for more members */
 };
 
-/** Files that are to be counted. One thread at a time may use it. */
+/** The files to count. One thread at a time may use it. */
 struct bw_compression_count;
 
 /** Which files count. With struct_size alone: all. */
@@ -791,7 +787,7 @@ struct bw_compression_options {
     const struct bw_selection *selection;
     bool has_maxdepth; /**< whether `maxdepth` is used */
     unsigned maxdepth; /**< how many directories to descend; 0: only starts that are files */
-    unsigned mindepth; /**< how many directories below the start the first files are */
+    unsigned mindepth; /**< least depth of files below a start */
     unsigned nested;   /**< enum bw_nested (walk.h): whether subvolumes below a start are entered */
     bool no_snapshots; /**< exclude snapshots below a start, with everything in them */
 };
@@ -801,8 +797,8 @@ struct bw_compression_options {
 struct bw_error *bw_compression_open(struct bw_fs *fs, const struct bw_compression_options *options,
                                      struct bw_compression_count **count);
 
-/** Adds a file, or everything below a directory, specified as in struct bw_du_options. Nothing else
- * is counted. Lost blocks are reported. BW_ERROR_NOT_FOUND, BW_ERROR_NO_MEMORY. */
+/** Adds a file, or everything below a directory, specified as in struct bw_du_options. Lost blocks
+ * are reported. BW_ERROR_NOT_FOUND, BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_compression_add(struct bw_compression_count *count, const char *subvolume,
                                     const char *start);
 

@@ -3,8 +3,8 @@
  * Send streams: the format in which `btrfs send` saves a subvolume, and from which `btrfs receive`
  * restores it.
  *
- * A full stream has everything in a subvolume. An incremental one has what differs from its parent,
- * a subvolume that the receiver has got before. Other subvolumes that the receiver has can be
+ * A full stream contains a whole subvolume. An incremental stream contains the differences from its
+ * parent, a subvolume that the receiver already has. Other subvolumes at the receiver can be
  * sources of clones. Nested subvolumes are not part of a stream.
  *
  * Source of the format: the kernel's fs/btrfs/send.h and the dev-send-stream page of the btrfs
@@ -67,8 +67,9 @@ enum bw_send_damage {
 
 /** How to send. All zeros but the size and `write`: a full stream of protocol 1. */
 struct bw_send_options {
-    size_t struct_size;                 /**< sizeof(struct bw_send_options) */
-    const struct bw_send_side *parent;  /**< what the receiver has; NULL: send everything */
+    size_t struct_size;                /**< sizeof(struct bw_send_options) */
+    const struct bw_send_side *parent; /**< a subvolume that the receiver has; NULL: send everything
+                                        */
     const struct bw_send_side *sources; /**< subvolumes that the receiver also has, to clone from.
                                            The parent need not be among them */
     size_t source_count;

@@ -132,9 +132,6 @@ struct bw_error *bw_subvolume_path(struct bw_fs *fs, const struct bw_subvolume *
  * kernel's uapi/linux/btrfs_tree.h.
  */
 
-struct bw_fs;
-struct bw_subvolume;
-
 /** Limits that are set: bits of bw_qgroup_info.limits. */
 enum {
     BW_QGROUP_LIMITS_REFERENCED = 1,

@@ -68,10 +68,10 @@ struct bw_system_info {
     const char *tool;  /**< what made the snapshot or container: "snapper", "timeshift", "btrbk",
                           "docker", "podman", "machined", "lxd", "incus"; NULL: unknown */
     const char *title; /**< description of a snapshot, or name of a container; NULL: none */
-    const struct bw_subvolume *system; /**< the installed system of which it is a version; itself,
-                                          if it is none; NULL for containers */
-    uint64_t generation;               /**< transaction that changed it last */
-    struct timespec ctime, otime;      /**< times of the last change, of creation */
+    const struct bw_subvolume *system;    /**< the installed system of which it is a version; an
+                                             installed system itself; NULL for containers */
+    uint64_t generation;                  /**< transaction that changed it last */
+    struct timespec ctime, otime;         /**< times of the last change, of creation */
     const struct bw_system_mount *mounts; /**< from its fstab, in the order of the lines; only of
                                              writable ones, unless all are read-only */
     size_t mount_count;
@@ -83,8 +83,8 @@ struct bw_systems;
 
 /**
  * Finds the systems. At most 10000 subvolumes are examined, and of every file only its beginning.
- * Files that cannot be read are reported as warnings; the systems are listed without what these
- * files say. The caller owns `*systems`, which the file system must outlive. Fails only if memory
+ * Files that cannot be read are reported as warnings; the systems are listed without the facts in
+ * these files. The caller owns `*systems`, which the file system must outlive. Fails only if memory
  * runs out.
  */
 struct bw_error *bw_systems_open(struct bw_fs *fs, struct bw_systems **systems);

@@ -142,8 +142,8 @@ bool bw_tree_block_pointer(const struct bw_tree_block *block, uint32_t slot,
  * the same lines with the same labels in the same order. JSON is an object a line, for each item
  * of a leaf and each pointer of an internal node; docs/items.md describes the members.
  *
- * Text never holds control bytes of the image: they are escaped as `ls -b` does. Times are in the
- * zone of the process (TZ).
+ * Text never contains control bytes of the image: they are escaped as `ls -b` does. Times are in
+ * the zone of the process (TZ).
  */
 
 /** How to print. All zeros but the size: whole trees, as text, level by level. */
@@ -257,8 +257,6 @@ struct bw_error *bw_metadump_write(struct bw_fs *fs, const struct bw_metadump_op
  * between logical addresses, as in `btrfs inspect-internal tree-stats`.
  */
 
-struct bw_fs;
-
 enum {
     BW_TREE_LEVELS = 8,   /**< the most levels that a tree can have */
     BW_SEEK_BUCKETS = 65, /**< of bw_tree_stats.seek_lengths */
@@ -276,7 +274,7 @@ struct bw_item_type_stats {
 struct bw_tree_stats {
     uint64_t id;
     unsigned levels;                 /**< 1: the root is a leaf */
-    uint64_t blocks[BW_TREE_LEVELS]; /**< those read on each level; level 0 are the leaves */
+    uint64_t blocks[BW_TREE_LEVELS]; /**< blocks read on each level; level 0: leaves */
     uint64_t block_count;            /**< on all levels */
     uint64_t lost_blocks;            /**< unreadable blocks; everything below them is not counted */
     uint64_t bytes;                  /**< of all blocks read */
@@ -293,9 +291,9 @@ struct bw_tree_stats {
     uint64_t seeks, forward_seeks, backward_seeks;
     uint64_t seek_bytes;                    /**< sum of their lengths; UINT64_MAX: that, or more */
     uint64_t longest_seek;                  /**< in bytes */
-    uint64_t seek_lengths[BW_SEEK_BUCKETS]; /**< how many are of n bits: from 2^(n-1) bytes up to,
-                                                 but not including, 2^n */
-    uint64_t clusters, cluster_bytes;       /**< how many, and the sum of their sizes */
+    uint64_t seek_lengths[BW_SEEK_BUCKETS]; /**< number of seeks with a length of n bits: from
+                                               2^(n-1) bytes up to, but not including, 2^n */
+    uint64_t clusters, cluster_bytes;       /**< number of clusters, and the sum of their sizes */
     uint64_t smallest_cluster, largest_cluster; /**< in bytes; 0 without clusters */
     uint64_t lowest, highest;                   /**< logical addresses of the outermost blocks */
 

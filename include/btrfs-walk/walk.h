@@ -88,7 +88,8 @@ struct bw_walk_options {
     unsigned types;    /**< types to list: enum bw_walk_types; 0: BW_WALK_FILES */
     bool has_maxdepth; /**< whether `maxdepth` is used */
     unsigned maxdepth; /**< greatest depth below the start; 0 lists only the start */
-    /** Conditions that entries must meet (walk.h), unchanged during the walk; NULL: none. */
+    /** Conditions that entries must meet (bw_selection_create()), unchanged during the walk; NULL:
+     * none. */
     const struct bw_selection *selection;
     enum bw_walk_order order;
     /** How `consume` gets entries: rows of the record fileinfo (bw_rows_create()), for example with
@@ -158,7 +159,6 @@ struct bw_error *bw_walk_start_path(struct bw_fs *fs, const struct bw_walk_optio
 
 /** A list of conditions, all of which a file must meet. Several threads may use a selection at once
  * while none of them changes it. */
-struct bw_selection;
 
 /** Creates an empty selection, which every file meets. Conditions on ages are relative to
  * the time of this call. BW_ERROR_NO_MEMORY. */
