@@ -140,25 +140,25 @@ static struct bw_error *add_edit(struct bw_repair *repair, struct bw_repair_find
     if (edit->length)
         memcpy(bytes, edit->bytes, edit->length);
     const size_t number = repair->changes.count;
-    BW_TRY(bw_repair_add(repair, (struct bw_repair_change){.class_number = edit->is_unproved
-                                                                               ? BW_REPAIR_RESEALED
-                                                                               : BW_REPAIR_DERIVED,
-                                                           .logical = edit->block,
-                                                           .devid = BW_ABSENT,
-                                                           .offset = BW_ABSENT,
-                                                           .length = edit->length,
-                                                           .what = edit->what,
-                                                           .why = BW_TAKE(edit->why),
-                                                           .proof = BW_TAKE(edit->proof),
-                                                           .loss = BW_TAKE(edit->loss),
-                                                           .bytes = bytes,
-                                                           .group = edit->group,
-                                                           .edit = edit->edit,
-                                                           .is_deletion = edit->is_deletion,
-                                                           .key = edit->key,
-                                                           .is_in_block = true,
-                                                           .reveals = edit->reveals,
-                                                           .byte = edit->byte}));
+    BW_TRY(bw_repair_add(
+        repair, (struct bw_repair_change){.class_number = edit->is_unproved ? BW_REPAIR_RESEALED
+                                                                            : BW_REPAIR_DERIVED,
+                                          .logical = edit->block,
+                                          .devid = BW_ABSENT,
+                                          .offset = BW_ABSENT,
+                                          .length = edit->length,
+                                          .what = edit->what,
+                                          .why = edit->why ? strdup(edit->why) : NULL,
+                                          .proof = edit->proof ? strdup(edit->proof) : NULL,
+                                          .loss = edit->loss ? strdup(edit->loss) : NULL,
+                                          .bytes = bytes,
+                                          .group = edit->group,
+                                          .edit = edit->edit,
+                                          .is_deletion = edit->is_deletion,
+                                          .key = edit->key,
+                                          .is_in_block = true,
+                                          .reveals = edit->reveals,
+                                          .byte = edit->byte}));
     if (number == repair->changes.count)
         return NULL;
     finding->block_edit = number + 1;
@@ -171,17 +171,13 @@ struct bw_error *bw_repair_edit_block(struct bw_repair *repair, struct bw_repair
 {
     bool is_same = false;
     const size_t found = find_edit(repair, &edit, &is_same);
-    struct bw_error *error = NULL;
-    if (found && is_same) {
+    if (!found)
+        return add_edit(repair, finding, &edit);
+    if (is_same) {
         finding->block_edit = found;
         finding->planned = true;
-    } else if (!found) {
-        error = add_edit(repair, finding, &edit);
     }
-    free(edit.why);
-    free(edit.proof);
-    free(edit.loss);
-    return error;
+    return NULL;
 }
 
 struct bw_error *bw_repair_edit_item(struct bw_repair *repair, struct bw_repair_finding *finding,
@@ -203,9 +199,6 @@ struct bw_error *bw_repair_edit_item(struct bw_repair *repair, struct bw_repair_
         edit.length = width;
         edit.bytes = &number;
         error = bw_repair_edit_block(repair, finding, edit);
-    } else {
-        free(edit.why);
-        free(edit.proof);
     }
     bw_leaf_finder_free(&finder);
     return error;
@@ -275,9 +268,8 @@ struct bw_error *bw_repair_move_first_key(struct bw_repair *repair,
     uint64_t nodes[BW_MAX_LEVEL];
     uint32_t slots[BW_MAX_LEVEL];
     unsigned depth = 0;
-    BW_AUTO_FREE char *why = edit.why, *proof = edit.proof;
     BW_AUTO_FREE uint8_t *block = malloc(reader->nodesize);
-    if (!block || !why || !proof)
+    if (!block)
         return bw_error_no_memory();
     for (; pointer.expectation.level && depth < BW_MAX_LEVEL; depth++) {
         const struct bw_block_pointer parent = pointer;
@@ -295,8 +287,6 @@ struct bw_error *bw_repair_move_first_key(struct bw_repair *repair,
                                slots[depth] * sizeof(struct bw_disk_key_pointer));
         edit.length = sizeof key;
         edit.bytes = &key;
-        edit.why = strdup(why);
-        edit.proof = strdup(proof);
         BW_TRY(bw_repair_edit_block(repair, finding, edit));
     }
     return NULL;
@@ -315,8 +305,6 @@ struct bw_error *bw_repair_delete_item(struct bw_repair *repair, struct bw_repai
     if (!error && !finder.lost)
         error = add_edit(repair, finding, &edit);
     bw_leaf_finder_free(&finder);
-    free(edit.why);
-    free(edit.proof);
     return error;
 }
 

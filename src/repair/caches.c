@@ -265,8 +265,8 @@ static struct bw_error *plan_leaf(struct caches *caches, struct bw_repair_findin
             .bytes = caches->leaf.bytes + BW_CSUM_SIZE,
             .what = caches->tree->id == BW_FREE_SPACE_TREE ? "leaf of the free space tree"
                                                            : "leaf of the uuid tree",
-            .why = strdup(is_lost ? "no copy of it is good" : "it differs from the extent tree"),
-            .proof = strdup(proof),
+            .why = is_lost ? "no copy of it is good" : "it differs from the extent tree",
+            .proof = proof,
             .group = caches->group,
             .is_made = is_lost,
             .edit = edit});

@@ -82,8 +82,8 @@ static struct bw_error *plan_removals(struct cutting *cutting)
             bw_get64(item->bytes_used),
             (struct bw_repair_edit){.group = repair->groups + 1,
                                     .what = "bytes_used of the device in the chunk tree",
-                                    .why = strdup("chunks without contents are taken out"),
-                                    .proof = strdup("the device extents of the others")}));
+                                    .why = "chunks without contents are taken out",
+                                    .proof = "the device extents of the others"}));
     }
     return NULL;
 }

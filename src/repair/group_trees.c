@@ -104,8 +104,8 @@ static struct bw_error *plan_leaf(struct bw_repair *repair, struct bw_repair_fin
                                                         .group = repair->groups + 1,
                                                         .reveals = true,
                                                         .what = "leaf of the block group tree",
-                                                        .why = strdup(texts->why),
-                                                        .proof = strdup(texts->proof)});
+                                                        .why = texts->why,
+                                                        .proof = texts->proof});
 }
 
 struct bw_error *bw_repair_plan_groups(struct bw_repair *repair)

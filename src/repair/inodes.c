@@ -155,15 +155,15 @@ static struct bw_error *plan_inode(struct bw_repair *repair, struct bw_repair_fi
     if (!proof)
         return NULL;
     const struct bw_key key = {finding->inode, BW_INODE_ITEM, 0};
+    BW_AUTO_FREE char *why =
+        bw_repair_text("inode %" PRIu64 " of tree %" PRIu64 ": %s: %" PRIu64 " must be %" PRIu64,
+                       finding->inode, finding->tree, finding->code->word, have, value);
     return bw_repair_edit_item(
         repair, finding, tree, &key, offset,
         offset == offsetof(struct bw_disk_inode_item, link_count) ? 4 : 8, value,
         (struct bw_repair_edit){.what = is_link ? "field of a symbolic link" : "field of an inode",
-                                .why = bw_repair_text("inode %" PRIu64 " of tree %" PRIu64
-                                                      ": %s: %" PRIu64 " must be %" PRIu64,
-                                                      finding->inode, finding->tree,
-                                                      finding->code->word, have, value),
-                                .proof = strdup(proof)});
+                                .why = why,
+                                .proof = proof});
 }
 
 /* Whether a finding is about a block without a readable copy. */
@@ -184,19 +184,19 @@ static struct bw_error *plan_flip(struct bw_repair *repair, struct bw_repair_fin
         return NULL;
     const uint8_t byte =
         (uint8_t)(contents[finding->flipped_byte] ^ 1u << (unsigned)finding->flipped_bit);
+    BW_AUTO_FREE char *why = bw_repair_text(
+        "%s: bit %" PRIu64 " of byte %" PRIu64 " is flipped, and the checksum was computed with it",
+        finding->code->word, finding->flipped_bit, finding->flipped_byte);
     return bw_repair_edit_block(
         repair, finding,
-        (struct bw_repair_edit){
-            .block = finding->flipped_block,
-            .byte = (uint32_t)finding->flipped_byte,
-            .length = 1,
-            .bytes = &byte,
-            .reveals = is_about_hidden(finding),
-            .what = "flipped bit",
-            .why = bw_repair_text("%s: bit %" PRIu64 " of byte %" PRIu64
-                                  " is flipped, and the checksum was computed with it",
-                                  finding->code->word, finding->flipped_bit, finding->flipped_byte),
-            .proof = strdup("no other bit makes the items fit each other")});
+        (struct bw_repair_edit){.block = finding->flipped_block,
+                                .byte = (uint32_t)finding->flipped_byte,
+                                .length = 1,
+                                .bytes = &byte,
+                                .reveals = is_about_hidden(finding),
+                                .what = "flipped bit",
+                                .why = why,
+                                .proof = "no other bit makes the items fit each other"});
 }
 
 /* An entry of a directory. */
@@ -247,17 +247,14 @@ static struct bw_error *plan_type(struct bw_repair *repair, struct bw_repair_fin
                                   const struct bw_tree *tree, const struct entry *entry,
                                   uint8_t type, const char *proof)
 {
-    const bool is_inode = entry->location.type == BW_INODE_ITEM;
+    const char *target = entry->location.type == BW_INODE_ITEM ? "inode" : "subvolume";
+    BW_AUTO_FREE char *why = bw_repair_text(
+        "an entry of directory %" PRIu64 " of tree %" PRIu64 " says %s, its %s %" PRIu64 " is %s",
+        entry->key.objectid, finding->tree, bw_file_type_name(entry->type), target,
+        entry->location.objectid, bw_file_type_name(type));
     return bw_repair_edit_item(
         repair, finding, tree, &entry->key, offsetof(struct bw_disk_dir_item, type), 1, type,
-        (struct bw_repair_edit){
-            .what = "type in a directory entry",
-            .why = bw_repair_text("an entry of directory %" PRIu64 " of tree %" PRIu64
-                                  " says %s, its %s %" PRIu64 " is %s",
-                                  entry->key.objectid, finding->tree,
-                                  bw_file_type_name(entry->type), is_inode ? "inode" : "subvolume",
-                                  entry->location.objectid, bw_file_type_name(type)),
-            .proof = strdup(proof)});
+        (struct bw_repair_edit){.what = "type in a directory entry", .why = why, .proof = proof});
 }
 
 /* Entries of subvolumes have the type of a directory. The finding may be about the right one of the
@@ -323,13 +320,12 @@ static struct bw_error *plan_root(struct bw_repair *repair, struct bw_repair_fin
     BW_TRY(bw_fs_items_error(&items));
     if (!is_linked)
         return NULL;
-    return bw_repair_edit_item(
-        repair, finding, &fs->root_tree, &finding->key,
-        offsetof(struct bw_disk_root_item, reference_count), 4, 1,
-        (struct bw_repair_edit){
-            .what = "reference count of a subvolume",
-            .why = bw_repair_text("root item of subvolume %" PRIu64 ": it must be 1", id),
-            .proof = strdup("the link to the subvolume")});
+    BW_AUTO_FREE char *why = bw_repair_text("root item of subvolume %" PRIu64 ": it must be 1", id);
+    return bw_repair_edit_item(repair, finding, &fs->root_tree, &finding->key,
+                               offsetof(struct bw_disk_root_item, reference_count), 4, 1,
+                               (struct bw_repair_edit){.what = "reference count of a subvolume",
+                                                       .why = why,
+                                                       .proof = "the link to the subvolume"});
 }
 
 /* Plans the field that a finding is about, if other items determine it. */

@@ -132,15 +132,13 @@ static struct bw_error *plan_removal(struct bw_repair *repair, struct bw_repair_
     struct bw_repair_edit edit = {.group = repair->groups + 1,
                                   .reveals = texts->reveals,
                                   .what = texts->item,
-                                  .why = strdup(texts->why),
-                                  .proof = strdup(texts->proof)};
+                                  .why = texts->why,
+                                  .proof = texts->proof};
     BW_TRY(bw_repair_delete_item(repair, finding, &removal->tree, &removal->key, edit));
     if (!bw_leaf_item(&finder->leaf, 0, &item) || bw_key_compare(&item.key, &removal->key) != 0)
         return NULL;
     count_staying(removals, &removal->tree, &finder->leaf, &first, &last);
     edit.what = texts->key;
-    edit.why = strdup(texts->why);
-    edit.proof = strdup(texts->proof);
     return bw_repair_move_first_key(repair, finding, &removal->tree, &removal->key, &first, edit);
 }
 
@@ -170,12 +168,10 @@ static struct bw_error *plan_takeover(struct bw_repair *repair, struct bw_repair
                                   .group = repair->groups + 1,
                                   .reveals = texts->reveals,
                                   .what = "leaf that takes over an item of its neighbour",
-                                  .why = strdup(texts->why),
-                                  .proof = strdup(texts->proof)};
+                                  .why = texts->why,
+                                  .proof = texts->proof};
     BW_TRY(bw_repair_edit_block(repair, finding, edit));
     edit.what = texts->key;
-    edit.why = strdup(texts->why);
-    edit.proof = strdup(texts->proof);
     return bw_repair_move_first_key(repair, finding, &takeover->tree, &takeover->old,
                                     &takeover->item, edit);
 }

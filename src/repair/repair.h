@@ -289,12 +289,12 @@ struct bw_repair_edit {
     bool is_deletion; /**< of the item with the key `key`; length 0 */
     struct bw_key key;
     const char *what;
-    char *why, *proof, *loss; /**< taken, as by bw_repair_add() */
-    unsigned group;           /**< as bw_repair_change.group */
-    bool is_unproved;         /**< class BW_REPAIR_RESEALED */
-    bool is_made;             /**< the block is lost: the bytes are all but its checksum */
-    bool reveals;             /**< as bw_repair_change.reveals */
-    bw_superblock_edit *edit; /**< fields of superblocks that change with it; or NULL */
+    const char *why, *proof, *loss; /**< copied; `loss` may be NULL */
+    unsigned group;                 /**< as bw_repair_change.group */
+    bool is_unproved;               /**< class BW_REPAIR_RESEALED */
+    bool is_made;                   /**< the block is lost: the bytes are all but its checksum */
+    bool reveals;                   /**< as bw_repair_change.reveals */
+    bw_superblock_edit *edit;       /**< fields of superblocks that change with it; or NULL */
 };
 
 /** Finds the pointer to a block of a tree whose keys include `key`. Not found if a node above it

@@ -96,22 +96,24 @@ static struct bw_error *plan_seal(struct sealing *sealing, struct bw_repair_find
     if (!found)
         return NULL;
     const struct bw_node node = bw_node_view(sealing->block, size);
+    BW_AUTO_FREE char *why =
+        bw_repair_text("no copy matches its checksum, tree %" PRIu64, finding->tree);
+    BW_AUTO_FREE char *loss = bw_repair_text(
+        "nothing is lost, but each of the %" PRIu32 " items may have wrong bytes", node.item_count);
     return bw_repair_edit_block(
         sealing->repair, finding,
-        (struct bw_repair_edit){
-            .block = finding->logical,
-            .byte = BW_CSUM_SIZE,
-            .length = size - BW_CSUM_SIZE,
-            .bytes = sealing->block + BW_CSUM_SIZE,
-            .what = "checksum of a tree block",
-            .why = bw_repair_text("no copy matches its checksum, tree %" PRIu64, finding->tree),
-            .proof = strdup("it passes all other checks, which do not prove its contents"),
-            .loss = bw_repair_text("nothing is lost, but each of the %" PRIu32
-                                   " items may have wrong bytes",
-                                   node.item_count),
-            .is_unproved = true,
-            .is_made = true,
-            .reveals = node.level > 0});
+        (struct bw_repair_edit){.block = finding->logical,
+                                .byte = BW_CSUM_SIZE,
+                                .length = size - BW_CSUM_SIZE,
+                                .bytes = sealing->block + BW_CSUM_SIZE,
+                                .what = "checksum of a tree block",
+                                .why = why,
+                                .proof =
+                                    "it passes all other checks, which do not prove its contents",
+                                .loss = loss,
+                                .is_unproved = true,
+                                .is_made = true,
+                                .reveals = node.level > 0});
 }
 
 struct bw_error *bw_repair_plan_seals(struct bw_repair *repair, bool has_children)

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/compare.h"
 #include "ondisk/disk_items.h"
 #include "repair/repair.h"
@@ -67,16 +68,18 @@ static struct bw_error *plan_device(struct bw_repair *repair, struct bw_repair_f
         if (!is_possible)
             return NULL;
     }
+    BW_AUTO_FREE char *why =
+        bw_repair_text("the device has %" PRIu64 " bytes, its image %" PRIu64, old, size);
+    BW_AUTO_FREE char *proof = end > wanted
+                                   ? strdup("only chunks without contents lie behind the end")
+                                   : bw_repair_text("no chunk lies behind %" PRIu64, end);
     BW_TRY(bw_repair_edit_item(
         repair, finding, &repair->fs->chunk_tree, &key,
         offsetof(struct bw_disk_device_item, total_bytes), sizeof item->total_bytes, wanted,
-        (struct bw_repair_edit){
-            .group = repair->groups + 1,
-            .what = "size of the device in the chunk tree",
-            .why =
-                bw_repair_text("the device has %" PRIu64 " bytes, its image %" PRIu64, old, size),
-            .proof = end > wanted ? strdup("only chunks without contents lie behind the end")
-                                  : bw_repair_text("no chunk lies behind %" PRIu64, end)}));
+        (struct bw_repair_edit){.group = repair->groups + 1,
+                                .what = "size of the device in the chunk tree",
+                                .why = why,
+                                .proof = proof}));
     if (!finding->planned)
         return NULL;
     item->total_bytes = bw_put64(wanted);
@@ -112,14 +115,15 @@ static struct bw_error *plan_device_used(struct bw_repair *repair,
     BW_TRY(find_end(repair->fs, finding->devid, &end, &used));
     if (used == UINT64_MAX)
         return NULL;
+    BW_AUTO_FREE char *why =
+        bw_repair_text("%" PRIu64 " bytes must be %" PRIu64, bw_get64(item->bytes_used), used);
     BW_TRY(bw_repair_edit_item(
         repair, finding, &repair->fs->chunk_tree, &key,
         offsetof(struct bw_disk_device_item, bytes_used), sizeof item->bytes_used, used,
         (struct bw_repair_edit){.group = repair->groups + 1,
                                 .what = "bytes_used of the device in the chunk tree",
-                                .why = bw_repair_text("%" PRIu64 " bytes must be %" PRIu64,
-                                                      bw_get64(item->bytes_used), used),
-                                .proof = strdup("the sum of its device extents")}));
+                                .why = why,
+                                .proof = "the sum of its device extents"}));
     if (finding->planned)
         item->bytes_used = bw_put64(used);
     *is_planned |= finding->planned;
@@ -164,13 +168,13 @@ static struct bw_error *plan_group_used(struct bw_repair *repair, struct bw_repa
         return NULL;
     BW_TRY(bw_repair_add_extents(fs, &finding->key, &used));
     BW_TRY(bw_repair_read_group_used(fs, groups, &finding->key, &old));
+    BW_AUTO_FREE char *why = bw_repair_text("%" PRIu64 " bytes must be %" PRIu64, old, used);
     BW_TRY(bw_repair_edit_item(
         repair, finding, groups, &finding->key, offsetof(struct bw_disk_block_group, used), 8, used,
         (struct bw_repair_edit){.group = repair->groups + 1,
                                 .what = "bytes in use of a block group",
-                                .why =
-                                    bw_repair_text("%" PRIu64 " bytes must be %" PRIu64, old, used),
-                                .proof = strdup("the sum of its extents in the extent tree")}));
+                                .why = why,
+                                .proof = "the sum of its extents in the extent tree"}));
     if (finding->planned)
         repair->sums.bytes_used += used - old;
     *is_planned |= finding->planned;
