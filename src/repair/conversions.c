@@ -242,14 +242,6 @@ static struct bw_error *plan_id(struct bw_repair *repair, const char **proof)
     return NULL;
 }
 
-/* A change of metadata_uuid has written the id of each superblock with or before its flag. */
-static struct bw_error *plan_metadata_uuid(struct bw_repair *repair, const char **proof)
-{
-    (void)repair;
-    *proof = "all tree blocks have the id that the superblocks name";
-    return NULL;
-}
-
 /* Whether there are checksums of data under an object id. */
 static struct bw_error *has_checksums(struct bw_repair *repair, uint64_t objectid, bool *found)
 {
@@ -339,20 +331,24 @@ struct bw_error *bw_repair_plan_conversion(struct bw_repair *repair)
     *conversion = (struct bw_repair_conversion){
         .flags = flags, .checksum_type = repair->fs->superblock.checksum_type};
 
-    /* The proof of each change. */
+    /* The proof of each change. A change of metadata_uuid has written the id of each superblock
+     * with or before its flag. */
     const struct {
         uint64_t flags;
         struct bw_error *(*plan)(struct bw_repair *repair, const char **proof);
-    } changes[] = {{BW_SUPER_FLAG_CHANGING_FSID, plan_id},
-                   {BW_SUPER_FLAG_CHANGING_FSID_V2, plan_metadata_uuid},
-                   {BW_SUPER_FLAG_CHANGING_GROUP_TREE, plan_groups},
-                   {checksum_flags, plan_checksums}};
+        const char *proof;
+    } changes[] = {{BW_SUPER_FLAG_CHANGING_FSID, plan_id, NULL},
+                   {BW_SUPER_FLAG_CHANGING_FSID_V2, NULL,
+                    "all tree blocks have the id that the superblocks name"},
+                   {BW_SUPER_FLAG_CHANGING_GROUP_TREE, plan_groups, NULL},
+                   {checksum_flags, plan_checksums, NULL}};
     BW_AUTO_BUFFER struct bw_buffer proofs = {0};
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        const char *proof = NULL;
+        const char *proof = changes[i].proof;
         if (!(flags & changes[i].flags))
             continue;
-        BW_TRY(changes[i].plan(repair, &proof));
+        if (changes[i].plan)
+            BW_TRY(changes[i].plan(repair, &proof));
         if (!proof)
             return NULL;
         bw_buffer_format(&proofs, "%s%s", proofs.length ? "; " : "", proof);

@@ -84,55 +84,47 @@ static struct bw_error *compare_file(struct comparison *comparison, uint64_t sub
     return NULL;
 }
 
-/* Compares the files with items in a leaf before the changes. */
-static struct bw_error *compare_leaf(struct comparison *comparison, const uint8_t *block)
-{
-    const struct bw_node leaf = bw_node_view(block, comparison->repair->fs->superblock.nodesize);
-    const struct bw_disk_header *header = (const void *)block;
-    const uint64_t owner = bw_get64(header->owner);
-    uint64_t last = 0;
-    struct bw_item item;
-    if (leaf.level || !bw_subvolume_by_id(comparison->before, owner))
-        return NULL;
-    for (uint32_t slot = 0; bw_leaf_next(&leaf, &slot, &item);) {
-        const bool has_contents = item.key.type == BW_INODE_ITEM || item.key.type == BW_EXTENT_DATA;
-        if (!has_contents || item.key.objectid == last)
-            continue;
-        last = item.key.objectid;
-        BW_TRY(compare_file(comparison, owner, last));
-    }
-    return NULL;
-}
-
-/* Compares all files of a subvolume that the damaged file system shows. */
-static struct bw_error *compare_subvolume(struct comparison *comparison,
-                                          const struct bw_subvolume *subvolume)
-{
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, comparison->before, &subvolume->tree,
-                      (struct bw_key){BW_SUBVOLUME_ROOT_INODE, 0, 0},
-                      (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
-    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
-        struct bw_inode inode;
-        if (item->key.type == BW_INODE_ITEM && bw_inode_decode(item, &inode) &&
-            bw_file_type_of_mode(inode.mode) == BW_FILE_REGULAR)
-            BW_TRY(compare_file(comparison, subvolume->tree.id, item->key.objectid));
-    }
-    return bw_fs_items_error(&items);
-}
-
 struct bw_error *bw_repair_compare_files(struct bw_repair *repair, struct bw_fs *repaired)
 {
-    struct comparison comparison = {.repair = repair, .after = repaired, .allowance = MOST_OF_ALL};
+    const bool verify = repair->options.verify;
     const struct bw_fs_options how = bw_repair_how(repair);
-    struct bw_error *error = repair->given->reopen(&how, &comparison.before);
-    for (size_t i = 0; !error && !repair->options.verify && i < repair->blocks.count; i++)
-        if (repair->blocks.items[i].is_changed)
-            error = compare_leaf(&comparison, repair->blocks.items[i].bytes);
+    struct comparison comparison = {.repair = repair, .after = repaired, .allowance = MOST_OF_ALL};
+    BW_TRY(repair->given->reopen(&how, &comparison.before));
+    struct bw_error *error = NULL;
+
+    /* The files with items in the changed leaves, before the changes. */
+    for (size_t i = 0; !error && !verify && i < repair->blocks.count; i++) {
+        const struct bw_repair_block *block = &repair->blocks.items[i];
+        const struct bw_node leaf = bw_node_view(block->bytes, repair->fs->superblock.nodesize);
+        const uint64_t owner = bw_get64(((const struct bw_disk_header *)block->bytes)->owner);
+        uint64_t last = 0;
+        struct bw_item item;
+        if (!block->is_changed || leaf.level || !bw_subvolume_by_id(comparison.before, owner))
+            continue;
+        for (uint32_t slot = 0; !error && bw_leaf_next(&leaf, &slot, &item);) {
+            if ((item.key.type != BW_INODE_ITEM && item.key.type != BW_EXTENT_DATA) ||
+                item.key.objectid == last)
+                continue;
+            last = item.key.objectid;
+            error = compare_file(&comparison, owner, last);
+        }
+    }
+
+    /* All files that the damaged file system shows. */
     const struct bw_subvolume *subvolume = NULL;
-    while (!error && repair->options.verify &&
-           (subvolume = bw_subvolume_next(comparison.before, subvolume)))
-        error = compare_subvolume(&comparison, subvolume);
+    while (!error && verify && (subvolume = bw_subvolume_next(comparison.before, subvolume))) {
+        BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+        bw_fs_items_begin(&items, comparison.before, &subvolume->tree,
+                          (struct bw_key){BW_SUBVOLUME_ROOT_INODE, 0, 0},
+                          (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
+        for (const struct bw_item *item; !error && (item = bw_fs_items_next(&items));) {
+            struct bw_inode inode;
+            if (item->key.type == BW_INODE_ITEM && bw_inode_decode(item, &inode) &&
+                bw_file_type_of_mode(inode.mode) == BW_FILE_REGULAR)
+                error = compare_file(&comparison, subvolume->tree.id, item->key.objectid);
+        }
+        error = bw_error_first(error, bw_fs_items_error(&items));
+    }
     bw_fs_close(comparison.before);
     return error;
 }

@@ -123,6 +123,8 @@ struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change
 {
     change.chosen = change.class_number < BW_REPAIR_ROLLED_BACK;
     struct bw_error *error = NULL;
+    if (!change.image && !change.bytes && !change.is_parity) /* of all superblocks */
+        change.logical = change.devid = change.offset = change.length = BW_ABSENT;
 
     /* An earlier round may have had the same change, which was not made. */
     bool was_left_out = false;
@@ -365,7 +367,6 @@ void bw_repair_forget(struct bw_repair *repair)
     bw_numbers_free(&repair->converted);
     bw_repair_generation_free(&repair->current);
     repair->current = (struct bw_repair_generation){.devices = {0}};
-    repair->sums = (struct bw_repair_sums){0};
 }
 
 void bw_repair_close(struct bw_repair *repair)

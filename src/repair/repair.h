@@ -26,18 +26,12 @@
 
 struct bw_repair;
 
-/** Sums of a generation, for its superblocks. */
-struct bw_repair_sums {
-    uint64_t bytes_used, total_bytes; /**< of all block groups, and of all devices */
-    uint64_t device_count;
-};
-
 BW_VECTOR(bw_repair_device_items, struct bw_disk_device_item);
 
 /** A generation, as the superblocks describe it. */
 struct bw_repair_generation {
     struct bw_root_pointer root, chunk_root;
-    struct bw_repair_sums sums;
+    uint64_t bytes_used, total_bytes;         /**< of all block groups, and of all devices */
     struct bw_repair_device_items devices;    /**< owned */
     uint64_t incompat_flags, compat_ro_flags; /**< that its trees and chunks prove */
     uint32_t system_chunks_size;
@@ -171,10 +165,9 @@ struct bw_repair {
     struct bw_repair_bad_copies bad_copies; /**< by address */
     struct bw_repair_patches base;          /**< the changes of earlier rounds; NULL: none */
     struct bw_repair_patches patches;       /**< with those that are being tried */
-    struct bw_patch *file_patches; /**< one for each image of `how`, if overlays are wanted */
-    uint64_t bytes;                /**< new bytes of all changes */
-    struct bw_repair_sums sums;
-    struct bw_repair_generation current;       /**< what its superblocks should contain */
+    struct bw_patch *file_patches;       /**< one for each image of `how`, if overlays are wanted */
+    uint64_t bytes;                      /**< new bytes of all changes */
+    struct bw_repair_generation current; /**< what its superblocks should contain */
     const struct bw_repair_generation *trying; /**< only this is tried; NULL: the chosen changes */
     bool is_made;                              /**< no device had a good superblock */
     bool is_complete;                          /**< the superblocks that were made have roots */
@@ -203,11 +196,8 @@ struct bw_error *bw_repair_plan_supers(struct bw_repair *repair, const char *cod
 /** A text, to be freed; NULL if memory runs out. */
 char *bw_repair_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/** Adds up the items of a file system. (superblock_changes.c) */
-struct bw_error *bw_repair_add_up(struct bw_fs *fs, struct bw_repair_sums *sums);
-
-/** Collects the system chunks and device items of a file system. (roll_back.c) */
-struct bw_error *bw_repair_add_chunk_items(struct bw_fs *fs,
+/** Reads what the superblocks of a file system should contain from its trees. (roll_back.c) */
+struct bw_error *bw_repair_read_generation(struct bw_fs *fs,
                                            struct bw_repair_generation *generation);
 
 /** Frees what it owns. (roll_back.c) */
@@ -359,7 +349,7 @@ struct bw_error *bw_repair_cut_chunks(struct bw_repair *repair, struct bw_repair
                                       uint64_t devid, bool *is_possible);
 
 /** The item of a device with the planned changes; NULL: none. (sizes.c) */
-struct bw_disk_device_item *bw_repair_device_item(struct bw_repair *repair, uint64_t devid);
+struct bw_disk_device_item *bw_repair_device_item(const struct bw_repair *repair, uint64_t devid);
 
 /** Adds up the extents in a block group, and reads what its item says. (sizes.c) */
 struct bw_error *bw_repair_add_extents(struct bw_fs *fs, const struct bw_key *group,

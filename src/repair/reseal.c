@@ -33,12 +33,25 @@ static bool is_candidate(const struct bw_repair_finding *finding)
            finding->logical != BW_ABSENT && finding->tree != BW_ABSENT;
 }
 
-/* Whether a block passes all checks except the checksum. */
-static struct bw_error *is_sound(const struct bw_fs *fs, const struct bw_block_pointer *pointer,
-                                 const uint8_t *block, bool *is_good)
+/* Reads the block; false if no copy passes all checks except the checksum, or two different ones
+ * do.
+ */
+static struct bw_error *read_block(struct sealing *sealing, const struct bw_block_pointer *pointer,
+                                   bool *is_good)
 {
-    const struct bw_node node = bw_node_view(block, fs->reader.nodesize);
-    const struct bw_disk_header *header = (const void *)block;
+    struct bw_fs *fs = sealing->fs;
+    const uint32_t size = fs->reader.nodesize;
+    struct bw_mapping mapping = {.copies = 1};
+    BW_AUTO_ERROR struct bw_error *error = bw_block_read(&fs->reader, pointer, sealing->block);
+    if (!error)
+        error = bw_node_check(sealing->block, size, pointer->bytenr, &pointer->expectation);
+    *is_good = false;
+    if (error)
+        return error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
+
+    /* The reader accepts wrong items. */
+    const struct bw_node node = bw_node_view(sealing->block, size);
+    const struct bw_disk_header *header = (const void *)sealing->block;
     const struct bw_item_rules rules = {.sectorsize = fs->superblock.sectorsize,
                                         .nodesize = fs->superblock.nodesize,
                                         .checksum_size = bw_fs_checksum_size(fs),
@@ -46,26 +59,9 @@ static struct bw_error *is_sound(const struct bw_fs *fs, const struct bw_block_p
                                         .leaf_generation = bw_get64(header->generation),
                                         .incompat = fs->superblock.incompat_flags,
                                         .owner = bw_get64(header->owner)};
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_node_check(block, fs->reader.nodesize, pointer->bytenr, &pointer->expectation);
-    *is_good = !error && (node.level || bw_leaf_is_sound(&node, &rules));
-    return error && error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
-}
-
-/* Reads the block; false if no copy passes, or two different ones do. */
-static struct bw_error *read_block(struct sealing *sealing, const struct bw_block_pointer *pointer,
-                                   bool *is_good)
-{
-    const uint32_t size = sealing->fs->reader.nodesize;
-    struct bw_mapping mapping = {.copies = 1};
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_block_read(&sealing->fs->reader, pointer, sealing->block);
-    *is_good = false;
-    if (error)
-        return error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
-    BW_TRY(is_sound(sealing->fs, pointer, sealing->block, is_good));
+    *is_good = node.level || bw_leaf_is_sound(&node, &rules);
     for (unsigned copy = 1; copy <= mapping.copies; copy++) {
-        BW_TRY(bw_fs_map(sealing->fs, pointer->bytenr, size, copy, &mapping));
+        BW_TRY(bw_fs_map(fs, pointer->bytenr, size, copy, &mapping));
         if (mapping.rebuilt || !mapping.present)
             continue;
         BW_AUTO_ERROR struct bw_error *unread =

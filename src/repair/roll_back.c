@@ -33,17 +33,34 @@ void bw_repair_generation_free(struct bw_repair_generation *generation)
     bw_repair_device_items_free(&generation->devices);
 }
 
-struct bw_error *bw_repair_add_chunk_items(struct bw_fs *fs,
+struct bw_error *bw_repair_read_generation(struct bw_fs *fs,
                                            struct bw_repair_generation *generation)
 {
+    /* The roots, and the features that the trees prove. */
+    struct bw_tree_list trees = {0};
+    struct bw_error *error = bw_tree_list_load(fs, &trees);
+    generation->root = fs->root_tree.root;
+    generation->chunk_root = fs->chunk_tree.root;
+    generation->incompat_flags = ALWAYS_SET;
+    if (bw_tree_list_find(&trees, BW_FREE_SPACE_TREE))
+        generation->compat_ro_flags |=
+            BW_COMPAT_RO_FREE_SPACE_TREE | BW_COMPAT_RO_FREE_SPACE_TREE_VALID;
+    if (bw_tree_list_find(&trees, BW_BLOCK_GROUP_TREE))
+        generation->compat_ro_flags |= BW_COMPAT_RO_BLOCK_GROUP_TREE;
+    bw_listed_trees_free(&trees.entries);
+    BW_TRY(error);
+
+    /* The devices and the system chunks. */
     const uint64_t mixed = BW_GROUP_DATA | BW_GROUP_METADATA;
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     bw_repair_all_items(&items, fs, &fs->chunk_tree);
     for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
         const struct bw_disk_chunk *chunk = (const void *)item->data;
         const struct bw_disk_device_item *device = (const void *)item->data;
-        if (item->key.type == BW_DEVICE_ITEM && item->size >= sizeof *device)
+        if (item->key.type == BW_DEVICE_ITEM && item->size >= sizeof *device) {
             BW_TRY(bw_repair_device_items_push(&generation->devices, *device));
+            generation->total_bytes += bw_get64(device->total_bytes);
+        }
         if (item->key.type != BW_CHUNK_ITEM || item->size < sizeof *chunk)
             continue;
         if ((bw_get64(chunk->type) & mixed) == mixed)
@@ -63,7 +80,21 @@ struct bw_error *bw_repair_add_chunk_items(struct bw_fs *fs,
         memcpy(end + sizeof key, item->data, item->size);
         generation->system_chunks_size += (uint32_t)(sizeof key + item->size);
     }
-    return bw_fs_items_error(&items);
+    BW_TRY(bw_fs_items_error(&items));
+
+    /* The block groups. */
+    const struct bw_tree *groups =
+        fs->block_group_tree.id ? &fs->block_group_tree : &fs->extent_tree;
+    if (!groups->id)
+        return NULL;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items used;
+    bw_repair_all_items(&used, fs, groups);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&used));) {
+        const struct bw_disk_block_group *group = (const void *)item->data;
+        if (item->key.type == BW_BLOCK_GROUP_ITEM && item->size >= sizeof *group)
+            generation->bytes_used += bw_get64(group->used);
+    }
+    return bw_fs_items_error(&used);
 }
 
 static struct bw_error *ignore_difference(void *context, const struct bw_difference *difference)
@@ -109,26 +140,6 @@ static char *describe_loss(struct bw_repair *repair, struct bw_fs *older,
                           count, bw_plural(count), date, summary.added, changed, summary.deleted);
 }
 
-/* Reads the fields of the superblock from an older file system. */
-static struct bw_error *read_generation(struct bw_fs *older,
-                                        struct bw_repair_generation *generation)
-{
-    struct bw_tree_list trees = {0};
-    struct bw_error *error = bw_tree_list_load(older, &trees);
-    generation->root = older->root_tree.root;
-    generation->chunk_root = older->chunk_tree.root;
-    generation->incompat_flags = ALWAYS_SET;
-    if (bw_tree_list_find(&trees, BW_FREE_SPACE_TREE))
-        generation->compat_ro_flags |=
-            BW_COMPAT_RO_FREE_SPACE_TREE | BW_COMPAT_RO_FREE_SPACE_TREE_VALID;
-    if (bw_tree_list_find(&trees, BW_BLOCK_GROUP_TREE))
-        generation->compat_ro_flags |= BW_COMPAT_RO_BLOCK_GROUP_TREE;
-    bw_listed_trees_free(&trees.entries);
-    BW_TRY(error);
-    BW_TRY(bw_repair_add_up(older, &generation->sums));
-    return bw_repair_add_chunk_items(older, generation);
-}
-
 /* Opens a generation, and tries it in all superblocks; `*is_good`: the check finds no error. Fails
  * only without memory. */
 static struct bw_error *try_generation(struct bw_repair *repair, struct bw_history *history,
@@ -140,8 +151,8 @@ static struct bw_error *try_generation(struct bw_repair *repair, struct bw_histo
     *is_good = false;
     struct bw_error *error = bw_history_open_state(history, number, &how, &older);
     if (!error)
-        error = read_generation(older, generation);
-    if (!error && !repair->is_made && generation->sums.device_count != repair->sums.device_count)
+        error = bw_repair_read_generation(older, generation);
+    if (!error && !repair->is_made && generation->devices.count != repair->current.devices.count)
         error = bw_error_create(BW_ERROR_UNSUPPORTED, "it has other devices");
     if (!error) {
         uint64_t left;
@@ -207,10 +218,6 @@ static struct bw_error *use_generation(struct bw_repair *repair,
         repair,
         (struct bw_repair_change){
             .class_number = BW_REPAIR_ROLLED_BACK,
-            .logical = BW_ABSENT,
-            .devid = BW_ABSENT,
-            .offset = BW_ABSENT,
-            .length = BW_ABSENT,
             .what = "an older generation in all superblocks",
             .why = bw_repair_text("the current generation %" PRIu64
                                   " is damaged; generation %" PRIu64 " is complete",

@@ -40,7 +40,7 @@ static struct bw_error *find_end(struct bw_fs *fs, uint64_t devid, uint64_t *end
     return bw_fs_items_error(&items);
 }
 
-struct bw_disk_device_item *bw_repair_device_item(struct bw_repair *repair, uint64_t devid)
+struct bw_disk_device_item *bw_repair_device_item(const struct bw_repair *repair, uint64_t devid)
 {
     for (size_t i = 0; i < repair->current.devices.count; i++)
         if (bw_get64(repair->current.devices.items[i].devid) == devid)
@@ -83,7 +83,7 @@ static struct bw_error *plan_device(struct bw_repair *repair, struct bw_repair_f
     if (!finding->planned)
         return NULL;
     item->total_bytes = bw_put64(wanted);
-    repair->sums.total_bytes -= old - wanted;
+    repair->current.total_bytes -= old - wanted;
     *is_planned = true;
     return NULL;
 }
@@ -176,7 +176,7 @@ static struct bw_error *plan_group_used(struct bw_repair *repair, struct bw_repa
                                 .why = why,
                                 .proof = "the sum of its extents in the extent tree"}));
     if (finding->planned)
-        repair->sums.bytes_used += used - old;
+        repair->current.bytes_used += used - old;
     *is_planned |= finding->planned;
     return NULL;
 }
@@ -191,10 +191,6 @@ struct bw_error *bw_repair_plan_supers(struct bw_repair *repair, const char *cod
             repair->findings.items[i].edit = edit;
         }
     return bw_repair_add(repair, (struct bw_repair_change){.class_number = BW_REPAIR_DERIVED,
-                                                           .logical = BW_ABSENT,
-                                                           .devid = BW_ABSENT,
-                                                           .offset = BW_ABSENT,
-                                                           .length = BW_ABSENT,
                                                            .what = what,
                                                            .why = strdup(why),
                                                            .proof = strdup(proof),

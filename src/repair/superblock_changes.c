@@ -25,13 +25,13 @@
 
 static void set_totals(const struct bw_repair *repair, struct bw_disk_superblock *super)
 {
-    super->total_bytes = bw_put64(repair->sums.total_bytes);
-    super->device_count = bw_put64(repair->sums.device_count);
+    super->total_bytes = bw_put64(repair->current.total_bytes);
+    super->device_count = bw_put64(repair->current.devices.count);
 }
 
 void bw_repair_set_used(const struct bw_repair *repair, struct bw_disk_superblock *super)
 {
-    super->bytes_used = bw_put64(repair->sums.bytes_used);
+    super->bytes_used = bw_put64(repair->current.bytes_used);
 }
 
 void bw_repair_invalidate_free_space(const struct bw_repair *repair,
@@ -57,12 +57,10 @@ static void clear_log(const struct bw_repair *repair, struct bw_disk_superblock 
 
 static void set_device(const struct bw_repair *repair, struct bw_disk_superblock *super)
 {
-    for (size_t i = 0; i < repair->current.devices.count; i++) {
-        const struct bw_disk_device_item *item = &repair->current.devices.items[i];
-        if (bw_get64(item->devid) == bw_get64(super->device.devid) &&
-            memcmp(item->uuid, super->device.uuid, BW_UUID_SIZE) == 0)
-            super->device = *item;
-    }
+    const struct bw_disk_device_item *item =
+        bw_repair_device_item(repair, bw_get64(super->device.devid));
+    if (item && memcmp(item->uuid, super->device.uuid, BW_UUID_SIZE) == 0)
+        super->device = *item;
 }
 
 void bw_repair_set_sizes(const struct bw_repair *repair, struct bw_disk_superblock *super)
@@ -230,45 +228,12 @@ static struct bw_error *plan_field(struct bw_repair *repair, const struct field 
         loss = strdup(field->loss);
     return bw_repair_add(repair, (struct bw_repair_change){
                                      .class_number = field->class_number,
-                                     .logical = BW_ABSENT,
-                                     .devid = BW_ABSENT,
-                                     .offset = BW_ABSENT,
-                                     .length = BW_ABSENT,
                                      .what = field->what,
                                      .why = strdup(field->why),
                                      .proof = strdup(field->proof),
                                      .loss = loss,
                                      .edit = field->edit,
                                  });
-}
-
-struct bw_error *bw_repair_add_up(struct bw_fs *fs, struct bw_repair_sums *sums)
-{
-    BW_SCOPED(bw_fs_items) struct bw_fs_items devices;
-    bw_fs_items_begin(&devices, fs, &fs->chunk_tree,
-                      (struct bw_key){BW_DEVICE_ITEMS, BW_DEVICE_ITEM, 0},
-                      (struct bw_key){BW_DEVICE_ITEMS, BW_DEVICE_ITEM, UINT64_MAX});
-    for (const struct bw_item *item; (item = bw_fs_items_next(&devices));) {
-        const struct bw_disk_device_item *device = (const void *)item->data;
-        if (item->size < sizeof *device)
-            continue;
-        sums->device_count++;
-        sums->total_bytes += bw_get64(device->total_bytes);
-    }
-    BW_TRY(bw_fs_items_error(&devices));
-
-    const struct bw_tree *groups =
-        fs->block_group_tree.id ? &fs->block_group_tree : &fs->extent_tree;
-    if (!groups->id)
-        return NULL;
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_repair_all_items(&items, fs, groups);
-    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
-        if (item->key.type == BW_BLOCK_GROUP_ITEM &&
-            item->size >= sizeof(struct bw_disk_block_group))
-            sums->bytes_used +=
-                bw_get64(((const struct bw_disk_block_group *)(const void *)item->data)->used);
-    return bw_fs_items_error(&items);
 }
 
 void bw_repair_roll_back(const struct bw_repair *repair,
@@ -281,9 +246,9 @@ void bw_repair_roll_back(const struct bw_repair *repair,
     super->chunk_root = bw_put64(generation->chunk_root.bytenr);
     super->chunk_root_level = generation->chunk_root.level;
     super->chunk_root_generation = bw_put64(generation->chunk_root.generation);
-    super->bytes_used = bw_put64(generation->sums.bytes_used);
-    super->total_bytes = bw_put64(generation->sums.total_bytes);
-    super->device_count = bw_put64(generation->sums.device_count);
+    super->bytes_used = bw_put64(generation->bytes_used);
+    super->total_bytes = bw_put64(generation->total_bytes);
+    super->device_count = bw_put64(generation->devices.count);
     super->system_chunk_array_size = bw_put32(generation->system_chunks_size);
     memcpy(super->system_chunk_array, generation->system_chunks, sizeof super->system_chunk_array);
     clear_log(repair, super);
@@ -304,9 +269,7 @@ void bw_repair_roll_back(const struct bw_repair *repair,
  * one that was made from tree blocks, with its own device item. */
 static struct bw_error *complete_device(struct bw_repair *repair, struct bw_repair_device *device)
 {
-    struct bw_fs *fs = repair->fs;
-    const uint64_t devid = device->image->superblock.device.devid;
-    const struct bw_key key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, devid};
+    const struct bw_fs *fs = repair->fs;
     bool has_best = device->image->is_rebuilt;
     for (size_t i = 0; i < repair->devices.count && !has_best; i++) {
         const struct bw_repair_device *other = &repair->devices.items[i];
@@ -318,12 +281,11 @@ static struct bw_error *complete_device(struct bw_repair *repair, struct bw_repa
         return bw_error_create(BW_ERROR_CORRUPT,
                                "no device has a good superblock of generation %" PRIu64,
                                fs->superblock.generation);
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, fs, &fs->chunk_tree, key, key);
-    const struct bw_item *item = bw_fs_items_next(&items);
-    if (item && item->size >= sizeof device->best.device)
-        memcpy(&device->best.device, item->data, sizeof device->best.device);
-    return bw_fs_items_error(&items);
+    const struct bw_disk_device_item *item =
+        bw_repair_device_item(repair, device->image->superblock.device.devid);
+    if (item)
+        device->best.device = *item;
+    return NULL;
 }
 
 /* Whether a device lacks only transactions of a change of the whole file system, as the flags of
@@ -435,8 +397,7 @@ struct bw_error *bw_repair_find_superblocks(struct bw_repair *repair)
     struct bw_repair_devices *devices = &repair->devices;
     const enum bw_checksum_type type = repair->fs->superblock.checksum_type;
     repair->is_made = false;
-    BW_TRY(bw_repair_add_up(repair->fs, &repair->sums));
-    BW_TRY(bw_repair_add_chunk_items(repair->fs, &repair->current));
+    BW_TRY(bw_repair_read_generation(repair->fs, &repair->current));
     for (size_t i = 0; i < devices->count; i++) {
         struct bw_repair_device *device = &devices->items[i];
         const struct bw_image *image = device->image;
