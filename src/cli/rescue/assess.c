@@ -313,6 +313,27 @@ static struct bw_error *list_file(struct rescue *rescue, const struct bw_export_
     return cmd_format_write(&rescue->answer, &row, sizeof row);
 }
 
+/* Counts a file of a subvolume; `sign` -1: no longer. */
+static void count_in(struct rescue_subvolume *subvolume, enum bw_recoverable_kind kind,
+                     uint64_t size, uint64_t bad, int sign)
+{
+    const uint64_t one = (uint64_t)sign;
+    if (!subvolume)
+        return;
+    subvolume->files[kind] += one;
+    subvolume->bytes[kind] += one * size;
+    if (kind == BW_RECOVERABLE_PARTLY)
+        subvolume->bad += one * bad;
+}
+
+struct rescue_missed *rescue_find_missed(const struct rescue *rescue, const char *path,
+                                         size_t length)
+{
+    const uint32_t number =
+        bw_key_map_get(&rescue->missed_paths, bw_hash_path(path, length), UINT32_MAX);
+    return number == UINT32_MAX ? NULL : &rescue->missed.items[number];
+}
+
 /* Counts a file whose parts were delivered, and with --list writes its row. */
 static struct bw_error *count_file(struct rescue *rescue, const struct bw_export_entry *item)
 {
@@ -335,14 +356,8 @@ static struct bw_error *count_file(struct rescue *rescue, const struct bw_export
         BW_TRY(rescue_read_as_is(rescue->fs, &rescue->reader, item, &as_is));
         rescue->mismatched_files += !as_is.bad;
     }
-    struct rescue_subvolume *subvolume =
-        find_subvolume(rescue, bw_subvolume_id(item->place.subvolume));
-    if (subvolume) {
-        subvolume->files[kind]++;
-        subvolume->bytes[kind] += item->inode.size;
-        if (kind == BW_RECOVERABLE_PARTLY)
-            subvolume->bad += rescue->read.bad;
-    }
+    count_in(find_subvolume(rescue, bw_subvolume_id(item->place.subvolume)), kind, item->inode.size,
+             rescue->read.bad, 1);
     const bool is_corrected = kind == BW_RECOVERABLE_CORRECTED;
     rescue->unchecked_files += is_unverified;
     rescue->corrected_files += is_corrected;
@@ -372,20 +387,13 @@ struct bw_error *rescue_count_accepted(struct rescue *rescue, const struct bw_ex
                                        enum bw_recoverable_kind kind,
                                        const struct bw_recoverable *read)
 {
-    const uint64_t hash = bw_hash_path(item->path.data, item->path.length);
-    const uint32_t number = bw_key_map_get(&rescue->missed_paths, hash, UINT32_MAX);
-    struct rescue_missed *missed = number == UINT32_MAX ? NULL : &rescue->missed.items[number];
+    struct rescue_missed *missed = rescue_find_missed(rescue, item->path.data, item->path.length);
     if (missed && missed->kind != BW_RECOVERABLE_PARTLY && missed->kind != BW_RECOVERABLE_LOST)
         return NULL;
     struct rescue_subvolume *subvolume =
         find_subvolume(rescue, bw_subvolume_id(item->place.subvolume));
-    if (subvolume && missed) {
-        subvolume->files[missed->kind]--;
-        subvolume->bytes[missed->kind] -= missed->size;
-        if (missed->kind == BW_RECOVERABLE_PARTLY)
-            subvolume->bad -= missed->bad;
-    }
     if (missed) {
+        count_in(subvolume, missed->kind, missed->size, missed->bad, -1);
         missed->kind = kind;
         missed->bad = read->bad;
     }
@@ -394,12 +402,7 @@ struct bw_error *rescue_count_accepted(struct rescue *rescue, const struct bw_ex
         rescue->accepted_directories++;
         return NULL;
     }
-    if (subvolume) {
-        subvolume->files[kind]++;
-        subvolume->bytes[kind] += item->inode.size;
-        if (kind == BW_RECOVERABLE_PARTLY)
-            subvolume->bad += read->bad;
-    }
+    count_in(subvolume, kind, item->inode.size, read->bad, 1);
     rescue->missed_total += !missed;
     if (kind == BW_RECOVERABLE_UNVERIFIED)
         rescue->accepted_files++;
@@ -448,7 +451,7 @@ struct bw_error *rescue_assess(struct rescue *rescue)
                                      .visit = visit_part,
                                      .finish = finish,
                                      .context = rescue,
-                                     .held = cmd_export_held};
+                                     .held = bw_export_entry_held};
     if (!rescue->settings->no_data)
         cmd_export_expect(&rescue->export);
     BW_TRY(cmd_export_start(&rescue->export, BW_WALK_ALL & ~BW_WALK_DIRECTORIES, 0));

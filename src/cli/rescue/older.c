@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/hash_table.h"
 #include "base/vector.h"
 #include "cli/common/monitor.h"
 
@@ -184,9 +183,7 @@ struct counting {
 static struct bw_error *count_entry(void *context, const struct bw_entry *entry)
 {
     struct counting *counting = context;
-    const uint64_t hash = bw_hash_path(entry->path, entry->path_length);
-    if (!counting->lost ||
-        bw_key_map_get(&counting->rescue->missed_paths, hash, UINT32_MAX) == UINT32_MAX)
+    if (!counting->lost || !rescue_find_missed(counting->rescue, entry->path, entry->path_length))
         counting->files++;
     return NULL;
 }

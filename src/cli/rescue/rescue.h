@@ -217,6 +217,9 @@ struct bw_error *rescue_open_unverified(struct rescue *rescue, struct bw_fs **fs
 struct bw_error *rescue_add_subvolumes(struct rescue *rescue, struct bw_fs *fs);
 /** Reads all files. With --list, writes a row for each. */
 struct bw_error *rescue_assess(struct rescue *rescue);
+/** The file at this path that could not be read completely; NULL: there is none. */
+struct rescue_missed *rescue_find_missed(const struct rescue *rescue, const char *path,
+                                         size_t length);
 /** Adds a file or directory of which more can be read with wrong checksums of tree blocks. With
  * --list, writes a row for a file. */
 struct bw_error *rescue_count_accepted(struct rescue *rescue, const struct bw_export_entry *item,

@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/hash_table.h"
 #include "cli/common/monitor.h"
 
 struct unverified {
@@ -30,10 +29,9 @@ struct unverified {
 /* Whether a file was read completely without these blocks, as the same version. */
 static bool is_verified(struct rescue *rescue, const struct bw_export_entry *item)
 {
-    const uint64_t hash = bw_hash_path(item->path.data, item->path.length);
     struct bw_place place;
     struct bw_inode inode = {0};
-    if (bw_key_map_get(&rescue->missed_paths, hash, UINT32_MAX) != UINT32_MAX)
+    if (rescue_find_missed(rescue, item->path.data, item->path.length))
         return false;
     BW_AUTO_ERROR struct bw_error *error =
         bw_lookup(rescue->fs, NULL, item->path.data, false, &place);
@@ -86,24 +84,16 @@ static bool is_readable(struct unverified *unverified, const struct bw_export_en
     return !error;
 }
 
-/* How many bytes of an item cannot be read without these blocks. */
-static uint64_t bad_without(const struct rescue *rescue, const struct bw_export_entry *item)
-{
-    const uint64_t hash = bw_hash_path(item->path.data, item->path.length);
-    const uint32_t number = bw_key_map_get(&rescue->missed_paths, hash, UINT32_MAX);
-    const struct rescue_missed *missed =
-        number == UINT32_MAX ? NULL : &rescue->missed.items[number];
-    return missed && missed->has_inode ? missed->bad : UINT64_MAX;
-}
-
 /* Counts a file with lost ranges, unless no more of it can be read than without these blocks. */
 static struct bw_error *count_remains(struct unverified *unverified,
                                       const struct bw_export_entry *item)
 {
     struct rescue *rescue = unverified->rescue;
     const struct bw_recoverable *read = &unverified->read;
+    const struct rescue_missed *without =
+        rescue_find_missed(rescue, item->path.data, item->path.length);
     struct bw_recoverable as_is = {.bad = unverified->other_bad};
-    if (read->bad >= bad_without(rescue, item))
+    if (without && without->has_inode && read->bad >= without->bad)
         return NULL;
     if (!as_is.bad)
         BW_TRY(rescue_read_as_is(unverified->fs, &unverified->reader, item, &as_is));
@@ -141,7 +131,7 @@ struct bw_error *rescue_find_unverified(struct rescue *rescue)
                                      .visit = visit_part,
                                      .finish = finish,
                                      .context = &unverified,
-                                     .held = cmd_export_held};
+                                     .held = bw_export_entry_held};
     if (!bw_fs_status(rescue->fs).damages && rescue_total(rescue).is_readable &&
         !rescue_is_older(rescue))
         return NULL;
