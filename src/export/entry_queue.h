@@ -112,6 +112,15 @@ struct bw_error *bw_salvaged_error(const char *path);
  * `error` may be NULL. */
 struct bw_error *bw_image_error(struct bw_error *error);
 
+/** The error of an unreadable part, without its way and causes. */
+struct bw_error *bw_part_error(const struct bw_data_part *part);
+
+/** Records an unreadable part of an entry. */
+void bw_export_entry_note_bad(struct bw_export_entry *item, const struct bw_data_part *part);
+
+/** The number of bytes that an entry holds, for bw_stream.held. */
+size_t bw_export_entry_held(void *context, const struct bw_stream_file *file);
+
 /** Why an entry is missing, or incomplete: its error, which is taken, or what is wrong with its
  * inode. */
 struct bw_error *bw_export_entry_loss(struct bw_export_entry *item);

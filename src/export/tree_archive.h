@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Archives of the entries of an export (entry_queue.h): their links, attributes, ranges and
- * owners, and the order of directories. Only one thread at a time may use an archive.
+ * owners, and the order of directories.
  */
 #ifndef BW_EXPORT_TREE_ARCHIVE_H
 #define BW_EXPORT_TREE_ARCHIVE_H
@@ -25,42 +25,27 @@ struct bw_tree_archive_options {
     bool sorted; /**< the entries come in the order of names, so a directory precedes its contents;
                   * otherwise, it may be written twice */
     bool passes_once; /**< each directory comes only once, and after its parent */
+    /** Files with unreadable data have no entry. An entry precedes the data, so files are read
+     * twice. */
+    bool omits_damaged;
+    unsigned threads;
     bw_archive_writer *write;
     void *write_context;
+    void (*progress)(uint64_t bytes); /**< called for bytes that were read, by any thread */
+    struct bw_error *(*next)(void *context, struct bw_export_entry **item); /**< NULL: the end */
+    void (*release)(void *context, struct bw_export_entry *item);           /**< an entry is done */
+    /** An unreadable part, in whose place zeros are written unless this returns an error. */
+    struct bw_error *(*bad)(void *context, const struct bw_export_entry *item,
+                            const struct bw_data_part *part);
     /** Receives the errors that cost only a file, or a part of one. Consumes them. */
     void (*missed)(void *context, struct bw_error *error);
     void (*lost)(void *context, struct bw_error *error); /**< the same for files without inodes */
-    void *context;                                       /**< passed to both */
+    void *context;                                       /**< passed to all but `write` */
 };
 
-struct bw_tree_archive;
-
-/** Begins an archive. `options` are copied, but not the names in them. */
-struct bw_error *bw_tree_archive_create(struct bw_fs *fs,
-                                        const struct bw_tree_archive_options *options,
-                                        struct bw_tree_archive **result);
-
-/** Registers an entry, whose contents will be read later. If they are in the archive under another
- * name, the item is skipped. */
-struct bw_error *bw_tree_archive_meet(struct bw_tree_archive *archive,
-                                      struct bw_export_entry *item);
-
-/** Begins the entry of an item, after those of its directories. Fails only if nothing more can be
- * written; other errors are missed, and the item has no entry then. */
-struct bw_error *bw_tree_archive_begin(struct bw_tree_archive *archive,
-                                       struct bw_export_entry *item);
-
-/** The bytes of data that the entry still needs; 0: what follows is omitted. */
-uint64_t bw_tree_archive_wanted(const struct bw_tree_archive *archive);
-
-/** Adds data of the entry, or zeros if `bytes` is NULL. */
-struct bw_error *bw_tree_archive_add(struct bw_tree_archive *archive, const void *bytes,
-                                     uint64_t length);
-
-/** Writes the remaining directories, and completes the archive. */
-struct bw_error *bw_tree_archive_end(struct bw_tree_archive *archive);
-
-/** Frees it; NULL is allowed. */
-void bw_tree_archive_destroy(struct bw_tree_archive *archive);
+/** Writes the archive of all entries. Fails only if nothing more can be written; errors of single
+ * entries are reported. */
+struct bw_error *bw_tree_archive_write(struct bw_fs *fs,
+                                       const struct bw_tree_archive_options *options);
 
 #endif

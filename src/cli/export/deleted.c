@@ -263,7 +263,7 @@ static struct bw_error *list_root(struct deleting *deleting)
         .visit = add_part_to_recoverable,
         .finish = finish,
         .context = deleting,
-        .held = cmd_export_held,
+        .held = bw_export_entry_held,
     };
     BW_TRY(bw_entry_queue_create(deleting->state->fs, &queue, &deleting->queue));
     struct bw_error *error = bw_stream_run(deleting->state->fs, &stream);

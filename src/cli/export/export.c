@@ -171,8 +171,9 @@ void cmd_export_stop(struct cmd_export *export)
     bw_entry_queue_destroy(BW_TAKE(export->queue));
 }
 
-struct bw_error *cmd_export_next_item(struct cmd_export *export, struct bw_export_entry **item)
+struct bw_error *cmd_export_next_item(void *context, struct bw_export_entry **item)
 {
+    struct cmd_export *export = context;
     BW_TRY(bw_entry_queue_next(export->queue, item));
     /* an empty subvolume still has its top directory */
     export->found_any |= *item && (*item)->place.inode != BW_TOP_DIRECTORY;
@@ -187,29 +188,6 @@ struct bw_error *cmd_export_next(struct cmd_export *export, struct bw_stream_fil
     if (item)
         *file = bw_export_entry_stream_file(item);
     return NULL;
-}
-
-size_t cmd_export_held(void *context, const struct bw_stream_file *file)
-{
-    const struct bw_export_entry *item = file->user;
-    (void)context;
-    return item->path.length;
-}
-
-/* The error of a part, without its way and causes. */
-static struct bw_error *error_of(const struct bw_data_part *part)
-{
-    struct bw_error *error = bw_error_create(part->error->code, "%s", part->error->message);
-    return part->error->advice ? bw_error_advise(error, "%s", part->error->advice) : error;
-}
-
-void cmd_export_note_bad(struct bw_export_entry *item, const struct bw_data_part *part)
-{
-    item->bad += part->length;
-    if (!item->error)
-        item->error =
-            bw_error_prefix(error_of(part), "bytes %" PRIu64 " to %" PRIu64 " cannot be read",
-                            part->offset, part->offset + part->length - 1);
 }
 
 int cmd_export_close(struct cmd_export *export, struct bw_error *error)
@@ -288,11 +266,12 @@ void cmd_bad_add(struct cmd_bad_ranges *bad, const char *path, const struct bw_d
     bad->path = path;
     bad->offset = part->offset;
     bad->length = part->length;
-    bad->error = error_of(part);
+    bad->error = bw_part_error(part);
 }
 
 struct bw_error *cmd_bad_error(const char *path, const struct bw_data_part *part)
 {
-    return bw_error_prefix(error_of(part), "%s: bytes %" PRIu64 " to %" PRIu64 " cannot be read",
-                           path, part->offset, part->offset + part->length - 1);
+    return bw_error_prefix(bw_part_error(part),
+                           "%s: bytes %" PRIu64 " to %" PRIu64 " cannot be read", path,
+                           part->offset, part->offset + part->length - 1);
 }

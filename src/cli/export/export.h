@@ -40,82 +40,6 @@ extern const struct cmd_option cmd_export_options[];
 /** The options for the names of exported files, for a struct cmd_export_settings. */
 extern const struct cmd_option cmd_naming_options[];
 
-/** A running export. */
-struct cmd_export {
-    const struct cmd_common *common;
-    struct cmd_export_settings *settings;
-    struct cmd_session session;
-    struct bw_starting_points starts; /**< the PATHs, except those inside of others */
-    unsigned passes[3];               /**< file types of each pass; ends with 0 */
-    /** For the queue: see struct bw_entry_queue_options. */
-    struct bw_error *(*bring)(void *context, unsigned types, bw_entry_visitor *visit,
-                              void *visitor);
-    void *bring_context;
-    struct bw_entry_queue *queue;
-    atomic_int status;               /**< the worst so far */
-    struct bw_buffer missing_starts; /**< the PATHs that were not found, each with its NUL; complete
-                                      * after cmd_export_stop() */
-    atomic_uint_fast64_t without_contents; /**< files of an image without contents */
-    bool found_any; /**< something other than the top directories of subvolumes was found */
-};
-
-/** Opens the image and returns STATUS_OK; then call cmd_export_close(). On failure prints the error
- * and returns the exit status. */
-int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings *settings,
-                    struct cmd_export *export);
-
-/** Computes the number of bytes to read, if the progress is shown. */
-void cmd_export_expect(struct cmd_export *export);
-
-/** Starts walking all PATHs, or everything: first for `types`, then, unless it is 0, for
- * `more_types`. */
-struct bw_error *cmd_export_start(struct cmd_export *export, unsigned types, unsigned more_types);
-
-/** Ends the walks. */
-void cmd_export_stop(struct cmd_export *export);
-
-/** The next entry from the queue; NULL after the last. */
-struct bw_error *cmd_export_next_item(struct cmd_export *export, struct bw_export_entry **item);
-
-/** The next file for a stream; its `user` is the struct bw_export_entry. */
-struct bw_error *cmd_export_next(struct cmd_export *export, struct bw_stream_file *file, bool *got);
-
-/** Whether an error of a file comes from an image without the contents of all its files. */
-bool cmd_export_lacks_contents(const struct cmd_export *export, const struct bw_error *error);
-
-/** Whether an error of a file is not the first one of an image without the contents of all its
- * files: the first one is enough as an example, and cmd_export_close() prints how many others there
- * were. Counts it. Callable from any thread. */
-bool cmd_export_is_further(struct cmd_export *export, const struct bw_error *error);
-
-/** Reports that a part of the output is missing; consumes the error. The exit status will be at
- * least STATUS_PARTIAL. Callable from any thread. `export` is a struct cmd_export, so that this
- * can be a callback. */
-void cmd_export_report(void *export, struct bw_error *error);
-
-/** The same for an error of a file, unless cmd_export_is_further(). */
-void cmd_export_miss(void *export, struct bw_error *error);
-
-/** For bw_stream.held: the memory that an entry holds; `user` of the file is a struct
- * bw_export_entry. */
-size_t cmd_export_held(void *context, const struct bw_stream_file *file);
-
-/** Records an unreadable part of an item. */
-void cmd_export_note_bad(struct bw_export_entry *item, const struct bw_data_part *part);
-
-/** Closes the image. Consumes the error that ended the command, which may be NULL; returns the exit
- * status. */
-int cmd_export_close(struct cmd_export *export, struct bw_error *error);
-
-/** Room for the texts of lost ranges. */
-struct cmd_range_texts {
-    char texts[BW_RECOVERABLE_RANGES][44];
-    struct bw_bytes names[BW_RECOVERABLE_RANGES];
-};
-
-/** The lost ranges of a file, as OFFSET+LENGTH; the result points into `texts`. */
-struct bw_names cmd_lost_ranges(const struct bw_recoverable *left, struct cmd_range_texts *texts);
-
 /* Unreadable ranges of files: how to handle them, and reports on stderr. */
 
 /** How to handle unreadable ranges; the argument of --on-error. */
@@ -140,6 +64,76 @@ struct cmd_bad_ranges {
     uint64_t offset, length;
     struct bw_error *error; /**< the error of its first part; NULL: there is no range */
 };
+
+/** A running export. */
+struct cmd_export {
+    const struct cmd_common *common;
+    struct cmd_export_settings *settings;
+    struct cmd_session session;
+    struct bw_starting_points starts; /**< the PATHs, except those inside of others */
+    unsigned passes[3];               /**< file types of each pass; ends with 0 */
+    /** For the queue: see struct bw_entry_queue_options. */
+    struct bw_error *(*bring)(void *context, unsigned types, bw_entry_visitor *visit,
+                              void *visitor);
+    void *bring_context;
+    struct bw_entry_queue *queue;
+    atomic_int status;               /**< the worst so far */
+    struct bw_buffer missing_starts; /**< the PATHs that were not found, each with its NUL; complete
+                                      * after cmd_export_stop() */
+    atomic_uint_fast64_t without_contents; /**< files of an image without contents */
+    struct cmd_bad_ranges bad;             /**< the command sets it, if it reports ranges */
+    bool found_any; /**< something other than the top directories of subvolumes was found */
+};
+
+/** Opens the image and returns STATUS_OK; then call cmd_export_close(). On failure prints the error
+ * and returns the exit status. */
+int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings *settings,
+                    struct cmd_export *export);
+
+/** Computes the number of bytes to read, if the progress is shown. */
+void cmd_export_expect(struct cmd_export *export);
+
+/** Starts walking all PATHs, or everything: first for `types`, then, unless it is 0, for
+ * `more_types`. */
+struct bw_error *cmd_export_start(struct cmd_export *export, unsigned types, unsigned more_types);
+
+/** Ends the walks. */
+void cmd_export_stop(struct cmd_export *export);
+
+/** The next entry from the queue; NULL after the last. `export` is a struct cmd_export. */
+struct bw_error *cmd_export_next_item(void *export, struct bw_export_entry **item);
+
+/** The next file for a stream; its `user` is the struct bw_export_entry. */
+struct bw_error *cmd_export_next(struct cmd_export *export, struct bw_stream_file *file, bool *got);
+
+/** Whether an error of a file comes from an image without the contents of all its files. */
+bool cmd_export_lacks_contents(const struct cmd_export *export, const struct bw_error *error);
+
+/** Whether an error of a file is not the first one of an image without the contents of all its
+ * files: the first one is enough as an example, and cmd_export_close() prints how many others there
+ * were. Counts it. Callable from any thread. */
+bool cmd_export_is_further(struct cmd_export *export, const struct bw_error *error);
+
+/** Reports that a part of the output is missing; consumes the error. The exit status will be at
+ * least STATUS_PARTIAL. Callable from any thread. `export` is a struct cmd_export, so that this
+ * can be a callback. */
+void cmd_export_report(void *export, struct bw_error *error);
+
+/** The same for an error of a file, unless cmd_export_is_further(). */
+void cmd_export_miss(void *export, struct bw_error *error);
+
+/** Closes the image. Consumes the error that ended the command, which may be NULL; returns the exit
+ * status. */
+int cmd_export_close(struct cmd_export *export, struct bw_error *error);
+
+/** Room for the texts of lost ranges. */
+struct cmd_range_texts {
+    char texts[BW_RECOVERABLE_RANGES][44];
+    struct bw_bytes names[BW_RECOVERABLE_RANGES];
+};
+
+/** The lost ranges of a file, as OFFSET+LENGTH; the result points into `texts`. */
+struct bw_names cmd_lost_ranges(const struct bw_recoverable *left, struct cmd_range_texts *texts);
 
 /** Adds an unreadable part of a file; adjacent parts are joined. `path` is not copied. */
 void cmd_bad_add(struct cmd_bad_ranges *bad, const char *path, const struct bw_data_part *part);

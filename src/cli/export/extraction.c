@@ -201,7 +201,7 @@ static struct bw_error *rename_damaged(struct extract *extract, struct bw_export
     if (!extract->generation || is_renamed)
         return NULL;
     BW_TRY(report_free_name(extract, item));
-    cmd_bad_flush(&extract->bad); /* its report uses the old path */
+    cmd_bad_flush(&extract->export.bad); /* its report uses the old path */
     struct bw_buffer *const texts[] = {path, &item->written};
     for (size_t i = 0; i < 2 && texts[i]->length; i++) {
         bw_buffer_append(texts[i], suffix, length + 1);
@@ -449,12 +449,12 @@ static struct bw_error *write_part(void *context, const struct bw_stream_file *f
         error = begin_content(extract, item);
     if (error || extract->failed || item->checked || part->kind == BW_DATA_HOLE)
         return list_rest_after(extract, error);
-    if (part->kind == BW_DATA_BAD && extract->bad.on_error == CMD_ON_ERROR_ZERO) {
+    if (part->kind == BW_DATA_BAD && extract->export.bad.on_error == CMD_ON_ERROR_ZERO) {
         extract->zeroed = true;
-        cmd_bad_add(&extract->bad, item->path.data, part);
+        cmd_bad_add(&extract->export.bad, item->path.data, part);
     } else if (part->kind == BW_DATA_BAD) {
         error = cmd_bad_error(item->path.data, part);
-        if (extract->bad.on_error == CMD_ON_ERROR_SKIP)
+        if (extract->export.bad.on_error == CMD_ON_ERROR_SKIP)
             error = abandon_file(extract, error);
     } else {
         error =
@@ -475,7 +475,7 @@ static struct bw_error *finish_file(struct extract *extract, struct bw_export_en
     if (extract->failed)
         return NULL;
     if (extract->zeroed && !extract->lists.read.good) {
-        cmd_bad_flush(&extract->bad);
+        cmd_bad_flush(&extract->export.bad);
         return abandon_file(
             extract,
             bw_error_create(BW_ERROR_CORRUPT, "%s: nothing of it can be read", item->path.data));
@@ -615,7 +615,8 @@ static struct bw_error *list_item(struct extract *extract, const struct bw_expor
                                   bool is_name)
 {
     const bool was_read = !item->skipped && !extract->ended;
-    const bool is_whole = !extract->lists.read.bad || extract->bad.on_error == CMD_ON_ERROR_ZERO;
+    const bool is_whole =
+        !extract->lists.read.bad || extract->export.bad.on_error == CMD_ON_ERROR_ZERO;
     enum extract_outcome outcome = EXTRACT_MADE;
     if (item->type == S_IFDIR && (extract->failed || extract->ended))
         return NULL; /* the files in it are listed */
@@ -667,7 +668,7 @@ static struct bw_error *finish_entry(void *context, const struct bw_stream_file 
     if (error && !extract->lists.missed.has_failed) /* the manifest has failed */
         error = list_rest_after(extract, error);
 
-    cmd_bad_flush(&extract->bad);
+    cmd_bad_flush(&extract->export.bad);
     bw_target_file_abandon(&extract->file);
     extract->began = extract->failed = extract->lost = extract->zeroed = false;
     if (!again) {
@@ -702,10 +703,10 @@ struct bw_error *extract_from(struct extract *extract, struct bw_fs *fs)
                                      .visit = write_part,
                                      .finish = finish_entry,
                                      .context = extract,
-                                     .held = cmd_export_held};
+                                     .held = bw_export_entry_held};
     struct bw_fs *before = extract->export.session.fs;
     extract->export.session.fs = fs;
-    extract->bad = (struct cmd_bad_ranges){
+    extract->export.bad = (struct cmd_bad_ranges){
         .fs = before, .export = &extract->export, .on_error = extract->settings->on_error};
     bw_links_init(&extract->links);
     extract->directories.complete = true; /* only directories that it makes are added */

@@ -143,7 +143,6 @@ struct extract {
     struct bw_made_directories directories;     /**< and files that must be protected at the end */
     struct bw_xattr_reader *xattrs;
     struct bw_buffer text; /**< the target of a link, symbolic or hard */
-    struct cmd_bad_ranges bad;
     struct extract_lists lists;
     struct bw_error *missed[EXTRACT_LISTED];
     uint64_t missed_count;

@@ -21,7 +21,7 @@
 #include "base/json.h"
 #include "btrfs-walk/records.h"
 #include "cli/common/output_format.h"
-#include "cli/export/hashing.h"
+#include "export/entry_hashes.h"
 
 static struct bw_error *store_except(void *target, const struct cmd_option *option,
                                      const char *file)
@@ -212,7 +212,7 @@ void extract_lists_add_part(struct extract_lists *lists, const struct bw_data_pa
     bw_recoverable_add(&lists->read, part);
     if (part->kind != BW_DATA_BYTES)
         lists->zeros += part->length;
-    if (!lists->hash || lists->zeros > CMD_HASHING_MOST_ZEROS)
+    if (!lists->hash || lists->zeros > BW_HASH_MOST_ZEROS)
         return;
     if (part->kind == BW_DATA_BYTES)
         bw_hash_add(lists->hash, part->bytes, (size_t)part->length);
@@ -286,7 +286,7 @@ struct bw_error *extract_lists_add(struct extract_lists *lists, const struct bw_
             .generation = bw_fs_status(fs).generation,
         };
         if (outcome <= EXTRACT_FOUND && item->type == S_IFREG &&
-            lists->zeros <= CMD_HASHING_MOST_ZEROS) {
+            lists->zeros <= BW_HASH_MOST_ZEROS) {
             bw_hash_end(lists->hash, hash);
             row.algorithm = bw_hash_names[BW_HASH_SHA256];
             row.hash = hash;

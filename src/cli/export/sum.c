@@ -8,7 +8,8 @@
 #include "btrfs-walk/records.h"
 #include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
-#include "cli/export/hashing.h"
+#include "cli/export/export.h"
+#include "export/entry_hashes.h"
 
 /* A running sum command. */
 struct sum {
@@ -19,7 +20,7 @@ struct sum {
 
     /* While it runs. */
     struct cmd_export export;
-    struct cmd_hashing hashing;
+    struct bw_entry_hashes hashes;
     struct cmd_format format;
     bool terminal;
 };
@@ -95,7 +96,7 @@ static struct bw_error *hash_file(void *context, struct bw_data_reader *reader,
                                   const struct bw_stream_file *file)
 {
     struct sum *sum = context;
-    return cmd_hashing_work(&sum->hashing, reader, file);
+    return bw_entry_hashes_work(&sum->hashes, reader, file);
 }
 
 /* Hashing a large file may take long, so the lines before it are printed first. */
@@ -105,7 +106,7 @@ static struct bw_error *hash_part(void *context, const struct bw_stream_file *fi
     struct sum *sum = context;
     if (sum->format.output.gathered.length)
         BW_TRY(cmd_flush(&sum->format.output));
-    return cmd_hashing_visit(&sum->hashing, file, part);
+    return bw_entry_hashes_visit(&sum->hashes, file, part);
 }
 
 static struct bw_error *finish_file(void *context, const struct bw_stream_file *file, bool complete)
@@ -113,8 +114,8 @@ static struct bw_error *finish_file(void *context, const struct bw_stream_file *
     struct sum *sum = context;
     struct bw_export_entry *item = file->user;
     struct bw_error *error = NULL;
+    bw_entry_hashes_finish(&sum->hashes, file, complete);
     if (complete) {
-        cmd_hashing_finish(&sum->hashing, file);
         if (!item->has_inode)
             cmd_export_report(&sum->export, bw_export_entry_loss(item));
         else if (!*item->hash)
@@ -154,17 +155,16 @@ static int run(const struct cmd_common *common, void *state)
                                          .threads = sum->settings.walk.threads,
                                          .next = next_file,
                                          .work = hash_file,
-                                         .work_limit = CMD_HASHING_LIMIT,
                                          .visit = hash_part,
                                          .finish = finish_file,
                                          .context = sum,
-                                         .held = cmd_export_held};
+                                         .held = bw_export_entry_held};
         cmd_export_expect(&sum->export);
-        cmd_hashing_init(&sum->hashing, sum->algorithm);
+        sum->hashes = (struct bw_entry_hashes){sum->algorithm, cmd_progress_add, NULL};
+        bw_hash_prepare();
         error = cmd_export_start(&sum->export, BW_WALK_FILES, 0);
         if (!error)
             error = bw_stream_run(sum->export.session.fs, &stream);
-        cmd_hashing_free(&sum->hashing);
         status = cmd_export_close(&sum->export, cmd_format_end(&sum->format, error));
     }
     cmd_format_free(&sum->format);

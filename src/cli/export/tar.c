@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The tar command: archives of whole trees, written from the files that a stream delivers. With
- * --on-error=skip, files are read twice: the entry precedes the data, so the data must be verified
- * before the entry is written.
+ * The tar command: archives of whole trees (export/tree_archive.h).
  */
 #include <errno.h>
 #include <grp.h>
@@ -17,10 +15,9 @@
 #include "base/human.h"
 #include "cli/common/monitor.h"
 #include "cli/common/output.h"
-#include "cli/export/hashing.h"
+#include "cli/export/export.h"
 #include "export/tree_archive.h"
 
-/* An archive that is being written. */
 struct tar {
     /* The options. */
     struct cmd_export_settings settings;
@@ -32,13 +29,6 @@ struct tar {
     /* While it runs. */
     struct cmd_export export;
     struct cmd_output_file file;
-    struct bw_tree_archive *archive;
-    struct cmd_bad_ranges bad;
-    struct cmd_hashing hashing; /* the hashes for mtree */
-
-    /* The file that is read for verification, and will be read again to be written; NULL: none. */
-    struct bw_export_entry *again;
-    bool began; /* the entry of the current file has been handled */
 };
 
 enum { SORT_NONE, SORT_NAME };
@@ -152,125 +142,54 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-static bool is_mtree(const struct tar *tar)
+/* Continues with zeros in place of an unreadable part, unless it ends the archive. */
+static struct bw_error *handle_bad(void *context, const struct bw_export_entry *item,
+                                   const struct bw_data_part *part)
 {
-    return tar->archive_options.format == BW_ARCHIVE_MTREE;
-}
-
-static struct bw_error *next_file(void *context, struct bw_stream_file *file, bool *got)
-{
-    struct tar *tar = context;
-    *got = tar->again;
-    if (tar->again) {
-        *file = bw_export_entry_stream_file(BW_TAKE(tar->again));
-        return NULL;
-    }
-    struct bw_export_entry *item;
-    BW_TRY(cmd_export_next_item(&tar->export, &item));
-    *got = item;
-    if (!item)
-        return NULL;
-    struct bw_error *error = bw_tree_archive_meet(tar->archive, item);
-    if (error) {
-        bw_entry_queue_release(tar->export.queue, item);
-        return error;
-    }
-    *file = bw_export_entry_stream_file(item);
-    item->checked = tar->on_error != CMD_ON_ERROR_SKIP || is_mtree(tar) || item->type != S_IFREG ||
-                    !item->has_inode || item->skipped;
-    if (!item->checked)
-        tar->again = item;
+    struct cmd_export *export = context;
+    if (export->bad.on_error == CMD_ON_ERROR_FAIL)
+        return cmd_bad_error(item->path.data, part);
+    cmd_bad_add(&export->bad, item->path.data, part);
     return NULL;
 }
 
-static struct bw_error *hash_file(void *context, struct bw_data_reader *reader,
-                                  const struct bw_stream_file *file)
+static void release_item(void *context, struct bw_export_entry *item)
 {
-    struct tar *tar = context;
-    return cmd_hashing_work(&tar->hashing, reader, file);
-}
-
-static struct bw_error *write_part(void *context, const struct bw_stream_file *file,
-                                   const struct bw_data_part *part)
-{
-    struct tar *tar = context;
-    struct bw_export_entry *item = file->user;
-    if (is_mtree(tar))
-        return cmd_hashing_visit(&tar->hashing, file, part);
-    if (!item->checked) {
-        if (part->kind == BW_DATA_BAD)
-            cmd_export_note_bad(item, part);
-        return NULL;
-    }
-    if (!tar->began)
-        BW_TRY(bw_tree_archive_begin(tar->archive, item));
-    tar->began = true;
-    if (!bw_tree_archive_wanted(tar->archive))
-        return NULL; /* omitted */
-    if (part->kind == BW_DATA_BAD && tar->on_error == CMD_ON_ERROR_FAIL)
-        return cmd_bad_error(item->path.data, part);
-    if (part->kind == BW_DATA_BAD)
-        cmd_bad_add(&tar->bad, item->path.data, part);
-    if (part->kind != BW_DATA_BYTES)
-        return bw_tree_archive_add(tar->archive, NULL, part->length);
-    cmd_progress_add(part->length);
-    return bw_tree_archive_add(tar->archive, part->bytes, part->length);
-}
-
-static struct bw_error *finish_file(void *context, const struct bw_stream_file *file, bool complete)
-{
-    struct tar *tar = context;
-    struct bw_export_entry *item = file->user;
-    if (is_mtree(tar) && complete)
-        cmd_hashing_finish(&tar->hashing, file);
-    if (!item->checked) {
-        item->checked = true; /* comes again */
-        return NULL;
-    }
-    struct bw_error *error = NULL;
-    if (complete && !tar->began)
-        error = bw_tree_archive_begin(tar->archive, item);
-    cmd_bad_flush(&tar->bad);
-    tar->began = false;
-    bw_entry_queue_release(tar->export.queue, item);
-    return error;
+    struct cmd_export *export = context;
+    cmd_bad_flush(&export->bad);
+    bw_entry_queue_release(export->queue, item);
 }
 
 /* Writes the archive, after the output file and the image were opened. */
 static struct bw_error *write_archive(struct tar *tar)
 {
     const struct bw_walk_options *walk = &tar->settings.walk;
-    struct bw_fs *fs = tar->export.session.fs;
-    const struct bw_stream stream = {.struct_size = sizeof stream,
-                                     .threads = walk->threads,
-                                     .next = next_file,
-                                     .work = is_mtree(tar) ? hash_file : NULL,
-                                     .work_limit = CMD_HASHING_LIMIT,
-                                     .visit = write_part,
-                                     .finish = finish_file,
-                                     .context = tar,
-                                     .held = cmd_export_held};
     struct bw_tree_archive_options *how = &tar->archive_options;
+    if (how->format == BW_ARCHIVE_PAX && isatty(cmd_output_file_descriptor(&tar->file)))
+        return bw_error_create(
+            BW_ERROR_USAGE,
+            "refusing to write an archive to a terminal; redirect stdout, or use -f FILE");
     how->sorted = tar->sort == SORT_NAME;
     /* The walk passes each directory only once, and after its parent, unless: */
     how->passes_once = tar->export.starts.count <= 1 && !tar->settings.naming.components &&
                        !walk->selection && !walk->mindepth;
+    how->omits_damaged = tar->on_error == CMD_ON_ERROR_SKIP;
+    how->threads = walk->threads;
     how->write = cmd_output_file_add;
     how->write_context = &tar->file;
+    how->progress = cmd_progress_add;
+    how->next = cmd_export_next_item;
+    how->release = release_item;
+    how->bad = handle_bad;
     how->missed = cmd_export_miss;
     how->lost = cmd_export_report;
     how->context = &tar->export;
-    tar->bad = (struct cmd_bad_ranges){.fs = fs, .export = &tar->export, .on_error = tar->on_error};
-    BW_TRY(bw_tree_archive_create(fs, how, &tar->archive));
-    if (!is_mtree(tar) && isatty(cmd_output_file_descriptor(&tar->file)))
-        return bw_error_create(
-            BW_ERROR_USAGE,
-            "refusing to write an archive to a terminal; redirect stdout, or use -f FILE");
+    tar->export.bad = (struct cmd_bad_ranges){
+        .fs = tar->export.session.fs, .export = &tar->export, .on_error = tar->on_error};
     BW_TRY(cmd_output_file_start(&tar->file));
     cmd_export_expect(&tar->export);
     BW_TRY(cmd_export_start(&tar->export, BW_WALK_ALL, 0));
-    BW_TRY(bw_stream_run(fs, &stream));
-    return bw_tree_archive_end(tar->archive);
+    return bw_tree_archive_write(tar->export.session.fs, how);
 }
 
 static int run(const struct cmd_common *common, void *settings)
@@ -280,17 +199,11 @@ static int run(const struct cmd_common *common, void *settings)
     tar->settings.sorted = tar->sort == SORT_NAME;
     tar->settings.salvage = tar->on_error == CMD_ON_ERROR_ZERO;
     int status = cmd_export_open(&writing, &tar->settings, &tar->export);
-    if (status) {
+    if (status)
         bw_error_free(cmd_output_file_close(&tar->file, NULL));
-        return status;
-    }
-    cmd_hashing_init(&tar->hashing, BW_HASH_SHA256);
-    struct bw_error *error = write_archive(tar);
-    if (tar->again)
-        bw_entry_queue_release(tar->export.queue, tar->again);
-    status = cmd_export_close(&tar->export, cmd_output_file_close(&tar->file, error));
-    bw_tree_archive_destroy(tar->archive);
-    cmd_hashing_free(&tar->hashing);
+    else
+        status =
+            cmd_export_close(&tar->export, cmd_output_file_close(&tar->file, write_archive(tar)));
     return status;
 }
 
