@@ -355,6 +355,7 @@ struct bw_image_info {
     const struct bw_error *error; /**< reason for the lack of a superblock; or NULL */
     bool has_failed;              /**< the contents cannot be read, for the reason in `error` */
     bool is_joined;               /**< it is in a container that consists of several images */
+    bool is_stream;               /**< it is a send stream, which is read like a file system */
     uint64_t reserved[4];         /**< zeros: room for more members */
 };
 

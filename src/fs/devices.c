@@ -89,6 +89,7 @@ bool bw_fs_image_info(const struct bw_fs *fs, size_t index, struct bw_image_info
         .copy = image->copy,
         .error = image->bad,
         .has_failed = image->has_failed,
+        .is_stream = image->is_stream,
     };
     if (image->storage) {
         info->size = bw_xlator_size(image->storage);

@@ -134,6 +134,11 @@ expect "the same device on a disk and beside it" 0 'device 2 .* is missing' \
     show --json --key-file key one plain.1
 row '[row.get("original_device") for row in rows].count("one (MBR partition 1)") == 1'
 
+# A send stream is read like a btrfs.
+"$PROGRAM" send "$BUILD/fixtures/laptop/dev1.img" @home > home.stream
+expect "a send stream" 0 - show --json home.stream
+row 'one("home.stream")["state"] == "stream"'
+
 # Containers of several images.
 bare=$BUILD/fixtures/mixed/dev1.img
 wrap() { # wrap KIND TARGET... [NAME=VALUE...]: puts $bare into a container.

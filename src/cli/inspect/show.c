@@ -53,7 +53,7 @@ struct show {
     struct fs_list lists;          /* the lists of devices, besides the session */
     struct found_list found;
     struct bw_buffer cells; /* of the table, without --json and -o */
-    bool has_readable;      /* a btrfs that can be read was written */
+    bool has_readable;      /* a btrfs or stream that can be read was written */
     bool has_missed;        /* something could not be read */
 };
 
@@ -276,6 +276,8 @@ static struct bw_error *write_other(struct show *show, struct found *found)
     row.info.state = "unknown";
     if (found->info.is_empty)
         row.info.state = "empty";
+    else if (found->info.is_stream)
+        row.info.state = "stream";
     else if (found->info.content)
         row.info.state = "foreign";
     else if (found->error || found->info.has_failed || error->code != BW_ERROR_NOT_BTRFS)
@@ -286,6 +288,7 @@ static struct bw_error *write_other(struct show *show, struct found *found)
         show->has_missed = true;
         BW_TRY(add_remark(&row, "%s", spelled->message));
     }
+    show->has_readable |= found->info.is_stream;
     BW_TRY(add_image(&row, found->error ? found->path : found->info.name));
     return write_row(show, &row);
 }
@@ -579,9 +582,9 @@ const struct command cmd_show = {
         "devices are there, and the installed system that is in use. Partitions and volumes in\n"
         "containers are devices, too. If several images are the same device, the newest is\n"
         "shown first, and the others in lines of their own.\n\n"
-        "What is not a btrfs has a line, too: foreign, if its contents are known; empty, if it\n"
-        "begins and ends with zeros; otherwise unknown. What cannot be read is unreadable, with\n"
-        "the reason. It never asks for a passphrase; --key-file opens encrypted volumes.\n\n"
+        "Other contents have lines, too: stream, of btrfs send; foreign, if they are known;\n"
+        "empty, if they begin and end with zeros; otherwise unknown. What cannot be read is\n"
+        "unreadable, with the reason. It never asks for a passphrase; --key-file opens encrypted volumes.\n\n"
         "Reads only superblocks, the chunk and root trees, and the files by which systems are\n"
         "recognized. The JSON also lists all devices and systems.\n",
     .examples = "  btrfs-walk show /dev/sd?                                   all disks\n"
