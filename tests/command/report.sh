@@ -162,6 +162,9 @@ expect "no file system" 2 '' report -f "$WORK/none.html" "$ROOT/README.md"
 holds "an image without a file system makes no page" [ ! -s "$WORK/none.html" ]
 expect "an unknown check" 2 'full, quick, none' report --check half "$plain"
 
+expect "snapshots" 0 - report -f "$WORK/deep.html" "$BUILD/fixtures/laptop/dev1.img"
+holds "files deep in them have boxes" [ "$(grep -c '<title>program-6, ' "$WORK/deep.html")" = 2 ]
+
 # A browser, and its error messages.
 browser() {
     timeout 60 "$chromium" --headless=new --no-sandbox --disable-gpu --enable-logging=stderr \

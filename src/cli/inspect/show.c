@@ -584,7 +584,8 @@ const struct command cmd_show = {
         "shown first, and the others in lines of their own.\n\n"
         "Other contents have lines, too: stream, of btrfs send; foreign, if they are known;\n"
         "empty, if they begin and end with zeros; otherwise unknown. What cannot be read is\n"
-        "unreadable, with the reason. It never asks for a passphrase; --key-file opens encrypted volumes.\n\n"
+        "unreadable, with the reason. It never asks for a passphrase; --key-file opens\n"
+        "encrypted volumes.\n\n"
         "Reads only superblocks, the chunk and root trees, and the files by which systems are\n"
         "recognized. The JSON also lists all devices and systems.\n",
     .examples = "  btrfs-walk show /dev/sd?                                   all disks\n"

@@ -19,7 +19,7 @@
 #include "draw/markup.h"
 
 enum {
-    DEPTH = 4,         /* levels of directories that are drawn */
+    DEPTH = 16,        /* levels of directories that are drawn */
     CHILDREN = 48,     /* children drawn of a directory; the rest is a part of it */
     MOST_BOXES = 1200, /* in the drawing */
     WIDTH = 1000,
@@ -30,6 +30,7 @@ enum {
     /* Files smaller than this fraction of the used space are not remembered: they are too small to
      * be drawn, or almost. */
     SMALLEST_FILE = 2048,
+    SMALLEST_FOLDER = 16384, /* the same for directories */
 };
 
 static const char *const colors[] = {"#0072b2", "#e69f00", "#009e73", "#cc79a7",
@@ -57,10 +58,9 @@ struct folders {
         uint32_t first;
         unsigned count;
     } files[DEPTH + 2]; /* the same for the largest files, at most CHILDREN */
-    uint64_t smallest_file;
+    uint64_t smallest_file, smallest_folder;
     struct report_page *report;
     struct bw_buffer *page;
-    size_t boxes;
 };
 
 /* Collecting directories and files. */
@@ -141,7 +141,7 @@ static struct bw_error *add_entry(void *context, const struct bw_du_entry *entry
         all->folders.items[last].next = folders;
     all->pending[depth] = all->files[depth].first = NONE;
     all->files[depth].count = 0;
-    if (!entry->total && entry->depth)
+    if (entry->total < all->smallest_folder && entry->depth)
         return NULL;
     BW_TRY(append_folder(all, entry,
                          (struct folder){.bytes = entry->total,
@@ -183,11 +183,11 @@ static void append_box(struct folders *all, const struct folder *folder, const s
 {
     struct bw_buffer *page = all->page;
     const size_t letters = box->width > BORDER ? (size_t)(box->width - BORDER) / LETTER : 0;
-    const char *opacity = ".08";
+    const char *opacity = ".06";
     if (folder->is_file)
-        opacity = ".5";
-    else if (depth)
-        opacity = ".25";
+        opacity = ".4";
+    else if (depth && depth <= 4)
+        opacity = ".18"; /* they add up */
     bw_buffer_format(page, "<g><title>");
     append_name(all, folder, 80);
     bw_buffer_format(page, ", ");
@@ -217,52 +217,69 @@ static void append_box(struct folders *all, const struct folder *folder, const s
     bw_buffer_format(page, "</g>\n");
 }
 
-/* Draws a file, or a directory and its children. The space of the other children remains empty,
- * after those drawn. */
-static void draw_folder(struct folders *all, const struct folder *folder, struct bw_box box,
-                        const char *color, unsigned depth)
+/* A file or directory with the box it gets. */
+struct placed {
+    uint32_t folder;
+    unsigned depth;
+    const char *color;
+    struct bw_box box;
+};
+
+BW_VECTOR(placed_list, struct placed);
+
+/* Draws all directories of one level, then those of the next, so that the limit of boxes leaves out
+ * the deepest. In a directory, the space of the other children remains empty, after those drawn. */
+static struct bw_error *draw_folders(struct folders *all, uint32_t top)
 {
     enum { LEAST = 6 };
-    uint32_t chosen[CHILDREN];
-    double sizes[CHILDREN + 1];
-    struct bw_box boxes[CHILDREN + 1];
-    if (box.width < LEAST || box.height < LEAST || all->boxes++ >= MOST_BOXES)
-        return;
-    append_box(all, folder, &box, color, depth);
-    if (folder->is_file || box.width < 3 * HEADING || box.height < 2 * HEADING)
-        return;
-
-    /* The largest children, in descending order. */
     const struct folder *items = all->folders.items;
-    size_t count = 0;
-    for (uint32_t i = folder->child; i != NONE; i = items[i].next) {
-        size_t at = count;
-        for (; at && items[chosen[at - 1]].bytes < items[i].bytes; at--)
+    BW_SCOPED(placed_list) struct placed_list list = {0};
+    BW_TRY(placed_list_push(
+        &list, (struct placed){top, 0, "#8a8f98", (struct bw_box){0, 0, WIDTH, HEIGHT}}));
+    for (size_t drawn = 0; drawn < list.count; drawn++) {
+        const struct placed this = list.items[drawn];
+        const struct bw_box box = this.box;
+        append_box(all, &items[this.folder], &box, this.color, this.depth);
+        if (box.width < 3 * HEADING || box.height < 2 * HEADING)
+            continue;
+
+        /* The largest children, in descending order. A file has none. */
+        uint32_t chosen[CHILDREN];
+        size_t count = 0;
+        for (uint32_t i = items[this.folder].child; i != NONE; i = items[i].next) {
+            size_t at = count;
+            for (; at && items[chosen[at - 1]].bytes < items[i].bytes; at--)
+                if (at < CHILDREN)
+                    chosen[at] = chosen[at - 1];
             if (at < CHILDREN)
-                chosen[at] = chosen[at - 1];
-        if (at < CHILDREN)
-            chosen[at] = i;
-        count += count < CHILDREN;
+                chosen[at] = i;
+            count += count < CHILDREN;
+        }
+        double sizes[CHILDREN + 1], rest = (double)items[this.folder].bytes;
+        for (size_t i = 0; i < count; i++)
+            rest -= sizes[i] = (double)items[chosen[i]].bytes;
+        sizes[count] = rest;
+        const struct bw_box inside = {box.x + BORDER, box.y + HEADING, box.width - 2 * BORDER,
+                                      box.height - HEADING - BORDER};
+        struct bw_box boxes[CHILDREN + 1];
+        bw_treemap_layout(sizes, count + 1, inside, boxes);
+        for (size_t i = 0; i < count && list.count < MOST_BOXES; i++) {
+            struct placed child = {chosen[i], this.depth + 1, this.color, boxes[i]};
+            if (!this.depth)
+                child.color = colors[i % (sizeof colors / sizeof *colors)];
+            if (child.box.width >= LEAST && child.box.height >= LEAST)
+                BW_TRY(placed_list_push(&list, child));
+        }
     }
-    double rest = (double)folder->bytes;
-    for (size_t i = 0; i < count; i++)
-        rest -= sizes[i] = (double)items[chosen[i]].bytes;
-    sizes[count] = rest;
-    const struct bw_box inside = {box.x + BORDER, box.y + HEADING, box.width - 2 * BORDER,
-                                  box.height - HEADING - BORDER};
-    bw_treemap_layout(sizes, count + 1, inside, boxes);
-    for (size_t i = 0; i < count; i++) {
-        if (!depth)
-            color = colors[i % (sizeof colors / sizeof *colors)];
-        draw_folder(all, &items[chosen[i]], boxes[i], color, depth + 1);
-    }
+    return NULL;
 }
 
 struct bw_error *report_folders(struct report_page *report)
 {
     struct folders all = {.report = report,
                           .page = &report->body,
-                          .smallest_file = report->super.bytes_used / SMALLEST_FILE + 1};
+                          .smallest_file = report->super.bytes_used / SMALLEST_FILE + 1,
+                          .smallest_folder = report->super.bytes_used / SMALLEST_FOLDER + 1};
     const struct bw_du_options wanted = {
         .struct_size = sizeof wanted, .visit = add_entry, .context = &all};
     for (size_t i = 0; i < sizeof all.pending / sizeof *all.pending; i++)
@@ -282,8 +299,7 @@ struct bw_error *report_folders(struct report_page *report)
                          "<div class=\"wide folders\"><svg viewBox=\"0 0 %d %d\" role=\"img\" "
                          "aria-label=\"Treemap of directories and large files\">\n",
                          WIDTH, HEIGHT);
-        draw_folder(&all, &all.folders.items[all.pending[0]], (struct bw_box){0, 0, WIDTH, HEIGHT},
-                    "#8a8f98", 0);
+        error = draw_folders(&all, all.pending[0]);
         bw_buffer_format(all.page, "</svg></div>\n");
         report_remark(
             all.page,
