@@ -360,17 +360,11 @@ void bw_recorder_destroy(struct bw_recorder *recorder)
 
 /* Reading a black box. Its contents are not trusted: it may be any file. */
 
-/* A valid slot. This array is sorted instead of the slots. */
-struct place {
-    uint64_t number;
-    uint32_t slot;
-};
-
 struct bw_recording {
     struct bw_buffer bytes;
     struct bw_box_header header;
     struct bw_recording_facts facts;
-    struct place *places; /* in ascending order of numbers */
+    uint64_t *numbers; /* of the valid slots, ascending; they are in the slots of their numbers */
 };
 
 static struct bw_error *damaged_box(const char *problem)
@@ -439,9 +433,7 @@ static struct bw_error *read_slots(int descriptor, struct bw_recording *recordin
                            bytes->length < size ? "cut short" : "damaged", bytes->length, size);
 }
 
-enum slot_status { EMPTY, GOOD, TORN, DAMAGED };
-
-static const struct bw_box_slot *slot_at(const struct bw_recording *recording, uint32_t index)
+static const struct bw_box_slot *slot_at(const struct bw_recording *recording, uint64_t index)
 {
     const char *slots = recording->bytes.data + BW_BOX_SLOTS;
     return (const void *)(slots + index * sizeof(struct bw_box_slot));
@@ -459,50 +451,43 @@ static bool is_line(const char *line, size_t length)
     return true;
 }
 
-/* A valid slot contains a number that belongs into it, and two valid lines. */
-static enum slot_status classify_slot(const struct bw_recording *recording, uint32_t index,
-                                      uint64_t *number)
-{
-    const struct bw_box_slot *slot = slot_at(recording, index);
-    uint64_t sequence = le64toh(atomic_load_explicit(&slot->sequence, memory_order_relaxed));
-    size_t text = bw_get16(slot->text_length), json = bw_get16(slot->json_length);
-    *number = sequence & ~BW_BOX_BUSY;
-    if (sequence == 0)
-        return EMPTY;
-    if (*number == 0 || (*number - 1) % bw_get32(recording->header.slot_count) != index)
-        return DAMAGED;
-    if (sequence & BW_BOX_BUSY)
-        return TORN;
-    if (text + json > sizeof slot->lines || !is_line(slot->lines, text) ||
-        !is_line(slot->lines + text, json))
-        return DAMAGED;
-    return GOOD;
-}
-
-/* Sorts the valid slots, and counts the others and the losses. */
+/* Sorts the valid slots, and counts the others and the losses. A valid slot has a number that
+ * belongs into it, and two valid lines. */
 static struct bw_error *sort_slots(struct bw_recording *recording)
 {
     struct bw_recording_facts *facts = &recording->facts;
     const uint32_t slots = bw_get32(recording->header.slot_count);
-    uint64_t number, last = 0;
-    recording->places = malloc(slots * sizeof *recording->places);
-    if (!recording->places)
+    uint64_t last = 0;
+    recording->numbers = malloc(slots * sizeof *recording->numbers);
+    if (!recording->numbers)
         return bw_error_no_memory();
     for (uint32_t i = 0; i < slots; i++) {
-        const enum slot_status status = classify_slot(recording, i, &number);
-        facts->torn += status == TORN;
-        facts->damaged += status == DAMAGED;
-        if (status == GOOD)
-            recording->places[facts->count++] = (struct place){number, i};
-        if ((status == GOOD || status == TORN) && number > last)
-            last = number;
+        const struct bw_box_slot *slot = slot_at(recording, i);
+        const uint64_t sequence =
+            le64toh(atomic_load_explicit(&slot->sequence, memory_order_relaxed));
+        const uint64_t number = sequence & ~BW_BOX_BUSY;
+        const size_t text = bw_get16(slot->text_length), json = bw_get16(slot->json_length);
+        if (sequence == 0)
+            continue;
+        const bool is_torn = sequence & BW_BOX_BUSY;
+        if (number == 0 || (number - 1) % slots != i ||
+            (!is_torn && (text + json > sizeof slot->lines || !is_line(slot->lines, text) ||
+                          !is_line(slot->lines + text, json)))) {
+            facts->damaged++;
+            continue;
+        }
+        if (is_torn)
+            facts->torn++;
+        else
+            recording->numbers[facts->count++] = number;
+        last = bw_max(last, number);
     }
-    qsort(recording->places, facts->count, sizeof *recording->places, bw_compare_first);
+    qsort(recording->numbers, facts->count, sizeof *recording->numbers, bw_compare_first);
 
     /* The last number is the number of all events; the ring keeps those from `first` on. */
     uint64_t first = last > slots ? last - slots + 1 : 1, within = 0;
     for (uint32_t i = 0; i < facts->count; i++)
-        within += recording->places[i].number >= first;
+        within += recording->numbers[i] >= first;
     const uint64_t wanted = last - first + 1, known = within + facts->torn + facts->damaged;
     facts->missing = wanted > known ? wanted - known : 0;
     facts->overwritten = first - 1 - (facts->count - within);
@@ -531,7 +516,7 @@ void bw_recording_close(struct bw_recording *recording)
     if (!recording)
         return;
     bw_buffer_free(&recording->bytes);
-    free(recording->places);
+    free(recording->numbers);
     free(recording);
 }
 
@@ -542,10 +527,11 @@ const struct bw_recording_facts *bw_recording_facts(const struct bw_recording *r
 
 struct bw_recorded bw_recording_event(const struct bw_recording *recording, uint32_t index)
 {
-    const struct place *place = &recording->places[index];
-    const struct bw_box_slot *slot = slot_at(recording, place->slot);
+    const uint64_t number = recording->numbers[index];
+    const struct bw_box_slot *slot =
+        slot_at(recording, (number - 1) % bw_get32(recording->header.slot_count));
     const uint16_t text = bw_get16(slot->text_length);
-    return (struct bw_recorded){.number = place->number,
+    return (struct bw_recorded){.number = number,
                                 .text = {slot->lines, text},
                                 .json = {slot->lines + text, bw_get16(slot->json_length)}};
 }

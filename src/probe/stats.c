@@ -210,8 +210,9 @@ static void count_call(struct bw_probe_consumer *consumer, const struct bw_probe
     struct bw_probe_stats *stats = (struct bw_probe_stats *)consumer; /* `consumer` is its first
                                                                        * member */
     const struct bw_fopinfo *call = event->record;
-    struct entry *entry = entry_of_layer(stats, call->layer ? call->layer : "",
-                                         call->layer_type ? call->layer_type : "");
+    const char *name = call->layer ? call->layer : "";
+    const char *type = call->layer_type ? call->layer_type : "";
+    struct entry *entry = entry_of_layer(stats, name, type);
     if (!entry) {
         add_to(&stats->uncounted, 1);
         return;
@@ -332,12 +333,6 @@ struct bw_error *bw_probe_stats_sum(const struct bw_probe_stats *stats,
 
 /* The report, as text in the style of strace -c and as JSON, from one table of columns. */
 
-/* A number in a row, if there is one. */
-struct cell {
-    bool there;
-    uint64_t value;
-};
-
 enum column_number {
     SHARE,
     OWN,
@@ -377,41 +372,41 @@ static const char *heading_of(const struct bw_stats_table *table, unsigned colum
     return table->by_xlator ? columns[column].of_layers : columns[column].of_probes;
 }
 
+/* The numbers of a row; BW_ABSENT where it has none. */
 static void fill_cells(const struct bw_stats_table *table, const struct bw_stats_row *row,
-                       struct cell cells[COLUMNS])
+                       uint64_t cells[COLUMNS])
 {
-    const struct bw_values_total *times = &row->totals.times;
-    const bool is_timed = times->count;
-    double share = 0;
-    if (table->shown_time)
-        share = (double)bw_stats_time(row) / table->time;
-    memcpy(cells,
-           (const struct cell[COLUMNS]){
-               [SHARE] = {row->has_times && table->shown_time, (uint64_t)(share * 1000 + 0.5)},
-               [OWN] = {true, row->totals.own_ns},
-               [TOTAL] = {row->has_times, times->sum},
-               [COUNT] = {true, row->totals.count},
-               [CALLS] = {true, row->totals.count},
-               [REQUESTS] = {true, row->totals.requests},
-               [ERRORS] = {row->has_errors, row->totals.errors},
-               [BYTES] = {row->has_bytes, row->totals.bytes},
-               [LEAST] = {is_timed, times->least},
-               [AVERAGE] = {is_timed, is_timed ? times->sum / times->count : 0},
-               [MOST] = {is_timed, times->most},
-           },
-           COLUMNS * sizeof *cells);
+    const struct bw_tally_totals *totals = &row->totals;
+    const struct bw_values_total *times = &totals->times;
+    for (unsigned column = 0; column < COLUMNS; column++)
+        cells[column] = BW_ABSENT;
+    cells[OWN] = totals->own_ns;
+    cells[COUNT] = cells[CALLS] = totals->count;
+    cells[REQUESTS] = totals->requests;
+    if (row->has_times)
+        cells[TOTAL] = times->sum;
+    if (row->has_times && table->shown_time)
+        cells[SHARE] = (uint64_t)((double)bw_stats_time(row) / table->time * 1000 + 0.5);
+    if (row->has_errors)
+        cells[ERRORS] = totals->errors;
+    if (row->has_bytes)
+        cells[BYTES] = totals->bytes;
+    if (times->count) {
+        cells[LEAST] = times->least;
+        cells[AVERAGE] = times->sum / times->count;
+        cells[MOST] = times->most;
+    }
 }
 
-static void append_cell(struct bw_buffer *text, unsigned column, struct cell cell)
+static void append_cell(struct bw_buffer *text, unsigned column, uint64_t value)
 {
     int width = columns[column].width;
-    if (!cell.there)
+    if (value == BW_ABSENT)
         bw_buffer_format(text, "%*s ", width, "-");
     else if (column == SHARE)
-        bw_buffer_format(text, "%*" PRIu64 ".%u ", width - 2, cell.value / 10,
-                         (unsigned)(cell.value % 10));
+        bw_buffer_format(text, "%*" PRIu64 ".%u ", width - 2, value / 10, (unsigned)(value % 10));
     else
-        bw_buffer_format(text, "%*" PRIu64 " ", width, cell.value);
+        bw_buffer_format(text, "%*" PRIu64 " ", width, value);
 }
 
 static void append_line(struct bw_buffer *text, const struct bw_stats_table *table)
@@ -437,7 +432,7 @@ static void report_text(const struct bw_stats_table *table, struct bw_buffer *te
     }
     for (size_t i = 0; i < table->rows.count; i++) {
         const struct bw_stats_row *row = &table->rows.items[i];
-        struct cell cells[COLUMNS];
+        uint64_t cells[COLUMNS];
         fill_cells(table, row, cells);
         for (unsigned column = 0; column < COLUMNS; column++)
             if (heading_of(table, column))
@@ -454,8 +449,8 @@ static void report_text(const struct bw_stats_table *table, struct bw_buffer *te
     /* The line with 100 %. Totals of other columns would count the same time several times. */
     if (table->shown_time) {
         append_line(text, table);
-        append_cell(text, SHARE, (struct cell){true, 1000});
-        append_cell(text, TOTAL, (struct cell){true, table->shown_time});
+        append_cell(text, SHARE, 1000);
+        append_cell(text, TOTAL, table->shown_time);
         bw_buffer_format(text, "%s\n",
                          table->by_xlator ? "own time of all layers" : "time of all probes");
     }
@@ -473,15 +468,15 @@ static void report_json(const struct bw_stats_table *table, struct bw_buffer *te
     bw_json_begin_array(&json, table->by_xlator ? "layers" : "probes");
     for (size_t i = 0; i < table->rows.count; i++) {
         const struct bw_stats_row *row = &table->rows.items[i];
-        struct cell cells[COLUMNS];
+        uint64_t cells[COLUMNS];
         fill_cells(table, row, cells);
         bw_json_begin_object(&json, NULL);
         bw_json_text(&json, table->by_xlator ? "layer" : "probe", row->name);
         if (row->type)
             bw_json_text(&json, "layer_type", row->type);
         for (unsigned column = 0; column < COLUMNS; column++)
-            if (cells[column].there && heading_of(table, column))
-                bw_json_number(&json, columns[column].member, cells[column].value);
+            if (cells[column] != BW_ABSENT && heading_of(table, column))
+                bw_json_number(&json, columns[column].member, cells[column]);
         bw_json_end(&json);
     }
     bw_json_end(&json);
