@@ -237,13 +237,15 @@ static struct bw_error *write_header(const struct bw_qcow2 *image, uint64_t l1, 
                 .l1 = bw_put_be64(l1),
                 .refcounts = bw_put_be64(refcounts),
                 .refcount_clusters = bw_put_be32((uint32_t)refcount_clusters),
-                .incompatible = bw_put_be64(image->compressor ? BW_QCOW2_COMPRESSION : 0),
                 .refcount_order = bw_put_be32(4),
                 .length = bw_put_be32(sizeof header.fixed),
-                .compression = image->compressor ? ZSTD : 0,
             },
     };
     size_t length = sizeof header.fixed;
+    if (image->compressor) {
+        header.fixed.incompatible = bw_put_be64(BW_QCOW2_COMPRESSION);
+        header.fixed.compression = ZSTD;
+    }
     if (image->backing) {
         const size_t format = strlen(image->backing_format), name = strlen(image->backing);
         header.extension = bw_put_be32(BACKING_FORMAT);
