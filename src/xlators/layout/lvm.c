@@ -94,14 +94,6 @@ static const struct bw_lvm_area *area_at(const struct bw_lvm_group *group,
     return &areas[stripe % segment->area_count];
 }
 
-static struct bw_error *unknown_type(const struct bw_lvm_volume *volume, const char *type)
-{
-    return bw_error_create(BW_ERROR_UNSUPPORTED,
-                           "the logical volume %s has the type %s, which is not read: activate it "
-                           "with lvm, and read its device",
-                           volume->name, type);
-}
-
 /* Locates a byte of a volume that is not a thin one. */
 static struct bw_error *locate_below(const struct bw_lvm_group *group,
                                      const struct bw_lvm_volume *volume, uint64_t address,
@@ -115,7 +107,10 @@ static struct bw_error *locate_below(const struct bw_lvm_group *group,
                                    volume->name, volume->size);
         const struct bw_lvm_segment *segment = segment_at(group, volume, address);
         if (!segment->is_known || segment->is_thin || segment->is_pool)
-            return unknown_type(volume, segment->type);
+            return bw_error_create(BW_ERROR_UNSUPPORTED,
+                                   "the logical volume %s has the type %s, which is not read: "
+                                   "activate it with lvm, and read its device",
+                                   volume->name, segment->type);
         if (!depth)
             place->copies = segment->is_mirror ? segment->area_count : 1;
         const struct bw_lvm_area *area =
@@ -372,19 +367,6 @@ static struct bw_error *locate_address(const struct bw_frame *frame, const struc
     return NULL;
 }
 
-/* Locates a copy of a byte on a physical volume that is not missing. */
-static struct bw_error *find_place(const struct bw_frame *frame, const struct lvm *lvm,
-                                   uint64_t address, struct place *place)
-{
-    size_t copy = 0;
-    do {
-        BW_TRY(locate_address(frame, lvm, address, copy, place));
-        if (is_usable(place))
-            return NULL;
-    } while (++copy < place->copies);
-    return unusable_error(lvm->group, place);
-}
-
 struct bw_error *bw_lvm_locate(struct bw_xlator *volume, uint64_t *offset, uint64_t *length,
                                struct bw_xlator **below)
 {
@@ -444,12 +426,19 @@ static struct bw_error *read_copies(const struct bw_frame *frame, struct bw_xlat
     return error;
 }
 
+/* Locates the first copy of a byte on a physical volume that is not missing. */
 static struct bw_error *locate(const struct bw_frame *frame, struct bw_xlator *xlator,
                                uint64_t address, uint64_t wanted, struct bw_below *below)
 {
+    const struct lvm *lvm = bw_xlator_private(xlator);
     struct place place;
+    size_t copy = 0;
     (void)wanted;
-    BW_TRY(find_place(frame, bw_xlator_private(xlator), address, &place));
+    do {
+        BW_TRY(locate_address(frame, lvm, address, copy, &place));
+    } while (!is_usable(&place) && ++copy < place.copies);
+    if (!is_usable(&place))
+        return unusable_error(lvm->group, &place);
     *below = (struct bw_below){
         .offset = place.offset, .length = place.length, .is_hole = !place.physical};
     if (place.physical)
@@ -579,11 +568,6 @@ static struct bw_error *check_volume(struct bw_xlator *xlator, const struct bw_l
 
 /* The size of a volume on devices that were cut off. */
 
-struct measured {
-    bool is_known; /* or is being measured, which ends loops */
-    uint64_t end;
-};
-
 /* The end of the data of an area, in its segment. */
 static uint64_t end_in_segment(const struct bw_lvm_segment *segment, size_t index, uint64_t room)
 {
@@ -600,16 +584,16 @@ static uint64_t end_in_segment(const struct bw_lvm_segment *segment, size_t inde
     return is_over || end > segment->length ? segment->length : end;
 }
 
-/* The end of the data of a volume. `volumes` contains the results for all volumes of the group. */
-static uint64_t measure_volume(const struct bw_lvm_group *group, size_t index,
-                               struct measured *volumes, unsigned depth)
+/* The end of the data of a volume. `ends` contains the results for all volumes of the group;
+ * UINT64_MAX: not measured yet. A volume that is being measured has 0, which ends loops. */
+static uint64_t measure_volume(const struct bw_lvm_group *group, size_t index, uint64_t *ends,
+                               unsigned depth)
 {
     const struct bw_lvm_volume *volume = &group->volumes.items[index];
-    struct measured *measured = &volumes[index];
-    if (measured->is_known)
-        return measured->end;
-    measured->is_known = true;
-    for (size_t i = volume->segment_count; i-- > 0 && !measured->end;) {
+    if (ends[index] != UINT64_MAX)
+        return ends[index];
+    ends[index] = 0;
+    for (size_t i = volume->segment_count; i-- > 0 && !ends[index];) {
         const struct bw_lvm_segment *segment = &group->segments.items[volume->first_segment + i];
         const bool is_mapped = segment->is_known && !segment->is_thin && !segment->is_pool;
         uint64_t most = is_mapped ? 0 : segment->length;
@@ -622,15 +606,15 @@ static uint64_t measure_volume(const struct bw_lvm_group *group, size_t index,
                 begin += physical->begin;
                 end = physical->layer ? bw_xlator_size(physical->layer) : UINT64_MAX;
             } else if (depth + 1 < DEEPEST) {
-                end = measure_volume(group, area->index, volumes, depth + 1);
+                end = measure_volume(group, area->index, ends, depth + 1);
             }
             end = end_in_segment(segment, k, begin < end ? end - begin : 0);
             if (end > most)
                 most = end;
         }
-        measured->end = most ? segment->begin + most : 0;
+        ends[index] = most ? segment->begin + most : 0;
     }
-    return measured->end;
+    return ends[index];
 }
 
 /* Thin volumes. */
@@ -706,10 +690,11 @@ static struct bw_error *init(struct bw_xlator *xlator)
             "the logical volume %s has the type snapshot, which is not read: "
             "read its origin %s/%s, or activate it with lvm, and read its device",
             volume->name, group->name, volume->origin);
-    BW_AUTO_FREE struct measured *measured = calloc(group->volumes.count, sizeof *measured);
-    if (!measured)
+    BW_AUTO_FREE uint64_t *ends = malloc(group->volumes.count * sizeof *ends);
+    if (!ends)
         return bw_error_no_memory();
-    lvm->size = measure_volume(group, (size_t)(volume - group->volumes.items), measured, 0);
+    memset(ends, 0xff, group->volumes.count * sizeof *ends);
+    lvm->size = measure_volume(group, (size_t)(volume - group->volumes.items), ends, 0);
 
     const struct bw_lvm_segment *first = NULL;
     if (volume->segment_count)

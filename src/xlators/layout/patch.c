@@ -46,23 +46,14 @@ static void fini(struct bw_xlator *xlator)
     bw_overlay_close(patch->overlay);
 }
 
-static bool covers(const struct patch *patch, uint64_t offset, size_t length)
-{
-    return patch->overlay ? bw_overlay_covers(patch->overlay, offset, length)
-                          : bw_patch_covers(patch->memory, offset, length);
-}
-
-static uint64_t next_changed(const struct patch *patch, uint64_t offset)
-{
-    return patch->overlay ? bw_overlay_next(patch->overlay, offset)
-                          : bw_patch_next(patch->memory, offset);
-}
-
 static bool pass_if_needed(const struct bw_frame *frame, struct bw_xlator *xlator,
                            struct bw_request *request, struct bw_request *copy)
 {
+    const struct patch *patch = bw_xlator_private(xlator);
     (void)frame, (void)copy;
-    return !covers(bw_xlator_private(xlator), request->address, request->length);
+    if (patch->overlay)
+        return !bw_overlay_covers(patch->overlay, request->address, request->length);
+    return !bw_patch_covers(patch->memory, request->address, request->length);
 }
 
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
@@ -84,8 +75,11 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 
 static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
 {
+    const struct patch *patch = bw_xlator_private(xlator);
     const uint64_t below = bw_xlator_next_stored(bw_xlator_child(xlator, 0), address);
-    return bw_min(below, next_changed(bw_xlator_private(xlator), address));
+    if (patch->overlay)
+        return bw_min(below, bw_overlay_next(patch->overlay, address));
+    return bw_min(below, bw_patch_next(patch->memory, address));
 }
 
 static const struct bw_option options[] = {
