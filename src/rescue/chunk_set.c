@@ -15,12 +15,11 @@ void bw_chunk_set_free(struct bw_chunk_set *set)
     bw_newest_free(&set->items);
 }
 
-struct bw_error *bw_chunk_set_add(struct bw_chunk_set *set, const struct bw_item *item, bool *added)
+struct bw_error *bw_chunk_set_add(struct bw_chunk_set *set, const struct bw_item *item)
 {
     struct bw_chunk chunk;
     struct bw_chunk_info info;
     struct bw_copies known;
-    *added = false;
     struct bw_error *error = bw_chunk_decode(item->key.offset, item->data, item->size, &chunk);
     if (!error && bw_copies_begin(&known, set, chunk.logical))
         return NULL;
@@ -30,9 +29,8 @@ struct bw_error *bw_chunk_set_add(struct bw_chunk_set *set, const struct bw_item
         error = bw_layout_add_chunk(&set->layout, &info);
         free((void *)info.stripes);
     }
-    *added = !error;
     if (!error)
-        return bw_newest_add_item(&set->items, item, 0, 0);
+        return bw_newest_add_item(&set->items, item, 0);
     if (error->code == BW_ERROR_NO_MEMORY)
         return error;
     bw_error_free(error);
@@ -42,7 +40,6 @@ struct bw_error *bw_chunk_set_add(struct bw_chunk_set *set, const struct bw_item
 struct bw_error *bw_chunk_set_add_array(struct bw_chunk_set *set, const struct bw_superblock *super)
 {
     const uint8_t *next = super->system_chunk_array;
-    bool added;
     for (size_t left = super->system_chunk_array_size; left;) {
         const struct bw_disk_key *disk = (const void *)next;
         const size_t size =
@@ -50,7 +47,7 @@ struct bw_error *bw_chunk_set_add_array(struct bw_chunk_set *set, const struct b
         if (!size)
             return NULL; /* the invalid rest was reported before */
         const struct bw_item item = {bw_key_decode(disk), next + sizeof *disk, (uint32_t)size};
-        BW_TRY(bw_chunk_set_add(set, &item, &added));
+        BW_TRY(bw_chunk_set_add(set, &item));
         next += sizeof *disk + size;
         left -= sizeof *disk + size;
     }
@@ -112,7 +109,7 @@ void bw_chunk_facts_free(struct bw_chunk_facts *facts)
     bw_newest_free(&facts->chunks);
     bw_newest_free(&facts->devices);
     bw_newest_free(&facts->groups);
-    free(facts->extents);
+    bw_extent_list_free(&facts->extents);
     bw_data_places_free(&facts->seen);
     *facts = (struct bw_chunk_facts){0};
 }
@@ -139,19 +136,16 @@ static int by_chunk(const void *left, const void *right)
 struct bw_error *bw_chunk_facts_extents(struct bw_chunk_facts *facts)
 {
     const struct bw_newest *devices = &facts->devices;
-    free(facts->extents);
-    facts->extent_count = 0;
-    facts->extents = malloc((devices->items.count + 1) * sizeof *facts->extents);
-    if (!facts->extents)
-        return bw_error_no_memory();
     struct bw_item item;
+    facts->extents.count = 0;
     for (size_t at = 0; bw_newest_next(devices, &at, &item);) {
         const struct bw_disk_device_extent *disk = (const void *)item.data;
         if (item.size >= sizeof *disk)
-            facts->extents[facts->extent_count++] =
-                (struct bw_found_extent){bw_get64(disk->chunk_offset), item.key.objectid,
-                                         item.key.offset, bw_get64(disk->length)};
+            BW_TRY(bw_extent_list_push(&facts->extents,
+                                       (struct bw_found_extent){bw_get64(disk->chunk_offset),
+                                                                item.key.objectid, item.key.offset,
+                                                                bw_get64(disk->length)}));
     }
-    qsort(facts->extents, facts->extent_count, sizeof *facts->extents, by_chunk);
+    bw_extent_list_sort(&facts->extents, by_chunk);
     return NULL;
 }

@@ -18,10 +18,9 @@ struct bw_chunk_set {
 /** Frees the memory. */
 void bw_chunk_set_free(struct bw_chunk_set *set);
 
-/** Adds the item of a chunk, unless it is invalid or overlaps a chunk of the set; sets `*added`.
+/** Adds the item of a chunk, unless it is invalid or overlaps a chunk of the set.
  * BW_ERROR_NO_MEMORY. */
-struct bw_error *bw_chunk_set_add(struct bw_chunk_set *set, const struct bw_item *item,
-                                  bool *added);
+struct bw_error *bw_chunk_set_add(struct bw_chunk_set *set, const struct bw_item *item);
 
 /** Adds the system chunks in a superblock. BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_chunk_set_add_array(struct bw_chunk_set *set,
@@ -71,6 +70,8 @@ struct bw_found_extent {
     uint64_t devid, offset, length;
 };
 
+BW_VECTOR(bw_extent_list, struct bw_found_extent);
+
 /** Data that a checksum identifies. */
 struct bw_data_place {
     uint64_t address; /**< determined by its checksum */
@@ -82,12 +83,11 @@ BW_VECTOR(bw_data_places, struct bw_data_place);
 
 /** Facts about chunks, from the leaves of several trees. All zeros is empty. */
 struct bw_chunk_facts {
-    struct bw_newest chunks;         /**< items of the chunk tree */
-    struct bw_newest devices;        /**< items of the device tree: device extents */
-    struct bw_newest groups;         /**< block groups */
-    struct bw_found_extent *extents; /**< from the device tree, in ascending order of chunks */
-    size_t extent_count;
-    struct bw_data_places seen; /**< data found on the devices */
+    struct bw_newest chunks;       /**< items of the chunk tree */
+    struct bw_newest devices;      /**< items of the device tree: device extents */
+    struct bw_newest groups;       /**< block groups */
+    struct bw_extent_list extents; /**< from the device tree, in ascending order of chunks */
+    struct bw_data_places seen;    /**< data found on the devices */
 };
 
 void bw_chunk_facts_free(struct bw_chunk_facts *facts);

@@ -78,7 +78,6 @@ static struct bw_error *add_chunk(struct search *search, const struct bw_derived
     struct bw_disk_stripe *stripes = (void *)(bytes + sizeof *disk);
     const struct bw_item item = {
         {BW_FIRST_CHUNK, BW_CHUNK_ITEM, chunk->logical}, bytes, (uint32_t)size};
-    bool added;
     *disk = (struct bw_disk_chunk){.length = bw_put64(chunk->length),
                                    .owner = bw_put64(BW_EXTENT_TREE),
                                    .stripe_length = bw_put64(BW_STRIPE_LENGTH),
@@ -106,7 +105,7 @@ static struct bw_error *add_chunk(struct search *search, const struct bw_derived
             memcpy(stripes[i].device_uuid, chunk->scan->images[image].superblock.device.uuid,
                    BW_UUID_SIZE);
     }
-    return bw_chunk_set_add(&search->known, &item, &added);
+    return bw_chunk_set_add(&search->known, &item);
 }
 
 static void report_derived(struct bw_fs *fs, const struct bw_derived_chunk *chunk,
@@ -142,7 +141,7 @@ static struct bw_error *derive_chunk(struct search *search, struct bw_derived_ch
 
     /* The contents show the ranges. If other block groups have extents, one without extents is
      * probably stale, of a chunk that was removed. */
-    const bool is_stale = !chunk->count && search->facts.extent_count;
+    const bool is_stale = !chunk->count && search->facts.extents.count;
     memset(order, -1, sizeof order);
     if (!chunk->profile || !chunk->scan->is_whole ||
         !bw_found_extents(chunk, &search->facts, &search->known, found, order)) {
@@ -176,7 +175,6 @@ static struct bw_error *rebuild_chunks(struct search *search, bool reports)
     const struct bw_chunk_facts *facts = &search->facts;
     const size_t count = facts->chunks.items.count, groups = facts->groups.items.count;
     struct bw_item item;
-    bool added;
     bw_chunk_set_free(&search->known);
     BW_AUTO_FREE struct bw_newest_item *order = malloc((count + 1) * sizeof *order);
     if (!order)
@@ -187,10 +185,10 @@ static struct bw_error *rebuild_chunks(struct search *search, bool reports)
     for (size_t i = 0; i < count; i++) {
         item = bw_newest_view(&facts->chunks, &order[i]);
         if (item.key.type == BW_CHUNK_ITEM)
-            BW_TRY(bw_chunk_set_add(&search->known, &item, &added));
+            BW_TRY(bw_chunk_set_add(&search->known, &item));
     }
     for (size_t at = 0; bw_newest_next(&search->system.items, &at, &item);)
-        BW_TRY(bw_chunk_set_add(&search->known, &item, &added));
+        BW_TRY(bw_chunk_set_add(&search->known, &item));
 
     /* Chunks with metadata contain the checksums, which prove chunks of data: they come first. */
     for (size_t i = 0; i < 2 * groups; i++) {
@@ -201,17 +199,17 @@ static struct bw_error *rebuild_chunks(struct search *search, bool reports)
             (i >= groups) != !(bw_get64(disk->flags) & (BW_GROUP_METADATA | BW_GROUP_SYSTEM)) ||
             bw_copies_begin(&known, &search->known, item.key.objectid))
             continue;
-        const size_t first =
-            BW_FIRST_INDEX(n, facts->extent_count, facts->extents[n].chunk >= item.key.objectid);
+        const size_t first = BW_FIRST_INDEX(n, facts->extents.count,
+                                            facts->extents.items[n].chunk >= item.key.objectid);
         struct bw_derived_chunk chunk = {.scan = &search->scan,
                                          .logical = item.key.objectid,
                                          .length = item.key.offset,
                                          .type = bw_get64(disk->flags),
                                          .profile = bw_raid_profile_of(bw_get64(disk->flags)),
-                                         .extents = facts->extents + first,
+                                         .extents = facts->extents.items + first,
                                          .columns = 1,
                                          .work = &search->work};
-        while (first + chunk.count < facts->extent_count && chunk.count <= BW_MOST_STRIPES &&
+        while (first + chunk.count < facts->extents.count && chunk.count <= BW_MOST_STRIPES &&
                chunk.extents[chunk.count].chunk == chunk.logical)
             chunk.count++;
         BW_TRY(derive_chunk(search, &chunk, reports));
@@ -311,7 +309,7 @@ static struct bw_error *collect_facts(struct search *search, bool unplaced)
         if ((agreement != BW_AGREES && !(agreement == BW_NO_CHUNK && unplaced && !is_chunk)) ||
             !bw_device_scan_read(&search->scan, match, buffer, &leaf))
             continue;
-        BW_TRY(bw_newest_add(items, &leaf, match->generation, 0, type));
+        BW_TRY(bw_newest_add(items, &leaf, match->generation, type));
     }
     BW_TRY(bw_newest_settle(&facts->chunks));
     BW_TRY(bw_newest_settle(&facts->devices));

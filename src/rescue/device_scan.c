@@ -248,6 +248,19 @@ bool bw_device_scan_read(const struct bw_device_scan *scan, const struct bw_bloc
     return true;
 }
 
+const struct bw_block_match *bw_device_scan_leaf(const struct bw_device_scan *scan, size_t *at,
+                                                 uint64_t tree, uint8_t *buffer,
+                                                 struct bw_node *leaf)
+{
+    while (*at < scan->matches.count) {
+        const struct bw_block_match *match = &scan->matches.items[(*at)++];
+        if (!match->level && bw_block_match_owner(scan, match) == tree &&
+            bw_device_scan_read(scan, match, buffer, leaf))
+            return match;
+    }
+    return NULL;
+}
+
 /* Whether a block is one that the superblock names as a root. */
 static bool is_root(const struct bw_block_match *match, const struct bw_root_pointer *root)
 {

@@ -88,6 +88,11 @@ static inline uint64_t bw_block_match_owner(const struct bw_device_scan *scan,
 bool bw_device_scan_read(const struct bw_device_scan *scan, const struct bw_block_match *match,
                          uint8_t *buffer, struct bw_node *block);
 
+/** The next leaf of a tree that can be read, where `*at` is 0 before the first; NULL at the end. */
+const struct bw_block_match *bw_device_scan_leaf(const struct bw_device_scan *scan, size_t *at,
+                                                 uint64_t tree, uint8_t *buffer,
+                                                 struct bw_node *leaf);
+
 /** Reads bytes of a device. */
 struct bw_error *bw_device_scan_bytes(const struct bw_device_scan *scan, size_t image,
                                       uint64_t offset, uint32_t length, uint8_t *buffer);

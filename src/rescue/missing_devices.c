@@ -63,23 +63,6 @@ static struct bw_device_identity *note_device(struct search *search, uint64_t de
     return device;
 }
 
-static struct bw_error *add_chunk_or_device(void *context, const struct bw_item *item)
-{
-    struct search *search = context;
-    const struct bw_disk_device_item *disk = (const void *)item->data;
-    bool added;
-    if (item->key.type == BW_CHUNK_ITEM && !bw_chunk_is_remapped_away(item->data, item->size))
-        return bw_chunk_set_add(&search->chunks, item, &added);
-    if (item->key.type != BW_DEVICE_ITEM || item->size < sizeof *disk)
-        return NULL;
-    struct bw_device_identity *device = note_device(search, bw_get64(disk->devid), disk->uuid);
-    if (device) {
-        device->total_bytes = bw_get64(disk->total_bytes);
-        device->bytes_used = bw_get64(disk->bytes_used);
-    }
-    return NULL;
-}
-
 /* Reads those parts of an image where tree blocks of missing devices would be. */
 static struct bw_error *vote_by_blocks(struct search *search, size_t image)
 {
@@ -200,8 +183,26 @@ struct bw_error *bw_rescue_devices(struct bw_fs *fs)
         return bw_error_no_memory();
 
     /* All chunks known so far, and the devices in them that are missing. */
-    if (fs->chunk_tree.root.bytenr)
-        BW_TRY(bw_fs_scan(fs, &fs->chunk_tree, "chunk", add_chunk_or_device, &search));
+    if (fs->chunk_tree.root.bytenr) {
+        BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+        bw_fs_items_begin(&items, fs, &fs->chunk_tree, (struct bw_key){0, 0, 0},
+                          (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
+        for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+            const struct bw_disk_device_item *disk = (const void *)item->data;
+            if (item->key.type == BW_CHUNK_ITEM &&
+                !bw_chunk_is_remapped_away(item->data, item->size))
+                BW_TRY(bw_chunk_set_add(&search.chunks, item));
+            if (item->key.type != BW_DEVICE_ITEM || item->size < sizeof *disk)
+                continue;
+            struct bw_device_identity *device =
+                note_device(&search, bw_get64(disk->devid), disk->uuid);
+            if (device) {
+                device->total_bytes = bw_get64(disk->total_bytes);
+                device->bytes_used = bw_get64(disk->bytes_used);
+            }
+        }
+        BW_TRY(bw_fs_items_error(&items));
+    }
     BW_TRY(bw_chunk_set_add_array(&search.chunks, &fs->superblock));
     for (size_t at = 0; bw_chunk_set_next(&search.chunks, &at, &chunk);)
         for (unsigned n = 0; n < chunk.stripe_count; n++)

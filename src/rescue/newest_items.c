@@ -18,17 +18,17 @@ void bw_newest_free(struct bw_newest *newest)
 }
 
 struct bw_error *bw_newest_add_item(struct bw_newest *newest, const struct bw_item *item,
-                                    uint64_t rank, uint64_t source)
+                                    uint64_t rank)
 {
     BW_TRY(bw_newest_items_push(
         &newest->items,
-        (struct bw_newest_item){item->key, rank, source, newest->bytes.length, item->size}));
+        (struct bw_newest_item){item->key, rank, newest->bytes.length, item->size}));
     bw_buffer_append(&newest->bytes, item->data, item->size);
     return newest->bytes.failed ? bw_error_no_memory() : NULL;
 }
 
 struct bw_error *bw_newest_add(struct bw_newest *newest, const struct bw_node *leaf, uint64_t rank,
-                               uint64_t source, uint8_t type)
+                               uint8_t type)
 {
     struct bw_item item;
     if (!leaf->item_count)
@@ -38,7 +38,7 @@ struct bw_error *bw_newest_add(struct bw_newest *newest, const struct bw_node *l
                                                  bw_leaf_key(leaf, leaf->item_count - 1), rank}));
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
         if (!type || item.key.type == type)
-            BW_TRY(bw_newest_add_item(newest, &item, rank, source));
+            BW_TRY(bw_newest_add_item(newest, &item, rank));
     return NULL;
 }
 

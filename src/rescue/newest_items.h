@@ -15,9 +15,8 @@
 /** An item of one of the leaves. */
 struct bw_newest_item {
     struct bw_key key;
-    uint64_t rank;   /**< of its leaf */
-    uint64_t source; /**< position of its leaf: argument of bw_newest_add() */
-    size_t at;       /**< offset of its data in `bytes` */
+    uint64_t rank; /**< of its leaf */
+    size_t at;     /**< offset of its data in `bytes` */
     uint32_t size;
 };
 
@@ -42,11 +41,11 @@ void bw_newest_free(struct bw_newest *newest);
 
 /** Adds the items of a leaf that have a type (0: any). BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_newest_add(struct bw_newest *newest, const struct bw_node *leaf, uint64_t rank,
-                               uint64_t source, uint8_t type);
+                               uint8_t type);
 
 /** Adds an item without a leaf. BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_newest_add_item(struct bw_newest *newest, const struct bw_item *item,
-                                    uint64_t rank, uint64_t source);
+                                    uint64_t rank);
 
 /** Keeps only the newest valid items, in ascending order. BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_newest_settle(struct bw_newest *newest);

@@ -443,7 +443,7 @@ static struct bw_error *read_leaves(struct making *making)
             is_present = bw_key_map_has(present, block->bytenr);
         const struct bw_node leaf = bw_node_view(buffer, reader->nodesize);
         BW_TRY(bw_newest_add(&making->items, &leaf,
-                             is_present ? BW_PRESENT_RANK : block->generation, block->bytenr, 0));
+                             is_present ? BW_PRESENT_RANK : block->generation, 0));
     }
     return bw_newest_settle(&making->items);
 }

@@ -251,10 +251,7 @@ struct vote {
     uint32_t count; /* after counting: number of equal votes */
 };
 
-struct trial {
-    struct vote *votes;
-    size_t count, score;
-};
+BW_VECTOR(votes, struct vote);
 
 static int by_vote(const void *left, const void *right)
 {
@@ -272,17 +269,17 @@ static int by_count(const void *left, const void *right)
 }
 
 /* Counts the votes with a number of columns. Keeps the beginning with the most votes on each image,
- * or two if the profile has two mirrors on a device; other beginnings must have few votes. False if
- * the number is impossible, or nothing was elected. */
-static bool try_columns(struct trial *trial, struct bw_derived_chunk *chunk,
-                        const struct bw_chunk_facts *facts, unsigned columns)
+ * or two if the profile has two mirrors on a device; other beginnings must have few votes. Returns
+ * the number of votes for those; 0 if the number of columns is impossible. */
+static size_t try_columns(struct votes *list, struct bw_derived_chunk *chunk,
+                          const struct bw_chunk_facts *facts, unsigned columns)
 {
     const struct bw_device_scan *scan = chunk->scan;
     const struct bw_raid_profile *profile = chunk->profile;
     const bool by_data = is_data(chunk->type);
     const size_t count = by_data ? facts->seen.count : scan->matches.count;
     const size_t most = profile->flag == BW_GROUP_DUP ? 2 : 1;
-    struct vote *votes = trial->votes;
+    struct vote *votes = list->items;
     chunk->columns = columns;
     chunk->count = profile->minimum_stripes;
     if (profile->striped && profile->parity_stripes)
@@ -292,10 +289,10 @@ static bool try_columns(struct trial *trial, struct bw_derived_chunk *chunk,
     if (chunk->count > BW_MOST_STRIPES || chunk->count < profile->minimum_stripes ||
         (profile->striped && chunk->count > scan->fs->superblock.device_count) ||
         chunk->length % ((uint64_t)columns * BW_STRIPE_LENGTH) || !may_work(chunk->work, count))
-        return false;
+        return 0;
 
-    trial->count = trial->score = 0;
-    for (size_t i = 0; i < count && trial->count < MOST_VOTES; i++) {
+    list->count = 0;
+    for (size_t i = 0; i < count && list->count < MOST_VOTES; i++) {
         struct bw_data_place at;
         uint64_t place;
         if (by_data)
@@ -308,26 +305,27 @@ static bool try_columns(struct trial *trial, struct bw_derived_chunk *chunk,
             continue;
         const unsigned stripe = stripe_of(chunk, at.address, &place);
         if (at.offset >= place)
-            votes[trial->count++] = (struct vote){at.image, stripe, at.offset - place, 1};
+            votes[list->count++] = (struct vote){at.image, stripe, at.offset - place, 1};
     }
 
     /* Replace equal votes with one and its count. */
     size_t kept = 0;
-    qsort(votes, trial->count, sizeof *votes, by_vote);
-    for (size_t i = 0; i < trial->count; i++) {
+    votes_sort(list, by_vote);
+    for (size_t i = 0; i < list->count; i++) {
         if (kept && by_vote(&votes[kept - 1], &votes[i]) == 0)
             votes[kept - 1].count++;
         else
             votes[kept++] = votes[i];
     }
-    trial->count = kept;
-    qsort(votes, kept, sizeof *votes, by_count);
+    list->count = kept;
+    votes_sort(list, by_count);
 
+    size_t score = 0;
     kept = 0;
-    for (size_t first = 0, end; first < trial->count; first = end) {
+    for (size_t first = 0, end; first < list->count; first = end) {
         const struct vote *own = &votes[first];
         size_t taken = 0;
-        for (end = first; end < trial->count && votes[end].image == own->image;)
+        for (end = first; end < list->count && votes[end].image == own->image;)
             end++;
         while (taken < most && taken < end - first && own[taken].count >= LEAST &&
                2 * own[taken].count > own->count)
@@ -335,12 +333,12 @@ static bool try_columns(struct trial *trial, struct bw_derived_chunk *chunk,
         if (first + taken < end && 2 * own[taken].count >= own->count)
             continue;
         for (size_t i = 0; i < taken; i++) {
-            trial->score += own[i].count;
+            score += own[i].count;
             votes[kept++] = own[i];
         }
     }
-    trial->count = kept;
-    return trial->score;
+    list->count = kept;
+    return score;
 }
 
 /* The only missing device, if only one image may be it; otherwise 0. */
@@ -369,40 +367,39 @@ bool bw_found_extents(struct bw_derived_chunk *chunk, const struct bw_chunk_fact
 {
     const struct bw_device_scan *scan = chunk->scan;
     const uint64_t most = chunk->profile->striped ? scan->fs->superblock.device_count : 1;
-    struct trial trial = {.votes = malloc(MOST_VOTES * sizeof *trial.votes)};
-    BW_AUTO_FREE struct vote *votes = trial.votes;
-    if (!votes)
+    BW_SCOPED(votes) struct votes votes = {0};
+    BW_AUTO_ERROR struct bw_error *error = votes_reserve(&votes, MOST_VOTES);
+    if (error)
         return false;
 
     /* The number of columns with by far the most votes. */
     unsigned best = 0;
     size_t score = 0, second = 0;
     for (unsigned columns = 1; columns <= most && columns <= BW_MOST_STRIPES; columns++) {
-        if (!try_columns(&trial, chunk, facts, columns))
-            continue;
-        if (trial.score > score) {
+        const size_t own = try_columns(&votes, chunk, facts, columns);
+        if (own > score) {
             second = score;
             best = columns;
-            score = trial.score;
-        } else if (trial.score > second) {
-            second = trial.score;
+            score = own;
+        } else if (own > second) {
+            second = own;
         }
     }
-    if (score <= 2 * second || !try_columns(&trial, chunk, facts, best) ||
-        trial.count > chunk->count)
+    if (score <= 2 * second || !try_columns(&votes, chunk, facts, best) ||
+        votes.count > chunk->count)
         return false;
 
     chunk->extents = found;
-    for (unsigned i = 0; i < trial.count; i++) {
-        const struct bw_image *image = &scan->images[votes[i].image];
+    for (unsigned i = 0; i < votes.count; i++) {
+        const struct bw_image *image = &scan->images[votes.items[i].image];
         const uint64_t devid =
             image->is_unclaimed ? missing_device(scan, set) : image->superblock.device.devid;
-        found[i] = (struct bw_found_extent){chunk->logical, devid, votes[i].beginning,
+        found[i] = (struct bw_found_extent){chunk->logical, devid, votes.items[i].beginning,
                                             chunk->length / best};
-        if (!devid || !assign_stripe(chunk, i, votes[i].stripe, order))
+        if (!devid || !assign_stripe(chunk, i, votes.items[i].stripe, order))
             return false;
     }
-    return trial.count;
+    return votes.count;
 }
 
 /* Finding data on devices by checksums, for chunks with a block group and unknown locations. */

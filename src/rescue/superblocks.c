@@ -178,25 +178,20 @@ static struct bw_error *read_facts(struct candidate *candidate)
     const struct bw_device_scan *scan = &candidate->scan;
     struct bw_chunk_facts *facts = &candidate->facts;
     BW_AUTO_FREE uint8_t *buffer = malloc(scan->identity.nodesize);
+    const struct bw_block_match *match;
     struct bw_node leaf;
     struct bw_item item;
-    bool added;
     if (!buffer)
         return bw_error_no_memory();
-    for (size_t i = 0; i < scan->matches.count; i++) {
-        const struct bw_block_match *match = &scan->matches.items[i];
-        const uint64_t owner = bw_block_match_owner(scan, match);
-        if (match->level || (owner != BW_CHUNK_TREE && owner != BW_DEVICE_TREE) ||
-            !bw_device_scan_read(scan, match, buffer, &leaf))
-            continue;
-        BW_TRY(bw_newest_add(owner == BW_CHUNK_TREE ? &facts->chunks : &facts->devices, &leaf,
-                             match->generation, 0, 0));
-    }
+    for (size_t i = 0; (match = bw_device_scan_leaf(scan, &i, BW_CHUNK_TREE, buffer, &leaf));)
+        BW_TRY(bw_newest_add(&facts->chunks, &leaf, match->generation, 0));
+    for (size_t i = 0; (match = bw_device_scan_leaf(scan, &i, BW_DEVICE_TREE, buffer, &leaf));)
+        BW_TRY(bw_newest_add(&facts->devices, &leaf, match->generation, 0));
     BW_TRY(bw_newest_settle(&facts->chunks));
     BW_TRY(bw_newest_settle(&facts->devices));
     for (size_t at = 0; bw_newest_next(&facts->chunks, &at, &item);)
         if (item.key.type == BW_CHUNK_ITEM)
-            BW_TRY(bw_chunk_set_add(&candidate->chunks, &item, &added));
+            BW_TRY(bw_chunk_set_add(&candidate->chunks, &item));
     return bw_chunk_facts_extents(facts);
 }
 
@@ -238,7 +233,7 @@ static bool is_at(const struct bw_found_extent *extent, uint64_t columns,
 static void vote(const struct candidate *candidate, const struct bw_block_match *match,
                  struct votes *votes)
 {
-    const struct bw_found_extent *extents = candidate->facts.extents;
+    const struct bw_found_extent *extents = candidate->facts.extents.items;
     struct bw_copies copies;
     if (bw_copies_begin(&copies, &candidate->chunks, match->bytenr)) {
         while (bw_copies_next(&copies))
@@ -247,7 +242,7 @@ static void vote(const struct candidate *candidate, const struct bw_block_match 
         return;
     }
     const size_t end =
-        BW_FIRST_INDEX(i, candidate->facts.extent_count, extents[i].chunk > match->bytenr);
+        BW_FIRST_INDEX(i, candidate->facts.extents.count, extents[i].chunk > match->bytenr);
     size_t first = end;
     while (first > 0 && end - first < MOST_EXTENTS &&
            extents[first - 1].chunk == extents[end - 1].chunk)
@@ -321,7 +316,7 @@ static struct bw_error *score_candidate(struct bw_fs *fs, struct bw_image_set *s
 
     /* All leaves of the chunk tree and the device tree are overwritten: the block groups may still
      * lead to the chunks, if there is only one device. */
-    const bool has_facts = candidate->chunks.items.items.count || candidate->facts.extent_count;
+    const bool has_facts = candidate->chunks.items.items.count || candidate->facts.extents.count;
     if (!has_facts && set->count == 1 && newest_generation(candidate)) {
         candidate->devids[0] = 1;
         candidate->is_guessed = true;
@@ -359,12 +354,9 @@ static struct bw_error *set_checksum_type(const struct candidate *candidate,
     BW_AUTO_FREE uint8_t *buffer = malloc(identity->nodesize);
     if (!buffer)
         return bw_error_no_memory();
-    for (size_t i = 0; i < scan->matches.count; i++) {
-        const struct bw_block_match *match = &scan->matches.items[i];
-        if (match->level || bw_block_match_owner(scan, match) != BW_ROOT_TREE ||
-            !bw_device_scan_read(scan, match, buffer, &leaf))
-            continue;
-        BW_TRY(bw_newest_add(&items, &leaf, match->generation, 0, BW_TEMPORARY_ITEM));
+    const struct bw_block_match *match;
+    for (size_t i = 0; (match = bw_device_scan_leaf(scan, &i, BW_ROOT_TREE, buffer, &leaf));) {
+        BW_TRY(bw_newest_add(&items, &leaf, match->generation, BW_TEMPORARY_ITEM));
         if (match->generation < newest)
             continue;
         newest = match->generation;
@@ -537,13 +529,9 @@ static struct bw_error *describe(struct candidate *candidate, struct bw_found_fi
     BW_TRY(count_tree(scan, BW_ROOT_TREE, buffer, found));
 
     /* The last change of a subvolume, in leaves of the root tree. */
-    for (size_t i = 0; i < matches->count; i++) {
-        const struct bw_block_match *match = &matches->items[i];
-        struct bw_node leaf;
+    struct bw_node leaf;
+    for (size_t i = 0; bw_device_scan_leaf(scan, &i, BW_ROOT_TREE, buffer, &leaf);) {
         struct bw_item item;
-        if (match->level || bw_block_match_owner(scan, match) != BW_ROOT_TREE ||
-            !bw_device_scan_read(scan, match, buffer, &leaf))
-            continue;
         for (uint32_t slot = 0; bw_leaf_next(&leaf, &slot, &item);) {
             const struct bw_disk_root_item *root = (const void *)item.data;
             if (item.key.type != BW_ROOT_ITEM || item.size < sizeof *root)
