@@ -107,49 +107,39 @@ bool bw_inode_ref_next(struct bw_cursor *cursor, const struct bw_key *key, struc
     return ref->name != NULL;
 }
 
-/* From this length on two calls of memchr() cost less than a loop. */
-enum { LONG_NAME = 32 };
-
-/* Whether any of the eight bytes is zero: the borrow of the subtraction reaches a byte's top bit
- * only then.
- */
-static uint64_t has_zero_byte(uint64_t word)
+/* The first and the last eight of 8 to 16 bytes. */
+static bw_chunk short_chunk(const uint8_t *bytes, size_t length)
 {
-    return (word - UINT64_C(0x0101010101010101)) & ~word & UINT64_C(0x8080808080808080);
-}
-
-/* Whether eight bytes may be in a name. */
-static bool word_is_valid(const uint8_t *bytes)
-{
-    const uint64_t slashes = UINT64_C(0x2f2f2f2f2f2f2f2f);
-    uint64_t word;
-    memcpy(&word, bytes, sizeof word);
-    return !(has_zero_byte(word) | has_zero_byte(word ^ slashes));
-}
-
-/* The same for at least eight bytes; the last word overlaps the one before it. */
-static bool words_are_valid(const uint8_t *bytes, size_t length)
-{
-    const size_t last = length - sizeof(uint64_t);
-    for (size_t at = 0; at < last; at += sizeof(uint64_t))
-        if (!word_is_valid(bytes + at))
-            return false;
-    return word_is_valid(bytes + last);
+    uint64_t halves[2];
+    bw_chunk chunk;
+    memcpy(&halves[0], bytes, sizeof *halves);
+    memcpy(&halves[1], bytes + length - sizeof *halves, sizeof *halves);
+    memcpy(&chunk, halves, sizeof chunk);
+    return chunk;
 }
 
 bool bw_name_is_valid(const uint8_t *name, size_t length)
 {
+    bw_chunk chunk, bad = {0};
     if (length == 0 || length > BW_NAME_MAX)
         return false;
     if (name[0] == '.' && (length == 1 || (length == 2 && name[1] == '.')))
         return false;
-    if (length >= LONG_NAME)
-        return !memchr(name, '/', length) && !memchr(name, '\0', length);
-    if (length >= sizeof(uint64_t))
-        return words_are_valid(name, length);
-    while (length && name[length - 1] != '/' && name[length - 1] != '\0')
-        length--;
-    return !length;
+    if (length < sizeof(uint64_t)) {
+        while (length && name[length - 1] != '/' && name[length - 1] != '\0')
+            length--;
+        return !length;
+    }
+    if (length <= sizeof chunk)
+        return !bw_chunk_is_set(bw_invalid_bytes(short_chunk(name, length)));
+    /* The last chunk overlaps the one before it. */
+    const size_t last = length - sizeof chunk;
+    for (size_t at = 0; at < last; at += sizeof chunk) {
+        memcpy(&chunk, name + at, sizeof chunk);
+        bad |= bw_invalid_bytes(chunk);
+    }
+    memcpy(&chunk, name + last, sizeof chunk);
+    return !bw_chunk_is_set(bad | bw_invalid_bytes(chunk));
 }
 
 struct bw_error *bw_root_item_decode(const struct bw_item *item, struct bw_root_item *root)

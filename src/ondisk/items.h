@@ -10,6 +10,7 @@
 #ifndef BW_ONDISK_ITEMS_H
 #define BW_ONDISK_ITEMS_H
 
+#include "base/short_copy.h"
 #include "btrfs-walk/inode.h"
 #include "ondisk/node.h"
 #include "ondisk/superblock.h"
@@ -115,6 +116,12 @@ struct bw_inode_ref {
  * (cursor bad). */
 bool bw_inode_ref_next(struct bw_cursor *cursor, const struct bw_key *key,
                        struct bw_inode_ref *ref);
+
+/** All bits of a byte that a name cannot contain, others are 0. */
+static inline bw_chunk bw_invalid_bytes(bw_chunk chunk)
+{
+    return (bw_chunk)(chunk == '/') | (bw_chunk)(chunk == 0);
+}
 
 /** Whether a name can be an entry of a directory: 1 to 255 bytes, no '/', no NUL, not "." or "..".
  */

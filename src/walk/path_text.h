@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/short_copy.h"
+#include "ondisk/items.h"
 
 enum { BW_COPY_SLACK = sizeof(bw_chunk) };
 
@@ -24,24 +24,11 @@ static inline char *bw_copy_bytes(char *to, const void *from, size_t length)
     return to + length;
 }
 
-/* All bits of a byte that a name cannot contain, others are 0. */
-static inline bw_chunk bw_invalid_bytes(bw_chunk chunk)
-{
-    return (bw_chunk)(chunk == '/') | (bw_chunk)(chunk == 0);
-}
-
 /* The first `length` bytes of a chunk have all bits set. */
 static inline bw_chunk bw_first_of_chunk(size_t length)
 {
     const bw_chunk numbers = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     return (bw_chunk)(numbers < (uint8_t)length);
-}
-
-/* Whether a name is valid whose bytes have led to `bad`. */
-static inline bool bw_is_good_name(const uint8_t *name, size_t length, bw_chunk bad)
-{
-    const bool is_dots = name[0] == '.' && (length == 1 || (length == 2 && name[1] == '.'));
-    return !bw_chunk_is_set(bad) && !is_dots;
 }
 
 /** Copies a name of 1 to 255 bytes; false if it is not valid, as bw_name_is_valid() says. */
@@ -53,21 +40,8 @@ static inline bool bw_copy_name(char *to, const uint8_t *name, size_t length)
         bad |= bw_invalid_bytes(bw_copy_chunk(to + done, name + done));
     bad |=
         bw_invalid_bytes(bw_copy_chunk(to + done, name + done)) & bw_first_of_chunk(length - done);
-    return bw_is_good_name(name, length, bad);
-}
-
-/** Whether a name of 1 to 255 bytes is valid. */
-static inline bool bw_check_name(const uint8_t *name, size_t length)
-{
-    bw_chunk bad = {0}, chunk;
-    size_t done = 0;
-    for (; length - done > BW_COPY_SLACK; done += BW_COPY_SLACK) {
-        memcpy(&chunk, name + done, sizeof chunk);
-        bad |= bw_invalid_bytes(chunk);
-    }
-    memcpy(&chunk, name + done, sizeof chunk);
-    bad |= bw_invalid_bytes(chunk) & bw_first_of_chunk(length - done);
-    return bw_is_good_name(name, length, bad);
+    const bool is_dots = name[0] == '.' && (length == 1 || (length == 2 && name[1] == '.'));
+    return !bw_chunk_is_set(bad) && !is_dots;
 }
 
 /** Writes paths of files in one directory, for which room was reserved. */

@@ -507,7 +507,7 @@ static uint32_t skip_files(const struct bw_node *leaf, uint32_t slot, uint64_t d
 {
     const struct bw_disk_dir_item *entry;
     while (slot < leaf->item_count && (entry = bw_leaf_file_entry(leaf, slot, directory)) &&
-           bw_check_name((const uint8_t *)(entry + 1), bw_get16(entry->name_length)))
+           bw_name_is_valid((const uint8_t *)(entry + 1), bw_get16(entry->name_length)))
         slot++;
     return slot;
 }
