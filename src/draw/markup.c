@@ -77,3 +77,18 @@ void bw_markup_bytes(struct bw_buffer *text, const char *bytes, size_t length)
     text->failed |= escaped.failed;
     bw_markup_text(text, escaped.data, escaped.length);
 }
+
+size_t bw_markup_decode(struct bw_buffer *decoded, const char *text)
+{
+    static const struct {
+        const char *name, character;
+    } entities[] = {{"&amp;", '&'},  {"&lt;", '<'},    {"&gt;", '>'},
+                    {"&quot;", '"'}, {"&apos;", '\''}, {"&#39;", '\''}};
+    for (size_t i = 0; *text == '&' && i < sizeof entities / sizeof *entities; i++)
+        if (strncmp(text, entities[i].name, strlen(entities[i].name)) == 0) {
+            bw_buffer_append_byte(decoded, entities[i].character);
+            return strlen(entities[i].name);
+        }
+    bw_buffer_append_byte(decoded, *text);
+    return 1;
+}

@@ -12,6 +12,10 @@
  * \u{202e}. Bytes that are not UTF-8 become \ooo. */
 void bw_markup_text(struct bw_buffer *text, const char *bytes, size_t length);
 
+/** Appends the character at `text`, which may be an entity of XML. Returns how many bytes of markup
+ * it has; `text` ends with a NUL. */
+size_t bw_markup_decode(struct bw_buffer *decoded, const char *text);
+
 /** Appends raw bytes, which are first made safe to print. */
 void bw_markup_bytes(struct bw_buffer *text, const char *bytes, size_t length);
 

@@ -109,11 +109,6 @@ static bool should_continue(void *context)
     return !check_is_stopped();
 }
 
-static void ignore_message(void *context, enum bw_severity severity, const struct bw_error *error)
-{
-    (void)context, (void)severity, (void)error;
-}
-
 struct bw_error *check_read_list(struct check_run *check)
 {
     return cmd_read_list(check->common, check->settings->manifest, &check->list);
@@ -135,7 +130,7 @@ struct bw_error *check_compare(struct check_run *check)
         !(common->input.log_given && common->input.fs.log == BW_LOG_IGNORE)) {
         struct bw_fs_options options = cmd_fs_options(common);
         options.log = BW_LOG_REPLAY;
-        options.reporter.report = ignore_message;
+        options.reporter.report = NULL;
         error = bw_fs_open(&options, &replayed);
         comparison.fs = replayed;
     }

@@ -71,6 +71,15 @@ struct bw_error *cmd_store_number(void *target, const struct cmd_option *option,
     return NULL;
 }
 
+struct bw_error *cmd_store_numbers(void *numbers, const struct cmd_option *option,
+                                   const char *argument)
+{
+    uint64_t number;
+    if (!cmd_parse_number(argument, option->least, option->most, &number))
+        return cmd_bad_argument(option, argument, option->allowed);
+    return bw_numbers_push(numbers, number);
+}
+
 struct bw_error *cmd_store_append(void *strings, const struct cmd_option *option,
                                   const char *argument)
 {

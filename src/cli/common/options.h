@@ -65,6 +65,10 @@ struct cmd_option {
                         : false, uint64_t                                                         \
                         : true),                                                                  \
     .least = minimum, .most = maximum, .allowed = range
+/** The same, appended to a list. */
+#define CMD_NUMBERS(type, member, minimum, maximum, range)                         \
+    .store = cmd_store_numbers, .offset = CMD_AT(type, member, struct bw_numbers), \
+    .release = cmd_release_numbers, .least = minimum, .most = maximum, .allowed = range
 /** In addition, a bool that the option sets. */
 #define CMD_GIVEN(type, member) .given = CMD_AT(type, member, bool)
 /** A text that is appended to a list. */
@@ -122,6 +126,8 @@ struct bw_error *cmd_store_flag(void *flag, const struct cmd_option *option, con
 struct bw_error *cmd_store_text(void *text, const struct cmd_option *option, const char *argument);
 struct bw_error *cmd_store_number(void *number, const struct cmd_option *option,
                                   const char *argument);
+struct bw_error *cmd_store_numbers(void *numbers, const struct cmd_option *option,
+                                   const char *argument);
 struct bw_error *cmd_store_append(void *strings, const struct cmd_option *option,
                                   const char *argument);
 void cmd_release_strings(void *strings);

@@ -21,13 +21,11 @@
  * a mark (cli/common/list_file.h).
  */
 
-enum { EXTRACT_EXCEPT = 8 /**< the most manifests of --except */ };
-
 /** The files that --manifest, --missed and --renamed name; NULL: none. And manifests of other
  * extractions. */
 struct extract_list_settings {
-    const char *manifest, *missed, *renamed, *except[EXTRACT_EXCEPT];
-    size_t except_count;
+    const char *manifest, *missed, *renamed;
+    struct bw_const_strings except;
 };
 
 /** Their options, for a struct extract_list_settings. */

@@ -23,17 +23,6 @@
 #include "cli/common/output_format.h"
 #include "export/entry_hashes.h"
 
-static struct bw_error *store_except(void *target, const struct cmd_option *option,
-                                     const char *file)
-{
-    struct extract_list_settings *settings = target;
-    (void)option;
-    if (settings->except_count == EXTRACT_EXCEPT)
-        return bw_error_create(BW_ERROR_USAGE, "more than %d --except", EXTRACT_EXCEPT);
-    settings->except[settings->except_count++] = file;
-    return NULL;
-}
-
 const struct cmd_option extract_list_options[] = {
     {0, "manifest", "FILE",
      "append the status and the SHA-256 of each extracted file to FILE, as JSON",
@@ -44,7 +33,7 @@ const struct cmd_option extract_list_options[] = {
     {0, "renamed", "FILE", "like --rename, and list the names in FILE (JSON)",
      CMD_TEXT(struct extract_list_settings, renamed)},
     {0, "except", "FILE", "skip files that are complete in this other manifest (repeatable)",
-     .store = store_except},
+     CMD_APPEND(struct extract_list_settings, except)},
     {0},
 };
 
@@ -175,9 +164,9 @@ struct bw_error *extract_lists_open(struct extract_lists *lists,
                                     const struct cmd_common *common, const struct bw_fs *planned)
 {
     lists->common = common;
-    lists->has_except = settings->except_count;
-    for (size_t i = 0; i < settings->except_count; i++)
-        BW_TRY(read_except(lists, settings->except[i], common));
+    lists->has_except = settings->except.count;
+    for (size_t i = 0; i < settings->except.count; i++)
+        BW_TRY(read_except(lists, settings->except.items[i], common));
     if (settings->manifest)
         BW_TRY(open_manifest(lists, settings->manifest, common, planned));
     if (settings->missed) {

@@ -20,20 +20,10 @@ struct devices_state {
     bool list;
 };
 
-static struct bw_error *store_without(void *target, const struct cmd_option *option,
-                                      const char *argument)
-{
-    uint64_t devid;
-    if (!cmd_parse_number(argument, 0, UINT64_MAX, &devid))
-        return cmd_bad_argument(option, argument, "the number of a device");
-    return bw_numbers_push(target, devid);
-}
-
 static const struct cmd_option options[] = {
     {0, "without", "DEVID",
      "show which files stay readable if this device fails or is stale (can be repeated)",
-     .store = store_without, .offset = CMD_AT(struct devices_state, without, struct bw_numbers),
-     .release = cmd_release_numbers},
+     CMD_NUMBERS(struct devices_state, without, 0, UINT64_MAX, "the number of a device")},
     {0, "list", NULL, "with --without: list the files that lose something",
      CMD_FLAG(struct devices_state, list)},
     {0},

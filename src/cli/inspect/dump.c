@@ -37,16 +37,6 @@ static struct bw_error *store_tree(void *target, const struct cmd_option *option
     return bw_numbers_push(target, id);
 }
 
-static struct bw_error *store_block(void *target, const struct cmd_option *option,
-                                    const char *argument)
-{
-    const char *end = argument;
-    uint64_t bytenr;
-    if (!bw_parse_digits(&end, 10, &bytenr) || *end)
-        return cmd_bad_argument(option, argument, "a logical address in bytes, a decimal number");
-    return bw_numbers_push(target, bytenr);
-}
-
 static struct bw_error *store_range(void *target, const struct cmd_option *option,
                                     const char *argument)
 {
@@ -61,8 +51,8 @@ static const struct cmd_option options[] = {
      .offset = offsetof(struct dump_state, trees), .words = bw_tree_names,
      .release = cmd_release_numbers},
     {'B', "block", "LOGICAL", "print the tree block at this logical address (repeatable)",
-     .store = store_block, .offset = offsetof(struct dump_state, blocks),
-     .release = cmd_release_numbers},
+     CMD_NUMBERS(struct dump_state, blocks, 0, UINT64_MAX,
+                 "a logical address in bytes, a decimal number")},
     {0, "follow", NULL, "with --block: also print everything below it",
      CMD_FLAG(struct dump_state, dump.follow)},
     {0, "bfs", NULL, "print level by level, from the root to the leaves (default)",

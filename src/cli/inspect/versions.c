@@ -30,6 +30,7 @@
 #include "cli/common/output_format.h"
 #include "cli/common/paths.h"
 #include "cli/export/extraction.h"
+#include "draw/markup.h"
 
 /* A version in a snapshot. */
 struct snapshot_version {
@@ -191,27 +192,6 @@ static bool read_text(struct bw_fs *fs, const char *path, char text[LONGEST_XML]
     return !error;
 }
 
-/* Appends characters, of which XML has replaced some. */
-static void append_decoded(struct bw_buffer *text, const char *at, const char *end)
-{
-    static const struct {
-        const char *name;
-        char character;
-    } entities[] = {
-        {"&lt;", '<'}, {"&gt;", '>'}, {"&amp;", '&'}, {"&quot;", '"'}, {"&apos;", '\''}};
-    while (at < end) {
-        size_t i = 0;
-        while (i < 5 && strncmp(at, entities[i].name, strlen(entities[i].name)) != 0)
-            i++;
-        if (i < 5) {
-            bw_buffer_append_byte(text, entities[i].character);
-            at += strlen(entities[i].name);
-        } else {
-            bw_buffer_append_byte(text, *at++);
-        }
-    }
-}
-
 /* Appends the contents of an element, if the file contains it. */
 static void append_element(struct bw_buffer *text, const char *xml, const char *before,
                            const char *name)
@@ -226,7 +206,8 @@ static void append_element(struct bw_buffer *text, const char *xml, const char *
     if (!end || end == begin)
         return;
     bw_buffer_format(text, "%s", before);
-    append_decoded(text, begin, end);
+    while (begin < end)
+        begin += bw_markup_decode(text, begin);
 }
 
 static bool append_snapper(struct bw_buffer *text, struct bw_fs *fs, const char *path)

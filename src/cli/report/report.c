@@ -177,7 +177,7 @@ static struct bw_error *make_page(struct report_page *report, bool as_text, stru
         bw_buffer_append(&html, report->body.data, report->body.length);
         bw_buffer_format(&html, "<p>report -f FILE.html writes the whole report: pictures, "
                                 "directories, subvolumes, devices and findings.</p>");
-        report_text(page, &html);
+        report_text(page, bw_buffer_text(&html));
         return bw_error_first(bw_buffer_error(&html), bw_buffer_error(&report->body));
     }
     bw_buffer_append(&report->body, rest.data, rest.length);

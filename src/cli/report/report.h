@@ -118,7 +118,7 @@ void report_date(struct bw_buffer *page, int64_t nanoseconds);
 void report_name(struct bw_buffer *page, const struct report_page *report);
 /** Appends the readable text of HTML that these functions made: without drawings, details and
  * tables. */
-void report_text(struct bw_buffer *text, const struct bw_buffer *page);
+void report_text(struct bw_buffer *text, const char *page);
 
 /** Whether the check has read all data, not only metadata. There must be a summary. */
 bool report_has_read_data(const struct report_page *report);

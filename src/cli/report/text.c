@@ -5,6 +5,10 @@
  */
 #include "cli/report/report.h"
 
+#include <string.h>
+
+#include "draw/markup.h"
+
 /* Whether a tag, without its '<', has the name of an element. */
 static bool is_tag(const char *tag, size_t length, const char *name)
 {
@@ -12,51 +16,34 @@ static bool is_tag(const char *tag, size_t length, const char *name)
     return length > end && strncmp(tag, name, end) == 0 && (tag[end] == '>' || tag[end] == ' ');
 }
 
-static void append_entity(struct bw_buffer *text, const char *entity, size_t length)
-{
-    static const struct {
-        const char *name, character;
-    } entities[] = {{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&#39;", '\''}};
-    for (size_t i = 0; i < sizeof entities / sizeof *entities; i++)
-        if (strlen(entities[i].name) == length && memcmp(entity, entities[i].name, length) == 0)
-            bw_buffer_append_byte(text, entities[i].character);
-}
-
-void report_text(struct bw_buffer *text, const struct bw_buffer *page)
+void report_text(struct bw_buffer *text, const char *page)
 {
     static const char *const skipped[] = {"svg", "details", "table"};
     static const char *const lines[] = {"p", "h1", "h2", "div", "li", "header", "section"};
     const char *ending = NULL; /* the element that is skipped */
-    for (size_t at = 0; at < page->length;) {
-        const char *next = page->data + at, *stop = NULL;
-        if (*next == '<')
-            stop = memchr(next, '>', page->length - at);
-        else if (*next == '&')
-            stop = memchr(next, ';', page->length - at);
-        const size_t length = stop ? (size_t)(stop - next) + 1 : 1;
-        at += length;
-        const bool is_end = *next == '<' && next[1] == '/';
+    for (size_t length; *page; page += length) {
+        const char *stop = *page == '<' ? strchr(page, '>') : NULL;
+        const bool is_end = *page == '<' && page[1] == '/';
+        length = stop ? (size_t)(stop - page) + 1 : 1;
         if (ending) {
-            if (is_end && is_tag(next + 2, length - 2, ending))
+            if (is_end && is_tag(page + 2, length - 2, ending))
                 ending = NULL;
-        } else if (*next == '&') {
-            append_entity(text, next, length);
-        } else if (*next == '<') {
+        } else if (*page == '<') {
             for (size_t i = 0; !is_end && i < sizeof skipped / sizeof *skipped; i++)
-                if (is_tag(next + 1, length - 1, skipped[i]))
+                if (is_tag(page + 1, length - 1, skipped[i]))
                     ending = skipped[i];
-            if (is_tag(next + 1, length - 1, "li"))
+            if (is_tag(page + 1, length - 1, "li"))
                 bw_buffer_format(text, "- ");
-            else if (is_tag(next + 1, length - 1, "h2"))
+            else if (is_tag(page + 1, length - 1, "h2"))
                 bw_buffer_format(text, "\n");
-            else if (is_end && is_tag(next + 2, length - 2, "dt"))
+            else if (is_end && is_tag(page + 2, length - 2, "dt"))
                 bw_buffer_format(text, ": ");
             const char last = text->length ? text->data[text->length - 1] : '\n';
             for (size_t i = 0; is_end && last != '\n' && i < sizeof lines / sizeof *lines; i++)
-                if (is_tag(next + 2, length - 2, lines[i]))
+                if (is_tag(page + 2, length - 2, lines[i]))
                     bw_buffer_append_byte(text, '\n');
-        } else if (*next != '\n') {
-            bw_buffer_append_byte(text, *next);
+        } else if (*page != '\n') {
+            length = bw_markup_decode(text, page);
         }
     }
 }

@@ -65,11 +65,6 @@ static struct bw_error *search_devices(struct rescue *rescue, const struct cmd_c
     return attempt_plan(rescue, first, &before, &rescue->fs);
 }
 
-static void ignore_message(void *context, enum bw_severity severity, const struct bw_error *error)
-{
-    (void)context, (void)severity, (void)error;
-}
-
 /* The damage was reported when the file system was opened without wrong checksums. A flipped bit
  * that only a search finds is not searched again: the block is accepted as it is. */
 struct bw_error *rescue_open_unverified(struct rescue *rescue, struct bw_fs **fs)
@@ -78,7 +73,7 @@ struct bw_error *rescue_open_unverified(struct rescue *rescue, struct bw_fs **fs
     options.planned = NULL;
     options.correct_bits = true;
     options.ignore_checksums = BW_CHECKSUMS_METADATA;
-    options.reporter = (struct bw_reporter){ignore_message, NULL};
+    options.reporter.report = NULL;
     return bw_fs_open(&options, fs);
 }
 
