@@ -242,14 +242,18 @@ static bool add_leaf(struct bw_made_directories *directories, uint32_t parent, c
     return bw_leaf_list_add(&directories->leaves, &leaf);
 }
 
-static bool add_directory(struct bw_made_directories *directories, const char *path, size_t length,
-                          const struct bw_place *place, const struct bw_inode *inode)
+struct bw_error *bw_made_directories_add(struct bw_made_directories *directories, const char *path,
+                                         size_t length, const struct bw_place *place,
+                                         const struct bw_inode *inode)
 {
-    const struct bw_made_before before = before_stored(directories);
     const size_t above = bw_path_parent(path, length);
     struct bw_path_details details;
     size_t known = 0, end;
     uint32_t number = 0;
+    bool good = true;
+    if (!directories->owner_count)
+        directories->first_mtime = inode->mtime.tv_sec;
+    const struct bw_made_before before = before_stored(directories);
     if (directories->paths.records.chunks.count)
         number = bw_path_store_find_nearest(&directories->paths, path, length, &known);
     /* An archive contains a directory twice if its owner may not write to it. Such a directory
@@ -259,23 +263,17 @@ static bool add_directory(struct bw_made_directories *directories, const char *p
                              (inode->mode & S_IRWXU) == S_IRWXU;
     if (known == above && length > above && may_be_leaf) {
         const char *name = bw_path_next(path, length, above, &end);
-        if (path + length - name <= BW_LEAF_NAME)
-            return add_leaf(directories, number, name, (size_t)(path + length - name), place,
-                            inode);
+        const size_t name_length = (size_t)(path + length - name);
+        if (name_length <= BW_LEAF_NAME) {
+            good = add_leaf(directories, number, name, name_length, place, inode);
+            return good ? NULL : bw_error_no_memory();
+        }
     }
-    if (known < above && directories->leaves.count && !store_leaves(directories))
-        return false;
-    return pack_directory(directories, place, inode, &before, &details) &&
+    if (known < above && directories->leaves.count)
+        good = store_leaves(directories);
+    good = good && pack_directory(directories, place, inode, &before, &details) &&
            bw_path_store_describe(&directories->paths, path, length, &details, &number);
-}
-
-struct bw_error *bw_made_directories_add(struct bw_made_directories *directories, const char *path,
-                                         size_t length, const struct bw_place *place,
-                                         const struct bw_inode *inode)
-{
-    if (!directories->owner_count)
-        directories->first_mtime = inode->mtime.tv_sec;
-    return add_directory(directories, path, length, place, inode) ? NULL : bw_error_no_memory();
+    return good ? NULL : bw_error_no_memory();
 }
 
 /* Whether a record is a directory that was added with details and, if `marks` is not 0, has one of
@@ -286,37 +284,30 @@ static bool is_made(const struct bw_path_store *paths, const struct bw_stored_na
     return (!marks || *name->bits & marks) && bw_path_store_details(paths, name);
 }
 
-/* Visits the directories of a chunk in reverse order: subdirectories have greater numbers than
- * their parents. Records can be read only forwards, so the numbers are collected first. */
-static struct bw_error *visit_chunk(const struct bw_made_directories *directories, size_t chunk,
-                                    uint8_t marks, struct bw_buffer *path,
-                                    bw_made_directory_visitor *visit, void *context)
-{
-    const struct bw_path_store *paths = &directories->paths;
-    BW_SCOPED(bw_sizes) struct bw_sizes numbers = {0};
-    for (uint32_t number = bw_packed_first(&paths->records, chunk); number != BW_NO_RECORD;) {
-        const struct bw_stored_name name = bw_path_store_get(paths, number);
-        if (is_made(paths, &name, marks))
-            BW_TRY(bw_sizes_push(&numbers, number));
-        number = bw_packed_next_in_chunk(&paths->records, number, name.size);
-    }
-    while (numbers.count) {
-        const uint32_t number = (uint32_t)bw_sizes_pop(&numbers);
-        const struct bw_stored_name name = bw_path_store_get(paths, number);
-        const struct bw_made_directory directory =
-            unpack_details(directories, bw_path_store_details(paths, &name));
-        BW_TRY(bw_path_store_read(paths, number, path));
-        BW_TRY(visit(context, path->data, path->length, &directory));
-    }
-    return NULL;
-}
-
+/* Visits directories in reverse order: subdirectories have greater numbers than their parents.
+ * Records can be read only forwards, so the numbers of a chunk are collected first. */
 static struct bw_error *visit_marked(const struct bw_made_directories *directories, uint8_t marks,
                                      bw_made_directory_visitor *visit, void *context)
 {
+    const struct bw_path_store *paths = &directories->paths;
     BW_AUTO_BUFFER struct bw_buffer path = {0};
-    for (size_t chunk = directories->paths.records.chunks.count; chunk--;)
-        BW_TRY(visit_chunk(directories, chunk, marks, &path, visit, context));
+    BW_SCOPED(bw_sizes) struct bw_sizes numbers = {0};
+    for (size_t chunk = paths->records.chunks.count; chunk--;) {
+        for (uint32_t number = bw_packed_first(&paths->records, chunk); number != BW_NO_RECORD;) {
+            const struct bw_stored_name name = bw_path_store_get(paths, number);
+            if (is_made(paths, &name, marks))
+                BW_TRY(bw_sizes_push(&numbers, number));
+            number = bw_packed_next_in_chunk(&paths->records, number, name.size);
+        }
+        while (numbers.count) {
+            const uint32_t number = (uint32_t)bw_sizes_pop(&numbers);
+            const struct bw_stored_name name = bw_path_store_get(paths, number);
+            const struct bw_made_directory directory =
+                unpack_details(directories, bw_path_store_details(paths, &name));
+            BW_TRY(bw_path_store_read(paths, number, &path));
+            BW_TRY(visit(context, path.data, path.length, &directory));
+        }
+    }
     return NULL;
 }
 
@@ -378,13 +369,6 @@ void bw_directory_order_free(struct bw_directory_order *order)
     bw_buffer_free(&order->open);
     bw_buffer_free(&order->path);
     bw_sizes_free(&order->pending);
-}
-
-struct bw_error *bw_directory_order_add(struct bw_directory_order *order, const char *path,
-                                        size_t length, const struct bw_place *place,
-                                        const struct bw_inode *inode)
-{
-    return bw_made_directories_add(&order->all, path, length, place, inode);
 }
 
 /* Finds a directory; false if it is not part of the archive, or if order->all.failed. */
@@ -506,9 +490,17 @@ static struct bw_error *write_leaves(struct bw_directory_order *order,
     return NULL;
 }
 
-/* Writes directories without entries, in the order in which they were added. */
-static struct bw_error *write_empty(struct bw_directory_order *order)
+static struct bw_error *write_again(void *context, const char *path, size_t length,
+                                    const struct bw_made_directory *directory)
 {
+    struct bw_directory_order *order = context;
+    (void)length;
+    return order->write(order->context, path, directory, BW_DIRECTORY_AGAIN);
+}
+
+struct bw_error *bw_directory_order_end(struct bw_directory_order *order)
+{
+    /* Directories without entries, in the order in which they were added. */
     const struct bw_path_store *paths = &order->all.paths;
     struct unwritten_leaves unwritten = {.leaves = first_leaf(&order->all), .parent = BW_NO_RECORD};
     struct bw_error *error = NULL;
@@ -526,20 +518,7 @@ static struct bw_error *write_empty(struct bw_directory_order *order)
     if (!error)
         error = write_leaves(order, &unwritten, BW_NO_RECORD);
     bw_buffer_free(&unwritten.path);
-    return error;
-}
-
-static struct bw_error *write_again(void *context, const char *path, size_t length,
-                                    const struct bw_made_directory *directory)
-{
-    struct bw_directory_order *order = context;
-    (void)length;
-    return order->write(order->context, path, directory, BW_DIRECTORY_AGAIN);
-}
-
-struct bw_error *bw_directory_order_end(struct bw_directory_order *order)
-{
-    BW_TRY(write_empty(order));
+    BW_TRY(error);
     bw_leaf_list_free(&order->all.leaves);
     return visit_marked(&order->all, AGAIN, write_again, order);
 }

@@ -133,20 +133,15 @@ typedef struct bw_error *bw_directory_writer(void *context, const char *path,
 /** The directories found so far. Set `write` and `context`; the rest begins as zeros. */
 struct bw_directory_order {
     bw_directory_writer *write;
-    void *context; /**< passed to it */
-    struct bw_made_directories all;
-    struct bw_buffer open;   /**< path of the directory that tar has entered last */
-    struct bw_buffer path;   /**< a buffer for paths */
+    void *context;                  /**< passed to it */
+    struct bw_made_directories all; /**< directories are added to it, and written later */
+    struct bw_buffer open;          /**< path of the directory that tar has entered last */
+    struct bw_buffer path;          /**< a buffer for paths */
     struct bw_sizes pending; /**< lengths of `open` and its parents whose attributes tar has not
                         restored yet, ascending */
 };
 
 void bw_directory_order_free(struct bw_directory_order *order);
-
-/** Adds a directory, which is written later. */
-struct bw_error *bw_directory_order_add(struct bw_directory_order *order, const char *path,
-                                        size_t length, const struct bw_place *place,
-                                        const struct bw_inode *inode);
 
 /** Writes the parent directories of an entry before the entry itself. */
 struct bw_error *bw_directory_order_enter(struct bw_directory_order *order, const char *path,

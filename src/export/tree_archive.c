@@ -173,8 +173,8 @@ static struct bw_error *begin_item(struct tree_archive *archive, struct bw_expor
     if (item->type == S_IFDIR && options->sorted)
         return write_directory(archive, name, &item->place, &item->inode);
     if (item->type == S_IFDIR)
-        return bw_directory_order_add(&archive->directories, name, length, &item->place,
-                                      &item->inode);
+        return bw_made_directories_add(&archive->directories.all, name, length, &item->place,
+                                       &item->inode);
     if (!options->sorted)
         BW_TRY(bw_directory_order_enter(&archive->directories, name, length));
     return tolerate_error(archive, write_file(archive, item), item->path.data);

@@ -326,7 +326,7 @@ static void expect_order_with(const char *const *names, const char *expected, bo
         size_t length = strcspn(*names, "|");
         const struct bw_inode inode = {.mode = S_IFDIR | (strchr(*names, '-') ? 0500 : 0700)};
         if ((*names)[length]) {
-            assert_null(bw_directory_order_add(&order, *names, length, &place, &inode));
+            assert_null(bw_made_directories_add(&order.all, *names, length, &place, &inode));
             continue;
         }
         assert_null(bw_directory_order_enter(&order, *names, length));
