@@ -11,6 +11,7 @@ must those in the other direction, and those that are found path by path. Finall
 is defragmented, deduplicated and balanced: against a third snapshot no content may differ. Needs
 root, mkfs.btrfs and a kernel with btrfs.
 """
+import ctypes
 import fcntl
 import os
 import random
@@ -24,6 +25,7 @@ from history import History
 from kernel import run
 
 FIDEDUPERANGE = 0xC0189436
+LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Work(History):
@@ -137,6 +139,119 @@ class Work(History):
     def nested(self):
         run("btrfs", "subvolume", "create", self.fresh())
 
+    def exchange(self):
+        """Two files, two directories, or one of each trade their names."""
+        one, other = self.some(self.random.choice("fd")), self.some(self.random.choice("fd"))
+        if one and other and one != other and self.inside(one) and self.inside(other):
+            exchange(one, other)
+
+    def cycle(self):
+        """Three directories that do not contain each other trade their names."""
+        found = [path for path in self.files("d") if self.inside(path)]
+        leaves = [path for path in found
+                  if not any(other.startswith(path + "/") for other in found)]
+        for one, other in zip(leaves[:3], leaves[1:3]):
+            exchange(one, other)
+
+    def child_over_parent(self):
+        path = self.some("d")
+        parent = os.path.dirname(path)
+        if self.inside(path) and self.inside(parent):
+            os.rename(path, parent + ".child")
+            os.rename(parent, os.path.join(parent + ".child", os.path.basename(path)))
+            os.rename(parent + ".child", parent)
+
+    def replace_around(self):
+        """Another directory takes the name and the entries of a directory."""
+        path = self.some("d")
+        if self.inside(path):
+            os.mkdir(path + ".new")
+            for name in os.listdir(path):
+                os.rename(os.path.join(path, name), os.path.join(path + ".new", name))
+            os.rmdir(path)
+            os.rename(path + ".new", path)
+
+    def move_links(self):
+        """Moves the names of a file to another directory, as hard links."""
+        path, directory = self.some(), self.some("d")
+        if path:
+            for _ in range(self.random.choice([1, 2, 5])):
+                self.serial += 1
+                os.link(path, os.path.join(directory, f"link{self.serial}"))
+            if self.random.random() < 0.6:
+                os.unlink(path)
+
+    def swap_links(self):
+        linked = [path for path in self.files() if os.stat(path).st_nlink > 1]
+        if len(linked) > 1:
+            exchange(*self.random.sample(linked, 2))
+
+    def link_special(self):
+        directory = self.some("d")
+        for entry in os.scandir(directory):
+            if not entry.is_dir(follow_symlinks=False) and not entry.is_file():
+                os.link(entry.path, self.fresh(), follow_symlinks=False)
+                return
+
+    def other_target(self):
+        for entry in os.scandir(self.some("d")):
+            if entry.is_symlink():
+                os.unlink(entry.path)
+                os.symlink(self.random.choice(["a", "b", "/far/" + "t" * 300]), entry.path)
+                return
+
+    def one_attribute(self):
+        if path := self.some(self.random.choice("fd")):
+            name = self.random.choice(["user.one", "trusted.one", "security.one",
+                                       "user." + "n" * 200])
+            if name in os.listxattr(path) and self.random.random() < 0.5:
+                os.removexattr(path, name)
+            else:
+                os.setxattr(path, name,
+                            self.random.randbytes(self.random.choice([0, 1, 100, 2000])))
+
+    def overlap(self):
+        """Clones a range of a file into the same file."""
+        if path := self.some():
+            blocks = os.path.getsize(path) // 4096
+            if blocks >= 2:
+                at = self.random.randrange(1, blocks)
+                run("xfs_io", "-c",
+                    f"reflink {path} 0 {4096 * at} {4096 * min(at, blocks - at)}", path)
+
+    def hole(self):
+        if path := self.some():
+            at = 4096 * self.random.randrange(30)
+            length = 4096 * self.random.randrange(1, 20)
+            run("xfs_io", "-c", self.random.choice(
+                [f"fpunch {at} {length}", f"fpunch {at + 7} {length + 100}", f"fzero {at} {length}",
+                 f"fzero -k {at} {length}", f"falloc -k {at} {length}", f"fcollapse {at} {length}",
+                 f"finsert {at} {length}", f"truncate {at + 5}", f"truncate {at}"]), path)
+            if self.random.random() < 0.4:
+                run("xfs_io", "-c", f"pwrite -q {at} 5000", path)
+
+    def shrink_and_grow(self):
+        if path := self.some():
+            size = os.path.getsize(path)
+            os.truncate(path, size // 2)
+            os.truncate(path, size)
+
+    def sparse(self):
+        with open(self.fresh(), "wb") as file:
+            file.seek(self.random.choice([0, 1 << 20, 1 << 24]))
+            file.write(b"end" * 50)
+            file.truncate(self.random.choice([file.tell(), (1 << 24) + 4096, 1 << 25]))
+
+    def odd_times(self):
+        if path := self.some(self.random.choice("fd")):
+            os.utime(path, ns=(1, self.random.choice([-10**18, 0, -1, 5 * 10**18, 10**18 + 1])))
+
+    def odd_owner(self):
+        if path := self.some(self.random.choice("fd")):
+            os.chown(path, self.random.choice([0, 70000, 1 << 31]),
+                     self.random.choice([0, (1 << 32) - 2]))
+            os.chmod(path, self.random.randrange(0o10000) | 0o700)
+
     def usual_steps(self):
         return [self.write] * 4 + [self.overwrite] * 3 + [self.rename] * 3 + [
             self.remove, self.allocate, self.allocate, self.truncate, self.clone,
@@ -144,7 +259,11 @@ class Work(History):
             self.remove_tree, self.defragment, self.keep_open, self.swap_names, self.save,
             self.save, self.same_again, self.other_type, self.mode, self.owner,
             self.move_directory, self.move_directory, self.new_directory, self.same_directory,
-            self.drop_attribute, self.no_copy, self.deduplicate]
+            self.drop_attribute, self.no_copy, self.deduplicate, self.exchange, self.exchange,
+            self.cycle, self.child_over_parent, self.child_over_parent, self.replace_around,
+            self.move_links, self.move_links, self.swap_links, self.link_special,
+            self.other_target, self.one_attribute, self.overlap, self.hole, self.hole,
+            self.shrink_and_grow, self.sparse, self.odd_times, self.odd_owner]
 
     def rare_steps(self):
         return [self.nested, self.nested, self.balance, self.sync, self.remount]
@@ -178,6 +297,12 @@ def copy_regular(source, target):
     """Skips device nodes, since reading one might never end."""
     if os.path.isfile(source):
         shutil.copy2(source, target)
+
+
+def exchange(one, other):
+    """renameat2() with RENAME_EXCHANGE."""
+    if LIBC.renameat2(-100, os.fsencode(one), -100, os.fsencode(other), 2):
+        raise OSError(ctypes.get_errno(), "renameat2")
 
 
 def deduplicate(source, target):

@@ -9,7 +9,6 @@ that its docstring names. Full and incremental streams of protocol 1, 2, and 2 w
 are received by `btrfs receive`. A mount must show the same in both, and `diff --other` must
 find no difference. Needs root, btrfs-progs, xfs_io and a kernel with btrfs.
 """
-import ctypes
 import os
 import shutil
 import socket
@@ -17,10 +16,9 @@ import stat
 import sys
 
 import kernel
+from diff import exchange
 from kernel import run
 from send import PROTOCOLS, check_streams, differences, receive
-
-LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def write(path, data=b"data", offset=None):
@@ -37,12 +35,6 @@ def xfs_io(path, *commands):
 
 def clone(path, source, start, offset, length):
     xfs_io(path, f"reflink {source} {start} {offset} {length}")
-
-
-def exchange(one, other):
-    """renameat2 with RENAME_EXCHANGE."""
-    if LIBC.renameat2(-100, one.encode(), -100, other.encode(), 2):
-        raise OSError(ctypes.get_errno(), "renameat2")
 
 
 class Scenarios:
