@@ -217,25 +217,13 @@ struct nested {
     bool is_snapshot, is_matched;
 };
 
-BW_VECTOR(nested_vector, struct nested);
+BW_VECTOR(nested_list, struct nested);
 
-/* The subvolumes nested in one side. */
-struct nested_list {
-    struct nested_vector nested;
-    uint64_t left_out; /* number of others directly in it */
-};
-
-static void nested_list_free(struct nested_list *list)
-{
-    for (size_t i = 0; i < list->nested.count; i++)
-        free(list->nested.items[i].path);
-    nested_vector_free(&list->nested);
-}
-
-/* Lists the subvolumes nested in a side; without options->nested, only counts those directly in it.
- * So are snapshots, if options->no_snapshots is set. */
+/* Lists the subvolumes nested in a side. Those directly in it are only counted without
+ * options->nested, and if they are snapshots, with options->no_snapshots. */
 static struct bw_error *list_nested(const struct bw_diff_side *side,
-                                    const struct bw_diff_options *options, struct nested_list *list)
+                                    const struct bw_diff_options *options, struct nested_list *list,
+                                    uint64_t *left_out)
 {
     const uint64_t start = bw_subvolume_id(side->subvolume);
     BW_AUTO_FREE char *path = NULL;
@@ -255,7 +243,7 @@ static struct bw_error *list_nested(const struct bw_diff_side *side,
         if (info->is_deleted || info->id == start || info->id == BW_TOP_SUBVOLUME)
             continue;
         if (!with_paths || !info->path || (options->no_snapshots && info->is_snapshot)) {
-            list->left_out += info->parent == start;
+            *left_out += info->parent == start;
             continue;
         }
         if (info->path_length <= length || info->path[length] != '/' ||
@@ -267,7 +255,7 @@ static struct bw_error *list_nested(const struct bw_diff_side *side,
                                 .changed = info->generation,
                                 .is_snapshot = info->is_snapshot};
         memcpy(nested.uuid, info->uuid, BW_UUID_SIZE);
-        error = nested.path ? nested_vector_push(&list->nested, nested) : bw_error_no_memory();
+        error = nested.path ? nested_list_push(list, nested) : bw_error_no_memory();
         if (error)
             free(nested.path);
     }
@@ -282,10 +270,9 @@ static int by_nested_path(const void *left, const void *right)
 
 static struct nested *find_by_uuid(const struct nested_list *list, const uint8_t *uuid)
 {
-    for (size_t i = 0; i < list->nested.count && is_set(uuid); i++)
-        if (!list->nested.items[i].is_matched &&
-            memcmp(list->nested.items[i].uuid, uuid, BW_UUID_SIZE) == 0)
-            return &list->nested.items[i];
+    for (size_t i = 0; i < list->count && is_set(uuid); i++)
+        if (!list->items[i].is_matched && memcmp(list->items[i].uuid, uuid, BW_UUID_SIZE) == 0)
+            return &list->items[i];
     return NULL;
 }
 
@@ -329,17 +316,17 @@ static struct bw_error *compare_nested(const struct bw_diff_side tops[2],
                                        struct nested_list lists[2], struct bw_diff_summary *summary)
 {
     for (unsigned side = 0; side < 2; side++)
-        nested_vector_sort(&lists[side].nested, by_nested_path);
-    for (size_t i = 0, j = 0; i < lists[0].nested.count && j < lists[1].nested.count;) {
-        const int order = strcmp(lists[0].nested.items[i].path, lists[1].nested.items[j].path);
+        nested_list_sort(&lists[side], by_nested_path);
+    for (size_t i = 0, j = 0; i < lists[0].count && j < lists[1].count;) {
+        const int order = strcmp(lists[0].items[i].path, lists[1].items[j].path);
         if (!order)
-            lists[0].nested.items[i].is_matched = lists[1].nested.items[j].is_matched = true;
+            lists[0].items[i].is_matched = lists[1].items[j].is_matched = true;
         i += order <= 0;
         j += order >= 0;
     }
-    for (size_t i = 0, j = 0; i < lists[0].nested.count || j < lists[1].nested.count;) {
-        struct nested *a = i < lists[0].nested.count ? &lists[0].nested.items[i] : NULL;
-        struct nested *b = j < lists[1].nested.count ? &lists[1].nested.items[j] : NULL;
+    for (size_t i = 0, j = 0; i < lists[0].count || j < lists[1].count;) {
+        struct nested *a = i < lists[0].count ? &lists[0].items[i] : NULL;
+        struct nested *b = j < lists[1].count ? &lists[1].items[j] : NULL;
         int order = a ? -1 : 1;
         if (a && b)
             order = strcmp(a->path, b->path);
@@ -376,7 +363,7 @@ struct bw_error *bw_diff(const struct bw_diff_side *before, const struct bw_diff
     struct bw_diff_options options = {.struct_size = sizeof options};
     struct bw_diff_summary ignored = {0}, *sum = summary ? summary : &ignored;
     struct bw_diff_side sides[2] = {*before, *after};
-    struct nested_list lists[2] = {{{NULL, 0, 0}, 0}};
+    struct nested_list lists[2] = {{NULL, 0, 0}};
     BW_AUTO_BUFFER struct bw_buffer filter = {0};
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
     if (!options.visit)
@@ -404,11 +391,12 @@ struct bw_error *bw_diff(const struct bw_diff_side *before, const struct bw_diff
     sum->by_path |= was_by_path;
     for (unsigned side = 0; side < 2 && !error && !is_done; side++)
         if (sides[side].subvolume)
-            error = list_nested(&sides[side], &options, &lists[side]);
+            error = list_nested(&sides[side], &options, &lists[side], &sum->left_out[side]);
     if (!error && options.nested && !is_done)
         error = compare_nested(sides, &options, filter.data, lists, sum);
     for (unsigned side = 0; side < 2; side++) {
-        sum->left_out[side] += lists[side].left_out;
+        for (size_t i = 0; i < lists[side].count; i++)
+            free(lists[side].items[i].path);
         nested_list_free(&lists[side]);
     }
     return error;
