@@ -120,28 +120,6 @@ static uint32_t store_piece(const struct writer *writer, struct bw_buffer *store
 
 /* Ranges. */
 
-/* Without names, zeros take the place of the space cache: if the root tree is damaged, its extents
- * may belong to a user's file. */
-static void read_data(const struct writer *writer, struct slot *slot)
-{
-    uint8_t *bytes = slot->bytes;
-    for (unsigned i = 0; i < slot->count; bytes += slot->blocks[i++].length) {
-        if (writer->options.sanitize) {
-            memset(bytes, 0, slot->blocks[i].length);
-            slot->errors[i] = NULL;
-            slot->good[i] = true;
-            continue;
-        }
-        struct bw_request request = {.kind = BW_REQUEST_DATA,
-                                     .length = slot->blocks[i].length,
-                                     .address = slot->blocks[i].bytenr,
-                                     .buffer = bytes};
-        bw_wind(NULL, writer->fs->reader.top, &request, 1);
-        slot->errors[i] = request.error;
-        slot->good[i] = !request.error;
-    }
-}
-
 static void read_blocks(const struct writer *writer, struct slot *slot)
 {
     const struct bw_tree_reader *reader = &writer->fs->reader;
@@ -179,18 +157,32 @@ static void run_slot(void *context, unsigned worker, size_t number)
     struct writer *writer = context;
     struct slot *slot = &writer->slots[number];
     const uint32_t nodesize = writer->fs->reader.nodesize;
-    if (slot->blocks->is_data) {
-        read_data(writer, slot);
-    } else {
+    uint8_t *bytes = slot->bytes;
+    if (!slot->blocks->is_data)
         read_blocks(writer, slot);
-        for (unsigned i = 0; i < slot->count; i++)
+    for (unsigned i = 0; i < slot->count; bytes += slot->blocks[i++].length) {
+        struct bw_request request = {.kind = BW_REQUEST_DATA,
+                                     .length = slot->blocks[i].length,
+                                     .address = slot->blocks[i].bytenr,
+                                     .buffer = bytes};
+        if (!slot->blocks->is_data) {
             if (slot->good[i])
-                bw_dumped_block_clean(&writer->rules, slot->bytes + (size_t)i * nodesize, nodesize,
+                bw_dumped_block_clean(&writer->rules, bytes, nodesize,
                                       writer->scratch + (size_t)worker * nodesize);
+            continue;
+        }
+        /* Without names, zeros take the place of the space cache: if the root tree is damaged, its
+         * extents may belong to a user's file. */
+        if (writer->options.sanitize)
+            memset(bytes, 0, request.length);
+        else
+            bw_wind(NULL, writer->fs->reader.top, &request, 1);
+        slot->errors[i] = request.error;
+        slot->good[i] = !request.error;
     }
 
     /* A piece of each sequence of good blocks. */
-    const uint8_t *bytes = slot->bytes;
+    bytes = slot->bytes;
     slot->piece_count = 0;
     slot->stored.length = 0;
     for (unsigned i = 0, end; i < slot->count; i = end) {
