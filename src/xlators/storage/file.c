@@ -64,10 +64,10 @@ static struct bw_error *init(struct bw_xlator *xlator)
         file->descriptor = open(file->path, flags);
     if (file->descriptor < 0) {
         const int reason = errno;
-        const char *advice = "";
+        struct bw_error *error = bw_error_from_errno(reason, "cannot open %s", file->path);
         if (reason == EACCES && stat(file->path, &status) == 0 && S_ISBLK(status.st_mode))
-            advice = " (try as root, or as a member of the device's group)";
-        return bw_error_from_errno(reason, "cannot open %s%s", file->path, advice);
+            return bw_error_advise(error, "try as root, or as a member of the device's group");
+        return error;
     }
     if (fstat(file->descriptor, &status))
         return bw_error_from_errno(errno, "cannot stat %s", file->path);
