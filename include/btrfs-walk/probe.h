@@ -147,8 +147,8 @@ void bw_probe_printer_flush(struct bw_probe_printer *printer);
  *
  *     {"mode":"probe","probes":[{"probe":"dev-read-done","share_permille":1000,"total_ns":7,
  *      "count":2,"errors":0,"bytes":8192,"min_ns":3,"avg_ns":3,"max_ns":4}]}
- *     {"mode":"xlator","layers":[{"xlator":"verify","type":"features/verify","share_permille":1000,
- *      "own_ns":5,"total_ns":7,"calls":2,"requests":2,"errors":0,"bytes":8192,...}],"uncounted":0}
+ *     {"mode":"xlator","layers":[{"layer":"verify","layer_type":"features/verify",
+ *      "share_permille":1000,"own_ns":5,"total_ns":7,"calls":2,...}],"uncounted":0}
  *
  * `share_permille` is present if any time has passed. `uncounted` is the number of calls of layers
  * that were not counted, because there were more than 4096 layers.
