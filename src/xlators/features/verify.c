@@ -385,8 +385,8 @@ static struct bw_error *explain_loss(const struct repair *repair, uint32_t secto
     return lost > 1 ? bw_error_prefix(error, "%" PRIu32 " sectors, the first", lost) : error;
 }
 
-/* Whether the repair of an address is to be reported: it is the first one. */
-static bool is_news(struct verify *verify, uint64_t address)
+/* Whether no repair at this address was reported yet; remembers it. */
+static bool is_first_report(struct verify *verify, uint64_t address)
 {
     bool is_first = false;
     pthread_mutex_lock(&verify->lock);
@@ -401,7 +401,7 @@ static bool is_news(struct verify *verify, uint64_t address)
 static void report_repair(const struct repair *repair)
 {
     const struct bw_request *request = repair->request;
-    if (!is_news(bw_xlator_private(repair->xlator), request->address))
+    if (!is_first_report(bw_xlator_private(repair->xlator), request->address))
         return;
 
     /* Nothing but the first read has failed, and no other copy was used. */
@@ -436,7 +436,7 @@ static void report_accepted(const struct repair *repair, const struct bw_request
 {
     struct verify *verify = bw_xlator_private(repair->xlator);
     struct bad_copies bad = {0};
-    if (!is_news(verify, part->address))
+    if (!is_first_report(verify, part->address))
         return;
     if (flip && part->kind == BW_REQUEST_TREE_BLOCK)
         verify->corrected_blocks++;
