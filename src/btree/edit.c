@@ -90,18 +90,10 @@ static struct bw_node view_block(const struct bw_tree_editor *editor, const uint
     return bw_node_view(block, editor->reader.nodesize);
 }
 
-static struct bw_disk_key encode_key(const struct bw_key *key)
-{
-    struct bw_disk_key disk = {.type = key->type};
-    disk.objectid = bw_put64(key->objectid);
-    disk.offset = bw_put64(key->offset);
-    return disk;
-}
-
 static void set_pointer(struct bw_disk_key_pointer *pointer, const struct bw_tree_editor *editor,
                         const struct bw_key *key, uint64_t address)
 {
-    pointer->key = encode_key(key);
+    pointer->key = bw_key_encode(key);
     pointer->bytenr = bw_put64(address);
     pointer->generation = bw_put64(editor->generation);
 }
@@ -274,7 +266,8 @@ static void set_first_key(const struct bw_tree_editor *editor, const struct path
     const struct bw_node changed = view_block(editor, path->at[level].block);
     const struct bw_key first = level ? bw_node_key(&changed, 0) : bw_leaf_key(&changed, 0);
     for (uint8_t above = level; above < editor->tree.root.level; above++) {
-        pointers_of(path->at[above + 1].block)[path->at[above + 1].slot].key = encode_key(&first);
+        pointers_of(path->at[above + 1].block)[path->at[above + 1].slot].key =
+            bw_key_encode(&first);
         if (path->at[above + 1].slot)
             break;
     }
@@ -385,7 +378,7 @@ static uint32_t fill_leaf(const struct bw_tree_editor *editor, uint8_t *block,
             break;
         used += size;
         end -= item->size;
-        disk[slot].key = encode_key(&item->key);
+        disk[slot].key = bw_key_encode(&item->key);
         disk[slot].offset = bw_put32(end);
         disk[slot].size = bw_put32(item->size);
         memcpy(block + sizeof(struct bw_disk_header) + end, item->data, item->size);

@@ -57,6 +57,11 @@ static inline struct bw_key bw_key_decode(const struct bw_disk_key *disk)
     return (struct bw_key){bw_get64(disk->objectid), disk->type, bw_get64(disk->offset)};
 }
 
+static inline struct bw_disk_key bw_key_encode(const struct bw_key *key)
+{
+    return (struct bw_disk_key){bw_put64(key->objectid), key->type, bw_put64(key->offset)};
+}
+
 static inline const struct bw_disk_item *bw_node_disk_item(const struct bw_node *leaf,
                                                            uint32_t slot)
 {

@@ -225,9 +225,7 @@ bool bw_repair_leaf_add(struct bw_repair_leaf *leaf, const struct bw_key *key, c
     leaf->data -= size;
     if (size)
         memcpy(leaf->bytes + leaf->data, data, size);
-    item->key.objectid = bw_put64(key->objectid);
-    item->key.type = key->type;
-    item->key.offset = bw_put64(key->offset);
+    item->key = bw_key_encode(key);
     item->offset = bw_put32(leaf->data - (uint32_t)sizeof *header);
     item->size = bw_put32(size);
     header->item_count = bw_put32(++leaf->count);
@@ -262,8 +260,7 @@ struct bw_error *bw_repair_move_first_key(struct bw_repair *repair,
                                           const struct bw_key *new, struct bw_repair_edit edit)
 {
     const struct bw_tree_reader *reader = &repair->fs->reader;
-    const struct bw_disk_key key = {
-        .objectid = bw_put64(new->objectid), .type = new->type, .offset = bw_put64(new->offset)};
+    const struct bw_disk_key key = bw_key_encode(new);
     struct bw_block_pointer pointer = bw_tree_root_pointer(tree, false);
     uint64_t nodes[BW_MAX_LEVEL];
     uint32_t slots[BW_MAX_LEVEL];
@@ -316,10 +313,9 @@ static void delete_item(uint8_t *block, uint32_t size, const struct bw_key *key)
     const uint32_t count = bw_get32(header->item_count);
     if (header->level || count > (size - sizeof *header) / sizeof *items)
         return;
+    const struct bw_disk_key wanted = bw_key_encode(key);
     uint32_t slot = 0;
-    while (slot < count &&
-           (bw_get64(items[slot].key.objectid) != key->objectid ||
-            items[slot].key.type != key->type || bw_get64(items[slot].key.offset) != key->offset))
+    while (slot < count && memcmp(&items[slot].key, &wanted, sizeof wanted) != 0)
         slot++;
     if (slot == count)
         return;

@@ -178,8 +178,7 @@ static struct bw_error *load_groups(struct caches *caches)
     const struct bw_repair_findings *findings = &caches->repair->findings;
     struct bw_fs *fs = caches->repair->fs;
     BW_SCOPED(bw_fs_items) struct bw_fs_items groups;
-    bw_repair_all_items(&groups, fs,
-                        fs->block_group_tree.id ? &fs->block_group_tree : &fs->extent_tree);
+    bw_repair_all_items(&groups, fs, bw_repair_group_tree(fs));
     for (const struct bw_item *item; (item = bw_fs_items_next(&groups));)
         if (item->key.type == BW_BLOCK_GROUP_ITEM && item->key.offset &&
             item->key.objectid <= UINT64_MAX - item->key.offset)
@@ -247,8 +246,8 @@ static struct bw_error *fill_leaf(struct caches *caches, const struct bw_node *o
 static bool begins_with(const struct leaf *leaf, const struct bw_key *key)
 {
     const struct bw_disk_item *item = (const void *)(leaf->bytes + sizeof(struct bw_disk_header));
-    return leaf->made.count && bw_get64(item->key.objectid) == key->objectid &&
-           item->key.type == key->type && bw_get64(item->key.offset) == key->offset;
+    const struct bw_key first = bw_key_decode(&item->key);
+    return leaf->made.count && bw_key_compare(&first, key) == 0;
 }
 
 /* Plans the leaf that was made. */
@@ -381,9 +380,8 @@ static struct bw_error *plan_tree(struct caches *caches)
     }
     for (size_t i = 0; i < findings->count; i++) {
         struct bw_repair_finding *finding = &findings->items[i];
-        if (finding->tree == caches->tree->id && !finding->planned && !finding->repairable &&
-            finding->logical != BW_ABSENT && strncmp(finding->code->word, "block-", 6) == 0 &&
-            finding->flipped_block == BW_ABSENT)
+        if (finding->tree == caches->tree->id && !finding->planned &&
+            bw_repair_is_about_lost(finding) && finding->flipped_block == BW_ABSENT)
             BW_TRY(plan_lost(caches, finding));
     }
     return NULL;

@@ -148,9 +148,7 @@ static struct bw_error *refill_block(struct refill *refill, const struct bw_bloc
         const struct bw_block_pointer child = bw_tree_child_pointer(pointer, &node, slot);
         struct bw_key key = {0, 0, 0};
         BW_TRY(refill_block(refill, &child, &key));
-        pointers[slot].key.objectid = bw_put64(key.objectid);
-        pointers[slot].key.type = key.type;
-        pointers[slot].key.offset = bw_put64(key.offset);
+        pointers[slot].key = bw_key_encode(&key);
         if (!slot)
             *first = key;
     }

@@ -102,8 +102,7 @@ static struct bw_error *list_items(struct cutting *cutting)
 {
     struct bw_repair *repair = cutting->repair;
     struct bw_fs *fs = repair->fs;
-    const struct bw_tree *groups =
-        fs->block_group_tree.id ? &fs->block_group_tree : &fs->extent_tree;
+    const struct bw_tree *groups = bw_repair_group_tree(fs);
     bool is_new;
 
     /* The trees. */

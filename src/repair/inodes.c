@@ -166,13 +166,6 @@ static struct bw_error *plan_inode(struct bw_repair *repair, struct bw_repair_fi
                                 .proof = proof});
 }
 
-/* Whether a finding is about a block without a readable copy. */
-static bool is_about_hidden(const struct bw_repair_finding *finding)
-{
-    return strncmp(finding->code->word, "block-", 6) == 0 && !finding->repairable &&
-           finding->logical != BW_ABSENT;
-}
-
 /* Plans the flipped bit that explains a finding. */
 static struct bw_error *plan_flip(struct bw_repair *repair, struct bw_repair_finding *finding)
 {
@@ -193,7 +186,7 @@ static struct bw_error *plan_flip(struct bw_repair *repair, struct bw_repair_fin
                                 .byte = (uint32_t)finding->flipped_byte,
                                 .length = 1,
                                 .bytes = &byte,
-                                .reveals = is_about_hidden(finding),
+                                .reveals = bw_repair_is_about_lost(finding),
                                 .what = "flipped bit",
                                 .why = why,
                                 .proof = "no other bit makes the items fit each other"});
@@ -351,7 +344,7 @@ struct bw_error *bw_repair_plan_hiding_bits(struct bw_repair *repair)
 {
     struct bw_repair_findings *findings = &repair->findings;
     for (size_t i = 0; i < findings->count && i < MOST_FINDINGS; i++)
-        if (is_about_hidden(&findings->items[i]) && !findings->items[i].planned &&
+        if (bw_repair_is_about_lost(&findings->items[i]) && !findings->items[i].planned &&
             findings->items[i].flipped_block != BW_ABSENT)
             BW_TRY(plan_flip(repair, &findings->items[i]));
     return NULL;

@@ -63,6 +63,19 @@ static inline bool bw_repair_is(const struct bw_repair_finding *finding, const c
     return strcmp(finding->code->word, word) == 0;
 }
 
+/** Whether it is about a tree block without a good copy. */
+static inline bool bw_repair_is_about_lost(const struct bw_repair_finding *finding)
+{
+    return strncmp(finding->code->word, "block-", 6) == 0 && !finding->repairable &&
+           finding->logical != BW_ABSENT;
+}
+
+/** The tree with the block groups; its id is 0 if that is lost. */
+static inline const struct bw_tree *bw_repair_group_tree(const struct bw_fs *fs)
+{
+    return fs->block_group_tree.id ? &fs->block_group_tree : &fs->extent_tree;
+}
+
 /** A planned change: of a copy of a superblock, of fields in all of them, or of other bytes. */
 struct bw_repair_change {
     enum bw_repair_class class_number;

@@ -69,9 +69,7 @@ struct bw_error *bw_repair_read_generation(struct bw_fs *fs,
             continue;
 
         /* A superblock has the system chunks with their keys, one after the other. */
-        const struct bw_disk_key key = {.objectid = bw_put64(item->key.objectid),
-                                        .type = BW_CHUNK_ITEM,
-                                        .offset = bw_put64(item->key.offset)};
+        const struct bw_disk_key key = bw_key_encode(&item->key);
         uint8_t *end = generation->system_chunks + generation->system_chunks_size;
         if (sizeof key + item->size >
             sizeof generation->system_chunks - generation->system_chunks_size)
@@ -83,8 +81,7 @@ struct bw_error *bw_repair_read_generation(struct bw_fs *fs,
     BW_TRY(bw_fs_items_error(&items));
 
     /* The block groups. */
-    const struct bw_tree *groups =
-        fs->block_group_tree.id ? &fs->block_group_tree : &fs->extent_tree;
+    const struct bw_tree *groups = bw_repair_group_tree(fs);
     if (!groups->id)
         return NULL;
     BW_SCOPED(bw_fs_items) struct bw_fs_items used;

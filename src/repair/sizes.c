@@ -160,8 +160,7 @@ static struct bw_error *plan_group_used(struct bw_repair *repair, struct bw_repa
                                         bool *is_planned)
 {
     struct bw_fs *fs = repair->fs;
-    const struct bw_tree *groups =
-        fs->block_group_tree.id ? &fs->block_group_tree : &fs->extent_tree;
+    const struct bw_tree *groups = bw_repair_group_tree(fs);
     uint64_t used, old;
     if (!fs->extent_tree.id || finding->key.type != BW_BLOCK_GROUP_ITEM || !finding->key.offset ||
         is_doubtful(repair, "extents", "group-used", BW_EXTENT_TREE))

@@ -212,8 +212,7 @@ static struct bw_error *plan_field(struct bw_repair *repair, const struct field 
 
         /* If a block of a log tree is lost, no mount can replay the log, either. */
         bool fits = field->edit == clear_log && finding->tree == BW_TREE_LOG &&
-                    !finding->repairable && finding->flipped_block == BW_ABSENT &&
-                    strncmp(finding->code->word, "block-", 6) == 0;
+                    bw_repair_is_about_lost(finding) && finding->flipped_block == BW_ABSENT;
         for (size_t k = 0; k < sizeof field->codes / sizeof *field->codes && field->codes[k]; k++)
             fits |= strcmp(field->codes[k], finding->code->word) == 0;
         if (finding->planned || !fits || !is_possible(repair, field->edit))

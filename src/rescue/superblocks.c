@@ -410,7 +410,7 @@ static struct bw_error *make_superblocks(const struct candidate *candidate)
     for (size_t at = 0; bw_newest_next(&candidate->chunks.items, &at, &item);) {
         const struct bw_disk_chunk *disk = (const void *)item.data;
         const uint32_t size = bw_get32(disk->sector_size);
-        struct bw_disk_key key = {.type = BW_CHUNK_ITEM};
+        const struct bw_disk_key key = bw_key_encode(&item.key);
         if (!has_size && size >= BW_MIN_SECTORSIZE && size <= super.nodesize &&
             !(size & (size - 1))) {
             super.sectorsize = size;
@@ -419,8 +419,6 @@ static struct bw_error *make_superblocks(const struct candidate *candidate)
         if (!(bw_get64(disk->type) & BW_GROUP_SYSTEM) ||
             sizeof key + item.size > BW_SYSTEM_CHUNK_ARRAY_SIZE - super.system_chunk_array_size)
             continue;
-        key.objectid = bw_put64(item.key.objectid);
-        key.offset = bw_put64(item.key.offset);
         uint8_t *end = super.system_chunk_array + super.system_chunk_array_size;
         memcpy(end, &key, sizeof key);
         memcpy(end + sizeof key, item.data, item.size);
