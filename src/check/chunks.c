@@ -54,7 +54,6 @@ struct chunks {
     struct bw_checked_stripes stripes;
     struct bw_checked_devices devices; /* ascending */
     bool incomplete;                   /* some of them may be lost */
-    uint64_t last_start, last_end;     /* of the chunk before */
     bool *has_chunk;                   /* for each block group */
     bool group_missing;                /* of any chunk */
     uint32_t system_chunks;            /* of the chunk tree that the superblock has */
@@ -83,32 +82,6 @@ static struct bw_finding location_of_stripe(const struct bw_checked_stripe *stri
                       .logical = stripe->logical, .devid = stripe->devid, .offset = stripe->offset);
 }
 
-/* A stripe with its device, and with the stripe before it. */
-static void check_stripe(const struct chunks *chunks, const struct bw_checked_stripe *stripe,
-                         const struct bw_checked_stripe *before)
-{
-    const struct bw_checked_device *device = checked_device(chunks, stripe->devid);
-    const struct bw_finding location = location_of_stripe(stripe);
-    const uint64_t end = stripe->offset + stripe->length;
-    if (before && before->devid == stripe->devid &&
-        before->offset + before->length > stripe->offset)
-        bw_check_find(chunks->check, BW_CODE_stripe_overlap, &location,
-                      "the stripe of chunk %" PRIu64 " ends at %" PRIu64, before->logical,
-                      before->offset + before->length);
-    if (!device && !chunks->incomplete)
-        bw_check_find(chunks->check, BW_CODE_stripe_device, &location,
-                      "the file system has no such device");
-    if (!device)
-        return;
-    if (memcmp(device->info.uuid, stripe->device_uuid, BW_UUID_SIZE) != 0)
-        bw_check_find(chunks->check, BW_CODE_stripe_device, &location,
-                      "the uuid of the device differs from the uuid in the stripe");
-    if (end > device->info.total_bytes || end < stripe->offset)
-        bw_check_find(chunks->check, BW_CODE_stripe_outside, &location,
-                      "the stripe ends at %" PRIu64 ", the device at %" PRIu64, end,
-                      device->info.total_bytes);
-}
-
 static void report_missing(const struct chunks *chunks, const struct bw_checked_stripe *stripe,
                            bool known)
 {
@@ -116,28 +89,6 @@ static void report_missing(const struct chunks *chunks, const struct bw_checked_
     if (known)
         bw_check_find(chunks->check, BW_CODE_device_extent_missing, &location,
                       "the stripe has no device extent");
-}
-
-/* Compares a device extent with the stripe at its place; NULL: no stripe. */
-static void check_extent(struct chunks *chunks, const struct bw_item *item,
-                         const struct bw_checked_stripe *stripe)
-{
-    const struct bw_disk_device_extent *disk = (const void *)item->data;
-    const uint64_t chunk = bw_get64(disk->chunk_offset), length = bw_get64(disk->length);
-    struct bw_checked_device *device = checked_device(chunks, item->key.objectid);
-    const struct bw_finding location =
-        BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_DEVICE_TREE, .key = item->key, .logical = chunk,
-                   .devid = item->key.objectid, .offset = item->key.offset);
-    if (device)
-        device->allocated += length;
-    if (!stripe && !chunks->incomplete)
-        bw_check_find(chunks->check, BW_CODE_device_extent_extra, &location,
-                      "no stripe of a chunk is at this position");
-    else if (stripe && (stripe->logical != chunk || stripe->length != length))
-        bw_check_find(chunks->check, BW_CODE_device_extent_differs, &location,
-                      "%" PRIu64 " bytes of chunk %" PRIu64 ", the chunk tree has %" PRIu64
-                      " bytes of chunk %" PRIu64,
-                      length, chunk, stripe->length, stripe->logical);
 }
 
 /* The order of a stripe and the key of a device extent. */
@@ -152,30 +103,53 @@ static int compare_key(const struct bw_checked_stripe *stripe, const struct bw_k
  * walk over stripes and device extents, and the sums of device extents with the devices. */
 static struct bw_error *stripes_check(struct chunks *chunks)
 {
+    struct bw_check *check = chunks->check;
     const struct bw_checked_stripe *stripes = chunks->stripes.items;
     const size_t count = chunks->stripes.count;
     size_t next = 0;
-    if (count)
-        qsort(chunks->stripes.items, count, sizeof *stripes, by_place);
-    for (size_t i = 0; i < count; i++)
-        check_stripe(chunks, &stripes[i], i ? &stripes[i - 1] : NULL);
+    bw_checked_stripes_sort(&chunks->stripes, by_place);
+
+    /* Each stripe with its device, and with the stripe before it. */
+    for (size_t i = 0; i < count; i++) {
+        const struct bw_checked_stripe *stripe = &stripes[i], *before = i ? stripe - 1 : NULL;
+        const struct bw_checked_device *device = checked_device(chunks, stripe->devid);
+        const struct bw_finding location = location_of_stripe(stripe);
+        const uint64_t end = stripe->offset + stripe->length;
+        if (before && before->devid == stripe->devid &&
+            before->offset + before->length > stripe->offset)
+            bw_check_find(check, BW_CODE_stripe_overlap, &location,
+                          "the stripe of chunk %" PRIu64 " ends at %" PRIu64, before->logical,
+                          before->offset + before->length);
+        if (!device && !chunks->incomplete)
+            bw_check_find(check, BW_CODE_stripe_device, &location,
+                          "the file system has no such device");
+        if (!device)
+            continue;
+        if (memcmp(device->info.uuid, stripe->device_uuid, BW_UUID_SIZE) != 0)
+            bw_check_find(check, BW_CODE_stripe_device, &location,
+                          "the uuid of the device differs from the uuid in the stripe");
+        if (end > device->info.total_bytes || end < stripe->offset)
+            bw_check_find(check, BW_CODE_stripe_outside, &location,
+                          "the stripe ends at %" PRIu64 ", the device at %" PRIu64, end,
+                          device->info.total_bytes);
+    }
 
     /* On a zoned file system, every stripe is one zone, and all zones have one size. A device
      * without zones gets the zone size of the first device extent. Source: the kernel's
      * fs/btrfs/zoned.c. */
-    const bool is_zoned = chunks->check->fs->superblock.incompat_flags & BW_INCOMPAT_ZONED;
+    const bool is_zoned = check->fs->superblock.incompat_flags & BW_INCOMPAT_ZONED;
     const uint64_t zone = is_zoned && count ? stripes[0].length : 0;
     for (size_t i = 0; zone && i < count; i++) {
         const struct bw_finding location = location_of_stripe(&stripes[i]);
         if (stripes[i].length != zone || stripes[i].offset % zone)
-            bw_check_find(chunks->check, BW_CODE_stripe_zone, &location,
+            bw_check_find(check, BW_CODE_stripe_zone, &location,
                           "%" PRIu64 " bytes, not one zone of %" PRIu64 " bytes", stripes[i].length,
                           zone);
     }
 
     struct bw_item_stream extents;
     struct bw_error *error =
-        bw_item_stream_begin(&extents, chunks->check->fs, &chunks->check->trees, BW_DEVICE_TREE);
+        bw_item_stream_begin(&extents, check->fs, &check->trees, BW_DEVICE_TREE);
     if (error || !extents.count)
         return bw_item_stream_end(&extents, error);
     for (; !extents.ended; bw_item_stream_next(&extents)) {
@@ -185,7 +159,22 @@ static struct bw_error *stripes_check(struct chunks *chunks)
         for (; next < count && compare_key(&stripes[next], &item->key) < 0; next++)
             report_missing(chunks, &stripes[next], !extents.after_loss);
         const bool matches = next < count && compare_key(&stripes[next], &item->key) == 0;
-        check_extent(chunks, item, matches ? &stripes[next] : NULL);
+        const struct bw_disk_device_extent *disk = (const void *)item->data;
+        const uint64_t chunk = bw_get64(disk->chunk_offset), length = bw_get64(disk->length);
+        struct bw_checked_device *device = checked_device(chunks, item->key.objectid);
+        const struct bw_finding location =
+            BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_DEVICE_TREE, .key = item->key,
+                       .logical = chunk, .devid = item->key.objectid, .offset = item->key.offset);
+        if (device)
+            device->allocated += length;
+        if (!matches && !chunks->incomplete)
+            bw_check_find(check, BW_CODE_device_extent_extra, &location,
+                          "no stripe of a chunk is at this position");
+        else if (matches && (stripes[next].logical != chunk || stripes[next].length != length))
+            bw_check_find(check, BW_CODE_device_extent_differs, &location,
+                          "%" PRIu64 " bytes of chunk %" PRIu64 ", the chunk tree has %" PRIu64
+                          " bytes of chunk %" PRIu64,
+                          length, chunk, stripes[next].length, stripes[next].logical);
         next += matches;
     }
     for (; next < count; next++)
@@ -198,7 +187,7 @@ static struct bw_error *stripes_check(struct chunks *chunks)
                        .key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, device->info.devid},
                        .devid = device->info.devid);
         if (device->info.bytes_used != device->allocated)
-            bw_check_find(chunks->check, BW_CODE_device_used, &location,
+            bw_check_find(check, BW_CODE_device_used, &location,
                           "%" PRIu64 " bytes used, its device extents have %" PRIu64,
                           device->info.bytes_used, device->allocated);
     }
@@ -302,81 +291,78 @@ static void check_system_chunk(struct chunks *chunks, const struct bw_item *item
                       "the superblock lacks the chunk");
 }
 
-/* Compares a chunk with the one before it, with its block group and with its copy in the
- * superblock, and lists its stripes. */
-static struct bw_error *on_chunk(struct chunks *chunks, const struct bw_item *item)
-{
-    struct bw_check *check = chunks->check;
-    const struct bw_disk_chunk *disk = (const void *)item->data;
-    const bool is_remapped = bw_chunk_is_remapped_away(item->data, item->size);
-    const uint64_t logical = item->key.offset;
-    struct bw_chunk chunk = {.stripe_count = 0};
-    BW_AUTO_ERROR struct bw_error *bad =
-        is_remapped ? NULL : bw_chunk_decode(logical, item->data, item->size, &chunk);
-    if (bad) { /* tree_items.c reports the fault */
-        chunks->incomplete = true;
-        return NULL;
-    }
-    const uint64_t length = bw_get64(disk->length), type = bw_get64(disk->type);
-
-    /* The chunk before it. */
-    const struct bw_finding location = bw_item_location(BW_CHUNK_TREE, item->key, logical, length);
-    if (logical < chunks->last_end)
-        bw_check_find(check, BW_CODE_chunk_overlap, &location, "chunk %" PRIu64 " ends at %" PRIu64,
-                      chunks->last_start, chunks->last_end);
-    chunks->last_start = logical;
-    chunks->last_end = logical + length;
-
-    /* Its block group. */
-    const struct bw_checked_group *group = bw_check_group(check, logical);
-    if (group)
-        chunks->has_chunk[group - check->groups.groups.items] = true;
-    chunks->group_missing |= !group;
-    if (!group && !check->groups.incomplete)
-        bw_check_find(check, BW_CODE_group_missing, &location, "the chunk has no block group");
-    else if (group && group->length != length)
-        bw_check_find(check, BW_CODE_group_differs, &location,
-                      "%" PRIu64 " bytes, its block group has %" PRIu64, length, group->length);
-    else if (group && group->flags != type)
-        bw_check_find(check, BW_CODE_group_differs, &location,
-                      "type 0x%" PRIx64 ", its block group has 0x%" PRIx64, type, group->flags);
-    if (!is_remapped && !check->fs->is_past)
-        check_system_chunk(chunks, item, type);
-
-    const struct bw_chunk_info info = {
-        .length = chunk.length, .type = chunk.type, .stripe_count = chunk.stripe_count};
-    for (unsigned i = 0; i < chunk.stripe_count; i++) {
-        struct bw_checked_stripe stripe = {.devid = bw_get64(chunk.stripes[i].devid),
-                                           .offset = bw_get64(chunk.stripes[i].offset),
-                                           .length = bw_chunk_stripe_length(&info),
-                                           .logical = chunk.logical};
-        memcpy(stripe.device_uuid, chunk.stripes[i].device_uuid, BW_UUID_SIZE);
-        BW_TRY(bw_checked_stripes_push(&chunks->stripes, stripe));
-    }
-    return NULL;
-}
-
-/* Checks each chunk, and lists its stripes. The item of a device has the id of the file system that
- * the device was made for: this one or, of a seed, another one. */
+/* Compares each chunk with the one before it, with its block group and with its copy in the
+ * superblock, and lists its stripes. The item of a device has the id of the file system that the
+ * device was made for: this one or, of a seed, another one. */
 static struct bw_error *read_chunks(struct chunks *chunks)
 {
     struct bw_check *check = chunks->check;
     struct bw_item_stream stream;
+    uint64_t last_start = 0, last_end = 0; /* of the chunk before */
     struct bw_error *error = bw_item_stream_begin(&stream, check->fs, &check->trees, BW_CHUNK_TREE);
     for (; !error && !stream.ended; bw_item_stream_next(&stream)) {
         const struct bw_item *item = &stream.item;
-        const struct bw_disk_device_item *disk = (const void *)item->data;
-        if (item->key.type == BW_CHUNK_ITEM)
-            error = on_chunk(chunks, item);
-        if (item->key.type != BW_DEVICE_ITEM || item->size < sizeof *disk)
+        const struct bw_disk_device_item *device = (const void *)item->data;
+        if (item->key.type == BW_DEVICE_ITEM && item->size >= sizeof *device) {
+            const struct bw_image *image =
+                bw_image_of_device(check->fs, bw_get64(device->devid), device->uuid);
+            const struct bw_finding location =
+                BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE, .key = item->key,
+                           .devid = item->key.offset);
+            if (image && !image->is_dump &&
+                !bw_superblock_has_block_id(&image->superblock, device->fsid))
+                bw_check_find(check, BW_CODE_device_differs, &location,
+                              "the fsid differs from the fsid in the superblock of the device");
+        }
+        if (item->key.type != BW_CHUNK_ITEM)
             continue;
-        const struct bw_image *image =
-            bw_image_of_device(check->fs, bw_get64(disk->devid), disk->uuid);
-        const struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE,
-                                                      .key = item->key, .devid = item->key.offset);
-        if (image && !image->is_dump && !bw_superblock_has_block_id(&image->superblock, disk->fsid))
-            bw_check_find(check, BW_CODE_device_differs, &location,
-                          "the fsid differs from the fsid in the superblock of the device");
+        const struct bw_disk_chunk *disk = (const void *)item->data;
+        const bool is_remapped = bw_chunk_is_remapped_away(item->data, item->size);
+        const uint64_t logical = item->key.offset;
+        struct bw_chunk chunk = {.stripe_count = 0};
+        BW_AUTO_ERROR struct bw_error *bad =
+            is_remapped ? NULL : bw_chunk_decode(logical, item->data, item->size, &chunk);
+        if (bad) { /* tree_items.c reports the fault */
+            chunks->incomplete = true;
+            continue;
+        }
+        const uint64_t length = bw_get64(disk->length), type = bw_get64(disk->type);
+
+        /* The chunk before it. */
+        const struct bw_finding location =
+            bw_item_location(BW_CHUNK_TREE, item->key, logical, length);
+        if (logical < last_end)
+            bw_check_find(check, BW_CODE_chunk_overlap, &location,
+                          "chunk %" PRIu64 " ends at %" PRIu64, last_start, last_end);
+        last_start = logical;
+        last_end = logical + length;
+
+        /* Its block group. */
+        const struct bw_checked_group *group = bw_check_group(check, logical);
+        if (group)
+            chunks->has_chunk[group - check->groups.groups.items] = true;
+        chunks->group_missing |= !group;
+        if (!group && !check->groups.incomplete)
+            bw_check_find(check, BW_CODE_group_missing, &location, "the chunk has no block group");
+        else if (group && group->length != length)
+            bw_check_find(check, BW_CODE_group_differs, &location,
+                          "%" PRIu64 " bytes, its block group has %" PRIu64, length, group->length);
+        else if (group && group->flags != type)
+            bw_check_find(check, BW_CODE_group_differs, &location,
+                          "type 0x%" PRIx64 ", its block group has 0x%" PRIx64, type, group->flags);
+        if (!is_remapped && !check->fs->is_past)
+            check_system_chunk(chunks, item, type);
+
+        const struct bw_chunk_info info = {
+            .length = chunk.length, .type = chunk.type, .stripe_count = chunk.stripe_count};
+        for (unsigned i = 0; i < chunk.stripe_count && !error; i++) {
+            struct bw_checked_stripe stripe = {.devid = bw_get64(chunk.stripes[i].devid),
+                                               .offset = bw_get64(chunk.stripes[i].offset),
+                                               .length = bw_chunk_stripe_length(&info),
+                                               .logical = chunk.logical};
+            memcpy(stripe.device_uuid, chunk.stripes[i].device_uuid, BW_UUID_SIZE);
+            error = bw_checked_stripes_push(&chunks->stripes, stripe);
+        }
     }
     chunks->incomplete |= stream.lost;
     return bw_item_stream_end(&stream, error);

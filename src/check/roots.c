@@ -117,50 +117,47 @@ static struct root_facts *root_facts_of(const struct root_list *list, uint64_t i
     return i < list->roots.count && list->roots.items[i].id == id ? &list->roots.items[i] : NULL;
 }
 
-/* A ROOT_REF with its ROOT_BACKREF; if one is missing, the other one, and `other` is NULL. */
-static struct bw_error *check_link(const struct root_list *list, const struct root_side *side,
-                                   const struct root_side *other)
-{
-    struct bw_finding location = root_location(side->parent, BW_ROOT_REF, side->child);
-    if (side->is_backref)
-        location = root_location(side->child, BW_ROOT_BACKREF, side->parent);
-    struct root_facts *child = root_facts_of(list, side->child);
-    if (!child || !root_facts_of(list, side->parent)) {
-        bw_check_find(list->check, BW_CODE_root_link, &location,
-                      "subvolume %" PRIu64 " does not exist", child ? side->parent : side->child);
-        return NULL;
-    }
-    child->links++;
-    child->parent = side->parent;
-    const char *name = list->names.data + side->name;
-    const bool is_equal = other && side->directory == other->directory &&
-                          side->index == other->index && side->name_length == other->name_length &&
-                          memcmp(name, list->names.data + other->name, side->name_length) == 0;
-    if (!is_equal) {
-        const char *problem = "the ROOT_BACKREF differs";
-        if (!other)
-            problem = side->is_backref ? "there is no ROOT_REF" : "there is no ROOT_BACKREF";
-        bw_check_find(list->check, BW_CODE_root_link, &location, "%s", problem);
-        return NULL;
-    }
-    const struct bw_listed_tree *parent = bw_tree_list_find(&list->check->trees, side->parent);
-    const uint64_t hash = bw_name_hash(name, side->name_length);
-    if (!parent || parent->incomplete)
-        return NULL;
-    BW_TRY(check_entry(list, side, parent, BW_DIR_INDEX, side->index));
-    return check_entry(list, side, parent, BW_DIR_ITEM, hash);
-}
-
 /* Links, both ways, and the directory entries they name; counts root->links. */
 static struct bw_error *check_links(struct root_list *list)
 {
+    struct bw_check *check = list->check;
     root_sides_sort(&list->sides, by_link);
-    for (size_t i = 0; i < list->sides.count && bw_check_should_continue(list->check, 0); i++) {
+    for (size_t i = 0; i < list->sides.count && bw_check_should_continue(check, 0); i++) {
         const struct root_side *side = &list->sides.items[i];
         const bool paired = i + 1 < list->sides.count && side->parent == side[1].parent &&
                             side->child == side[1].child && side->is_backref != side[1].is_backref;
-        BW_TRY(check_link(list, side, paired ? side + 1 : NULL));
+        const struct root_side *other = paired ? side + 1 : NULL;
+        struct bw_finding location = root_location(side->parent, BW_ROOT_REF, side->child);
+        if (side->is_backref)
+            location = root_location(side->child, BW_ROOT_BACKREF, side->parent);
+        struct root_facts *child = root_facts_of(list, side->child);
         i += paired;
+        if (!child || !root_facts_of(list, side->parent)) {
+            bw_check_find(check, BW_CODE_root_link, &location,
+                          "subvolume %" PRIu64 " does not exist",
+                          child ? side->parent : side->child);
+            continue;
+        }
+        child->links++;
+        child->parent = side->parent;
+        const char *name = list->names.data + side->name;
+        const bool is_equal = other && side->directory == other->directory &&
+                              side->index == other->index &&
+                              side->name_length == other->name_length &&
+                              memcmp(name, list->names.data + other->name, side->name_length) == 0;
+        if (!is_equal) {
+            const char *problem = "the ROOT_BACKREF differs";
+            if (!other)
+                problem = side->is_backref ? "there is no ROOT_REF" : "there is no ROOT_BACKREF";
+            bw_check_find(check, BW_CODE_root_link, &location, "%s", problem);
+            continue;
+        }
+        const struct bw_listed_tree *parent = bw_tree_list_find(&check->trees, side->parent);
+        const uint64_t hash = bw_name_hash(name, side->name_length);
+        if (!parent || parent->incomplete)
+            continue;
+        BW_TRY(check_entry(list, side, parent, BW_DIR_INDEX, side->index));
+        BW_TRY(check_entry(list, side, parent, BW_DIR_ITEM, hash));
     }
 
     /* Follows the path from each subvolume up to the top, or to where an earlier path came by. If
@@ -179,10 +176,10 @@ static struct bw_error *check_links(struct root_list *list)
         const struct bw_finding location =
             root_location(lowest->id, BW_ROOT_BACKREF, lowest->parent);
         if (count == 1)
-            bw_check_find(list->check, BW_CODE_root_cycle, &location,
+            bw_check_find(check, BW_CODE_root_cycle, &location,
                           "subvolume %" PRIu64 " contains itself", lowest->id);
         else
-            bw_check_find(list->check, BW_CODE_root_cycle, &location,
+            bw_check_find(check, BW_CODE_root_cycle, &location,
                           "subvolume %" PRIu64 " is one of %zu that contain each other", lowest->id,
                           count);
     }
