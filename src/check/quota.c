@@ -60,19 +60,6 @@ void bw_simple_quota_block(struct bw_check *check, uint64_t owner, uint64_t gene
     pthread_mutex_unlock(&check->lock);
 }
 
-/* Data that name an owner: that reference comes first. */
-static struct bw_error *charge_extent(void *context, const struct bw_item *item)
-{
-    struct bw_check *check = context;
-    struct bw_extent_entry extent;
-    struct bw_reference reference;
-    if (!bw_extent_entry_decode(check->fs, item, &extent) || extent.is_block ||
-        extent.generation < check->charged_since ||
-        !bw_extent_reference_step(&extent, &reference) || reference.kind)
-        return NULL;
-    return charge_subvolume(check, reference.source, extent.length);
-}
-
 static struct bw_finding location_of(uint64_t objectid, uint8_t type, uint64_t offset)
 {
     return BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_QUOTA_TREE, .key = {objectid, type, offset});
@@ -238,7 +225,20 @@ static bool add_charge(struct quota *quota, uint64_t id, size_t sum, unsigned de
 static struct bw_error *compare_simple_groups(struct quota *quota)
 {
     struct bw_check *check = quota->check;
-    BW_TRY(bw_fs_scan(check->fs, &check->fs->extent_tree, "extent tree", charge_extent, check));
+    struct bw_item_stream stream;
+    struct bw_error *error =
+        bw_item_stream_begin(&stream, check->fs, &check->trees, BW_EXTENT_TREE);
+    for (; !error && !stream.ended; bw_item_stream_next(&stream)) {
+        struct bw_extent_entry extent;
+        struct bw_reference reference;
+        if (!bw_extent_entry_decode(check->fs, &stream.item, &extent) || extent.is_block ||
+            extent.generation < check->charged_since)
+            continue;
+        /* Data that name an owner: that reference comes first. */
+        if (bw_extent_reference_step(&extent, &reference) && !reference.kind)
+            error = charge_subvolume(check, reference.source, extent.length);
+    }
+    BW_TRY(bw_item_stream_end(&stream, error));
 
     /* Subvolumes that pay and have no group: the kernel keeps the group of a deleted subvolume
      * while it pays for anything, and fails when it frees an extent without one. */

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/compare.h"
 #include "base/pair_set.h"
 #include "base/path.h"
 #include "base/struct_size.h"
@@ -160,35 +159,21 @@ static struct bw_error *add_inode(struct examined *examined, const struct bw_sub
     return bw_deleted_inodes_push(&examined->inodes, (struct bw_deleted_inode){subvolume, number});
 }
 
-static struct bw_error *on_inode_item(void *context, const struct bw_item *item)
-{
-    const uint64_t number = item->key.objectid;
-    if (item->key.type != BW_INODE_ITEM || number < BW_SUBVOLUME_ROOT_INODE || number > LAST_INODE)
-        return NULL;
-    return add_inode(context, NULL, number);
-}
-
-static int by_number(const void *a, const void *b)
-{
-    const struct bw_deleted_inode *left = a, *right = b;
-    return bw_compare(left->number, right->number);
-}
-
 /* Adds all inodes of a subvolume, unless a newer generation had it. */
 static struct bw_error *add_all(struct bw_deleted *deleted, struct examined *examined,
                                 const struct bw_subvolume *subvolume)
 {
-    struct bw_deleted_inodes *inodes = &examined->inodes;
-    const size_t first = inodes->count;
     if (bw_key_map_has(&deleted->gone, subvolume->tree.id))
         return NULL;
     BW_TRY(bw_key_map_put(&deleted->gone, subvolume->tree.id, 0));
-    BW_TRY(bw_fs_scan(examined->fs, &subvolume->tree, "subvolume", on_inode_item, examined));
-    for (size_t i = first; i < inodes->count; i++)
-        inodes->items[i].subvolume = subvolume;
-    if (inodes->count > first)
-        qsort(inodes->items + first, inodes->count - first, sizeof *inodes->items, by_number);
-    return NULL;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, examined->fs, &subvolume->tree,
+                      (struct bw_key){BW_SUBVOLUME_ROOT_INODE, 0, 0},
+                      (struct bw_key){LAST_INODE, UINT8_MAX, UINT64_MAX});
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
+        if (item->key.type == BW_INODE_ITEM)
+            BW_TRY(add_inode(examined, subvolume, item->key.objectid));
+    return bw_fs_items_error(&items);
 }
 
 /* The same subvolume in another generation, unless it is being deleted there; or NULL. */

@@ -265,20 +265,6 @@ static struct bw_error *read_chunks(struct loss_search *search)
 
 /* Bytes. */
 
-static struct bw_error *on_extent_item(void *context, const struct bw_item *item)
-{
-    struct loss_search *search = context;
-    struct bw_extent_entry extent;
-    if (!bw_extent_entry_decode(search->fs, item, &extent))
-        return NULL;
-    struct loss_chunk *chunk = find_chunk(search, extent.bytenr);
-    const uint64_t lost = lost_bytes(search, extent.bytenr, extent.length);
-    search->loss->metadata_lost |= lost && extent.is_block;
-    if (chunk && chunk->lost <= UINT64_MAX - lost)
-        chunk->lost += lost;
-    return NULL;
-}
-
 /* Counts the lost bytes of each chunk. A completely lost chunk loses its used bytes; the extent
  * tree is read for it only to see whether they include tree blocks. */
 static struct bw_error *count_lost_bytes(struct loss_search *search,
@@ -294,10 +280,21 @@ static struct bw_error *count_lost_bytes(struct loss_search *search,
         needs_extents |= is_partly_lost(chunk) || is_mixed || !chunk->used;
         search->loss->metadata_lost |= !is_partly_lost(chunk) && !(type & BW_GROUP_DATA);
     }
-    for (size_t i = 0; i < trees->entries.count && needs_extents; i++)
-        if (trees->entries.items[i].tree.id == BW_EXTENT_TREE)
-            BW_TRY(bw_fs_scan(search->fs, &trees->entries.items[i].tree, "extent tree",
-                              on_extent_item, search));
+    struct bw_item_stream stream = {.ended = true};
+    struct bw_error *error = NULL;
+    if (needs_extents)
+        error = bw_item_stream_begin(&stream, search->fs, trees, BW_EXTENT_TREE);
+    for (; !error && !stream.ended; bw_item_stream_next(&stream)) {
+        struct bw_extent_entry extent;
+        if (!bw_extent_entry_decode(search->fs, &stream.item, &extent))
+            continue;
+        struct loss_chunk *chunk = find_chunk(search, extent.bytenr);
+        const uint64_t lost = lost_bytes(search, extent.bytenr, extent.length);
+        search->loss->metadata_lost |= lost && extent.is_block;
+        if (chunk && chunk->lost <= UINT64_MAX - lost)
+            chunk->lost += lost;
+    }
+    BW_TRY(bw_item_stream_end(&stream, error));
     for (size_t i = 0; i < search->chunks.count; i++) {
         struct loss_chunk *chunk = &search->chunks.items[i];
         if (chunk->is_lost && !is_partly_lost(chunk) && chunk->lost < chunk->used)
@@ -565,7 +562,7 @@ static struct bw_error *find_losses(struct loss_search *search)
 struct bw_error *bw_fs_device_loss(struct bw_fs *fs, const struct bw_device_loss_options *options,
                                    struct bw_device_loss **loss)
 {
-    struct loss_search search = {.fs = fs, .paths = {.fs = fs}};
+    struct loss_search search = {.fs = fs, .paths = {.fs = fs}, .trees.report = true};
     *loss = NULL;
     BW_TRY(BW_TAKE_OPTIONS(&search.options, options));
     search.loss = calloc(1, sizeof *search.loss);

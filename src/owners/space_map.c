@@ -72,7 +72,6 @@ struct bw_space_map {
     struct bw_space_pieces pieces; /* ascending by logical address, when extents are counted */
     struct bw_space_owners owners;
     struct bw_key_map owner_numbers; /* of `owners`, by id */
-    uint64_t counted_to;             /* logical address that extents were counted up to */
     struct bw_referrers referrers;   /* of tree blocks, by address */
     struct bw_key_set writable;      /* ids of the subvolumes that are not read-only */
     bool is_second_scan, needs_second_scan;
@@ -259,48 +258,6 @@ static uint64_t owner_of(const struct bw_space_map *map, const struct bw_extent_
     return owner;
 }
 
-/* Extents come by ascending address. A part shared with the previous extent is not counted again.
- */
-static struct bw_error *on_extent_item(void *context, const struct bw_item *item)
-{
-    struct bw_space_map *map = context;
-    const struct bw_space_piece *pieces = map->pieces.items;
-    struct bw_extent_entry extent;
-    if (!bw_extent_entry_decode(map->fs, item, &extent))
-        return NULL;
-    uint64_t begin = extent.bytenr, end;
-    if (__builtin_add_overflow(begin, extent.length, &end))
-        end = UINT64_MAX;
-    begin = begin < map->counted_to ? map->counted_to : begin;
-    if (begin >= end)
-        return NULL;
-    map->counted_to = end;
-    if (extent.generation > map->fs->superblock.generation)
-        extent.generation = 0;
-    if (extent.generation > map->info.newest)
-        map->info.newest = extent.generation;
-    if (extent.generation && (!map->info.oldest || extent.generation < map->info.oldest))
-        map->info.oldest = extent.generation;
-    uint64_t block;
-    const uint64_t owner = owner_of(map, &extent, &block);
-    if (map->is_second_scan && !block)
-        return NULL;
-    map->needs_second_scan |= block != 0;
-    if (extent.is_block && !map->is_second_scan)
-        BW_TRY(bw_referrers_put(
-            &map->referrers, extent.bytenr,
-            (struct bw_referrer){.id = owner ? owner : block, .is_block = !owner && block}));
-    const struct bw_space_use use = {extent.generation, owner, map->is_second_scan || !block};
-    size_t i =
-        BW_FIRST_INDEX(n, map->pieces.count, pieces[n].logical + pieces[n].chunk_length > begin);
-    for (; i < map->pieces.count && pieces[i].logical < end; i++) {
-        const uint64_t first = pieces[i].logical, after = first + pieces[i].chunk_length;
-        BW_TRY(add_used(map, &pieces[i], bw_max(begin, first) - first, bw_min(end, after) - first,
-                        &use));
-    }
-    return NULL;
-}
-
 static int compare_owners(const void *left, const void *right)
 {
     const struct bw_space_owner *a = left, *b = right;
@@ -309,27 +266,58 @@ static int compare_owners(const void *left, const void *right)
     return a->id < b->id ? -1 : a->id > b->id;
 }
 
-static struct bw_error *scan_trees(struct bw_space_map *map, const struct bw_tree_list *trees)
+/* Counts the extents of all extent trees. They come by ascending address; a part shared with the
+ * previous extent is not counted again. */
+static struct bw_error *scan_extents(struct bw_space_map *map, const struct bw_tree_list *trees)
 {
-    const struct bw_listed_tree *items = trees->entries.items;
-    bool found = false;
-    for (size_t i = 0; i < trees->entries.count; i++) {
-        if (items[i].tree.id != BW_EXTENT_TREE)
-            continue;
-        found = true;
-        map->counted_to = 0;
-        BW_TRY(bw_fs_scan(map->fs, &items[i].tree, "extent tree", on_extent_item, map));
-    }
-    if (!found)
+    const struct bw_space_piece *pieces = map->pieces.items;
+    uint64_t counted_to = 0;
+    struct bw_item_stream stream;
+    struct bw_error *error = bw_item_stream_begin(&stream, map->fs, trees, BW_EXTENT_TREE);
+    if (!error && !stream.count)
         bw_fs_report(map->fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT, "the extent tree is lost"));
-    return NULL;
+    for (; !error && !stream.ended; bw_item_stream_next(&stream)) {
+        struct bw_extent_entry extent;
+        if (!bw_extent_entry_decode(map->fs, &stream.item, &extent))
+            continue;
+        uint64_t end, block;
+        if (__builtin_add_overflow(extent.bytenr, extent.length, &end))
+            end = UINT64_MAX;
+        const uint64_t begin = bw_max(extent.bytenr, counted_to);
+        if (begin >= end)
+            continue;
+        counted_to = end;
+        if (extent.generation > map->fs->superblock.generation)
+            extent.generation = 0;
+        if (extent.generation > map->info.newest)
+            map->info.newest = extent.generation;
+        if (extent.generation && (!map->info.oldest || extent.generation < map->info.oldest))
+            map->info.oldest = extent.generation;
+        const uint64_t owner = owner_of(map, &extent, &block);
+        if (map->is_second_scan && !block)
+            continue;
+        map->needs_second_scan |= block != 0;
+        if (extent.is_block && !map->is_second_scan)
+            error = bw_referrers_put(
+                &map->referrers, extent.bytenr,
+                (struct bw_referrer){.id = owner ? owner : block, .is_block = !owner && block});
+        const struct bw_space_use use = {extent.generation, owner, map->is_second_scan || !block};
+        size_t i = BW_FIRST_INDEX(n, map->pieces.count,
+                                  pieces[n].logical + pieces[n].chunk_length > begin);
+        for (; !error && i < map->pieces.count && pieces[i].logical < end; i++) {
+            const uint64_t first = pieces[i].logical, after = first + pieces[i].chunk_length;
+            error = add_used(map, &pieces[i], bw_max(begin, first) - first,
+                             bw_min(end, after) - first, &use);
+        }
+    }
+    return bw_item_stream_end(&stream, error);
 }
 
-/* Counts the extents of all extent trees. */
+/* Counts the extents, and whose they are. */
 static struct bw_error *add_extents(struct bw_space_map *map)
 {
-    struct bw_tree_list trees = {0};
+    struct bw_tree_list trees = {.report = true};
     struct bw_error *error = bw_tree_list_load(map->fs, &trees);
     for (size_t i = 0; !error && i < trees.entries.count; i++) {
         const struct bw_listed_tree *tree = &trees.entries.items[i];
@@ -338,10 +326,10 @@ static struct bw_error *add_extents(struct bw_space_map *map)
             error = bw_key_set_add(&map->writable, tree->tree.id, &is_new);
     }
     if (!error)
-        error = scan_trees(map, &trees);
+        error = scan_extents(map, &trees);
     map->is_second_scan = true;
     if (!error && map->needs_second_scan)
-        error = scan_trees(map, &trees);
+        error = scan_extents(map, &trees);
     bw_referrers_free(&map->referrers);
     bw_key_set_free(&map->writable);
     bw_listed_trees_free(&trees.entries);
