@@ -15,6 +15,7 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/generated.h"
 #include "fs/image.h"
 #include "ondisk/chunk.h"
@@ -40,58 +41,40 @@ struct stripe {
     unsigned columns, column; /* pieces of data in a row; which of them it has */
 };
 
-/* Appends to the range that waits, or delivers that and begins another one. */
-static struct bw_error *add_same(struct used_device *device, uint64_t offset, uint64_t length,
-                                 enum bw_used_kind kind, bool in_use)
-{
-    struct bw_used_range *waiting = &device->waiting;
-    if (waiting->length && waiting->kind == kind && waiting->in_use == in_use) {
-        waiting->length += length;
-        return NULL;
-    }
-    if (waiting->length)
-        BW_TRY(device->visit(device->context, waiting));
-    *waiting = (struct bw_used_range){.devid = device->info.devid,
-                                      .offset = offset,
-                                      .length = length,
-                                      .kind = kind,
-                                      .in_use = in_use};
-    return NULL;
-}
-
-/* Adds a range without superblocks, in which ranges added by the caller may lie. */
-static struct bw_error *add_piece(struct used_device *device, uint64_t offset, uint64_t length,
-                                  enum bw_used_kind kind, bool in_use)
-{
-    const uint64_t end = offset + length;
-    if (in_use || !device->extra)
-        return add_same(device, offset, length, kind, in_use);
-    for (uint64_t to = end; offset < end; offset = to, to = end) {
-        const bool added = bw_range_set_has(device->extra, offset, &to);
-        BW_TRY(add_same(device, offset, to - offset, added ? BW_USED_HISTORY : kind, added));
-    }
-    return NULL;
-}
-
-/* Adds the part of the next range that the device has. Superblocks may lie in it. */
+/* Adds the part of the next range that the device has. Superblocks, and ranges that the caller has
+ * added, may lie in it. A range waits until it is known where it ends; then it is delivered. */
 static struct bw_error *add_range(struct used_device *device, uint64_t offset, uint64_t length,
                                   enum bw_used_kind kind, bool in_use)
 {
+    struct bw_used_range *waiting = &device->waiting;
     if (offset >= device->size)
         return NULL;
-    const uint64_t end = length < device->size - offset ? offset + length : device->size;
-    for (unsigned i = 0; i < BW_SUPERBLOCK_COPIES; i++) {
-        const struct bw_span *copy = &device->superblocks[i];
-        const uint64_t stop = copy->end < end ? copy->end : end;
-        if (copy->start >= end || copy->end <= offset)
+    const uint64_t end = offset + bw_min(length, device->size - offset);
+    for (uint64_t to; offset < end; offset = to) {
+        struct bw_used_range part = {
+            .devid = device->info.devid, .offset = offset, .kind = kind, .in_use = in_use};
+        to = end;
+        for (unsigned i = 0; i < BW_SUPERBLOCK_COPIES; i++) {
+            const struct bw_span *copy = &device->superblocks[i];
+            if (copy->start <= offset && copy->end > offset)
+                part.kind = BW_USED_SUPERBLOCK;
+            const uint64_t limit = copy->start > offset ? copy->start : copy->end;
+            to = limit > offset ? bw_min(to, limit) : to;
+        }
+        if (part.kind != BW_USED_SUPERBLOCK && !in_use && device->extra &&
+            bw_range_set_has(device->extra, offset, &to))
+            part.kind = BW_USED_HISTORY;
+        part.in_use |= part.kind != kind;
+        part.length = to - offset;
+        if (waiting->length && waiting->kind == part.kind && waiting->in_use == part.in_use) {
+            waiting->length += part.length;
             continue;
-        if (copy->start > offset)
-            BW_TRY(add_piece(device, offset, copy->start - offset, kind, in_use));
-        offset = copy->start > offset ? copy->start : offset;
-        BW_TRY(add_piece(device, offset, stop - offset, BW_USED_SUPERBLOCK, true));
-        offset = stop;
+        }
+        if (waiting->length)
+            BW_TRY(device->visit(device->context, waiting));
+        *waiting = part;
     }
-    return offset < end ? add_piece(device, offset, end - offset, kind, in_use) : NULL;
+    return NULL;
 }
 
 /* Adds a range within a stripe; free space of seed devices counts as in use, because trees that
