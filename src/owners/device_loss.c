@@ -265,46 +265,6 @@ static struct bw_error *read_chunks(struct loss_search *search)
 
 /* Bytes. */
 
-/* Counts the lost bytes of each chunk. A completely lost chunk loses its used bytes; the extent
- * tree is read for it only to see whether they include tree blocks. */
-static struct bw_error *count_lost_bytes(struct loss_search *search,
-                                         const struct bw_tree_list *trees)
-{
-    bool needs_extents = false;
-    for (size_t i = 0; i < search->chunks.count; i++) {
-        struct loss_chunk *chunk = &search->chunks.items[i];
-        const uint64_t type = search->groups.items[chunk->group].type;
-        const bool is_mixed = type & BW_GROUP_DATA && type & BW_GROUP_METADATA;
-        if (!chunk->is_lost || !chunk->is_in_use)
-            continue;
-        needs_extents |= is_partly_lost(chunk) || is_mixed || !chunk->used;
-        search->loss->metadata_lost |= !is_partly_lost(chunk) && !(type & BW_GROUP_DATA);
-    }
-    struct bw_item_stream stream = {.ended = true};
-    struct bw_error *error = NULL;
-    if (needs_extents)
-        error = bw_item_stream_begin(&stream, search->fs, trees, BW_EXTENT_TREE);
-    for (; !error && !stream.ended; bw_item_stream_next(&stream)) {
-        struct bw_extent_entry extent;
-        if (!bw_extent_entry_decode(search->fs, &stream.item, &extent))
-            continue;
-        struct loss_chunk *chunk = find_chunk(search, extent.bytenr);
-        const uint64_t lost = lost_bytes(search, extent.bytenr, extent.length);
-        search->loss->metadata_lost |= lost && extent.is_block;
-        if (chunk && chunk->lost <= UINT64_MAX - lost)
-            chunk->lost += lost;
-    }
-    BW_TRY(bw_item_stream_end(&stream, error));
-    for (size_t i = 0; i < search->chunks.count; i++) {
-        struct loss_chunk *chunk = &search->chunks.items[i];
-        if (chunk->is_lost && !is_partly_lost(chunk) && chunk->lost < chunk->used)
-            chunk->lost = chunk->used;
-        if (chunk->used < chunk->lost) /* the block group is lost, or wrong */
-            chunk->used = chunk->lost;
-    }
-    return NULL;
-}
-
 static int compare_groups(const void *left, const void *right)
 {
     const struct bw_device_loss_group *a = left, *b = right;
@@ -513,13 +473,34 @@ static struct bw_error *count_files(struct loss_search *search, const struct bw_
     return NULL;
 }
 
-static struct bw_error *find_losses(struct loss_search *search)
+static void loss_search_free(struct loss_search *search)
 {
-    struct bw_tree_list *trees = &search->trees;
+    for (size_t i = 0; i < search->chunks.count; i++)
+        free(search->chunks.items[i].gone);
+    loss_chunks_free(&search->chunks);
+    loss_groups_free(&search->groups);
+    lost_key_ranges_free(&search->lost_nodes);
+    bw_range_set_free(&search->unverified);
+    bw_inode_paths_free(&search->paths);
+    bw_tree_list_free(&search->trees);
+    bw_block_groups_close(search->block_groups);
+    bw_device_loss_free(search->loss);
+}
+
+struct bw_error *bw_fs_device_loss(struct bw_fs *fs, const struct bw_device_loss_options *options,
+                                   struct bw_device_loss **loss)
+{
+    BW_SCOPED(loss_search)
+    struct loss_search search = {.fs = fs, .paths = {.fs = fs}, .trees.report = true};
+    *loss = NULL;
+    BW_TRY(BW_TAKE_OPTIONS(&search.options, options));
+    search.loss = calloc(1, sizeof *search.loss);
+    if (!search.loss)
+        return bw_error_no_memory();
     BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
-    BW_TRY(bw_fs_devices(search->fs, &devices));
-    for (size_t i = 0; i < search->options.count; i++) {
-        const uint64_t devid = search->options.devids[i];
+    BW_TRY(bw_fs_devices(fs, &devices));
+    for (size_t i = 0; i < search.options.count; i++) {
+        const uint64_t devid = search.options.devids[i];
         size_t found = 0;
         while (found < devices.count && devices.items[found].devid != devid)
             found++;
@@ -529,16 +510,47 @@ static struct bw_error *find_losses(struct loss_search *search)
                                    "; 'btrfs-walk devices' lists them",
                                    devid);
     }
+    BW_TRY(read_chunks(&search));
+    BW_TRY(bw_tree_list_load(fs, &search.trees));
 
-    BW_TRY(read_chunks(search));
-    BW_TRY(bw_tree_list_load(search->fs, trees));
-    BW_TRY(count_lost_bytes(search, trees));
+    /* The lost bytes of each chunk. A completely lost chunk loses its used bytes; the extent tree
+     * is read for it only to see whether they include tree blocks. */
+    struct loss_chunk *chunks = search.chunks.items;
+    bool needs_extents = false;
+    for (size_t i = 0; i < search.chunks.count; i++) {
+        const uint64_t type = search.groups.items[chunks[i].group].type;
+        const bool is_mixed = type & BW_GROUP_DATA && type & BW_GROUP_METADATA;
+        const bool is_partial = is_partly_lost(&chunks[i]);
+        if (!chunks[i].is_lost || !chunks[i].is_in_use)
+            continue;
+        needs_extents |= is_partial || is_mixed || !chunks[i].used;
+        search.loss->metadata_lost |= !is_partial && !(type & BW_GROUP_DATA);
+    }
+    struct bw_item_stream stream = {.ended = true};
+    struct bw_error *error = NULL;
+    if (needs_extents)
+        error = bw_item_stream_begin(&stream, fs, &search.trees, BW_EXTENT_TREE);
+    for (; !error && !stream.ended; bw_item_stream_next(&stream)) {
+        struct bw_extent_entry extent;
+        if (!bw_extent_entry_decode(fs, &stream.item, &extent))
+            continue;
+        struct loss_chunk *chunk = find_chunk(&search, extent.bytenr);
+        const uint64_t lost = lost_bytes(&search, extent.bytenr, extent.length);
+        search.loss->metadata_lost |= lost && extent.is_block;
+        if (chunk && chunk->lost <= UINT64_MAX - lost)
+            chunk->lost += lost;
+    }
+    BW_TRY(bw_item_stream_end(&stream, error));
 
     /* The groups are the sums of their chunks in use. */
     bool is_lost = false;
-    for (size_t i = 0; i < search->chunks.count; i++) {
-        const struct loss_chunk *chunk = &search->chunks.items[i];
-        struct bw_device_loss_group *group = &search->groups.items[chunk->group];
+    for (size_t i = 0; i < search.chunks.count; i++) {
+        struct loss_chunk *chunk = &chunks[i];
+        struct bw_device_loss_group *group = &search.groups.items[chunk->group];
+        if (chunk->is_lost && !is_partly_lost(chunk) && chunk->lost < chunk->used)
+            chunk->lost = chunk->used;
+        if (chunk->used < chunk->lost) /* the block group is lost, or wrong */
+            chunk->used = chunk->lost;
         if (!chunk->is_in_use)
             continue;
         const bool loses = chunk->is_lost && (chunk->lost || !chunk->used);
@@ -550,40 +562,18 @@ static struct bw_error *find_losses(struct loss_search *search)
         group->exposed += chunk->is_exposed ? chunk->used : 0;
         is_lost |= loses;
     }
-    loss_groups_sort(&search->groups, compare_groups);
+    loss_groups_sort(&search.groups, compare_groups);
 
-    if (!is_lost)
-        return NULL;
-    if (search->loss->metadata_lost)
-        BW_TRY(assess_metadata(search, trees));
-    return count_files(search, trees);
-}
-
-struct bw_error *bw_fs_device_loss(struct bw_fs *fs, const struct bw_device_loss_options *options,
-                                   struct bw_device_loss **loss)
-{
-    struct loss_search search = {.fs = fs, .paths = {.fs = fs}, .trees.report = true};
-    *loss = NULL;
-    BW_TRY(BW_TAKE_OPTIONS(&search.options, options));
-    search.loss = calloc(1, sizeof *search.loss);
-    if (!search.loss)
-        return bw_error_no_memory();
-    struct bw_error *error = find_losses(&search);
-    for (size_t i = 0; i < search.chunks.count; i++)
-        free(search.chunks.items[i].gone);
-    loss_chunks_free(&search.chunks);
-    lost_key_ranges_free(&search.lost_nodes);
-    bw_range_set_free(&search.unverified);
-    bw_inode_paths_free(&search.paths);
-    bw_listed_trees_free(&search.trees.entries);
-    bw_block_groups_close(search.block_groups);
-    search.loss->groups = search.groups.items;
-    search.loss->group_count = search.groups.count;
-    if (error)
-        bw_device_loss_free(search.loss);
-    else
-        *loss = search.loss;
-    return error;
+    /* Trees and files. */
+    if (is_lost && search.loss->metadata_lost)
+        BW_TRY(assess_metadata(&search, &search.trees));
+    if (is_lost)
+        BW_TRY(count_files(&search, &search.trees));
+    *loss = BW_TAKE(search.loss);
+    (*loss)->groups = search.groups.items;
+    (*loss)->group_count = search.groups.count;
+    search.groups = (struct loss_groups){0};
+    return NULL;
 }
 
 void bw_device_loss_free(struct bw_device_loss *loss)
