@@ -37,6 +37,7 @@ struct bw_completeness {
     struct bw_loss *losses;         /* of each of these nodes */
     size_t first[BW_MAX_LEVEL + 1]; /* index in `nodes` of the first node of each level, except
                                      * level 0 */
+    unsigned level;                 /* that is being assessed */
     atomic_uchar *children;         /* a bit for each block: it is a child of another one */
 
     pthread_mutex_t lock;
@@ -88,39 +89,12 @@ static uint64_t hash_of(const struct bw_completeness *completeness,
 static struct bw_loss assess_node(struct bw_completeness *completeness,
                                   const struct bw_block_pointer *parent, const uint8_t *bytes);
 
-/* Tries to read all mirrors of a block. */
-static struct absent_block try_absent(struct bw_completeness *completeness,
-                                      const struct bw_block_pointer *pointer)
-{
-    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&completeness->reader, 1);
-    if (!buffer) {
-        completeness->no_memory = true;
-        return (struct absent_block){lost, false};
-    }
-    BW_AUTO_ERROR struct bw_error *error = bw_block_read(&completeness->reader, pointer, buffer);
-    struct absent_block block = {.found = !error};
-    if (!error) {
-        if (pointer->expectation.level)
-            block.loss = assess_node(completeness, pointer, buffer);
-        return block;
-    }
-    const struct bw_tree_reader *reader = &completeness->reader;
-    const struct bw_frame frame = bw_frame_above_blocks(NULL, bw_xlator_probes(reader->top));
-    struct bw_request request = {.kind = BW_REQUEST_RAW,
-                                 .length = reader->nodesize,
-                                 .address = pointer->bytenr,
-                                 .buffer = buffer};
-    bw_wind(&frame, reader->top, &request, 1);
-    BW_AUTO_ERROR struct bw_error *unreadable = request.error;
-    block.loss = !unreadable && bw_is_zeros(buffer, reader->nodesize) ? trimmed : lost;
-    return block;
-}
-
-/* The loss of a block that the index lacks: reads it, unless that was tried before, or too many of
- * these reads have failed. */
+/* The loss of a block that the index lacks: tries to read all its mirrors, unless that was tried
+ * before, or too many of these reads have failed. */
 static struct absent_block assess_absent(struct bw_completeness *completeness,
                                          const struct bw_block_pointer *pointer)
 {
+    const struct bw_tree_reader *reader = &completeness->reader;
     struct absent_block block = {lost, false};
     const uint64_t hash = hash_of(completeness, pointer);
     pthread_mutex_lock(&completeness->lock);
@@ -132,12 +106,31 @@ static struct absent_block assess_absent(struct bw_completeness *completeness,
     pthread_mutex_unlock(&completeness->lock);
     if (!tries)
         return block;
-    block = try_absent(completeness, pointer);
+
+    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(reader, 1);
+    BW_AUTO_ERROR struct bw_error *error =
+        buffer ? bw_block_read(reader, pointer, buffer) : bw_error_no_memory();
+    block.found = !error;
+    if (block.found) {
+        block.loss = (struct bw_loss){0};
+        if (pointer->expectation.level)
+            block.loss = assess_node(completeness, pointer, buffer);
+    } else if (buffer) {
+        const struct bw_frame frame = bw_frame_above_blocks(NULL, bw_xlator_probes(reader->top));
+        struct bw_request request = {.kind = BW_REQUEST_RAW,
+                                     .length = reader->nodesize,
+                                     .address = pointer->bytenr,
+                                     .buffer = buffer};
+        bw_wind(&frame, reader->top, &request, 1);
+        BW_AUTO_ERROR struct bw_error *unreadable = request.error;
+        if (!unreadable && bw_is_zeros(buffer, reader->nodesize))
+            block.loss = trimmed;
+    }
 
     pthread_mutex_lock(&completeness->lock);
     struct absent_blocks *blocks = &completeness->absent_blocks;
     completeness->tries += block.found ? TRIES_PER_SUCCESS : 0;
-    if (!absent_blocks_reserve(blocks, 1) && blocks->count < UINT32_MAX &&
+    if (buffer && !absent_blocks_reserve(blocks, 1) && blocks->count < UINT32_MAX &&
         !bw_key_map_put(&completeness->absent, hash, (uint32_t)blocks->count))
         blocks->items[blocks->count++] = block;
     else
@@ -227,27 +220,21 @@ static void announce_absent(const struct bw_completeness *completeness,
         bw_wind_advise(&frame, completeness->reader.top, ranges, kept, copy);
 }
 
-/* A level that is being processed. */
-struct level {
-    struct bw_completeness *completeness;
-    size_t begin, end; /* of its nodes */
-};
-
 static void assess_batch(void *context, unsigned worker, size_t task)
 {
     enum { BATCHES_AHEAD = 16 };
-    const struct level *level = context;
-    struct bw_completeness *completeness = level->completeness;
+    struct bw_completeness *completeness = context;
     const unsigned batch = bw_block_batch(&completeness->reader);
-    const size_t begin = level->begin + task * batch;
-    const size_t count = level->end - begin < batch ? level->end - begin : batch;
+    const size_t end = completeness->first[completeness->level + 1];
+    const size_t begin = completeness->first[completeness->level] + task * batch;
+    const size_t count = end - begin < batch ? end - begin : batch;
     const struct bw_found_block *blocks = completeness->index->blocks.items;
 
     /* Requests the nodes of a later batch; in the first one, of all up to there. */
     for (size_t i = task ? BATCHES_AHEAD : 0; i <= BATCHES_AHEAD; i++) {
         struct bw_range ranges[BW_BATCH];
         size_t ahead = 0;
-        for (size_t at = begin + i * batch; at < level->end && ahead < batch; at++)
+        for (size_t at = begin + i * batch; at < end && ahead < batch; at++)
             ranges[ahead++] = (struct bw_range){blocks[completeness->nodes[at]].bytenr,
                                                 completeness->reader.nodesize};
         if (ahead)
@@ -305,8 +292,9 @@ static struct bw_error *assess_all(struct bw_completeness *completeness, unsigne
         return bw_error_no_memory();
     const size_t batch = bw_block_batch(&completeness->reader);
     for (unsigned i = 1; i < BW_MAX_LEVEL; i++) {
-        struct level level = {completeness, first[i], first[i + 1]};
-        bw_pool_run(pool, (level.end - level.begin + batch - 1) / batch, assess_batch, &level);
+        completeness->level = i;
+        bw_pool_run(pool, (first[i + 1] - first[i] + batch - 1) / batch, assess_batch,
+                    completeness);
     }
     bw_pool_destroy(pool);
     return completeness->no_memory ? bw_error_no_memory() : NULL;

@@ -48,19 +48,35 @@ static void add_whole(struct bw_compression_sizes *sizes, const struct bw_file_e
     sizes->uncompressed += sign * extent->ram_bytes;
 }
 
-/* Counts an extent if it was not, or again if this reference comes before the first one so far. */
-static struct bw_error *add_extent(struct bw_compression_count *count, uint32_t order,
-                                   const struct bw_file_extent *extent)
+/* Counts a reference; and its extent if it was not, or again if this reference comes before the
+ * first one so far. */
+static struct bw_error *on_extent(void *context, const struct bw_wanted_file *file, uint64_t offset,
+                                  const struct bw_file_extent *extent)
 {
+    struct bw_compression_count *count = context;
     struct bw_compression_info *info = &count->info;
     const unsigned type = type_of(extent);
+    struct bw_compression_sizes *sizes = &info->types[type];
     const uint64_t sector = extent->disk_bytenr / BW_MIN_SECTORSIZE;
+    const uint32_t order = file->number;
     bool is_new = true;
+    (void)offset;
+    if (extent->type == BW_FILE_EXTENT_INLINE) {
+        info->inlined += file->names;
+        sizes->disk += file->names * extent->inline_length;
+        sizes->uncompressed += file->names * extent->ram_bytes;
+        sizes->referenced += file->names * extent->ram_bytes;
+        return NULL;
+    }
+    if (!extent->disk_bytenr)
+        return NULL;
+    info->references += file->names;
+    sizes->referenced += file->names * extent->num_bytes;
     if (bw_number_set_has(&count->counted, sector))
         return NULL;
     if (count->is_alone) {
         info->extents++;
-        add_whole(&info->types[type], extent, 1);
+        add_whole(sizes, extent, 1);
         return bw_number_set_insert(&count->counted, sector, &is_new);
     }
     const uint32_t first = bw_key_map_get(&count->extents, sector, UINT32_MAX);
@@ -76,29 +92,8 @@ static struct bw_error *add_extent(struct bw_compression_count *count, uint32_t 
         add_whole(
             &info->types[first & FIRST_PREALLOC ? BW_COMPRESSION_PREALLOC : extent->compression],
             extent, UINT64_MAX);
-    add_whole(&info->types[type], extent, 1);
+    add_whole(sizes, extent, 1);
     return bw_key_map_put(&count->extents, sector, ours);
-}
-
-static struct bw_error *on_extent(void *context, const struct bw_wanted_file *file, uint64_t offset,
-                                  const struct bw_file_extent *extent)
-{
-    struct bw_compression_count *count = context;
-    struct bw_compression_info *info = &count->info;
-    (void)offset;
-    struct bw_compression_sizes *sizes = &info->types[type_of(extent)];
-    if (extent->type == BW_FILE_EXTENT_INLINE) {
-        info->inlined += file->names;
-        sizes->disk += file->names * extent->inline_length;
-        sizes->uncompressed += file->names * extent->ram_bytes;
-        sizes->referenced += file->names * extent->ram_bytes;
-        return NULL;
-    }
-    if (!extent->disk_bytenr)
-        return NULL;
-    info->references += file->names;
-    sizes->referenced += file->names * extent->num_bytes;
-    return add_extent(count, file->number, extent);
 }
 
 /* Counts the files whose first names are in some steps of a batch; in two halves if they have too

@@ -297,24 +297,6 @@ static struct bw_error *enter_directory(struct bw_file_list *lister, const struc
     return levels_push(&lister->levels, level);
 }
 
-static struct bw_error *leave_directory(struct bw_file_list *lister)
-{
-    const struct level *level = &lister->levels.items[--lister->levels.count];
-    const struct level *above = lister->levels.count ? level - 1 : NULL;
-    const uint64_t subvolume = bw_subvolume_id(level->place.subvolume);
-    lister->path.length = level->path_length;
-    lister->waiting.count = level->first;
-    lister->waiting_names.length = level->names;
-    /* After a subvolume, only its number is kept. */
-    if (above && above->place.subvolume != level->place.subvolume &&
-        !is_inside_subvolume(lister, subvolume)) {
-        bw_pair_set_forget(&lister->entered, subvolume);
-        bw_pair_set_forget(&lister->listed, subvolume);
-        BW_TRY(bw_key_map_put(&lister->left, subvolume, 1));
-    }
-    return add_step(lister, BW_LISTED_LEAVE, &level->place, "", 0, false);
-}
-
 static bool is_listed(const struct bw_place *place)
 {
     return place->type == BW_FILE_REGULAR || place->type == BW_FILE_DIRECTORY;
@@ -427,10 +409,24 @@ struct bw_error *bw_file_list_next(struct bw_file_list *lister, const struct bw_
     while (lister->levels.count && lister->count < lister->room) {
         struct level *level = &lister->levels.items[lister->levels.count - 1];
         if (level->next == lister->waiting.count) {
-            if (level->reads)
+            if (level->reads) {
                 BW_TRY(read_more(lister, level));
-            else
-                BW_TRY(leave_directory(lister));
+                continue;
+            }
+            lister->levels.count--;
+            const struct level *outer = lister->levels.count ? level - 1 : NULL;
+            const uint64_t subvolume = bw_subvolume_id(level->place.subvolume);
+            lister->path.length = level->path_length;
+            lister->waiting.count = level->first;
+            lister->waiting_names.length = level->names;
+            /* After a subvolume, only its number is kept. */
+            if (outer && outer->place.subvolume != level->place.subvolume &&
+                !is_inside_subvolume(lister, subvolume)) {
+                bw_pair_set_forget(&lister->entered, subvolume);
+                bw_pair_set_forget(&lister->listed, subvolume);
+                BW_TRY(bw_key_map_put(&lister->left, subvolume, 1));
+            }
+            BW_TRY(add_step(lister, BW_LISTED_LEAVE, &level->place, "", 0, false));
             continue;
         }
         const struct waiting entry = lister->waiting.items[level->next++];
