@@ -80,6 +80,19 @@ stops() {
 stops extract '.*; repeat the command with --skip-existing to continue' extract -C "$WORK/new"
 stops "extract again" '.*; repeat the command to continue' extract -C "$WORK/new" --skip-existing
 stops sum '.*; the printed lines are valid; PATHs or --part select the rest' sum
+
+# The processes of rescue end with it.
+for words in "" --no-data; do
+    "$PROGRAM" rescue $words --insert debug/delay-gen@device-1,kind=data,delay=1m \
+        --extract "$WORK/saved" "$compressed" > "$WORK/out" 2> "$WORK/err" &
+    program=$!
+    started() { child=$(pgrep -P $program); }
+    soon started
+    kill -TERM $program
+    wait $program 2> /dev/null
+    ended() { ! kill -0 "$child"; }
+    holds "a process of rescue $words ends with it" soon ended
+done
 (ulimit -f 8; "$PROGRAM" tar -f "$archive" "$compressed") > /dev/null 2> "$WORK/err"
 holds "a file that may not get so large" gone
 (ulimit -f 1; "$PROGRAM" roots --index "$archive" "$plain") > /dev/null 2> "$WORK/err"

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -88,6 +89,13 @@ void cmd_ignore_exit_signals(void)
 {
     for (size_t i = 0; i < EXIT_SIGNALS; i++)
         signal(exit_signals[i], SIG_IGN);
+}
+
+void cmd_end_with_parent(void)
+{
+    struct sigaction action;
+    const bool is_ignored = sigaction(SIGINT, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+    prctl(PR_SET_PDEATHSIG, is_ignored ? SIGTERM : SIGINT);
 }
 
 static void clean_up_and_exit(int number)

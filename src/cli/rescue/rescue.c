@@ -339,6 +339,7 @@ static int answer_in_child(const struct cmd_common *common, struct rescue_settin
     const pid_t child = fork();
     if (child == 0) {
         struct rescue_plan own = {.whole = false};
+        cmd_end_with_parent();
         close(channel[0]);
         const int result = report_files(common, settings, &own);
         exit(write(channel[1], &own, sizeof own) == sizeof own ? result : STATUS_PARTIAL);

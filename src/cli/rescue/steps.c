@@ -31,6 +31,7 @@
 #include "base/vector.h"
 #include "cli/common/keys.h"
 #include "cli/common/list_file.h"
+#include "cli/common/monitor.h"
 #include "cli/common/sandbox.h"
 
 const char rescue_folder[] = "saved";
@@ -572,6 +573,7 @@ static int run_step(const struct rescue_plan *plan, size_t number, const struct 
     const pid_t child = fork();
     const int problem = errno;
     if (child == 0) {
+        cmd_end_with_parent();
         close(unsaved->descriptor);
         exit(cmd_run_step(&common->input, base, command, (int)words.list.count, words.list.items));
     }
