@@ -266,6 +266,11 @@ if have setpriv && setpriv --reuid=1000 --regid=1000 --clear-groups "$WORK/progr
     holds "a user is confined as root is" \
         diff <("$PROGRAM" -v "$image" 2>&1 > /dev/null | grep sandbox) \
         <(grep sandbox "$WORK/err")
+    if mknod -m 600 "$WORK/device" b 1 0 2> /dev/null; then
+        setpriv --reuid=1000 --regid=1000 --clear-groups "$WORK/program" "$WORK/device" \
+            2> "$WORK/err"
+        holds "a device without permission" grep -q 'denied; try as root, or as' "$WORK/err"
+    fi
 fi
 if have losetup && loop=$(losetup -r -f --show "$image" 2> /dev/null); then
     trap 'losetup -d "$loop"; rm -rf "$WORK"' EXIT
