@@ -454,7 +454,7 @@ static bool apply_operation(const char **text, uint32_t classes, struct making *
         value = parse_permissions(text, making);
     }
 
-    /* Without classes, all are meant. */
+    /* Without classes, the mode is for all of them. */
     const uint32_t affected = classes ? classes : ALL_BITS;
     value &= affected;
     const uint32_t kept = making->directory ? SET_IDS & ~value : 0;

@@ -120,7 +120,7 @@ struct bw_error *bw_node_check(const uint8_t *block, uint32_t nodesize, uint64_t
     if (!node.level || are_valid(&node))
         return NULL;
 
-    /* What is wrong with the pointers. */
+    /* The error names the first invalid pointer. */
     struct bw_key previous = {0};
     for (uint32_t slot = 0; slot < node.item_count; slot++) {
         struct bw_node_pointer pointer = bw_node_pointer_at(&node, slot);

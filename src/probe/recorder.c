@@ -165,7 +165,7 @@ static void record_event(struct bw_probe_consumer *consumer, const struct bw_pro
     struct bw_event_context context = {.begin = recorder->begin, .number = number};
     size_t text_length;
 
-    /* Claims the slot, unless another event is being written, or a later one is there. */
+    /* Claims the slot, unless an event is being written there, or it has a later one. */
     struct bw_box_slot *slot = &recorder->slots[(number - 1) % recorder->slot_count];
     uint64_t before = atomic_load_explicit(&slot->sequence, memory_order_relaxed);
     const uint64_t previous = le64toh(before);
@@ -308,7 +308,7 @@ struct bw_error *bw_recorder_create_file(int descriptor, const char *name,
     if (!error)
         error = bw_event_format_init(true, recorded, &recorder->json);
 
-    /* The ring, in the file if there is one. */
+    /* The ring, in the file or in memory. */
     struct bw_box_header header = {
         .version = bw_put32(BW_BOX_VERSION),
         .header_size = bw_put32(BW_BOX_SLOTS),
