@@ -40,11 +40,11 @@ void bw_buffer_free(struct bw_buffer *buffer)
 
 const char *bw_buffer_text(struct bw_buffer *buffer)
 {
-    bw_buffer_append_byte(buffer, '\0');
-    if (buffer->failed)
-        return "";
-    buffer->length--;
-    return buffer->data;
+    if (bw_buffer_reserve(buffer, 1))
+        buffer->data[buffer->length] = '\0';
+    else if (buffer->capacity)
+        buffer->data[buffer->capacity - 1] = '\0';
+    return buffer->capacity ? buffer->data : "";
 }
 
 /* Most texts fit in the existing room; otherwise the second attempt does. */

@@ -50,7 +50,8 @@ struct bw_error *bw_buffer_read_all(struct bw_buffer *buffer, int descriptor);
 /** Appends the contents of a file. BW_ERROR_SYSTEM, BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_buffer_read_file(struct bw_buffer *buffer, const char *file);
 
-/** The contents as a text, with a NUL after them that does not count; "" if memory ran out. */
+/** The contents as a text, with a NUL after them that does not count. If memory ran out, only their
+ * beginning. */
 const char *bw_buffer_text(struct bw_buffer *buffer);
 
 /** Gives a text to a caller of the library, with a NUL after it, unless `error` is set; takes both.

@@ -60,8 +60,11 @@ for fixture in plain raid5-3; do
     done < <(awk -F'\t' '!seen[$3]++ || NR % 7 == 0' "$WORK/out")
 done
 holds "zeros in the stream are holes" [ $(($(stat -c %b "$WORK/stream") * 512)) -lt 10000000 ]
-expect "a pipe" 0 - free --extract - "$F/raid5-3"/dev*.img
-holds "a pipe has the same bytes as the file" cmp "$WORK/out" "$WORK/stream"
+expect "stdout" 0 - free --extract - "$F/raid5-3"/dev*.img
+holds "zeros are holes of stdout, too" [ $(($(stat -c %b "$WORK/out") * 512)) -lt 10000000 ]
+holds "stdout has the same bytes as the file" cmp "$WORK/out" "$WORK/stream"
+holds "a pipe has the same bytes" \
+    cmp "$WORK/stream" <("$PROGRAM" free --extract - "$F/raid5-3"/dev*.img)
 shapes=$F/data-shapes/dev1.img
 expect "hidden parts" 0 - free --kind hidden,preallocated -o $columns "$shapes"
 is "--kind lists only hidden and preallocated ranges" \

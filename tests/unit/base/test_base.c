@@ -183,6 +183,26 @@ static void test_buffer_without_memory(void **state)
     assert_false(buffer.failed);
 }
 
+/* A NUL follows a text without belonging to it; without memory for it, it takes the last byte. */
+static void test_buffer_text(void **state)
+{
+    (void)state;
+    char room[4];
+    struct bw_buffer buffer = {0}, fixed = {.data = room, .capacity = sizeof room, .fixed = true};
+    assert_string_equal(bw_buffer_text(&buffer), "");
+    bw_buffer_format(&buffer, "abc");
+    assert_string_equal(bw_buffer_text(&buffer), "abc");
+    bw_buffer_append_byte(&buffer, 'd');
+    assert_string_equal(bw_buffer_text(&buffer), "abcd");
+    assert_int_equal(buffer.length, 4);
+    bw_buffer_append(&fixed, "abcd", 4);
+    assert_string_equal(bw_buffer_text(&fixed), "abc");
+    assert_true(fixed.failed);
+    assert_null(bw_buffer_terminate(&buffer));
+    assert_int_equal(buffer.length, 5);
+    bw_buffer_free(&buffer);
+}
+
 /* Escaping. */
 
 static void test_escape(void **state)
@@ -310,6 +330,7 @@ int main(void)
         cmocka_unit_test(test_cleanup),
         cmocka_unit_test(test_buffer),
         cmocka_unit_test(test_buffer_without_memory),
+        cmocka_unit_test(test_buffer_text),
         cmocka_unit_test(test_escape),
         cmocka_unit_test(test_number_set),
         cmocka_unit_test(test_pair_set_forgets),
