@@ -124,7 +124,7 @@ static struct bw_error *visit_examined(const struct bw_deleted *deleted,
             const struct bw_entry entry = {
                 .path = path.data,
                 .path_length = path.length,
-                .place = {.subvolume = subvolume, .inode = number, .type = type},
+                .place = {.subvolume = subvolume, .inode = number, .type = (uint8_t)type},
                 .inode = &inode};
             bool selected = is_selected(deleted, &entry);
             if (selected && selection)
