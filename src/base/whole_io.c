@@ -2,6 +2,8 @@
 #include "base/whole_io.h"
 
 #include <errno.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* Without an offset: at the position of the descriptor. */
@@ -62,4 +64,25 @@ ssize_t bw_read_all(int descriptor, void *bytes, size_t length)
 ssize_t bw_read_at(int descriptor, void *bytes, size_t length, uint64_t offset)
 {
     return read_whole(descriptor, bytes, length, &offset);
+}
+
+int bw_memory_file(uint64_t size)
+{
+    const int file = memfd_create("btrfs-walk", MFD_CLOEXEC);
+    if (file < 0 || bw_resize_file(file, size))
+        return file;
+    const int problem = errno;
+    close(file);
+    errno = problem;
+    return -1;
+}
+
+bool bw_resize_file(int descriptor, uint64_t size)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size) {
+        errno = EFBIG;
+        return false;
+    }
+    return ftruncate(descriptor, (off_t)size) == 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reads and writes that continue after interruptions, and after calls that handled only a part. */
+/* Reads and writes that continue after interruptions, and after calls that handled only a part; and
+ * files in memory. */
 #ifndef BW_BASE_WHOLE_IO_H
 #define BW_BASE_WHOLE_IO_H
 
@@ -20,5 +21,12 @@ ssize_t bw_read_all(int descriptor, void *bytes, size_t length);
 
 /** The same at an offset, with pread(2). */
 ssize_t bw_read_at(int descriptor, void *bytes, size_t length, uint64_t offset);
+
+/** Makes a sparse file in memory; -1: errno has the reason. */
+int bw_memory_file(uint64_t size);
+
+/** Sets the size of a file. False: errno has the reason. A size above the process's limit for files
+ * is EFBIG, where ftruncate(2) would end the process. */
+bool bw_resize_file(int descriptor, uint64_t size);
 
 #endif

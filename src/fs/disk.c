@@ -78,7 +78,9 @@ struct bw_error *bw_disk_open(const struct bw_frame *frame, const struct bw_imag
     disk->contents = none ? NULL : calloc(disk->table.count, sizeof *disk->contents);
     if (!disk->contents) {
         bw_disk_free(disk);
-        return none ? NULL : bw_error_no_memory();
+        if (!none)
+            return bw_error_no_memory();
+        return none->code == BW_ERROR_SYSTEM ? bw_error_in(BW_TAKE(none), image->path) : NULL;
     }
     for (size_t i = 0; i < disk->table.count; i++)
         describe_partition(frame, disk, i);

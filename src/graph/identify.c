@@ -8,11 +8,10 @@
 #include "graph/identify.h"
 
 #include <blkid/blkid.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/whole_io.h"
 #include "base/zeros.h"
 #include "graph/wind.h"
 #include "ondisk/foreign.h"
@@ -46,16 +45,12 @@ static bool append_by_libblkid(const struct sample *sample, struct bw_buffer *te
     char btrfs[] = "btrfs";
     char *excluded[] = {btrfs, NULL};
     const off_t tail = (off_t)(sample->length - sample->tail);
-    struct rlimit limit; /* a longer file, even a sparse one in memory, would end the process */
-    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur < sample->length)
-        return false;
-    const int file = memfd_create("btrfs-walk", MFD_CLOEXEC);
+    const int file = bw_memory_file(sample->length);
     if (file < 0)
         return false;
     blkid_probe probe = blkid_new_probe();
     bool found =
-        probe && ftruncate(file, (off_t)sample->length) == 0 &&
-        pwrite(file, sample->bytes, sample->head, 0) == (ssize_t)sample->head &&
+        probe && pwrite(file, sample->bytes, sample->head, 0) == (ssize_t)sample->head &&
         pwrite(file, sample->bytes + sample->head, sample->tail, tail) == (ssize_t)sample->tail &&
         blkid_probe_set_device(probe, file, 0, 0) == 0 &&
         blkid_probe_enable_superblocks(probe, 1) == 0 &&

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Few file descriptors, a small stack: every command works, or ends with a message; none dies of a
-# signal.
+# Few file descriptors, a small stack, small files: every command works, or ends with a message;
+# none dies of a signal.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -49,4 +49,13 @@ for size in 32 64 512; do
         ends "a stack of $size KiB, $command" --stack=$((size << 10)) $command "$image"
     done
 done
+
+# libblkid gets a file in memory as long as the disk: above the limit of file sizes, it would end
+# the program.
+disk=$WORK/disk
+truncate -s 4M "$disk"
+printf '\x55\xaa' | dd of="$disk" bs=1 seek=510 conv=notrunc status=none
+expect "a disk without partitions" 2 'not a btrfs file system' "$disk"
+ends "a disk above the limit of file sizes" --fsize=65536 "$disk"
+grep -q 'in memory: File too large' "$WORK/err" || fail "no reason: $(head -n 2 "$WORK/err")"
 finish

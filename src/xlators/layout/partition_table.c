@@ -18,13 +18,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/endian.h"
 #include "base/human.h"
+#include "base/whole_io.h"
 #include "graph/wind.h"
 #include "ondisk/disk.h"
 #include "ondisk/superblock.h"
@@ -152,8 +152,8 @@ static struct bw_error *make_copy(struct disk_copy *copy)
     const uint64_t last = copy->size / copy->sector_size * copy->sector_size;
     struct boot_record record;
     unsigned left = BOOT_RECORDS;
-    copy->file = memfd_create("btrfs-walk", MFD_CLOEXEC);
-    if (copy->file < 0 || ftruncate(copy->file, (off_t)copy->size))
+    copy->file = bw_memory_file(copy->size);
+    if (copy->file < 0)
         return bw_error_from_errno(errno, "cannot make a file in memory");
     copy_range(copy, 0, END_BYTES);
     copy_range(copy, copy->size > END_BYTES ? copy->size - END_BYTES : 0, END_BYTES);
@@ -179,7 +179,7 @@ static bool extend_copy(struct disk_copy *copy)
     uint64_t other = bw_get64(header.other_sector), usable = bw_get64(header.last_usable);
     const uint64_t last = other > usable ? other : usable;
     return last < INT64_MAX / copy->sector_size && last >= copy->size / copy->sector_size &&
-           ftruncate(copy->file, (off_t)((last + 1) * copy->sector_size)) == 0;
+           bw_resize_file(copy->file, (last + 1) * copy->sector_size);
 }
 
 /* Turns the partitions that libblkid finds in the copy into a list, in bytes. */
