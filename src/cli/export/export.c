@@ -180,16 +180,6 @@ struct bw_error *cmd_export_next_item(void *context, struct bw_export_entry **it
     return NULL;
 }
 
-struct bw_error *cmd_export_next(struct cmd_export *export, struct bw_stream_file *file, bool *got)
-{
-    struct bw_export_entry *item;
-    BW_TRY(cmd_export_next_item(export, &item));
-    *got = item;
-    if (item)
-        *file = bw_export_entry_stream_file(item);
-    return NULL;
-}
-
 int cmd_export_close(struct cmd_export *export, struct bw_error *error)
 {
     if (!error && !export->found_any && !export->starts.count)

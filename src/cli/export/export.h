@@ -103,9 +103,6 @@ void cmd_export_stop(struct cmd_export *export);
 /** The next entry from the queue; NULL after the last. `export` is a struct cmd_export. */
 struct bw_error *cmd_export_next_item(void *export, struct bw_export_entry **item);
 
-/** The next file for a stream; its `user` is the struct bw_export_entry. */
-struct bw_error *cmd_export_next(struct cmd_export *export, struct bw_stream_file *file, bool *got);
-
 /** Whether an error of a file comes from an image without the contents of all its files. */
 bool cmd_export_lacks_contents(const struct cmd_export *export, const struct bw_error *error);
 

@@ -89,7 +89,12 @@ static struct bw_error *write_line(struct sum *sum, const struct bw_export_entry
 static struct bw_error *next_file(void *context, struct bw_stream_file *file, bool *got)
 {
     struct sum *sum = context;
-    return cmd_export_next(&sum->export, file, got);
+    struct bw_export_entry *item;
+    BW_TRY(cmd_export_next_item(&sum->export, &item));
+    *got = item;
+    if (item)
+        *file = bw_export_entry_stream_file(item);
+    return NULL;
 }
 
 static struct bw_error *hash_file(void *context, struct bw_data_reader *reader,

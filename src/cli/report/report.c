@@ -37,6 +37,18 @@ static void note_problem(void *context, enum bw_severity severity, const struct 
     bw_buffer_format(&report->problems, "</li>\n");
 }
 
+/* Appends the name of the file system: its label, or the name of the first image. */
+static void append_name(struct bw_buffer *page, const struct report_page *report)
+{
+    const char *name = report->super.label;
+    if (!*name && bw_fs_image_count(report->session.fs)) {
+        const char *path = bw_fs_image_path(report->session.fs, 0);
+        const char *slash = strrchr(path, '/');
+        name = slash && slash[1] ? slash + 1 : path;
+    }
+    bw_markup_bytes(page, name, strlen(name));
+}
+
 /* Appends the head. The Content-Security-Policy permits only the style with this hash: SHA-256 in
  * base64. */
 static struct bw_error *append_head(struct bw_buffer *page, const struct report_page *report)
@@ -64,7 +76,7 @@ static struct bw_error *append_head(struct bw_buffer *page, const struct report_
                      "'; base-uri 'none'; form-action 'none'\">\n<meta name=\"viewport\" "
                      "content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\""
                      " content=\"light dark\">\n<title>");
-    report_name(page, report);
+    append_name(page, report);
     bw_buffer_format(page, " - btrfs report</title>\n<style>");
     bw_buffer_append(page, report_style, strlen(report_style));
     bw_buffer_format(page, "</style>\n</head>\n<body>\n");
@@ -81,24 +93,13 @@ bool report_has_read_data(const struct report_page *report)
     return report->settings->check == REPORT_CHECK_DATA;
 }
 
-void report_name(struct bw_buffer *page, const struct report_page *report)
-{
-    const char *name = report->super.label;
-    if (!*name && bw_fs_image_count(report->session.fs)) {
-        const char *path = bw_fs_image_path(report->session.fs, 0);
-        const char *slash = strrchr(path, '/');
-        name = slash && slash[1] ? slash + 1 : path;
-    }
-    bw_markup_bytes(page, name, strlen(name));
-}
-
 /* Appends the name, the images, and the status in a few words. It is green only if all metadata and
  * data were read. */
 static void append_header(struct bw_buffer *page, const struct report_page *report)
 {
     const struct bw_fs *fs = report->session.fs;
     bw_buffer_format(page, "<header>\n<h1>");
-    report_name(page, report);
+    append_name(page, report);
     bw_buffer_format(page, "</h1>\n<p class=\"lead\">");
     for (size_t i = 0; i < bw_fs_image_count(fs); i++) {
         const char *path = bw_fs_image_path(fs, i);

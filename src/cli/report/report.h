@@ -114,8 +114,6 @@ void report_lines(struct bw_buffer *page, const struct bw_buffer *lines);
 void report_size(struct bw_buffer *page, uint64_t size);
 /** Appends a time, in nanoseconds since 1970, without fractions of a second. */
 void report_date(struct bw_buffer *page, int64_t nanoseconds);
-/** Appends the name of the file system: its label, or the name of the first image. */
-void report_name(struct bw_buffer *page, const struct report_page *report);
 /** Appends the readable text of HTML that these functions made: without drawings, details and
  * tables. */
 void report_text(struct bw_buffer *text, const char *page);
