@@ -196,7 +196,7 @@ done
 for layout in 0x102 0x201 0x10201 0x20201 0x202; do arrays 10 5 1 layout=$layout; done
 wrap md a.img b.img c.img level=5
 expect "too few devices" 2 \
-    'the MD array host:0 is incomplete: of its 3 devices, number 0, 1 are missing; it needs 2' c.img
+    'host:0 is incomplete: of its 3 devices, numbers 0, 1 are missing; it needs 2' c.img
 wrap md late.img on-time.img level=1 events=3
 wrap md other.img on-time.img level=1 events=9
 same "a late device" 'warning: .*late.img is not used in the MD array: it missed changes' \

@@ -58,7 +58,7 @@ i8P43O1\\000\\000\\000\\002$(zeros 6)\\020$(zeros 30)\\020$(zeros 7)\\360\\017$(
 fails MD 4096 "\\374N\\053\\251\\001$(zeros 11)0123456789abcdefhost\\0720$(zeros 34)\\001$(zeros \
         7)\\200\
 \\076$(zeros 10)\\002$(zeros 36)\\010$(zeros 6)\\2606$(zeros 6)\\010$(zeros 71)\\333o\\316P" \
-    'the MD array host:0 is incomplete: of its 2 devices, number 0, 1 are missing; it needs 1'
+    'the MD array host:0 is incomplete: of its 2 devices, numbers 0, 1 are missing; it needs 1'
 is_a zeros 0 '\0' 'perhaps empty: it begins and ends with zeros'
 truncate -s 4096 "$image"
 expect "zeros alone" 2 'it is all zeros' "$image"

@@ -111,4 +111,20 @@ END
 is "every example is a valid command line" \
     "$(cd "$WORK/examples" && python3 "$WORK/examples.py" "$PROGRAM" "$WORK/tables" \
         "$images/quota-snapshots/dev1.img" "$images"/raid5-3/dev*.img)" True
+# Subjects lead to pages that mention them.
+while read -r word mention; do
+    expect "help $word" 0 - help "$word"
+    holds "$word is mentioned" out_has "$mention"
+done << 'END'
+NAS NAS
+lvm LVM
+e01 E01
+luks key-file
+junit junit
+ntfs NTFS
+timeline times
+search grep
+timeshift snapshots
+END
+
 finish

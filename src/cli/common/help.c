@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/cleanup.h"
 #include "cli/command.h"
@@ -39,12 +40,17 @@ static const struct help_topic topics[] = {
      "IMAGE is an image file, a block device or the address of a server. Several of them are the\n"
      "devices of one file system, in any order. They are opened read-only.\n\n"
      "  disk.img /dev/sdb1            an image file, a partition, a disk with partitions\n"
-     "  a.img b.img c.img             the devices of one file system\n"
+     "  a.img b.img c.img             the devices of one file system, or the disks of an MD\n"
+     "                                array or of a volume group (LVM), as in a NAS\n"
+     "  laptop.img                    also encrypted, with --key-file or a passphrase\n"
      "  disk.qcow2 disk.vmdk          also vdi, vhd and vhdx; with qemu-nbd\n"
      "  disk.img.zst disk.img.gz      also lz4 and xz\n"
      "  nbd://server/disk             an NBD server; also nbds:// and nbd+unix://\n"
      "  https://server/disk.img       also s3://bucket/key; with nbdkit\n"
-     "  rbd:pool/disk                 a Ceph cluster; with qemu-nbd\n",
+     "  rbd:pool/disk                 a Ceph cluster; with qemu-nbd\n\n"
+     "Of several partitions with a btrfs, --partition selects one. Mount an EWF image (E01) with\n"
+     "ewfmount, and give the file that it shows. 'btrfs-walk show IMAGE...' lists what is on\n"
+     "many disks.\n",
      {NULL}},
 };
 
@@ -207,25 +213,54 @@ static const struct {
     const char *word, *page;
 } subjects[] = {
     {"acl", "xattr"},
+    {"backup", "diff"},
+    {"bitrot", "check"},
     {"capabilities", "xattr"},
+    {"ci", "check"},
     {"colour", "options"},
     {"columns", "options"},
+    {"compare", "diff"},
     {"compressed", "images"},
+    {"e01", "images"},
     {"encryption", "images"},
+    {"ewf", "images"},
+    {"exfat", "extract"},
+    {"fat", "extract"},
+    {"fsck", "check"},
     {"fsid", "options"},
+    {"gpt", "images"},
     {"grep", "mount"},
+    {"hashes", "sum"},
     {"json", "options"},
+    {"junit", "check"},
     {"layers", "graph"},
     {"luks", "options"},
     {"lvm", "images"},
+    {"md", "images"},
+    {"mdadm", "images"},
+    {"nas", "images"},
+    {"ntfs", "extract"},
+    {"partition", "images"},
     {"partitions", "images"},
     {"progress", "options"},
     {"qcow2", "images"},
     {"quota", "qgroups"},
     {"raid", "devices"},
+    {"recover", "rescue"},
+    {"recovery", "rescue"},
+    {"scrub", "check"},
+    {"search", "mount"},
+    {"snapper", "subvolumes"},
     {"snapshot", "subvolumes"},
     {"snapshots", "subvolumes"},
+    {"synology", "images"},
+    {"timeline", "bodyfile"},
+    {"timeshift", "subvolumes"},
+    {"undelete", "deleted"},
+    {"usb", "extract"},
+    {"verify", "check"},
     {"vmdk", "images"},
+    {"windows", "extract"},
 };
 
 const char *cmd_help_word(size_t number, const char **about)
@@ -245,7 +280,7 @@ const char *cmd_help_word(size_t number, const char **about)
 static const char *page_of(const char *word)
 {
     for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++)
-        if (strcmp(subjects[i].word, word) == 0)
+        if (strcasecmp(subjects[i].word, word) == 0)
             return subjects[i].page;
     return word;
 }

@@ -278,7 +278,8 @@ const struct command cmd_mount = {
         "original ones only in the subvolume at DIR.\n",
     .examples = "  btrfs-walk mount disk.img /mnt/old              until Ctrl-C\n"
                 "  btrfs-walk mount --background disk.img ~/old    until fusermount3 -u ~/old\n"
-                "  btrfs-walk mount --subvol @home disk.img ~/old  one subvolume\n",
+                "  btrfs-walk mount --subvol @home disk.img ~/old  one subvolume\n"
+                "  grep -rl anna ~/old                             search in contents\n",
     .options = options,
     .meanings = meanings,
     .run = run,

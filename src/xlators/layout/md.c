@@ -22,6 +22,7 @@
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/galois.h"
+#include "base/human.h"
 #include "xlators/classes.h"
 #include "xlators/layout/containers.h"
 #include "xlators/layout/md_metadata.h"
@@ -712,9 +713,9 @@ static struct bw_error *check_members(struct bw_xlator *xlator)
     const char *space = *md->array.name ? " " : "";
     struct bw_error *error = bw_error_create(
         BW_ERROR_MISSING_DEVICE,
-        "the MD array %s%sis %s: of its %" PRIu32 " devices, number %.*s %s missing; it needs "
+        "the MD array %s%sis %s: of its %" PRIu32 " devices, number%s %.*s %s missing; it needs "
         "%" PRIu32,
-        md->array.name, space, adjective, count, (int)missing.length,
+        md->array.name, space, adjective, count, bw_plural(count - md->given), (int)missing.length,
         missing.data ? missing.data : "", verb, least);
     if (md->given < least)
         return error;

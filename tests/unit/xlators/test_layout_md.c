@@ -190,7 +190,7 @@ static void test_raid5(void **state)
         close_bench(bench);
     }
     expect_error(open_bench(bench, 4), BW_ERROR_MISSING_DEVICE,
-                 "host:7 is incomplete: of its 3 devices, number 0, 1 are missing; it needs 2");
+                 "host:7 is incomplete: of its 3 devices, numbers 0, 1 are missing; it needs 2");
     close_bench(bench);
     free(bench);
 }
