@@ -42,11 +42,12 @@ typedef char *bw_column_writer(const struct bw_row *row, const void *value, char
 /** A member that was chosen. */
 struct bw_column {
     const struct bw_member *member;
-    size_t offset;   /**< of the value in the record */
-    uint64_t bit;    /**< of the member in masks */
-    bool optional;   /**< nothing is written if the member is absent; otherwise a "-" is */
-    bool can_repeat; /**< its text is copied if the rows before have the same value: numbers and
-                          names, of which pointers are compared */
+    size_t offset;     /**< of the value in the record */
+    uint64_t bit;      /**< of the member in masks */
+    bool optional;     /**< nothing is written if the member is absent; otherwise a "-" is */
+    bool can_repeat;   /**< its text is copied if the rows before have the same value: numbers and
+                            names, of which pointers are compared */
+    bool follows_time; /**< the column before has a time, too, so its text may be the same */
     bw_column_writer *write;
     bw_column_writer *write_value; /**< of a structure on disk: writes what `write` has read */
     struct bw_lead lead;

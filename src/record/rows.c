@@ -184,6 +184,8 @@ static struct bw_error *add_column(struct bw_rows *rows, unsigned member,
                              described->type == BW_TYPE_TEXT;
         if (column->can_repeat)
             rows->repeats |= column->bit;
+        column->follows_time = column > rows->columns && described->format == BW_FORMAT_TIME &&
+                               column[-1].member->format == BW_FORMAT_TIME;
         return NULL;
     }
     column->write_value = column->write;
@@ -528,15 +530,28 @@ static char *write_nested(const struct bw_row *row, const void *value, char *at)
 /* A repeated text has at most the size for which each column has room. */
 _Static_assert(BW_REPEATED_ROOM <= BW_LEAD_STEP + BW_VALUE_ROOM, "texts fit");
 
+/* Writes the value of the column before again: its text is kept, or begins at `written`. */
+static char *repeat_before(const struct bw_row *row, const struct bw_repeated_text *before,
+                           const char *written, char *at)
+{
+    const size_t lead = row->column[-1].lead.length;
+    const size_t length = (before->length ? before->length : (size_t)(at - written)) - lead;
+    at = bw_row_lead(row, at);
+    bw_copy_short(at, (before->length ? before->text : written) + lead, length);
+    return at + length;
+}
+
 /* Copies the texts of columns that have the same values as in the rows before, and writes the
  * others. All members that can be repeated are present. A text is kept only if the row before had
- * the same value: values that change in each row are never copied. */
+ * the same value: values that change in each row are never copied, except times that equal the one
+ * before them in the row, as those of files that have not been changed since they were made. */
 static char *write_columns(const struct bw_rows *rows, const void *record, uint64_t present,
                            char *at, struct bw_buffer *buffer, struct bw_repeated *repeated)
 {
     const struct bw_column *end = rows->columns + rows->column_count;
     struct bw_row row = {rows, rows->columns, buffer};
     struct bw_repeated_text *text = repeated->columns;
+    size_t start = 0; /* of the column that was written last */
     for (; at && row.column < end; row.column++, text++) {
         const void *value = (const char *)record + row.column->offset;
         if (!row.column->can_repeat) {
@@ -551,8 +566,12 @@ static char *write_columns(const struct bw_rows *rows, const void *record, uint6
             at += text->length;
             continue;
         }
-        const size_t start = (size_t)(at - buffer->data); /* writers may move the buffer */
-        at = row.column->write(&row, value, at);
+        const size_t last = start;
+        start = (size_t)(at - buffer->data); /* writers may move the buffer */
+        if (row.column->follows_time && memcmp(value, &text[-1].value, sizeof text->value) == 0)
+            at = repeat_before(&row, &text[-1], buffer->data + last, at);
+        else
+            at = row.column->write(&row, value, at);
         text->length = 0;
         memcpy(&text->value, value, sizeof text->value);
         if (!is_same || !at)

@@ -214,6 +214,37 @@ static void test_json_repeated(void **state)
                 "{\"compression\":\"\",\"size\":1572864,\"mode\":33188}\n");
 }
 
+/* Times that equal others of their row, of the rows before, or none. */
+static void test_repeated_times(void **state)
+{
+    struct bw_rows_options options = {.struct_size = sizeof options,
+                                      .members = "mtime,atime,size,ctime,otime",
+                                      .terminator = '\n'};
+    const struct timespec times[] = {{1795230678, 123456789}, {0, 1}, {-1, 0}};
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        options.style = i % 2 ? BW_ROWS_JSON_LINES : BW_ROWS_TEXT;
+        options.times = i / 2 ? BW_ROWS_ISO : BW_ROWS_NANOSECONDS;
+        struct bw_rows *rows = make("fileinfo", &options);
+        struct bw_repeated repeated = {0};
+        for (unsigned row = 0; row < 2000; row++) {
+            const unsigned choice = row * row / 3;
+            const struct bw_inode inode = {.mtime = times[choice % 3],
+                                           .atime = times[choice / 2 % 3],
+                                           .ctime = times[choice / 5 % 3],
+                                           .otime = times[choice / 7 % 3]};
+            const struct bw_walked_file file = file_of("/x", &inode);
+            bw_rows_append_file(rows, &file, NULL, &text);
+            const size_t length = text.length;
+            bw_rows_append_file(rows, &file, &repeated, &text);
+            assert_int_equal(text.length, 2 * length);
+            assert_memory_equal(text.data, text.data + length, length);
+            text.length = 0;
+        }
+        bw_rows_destroy(rows);
+    }
+}
+
 /* A path that is not UTF-8 appears once, in base64. */
 static void test_json_bytes(void **state)
 {
@@ -589,12 +620,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_columns),       cmocka_unit_test(test_separators),
         cmocka_unit_test(test_absent),        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_json_repeated), cmocka_unit_test(test_json_bytes),
-        cmocka_unit_test(test_json_strings),  cmocka_unit_test(test_terminal),
-        cmocka_unit_test(test_numbers),       cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_times),         cmocka_unit_test(test_other_records),
-        cmocka_unit_test(test_needs),         cmocka_unit_test(test_all_records),
-        cmocka_unit_test(test_nested),        cmocka_unit_test(test_nested_error),
+        cmocka_unit_test(test_json_repeated), cmocka_unit_test(test_repeated_times),
+        cmocka_unit_test(test_json_bytes),    cmocka_unit_test(test_json_strings),
+        cmocka_unit_test(test_terminal),      cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_sizes),         cmocka_unit_test(test_times),
+        cmocka_unit_test(test_other_records), cmocka_unit_test(test_needs),
+        cmocka_unit_test(test_all_records),   cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_nested_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
