@@ -269,7 +269,9 @@ for byte in $(head -n 2 <<< "$bytes"); do
     dd if=/dev/zero of="$image" bs=4096 seek=$((byte / 4096)) count=1 conv=notrunc status=none
 done
 status "a plan that leaves something" 1 "$PROGRAM" repair "$image"
-status "nothing that can be repaired" 1 "$PROGRAM" repair -f "$WORK/none.qcow2" "$image"
+status "nothing that can be repaired" 1 "$PROGRAM" repair -q -f "$WORK/none.qcow2" "$image"
+holds "-q does not hide that nothing is written" \
+    grep -q "does not repair [0-9]* findings* of 'check', and nothing is written" "$WORK/err"
 holds "nothing that can be repaired: nothing is written" test ! -e "$WORK/none.qcow2"
 dd if=/dev/zero of="$image" bs=4096 seek=16 count=1 conv=notrunc status=none
 status "a repair that leaves something" 1 "$PROGRAM" repair -f "$WORK/rest.qcow2" "$image"

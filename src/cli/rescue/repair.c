@@ -486,12 +486,15 @@ static struct bw_error *list(struct cmd_format *format, void *context)
                            ? "; changes of the plan that lose something are made only with --id "
                              "or --allow"
                            : "";
+    struct bw_error *unrepaired = NULL;
     if (left)
-        bw_fs_report(
-            format->session.fs, BW_WARNING,
-            bw_error_create(BW_ERROR_CORRUPT,
-                            "this command does not repair %" PRIu64 " finding%s of 'check'%s", left,
-                            bw_plural(left), writes ? ", and nothing is written" : rest));
+        unrepaired = bw_error_create(
+            BW_ERROR_CORRUPT, "this command does not repair %" PRIu64 " finding%s of 'check'%s",
+            left, bw_plural(left), writes ? ", and nothing is written" : rest);
+    if (unrepaired && writes && bw_repair_remaining(repair->plan))
+        return unrepaired;
+    if (unrepaired)
+        bw_fs_report(format->session.fs, BW_WARNING, unrepaired);
     if (repair->common->messages.quiet || !cmd_format_is_for_people(repair->common))
         return NULL;
     if (repair->chosen)
