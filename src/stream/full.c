@@ -151,7 +151,7 @@ static struct bw_error *send_name(struct full *full, const struct name *name)
 }
 
 /* Gives the current inode all its names, when no more of them can come. An inode for which no path
- * was found is removed from its temporary name. */
+ * was found is removed from its temporary name, except a directory that already has entries. */
 static struct bw_error *place_inode(struct full *full)
 {
     struct bw_sender *sender = full->sender;
@@ -170,9 +170,16 @@ static struct bw_error *place_inode(struct full *full)
     if (full->placed)
         return bw_send_cut(sender);
     BW_TRY(set_temporary(full, number, current->inode.generation));
+    full->has_inode = false;
+    if (bw_number_set_has(&full->early, number))
+        return bw_send_report_lost(sender, bw_error_create(BW_ERROR_CORRUPT,
+                                                           "inode %" PRIu64 " of subvolume %" PRIu64
+                                                           " has no path: it is sent as %.*s",
+                                                           number, sender->sent->subvolume->tree.id,
+                                                           (int)full->temporary.length,
+                                                           full->temporary.data));
     bw_send_command_at(sender, S_ISDIR(current->inode.mode) ? BW_COMMAND_RMDIR : BW_COMMAND_UNLINK,
                        &full->temporary);
-    full->has_inode = false;
     return bw_send_report_lost(sender, bw_error_create(BW_ERROR_CORRUPT,
                                                        "inode %" PRIu64 " of subvolume %" PRIu64
                                                        " is omitted: it has no path",

@@ -175,6 +175,14 @@ expect "a name of the parent that is cut off" 1 'inode 432: a name is cut off' \
     send -p first --on-error=skip "$WORK/name.img" second
 holds "new files are sent after it" dump_has '^mkfile +\./second/o434-10-0$'
 
+# A directory that was made early for its file, and whose own directory is lost.
+cp --sparse=always "$image" "$WORK/above.img"
+change "$WORK/above.img" 256 431 1 0 delete
+expect "a directory above a directory is lost" 1 'inode 292 .* has no path: it is sent as o292-8-0' \
+    send --on-error=skip "$WORK/above.img" first
+holds "its file is sent" dump_has 'rename .*dest=./first/o292-8-0/random-1$'
+holds "a directory with a file is not removed" dump_lacks '^rmdir +\./first/o292-8-0$'
+
 # Usage.
 expect "no subvolume given" 2 'no subvolume given' send "$image"
 expect "a subvolume that does not exist" 2 'no subvolume' send "$image" missing
