@@ -16,6 +16,10 @@
  * - Contents: attributes and contents, under the final paths.
  * - Times of directories, whose entries no longer change.
  *
+ * If parts of the trees are lost, some inodes stay as they are at the receiver. A directory is not
+ * removed then if one of its entries may have stayed, and a name is not used if it may not be free,
+ * because receivers stop at the first command that fails.
+ *
  * The kernel does all this in one pass. It needs less memory, but has to compute the path of every
  * inode at every point of the stream. The results are the same.
  */
@@ -35,6 +39,7 @@ enum kind {
     SURVIVES,
     DELETED,
     NEW,
+    FAILED, /* it could not be placed or removed, or may not be there: it gets no commands */
 };
 
 /* A name, in one of the trees. */
@@ -68,7 +73,7 @@ struct incremental {
     struct bw_buffer bytes;         /* of the names */
     size_t *removed, removed_count; /* deleted directories, the deepest first */
     size_t *placed, placed_count; /* what gains names: directories from the top down, then files */
-    bool has_parked;
+    bool has_parked, has_failed;
     struct bw_buffer path, other;
     struct bw_xattr_reader *xattrs[2];
     struct bw_extent_cursor cursor;
@@ -178,7 +183,7 @@ static struct bw_error *add_change(struct incremental *order, enum kind kind,
     BW_TRY(add_names(order, before, after, KEPT, 1, &kept));
     change.kept = kept ? order->names.count - 1 : SIZE_MAX;
     if (changes_reserve(&order->changes, 1) ||
-        (kind != NEW &&
+        (kind != NEW && kind != FAILED &&
          bw_key_map_put(&order->before, change.number, (uint32_t)order->changes.count)) ||
         (kind != DELETED &&
          bw_key_map_put(&order->after, change.number, (uint32_t)order->changes.count)))
@@ -250,12 +255,70 @@ static struct bw_error *present_path(struct incremental *order, uint64_t directo
     return bw_send_path_add(path, root->names.data + part->name, part->name_length);
 }
 
+/* Whether a directory of the parent still has an entry after parking: with this name, or with any
+ * if it is NULL. That is so only if parts of the subvolumes are lost. */
+static struct bw_error *may_remain(struct incremental *order, uint64_t directory,
+                                   const struct name *name, bool *remains)
+{
+    struct bw_diff_tree *tree = &order->diff.trees[0];
+    struct bw_diff_items items;
+    bool lost = false;
+    *remains = false;
+    if (!tree->lost && !order->diff.trees[1].lost)
+        return NULL;
+    const char *bytes = name ? order->bytes.data + name->at : NULL;
+    struct bw_key first = {directory, BW_DIR_INDEX, 0},
+                  last = {directory, BW_DIR_INDEX, UINT64_MAX};
+    if (name)
+        first = last = (struct bw_key){directory, BW_DIR_ITEM, bw_name_hash(bytes, name->length)};
+    bw_diff_items_begin(&items, tree, &tree->directories, first, last);
+    for (const struct bw_item *item; (item = bw_diff_items_next(&items));) {
+        struct bw_cursor cursor = bw_cursor_of(item);
+        struct bw_dir_entry entry;
+        while (bw_dir_entry_next(&cursor, &entry)) {
+            const uint32_t change =
+                bw_key_map_get(&order->before, entry.location.objectid, UINT32_MAX);
+            const bool is_same = !name || (entry.name_length == name->length &&
+                                           memcmp(entry.name, bytes, name->length) == 0);
+            if (is_same && entry.location.type == BW_INODE_ITEM)
+                *remains |= change == UINT32_MAX || order->changes.items[change].kind == FAILED;
+        }
+    }
+    BW_TRY(bw_diff_items_end(&items, &lost));
+    *remains |= lost;
+    return NULL;
+}
+
+/* The final path of an inode. It cannot be used if one on the way could not be placed. */
+static struct bw_error *final_path(struct incremental *order, uint64_t number,
+                                   struct bw_buffer *path)
+{
+    struct bw_sender *sender = order->sender;
+    BW_TRY(bw_send_path(sender, sender->sent, number, UINT64_MAX, path));
+    while (order->has_failed && number != BW_SUBVOLUME_ROOT_INODE) {
+        const struct bw_send_directory_name *part;
+        const uint32_t change = bw_key_map_get(&order->after, number, UINT32_MAX);
+        if (change != UINT32_MAX && order->changes.items[change].kind == FAILED)
+            return bw_error_create(BW_ERROR_CORRUPT, "inode %" PRIu64 " may not be there", number);
+        BW_TRY(bw_send_part_of(sender->sent, number, &part));
+        number = part->parent;
+    }
+    return NULL;
+}
+
 static struct bw_error *final_path_of_name(struct incremental *order, size_t number,
                                            struct bw_buffer *path)
 {
-    struct bw_sender *sender = order->sender;
-    BW_TRY(
-        bw_send_path(sender, sender->sent, order->names.items[number].directory, UINT64_MAX, path));
+    const struct name *name = &order->names.items[number];
+    const uint32_t change = bw_key_map_get(&order->after, name->directory, UINT32_MAX);
+    bool remains = false;
+    if (change == UINT32_MAX || order->changes.items[change].kind != NEW)
+        BW_TRY(may_remain(order, name->directory, name, &remains));
+    if (remains)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "a name in directory %" PRIu64 " is omitted: it may not be free",
+                               name->directory);
+    BW_TRY(final_path(order, name->directory, path));
     return append_name(order, number, path);
 }
 
@@ -318,6 +381,9 @@ static struct bw_error *place_inode(struct incremental *order, size_t number)
     const bool is_kept = change->kept != SIZE_MAX;
     struct bw_error *error =
         final_path_of_name(order, is_kept ? change->kept : first, &order->path);
+    if (!error && change->kind == SURVIVES && !is_kept && !change->is_parked)
+        error =
+            bw_error_create(BW_ERROR_CORRUPT, "inode %" PRIu64 " may not be there", change->number);
     if (!error && !is_kept) {
         order->other.length = 0;
         error = bw_send_temporary_name(sender, change->number, change->generation, &order->other);
@@ -330,7 +396,8 @@ static struct bw_error *place_inode(struct incremental *order, size_t number)
             error = bw_send_make(sender, &order->other, change->number, &file.inode);
     }
     if (error) {
-        change->kind = DELETED;
+        change->kind = FAILED;
+        order->has_failed = true;
         return error;
     }
     if (!is_kept) {
@@ -476,13 +543,13 @@ static struct bw_error *send_inode(struct incremental *order, size_t at)
     struct bw_sender *sender = order->sender;
     const struct change *change = &order->changes.items[at];
     struct bw_diff_file files[2] = {{0}};
-    if (change->kind == DELETED)
+    if (change->kind == DELETED || change->kind == FAILED)
         return NULL;
     for (unsigned side = change->kind == NEW; side < 2; side++)
         BW_TRY(bw_diff_file_read(&order->diff.trees[side], change->number, &files[side]));
     const struct bw_inode *old = &files[0].inode, *inode = &files[1].inode;
     bw_send_set_inode(sender, change->number, inode);
-    BW_TRY(bw_send_path(sender, sender->sent, change->number, UINT64_MAX, &sender->current.path));
+    BW_TRY(final_path(order, change->number, &sender->current.path));
 
     /* The names under which the file may have to be removed again. */
     BW_SCOPED(bw_diff_names) struct bw_diff_names names = {0};
@@ -526,7 +593,7 @@ static struct bw_error *send_directory_times(struct incremental *order, uint64_t
     struct bw_sender *sender = order->sender;
     struct bw_diff_file file;
     BW_TRY(bw_diff_file_read(&order->diff.trees[1], number, &file));
-    BW_TRY(bw_send_path(sender, sender->sent, number, UINT64_MAX, &order->path));
+    BW_TRY(final_path(order, number, &order->path));
     bw_send_times(sender, &order->path,
                   &(struct bw_send_directory_name){.atime = file.inode.atime,
                                                    .mtime = file.inode.mtime,
@@ -590,9 +657,17 @@ static struct bw_error *send_changes(struct incremental *order)
     }
     qsort_r(order->removed, order->removed_count, sizeof *order->removed, by_depth, changes->items);
     for (size_t i = order->removed_count; i > 0; i--) {
-        const uint64_t number = changes->items[order->removed[i - 1]].number;
-        struct bw_error *error = present_path(order, number, 0, &order->path);
-        if (!error)
+        struct change *change = &changes->items[order->removed[i - 1]];
+        bool remains;
+        BW_TRY(may_remain(order, change->number, NULL, &remains));
+        struct bw_error *error = present_path(order, change->number, 0, &order->path);
+        if (!error && remains)
+            error = bw_error_create(BW_ERROR_CORRUPT,
+                                    "directory %" PRIu64 " is not removed: it may not be empty",
+                                    change->number);
+        if (error)
+            change->kind = FAILED;
+        else
             bw_send_command_at(sender, BW_COMMAND_RMDIR, &order->path);
         BW_TRY(end_step(order, error));
     }
@@ -621,7 +696,8 @@ static struct bw_error *send_changes(struct incremental *order)
 
     /* Times. The top directory had parked inodes in it, even if it is the same in both. */
     for (size_t i = 0; i < changes->count; i++)
-        if (changes->items[i].is_directory && changes->items[i].kind != DELETED)
+        if (changes->items[i].is_directory && changes->items[i].kind != DELETED &&
+            changes->items[i].kind != FAILED)
             BW_TRY(end_step(order, send_directory_times(order, changes->items[i].number)));
     if (order->has_parked && !bw_key_map_has(&order->after, BW_SUBVOLUME_ROOT_INODE))
         BW_TRY(end_step(order, send_directory_times(order, BW_SUBVOLUME_ROOT_INODE)));
@@ -675,6 +751,10 @@ static struct bw_error *collect_changes(struct incremental *order)
                 sender, bw_error_create(BW_ERROR_CORRUPT,
                                         "inode %" PRIu64 " remains unchanged: parts of it are lost",
                                         touched->number)));
+            if (files[1].exists && !files[0].exists) {
+                BW_TRY(add_change(order, FAILED, &files[1], &none, &none, i));
+                order->has_failed = true;
+            }
             continue;
         }
         BW_TRY(can_survive(files, touched->flags & BW_TOUCHED_CONTENT, &survives));

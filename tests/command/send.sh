@@ -7,7 +7,7 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" streams laptop bad-data subvolumes siblings \
-    subvolume-kinds || exit 1
+    subvolume-kinds differences || exit 1
 image=$BUILD/fixtures/streams/dev1.img
 bad=$BUILD/fixtures/bad-data/dev1.img
 laptop=$BUILD/fixtures/laptop/dev1.img
@@ -178,10 +178,33 @@ holds "new files are sent after it" dump_has '^mkfile +\./second/o434-10-0$'
 # A directory that was made early for its file, and whose own directory is lost.
 cp --sparse=always "$image" "$WORK/above.img"
 change "$WORK/above.img" 256 431 1 0 delete
-expect "a directory above a directory is lost" 1 'inode 292 .* has no path: it is sent as o292-8-0' \
+expect "a directory above it is lost" 1 'inode 292 .* has no path: it is sent as o292-8-0' \
     send --on-error=skip "$WORK/above.img" first
 holds "its file is sent" dump_has 'rename .*dest=./first/o292-8-0/random-1$'
 holds "a directory with a file is not removed" dump_lacks '^rmdir +\./first/o292-8-0$'
+
+# Whichever leaf is lost, receivers can apply what is sent without it: a command fails if a name is
+# not free, or a directory is missing or not empty.
+leaves() {
+    "$PROGRAM" dump --tree "$("$PROGRAM" subvolumes -o subvolume_path,subvolume "$1" |
+        awk -v p="/$2" '$1 == p { print $2 }')" "$1" | sed -nE 's/^leaf ([0-9]+) items.*/\1/p'
+}
+mkdir "$WORK/received"
+lost=0
+for damaged in "$image" "$BUILD/fixtures/differences/dev1.img"; do
+    "$PROGRAM" send -q "$damaged" first > "$WORK/received/1"
+    for leaf in $({ leaves "$damaged" first; leaves "$damaged" second; } | sort -u); do
+        for parent in "" "-p first"; do
+            gap=debug/error-gen@chunk-map,kind=tree-block,start=$leaf,end=$((leaf + 1)),action=zero
+            "$PROGRAM" send $parent --on-error=skip --insert "$gap" "$damaged" second \
+                > "$WORK/received/2" 2> /dev/null
+            lost=$((lost + $?))
+            expect "leaf $leaf is lost: send ${parent:-all} can be received" 0 - \
+                ls -R "$WORK/received"
+        done
+    done
+done
+[ "$lost" -ge 20 ] || fail "only $lost streams lacked something"
 
 # Usage.
 expect "no subvolume given" 2 'no subvolume given' send "$image"
