@@ -77,12 +77,16 @@ int bw_memory_file(uint64_t size)
     return -1;
 }
 
-bool bw_resize_file(int descriptor, uint64_t size)
+bool bw_file_may_have(uint64_t size)
 {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size) {
-        errno = EFBIG;
-        return false;
-    }
-    return ftruncate(descriptor, (off_t)size) == 0;
+    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur >= size)
+        return true;
+    errno = EFBIG;
+    return false;
+}
+
+bool bw_resize_file(int descriptor, uint64_t size)
+{
+    return bw_file_may_have(size) && ftruncate(descriptor, (off_t)size) == 0;
 }

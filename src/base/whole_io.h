@@ -25,8 +25,11 @@ ssize_t bw_read_at(int descriptor, void *bytes, size_t length, uint64_t offset);
 /** Makes a sparse file in memory; -1: errno has the reason. */
 int bw_memory_file(uint64_t size);
 
-/** Sets the size of a file. False: errno has the reason. A size above the process's limit for files
- * is EFBIG, where ftruncate(2) would end the process. */
+/** Whether the process may write files of this size; otherwise, errno is EFBIG. A signal ends
+ * processes that write beyond their limit. */
+bool bw_file_may_have(uint64_t size);
+
+/** Sets the size of a file, if it may have that. False: errno has the reason. */
 bool bw_resize_file(int descriptor, uint64_t size);
 
 #endif

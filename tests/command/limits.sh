@@ -58,4 +58,10 @@ printf '\x55\xaa' | dd of="$disk" bs=1 seek=510 conv=notrunc status=none
 expect "a disk without partitions" 2 'not a btrfs file system' "$disk"
 ends "a disk above the limit of file sizes" --fsize=65536 "$disk"
 grep -q 'in memory: File too large' "$WORK/err" || fail "no reason: $(head -n 2 "$WORK/err")"
+if have zstd; then
+    zstd -q "$image" -o "$WORK/packed.zst"
+    ends "a compressed image above it" --fsize=65536 "$WORK/packed.zst"
+    grep -q 'temporary file: File too large' "$WORK/err" ||
+        fail "no reason: $(head -n 2 "$WORK/err")"
+fi
 finish
