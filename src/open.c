@@ -154,6 +154,27 @@ static struct bw_error *read_chunks(struct bw_fs *fs)
     return NULL;
 }
 
+/* Finds the subvolumes. If parts of the present root tree are lost, the rest of it is completed. */
+static struct bw_error *find_subvolumes(struct bw_fs *fs)
+{
+    const size_t lost = fs->lost.count;
+    const struct bw_tree damaged = fs->root_tree;
+    BW_TRY(bw_subvolumes_load(fs));
+    if (fs->lost.count == lost || fs->root_tree.root.bytenr != fs->superblock.root.bytenr)
+        return NULL;
+    struct bw_error *error = bw_rescue_root_tree(
+        fs, bw_error_create(BW_ERROR_CORRUPT, "parts of the root tree cannot be read"));
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    if (error) {
+        bw_error_free(error); /* the loss was reported */
+        return NULL;
+    }
+    fs->damaged_root_tree = damaged;
+    bw_subvolumes_free(&fs->subvolumes);
+    return bw_subvolumes_load(fs);
+}
+
 /* The steps. */
 
 static bool has_superblock(const struct bw_fs *fs, const struct bw_image_set *set)
@@ -186,7 +207,7 @@ static struct bw_error *open_trees(struct bw_fs *fs, struct bw_image_set *set)
     BW_TRY(read_chunks(fs));
     BW_TRY(bw_bootstrap_remap(fs));
     BW_TRY(find_root(fs));
-    BW_TRY(bw_subvolumes_load(fs));
+    BW_TRY(find_subvolumes(fs));
     if (bw_has_unclaimed(fs)) {
         BW_TRY(claim_images(fs));
         BW_TRY(bw_bootstrap_chunks(fs, BW_DEVICES_FOUND));

@@ -187,7 +187,14 @@ struct bw_error *bw_check(struct bw_fs *fs, const struct bw_check_options *optio
     if (own.since_generation && (own.save || own.since))
         return bw_error_create(BW_ERROR_USAGE, "a generation and a baseline exclude each other");
     struct bw_check check = {.fs = fs, .options = &own};
-    return run_passes(&check, BW_PASSES, summary);
+
+    /* What is on the disk is checked, not what replaces it, as long as it has a root. */
+    const struct bw_tree root_tree = fs->root_tree;
+    if (fs->damaged_root_tree.root.bytenr)
+        fs->root_tree = fs->damaged_root_tree;
+    struct bw_error *error = run_passes(&check, BW_PASSES, summary);
+    fs->root_tree = root_tree;
+    return error;
 }
 
 struct bw_error *bw_check_images(struct bw_fs *fs, const struct bw_error *why,

@@ -101,6 +101,9 @@ struct bw_fs {
     void *searched_context;
     struct bw_generation_choice choice; /**< the historic root to open */
     bool is_past;                       /**< it is not the current generation */
+    /** The root tree on the disk if parts of it are lost and `root_tree` is a complete one in
+     * memory. Without a root: there is none. */
+    struct bw_tree damaged_root_tree;
     bool is_remade;     /**< the root tree was rebuilt, and leads to the trees of the last commit */
     bool is_stream;     /**< made of send streams; their extents need not be aligned */
     bool streams_as_is; /**< bw_fs_options.streams_as_is */

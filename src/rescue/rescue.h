@@ -37,7 +37,7 @@ struct bw_error *bw_rescue_devices(struct bw_fs *fs);
  * nothing was set. (chunk_tree.c) */
 struct bw_error *bw_rescue_chunk_tree(struct bw_fs *fs, struct bw_error *why);
 
-/** If the current root of the root tree cannot be read, sets fs->root_tree. Consumes `why`; returns
+/** If the current root tree cannot be read completely, sets fs->root_tree. Consumes `why`; returns
  * it if nothing was set. (root_tree.c) */
 struct bw_error *bw_rescue_root_tree(struct bw_fs *fs, struct bw_error *why);
 

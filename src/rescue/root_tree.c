@@ -640,7 +640,8 @@ static struct bw_error *rebuild_tree(struct making *making)
     struct bw_error *error = bw_scan_add_chunks(fs, &ranges);
     if (!error && ranges.bytes > BW_RESCUE_LIMIT && !fs->scan)
         bw_fs_report(fs, BW_WARNING,
-                     bw_error_advise(bw_error_create(BW_ERROR_NOT_FOUND, "the root tree is lost"),
+                     bw_error_advise(bw_error_create(BW_ERROR_NOT_FOUND,
+                                                     "the root tree cannot be read completely"),
                                      "`scan` rebuilds it from %" PRIu64 " GiB of tree blocks",
                                      ranges.bytes >> 30));
     else if (!error)
@@ -684,12 +685,11 @@ struct bw_error *bw_rescue_root_tree(struct bw_fs *fs, struct bw_error *why)
         bw_fs_report(fs, BW_DAMAGE, why);
         bw_fs_report(
             fs, BW_WARNING,
-            bw_error_create(
-                BW_ERROR_CORRUPT,
-                "the root tree is lost: it was rebuilt from tree blocks, with %zu tree%s of "
-                "generation %" PRIu64 "%s",
-                roots->trees.count, bw_plural(roots->trees.count), making.newest,
-                roots->proven ? "" : "; some may be older or deleted"));
+            bw_error_create(BW_ERROR_CORRUPT,
+                            "the root tree was rebuilt from tree blocks, with %zu tree%s of "
+                            "generation %" PRIu64 "%s",
+                            roots->trees.count, bw_plural(roots->trees.count), making.newest,
+                            roots->proven ? "" : "; some may be older or deleted"));
     }
     bw_editor_destroy(&making.tree);
     subvolume_names_free(&making.names);

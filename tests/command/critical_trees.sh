@@ -61,7 +61,22 @@ done
 for fixture in dup-metadata-0 raid1-metadata-0; do # as on a disk with unreadable sectors
     images "$fixture"
     erase root 2> /dev/null
-    all "$fixture: the other mirror of each block is zeros" "$fixture" 'the root tree is lost'
+    all "$fixture: the other mirror of each block is zeros" "$fixture" 'the root tree was rebuilt'
+done
+
+# Leaves of the root tree. `check` and `repair` are about what is on the disk.
+images root-tree-levels
+leaves=$("$PROGRAM" dump --tree root "${copies[@]}" | sed -n 's/^leaf \([0-9]*\) items.*/\1/p')
+holds "the root tree has several leaves" test "$(wc -w <<< "$leaves")" -gt 1
+for leaf in $(sed -n '1p;2p;9p;$p' <<< "$leaves"); do
+    images root-tree-levels
+    erase "$leaf"
+    all "without the leaf $leaf of the root tree" root-tree-levels \
+        'parts of the root tree cannot be read'
+    expect "check without the leaf $leaf of the root tree" 4 . check "${copies[@]}"
+    holds "check finds the leaf $leaf of the root tree" out_has \
+        "^error block-checksum ROOT_TREE .*logical $leaf,"
+    holds "check does not call the root of the root tree lost" eval '! out_has root-lost'
 done
 
 images log-tree
@@ -70,7 +85,7 @@ expect "a log without a root tree" 1 'after generation 7: it is replayed' sum -0
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" log-tree
 holds "the log is replayed on the rebuilt trees" \
     same_bytes <("$PROGRAM" sum -0 "$BUILD/fixtures/log-tree/dev1.img") "$WORK/out"
-expect "root items" 1 'the root tree is lost' dump --tree root "${copies[0]}"
+expect "root items" 1 'the root tree was rebuilt' dump --tree root "${copies[0]}"
 is "say that all blocks may be shared with snapshots" "$(awk '$3 == "root_dirid" { latest = $2 }
     $1 == "last_snapshot" { print $2 == latest }' "$WORK/out" | sort | uniq -c | xargs)" '8 1'
 images levels-3 # the remaining part of the extent tree is used, but is not complete
@@ -97,7 +112,7 @@ cp --sparse=always "${copies[0]}" "$WORK/own"
 images plain
 cat "$WORK/own" "${copies[0]}" "$WORK/own" > "$WORK/planted"
 copies=("$WORK/planted")
-all "a copy of itself, and another file system" subvolumes 'the root tree is lost' --scan
+all "a copy of itself, and another file system" subvolumes 'the root tree was rebuilt' --scan
 images past # one of its files is an image of another btrfs
 erase root chunk_root super
 all "another btrfs in a file" past 'no superblock: from tree blocks, it is device 1' --scan
@@ -106,8 +121,8 @@ expect "which is one still" 1 'no superblock' cat --scan "${copies[0]}" /inner
 is "the inner btrfs has its own files" "$("$PROGRAM" "$WORK/inner")" /planted
 images sectorsize-16k
 erase root chunk_root super
-all "the size of sectors is found" sectorsize-16k 'the root tree is lost' --scan
-expect "and makes the right checksums" 1 "the root tree is lost" sum --scan "${copies[@]}"
+all "the size of sectors is found" sectorsize-16k 'the root tree was rebuilt' --scan
+expect "and makes the right checksums" 1 "the root tree was rebuilt" sum --scan "${copies[@]}"
 is "all files of sectors of 16 KiB have checksums" \
     "$(wc -l < "$WORK/out")" "$(tr -dc '\0' < "$WORK/want" | wc -c)"
 # One of several images has no superblock: the blocks stored on it show which device it is.
