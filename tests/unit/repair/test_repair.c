@@ -225,8 +225,7 @@ static size_t compress(struct scene *scene, unsigned file)
     expect_success(bw_repair_edit_item(
         scene->repair, &finding, &bw_subvolume_by_id(scene->fs, FS)->tree, &key,
         offsetof(struct bw_disk_file_extent, compression), 1, 1,
-        (struct bw_repair_edit){
-            .what = "compression", .why = strdup("a test"), .proof = strdup("none")}));
+        (struct bw_repair_edit){.what = "compression", .why = "a test", .proof = "none"}));
     return bw_repair_count(scene->repair) - 1;
 }
 
