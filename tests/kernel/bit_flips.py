@@ -36,7 +36,7 @@ class Images(kernel.Program):
                  or l.startswith("leaf ") and " items " in l}
         result = [(logical, self.node, True) for logical in sorted(found)]
         for item in self.rows("dump", "--tree", "csum"):
-            if item["key"]["type"] == "EXTENT_CSUM":
+            if item["key"]["type"] == "EXTENT_CSUM" and not item["level"]:
                 start, length = item["item"]["start"], item["item"]["length"]
                 result += [(at, self.sector, False)
                            for at in range(start, start + length, self.sector)]
