@@ -131,7 +131,7 @@ struct bw_error *check_set_report(void *target, const struct cmd_option *option,
     static const char form[] = "junit=";
     struct check_arguments *settings = target;
     if (strncmp(argument, form, strlen(form)) != 0 || !argument[strlen(form)])
-        return cmd_bad_argument(option, argument, "junit=FILE");
+        return cmd_bad_argument(option, argument, "junit=FILE; for JSON, use --json");
     settings->report = argument + strlen(form);
     return NULL;
 }
