@@ -192,6 +192,7 @@ static struct bw_error *compare_targets(struct merge *merge, struct pair *pair)
         const struct bw_entries_class *class = merge->sides[side]->class;
         bool is_lost = false;
         merge->link.length = 0;
+        pair->sides[side].path = merge->texts.data + pair->path; /* the other target moves them */
         if (facts->target)
             bw_buffer_append(&merge->link, facts->target, facts->target_length);
         else
