@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Hashes of the files of a stream: a worker hashes a small file whole; the parts of a large one are
- * delivered in order. */
+ * delivered in order. A worker leaves its hash object for the next file, since making one takes a
+ * tenth of the time for a file of a kilobyte. */
 #include "export/entry_hashes.h"
 
 #include "base/cleanup.h"
@@ -36,7 +37,11 @@ struct bw_error *bw_entry_hashes_work(struct bw_entry_hashes *hashes, struct bw_
     struct bw_hash *hash;
     if (!file->length)
         return NULL; /* its inode is lost, so nothing is known about its data */
-    BW_TRY(bw_hash_create(hashes->algorithm, &hash));
+    hash = atomic_exchange(&hashes->spare, NULL);
+    if (hash)
+        bw_hash_begin(hash);
+    else
+        BW_TRY(bw_hash_create(hashes->algorithm, &hash));
     const struct bw_data_part *part;
     struct bw_error *error;
     bw_data_begin(reader, &file->data, 0, UINT64_MAX);
@@ -44,7 +49,7 @@ struct bw_error *bw_entry_hashes_work(struct bw_entry_hashes *hashes, struct bw_
         add_part(hashes, hash, item, part);
     if (!error && !item->error)
         bw_hash_end(hash, item->hash);
-    bw_hash_destroy(hash);
+    bw_hash_destroy(atomic_exchange(&hashes->spare, hash));
     return error;
 }
 
@@ -65,4 +70,9 @@ void bw_entry_hashes_finish(struct bw_entry_hashes *hashes, const struct bw_stre
     if (hashes->large && complete && !item->error)
         bw_hash_end(hashes->large, item->hash);
     bw_hash_destroy(BW_TAKE(hashes->large));
+}
+
+void bw_entry_hashes_free(struct bw_entry_hashes *hashes)
+{
+    bw_hash_destroy(hashes->spare);
 }

@@ -4,6 +4,8 @@
 #ifndef BW_EXPORT_ENTRY_HASHES_H
 #define BW_EXPORT_ENTRY_HASHES_H
 
+#include <stdatomic.h>
+
 #include "export/entry_queue.h"
 
 /** Holes are hashed as zeros up to this number of bytes per file, which takes hours. Files with
@@ -14,8 +16,12 @@
 struct bw_entry_hashes {
     enum bw_hash_algorithm algorithm;
     void (*progress)(uint64_t bytes); /**< called for hashed bytes, by any thread */
-    struct bw_hash *large; /**< of the file whose parts are being delivered; NULL: none */
+    struct bw_hash *large;           /**< of the file whose parts are being delivered; NULL: none */
+    _Atomic(struct bw_hash *) spare; /**< of a worker between two files; NULL: none */
 };
+
+/** After the stream. */
+void bw_entry_hashes_free(struct bw_entry_hashes *hashes);
 
 /** For the stream's `work`, `visit` and `finish`. If a part is unreadable, it is recorded with
  * bw_export_entry_note_bad(), and there is no hash. */

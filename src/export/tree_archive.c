@@ -306,6 +306,7 @@ struct bw_error *bw_tree_archive_write(struct bw_fs *fs,
     bw_directory_order_free(&archive.directories);
     bw_xattr_reader_destroy(archive.xattrs);
     bw_ranges_free(&archive.ranges);
+    bw_entry_hashes_free(&archive.hashes);
     bw_buffer_free(&archive.target);
     return error;
 }

@@ -165,11 +165,13 @@ static int run(const struct cmd_common *common, void *state)
                                          .context = sum,
                                          .held = bw_export_entry_held};
         cmd_export_expect(&sum->export);
-        sum->hashes = (struct bw_entry_hashes){sum->algorithm, cmd_progress_add, NULL};
+        sum->hashes =
+            (struct bw_entry_hashes){.algorithm = sum->algorithm, .progress = cmd_progress_add};
         bw_hash_prepare();
         error = cmd_export_start(&sum->export, BW_WALK_FILES, 0);
         if (!error)
             error = bw_stream_run(sum->export.session.fs, &stream);
+        bw_entry_hashes_free(&sum->hashes);
         status = cmd_export_close(&sum->export, cmd_format_end(&sum->format, error));
     }
     cmd_format_free(&sum->format);
