@@ -286,7 +286,6 @@ struct bw_error *bw_tree_archive_write(struct bw_fs *fs,
                                      .held = bw_export_entry_held};
     archive.directories.context = &archive;
     bw_links_init(&archive.links);
-    bw_hash_prepare();
     struct bw_error *error = bw_xattr_reader_create(fs, &archive.xattrs);
     if (!error)
         error = bw_ranges_init(&archive.ranges, fs);

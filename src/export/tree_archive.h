@@ -44,7 +44,7 @@ struct bw_tree_archive_options {
 };
 
 /** Writes the archive of all entries. Fails only if nothing more can be written; errors of single
- * entries are reported. */
+ * entries are reported. For mtree, call bw_hash_prepare() before. */
 struct bw_error *bw_tree_archive_write(struct bw_fs *fs,
                                        const struct bw_tree_archive_options *options);
 

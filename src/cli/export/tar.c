@@ -188,6 +188,8 @@ static struct bw_error *write_archive(struct tar *tar)
         .fs = tar->export.session.fs, .export = &tar->export, .on_error = tar->on_error};
     BW_TRY(cmd_output_file_start(&tar->file));
     cmd_export_expect(&tar->export);
+    if (how->format == BW_ARCHIVE_MTREE)
+        bw_hash_prepare(); /* before the walk takes memory and descriptors */
     BW_TRY(cmd_export_start(&tar->export, BW_WALK_ALL, 0));
     return bw_tree_archive_write(tar->export.session.fs, how);
 }
