@@ -158,19 +158,20 @@ static struct bw_error *read_chunks(struct bw_fs *fs)
 static struct bw_error *find_subvolumes(struct bw_fs *fs)
 {
     const size_t lost = fs->lost.count;
-    const struct bw_tree damaged = fs->root_tree;
     BW_TRY(bw_subvolumes_load(fs));
     if (fs->lost.count == lost || fs->root_tree.root.bytenr != fs->superblock.root.bytenr)
         return NULL;
+    fs->damaged_root_tree = fs->root_tree;
     struct bw_error *error = bw_rescue_root_tree(
         fs, bw_error_create(BW_ERROR_CORRUPT, "parts of the root tree cannot be read"));
+    if (error)
+        fs->damaged_root_tree = (struct bw_tree){0};
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
     if (error) {
         bw_error_free(error); /* the loss was reported */
         return NULL;
     }
-    fs->damaged_root_tree = damaged;
     bw_subvolumes_free(&fs->subvolumes);
     return bw_subvolumes_load(fs);
 }

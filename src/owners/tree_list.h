@@ -36,8 +36,9 @@ static inline void bw_tree_list_free(struct bw_tree_list *list)
     bw_listed_trees_free(&list->entries);
 }
 
-/** Fills an empty list: the trees of the superblock, then one for each ROOT_ITEM. Does nothing if
- * the list is not empty. Losses are reported. */
+/** Fills an empty list: the trees of the superblock, then one for each ROOT_ITEM. A damaged root
+ * tree comes before the complete one. Does nothing if the list is not empty. Losses are
+ * reported. */
 struct bw_error *bw_tree_list_load(struct bw_fs *fs, struct bw_tree_list *list);
 
 /** Finds the tree with the roots of the log trees; its id is 0 if the file system has none. Its

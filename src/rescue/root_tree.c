@@ -10,6 +10,8 @@
  * 4. Leaves that are in use are copied. For all other trees, root items are made: their other
  *    members come from older leaves of the root tree, and the names of subvolumes from step 1, if
  *    the current trees still contain them.
+ *
+ * If only parts of it are lost, all leaves that can be read stay, and the generation is its own.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -293,6 +295,7 @@ struct making {
     struct bw_found_index index;
     struct bw_tree_roots roots;
     struct bw_newest items;       /* from leaves of the root tree */
+    struct bw_key_map intact;     /* the leaves of fs->damaged_root_tree that can be read */
     struct subvolume_names names; /* while the scan runs, `lock` protects both */
     struct bw_buffer bytes;       /* of the names */
     pthread_mutex_t lock;
@@ -418,6 +421,15 @@ static uint64_t newest_generation(const struct making *making)
     return newest_until(&making->index, found, &trees);
 }
 
+/* The leaves of a damaged root tree stay as they are, whatever else is known about them. */
+static struct bw_error *add_intact_leaf(void *context, const struct bw_node *leaf)
+{
+    struct making *making = context;
+    const struct bw_disk_header *header = (const void *)leaf->block;
+    BW_TRY(bw_key_map_put(&making->intact, bw_get64(header->bytenr), 1));
+    return bw_newest_add(&making->items, leaf, BW_PRESENT_RANK, 0);
+}
+
 /* Reads the leaves of the root tree. Without an extent tree, those of the newest generation count
  * as the ones in use. */
 static struct bw_error *read_leaves(struct making *making)
@@ -425,13 +437,19 @@ static struct bw_error *read_leaves(struct making *making)
     const struct bw_found_index *index = &making->index;
     const struct bw_key_map *present = &making->roots.leaves;
     const struct bw_tree_reader *reader = &making->fs->reader;
+    const struct bw_tree *damaged = &making->fs->damaged_root_tree;
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_intact_leaf, .lost = bw_scan_ignore_lost,
+                                 .context = making};
+    if (damaged->root.bytenr)
+        BW_TRY(bw_tree_scan(reader, damaged, &scan));
     BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(reader, 1);
     if (!buffer)
         return bw_error_no_memory();
     for (size_t i = 0; i < index->blocks.count; i++) {
         const struct bw_found_block *block = &index->blocks.items[i];
         if (block->level || block->generation > making->newest ||
-            bw_found_owner(index, block) != BW_ROOT_TREE)
+            bw_found_owner(index, block) != BW_ROOT_TREE ||
+            bw_key_map_has(&making->intact, block->bytenr))
             continue;
         const struct bw_block_pointer pointer = {
             block->bytenr, {.owner = BW_ROOT_TREE, .generation = block->generation}};
@@ -649,7 +667,9 @@ static struct bw_error *rebuild_tree(struct making *making)
     bw_scan_range_list_free(&ranges.ranges);
     BW_TRY(error);
 
-    making->newest = newest_generation(making);
+    /* A damaged root tree is completed with the trees of its own generation. */
+    const bool is_damaged = fs->damaged_root_tree.root.bytenr;
+    making->newest = is_damaged ? super->generation : newest_generation(making);
     BW_TRY(bw_tree_roots_find(making->fs, &making->index, making->newest, &making->roots));
 
     /* Blocks that are newer than the superblock mean that it is stale, or that an older image was
@@ -664,7 +684,7 @@ static struct bw_error *rebuild_tree(struct making *making)
             own = newer;
         }
     }
-    if (making->roots.generation)
+    if (making->roots.generation && !is_damaged)
         making->newest = making->roots.generation;
     if (!bw_tree_root_of(&making->roots, BW_TOP_SUBVOLUME))
         return bw_error_create(BW_ERROR_NOT_FOUND, "no subvolume was found");
@@ -681,7 +701,8 @@ struct bw_error *bw_rescue_root_tree(struct bw_fs *fs, struct bw_error *why)
     struct bw_error *error = rebuild_tree(&making);
     if (!error) {
         fs->root_tree = making.tree.tree;
-        fs->is_remade = roots->proven && making.newest == fs->superblock.generation;
+        fs->is_remade = making.newest == fs->superblock.generation &&
+                        (roots->proven || fs->damaged_root_tree.root.bytenr);
         bw_fs_report(fs, BW_DAMAGE, why);
         bw_fs_report(
             fs, BW_WARNING,
@@ -695,6 +716,7 @@ struct bw_error *bw_rescue_root_tree(struct bw_fs *fs, struct bw_error *why)
     subvolume_names_free(&making.names);
     bw_buffer_free(&making.bytes);
     bw_newest_free(&making.items);
+    bw_key_map_free(&making.intact);
     bw_tree_roots_free(&making.roots);
     bw_found_free(&making.index);
     return bw_rescue_end(error, why);

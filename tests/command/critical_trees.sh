@@ -79,6 +79,41 @@ for leaf in $(sed -n '1p;2p;9p;$p' <<< "$leaves"); do
     holds "check does not call the root of the root tree lost" eval '! out_has root-lost'
 done
 
+# The loss of a leaf does not hide the log, even if the extent tree does not show which leaves are
+# in use, and the blocks of the tree on the disk are still known.
+images root-tree-levels
+extents=$("$PROGRAM" dump --tree extent "${copies[@]}" | sed -n 's/^leaf \([0-9]*\) items.*/\1/p')
+kept=$(sed -n 3p <<< "$leaves")
+owner() { "$PROGRAM" owner -q "${copies[0]}" "$kept" 2> /dev/null; }
+hidden() { "$PROGRAM" free -q -o kind,logical "${copies[0]}" 2> /dev/null | grep '^hidden'; }
+owner > "$WORK/owner"
+hidden > "$WORK/hidden"
+holds "the superblocks name a log" python3 - "$ROOT/tests/support" "${copies[0]}" "$kept" << 'EOF'
+import struct
+import sys
+
+sys.path.insert(0, sys.argv[1])
+from crc32c import checksum
+
+with open(sys.argv[2], 'r+b') as image:
+    for offset in 65536, 67108864:
+        image.seek(offset + 32)
+        block = bytearray(image.read(4064))
+        struct.pack_into('<Q', block, 64, int(sys.argv[3]))
+        image.seek(offset)
+        image.write(checksum(block))
+        image.seek(offset + 32)
+        image.write(block)
+EOF
+erase "$(sed -n 9p <<< "$leaves")"
+holds "a leaf of a damaged root tree has its owner" cmp "$WORK/owner" <(owner)
+holds "nothing but lost blocks is hidden" cmp "$WORK/hidden" <(hidden)
+"$PROGRAM" metadump -q -f "$WORK/dump" "${copies[0]}" 2> /dev/null
+expect "a metadump of a damaged root tree" 1 'parts of the root tree' dump -B "$kept" "$WORK/dump"
+holds "it contains the leaves of the root tree" out_has "^leaf $kept items"
+erase "$(sed -n 3p <<< "$extents")"
+all "a log, and a leaf of the extent tree is lost, too" root-tree-levels 'it is replayed' -v
+
 images log-tree
 erase root
 expect "a log without a root tree" 1 'after generation 7: it is replayed' sum -0 -v "${copies[0]}"
