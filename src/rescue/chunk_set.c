@@ -138,6 +138,7 @@ struct bw_error *bw_chunk_facts_extents(struct bw_chunk_facts *facts)
     const struct bw_newest *devices = &facts->devices;
     struct bw_item item;
     facts->extents.count = 0;
+    BW_TRY(bw_extent_list_reserve(&facts->extents, devices->items.count + 1));
     for (size_t at = 0; bw_newest_next(devices, &at, &item);) {
         const struct bw_disk_device_extent *disk = (const void *)item.data;
         if (item.size >= sizeof *disk)
