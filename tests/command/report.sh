@@ -6,7 +6,7 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain subvolumes raid5-3 lost-tree-extent \
-    lost-leaf-first lost-leaf-inodes dup raid0-5 || exit 1
+    lost-leaf-first lost-leaf-inodes dup raid0-5 laptop || exit 1
 fixtures=$BUILD/fixtures
 plain=$fixtures/plain/dev1.img
 

@@ -9,7 +9,7 @@ if ! have python3; then skip python3 "show"; finish; fi
 names='plain mixed raid1-2 raid5-3 sprout stale-raid1-1 log-tree lost-tree-root superblock-lost
     metadata-uuid-2 system-suse system-ubuntu diverged'
 # shellcheck disable=SC2086 # several words
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" $names || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" laptop $names || exit 1
 cd "$WORK" || exit 1
 for name in $names; do
     for image in "$BUILD/fixtures/$name"/dev*.img; do
