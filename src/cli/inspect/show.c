@@ -566,7 +566,7 @@ static int run(const struct cmd_common *common, void *state)
 static const struct cmd_status meanings[] = {
     {0, "Each image was read, and so was each btrfs on them, even if it is degraded."},
     {1, "An image or a container cannot be read, or a btrfs is damaged, incomplete or unreadable."},
-    {2, "Wrong usage, or there is no btrfs that can be read."},
+    {2, "Wrong usage, or there is no btrfs or stream that can be read."},
     {0},
 };
 
