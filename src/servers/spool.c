@@ -105,8 +105,8 @@ struct bw_error *bw_spool_append(struct bw_spool *spool, const uint8_t *bytes, s
         const size_t stored = bw_is_zeros(bytes, piece) ? 0 : piece; /* zeros become a hole */
         if (stored > spool->limit - spool->stored)
             return too_large(spool);
-        if (!bw_file_may_have(spool->size + stored) ||
-            !bw_write_at(spool->file, bytes, stored, spool->size)) {
+        if (stored && (!bw_file_may_have(spool->size + stored) ||
+                       !bw_write_at(spool->file, bytes, stored, spool->size))) {
             if (errno == ENOSPC)
                 return too_large(spool);
             return bw_error_from_errno(errno, "cannot write to a temporary file");

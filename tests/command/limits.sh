@@ -63,5 +63,11 @@ if have zstd; then
     ends "a compressed image above it" --fsize=65536 "$WORK/packed.zst"
     grep -q 'temporary file: File too large' "$WORK/err" ||
         fail "no reason: $(head -n 2 "$WORK/err")"
+    # Zeros at its end are not written.
+    cp --sparse=always "$image" "$WORK/longer"
+    truncate -s +1M "$WORK/longer"
+    zstd -q "$WORK/longer"
+    holds "only its zeros are above it" \
+        prlimit --fsize="$(stat -c %s "$image")" "$PROGRAM" "$WORK/longer.zst"
 fi
 finish
