@@ -254,6 +254,8 @@ struct bw_control_file_system {
                                  the bit 1 << type for each */
     uint64_t generation;      /**< of the superblock */
     uint64_t incompat_flags;  /**< of the superblock */
+    const uint8_t *chunk_tree_uuid; /**< of all tree blocks with the first of `ids`, if others have
+                                       this id, too; NULL: any */
 };
 
 /** BW_CONTROL_DEVICE. Devid and uuid identify a device. */

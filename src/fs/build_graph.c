@@ -23,6 +23,7 @@
 #include "base/parts.h"
 #include "base/patch.h"
 #include "base/unpack.h"
+#include "base/zeros.h"
 #include "fs/fs.h"
 #include "ondisk/superblock.h"
 #include "xlators/layout/partition_table.h"
@@ -573,6 +574,8 @@ struct bw_error *bw_build_upper_graph(struct bw_fs *fs, struct bw_image_set *set
                                            .generation = fs->superblock.generation,
                                            .incompat_flags = fs->superblock.incompat_flags,
                                            .changes_checksums = bw_fs_changes_checksums(fs)};
+    if (!bw_is_zeros(fs->chunk_tree_uuid, BW_UUID_SIZE))
+        facts.chunk_tree_uuid = fs->chunk_tree_uuid;
     facts.id_count = bw_superblock_block_ids(&fs->superblock, ids);
     for (size_t i = 0; i < set->count; i++)
         if (set->images[i].role == BW_IMAGE_SEED)

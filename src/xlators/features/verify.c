@@ -38,6 +38,7 @@
 #include "base/clock.h"
 #include "base/hash_table.h"
 #include "base/vector.h"
+#include "base/zeros.h"
 #include "btrfs-walk/graph.h"
 #include "graph/wind.h"
 #include "ondisk/bit_flip.h"
@@ -68,6 +69,7 @@ struct verify {
     struct bw_item_rules rules; /* of the file system; the members of a leaf are not set */
     uint8_t (*fsids)[BW_UUID_SIZE];
     size_t fsid_count;
+    uint8_t chunk_tree_uuid[BW_UUID_SIZE]; /* of blocks with the first fsid; zeros: any */
     pthread_mutex_t lock;
     struct bw_key_set reported;    /* addresses whose repair was reported; protected by `lock` */
     uint64_t correct, ignore;      /* the options */
@@ -123,6 +125,8 @@ static struct bw_error *control(struct bw_xlator *xlator, const struct bw_contro
     free(verify->fsids);
     verify->fsids = ids;
     verify->fsid_count = facts->id_count;
+    if (facts->chunk_tree_uuid)
+        memcpy(verify->chunk_tree_uuid, facts->chunk_tree_uuid, BW_UUID_SIZE);
     verify->checksum = facts->checksum_type;
     verify->other_checksums = facts->other_checksums;
     verify->rules = (struct bw_item_rules){
@@ -144,11 +148,15 @@ static struct bw_error *control(struct bw_xlator *xlator, const struct bw_contro
 static struct bw_error *check_contents(const struct verify *verify,
                                        const struct bw_request *request)
 {
-    const uint8_t *block = request->buffer, *fsid = ((const struct bw_disk_header *)block)->fsid;
+    const uint8_t *block = request->buffer;
+    const struct bw_disk_header *header = (const void *)block;
     size_t id = 0;
-    while (id < verify->fsid_count && memcmp(verify->fsids[id], fsid, BW_UUID_SIZE) != 0)
+    while (id < verify->fsid_count && memcmp(verify->fsids[id], header->fsid, BW_UUID_SIZE) != 0)
         id++;
-    if (id == verify->fsid_count)
+    const bool is_stranger =
+        !id && !bw_is_zeros(verify->chunk_tree_uuid, BW_UUID_SIZE) &&
+        memcmp(verify->chunk_tree_uuid, header->chunk_tree_uuid, BW_UUID_SIZE) != 0;
+    if (id == verify->fsid_count || is_stranger)
         return bw_error_create(BW_ERROR_CORRUPT, "block of another file system");
     return bw_node_check(block, request->length, request->address, request->expectation);
 }

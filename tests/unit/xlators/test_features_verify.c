@@ -397,6 +397,20 @@ static void test_more_than_one_fsid(void **state)
     expect_success(tell_ids(bench->top, BW_CHECKSUM_CRC32C, (const void *)ids, 2));
     expect_success(read_block(bench, 1));
     expect_success(read_block(bench, 2));
+
+    /* A file system with the same fsid; a seed has a chunk_tree_uuid of its own. */
+    const struct bw_control_file_system facts = {.checksum_type = BW_CHECKSUM_CRC32C,
+                                                 .ids = (const void *)ids,
+                                                 .id_count = 2,
+                                                 .chunk_tree_uuid = seed};
+    expect_success(bw_graph_control(
+        bench->graph, &(struct bw_control){BW_CONTROL_FILE_SYSTEM, {.file_system = &facts}}));
+    expect_success(read_block(bench, 1));
+    expect_error(read_block(bench, 2), BW_ERROR_CORRUPT, "block of another file system");
+    memcpy(((struct bw_disk_header *)block_bench_bytes(bench->blocks, 1, 2))->chunk_tree_uuid, seed,
+           BW_UUID_SIZE);
+    block_bench_seal(block_bench_bytes(bench->blocks, 1, 2), BW_CHECKSUM_CRC32C);
+    expect_success(read_block(bench, 2));
     free_bench(bench);
 }
 
