@@ -39,7 +39,7 @@ enum kind {
     SURVIVES,
     DELETED,
     NEW,
-    FAILED, /* it could not be placed or removed, or may not be there: it gets no commands */
+    FAILED, /* it could not be moved or removed, or may not be there: it gets no more commands */
 };
 
 /* A name, in one of the trees. */
@@ -223,6 +223,26 @@ static struct bw_error *can_survive(const struct bw_diff_file files[2], bool con
     return NULL;
 }
 
+/* Whether the parent has an inode under its first name in the sent subvolume. */
+static struct bw_error *keeps_name(const struct incremental *order, uint64_t number,
+                                   const struct bw_diff_names *after, bool *keeps)
+{
+    const struct bw_send_root *parent = order->sender->parent;
+    const struct bw_diff_name *name = after->list.items;
+    struct bw_place place;
+    *keeps = false;
+    if (!after->list.count)
+        return NULL;
+    const struct bw_place directory = {.subvolume = parent->subvolume, .inode = name->parent};
+    struct bw_error *error = bw_lookup_name(parent->fs, &directory, after->bytes.data + name->bytes,
+                                            name->length, &place);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    *keeps = !error && place.subvolume == parent->subvolume && place.inode == number;
+    bw_error_free(error);
+    return NULL;
+}
+
 /* Paths. */
 
 static struct bw_error *append_name(const struct incremental *order, size_t number,
@@ -264,7 +284,7 @@ static struct bw_error *may_remain(struct incremental *order, uint64_t directory
     struct bw_diff_items items;
     bool lost = false;
     *remains = false;
-    if (!tree->lost && !order->diff.trees[1].lost)
+    if (!order->has_failed && !tree->lost && !order->diff.trees[1].lost)
         return NULL;
     const char *bytes = name ? order->bytes.data + name->at : NULL;
     struct bw_key first = {directory, BW_DIR_INDEX, 0},
@@ -330,6 +350,25 @@ static unsigned depth_of(const struct bw_buffer *path)
     return depth;
 }
 
+/* A step of a stage may fail alone. */
+static struct bw_error *end_step(struct incremental *order, struct bw_error *error)
+{
+    if (error)
+        BW_TRY(bw_send_report_lost(order->sender, error));
+    return bw_send_cut(order->sender);
+}
+
+/* Like end_step(). If the step failed, the inode gets no further commands. */
+static struct bw_error *end_change(struct incremental *order, struct change *change,
+                                   struct bw_error *error)
+{
+    if (error) {
+        change->kind = FAILED;
+        order->has_failed = true;
+    }
+    return end_step(order, error);
+}
+
 /* Parking. */
 
 /* Takes the lost names from an inode. If it keeps none, the first one becomes a temporary name. */
@@ -339,6 +378,10 @@ static struct bw_error *park_names(struct incremental *order, size_t at)
     struct change *change = &order->changes.items[at];
     if (change->kind == DELETED && change->is_directory)
         return NULL;
+    if ((change->kind == DELETED || change->kind == SURVIVES) && !change->lost &&
+        change->kept == SIZE_MAX && change->number != BW_SUBVOLUME_ROOT_INODE)
+        return bw_error_create(BW_ERROR_CORRUPT, "inode %" PRIu64 " of the parent has no name",
+                               change->number);
     for (size_t i = change->names; i < change->names + change->lost; i++) {
         BW_TRY(present_path(order, order->names.items[i].directory, 0, &order->path));
         BW_TRY(append_name(order, i, &order->path));
@@ -381,9 +424,6 @@ static struct bw_error *place_inode(struct incremental *order, size_t number)
     const bool is_kept = change->kept != SIZE_MAX;
     struct bw_error *error =
         final_path_of_name(order, is_kept ? change->kept : first, &order->path);
-    if (!error && change->kind == SURVIVES && !is_kept && !change->is_parked)
-        error =
-            bw_error_create(BW_ERROR_CORRUPT, "inode %" PRIu64 " may not be there", change->number);
     if (!error && !is_kept) {
         order->other.length = 0;
         error = bw_send_temporary_name(sender, change->number, change->generation, &order->other);
@@ -395,11 +435,8 @@ static struct bw_error *place_inode(struct incremental *order, size_t number)
         if (!error)
             error = bw_send_make(sender, &order->other, change->number, &file.inode);
     }
-    if (error) {
-        change->kind = FAILED;
-        order->has_failed = true;
-        return error;
-    }
+    if (error)
+        return end_change(order, change, error);
     if (!is_kept) {
         bw_send_command_to(sender, BW_COMMAND_RENAME, &order->other, BW_ATTRIBUTE_PATH_TO,
                            &order->path);
@@ -604,14 +641,6 @@ static struct bw_error *send_directory_times(struct incremental *order, uint64_t
 
 /* Stages. */
 
-/* A step of a stage may fail alone. */
-static struct bw_error *end_step(struct incremental *order, struct bw_error *error)
-{
-    if (error)
-        BW_TRY(bw_send_report_lost(order->sender, error));
-    return bw_send_cut(order->sender);
-}
-
 /* While inodes are being made in the top directory, it has no attributes that they would inherit.
  */
 static struct bw_error *withhold_inherited(struct incremental *order)
@@ -643,7 +672,7 @@ static struct bw_error *send_changes(struct incremental *order)
     /* Park. */
     for (size_t i = 0; i < changes->count; i++) {
         has_new |= changes->items[i].kind == NEW && changes->items[i].gained;
-        BW_TRY(end_step(order, park_names(order, i)));
+        BW_TRY(end_change(order, &changes->items[i], park_names(order, i)));
     }
 
     /* Remove, the deepest first. */
@@ -651,9 +680,11 @@ static struct bw_error *send_changes(struct incremental *order)
         struct change *change = &changes->items[i];
         if (change->kind != DELETED || !change->is_directory)
             continue;
-        BW_TRY(present_path(order, change->number, 0, &order->path));
+        struct bw_error *error = present_path(order, change->number, 0, &order->path);
+        if (!error)
+            order->removed[order->removed_count++] = i;
         change->depth = depth_of(&order->path);
-        order->removed[order->removed_count++] = i;
+        BW_TRY(end_change(order, change, error));
     }
     qsort_r(order->removed, order->removed_count, sizeof *order->removed, by_depth, changes->items);
     for (size_t i = order->removed_count; i > 0; i--) {
@@ -665,23 +696,24 @@ static struct bw_error *send_changes(struct incremental *order)
             error = bw_error_create(BW_ERROR_CORRUPT,
                                     "directory %" PRIu64 " is not removed: it may not be empty",
                                     change->number);
-        if (error)
-            change->kind = FAILED;
-        else
+        if (!error)
             bw_send_command_at(sender, BW_COMMAND_RMDIR, &order->path);
-        BW_TRY(end_step(order, error));
+        BW_TRY(end_change(order, change, error));
     }
 
     /* Place. */
     for (size_t i = 0; i < changes->count; i++) {
         struct change *change = &changes->items[i];
-        if (!change->gained)
+        struct bw_error *error = NULL;
+        if (!change->gained || change->kind == FAILED)
             continue;
         if (change->is_directory) {
-            BW_TRY(bw_send_path(sender, sender->sent, change->number, UINT64_MAX, &order->path));
+            error = bw_send_path(sender, sender->sent, change->number, UINT64_MAX, &order->path);
             change->depth = depth_of(&order->path);
         }
-        order->placed[order->placed_count++] = i;
+        if (!error)
+            order->placed[order->placed_count++] = i;
+        BW_TRY(end_change(order, change, error));
     }
     qsort_r(order->placed, order->placed_count, sizeof *order->placed, by_depth, changes->items);
     if (has_new)
@@ -751,10 +783,10 @@ static struct bw_error *collect_changes(struct incremental *order)
                 sender, bw_error_create(BW_ERROR_CORRUPT,
                                         "inode %" PRIu64 " remains unchanged: parts of it are lost",
                                         touched->number)));
-            if (files[1].exists && !files[0].exists) {
+            BW_TRY(keeps_name(order, touched->number, &after, &survives));
+            if (files[1].exists && !survives)
                 BW_TRY(add_change(order, FAILED, &files[1], &none, &none, i));
-                order->has_failed = true;
-            }
+            order->has_failed = true;
             continue;
         }
         BW_TRY(can_survive(files, touched->flags & BW_TOUCHED_CONTENT, &survives));

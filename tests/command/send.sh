@@ -206,6 +206,28 @@ for damaged in "$image" "$BUILD/fixtures/differences/dev1.img"; do
 done
 [ "$lost" -ge 20 ] || fail "only $lost streams lacked something"
 
+# The same if a name is cut off or gone in the parent. The inode stays under that name, so a new one
+# leads nowhere, and the old one is not free.
+first=$("$PROGRAM" subvolumes -o subvolume_path,subvolume "$damaged" |
+    awk '$1 == "/first" { print $2 }')
+"$PROGRAM" dump --tree "$first" "$damaged" | sed -nE \
+    -e '/^leaf [0-9]+ items/ { s/^leaf ([0-9]+) .* owner ([0-9]+)$/\1 \2/; h }' \
+    -e '/INODE_REF/ { s/.*\(([0-9]+) INODE_REF ([0-9]+)\).*/\1 \2/; G; s/\n/ /; p }' |
+    awk '$1 > 256 && $1 < 275' > "$WORK/names"
+[ "$(wc -l < "$WORK/names")" -ge 10 ] || fail "the fixture has too few names"
+while read -r inode directory leaf owner; do
+    for damage in "set 8 2 60000" delete; do
+        cp --sparse=always "$damaged" "$WORK/name.img"
+        for place in $("$PROGRAM" map -o offset --raw "$damaged" "$leaf"); do
+            change "$WORK/name.img" at "$place" "$owner" "$inode" 12 "$directory" $damage
+        done
+        "$PROGRAM" send -p first --on-error=skip "$WORK/name.img" second > "$WORK/received/2" \
+            2> /dev/null
+        holds "name of inode $inode, $damage: the others are sent" [ -s "$WORK/received/2" ]
+        expect "name of inode $inode, $damage: send can be received" 0 - ls -R "$WORK/received"
+    done
+done < "$WORK/names"
+
 # Usage.
 expect "no subvolume given" 2 'no subvolume given' send "$image"
 expect "a subvolume that does not exist" 2 'no subvolume' send "$image" missing
