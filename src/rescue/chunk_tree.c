@@ -206,10 +206,9 @@ static struct bw_error *rebuild_chunks(struct search *search, bool reports)
                                          .length = item.key.offset,
                                          .type = bw_get64(disk->flags),
                                          .profile = bw_raid_profile_of(bw_get64(disk->flags)),
+                                         .extents = facts->extents.items + first,
                                          .columns = 1,
                                          .work = &search->work};
-        if (first < facts->extents.count)
-            chunk.extents = facts->extents.items + first;
         while (first + chunk.count < facts->extents.count && chunk.count <= BW_MOST_STRIPES &&
                chunk.extents[chunk.count].chunk == chunk.logical)
             chunk.count++;
