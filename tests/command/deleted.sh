@@ -6,7 +6,8 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" gone past plain laptop bad-data || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" gone past plain laptop bad-data \
+    deletion-pending || exit 1
 image=$BUILD/fixtures/gone/dev1.img
 recorded=$ROOT/fixtures/gone/gone
 out_is() { diff "$WORK/out" -; }
@@ -90,6 +91,18 @@ holds "deleted lists the overwritten ranges of a file" \
 expect "and not extracted" 1 'top/large' deleted --extract "$WORK/none" --name large \
     "$WORK/over.img"
 is "an overwritten file is not extracted" "$(find "$WORK/none" -type f)" ""
+
+# A subvolume that is being deleted has lost a node: the leaves below it are found.
+pending=$BUILD/fixtures/deletion-pending/dev1.img
+"$PROGRAM" deleted --no-scan -o path "$pending" > "$WORK/whole"
+is "a subvolume that is being deleted" "$(wc -l < "$WORK/whole")" 43
+cp --sparse=always "$pending" "$WORK/node.img"
+for offset in $("$PROGRAM" map -o offset "$pending" 30638080); do
+    printf X | dd of="$WORK/node.img" bs=1 seek=$((offset + 300)) conv=notrunc status=none
+done
+expect "its node is lost" 1 'block 30638080 of subvolume 256 \(level 1\)' \
+    deleted --no-scan -o path "$WORK/node.img"
+holds "its node is lost: all files are listed" out_is < "$WORK/whole"
 expect "unless zeros are wanted" 1 'top/large' deleted --extract "$WORK/zeros" --on-error zero \
     --name large "$WORK/over.img"
 is "in its place, and not under its name" \
