@@ -190,8 +190,7 @@ struct bw_error *bw_check(struct bw_fs *fs, const struct bw_check_options *optio
 
     /* What is on the disk is checked, not what replaces it, as long as it has a root. */
     const struct bw_tree root_tree = fs->root_tree;
-    if (fs->damaged_root_tree.root.bytenr)
-        fs->root_tree = fs->damaged_root_tree;
+    fs->root_tree = *bw_fs_root_tree(fs);
     struct bw_error *error = run_passes(&check, BW_PASSES, summary);
     fs->root_tree = root_tree;
     return error;

@@ -138,6 +138,12 @@ static inline bool bw_fs_changes_checksums(const struct bw_fs *fs)
            (BW_SUPER_FLAG_CHANGING_DATA_CSUM | BW_SUPER_FLAG_CHANGING_META_CSUM);
 }
 
+/** The root tree on the disk, as long as it has a root. */
+static inline const struct bw_tree *bw_fs_root_tree(const struct bw_fs *fs)
+{
+    return fs->damaged_root_tree.root.bytenr ? &fs->damaged_root_tree : &fs->root_tree;
+}
+
 /** The type of the checksums of data. */
 static inline enum bw_checksum_type bw_fs_data_checksum(const struct bw_fs *fs)
 {

@@ -412,7 +412,7 @@ static struct bw_error *examine_next(struct bw_deleted *deleted)
     *state = (struct bw_deleted_state){
         .fs = fs,
         .generation = fs->root_tree.root.generation,
-        .tree_root = fs->root_tree.root.bytenr,
+        .tree_root = bw_fs_root_tree(fs)->root.bytenr,
         .is_present = fs == deleted->present,
     };
     BW_TRY(bw_older_time(fs, &state->time));

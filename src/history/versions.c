@@ -112,7 +112,7 @@ static struct bw_error *find_file(const struct searching *searching, struct foun
     version->path = found->path.data;
     version->path_length = found->path.length;
     version->generation = version->first = version->fs->root_tree.root.generation;
-    version->tree_root = version->fs->root_tree.root.bytenr;
+    version->tree_root = bw_fs_root_tree(version->fs)->root.bytenr;
     return error ? error : bw_older_time(version->fs, &version->time);
 }
 

@@ -46,11 +46,11 @@ static struct bw_error *on_root_item(void *context, const struct bw_item *item)
 
 struct bw_error *bw_tree_list_load(struct bw_fs *fs, struct bw_tree_list *list)
 {
-    const struct bw_tree *damaged = &fs->damaged_root_tree;
+    const struct bw_tree *on_disk = bw_fs_root_tree(fs);
     if (list->entries.count)
         return NULL;
-    if (damaged->root.bytenr && damaged->root.bytenr != fs->root_tree.root.bytenr)
-        BW_TRY(add_tree(list, &(struct bw_listed_tree){.tree = *damaged, .references = 1}));
+    if (on_disk->root.bytenr != fs->root_tree.root.bytenr)
+        BW_TRY(add_tree(list, &(struct bw_listed_tree){.tree = *on_disk, .references = 1}));
     BW_TRY(add_tree(list, &(struct bw_listed_tree){.tree = fs->root_tree, .references = 1}));
     BW_TRY(add_tree(list, &(struct bw_listed_tree){.tree = fs->chunk_tree, .references = 1}));
     if (fs->superblock.remap_root.bytenr)

@@ -83,6 +83,7 @@ done
 # in use, and the blocks of the tree on the disk are still known.
 images root-tree-levels
 extents=$("$PROGRAM" dump --tree extent "${copies[@]}" | sed -n 's/^leaf \([0-9]*\) items.*/\1/p')
+root=$("$PROGRAM" dump --tree root "${copies[@]}" | sed -n 's/^node \([0-9]*\) level.*/\1/p')
 kept=$(sed -n 3p <<< "$leaves")
 owner() { "$PROGRAM" owner -q "${copies[0]}" "$kept" 2> /dev/null; }
 hidden() { "$PROGRAM" free -q -o kind,logical "${copies[0]}" 2> /dev/null | grep '^hidden'; }
@@ -107,6 +108,8 @@ with open(sys.argv[2], 'r+b') as image:
 EOF
 erase "$(sed -n 9p <<< "$leaves")"
 holds "a leaf of a damaged root tree has its owner" cmp "$WORK/owner" <(owner)
+is "versions are in the root tree on the disk" "$("$PROGRAM" versions -q -o tree_root \
+    "${copies[0]}" /set-0/volume-0/file 2> /dev/null | tail -n 1)" "$root"
 holds "nothing but lost blocks is hidden" cmp "$WORK/hidden" <(hidden)
 "$PROGRAM" metadump -q -f "$WORK/dump" "${copies[0]}" 2> /dev/null
 expect "a metadump of a damaged root tree" 1 'parts of the root tree' dump -B "$kept" "$WORK/dump"
