@@ -111,15 +111,14 @@ static bool is_verified(struct bw_fs *fs, const struct unit *unit, const uint8_t
 }
 
 /* Finds the pointer in the parent of a block, as far as that can be read. */
-static bool find_parent(struct bw_repair *repair, const struct unit *unit,
-                        struct bw_block_pointer *pointer)
+static struct bw_error *find_parent(struct bw_repair *repair, const struct unit *unit,
+                                    struct bw_block_pointer *pointer, bool *found)
 {
-    bool found = false;
+    *found = false;
     if (unit->is_data || !unit->tree)
-        return false;
-    BW_AUTO_ERROR struct bw_error *error = bw_repair_find_pointer(
-        &repair->fs->reader, &unit->tree->tree, unit->logical, &unit->key, pointer, &found);
-    return !error && found;
+        return NULL;
+    return bw_repair_find_pointer(&repair->fs->reader, &unit->tree->tree, unit->logical, &unit->key,
+                                  pointer, found);
 }
 
 /* Whether the parent of a block expects it, as far as the parent can be read. CRC-32C is linear: a
@@ -127,8 +126,10 @@ static bool find_parent(struct bw_repair *repair, const struct unit *unit,
 static bool fits_parent(struct bw_repair *repair, const struct unit *unit, const uint8_t *bytes)
 {
     struct bw_block_pointer pointer;
-    if (!find_parent(repair, unit, &pointer))
-        return true;
+    bool found;
+    BW_AUTO_ERROR struct bw_error *error = find_parent(repair, unit, &pointer, &found);
+    if (error || !found)
+        return !error;
     BW_AUTO_ERROR struct bw_error *wrong =
         bw_node_check(bytes, unit->length, unit->logical, &pointer.expectation);
     return !wrong;
@@ -159,11 +160,12 @@ static bool find_good(struct bw_repair *repair, const struct unit *unit, unsigne
 
     /* The reader remembers the flipped bit, for which it may have tried all. */
     struct bw_block_pointer pointer;
-    BW_AUTO_ERROR struct bw_error *unread = NULL;
-    if (find_parent(repair, unit, &pointer)) {
+    bool found;
+    BW_AUTO_ERROR struct bw_error *unread = find_parent(repair, unit, &pointer, &found);
+    if (!unread && found)
         unread = bw_block_read(&fs->reader, &pointer, bytes);
+    if (unread || found)
         return !unread;
-    }
     for (unsigned copy = 1; copy <= copies; copy++) {
         struct bw_bit_flip flip;
         BW_AUTO_ERROR struct bw_error *error =
