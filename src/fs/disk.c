@@ -21,11 +21,14 @@
 #include "graph/wind.h"
 #include "ondisk/checksum.h"
 #include "ondisk/chunk.h"
+#include "ondisk/foreign.h"
 #include "ondisk/superblock.h"
 #include "xlators/layout/md_metadata.h"
 #include "xlators/layout/partition_table.h"
 
 static const struct bw_text_place no_location;
+
+#define GIVE_KEY "give the passphrase of LUKS with `keys`, or on a terminal"
 
 /* The partitions are owned by the disk. */
 static struct bw_partition_info *partition_of(const struct bw_disk *disk, size_t index)
@@ -135,16 +138,24 @@ void bw_disk_identify(const struct bw_frame *frame, struct bw_disk *disk)
     }
 }
 
+static bool is_luks(const struct bw_partition_info *partition)
+{
+    const char *luks = bw_foreign_by_type("crypto_LUKS")->name;
+    return strncmp(partition->content, luks, strlen(luks)) == 0;
+}
+
 struct bw_error *bw_disk_refuse(const struct bw_disk *disk)
 {
     enum { NAMED = 16 };
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     size_t named = 0;
     unsigned unknown = 0;
+    bool has_luks = false;
     for (size_t i = 0; i < disk->table.count && named < NAMED; i++) {
         const struct bw_partition_info *partition = &disk->table.partitions[i];
         if (!unknown && disk->contents[i].may_be_lost)
             unknown = partition->number;
+        has_luks |= is_luks(partition);
         if (!*partition->content)
             continue;
         bw_buffer_format(&text, "; partition %u is %s", partition->number, partition->content);
@@ -155,9 +166,10 @@ struct bw_error *bw_disk_refuse(const struct bw_disk *disk)
         bw_error_create(BW_ERROR_NOT_BTRFS,
                         "it is a disk with %s partition table, but no partition contains btrfs%.*s",
                         kind, (int)text.length, text.data ? text.data : "");
-    if (!unknown)
-        return error;
-    return bw_error_advise(error, "`partition %u` `scan` searches partition %u", unknown, unknown);
+    if (unknown)
+        return bw_error_advise(error, "%s`partition %u` `scan` searches partition %u",
+                               has_luks ? GIVE_KEY "; " : "", unknown, unknown);
+    return has_luks ? bw_error_advise(error, GIVE_KEY) : error;
 }
 
 /* Choosing the file system. */
@@ -198,10 +210,12 @@ static struct bw_error *find_wanted(const struct bw_fs *fs, const struct bw_imag
         if (fs->has_wanted_fsid || fs->scan)
             return NULL;
         bw_disk_identify(NULL, disk);
-        return bw_error_in(
+        error =
             bw_error_create(BW_ERROR_NOT_BTRFS, "partition %u contains no btrfs file system%s%s",
-                            found->number, *found->content ? ": it is " : "", found->content),
-            disk->table.path);
+                            found->number, *found->content ? ": it is " : "", found->content);
+        if (is_luks(found))
+            error = bw_error_advise(error, GIVE_KEY);
+        return bw_error_in(error, disk->table.path);
     }
     if (error)
         return error;

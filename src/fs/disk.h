@@ -23,7 +23,7 @@ struct bw_disk {
 };
 
 /** Reads the partition table of an image and the superblocks in its partitions; NULL if it has no
- * table. Fails only if memory runs out. Free with bw_disk_free(). */
+ * table. Fails if memory runs out, or no file in memory can be made. Free with bw_disk_free(). */
 struct bw_error *bw_disk_open(const struct bw_frame *frame, const struct bw_image *image,
                               struct bw_disk **disk);
 

@@ -217,6 +217,9 @@ for what in '1 is ext4, label rooty' '2 is encrypted with LUKS' '3 is a physical
     '5 is swap space'; do
     holds "the message says that partition $what" grep -q "partition $what" err
 done
+holds "and how to read the encrypted one" grep -q '; give the passphrase .* with --key-file' err
+expect "an encrypted partition" 2 'with LUKS; give the passphrase .* --key-file' \
+    --partition 2 none.img
 
 # Damaged tables, and a disk that was cut off.
 cp --sparse=always gpt.img hurt.img
