@@ -256,6 +256,21 @@ bad="debug/error-gen@chunk-map,kind=data,action=flip"
 expect "unreadable data" 1 'damage: .*/lzo/large' diff --insert "$bad" --other "$WORK/folder" \
     --below /lzo/large "$compressed"
 holds "unreadable data are unknown" out_has '^\?	F	/lzo/large'
+# Long targets are kept with the paths of the entries, which move while they are compared.
+target=$(printf %02000d 0)
+mkdir "$WORK/links"
+{
+    echo 'subvol PATH=links UUID=11111111111111111111111111111111 CTRANSID=1'
+    for name in 1 2 3; do
+        echo "symlink PATH=$name INO=$((256 + name)) PATH_LINK=$target"
+        ln -s "$target" "$WORK/links/$name"
+    done
+    echo end
+} | python3 "$ROOT/tests/support/make_stream.py" > "$WORK/long-links"
+expect "long targets of symbolic links" 0 'compared: 4 entries of A with 4 of B' \
+    diff -o path,unknown --other "$WORK/links" "$WORK/long-links" links
+is "none of them is unknown" "$(count $'/[123]\t-')" 3
+
 # Nested subvolumes are directories of a copy.
 mkdir "$WORK/copied"
 "$PROGRAM" extract -q -C "$WORK/copied" "$others"
