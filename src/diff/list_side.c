@@ -339,8 +339,10 @@ static struct bw_error *read_hashes(struct reader *reader)
         char *const name = cut_hash_line(line + escapes, &entry), *to = name;
         if (!name)
             return line_error(reader, "neither a hash and a path nor a line of mtree(5)", "");
-        name[entry.facts.hash > name ? entry.facts.hash - name - 4 : -2] = '\0'; /* ends the first
-                                                                                  */
+        char *first_end = name - strlen("  "); /* of the hash or the name, whichever is first */
+        if (entry.facts.hash > name)
+            first_end = name + (entry.facts.hash - name) - strlen(") = ");
+        *first_end = '\0';
         for (const char *from = to; *from && escapes; from++) {
             const bool is_escape =
                 *from == '\\' && (from[1] == 'n' || from[1] == 'r' || from[1] == '\\');
