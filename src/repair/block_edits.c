@@ -218,10 +218,10 @@ bool bw_repair_leaf_add(struct bw_repair_leaf *leaf, const struct bw_key *key, c
                         uint32_t size)
 {
     struct bw_disk_header *header = (void *)leaf->bytes;
+    if (sizeof *header + (leaf->count + 1) * sizeof(struct bw_disk_item) + size > leaf->data)
+        return false;
     struct bw_disk_item *item =
         (void *)(leaf->bytes + sizeof *header + leaf->count * sizeof(struct bw_disk_item));
-    if (sizeof *header + (leaf->count + 1) * sizeof *item + size > leaf->data)
-        return false;
     leaf->data -= size;
     if (size)
         memcpy(leaf->bytes + leaf->data, data, size);

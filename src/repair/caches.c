@@ -64,7 +64,7 @@ static struct bw_error *begin_leaf(struct caches *caches, uint64_t bytenr, uint6
     struct leaf *leaf = &caches->leaf;
     struct bw_repair *repair = caches->repair;
     const uint8_t *root;
-    BW_TRY(bw_repair_block_contents(repair, repair->fs->root_tree.root.bytenr, &root));
+    BW_TRY(bw_repair_block_contents(repair, bw_fs_root_tree(repair->fs)->root.bytenr, &root));
     leaf->is_full = !root;
     if (!root)
         return NULL;

@@ -307,14 +307,14 @@ static struct bw_error *plan_root(struct bw_repair *repair, struct bw_repair_fin
         if (&repair->findings.items[i] != finding && repair->findings.items[i].tree == BW_ROOT_TREE)
             return NULL;
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, fs, &fs->root_tree, (struct bw_key){id, BW_ROOT_BACKREF, 0},
+    bw_fs_items_begin(&items, fs, bw_fs_root_tree(fs), (struct bw_key){id, BW_ROOT_BACKREF, 0},
                       (struct bw_key){id, BW_ROOT_BACKREF, UINT64_MAX});
     const bool is_linked = bw_fs_items_next(&items);
     BW_TRY(bw_fs_items_error(&items));
     if (!is_linked)
         return NULL;
     BW_AUTO_FREE char *why = bw_repair_text("root item of subvolume %" PRIu64 ": it must be 1", id);
-    return bw_repair_edit_item(repair, finding, &fs->root_tree, &finding->key,
+    return bw_repair_edit_item(repair, finding, bw_fs_root_tree(fs), &finding->key,
                                offsetof(struct bw_disk_root_item, reference_count), 4, 1,
                                (struct bw_repair_edit){.what = "reference count of a subvolume",
                                                        .why = why,
@@ -329,7 +329,7 @@ static struct bw_error *plan_field(struct bw_repair *repair, struct bw_repair_fi
                                             "link-size", "file-size"};
     const struct bw_listed_tree *tree = bw_tree_list_find(trees, finding->tree);
     if (bw_repair_is(finding, "dir-item") && finding->tree == BW_ROOT_TREE)
-        return plan_entry(repair, finding, &repair->fs->root_tree);
+        return plan_entry(repair, finding, bw_fs_root_tree(repair->fs));
     if (bw_repair_is(finding, "root-references"))
         return plan_root(repair, finding);
     for (size_t i = 0; tree && i < sizeof of_inodes / sizeof *of_inodes; i++)

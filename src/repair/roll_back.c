@@ -39,7 +39,7 @@ struct bw_error *bw_repair_read_generation(struct bw_fs *fs,
     /* The roots, and the features that the trees prove. */
     struct bw_tree_list trees = {0};
     struct bw_error *error = bw_tree_list_load(fs, &trees);
-    generation->root = fs->root_tree.root;
+    generation->root = bw_fs_root_tree(fs)->root;
     generation->chunk_root = fs->chunk_tree.root;
     generation->incompat_flags = ALWAYS_SET;
     if (bw_tree_list_find(&trees, BW_FREE_SPACE_TREE))

@@ -117,6 +117,13 @@ holds "it contains the leaves of the root tree" out_has "^leaf $kept items"
 erase "$(sed -n 3p <<< "$extents")"
 all "a log, and a leaf of the extent tree is lost, too" root-tree-levels 'it is replayed' -v
 
+images root-tree-levels
+erase "$(sed -n 9p <<< "$leaves")" \
+    "$("$PROGRAM" dump --tree free-space "${copies[@]}" | sed -n 's/^leaf \([0-9]*\) items.*/\1/p')"
+expect "a plan without a leaf of the root tree" 1 "parts of the root tree" repair "${copies[0]}"
+holds "the header of a new leaf comes from the root tree on the disk" \
+    out_has 'leaf of the free space tree'
+
 images log-tree
 erase root
 expect "a log without a root tree" 1 'after generation 7: it is replayed' sum -0 -v "${copies[0]}"
