@@ -387,7 +387,8 @@ static void end_connection(struct bw_connection *connection, const char *why)
  * again. */
 static bool reconnect(struct bw_connection *connection)
 {
-    const bool never = connection->helper || (connection->silent && connection->unanswered);
+    const bool was_silent = connection->silent;
+    const bool never = connection->helper || (was_silent && connection->unanswered);
     const unsigned attempts = never ? 0 : connection->attempts;
     struct bw_error *attempt = NULL;
     for (unsigned i = 0, pause = FIRST_PAUSE; i < attempts && connection->unanswered <= attempts;
@@ -413,7 +414,7 @@ static bool reconnect(struct bw_connection *connection)
         connection->lost = bw_error_create(BW_ERROR_SYSTEM, "lost the connection to %s: %s",
                                            connection->name, reason);
     }
-    if (connection->silent)
+    if (was_silent || connection->silent)
         connection->lost = bw_error_advise(connection->lost, LONGER_TIMEOUT);
     pthread_cond_broadcast(&connection->changed);
     return false;

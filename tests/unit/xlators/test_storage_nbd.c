@@ -407,11 +407,30 @@ static void test_silent_servers(void **state)
             expect_success(read_at(&setup, 0));
         expect_error(read_at(&setup, 4096), BW_ERROR_SYSTEM, "has ended");
         assert_int_equal(setup.server.connections, 1 + patience);
-        assert_int_equal(
-            report_log_count(&setup.log, "has not answered for 1 s"), 1);
+        assert_int_equal(report_log_count(&setup.log, "has not answered for 1 s"), 1);
         tear_down(&setup);
         report_log_free(&setup.log);
     }
+}
+
+/* A longer timeout may have helped, also if the silent server cannot be found again. */
+static void test_silent_and_gone(void **state)
+{
+    (void)state;
+    struct setup setup = {.server = {.fault = NBD_SILENT, .patience = 1}};
+    char path[sizeof setup.server.folder + 4];
+    expect_success(try_set_up(&setup, "200ms"));
+    expect_success(read_at(&setup, 0));
+    snprintf(path, sizeof path, "%s/nbd", setup.server.folder);
+    assert_int_equal(unlink(path), 0);
+    bw_error_free(read_at(&setup, 4096));
+    struct bw_error *error =
+        bw_connection_lost(bw_servers_connection(setup.servers, setup.server.uri));
+    assert_non_null(strstr(error->message, "for 200 ms), and could not reconnect"));
+    assert_string_equal(error->advice ? error->advice : "", "`timeout` allows more");
+    bw_error_free(error);
+    tear_down(&setup);
+    report_log_free(&setup.log);
 }
 
 /* The first timeout is the only one, however often the image is opened. */
@@ -516,6 +535,7 @@ int main(void)
         cmocka_unit_test(test_servers_that_fail),
         cmocka_unit_test(test_silent_servers),
         cmocka_unit_test(test_silent_from_the_start),
+        cmocka_unit_test(test_silent_and_gone),
         cmocka_unit_test(test_servers_without_the_image),
         cmocka_unit_test(test_no_server),
         cmocka_unit_test(test_dump),
