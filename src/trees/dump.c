@@ -115,7 +115,7 @@ static bool next_tree(struct tree_cursor *cursor)
         struct dump_tree tree = {.name = NULL};
         switch (cursor->step++) {
         case 0:
-            tree = (struct dump_tree){.tree = fs->root_tree, .name = "root"};
+            tree = (struct dump_tree){.tree = *bw_fs_root_tree(fs), .name = "root"};
             break;
         case 1:
             tree = (struct dump_tree){.tree = fs->chunk_tree, .name = "chunk"};

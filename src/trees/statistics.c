@@ -111,6 +111,8 @@ struct bw_error *bw_tree_stats_read(struct bw_fs *fs, uint64_t tree_id, struct b
                                  .node = count_node,  .leaf = count_leaf, .lost = count_lost,
                                  .context = &counting};
     struct bw_error *error = bw_tree_find(fs, tree_id, &tree);
+    if (tree_id == BW_TREE_ROOT)
+        tree = *bw_fs_root_tree(fs);
     if (error && error->code == BW_ERROR_NOT_FOUND) {
         BW_AUTO_ERROR struct bw_error *none = error;
         error = bw_dump_tree_check(fs, tree_id); /* names the trees that there are */

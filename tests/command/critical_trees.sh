@@ -110,6 +110,10 @@ erase "$(sed -n 9p <<< "$leaves")"
 holds "a leaf of a damaged root tree has its owner" cmp "$WORK/owner" <(owner)
 is "versions are in the root tree on the disk" "$("$PROGRAM" versions -q -o tree_root \
     "${copies[0]}" /set-0/volume-0/file 2> /dev/null | tail -n 1)" "$root"
+is "dump prints the root tree on the disk" \
+    "$("$PROGRAM" dump --tree root "${copies[0]}" 2> /dev/null | grep -c "^leaf $kept items")" 1
+is "tree-stats is about the root tree on the disk" "$("$PROGRAM" tree-stats --tree root \
+    "${copies[0]}" 2> /dev/null | sed -n 's/.*On level 0: *//p')" "$(($(wc -w <<< "$leaves") - 1))"
 holds "nothing but lost blocks is hidden" cmp "$WORK/hidden" <(hidden)
 "$PROGRAM" metadump -q -f "$WORK/dump" "${copies[0]}" 2> /dev/null
 expect "a metadump of a damaged root tree" 1 'parts of the root tree' dump -B "$kept" "$WORK/dump"
