@@ -45,7 +45,7 @@ static struct bw_error *add_log(const struct bw_fs *fs, const struct bw_root_poi
     while (!error && bw_item_range_next(&items)) {
         const struct bw_disk_inode_item *inode = (const void *)items.item.data;
         if (items.error) {
-            found->lost++;
+            found->lost += items.lost != BW_LOST_ITEM;
         } else if (!is_root_of_all) {
             found->items++;
             if (items.item.key.type != BW_INODE_ITEM || items.item.size < sizeof *inode)

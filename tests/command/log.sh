@@ -80,6 +80,15 @@ expect "another copy" 1 'a search found a log tree at 32210944, by its contents 
 holds "the log is found without copy 0" cmp "$WORK/out" "$WORK/paths"
 bad_copy "$WORK/letters"
 expect "it is not wanted" 0 'superblock copy 0 at 65536 rejected' --log=ignore "$WORK/letters"
+# An item whose bytes are outside its leaf does not make an older log better.
+cp --sparse=always "$WORK/letters" "$WORK/outside"
+if have python3; then
+    for place in 40583168 74137600; do
+        python3 "$ROOT/tests/support/change_item.py" "$WORK/outside" \
+            at $place -6 301 108 0 block 2268 4 60000
+    done
+fi
+expect "a bad item" 1 'a search found a log tree at 32210944' log "$WORK/outside"
 expect "rescue with a log but without copy 0" \
     1 'metadata are damaged; files may be missing' rescue --json "$WORK/letters"
 holds "rescue reads the log" out_has '"verified_files":40,.*"verified_files":40,'
