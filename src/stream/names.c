@@ -54,13 +54,13 @@ struct bw_error *bw_send_part_of(struct bw_send_root *root, uint64_t inode,
                               (struct bw_key){inode, BW_INODE_EXTREF, UINT64_MAX});
         struct bw_error *error = NULL;
         while (!part.parent && !error && bw_item_range_next(range)) {
+            error = BW_TAKE(range->error);
+            if (error)
+                break;
             const struct bw_item *item = &range->item;
             struct bw_cursor cursor = bw_cursor_of(item);
             struct bw_inode_ref ref;
             struct bw_inode decoded;
-            error = BW_TAKE(range->error);
-            if (error)
-                break;
             if (item->key.type == BW_INODE_ITEM && bw_inode_decode(item, &decoded)) {
                 part.generation = decoded.generation;
                 part.atime = decoded.atime;
