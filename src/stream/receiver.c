@@ -520,10 +520,9 @@ static struct bw_error *change_attribute(struct bw_receiver *receiver,
         break;
     case BW_COMMAND_CHOWN: /* only root can give files away; others set groups they belong to */
         failed = fchownat(place.directory, place.name, user, group, AT_SYMLINK_NOFOLLOW);
-        if (failed && errno == EPERM && geteuid() != 0) {
-            fchownat(place.directory, place.name, (uid_t)-1, group, AT_SYMLINK_NOFOLLOW);
-            failed = 0;
-        }
+        if (failed && errno == EPERM && geteuid() != 0)
+            failed = fchownat(place.directory, place.name, (uid_t)-1, group, AT_SYMLINK_NOFOLLOW) &&
+                     errno != EPERM;
         break;
     case BW_COMMAND_UTIMES:
         failed = utimensat(place.directory, place.name, times, AT_SYMLINK_NOFOLLOW);
