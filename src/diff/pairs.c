@@ -330,6 +330,12 @@ static bool return_lost_item(struct cursor *cursor)
                                        block->pointer.bytenr, block->slot));
 }
 
+/* The item at a cursor; NULL: lost. */
+static const struct bw_item *item_at(const struct cursor *cursor)
+{
+    return cursor->item_lost ? NULL : &cursor->item;
+}
+
 /* Returns an item that only one tree has, or that has no counterpart because of a loss. */
 static bool return_single_item(struct cursor *cursor, bool unknown)
 {
@@ -337,7 +343,7 @@ static bool return_single_item(struct cursor *cursor, bool unknown)
     if (return_lost_item(cursor))
         return true;
     *pair = (struct bw_item_pair){.key = cursor->start, .unknown = unknown || cursor->item_lost};
-    pair->items[cursor->side] = cursor->item_lost ? NULL : &cursor->item;
+    pair->items[cursor->side] = item_at(cursor);
     return cursor->is_done = true;
 }
 
@@ -390,8 +396,7 @@ static bool step_cursors(struct bw_pairs *pairs, struct cursor *a, struct cursor
         if (return_lost_item(a) || return_lost_item(b))
             return true;
         const bool unknown = a->item_lost || b->item_lost;
-        pairs->pair = (struct bw_item_pair){
-            a->start, {a->item_lost ? NULL : &a->item, b->item_lost ? NULL : &b->item}, unknown};
+        pairs->pair = (struct bw_item_pair){a->start, {item_at(a), item_at(b)}, unknown};
         a->is_done = b->is_done = true;
         return unknown || a->item.size != b->item.size ||
                memcmp(a->item.data, b->item.data, a->item.size) != 0 ||
