@@ -42,6 +42,13 @@ static inline struct bw_error *bw_error_first(struct bw_error *first, struct bw_
     return first;
 }
 
+/** The code, message and advice of an error, without its way and causes. */
+static inline struct bw_error *bw_error_brief(const struct bw_error *error)
+{
+    struct bw_error *brief = bw_error_create(error->code, "%s", error->message);
+    return error->advice ? bw_error_advise(brief, "%s", error->advice) : brief;
+}
+
 /** Gives up ownership of a scope-bound pointer: its value is returned, the variable becomes NULL.
  */
 #define BW_TAKE(pointer)                          \

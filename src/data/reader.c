@@ -673,7 +673,7 @@ struct bw_error *bw_data_read_text(struct bw_fs *fs, const struct bw_place *plac
     do {
         error = bw_data_next(reader, &part);
         if (!error && part && part->kind == BW_DATA_BAD)
-            error = bw_error_create(part->error->code, "%s", part->error->message);
+            error = bw_error_brief(part->error);
         else if (!error && part && part->kind == BW_DATA_BYTES)
             bw_buffer_append(text, part->bytes, (size_t)part->length);
     } while (part && !error);

@@ -698,19 +698,13 @@ struct bw_stream_file bw_export_entry_stream_file(struct bw_export_entry *item)
     return file;
 }
 
-struct bw_error *bw_part_error(const struct bw_data_part *part)
-{
-    struct bw_error *error = bw_error_create(part->error->code, "%s", part->error->message);
-    return part->error->advice ? bw_error_advise(error, "%s", part->error->advice) : error;
-}
-
 void bw_export_entry_note_bad(struct bw_export_entry *item, const struct bw_data_part *part)
 {
     item->bad += part->length;
     if (!item->error)
-        item->error =
-            bw_error_prefix(bw_part_error(part), "bytes %" PRIu64 " to %" PRIu64 " cannot be read",
-                            part->offset, part->offset + part->length - 1);
+        item->error = bw_error_prefix(bw_error_brief(part->error),
+                                      "bytes %" PRIu64 " to %" PRIu64 " cannot be read",
+                                      part->offset, part->offset + part->length - 1);
 }
 
 size_t bw_export_entry_held(void *context, const struct bw_stream_file *file)

@@ -112,9 +112,6 @@ struct bw_error *bw_salvaged_error(const char *path);
  * `error` may be NULL. */
 struct bw_error *bw_image_error(struct bw_error *error);
 
-/** The error of an unreadable part, without its way and causes. */
-struct bw_error *bw_part_error(const struct bw_data_part *part);
-
 /** Records an unreadable part of an entry. */
 void bw_export_entry_note_bad(struct bw_export_entry *item, const struct bw_data_part *part);
 

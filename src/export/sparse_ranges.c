@@ -93,7 +93,7 @@ struct bw_error *bw_ranges_read(struct bw_ranges *ranges, const struct bw_data_f
         if (is_hole(extent)) {
             /* The first error of an unreadable extent that counts as a hole is kept. */
             if (extent->kind == BW_EXTENT_BAD && !ranges->lost)
-                ranges->lost = bw_error_create(extent->error->code, "%s", extent->error->message);
+                ranges->lost = bw_error_brief(extent->error);
             continue;
         }
         /* Ranges consist of whole units, except at the end of the file. */

@@ -256,12 +256,12 @@ void cmd_bad_add(struct cmd_bad_ranges *bad, const char *path, const struct bw_d
     bad->path = path;
     bad->offset = part->offset;
     bad->length = part->length;
-    bad->error = bw_part_error(part);
+    bad->error = bw_error_brief(part->error);
 }
 
 struct bw_error *cmd_bad_error(const char *path, const struct bw_data_part *part)
 {
-    return bw_error_prefix(bw_part_error(part),
+    return bw_error_prefix(bw_error_brief(part->error),
                            "%s: bytes %" PRIu64 " to %" PRIu64 " cannot be read", path,
                            part->offset, part->offset + part->length - 1);
 }

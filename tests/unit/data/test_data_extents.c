@@ -364,6 +364,22 @@ static void test_no_checksum_tree(void **state)
     data_image_finish(image, &result);
 }
 
+/* Reading a text fails, and the error has the advice. */
+static void test_text_without_checksums(void **state)
+{
+    (void)state;
+    struct data_image *image = data_image_begin();
+    data_image_plain(image, 0, 0, SECTOR);
+    data_image_inode(image, SECTOR, 0);
+    data_image_open(image, spoil_checksum_root);
+    const struct bw_place place = {bw_subvolume_by_id(image->fs, FS), image->inode, 0, 0};
+    struct bw_buffer BW_AUTO_BUFFER text = {0};
+    BW_AUTO_ERROR struct bw_error *error = bw_data_read_text(image->fs, &place, SECTOR, &text);
+    assert_int_equal(error->code, BW_ERROR_NO_CHECKSUM);
+    assert_string_equal(error->advice, "`ignore_checksums data` reads them without");
+    data_image_free(image);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +397,7 @@ int main(void)
         cmocka_unit_test(test_lost_checksums),
         cmocka_unit_test(test_lost_checksum_leaf),
         cmocka_unit_test(test_no_checksum_tree),
+        cmocka_unit_test(test_text_without_checksums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
