@@ -315,7 +315,7 @@ static bool passes_by_inode(const struct bw_selection *selection, const struct b
             wanted = test->of_directories;
         if (test->mode_test == MODE_IS)
             return mode == wanted;
-        if (test->mode_test == MODE_HAS_ANY && (test->number || test->of_directories))
+        if (test->mode_test == MODE_HAS_ANY && wanted)
             return (mode & wanted) != 0;
         return (mode & wanted) == wanted;
     default:

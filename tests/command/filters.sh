@@ -208,7 +208,7 @@ compare() {
     same -path './*/*a*/*' -- --path '/*/*a*/*'
     LC_ALL=C same -regextype posix-extended -regex '\./[a-z]+/[^/]*' -- --regex '/[a-z]+/[^/]*'
     same -empty -- --empty
-    for n in u+s -u=rw,g+r /a+x u=rwX,go=rX -u+w,o=; do same -perm "$n" -- --perm "$n"; done
+    for n in u+s -u=rw,g+r /a+x /a=X u=rwX,go=rX -u+w,o=; do same -perm "$n" -- --perm "$n"; done
     same '(' -name '*.c' -o -name 'm*' ')' -size +1 -- --name '*.c' --size +1 --name 'm*'
     same -mmin -100000000 -newerct 2026-01-01 -- --mmin -100000000 --newerct 2026-01-01
     same -maxdepth 2 -- --maxdepth 2

@@ -244,6 +244,8 @@ static void test_perm(void **state)
         {"=644", 0100644, true},         {"+t", 0101000, true},
         {"u=rwxs,u=rwx", 0100700, true}, {"u=rwxs,u=rwx", 0044700, true},
         {"+s,u=rw", 0046600, true},      {"/a=", 0100000, true},
+        {"/a=X", 0100644, true},         {"/a=X", 0040644, false},
+        {"/a=X", 0040744, true},         {"/a=X", 0040000, false},
     };
     for (size_t i = 0; i < COUNT(cases); i++)
         expect_taken("perm", cases[i].argument, &(struct bw_inode){.mode = cases[i].mode},
