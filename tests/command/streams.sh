@@ -32,7 +32,7 @@ is "is named once" "$(grep -c 'no file contents' "$WORK/err")" 1
 expect "its state" 0 'no file contents' info no-data
 holds "a stream needs no superblock" grep -q '^State: *readable' "$WORK/out"
 expect "a stream among disks" 0 - show no-data "$image"
-holds "show names it" grep -q '^foreign .* a send stream, which can be .* no-data$' "$WORK/out"
+holds "show names it" grep -q '^stream .* a send stream, which can be .* no-data$' "$WORK/out"
 expect "the contents of a file" 1 'to [0-9]+ cannot be read: the stream has no file contents$' \
     cat no-data "$("$PROGRAM" walk -q --size +0 no-data | head -n 1)"
 expect "hashes of it" 1 '^btrfs-walk: and [0-9]+ more files: the stream has no file contents$' \
