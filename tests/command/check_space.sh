@@ -53,6 +53,9 @@ finds plain extent-count 2 13651968 168 4096 set 0 8 5
 finds plain "reference-extra reference-missing" 2 13651968 168 4096 set 37 8 406
 finds plain "extent-missing extent-unreferenced" 5 405 108 299008 add 21 8 4096
 finds plain "extent-unreferenced file-bytes file-extent" 5 405 108 299008 set 21 8 0
+# Nothing refers to this one, but its number of references is wrong, too: both are told apart.
+finds plain "extent-count extent-missing reference-extra" 5 405 108 299008 add 21 8 4096 and \
+    2 13651968 168 4096 set 0 8 5
 finds plain extent-differs 2 22052864 169 0 set 8 8 3
 finds plain extent-differs 2 30441472 169 0 key 30441472 169 1
 finds plain "extent-missing free-space-differs group-used" 2 30441472 169 0 delete

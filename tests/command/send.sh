@@ -35,6 +35,8 @@ holds "a number that has gone to a directory" \
     dump_has 'rename .*/o[0-9]+-[0-9]+-0 +dest=./second/types/fifo$'
 holds "an attribute that is gone" dump_has 'remove_xattr +\./second/ +name=user.top'
 holds "the capability again, after the owner" dump_has 'set_xattr .*capable +name=security.capab'
+holds "permissions again after the owner, which clears setuid, even if they are the same" \
+    dump_has '^chmod +\./second/types/capable +mode=755$'
 holds "only the sectors that differ" dump_has 'write +\./second/types/hole +offset=8192 len=4096'
 holds "nothing of files that are the same" dump_lacks 'seventy|random-2'
 expect "in protocol 2" 0 - send -p first --proto 2 "$image" second

@@ -39,6 +39,10 @@ holds "one thread counts the same numbers" out_is $'5\t651264\n256\t36864\n257\t
 expect "one that is being deleted" 0 - space -o subvolume,exclusive,deleted \
     "$(image deletion-begun)"
 holds "keeps what it still has" out_is $'5\t36864\t0\n258\t1413120\t1'
+expect "sets with one that is being deleted" 0 - space --shared -o shared,subvolumes,deleted \
+    "$(image deletion-begun)"
+holds "--shared marks only the sets whose subvolumes are all being deleted" \
+    out_is $'1413120\t258\t1\n36864\t5\t0'
 
 # Which snapshots to delete: no more than needed, and with the numbers of --free-if.
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" laptop quota-groups || exit 1

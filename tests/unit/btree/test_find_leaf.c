@@ -278,29 +278,40 @@ static void move_item_out(uint8_t *leaf, uint32_t nodesize, void *closure)
 static void raise_last_keys(uint8_t *leaf, uint32_t nodesize, void *closure)
 {
     (void)nodesize;
-    (void)closure;
-    for (unsigned i = PER_LEAF - 2; i < PER_LEAF; i++)
+    for (unsigned i = PER_LEAF - *(const unsigned *)closure; i < PER_LEAF; i++)
         items_of(leaf)[i].key.objectid = bw_put64(1000 + 60 + i);
 }
 
-/* The last two items of a leaf have keys of items that other leaves have. */
-static void test_keys_beyond_leaf(void **state)
+/* The last items of a leaf have keys of items that other leaves have. */
+static void expect_cut(unsigned count)
 {
-    (void)state;
     struct bench bench;
     struct found found;
     struct iw_image *image = make_image();
+    const uint64_t lost = 50 + PER_LEAF - count;
     iw_rewrite_block(image, iw_block_of_key(image, TREE, key_of(50))->logical, raise_last_keys,
-                     NULL, true);
+                     &count, true);
     open_bench(&bench, image);
     for (uint64_t first = 48; first < 66; first++)
         for (uint64_t last = first; last < 66; last++) {
             read_items(&bench, first, last, &found);
             for (uint64_t n = first; n <= last; n++)
-                assert_int_equal(found.items[n], n != 53 && n != 54);
-            assert_int_equal(found.losses, first <= 54 && last >= 53);
+                assert_int_equal(found.items[n], n < lost || n >= 50 + PER_LEAF);
+            assert_int_equal(found.losses, first < 50 + PER_LEAF && last >= lost);
         }
     close_bench(&bench);
+}
+
+static void test_one_key_beyond_leaf(void **state)
+{
+    (void)state;
+    expect_cut(1);
+}
+
+static void test_two_keys_beyond_leaf(void **state)
+{
+    (void)state;
+    expect_cut(2);
 }
 
 static void test_keys_out_of_order(void **state)
@@ -406,7 +417,8 @@ int main(void)
         cmocka_unit_test(test_lost_before_adopted),
         cmocka_unit_test(test_adopter_without_memory),
         cmocka_unit_test(test_scan_of_adopted_leaves),
-        cmocka_unit_test(test_keys_beyond_leaf),
+        cmocka_unit_test(test_one_key_beyond_leaf),
+        cmocka_unit_test(test_two_keys_beyond_leaf),
         cmocka_unit_test(test_keys_out_of_order),
         cmocka_unit_test(test_restart_in_another_tree),
         cmocka_unit_test(test_item_outside_leaf),
