@@ -245,7 +245,7 @@ image=$WORK/rolled/dev1.img
 cp --sparse=always "$fixtures/past/dev1.img" "$image"
 root=$("$PROGRAM" roots -q -o generation,tree_root "$image" | sed -n 's/^20\t//p')
 dd if=/dev/zero of="$image" bs=4096 seek=$((root / 4096)) count=1 conv=notrunc status=none
-is "the plan offers three older generations" \
+is "the plan offers three older generations, and none is chosen without --allow" \
     "$("$PROGRAM" repair -q -o class_name,chosen "$image" 2> /dev/null)" \
     $'rolled-back\t0\nrolled-back\t0\nrolled-back\t0'
 "$PROGRAM" repair -q -o loss "$image" 2> /dev/null > "$WORK/out"
