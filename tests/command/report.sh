@@ -93,6 +93,7 @@ rename() { python3 "$ROOT/tests/support/patch_image.py" "$WORK/hostile.img" "$(h
 rename empty-volume "<script>'\"&x"
 rename to-move $'a\u202eb<c'
 rename hash-c0649d5.dir $'<b>\x1b[31m--><x>yz'
+rename 'second name of large.bin' "$(printf '\u202e%.0s' {1..8})"
 label=$(printf '</title><script>alert(1)</script>' | od -An -tu1 -w1 | tac |
     python3 -c 'import sys; print(int(bytes(map(int, sys.stdin.read().split())).hex(), 16))')
 holds "the image gets a hostile label" change "$WORK/hostile.img" super 299 34 "$label"
@@ -100,6 +101,7 @@ page "hostile names" 1 'the check found [0-9]+ errors' "$WORK/hostile.img"
 holds "a hostile label is shown as text" text_has '</title><script>alert(1)</script>'
 holds "a hostile name is shown as text" grep -qF "<script>'\"&x" "$WORK/text"
 holds "marks of direction are shown as escapes" grep -qF 'a\u{202e}b<c' "$WORK/text"
+holds "also in a label that is cut off" grep -qE '>(\\u\{202e\}){2}\\u\{202.*…<' "$WORK/page.html"
 holds "control bytes are shown as escapes" grep -qF '<b>\033[31m--><x>yz' "$WORK/text"
 holds "the check has found them" text_has 'damaged'
 cp "$WORK/page.html" "$WORK/hostile.html"

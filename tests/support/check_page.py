@@ -5,10 +5,13 @@
 Usage: check_page.py FILE
 
 Tags must match, only known elements and attributes may occur, nothing may be loaded or run, ids are
-unique, and the style has the hash that the page allows.
+unique, the style has the hash that the page allows, and the labels of directories fit in their
+boxes.
 """
 import base64
 import hashlib
+import html
+import re
 import sys
 from html.parser import HTMLParser
 
@@ -68,3 +71,6 @@ digest = base64.b64encode(hashlib.sha256(page.style.encode()).digest()).decode()
 assert page.policy.startswith("default-src 'none'; "), 'anything may be loaded'
 assert f"style-src 'sha256-{digest}'" in page.policy, 'the style has another hash'
 assert '://' not in source, 'an address'
+LABEL = r'width="([0-9.]+)" [^>]*fill-opacity="[.0-9]+"/><text [^>]*>([^<]*)</text>'
+for width, label in re.findall(LABEL, source):
+    assert 8 * len(html.unescape(label)) <= float(width), f'a label leaves its box: {label}'

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "base/escape.h"
 #include "base/human.h"
 #include "base/utf8.h"
 #include "base/vector.h"
@@ -154,22 +153,30 @@ static struct bw_error *add_entry(void *context, const struct bw_du_entry *entry
 
 /* Drawing. */
 
-/* Appends the name, shortened to `letters` characters. */
-static void append_name(struct folders *all, const struct folder *folder, size_t letters)
+/* Appends the name, shortened to `letters` characters as the page shows them; returns how many are
+ * left. */
+static size_t append_name(struct folders *all, const struct folder *folder, size_t letters)
 {
-    struct bw_buffer BW_AUTO_BUFFER text = {0};
+    struct bw_buffer BW_AUTO_BUFFER name = {0};
     if (folder->name_length)
-        bw_escape_line(&text, all->names.data + folder->name, folder->name_length);
+        bw_markup_bytes(&name, all->names.data + folder->name, folder->name_length);
     else
-        bw_escape_line(&text, "/", 1);
-    const uint8_t *bytes = (const uint8_t *)text.data;
+        bw_markup_bytes(&name, "/", 1);
+    const char *text = bw_buffer_text(&name);
     size_t end = 0;
-    all->page->failed |= text.failed;
-    while (end < text.length && letters-- > 1)
-        end += bw_utf8_length(bytes + end, text.length - end);
-    bw_markup_text(all->page, text.data, end);
-    if (end < text.length)
-        bw_buffer_format(all->page, "\u2026");
+    all->page->failed |= name.failed;
+    while (end < name.length && letters > 1) {
+        if (text[end] == '&') /* an entity is one character */
+            end += strcspn(text + end, ";") + 1;
+        else
+            end += bw_utf8_length((const uint8_t *)text + end, name.length - end);
+        letters--;
+    }
+    bw_buffer_append(all->page, text, end);
+    if (end == name.length)
+        return letters;
+    bw_buffer_format(all->page, "\u2026");
+    return 0;
 }
 
 /* Begins a line of text in a box. */
@@ -201,9 +208,9 @@ static void append_box(struct folders *all, const struct folder *folder, const s
     const size_t size_letters = strlen("1023.99MiB");
     if (letters >= 4 && box->height >= HEADING) {
         append_label(page, box, HEADING - 4);
-        append_name(all, folder, letters);
+        const size_t left = append_name(all, folder, letters);
         /* The size of a directory follows its name, because the next line is inside. */
-        if (!folder->is_file && letters >= folder->name_length + 2 + size_letters) {
+        if (!folder->is_file && left >= 2 + size_letters) {
             bw_buffer_format(page, ", ");
             report_size(page, folder->bytes);
         }
