@@ -432,7 +432,8 @@ struct bw_space_map_info {
 
 /** Makes a map. Unreadable parts are reported, and count as unused. If chunks overlap on a device,
  * the first one counts. The caller owns `*map`, which does not need the file system any more.
- * BW_ERROR_NOT_FOUND if the device does not exist; BW_ERROR_USAGE if the options are wrong. */
+ * BW_ERROR_NOT_FOUND if the device does not exist; BW_ERROR_USAGE if the options are wrong, or for
+ * send streams. */
 struct bw_error *bw_space_map_open(struct bw_fs *fs, const struct bw_space_map_options *options,
                                    struct bw_space_map **map);
 
@@ -486,7 +487,8 @@ struct bw_free_options {
 
 /** Lists free ranges: those of chunks by logical address, then those of devices. A range is free if
  * bw_used_map_open() does not find it in use. Lost blocks are reported: data that only they show
- * count as hidden, and so does everything in a chunk whose free space is unknown. */
+ * count as hidden, and so does everything in a chunk whose free space is unknown. BW_ERROR_USAGE
+ * for send streams. */
 struct bw_error *bw_free_ranges(struct bw_fs *fs, const struct bw_free_options *options);
 
 /** Reads a free range. The offsets of the parts begin with 0; holes of an image file are holes.

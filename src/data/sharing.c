@@ -198,7 +198,8 @@ static struct bw_error *read_extent_tree(struct bw_sharing *sharing)
                                  .lost = on_lost_block,
                                  .context = sharing};
     if (!fs->extent_tree.id)
-        return bw_error_create(BW_ERROR_CORRUPT, "the extent tree is lost");
+        return bw_error_create(BW_ERROR_CORRUPT, fs->is_stream ? "a send stream has no extent tree"
+                                                               : "the extent tree is lost");
     bw_numbers_sort(requested, bw_compare_first);
     BW_TRY(bw_tree_scan(&fs->reader, &fs->extent_tree, &scan));
     bw_range_set_join(&sharing->lost);
@@ -239,7 +240,8 @@ static struct bw_error *find_shared(struct bw_sharing *sharing, const struct bw_
         return error;
     sharing->unknown = error;
     if (error)
-        bw_fs_report(sharing->fs, BW_DAMAGE, bw_error_prefix(error, "shared space is unknown"));
+        bw_fs_report(sharing->fs, sharing->fs->is_stream ? BW_WARNING : BW_DAMAGE,
+                     bw_error_prefix(error, "shared space is unknown"));
     return NULL;
 }
 

@@ -72,7 +72,7 @@ struct bw_error *bw_block_groups_find(struct bw_block_groups *groups, uint64_t l
     struct bw_leaf_finder *finder = &groups->finder;
     struct bw_item item;
     if (!finder->tree.id) {
-        if (!groups->reported)
+        if (!groups->reported && !groups->fs->is_stream)
             bw_fs_report(
                 groups->fs, BW_DAMAGE,
                 bw_error_create(BW_ERROR_CORRUPT, "the tree with the block groups is lost"));

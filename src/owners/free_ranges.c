@@ -147,6 +147,8 @@ struct bw_error *bw_free_ranges(struct bw_fs *fs, const struct bw_free_options *
     const unsigned in_chunks = ~(1U << BW_FREE_UNALLOCATED);
     BW_SCOPED(free_search) struct free_search search = {.fs = fs};
     BW_TRY(BW_TAKE_OPTIONS(&search.options, options));
+    if (fs->is_stream)
+        return bw_error_create(BW_ERROR_USAGE, "a send stream has no free space");
     if (!search.options.kinds)
         search.options.kinds = BW_FREE_ALL;
     if (search.options.kinds & in_chunks) {

@@ -528,6 +528,9 @@ static struct bw_error *make_map(struct bw_space_map *map)
 struct bw_error *bw_space_map_open(struct bw_fs *fs, const struct bw_space_map_options *options,
                                    struct bw_space_map **result)
 {
+    *result = NULL;
+    if (fs->is_stream)
+        return bw_error_create(BW_ERROR_USAGE, "a send stream has no extents on a disk");
     struct bw_space_map *map = *result = calloc(1, sizeof *map);
     if (!map)
         return bw_error_no_memory();

@@ -107,6 +107,17 @@ for command in ls stat xattr; do
     expect "$command" 0 - "$command" full /first/swap/2
 done
 expect "info of a stream" 0 - info full
+
+# A stream has no space on a disk; this is not damage.
+expect "du of a stream" 0 'warning: .*: a send stream has no extent tree$' du full
+expect "chunks of a stream" 0 - chunks full
+expect "usage of a stream" 2 'a send stream has no block groups$' usage full
+expect "free space of a stream" 2 'a send stream has no free space$' free full
+expect "a picture of a stream" 2 'a send stream has no extents on a disk$' picture full
+expect "a report about a stream" 0 - report -f report.html full
+holds "the report has no map and says why" \
+    grep -q '>A send stream has no block groups and no extents on a disk\.<' report.html
+holds "the report has the directories" grep -q '<title>swap, ' report.html
 expect "the commands" 0 - dump full
 holds "dump prints a line for each command" out_has '^mkfile +\./first/o[0-9]+-[0-9]+-0$'
 expect "as JSON" 0 - dump --json full

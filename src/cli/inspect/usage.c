@@ -383,6 +383,8 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     struct bw_usage *usage;
     struct usage_reasons reasons = {.count = 0};
     (void)context;
+    if (bw_fs_is_stream(format->session.fs))
+        return bw_error_create(BW_ERROR_USAGE, "a send stream has no block groups");
     BW_TRY(bw_fs_usage(format->session.fs, &usage));
     struct bw_error *error = NULL;
     find_full_chunks(usage, &reasons);

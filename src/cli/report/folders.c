@@ -288,7 +288,7 @@ struct bw_error *report_folders(struct report_page *report)
                           .smallest_file = report->super.bytes_used / SMALLEST_FILE + 1,
                           .smallest_folder = report->super.bytes_used / SMALLEST_FOLDER + 1};
     const struct bw_du_options wanted = {
-        .struct_size = sizeof wanted, .visit = add_entry, .context = &all};
+        .struct_size = sizeof wanted, .visit = add_entry, .context = &all, .sizes_only = true};
     for (size_t i = 0; i < sizeof all.pending / sizeof *all.pending; i++)
         all.pending[i] = all.files[i].first = NONE;
     cmd_progress_expect_trees(report->session.fs, true);

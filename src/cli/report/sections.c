@@ -47,13 +47,17 @@ struct bw_error *report_overview(struct report_page *report)
 {
     struct bw_buffer *page = &report->body;
     BW_AUTO_BUFFER struct bw_buffer text = {0}, lines = {0};
-    struct bw_usage *usage;
+    struct bw_usage *usage = NULL;
+    struct bw_error *error = NULL;
 
     /* The space: tiles with the most important numbers, a bar for each group, and the text of
      * `usage`. */
     report_section(page, "space", "Space");
-    struct bw_error *error = bw_fs_usage(report->session.fs, &usage);
-    if (!error) {
+    if (bw_fs_is_stream(report->session.fs))
+        report_remark(page, "A send stream has no block groups and no extents on a disk.");
+    else
+        error = bw_fs_usage(report->session.fs, &usage);
+    if (usage) {
         bw_buffer_format(page, "<div class=\"tiles\">\n");
         append_size_tile(page, "on all devices", usage->device_size);
         append_size_tile(page, "allocated", usage->allocated);
@@ -111,6 +115,8 @@ enum { PICTURES = sizeof pictures / sizeof *pictures, ORDER = 6, MOST_DEVICES = 
 
 struct bw_error *report_pictures(struct report_page *report)
 {
+    if (bw_fs_is_stream(report->session.fs))
+        return NULL;
     struct bw_buffer *page = &report->body;
     BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
     BW_TRY(bw_fs_devices(report->session.fs, &devices));
