@@ -280,12 +280,8 @@ void bw_device_histories_report(struct bw_check *check)
                 newest = &histories->items[k].image->superblock;
         const uint64_t devid = super->device.devid;
         struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .devid = devid);
-        char advice[120] = "give only the images of one of them";
-        if (history->is_stale)
-            snprintf(advice, sizeof advice,
-                     "--side %" PRIu64 " or --side %" PRIu64
-                     " reads the devices that agree with it",
-                     newest->device.devid, devid);
+        const char *advice = history->is_stale ? "read only the devices that agree with one of them"
+                                               : "give only the images of one of them";
         if (history->other)
             bw_check_find(check, BW_CODE_devices_diverged, &location,
                           "device %" PRIu64 " (generation %" PRIu64 ") and device %" PRIu64

@@ -82,9 +82,15 @@ expect "check --side" 0 '0 errors' check --side 2 dev1-near.img dev2-right.img
 is "check --side: images of the other side" "$(grep -c image-unused "$WORK/out")" 0
 
 # Nothing near the superblocks of these shows that they have diverged.
-expect "check of an old device" 4 'checked: ' check dev1-long.img dev2-wide.img
+expect "check of an old device" 4 'devices-diverged .*; --side DEVID reads those that agree with' \
+    check dev1-long.img dev2-wide.img
 holds "check of an old device: the finding" out_has '^error devices-diverged: device 1 '`
-    `'\(generation 16\) and device 2 \(generation 10\) have diverged in generation 8 or before: 1 '
+    `'\(generation 16\) and device 2 \(generation 10\) have diverged in generation 8 or before: 1 '`
+    `'.*; read only the devices that agree with one of them'
+holds "check of an old device: its message has no option" test -z "$(grep -e --side "$WORK/out")"
+expect "a report about an old device" 1 'damage: .*: the check found' \
+    report -f "$WORK/page.html" dev1-long.img dev2-wide.img
+holds "a report about an old device: the option" grep -q ': --side DEVID reads ' "$WORK/page.html"
 expect "check --side of an old device" 0 ' 0 errors' check --side 2 dev1-long.img dev2-wide.img
 expect "check of a stale device" 4 'checked: ' check dev1-left.img dev2.img
 is "check of a stale device: no other finding" \

@@ -199,6 +199,8 @@ void check_print_summary(const struct check_run *check)
         fprintf(stderr, "%12" PRIu64 " %s%-7s%s %-24s %s", count->count,
                 cmd_color(has_color, cmd_severity_color(severity)), severity,
                 cmd_color(has_color, CMD_PLAIN), count->code->word, count->code->description);
+        if (strcmp(count->code->word, "devices-diverged") == 0)
+            fprintf(stderr, "; --side DEVID reads those that agree with one of them");
         if (count->hidden)
             fprintf(stderr, " (%" PRIu64 " of them not shown; --all shows them)", count->hidden);
         if (count->repairable && count->repairable < count->count)

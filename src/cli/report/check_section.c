@@ -109,6 +109,9 @@ struct bw_error *report_findings(struct report_page *report)
         append_result(report);
     if (report->summary && report->summary->count)
         report_table(&report->body, &plan, columns, &table, "check --all");
+    if (report->summary && report_has_finding(report, "devices-diverged"))
+        report_remark(&report->body, "Devices have diverged: --side DEVID reads those that agree "
+                                     "with one of them.");
     report_section_end(&report->body);
     return error;
 }

@@ -83,14 +83,20 @@ static struct bw_error *append_head(struct bw_buffer *page, const struct report_
     return NULL;
 }
 
-/* An image without data, such as a metadump, has the finding data-absent. */
-bool report_has_read_data(const struct report_page *report)
+bool report_has_finding(const struct report_page *report, const char *word)
 {
     const struct bw_check_summary *summary = report->summary;
     for (size_t i = 0; i < summary->count; i++)
-        if (strcmp(summary->counts[i].code->word, "data-absent") == 0)
-            return false;
-    return report->settings->check == REPORT_CHECK_DATA;
+        if (strcmp(summary->counts[i].code->word, word) == 0)
+            return true;
+    return false;
+}
+
+/* An image without data, such as a metadump, has the finding data-absent. */
+bool report_has_read_data(const struct report_page *report)
+{
+    return report->settings->check == REPORT_CHECK_DATA &&
+           !report_has_finding(report, "data-absent");
 }
 
 /* Appends the name, the images, and the status in a few words. It is green only if all metadata and

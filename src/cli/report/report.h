@@ -118,6 +118,8 @@ void report_date(struct bw_buffer *page, int64_t nanoseconds);
  * tables. */
 void report_text(struct bw_buffer *text, const char *page);
 
+/** Whether the check has findings of a code. There must be a summary. */
+bool report_has_finding(const struct report_page *report, const char *word);
 /** Whether the check has read all data, not only metadata. There must be a summary. */
 bool report_has_read_data(const struct report_page *report);
 
