@@ -217,6 +217,12 @@ images raid10-4 # too few sums are known of its data
 python3 "$ROOT/tests/support/erase_trees.py" 3 "${copies[@]}"
 all "all device extents of a RAID10 are found, but not the order of its stripes" raid10-4 \
     'chunk 105906176 \(RAID10, 134217728 bytes of data\) is lost: the order of its stripes'
+images data-raid0-3 # the checksums of its data are in metadata, which must be known before
+python3 "$ROOT/tests/support/erase_trees.py" 3 "${copies[@]}"
+expect "a RAID0 of data without a chunk tree" 1 'the chunk tree is lost' \
+    chunks -o logical,stripes "${copies[@]}"
+holds "checksums prove the order of the stripes of a RAID0" \
+    out_has $'^139395072\t1:61145088,2:40173568,3:40173568$'
 # Neither tree with the locations of chunks exists: they are derived from the tree blocks in them,
 # which is not possible for a striped data chunk.
 images raid0-2

@@ -116,10 +116,16 @@ holds "the summary counts what is listed" \
 # Sorting.
 holds "--sort path sorts all paths" same_bytes <("$PROGRAM" -0 --sort path --type "$all" "$plain") \
     <("$PROGRAM" -0 --type "$all" "$plain" | LC_ALL=C sort -z)
+holds "--sort -path sorts all paths backwards" \
+    same_bytes <("$PROGRAM" -0 --sort -path --type "$all" "$plain") \
+    <("$PROGRAM" -0 --type "$all" "$plain" | LC_ALL=C sort -rz)
 expect "rows sorted by size" 0 - --sort size -o size "$plain"
 holds "--sort size sorts rows by size" sort -c -n "$WORK/out"
 expect "rows sorted by time" 0 - --sort mtime -o mtime --type "$all" "$plain"
 holds "--sort mtime sorts rows by time" sort -c -n "$WORK/out"
+is "--sort mtime begins with a time before 1970" \
+    "$("$PROGRAM" --sort mtime -o mtime --type "$all" "$BUILD/fixtures/people/dev1.img" |
+        head -n 1 | cut -c 1)" -
 expect "paths sorted by time" 0 - -0 --sort mtime "$plain"
 holds "--sort mtime lists every file" cmp <(LC_ALL=C sort -z "$WORK/out") \
     <(recorded plain paths0 | LC_ALL=C sort -z)
