@@ -270,7 +270,7 @@ make_lost_root() {
 		about 'subset: yes'
 		about 'stderr: .'
 	else
-		about "stderr: the $1 tree is lost: .* rebuilt"
+		about "stderr: the $1 tree .*was rebuilt"
 	fi
 }
 
