@@ -74,6 +74,20 @@ static inline struct bw_key bw_leaf_key(const struct bw_node *leaf, uint32_t slo
     return bw_key_decode(&bw_node_disk_item(leaf, slot)->key);
 }
 
+/** Whether the key of an item is greater than that of the one before it, and that one's greater
+ * than the key before, as far as there are such. */
+static inline bool bw_leaf_is_ordered_at(const struct bw_node *leaf, uint32_t slot)
+{
+    struct bw_key key = bw_leaf_key(leaf, slot);
+    for (uint32_t earlier = slot; earlier && slot - earlier < 2; earlier--) {
+        const struct bw_key before = bw_leaf_key(leaf, earlier - 1);
+        if (bw_key_compare(&before, &key) >= 0)
+            return false;
+        key = before;
+    }
+    return true;
+}
+
 /** Reads an item; false if its bytes are not inside the leaf and after the item table. */
 static inline bool bw_leaf_item(const struct bw_node *leaf, uint32_t slot, struct bw_item *item)
 {

@@ -99,16 +99,20 @@ bool bw_entry_list_make(const struct bw_node *leaf, bool numbered, struct bw_buf
 {
     struct directory_header header = {0};
     size_t start = SIZE_MAX;
+    bool after_entry = false;
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         const struct bw_disk_item *disk = bw_node_disk_item(leaf, slot);
         const struct bw_disk_dir_item *file;
         struct bw_item item;
-        if (disk->key.type != BW_DIR_INDEX)
+        const bool is_entry = disk->key.type == BW_DIR_INDEX;
+        const uint64_t inode = bw_get64(disk->key.objectid);
+        if ((is_entry != after_entry || (is_entry && inode != header.inode)) &&
+            !bw_leaf_is_ordered_at(leaf, slot))
+            return false;
+        after_entry = is_entry;
+        if (!is_entry)
             continue;
-        uint64_t inode = bw_get64(disk->key.objectid);
         if (start == SIZE_MAX || inode != header.inode) {
-            if (inode < header.inode)
-                return false;
             close_directory(list, start);
             header.inode = inode;
             start = list->length;

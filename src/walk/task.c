@@ -574,21 +574,51 @@ static void handle_item(struct bw_task_worker *worker, const struct bw_node *lea
         report_bad_entry(worker, &item.key, "an entry is cut off");
 }
 
+/* The keys of the items at and before a slot are out of order. One of them had another key, between
+ * those of its neighbours: if it was an entry, its name may be recovered from its inode. */
+static void report_disorder(struct bw_task_worker *worker, const struct bw_node *leaf,
+                            uint32_t slot, uint64_t directory)
+{
+    report_directory(worker, directory, "its entries are out of order");
+    uint32_t wrong = slot;
+    struct bw_key low, high = bw_leaf_key(leaf, slot);
+    if (slot > 1) {
+        low = bw_leaf_key(leaf, slot - 2);
+        if (bw_key_compare(&low, &high) < 0)
+            wrong = slot - 1;
+    }
+    if (wrong + 1 >= leaf->item_count)
+        return;
+    low = bw_leaf_key(leaf, wrong - 1);
+    high = bw_leaf_key(leaf, wrong + 1);
+    low.offset += low.offset < UINT64_MAX;
+    if (bw_key_compare(&low, &high) < 0)
+        add_lost_range(worker, &(struct bw_lost_range){.bytenr = BW_NO_BLOCK,
+                                                       .low = low,
+                                                       .high = high,
+                                                       .wave = worker->scope->wave});
+}
+
 static void handle_leaf(struct bw_task_worker *worker, const struct bw_node *leaf)
 {
     struct directory_record directory = {0};
-    bool entered = false;
+    bool entered = false, after_entry = false;
     uint64_t current = 0;
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         const struct bw_disk_item *disk = bw_node_disk_item(leaf, slot);
-        if (disk->key.type != BW_DIR_INDEX)
+        const bool is_entry = disk->key.type == BW_DIR_INDEX;
+        const uint64_t inode = bw_get64(disk->key.objectid);
+
+        /* Only the ends of each run of entries are compared: inside, nothing is missing. */
+        if ((is_entry != after_entry || (is_entry && inode != current)) &&
+            !bw_leaf_is_ordered_at(leaf, slot))
+            report_disorder(worker, leaf, slot, is_entry ? inode : current);
+        after_entry = is_entry;
+        if (!is_entry)
             continue;
-        uint64_t inode = bw_get64(disk->key.objectid);
         if (inode != current) {
-            if (inode < current)
-                report_directory(worker, inode, "its entries are out of order");
             current = inode;
-            entered = enter_directory(worker, inode, &directory);
+            entered = inode == directory.inode || enter_directory(worker, inode, &directory);
         }
         if (!entered)
             continue;

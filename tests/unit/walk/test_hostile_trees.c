@@ -3,6 +3,7 @@
  * Tree blocks with a right checksum and content that makes no sense: the walk ends soon, lists
  * nothing that is not there, and keeps what the bad block does not hold.
  */
+#include "ondisk/node.h"
 #include "support/walk_helpers.h"
 
 enum { NODESIZE = 4096 };
@@ -414,9 +415,74 @@ static void test_entries_that_share_their_bytes(void **state)
     iw_destroy(image);
 }
 
+/* A bit of the key of an item, which is in `slot`. */
+struct key_flip {
+    uint32_t slot;
+    unsigned bit;
+    bool was_entry, is_ordered;
+};
+
+static void flip_key(uint8_t *block, uint32_t nodesize, void *closure)
+{
+    struct key_flip *flip = closure;
+    const struct bw_node leaf = bw_node_view(block, nodesize);
+    uint8_t *key = (uint8_t *)&items_of(block)[flip->slot].key;
+    flip->was_entry = items_of(block)[flip->slot].key.type == BW_DIR_INDEX;
+    key[flip->bit / 8] ^= (uint8_t)(1 << flip->bit % 8);
+    flip->is_ordered =
+        bw_leaf_is_ordered_at(&leaf, flip->slot) &&
+        (flip->slot + 1 == leaf.item_count || bw_leaf_is_ordered_at(&leaf, flip->slot + 1));
+}
+
+/* Two directories with files in a leaf, of which one bit of a key is wrong. Where the keys are then
+ * out of order, nothing is missing in silence, and almost all names are found with the inodes. */
+static void test_keys_out_of_order(void **state)
+{
+    (void)state;
+    enum { FILES = 4, KEY_BITS = 8 * sizeof(struct bw_disk_key) };
+    size_t missing = 0;
+    struct iw_image *image = iw_create(&(struct iw_options){.nodesize = NODESIZE});
+    const uint64_t second = iw_directory(image, FS, TOP, "second");
+    for (char name[] = "0"; *name < '0' + FILES; ++*name) {
+        iw_file(image, FS, TOP, name);
+        iw_file(image, FS, second, name);
+    }
+    iw_write_memory(image);
+    struct iw_paths expected = iw_expected_paths(image);
+    const struct iw_block *block = iw_root_block(image, FS);
+    assert_int_equal(block->level, 0);
+    uint8_t bytes[NODESIZE];
+    iw_block_bytes(image, block->logical, bytes);
+    const uint32_t count = bw_get32(header_of(bytes)->item_count);
+    for (struct key_flip flip = {0}; flip.slot < count; flip.slot++) {
+        for (flip.bit = 0; flip.bit < KEY_BITS; flip.bit++) {
+            struct report_log log = {0};
+            iw_rewrite_block(image, block->logical, flip_key, &flip, true);
+            struct walk_result result = walk_image(image, &log);
+            const char *example = "";
+            const size_t lost = count_missing(&result, &expected, &example);
+            if (flip.was_entry && !flip.is_ordered && lost && !log.counts[BW_DAMAGE])
+                fail_msg("slot %u, bit %u: %zu paths are missing in silence, as %s", flip.slot,
+                         flip.bit, lost, example);
+            if (count_foreign(&result, &expected, &example) > 1)
+                fail_msg("slot %u, bit %u: several wrong paths, as %s", flip.slot, flip.bit,
+                         example);
+            missing += flip.is_ordered ? 0 : lost;
+            walk_result_free(&result);
+            report_log_free(&log);
+            iw_rewrite_block(image, block->logical, flip_key, &flip, true);
+        }
+    }
+    /* Only those behind an entry that seems to be one of the other directory. */
+    assert_in_range(missing, 0, 1 + 2 + 3);
+    iw_paths_free(&expected);
+    iw_destroy(image);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_keys_out_of_order),
         cmocka_unit_test(test_entries_that_share_their_bytes),
         cmocka_unit_test(test_leaves),
         cmocka_unit_test(test_nodes),
