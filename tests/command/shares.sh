@@ -88,6 +88,13 @@ destroy "$(root_of extent)"
 expect "without the extent tree" 1 'the extent tree ' space --shared --json "$WORK/image"
 holds "without the extent tree, the sets are the same" diff "$WORK/whole" "$WORK/out"
 
+# The extent tree says that a block has one reference, but two subvolumes reach it.
+run_json space --shared --json "$(image differences)" > "$WORK/whole"
+cp --sparse=always "$(image differences)" "$WORK/image"
+holds "a reference less" change "$WORK/image" 2 30621696 169 0 set 0 8 1
+expect "a wrong extent tree" 0 - space --shared --json "$WORK/image"
+holds "with a wrong extent tree, nothing is counted twice" diff "$WORK/whole" "$WORK/out"
+
 # With a lost block, only the contents of that block are missing.
 destroy "$(root_of 257)"
 expect "a lost block" 1 '1 tree block of subvolume 257 lost: sizes are lower bounds' \

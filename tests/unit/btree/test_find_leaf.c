@@ -361,6 +361,31 @@ static void test_restart_in_another_tree(void **state)
     close_bench(&bench);
 }
 
+/* Neither must a finder use the leaves that were adopted for another version. */
+static void test_adopted_leaves_of_another_tree(void **state)
+{
+    (void)state;
+    static const size_t leaves[] = {6};
+    struct bench bench;
+    struct bw_leaf_finder finder;
+    struct iw_image *image = make_image();
+    const struct bw_key key = key_of(30);
+    iw_corrupt(image, iw_block_find(image, TREE, 1, 1)->logical, IW_ALL_COPIES, 0, 32, IW_FLIP);
+    open_bench(&bench, image);
+    adopt(&bench, leaves, COUNT(leaves), false);
+    bw_leaf_finder_init(&finder, &bench.reader, &bench.tree);
+    expect_success(bw_find_leaf(&finder, &key));
+    assert_false(finder.lost);
+    struct bw_tree other = bench.tree;
+    other.root.generation++; /* no block has this generation */
+    finder.reader.adopter = NULL;
+    bw_leaf_finder_set_tree(&finder, &other);
+    expect_success(bw_find_leaf(&finder, &key));
+    assert_true(finder.lost);
+    bw_leaf_finder_free(&finder);
+    close_bench(&bench);
+}
+
 static void test_item_outside_leaf(void **state)
 {
     (void)state;
@@ -421,6 +446,7 @@ int main(void)
         cmocka_unit_test(test_two_keys_beyond_leaf),
         cmocka_unit_test(test_keys_out_of_order),
         cmocka_unit_test(test_restart_in_another_tree),
+        cmocka_unit_test(test_adopted_leaves_of_another_tree),
         cmocka_unit_test(test_item_outside_leaf),
         cmocka_unit_test(test_announced_leaves),
     };

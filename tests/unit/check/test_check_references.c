@@ -120,14 +120,18 @@ static void test_entries(void **state)
     entry = entry_of(8192, BW_TREE_BLOCK_REF, 5, true);
     bw_entries_add(&list, &entry);
     entry = entry_of(8192, BW_TREE_BLOCK_REF, 257, true);
+    entry.tree = 256;
+    bw_entries_add(&list, &entry);
+    entry.tree = 0; /* the first tree that is known names a reference */
     bw_entries_add(&list, &entry);
     entry = entry_of(8192, BW_EXTENT_ITEM, 0, false);
     bw_entries_add(&list, &entry);
-    assert_int_equal(list.entries.count, 4);
+    assert_int_equal(list.entries.count, 5);
     bw_entries_merge(&list);
     assert_int_equal(list.entries.count, 2);
     assert_int_equal(list.entries.items[0].reference.kind, BW_EXTENT_ITEM);
     assert_int_equal(list.entries.items[1].reference.source, 257);
+    assert_int_equal(list.entries.items[1].tree, 256);
     bw_reference_entries_free(&list.entries);
     free(check.references);
 }
