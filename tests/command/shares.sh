@@ -7,7 +7,7 @@ set -uo pipefail
 
 counted=$ROOT/tests/data/shares
 mapfile -t fixtures < <(grep -v '^#' "$counted" | cut -d ' ' -f 1 | uniq)
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" "${fixtures[@]}" || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" "${fixtures[@]}" differences || exit 1
 image() { echo "$BUILD/fixtures/$1/dev1.img"; }
 out_is() { diff "$WORK/out" - <<< "$1"; }
 
