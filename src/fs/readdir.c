@@ -192,7 +192,13 @@ static bool next_in_range(struct bw_directory *directory, struct bw_dir_entry *e
                 report_damage(directory, "an entry is cut off");
         }
         directory->in_item = false;
-        if (!bw_item_range_next(&directory->range))
+        const bool has_item = bw_item_range_next(&directory->range);
+        const struct bw_leaf_finder *finder = &directory->range.finder;
+        if (index && !directory->lost && finder->found && !finder->lost && !finder->ordered) {
+            directory->lost = true; /* an item with a wrong key may have been an entry */
+            report_damage(directory, "its entries are in a leaf with keys out of order");
+        }
+        if (!has_item)
             return false;
         directory->in_item = !directory->range.error;
         if (directory->in_item) {
