@@ -53,6 +53,15 @@ expect "no contents" 0 - send --no-data -p first "$image" second
 holds "--no-data sends ranges in place of writes" dump_has 'update_extent +\./second/swap/3 '
 holds "--no-data sends no data" dump_lacks '^write'
 
+# A compressed extent that both have, of which the second subvolume uses another part.
+cp --sparse=always "$image" "$WORK/part.img"
+holds "another part of a compressed extent" change "$WORK/part.img" \
+    at 6094848 256 274 108 0 set 37 8 4096 and at 6094848 256 274 108 0 set 45 8 12288
+expect "a file with another part of an extent" 0 - send -p first "$WORK/part.img" second
+holds "another part of the same compressed extent is sent" \
+    dump_has 'write +\./second/swap/2 +offset=0 len=12288$'
+rm "$WORK/part.img"
+
 # Files with the number, type and generation of another one, made in the same transaction.
 expect "a snapshot next to its parent" 0 - send -p one "$siblings" two
 holds "a snapshot next to its parent has its own links" dump_has '^symlink .*dest=to-two$'
