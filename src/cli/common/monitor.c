@@ -50,6 +50,7 @@ static struct {
     size_t exit_message_count;
     atomic_flag exit_message_written;
     const char *advice; /* printed when SIGINT ends the program; NULL: none */
+    int end_of_parent;  /* the signal that this process gets when its parent ends; 0: none */
     sigset_t exit_set;  /* with an exit message or advice: the signals that the thread waits for */
     sigset_t before;    /* signal mask before block_exit_signals() */
     bool blocked;       /* `before` is to be restored */
@@ -94,8 +95,9 @@ void cmd_ignore_exit_signals(void)
 void cmd_end_with_parent(void)
 {
     struct sigaction action;
-    const bool is_ignored = sigaction(SIGINT, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
-    prctl(PR_SET_PDEATHSIG, is_ignored ? SIGTERM : SIGINT);
+    const bool is_ignored = sigaction(SIGTERM, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+    monitor.end_of_parent = is_ignored ? SIGINT : SIGTERM;
+    prctl(PR_SET_PDEATHSIG, monitor.end_of_parent);
 }
 
 static void clean_up_and_exit(int number)
@@ -246,17 +248,21 @@ static void write_line(bool erase)
     progress_line.shown = erase;
 }
 
-/* Unblocks the signals first, so that a second one ends the program immediately. */
+/* Unblocks the signals first, so that a second one ends the program immediately. The end of the
+ * parent is none: a terminal interrupts both. */
 static void *exit_by_signal(int number)
 {
-    pthread_sigmask(SIG_UNBLOCK, &monitor.exit_set, NULL);
-    if (number == SIGINT && monitor.advice && !atomic_load(&progress_line.over)) {
+    sigset_t again = monitor.exit_set;
+    const bool is_parent = number == monitor.end_of_parent;
+    if (!is_parent)
+        sigdelset(&again, monitor.end_of_parent);
+    pthread_sigmask(SIG_UNBLOCK, &again, NULL);
+    if ((number == SIGINT || is_parent) && monitor.advice && !atomic_load(&progress_line.over)) {
         BW_AUTO_BUFFER struct bw_buffer line = {0};
         append_line(&line);
         flockfile(stderr);
         clear_line();
-        fprintf(stderr, "btrfs-walk: interrupted: %s; %s\n", bw_buffer_text(&line),
-                monitor.advice);
+        fprintf(stderr, "btrfs-walk: interrupted: %s; %s\n", bw_buffer_text(&line), monitor.advice);
         funlockfile(stderr);
     }
     cmd_write_exit_message();
