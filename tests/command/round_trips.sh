@@ -42,11 +42,12 @@ at_most 74 gone deleted -j 1
 at_most 178 laptop deleted -j 1
 
 # requests FIXTURE ARGUMENT...: requests that a server of the image gets. The program keeps tree
-# blocks, so no block is requested twice.
+# blocks, so no block is requested twice. The server may write its statistics after it has returned.
 requests() {
     rm -f "$WORK/stats"
     nbdkit -r -U - --filter=stats file "$BUILD/fixtures/$1/dev1.img" statsfile="$WORK/stats" \
         --run "\"\$PROGRAM\" $(printf '%q ' "${@:2}") \"\$uri\"" > "$WORK/out" 2> "$WORK/err"
+    soon test -s "$WORK/stats"
     sed -n 's/^read: \([0-9]*\) ops.*/\1/p' "$WORK/stats"
 }
 
