@@ -3,7 +3,7 @@
 #
 # Fixtures about features that few kernels have. They require a kernel with
 # CONFIG_BTRFS_EXPERIMENTAL, CONFIG_BLK_DEV_ZONED and null_blk, or CONFIG_FS_VERITY. The raid stripe
-# tree also requires a mkfs.btrfs that was configured with --enable-experimental.
+# tree and the remap tree also require btrfs-progs that were configured with --enable-experimental.
 
 # shellcheck disable=SC2154 # mnt, dev and file belong to make-fixtures
 # shellcheck disable=SC2034 # recorded and others are read there
@@ -51,16 +51,21 @@ zoned_devices() {
 	done
 }
 
-# keep_zoned: ends with copies of the zoned devices. Loop devices cannot mount them, so the expected
-# results come from the existing mount.
-keep_zoned() {
-	local i
+# record_mount: takes the expected results from the existing mount, since this kernel cannot mount
+# the finished images.
+record_mount() {
 	list "$mnt" > "$out/paths0"
 	(cd "$mnt" && find . -type f -printf '%P\0' | LC_ALL=C sort -z |
 		xargs -0 sha256sum -z | sed -z 's|  |  /|') > "$out/sums0"
 	squeeze "$out/sums0"
 	about 'expected: kept'
 	umount "$mnt"
+}
+
+# keep_zoned: ends with copies of the zoned devices, which loop devices cannot mount.
+keep_zoned() {
+	local i
+	record_mount
 	for i in "${!dev[@]}"; do
 		file[i]=$store/dev$i.img
 		python3 -c '
@@ -128,6 +133,23 @@ make_global_roots() {
 	tree_has root "CSUM_TREE ROOT_ITEM $(($1 - 1))"
 }
 
+# The root tree has an item for the root of the remap tree, whose root is in the superblock, too.
+make_remap_tree() {
+	devices 1 256M
+	format -O block-group-tree -m dup
+	attach
+	small_tree "$mnt"
+	data_tree "$mnt"
+	wide_tree "$mnt" 4 30
+	fstrim "$mnt" 2> "$work/log" || true
+	record_mount
+	forget
+	quiet btrfstune --convert-to-remap-tree "${dev[1]}"
+	tree_has root 'REMAP_TREE ROOT_ITEM'
+	release
+	recorded=yes
+}
+
 make_verity() {
 	devices 1 128M
 	format
@@ -173,6 +195,9 @@ fixture zoned-stripe-tree 'zoned devices, where all data lie as they came' \
 
 needs extent_tree_v2 mkfs:extent-tree-v2
 fixture extent-tree-v2 'several trees of checksums' make_global_roots 4
+
+needs mkfs:remap-tree
+fixture remap-converted 'btrfstune has added a remap tree' make_remap_tree
 
 needs verity
 fixture verity 'files with fs-verity' make_verity

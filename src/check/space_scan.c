@@ -187,10 +187,11 @@ static void leave_group(struct space *space)
     group->unsure |= space->unsure;
     if (space->position < end)
         bw_free_space_expect(&space->free_space, space->position, end);
-    bw_free_space_leave(&space->free_space, group->unsure);
-    /* The extent tree does not contain the remap tree. */
-    if (group->unsure || group->counted == group->used ||
-        (group->flags & (BW_GROUP_METADATA_REMAP | BW_GROUP_REMAPPED)))
+    /* The extent tree does not contain the remap tree, so its free space is not known either. */
+    const bool has_remap_tree = group->flags & BW_GROUP_METADATA_REMAP;
+    bw_free_space_leave(&space->free_space, group->unsure || has_remap_tree);
+    if (group->unsure || group->counted == group->used || has_remap_tree ||
+        group->flags & BW_GROUP_REMAPPED)
         return;
     const struct bw_finding location =
         bw_item_location(check->fs->block_group_tree.id ? BW_BLOCK_GROUP_TREE : space->extents.tree,

@@ -495,12 +495,12 @@ BW_EMPTY_STRUCTURE(extent_ref_v0, "a reference, in file systems before 2009",
 
 const struct bw_value_names bw_group_flags = BW_NAMES(
     NULL, "", {BW_GROUP_DATA, "DATA", false}, {BW_GROUP_METADATA, "METADATA", false},
-    {BW_GROUP_SYSTEM, "SYSTEM", false}, {BW_GROUP_RAID0, "RAID0", false},
-    {BW_GROUP_RAID1, "RAID1", false}, {BW_GROUP_DUP, "DUP", false},
-    {BW_GROUP_RAID10, "RAID10", false}, {BW_GROUP_RAID5, "RAID5", false},
-    {BW_GROUP_RAID6, "RAID6", false}, {BW_GROUP_RAID1C3, "RAID1C3", false},
-    {BW_GROUP_RAID1C4, "RAID1C4", false}, {BW_GROUP_PROFILE_MASK, "single", true},
-    {BW_GROUP_REMAPPED, "REMAPPED", false}, {BW_GROUP_METADATA_REMAP, "METADATA_REMAP", false});
+    {BW_GROUP_SYSTEM, "SYSTEM", false}, {BW_GROUP_METADATA_REMAP, "METADATA_REMAP", false},
+    {BW_GROUP_RAID0, "RAID0", false}, {BW_GROUP_RAID1, "RAID1", false},
+    {BW_GROUP_DUP, "DUP", false}, {BW_GROUP_RAID10, "RAID10", false},
+    {BW_GROUP_RAID5, "RAID5", false}, {BW_GROUP_RAID6, "RAID6", false},
+    {BW_GROUP_RAID1C3, "RAID1C3", false}, {BW_GROUP_RAID1C4, "RAID1C4", false},
+    {BW_GROUP_PROFILE_MASK, "single", true}, {BW_GROUP_REMAPPED, "REMAPPED", false});
 
 BW_STATIC_STRUCTURE_OF(
     block_group_v2, sizeof(struct bw_disk_block_group_v2), "with a remap tree",

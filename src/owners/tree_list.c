@@ -39,7 +39,9 @@ bool bw_tree_list_decode(const struct bw_item *item, struct bw_listed_tree *tree
 static struct bw_error *on_root_item(void *context, const struct bw_item *item)
 {
     struct bw_listed_tree tree;
-    if (item->key.type != BW_ROOT_ITEM || !bw_tree_list_decode(item, &tree))
+    if (item->key.type != BW_ROOT_ITEM || item->key.objectid == BW_TREE_REMAP)
+        return NULL; /* the superblock says where the remap tree is */
+    if (!bw_tree_list_decode(item, &tree))
         return NULL; /* its faults are reported when the root tree is checked */
     return add_tree(context, &tree);
 }

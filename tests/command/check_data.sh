@@ -7,7 +7,7 @@ set -uo pipefail
 fixtures=$BUILD/fixtures
 profiles='raid1c4-4 raid10-4 raid5-3 raid6-4 compressed-blake2 compressed-sha256 compressed-xxhash'
 "$ROOT/scripts/unpack-fixtures" "$fixtures" $profiles log-tree bad-copy-raid1 subvolumes \
-    differences compressed data-clones data-shapes || exit 1
+    differences compressed data-clones data-shapes remap-converted || exit 1
 
 # others IMAGE...: the options that name the devices after the first.
 others() { shift; printf -- '--device\n%s\n' "$@"; }
@@ -120,6 +120,10 @@ rm "$WORK"/dev?.img
 cp --sparse=always "$fixtures/differences/dev1.img" "$WORK/gap.img"
 expect "gaps in checksums" 0 'btrfs-walk: checked: ' check --data "$WORK/gap.img"
 all_found "data after a gap" --data 64143360 data-checksum "$WORK/gap.img"
+
+# The remap tree is also in the root tree, and its blocks are not in the extent tree.
+expect "a converted remap tree" 0 'checked: .*; 0 errors, 0 warnings, 0 notes' check --data \
+    "$fixtures/remap-converted/dev1.img"
 
 # The reads of the next tasks are announced, for the copy that they will read.
 set -- "$fixtures"/raid1c4-4/dev*.img
