@@ -126,10 +126,14 @@ static void read_batch(struct bw_level_reader *levels, unsigned worker,
     levels->blocks += count;
     for (unsigned i = 0; i < count; i++) {
         const struct bw_node node = bw_node_view(requests[i].buffer, reader->nodesize);
-        if (requests[i].error && requests[i].error->code == BW_ERROR_NO_MEMORY)
+        struct bw_error *error = requests[i].error;
+        levels->has_losses |= error != NULL;
+        if (error && error->code == BW_ERROR_NO_MEMORY)
             levels->no_memory = true;
-        else if (requests[i].error)
-            levels->lost(levels->context, &blocks[i], requests[i].error);
+        else if (error && levels->lost)
+            levels->lost(levels->context, &blocks[i], error);
+        else if (error)
+            bw_fs_report_lost(levels->fs, blocks[i].pointer.bytenr, error);
         else if (node.level)
             visit_node(levels, worker, &blocks[i], &node);
         else
@@ -139,7 +143,7 @@ static void read_batch(struct bw_level_reader *levels, unsigned worker,
 
 static bool should_continue(struct bw_level_reader *levels, unsigned worker)
 {
-    if (!worker && levels->should_continue && !levels->should_continue(levels->context))
+    if (!worker && levels->progress && !levels->progress(levels->progress_context))
         levels->stopped = true;
     return !levels->stopped && !levels->no_memory;
 }

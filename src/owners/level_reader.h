@@ -39,7 +39,7 @@ struct bw_level_reader {
     /** Called after a row of blocks read by one thread, with all blocks below it that are read at
      * once. NULL: nothing to do. */
     void (*row)(void *context, unsigned worker);
-    /** Receives a block that cannot be read, and takes the error. */
+    /** Receives a block that cannot be read, and consumes the error. NULL: it is reported. */
     void (*lost)(void *context, const struct bw_queued_block *block, struct bw_error *error);
     /** Orders the blocks of a level: requested blocks, and more that the caller knows; returns
      * their number. NULL: in the order of requests. */
@@ -47,9 +47,10 @@ struct bw_level_reader {
     /** Fills in blocks `first` to `first + count - 1` of that order. */
     void (*pick)(void *context, unsigned level, size_t first, unsigned count,
                  struct bw_queued_block *blocks);
-    /** Whether to continue; called in the calling thread only. NULL: yes. */
-    bool (*should_continue)(void *context);
     void *context;
+    /** Whether to continue; called in the calling thread only. NULL: yes. */
+    bool (*progress)(void *context);
+    void *progress_context;
 
     /** From here on: set by bw_level_reader_begin(). */
     struct bw_pool *pool;
@@ -59,6 +60,7 @@ struct bw_level_reader {
     struct bw_block_queue lists[BW_MAX_LEVEL];
     atomic_bool no_memory; /**< may be set by the caller */
     atomic_bool stopped;
+    atomic_bool has_losses;      /**< a block could not be read */
     atomic_uint_fast64_t blocks; /**< read so far */
 };
 

@@ -40,9 +40,6 @@ struct found {
 struct loading {
     struct bw_level_reader reader;
     struct found *found; /* of each worker */
-    atomic_bool lost;
-    bool (*should_continue)(void *context);
-    void *context;
 };
 
 static void select_all_children(void *context, unsigned worker, const struct bw_queued_block *block,
@@ -74,20 +71,6 @@ static void on_leaf(void *context, unsigned worker, const struct bw_queued_block
         if (bw_shared_extent_list_push(&loading->found[worker].extents, extent))
             loading->reader.no_memory = true;
     }
-}
-
-static void on_lost_block(void *context, const struct bw_queued_block *block,
-                          struct bw_error *error)
-{
-    struct loading *loading = context;
-    loading->lost = true;
-    bw_fs_report_lost(loading->reader.fs, block->pointer.bytenr, error);
-}
-
-static bool should_continue(void *context)
-{
-    const struct loading *loading = context;
-    return !loading->should_continue || loading->should_continue(loading->context);
 }
 
 /* Merges the lists of all workers, which are mostly in order, into one ascending list. */
@@ -144,17 +127,15 @@ static bool make_buckets(struct bw_shared_extents *shared)
 
 struct bw_error *bw_shared_load(struct bw_shared_extents *shared, struct bw_fs *fs,
                                 const struct bw_tree_list *trees, unsigned threads,
-                                bool (*may_go_on)(void *context), void *context)
+                                bool (*progress)(void *context), void *context)
 {
     struct loading loading = {.reader = {.fs = fs,
                                          .threads = threads,
                                          .node = select_all_children,
                                          .leaf = on_leaf,
-                                         .lost = on_lost_block,
-                                         .should_continue = should_continue,
-                                         .context = &loading},
-                              .should_continue = may_go_on,
-                              .context = context};
+                                         .context = &loading,
+                                         .progress = progress,
+                                         .progress_context = context}};
     struct bw_error *error = bw_level_reader_begin(&loading.reader);
     loading.found = calloc(loading.reader.workers, sizeof *loading.found);
     if (!error && !loading.found)
@@ -170,7 +151,7 @@ struct bw_error *bw_shared_load(struct bw_shared_extents *shared, struct bw_fs *
     }
     if (!error)
         error = bw_level_reader_run(&loading.reader);
-    shared->complete = !error && has_tree && !loading.lost;
+    shared->complete = !error && has_tree && !loading.reader.has_losses;
     if (shared->complete &&
         (!merge_lists(shared, loading.found, loading.reader.workers) || !make_buckets(shared)))
         error = bw_error_no_memory();

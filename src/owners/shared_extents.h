@@ -48,11 +48,11 @@ static inline uint32_t bw_shared_age(uint64_t newest, uint64_t generation)
 }
 
 /** Fills it from the extent trees of the list, with up to `threads` threads (0: one for each
- * processor); `should_continue` is as in struct bw_level_reader. If a part of the trees is lost,
+ * processor); `progress` is as in struct bw_level_reader. If a part of the trees is lost,
  * which is reported, it remains empty and not `complete`. */
 struct bw_error *bw_shared_load(struct bw_shared_extents *shared, struct bw_fs *fs,
                                 const struct bw_tree_list *trees, unsigned threads,
-                                bool (*should_continue)(void *context), void *context);
+                                bool (*progress)(void *context), void *context);
 
 /** The index of an extent; SIZE_MAX if it is not there. If `complete`, safe from any thread. */
 size_t bw_shared_find(const struct bw_shared_extents *shared, uint64_t bytenr);

@@ -68,9 +68,8 @@ struct counting {
     struct bw_shared_extents shared;
     struct bw_block_set seen; /* blocks with one reference */
     struct bw_run_receiver receiver;
-    struct bw_node_runs **runs; /* of each worker */
-    struct bw_run_child **data; /* of each worker: BW_MOST_REFERENCES */
-    const struct bw_shares_options *options;
+    struct bw_node_runs **runs;          /* of each worker */
+    struct bw_run_child **data;          /* of each worker: BW_MOST_REFERENCES */
     uint64_t newest;                     /* no block has a greater generation */
     const struct bw_block_queue *wanted; /* blocks with one reference of the level that is read */
     struct bw_level_order order;
@@ -304,12 +303,6 @@ static void pick_blocks(void *context, unsigned level, size_t first, unsigned co
 
 /* All trees. */
 
-static bool should_continue(void *context)
-{
-    const struct bw_shares_options *options = ((struct counting *)context)->options;
-    return !options->progress || options->progress(options->context);
-}
-
 static void counting_free(struct counting *counting)
 {
     for (unsigned i = 0; counting->runs && i < counting->reader.workers; i++)
@@ -339,15 +332,15 @@ static struct bw_error *count_shares(struct bw_shares *shares, struct bw_fs *fs,
                                            .lost = on_lost_block,
                                            .order = order_level,
                                            .pick = pick_blocks,
-                                           .should_continue = should_continue,
-                                           .context = &counting},
+                                           .context = &counting,
+                                           .progress = options->progress,
+                                           .progress_context = options->context},
                                 .shared = *shared,
                                 .receiver = {.sets = &shares->sets,
                                              .lock = &counting.reader.lock,
                                              .find = find_child,
                                              .reach = reach_child,
                                              .context = &counting},
-                                .options = options,
                                 .newest = fs->superblock.generation + 1};
     *shared = (struct bw_shared_extents){0};
     BW_TRY(bw_level_reader_begin(&counting.reader));

@@ -309,19 +309,6 @@ static void on_leaf(void *context, unsigned worker, const struct bw_queued_block
     pthread_mutex_unlock(&walk->reader.lock);
 }
 
-static void on_lost_block(void *context, const struct bw_queued_block *block,
-                          struct bw_error *error)
-{
-    const struct tree_walk *walk = context;
-    bw_fs_report_lost(walk->reader.fs, block->pointer.bytenr, error);
-}
-
-static bool should_continue(void *context)
-{
-    const struct bw_used_options *options = &((struct tree_walk *)context)->map->options;
-    return !options->progress || options->progress(options->context);
-}
-
 /* Adds what all trees refer to, each block once. Leaves are read for references to data: those of
  * log trees always, because the extent tree lacks data of the log; others with options.files.
  */
@@ -332,9 +319,9 @@ static struct bw_error *walk_trees(struct bw_used_map *map, const struct bw_tree
                                         .threads = map->options.threads,
                                         .node = on_node,
                                         .leaf = on_leaf,
-                                        .lost = on_lost_block,
-                                        .should_continue = should_continue,
-                                        .context = &walk}};
+                                        .context = &walk,
+                                        .progress = map->options.progress,
+                                        .progress_context = map->options.context}};
     struct bw_error *error = bw_level_reader_begin(&walk.reader);
     for (size_t i = 0; !error && i < trees->entries.count; i++) {
         const struct bw_listed_tree *tree = &trees->entries.items[i];

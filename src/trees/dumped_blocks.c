@@ -24,7 +24,6 @@ struct search {
     struct bw_level_reader reader; /* its lock protects the list and the set */
     struct bw_dumped_blocks *list;
     struct bw_block_set found;
-    atomic_bool lost; /* a node is */
 };
 
 /* Adds a tree block. `*added` is false if it is known, or exists only in memory. */
@@ -70,10 +69,8 @@ static void on_leaf(void *context, unsigned worker, const struct bw_queued_block
 /* The error is reported when the block itself is read. */
 static void on_lost(void *context, const struct bw_queued_block *block, struct bw_error *error)
 {
-    struct search *search = context;
-    (void)block;
+    (void)context, (void)block;
     bw_error_free(error);
-    search->lost = true;
 }
 
 static struct bw_error *add_extents(void *context, const struct bw_node *leaf)
@@ -153,7 +150,7 @@ struct bw_error *bw_dumped_blocks_find(struct bw_dumped_blocks *list, struct bw_
     BW_TRY(bw_level_reader_run(&search.reader));
     struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_extents, .lost = bw_scan_ignore_lost,
                            .context = &search};
-    for (size_t i = 0; search.lost && i < trees->count; i++)
+    for (size_t i = 0; search.reader.has_losses && i < trees->count; i++)
         if (trees->items[i].tree.id == BW_EXTENT_TREE)
             BW_TRY(bw_tree_scan(&fs->reader, &trees->items[i].tree, &scan));
     scan.leaf = add_cache_extents;
