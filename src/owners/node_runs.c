@@ -107,8 +107,9 @@ struct reaching {
     uint32_t since; /* the first node of those whose runs follow one another up to here */
 };
 
-/* Versions of a node. */
-struct row {
+/* Versions of a node, which make a row. */
+struct bw_node_runs {
+    const struct bw_run_receiver *receiver;
     struct bw_key key; /* the first one */
     unsigned level;    /* of the children */
     struct reaching nodes[VERSIONS];
@@ -119,11 +120,6 @@ struct row {
         uint32_t since, set;
         unsigned count;
     } known; /* the set of some nodes at the end of the row: most runs are of the same */
-};
-
-struct bw_node_runs {
-    const struct bw_run_receiver *receiver;
-    struct row row;
 };
 
 struct bw_node_runs *bw_node_runs_create(const struct bw_run_receiver *receiver)
@@ -140,63 +136,58 @@ void bw_node_runs_destroy(struct bw_node_runs *runs)
 }
 
 /* The union of the sets that reach the nodes of a row from `since` on. */
-static uint32_t set_since(struct row *row, struct bw_root_sets *sets, uint32_t since)
+static uint32_t set_since(struct bw_node_runs *runs, uint32_t since)
 {
-    const struct reaching *last = &row->nodes[row->count - 1];
-    if (row->known.count == row->count && row->known.since == since)
-        return row->known.set;
+    struct bw_root_sets *sets = runs->receiver->sets;
+    const struct reaching *last = &runs->nodes[runs->count - 1];
+    if (runs->known.count == runs->count && runs->known.since == since)
+        return runs->known.set;
     if (last->range.end && last->since <= since) {
-        row->known.set = bw_root_set_of_range(
-            sets, (struct bw_root_range){row->nodes[since].range.first, last->range.end});
+        runs->known.set = bw_root_set_of_range(
+            sets, (struct bw_root_range){runs->nodes[since].range.first, last->range.end});
     } else {
         struct bw_root_sum sum = {0};
-        for (const struct reaching *those = &row->nodes[since]; those <= last; those++)
+        for (const struct reaching *those = &runs->nodes[since]; those <= last; those++)
             if (those->range.end)
                 bw_root_sum_add_range(sets, &sum, those->range);
             else
                 bw_root_sum_add(sets, &sum, those->set);
-        row->known.set = bw_root_sum_end(sets, &sum);
+        runs->known.set = bw_root_sum_end(sets, &sum);
     }
-    row->known.since = since;
-    row->known.count = row->count;
-    return row->known.set;
+    runs->known.since = since;
+    runs->known.count = runs->count;
+    return runs->known.set;
 }
 
 /* With the lock. */
-static void end_run(struct bw_node_runs *runs, struct row *row, struct bw_run_child *child)
+static void end_run(struct bw_node_runs *runs, struct bw_run_child *child)
 {
     const struct bw_run_receiver *receiver = runs->receiver;
-    receiver->reach(receiver->context, child, row->level,
-                    set_since(row, receiver->sets, child->since));
+    receiver->reach(receiver->context, child, runs->level, set_since(runs, child->since));
     child->since = NO_RUN;
-}
-
-static void end_row(struct bw_node_runs *runs, struct row *row)
-{
-    if (!row->count)
-        return;
-    pthread_mutex_lock(runs->receiver->lock);
-    for (uint32_t slot = 0; slot < row->slots; slot++)
-        if (row->children[slot].since != NO_RUN)
-            end_run(runs, row, &row->children[slot]);
-    pthread_mutex_unlock(runs->receiver->lock);
-    row->count = row->known.count = row->slots = 0;
 }
 
 void bw_node_runs_end(struct bw_node_runs *runs)
 {
-    end_row(runs, &runs->row);
+    if (!runs->count)
+        return;
+    pthread_mutex_lock(runs->receiver->lock);
+    for (uint32_t slot = 0; slot < runs->slots; slot++)
+        if (runs->children[slot].since != NO_RUN)
+            end_run(runs, &runs->children[slot]);
+    pthread_mutex_unlock(runs->receiver->lock);
+    runs->count = runs->known.count = runs->slots = 0;
 }
 
 /* Goes on with the run of a child, or ends it if the next node has something else there, or
  * nothing (NULL). */
-static void continue_run(struct bw_node_runs *runs, struct row *row, struct bw_run_child *child,
+static void continue_run(struct bw_node_runs *runs, struct bw_run_child *child,
                          const struct bw_run_child *next)
 {
     const bool same = next && child->bytenr == next->bytenr && child->value == next->value;
     if (child->since != NO_RUN && !same) {
         pthread_mutex_lock(runs->receiver->lock);
-        end_run(runs, row, child);
+        end_run(runs, child);
         pthread_mutex_unlock(runs->receiver->lock);
     }
     if (next && !same)
@@ -207,45 +198,44 @@ void bw_node_runs_add(struct bw_node_runs *runs, const struct bw_node *node, uin
                       uint64_t newest, uint32_t set, bool *alone)
 {
     const struct bw_run_receiver *receiver = runs->receiver;
-    struct row *row = &runs->row;
 
     /* The node continues the row of nodes that begin with its key, or begins another one. */
     const struct bw_key key = bw_node_key(node, 0);
-    if (row->count == VERSIONS || row->level + 1 != node->level ||
-        bw_key_compare(&row->key, &key) != 0)
-        end_row(runs, row);
-    row->key = key;
-    row->level = node->level - 1u;
-    for (; row->slots < node->item_count; row->slots++)
-        row->children[row->slots].since = NO_RUN;
+    if (runs->count == VERSIONS || runs->level + 1 != node->level ||
+        bw_key_compare(&runs->key, &key) != 0)
+        bw_node_runs_end(runs);
+    runs->key = key;
+    runs->level = node->level - 1u;
+    for (; runs->slots < node->item_count; runs->slots++)
+        runs->children[runs->slots].since = NO_RUN;
 
     /* Each child continues the run in its slot, or begins another one if it is shared. */
-    for (uint32_t slot = 0; slot < row->slots; slot++) {
-        struct bw_run_child *child = &row->children[slot];
+    for (uint32_t slot = 0; slot < runs->slots; slot++) {
+        struct bw_run_child *child = &runs->children[slot];
         if (slot < begin || slot >= node->item_count) {
-            continue_run(runs, row, child, NULL);
+            continue_run(runs, child, NULL);
             continue;
         }
         const struct bw_node_pointer pointer = bw_node_pointer_at(node, slot);
         const struct bw_run_child next = {pointer.bytenr, SIZE_MAX,
                                           bw_shared_age(newest, pointer.generation), 0, NO_RUN};
-        continue_run(runs, row, child, &next);
+        continue_run(runs, child, &next);
         alone[slot] = false;
         if (child->since != NO_RUN)
             continue;
         child->group = bw_level_group(&pointer.key);
         alone[slot] = !receiver->find(receiver->context, child);
-        child->since = alone[slot] ? NO_RUN : row->count;
+        child->since = alone[slot] ? NO_RUN : runs->count;
     }
 
     /* The node, with the set that reaches it. */
-    const struct reaching *before = row->count ? &row->nodes[row->count - 1] : NULL;
-    struct reaching those = {.set = set, .since = row->count};
+    const struct reaching *before = runs->count ? &runs->nodes[runs->count - 1] : NULL;
+    struct reaching those = {.set = set, .since = runs->count};
     pthread_mutex_lock(receiver->lock);
     if (!bw_root_set_is_range(receiver->sets, set, &those.range))
         those.range.end = 0;
     pthread_mutex_unlock(receiver->lock);
     if (before && before->range.end && before->range.end == those.range.first)
         those.since = before->since;
-    row->nodes[row->count++] = those;
+    runs->nodes[runs->count++] = those;
 }

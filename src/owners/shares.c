@@ -50,7 +50,7 @@ BW_VECTOR(buckets, struct bucket);
 
 struct bw_shares {
     struct bw_subvolume_space *subvolumes; /* first those that stay, then those that are being
-                                              deleted; both by ascending id */
+                                              deleted; both by ascending id; room for one more */
     uint32_t count, staying;
     struct numbered_subvolume *numbers; /* the same two groups, both in the order in which they
                                          changed last: what a subvolume has shared with its
@@ -514,17 +514,11 @@ static bool next_part(const struct bw_shares *shares, uint32_t set, struct part 
     return true;
 }
 
-struct change {
-    uint64_t referenced, lost_blocks;
-};
-
-/* Computes the figures of each subvolume. Each bucket notes at the ends of each part of its set
- * what it adds to all subvolumes of that part. */
-static struct bw_error *sum_up(struct bw_shares *shares)
+/* Computes the figures of each subvolume. Each bucket adds to the first subvolume of each part of
+ * its set, and subtracts from the one after the last; then all are added up, in their order. */
+static void sum_up(struct bw_shares *shares)
 {
-    BW_AUTO_FREE struct change *changes = calloc(shares->count + (size_t)1, sizeof *changes);
-    if (!changes)
-        return bw_error_no_memory();
+    struct bw_subvolume_space *subvolumes = shares->subvolumes;
     for (size_t i = 0; i < shares->buckets.count; i++) {
         struct bucket *bucket = &shares->buckets.items[i];
         struct part part = {0};
@@ -534,24 +528,19 @@ static struct bw_error *sum_up(struct bw_shares *shares)
             const uint32_t end = part.first + part.count;
             bucket->first = part.first < bucket->first ? part.first : bucket->first;
             size += part.count;
-            changes[part.first].referenced += bucket->bytes;
-            changes[end].referenced -= bucket->bytes;
-            changes[part.first].lost_blocks += bucket->lost_blocks;
-            changes[end].lost_blocks -= bucket->lost_blocks;
+            subvolumes[part.first].referenced += bucket->bytes;
+            subvolumes[end].referenced -= bucket->bytes;
+            subvolumes[part.first].lost_blocks += bucket->lost_blocks;
+            subvolumes[end].lost_blocks -= bucket->lost_blocks;
         }
         if (size == 1)
-            shares->subvolumes[bucket->first].exclusive = bucket->bytes;
+            subvolumes[bucket->first].exclusive = bucket->bytes;
         shares->info.lost_blocks += bucket->lost_blocks;
     }
-
-    struct change sum = {0};
-    for (uint32_t i = 0; i < shares->count; i++) {
-        sum.referenced += changes[i].referenced;
-        sum.lost_blocks += changes[i].lost_blocks;
-        shares->subvolumes[i].referenced = sum.referenced;
-        shares->subvolumes[i].lost_blocks = sum.lost_blocks;
+    for (uint32_t i = 1; i < shares->count; i++) {
+        subvolumes[i].referenced += subvolumes[i - 1].referenced;
+        subvolumes[i].lost_blocks += subvolumes[i - 1].lost_blocks;
     }
-    return NULL;
 }
 
 /* Reports losses, once for each set of subvolumes. */
@@ -614,14 +603,13 @@ struct bw_error *bw_shares_open(struct bw_fs *fs, const struct bw_shares_options
         error = count_all(shares, fs, &list, &own);
     if (!error)
         error = assign_to_staying(shares);
-    if (!error)
-        error = sum_up(shares);
     bw_listed_trees_free(&list.entries);
     free(BW_TAKE(shares->trees));
     if (error) {
         bw_shares_close(shares);
         return error;
     }
+    sum_up(shares);
     shares->info.sets = shares->buckets.count;
     if (shares->buckets.count)
         qsort_r(shares->buckets.items, shares->buckets.count, sizeof *shares->buckets.items,
