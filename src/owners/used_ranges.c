@@ -35,12 +35,6 @@ struct used_device {
     void *context;
 };
 
-/* A stripe of a chunk. */
-struct stripe {
-    const struct bw_device_range *range;
-    unsigned columns, column; /* pieces of data in a row; which of them it has */
-};
-
 /* Adds the part of the next range that the device has. Superblocks, and ranges that the caller has
  * added, may lie in it. A range waits until it is known where it ends; then it is delivered. */
 static struct bw_error *add_range(struct used_device *device, uint64_t offset, uint64_t length,
@@ -79,30 +73,25 @@ static struct bw_error *add_range(struct used_device *device, uint64_t offset, u
 
 /* Adds a range within a stripe; free space of seed devices counts as in use, because trees that
  * only the seed itself has are free for the file system that sprouted from it. */
-static struct bw_error *add_in_stripe(struct used_device *device, const struct stripe *stripe,
-                                      uint64_t from, uint64_t to, enum bw_used_kind kind)
+static struct bw_error *add_in_stripe(struct used_device *device,
+                                      const struct bw_device_range *range, uint64_t from,
+                                      uint64_t to, enum bw_used_kind kind)
 {
-    return add_range(device, stripe->range->offset + from, to - from, kind,
+    return add_range(device, range->offset + from, to - from, kind,
                      kind != BW_USED_FREE || device->info.seed);
 }
 
 /* Stripes. */
 
-/* The offset in a stripe of the first byte that comes from an offset in the chunk or after it. */
-static uint64_t offset_in_stripe(const struct stripe *stripe, uint64_t chunk_offset)
+/* The offset in a stripe, which has one of `columns` pieces in each row of the chunk, of the first
+ * byte that comes from an offset in the chunk or after it. */
+static uint64_t offset_in_stripe(unsigned columns, unsigned column, uint64_t chunk_offset)
 {
-    const uint64_t row_length = (uint64_t)stripe->columns * BW_STRIPE_LENGTH,
+    const uint64_t row_length = (uint64_t)columns * BW_STRIPE_LENGTH,
                    row = chunk_offset / row_length, within = chunk_offset % row_length,
-                   start = (uint64_t)stripe->column * BW_STRIPE_LENGTH;
+                   start = (uint64_t)column * BW_STRIPE_LENGTH;
     const uint64_t rest = within < start ? 0 : within - start;
-    return row * BW_STRIPE_LENGTH + (rest < BW_STRIPE_LENGTH ? rest : BW_STRIPE_LENGTH);
-}
-
-/* The offset in the chunk of a byte in a stripe. */
-static uint64_t offset_in_chunk(const struct stripe *stripe, uint64_t offset)
-{
-    return (offset / BW_STRIPE_LENGTH * stripe->columns + stripe->column) * BW_STRIPE_LENGTH +
-           offset % BW_STRIPE_LENGTH;
+    return row * BW_STRIPE_LENGTH + bw_min(rest, BW_STRIPE_LENGTH);
 }
 
 /* The kind of the space at an offset in a chunk; `*end`, another one, is cut to where it changes.
@@ -119,50 +108,51 @@ static enum bw_used_kind kind_in_chunk(const struct bw_used_map *map,
     return kind;
 }
 
-static struct bw_error *add_plain(struct used_device *device, const struct stripe *stripe)
+static struct bw_error *add_plain(struct used_device *device, const struct bw_device_range *range,
+                                  unsigned columns, unsigned column)
 {
-    const struct bw_device_range *range = stripe->range;
     uint64_t at = 0;
     while (at < range->length) {
-        const uint64_t from = offset_in_chunk(stripe, at);
+        const uint64_t row = at / BW_STRIPE_LENGTH, into = at % BW_STRIPE_LENGTH;
+        const uint64_t from = (row * columns + column) * BW_STRIPE_LENGTH + into;
         uint64_t end = range->chunk_length;
         if (from >= end)
             break;
         const enum bw_used_kind kind = kind_in_chunk(device->map, range, from, &end);
-        uint64_t to = offset_in_stripe(stripe, end);
+        uint64_t to = offset_in_stripe(columns, column, end);
         to = to > at && to < range->length ? to : range->length;
-        BW_TRY(add_in_stripe(device, stripe, at, to, kind));
+        BW_TRY(add_in_stripe(device, range, at, to, kind));
         at = to;
     }
-    return at < range->length ? add_in_stripe(device, stripe, at, range->length, BW_USED_FREE)
+    return at < range->length ? add_in_stripe(device, range, at, range->length, BW_USED_FREE)
                               : NULL;
 }
 
 /* Adds a stripe of a chunk with parity. Rows that are free as a whole are free; of all others, the
  * piece of the stripe is in use, be it parity or data. */
-static struct bw_error *add_with_parity(struct used_device *device, const struct stripe *stripe)
+static struct bw_error *add_with_parity(struct used_device *device,
+                                        const struct bw_device_range *range, unsigned columns)
 {
-    const struct bw_device_range *range = stripe->range;
     const unsigned count = range->stripe_count;
-    const uint64_t row_length = (uint64_t)stripe->columns * BW_STRIPE_LENGTH,
+    const uint64_t row_length = (uint64_t)columns * BW_STRIPE_LENGTH,
                    rows = range->length / BW_STRIPE_LENGTH;
     for (uint64_t row = 0; row < rows && range->offset + row * BW_STRIPE_LENGTH < device->size;) {
         uint64_t end = range->chunk_length, free_rows = 0;
         if (kind_in_chunk(device->map, range, row * row_length, &end) == BW_USED_FREE)
             free_rows = (end == range->chunk_length ? rows : end / row_length) - row;
         if (free_rows) {
-            BW_TRY(add_in_stripe(device, stripe, row * BW_STRIPE_LENGTH,
+            BW_TRY(add_in_stripe(device, range, row * BW_STRIPE_LENGTH,
                                  (row + free_rows) * BW_STRIPE_LENGTH, BW_USED_FREE));
             row += free_rows;
             continue;
         }
         const unsigned column = (unsigned)((range->stripe + count - row % count) % count);
-        uint64_t from = (row * stripe->columns + column) * BW_STRIPE_LENGTH, length;
+        uint64_t from = (row * columns + column) * BW_STRIPE_LENGTH, length;
         uint64_t at = range->offset + row * BW_STRIPE_LENGTH;
         for (uint64_t done = 0; done < BW_STRIPE_LENGTH; done += length) {
             enum bw_used_kind kind = BW_USED_PARITY;
             end = from + BW_STRIPE_LENGTH - done;
-            if (column < stripe->columns)
+            if (column < columns)
                 kind = kind_in_chunk(device->map, range, from, &end);
             length = end - from;
             BW_TRY(add_range(device, at, length, kind, true));
@@ -172,7 +162,7 @@ static struct bw_error *add_with_parity(struct used_device *device, const struct
         row++;
     }
     const uint64_t end = rows * BW_STRIPE_LENGTH;
-    return end < range->length ? add_in_stripe(device, stripe, end, range->length, BW_USED_FREE)
+    return end < range->length ? add_in_stripe(device, range, end, range->length, BW_USED_FREE)
                                : NULL;
 }
 
@@ -180,9 +170,9 @@ static struct bw_error *add_with_parity(struct used_device *device, const struct
 
 /* A chunk whose data the stripe tree places: used is where that tree has an extent on this device.
  * If a part of the tree is lost, the whole stripe is in use. */
-static struct bw_error *add_by_stripe_tree(struct used_device *device, const struct stripe *stripe)
+static struct bw_error *add_by_stripe_tree(struct used_device *device,
+                                           const struct bw_device_range *range)
 {
-    const struct bw_device_range *range = stripe->range;
     struct bw_fs *fs = device->map->fs;
     BW_SCOPED(bw_range_set) struct bw_range_set set = {0};
     bool complete = fs->stripe_tree.id;
@@ -217,7 +207,7 @@ static struct bw_error *add_by_stripe_tree(struct used_device *device, const str
         uint64_t end = range->offset + range->length;
         const bool used = !complete || bw_range_set_has(&set, range->offset + at, &end);
         to = end - range->offset;
-        BW_TRY(add_in_stripe(device, stripe, at, to, used ? BW_USED_DATA : BW_USED_FREE));
+        BW_TRY(add_in_stripe(device, range, at, to, used ? BW_USED_DATA : BW_USED_FREE));
     }
     return NULL;
 }
@@ -250,66 +240,25 @@ static struct bw_error *add_ranges(struct used_device *device, size_t *number)
 
     /* A single stripe. */
     const struct bw_raid_profile *profile = bw_raid_profile_of(first->type);
-    struct stripe stripe = {first, 1, 0};
+    unsigned columns = 1, column = 0;
     if (device->map->fs->stripes && bw_chunk_in_stripe_tree(first->type))
-        return add_by_stripe_tree(device, &stripe);
+        return add_by_stripe_tree(device, first);
     if (profile->striped) {
-        stripe.columns = (first->stripe_count - profile->parity_stripes) / profile->copies;
-        stripe.column = first->stripe / profile->copies;
+        columns = (first->stripe_count - profile->parity_stripes) / profile->copies;
+        column = first->stripe / profile->copies;
     }
     if (profile->striped && profile->parity_stripes)
-        return add_with_parity(device, &stripe);
-    return add_plain(device, &stripe);
-}
-
-/* Where the device has superblocks. On a zoned device, each copy is a log in two zones, where
- * nothing is allocated. A stripe occupies a whole zone, so the shortest one shows the length of
- * zones. Source: sb_zone_number() in the kernel's fs/btrfs/zoned.c. */
-static void find_superblocks(struct used_device *device)
-{
-    static const uint64_t zoned_starts[BW_SUPERBLOCK_COPIES] = {0, UINT64_C(512) << 30,
-                                                                UINT64_C(4) << 40};
-    const bool zoned = device->map->fs->superblock.incompat_flags & BW_INCOMPAT_ZONED;
-    const struct bw_device_map *map = device->map->devices;
-    uint64_t zone = UINT64_C(8) << 30;
-    for (size_t i = 0; zoned && i < bw_device_map_count(map); i++) {
-        const struct bw_device_range *range = bw_device_map_range(map, i);
-        if (range->use == BW_USE_CHUNK && range->devid == device->info.devid &&
-            range->length < zone)
-            zone = range->length;
-    }
-    for (unsigned i = 0; i < BW_SUPERBLOCK_COPIES; i++) {
-        const uint64_t start = zoned ? zoned_starts[i] : bw_superblock_offset(i);
-        if (zoned && start < device->size)
-            device->superblocks[i] = (struct bw_span){start, start + 2 * zone};
-        else if (!zoned && device->size >= BW_SUPERBLOCK_SIZE &&
-                 start <= device->size - BW_SUPERBLOCK_SIZE)
-            device->superblocks[i] = (struct bw_span){start, start + BW_SUPERBLOCK_SIZE};
-    }
-}
-
-/* Whether the device may have chunks that are not known. If the chunk tree is damaged, but all
- * extents of the device tree are known, the number of allocated bytes in the superblock of the
- * device decides. A rebuilt superblock without roots lacks it. */
-static bool lacks_chunks(const struct used_device *device)
-{
-    const struct bw_fs *fs = device->map->fs;
-    const struct bw_image *image = bw_image_of_device(fs, device->info.devid, device->info.uuid);
-    const struct bw_device_map *map = device->map->devices;
-    uint64_t bytes = 0;
-    if (device->map->chunk_tree != BW_CHUNKS_FOUND || !image || !fs->superblock.chunk_root.bytenr)
-        return device->map->chunk_tree != BW_CHUNKS_KNOWN;
-    for (size_t i = 0; i < bw_device_map_count(map); i++) {
-        const struct bw_device_range *range = bw_device_map_range(map, i);
-        if (range->use == BW_USE_CHUNK && range->devid == device->info.devid)
-            bytes += range->length;
-    }
-    return bytes != image->superblock.device.bytes_used;
+        return add_with_parity(device, first, columns);
+    return add_plain(device, first, columns, column);
 }
 
 struct bw_error *bw_used_map_device(struct bw_used_map *map, uint64_t devid, bw_used_visitor *visit,
                                     void *context)
 {
+    static const uint64_t zoned_starts[BW_SUPERBLOCK_COPIES] = {0, UINT64_C(512) << 30,
+                                                                UINT64_C(4) << 40};
+    const struct bw_superblock *superblock = &map->fs->superblock;
+
     /* The device, and the ranges that the caller has added to it. */
     BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
     BW_TRY(bw_fs_devices(map->fs, &devices));
@@ -327,8 +276,35 @@ struct bw_error *bw_used_map_device(struct bw_used_map *map, uint64_t devid, bw_
             device.extra = &map->extras.items[i].set;
     }
     device.size = device.info.path ? device.info.image_bytes : device.info.total_bytes;
-    device.chunks_lost = lacks_chunks(&device);
-    find_superblocks(&device);
+
+    /* It may have chunks that are not known if the chunk tree is damaged. If all extents of the
+     * device tree are known, the number of allocated bytes in the superblock of the device decides.
+     * A rebuilt superblock without roots lacks it. */
+    uint64_t bytes = 0, shortest = UINT64_C(8) << 30;
+    for (size_t i = 0; i < bw_device_map_count(map->devices); i++) {
+        const struct bw_device_range *range = bw_device_map_range(map->devices, i);
+        if (range->use != BW_USE_CHUNK || range->devid != devid)
+            continue;
+        bytes += range->length;
+        shortest = bw_min(shortest, range->length);
+    }
+    const struct bw_image *image = bw_image_of_device(map->fs, devid, device.info.uuid);
+    device.chunks_lost = map->chunk_tree != BW_CHUNKS_KNOWN;
+    if (map->chunk_tree == BW_CHUNKS_FOUND && image && superblock->chunk_root.bytenr)
+        device.chunks_lost = bytes != image->superblock.device.bytes_used;
+
+    /* Its superblocks. On a zoned device, each copy is a log in two zones, where nothing is
+     * allocated. A stripe occupies a whole zone, so the shortest one shows the length of zones.
+     * Source: sb_zone_number() in the kernel's fs/btrfs/zoned.c. */
+    const bool zoned = superblock->incompat_flags & BW_INCOMPAT_ZONED;
+    for (unsigned i = 0; i < BW_SUPERBLOCK_COPIES; i++) {
+        const uint64_t start = zoned ? zoned_starts[i] : bw_superblock_offset(i);
+        if (zoned && start < device.size)
+            device.superblocks[i] = (struct bw_span){start, start + 2 * shortest};
+        else if (!zoned && device.size >= BW_SUPERBLOCK_SIZE &&
+                 start <= device.size - BW_SUPERBLOCK_SIZE)
+            device.superblocks[i] = (struct bw_span){start, start + BW_SUPERBLOCK_SIZE};
+    }
 
     /* Its ranges; those that the map lacks are at the end of the image. */
     uint64_t end = 0;

@@ -114,30 +114,15 @@ static struct bw_error *add_range(struct bw_range_set *set, uint64_t start, uint
 
 /* The free space tree. */
 
-/* A block group whose free ranges are being read. */
-struct free_group {
-    struct bw_used_map *map;
-    struct bw_used_chunk *chunk; /* NULL: none */
-    uint64_t from;               /* space in use begins here, if none before it is free */
-};
-
-static struct bw_error *end_group(struct free_group *group)
+/* Adds the space before a free range of a block group; it is in use from `*from` on. */
+static struct bw_error *end_used(struct bw_used_map *map, const struct bw_used_chunk *chunk,
+                                 uint64_t *from, uint64_t start, uint64_t end)
 {
-    struct bw_used_chunk *chunk = BW_TAKE(group->chunk);
-    if (!chunk)
+    end = bw_min(end, chunk->logical + chunk->length);
+    if (start < *from || start >= end)
         return NULL;
-    return add_range(&group->map->sets[chunk->kind], group->from, chunk->logical + chunk->length);
-}
-
-static struct bw_error *add_free(struct free_group *group, uint64_t start, uint64_t end)
-{
-    const struct bw_used_chunk *chunk = group->chunk;
-    if (end > chunk->logical + chunk->length)
-        end = chunk->logical + chunk->length;
-    if (start < group->from || start >= end)
-        return NULL;
-    BW_TRY(add_range(&group->map->sets[chunk->kind], group->from, start));
-    group->from = end;
+    BW_TRY(add_range(&map->sets[chunk->kind], *from, start));
+    *from = end;
     return NULL;
 }
 
@@ -148,7 +133,8 @@ static struct bw_error *read_free_space(struct bw_used_map *map, const struct bw
 {
     const uint64_t valid = BW_COMPAT_RO_FREE_SPACE_TREE | BW_COMPAT_RO_FREE_SPACE_TREE_VALID;
     const uint64_t sector = map->fs->superblock.sectorsize;
-    struct free_group group = {.map = map};
+    struct bw_used_chunk *chunk = NULL; /* of the block group */
+    uint64_t from = 0;                  /* the space in it is in use from here on, if not free */
     struct bw_item_stream stream;
     if ((map->fs->superblock.compat_ro_flags & valid) != valid)
         return NULL;
@@ -156,29 +142,29 @@ static struct bw_error *read_free_space(struct bw_used_map *map, const struct bw
     for (; !error && !stream.ended; bw_item_stream_next(&stream)) {
         const struct bw_key *key = &stream.item.key;
         if (key->type == BW_FREE_SPACE_INFO) {
-            error = end_group(&group);
             const size_t i = chunk_at(map, key->objectid);
-            if (error || i == map->chunks.count || map->chunks.items[i].logical != key->objectid ||
-                map->chunks.items[i].length != key->offset)
-                continue;
-            group.chunk = &map->chunks.items[i];
-            group.chunk->free_known = true;
-            group.from = key->objectid;
+            if (chunk)
+                error = add_range(&map->sets[chunk->kind], from, chunk->logical + chunk->length);
+            chunk = i < map->chunks.count ? &map->chunks.items[i] : NULL;
+            if (chunk && (chunk->logical != key->objectid || chunk->length != key->offset))
+                chunk = NULL;
+            if (chunk)
+                chunk->free_known = true;
+            from = key->objectid;
         } else if (key->type == BW_FREE_SPACE_BITMAP) {
             uint64_t bits = key->offset / sector;
             if (bits > stream.item.size * UINT64_C(8))
                 bits = stream.item.size * UINT64_C(8);
             uint32_t bit = 0, first;
-            while (!error && group.chunk && bw_bits_next(stream.item.data, bits, &bit, &first))
-                error =
-                    add_free(&group, key->objectid + first * sector, key->objectid + bit * sector);
-        } else if (key->type == BW_FREE_SPACE_EXTENT && group.chunk &&
-                   key->offset <= ~key->objectid) {
-            error = add_free(&group, key->objectid, key->objectid + key->offset);
+            while (!error && chunk && bw_bits_next(stream.item.data, bits, &bit, &first))
+                error = end_used(map, chunk, &from, key->objectid + first * sector,
+                                 key->objectid + bit * sector);
+        } else if (key->type == BW_FREE_SPACE_EXTENT && chunk && key->offset <= ~key->objectid) {
+            error = end_used(map, chunk, &from, key->objectid, key->objectid + key->offset);
         }
     }
-    if (!error)
-        error = end_group(&group);
+    if (!error && chunk)
+        error = add_range(&map->sets[chunk->kind], from, chunk->logical + chunk->length);
     return bw_item_stream_end(&stream, error);
 }
 
