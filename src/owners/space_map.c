@@ -77,12 +77,6 @@ struct bw_space_map {
     bool is_second_scan, needs_second_scan;
 };
 
-/* Something that is in use. */
-struct bw_space_use {
-    uint64_t generation, owner; /* 0: not known */
-    bool has_owner;             /* otherwise another scan votes for it */
-};
-
 /* Cells. */
 
 /* Where a cell begins. There are at most 2^22 of them. */
@@ -90,19 +84,6 @@ static uint64_t cell_begin(const struct bw_space_area *area, size_t number)
 {
     const uint64_t count = area->cell_count;
     return number * (area->bytes / count) + number * (area->bytes % count) / count;
-}
-
-/* The cell that holds an offset below the size of the area. */
-static size_t cell_at(const struct bw_space_area *area, uint64_t offset)
-{
-    size_t number = (size_t)((double)offset / (double)area->bytes * (double)area->cell_count);
-    if (number >= area->cell_count)
-        number = area->cell_count - 1;
-    while (number && cell_begin(area, number) > offset)
-        number--;
-    while (number + 1 < area->cell_count && cell_begin(area, number + 1) <= offset)
-        number++;
-    return number;
 }
 
 struct bw_space_cell bw_space_map_cell(const struct bw_space_map *map, size_t area, size_t number)
@@ -123,27 +104,24 @@ struct bw_space_cell bw_space_map_cell(const struct bw_space_map *map, size_t ar
     return cell;
 }
 
-/* The part of a range within one cell. */
-struct part {
-    struct bw_space_count *cell;
-    uint64_t bytes;
-};
-
-/* Takes the part in the next cell off a range of an area. */
-static bool claim_part(const struct bw_space_map *map, size_t area, uint64_t *begin, uint64_t end,
-                       struct part *part)
+/* Takes the part in the next cell off a range of an area, and returns its length; 0 at the end. */
+static uint64_t claim_part(const struct bw_space_map *map, size_t area, uint64_t *begin,
+                           uint64_t end, struct bw_space_count **cell)
 {
     const struct bw_space_area *in = &map->areas[area];
-    if (*begin >= end)
-        return false;
-    const size_t number = cell_at(in, *begin);
-    uint64_t limit = cell_begin(in, number + 1);
-    if (limit > end)
-        limit = end;
-    part->cell = &map->cells[area * map->options.cells + number];
-    part->bytes = limit - *begin;
-    *begin = limit;
-    return true;
+    const uint64_t offset = *begin;
+    if (offset >= end)
+        return 0;
+    size_t number = (size_t)((double)offset / (double)in->bytes * (double)in->cell_count);
+    if (number >= in->cell_count)
+        number = in->cell_count - 1;
+    while (number && cell_begin(in, number) > offset)
+        number--;
+    while (number + 1 < in->cell_count && cell_begin(in, number + 1) <= offset)
+        number++;
+    *cell = &map->cells[area * map->options.cells + number];
+    *begin = bw_min(cell_begin(in, number + 1), end);
+    return *begin - offset;
 }
 
 /* Pieces of chunks. */
@@ -154,12 +132,13 @@ static void space_add_piece(struct bw_space_map *map, const struct bw_space_piec
 {
     const double fill = used < piece->chunk_length ? (double)used / (double)piece->chunk_length : 1;
     const uint64_t bytes = piece->end - piece->begin, end = piece->offset + piece->end;
-    uint64_t at = piece->offset + piece->begin;
+    uint64_t at = piece->offset + piece->begin, part;
+    struct bw_space_count *cell;
     map->info.allocated[piece->kind] += bytes;
     map->info.used[piece->kind] += (uint64_t)((double)bytes * fill + 0.5);
-    for (struct part part; claim_part(map, piece->area, &at, end, &part);) {
-        part.cell->allocated[piece->kind] += part.bytes;
-        part.cell->used += (double)part.bytes * fill;
+    while ((part = claim_part(map, piece->area, &at, end, &cell))) {
+        cell->allocated[piece->kind] += part;
+        cell->used += (double)part * fill;
     }
 }
 
@@ -185,37 +164,16 @@ static uint64_t scale_offset(const struct bw_space_piece *piece, uint64_t offset
            offset % piece->divisor * piece->factor / piece->divisor;
 }
 
-/* Counts the bytes of the chunk from `begin` to `end` as used. */
-static struct bw_error *add_used(struct bw_space_map *map, const struct bw_space_piece *piece,
-                                 uint64_t begin, uint64_t end, const struct bw_space_use *use)
+/* Adds bytes to those of an owner. */
+static struct bw_error *add_to_owner(struct bw_space_map *map, uint64_t owner, uint64_t bytes)
 {
-    uint64_t from = scale_offset(piece, begin), to = scale_offset(piece, end);
-    from = from < piece->begin ? piece->begin : from;
-    to = to > piece->end ? piece->end : to;
-    if (from >= to)
-        return NULL;
-    if (use->has_owner) {
-        uint32_t number = bw_key_map_get(&map->owner_numbers, use->owner, UINT32_MAX);
-        if (number == UINT32_MAX) {
-            number = (uint32_t)map->owners.count;
-            BW_TRY(bw_key_map_put(&map->owner_numbers, use->owner, number));
-            BW_TRY(bw_space_owners_push(&map->owners, (struct bw_space_owner){.id = use->owner}));
-        }
-        map->owners.items[number].bytes += to - from;
+    uint32_t number = bw_key_map_get(&map->owner_numbers, owner, UINT32_MAX);
+    if (number == UINT32_MAX) {
+        number = (uint32_t)map->owners.count;
+        BW_TRY(bw_key_map_put(&map->owner_numbers, owner, number));
+        BW_TRY(bw_space_owners_push(&map->owners, (struct bw_space_owner){.id = owner}));
     }
-    if (!map->is_second_scan)
-        map->info.used[piece->kind] += to - from;
-    uint64_t at = piece->offset + from;
-    for (struct part part; claim_part(map, piece->area, &at, piece->offset + to, &part);) {
-        struct bw_space_count *cell = part.cell;
-        if (use->has_owner)
-            vote_for_owner(cell, use->owner, part.bytes);
-        if (map->is_second_scan)
-            continue;
-        cell->used += (double)part.bytes;
-        cell->generation +=
-            ((double)use->generation - cell->generation) * (double)part.bytes / (double)cell->used;
-    }
+    map->owners.items[number].bytes += bytes;
     return NULL;
 }
 
@@ -302,13 +260,34 @@ static struct bw_error *scan_extents(struct bw_space_map *map, const struct bw_t
             error = bw_referrers_put(
                 &map->referrers, extent.bytenr,
                 (struct bw_referrer){.id = owner ? owner : block, .is_block = !owner && block});
-        const struct bw_space_use use = {extent.generation, owner, map->is_second_scan || !block};
+
+        /* The parts of its bytes from `begin` on, in the pieces of chunks and in their cells. */
+        const bool votes = map->is_second_scan || !block;
         size_t i = BW_FIRST_INDEX(n, map->pieces.count,
                                   pieces[n].logical + pieces[n].chunk_length > begin);
         for (; !error && i < map->pieces.count && pieces[i].logical < end; i++) {
-            const uint64_t first = pieces[i].logical, after = first + pieces[i].chunk_length;
-            error = add_used(map, &pieces[i], bw_max(begin, first) - first,
-                             bw_min(end, after) - first, &use);
+            const struct bw_space_piece *piece = &pieces[i];
+            const uint64_t first = piece->logical, after = first + piece->chunk_length;
+            const uint64_t from =
+                bw_max(scale_offset(piece, bw_max(begin, first) - first), piece->begin);
+            const uint64_t to = bw_min(scale_offset(piece, bw_min(end, after) - first), piece->end);
+            if (from >= to)
+                continue;
+            if (votes)
+                error = add_to_owner(map, owner, to - from);
+            if (!map->is_second_scan)
+                map->info.used[piece->kind] += to - from;
+            struct bw_space_count *cell;
+            uint64_t at = piece->offset + from, part;
+            while ((part = claim_part(map, piece->area, &at, piece->offset + to, &cell))) {
+                if (votes)
+                    vote_for_owner(cell, owner, part);
+                if (map->is_second_scan)
+                    continue;
+                cell->used += (double)part;
+                cell->generation += ((double)extent.generation - cell->generation) * (double)part /
+                                    (double)cell->used;
+            }
         }
     }
     return bw_item_stream_end(&stream, error);
@@ -448,23 +427,15 @@ static struct bw_error *add_chunk(struct bw_space_map *map, const struct bw_chun
 static int by_place(const void *left, const void *right)
 {
     const struct bw_space_piece *a = left, *b = right;
-    if (a->area != b->area)
-        return a->area < b->area ? -1 : 1;
-    if (a->offset != b->offset)
-        return a->offset < b->offset ? -1 : 1;
-    return a->logical < b->logical ? -1 : a->logical > b->logical;
+    return BW_COMPARE_ALL(((uint64_t[]){a->area, a->offset, a->logical}),
+                          ((uint64_t[]){b->area, b->offset, b->logical}));
 }
 
 static int by_address(const void *left, const void *right)
 {
     const struct bw_space_piece *a = left, *b = right;
-    const int order = bw_compare(a->logical, b->logical);
-    return order ? order : by_place(left, right);
-}
-
-static void sort_pieces(struct bw_space_map *map, int (*compare)(const void *, const void *))
-{
-    bw_space_pieces_sort(&map->pieces, compare);
+    return BW_COMPARE_ALL(((uint64_t[]){a->logical, a->area, a->offset}),
+                          ((uint64_t[]){b->logical, b->area, b->offset}));
 }
 
 /* The whole. */
@@ -484,7 +455,7 @@ static struct bw_error *make_map(struct bw_space_map *map)
 
     /* If pieces overlap, the first one counts. */
     uint64_t end = 0;
-    sort_pieces(map, by_place);
+    bw_space_pieces_sort(&map->pieces, by_place);
     for (size_t i = 0; i < map->pieces.count; i++) {
         struct bw_space_piece *piece = &map->pieces.items[i];
         if (i && piece->area != piece[-1].area)
@@ -496,7 +467,7 @@ static struct bw_error *make_map(struct bw_space_map *map)
         if (piece->offset + piece->end > end)
             end = piece->offset + piece->end;
     }
-    sort_pieces(map, by_address);
+    bw_space_pieces_sort(&map->pieces, by_address);
 
     /* The use of the cells: of the block groups, or of the extents. */
     if (map->options.detail == BW_SPACE_CHUNKS) {
