@@ -12,25 +12,17 @@
 
 #include "base/cleanup.h"
 #include "base/struct_size.h"
-#include "base/vector.h"
 #include "btrfs-walk/format.h"
 #include "data/fetch.h"
 #include "fs/fs.h"
 #include "fs/tree_items.h"
 #include "graph/wind.h"
 
-/* A chunk, by its addresses. */
-struct chunk_range {
-    uint64_t logical, length, type;
-};
-
-BW_VECTOR(chunk_ranges, struct chunk_range);
-
 /* A running read. */
 struct logical_read {
     struct bw_fs *fs;
     struct bw_logical_options options;
-    struct chunk_ranges chunks;
+    struct bw_chunk_list chunks;
     struct bw_data_checksums checksums;
     uint8_t *expected; /* checksums of a request */
     uint8_t *bytes;    /* of a request or tree block */
@@ -40,7 +32,7 @@ struct logical_read {
 };
 
 /* The chunk at an address, or NULL. */
-static const struct chunk_range *find_chunk(const struct chunk_ranges *chunks, uint64_t logical)
+static const struct bw_chunk_info *find_chunk(const struct bw_chunk_list *chunks, uint64_t logical)
 {
     for (size_t i = 0; i < chunks->count; i++)
         if (logical - chunks->items[i].logical < chunks->items[i].length)
@@ -124,7 +116,7 @@ static struct bw_error *read_data(struct logical_read *read, uint64_t logical, u
 
 /* Delivers what begins at an address: a tree block, or data. In chunks of both kinds, only an
  * attempt shows which it is. */
-static struct bw_error *read_piece(struct logical_read *read, const struct chunk_range *chunk,
+static struct bw_error *read_piece(struct logical_read *read, const struct bw_chunk_info *chunk,
                                    uint64_t logical, uint64_t *length)
 {
     const uint64_t in_chunk = chunk->length - (logical - chunk->logical);
@@ -158,7 +150,7 @@ static struct bw_error *check_range(const struct logical_read *read, uint64_t lo
                                "the sector size, %" PRIu64,
                                logical, length, sectorsize);
     for (uint64_t at = logical; at - logical < length;) {
-        const struct chunk_range *chunk = find_chunk(&read->chunks, at);
+        const struct bw_chunk_info *chunk = find_chunk(&read->chunks, at);
         if (!chunk)
             return bw_error_create(BW_ERROR_NOT_FOUND, "no chunk holds logical address %" PRIu64,
                                    at);
@@ -177,15 +169,9 @@ static struct bw_error *check_range(const struct logical_read *read, uint64_t lo
 /* Reads the range; with a length of 0, the tree block or sector at the address. */
 static struct bw_error *read_all(struct logical_read *read, uint64_t logical, uint64_t length)
 {
-    BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
-    BW_TRY(bw_fs_chunks(read->fs, &chunks));
-    for (size_t i = 0; i < chunks.count; i++) {
-        const struct bw_chunk_info *chunk = &chunks.items[i];
-        BW_TRY(chunk_ranges_push(&read->chunks,
-                                 (struct chunk_range){chunk->logical, chunk->length, chunk->type}));
-    }
+    BW_TRY(bw_fs_chunks(read->fs, &read->chunks));
     if (!length) {
-        const struct chunk_range *chunk = find_chunk(&read->chunks, logical);
+        const struct bw_chunk_info *chunk = find_chunk(&read->chunks, logical);
         const bool is_block = chunk && !(chunk->type & BW_GROUP_DATA);
         length = is_block ? read->fs->reader.nodesize : read->checksums.sectorsize;
     }
@@ -221,7 +207,7 @@ struct bw_error *bw_logical_read(struct bw_fs *fs, uint64_t logical, uint64_t le
     struct bw_error *error =
         read.bytes && read.expected ? read_all(&read, logical, length) : bw_error_no_memory();
     bw_data_checksums_free(&read.checksums);
-    free(read.chunks.items);
+    bw_chunk_list_free(&read.chunks);
     free(read.expected);
     free(read.bytes);
     return error;
