@@ -4,9 +4,9 @@
  *
  * The blocks of the log trees are checked as those of other trees, without the rules for committed
  * trees. Each log is loaded, and the stored data that its replay would add to files need checksums,
- * in the log itself or in the checksum tree; with --data, the checksums in the log are compared
- * with the data. Then the replay is rehearsed in memory, which finds what a mount refuses. The log
- * of a subvolume that no longer exists is skipped, as by a mount.
+ * in the log itself or in the checksum tree; if data are checked, the checksums in the log are
+ * compared with them. Then the replay is rehearsed in memory, which finds what a mount refuses. The
+ * log of a subvolume that no longer exists is skipped, as by a mount.
  *
  * At the end, the space of the log is compared. The extent tree does not contain it before the next
  * transaction: a replay adds a reference to data that the extent tree has with the same address and

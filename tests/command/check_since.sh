@@ -147,7 +147,7 @@ holds "it cannot be used, which is a note" \
 head -c 3000 "$base" > "$WORK/cut"
 expect "a cut baseline" 16 'cut: its checksum does not match: it is damaged' check --since \
     "$WORK/cut" "$later"
-expect "no baseline" 16 "was not written by 'check --save'" check --since "$ROOT/README.md" "$later"
+expect "no baseline" 16 "is not the baseline of a check" check --since "$ROOT/README.md" "$later"
 expect "no such file" 8 'nowhere' check --since "$WORK/nowhere" "$later"
 expect "generation 0" 16 'no generation 0' check --since 0 "$later"
 expect "a part" 16 'exclude' check --data --part 1/2 --save "$WORK/part" "$later"
