@@ -12,17 +12,9 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/generated.h"
 #include "btree/find_leaf.h"
 #include "check/inode_sums.h"
-
-/* The search in a subvolume. */
-struct parents {
-    struct bw_check *check;
-    const struct bw_listed_tree *tree;
-    struct bw_leaf_finder finder;
-    struct bw_key_map seen;   /* directory to the number of the search that came by first */
-    uint64_t more_subvolumes; /* with the same directories */
-};
 
 void bw_moved_directories_collect(struct bw_check *check, const struct bw_node *leaf)
 {
@@ -55,9 +47,8 @@ static bool name_in_leaf(const struct bw_leaf_finder *finder, uint64_t inode,
 
 /* The directory that an inode lies in, by its first name; 0: that is not known. The way up often
  * stays in one leaf, which the finder keeps. */
-static struct bw_error *find_parent(struct parents *parents, uint64_t inode, uint64_t *parent)
+static struct bw_error *find_parent(struct bw_leaf_finder *finder, uint64_t inode, uint64_t *parent)
 {
-    struct bw_leaf_finder *finder = &parents->finder;
     const struct bw_key first = {inode, BW_INODE_REF, 0};
     struct bw_inode_ref ref;
     BW_TRY(bw_find_leaf(finder, &first));
@@ -71,48 +62,49 @@ static struct bw_error *find_parent(struct parents *parents, uint64_t inode, uin
     return NULL;
 }
 
-/* A directory is its own ancestor: reports the circle once, by its lowest number. */
-static struct bw_error *report_cycle(struct parents *parents, uint64_t directory)
+/* Searches a subvolume from each of the moved directories of all subvolumes that has a lower number
+ * than its parent here, too: its number may belong to another inode here, or to none. A circle is
+ * reported once, by its lowest number. */
+static struct bw_error *search_tree(struct bw_check *check, const struct bw_listed_tree *tree,
+                                    const uint64_t *moved, size_t count, uint64_t more_subvolumes)
 {
-    uint64_t count = 0, lowest = directory, next = directory;
-    do {
-        lowest = next < lowest ? next : lowest;
-        BW_TRY(find_parent(parents, next, &next));
-        count++;
-    } while (next && next != directory);
-    const struct bw_finding location = BW_FINDING(
-        BW_TOUCHES_INODE, .tree = parents->tree->tree.id, .key = {lowest, BW_INODE_ITEM, 0},
-        .inode = lowest, .more_subvolumes = parents->more_subvolumes);
-    if (count == 1)
-        bw_check_find(parents->check, BW_CODE_directory_cycle, &location,
-                      "the directory contains itself: no path leads to it");
-    else
-        bw_check_find(parents->check, BW_CODE_directory_cycle, &location,
-                      "%" PRIu64 " directories contain each other: no path leads to them", count);
-    return NULL;
-}
-
-/* Searches from each of the moved directories of all subvolumes that has a lower number than its
- * parent in this subvolume, too: its number may belong to another inode here, or to none. */
-static struct bw_error *search_tree(struct parents *parents, const uint64_t *moved, size_t count)
-{
-    bw_key_map_clear(&parents->seen);
-    bw_leaf_finder_set_tree(&parents->finder, &parents->tree->tree);
-    for (size_t i = 0; i < count && bw_check_should_continue(parents->check, 0); i++) {
+    BW_SCOPED(bw_key_map) struct bw_key_map passed = {0}; /* directory to the first search there */
+    BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
+    bw_leaf_finder_init(&finder, &check->fs->reader, &tree->tree);
+    for (size_t i = 0; i < count && bw_check_should_continue(check, 0); i++) {
         const uint32_t search = (uint32_t)i;
         uint64_t directory = moved[i], parent;
-        BW_TRY(find_parent(parents, directory, &parent));
+        uint32_t met = UINT32_MAX;
+        BW_TRY(find_parent(&finder, directory, &parent));
         if (parent < directory)
             continue;
         while (directory && directory != BW_SUBVOLUME_ROOT_INODE) {
-            const uint32_t seen = bw_key_map_get(&parents->seen, directory, UINT32_MAX);
-            if (seen == search)
-                BW_TRY(report_cycle(parents, directory));
-            if (seen != UINT32_MAX)
+            met = bw_key_map_get(&passed, directory, UINT32_MAX);
+            if (met != UINT32_MAX)
                 break;
-            BW_TRY(bw_key_map_put(&parents->seen, directory, search));
-            BW_TRY(find_parent(parents, directory, &directory));
+            BW_TRY(bw_key_map_put(&passed, directory, search));
+            BW_TRY(find_parent(&finder, directory, &directory));
         }
+        if (met != search)
+            continue;
+
+        /* The directory is its own ancestor. */
+        uint64_t size = 0, lowest = directory, next = directory;
+        do {
+            lowest = bw_min(lowest, next);
+            BW_TRY(find_parent(&finder, next, &next));
+            size++;
+        } while (next && next != directory);
+        const struct bw_finding location =
+            BW_FINDING(BW_TOUCHES_INODE, .tree = tree->tree.id, .key = {lowest, BW_INODE_ITEM, 0},
+                       .inode = lowest, .more_subvolumes = more_subvolumes);
+        if (size == 1)
+            bw_check_find(check, BW_CODE_directory_cycle, &location,
+                          "the directory contains itself: no path leads to it");
+        else
+            bw_check_find(check, BW_CODE_directory_cycle, &location,
+                          "%" PRIu64 " directories contain each other: no path leads to them",
+                          size);
     }
     return NULL;
 }
@@ -120,7 +112,6 @@ static struct bw_error *search_tree(struct parents *parents, const uint64_t *mov
 struct bw_error *bw_check_directories(struct bw_check *check)
 {
     const struct bw_listed_trees *trees = &check->trees.entries;
-    struct parents parents = {.check = check};
     if (!check->moved_directories.count)
         return NULL;
 
@@ -145,15 +136,8 @@ struct bw_error *bw_check_directories(struct bw_check *check)
     }
     BW_TRY(bw_count_alike(alike, trees->count));
 
-    struct bw_error *error = NULL;
-    bw_leaf_finder_init(&parents.finder, &check->fs->reader, &trees->items[0].tree);
-    for (size_t i = 0; !error && i < trees->count && bw_check_should_continue(check, 0); i++) {
-        parents.tree = &trees->items[i];
-        parents.more_subvolumes = alike[i];
+    for (size_t i = 0; i < trees->count && bw_check_should_continue(check, 0); i++)
         if (alike[i] != BW_ABSENT)
-            error = search_tree(&parents, moved, count);
-    }
-    bw_leaf_finder_free(&parents.finder);
-    bw_key_map_free(&parents.seen);
-    return error;
+            BW_TRY(search_tree(check, &trees->items[i], moved, count, alike[i]));
+    return NULL;
 }
