@@ -105,20 +105,6 @@ void bw_visited_keep(struct bw_check *check, uint64_t bytenr, const struct bw_in
  * layer, which corrects a flipped bit.
  */
 
-/* A batch of copies that is being read. */
-struct batch {
-    struct bw_check *check;
-    const struct bw_tree *tree;
-    struct bw_checked_block *blocks;
-    unsigned copies[BW_BATCH];     /* how many of each block are stored */
-    unsigned all_copies[BW_BATCH]; /* and with those that parity gives */
-    unsigned bad[BW_BATCH];        /* how many are bad */
-    bool in_chunk[BW_BATCH];       /* whether a chunk has the address */
-    unsigned good_copy[BW_BATCH];  /* the first copy that is good; 0: not among those read so far */
-    bool bad_parity[BW_BATCH];     /* parity gives a block that is bad */
-    bool corrected[BW_BATCH];      /* no mirror is good, but one with a flipped bit was corrected */
-};
-
 struct bw_finding bw_block_location(const struct bw_tree *tree,
                                     const struct bw_block_pointer *pointer)
 {
@@ -177,93 +163,93 @@ static struct bw_error *check_copy(const struct bw_check *check, const uint8_t *
     return error;
 }
 
-static void report_copy(struct batch *batch, unsigned i, unsigned copy, enum bw_code_number code,
+static void report_copy(struct bw_check *check, const struct bw_tree *tree,
+                        struct bw_checked_block *block, unsigned copy, enum bw_code_number code,
                         const struct bw_flip *flip, bool repairable, const char *message)
 {
-    struct bw_finding location = bw_block_location(batch->tree, &batch->blocks[i].pointer);
-    location.row.length = batch->check->fs->reader.nodesize;
+    struct bw_finding location = bw_block_location(tree, &block->pointer);
+    location.row.length = check->fs->reader.nodesize;
     location.row.repairable = repairable;
     location.flip = *flip;
-    bw_check_note_bad(batch->check, location.row.logical, location.row.length);
-    bw_check_locate_copy(batch->check, location.row.logical, copy, &location.row);
-    bw_check_find(batch->check, code, &location, "%s", message);
+    bw_check_note_bad(check, location.row.logical, location.row.length);
+    bw_check_locate_copy(check, location.row.logical, copy, &location.row);
+    bw_check_find(check, code, &location, "%s", message);
 }
 
 /* Searches the copies from `from` on for a good one, which remains in the buffer of the block.
  * False if memory runs out. */
-static bool find_good_copy(struct batch *batch, unsigned i, unsigned from)
+static bool find_good_copy(struct bw_check *check, struct bw_checked_block *block, unsigned from)
 {
-    struct bw_checked_block *block = &batch->blocks[i];
-    const struct bw_tree_reader *reader = &batch->check->fs->reader;
+    const struct bw_tree_reader *reader = &check->fs->reader;
     const struct bw_frame frame = bw_frame_above_blocks(NULL, bw_xlator_probes(reader->top));
     enum bw_code_number ignored;
-    for (unsigned copy = from; !block->good && copy <= batch->all_copies[i]; copy++) {
+    for (unsigned copy = from; !block->good && copy <= block->all_copies; copy++) {
         struct bw_request request = bw_block_request(reader, &block->pointer, block->buffer);
         request.kind = BW_REQUEST_RAW;
         request.mirror = (uint8_t)copy;
         bw_wind(&frame, reader->top, &request, 1);
         BW_AUTO_ERROR struct bw_error *bad = request.error;
         if (!bad)
-            bad = check_copy(batch->check, block->buffer, &block->pointer, &ignored);
-        if (bw_check_lacks_memory(batch->check, bad))
+            bad = check_copy(check, block->buffer, &block->pointer, &ignored);
+        if (bw_check_lacks_memory(check, bad))
             return false;
         block->good = !bad;
-        batch->bad_parity[i] |=
-            copy > batch->copies[i] && bad && bad->code != BW_ERROR_MISSING_DEVICE;
+        block->bad_parity |= copy > block->copies && bad && bad->code != BW_ERROR_MISSING_DEVICE;
     }
     return true;
 }
 
 /* A copy is bad or unreadable. If no good mirror is known yet, the later ones are searched at once:
  * with a good one, the finding is repairable. The message names the bit if only one is wrong. */
-static void add_bad_copy(struct batch *batch, unsigned i, const struct bw_request *request,
+static void add_bad_copy(struct bw_check *check, const struct bw_tree *tree,
+                         struct bw_checked_block *block, const struct bw_request *request,
                          enum bw_code_number code, struct bw_error *why,
                          struct bw_flip flip_in_block)
 {
-    struct bw_checked_block *block = &batch->blocks[i];
     BW_AUTO_ERROR struct bw_error *error = why;
-    if (bw_check_lacks_memory(batch->check, error)) {
-        batch->bad[i]++;
+    if (bw_check_lacks_memory(check, error)) {
+        block->bad++;
         return;
     }
 
     /* The bytes of the copy, which may be in the buffer that will get the good ones. */
-    const uint32_t nodesize = batch->check->fs->reader.nodesize;
+    const uint32_t nodesize = check->fs->reader.nodesize;
     BW_AUTO_FREE uint8_t *bytes = malloc(nodesize);
     bool known = bytes;
     if (bytes && !request->error)
         memcpy(bytes, request->buffer, nodesize);
     if (!bytes)
-        bw_check_lacks_memory(batch->check, bw_error_no_memory());
-    known = known && find_good_copy(batch, i, request->mirror + 1u);
-    if (known && !block->good && !batch->bad[i] && batch->in_chunk[i]) {
+        bw_check_lacks_memory(check, bw_error_no_memory());
+    known = known && find_good_copy(check, block, request->mirror + 1u);
+    if (known && !block->good && !block->bad && block->in_chunk) {
         /* The layer features/verify corrects a flipped bit. */
         BW_AUTO_ERROR struct bw_error *bad =
-            bw_block_read(&batch->check->fs->reader, &block->pointer, block->buffer);
+            bw_block_read(&check->fs->reader, &block->pointer, block->buffer);
         enum bw_code_number ignored;
         if (!bad)
-            bad = check_copy(batch->check, block->buffer, &block->pointer, &ignored);
-        block->good = batch->corrected[i] = !bad;
-        known = !bw_check_lacks_memory(batch->check, bad);
+            bad = check_copy(check, block->buffer, &block->pointer, &ignored);
+        block->good = block->corrected = !bad;
+        known = !bw_check_lacks_memory(check, bad);
     }
-    if (known && (error->code == BW_ERROR_MISSING_DEVICE || !batch->in_chunk[i]))
+    if (known && (error->code == BW_ERROR_MISSING_DEVICE || !block->in_chunk))
         return;
 
-    batch->bad[i]++;
+    block->bad++;
     char message[160];
     struct bw_bit_flip flip;
     static const struct bw_flip no_flip;
     if (known && block->good && !request->error &&
         bw_bit_flip_compare(bytes, block->buffer, nodesize, &flip)) {
-        if (batch->corrected[i])
+        if (block->corrected)
             code = BW_CODE_block_bit_flip;
         snprintf(message, sizeof message, "%s: bit %u of byte %" PRIu32 " is flipped",
                  error->message, flip.bit, flip.byte);
-        report_copy(batch, i, request->mirror, code, &no_flip, true, message);
+        report_copy(check, tree, block, request->mirror, code, &no_flip, true, message);
     } else if (known) {
         if (!block->good && !flip_in_block.found)
-            bw_flip_find_in_address(batch->check, batch->tree, &block->pointer, &flip_in_block);
-        report_copy(batch, i, request->mirror, code, &flip_in_block, block->good, error->message);
+            bw_flip_find_in_address(check, tree, &block->pointer, &flip_in_block);
+        report_copy(check, tree, block, request->mirror, code, &flip_in_block, block->good,
+                    error->message);
     }
 }
 
@@ -275,69 +261,67 @@ static bool has_same_contents(const uint8_t *block, const uint8_t *other, size_t
     return memcmp(block + start, other + start, size - start) == 0;
 }
 
-static void add_copy(struct batch *batch, unsigned i, struct bw_request *request)
+static void add_copy(struct bw_check *check, const struct bw_tree *tree,
+                     struct bw_checked_block *block, struct bw_request *request)
 {
     struct bw_flip flip = {0};
-    struct bw_checked_block *block = &batch->blocks[i];
-    const uint32_t nodesize = batch->check->fs->reader.nodesize;
+    const uint32_t nodesize = check->fs->reader.nodesize;
     if (request->error) {
-        add_bad_copy(batch, i, request, BW_CODE_block_unreadable, request->error, flip);
+        add_bad_copy(check, tree, block, request, BW_CODE_block_unreadable, request->error, flip);
         return;
     }
     if (block->good && memcmp(block->buffer, request->buffer, nodesize) == 0) {
-        bw_device_histories_same(batch->check, &block->pointer, request->mirror);
+        bw_device_histories_same(check, &block->pointer, request->mirror);
         return;
     }
     enum bw_code_number code;
-    struct bw_error *error = check_copy(batch->check, request->buffer, &block->pointer, &code);
+    struct bw_error *error = check_copy(check, request->buffer, &block->pointer, &code);
     if (error) {
         const struct bw_disk_header *header = (const void *)request->buffer;
         const bool is_valid = code != BW_CODE_block_checksum &&
-                              is_known_fsid(batch->check->fs, header->fsid) &&
+                              is_known_fsid(check->fs, header->fsid) &&
                               bw_get64(header->bytenr) == block->pointer.bytenr;
-        bw_device_histories_other(batch->check, &block->pointer, request->mirror, 0,
+        bw_device_histories_other(check, &block->pointer, request->mirror, 0,
                                   is_valid ? request->buffer : NULL);
         if (code != BW_CODE_block_checksum)
-            bw_flip_find_in_block(batch->check, batch->tree, &block->pointer, request->buffer,
-                                  &flip);
-        add_bad_copy(batch, i, request, code, error, flip);
+            bw_flip_find_in_block(check, tree, &block->pointer, request->buffer, &flip);
+        add_bad_copy(check, tree, block, request, code, error, flip);
     } else if (block->good) {
         if (has_same_contents(block->buffer, request->buffer, nodesize))
-            bw_device_histories_same(batch->check, &block->pointer, request->mirror);
+            bw_device_histories_same(check, &block->pointer, request->mirror);
         else
-            bw_device_histories_other(batch->check, &block->pointer, request->mirror,
-                                      batch->good_copy[i], request->buffer);
-        report_copy(batch, i, request->mirror, BW_CODE_block_differs, &flip, true,
+            bw_device_histories_other(check, &block->pointer, request->mirror, block->good_copy,
+                                      request->buffer);
+        report_copy(check, tree, block, request->mirror, BW_CODE_block_differs, &flip, true,
                     "valid, but differs from mirror 1");
     } else {
         if (request->buffer != block->buffer)
             memcpy(block->buffer, request->buffer, nodesize);
         block->good = true;
-        batch->good_copy[i] = request->mirror;
-        bw_device_histories_same(batch->check, &block->pointer, request->mirror);
+        block->good_copy = request->mirror;
+        bw_device_histories_same(check, &block->pointer, request->mirror);
     }
 }
 
 void bw_check_blocks(struct bw_check *check, struct bw_copy_buffers *buffers,
                      const struct bw_tree *tree, struct bw_checked_block *blocks, unsigned count)
 {
-    struct batch batch = {.check = check, .tree = tree, .blocks = blocks};
     const struct bw_tree_reader *reader = &check->fs->reader;
     unsigned copies = 1;
-    for (unsigned i = 0; i < count; i++) {
+    for (struct bw_checked_block *block = blocks; block < blocks + count; block++) {
         /* The replacement of a lost tree is in memory. */
-        const uint8_t *bytes = bw_memory_block(reader->memory, blocks[i].pointer.bytenr);
-        if (bytes && !blocks[i].skipped) {
-            memcpy(blocks[i].buffer, bytes, reader->nodesize);
-            blocks[i].good = true;
+        const uint8_t *bytes = bw_memory_block(reader->memory, block->pointer.bytenr);
+        if (bytes && !block->skipped) {
+            memcpy(block->buffer, bytes, reader->nodesize);
+            block->good = true;
         }
         if (bytes)
             continue;
-        const struct bw_checked_chunk *chunk = bw_check_chunk(check, blocks[i].pointer.bytenr);
-        batch.in_chunk[i] = chunk;
-        batch.copies[i] = chunk ? chunk->copies : 1;
-        batch.all_copies[i] = chunk ? chunk->all_copies : 1;
-        copies = batch.copies[i] > copies ? batch.copies[i] : copies;
+        const struct bw_checked_chunk *chunk = bw_check_chunk(check, block->pointer.bytenr);
+        block->in_chunk = chunk;
+        block->copies = chunk ? chunk->copies : 1;
+        block->all_copies = chunk ? chunk->all_copies : 1;
+        copies = block->copies > copies ? block->copies : copies;
     }
     if (check->options->quick)
         copies = 1;
@@ -356,7 +340,7 @@ void bw_check_blocks(struct bw_check *check, struct bw_copy_buffers *buffers,
         unsigned numbers[BW_BATCH], wanted = 0;
         for (unsigned i = 0; i < count; i++) {
             uint8_t *buffer = blocks[i].buffer;
-            if (blocks[i].skipped || copy > batch.copies[i])
+            if (blocks[i].skipped || copy > blocks[i].copies)
                 continue;
             if (copy > 1)
                 buffer = buffers->copies + (size_t)i * reader->nodesize;
@@ -367,23 +351,23 @@ void bw_check_blocks(struct bw_check *check, struct bw_copy_buffers *buffers,
         }
         bw_wind(&frame, reader->top, requests, wanted);
         for (unsigned i = 0; i < wanted; i++)
-            add_copy(&batch, numbers[i], &requests[i]);
+            add_copy(check, tree, &blocks[numbers[i]], &requests[i]);
     }
 
     /* Blocks without a good mirror: those with bad ones have been reported already. */
-    for (unsigned i = 0; i < count; i++) {
-        check->blocks += !blocks[i].skipped;
-        if (blocks[i].good || blocks[i].skipped || batch.bad[i])
+    for (struct bw_checked_block *block = blocks; block < blocks + count; block++) {
+        check->blocks += !block->skipped;
+        if (block->good || block->skipped || block->bad)
             continue;
-        struct bw_finding location = bw_block_location(tree, &blocks[i].pointer);
+        struct bw_finding location = bw_block_location(tree, &block->pointer);
         location.row.length = reader->nodesize;
         const char *message = "all mirrors are on missing devices";
-        if (!batch.in_chunk[i])
+        if (!block->in_chunk)
             message = "no chunk contains its address";
-        else if (batch.bad_parity[i])
+        else if (block->bad_parity)
             message = "all mirrors are on missing devices, and the block from parity is bad";
-        if (!batch.in_chunk[i])
-            bw_flip_find_in_address(check, tree, &blocks[i].pointer, &location.flip);
+        if (!block->in_chunk)
+            bw_flip_find_in_address(check, tree, &block->pointer, &location.flip);
         bw_check_find(check, BW_CODE_block_missing, &location, "%s", message);
     }
 }

@@ -13,6 +13,14 @@ struct bw_checked_block {
     uint8_t *buffer;                 /**< receives a good mirror: nodesize bytes */
     bool good;                       /**< result: a good mirror was found */
     bool skipped;                    /**< set by the caller: it is not to be read */
+
+    /* While its mirrors are read. */
+    bool in_chunk;               /**< a chunk contains its address */
+    unsigned copies, all_copies; /**< stored ones, and with those that parity gives */
+    unsigned good_copy;          /**< the first that is good; 0: none of those read so far */
+    unsigned bad;                /**< how many are bad */
+    bool bad_parity;             /**< parity gives a block that is bad */
+    bool corrected;              /**< none is good, but one with a flipped bit was corrected */
 };
 
 /** Memory for reading copies that are compared; one thread at a time uses it. */

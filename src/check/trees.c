@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/generated.h"
 #include "base/human.h"
 #include "check/block_contents.h"
 #include "check/blocks.h"
@@ -29,7 +30,7 @@ struct worker {
     bool has_skipped; /**< the leaf before the present one is unchanged, and was skipped */
 };
 
-/* A tree that is being walked. */
+/* A walk over trees, and the tree where it is. */
 struct walk {
     struct bw_check *check;
     struct bw_listed_tree *tree;
@@ -204,7 +205,7 @@ static bool read_node(struct walk *walk, struct worker *worker,
                       const struct bw_block_pointer *pointer, uint8_t *buffer,
                       struct bw_inode_sums *sums)
 {
-    struct bw_checked_block block = {*pointer, buffer, false, false};
+    struct bw_checked_block block = {.pointer = *pointer, .buffer = buffer};
     if (!is_new(walk, pointer, sums))
         return false;
     bw_check_blocks(walk->check, &worker->copies, &walk->tree->tree, &block, 1);
@@ -243,8 +244,8 @@ static struct bw_inode_sums check_parent(struct walk *walk, unsigned number,
         unsigned count = 0;
         for (; count < batch && slot < node->item_count; count++, slot++)
             leaves[count] = (struct bw_checked_block){
-                bw_tree_child_pointer(pointer, node, slot),
-                worker->leaves + (size_t)count * node->nodesize, false, false};
+                .pointer = bw_tree_child_pointer(pointer, node, slot),
+                .buffer = worker->leaves + (size_t)count * node->nodesize};
         if (!bw_check_should_continue(walk->check, number)) {
             sums = lost_sums;
             break;
@@ -309,45 +310,36 @@ static struct bw_inode_sums check_node(struct walk *walk, const struct bw_block_
     return sums;
 }
 
-static void free_workers(struct worker *workers, unsigned count)
+static void walk_free(struct walk *walk)
 {
-    for (unsigned i = 0; workers && i < count; i++) {
-        free(workers[i].node);
-        free(workers[i].leaves);
-        free(workers[i].copies.copies);
+    for (unsigned i = 0; walk->workers && i < walk->check->workers; i++) {
+        free(walk->workers[i].node);
+        free(walk->workers[i].leaves);
+        free(walk->workers[i].copies.copies);
     }
-    free(workers);
-}
-
-static struct worker *make_workers(const struct bw_check *check)
-{
-    const struct bw_tree_reader *reader = &check->fs->reader;
-    struct worker *workers = calloc(check->workers, sizeof *workers);
-    bool complete = workers != NULL;
-    for (unsigned i = 0; complete && i < check->workers; i++) {
-        workers[i].node = bw_block_buffer(reader, 1);
-        workers[i].leaves = bw_block_buffer(reader, bw_block_batch(reader));
-        complete = workers[i].node && workers[i].leaves;
-    }
-    if (complete)
-        return workers;
-    free_workers(workers, check->workers);
-    return NULL;
+    free(walk->workers);
 }
 
 struct bw_error *bw_walk_trees(struct bw_check *check, struct bw_listed_tree *trees, size_t count,
                                bool in_log)
 {
-    struct worker *workers = make_workers(check);
-    if (!workers)
+    const struct bw_tree_reader *reader = &check->fs->reader;
+    struct worker *workers = calloc(check->workers, sizeof *workers);
+    BW_SCOPED(walk) struct walk walk = {.check = check, .workers = workers, .in_log = in_log};
+    bool complete = workers;
+    for (unsigned i = 0; complete && i < check->workers; i++) {
+        workers[i].node = bw_block_buffer(reader, 1);
+        workers[i].leaves = bw_block_buffer(reader, bw_block_batch(reader));
+        complete = workers[i].node && workers[i].leaves;
+    }
+    if (!complete)
         return bw_error_no_memory();
     for (size_t i = 0; i < count && !check->no_memory; i++) {
-        struct bw_listed_tree *tree = &trees[i];
+        struct bw_listed_tree *tree = walk.tree = &trees[i];
         if (check->options->quick && tree->root_key.type)
             continue;
         if (!bw_check_should_continue(check, 0))
             break;
-        struct walk walk = {.check = check, .tree = tree, .workers = workers, .in_log = in_log};
         const struct bw_block_pointer root = bw_tree_root_pointer(&tree->tree, false);
         struct bw_inode_sums sums = {0};
         if (root.expectation.level > 1) {
@@ -355,7 +347,7 @@ struct bw_error *bw_walk_trees(struct bw_check *check, struct bw_listed_tree *tr
         } else if (root.expectation.level == 1) {
             sums = check_parent(&walk, 0, &root);
         } else {
-            struct bw_checked_block leaf = {root, workers[0].leaves, false, false};
+            struct bw_checked_block leaf = {.pointer = root, .buffer = workers[0].leaves};
             workers[0].has_skipped = false;
             check_leaves(&walk, &workers[0], &leaf, 1, &sums);
         }
@@ -364,7 +356,6 @@ struct bw_error *bw_walk_trees(struct bw_check *check, struct bw_listed_tree *tr
         tree->parents = sums.parents;
         tree->has_moved_directories = sums.moved;
     }
-    free_workers(workers, check->workers);
     return check->no_memory ? bw_error_no_memory() : NULL;
 }
 
