@@ -148,10 +148,13 @@ static void check_extent(const struct bw_reached_block *leaf, const struct bw_it
                          struct bw_last_inode *last)
 {
     struct bw_check *check = leaf->check;
+    const struct bw_disk_file_extent *disk = (const void *)item->data;
+    if (item->size < sizeof *disk || disk->type != BW_FILE_EXTENT_REGULAR)
+        return;
     struct bw_file_extent extent;
     BW_AUTO_ERROR struct bw_error *bad =
         bw_file_extent_decode(item, check->fs->superblock.sectorsize, &extent);
-    if (bad || extent.type != BW_FILE_EXTENT_REGULAR || !extent.disk_bytenr)
+    if (bad || !extent.disk_bytenr)
         return;
     if (last->tree != leaf->tree || last->number != item->key.objectid)
         find_inode(check, leaf->tree, item->key.objectid, last);
@@ -315,7 +318,7 @@ static bool may_be_empty(const struct bw_reached_block *leaf)
     }
 }
 
-void bw_check_leaf(const struct bw_reached_block *leaf)
+bool bw_check_leaf(const struct bw_reached_block *leaf)
 {
     if (!leaf->node.item_count && !may_be_empty(leaf)) {
         const struct bw_finding location = bw_block_location(&leaf->tree->tree, leaf->pointer);
@@ -330,6 +333,7 @@ void bw_check_leaf(const struct bw_reached_block *leaf)
     struct bw_item_rules rules = bw_item_rules_of(
         leaf->check, leaf->owner, is_unknown ? UINT64_MAX : leaf->generation, leaf->in_log);
     struct bw_item items[2], *before = NULL;
+    bool has_noted = false;
     for (uint32_t slot = 0; slot < leaf->node.item_count; slot++) {
         struct bw_item *item = &items[slot % 2];
         const bool inside = bw_leaf_item(&leaf->node, slot, item);
@@ -349,9 +353,16 @@ void bw_check_leaf(const struct bw_reached_block *leaf)
                 bw_flip_find_in_leaf(leaf, &rules, slot, &at.flip);
             bw_check_find(leaf->check, code_of_fault[fault.kind], &at, "%s", fault.message);
         }
-        if (inside && bw_has_synology_flag(item))
-            leaf->check->synology_inodes++;
+        if (inside && item->key.type == BW_INODE_ITEM) {
+            const bool is_synology = bw_has_synology_flag(item);
+            if (is_synology)
+                leaf->check->synology_inodes++;
+            has_noted |= is_synology;
+            if (leaf->tree->is_subvolume)
+                has_noted |= bw_verity_note(leaf->check, leaf->tree->tree.id, item);
+        }
         rules.previous = in_place ? item : NULL;
         before = item;
     }
+    return has_noted;
 }

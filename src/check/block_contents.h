@@ -37,8 +37,9 @@ void bw_check_header(const struct bw_reached_block *block);
 /** Whether the subvolume that the header names as the owner contains the block. */
 void bw_check_owner(const struct bw_reached_block *block);
 
-/** Checks the order and places of the items of a leaf, and their contents. */
-void bw_check_leaf(const struct bw_reached_block *leaf);
+/** Checks the order and places of the items of a leaf, and their contents. Returns whether there
+ * are inodes that each check has to note: with fs-verity, or with a flag of Synology's kernels. */
+bool bw_check_leaf(const struct bw_reached_block *leaf);
 
 /** Counts the references of a block to its children or to data, and returns what they add up to.
  * Slots before `first_slot` are skipped. */

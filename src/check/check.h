@@ -308,10 +308,9 @@ struct bw_error *bw_simple_quota_begin(struct bw_check *check);
 void bw_simple_quota_block(struct bw_check *check, uint64_t owner, uint64_t generation);
 
 /* verity.c */
-/** Notes the files with fs-verity in a leaf, once for all subvolumes that share it, and sets
- * `*found` if there are any. Safe from any thread. */
-void bw_verity_collect(struct bw_check *check, uint64_t tree, const struct bw_node *leaf,
-                       bool *found);
+/** Notes the file of an INODE_ITEM if it has fs-verity, which is returned; once for all subvolumes
+ * that share the leaf. Safe from any thread. */
+bool bw_verity_note(struct bw_check *check, uint64_t tree, const struct bw_item *item);
 
 /* trees.c */
 /** Checks all blocks of trees, as the pass `trees` does, and sets what they add up to. */

@@ -108,18 +108,16 @@ static struct bw_inode_sums check_leaf(struct walk *walk, struct worker *worker,
     struct bw_check *check = walk->check;
     const struct bw_reached_block leaf = reach_block(walk, pointer, block);
     bool has_more = bw_memory_block(check->fs->reader.memory, pointer->bytenr);
-    const uint_fast64_t synology = check->synology_inodes;
     struct bw_inode_sums sums = {0};
     struct bw_last_inode *last = &worker->last_inode;
     last->depends = last->has_unsummed = last->is_unclear = false;
-    bw_check_leaf(&leaf);
+    has_more |= bw_check_leaf(&leaf);
     *known = (struct bw_known_leaf){.generation = leaf.generation, .owner = leaf.owner};
     known->references = bw_check_references(&leaf, 0);
     known->checksum = bw_block_checksum(block);
     if (walk->tree->has_inodes) {
         if (walk->tree->is_subvolume) {
             bw_check_checksummed(&leaf, last);
-            bw_verity_collect(check, walk->tree->tree.id, &leaf.node, &has_more);
             bw_incomplete_chunks_leaf(check, walk->tree->tree.id, &leaf.node);
         }
         sums = bw_inode_sums_of_leaf(check, &leaf.node);
@@ -127,8 +125,7 @@ static struct bw_inode_sums check_leaf(struct walk *walk, struct worker *worker,
             bw_moved_directories_collect(check, &leaf.node);
         known->facts |= BW_LEAF_HAS_SUMS;
     }
-    has_more |= walk->in_log || sums.moved || sums.incomplete || sums.broken || last->is_unclear ||
-                synology != check->synology_inodes;
+    has_more |= walk->in_log || sums.moved || sums.incomplete || sums.broken || last->is_unclear;
     if (bw_key_map_has(&check->full_backrefs, pointer->bytenr))
         known->facts |= BW_LEAF_BY_ADDRESS;
     if (last->has_unsummed)

@@ -268,27 +268,20 @@ static struct bw_error *check_data(struct merkle *merkle, struct bw_data_reader 
 
 /* A file that is being deleted loses its extents, then its Merkle tree, over several transactions;
  * the next mount continues with that. */
-void bw_verity_collect(struct bw_check *check, uint64_t tree, const struct bw_node *leaf,
-                       bool *found)
+bool bw_verity_note(struct bw_check *check, uint64_t tree, const struct bw_item *item)
 {
-    struct bw_item item;
+    const struct bw_disk_inode_item *disk = (const void *)item->data;
     struct bw_inode inode;
-    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
-        if (bw_node_disk_item(leaf, slot)->key.type != BW_INODE_ITEM ||
-            !bw_leaf_item(leaf, slot, &item))
-            continue;
-        const struct bw_disk_inode_item *disk = (const void *)item.data;
-        if (item.size < sizeof *disk || !(bw_get64(disk->flags) & BW_INODE_VERITY) ||
-            !bw_inode_decode(&item, &inode) || !inode.link_count)
-            continue;
-        *found = true;
-        pthread_mutex_lock(&check->lock);
-        if (bw_verity_files_push(&check->verity_files,
-                                 (struct bw_verity_file){tree, item.key.objectid, inode.size,
-                                                         inode.flags & BW_INODE_NODATASUM}))
-            check->no_memory = true;
-        pthread_mutex_unlock(&check->lock);
-    }
+    if (item->size < sizeof *disk || !(bw_get64(disk->flags) & BW_INODE_VERITY) ||
+        !bw_inode_decode(item, &inode) || !inode.link_count)
+        return false;
+    pthread_mutex_lock(&check->lock);
+    if (bw_verity_files_push(&check->verity_files,
+                             (struct bw_verity_file){tree, item->key.objectid, inode.size,
+                                                     inode.flags & BW_INODE_NODATASUM}))
+        check->no_memory = true;
+    pthread_mutex_unlock(&check->lock);
+    return true;
 }
 
 /* Where the stream of files is. */
