@@ -26,20 +26,6 @@
 
 enum { BW_VERITY_DIGEST = 64 }; /* bytes of the longest hash */
 
-/* The facts in a descriptor. */
-struct bw_verity {
-    int algorithm;                     /* libgcrypt's */
-    unsigned digest_size;              /* bytes of a hash */
-    unsigned salt_size;                /* bytes before each block: 0, or filled with zeros */
-    uint32_t block_size;               /* of data, and of the tree */
-    uint64_t data_blocks;              /* of the file */
-    unsigned levels;                   /* of the tree, from hashes of data on */
-    uint64_t starts[BW_VERITY_DIGEST]; /* of each level, in blocks; the last one begins at 0 */
-    uint64_t counts[BW_VERITY_DIGEST]; /* blocks of each level */
-    uint8_t salt[2 * BW_VERITY_DIGEST];
-    uint8_t root[BW_VERITY_DIGEST];
-};
-
 /*
  * The Merkle tree of a file: each level is read once, block by block, in parallel with the level
  * above, which has its hashes; and so are the data, in parallel with the lowest level. Memory is
@@ -60,8 +46,20 @@ struct level {
 
 struct merkle {
     struct bw_check *check;
-    const struct bw_verity *verity;
     const struct bw_data_file *file;
+
+    /* The facts in the descriptor. */
+    int algorithm;                     /* libgcrypt's */
+    unsigned digest_size;              /* bytes of a hash */
+    unsigned salt_size;                /* bytes before each block: 0, or filled with zeros */
+    uint32_t block_size;               /* of data, and of the tree */
+    unsigned levels;                   /* of the tree, from hashes of data on */
+    uint64_t starts[BW_VERITY_DIGEST]; /* of each level, in blocks; the last one begins at 0 */
+    uint64_t counts[BW_VERITY_DIGEST]; /* blocks of each level */
+    uint8_t salt[2 * BW_VERITY_DIGEST];
+    uint8_t root[BW_VERITY_DIGEST];
+
+    /* Of the tree. */
     gcry_md_hd_t hash;
     uint8_t blocks[2][LARGEST_BLOCK];
     struct level above; /* the level with the hashes that are expected, one after the other */
@@ -82,11 +80,10 @@ struct merkle {
 static void begin_level(struct merkle *merkle, unsigned number, unsigned buffer,
                         struct level *level)
 {
-    const struct bw_verity *verity = merkle->verity;
     struct bw_tree_reader reader = merkle->check->fs->reader;
     reader.adopter = NULL; /* lost leaves are not replaced */
-    *level = (struct level){.position = verity->starts[number] * verity->block_size,
-                            .left = verity->counts[number],
+    *level = (struct level){.position = merkle->starts[number] * merkle->block_size,
+                            .left = merkle->counts[number],
                             .bytes = merkle->blocks[buffer]};
     const struct bw_key first = {merkle->file->inode, BW_VERITY_MERKLE_ITEM, level->position},
                         last = {merkle->file->inode, BW_VERITY_MERKLE_ITEM, UINT64_MAX};
@@ -110,7 +107,7 @@ static void report_tree(struct merkle *merkle, uint64_t position, const char *pr
 static bool next_block(struct merkle *merkle, struct level *level)
 {
     uint32_t filled = 0;
-    while (level->left && filled < merkle->verity->block_size) {
+    while (level->left && filled < merkle->block_size) {
         const uint64_t position = level->position + filled;
         if (!level->has_item && !(level->has_item = bw_item_range_next(&level->range)))
             break;
@@ -121,12 +118,12 @@ static bool next_block(struct merkle *merkle, struct level *level)
         level->has_item = skipped < item->size;
         if (!level->has_item)
             continue;
-        const uint32_t room = merkle->verity->block_size - filled,
-                       there = item->size - (uint32_t)skipped, count = there < room ? there : room;
+        const uint32_t room = merkle->block_size - filled, there = item->size - (uint32_t)skipped,
+                       count = (uint32_t)bw_min(there, room);
         memcpy(level->bytes + filled, item->data + skipped, count);
         filled += count;
     }
-    if (filled == merkle->verity->block_size) {
+    if (filled == merkle->block_size) {
         level->position += filled;
         level->left--;
         return true;
@@ -140,10 +137,10 @@ static bool next_block(struct merkle *merkle, struct level *level)
 /* The hash that is expected next; NULL if the tree does not have it. */
 static const uint8_t *next_hash(struct merkle *merkle)
 {
-    const uint32_t size = merkle->verity->digest_size;
+    const uint32_t size = merkle->digest_size;
     if (merkle->is_root)
-        return merkle->verity->root;
-    if (merkle->used + size > merkle->verity->block_size) {
+        return merkle->root;
+    if (merkle->used + size > merkle->block_size) {
         if (!next_block(merkle, &merkle->above))
             return NULL;
         merkle->used = 0;
@@ -155,8 +152,8 @@ static const uint8_t *next_hash(struct merkle *merkle)
 /* The hashes of the blocks below the level of this number. */
 static void begin_hashes(struct merkle *merkle, unsigned number)
 {
-    merkle->is_root = number >= merkle->verity->levels;
-    merkle->used = merkle->verity->block_size;
+    merkle->is_root = number >= merkle->levels;
+    merkle->used = merkle->block_size;
     if (!merkle->is_root)
         begin_level(merkle, number, 1, &merkle->above);
 }
@@ -168,11 +165,10 @@ static struct bw_error *end_hashes(struct merkle *merkle, struct bw_error *error
 
 static bool matches_digest(struct merkle *merkle, const uint8_t *block, const uint8_t *expected)
 {
-    const struct bw_verity *verity = merkle->verity;
     gcry_md_reset(merkle->hash);
-    gcry_md_write(merkle->hash, verity->salt, verity->salt_size);
-    gcry_md_write(merkle->hash, block, verity->block_size);
-    return memcmp(gcry_md_read(merkle->hash, verity->algorithm), expected, verity->digest_size) ==
+    gcry_md_write(merkle->hash, merkle->salt, merkle->salt_size);
+    gcry_md_write(merkle->hash, block, merkle->block_size);
+    return memcmp(gcry_md_read(merkle->hash, merkle->algorithm), expected, merkle->digest_size) ==
            0;
 }
 
@@ -185,7 +181,7 @@ static struct bw_error *check_level(struct merkle *merkle, unsigned number)
     begin_hashes(merkle, number + 1);
     while (level.left && next_block(merkle, &level) && (expected = next_hash(merkle)))
         if (!matches_digest(merkle, level.bytes, expected)) {
-            report_tree(merkle, level.position - merkle->verity->block_size,
+            report_tree(merkle, level.position - merkle->block_size,
                         "a block of the Merkle tree does not have the hash above it");
             break;
         }
@@ -208,16 +204,15 @@ static void report_data(struct merkle *merkle)
 /* The block of data that was filled, or ends with the file. */
 static void end_block(struct merkle *merkle)
 {
-    const uint32_t size = merkle->verity->block_size;
+    const uint32_t size = merkle->block_size;
     const uint8_t *expected = next_hash(merkle);
     const uint64_t left = merkle->file->size - merkle->offset;
     if (!expected)
         return;
     memset(merkle->blocks[0] + merkle->filled, 0, size - merkle->filled);
-    const bool good =
-        merkle->unknown ||
-        (merkle->nonzero ? matches_digest(merkle, merkle->blocks[0], expected)
-                         : memcmp(merkle->zeros, expected, merkle->verity->digest_size) == 0);
+    const bool good = merkle->unknown ||
+                      (merkle->nonzero ? matches_digest(merkle, merkle->blocks[0], expected)
+                                       : memcmp(merkle->zeros, expected, merkle->digest_size) == 0);
     if (!good && merkle->bad_end != merkle->offset)
         report_data(merkle);
     if (!good && merkle->bad_start == merkle->bad_end)
@@ -232,12 +227,11 @@ static void end_block(struct merkle *merkle)
 /* Adds the parts of the data to their blocks; a block that is full is compared with its hash. */
 static struct bw_error *check_data(struct merkle *merkle, struct bw_data_reader *reader)
 {
-    const uint32_t size = merkle->verity->block_size;
+    const uint32_t size = merkle->block_size;
     begin_hashes(merkle, 0);
     memset(merkle->blocks[0], 0, size);
     matches_digest(merkle, merkle->blocks[0], merkle->zeros);
-    memcpy(merkle->zeros, gcry_md_read(merkle->hash, merkle->verity->algorithm),
-           merkle->verity->digest_size);
+    memcpy(merkle->zeros, gcry_md_read(merkle->hash, merkle->algorithm), merkle->digest_size);
     const struct bw_data_part *part;
     struct bw_error *error = NULL;
     bw_data_begin(reader, merkle->file, 0, UINT64_MAX);
@@ -293,9 +287,10 @@ struct listing {
 /* Descriptors. */
 
 /* Decodes a descriptor; returns a description of its fault, or NULL. */
-static const char *decode_descriptor(const struct bw_disk_fsverity *descriptor, uint64_t size,
-                                     uint64_t file_size, struct bw_verity *verity)
+static const char *decode_descriptor(struct merkle *merkle,
+                                     const struct bw_disk_fsverity *descriptor, uint64_t size)
 {
+    const uint64_t file_size = merkle->file->size;
     static const struct bw_disk_fsverity none;
     const bool sha512 = descriptor->algorithm == 2;
     if (descriptor->version != 1 || descriptor->algorithm < 1 || descriptor->algorithm > 2)
@@ -310,60 +305,26 @@ static const char *decode_descriptor(const struct bw_disk_fsverity *descriptor, 
         return "its reserved bytes are not zero";
     if (bw_get64(descriptor->data_size) != file_size)
         return "it is of a file of another size";
-    *verity = (struct bw_verity){
-        .algorithm = sha512 ? GCRY_MD_SHA512 : GCRY_MD_SHA256,
-        .digest_size = sha512 ? 64 : 32,
-        .block_size = UINT32_C(1) << descriptor->log_block_size,
-    };
+    merkle->algorithm = sha512 ? GCRY_MD_SHA512 : GCRY_MD_SHA256;
+    merkle->digest_size = sha512 ? 64 : 32;
+    merkle->block_size = UINT32_C(1) << descriptor->log_block_size;
     if (descriptor->salt_size)
-        verity->salt_size = sha512 ? 128 : 64;
-    verity->data_blocks = file_size / verity->block_size + (file_size % verity->block_size != 0);
-    memcpy(verity->salt, descriptor->salt, descriptor->salt_size);
-    memcpy(verity->root, descriptor->root, sizeof verity->root);
+        merkle->salt_size = sha512 ? 128 : 64;
+    memcpy(merkle->salt, descriptor->salt, descriptor->salt_size);
+    memcpy(merkle->root, descriptor->root, sizeof merkle->root);
 
     /* Each level has the hashes of the one below, or of data, and the topmost has one block. They
      * are stored from the top. */
-    const uint64_t hashes = verity->block_size / verity->digest_size;
+    const uint64_t hashes = merkle->block_size / merkle->digest_size;
     uint64_t start = 0;
-    for (uint64_t blocks = verity->data_blocks; blocks > 1; verity->levels++) {
+    for (uint64_t blocks = file_size / merkle->block_size + (file_size % merkle->block_size != 0);
+         blocks > 1; merkle->levels++) {
         blocks = blocks / hashes + (blocks % hashes != 0);
-        verity->counts[verity->levels] = blocks;
+        merkle->counts[merkle->levels] = blocks;
     }
-    for (unsigned level = verity->levels; level-- > 0; start += verity->counts[level])
-        verity->starts[level] = start;
+    for (unsigned level = merkle->levels; level-- > 0; start += merkle->counts[level])
+        merkle->starts[level] = start;
     return NULL;
-}
-
-/* Reads the descriptor: its size is in the first item, the descriptor follows from the next one on.
- * `*lost`: some of it cannot be read. Sets the number of bytes, at most the size of the structure.
- */
-static struct bw_error *read_descriptor(const struct bw_check *check,
-                                        const struct bw_data_file *file,
-                                        struct bw_disk_fsverity *descriptor, uint64_t *size,
-                                        size_t *length, bool *lost)
-{
-    const struct bw_key first = {file->inode, BW_VERITY_DESC_ITEM, 0},
-                        last = {file->inode, BW_VERITY_DESC_ITEM, UINT64_MAX};
-    struct bw_item_range range;
-    bw_item_range_begin(&range, &check->fs->reader, &file->subvolume->tree, first, last);
-    while (!*lost && *length < sizeof *descriptor && bw_item_range_next(&range)) {
-        const struct bw_item *item = &range.item;
-        *lost = range.error != NULL;
-        if (*lost)
-            break;
-        const struct bw_disk_verity_descriptor *head = (const void *)item->data;
-        if (!item->key.offset) {
-            *size = item->size >= sizeof *head ? bw_get64(head->size) : 0;
-            continue;
-        }
-        if (item->key.offset != *length + 1)
-            break;
-        const size_t room = sizeof *descriptor - *length;
-        const size_t count = item->size < room ? item->size : room;
-        memcpy((uint8_t *)descriptor + *length, item->data, count);
-        *length += count;
-    }
-    return bw_item_range_end(&range, NULL);
 }
 
 static struct bw_error *check_file(void *context, struct bw_data_reader *reader,
@@ -373,12 +334,39 @@ static struct bw_error *check_file(void *context, struct bw_data_reader *reader,
     struct bw_check *check = ((struct listing *)context)->check;
     const struct bw_data_file *file = &stream_file->data;
     const struct bw_finding location = verity_location(file);
-    struct bw_verity verity;
+    BW_AUTO_FREE struct merkle *merkle = calloc(1, sizeof *merkle);
+    if (!merkle)
+        return bw_error_no_memory();
+    merkle->check = check;
+    merkle->file = file;
+
+    /* The descriptor: its size is in the first item, its bytes are in those from the next one on.
+     */
+    const struct bw_key first = {file->inode, BW_VERITY_DESC_ITEM, 0},
+                        last = {file->inode, BW_VERITY_DESC_ITEM, UINT64_MAX};
     struct bw_disk_fsverity descriptor = {0};
     uint64_t size = 0;
     size_t length = 0;
     bool lost = false;
-    BW_TRY(read_descriptor(check, file, &descriptor, &size, &length, &lost));
+    struct bw_item_range range;
+    bw_item_range_begin(&range, &check->fs->reader, &file->subvolume->tree, first, last);
+    while (length < sizeof descriptor && bw_item_range_next(&range)) {
+        const struct bw_item *item = &range.item;
+        lost = range.error != NULL;
+        if (lost)
+            break;
+        const struct bw_disk_verity_descriptor *head = (const void *)item->data;
+        if (!item->key.offset) {
+            size = item->size >= sizeof *head ? bw_get64(head->size) : 0;
+            continue;
+        }
+        if (item->key.offset != length + 1)
+            break;
+        const size_t count = (size_t)bw_min(item->size, sizeof descriptor - length);
+        memcpy((uint8_t *)&descriptor + length, item->data, count);
+        length += count;
+    }
+    BW_TRY(bw_item_range_end(&range, NULL));
     if (lost)
         return NULL;
     const char *problem = NULL;
@@ -387,29 +375,23 @@ static struct bw_error *check_file(void *context, struct bw_data_reader *reader,
     else if (length < sizeof descriptor || size < sizeof descriptor)
         problem = "it is cut off";
     else
-        problem = decode_descriptor(&descriptor, size, file->size, &verity);
+        problem = decode_descriptor(merkle, &descriptor, size);
     if (problem) {
         bw_check_find(check, BW_CODE_verity_descriptor, &location,
                       "the descriptor of fs-verity: %s", problem);
         return NULL;
     }
     /* Metadumps may lack all hashes. */
-    if (check->fs->no_data && memcmp(verity.root, zeros, sizeof zeros) == 0)
+    if (check->fs->no_data && memcmp(merkle->root, zeros, sizeof zeros) == 0)
         return NULL;
 
     /* The Merkle tree, then the data. The hash of an empty file is all zeros. */
-    BW_AUTO_FREE struct merkle *merkle = calloc(1, sizeof *merkle);
-    if (!merkle)
-        return bw_error_no_memory();
-    merkle->check = check;
-    merkle->verity = &verity;
-    merkle->file = file;
-    if (gcry_md_open(&merkle->hash, verity.algorithm, 0))
+    if (gcry_md_open(&merkle->hash, merkle->algorithm, 0))
         return bw_error_create(BW_ERROR_UNSUPPORTED, "hashes of fs-verity cannot be computed here");
     struct bw_error *error = NULL;
-    for (unsigned level = verity.levels; !error && !merkle->ended && level-- > 0;)
+    for (unsigned level = merkle->levels; !error && !merkle->ended && level-- > 0;)
         error = check_level(merkle, level);
-    if (!file->size && memcmp(verity.root, zeros, verity.digest_size) != 0)
+    if (!file->size && memcmp(merkle->root, zeros, merkle->digest_size) != 0)
         report_tree(merkle, 0, "an empty file has a hash");
     else if (file->size && !error && check->options->data && !merkle->ended)
         error = check_data(merkle, reader);
