@@ -38,33 +38,25 @@ struct bw_checked_stripe {
     uint8_t device_uuid[BW_UUID_SIZE];
 };
 
-/* A device of the chunk tree. */
-struct bw_checked_device {
-    struct bw_device_info info; /**< its path ends with the file system */
-    uint64_t allocated;         /**< bytes of its device extents */
-};
-
-BW_VECTOR(bw_checked_devices, struct bw_checked_device);
-
 BW_VECTOR(bw_checked_stripes, struct bw_checked_stripe);
 
 /* The stripes and devices of the chunk tree, and the chunks compared so far. */
 struct chunks {
     struct bw_check *check;
     struct bw_checked_stripes stripes;
-    struct bw_checked_devices devices; /* ascending */
-    bool incomplete;                   /* some of them may be lost */
-    bool *has_chunk;                   /* for each block group */
-    bool group_missing;                /* of any chunk */
-    uint32_t system_chunks;            /* of the chunk tree that the superblock has */
+    struct bw_device_list devices; /* ascending */
+    bool incomplete;               /* some of them may be lost */
+    bool *has_chunk;               /* for each block group */
+    bool group_missing;            /* of any chunk */
+    uint32_t system_chunks;        /* of the chunk tree that the superblock has */
 };
 
 /* The device with an id; NULL if it does not exist. */
-static struct bw_checked_device *checked_device(const struct chunks *chunks, uint64_t devid)
+static const struct bw_device_info *find_device(const struct chunks *chunks, uint64_t devid)
 {
-    struct bw_checked_device *devices = chunks->devices.items;
-    size_t i = BW_FIRST_INDEX(k, chunks->devices.count, devices[k].info.devid >= devid);
-    return i < chunks->devices.count && devices[i].info.devid == devid ? &devices[i] : NULL;
+    const struct bw_device_info *devices = chunks->devices.items;
+    const size_t i = BW_FIRST_INDEX(k, chunks->devices.count, devices[k].devid >= devid);
+    return i < chunks->devices.count && devices[i].devid == devid ? &devices[i] : NULL;
 }
 
 static int by_place(const void *first, const void *second)
@@ -112,7 +104,7 @@ static struct bw_error *stripes_check(struct chunks *chunks)
     /* Each stripe with its device, and with the stripe before it. */
     for (size_t i = 0; i < count; i++) {
         const struct bw_checked_stripe *stripe = &stripes[i], *before = i ? stripe - 1 : NULL;
-        const struct bw_checked_device *device = checked_device(chunks, stripe->devid);
+        const struct bw_device_info *device = find_device(chunks, stripe->devid);
         const struct bw_finding location = location_of_stripe(stripe);
         const uint64_t end = stripe->offset + stripe->length;
         if (before && before->devid == stripe->devid &&
@@ -125,13 +117,13 @@ static struct bw_error *stripes_check(struct chunks *chunks)
                           "the file system has no such device");
         if (!device)
             continue;
-        if (memcmp(device->info.uuid, stripe->device_uuid, BW_UUID_SIZE) != 0)
+        if (memcmp(device->uuid, stripe->device_uuid, BW_UUID_SIZE) != 0)
             bw_check_find(check, BW_CODE_stripe_device, &location,
                           "the uuid of the device differs from the uuid in the stripe");
-        if (end > device->info.total_bytes || end < stripe->offset)
+        if (end > device->total_bytes || end < stripe->offset)
             bw_check_find(check, BW_CODE_stripe_outside, &location,
                           "the stripe ends at %" PRIu64 ", the device at %" PRIu64, end,
-                          device->info.total_bytes);
+                          device->total_bytes);
     }
 
     /* On a zoned file system, every stripe is one zone, and all zones have one size. A device
@@ -148,6 +140,9 @@ static struct bw_error *stripes_check(struct chunks *chunks)
     }
 
     struct bw_item_stream extents;
+    BW_AUTO_FREE uint64_t *allocated = calloc(chunks->devices.count + 1, sizeof *allocated);
+    if (!allocated)
+        return bw_error_no_memory();
     struct bw_error *error =
         bw_item_stream_begin(&extents, check->fs, &check->trees, BW_DEVICE_TREE);
     if (error || !extents.count)
@@ -161,12 +156,12 @@ static struct bw_error *stripes_check(struct chunks *chunks)
         const bool matches = next < count && compare_key(&stripes[next], &item->key) == 0;
         const struct bw_disk_device_extent *disk = (const void *)item->data;
         const uint64_t chunk = bw_get64(disk->chunk_offset), length = bw_get64(disk->length);
-        struct bw_checked_device *device = checked_device(chunks, item->key.objectid);
+        const struct bw_device_info *device = find_device(chunks, item->key.objectid);
         const struct bw_finding location =
             BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_DEVICE_TREE, .key = item->key,
                        .logical = chunk, .devid = item->key.objectid, .offset = item->key.offset);
         if (device)
-            device->allocated += length;
+            allocated[device - chunks->devices.items] += length;
         if (!matches && !chunks->incomplete)
             bw_check_find(check, BW_CODE_device_extent_extra, &location,
                           "no stripe of a chunk is at this position");
@@ -181,15 +176,14 @@ static struct bw_error *stripes_check(struct chunks *chunks)
         report_missing(chunks, &stripes[next], !extents.after_loss);
 
     for (size_t i = 0; i < chunks->devices.count && !extents.lost; i++) {
-        const struct bw_checked_device *device = &chunks->devices.items[i];
-        const struct bw_finding location =
-            BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE,
-                       .key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, device->info.devid},
-                       .devid = device->info.devid);
-        if (device->info.bytes_used != device->allocated)
+        const struct bw_device_info *device = &chunks->devices.items[i];
+        const struct bw_finding location = BW_FINDING(
+            BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE,
+            .key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, device->devid}, .devid = device->devid);
+        if (device->bytes_used != allocated[i])
             bw_check_find(check, BW_CODE_device_used, &location,
                           "%" PRIu64 " bytes used, its device extents have %" PRIu64,
-                          device->info.bytes_used, device->allocated);
+                          device->bytes_used, allocated[i]);
     }
     return bw_item_stream_end(&extents, NULL);
 }
@@ -202,7 +196,7 @@ static void devices_check(const struct chunks *chunks)
     uint64_t writable = 0, all = 0;
     const uint64_t size = superblock->total_bytes, rounding = superblock->sectorsize;
     for (size_t i = 0; i < chunks->devices.count; i++) {
-        const struct bw_device_info *device = &chunks->devices.items[i].info;
+        const struct bw_device_info *device = &chunks->devices.items[i];
         const struct bw_image *image = bw_image_of_device(fs, device->devid, device->uuid);
         const struct bw_finding location = BW_FINDING(
             BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE,
@@ -372,7 +366,7 @@ static void chunks_free(struct chunks *chunks)
 {
     free(chunks->has_chunk);
     bw_checked_stripes_free(&chunks->stripes);
-    bw_checked_devices_free(&chunks->devices);
+    bw_device_list_free(&chunks->devices);
 }
 
 struct bw_error *bw_pass_chunks(struct bw_check *check)
@@ -382,11 +376,7 @@ struct bw_error *bw_pass_chunks(struct bw_check *check)
     chunks.has_chunk = calloc(check->groups.groups.count + 1, sizeof *chunks.has_chunk);
     if (!chunks.has_chunk)
         return bw_error_no_memory();
-    BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
-    BW_TRY(bw_fs_devices(check->fs, &devices));
-    for (size_t i = 0; i < devices.count; i++)
-        BW_TRY(bw_checked_devices_push(&chunks.devices,
-                                       (struct bw_checked_device){.info = devices.items[i]}));
+    BW_TRY(bw_fs_devices(check->fs, &chunks.devices));
     BW_TRY(read_chunks(&chunks));
 
     /* Block groups and entries of the superblock that no chunk has met. */
