@@ -206,11 +206,6 @@ struct task {
     bool same_device; /* the other copies are on the same device as this one */
 };
 
-struct worker {
-    uint8_t *bytes; /* BATCH of them */
-    uint8_t *other; /* PIECE: of another copy */
-};
-
 BW_VECTOR(pieces, struct piece);
 
 BW_VECTOR(tasks, struct task);
@@ -224,7 +219,7 @@ struct bw_data_check {
     struct sums checksums;
     uint64_t bytes; /* of all pieces */
     struct tasks tasks;
-    struct worker *workers;
+    uint8_t *buffers; /* of each worker: a batch, then a piece of another copy */
     struct bw_bad_ranges bad;
 };
 
@@ -263,7 +258,7 @@ static struct bw_request request_of(const struct piece *piece, unsigned copy, ui
 }
 
 /* Reads a run of sectors; if that fails, one by one. Returns those that are good. */
-static uint64_t read_run(struct bw_data_check *data, struct worker *worker,
+static uint64_t read_run(struct bw_data_check *data, uint8_t *other_bytes,
                          const struct piece *piece, unsigned copy, unsigned first, unsigned count,
                          uint64_t *unreadable)
 {
@@ -271,13 +266,13 @@ static uint64_t read_run(struct bw_data_check *data, struct worker *worker,
     const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
     const uint64_t mask = (count == PIECE_SECTORS ? UINT64_MAX : (UINT64_C(1) << count) - 1)
                           << first;
-    struct bw_request request = request_of(piece, copy, worker->other);
+    struct bw_request request = request_of(piece, copy, other_bytes);
     uint64_t good = 0;
     request.address += (uint64_t)first * data->sectorsize;
     request.length = count * data->sectorsize;
     bw_wind(&frame, reader->top, &request, 1);
     if (!request.error)
-        return matching_sectors(data, piece, mask, first, worker->other);
+        return matching_sectors(data, piece, mask, first, other_bytes);
     const bool divide = count > 1 && request.error->code != BW_ERROR_MISSING_DEVICE;
     const bool unknown = !divide && bw_check_lacks_memory(data->check, request.error);
     bw_error_free(request.error);
@@ -286,12 +281,12 @@ static uint64_t read_run(struct bw_data_check *data, struct worker *worker,
     if (!divide)
         *unreadable |= mask;
     for (unsigned i = 0; divide && i < count; i++)
-        good |= read_run(data, worker, piece, copy, first + i, 1, unreadable);
+        good |= read_run(data, other_bytes, piece, copy, first + i, 1, unreadable);
     return good;
 }
 
 /* The sectors in `wanted` that are good in a copy. */
-static uint64_t good_in_copy(struct bw_data_check *data, struct worker *worker,
+static uint64_t good_in_copy(struct bw_data_check *data, uint8_t *other_bytes,
                              const struct piece *piece, unsigned copy, uint64_t wanted,
                              uint64_t *unreadable)
 {
@@ -301,7 +296,7 @@ static uint64_t good_in_copy(struct bw_data_check *data, struct worker *worker,
         for (count = 1; i + count < PIECE_SECTORS && (wanted >> (i + count) & 1) == is_wanted;)
             count++;
         if (is_wanted)
-            good |= read_run(data, worker, piece, copy, i, count, unreadable);
+            good |= read_run(data, other_bytes, piece, copy, i, count, unreadable);
     }
     return good;
 }
@@ -321,13 +316,13 @@ static void add_bad(struct bw_data_check *data, const struct piece *piece,
 }
 
 /* Adds bad sectors of a copy: unrepairable ones, and those that are good in another copy. */
-static void add_copy(struct bw_data_check *data, struct worker *worker, const struct piece *piece,
+static void add_copy(struct bw_data_check *data, uint8_t *other_bytes, const struct piece *piece,
                      struct bw_bad_range like, uint64_t bad)
 {
     uint64_t good = 0, unreadable = 0;
     for (unsigned other = 1; other <= piece->chunk->all_copies && bad & ~good; other++)
         if (other != like.copy)
-            good |= good_in_copy(data, worker, piece, other, bad & ~good, &unreadable);
+            good |= good_in_copy(data, other_bytes, piece, other, bad & ~good, &unreadable);
     add_bad(data, piece, &like, bad & ~good);
     like.repairable = true;
     add_bad(data, piece, &like, good);
@@ -335,8 +330,8 @@ static void add_copy(struct bw_data_check *data, struct worker *worker, const st
 
 /* A copy is on a missing device. That is bad only if no other one is stored and parity does not
  * give the data, and is found out with the first copy. */
-static void add_missing(struct bw_data_check *data, struct worker *worker,
-                        const struct piece *piece, unsigned copy)
+static void add_missing(struct bw_data_check *data, uint8_t *other_bytes, const struct piece *piece,
+                        unsigned copy)
 {
     uint64_t good = 0, unreadable = 0;
     for (unsigned other = 1; other <= piece->chunk->copies; other++) {
@@ -348,32 +343,32 @@ static void add_missing(struct bw_data_check *data, struct worker *worker,
     }
     const uint64_t all = sectors_of(data, piece);
     for (unsigned other = piece->chunk->copies + 1; other <= piece->chunk->all_copies; other++)
-        good |= good_in_copy(data, worker, piece, other, all & ~good, &unreadable);
+        good |= good_in_copy(data, other_bytes, piece, other, all & ~good, &unreadable);
     const struct bw_bad_range like = {BW_CODE_data_unreadable, .copy = copy,
                                       .message =
                                           "on missing devices, without another mirror or parity"};
     add_bad(data, piece, &like, all & ~good);
 }
 
-static void check_reply(struct bw_data_check *data, struct worker *worker,
-                        const struct piece *piece, const struct bw_request *request)
+static void check_reply(struct bw_data_check *data, uint8_t *other_bytes, const struct piece *piece,
+                        const struct bw_request *request)
 {
     const uint64_t all = sectors_of(data, piece);
     BW_AUTO_ERROR struct bw_error *error = request->error;
     uint64_t unreadable = 0, good;
     if (error && error->code == BW_ERROR_MISSING_DEVICE) {
-        add_missing(data, worker, piece, request->mirror);
+        add_missing(data, other_bytes, piece, request->mirror);
         return;
     }
     data->check->data_bytes += piece->length;
-    good = error ? good_in_copy(data, worker, piece, request->mirror, all, &unreadable)
+    good = error ? good_in_copy(data, other_bytes, piece, request->mirror, all, &unreadable)
                  : matching_sectors(data, piece, all, 0, request->buffer);
     const struct bw_bad_range like = {BW_CODE_data_checksum, .copy = request->mirror,
                                       .message = "checksum mismatch"};
     const struct bw_bad_range unread = {BW_CODE_data_unreadable, .copy = request->mirror,
                                         .message = "cannot be read"};
-    add_copy(data, worker, piece, like, all & ~good & ~unreadable);
-    add_copy(data, worker, piece, unread, unreadable);
+    add_copy(data, other_bytes, piece, like, all & ~good & ~unreadable);
+    add_copy(data, other_bytes, piece, unread, unreadable);
 }
 
 /* Tells the layers what a task is going to read, so that the devices have work while the tasks
@@ -403,7 +398,7 @@ static void advise_task(const struct bw_data_check *data, size_t index)
 static void run_task(void *context, unsigned number, size_t index)
 {
     struct bw_data_check *data = context;
-    struct worker *worker = &data->workers[number];
+    uint8_t *bytes = data->buffers + (size_t)number * (BATCH + PIECE);
     const struct task *task = &data->tasks.items[index];
     const struct piece *pieces = &data->pieces.items[task->first];
     const struct bw_tree_reader *reader = &data->check->fs->reader;
@@ -418,12 +413,12 @@ static void run_task(void *context, unsigned number, size_t index)
             const struct piece *piece = &pieces[done + count];
             if (used + piece->length > BATCH)
                 break;
-            requests[count] = request_of(piece, task->copy, worker->bytes + used);
+            requests[count] = request_of(piece, task->copy, bytes + used);
             used += piece->length;
         }
         bw_wind(&frame, reader->top, requests, count);
         for (size_t i = 0; i < count; i++)
-            check_reply(data, worker, &pieces[done + i], &requests[i]);
+            check_reply(data, bytes + BATCH, &pieces[done + i], &requests[i]);
         done += count;
     }
 }
@@ -490,11 +485,7 @@ struct bw_error *bw_data_check_add(void *context, const struct bw_summed *range)
 
 static void free_data_check(struct bw_data_check *data)
 {
-    for (unsigned i = 0; data->workers && i < data->check->workers; i++) {
-        free(data->workers[i].bytes);
-        free(data->workers[i].other);
-    }
-    free(data->workers);
+    free(data->buffers);
     pieces_free(&data->pieces);
     sums_free(&data->checksums);
     tasks_free(&data->tasks);
@@ -512,13 +503,8 @@ struct bw_data_check *bw_data_check_begin(struct bw_check *check)
         (struct bw_data_check){.check = check,
                                .sectorsize = superblock->sectorsize,
                                .checksum_size = bw_checksum_size(bw_fs_data_checksum(check->fs)),
-                               .workers = calloc(check->workers, sizeof *data->workers)};
-    bool complete = data->workers != NULL;
-    for (unsigned i = 0; complete && i < check->workers; i++) {
-        data->workers[i] = (struct worker){malloc(BATCH), malloc(PIECE)};
-        complete = data->workers[i].bytes && data->workers[i].other;
-    }
-    if (complete)
+                               .buffers = malloc(check->workers * (size_t)(BATCH + PIECE))};
+    if (data->buffers)
         return data;
     free_data_check(data);
     return NULL;
