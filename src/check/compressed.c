@@ -54,11 +54,6 @@ struct worker {
     uint8_t *output; /* BW_MAX_COMPRESSED_EXTENT bytes */
 };
 
-/* Streams that are checked together. */
-struct task {
-    size_t first, count;
-};
-
 struct compressed_check {
     struct bw_check *check;
     const struct bw_listed_tree *tree; /* that is being read */
@@ -68,8 +63,7 @@ struct compressed_check {
     size_t count;
     uint8_t *inline_bytes;
     size_t inline_used;
-    struct task *tasks;
-    size_t task_count;
+    size_t *tasks;          /* the first stream of each, and at the end their number */
     _Atomic uint64_t *good; /* the table; hashes */
     size_t good_mask;
     struct worker *workers;
@@ -184,13 +178,29 @@ static struct bw_error *check_again(struct compressed_check *self, struct worker
     return NULL;
 }
 
-/* Reads streams that lie in extents, and decompresses them. A copy that cannot be read has been
- * reported. */
-static void check_batch(struct compressed_check *self, struct worker *worker,
-                        const struct stream *streams, size_t count)
+/* Checks some streams of the window, which all lie in leaves, or all in extents. */
+static void run_task(void *context, unsigned number, size_t index)
 {
+    struct compressed_check *self = context;
+    const struct stream *streams = &self->streams[self->tasks[index]];
+    const size_t count = self->tasks[index + 1] - self->tasks[index];
+    struct worker *worker = &self->workers[number];
+    if (!bw_check_should_continue(self->check, number))
+        return;
+    for (size_t i = 0; i < count && !streams[i].logical; i++) {
+        BW_AUTO_ERROR struct bw_error *error =
+            decompress_stream(worker, &streams[i], self->inline_bytes + streams[i].bytes);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            self->check->no_memory = true;
+        else if (error)
+            report_stream(self, &streams[i], error, false);
+    }
+    if (!streams[0].logical)
+        return;
+
+    /* Extents are read in one batch. A copy that cannot be read has been reported. */
     struct bw_request requests[BATCH_STREAMS * REQUESTS];
-    struct bw_error *errors[BATCH_STREAMS] = {NULL};
+    bool bad[BATCH_STREAMS] = {false};
     unsigned made = 0;
     size_t used = 0;
     for (size_t i = 0; i < count; used += streams[i++].stored)
@@ -198,40 +208,19 @@ static void check_batch(struct compressed_check *self, struct worker *worker,
     const bool complete = read_all(self, requests, made);
     used = 0;
     for (size_t i = 0; i < count; used += streams[i++].stored) {
-        errors[i] = decompress_stream(worker, &streams[i], worker->input + used);
+        BW_AUTO_ERROR struct bw_error *error =
+            decompress_stream(worker, &streams[i], worker->input + used);
         const uint64_t hash = hash_of(self, &streams[i]);
-        if (!errors[i] && complete)
+        bad[i] = error;
+        if (!error && complete)
             self->good[hash & self->good_mask] = hash;
     }
     for (size_t i = 0; i < count; i++) {
-        if (!errors[i])
+        if (!bad[i])
             continue;
         BW_AUTO_ERROR struct bw_error *failure = check_again(self, worker, &streams[i]);
         if (failure)
             self->check->no_memory = true;
-        bw_error_free(errors[i]);
-    }
-}
-
-static void run_task(void *context, unsigned number, size_t index)
-{
-    struct compressed_check *self = context;
-    const struct task *task = &self->tasks[index];
-    const struct stream *streams = &self->streams[task->first];
-    struct worker *worker = &self->workers[number];
-    if (!bw_check_should_continue(self->check, number))
-        return;
-    if (streams[0].logical) {
-        check_batch(self, worker, streams, task->count);
-        return;
-    }
-    for (size_t i = 0; i < task->count; i++) {
-        BW_AUTO_ERROR struct bw_error *error =
-            decompress_stream(worker, &streams[i], self->inline_bytes + streams[i].bytes);
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            self->check->no_memory = true;
-        else if (error)
-            report_stream(self, &streams[i], error, false);
     }
 }
 
@@ -249,7 +238,7 @@ static void check_window(struct compressed_check *self)
 {
     if (self->count)
         qsort(self->streams, self->count, sizeof *self->streams, by_address);
-    self->task_count = 0;
+    size_t task_count = 0;
     for (size_t first = 0; first < self->count;) {
         const struct stream *streams = &self->streams[first];
         size_t count = 0, bytes = 0;
@@ -257,10 +246,11 @@ static void check_window(struct compressed_check *self)
                !streams[count].logical == !streams[0].logical &&
                bytes + streams[count].stored <= BATCH)
             bytes += streams[count++].stored;
-        self->tasks[self->task_count++] = (struct task){first, count};
+        self->tasks[task_count++] = first;
         first += count;
     }
-    bw_pool_run(self->check->pool, self->task_count, run_task, self);
+    self->tasks[task_count] = self->count;
+    bw_pool_run(self->check->pool, task_count, run_task, self);
     self->count = self->inline_used = 0;
 }
 
@@ -374,7 +364,7 @@ struct bw_error *bw_check_compressed(struct bw_check *check)
     self.good = calloc(size, sizeof *self.good);
     self.good_mask = size - 1;
     self.streams = malloc(WINDOW * sizeof *self.streams);
-    self.tasks = malloc(WINDOW * sizeof *self.tasks);
+    self.tasks = malloc((WINDOW + 1) * sizeof *self.tasks);
     self.inline_bytes = malloc(INLINE_BYTES);
     self.workers = calloc(check->workers, sizeof *self.workers);
     bool complete = self.good && self.streams && self.tasks && self.inline_bytes && self.workers;
