@@ -18,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/compare.h"
+#include "base/generated.h"
 #include "base/vector.h"
 #include "btree/scan.h"
 #include "check/blocks.h"
@@ -245,42 +246,35 @@ static struct bw_error *add_all_promised(struct bw_entries *list)
     return bw_item_stream_end(&stream, error);
 }
 
-/* A tree that is read for the references in it. */
-struct reading {
-    struct bw_entries *list;
-    const struct bw_listed_tree *tree;
-    struct bw_block_set *seen;
-};
-
-static void add_made(const struct reading *reading, const struct bw_reference *reference)
+static void add_made(struct bw_entries *list, const struct bw_reference *reference)
 {
-    bw_entries_add(reading->list, &(struct bw_reference_entry){.reference = *reference,
-                                                               .made = reference->count,
-                                                               .tree = reading->tree->tree.id});
+    bw_entries_add(list, &(struct bw_reference_entry){.reference = *reference,
+                                                      .made = reference->count,
+                                                      .tree = list->tree->tree.id});
 }
 
 static bool is_needed(void *context, const struct bw_block_pointer *pointer)
 {
-    struct reading *reading = context;
+    struct bw_entries *list = context;
     bool is_new = false;
-    if (!bw_tree_has_dropped(reading->tree, pointer) &&
-        bw_block_set_insert(reading->seen, pointer->bytenr, &is_new))
-        reading->list->no_memory = true;
+    if (!bw_tree_has_dropped(list->tree, pointer) &&
+        bw_block_set_insert(&list->seen, pointer->bytenr, &is_new))
+        list->no_memory = true;
     return is_new;
 }
 
 static struct bw_error *on_block(void *context, const struct bw_node *node)
 {
-    struct reading *reading = context;
+    struct bw_entries *list = context;
     struct bw_reference reference = bw_block_as_reference(node);
-    add_made(reading, &reference);
-    struct bw_block_references references = bw_check_references_open(
-        reading->list->check, node, bw_tree_first_slot(reading->tree, node));
+    add_made(list, &reference);
+    struct bw_block_references references =
+        bw_check_references_open(list->check, node, bw_tree_first_slot(list->tree, node));
     while (bw_block_references_next(&references, &reference))
-        add_made(reading, &reference);
-    if (!bw_check_should_continue(reading->list->check, 0))
+        add_made(list, &reference);
+    if (!bw_check_should_continue(list->check, 0))
         return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
-    return reading->list->no_memory ? bw_error_no_memory() : NULL;
+    return list->no_memory ? bw_error_no_memory() : NULL;
 }
 
 /* Adds the references that exist, from each block of all trees once. */
@@ -289,22 +283,24 @@ static struct bw_error *add_all_made(struct bw_entries *list)
     struct bw_check *check = list->check;
     struct bw_tree_reader reader = check->fs->reader;
     reader.adopter = NULL;
-    struct bw_block_set seen = {0};
-    struct bw_error *error = NULL;
-    for (size_t i = 0; !error && i < check->trees.entries.count; i++) {
-        struct reading reading = {
-            .list = list, .tree = &check->trees.entries.items[i], .seen = &seen};
-        const struct bw_scan scan = {
-            BW_SCAN_ALL,      .wants = is_needed,          .node = on_block,
-            .leaf = on_block, .lost = bw_scan_ignore_lost, .context = &reading};
+    const struct bw_scan scan = {BW_SCAN_ALL,      .wants = is_needed,          .node = on_block,
+                                 .leaf = on_block, .lost = bw_scan_ignore_lost, .context = list};
+    bw_key_map_clear(&list->seen.words);
+    for (size_t i = 0; i < check->trees.entries.count; i++) {
         struct bw_reference root;
-        if (!bw_reference_to_root(&reading.tree->tree, &root))
+        list->tree = &check->trees.entries.items[i];
+        if (!bw_reference_to_root(&list->tree->tree, &root))
             continue;
-        add_made(&reading, &root);
-        error = bw_tree_scan(&reader, &reading.tree->tree, &scan);
+        add_made(list, &root);
+        BW_TRY(bw_tree_scan(&reader, &list->tree->tree, &scan));
     }
-    bw_key_map_free(&seen.words);
-    return error;
+    return NULL;
+}
+
+static void bw_entries_free(struct bw_entries *list)
+{
+    bw_reference_entries_free(&list->entries);
+    bw_key_map_free(&list->seen.words);
 }
 
 struct bw_error *bw_pass_extents(struct bw_check *check)
@@ -318,6 +314,8 @@ struct bw_error *bw_pass_extents(struct bw_check *check)
             bw_count_reference(check, &root);
     }
 
+    BW_SCOPED(bw_entries) struct bw_entries list = {.check = check};
+
     /* With a baseline, only the sum of all buckets is known, and they must be filled again if it
      * is not zero. */
     if (check->extents_known && check->skips) {
@@ -326,27 +324,25 @@ struct bw_error *bw_pass_extents(struct bw_check *check)
             total += check->references->buckets[bucket];
         if (!total)
             return NULL;
-        struct bw_entries counting = {.check = check, .counts = true, .end = BW_REFERENCE_BUCKETS};
+        list.counts = true;
         memset(check->references, 0, sizeof *check->references);
-        BW_TRY(add_all_promised(&counting));
-        BW_TRY(add_all_made(&counting));
+        BW_TRY(add_all_promised(&list));
+        BW_TRY(add_all_made(&list));
     }
 
     /* If the extent tree is incomplete, not even the source of a reference is known. */
     if (!check->extents_known || !bw_reference_counts_disagreeing(check->references))
         return NULL;
-    struct bw_entries list = {.check = check};
-    struct bw_error *error = NULL;
-    for (unsigned round = 0; !error && round < ROUNDS && list.end < BW_REFERENCE_BUCKETS; round++) {
+    list.counts = false;
+    for (unsigned round = 0; round < ROUNDS && list.end < BW_REFERENCE_BUCKETS; round++) {
         /* The references of as many buckets from list.first on as memory has room for. */
         list.first = list.end;
         list.end = BW_REFERENCE_BUCKETS;
         list.entries.count = 0;
-        error = add_all_promised(&list);
-        if (!error)
-            error = add_all_made(&list);
-        if (error || list.no_memory)
-            break;
+        BW_TRY(add_all_promised(&list));
+        BW_TRY(add_all_made(&list));
+        if (list.no_memory)
+            return bw_error_no_memory();
         bw_entries_merge(&list);
         for (size_t i = 0, end; i < list.entries.count; i = end) {
             const struct bw_reference_entry *first = &list.entries.items[i];
@@ -358,12 +354,9 @@ struct bw_error *bw_pass_extents(struct bw_check *check)
                           complete);
         }
     }
-    bw_reference_entries_free(&list.entries);
-    if (!error && list.no_memory)
-        return bw_error_no_memory();
-    if (!error && list.end < BW_REFERENCE_BUCKETS)
+    if (list.end < BW_REFERENCE_BUCKETS)
         bw_check_unable(
             check, bw_error_create(BW_ERROR_CORRUPT,
                                    "too many references are wrong: not all of them were examined"));
-    return error;
+    return NULL;
 }

@@ -6,6 +6,7 @@
 
 #include "base/vector.h"
 #include "check/reference_counts.h"
+#include "owners/ranges.h"
 
 /** A reference, as both sides have it. Of kind BW_EXTENT_ITEM: the extent item itself, with
  * `promised` references. */
@@ -24,6 +25,10 @@ struct bw_entries {
     uint32_t first, end; /**< buckets; the end moves down if there are too many entries */
     bool no_memory;
     bool counts; /**< entries are not kept, but counted in the buckets */
+
+    /* While the references that exist are added. */
+    const struct bw_listed_tree *tree; /**< in which they are */
+    struct bw_block_set seen;          /**< tree blocks that were read */
 };
 
 /** Adds an entry, if it belongs to a bucket of the list that does not balance. */
