@@ -211,6 +211,16 @@ static void note_findings(struct space *space, size_t first)
     space->found = space->check->found;
 }
 
+/* Copies the addresses in a range. */
+static struct bw_error *copy_blocks(const struct bw_numbers *from, uint64_t start, uint64_t end,
+                                    struct bw_key_map *to)
+{
+    for (size_t i = BW_FIRST_INDEX(k, from->count, from->items[k] >= start);
+         i < from->count && from->items[i] < end; i++)
+        BW_TRY(bw_key_map_put(to, from->items[i], 1));
+    return NULL;
+}
+
 /* Takes the results of an unchanged block group from the baseline. */
 static struct bw_error *carry_group(struct space *space, struct bw_checked_group *group)
 {
@@ -226,15 +236,8 @@ static struct bw_error *carry_group(struct space *space, struct bw_checked_group
          i < span_count && spans[i].start < end; i++)
         BW_TRY(bw_range_set_insert(&check->unsummed, bw_max(spans[i].start, start),
                                    bw_min(spans[i].end, end)));
-    const struct bw_numbers *blocks = &since->full_backrefs;
-    for (size_t i = BW_FIRST_INDEX(k, blocks->count, blocks->items[k] >= start);
-         i < blocks->count && blocks->items[i] < end; i++)
-        BW_TRY(bw_key_map_put(&check->full_backrefs, blocks->items[i], 1));
-    blocks = &since->shared_blocks;
-    for (size_t i = BW_FIRST_INDEX(k, blocks->count, blocks->items[k] >= start);
-         i < blocks->count && blocks->items[i] < end; i++)
-        BW_TRY(bw_key_map_put(&check->shared_blocks, blocks->items[i], 1));
-    return NULL;
+    BW_TRY(copy_blocks(&since->full_backrefs, start, end, &check->full_backrefs));
+    return copy_blocks(&since->shared_blocks, start, end, &check->shared_blocks);
 }
 
 /* Moves on to the block group that contains an address, or to the last one before it. There is no
@@ -418,11 +421,25 @@ static struct bw_error *skip_groups(struct space *space, const struct bw_checked
     return NULL;
 }
 
-/* Passes all items of the extent tree to the functions above, and everything behind the last. */
+/* Begins with all trees, and passes the items of the extent tree to the functions above, and
+ * everything behind the last. */
 static struct bw_error *scan_space(struct space *space)
 {
     struct bw_check *check = space->check;
     struct bw_item_stream *extents = &space->extents;
+    struct checksum_runs *checksums = &space->checksums;
+    struct bw_checked_groups *groups = &check->groups.groups;
+    BW_TRY(bw_item_stream_begin(extents, check->fs, &check->trees, BW_EXTENT_TREE));
+    BW_TRY(bw_free_space_begin(&space->free_space, check));
+    BW_TRY(bw_log_data_ranges(check, &checksums->in_log, &checksums->log_known));
+    BW_TRY(bw_item_stream_begin(&checksums->stream, check->fs, &check->trees, BW_CSUM_TREE));
+    find_run(checksums);
+    check->extents_known = extents->count;
+    space->unsure = !check->extents_known;
+    for (size_t i = 0; i < groups->count && !bw_free_space_can_skip(&space->free_space); i++)
+        groups->items[i].unchanged = false;
+    space->found = check->found;
+
     for (unsigned i = 0; !extents->ended; i++, bw_item_stream_next(extents)) {
         const struct bw_key *key = &extents->item.key;
         const struct bw_checked_group *skipped = NULL;
@@ -466,9 +483,9 @@ static struct bw_error *scan_space(struct space *space)
     BW_TRY(advance_group(space, UINT64_MAX));
     if (space->group)
         leave_group(space);
-    checksum_runs_skip(&space->checksums, UINT64_MAX, space->unsure);
+    checksum_runs_skip(checksums, UINT64_MAX, space->unsure);
     note_findings(space, space->used_before);
-    return NULL;
+    return bw_unchanged_data(check);
 }
 
 struct bw_error *bw_pass_space(struct bw_check *check)
@@ -480,28 +497,9 @@ struct bw_error *bw_pass_space(struct bw_check *check)
         return bw_error_no_memory();
     BW_TRY(bw_check_load_groups(check));
     BW_TRY(bw_unchanged_groups(check));
-    struct bw_error *error =
-        bw_item_stream_begin(&space.extents, check->fs, &check->trees, BW_EXTENT_TREE);
-    if (!error)
-        error = bw_free_space_begin(&space.free_space, check);
-    if (!error)
-        error = bw_log_data_ranges(check, &space.checksums.in_log, &space.checksums.log_known);
-    if (!error)
-        error =
-            bw_item_stream_begin(&space.checksums.stream, check->fs, &check->trees, BW_CSUM_TREE);
-    if (!error)
-        find_run(&space.checksums);
-    check->extents_known = bw_tree_list_find(&check->trees, BW_EXTENT_TREE);
-    space.unsure = !check->extents_known;
-    for (size_t i = 0; i < check->groups.groups.count && !bw_free_space_can_skip(&space.free_space);
-         i++)
-        check->groups.groups.items[i].unchanged = false;
-    space.found = check->found;
-    if (!error)
-        error = scan_space(&space);
-    if (!error)
-        error = bw_unchanged_data(check);
+    struct bw_error *error = scan_space(&space);
     check->extents_known &= !space.extents.lost;
+    check->checksums_known = !space.checksums.stream.lost;
 
     /* The superblock has the sum of all block groups, unless an older generation was opened. */
     const struct bw_superblock *superblock = &check->fs->superblock;
@@ -513,7 +511,6 @@ struct bw_error *bw_pass_space(struct bw_check *check)
         bw_check_find(check, BW_CODE_super_used, NULL,
                       "%" PRIu64 " bytes used, the block groups have %" PRIu64,
                       superblock->bytes_used, sum);
-    check->checksums_known = !space.checksums.stream.lost;
     bw_range_set_free(&space.checksums.in_log);
     error = bw_item_stream_end(&space.checksums.stream, error);
     error = bw_free_space_end(&space.free_space, error);
