@@ -290,6 +290,8 @@ void bw_check_header(const struct bw_reached_block *block)
         return;
     struct bw_finding location = bw_block_location(&block->tree->tree, block->pointer);
     location.row.length = block->node.nodesize;
+    bw_flip_to(&location.flip, block->pointer->bytenr, offsetof(struct bw_disk_header, flags), 8,
+               flags, (flags & ~unknown) | WRITTEN);
     if (unknown)
         bw_check_find(block->check, BW_CODE_block_header, &location, "unknown flags 0x%" PRIx64,
                       unknown);
@@ -347,9 +349,9 @@ bool bw_check_leaf(const struct bw_reached_block *leaf)
                 at.touches = BW_TOUCHES_INODE;
                 at.row.inode = item->key.objectid;
             }
-            /* Only serious faults are worth a search for a flipped bit; others are habits of some
-             * kernel. */
-            if (bw_item_fault_is_serious(fault.kind))
+            /* Most faults that are not serious are habits of some kernel, and no flipped bits. */
+            if (bw_item_fault_is_serious(fault.kind) || fault.kind == BW_FAULT_item_type ||
+                fault.kind == BW_FAULT_inode_generation)
                 bw_flip_find_in_leaf(leaf, &rules, slot, &at.flip);
             bw_check_find(leaf->check, code_of_fault[fault.kind], &at, "%s", fault.message);
         }

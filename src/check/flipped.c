@@ -38,6 +38,10 @@ enum {
 #define POINTER_BYTE(slot) \
     ((uint32_t)(sizeof(struct bw_disk_header) + (slot) * sizeof(struct bw_disk_key_pointer)))
 
+/* The place of an item's key in a leaf. */
+#define ITEM_BYTE(slot) \
+    ((uint32_t)(sizeof(struct bw_disk_header) + (slot) * sizeof(struct bw_disk_item)))
+
 bool bw_flip_to(struct bw_flip *flip, uint64_t block, uint32_t byte, unsigned width, uint64_t have,
                 uint64_t want)
 {
@@ -86,7 +90,7 @@ struct search {
     uint32_t first_bad;  /* the first slot whose key or place is wrong; the item count: none */
     bool is_rest_bad;    /* the slots after it are wrong, too */
     uint32_t item_count; /* the block's, without a flip */
-    unsigned found;      /* bits that make the block sound */
+    unsigned found;      /* bits that make the block sound, except in the number of items */
     struct bw_flip flip;
 };
 
@@ -150,29 +154,37 @@ static uint64_t number_at(const uint8_t *bytes, unsigned width)
     return number;
 }
 
+/* Finds the item with a key; false if there is none, or too many have been searched. The finder has
+ * its leaf, and is freed by the caller. */
+static bool find_item(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *key,
+                      struct bw_leaf_finder *finder, uint32_t *slot, struct bw_item *item)
+{
+    bw_leaf_finder_init(finder, &check->fs->reader, tree);
+    if (atomic_fetch_add(&check->flip_searches, 1) >= MOST_SEARCHES)
+        return false;
+    BW_AUTO_ERROR struct bw_error *error = bw_find_leaf(finder, key);
+    bw_check_lacks_memory(check, error);
+    const int64_t at = error || finder->lost ? -1 : bw_leaf_last_until(finder, key);
+    *slot = (uint32_t)at;
+    return at >= 0 && bw_leaf_is_packed(&finder->leaf) &&
+           bw_leaf_item(&finder->leaf, *slot, item) && bw_key_compare(&item->key, key) == 0;
+}
+
 /* Finds a field of an item: sets the block, the byte in it, and the value of the field. False if
  * the item has no such field, or too many have been searched. */
 static bool find_field(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *key,
                        uint32_t offset, unsigned width, struct bw_flip *place)
 {
-    struct bw_leaf_finder finder;
+    BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
     struct bw_item item;
-    if (atomic_fetch_add(&check->flip_searches, 1) >= MOST_SEARCHES)
+    uint32_t slot;
+    if (!find_item(check, tree, key, &finder, &slot, &item) || item.size < width ||
+        offset > item.size - width)
         return false;
-    bw_leaf_finder_init(&finder, &check->fs->reader, tree);
-    BW_AUTO_ERROR struct bw_error *error = bw_find_leaf(&finder, key);
-    bw_check_lacks_memory(check, error);
-    const int64_t slot = error || finder.lost ? -1 : bw_leaf_last_until(&finder, key);
-    const bool found = slot >= 0 && bw_leaf_is_packed(&finder.leaf) &&
-                       bw_leaf_item(&finder.leaf, (uint32_t)slot, &item) &&
-                       bw_key_compare(&item.key, key) == 0 && item.size >= width &&
-                       offset <= item.size - width;
-    if (found)
-        *place = (struct bw_flip){.block = finder.bytenr,
-                                  .byte = (uint32_t)(item.data - finder.leaf.block) + offset,
-                                  .value = number_at(item.data + offset, width)};
-    bw_leaf_finder_free(&finder);
-    return found;
+    *place = (struct bw_flip){.block = finder.bytenr,
+                              .byte = (uint32_t)(item.data - finder.leaf.block) + offset,
+                              .value = number_at(item.data + offset, width)};
+    return true;
 }
 
 void bw_flip_in_item(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *key,
@@ -197,6 +209,44 @@ void bw_flip_bit_of_item(struct bw_check *check, const struct bw_tree *tree,
     flip->found = true;
     flip->bit = (uint8_t)bit;
     flip->value ^= UINT64_C(1) << bit;
+}
+
+/* The bit that makes one key the other; at the key at `byte` of a block. */
+static bool flip_key(struct bw_flip *flip, uint64_t block, uint32_t byte, const struct bw_key *have,
+                     const struct bw_key *want)
+{
+    const bool objectid = have->objectid != want->objectid, offset = have->offset != want->offset;
+    const bool type = have->type != want->type;
+    if ((objectid && (type || offset)) || (type && offset))
+        return false;
+    return bw_flip_to(flip, block, byte, 8, have->objectid, want->objectid) ||
+           bw_flip_to(flip, block, byte + 8, 1, have->type, want->type) ||
+           bw_flip_to(flip, block, byte + 9, 8, have->offset, want->offset);
+}
+
+void bw_flip_in_key(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *have,
+                    const struct bw_key *want, struct bw_flip *flip)
+{
+    BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
+    struct bw_item item;
+    uint32_t slot;
+    *flip = (struct bw_flip){0};
+    if (find_item(check, tree, have, &finder, &slot, &item))
+        flip_key(flip, finder.bytenr, ITEM_BYTE(slot), have, want);
+}
+
+bool bw_key_may_be(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *have,
+                   const struct bw_key *other)
+{
+    BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
+    struct bw_item item;
+    uint32_t slot;
+    if (!find_item(check, tree, have, &finder, &slot, &item))
+        return true;
+    const struct bw_key before = slot ? bw_leaf_key(&finder.leaf, slot - 1) : (struct bw_key){0};
+    const struct bw_key after =
+        slot + 1 < finder.leaf.item_count ? bw_leaf_key(&finder.leaf, slot + 1) : BW_KEY_MAX;
+    return bw_key_compare(&before, other) < 0 && bw_key_compare(other, &after) < 0;
 }
 
 static void try_field(struct search *search, uint32_t byte, unsigned width)
@@ -274,14 +324,18 @@ static bool begin_search(struct search *search, struct bw_check *check,
     return true;
 }
 
-/* Tries all bits. The view shows the copy, with the item count of the damaged block. */
+/* Tries all bits. The view shows the copy, with the item count of the damaged block. A leaf is also
+ * sound without its last items; but if another bit makes all of them sound, that is no chance. */
 static void try_all(struct search *search)
 {
     const struct bw_node node = bw_node_view(search->block, search->nodesize);
+    try_field(search, offsetof(struct bw_disk_header, item_count), 4);
+    const struct bw_flip in_count = search->flip;
+    const unsigned counts = search->found;
+    search->found = 0;
     try_field(search, offsetof(struct bw_disk_header, bytenr), 8);
     try_field(search, offsetof(struct bw_disk_header, generation), 8);
     try_field(search, offsetof(struct bw_disk_header, owner), 8);
-    try_field(search, offsetof(struct bw_disk_header, item_count), 4);
     try_field(search, offsetof(struct bw_disk_header, level), 1);
     const uint32_t size =
         node.level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
@@ -305,7 +359,9 @@ static void try_all(struct search *search)
         for (uint32_t k = 0; k < item.size && k < MOST_DATA; k++)
             try_field(search, data + k, 1);
     }
-    if (search->found != 1)
+    if (!search->found && counts == 1)
+        search->flip = in_count;
+    else if (search->found != 1)
         search->flip = (struct bw_flip){0};
 }
 
@@ -398,19 +454,6 @@ static bool key_of_sibling(const struct search *search, const struct bw_block_po
     const uint32_t at = last ? child.item_count - 1 : 0;
     *key = child.level ? bw_node_key(&child, at) : bw_leaf_key(&child, at);
     return true;
-}
-
-/* The bit that makes one key the other; at the key at `byte` of a block. */
-static bool flip_key(struct bw_flip *flip, uint64_t block, uint32_t byte, const struct bw_key *have,
-                     const struct bw_key *want)
-{
-    const bool objectid = have->objectid != want->objectid, offset = have->offset != want->offset;
-    const bool type = have->type != want->type;
-    if ((objectid && (type || offset)) || (type && offset))
-        return false;
-    return bw_flip_to(flip, block, byte, 8, have->objectid, want->objectid) ||
-           bw_flip_to(flip, block, byte + 8, 1, have->type, want->type) ||
-           bw_flip_to(flip, block, byte + 9, 8, have->offset, want->offset);
 }
 
 /* A member of the pointer: in the parent's node, or in the root item. */
@@ -532,7 +575,8 @@ static void decide(struct search *search, struct bw_flip *flip)
                             offsetof(struct bw_disk_root_item, generation), 8, want, generation,
                             flip);
     } else if (!bw_node_may_belong(expectation->owner, owner) && !expectation->has_first_key &&
-               !bw_tree_list_find(&search->check->trees, owner) && owner <= BW_REMAP_TREE) {
+               !bw_tree_list_find(&search->check->trees, owner) &&
+               (owner <= BW_REMAP_TREE || owner == BW_DATA_RELOC_TREE)) {
         return; /* the root item of another tree */
     } else if (search->item_count && expectation->has_first_key &&
                bw_key_compare(&first, &expectation->first_key) != 0) {

@@ -29,6 +29,15 @@ void bw_flip_bit_of_item(struct bw_check *check, const struct bw_tree *tree,
                          const struct bw_key *key, uint32_t offset, unsigned bit,
                          struct bw_flip *flip);
 
+/** The bit that makes the key of an item another key. */
+void bw_flip_in_key(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *have,
+                    const struct bw_key *want, struct bw_flip *flip);
+
+/** Whether an item of a tree would be in order with another key: between its neighbours. Also true
+ * if that is not known. */
+bool bw_key_may_be(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *have,
+                   const struct bw_key *other);
+
 /** The facts that the items of a block are compared with. */
 struct bw_item_rules bw_item_rules_of(const struct bw_check *check, uint64_t owner,
                                       uint64_t generation, bool in_log);

@@ -410,9 +410,13 @@ static struct bw_error *end_inode(struct examination *examination)
     /* Extents and entries belong only to some types. */
     if (bw_has_extents(type))
         check_file(examination, &location);
-    else if (bw_bytes_to_count(present->number, inode) && !present->extents)
-        bw_check_find(check, BW_CODE_file_bytes, &location, "%s of %" PRIu64 " bytes",
+    else if (bw_bytes_to_count(present->number, inode) && !present->extents) {
+        struct bw_finding finding = location;
+        find_flip_in_inode(examination, present->number, offsetof(struct bw_disk_inode_item, bytes),
+                           8, inode->bytes, 0, &finding.flip);
+        bw_check_find(check, BW_CODE_file_bytes, &finding, "%s of %" PRIu64 " bytes",
                       bw_file_type_name(type), inode->bytes);
+    }
     if (present->extents && !bw_has_extents(type))
         bw_check_find(check, BW_CODE_inode_items, &location, "%s has file extents",
                       bw_file_type_name(type));
@@ -478,7 +482,8 @@ static struct bw_finding name_location(const struct examination *examination,
 /*
  * A name that some of its items lack. If one item has a flipped bit, its record stands elsewhere:
  * with another name of the same inode, whose hash then names the bit, or with the same name of an
- * inode whose number differs in one bit.
+ * inode or in a directory whose number differs in one bit. The two entries of a subvolume have no
+ * third witness in this tree: the one that leads to an existing subvolume is right.
  */
 
 /* The records of one name, which follow each other. */
@@ -524,12 +529,13 @@ static unsigned count_records(const struct name *name)
 /* Whether the only record of one name is what the other name lacks. */
 static bool completes(const struct name *name, const struct name_record *record)
 {
+    const unsigned references = !record->is_subvolume;
     switch (record->kind) {
     case RECORD_ITEM:
-        return !name->items && name->indexes == 1 && name->references == 1;
+        return !name->items && name->indexes == 1 && name->references == references;
     case RECORD_INDEX:
-        return name->items == 1 && !name->indexes && name->references == 1 &&
-               record->value == name->reference->value;
+        return name->items == 1 && !name->indexes && name->references == references &&
+               (!references || record->value == name->reference->value);
     case RECORD_REFERENCE:
         return name->items == 1 && name->indexes == 1 && !name->references &&
                record->value == name->index->value;
@@ -539,22 +545,32 @@ static bool completes(const struct name *name, const struct name_record *record)
 }
 
 /* Two names of which one has a single record that the other one lacks. With names of the same
- * inode, the difference of their hashes leads to the bit in the name; otherwise an entry should
- * lead to the other inode. */
+ * inode, the difference of their hashes leads to the bit in the name, or the key of a reference has
+ * another directory; otherwise an entry should lead to the other inode. */
 static void find_flip_between(const struct examination *examination, const struct name *name,
                               const struct name *other, struct bw_flip *flip)
 {
     struct bw_check *check = examination->check;
     const struct bw_tree *tree = &examination->tree->tree;
     const struct name_record *wrong = other->any, *right = name->any;
-    if (count_records(other) != 1 || !completes(name, wrong)) {
+    const bool is_kept = wrong->is_subvolume && bw_tree_list_find(&check->trees, wrong->inode);
+    if (count_records(other) != 1 || !completes(name, wrong) || is_kept) {
         wrong = name->any;
         right = other->any;
         if (count_records(name) != 1 || !completes(other, wrong))
             return;
     }
+    if (wrong->is_subvolume && (bw_tree_list_find(&check->trees, wrong->inode) ||
+                                !bw_tree_list_find(&check->trees, right->inode)))
+        return;
     struct bw_key key = {wrong->directory, BW_DIR_INDEX, wrong->value};
-    if (wrong->inode == right->inode) {
+    if (wrong->directory != right->directory) {
+        key = (struct bw_key){wrong->inode, BW_INODE_REF, wrong->directory};
+        const struct bw_key want = {wrong->inode, BW_INODE_REF, right->directory};
+        if (wrong->kind == RECORD_REFERENCE && wrong->name_hash == right->name_hash &&
+            wrong->name_length == right->name_length)
+            bw_flip_in_key(check, tree, &key, &want, flip);
+    } else if (wrong->inode == right->inode) {
         const uint32_t difference = wrong->name_hash ^ right->name_hash;
         struct bw_bit_flip place;
         if (wrong->kind == RECORD_REFERENCE)
@@ -583,6 +599,32 @@ static size_t end_of_name(const struct name_records *records, size_t begin)
     return end;
 }
 
+/* The flipped bit between a name and another one of the same inode in a directory. */
+static void find_flip_in_directory(const struct examination *examination, const struct name *name,
+                                   uint64_t directory, struct bw_flip *flip)
+{
+    const struct name_records *records = &examination->records;
+    const struct name_record *any = name->any;
+    size_t i =
+        BW_FIRST_INDEX(k, records->count,
+                       records->items[k].is_subvolume > any->is_subvolume ||
+                           (records->items[k].is_subvolume == any->is_subvolume &&
+                            (records->items[k].inode > any->inode ||
+                             (records->items[k].inode == any->inode && records->items[k].name &&
+                              records->items[k].directory >= directory))));
+    for (size_t end, tries = 0; !flip->found && i < records->count && tries < MOST_NAMES;
+         i = end, tries++) {
+        const struct name_record *first = &records->items[i];
+        if (first->inode != any->inode || first->is_subvolume != any->is_subvolume ||
+            first->directory != directory)
+            break;
+        end = end_of_name(records, i);
+        const struct name other = name_of(first, end - i);
+        if (!is_same_name(first, any))
+            find_flip_between(examination, name, &other, flip);
+    }
+}
+
 /* The flipped bit that explains why a name lacks items. */
 static void find_flip_of_name(const struct examination *examination, const struct name *name,
                               struct bw_flip *flip)
@@ -590,38 +632,38 @@ static void find_flip_of_name(const struct examination *examination, const struc
     const struct name_records *records = &examination->records;
     struct name_record wanted = *name->any;
     wanted.value = 0;
+    find_flip_in_directory(examination, name, wanted.directory, flip);
 
-    /* Other names of the inode in the same directory. */
-    size_t i =
-        BW_FIRST_INDEX(k, records->count,
-                       records->items[k].is_subvolume > wanted.is_subvolume ||
-                           (records->items[k].is_subvolume == wanted.is_subvolume &&
-                            (records->items[k].inode > wanted.inode ||
-                             (records->items[k].inode == wanted.inode && records->items[k].name &&
-                              records->items[k].directory >= wanted.directory))));
-    for (size_t end, tries = 0; !flip->found && i < records->count && tries < MOST_NAMES;
-         i = end, tries++) {
-        const struct name_record *first = &records->items[i];
-        if (first->inode != wanted.inode || first->is_subvolume != wanted.is_subvolume ||
-            first->directory != wanted.directory)
-            break;
-        end = end_of_name(records, i);
-        const struct name other = name_of(first, end - i);
-        if (!is_same_name(first, name->any))
-            find_flip_between(examination, name, &other, flip);
-    }
-
-    /* The same name of an inode whose number differs in one bit. */
-    for (unsigned bit = 0; !flip->found && !wanted.is_subvolume && bit < 64; bit++) {
+    /* The same name of an inode, or in a directory, whose number differs in one bit. */
+    for (unsigned bit = 0; !flip->found && bit < 64; bit++) {
         wanted.inode = name->any->inode ^ UINT64_C(1) << bit;
-        i = BW_FIRST_INDEX(k, records->count, by_name(&records->items[k], &wanted) >= 0);
+        const size_t i =
+            BW_FIRST_INDEX(k, records->count, by_name(&records->items[k], &wanted) >= 0);
         const struct name_record *first = &records->items[i];
-        if (i == records->count || first->inode != wanted.inode || first->is_subvolume ||
-            !is_same_name(first, &wanted))
-            continue;
-        const struct name other = name_of(first, end_of_name(records, i) - i);
-        find_flip_between(examination, name, &other, flip);
+        if (i < records->count && first->inode == wanted.inode &&
+            first->is_subvolume == wanted.is_subvolume && is_same_name(first, &wanted)) {
+            const struct name other = name_of(first, end_of_name(records, i) - i);
+            find_flip_between(examination, name, &other, flip);
+        }
+        if (!flip->found)
+            find_flip_in_directory(examination, name, name->any->directory ^ UINT64_C(1) << bit,
+                                   flip);
     }
+}
+
+/* The flipped bit in the index of a reference: the DIR_INDEX would be out of order with it. */
+static void find_flip_in_index(const struct examination *examination, const struct name *name,
+                               struct bw_flip *flip)
+{
+    const struct bw_tree *tree = &examination->tree->tree;
+    const struct name_record *reference = name->reference, *index = name->index;
+    const struct bw_key have = {index->directory, BW_DIR_INDEX, index->value};
+    const struct bw_key other = {index->directory, BW_DIR_INDEX, reference->value};
+    const struct bw_key key = {reference->inode, BW_INODE_REF, reference->directory};
+    if (!bw_key_may_be(examination->check, tree, &have, &other))
+        bw_flip_in_item(examination->check, tree, &key,
+                        reference->offset - (uint32_t)sizeof(struct bw_disk_inode_ref), 8,
+                        reference->value, index->value, flip);
 }
 
 /* Checks that all items with a name agree, and counts it. */
@@ -686,6 +728,7 @@ static void check_name(struct examination *examination, struct inode *inode,
                       "a name in directory %" PRIu64 " has no INODE_REF", directory);
     } else if (name->references == 1 && name->indexes == 1 &&
                name->reference->value != name->index->value) {
+        find_flip_in_index(examination, name, &location.flip);
         bw_check_find(check, BW_CODE_entry_index, &location,
                       "index of a name in directory %" PRIu64 " wrong, want %" PRIu64
                       " have %" PRIu64,

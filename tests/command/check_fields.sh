@@ -45,7 +45,7 @@ finds 4 super-values plain super 555 8 99
 finds 0 super-flags plain super 56 8 5
 finds 0 feature-unknown plain super 180 8 1048579
 finds 4 tree-missing,checksum-missing,extent-unreferenced plain 1 7 132 0 delete
-finds 0 item-type,free-space-stray plain 10 1048576 198 - key 1048576 196 4194304
+finds 0 item-type,free-space-stray,memory-suspected plain 10 1048576 198 - key 1048576 196 4194304
 finds 4 inode-item,entry-type,inode-items plain 5 262 1 0 set 52 4 0
 finds 4 dir-item,entry-type plain 5 256 84 397168884 set 29 1 77
 finds 4 name-hash,memory-suspected plain 5 256 84 397168884 key 256 84 397168885
@@ -76,7 +76,7 @@ finds 0 uuid-missing plain 9 9747775022879163068 251 7912238250860246186 delete
 finds 4 default-lost plain 1 6 84 2378154706 set 0 8 999
 finds 4 block-stale,memory-suspected plain 5 257 1 0 block 80 8 5
 finds 4 block-foreign plain 5 257 1 0 block 48 8 4096
-finds 4 block-header plain 5 257 1 0 block 56 1 0
+finds 4 block-header,memory-suspected plain 5 257 1 0 block 56 1 0
 finds 4 block-layout plain 5 257 1 0 block 118 4 5
 finds 0 uuid-extra,uuid-missing plain 9 9747775022879163068 251 7912238250860246186 set 0 8 257
 finds 4 super-device plain super 283 8 5

@@ -6,7 +6,7 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 fixtures=$BUILD/fixtures
-"$ROOT/scripts/unpack-fixtures" "$fixtures" plain || exit 1
+"$ROOT/scripts/unpack-fixtures" "$fixtures" plain subvolumes || exit 1
 image=$fixtures/plain/dev1.img
 
 # flip LOGICAL BYTE BIT: flips this bit of a tree block of the image of the test.
@@ -49,11 +49,15 @@ names block-layout 15967 $leaf $((item + 17)) 3
 names block-layout 38 $leaf $((item + 21)) 0
 names block-keys 380 $node $((101 + 5 * 33 + 1)) 7
 
+names item-type 1 $leaf $((101 + 36 * 25 + 8)) 3 # of INODE_ITEM 258
+names block-layout 16259 31162368 $((101 + 17)) 5 # of the first of two items
+
 # The header, compared with the pointer of the parent.
 names block-foreign $leaf $leaf 50 3
 names block-stale 7 $leaf 80 3
 names block-keys 110 $leaf 96 0
 names block-foreign 0 $leaf 100 1
+names block-header 72057594037927937 $leaf 58 5
 
 # The pointer of the parent, in a node and in a root item; another block proves which is wrong.
 names block-stale 7 $node $((101 + 33 + 25)) 3
@@ -80,6 +84,19 @@ names inode-missing 402 $leaf $data 6
 names inode-missing 402 $leaf $((index + 1)) 2
 names entry-missing 110 $leaf $((index + 30 + 3)) 2
 names inode-ref-missing 49 $leaf $((101 + 12508 + 10 + 1)) 3
+names inode-ref-missing 258 $leaf $((101 + 81 * 25 + 9 + 1)) 6 # the key of an INODE_REF
+names entry-index 2 $leaf $((101 + 12508 + 1)) 5
+
+# A root item that is under the number of another tree: the block is not at fault.
+flipped 31244288 $((101 + 10 * 25 + 4)) 5
+holds "the block of a lost tree is foreign" grep -q '"code":"block-foreign"' "$WORK/out"
+is "no finding names a bit of that block" "$(grep -c flipped_byte "$WORK/out")" 0
+
+# The two entries of a subvolume: the other one leads to it.
+image=$fixtures/subvolumes/dev1.img
+names entry-missing 256 31670272 $((101 + 15992 + 1)) 6
+names entry-missing 256 31670272 $((101 + 15170 + 2)) 2
+image=$fixtures/plain/dev1.img
 
 # Two flipped bits are not one, and a healthy image has none.
 flipped $leaf 80 3
