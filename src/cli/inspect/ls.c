@@ -45,48 +45,6 @@ static struct bw_error *name_entry(const struct ls_listing *listing, const struc
     return bw_buffer_error(path);
 }
 
-/* The filters of a walk, applied in the same order. */
-
-typedef bool filter(const struct cmd_selection *selection, const struct bw_entry *entry);
-
-/* Keeps the entries that pass a filter. */
-static struct bw_error *filter_entries(struct ls_listing *listing,
-                                       const struct cmd_selection *selection, const char *directory,
-                                       filter *passes)
-{
-    BW_AUTO_BUFFER struct bw_buffer path = {0};
-    struct bw_entry named;
-    size_t kept = 0;
-    BW_TRY(begin_path(directory, &path));
-    const size_t above = path.length;
-    for (size_t i = 0; i < listing->entries.count; i++) {
-        BW_TRY(name_entry(listing, &listing->entries.items[i], above, &path, &named));
-        if (passes(selection, &named))
-            listing->entries.items[kept++] = listing->entries.items[i];
-    }
-    listing->entries.count = kept;
-    return NULL;
-}
-
-static bool is_not_excluded(const struct cmd_selection *selection, const struct bw_entry *entry)
-{
-    return !selection->selection || !bw_selection_excludes_entry(selection->selection, entry);
-}
-
-static bool has_name(const struct cmd_selection *selection, const struct bw_entry *entry)
-{
-    const unsigned type = entry->place.type <= BW_FILE_SYMLINK ? entry->place.type : 0;
-    return bw_part_contains(selection->part.number, selection->part.count,
-                            bw_subvolume_id(entry->place.subvolume), entry->place.inode) &&
-           (!selection->types || selection->types >> type & 1) &&
-           (!selection->selection || bw_selection_accepts_name(selection->selection, entry));
-}
-
-static bool has_inode(const struct cmd_selection *selection, const struct bw_entry *entry)
-{
-    return bw_selection_accepts_inode(selection->selection, entry);
-}
-
 /*
  * The order of directories. A stack holds the directories that are still to be listed, so deep
  * trees need no recursion.
@@ -200,37 +158,51 @@ static struct bw_error *write_listing(struct lister *ls, struct ls_listing *list
     return cmd_write(&ls->paths.output, text->data, text->length);
 }
 
-/* Keeps the entries whose extended attributes pass. */
-static struct bw_error *filter_by_xattrs(struct lister *ls, struct ls_listing *listing)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < listing->entries.count; i++) {
-        const struct bw_entry entry = {.place = listing->entries.items[i].place};
-        bool accepts;
-        BW_TRY(bw_selection_accepts_xattrs(ls->options->selection.selection, ls->paths.session.fs,
-                                           &entry, &accepts));
-        if (accepts)
-            listing->entries.items[kept++] = listing->entries.items[i];
-    }
-    listing->entries.count = kept;
-    return NULL;
-}
+/* The filters of a walk, applied in the same order. */
+enum filter { EXCLUSIONS, NAMES, INODES };
 
-/* Removes the snapshots from the listing of a directory. */
-static void remove_snapshots(const struct lister *ls, struct ls_listing *listing,
-                             const struct pending *directory)
+/* Keeps the entries that pass a filter. `directory` as for select_and_write(). */
+static struct bw_error *filter_entries(const struct lister *ls, struct ls_listing *listing,
+                                       const struct pending *directory, enum filter filter)
 {
+    const struct cmd_selection *selection = &ls->options->selection;
+    const struct bw_selection *tests = selection->selection;
+    struct bw_fs *fs = ls->paths.session.fs;
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
     size_t kept = 0;
+    BW_TRY(begin_path(directory ? ls->path.data : "", &path));
+    const size_t above = path.length;
     for (size_t i = 0; i < listing->entries.count; i++) {
         const struct ls_entry *entry = &listing->entries.items[i];
+        const struct bw_place *place = &entry->place;
         struct bw_subvolume_info info = {0};
-        /* Whether it is a snapshot is known even if the root item cannot be read. */
-        if (!entry->is_dots && entry->place.subvolume != directory->place.subvolume)
-            bw_error_free(bw_subvolume_get(ls->paths.session.fs, entry->place.subvolume, &info));
-        if (!info.is_snapshot)
+        struct bw_entry named;
+        bool keeps = true;
+        BW_TRY(name_entry(listing, entry, above, &path, &named));
+        if (filter == EXCLUSIONS) {
+            keeps = !(entry->is_dots && ls->options->selects) &&
+                    !(tests && bw_selection_excludes_entry(tests, &named));
+            /* Whether it is a snapshot is known even if the root item cannot be read. */
+            if (keeps && directory && selection->no_snapshots && !entry->is_dots &&
+                place->subvolume != directory->place.subvolume)
+                bw_error_free(bw_subvolume_get(fs, place->subvolume, &info));
+            keeps = keeps && !info.is_snapshot;
+        } else if (filter == NAMES) {
+            const unsigned type = place->type <= BW_FILE_SYMLINK ? place->type : 0;
+            keeps = bw_part_contains(selection->part.number, selection->part.count,
+                                     bw_subvolume_id(place->subvolume), place->inode) &&
+                    (!selection->types || selection->types >> type & 1) &&
+                    (!tests || bw_selection_accepts_name(tests, &named));
+        } else {
+            keeps = !bw_selection_needs_inode(tests) || bw_selection_accepts_inode(tests, &named);
+            if (keeps && bw_selection_needs_xattrs(tests))
+                BW_TRY(bw_selection_accepts_xattrs(tests, fs, &named, &keeps));
+        }
+        if (keeps)
             listing->entries.items[kept++] = *entry;
     }
     listing->entries.count = kept;
+    return NULL;
 }
 
 /* Applies the filters and writes the listing of a directory; or, if that is NULL, of the PATHs of
@@ -239,35 +211,25 @@ static struct bw_error *select_and_write(struct lister *ls, struct ls_listing *l
                                          const struct pending *directory)
 {
     const struct cmd_selection *selection = &ls->options->selection;
+    const struct bw_selection *tests = selection->selection;
     const bool selects = ls->options->selects;
-    const char *above = directory ? ls->path.data : "";
     const unsigned depth = directory ? directory->depth + 1 : 0;
     BW_TRY(ls_listing_sort(listing, &ls->paths, ls->options));
 
     /* Directories that --exclude matches are not entered, nor are "." and "..". Other filters do
      * not keep directories from being entered. */
-    if (selects) {
-        size_t count = 0;
-        for (size_t i = 0; i < listing->entries.count; i++)
-            if (!listing->entries.items[i].is_dots)
-                listing->entries.items[count++] = listing->entries.items[i];
-        listing->entries.count = count;
-        BW_TRY(filter_entries(listing, selection, above, is_not_excluded));
-    }
-    if (directory && selection->no_snapshots)
-        remove_snapshots(ls, listing, directory);
+    if (selects || selection->no_snapshots)
+        BW_TRY(filter_entries(ls, listing, directory, EXCLUSIONS));
     if (directory)
         BW_TRY(enter_directories(ls, listing, directory));
 
     /* Tests of names come first, because they need no inodes. */
     if (selects)
-        BW_TRY(filter_entries(listing, selection, above, has_name));
-    if (selects && selection->selection && bw_selection_needs_inode(selection->selection)) {
+        BW_TRY(filter_entries(ls, listing, directory, NAMES));
+    if (tests && bw_selection_needs_inode(tests))
         BW_TRY(ls_listing_read_inodes(listing, &ls->paths, false));
-        BW_TRY(filter_entries(listing, selection, above, has_inode));
-    }
-    if (selects && selection->selection && bw_selection_needs_xattrs(selection->selection))
-        BW_TRY(filter_by_xattrs(ls, listing));
+    if (tests && (bw_selection_needs_inode(tests) || bw_selection_needs_xattrs(tests)))
+        BW_TRY(filter_entries(ls, listing, directory, INODES));
 
     /* A directory without selected entries gets no heading. */
     if (!listing->entries.count && (selects || !directory))
