@@ -35,15 +35,6 @@ static bool next_byte(const char **text, char *byte)
     return escape != NULL;
 }
 
-/* Decodes a separator into `bytes`, which has at least as many bytes as the text. */
-static size_t decode_separator(const char *text, char *bytes)
-{
-    size_t length = 0;
-    while (*text)
-        next_byte(&text, &bytes[length++]);
-    return length;
-}
-
 /* Prints the columns for '-o help'. */
 static int show_columns(const struct command *command, const void *state, const char *argument)
 {
@@ -179,7 +170,8 @@ struct bw_error *cmd_format_rows(const struct cmd_format_settings *settings, con
         separator = malloc(strlen(settings->separator) + 1);
         if (!separator)
             return bw_error_no_memory();
-        options.separator_length = decode_separator(settings->separator, separator);
+        for (const char *rest = settings->separator; *rest;)
+            next_byte(&rest, &separator[options.separator_length++]);
         options.separator = separator;
     }
     struct bw_error *error = bw_rows_create(record, &options, rows);
@@ -297,25 +289,6 @@ static bool append_value(struct cmd_row_order *order, const struct bw_member *me
     return bytes.data;
 }
 
-/* Adds a row; append its text to order->bytes, then call end_row(). */
-static struct bw_error *add_row(struct cmd_row_order *order, const void *record, size_t size)
-{
-    uint64_t unused;
-    BW_TRY(cmd_sorted_rows_reserve(&order->rows, 1));
-    struct cmd_sorted_row *row = &order->rows.items[order->rows.count];
-    *row = (struct cmd_sorted_row){.added = order->rows.count++, .key = order->bytes.length};
-    if (order->column)
-        row->is_known = append_value(order, order->column, record, size, &row->number);
-    row->path = order->bytes.length;
-    if (order->path && order->path != order->column)
-        append_value(order, order->path, record, size, &unused);
-    row->text = order->bytes.length;
-    if (!order->bytes.failed)
-        return NULL;
-    order->rows.count--; /* the others are still sorted and printed */
-    return bw_error_no_memory();
-}
-
 /* Unknown values are last in both directions. */
 static int compare_rows(const void *left, const void *right, void *context)
 {
@@ -346,31 +319,6 @@ static void sort_rows(struct cmd_row_order *order)
         order->rows.count = order->most;
 }
 
-/* The text of the row is complete. Drops rows that will not be among the first `most`. */
-static struct bw_error *end_row(struct cmd_row_order *order)
-{
-    enum { SPARE = 256 };
-    BW_TRY(bw_buffer_error(&order->bytes));
-    order->rows.items[order->rows.count - 1].end = order->bytes.length;
-    if (!order->most || order->rows.count <= SPARE || (order->rows.count - SPARE) / 2 < order->most)
-        return NULL;
-    sort_rows(order);
-    struct bw_buffer kept = {0};
-    for (size_t i = 0; i < order->rows.count; i++) {
-        struct cmd_sorted_row *row = &order->rows.items[i];
-        const size_t moved = row->key - kept.length;
-        bw_buffer_append(&kept, order->bytes.data + row->key, row->end - row->key);
-        row->added = i;
-        row->key -= moved; /* unsigned: wraps where the row moves up */
-        row->path -= moved;
-        row->text -= moved;
-        row->end -= moved;
-    }
-    bw_buffer_free(&order->bytes);
-    order->bytes = kept;
-    return bw_buffer_error(&kept);
-}
-
 /* The steps of the output. */
 
 struct bw_error *cmd_format_pass_on(struct cmd_format *format, size_t least)
@@ -394,25 +342,61 @@ static struct bw_error *write_record(struct cmd_format *format, const void *reco
     return cmd_format_pass_on(format, 1);
 }
 
-struct bw_error *cmd_format_write(struct cmd_format *format, const void *record, size_t size)
+/* Adds a row: its key, its path, and its text. Headers and separators follow when it is passed on.
+ * Drops rows that will not be among the first `most`. */
+static struct bw_error *add_sorted(struct cmd_format *format, const void *record, size_t size)
 {
+    enum { SPARE = 256 };
+    struct cmd_row_order *order = &format->order;
+    struct bw_buffer *bytes = &order->bytes;
     struct bw_rows_stream *stream = &format->stream;
-    if (!format->order.is_used)
-        return write_record(format, record, size);
-
-    /* Rows that are sorted wait as text. Headers and separators follow when they are passed on. */
     const struct bw_rows_stream passing = *stream;
-    BW_TRY(add_row(&format->order, record, size));
+    struct cmd_sorted_row row = {.added = order->rows.count, .key = bytes->length};
+    uint64_t unused;
+    BW_TRY(cmd_sorted_rows_reserve(&order->rows, 1));
+    if (order->column)
+        row.is_known = append_value(order, order->column, record, size, &row.number);
+    row.path = bytes->length;
+    if (order->path && order->path != order->column)
+        append_value(order, order->path, record, size, &unused);
+    row.text = bytes->length;
+    BW_TRY(bw_buffer_error(bytes));
     stream->begun = stream->not_first = true;
     stream->consume = append_rows;
-    stream->context = &format->order.bytes;
+    stream->context = bytes;
     struct bw_error *error = write_record(format, record, size);
     stream->begun = passing.begun;
     stream->not_first = passing.not_first;
     stream->consume = passing.consume;
     stream->context = passing.context;
     BW_TRY(error);
-    return end_row(&format->order);
+    BW_TRY(bw_buffer_error(bytes));
+    row.end = bytes->length;
+    BW_TRY(cmd_sorted_rows_push(&order->rows, row));
+    if (!order->most || order->rows.count <= SPARE || (order->rows.count - SPARE) / 2 < order->most)
+        return NULL;
+
+    sort_rows(order);
+    struct bw_buffer kept = {0};
+    for (size_t i = 0; i < order->rows.count; i++) {
+        struct cmd_sorted_row *next = &order->rows.items[i];
+        const size_t moved = next->key - kept.length;
+        bw_buffer_append(&kept, bytes->data + next->key, next->end - next->key);
+        next->added = i;
+        next->key -= moved; /* unsigned: wraps where the row moves up */
+        next->path -= moved;
+        next->text -= moved;
+        next->end -= moved;
+    }
+    bw_buffer_free(bytes);
+    *bytes = kept;
+    return bw_buffer_error(&kept);
+}
+
+struct bw_error *cmd_format_write(struct cmd_format *format, const void *record, size_t size)
+{
+    return format->order.is_used ? add_sorted(format, record, size)
+                                 : write_record(format, record, size);
 }
 
 /* A table has its own columns and is formatted for people even if it is not written to a terminal.
