@@ -19,15 +19,6 @@ static void protect_process(void)
     prctl(PR_SET_DUMPABLE, 0);
 }
 
-static struct bw_error *read_secret(struct bw_secret *secret, int descriptor, const char *name)
-{
-    if (!bw_secret_read(secret, descriptor))
-        return bw_error_from_errno(errno, "cannot read the key from %s", name);
-    if (!secret->length)
-        return bw_error_create(BW_ERROR_USAGE, "the key in %s is empty", name);
-    return NULL;
-}
-
 static struct bw_error *read_key(struct cmd_keys *keys, int descriptor, const char *name,
                                  struct cmd_key_origin origin)
 {
@@ -38,7 +29,11 @@ static struct bw_error *read_key(struct cmd_keys *keys, int descriptor, const ch
     *secret = bw_secret_create(LARGEST);
     if (!secret->bytes)
         return bw_error_no_memory();
-    struct bw_error *error = read_secret(secret, descriptor, name);
+    struct bw_error *error = NULL;
+    if (!bw_secret_read(secret, descriptor))
+        error = bw_error_from_errno(errno, "cannot read the key from %s", name);
+    else if (!secret->length)
+        error = bw_error_create(BW_ERROR_USAGE, "the key in %s is empty", name);
     if (error) {
         bw_secret_free(secret);
         return error;

@@ -159,9 +159,8 @@ static void notify_listener(const struct cmd_common *common, enum bw_severity se
         common->messages.listener.report(common->messages.listener.context, severity, error);
 }
 
-/* Appends advice in which options are spelled as on the command line. */
-static void append_advice(struct bw_buffer *text, const struct cmd_common *common,
-                          const char *advice)
+/* Appends the advice to the message, with options spelled as on the command line. */
+void cmd_spell_advice(const struct cmd_common *common, struct bw_error *error)
 {
     static const struct {
         const char *name, *option, *of_other; /* of_other: for the file system to compare with */
@@ -172,6 +171,11 @@ static void append_advice(struct bw_buffer *text, const struct cmd_common *commo
         {"paths", "device", "other"},
         {"side", "side", "other-side"},
     };
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    if (!error->advice)
+        return;
+    bw_buffer_format(&text, "%s; ", error->message);
+    const char *advice = error->advice;
     for (bool is_option = false; *advice; is_option = !is_option) {
         size_t length = strcspn(advice, "`");
         const char *next = advice + length + (advice[length] == '`');
@@ -181,21 +185,12 @@ static void append_advice(struct bw_buffer *text, const struct cmd_common *commo
             if (strlen(names[i].name) == name && strncmp(names[i].name, advice, name) == 0)
                 option = common && common->input.is_other ? names[i].of_other : names[i].option;
         if (is_option)
-            bw_buffer_format(text, "--%s", option ? option : "");
+            bw_buffer_format(&text, "--%s", option ? option : "");
         for (size_t i = 0; !option && i < name; i++)
-            bw_buffer_append_byte(text, advice[i] == '_' ? '-' : advice[i]);
-        bw_buffer_append(text, advice + name, length - name);
+            bw_buffer_append_byte(&text, advice[i] == '_' ? '-' : advice[i]);
+        bw_buffer_append(&text, advice + name, length - name);
         advice = next;
     }
-}
-
-void cmd_spell_advice(const struct cmd_common *common, struct bw_error *error)
-{
-    BW_AUTO_BUFFER struct bw_buffer text = {0};
-    if (!error->advice)
-        return;
-    bw_buffer_format(&text, "%s; ", error->message);
-    append_advice(&text, common, error->advice);
     bw_buffer_append_byte(&text, '\0');
     free(BW_TAKE(error->advice));
     if (text.failed)
