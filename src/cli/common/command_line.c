@@ -12,8 +12,6 @@
  * 4. The command runs. If it fails although a path looks like an image, a message suggests the
  *    option for images.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -24,7 +22,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/beneath.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
@@ -327,15 +324,6 @@ static int parse_options(const struct command *command, int argc, char **argv,
 
 /* Operands: images and paths, and the list of paths in a file. */
 
-/* The operands of a command, apart from those in the common settings. */
-struct operands {
-    const char **paths;    /* allocated if --files-from adds paths */
-    struct bw_buffer list; /* contents of the --files-from file */
-    const char *stray;     /* the first path that is or may be an image, or NULL */
-    bool stray_is_image;   /* `stray` has a superblock */
-    bool is_incomplete;    /* the list ends with the mark of an incomplete list */
-};
-
 /* Whether a file is large enough to be a device that has lost its superblocks. */
 static bool may_be_device(const char *path)
 {
@@ -391,7 +379,7 @@ static size_t count_streams(char **given, size_t count)
 /* Separates the images, which come first, from the paths. Images of --device follow IMAGE, because
  * IMAGE decides which file system is opened. */
 static void sort_operands(const struct command *command, struct cmd_common *common, char **given,
-                          size_t count, struct operands *operands)
+                          size_t count)
 {
     size_t images = count;
     if (command->takes_paths) {
@@ -413,90 +401,44 @@ static void sort_operands(const struct command *command, struct cmd_common *comm
     common->input.image_count += images;
     common->paths = (const char *const *)given + images;
     common->path_count = count - images;
-
-    for (size_t i = images; i < count && !operands->stray; i++) {
-        operands->stray_is_image = bw_is_image(given[i], common->input.fs.offset);
-        if (operands->stray_is_image || may_be_device(given[i]))
-            operands->stray = given[i];
-    }
 }
 
-/* Reads the file of --files-from. In the folder of a command that runs others, no link is followed,
- * and only a regular file is read. */
-static struct bw_error *read_list(const struct cmd_common *common, struct bw_buffer *list)
+/* Appends the paths of --files-from to the operands, in `paths`; `list` gets the bytes of the file.
+ * In the folder of a command that runs others, no link is followed, and only a regular file is
+ * read. */
+static struct bw_error *add_list(struct cmd_common *common, struct bw_const_strings *paths,
+                                 struct bw_buffer *list, bool *is_incomplete)
 {
     const char *name = common->files_from, *in_base = cmd_name_in_base(common, name);
-    struct stat status;
-    if (strcmp(name, "-") == 0)
-        return bw_buffer_read_all(list, STDIN_FILENO);
-    if (!in_base)
-        return bw_buffer_read_file(list, name);
-    const int descriptor =
-        bw_open_beneath(common->writing.base->descriptor, in_base, O_RDONLY | O_NONBLOCK, false);
-    if (descriptor < 0)
-        return cmd_name_error(common->writing.base->descriptor, in_base, name, errno);
-    struct bw_error *error = NULL;
-    if (fstat(descriptor, &status) || !S_ISREG(status.st_mode))
-        error = bw_error_create(BW_ERROR_USAGE, "%s is not a regular file", name);
-    if (!error)
-        error = bw_buffer_read_all(list, descriptor);
-    close(descriptor);
-    return error;
-}
-
-/* Splits a NUL-terminated text into paths and counts them; empty lines are ignored. `paths` may be
- * NULL, to count only. */
-static size_t split_lines(struct bw_buffer *text, char separator, const char **paths)
-{
-    char *end = text->data + text->length - 1;
-    size_t count = 0;
-    for (char *line = text->data, *next; line < end; line = next + 1) {
-        next = memchr(line, separator, (size_t)(end - line));
-        next = next ? next : end;
-        if (paths)
-            *next = '\0';
-        if (next > line && paths)
-            paths[count] = line;
-        count += next > line;
-    }
-    return count;
-}
-
-/* Appends the paths of --files-from to the operands. */
-static struct bw_error *add_list(struct cmd_common *common, struct operands *operands)
-{
-    const struct bw_bytes *mark = &cmd_incomplete_paths;
     const char separator = common->null_separated ? '\0' : '\n';
-    struct bw_buffer *list = &operands->list;
-    BW_TRY(read_list(common, list));
-
-    /* The mark of an incomplete list is at its end. Empty lines are ignored, so it may be all. */
-    if (common->null_separated && list->length >= mark->length) {
-        const size_t at = list->length - mark->length;
-        operands->is_incomplete =
-            memcmp(list->data + at, mark->data, mark->length) == 0 && (!at || !list->data[at - 1]);
-        if (operands->is_incomplete)
-            list->length = at;
-    }
-    if (operands->is_incomplete) {
-        BW_AUTO_BUFFER struct bw_buffer name = {0};
-        bw_escape_words(&name, common->files_from);
+    if (strcmp(name, "-") == 0)
+        BW_TRY(bw_buffer_read_all(list, STDIN_FILENO));
+    else if (in_base)
+        BW_TRY(cmd_read_in_base(common->writing.base, in_base, name, list));
+    else
+        BW_TRY(bw_buffer_read_file(list, name));
+    *is_incomplete = common->null_separated && cmd_list_file_take_mark(list);
+    if (*is_incomplete) {
+        BW_AUTO_BUFFER struct bw_buffer escaped = {0};
+        bw_escape_words(&escaped, name);
         fprintf(stderr,
                 "btrfs-walk: %s is incomplete: the extraction that wrote it did not end; repeat "
                 "it\n",
-                bw_buffer_text(&name));
+                bw_buffer_text(&escaped));
     }
 
     BW_TRY(bw_buffer_terminate(list));
-    const size_t before = common->path_count, count = split_lines(list, separator, NULL);
-    operands->paths = calloc(before + count + 1, sizeof *operands->paths);
-    if (!operands->paths)
-        return bw_error_no_memory();
-    for (size_t i = 0; i < before; i++)
-        operands->paths[i] = common->paths[i];
-    split_lines(list, separator, operands->paths + before);
-    common->paths = operands->paths;
-    common->path_count = before + count;
+    BW_TRY(bw_const_strings_append(paths, common->paths, common->path_count));
+    char *end = list->data + list->length - 1;
+    for (char *line = list->data, *next; line < end; line = next + 1) {
+        next = memchr(line, separator, (size_t)(end - line));
+        next = next ? next : end;
+        *next = '\0';
+        if (next > line) /* empty lines are ignored */
+            BW_TRY(bw_const_strings_push(paths, line));
+    }
+    common->paths = paths->items;
+    common->path_count = paths->count;
     return NULL;
 }
 
@@ -515,9 +457,10 @@ static bool are_swapped(const struct cmd_common *common, char **given, size_t co
 }
 
 /* Names the other reading of an operand, after a failure: a path that looks like an image may be
- * the argument of an option, and an image may be meant as a path. */
+ * the argument of an option, and an image may be meant as a path. `stray`: the first path that is
+ * an image (`is_image`), or may be one; or NULL. */
 static void suggest_reading(const struct command *command, const struct cmd_common *common,
-                            const struct operands *operands)
+                            const char *stray, bool is_image)
 {
     const struct cmd_option_list list = cmd_options_of(command, NULL, NULL);
     BW_AUTO_BUFFER struct bw_buffer line = {0};
@@ -530,12 +473,12 @@ static void suggest_reading(const struct command *command, const struct cmd_comm
     for (size_t i = 0; i < common->path_count && !path; i++)
         if (stat(common->paths[i], &status) == 0 && S_ISREG(status.st_mode))
             path = common->paths[i];
-    if (operands->stray) {
-        bw_escape_words(&line, operands->stray);
-        const char *is = operands->stray_is_image ? "is" : "may be";
+    if (stray) {
+        bw_escape_words(&line, stray);
         const char *option = cmd_has_option(&list, "other") ? "other" : "device";
-        bw_buffer_format(&line, " %s an image; did you mean --%s ", is, option);
-        bw_escape_words(&line, operands->stray);
+        bw_buffer_format(&line, " %s an image; did you mean --%s ", is_image ? "is" : "may be",
+                         option);
+        bw_escape_words(&line, stray);
         bw_buffer_append_byte(&line, '?');
     } else if (path) {
         bw_escape_words(&line, path);
@@ -560,12 +503,22 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
         return cmd_usage_error(command, "the image comes first, but there is no image of this name",
                                given[0]);
 
-    struct operands operands = {0};
-    sort_operands(command, common, given, count, &operands);
+    sort_operands(command, common, given, count);
+    const char *stray = NULL;
+    bool stray_is_image = false;
+    for (size_t i = 0; i < common->path_count && !stray; i++) {
+        stray_is_image = bw_is_image(common->paths[i], common->input.fs.offset);
+        if (stray_is_image || may_be_device(common->paths[i]))
+            stray = common->paths[i];
+    }
+
+    BW_SCOPED(bw_const_strings) struct bw_const_strings paths = {0};
+    BW_AUTO_BUFFER struct bw_buffer list = {0};
     struct bw_error *error = NULL;
     int status = STATUS_OK;
+    bool is_incomplete = false;
     if (common->files_from)
-        error = add_list(common, &operands);
+        error = add_list(common, &paths, &list, &is_incomplete);
     const bool needs_path =
         command->missing && !(command->needs_no_path && command->needs_no_path(state));
     if (error) {
@@ -594,12 +547,9 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
         }
     }
     if (status)
-        suggest_reading(command, common, &operands);
-    if (operands.is_incomplete)
+        suggest_reading(command, common, stray, stray_is_image);
+    if (is_incomplete)
         status = cmd_worse_status(status, STATUS_PARTIAL);
-    free(operands.paths);
-    bw_buffer_free(&operands.list);
-
     error = cmd_sync_file(common, STDOUT_FILENO, "stdout");
     if (error)
         status = cmd_worse_status(status, cmd_miss(common, error));

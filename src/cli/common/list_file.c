@@ -16,6 +16,19 @@
 
 const struct bw_bytes cmd_incomplete_paths = {INCOMPLETE_PATHS, sizeof INCOMPLETE_PATHS};
 
+/* Empty paths are ignored, so the mark may be all. */
+bool cmd_list_file_take_mark(struct bw_buffer *list)
+{
+    const struct bw_bytes *mark = &cmd_incomplete_paths;
+    if (list->length < mark->length)
+        return false;
+    const size_t at = list->length - mark->length;
+    if (memcmp(list->data + at, mark->data, mark->length) != 0 || (at && list->data[at - 1]))
+        return false;
+    list->length = at;
+    return true;
+}
+
 /* Allocates space after the entries. If this fails, the only risk is an incomplete list. */
 static void allocate_ahead(struct cmd_list_file *list)
 {

@@ -17,6 +17,9 @@
 /** The mark of a list of paths, each of which ends with NUL. */
 extern const struct bw_bytes cmd_incomplete_paths;
 
+/** Removes the mark from the bytes of a list of paths; false if they do not end with it. */
+bool cmd_list_file_take_mark(struct bw_buffer *list);
+
 /** A list that is being written. All zeros: none. */
 struct cmd_list_file {
     const char *name; /**< its name in messages; NULL: there is no list */

@@ -114,6 +114,11 @@ const char *cmd_name_in_base(const struct cmd_common *common, const char *path);
  * links, which are not followed. `path` is its whole path. */
 struct bw_error *cmd_name_error(int folder, const char *name, const char *path, int number);
 
+/** Appends the contents of a regular file directly in a base to `text`; follows no link. `path` is
+ * its whole path. */
+struct bw_error *cmd_read_in_base(const struct cmd_base *base, const char *name, const char *path,
+                                  struct bw_buffer *text);
+
 /** Opens the folder of a command, and creates it if it does not exist: then sets `*is_new`, unless
  * it is NULL. Links in its path are followed, because the user gave it, except below
  * common->writing.base. */

@@ -62,6 +62,23 @@ struct bw_error *cmd_name_error(int folder, const char *name, const char *path, 
     return bw_error_from_errno(number, "cannot open %s", path);
 }
 
+struct bw_error *cmd_read_in_base(const struct cmd_base *base, const char *name, const char *path,
+                                  struct bw_buffer *text)
+{
+    struct stat status;
+    const int descriptor =
+        bw_open_beneath(base->descriptor, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, false);
+    if (descriptor < 0)
+        return cmd_name_error(base->descriptor, name, path, errno);
+    struct bw_error *error = NULL;
+    if (fstat(descriptor, &status) || !S_ISREG(status.st_mode))
+        error = bw_error_create(BW_ERROR_USAGE, "%s is not a regular file", path);
+    if (!error)
+        error = bw_buffer_read_all(text, descriptor);
+    close(descriptor);
+    return error;
+}
+
 struct bw_error *cmd_open_folder(const struct cmd_common *common, const char *path, int *descriptor,
                                  bool *is_new)
 {

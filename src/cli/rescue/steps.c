@@ -111,13 +111,6 @@ static void add_word(struct words *words, const char *format, ...)
     words->list.items[words->list.count++] = text;
 }
 
-static void free_words(struct words *words)
-{
-    for (size_t i = 0; i < words->list.count; i++)
-        free(words->list.items[i]);
-    bw_strings_free(&words->list);
-}
-
 /* Options and images, as on the command line. */
 
 bool rescue_apply_plan(const struct rescue_plan *plan, struct cmd_input *input)
@@ -323,7 +316,7 @@ static void append_words(struct bw_buffer *text, struct words *words)
         bw_append_shell_word(text, words->list.items[i]);
     }
     text->failed |= words->failed;
-    free_words(words);
+    bw_strings_free_all(&words->list);
 }
 
 void rescue_append_step(struct bw_buffer *text, const struct rescue_plan *plan, size_t number,
@@ -383,98 +376,36 @@ void rescue_append_repair(struct bw_buffer *text, const struct cmd_common *commo
 
 /* Lists in the folder. Their names have no '/'. */
 
-static struct bw_error *name_error(const struct cmd_base *base, const char *name)
-{
-    BW_AUTO_FREE char *path = NULL;
-    const int problem = errno;
-    if (asprintf(&path, "%s/%s", base->path, name) < 0) {
-        path = NULL;
-        return bw_error_no_memory();
-    }
-    return cmd_name_error(base->descriptor, name, path, problem);
-}
-
 static struct bw_error *open_list(const struct cmd_base *base, const char *name,
                                   struct cmd_list_file *list)
 {
     const int descriptor = bw_open_sole(base->descriptor, name);
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    const int problem = errno;
+    bw_buffer_format(&path, "%s/%s", base->path, name);
     if (descriptor < 0)
-        return name_error(base, name);
+        return cmd_name_error(base->descriptor, name, bw_buffer_text(&path), problem);
     return cmd_list_file_open(list, descriptor, name, &cmd_incomplete_paths, 0);
 }
 
-/* Calls `visit` for the paths in a list, each of which ends with a NUL. Sets `*complete` unless the
- * list ends with the mark, or does not exist. */
+/* Reads a list of paths, each of which ends with a NUL. `*complete`: it exists, and does not end
+ * with the mark. */
 static struct bw_error *read_list(const struct cmd_base *base, const char *name,
-                                  struct bw_error *(*visit)(void *context, const char *path,
-                                                            size_t length),
-                                  void *context, bool *complete)
+                                  struct bw_buffer *paths, bool *complete)
 {
-    BW_AUTO_FREE char *path = NULL;
-    struct bw_error *error = NULL;
-    size_t capacity = 0;
-    ssize_t length;
-    struct stat status;
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    paths->length = 0;
     *complete = false;
-    const int descriptor =
-        bw_open_beneath(base->descriptor, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, false);
-    if (descriptor < 0 && errno == ENOENT)
+    bw_buffer_format(&path, "%s/%s", base->path, name);
+    struct bw_error *error = cmd_read_in_base(base, name, bw_buffer_text(&path), paths);
+    if (error && error->system == ENOENT) {
+        bw_error_free(error);
         return NULL;
-    FILE *list = descriptor < 0 ? NULL : fdopen(descriptor, "r");
-    if (!list) {
-        error = name_error(base, name);
-        if (descriptor >= 0)
-            close(descriptor);
-        return error;
     }
-    *complete = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
-    while (*complete && !error && (length = getdelim(&path, &capacity, '\0', list)) > 0) {
-        *complete = !path[length - 1] && strcmp(path, cmd_incomplete_paths.data) != 0;
-        if (*complete)
-            error = visit(context, path, (size_t)length - 1);
-    }
-    if (!error && *complete && !feof(list))
-        error = bw_error_from_errno(errno, "cannot read %s/%s", base->path, name);
-    fclose(list);
+    *complete = !error && !cmd_list_file_take_mark(paths);
+    for (; paths->length && paths->data[paths->length - 1]; paths->length--)
+        *complete = false; /* the last path was not written completely */
     return error;
-}
-
-/*
- * The files that no step has saved: those in the list of the first step that are in the lists of
- * all steps that tried again. If a step did not end, it may not have tried files that are not in
- * its list, so that list is ignored.
- */
-struct unsaved {
-    struct bw_key_map lists; /* by hash of the path: how many lists have it, if all before have */
-    uint32_t before;         /* the number of lists before the current one */
-    struct cmd_list_file *file;
-    uint64_t count;
-};
-
-static struct bw_error *count_list(void *context, const char *path, size_t length)
-{
-    struct unsaved *unsaved = context;
-    const uint64_t hash = bw_hash_path(path, length);
-    const uint32_t known = bw_key_map_get(&unsaved->lists, hash, UINT32_MAX);
-    if (unsaved->before ? known != unsaved->before : known != UINT32_MAX)
-        return NULL;
-    return bw_key_map_put(&unsaved->lists, hash, unsaved->before + 1);
-}
-
-static struct bw_error *write_unsaved(void *context, const char *path, size_t length)
-{
-    struct unsaved *unsaved = context;
-    if (unsaved->before &&
-        bw_key_map_get(&unsaved->lists, bw_hash_path(path, length), UINT32_MAX) != unsaved->before)
-        return NULL;
-    unsaved->count++;
-    return cmd_list_file_add(unsaved->file, path, length + 1);
-}
-
-static struct bw_error *check_list(void *context, const char *path, size_t length)
-{
-    (void)context, (void)path, (void)length;
-    return NULL;
 }
 
 enum { NAME_ROOM = TARGET_ROOM + sizeof ".missed" };
@@ -486,14 +417,21 @@ static void write_list_name(const struct step *step, char name[NAME_ROOM])
     snprintf(name, NAME_ROOM, "%s.missed", target);
 }
 
-/* Writes the list of the files that no step has saved, and closes it. Confines the process, which
- * starts no others any more: paths in lists come from the image. Returns the exit status. */
+/*
+ * Writes the list of the files that no step has saved, and closes it: those in the list of the
+ * first step that are in the lists of all steps that tried again. If a step did not end, it may not
+ * have tried files that are not in its list, so that list is ignored. Confines the process, which
+ * starts no others any more: paths in lists come from the image. Returns the exit status.
+ */
 static int write_unsaved_list(const struct rescue_plan *plan, const struct cmd_common *common,
                               const struct cmd_base *base, struct cmd_list_file *file)
 {
     struct cmd_common own = *common;
-    struct unsaved unsaved = {.file = file};
     struct step step = {.kind = WHOLE};
+    struct bw_key_map lists = {0}; /* by hash of a path: how many lists have it, if all before do */
+    uint32_t before = 0;           /* the number of lists before the current one */
+    uint64_t count = 0;            /* unsaved files */
+    BW_AUTO_BUFFER struct bw_buffer paths = {0};
     char name[NAME_ROOM];
     bool complete = false, writes_zeros = false;
     own.writing.folder = &base->descriptor;
@@ -506,25 +444,39 @@ static int write_unsaved_list(const struct rescue_plan *plan, const struct cmd_c
         if (!is_repeated(&step))
             continue;
         write_list_name(&step, name);
-        error = read_list(base, name, check_list, NULL, &is_usable);
+        error = read_list(base, name, &paths, &is_usable);
         if (error || !is_usable)
             continue;
-        error = read_list(base, name, count_list, &unsaved, &is_usable);
-        unsaved.before++;
+        const uint32_t expected = before ? before : UINT32_MAX;
+        for (size_t at = 0, length; at < paths.length && !error; at += length + 1) {
+            length = strlen(paths.data + at);
+            const uint64_t hash = bw_hash_path(paths.data + at, length);
+            if (bw_key_map_get(&lists, hash, UINT32_MAX) == expected)
+                error = bw_key_map_put(&lists, hash, before + 1);
+        }
+        before++;
     }
     if (!error) {
         write_list_name(&(struct step){.kind = WHOLE}, name);
-        error = read_list(base, name, write_unsaved, &unsaved, &complete);
+        error = read_list(base, name, &paths, &complete);
     }
-    bw_key_map_free(&unsaved.lists);
+    for (size_t at = 0, length; at < paths.length && !error; at += length + 1) {
+        length = strlen(paths.data + at);
+        const uint64_t hash = bw_hash_path(paths.data + at, length);
+        if (before && bw_key_map_get(&lists, hash, UINT32_MAX) != before)
+            continue;
+        count++;
+        error = cmd_list_file_add(file, paths.data + at, length + 1);
+    }
+    bw_key_map_free(&lists);
     error = bw_error_first(error, cmd_list_file_close(&own, file, complete && !error));
     if (error)
         return cmd_fail_output(common, error);
 
-    if (complete || unsaved.count) {
-        printf("\n%s%" PRIu64 " file%s could not be saved", complete ? "" : "At least ",
-               unsaved.count, bw_plural(unsaved.count));
-        if (unsaved.count)
+    if (complete || count) {
+        printf("\n%s%" PRIu64 " file%s could not be saved", complete ? "" : "At least ", count,
+               bw_plural(count));
+        if (count)
             printf(": see %s/unsaved", base->path);
         printf("%s\n", writes_zeros ? "; others have zeros in place of lost data" : "");
     }
@@ -533,7 +485,7 @@ static int write_unsaved_list(const struct rescue_plan *plan, const struct cmd_c
                                                 "%s/unsaved is incomplete, because a step did not "
                                                 "end: run the same command again to continue",
                                                 base->path));
-    return unsaved.count ? STATUS_PARTIAL : STATUS_OK;
+    return count ? STATUS_PARTIAL : STATUS_OK;
 }
 
 /* Prints a step, and runs it in a child process, since each command confines its process to its own
@@ -565,7 +517,7 @@ static int run_step(const struct rescue_plan *plan, size_t number, const struct 
     add_words(&words, plan, number, common, base->path);
     add_word(&words, "--fsync");
     if (words.failed) {
-        free_words(&words);
+        bw_strings_free_all(&words.list);
         return cmd_fail_output(common, bw_error_no_memory());
     }
     const struct command *command = is_deleted(&step) ? &cmd_deleted : &cmd_extract;
@@ -577,7 +529,7 @@ static int run_step(const struct rescue_plan *plan, size_t number, const struct 
         close(unsaved->descriptor);
         exit(cmd_run_step(&common->input, base, command, (int)words.list.count, words.list.items));
     }
-    free_words(&words);
+    bw_strings_free_all(&words.list);
     if (child < 0)
         return cmd_fail_output(common, bw_error_from_errno(problem, "cannot start a process"));
     int status = 0;
