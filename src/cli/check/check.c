@@ -223,24 +223,21 @@ static int check_images(struct check_run *check)
     return end_check(check, error, false);
 }
 
-/* The error if settings contradict each other, or NULL. */
-static struct bw_error *check_settings_error(const struct cmd_common *common,
-                                             const struct check_arguments *settings)
+static const char *find_mistake(const struct cmd_common *common, const void *state)
 {
+    const struct check_arguments *settings = state;
     if (settings->quick && settings->data)
-        return bw_error_create(BW_ERROR_USAGE, "--quick and --data exclude each other");
+        return "--quick and --data exclude each other";
     if ((settings->save || settings->since) && (settings->quick || settings->part.count))
-        return bw_error_create(BW_ERROR_USAGE, "--save and --since exclude --quick and --part");
+        return "--save and --since exclude --quick and --part";
     if (settings->part.count && (!settings->data || settings->manifest))
-        return bw_error_create(BW_ERROR_USAGE, "--part needs --data, and excludes --manifest");
+        return "--part needs --data, and excludes --manifest";
     if (!settings->manifest && settings->subvolume)
-        return bw_error_create(BW_ERROR_USAGE, "--subvol needs --manifest");
+        return "--subvol needs --manifest";
     if (!settings->manifest && settings->no_snapshots)
-        return bw_error_create(BW_ERROR_USAGE, "--no-snapshots needs --manifest");
+        return "--no-snapshots needs --manifest";
     if (common->input.log_given && common->input.fs.log == BW_LOG_REPLAY && !settings->manifest)
-        return bw_error_create(
-            BW_ERROR_USAGE,
-            "check does not support --log=replay: it reads the trees as stored on disk");
+        return "check does not support --log=replay: it reads the trees as stored on disk";
     return NULL;
 }
 
@@ -255,10 +252,9 @@ static int run(const struct cmd_common *common, void *settings)
     own.messages.is_selected = is_printed;
     own.writing.open_outputs = check_open_outputs;
     own.writing.outputs = &check;
-    struct bw_error *error = check_settings_error(common, settings);
     check.output.at_once = isatty(STDOUT_FILENO);
-    if (!error)
-        error = cmd_format_rows(&common->format, "findinginfo", false, check.output.at_once, &rows);
+    struct bw_error *error =
+        cmd_format_rows(&common->format, "findinginfo", false, check.output.at_once, &rows);
     check.stream =
         (struct bw_rows_stream){.rows = rows, .consume = cmd_write, .context = &check.output};
     if (!error && check.settings->manifest)
@@ -338,6 +334,7 @@ const struct command cmd_check = {
     .options = options,
     .record = "findinginfo",
     .meanings = meanings,
+    .find_mistake = find_mistake,
     .run = run,
     .state_size = sizeof(struct check_arguments),
     .exit_status = exit_status,

@@ -30,7 +30,7 @@ enum {
 #define DAY (86400 * INT64_C(1000000000))
 
 /* Classes of ages; the first that a file is younger than. */
-static const struct age {
+static const struct {
     const char *name;
     int64_t below;
 } ages[] = {
@@ -44,11 +44,10 @@ enum { AGES = sizeof ages / sizeof *ages };
 static const char rest[] = "(other)";
 
 struct sum {
-    char label[LABEL_ROOM]; /* empty: the value is unknown, or there is no suffix */
-    size_t order;           /* of ages */
-    uint32_t id;            /* of owners */
-    uint64_t files, size, total, exclusive, shared, extent_count, disk;
-    int64_t oldest, newest; /* BW_ABSENT_SIGNED: unknown */
+    char label[LABEL_ROOM];    /* empty: the value is unknown, or there is no suffix */
+    size_t order;              /* of ages */
+    uint32_t id;               /* of owners */
+    struct bw_filesuminfo row; /* without the value that the label stands for */
 };
 
 BW_VECTOR(sums, struct sum *);
@@ -110,7 +109,10 @@ static struct bw_error *find_sum(struct summing *summing, const struct sum *like
     if (!sum)
         return bw_error_no_memory();
     *sum = *like;
-    sum->oldest = sum->newest = BW_ABSENT_SIGNED;
+    sum->row = (struct bw_filesuminfo){.uid = BW_ABSENT,
+                                       .gid = BW_ABSENT,
+                                       .oldest_mtime = BW_ABSENT_SIGNED,
+                                       .newest_mtime = BW_ABSENT_SIGNED};
     if (summing->sums.count >= MOST_SUMS)
         strcpy(sum->label, rest);
     label = (struct bw_bytes){sum->label, strlen(sum->label)};
@@ -149,19 +151,20 @@ static struct bw_error *add_entry(void *context, const struct bw_du_entry *entry
 
     BW_TRY(find_sum(summing, &like, &sum));
     summing->sharing_known = entry->sharing_known;
-    sum->files++;
-    sum->total += entry->total;
-    sum->exclusive += entry->exclusive;
-    sum->shared += entry->shared;
-    sum->extent_count += entry->extent_count;
-    sum->disk += entry->disk;
+    struct bw_filesuminfo *row = &sum->row;
+    row->files++;
+    row->total += entry->total;
+    row->exclusive += entry->exclusive;
+    row->shared += entry->shared;
+    row->extent_count += entry->extent_count;
+    row->disk += entry->disk;
     if (!inode)
         return NULL;
-    sum->size += inode->size;
-    if (sum->newest == BW_ABSENT_SIGNED || time > sum->newest)
-        sum->newest = time;
-    if (sum->oldest == BW_ABSENT_SIGNED || time < sum->oldest)
-        sum->oldest = time;
+    row->size += inode->size;
+    if (row->newest_mtime == BW_ABSENT_SIGNED || time > row->newest_mtime)
+        row->newest_mtime = time;
+    if (row->oldest_mtime == BW_ABSENT_SIGNED || time < row->oldest_mtime)
+        row->oldest_mtime = time;
     return NULL;
 }
 
@@ -171,8 +174,8 @@ static int compare_sums(const void *left, const void *right)
     const struct sum *a = *(struct sum *const *)left, *b = *(struct sum *const *)right;
     if (a->order != b->order)
         return a->order < b->order ? -1 : 1;
-    if (a->order == AGES && a->total != b->total)
-        return a->total > b->total ? -1 : 1;
+    if (a->order == AGES && a->row.total != b->row.total)
+        return a->row.total > b->row.total ? -1 : 1;
     return strcmp(a->label, b->label);
 }
 
@@ -189,42 +192,6 @@ static struct bw_error *find_present(struct bw_fs *fs, int64_t *present)
         *present = time > *present ? time : *present;
     }
     return NULL;
-}
-
-static struct bw_error *write_sum(struct cmd_format *format, const struct summing *summing,
-                                  const struct bw_user_names *names, const struct sum *sum)
-{
-    const bool is_known = *sum->label && strcmp(sum->label, rest) != 0;
-    struct bw_filesuminfo row = {.uid = BW_ABSENT,
-                                 .gid = BW_ABSENT,
-                                 .files = sum->files,
-                                 .size = sum->size,
-                                 .total = sum->total,
-                                 .exclusive = sum->exclusive,
-                                 .shared = sum->shared,
-                                 .extent_count = sum->extent_count,
-                                 .disk = sum->disk,
-                                 .oldest_mtime = sum->oldest,
-                                 .newest_mtime = sum->newest};
-    if (!summing->sharing_known)
-        row.exclusive = row.shared = BW_ABSENT;
-    const char *label = *sum->label ? sum->label : NULL;
-    switch (summing->by) {
-    case DU_BY_TYPE:
-        row.suffix = label;
-        break;
-    case DU_BY_AGE:
-        row.age = label;
-        break;
-    case DU_BY_USER:
-        row.user = is_known ? bw_user_names_user(names, sum->id) : label;
-        row.uid = is_known ? sum->id : BW_ABSENT;
-        break;
-    default:
-        row.group = is_known ? bw_user_names_group(names, sum->id) : label;
-        row.gid = is_known ? sum->id : BW_ABSENT;
-    }
-    return cmd_format_write(format, &row, sizeof row);
 }
 
 struct bw_error *du_write_sums(struct cmd_format *format, void *context)
@@ -245,9 +212,30 @@ struct bw_error *du_write_sums(struct cmd_format *format, void *context)
     struct bw_error *error = du_visit(format, du, how);
     sums_sort(&summing.sums, compare_sums);
     for (size_t i = 0; i < summing.sums.count; i++) {
+        struct sum *sum = summing.sums.items[i];
+        struct bw_filesuminfo *row = &sum->row;
+        const bool is_known = *sum->label && strcmp(sum->label, rest) != 0;
+        const char *label = *sum->label ? sum->label : NULL;
+        if (!summing.sharing_known)
+            row->exclusive = row->shared = BW_ABSENT;
+        switch (du->by) {
+        case DU_BY_TYPE:
+            row->suffix = label;
+            break;
+        case DU_BY_AGE:
+            row->age = label;
+            break;
+        case DU_BY_USER:
+            row->user = is_known ? bw_user_names_user(names, sum->id) : label;
+            row->uid = is_known ? sum->id : BW_ABSENT;
+            break;
+        default:
+            row->group = is_known ? bw_user_names_group(names, sum->id) : label;
+            row->gid = is_known ? sum->id : BW_ABSENT;
+        }
         if (!error)
-            error = write_sum(format, &summing, names, summing.sums.items[i]);
-        free(summing.sums.items[i]);
+            error = cmd_format_write(format, row, sizeof *row);
+        free(sum);
     }
     sum_map_free(&summing.by_label);
     sums_free(&summing.sums);

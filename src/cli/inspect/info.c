@@ -21,12 +21,6 @@
 #include "cli/inspect/overview.h"
 #include "cli/inspect/plans.h"
 
-/* Total of the chunks with a type and a profile. */
-struct group {
-    const char *type, *profile;
-    uint64_t bytes, chunks;
-};
-
 /* Number of messages that the JSON contains; further ones are only counted. */
 enum { PROBLEMS_KEPT = 100 };
 
@@ -35,11 +29,11 @@ struct problem {
     struct bw_error *error;
 };
 
-BW_VECTOR(groups, struct group);
+BW_VECTOR(profiles, struct bw_profileinfo);
 
 struct info {
     struct overview overview;
-    struct groups groups;
+    struct profiles profiles; /* of the chunks of each type */
     struct problem problems[PROBLEMS_KEPT];
     size_t problem_count;
     const struct cmd_common *common;
@@ -66,15 +60,16 @@ static struct bw_error *count_chunks(struct info *info)
         const struct bw_chunk_info *chunk = &chunks.items[k];
         const char *type = bw_chunk_type_name(chunk->type);
         size_t i = 0;
-        while (i < info->groups.count &&
-               (strcmp(info->groups.items[i].type, type) != 0 ||
-                strcmp(info->groups.items[i].profile, chunk->profile) != 0))
+        while (i < info->profiles.count &&
+               (strcmp(info->profiles.items[i].chunk_type, type) != 0 ||
+                strcmp(info->profiles.items[i].profile, chunk->profile) != 0))
             i++;
-        if (i == info->groups.count)
-            BW_TRY(groups_push(&info->groups,
-                               (struct group){.type = type, .profile = chunk->profile}));
-        info->groups.items[i].bytes += chunk->length;
-        info->groups.items[i].chunks++;
+        if (i == info->profiles.count)
+            BW_TRY(
+                profiles_push(&info->profiles, (struct bw_profileinfo){.chunk_type = type,
+                                                                       .profile = chunk->profile}));
+        info->profiles.items[i].size += chunk->length;
+        info->profiles.items[i].chunks++;
     }
     return NULL;
 }
@@ -82,14 +77,8 @@ static struct bw_error *count_chunks(struct info *info)
 static struct bw_error *list_profiles(void *context, struct bw_record_sink *sink)
 {
     const struct info *info = context;
-    for (size_t i = 0; i < info->groups.count; i++) {
-        const struct group *group = &info->groups.items[i];
-        const struct bw_profileinfo row = {.chunk_type = group->type,
-                                           .profile = group->profile,
-                                           .size = group->bytes,
-                                           .chunks = group->chunks};
-        BW_TRY(sink->visit(sink, &row, sizeof row));
-    }
+    for (size_t i = 0; i < info->profiles.count; i++)
+        BW_TRY(sink->visit(sink, &info->profiles.items[i], sizeof info->profiles.items[i]));
     return NULL;
 }
 
@@ -349,20 +338,6 @@ static void append_uuid(struct bw_buffer *text, const char *label, struct bw_byt
     bw_buffer_format(text, "%.*s\n", BW_UUID_LENGTH, digits);
 }
 
-static struct bw_error *append_profile(struct bw_record_sink *sink, const void *record, size_t size)
-{
-    const struct lines *lines = (const struct lines *)sink;
-    const struct bw_profileinfo *row = record;
-    char label[32];
-    (void)size;
-    snprintf(label, sizeof label, "%s:", row->chunk_type);
-    append_label(lines->text, label);
-    bw_buffer_format(lines->text, "%s, %s in %" PRIu64 " chunk%s\n", row->profile,
-                     cmd_size(lines->settings, row->size).text, row->chunks,
-                     bw_plural(row->chunks));
-    return NULL;
-}
-
 static struct bw_error *append_device(struct bw_record_sink *sink, const void *record, size_t size)
 {
     const struct lines *lines = (const struct lines *)sink;
@@ -488,10 +463,9 @@ static void append_systems(struct bw_buffer *text, struct bw_systems *systems)
 
 static struct bw_error *append_volume(const struct lines *lines, const struct bw_volumeinfo *row)
 {
-    struct lines profiles = *lines, devices = *lines;
+    struct lines devices = *lines;
     struct info *info = row->disks.context;
     struct bw_buffer *text = lines->text;
-    profiles.sink.visit = append_profile;
     devices.sink.visit = append_device;
     append_label(text, "Label:");
     bw_escape_line(text, row->label, strlen(row->label));
@@ -511,7 +485,15 @@ static struct bw_error *append_volume(const struct lines *lines, const struct bw
         bw_buffer_format(text, "%s%s", i ? ", " : "", row->features.data[i].data);
     bw_buffer_append_byte(text, '\n');
     if (info->overview.opened) {
-        BW_TRY(row->profiles.list(info, &profiles.sink));
+        for (size_t i = 0; i < info->profiles.count; i++) {
+            const struct bw_profileinfo *profile = &info->profiles.items[i];
+            char label[32];
+            snprintf(label, sizeof label, "%s:", profile->chunk_type);
+            append_label(text, label);
+            bw_buffer_format(text, "%s, %s in %" PRIu64 " chunk%s\n", profile->profile,
+                             cmd_size(lines->settings, profile->size).text, profile->chunks,
+                             bw_plural(profile->chunks));
+        }
         append_label(text, "Subvolumes:");
         bw_buffer_format(text, "%" PRIu64 ", and %" PRIu64 " snapshot%s, %" PRIu64 " deleted\n",
                          row->subvolume_count, row->snapshot_count, bw_plural(row->snapshot_count),
@@ -623,7 +605,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     info->overview.opened = true;
     bw_fs_superblock(info->overview.fs, &info->overview.super);
     struct bw_error *error = write_volume(format, info);
-    groups_free(&info->groups);
+    profiles_free(&info->profiles);
     overview_free(&info->overview);
     return error;
 }
@@ -745,7 +727,7 @@ static int run(const struct cmd_common *common, void *state)
     cmd_format_free(&format);
     for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++)
         bw_error_free(info->problems[i].error);
-    groups_free(&info->groups);
+    profiles_free(&info->profiles);
     overview_free(&info->overview);
     return status;
 }

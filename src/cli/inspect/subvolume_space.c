@@ -170,19 +170,13 @@ static struct bw_error *write_set(void *context, const struct bw_shared_set *set
  * space, only that remains.
  */
 
-/* A snapshot that can be deleted. */
-struct snapshot {
-    uint64_t id, created; /* transaction of its creation */
-    int64_t otime;
-};
-
-BW_VECTOR(snapshots, struct snapshot);
+BW_VECTOR(snapshots, struct bw_subvolume_info);
 
 static int compare_snapshots(const void *left, const void *right)
 {
-    const struct snapshot *a = left, *b = right;
-    if (a->created != b->created)
-        return a->created < b->created ? -1 : 1;
+    const struct bw_subvolume_info *a = left, *b = right;
+    if (a->otransid != b->otransid)
+        return a->otransid < b->otransid ? -1 : 1;
     return (a->id > b->id) - (a->id < b->id);
 }
 
@@ -204,8 +198,7 @@ static struct bw_error *list_snapshots(struct bw_fs *fs, struct snapshots *snaps
         if (!info.is_snapshot || info.is_deleted || info.is_default ||
             bw_key_set_has(&parents, info.id))
             continue;
-        BW_TRY(snapshots_push(snapshots, (struct snapshot){info.id, info.otransid,
-                                                           bw_time_nanoseconds(&info.otime)}));
+        BW_TRY(snapshots_push(snapshots, info));
     }
     snapshots_sort(snapshots, compare_snapshots);
     return NULL;
@@ -267,7 +260,8 @@ static struct bw_error *write_steps(const struct space *space, const struct snap
         BW_TRY(bw_shares_of(space->shares, ids.items, i + 1, &sum));
         add_names(space, ids.items[i], ids.items[i], path, &count);
         const struct bw_freestepinfo row = {.subvolume = ids.items[i],
-                                            .otime = snapshots->items[at].otime,
+                                            .otime =
+                                                bw_time_nanoseconds(&snapshots->items[at].otime),
                                             .freed = sum.exclusive - before,
                                             .freed_total = sum.exclusive,
                                             .subvolume_path = path[0],

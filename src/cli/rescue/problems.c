@@ -56,15 +56,10 @@ struct bw_error *rescue_list_problems(void *context, struct bw_record_sink *sink
 
 /* Devices. */
 
-/* Data and metadata that cannot be read without the missing devices. */
-struct incomplete {
-    uint64_t chunks, data, metadata; /* number of chunks; used bytes in them */
-};
-
 /* Adds how much cannot be read without the missing devices. */
 static struct bw_error *find_incomplete(struct rescue *rescue)
 {
-    struct incomplete incomplete = {0};
+    uint64_t count = 0, data = 0, metadata = 0; /* chunks; used bytes in them */
     struct bw_block_groups *groups;
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
     const uint64_t missing = bw_fs_status(rescue->fs).missing_devices;
@@ -83,24 +78,23 @@ static struct bw_error *find_incomplete(struct rescue *rescue)
         if (unknown && unknown->code == BW_ERROR_NO_MEMORY)
             error = BW_TAKE(unknown);
         const uint64_t used = unknown ? chunk->length : group.used;
-        incomplete.chunks += used != 0;
+        count += used != 0;
         if (chunk->type & BW_GROUP_DATA)
-            incomplete.data += used;
+            data += used;
         else
-            incomplete.metadata += used;
+            metadata += used;
     }
     bw_block_groups_close(groups);
-    if (error || !incomplete.chunks)
+    if (error || !count)
         return error;
     BW_AUTO_BUFFER struct bw_buffer text = {0};
-    bw_buffer_format(&text, "%" PRIu64 " chunk%s with ", incomplete.chunks,
-                     bw_plural(incomplete.chunks));
-    if (incomplete.data)
-        bw_buffer_format(&text, "%s of data", cmd_size(NULL, incomplete.data).text);
-    if (incomplete.data && incomplete.metadata)
+    bw_buffer_format(&text, "%" PRIu64 " chunk%s with ", count, bw_plural(count));
+    if (data)
+        bw_buffer_format(&text, "%s of data", cmd_size(NULL, data).text);
+    if (data && metadata)
         bw_buffer_format(&text, " and ");
-    if (incomplete.metadata)
-        bw_buffer_format(&text, "%s of metadata", cmd_size(NULL, incomplete.metadata).text);
+    if (metadata)
+        bw_buffer_format(&text, "%s of metadata", cmd_size(NULL, metadata).text);
     bw_buffer_format(&text, " cannot be read completely without %s", missing > 1 ? "them" : "it");
     bw_buffer_append_byte(&text, '\0');
     add_problem(rescue, BW_DAMAGE, text.failed ? NULL : text.data, NULL);
