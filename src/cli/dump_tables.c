@@ -90,54 +90,44 @@ static void add_command(struct bw_json *json, const struct command *command)
     bw_json_end(json);
 }
 
-/* Where the layers are written to, and their source. */
-struct layer_list {
-    struct bw_json *json;
-    struct bw_registry *registry;
-};
-
-static struct bw_error *add_layer(void *context, const char *name)
-{
-    const struct layer_list *list = context;
-    struct bw_json *json = list->json;
-    const struct bw_xlator_class *type;
-    struct bw_buffer place = {0};
-    BW_TRY(bw_registry_find(list->registry, name, &type));
-    page_append_place(&place, type);
-    json->buffer->failed |= place.failed;
-    bw_json_begin_object(json, NULL);
-    bw_json_text(json, "type", type->type);
-    bw_json_text(json, "description", type->description);
-    bw_json_text(json, "page", type->page);
-    bw_json_bytes(json, "place", place.data, place.length);
-    bw_json_begin_array(json, "options");
-    for (const struct bw_option *option = type->options; option && option->name; option++) {
-        BW_AUTO_FREE char *range = bw_option_range(option);
-        json->buffer->failed |= !range;
-        bw_json_begin_object(json, NULL);
-        bw_json_text(json, "name", option->name);
-        bw_json_text(json, "type", bw_option_type_name(option->type));
-        bw_json_text(json, "default", option->default_value);
-        bw_json_text(json, "range", range);
-        bw_json_text(json, "description", option->description);
-        bw_json_end(json);
-    }
-    bw_json_end(json);
-    bw_json_end(json);
-    struct bw_error *error = bw_buffer_error(&place);
-    bw_buffer_free(&place);
-    return error;
-}
-
 /* Lists only built-in layers, so the document is the same on every machine. */
 static struct bw_error *add_layers(struct bw_json *json)
 {
-    struct layer_list list = {.json = json};
-    BW_TRY(bw_registry_open("", &list.registry));
+    struct bw_registry *registry;
+    BW_SCOPED(bw_const_strings) struct bw_const_strings names = {0};
+    BW_TRY(bw_registry_open("", &registry));
+    struct bw_error *error = page_types(registry, &names);
     bw_json_begin_array(json, "layers");
-    struct bw_error *error = bw_registry_each(list.registry, add_layer, &list);
+    for (size_t i = 0; i < names.count && !error; i++) {
+        const struct bw_xlator_class *type;
+        BW_AUTO_BUFFER struct bw_buffer place = {0};
+        error = bw_registry_find(registry, names.items[i], &type);
+        if (error)
+            break;
+        page_append_place(&place, type);
+        bw_json_begin_object(json, NULL);
+        bw_json_text(json, "type", type->type);
+        bw_json_text(json, "description", type->description);
+        bw_json_text(json, "page", type->page);
+        bw_json_bytes(json, "place", place.data, place.length);
+        bw_json_begin_array(json, "options");
+        for (const struct bw_option *option = type->options; option && option->name; option++) {
+            BW_AUTO_FREE char *range = bw_option_range(option);
+            json->buffer->failed |= !range;
+            bw_json_begin_object(json, NULL);
+            bw_json_text(json, "name", option->name);
+            bw_json_text(json, "type", bw_option_type_name(option->type));
+            bw_json_text(json, "default", option->default_value);
+            bw_json_text(json, "range", range);
+            bw_json_text(json, "description", option->description);
+            bw_json_end(json);
+        }
+        bw_json_end(json);
+        bw_json_end(json);
+        json->buffer->failed |= place.failed;
+    }
     bw_json_end(json);
-    bw_registry_close(list.registry);
+    bw_registry_close(registry);
     return error;
 }
 

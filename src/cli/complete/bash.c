@@ -62,35 +62,24 @@ void bash_line_free(struct bash_line *line)
     free(line->words);
 }
 
-/* Writes a word as $'...', the only form for control characters that readline does not
- * interpret. */
-static void append_escaped(struct bw_buffer *text, const char *word, size_t length)
-{
-    bw_buffer_format(text, "$'");
-    for (size_t i = 0; i < length; i++) {
-        if ((unsigned char)word[i] < ' ' || word[i] == 127)
-            bw_buffer_format(text, "\\%03o", (unsigned char)word[i]);
-        else if (strchr("\\'", word[i]))
-            bw_buffer_format(text, "\\%c", word[i]);
-        else
-            bw_buffer_append_byte(text, word[i]);
-    }
-    bw_buffer_append_byte(text, '\'');
-}
-
-static bool has_control(const char *word, size_t length)
-{
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)word[i] < ' ' || word[i] == 127)
-            return true;
-    return false;
-}
-
 void bash_append_quoted(struct bw_buffer *text, const char *word, size_t length, char quote)
 {
     static const char special[] = " \\'\"`$&|;()<>*?[]{}!#~";
-    if (!quote && has_control(word, length)) {
-        append_escaped(text, word, length);
+    bool has_control = false;
+    for (size_t i = 0; i < length; i++)
+        has_control |= (unsigned char)word[i] < ' ' || word[i] == 127;
+    if (has_control && !quote) { /* only $'...' has a form of them that readline does not interpret
+                                  */
+        bw_buffer_format(text, "$'");
+        for (size_t i = 0; i < length; i++) {
+            if ((unsigned char)word[i] < ' ' || word[i] == 127)
+                bw_buffer_format(text, "\\%03o", (unsigned char)word[i]);
+            else if (strchr("\\'", word[i]))
+                bw_buffer_format(text, "\\%c", word[i]);
+            else
+                bw_buffer_append_byte(text, word[i]);
+        }
+        bw_buffer_append_byte(text, '\'');
         return;
     }
     for (size_t i = 0; i < length; i++) {

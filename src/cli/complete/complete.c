@@ -27,6 +27,26 @@
 #include "btrfs-walk/probe.h"
 #include "btrfs-walk/record.h"
 #include "btrfs-walk/subvolume.h"
+#include "cli/graph/page.h"
+
+/* A command line: the word that is being completed, its completions, and what the words before it
+ * say. */
+struct completion {
+    const char *prefix;    /* part of the word that does not change: "--subvol=", "size," */
+    size_t prefix_length;  /* bytes */
+    const char *value;     /* the rest of the word, which completions begin with */
+    struct bw_buffer text; /* completions: kind and word, NUL, description, NUL */
+    size_t count;
+
+    const struct command *command;
+    struct cmd_option_list options;
+    struct cmd_common common;         /* the images, and the options to open them */
+    const char *subvolume;            /* argument of --subvol; NULL: none */
+    const struct cmd_option *pending; /* the previous word's option, if it needs an argument */
+    const char **operands;
+    size_t operand_count;
+    bool only_operands; /* "--" was one of the words */
+};
 
 /* Remote files are excluded, because a server that does not reply would block the shell. */
 static bool are_local_files(const struct cmd_common *common)
@@ -66,9 +86,9 @@ static void complete_add(struct completion *complete, enum complete_kind kind, c
 
 static struct bw_fs *open_images(const struct completion *complete)
 {
-    const struct bw_fs_options options = cmd_fs_options(complete->common);
+    const struct bw_fs_options options = cmd_fs_options(&complete->common);
     struct bw_fs *fs = NULL;
-    if (are_local_files(complete->common))
+    if (are_local_files(&complete->common))
         bw_error_free(bw_fs_open(&options, &fs));
     return fs;
 }
@@ -110,13 +130,13 @@ static struct bw_error *add_table(void *context, const struct bw_partition_table
 
 static void add_partitions(struct completion *complete)
 {
-    struct cmd_input *input = &complete->common->input;
+    struct cmd_input *input = &complete->common.input;
     if (input->inside_count)
         input->inside_choices[input->inside_count - 1].partition = NULL;
     else
         input->fs.partition = NULL;
-    const struct bw_fs_options options = cmd_fs_options(complete->common);
-    if (are_local_files(complete->common))
+    const struct bw_fs_options options = cmd_fs_options(&complete->common);
+    if (are_local_files(&complete->common))
         bw_error_free(bw_partition_tables(&options, add_table, complete));
 }
 
@@ -146,23 +166,34 @@ static void complete_skip(struct completion *complete, const char *separators)
         complete->prefix_length += (size_t)(next + 1 - complete->value);
 }
 
-/* Adds the entries of the directory in the value, up to its last slash. */
-static struct bw_error *add_paths(struct completion *complete, struct bw_fs *fs)
+/* Adds the entries of the directory in the value, up to its last slash. Adds nothing if an image is
+ * not a local file or cannot be opened. */
+static void add_paths(struct completion *complete)
 {
-    const struct bw_subvolume *from = NULL;
+    struct bw_fs *fs = open_images(complete);
+    if (!*complete->value) {
+        complete->prefix = "/";
+        complete->prefix_length = 1;
+    }
+    if (!fs)
+        return;
     const char *path = complete->value;
-    struct bw_directory *directory;
+    const struct bw_subvolume *from = NULL;
+    struct bw_directory *directory = NULL;
     struct bw_place place;
+    BW_AUTO_BUFFER struct bw_buffer parent = {0};
     complete_skip(complete, "/");
-    BW_AUTO_FREE char *parent = NULL;
-    if (asprintf(&parent, "/%.*s", (int)(complete->value - path), path) < 0)
-        return bw_error_no_memory();
-    if (complete->subvolume)
-        BW_TRY(bw_subvolume_by_name(fs, complete->subvolume, &from));
-    BW_TRY(bw_lookup(fs, from, parent, true, &place));
-    BW_TRY(bw_directory_open(fs, &place, BW_DIRECTORY_START, &directory));
-    struct bw_error *error = NULL;
-    for (const struct bw_directory_entry *entry; complete->count < PATHS_MAX;) {
+    bw_buffer_append_byte(&parent, '/');
+    bw_buffer_append(&parent, path, (size_t)(complete->value - path));
+    struct bw_error *error = bw_buffer_terminate(&parent);
+    if (!error && complete->subvolume)
+        error = bw_subvolume_by_name(fs, complete->subvolume, &from);
+    if (!error)
+        error = bw_lookup(fs, from, parent.data, true, &place);
+    if (!error)
+        error = bw_directory_open(fs, &place, BW_DIRECTORY_START, &directory);
+    while (!error && complete->count < PATHS_MAX) {
+        const struct bw_directory_entry *entry;
         error = bw_directory_next(directory, &entry);
         if (error || !entry)
             break;
@@ -171,20 +202,8 @@ static struct bw_error *add_paths(struct completion *complete, struct bw_fs *fs)
         else
             complete_add(complete, COMPLETE_WORD, entry->name, entry->name_length, "", "");
     }
+    bw_error_free(error);
     bw_directory_close(directory);
-    return error;
-}
-
-/* Adds paths in the images. Adds nothing if an image is not a local file or cannot be opened. */
-static void add_path_words(struct completion *complete)
-{
-    struct bw_fs *fs = open_images(complete);
-    if (!*complete->value) {
-        complete->prefix = "/";
-        complete->prefix_length = 1;
-    }
-    if (fs)
-        bw_error_free(add_paths(complete, fs));
     bw_fs_close(fs);
 }
 
@@ -220,32 +239,22 @@ static void add_probes(struct completion *complete)
 }
 
 /* Adds types of layers, with a text after each. */
-struct types {
-    struct completion *complete;
-    struct bw_registry *registry;
-    const char *end;
-};
-
-static struct bw_error *add_type(void *context, const char *name)
-{
-    const struct types *types = context;
-    const struct bw_xlator_class *type;
-    struct bw_error *error = bw_registry_find(types->registry, name, &type);
-    if (!error)
-        complete_add(types->complete, *types->end ? COMPLETE_BEGIN : COMPLETE_WORD, name,
-                     strlen(name), types->end, type->description);
-    bw_error_free(error);
-    return NULL;
-}
-
 static void add_types(struct completion *complete, const char *end)
 {
-    struct types types = {complete, NULL, end};
-    struct bw_error *error = bw_registry_open(NULL, &types.registry);
+    struct bw_registry *registry = NULL;
+    BW_SCOPED(bw_const_strings) struct bw_const_strings names = {0};
+    BW_AUTO_ERROR struct bw_error *error = bw_registry_open(NULL, &registry);
     if (!error)
-        error = bw_registry_each(types.registry, add_type, &types);
-    bw_error_free(error);
-    bw_registry_close(types.registry);
+        error = page_types(registry, &names);
+    for (size_t i = 0; i < names.count; i++) {
+        const char *name = names.items[i];
+        const struct bw_xlator_class *type;
+        BW_AUTO_ERROR struct bw_error *unusable = bw_registry_find(registry, name, &type);
+        if (!unusable)
+            complete_add(complete, *end ? COMPLETE_BEGIN : COMPLETE_WORD, name, strlen(name), end,
+                         type->description);
+    }
+    bw_registry_close(registry);
 }
 
 static void add_plain_types(struct completion *complete)
@@ -372,7 +381,7 @@ static void complete_argument(struct completion *complete, const char *name)
         {"TYPE", add_plain_types},
         {"LIST", add_file_types},
         {"DEVID", add_devices},
-        {"PATH", add_path_words},
+        {"PATH", add_paths},
         {"STYLE", add_styles},
         {"SUBVOLUME", add_subvolumes},
         {"COMMAND|TOPIC", add_help_pages},
@@ -386,17 +395,6 @@ static void complete_argument(struct completion *complete, const char *name)
 }
 
 /* The command line. */
-
-/* A command line without its last word. */
-struct line {
-    struct cmd_option_list options;
-    struct cmd_common common;
-    struct completion complete;
-    const struct cmd_option *pending; /* the previous word's option, if it needs an argument */
-    const char **operands;
-    size_t operand_count;
-    bool only_operands; /* "--" was one of the words */
-};
 
 /* Finds options as getopt_long() does: by their names, or by an unambiguous beginning. */
 static size_t find_long(const struct cmd_option_list *list, const char *name, size_t length)
@@ -420,52 +418,52 @@ static bool needs_argument(const struct cmd_option *option)
 }
 
 /* Applies the options that are needed to open the images, and remembers --subvol. */
-static void apply_option(struct line *line, size_t number, const char *argument)
+static void apply_option(struct completion *complete, size_t number, const char *argument)
 {
     static const char *const image_options[] = {"device", "super",      "partition", "image-offset",
                                                 "log",    "generation", "tree-root", "chunk-root"};
-    const struct cmd_option *option = line->options.items[number].option;
+    const struct cmd_option *option = complete->options.items[number].option;
     if (argument && strcmp(option->name, "subvol") == 0)
-        line->complete.subvolume = argument;
-    if (!line->options.items[number].heading)
+        complete->subvolume = argument;
+    if (!complete->options.items[number].heading)
         return;
     for (size_t i = 0; argument && i < sizeof image_options / sizeof *image_options; i++)
         if (strcmp(option->name, image_options[i]) == 0)
-            bw_error_free(option->store(line->options.items[number].settings + option->offset,
+            bw_error_free(option->store(complete->options.items[number].settings + option->offset,
                                         option, argument));
 }
 
 /* Parses short options in one word; the last may take the rest of the word as its argument. Returns
  * where the argument begins; NULL if it is not in this word. */
-static const char *read_letters(struct line *line, const char *letters, size_t *number)
+static const char *read_letters(struct completion *complete, const char *letters, size_t *number)
 {
     for (; *letters; letters++) {
-        *number = cmd_find_letter(&line->options, *letters);
-        if (*number == line->options.count)
+        *number = cmd_find_letter(&complete->options, *letters);
+        if (*number == complete->options.count)
             return NULL;
-        if (needs_argument(line->options.items[*number].option))
+        if (needs_argument(complete->options.items[*number].option))
             return letters + 1;
     }
     return NULL;
 }
 
 /* Reads a word: an argument of the option before it, an option, or an operand. */
-static void read_word(struct line *line, const char *word)
+static void read_word(struct completion *complete, const char *word)
 {
-    const struct cmd_option *pending = line->pending;
-    size_t number = line->options.count;
+    const struct cmd_option *pending = complete->pending;
+    size_t number = complete->options.count;
     if (pending) {
-        number = find_long(&line->options, pending->name, strlen(pending->name));
-        line->pending = NULL;
-        apply_option(line, number, word);
+        number = find_long(&complete->options, pending->name, strlen(pending->name));
+        complete->pending = NULL;
+        apply_option(complete, number, word);
         return;
     }
-    if (*word != '-' || !word[1] || line->only_operands) {
-        line->operands[line->operand_count++] = word;
+    if (*word != '-' || !word[1] || complete->only_operands) {
+        complete->operands[complete->operand_count++] = word;
         return;
     }
     if (strcmp(word, "--") == 0) {
-        line->only_operands = true;
+        complete->only_operands = true;
         return;
     }
 
@@ -473,100 +471,101 @@ static void read_word(struct line *line, const char *word)
     const char *argument = NULL;
     if (word[1] == '-') {
         const char *equals = strchrnul(word, '=');
-        number = find_long(&line->options, word + 2, (size_t)(equals - word) - 2);
+        number = find_long(&complete->options, word + 2, (size_t)(equals - word) - 2);
         if (*equals)
             argument = equals + 1;
     } else {
-        argument = read_letters(line, word + 1, &number);
+        argument = read_letters(complete, word + 1, &number);
         if (!argument)
             return;
         if (!*argument)
             argument = NULL;
     }
-    if (number == line->options.count)
+    if (number == complete->options.count)
         return;
-    const struct cmd_option *option = line->options.items[number].option;
+    const struct cmd_option *option = complete->options.items[number].option;
     if (!argument && needs_argument(option))
-        line->pending = option;
+        complete->pending = option;
     else
-        apply_option(line, number, argument);
+        apply_option(complete, number, argument);
 }
 
 /* Completes `value`, the end of a word; the part before it does not change. */
-static void set_value(struct line *line, const char *word, const char *value)
+static void set_value(struct completion *complete, const char *word, const char *value)
 {
-    line->complete.prefix = word;
-    line->complete.prefix_length = (size_t)(value - word);
-    line->complete.value = value;
+    complete->prefix = word;
+    complete->prefix_length = (size_t)(value - word);
+    complete->value = value;
 }
 
-static void complete_option_value(struct line *line, const struct cmd_option *option)
+static void complete_option_value(struct completion *complete, const struct cmd_option *option)
 {
     const char *argument = option->argument;
     for (const char *const *word = option->words; word && *word; word++)
         if (**word)
-            complete_add(&line->complete, COMPLETE_WORD, *word, strlen(*word), "", "");
+            complete_add(complete, COMPLETE_WORD, *word, strlen(*word), "", "");
     if (option->words)
         return;
     if (*argument == '[' && argument[1] == '=') {
         for (argument += 2; *argument; argument += strspn(argument, "|]")) {
             size_t length = strcspn(argument, "|]");
-            complete_add(&line->complete, COMPLETE_WORD, argument, length, "", "");
+            complete_add(complete, COMPLETE_WORD, argument, length, "", "");
             argument += length;
         }
     } else {
-        complete_argument(&line->complete, argument);
+        complete_argument(complete, argument);
     }
 }
 
-static void complete_option(struct line *line, const char *word)
+static void complete_option(struct completion *complete, const char *word)
 {
     const bool is_long = strncmp(word, "--", 2) == 0;
     const char *equals = is_long ? strchr(word, '=') : NULL;
     const char *value = NULL;
-    size_t number = line->options.count;
+    size_t number = complete->options.count;
     if (equals) {
         value = equals + 1;
-        number = find_long(&line->options, word + 2, (size_t)(equals - word) - 2);
+        number = find_long(&complete->options, word + 2, (size_t)(equals - word) - 2);
     } else if (word[1] && !is_long) {
-        value = read_letters(line, word + 1, &number);
+        value = read_letters(complete, word + 1, &number);
     }
-    if (value && number < line->options.count && line->options.items[number].option->argument) {
-        set_value(line, word, value);
-        complete_option_value(line, line->options.items[number].option);
+    if (value && number < complete->options.count &&
+        complete->options.items[number].option->argument) {
+        set_value(complete, word, value);
+        complete_option_value(complete, complete->options.items[number].option);
         return;
     }
-    line->complete.value = word + (word[1] ? 2 : 1);
-    line->complete.prefix = "--";
-    line->complete.prefix_length = 2;
-    for (size_t i = 0; (!word[1] || is_long) && i < line->options.count; i++) {
-        const struct cmd_option *option = line->options.items[i].option;
-        complete_add(&line->complete, COMPLETE_WORD, option->name, strlen(option->name), "",
+    complete->value = word + (word[1] ? 2 : 1);
+    complete->prefix = "--";
+    complete->prefix_length = 2;
+    for (size_t i = 0; (!word[1] || is_long) && i < complete->options.count; i++) {
+        const struct cmd_option *option = complete->options.items[i].option;
+        complete_add(complete, COMPLETE_WORD, option->name, strlen(option->name), "",
                      option->description);
     }
 }
 
-static void complete_last(struct line *line, const char *word, bool is_first)
+static void complete_last(struct completion *complete, const char *word, bool is_first)
 {
-    const struct command *command = line->complete.command;
+    const struct command *command = complete->command;
     const char *operands = command->operands, *first = strchr(operands, ' ');
-    if (!line->pending && !line->only_operands && *word == '-') {
-        complete_option(line, word);
+    if (!complete->pending && !complete->only_operands && *word == '-') {
+        complete_option(complete, word);
         return;
     }
-    set_value(line, word, word);
+    set_value(complete, word, word);
     if (is_first)
-        add_commands(&line->complete);
+        add_commands(complete);
 
     /* The first operand is the image; the command decides about the others. */
-    if (line->pending)
-        complete_option_value(line, line->pending);
-    else if (command->takes_paths && line->operand_count && first)
-        complete_argument(&line->complete, first);
+    if (complete->pending)
+        complete_option_value(complete, complete->pending);
+    else if (command->takes_paths && complete->operand_count && first)
+        complete_argument(complete, first);
     else if (command->needs_no_image)
-        complete_argument(&line->complete, operands);
+        complete_argument(complete, operands);
     else
-        complete_argument(&line->complete, "IMAGE");
+        complete_argument(complete, "IMAGE");
 }
 
 /* Exits if the images are slow, because users do not wait long for completions. */
@@ -592,21 +591,21 @@ static struct bw_buffer complete_words(char **words, size_t count)
     BW_AUTO_FREE const char **operands = calloc(count + 1, sizeof *operands);
     BW_AUTO_FREE const char **images = calloc(2 * count + 1, sizeof *images);
     const struct command *command = count > 1 ? cmd_find(words[0]) : NULL;
-    struct line line = {.complete.command = command ? command : cmd_table[0], .operands = operands};
+    struct completion complete = {.command = command ? command : cmd_table[0],
+                                  .operands = operands};
     BW_AUTO_FREE char **expanded = calloc(2 * count + 1, sizeof *expanded);
     if (!operands || !images || !expanded || !count)
         return (struct bw_buffer){0};
-    line.common = (struct cmd_common){.input.images = images,
-                                      .input.graph.struct_size = sizeof line.common.input.graph};
-    line.options = cmd_options_of(line.complete.command, &line.common, NULL);
-    line.complete.common = &line.common;
+    complete.common = (struct cmd_common){
+        .input.images = images, .input.graph.struct_size = sizeof complete.common.input.graph};
+    complete.options = cmd_options_of(complete.command, &complete.common, NULL);
     for (size_t i = command ? 1 : 0; i + 1 < count; i++)
-        read_word(&line, words[i]);
+        read_word(&complete, words[i]);
 
     /* The operands that are images precede those of options. */
-    struct cmd_input *input = &line.common.input;
-    const bool has_paths = line.complete.command->takes_paths && line.operand_count;
-    const size_t added = has_paths ? 1 : line.operand_count;
+    struct cmd_input *input = &complete.common.input;
+    const bool has_paths = complete.command->takes_paths && complete.operand_count;
+    const size_t added = has_paths ? 1 : complete.operand_count;
     memmove(images + added, images, input->image_count * sizeof *images);
     memcpy(images, operands, added * sizeof *images);
     input->image_count += added;
@@ -618,10 +617,10 @@ static struct bw_buffer complete_words(char **words, size_t count)
             images[i] = expanded[i];
         else
             expanded[i] = NULL; /* asprintf() leaves it undefined */
-    complete_last(&line, words[count - 1], count == 1);
+    complete_last(&complete, words[count - 1], count == 1);
     for (size_t i = 0; i < input->image_count; i++)
         free(expanded[i]);
-    return line.complete.text;
+    return complete.text;
 }
 
 int cmd_complete(char **words, size_t count)
@@ -631,20 +630,10 @@ int cmd_complete(char **words, size_t count)
     return cmd_write_text(NULL, &text);
 }
 
-/* A completion as complete_add() wrote it. */
-struct found {
-    char kind;
-    const char *word;
-    size_t length;
-};
-
-/* Reads the completion at `at`; returns where the next one begins, or NULL at the end. */
-static const char *next_found(const char *at, const char *end, struct found *found)
+/* The completion after one: behind the NULs of its word and of its description. */
+static const char *next_completion(const char *at)
 {
-    if (at >= end)
-        return NULL;
-    *found = (struct found){*at, at + 1, strlen(at + 1)};
-    at += found->length + 2;
+    at += strlen(at) + 1;
     return at + strlen(at) + 1;
 }
 
@@ -659,25 +648,25 @@ int cmd_complete_bash(const char *breaks, const char *given)
         text = complete_words(line.words + 1, line.count - 1);
 
     const char *end = text.failed ? text.data : text.data + text.length;
-    struct found found;
     size_t count = 0;
     bool files = false, more = false;
-    for (const char *at = text.data; (at = next_found(at, end, &found)); count++) {
-        files |= found.kind == COMPLETE_FILES;
-        more |= found.kind == COMPLETE_BEGIN;
+    for (const char *at = text.data; at < end; at = next_completion(at), count++) {
+        files |= *at == COMPLETE_FILES;
+        more |= *at == COMPLETE_BEGIN;
     }
     count -= files;
     bw_buffer_append(&out, "f", files);
     bw_buffer_append(&out, "n", more);
     bw_buffer_append(&out, "q", count > 1);
     bw_buffer_append(&out, "", !text.failed); /* a NUL */
-    for (const char *at = text.data; (at = next_found(at, end, &found));) {
-        if (found.kind == COMPLETE_FILES || found.length < line.cut)
+    for (const char *at = text.data; at < end; at = next_completion(at)) {
+        const size_t length = strlen(at + 1);
+        if (*at == COMPLETE_FILES || length < line.cut)
             continue;
         if (count > 1)
-            bw_buffer_append(&out, found.word + line.cut, found.length - line.cut);
+            bw_buffer_append(&out, at + 1 + line.cut, length - line.cut);
         else
-            bash_append_quoted(&out, found.word + line.cut, found.length - line.cut, line.quote);
+            bash_append_quoted(&out, at + 1 + line.cut, length - line.cut, line.quote);
         bw_buffer_append_byte(&out, '\0');
     }
     bw_buffer_free(&text);

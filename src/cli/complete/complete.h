@@ -21,18 +21,6 @@ enum complete_kind {
     COMPLETE_FILES = 'f', /**< names of files follow the completion's text; the shell adds them */
 };
 
-/** The word that is being completed, and its completions. */
-struct completion {
-    const char *prefix;    /**< part of the word that does not change: "--subvol=", "size," */
-    size_t prefix_length;  /**< bytes */
-    const char *value;     /**< the rest of the word, which completions begin with */
-    struct bw_buffer text; /**< completions: kind and word, NUL, description, NUL */
-    size_t count;
-    const struct command *command;
-    struct cmd_common *common; /**< the images, and the options to open them */
-    const char *subvolume;     /**< argument of --subvol; NULL: none */
-};
-
 /** The words of a bash command line up to the cursor, without quotes. */
 struct bash_line {
     char **words; /**< ends with NULL; the last one, which may be empty, is completed */

@@ -152,3 +152,13 @@ void page_append(struct bw_buffer *text, const struct bw_xlator_class *type)
     else
         bw_buffer_format(text, "\nIt has no options.\n");
 }
+
+static struct bw_error *add_type(void *names, const char *name)
+{
+    return bw_const_strings_push(names, name);
+}
+
+struct bw_error *page_types(struct bw_registry *registry, struct bw_const_strings *names)
+{
+    return bw_registry_each(registry, add_type, names);
+}

@@ -8,6 +8,7 @@
 #define BW_CLI_GRAPH_PAGE_H
 
 #include "base/buffer.h"
+#include "base/vector.h"
 #include "btrfs-walk/graph.h"
 
 /** Appends the page of a layer. */
@@ -20,5 +21,8 @@ void page_append_place(struct bw_buffer *text, const struct bw_xlator_class *typ
  * `indent`; the others are indented by `indent` spaces. The last line has no newline. */
 void page_append_words(struct bw_buffer *text, const char *words, size_t length, size_t indent,
                        size_t width);
+
+/** The names of all types of layers, sorted, which are valid until the registry is closed. */
+struct bw_error *page_types(struct bw_registry *registry, struct bw_const_strings *names);
 
 #endif

@@ -18,14 +18,7 @@
 BW_VECTOR(bw_xlator_classes, const struct bw_xlator_class *);
 
 struct xlators {
-    /* The options. */
     bool built_in;
-
-    /* While it runs. */
-    struct bw_xlator_classes classes; /* the types to print */
-    const struct cmd_common *common;
-    struct bw_registry *registry;
-    bool unusable; /* a shared object could not be used */
 };
 
 static const struct cmd_option options[] = {
@@ -33,22 +26,6 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct xlators, built_in)},
     {0},
 };
-
-/* Adds a type. If it cannot be loaded, prints the error and continues. */
-static struct bw_error *add_loadable(void *context, const char *name)
-{
-    struct xlators *xlators = context;
-    const struct bw_xlator_class *type;
-    struct bw_error *error = bw_registry_find(xlators->registry, name, &type);
-    if (!error)
-        return bw_xlator_classes_push(&xlators->classes, type);
-    if (xlators->common->messages.quiet)
-        bw_error_free(error);
-    else
-        cmd_fail(xlators->common, bw_error_prefix(error, "%s", name));
-    xlators->unusable = true;
-    return NULL;
-}
 
 /* Rows. */
 
@@ -70,14 +47,14 @@ static struct bw_error *list_options(void *context, struct bw_record_sink *sink)
 }
 
 /* A list of all types, or the pages of those on the command line. */
-static struct bw_error *write_text(struct cmd_format *format, const struct xlators *xlators)
+static struct bw_error *write_text(struct cmd_format *format,
+                                   const struct bw_xlator_classes *classes, bool pages)
 {
     struct bw_table_column columns[2] = {{0}};
     BW_AUTO_BUFFER struct bw_buffer cells = {0};
     struct bw_buffer *text = &format->text;
-    const bool pages = xlators->common->input.image_count;
-    for (size_t i = 0; i < xlators->classes.count; i++) {
-        const struct bw_xlator_class *type = xlators->classes.items[i];
+    for (size_t i = 0; i < classes->count; i++) {
+        const struct bw_xlator_class *type = classes->items[i];
         if (!pages) {
             bw_buffer_format(&cells, "%s\t%s\n", type->type, type->description);
             continue;
@@ -93,23 +70,35 @@ static struct bw_error *write_text(struct cmd_format *format, const struct xlato
 /* Prints the types on the command line, or all. */
 static int run(const struct cmd_common *common, void *state)
 {
-    struct xlators *xlators = state;
+    const struct xlators *xlators = state;
     const struct cmd_input *input = &common->input;
     const struct cmd_format_plan plan = {.record = cmd_xlators.record};
+    const bool lists_all = !input->image_count;
     struct cmd_format format;
-    xlators->common = common;
-    struct bw_error *error = bw_registry_open(xlators->built_in ? "" : NULL, &xlators->registry);
+    struct bw_registry *registry;
+    BW_SCOPED(bw_const_strings) struct bw_const_strings names = {0};
+    BW_SCOPED(bw_xlator_classes) struct bw_xlator_classes classes = {0};
+    int status = STATUS_OK;
+    struct bw_error *error = bw_registry_open(xlators->built_in ? "" : NULL, &registry);
     if (error)
         return cmd_fail(common, error);
-    for (size_t i = 0; !error && i < input->image_count; i++) {
+    if (lists_all)
+        error = page_types(registry, &names);
+    else
+        error = bw_const_strings_append(&names, input->images, input->image_count);
+    for (size_t i = 0; !error && i < names.count; i++) {
         const struct bw_xlator_class *type;
-        error = bw_registry_find(xlators->registry, input->images[i], &type);
-        if (!error)
-            error = bw_xlator_classes_push(&xlators->classes, type);
+        error = bw_registry_find(registry, names.items[i], &type);
+        if (!error) {
+            error = bw_xlator_classes_push(&classes, type);
+        } else if (lists_all) { /* one that cannot be loaded is left out */
+            if (common->messages.quiet)
+                bw_error_free(BW_TAKE(error));
+            else
+                cmd_fail(common, bw_error_prefix(BW_TAKE(error), "%s", names.items[i]));
+            status = STATUS_PARTIAL;
+        }
     }
-    if (!input->image_count)
-        error = bw_registry_each(xlators->registry, add_loadable, xlators);
-    int status = xlators->unusable ? STATUS_PARTIAL : STATUS_OK;
     if (error) {
         status = cmd_fail(common, error);
         fputs("'btrfs-walk xlators' lists all types.\n", stderr);
@@ -118,8 +107,8 @@ static int run(const struct cmd_common *common, void *state)
         if (error) {
             status = cmd_fail(common, error);
         } else {
-            for (size_t i = 0; !error && format.rows && i < xlators->classes.count; i++) {
-                const struct bw_xlator_class *type = xlators->classes.items[i];
+            for (size_t i = 0; !error && format.rows && i < classes.count; i++) {
+                const struct bw_xlator_class *type = classes.items[i];
                 const struct bw_layertypeinfo row = {
                     .layer_type = type->type,
                     .description = type->description,
@@ -127,15 +116,14 @@ static int run(const struct cmd_common *common, void *state)
                 error = cmd_format_write(&format, &row, sizeof row);
             }
             if (!format.rows)
-                error = write_text(&format, xlators);
+                error = write_text(&format, &classes, !lists_all);
             error = cmd_format_end(&format, error);
             if (error)
                 status = cmd_fail_output(common, error);
         }
         cmd_format_free(&format);
     }
-    bw_xlator_classes_free(&xlators->classes);
-    bw_registry_close(xlators->registry);
+    bw_registry_close(registry);
     return status;
 }
 
