@@ -41,7 +41,7 @@ static const char *const kinds[] = {
 
 /* The bytes on disk of an extent, or a part of them that is contiguous on every device. */
 struct part {
-    const struct listing *listing;
+    struct bw_fs *fs;
     uint64_t logical, length;
     unsigned copies; /* of a contiguous part; 0: no chunk contains it */
 };
@@ -53,9 +53,8 @@ static bool next_part(struct part *rest, struct part *part)
     struct bw_mapping first;
     if (!rest->length)
         return false;
-    bw_error_free(
-        bw_fs_map(rest->listing->paths->session.fs, rest->logical, rest->length, 1, &first));
-    *part = (struct part){rest->listing, rest->logical, first.length, first.copies};
+    bw_error_free(bw_fs_map(rest->fs, rest->logical, rest->length, 1, &first));
+    *part = (struct part){rest->fs, rest->logical, first.length, first.copies};
     rest->logical += first.length;
     rest->length -= first.length;
     return true;
@@ -69,10 +68,105 @@ static bool find_place(const struct part *part, unsigned number, struct bw_mappi
     if (number > part->copies)
         return false;
     BW_AUTO_ERROR struct bw_error *error =
-        bw_fs_map(part->listing->paths->session.fs, part->logical, part->length, number, place);
+        bw_fs_map(part->fs, part->logical, part->length, number, place);
     /* Several combinations with Q can rebuild a copy; Q is listed once. */
     return !error &&
            !(number > 1 && place->rebuilt && before.rebuilt && place->devid == before.devid);
+}
+
+/* Records. */
+
+/* Lists either the copies or the parity of a part. */
+static struct bw_error *list_some(const struct part *part, bool parity, struct bw_record_sink *sink)
+{
+    struct bw_mapping place = {.copies = 0};
+    for (unsigned number = 1; find_place(part, number, &place); number++) {
+        const struct bw_copyinfo row = {
+            .devid = place.devid, .offset = place.offset, .missing = !place.present};
+        if (place.rebuilt == parity)
+            BW_TRY(sink->visit(sink, &row, sizeof row));
+    }
+    return NULL;
+}
+
+static struct bw_error *list_copies(void *context, struct bw_record_sink *sink)
+{
+    return list_some(context, false, sink);
+}
+
+static struct bw_error *list_parity(void *context, struct bw_record_sink *sink)
+{
+    return list_some(context, true, sink);
+}
+
+/* Lists the parts one by one: an extent may consist of many stripes of 64 KiB. */
+static struct bw_error *list_places(void *context, struct bw_record_sink *sink)
+{
+    struct part rest = *(const struct part *)context, part;
+    while (next_part(&rest, &part)) {
+        struct bw_stripeinfo row = {.logical = part.logical, .length = part.length};
+        struct bw_mapping place = {.copies = 0};
+        bool has_parity = false;
+        for (unsigned number = 1; !has_parity && find_place(&part, number, &place); number++)
+            has_parity = place.rebuilt;
+        if (part.copies)
+            row.copies = (struct bw_records){list_copies, &part};
+        if (has_parity)
+            row.parity = (struct bw_records){list_parity, &part};
+        BW_TRY(sink->visit(sink, &row, sizeof row));
+    }
+    return NULL;
+}
+
+/* The next extent of a file: its row, and where it is stored, to which the row may point. False
+ * after the last. */
+static struct bw_error *next_extent(const struct listing *listing, struct bw_extentinfo *row,
+                                    struct part *stored, bool *got)
+{
+    const struct bw_extent *extent;
+    BW_TRY(bw_file_next_extent(listing->file, &extent));
+    *got = extent;
+    if (!extent)
+        return NULL;
+    if (extent->kind == BW_EXTENT_BAD)
+        cmd_paths_miss(listing->paths,
+                       bw_error_prefix(bw_error_copy(extent->error), "%s", listing->path));
+    *stored =
+        (struct part){listing->paths->session.fs, extent->used_logical, extent->used_stored, 0};
+    *row = (struct bw_extentinfo){
+        .file_offset = extent->offset,
+        .length = extent->length,
+        .extent_kind = kinds[extent->kind],
+        .compression = bw_compression_name(extent->compression),
+        .generation = extent->generation,
+        .extent_logical = extent->logical,
+        .extent_stored = extent->stored,
+        .extent_length = extent->ram_bytes,
+        .extent_offset = extent->extent_offset,
+    };
+    if (extent->kind == BW_EXTENT_HOLE || extent->kind == BW_EXTENT_BAD) {
+        row->compression = NULL;
+        row->generation = BW_ABSENT;
+    }
+    if (extent->used_stored)
+        row->places = (struct bw_records){list_places, stored};
+    else
+        row->extent_logical = row->extent_stored = row->extent_length = row->extent_offset =
+            BW_ABSENT;
+    return NULL;
+}
+
+static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
+{
+    struct bw_extentinfo row;
+    struct part stored;
+    bool got = true;
+    for (;;) {
+        BW_TRY(next_extent(context, &row, &stored, &got));
+        if (!got)
+            return NULL;
+        BW_TRY(sink->visit(sink, &row, sizeof row));
+    }
 }
 
 /* The table: one line per extent. */
@@ -144,52 +238,13 @@ static void add_span(struct spans *spans, const struct span *span)
     spans->items[spans->count++] = *span;
 }
 
-/* The lines of a file. */
-struct table {
-    struct bw_record_sink sink;
-    struct cmd_format *format;
-    unsigned count; /* extents so far */
-};
-
-static struct bw_error *print_extent(struct bw_record_sink *sink, const void *record, size_t size)
-{
-    struct table *table = (struct table *)sink;
-    const struct bw_extentinfo *extent = record;
-    const struct part *stored = extent->places.context;
-    struct bw_buffer *text = &table->format->text;
-    (void)size;
-    bw_buffer_format(text, "%5u: %14" PRIu64 "..%14" PRIu64 ": %12" PRIu64 ": ", table->count++,
-                     extent->file_offset, extent->file_offset + extent->length - 1, extent->length);
-    if (stored)
-        bw_buffer_format(text, "%14" PRIu64 ": %12" PRIu64 ": ", stored->logical, stored->length);
-    else
-        bw_buffer_format(text, "%14s: %12s: ", "-", "-");
-    bw_buffer_format(text, "%s", extent->extent_kind);
-    if (extent->compression &&
-        strcmp(extent->compression, bw_compression_name(BW_COMPRESS_NONE)) != 0)
-        bw_buffer_format(text, ",encoded,%s", extent->compression);
-    if (stored) {
-        struct spans spans = {.count = 0, .separator = " ", .text = text};
-        struct part part, rest = *stored;
-        while (next_part(&rest, &part)) {
-            struct bw_mapping place = {.offset = part.logical};
-            spans.several |= rest.length != 0;
-            if (!part.copies)
-                add_span(&spans, &(struct span){place, part.length, true, false});
-            for (unsigned number = 1; find_place(&part, number, &place); number++)
-                add_span(&spans, &(struct span){place, part.length, false, place.rebuilt});
-        }
-        write_spans(&spans);
-    }
-    bw_buffer_append_byte(text, '\n');
-    return cmd_format_pass_on(table->format, WORTH_WRITING);
-}
-
 static struct bw_error *print_table(struct cmd_format *format, const void *record)
 {
     const struct bw_contentinfo *row = record;
-    struct table table = {{.visit = print_extent}, format, 0};
     struct bw_buffer *text = &format->text;
+    struct bw_extentinfo extent;
+    struct part stored, part;
+    unsigned count = 0;
     if (format->output.at_once)
         bw_escape_append(text, row->path.data, row->path.length);
     else
@@ -198,90 +253,35 @@ static struct bw_error *print_table(struct cmd_format *format, const void *recor
                      row->checksums ? "" : ", no checksums");
     bw_buffer_format(text, "%5s: %14s..%14s: %12s: %14s: %12s: %s\n", "ext", "offset", "end",
                      "length", "logical", "stored", "flags device:offset[+length],...");
-    BW_TRY(row->extents.list(row->extents.context, &table.sink));
-    bw_buffer_format(text, "%u extent%s\n", table.count, bw_plural(table.count));
-    return NULL;
-}
-
-/* Records. */
-
-/* Lists either the copies or the parity of a part. */
-static struct bw_error *list_some(const struct part *part, bool parity, struct bw_record_sink *sink)
-{
-    struct bw_mapping place = {.copies = 0};
-    for (unsigned number = 1; find_place(part, number, &place); number++) {
-        const struct bw_copyinfo row = {
-            .devid = place.devid, .offset = place.offset, .missing = !place.present};
-        if (place.rebuilt == parity)
-            BW_TRY(sink->visit(sink, &row, sizeof row));
-    }
-    return NULL;
-}
-
-static struct bw_error *list_copies(void *context, struct bw_record_sink *sink)
-{
-    return list_some(context, false, sink);
-}
-
-static struct bw_error *list_parity(void *context, struct bw_record_sink *sink)
-{
-    return list_some(context, true, sink);
-}
-
-/* Lists the parts one by one: an extent may consist of many stripes of 64 KiB. */
-static struct bw_error *list_places(void *context, struct bw_record_sink *sink)
-{
-    struct part rest = *(const struct part *)context, part;
-    while (next_part(&rest, &part)) {
-        struct bw_stripeinfo row = {.logical = part.logical, .length = part.length};
-        struct bw_mapping place = {.copies = 0};
-        bool has_parity = false;
-        for (unsigned number = 1; !has_parity && find_place(&part, number, &place); number++)
-            has_parity = place.rebuilt;
-        if (part.copies)
-            row.copies = (struct bw_records){list_copies, &part};
-        if (has_parity)
-            row.parity = (struct bw_records){list_parity, &part};
-        BW_TRY(sink->visit(sink, &row, sizeof row));
-    }
-    return NULL;
-}
-
-static struct bw_error *list_extents(void *context, struct bw_record_sink *sink)
-{
-    const struct listing *listing = context;
-    const struct bw_extent *extent;
-    for (;;) {
-        BW_TRY(bw_file_next_extent(listing->file, &extent));
-        if (!extent)
-            return NULL;
-        if (extent->kind == BW_EXTENT_BAD)
-            cmd_paths_miss(listing->paths,
-                           bw_error_prefix(bw_error_copy(extent->error), "%s", listing->path));
-        const bool has_item = extent->kind != BW_EXTENT_HOLE && extent->kind != BW_EXTENT_BAD;
-        struct part stored = {listing, extent->used_logical, extent->used_stored, 0};
-        struct bw_extentinfo row = {
-            .file_offset = extent->offset,
-            .length = extent->length,
-            .extent_kind = kinds[extent->kind],
-            .compression = bw_compression_name(extent->compression),
-            .generation = extent->generation,
-            .extent_logical = extent->logical,
-            .extent_stored = extent->stored,
-            .extent_length = extent->ram_bytes,
-            .extent_offset = extent->extent_offset,
-        };
-        if (!has_item) {
-            row.compression = NULL;
-            row.generation = BW_ABSENT;
-        }
-        if (extent->used_stored)
-            row.places = (struct bw_records){list_places, &stored};
+    for (bool got;; count++) {
+        BW_TRY(next_extent(row->extents.context, &extent, &stored, &got));
+        if (!got)
+            break;
+        bw_buffer_format(text, "%5u: %14" PRIu64 "..%14" PRIu64 ": %12" PRIu64 ": ", count,
+                         extent.file_offset, extent.file_offset + extent.length - 1, extent.length);
+        if (stored.length)
+            bw_buffer_format(text, "%14" PRIu64 ": %12" PRIu64 ": ", stored.logical, stored.length);
         else
-            row.extent_logical = row.extent_stored = row.extent_length = row.extent_offset =
-                BW_ABSENT;
-        BW_TRY(sink->visit(sink, &row, sizeof row));
+            bw_buffer_format(text, "%14s: %12s: ", "-", "-");
+        bw_buffer_format(text, "%s", extent.extent_kind);
+        if (extent.compression &&
+            strcmp(extent.compression, bw_compression_name(BW_COMPRESS_NONE)) != 0)
+            bw_buffer_format(text, ",encoded,%s", extent.compression);
+        struct spans spans = {.count = 0, .separator = " ", .text = text};
+        while (next_part(&stored, &part)) {
+            struct bw_mapping place = {.offset = part.logical};
+            spans.several |= stored.length != 0;
+            if (!part.copies)
+                add_span(&spans, &(struct span){place, part.length, true, false});
+            for (unsigned number = 1; find_place(&part, number, &place); number++)
+                add_span(&spans, &(struct span){place, part.length, false, place.rebuilt});
+        }
+        write_spans(&spans);
+        bw_buffer_append_byte(text, '\n');
+        BW_TRY(cmd_format_pass_on(format, WORTH_WRITING));
     }
+    bw_buffer_format(text, "%u extent%s\n", count, bw_plural(count));
+    return NULL;
 }
 
 static struct bw_error *handle_path(void *context, struct cmd_paths *paths, const char *path,
