@@ -159,6 +159,13 @@ static void notify_listener(const struct cmd_common *common, enum bw_severity se
         common->messages.listener.report(common->messages.listener.context, severity, error);
 }
 
+const char *cmd_severity_name(enum bw_severity severity)
+{
+    static const char *const names[] = {
+        [BW_NOTE] = "note", [BW_WARNING] = "warning", [BW_DAMAGE] = "damage"};
+    return names[severity];
+}
+
 /* Appends the advice to the message, with options spelled as on the command line. */
 void cmd_spell_advice(const struct cmd_common *common, struct bw_error *error)
 {
@@ -217,9 +224,7 @@ void cmd_print_message(void *context, enum bw_severity severity, const struct bw
     if (limited && common->messages.repeats &&
         !cmd_repeats_allow(common->messages.repeats, error->message, most))
         return;
-    static const char *const kinds[] = {
-        [BW_NOTE] = "note", [BW_WARNING] = "warning", [BW_DAMAGE] = "damage"};
-    print_message(common, kinds[severity], error);
+    print_message(common, cmd_severity_name(severity), error);
 }
 
 void cmd_note(const struct cmd_common *common, struct bw_error *note)

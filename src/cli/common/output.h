@@ -69,6 +69,9 @@ const char *cmd_color(bool has_color, enum cmd_color color);
 /** The colour for a severity: "error", "damage", "warning", "note". */
 enum cmd_color cmd_severity_color(const char *severity);
 
+/** The word for the severity of a message: "note", "warning" or "damage". */
+const char *cmd_severity_name(enum bw_severity severity);
+
 /** Moves the advice of an error into its message, with options as on the command line. */
 void cmd_spell_advice(const struct cmd_common *common, struct bw_error *error);
 

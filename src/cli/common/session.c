@@ -393,6 +393,17 @@ int cmd_end(const struct cmd_common *common, struct cmd_session *session, struct
     return status;
 }
 
+unsigned cmd_read_superblock(struct bw_fs *fs, size_t image, struct bw_superblock_info *super)
+{
+    unsigned copy = 0;
+    for (; copy < BW_SUPERBLOCK_NUMBERS; copy++) {
+        BW_AUTO_ERROR struct bw_error *error = bw_fs_read_superblock(fs, image, copy, super);
+        if (!error)
+            break;
+    }
+    return copy;
+}
+
 /* Devices like /dev/zero have no end. */
 struct bw_error *cmd_read_list(const struct cmd_common *common, const char *name,
                                struct bw_list **list)

@@ -67,6 +67,10 @@ int cmd_end(const struct cmd_common *common, struct cmd_session *session, struct
 /** Only closes the file system and the outputs. STATUS_PARTIAL if these could not be written. */
 int cmd_close_outputs(const struct cmd_common *common, struct cmd_session *session);
 
+/** Reads the first good superblock of an image. Returns the number of the copy;
+ * BW_SUPERBLOCK_NUMBERS: there is none. */
+unsigned cmd_read_superblock(struct bw_fs *fs, size_t image, struct bw_superblock_info *super);
+
 struct bw_list;
 
 /** Reads a list of files (btrfs-walk/diff.h), before the sandbox is entered. Prints a note if it

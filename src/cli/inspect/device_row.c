@@ -6,6 +6,14 @@
 #include <string.h>
 #include <uuid/uuid.h>
 
+#include "btrfs-walk/space.h"
+
+const char *const device_use_words[] = {[BW_USE_CHUNK] = "unused",
+                                        [BW_USE_UNALLOCATED] = "unallocated",
+                                        [BW_USE_RESERVED] = "reserved",
+                                        [BW_USE_SUPERBLOCK] = "superblock",
+                                        [BW_USE_OUTSIDE] = "outside"};
+
 struct bw_deviceinfo device_row(const struct bw_fs *fs, const struct bw_device_info *device,
                                 struct alternative_paths *paths)
 {

@@ -12,6 +12,9 @@ struct alternative_paths {
     struct bw_bytes names[32];
 };
 
+/** The words for what lies on a range of a device, by enum bw_device_use. */
+extern const char *const device_use_words[];
+
 /** The row of a device. It points into `device` and `paths`. The members `generation`, `partition`,
  * `incomplete_chunks` and `side` are absent. */
 struct bw_deviceinfo device_row(const struct bw_fs *fs, const struct bw_device_info *device,

@@ -163,26 +163,15 @@ static struct bw_error *list_found(void *context, struct bw_record_sink *sink)
 
 static struct bw_error *list_problems(void *context, struct bw_record_sink *sink)
 {
-    static const char *const names[] = {[BW_WARNING] = "warning", [BW_DAMAGE] = "damage"};
     const struct info *info = context;
     for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++) {
-        const struct bw_probleminfo row = {.severity = names[info->problems[i].severity],
+        const struct bw_probleminfo row = {.severity =
+                                               cmd_severity_name(info->problems[i].severity),
                                            .message = info->problems[i].error->message,
                                            .similar = BW_ABSENT};
         BW_TRY(sink->visit(sink, &row, sizeof row));
     }
     return NULL;
-}
-
-/* Finds the first readable superblock of an image. */
-static bool read_superblock(struct bw_fs *fs, size_t image, struct bw_superblock_info *super)
-{
-    for (unsigned copy = 0; copy < BW_SUPERBLOCK_NUMBERS; copy++) {
-        BW_AUTO_ERROR struct bw_error *error = bw_fs_read_superblock(fs, image, copy, super);
-        if (!error)
-            return true;
-    }
-    return false;
 }
 
 /* Lists devices that have diverged. Each is opened as --side does; its side has the number of the
@@ -193,7 +182,7 @@ static struct bw_error *list_sides(void *context, struct bw_record_sink *sink)
     struct bw_error *error = NULL;
     for (size_t i = 0; !error && i < bw_fs_image_count(info->overview.fs); i++) {
         struct bw_superblock_info super;
-        if (!read_superblock(info->overview.fs, i, &super))
+        if (cmd_read_superblock(info->overview.fs, i, &super) == BW_SUPERBLOCK_NUMBERS)
             continue;
         struct bw_fs_options how = cmd_fs_options(info->common);
         how.reporter = (struct bw_reporter){NULL, NULL};

@@ -16,6 +16,7 @@
 #include "btrfs-walk/space.h"
 #include "cli/command.h"
 #include "cli/common/output_format.h"
+#include "cli/inspect/device_row.h"
 
 /* A running map command. */
 struct map {
@@ -187,14 +188,9 @@ static struct bw_error *map_logical(const struct map *map, struct range *rest)
 /* The same for a range of the device. */
 static struct bw_error *map_device(const struct map *map, struct range *rest)
 {
-    static const char *const uses[] = {[BW_USE_CHUNK] = "unused",
-                                       [BW_USE_UNALLOCATED] = "unallocated",
-                                       [BW_USE_RESERVED] = "reserved",
-                                       [BW_USE_SUPERBLOCK] = "superblock",
-                                       [BW_USE_OUTSIDE] = "outside"};
     struct bw_device_place place;
     BW_TRY(bw_device_map_find(map->device_map, map->devid, rest->address, rest->length, &place));
-    const char *kind = uses[place.use];
+    const char *kind = device_use_words[place.use];
     if (place.parity)
         kind = place.parity == 1 ? "P" : "Q";
     else if (place.copy)

@@ -10,6 +10,7 @@
 #include "btrfs-walk/inode.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
+#include "cli/common/session.h"
 #include "cli/inspect/device_row.h"
 
 bool overview_is_image(const struct bw_device_info *device, const struct bw_image_info *image)
@@ -28,19 +29,12 @@ static void find_bad_superblock(struct overview *overview)
         struct bw_superblock_info super;
         struct bw_image_info image;
         bw_fs_image_info(overview->fs, i, &image);
-        BW_AUTO_ERROR struct bw_error *bad = bw_fs_read_superblock(overview->fs, i, 0, &super);
+        const unsigned good = cmd_read_superblock(overview->fs, i, &super);
         bool is_device = false;
         for (size_t k = 0; k < overview->devices.count; k++)
             is_device |= overview_is_image(&overview->devices.items[k], &image);
-        if (!bad || !is_device)
+        if (!good || !is_device)
             continue;
-        unsigned good = 1;
-        for (; good < BW_SUPERBLOCK_NUMBERS; good++) {
-            BW_AUTO_ERROR struct bw_error *other =
-                bw_fs_read_superblock(overview->fs, i, good, &super);
-            if (!other)
-                break;
-        }
         bw_buffer_format(&overview->mount_error, "superblock copy 0 of ");
         bw_escape_line(&overview->mount_error, name, strlen(name));
         bw_buffer_format(&overview->mount_error, " is bad; 'btrfs-walk extract' saves the files");

@@ -24,6 +24,7 @@
 #include "btrfs-walk/tree.h"
 #include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
+#include "cli/inspect/device_row.h"
 
 /* Ranges of a device. */
 struct device_ranges {
@@ -200,11 +201,6 @@ static bool is_repairable(const struct search *search, struct bw_device_place *p
  * logical address; otherwise gathers the logical addresses. */
 static struct bw_error *map_ranges(struct search *search, bool places)
 {
-    static const char *const uses[] = {[BW_USE_CHUNK] = "unused",
-                                       [BW_USE_UNALLOCATED] = "unallocated",
-                                       [BW_USE_RESERVED] = "reserved",
-                                       [BW_USE_SUPERBLOCK] = "superblock",
-                                       [BW_USE_OUTSIDE] = "outside"};
     for (size_t i = 0; i < search->device_count; i++) {
         const struct device_ranges *device = &search->devices[i];
         for (size_t k = 0; k < device->bad.count; k++) {
@@ -216,7 +212,7 @@ static struct bw_error *map_ranges(struct search *search, bool places)
                 if (!place.copy && places) {
                     struct bw_ownerinfo row;
                     bw_record_clear(search->record, &row);
-                    row.kind = place.parity ? "parity" : uses[place.use];
+                    row.kind = place.parity ? "parity" : device_use_words[place.use];
                     row.length = place.length;
                     row.devid = device->devid;
                     row.offset = range.logical;

@@ -99,19 +99,12 @@ static struct bw_error *read_sides(struct rescue *rescue)
     struct bw_error *error = read ? NULL : bw_error_no_memory();
     for (size_t i = 0; !error && i < count; i++) {
         struct bw_superblock_info super;
-        struct bw_error *bad = NULL;
-        unsigned copy = 0;
-        bool is_known = false;
-        do {
-            bw_error_free(bad);
-            bad = bw_fs_read_superblock(images, i, copy, &super);
-        } while (bad && ++copy < BW_SUPERBLOCK_NUMBERS);
-        bw_error_free(bad);
-        for (size_t k = 0; k < i && !bad; k++)
+        bool is_known = cmd_read_superblock(images, i, &super) == BW_SUPERBLOCK_NUMBERS;
+        for (size_t k = 0; k < i && !is_known; k++)
             for (size_t m = 0; m < read[k].count; m++)
                 is_known |= read[k].items[m].devid == super.devid &&
                             read[k].items[m].state == BW_DEVICE_PRESENT;
-        if (bad || is_known)
+        if (is_known)
             continue;
         struct rescue_other other = {
             .is_side = true, .side = super.devid, .generation = super.generation};

@@ -38,12 +38,11 @@ void rescue_note_problem(void *context, enum bw_severity severity, const struct 
 
 struct bw_error *rescue_list_problems(void *context, struct bw_record_sink *sink)
 {
-    static const char *const names[] = {[BW_WARNING] = "warning", [BW_DAMAGE] = "damage"};
     const struct rescue *rescue = context;
     for (size_t i = 0; i < rescue->problem_count; i++) {
         const struct rescue_problem *problem = &rescue->problems[i];
         struct bw_probleminfo row = {
-            .severity = names[problem->severity],
+            .severity = cmd_severity_name(problem->severity),
             .message = problem->message,
             .similar = BW_ABSENT,
         };
