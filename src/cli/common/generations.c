@@ -121,20 +121,28 @@ struct bw_error *cmd_history_open(struct cmd_index *index, struct bw_fs *fs,
     error = cmd_output_file_start(&index->file);
     if (!error)
         error = bw_history_write_index(*history, cmd_output_file_add, &index->file);
-    return cmd_output_file_close(&index->file, error);
+    error = cmd_output_file_close(&index->file, error);
+    if (error) {
+        bw_history_close(*history);
+        *history = NULL;
+    }
+    return error;
 }
 
 /* The list of historic roots. */
 
-static struct bw_error *list_choices(struct cmd_generations *generations, struct bw_fs *fs,
-                                     const struct bw_history *history)
+struct bw_error *cmd_generations_find(struct cmd_index *index, struct bw_fs *fs,
+                                      const struct cmd_generations_settings *settings,
+                                      struct cmd_generations *generations)
 {
+    struct bw_history_options how = {.struct_size = sizeof how, .only_list = true};
+    struct bw_history *history = NULL;
+    *generations = (struct cmd_generations){.images = cmd_fs_options(index->before)};
+    BW_TRY(cmd_history_open(index, fs, settings, &how, &history));
     const size_t count = bw_history_count(history);
     uint64_t before = 0, reported = 0;
     generations->choices = calloc(count + 1, sizeof *generations->choices);
-    if (!generations->choices)
-        return bw_error_no_memory();
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; generations->choices && i < count; i++) {
         const struct bw_generation_info *info = bw_history_entry(history, i);
         if (info->status == BW_GENERATION_ABANDONED || info->superseded)
             continue;
@@ -155,21 +163,8 @@ static struct bw_error *list_choices(struct cmd_generations *generations, struct
                                           .chunk_root = info->chunk_root,
                                           .knows_chunk_root = true};
     }
-    return NULL;
-}
-
-struct bw_error *cmd_generations_find(struct cmd_index *index, struct bw_fs *fs,
-                                      const struct cmd_generations_settings *settings,
-                                      struct cmd_generations *generations)
-{
-    struct bw_history_options how = {.struct_size = sizeof how, .only_list = true};
-    struct bw_history *history = NULL;
-    *generations = (struct cmd_generations){.images = cmd_fs_options(index->before)};
-    struct bw_error *error = cmd_history_open(index, fs, settings, &how, &history);
-    if (!error)
-        error = list_choices(generations, fs, history);
     bw_history_close(history);
-    return error;
+    return generations->choices ? NULL : bw_error_no_memory();
 }
 
 struct bw_error *cmd_find_subvolume(const struct cmd_common *common, struct bw_fs *fs,
