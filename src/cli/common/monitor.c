@@ -52,7 +52,7 @@ static struct {
     const char *advice; /* printed when SIGINT ends the program; NULL: none */
     int end_of_parent;  /* the signal that this process gets when its parent ends; 0: none */
     sigset_t exit_set;  /* with an exit message or advice: the signals that the thread waits for */
-    sigset_t before;    /* signal mask before block_exit_signals() */
+    sigset_t before;    /* signal mask before cmd_monitor_start() */
     bool blocked;       /* `before` is to be restored */
     void (*volatile clean_ups[3])(void); /* one per caller; the last is NULL */
 } monitor = {.busy = PTHREAD_MUTEX_INITIALIZER, .exit_message_written = ATOMIC_FLAG_INIT};
@@ -146,20 +146,6 @@ void cmd_write_exit_message(void)
         return;
     for (size_t i = 0; i < monitor.exit_message_count; i++)
         monitor.exit_messages[i].write(monitor.exit_messages[i].context);
-}
-
-/* Blocks the signals until cmd_monitor_unblock(), so that only the monitor's thread receives
- * them. */
-static void block_exit_signals(void)
-{
-    sigemptyset(&monitor.exit_set);
-    for (size_t i = 0; has_exit_work() && i < EXIT_SIGNALS; i++) {
-        struct sigaction action;
-        if (sigaction(exit_signals[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-            sigaddset(&monitor.exit_set, exit_signals[i]);
-    }
-    pthread_sigmask(SIG_BLOCK, &monitor.exit_set, &monitor.before);
-    monitor.blocked = true;
 }
 
 /* The text of the line. */
@@ -429,7 +415,16 @@ struct bw_error *cmd_monitor_start(const struct cmd_common *common)
     atomic_store(&progress_line.over, false);
     atomic_store(&monitor.stopping, false);
     cmd_progress_expect(0);
-    block_exit_signals();
+
+    /* Until cmd_monitor_unblock(), only the monitor's thread receives the signals. */
+    sigemptyset(&monitor.exit_set);
+    for (size_t i = 0; has_exit_work() && i < EXIT_SIGNALS; i++) {
+        struct sigaction action;
+        if (sigaction(exit_signals[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(&monitor.exit_set, exit_signals[i]);
+    }
+    pthread_sigmask(SIG_BLOCK, &monitor.exit_set, &monitor.before);
+    monitor.blocked = true;
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

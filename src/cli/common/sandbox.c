@@ -324,29 +324,23 @@ static const uint64_t preserving_capabilities =
 /* A stream contains device nodes, setuid and setgid bits, and file capabilities. */
 static const uint64_t receiver_capabilities = BIT(CAP_FSETID) | BIT(CAP_SETFCAP) | BIT(CAP_MKNOD);
 
-static uint64_t needed_capabilities(const struct system_calls *wanted)
-{
-    uint64_t all = reading_capabilities;
-    if (wanted->receives)
-        return folder_capabilities | receiver_capabilities;
-    if (wanted->outputs)
-        all |= BIT(CAP_DAC_OVERRIDE);
-    if (wanted->folder)
-        all |= folder_capabilities;
-    if (wanted->folder && wanted->preserves)
-        all |= preserving_capabilities;
-    if (wanted->paths && wanted->preserves)
-        all |= BIT(CAP_MKNOD); /* only the maker makes device nodes */
-    return all;
-}
-
 /* Drops all capabilities of the calling thread except those that these calls need. Returns 0 or an
  * errno. */
 static int confine_capabilities(const struct system_calls *wanted)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[2];
-    const uint64_t kept = needed_capabilities(wanted);
+    uint64_t kept = reading_capabilities;
+    if (wanted->outputs)
+        kept |= BIT(CAP_DAC_OVERRIDE);
+    if (wanted->folder)
+        kept |= folder_capabilities;
+    if (wanted->folder && wanted->preserves)
+        kept |= preserving_capabilities;
+    if (wanted->paths && wanted->preserves)
+        kept |= BIT(CAP_MKNOD); /* only the maker makes device nodes */
+    if (wanted->receives)
+        kept = folder_capabilities | receiver_capabilities;
     if (syscall(SYS_capget, &head, data))
         return errno;
     for (unsigned i = 0; i < 2; i++) {

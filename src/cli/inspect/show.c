@@ -220,15 +220,15 @@ static const char *find_original(const struct show *show, const struct members *
 /* A row, and the memory of its texts. */
 struct row {
     struct bw_showinfo info;
-    struct names images, remarks;
-    struct bw_strings texts; /* of remarks */
+    struct names images, remarks; /* the texts of remarks are allocated */
 };
 
 static void row_free(struct row *row)
 {
     names_free(&row->images);
+    for (size_t i = 0; i < row->remarks.count; i++)
+        free((char *)(uintptr_t)row->remarks.items[i].data);
     names_free(&row->remarks);
-    bw_strings_free_all(&row->texts);
 }
 
 /* Appends a remark, from a format and its arguments. */
@@ -239,13 +239,12 @@ static struct bw_error *add_remark(struct row *row, const char *format, ...)
 {
     char *text;
     va_list arguments;
-    BW_TRY(bw_strings_reserve(&row->texts, 1));
+    BW_TRY(names_reserve(&row->remarks, 1));
     va_start(arguments, format);
     const int length = vasprintf(&text, format, arguments);
     va_end(arguments);
     if (length < 0)
         return bw_error_no_memory();
-    BW_TRY(bw_strings_push(&row->texts, text));
     return names_push(&row->remarks, (struct bw_bytes){text, (size_t)length});
 }
 

@@ -127,29 +127,6 @@ static const char *attributes_of(const struct bw_subvolume_info *info, char text
     return end == text ? NULL : text + 1;
 }
 
-/* Members that old root items lack, and times of operations that never happened. */
-static void remove_absent(const struct bw_subvolume_info *info, struct bw_subvolinfo *row)
-{
-    if (!info->parent)
-        row->parent_subvolume = row->parent_inode = BW_ABSENT;
-    if (!info->otransid && !info->otime.tv_sec) {
-        row->otransid = BW_ABSENT;
-        row->otime = BW_ABSENT_SIGNED;
-    }
-    if (!info->ctransid && !info->ctime.tv_sec) {
-        row->ctransid = BW_ABSENT;
-        row->ctime = BW_ABSENT_SIGNED;
-    }
-    if (!info->stransid && !info->stime.tv_sec) {
-        row->stransid = BW_ABSENT;
-        row->stime = BW_ABSENT_SIGNED;
-    }
-    if (!info->rtransid && !info->rtime.tv_sec) {
-        row->rtransid = BW_ABSENT;
-        row->rtime = BW_ABSENT_SIGNED;
-    }
-}
-
 static struct bw_error *write_subvolume(struct subvolumes *subvolumes,
                                         const struct bw_subvolume_info *info)
 {
@@ -197,7 +174,26 @@ static struct bw_error *write_subvolume(struct subvolumes *subvolumes,
         .last_snapshot = info->last_snapshot,
         .parent_inode = info->directory,
     };
-    remove_absent(info, &row);
+
+    /* Members that old root items lack, and times of operations that never happened. */
+    if (!info->parent)
+        row.parent_subvolume = row.parent_inode = BW_ABSENT;
+    if (!info->otransid && !info->otime.tv_sec) {
+        row.otransid = BW_ABSENT;
+        row.otime = BW_ABSENT_SIGNED;
+    }
+    if (!info->ctransid && !info->ctime.tv_sec) {
+        row.ctransid = BW_ABSENT;
+        row.ctime = BW_ABSENT_SIGNED;
+    }
+    if (!info->stransid && !info->stime.tv_sec) {
+        row.stransid = BW_ABSENT;
+        row.stime = BW_ABSENT_SIGNED;
+    }
+    if (!info->rtransid && !info->rtime.tv_sec) {
+        row.rtransid = BW_ABSENT;
+        row.rtime = BW_ABSENT_SIGNED;
+    }
     return cmd_format_write(subvolumes->format, &row, sizeof row);
 }
 

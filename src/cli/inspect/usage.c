@@ -59,13 +59,10 @@ static void add_reason(struct usage_reasons *reasons, const char *word, const ch
 
 /* Chunks. */
 
-struct sum {
-    uint64_t size, used;
-};
-
-static struct sum sum_of(const struct bw_usage *usage, uint64_t type)
+/* The sum of the groups of a type. */
+static struct bw_usage_group sum_of(const struct bw_usage *usage, uint64_t type)
 {
-    struct sum sum = {0, 0};
+    struct bw_usage_group sum = {.type = type};
     for (size_t i = 0; i < usage->group_count; i++)
         if (usage->groups[i].type & type) {
             sum.size += usage->groups[i].size;
@@ -74,15 +71,15 @@ static struct sum sum_of(const struct bw_usage *usage, uint64_t type)
     return sum;
 }
 
-static unsigned percent_used(const struct sum *sum)
+static unsigned percent_used(const struct bw_usage_group *sum)
 {
     return sum->size ? (unsigned)(100 * (double)sum->used / (double)sum->size) : 0;
 }
 
 static void find_full_chunks(const struct bw_usage *usage, struct usage_reasons *reasons)
 {
-    const struct sum data = sum_of(usage, BW_GROUP_DATA),
-                     metadata = sum_of(usage, BW_GROUP_METADATA);
+    const struct bw_usage_group data = sum_of(usage, BW_GROUP_DATA),
+                                metadata = sum_of(usage, BW_GROUP_METADATA);
     const uint64_t unused = data.used < data.size ? data.size - data.used : 0;
 
     /* Chunks are full only if the devices have hardly any space for new ones. */

@@ -24,11 +24,6 @@ struct search {
     struct rescue_generation found;
 };
 
-static const char *path_of(const struct rescue *rescue, const struct rescue_missed *missed)
-{
-    return rescue->paths.data + missed->path;
-}
-
 /* Whether the file in this generation is the version that could not be read. */
 static bool is_same_version(const struct rescue_missed *missed, const struct bw_inode *inode)
 {
@@ -52,7 +47,7 @@ static bool find_file(struct search *search, struct rescue_missed *missed, struc
             return S_ISREG(inode->mode) && !is_same_version(missed, inode);
     }
     BW_AUTO_ERROR struct bw_error *error =
-        bw_lookup(search->fs, NULL, path_of(rescue, missed), false, place);
+        bw_lookup(search->fs, NULL, rescue->paths.data + missed->path, false, place);
     if (!error)
         error = bw_inode_get(search->fs, place, inode);
     rescue_note_memory(rescue, error);

@@ -188,26 +188,22 @@ static struct bw_error *choose_classes(struct repair *repair, size_t first)
 
 /* Overlays. */
 
-struct overlay {
-    int descriptor;
-    const char *name;
-};
-
 static struct bw_error *write_at(void *context, uint64_t offset, const void *bytes, size_t length)
 {
-    const struct overlay *overlay = context;
-    return cmd_write_at(overlay->descriptor, overlay->name, offset, bytes, length);
+    const struct cmd_output_file *file = context;
+    return cmd_write_at(file->descriptor, file->name, offset, bytes, length);
 }
 
-static struct bw_error *write_overlay(struct repair *repair, size_t image, struct overlay *overlay)
+static struct bw_error *write_overlay(struct repair *repair, size_t image,
+                                      struct cmd_output_file *file)
 {
     struct bw_qcow2 *qcow2;
     struct bw_repair_range range = {0};
     BW_AUTO_FREE char *backing = relative_to(repair->base, repair->backing[image]);
     if (!backing)
         return bw_error_no_memory();
-    BW_TRY(bw_qcow2_create(bw_repair_image_size(repair->plan, image), false, write_at, overlay,
-                           &qcow2));
+    BW_TRY(
+        bw_qcow2_create(bw_repair_image_size(repair->plan, image), false, write_at, file, &qcow2));
     struct bw_error *error = bw_qcow2_set_backing(
         qcow2, backing, repair->containers[image] ? repair->containers[image] : "raw");
     for (uint64_t at = 0; !error; at = range.offset + range.length) {
@@ -222,13 +218,6 @@ static struct bw_error *write_overlay(struct repair *repair, size_t image, struc
     return error;
 }
 
-static struct bw_error *write_file(struct repair *repair, size_t image)
-{
-    struct overlay overlay = {cmd_output_file_descriptor(&repair->file), repair->settings->file};
-    BW_TRY(cmd_output_file_start(&repair->file));
-    return write_overlay(repair, image, &overlay);
-}
-
 /* The overlay has the suffix ".part" until it is complete, and is removed after an error. */
 static struct bw_error *write_in_folder(struct repair *repair, size_t image)
 {
@@ -240,14 +229,14 @@ static struct bw_error *write_in_folder(struct repair *repair, size_t image)
         path = NULL;
         return bw_error_no_memory();
     }
-    struct overlay overlay = {
-        openat(repair->folder, part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666), path};
-    if (overlay.descriptor < 0 && errno == EEXIST)
+    struct cmd_output_file file = {.name = path};
+    file.descriptor = openat(repair->folder, part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file.descriptor < 0 && errno == EEXIST)
         return bw_error_create(BW_ERROR_USAGE, "%s.part exists, and is not replaced", path);
-    if (overlay.descriptor < 0)
+    if (file.descriptor < 0)
         return cmd_name_error(repair->folder, part, path, errno);
-    struct bw_error *error = cmd_close_file(repair->common, overlay.descriptor, path,
-                                            write_overlay(repair, image, &overlay));
+    struct bw_error *error =
+        cmd_close_file(repair->common, file.descriptor, path, write_overlay(repair, image, &file));
     if (!error && bw_rename_new(repair->folder, part, name, false))
         error = errno == EEXIST
                     ? bw_error_create(BW_ERROR_USAGE, "%s exists, and is not replaced", path)
@@ -273,8 +262,10 @@ static struct bw_error *write_overlays(struct repair *repair)
     }
     if (!repair->common->messages.quiet && cmd_format_is_for_people(repair->common))
         fprintf(stderr, "The changed clusters take %s.\n", cmd_size(NULL, bytes).text);
-    if (repair->settings->file)
-        return write_file(repair, only);
+    if (repair->settings->file) {
+        BW_TRY(cmd_output_file_start(&repair->file));
+        return write_overlay(repair, only, &repair->file);
+    }
     for (size_t i = 0; i < repair->common->input.image_count; i++)
         if (repair->devids[i])
             BW_TRY(write_in_folder(repair, i));
