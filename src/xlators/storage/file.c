@@ -9,7 +9,9 @@
  * Reads first try the page cache only (RWF_NOWAIT). A warm image needs nothing more. After some
  * misses the image counts as cold. From then on the layers above have their announcements passed to
  * the kernel (posix_fadvise), and so are all runs of a batch before the first is read, because
- * disks are faster if they know all of them.
+ * disks are faster if they know all of them. Maybe only the first reads of a warm image have
+ * missed. So the first ranges that the layers above announce are looked up in the page cache,
+ * before the kernel reads them. If it has nearly all of them, the image counts as warm again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +33,8 @@ struct file {
     uint64_t size;
     bool regular;             /* not a block device */
     atomic_bool cold;         /* reads miss the page cache */
-    atomic_uint hits, misses; /* reads that the page cache had or lacked, until `cold` is set */
+    atomic_uint hits, misses; /* reads that the page cache had or lacked; if cold, announced ranges
+                               */
 };
 
 static uint64_t size(struct bw_xlator *xlator)
@@ -118,6 +121,21 @@ static struct bw_error *read_one(const struct file *file, const struct bw_reques
  * there. */
 enum { COLD_MISSES = 3, COLD_SHARE = 16 };
 
+static void set_cold(struct file *file, bool cold)
+{
+    atomic_store_explicit(&file->hits, 0, memory_order_relaxed);
+    atomic_store_explicit(&file->misses, 0, memory_order_relaxed);
+    atomic_store_explicit(&file->cold, cold, memory_order_relaxed);
+}
+
+/* preadv2() is not in every C library. The upper half of the offset is for 32-bit machines. */
+static ssize_t read_with_flags(const struct file *file, const struct iovec *vectors, size_t count,
+                               uint64_t offset, int flags)
+{
+    return syscall(SYS_preadv2, file->descriptor, vectors, (long)count, (long)offset,
+                   (long)(offset >> 32), flags);
+}
+
 /* Reads a run of requests with one system call; false if it did not return all bytes. */
 static bool read_run(struct file *file, struct bw_request *const *run, size_t count, size_t length)
 {
@@ -126,9 +144,7 @@ static bool read_run(struct file *file, struct bw_request *const *run, size_t co
     const bool cold = atomic_load_explicit(&file->cold, memory_order_relaxed);
     for (size_t i = 0; i < count; i++)
         vectors[i] = (struct iovec){run[i]->buffer, run[i]->length};
-    /* preadv2() is not in every C library. The upper half of the offset is for 32-bit machines. */
-    ssize_t got = syscall(SYS_preadv2, file->descriptor, vectors, (long)count, (long)offset,
-                          (long)(offset >> 32), cold ? 0 : RWF_NOWAIT);
+    const ssize_t got = read_with_flags(file, vectors, count, offset, cold ? 0 : RWF_NOWAIT);
     if (got == (ssize_t)length && !cold)
         atomic_fetch_add_explicit(&file->hits, 1, memory_order_relaxed);
     if (got == (ssize_t)length || cold)
@@ -139,7 +155,7 @@ static bool read_run(struct file *file, struct bw_request *const *run, size_t co
         unsigned misses = atomic_fetch_add_explicit(&file->misses, 1, memory_order_relaxed) + 1;
         unsigned hits = atomic_load_explicit(&file->hits, memory_order_relaxed);
         if (refused || (misses >= COLD_MISSES && misses >= hits / COLD_SHARE))
-            atomic_store_explicit(&file->cold, true, memory_order_relaxed);
+            set_cold(file, true);
     }
     return preadv(file->descriptor, vectors, (int)count, (off_t)offset) == (ssize_t)length;
 }
@@ -202,10 +218,20 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
 {
     (void)frame, (void)copy;
     struct file *file = bw_xlator_private(xlator);
-    if (!atomic_load_explicit(&file->cold, memory_order_relaxed))
-        return;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count && atomic_load_explicit(&file->cold, memory_order_relaxed); i++) {
+        if (atomic_load_explicit(&file->misses, memory_order_relaxed) < COLD_MISSES) {
+            uint8_t byte;
+            const struct iovec first = {&byte, 1};
+            const bool hit = read_with_flags(file, &first, 1, ranges[i].address, RWF_NOWAIT) == 1;
+            atomic_uint *counter = hit ? &file->hits : &file->misses;
+            const unsigned before = atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+            if (hit && before == COLD_MISSES * COLD_SHARE) {
+                set_cold(file, false);
+                return;
+            }
+        }
         advise_range(file, ranges[i].address, ranges[i].length);
+    }
 }
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)

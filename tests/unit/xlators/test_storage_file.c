@@ -3,6 +3,7 @@
  * that cannot be opened. */
 #include "base/json.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -235,13 +236,111 @@ static void test_dump(void **state)
     free_file(&file);
 }
 
+/* Whether the layer announces ranges to the kernel. */
+static bool is_cold(struct bw_xlator *layer)
+{
+    struct bw_buffer text = {0};
+    struct bw_json json = bw_json_start(&text, false);
+    bw_json_begin_object(&json, NULL);
+    bw_storage_file_class.operations.dump(layer, &json);
+    bw_json_end(&json);
+    const bool cold = memmem(text.data, text.length, "\"cold\":true", 11);
+    bw_buffer_free(&text);
+    return cold;
+}
+
+/* Removes a file from the page cache; false if its file system keeps files in memory. Pages that
+ * are being read are removed later. */
+static bool evict(int descriptor)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char states[SIZE / 4096];
+    void *bytes = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, descriptor, 0);
+    assert_true(bytes != MAP_FAILED);
+    assert_int_equal(fsync(descriptor), 0);
+    bool is_gone = false;
+    for (unsigned attempt = 0; attempt < 1000 && !is_gone; attempt++) {
+        is_gone = posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED) == 0 &&
+                  mincore(bytes, SIZE, states) == 0;
+        for (size_t i = 0; i < SIZE / page && is_gone; i++)
+            is_gone = !(states[i] & 1);
+        usleep(is_gone ? 0 : 100);
+    }
+    munmap(bytes, SIZE);
+    return is_gone;
+}
+
+/* A layer whose first reads have missed the page cache. Some may still hit it, because the kernel
+ * completes what it has begun to read. */
+static struct bw_xlator *open_cold(struct bw_graph *graph, const struct memory_file *file)
+{
+    uint8_t byte;
+    struct bw_xlator *layer = NULL;
+    expect_success(try_open(graph, file->path, &layer));
+    assert_false(is_cold(layer));
+    for (unsigned i = 0; i < 20 && !is_cold(layer); i++) {
+        assert_true(evict(file->descriptor));
+        expect_success(read_range(layer, i % 4 * (SIZE / 4), &byte, 1));
+    }
+    assert_true(is_cold(layer));
+    return layer;
+}
+
+/* If only the first reads of a file miss the page cache, its ranges are soon no longer announced;
+ * if the others miss it as well, they always are. */
+static void test_first_reads_that_miss(void **state)
+{
+    (void)state;
+    struct memory_file file = make_file();
+    struct bw_graph *graph = fake_graph(NULL);
+    struct bw_range ranges[64];
+    for (size_t i = 0; i < COUNT(ranges); i++)
+        ranges[i] = (struct bw_range){i * (SIZE / COUNT(ranges)), 4096};
+    char name[] = "storage-file-XXXXXX";
+    close(file.descriptor);
+    file.descriptor = mkstemp(name);
+    unlink(name);
+    snprintf(file.path, sizeof file.path, "/proc/self/fd/%d", file.descriptor);
+    assert_int_equal(write(file.descriptor, file.bytes, SIZE), SIZE);
+    const bool can_evict = evict(file.descriptor);
+    if (can_evict) {
+        struct bw_xlator *layer = open_cold(graph, &file);
+        assert_int_equal(pread(file.descriptor, file.bytes, SIZE, 0), SIZE);
+        bw_wind_advise(NULL, layer, ranges, 40, 0);
+        assert_true(is_cold(layer));
+        bw_wind_advise(NULL, layer, ranges, 40, 0);
+        assert_false(is_cold(layer));
+
+        bw_graph_destroy(graph);
+        graph = fake_graph(NULL);
+        layer = open_cold(graph, &file);
+        for (size_t i = 0; i < 20; i++) {
+            assert_true(evict(file.descriptor));
+            bw_wind_advise(NULL, layer, &ranges[i], 1, 0);
+        }
+        assert_int_equal(pread(file.descriptor, file.bytes, SIZE, 0), SIZE);
+        bw_wind_advise(NULL, layer, ranges, COUNT(ranges), 0);
+        bw_wind_advise(NULL, layer, ranges, COUNT(ranges), 0);
+        assert_true(is_cold(layer));
+    }
+    bw_graph_destroy(graph);
+    free_file(&file);
+    if (!can_evict)
+        skip();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_batches),      cmocka_unit_test(test_random_batches),
-        cmocka_unit_test(test_past_the_end), cmocka_unit_test(test_file_that_shrinks),
-        cmocka_unit_test(test_hints),        cmocka_unit_test(test_what_cannot_be_opened),
-        cmocka_unit_test(test_empty_file),   cmocka_unit_test(test_dump),
+        cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_random_batches),
+        cmocka_unit_test(test_past_the_end),
+        cmocka_unit_test(test_file_that_shrinks),
+        cmocka_unit_test(test_hints),
+        cmocka_unit_test(test_what_cannot_be_opened),
+        cmocka_unit_test(test_empty_file),
+        cmocka_unit_test(test_dump),
+        cmocka_unit_test(test_first_reads_that_miss),
     };
     return cmocka_run_group_tests(tests, limit_time, NULL);
 }
