@@ -74,11 +74,8 @@ struct place {
     uint32_t role;
     uint64_t offset; /* offset in the data of that device */
     uint64_t length; /* bytes that follow there */
-};
 
-/* A row of RAID4, 5 or 6: a chunk of each device at the same offset. */
-struct row {
-    uint64_t number;
+    /* RAID4, 5 and 6: a row has a chunk of each device at the same offset. */
     uint32_t p, q; /* roles of the devices with parity; q: only in RAID6 */
     bool by_role;  /* the coefficients of Q follow the roles */
 };
@@ -167,80 +164,81 @@ static bool is_known(const struct md *md)
 }
 
 /* The device with data piece `data` of a row with one parity device among `count`. */
-static uint32_t place_in_raid5(enum order order, uint32_t count, uint32_t data, struct row *row)
+static uint32_t place_in_raid5(enum order order, uint32_t count, uint64_t row, uint32_t data,
+                               struct place *place)
 {
-    const uint32_t turn = (uint32_t)(row->number % count);
+    const uint32_t turn = (uint32_t)(row % count);
     switch (order) {
     case LEFT_ASYMMETRIC:
     case LEFT_SYMMETRIC:
-        row->p = count - 1 - turn;
+        place->p = count - 1 - turn;
         break;
     case RIGHT_ASYMMETRIC:
     case RIGHT_SYMMETRIC:
-        row->p = turn;
+        place->p = turn;
         break;
     default:
-        row->p = order == PARITY_FIRST ? 0 : count - 1;
+        place->p = order == PARITY_FIRST ? 0 : count - 1;
     }
     if (order == LEFT_SYMMETRIC || order == RIGHT_SYMMETRIC)
-        return (row->p + 1 + data) % count;
-    return data + (data >= row->p);
+        return (place->p + 1 + data) % count;
+    return data + (data >= place->p);
 }
 
 /* The same for RAID6. Mostly, Q follows P. */
-static uint32_t place_in_raid6(uint32_t order, uint32_t count, uint32_t data, struct row *row)
+static uint32_t place_in_raid6(uint32_t order, uint32_t count, uint64_t row, uint32_t data,
+                               struct place *place)
 {
-    const uint32_t turn = (uint32_t)(row->number % count);
+    const uint32_t turn = (uint32_t)(row % count);
     if (order >= Q_LAST) {
-        row->q = count - 1;
-        return place_in_raid5((enum order)(order - Q_LAST), count - 1, data, row);
+        place->q = count - 1;
+        return place_in_raid5((enum order)(order - Q_LAST), count - 1, row, data, place);
     }
-    row->by_role = order >= ROTATING_ZERO_RESTART;
+    place->by_role = order >= ROTATING_ZERO_RESTART;
     switch (order) {
     case LEFT_ASYMMETRIC:
     case LEFT_SYMMETRIC:
-        row->p = count - 1 - turn;
+        place->p = count - 1 - turn;
         break;
     case RIGHT_ASYMMETRIC:
     case RIGHT_SYMMETRIC:
     case ROTATING_ZERO_RESTART:
-        row->p = turn;
+        place->p = turn;
         break;
     case ROTATING_N_RESTART:
-        row->p = count - 1 - (uint32_t)((row->number + 1) % count);
+        place->p = count - 1 - (uint32_t)((row + 1) % count);
         break;
     case ROTATING_N_CONTINUE:
-        row->p = count - 1 - turn;
-        row->q = (row->p + count - 1) % count;
-        return (row->p + 1 + data) % count;
+        place->p = count - 1 - turn;
+        place->q = (place->p + count - 1) % count;
+        return (place->p + 1 + data) % count;
     default:
-        row->p = order == PARITY_FIRST ? 0 : count - 2;
+        place->p = order == PARITY_FIRST ? 0 : count - 2;
     }
-    row->q = (row->p + 1) % count;
+    place->q = (place->p + 1) % count;
     /* The data pieces begin after Q, or fill the devices around P and Q in order. */
     if (order == LEFT_SYMMETRIC || order == RIGHT_SYMMETRIC)
-        return (row->p + 2 + data) % count;
-    if (row->q == 0)
+        return (place->p + 2 + data) % count;
+    if (place->q == 0)
         return data + 1;
-    return data + (data >= row->p ? 2 : 0);
+    return data + (data >= place->p ? 2 : 0);
 }
 
-/* Locates a byte of RAID4, 5 or 6, and its row. */
-static void locate_in_row(const struct md *md, uint64_t address, struct place *place,
-                          struct row *row)
+/* A data piece of a row of RAID4, 5 or 6. */
+static void locate_in_row(const struct md *md, uint64_t address, struct place *place)
 {
-    const uint64_t chunk = md->array.chunk;
-    const uint32_t count = md->array.device_count, parity = parity_of(md);
-    const uint64_t number = address / chunk;
-    const uint32_t data = (uint32_t)(number % (count - parity));
-    *row = (struct row){.number = number / (count - parity), .q = UINT32_MAX};
+    const uint64_t chunk = md->array.chunk, number = address / chunk;
+    const uint32_t count = md->array.device_count, pieces = count - parity_of(md);
+    const uint32_t order = md->array.level == 4 ? PARITY_LAST : md->array.layout;
+    const uint32_t data = (uint32_t)(number % pieces);
+    const uint64_t row = number / pieces;
+    *place = (struct place){.offset = row * chunk + address % chunk,
+                            .length = chunk - address % chunk,
+                            .q = UINT32_MAX};
     if (md->array.level == 6)
-        place->role = place_in_raid6(md->array.layout, count, data, row);
+        place->role = place_in_raid6(order, count, row, data, place);
     else
-        place->role = place_in_raid5(
-            md->array.level == 4 ? PARITY_LAST : (enum order)md->array.layout, count, data, row);
-    place->offset = row->number * chunk + address % chunk;
-    place->length = chunk - address % chunk;
+        place->role = place_in_raid5((enum order)order, count, row, data, place);
 }
 
 /* Copies of each byte that are stored, not computed. */
@@ -254,7 +252,6 @@ static uint32_t copies_of(const struct md *md)
 /* Locates a copy of the byte at `address`, which is less than the size. */
 static void locate(const struct md *md, uint64_t address, uint32_t copy, struct place *place)
 {
-    struct row row;
     switch (md->array.level) {
     case BW_MD_LINEAR:
         place->role = 0;
@@ -267,13 +264,13 @@ static void locate(const struct md *md, uint64_t address, uint32_t copy, struct 
         locate_striped(md, address, place);
         break;
     case 1:
-        *place = (struct place){copy, address, md->size - address};
+        *place = (struct place){.role = copy, .offset = address, .length = md->size - address};
         break;
     case 10:
         locate_mirrored(md, address, copy, place);
         break;
     default:
-        locate_in_row(md, address, place, &row);
+        locate_in_row(md, address, place);
     }
 }
 
@@ -440,8 +437,7 @@ static struct bw_error *rebuild_piece(const struct bw_frame *frame, const struct
 {
     const uint32_t count = md->array.device_count;
     struct place place;
-    struct row row;
-    locate_in_row(md, address, &place, &row);
+    locate(md, address, 0, &place);
     BW_AUTO_FREE uint8_t **vectors = calloc(count, sizeof *vectors); /* NULL: not read */
     BW_AUTO_FREE uint8_t *powers = calloc(count, 1);                 /* g() of each data piece */
     BW_AUTO_FREE uint8_t *room = malloc((size_t)count * length);
@@ -463,12 +459,12 @@ static struct bw_error *rebuild_piece(const struct bw_frame *frame, const struct
     /* In Q, data pieces are mostly counted from the device after it. */
     uint32_t next = 0, lost = 0, other = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const uint32_t role = row.by_role ? i : (row.q + 1 + i) % count;
-        if (row.by_role)
+        const uint32_t role = place.by_role ? i : (place.q + 1 + i) % count;
+        if (place.by_role)
             powers[role] = bw_field_power_of_two(role);
-        if (role == row.p || role == row.q)
+        if (role == place.p || role == place.q)
             continue;
-        if (!row.by_role)
+        if (!place.by_role)
             powers[role] = bw_field_power_of_two(next++);
         if (!vectors[role] && role != place.role) {
             other = role;
@@ -477,7 +473,7 @@ static struct bw_error *rebuild_piece(const struct bw_frame *frame, const struct
     }
 
     /* The factors of P and Q; each data piece has both, because both sums contain it. */
-    const bool has_p = vectors[row.p], has_q = row.q < count && vectors[row.q];
+    const bool has_p = vectors[place.p], has_q = place.q < count && vectors[place.q];
     uint8_t p, q;
     if (!bw_field_factors(powers[place.role], lost, powers[other], has_p, has_q, &p, &q))
         return not_enough(&place);
@@ -485,9 +481,9 @@ static struct bw_error *rebuild_piece(const struct bw_frame *frame, const struct
     unsigned used_count = 0;
     for (uint32_t role = 0; role < count; role++) {
         uint8_t coefficient = p ^ bw_field_product(q, powers[role]);
-        if (role == row.p)
+        if (role == place.p)
             coefficient = p;
-        else if (role == row.q)
+        else if (role == place.q)
             coefficient = q;
         if (role == place.role || !vectors[role] || !coefficient)
             continue;
@@ -500,62 +496,41 @@ static struct bw_error *rebuild_piece(const struct bw_frame *frame, const struct
 
 /* Reading. */
 
-/* Reads a piece from the other copies. */
-static struct bw_error *read_copies(const struct bw_frame *frame, const struct md *md,
-                                    const struct bw_device_piece *piece, struct bw_error *error)
+/* Reads a piece whose device is missing or fails: computes it with parity, or reads the other
+ * copies. */
+static struct bw_error *recover_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                      struct bw_device_piece *piece)
 {
+    const struct md *md = bw_xlator_private(xlator);
+    struct bw_error *error = BW_TAKE(piece->below.error);
+    if (parity_of(md)) {
+        struct bw_error *second =
+            rebuild_piece(frame, md, piece->address, piece->below.length, piece->below.buffer);
+        if (second)
+            return bw_error_first(error, second);
+        piece->request->rebuilt = true;
+        bw_error_free(error);
+        return NULL;
+    }
+    struct place place;
     for (uint32_t copy = 0; copy < copies_of(md); copy++) {
-        struct place place;
         locate(md, piece->address, copy, &place);
-        if (md->members[place.role].layer == piece->layer ||
+        const struct member *member = &md->members[place.role];
+        if (member->layer == piece->layer ||
             !is_current(md, place.role, place.offset, piece->below.length))
             continue;
         struct bw_request other = piece->below;
         other.error = NULL;
-        other.address = md->members[place.role].offset + place.offset;
-        bw_wind(frame, md->members[place.role].layer, &other, 1);
+        other.address = member->offset + place.offset;
+        bw_wind(frame, member->layer, &other, 1);
         if (!other.error) {
             bw_error_free(error);
             return NULL;
         }
         error = bw_error_first(error, other.error);
     }
-    if (error)
-        return error;
-    struct place place;
     locate(md, piece->address, 0, &place);
-    return not_enough(&place);
-}
-
-/* Reads a piece whose device is missing or fails. */
-static struct bw_error *recover_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
-                                      struct bw_device_piece *piece)
-{
-    const struct md *md = bw_xlator_private(xlator);
-    struct bw_error *error = BW_TAKE(piece->below.error);
-    if (!parity_of(md))
-        return read_copies(frame, md, piece, error);
-    struct bw_error *second =
-        rebuild_piece(frame, md, piece->address, piece->below.length, piece->below.buffer);
-    if (second)
-        return bw_error_first(error, second);
-    piece->request->rebuilt = true;
-    bw_error_free(error);
-    return NULL;
-}
-
-/* Shortens a piece so that none of the devices has only a part. */
-static uint64_t limit_to_borders(const struct md *md, uint64_t address, uint64_t length)
-{
-    struct place place;
-    bool is_bad;
-    for (uint32_t copy = 0; copy < copies_of(md); copy++) {
-        locate(md, address, copy, &place);
-        length = until_border(&md->members[place.role], place.offset, length, &is_bad);
-    }
-    for (uint32_t role = 0; parity_of(md) && role < md->array.device_count; role++)
-        length = until_border(&md->members[role], place.offset, length, &is_bad);
-    return length;
+    return error ? error : not_enough(&place);
 }
 
 /* Chooses the first copy whose device is not missing. */
@@ -565,10 +540,18 @@ static struct bw_error *choose_place(const struct bw_frame *frame, struct bw_xla
     const struct md *md = bw_xlator_private(xlator);
     const uint32_t copies = copies_of(md);
     struct place place;
-    bool is_there = false;
+    bool is_there = false, is_bad;
     (void)frame;
-    if (md->has_bad)
-        wanted = limit_to_borders(md, address, wanted);
+
+    /* Bad blocks shorten the piece, so that each device has all of it or nothing. */
+    for (uint32_t copy = 0; md->has_bad && copy < copies; copy++) {
+        locate(md, address, copy, &place);
+        wanted = until_border(&md->members[place.role], place.offset, wanted, &is_bad);
+    }
+    const uint32_t in_row = md->has_bad && parity_of(md) ? md->array.device_count : 0;
+    for (uint32_t role = 0; role < in_row; role++)
+        wanted = until_border(&md->members[role], place.offset, wanted, &is_bad);
+
     for (uint32_t copy = 0; copy < copies && !is_there; copy++) {
         locate(md, address, copy, &place);
         below->length = place.length < wanted ? place.length : wanted;
