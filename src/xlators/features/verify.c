@@ -319,47 +319,13 @@ static struct bw_error *name_copy(const struct repair *repair, const struct bw_r
                            reply.location.devid, reply.location.offset);
 }
 
-/* Bad copies of a range and their reasons, which are linked by `next`. */
-struct bad_copies {
-    unsigned count;
-    struct bw_error *first, *last;
-    enum bw_error_code code; /* the code of the last reason */
-};
-
-static void add_copy(struct bad_copies *bad, struct bw_error *reason)
+/* Puts the part in front of its error. */
+static struct bw_error *name_part(const struct bw_request *part, struct bw_error *error)
 {
-    bad->count++;
-    bad->code = reason->code;
-    if (reason == bw_error_no_memory())
-        return;
-    if (bad->last)
-        bad->last->next = reason;
-    else
-        bad->first = reason;
-    bad->last = reason;
-}
-
-static const char *first_message(const struct bad_copies *bad)
-{
-    return bad->first ? bad->first->message : bw_error_no_memory()->message;
-}
-
-/* Completes the error of a part: adds the part in front, and the reasons as causes. */
-static struct bw_error *explain(struct bw_error *error, const struct bw_request *part,
-                                const struct bad_copies *bad)
-{
-    if (part->kind == BW_REQUEST_TREE_BLOCK)
-        error =
-            bw_error_prefix(error, "tree block %" PRIu64 " of %s (level %u)", part->address,
-                            bw_tree_title(part->expectation->owner).text, part->expectation->level);
-    else
-        error = bw_error_prefix(error, "data at %" PRIu64, part->address);
-    for (struct bw_error *reason = bad->first, *next; reason; reason = next) {
-        next = reason->next;
-        reason->next = NULL;
-        bw_error_add_cause(error, reason);
-    }
-    return error;
+    if (part->kind != BW_REQUEST_TREE_BLOCK)
+        return bw_error_prefix(error, "data at %" PRIu64, part->address);
+    return bw_error_prefix(error, "tree block %" PRIu64 " of %s (level %u)", part->address,
+                           bw_tree_title(part->expectation->owner).text, part->expectation->level);
 }
 
 /* The error of a request with sectors that are bad in all copies: the errors of the first such
@@ -370,26 +336,33 @@ static struct bw_error *explain_loss(const struct repair *repair, uint32_t secto
     struct bw_data_expectation data;
     const struct bw_request part =
         part_of(repair, sector, sector + 1, repair->request->mirror, &data);
-    struct bad_copies bad = {0};
+    enum bw_error_code code = BW_ERROR_NO_MEMORY; /* the code of the last reason */
+    struct bw_error *error = NULL;
+    unsigned bad = 0;
     if (copies < repair->request->mirror)
         copies = repair->request->mirror;
     for (unsigned copy = 1; copy <= copies; copy++) {
         struct attempt *last = last_attempt(repair, copy, sector);
-        if (last)
-            add_copy(&bad, name_copy(repair, &part, copy, last));
+        if (!last)
+            continue;
+        struct bw_error *reason = name_copy(repair, &part, copy, last);
+        code = reason->code;
+        bad++;
+        if (!error)
+            error = bw_error_create(code, "%s", reason->message);
+        bw_error_add_cause(error, reason);
     }
+    if (!error || error == bw_error_no_memory())
+        return bw_error_no_memory();
     /* Other parts of the data can be read. */
-    if (part.kind == BW_REQUEST_DATA && bad.code == BW_ERROR_MISSING_DEVICE && !repair->missing)
-        bad.code = BW_ERROR_CORRUPT;
-    struct bw_error *error;
-    if (bad.count > 2)
-        error =
-            bw_error_create(bad.code, "all %u mirrors are bad: %s", bad.count, first_message(&bad));
-    else if (bad.count == 2)
-        error = bw_error_create(bad.code, "both mirrors are bad: %s", first_message(&bad));
+    error->code = code;
+    if (part.kind == BW_REQUEST_DATA && code == BW_ERROR_MISSING_DEVICE && !repair->missing)
+        error->code = BW_ERROR_CORRUPT;
+    if (bad > 2)
+        error = bw_error_prefix(error, "all %u mirrors are bad", bad);
     else
-        error = bw_error_create(bad.code, "no good mirror: %s", first_message(&bad));
-    error = explain(error, &part, &bad);
+        error = bw_error_prefix(error, bad == 2 ? "both mirrors are bad" : "no good mirror");
+    error = name_part(&part, error);
     return lost > 1 ? bw_error_prefix(error, "%" PRIu32 " sectors, the first", lost) : error;
 }
 
@@ -414,7 +387,7 @@ static void report_repair(const struct repair *repair)
 
     /* Nothing but the first read has failed, and no other copy was used. */
     const bool good_again = repair->attempts.count == 1 && repair->used == repair->begin;
-    struct bad_copies bad = {0};
+    struct bw_error *note = NULL;
     for (size_t i = 0; i < repair->attempts.count; i++) {
         struct attempt *attempt = &repair->attempts.items[i];
         struct bw_data_expectation data;
@@ -424,16 +397,17 @@ static void report_repair(const struct repair *repair)
         const unsigned copy = attempt->copy ? attempt->copy : repair->begin;
         const struct bw_request part =
             part_of(repair, attempt->first, attempt->first + 1, copy, &data);
-        add_copy(&bad, name_copy(repair, &part, copy, attempt));
+        struct bw_error *reason = name_copy(repair, &part, copy, attempt);
+        if (!note && good_again)
+            note = bw_error_create(BW_ERROR_CORRUPT, "good only when it was read again (%s)",
+                                   reason->message);
+        else if (!note)
+            note = bw_error_create(BW_ERROR_CORRUPT, "used mirror %u instead of a bad one (%s)",
+                                   repair->used, reason->message);
+        bw_error_add_cause(note, reason);
     }
-    struct bw_error *note;
-    if (good_again)
-        note = bw_error_create(BW_ERROR_CORRUPT, "good only when it was read again (%s)",
-                               first_message(&bad));
-    else
-        note = bw_error_create(BW_ERROR_CORRUPT, "used mirror %u instead of a bad one (%s)",
-                               repair->used, first_message(&bad));
-    bw_xlator_report(repair->xlator, BW_NOTE, explain(note, request, &bad));
+    if (note)
+        bw_xlator_report(repair->xlator, BW_NOTE, name_part(request, note));
 }
 
 /* Reports that a sector without a good mirror was accepted: the flipped bit was corrected, or
@@ -443,7 +417,6 @@ static void report_accepted(const struct repair *repair, const struct bw_request
                             const struct bw_bit_flip *flip)
 {
     struct verify *verify = bw_xlator_private(repair->xlator);
-    struct bad_copies bad = {0};
     if (!is_first_report(verify, part->address))
         return;
     if (flip && part->kind == BW_REQUEST_TREE_BLOCK)
@@ -451,20 +424,19 @@ static void report_accepted(const struct repair *repair, const struct bw_request
     /* Other sectors may have the same attempt. */
     struct attempt copied = *attempt;
     copied.error = bw_error_create(attempt->error->code, "%s", attempt->error->message);
-    add_copy(&bad, name_copy(repair, part, attempt->copy, &copied));
-    const char *reason = first_message(&bad);
-    struct bw_error *note;
+    struct bw_error *reason = name_copy(repair, part, attempt->copy, &copied), *note;
     if (!flip)
-        note = bw_error_create(BW_ERROR_CORRUPT, "accepted although %s", reason);
+        note = bw_error_create(BW_ERROR_CORRUPT, "accepted although %s", reason->message);
     else
         note = bw_error_create(BW_ERROR_CORRUPT, "corrected bit %u of byte %" PRIu32 "%s (%s)",
                                flip->bit, flip->byte,
-                               flip->in_checksum ? " of the stored checksum" : "", reason);
+                               flip->in_checksum ? " of the stored checksum" : "", reason->message);
+    bw_error_add_cause(note, reason);
     /* Data may have millions of such sectors, and their readers count them. */
     enum bw_severity severity = part->kind == BW_REQUEST_DATA ? BW_NOTE : BW_WARNING;
     if (has_wrong_keys)
         severity = BW_DAMAGE; /* nothing finds the items with these keys */
-    bw_xlator_report(repair->xlator, severity, explain(note, part, &bad));
+    bw_xlator_report(repair->xlator, severity, name_part(part, note));
 }
 
 /* Reading copies. */
