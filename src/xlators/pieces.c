@@ -7,44 +7,38 @@
 
 #include "base/cleanup.h"
 
-/* Pieces that are read together. */
-struct pieces {
-    struct bw_device_piece items[BW_BATCH];
-    size_t count;
-};
-
-/* Reads all pieces and empties the batch. */
+/* Reads pieces, those of each device together. */
 static void read_pieces(const struct bw_frame *frame, struct bw_xlator *xlator,
-                        const struct bw_piece_map *map, struct pieces *pieces)
+                        const struct bw_piece_map *map, struct bw_device_piece *pieces,
+                        size_t total)
 {
-    for (size_t first = 0; first < pieces->count; first++) {
-        struct bw_xlator *layer = pieces->items[first].layer;
+    for (size_t first = 0; first < total; first++) {
+        struct bw_xlator *layer = pieces[first].layer;
         struct bw_request requests[BW_BATCH];
         size_t owners[BW_BATCH], count = 0;
         /* All pieces on a device are read together with the first of them. */
         bool is_done = !layer;
         for (size_t i = 0; i < first && !is_done; i++)
-            is_done = pieces->items[i].layer == layer;
+            is_done = pieces[i].layer == layer;
         if (is_done)
             continue;
-        for (size_t i = first; i < pieces->count; i++)
-            if (pieces->items[i].layer == layer) {
+        for (size_t i = first; i < total; i++)
+            if (pieces[i].layer == layer) {
                 owners[count] = i;
-                requests[count++] = pieces->items[i].below;
+                requests[count++] = pieces[i].below;
             }
         bw_wind(frame, layer, requests, count);
         for (size_t i = 0; i < count; i++)
-            bw_request_answer(&pieces->items[owners[i]].below, &requests[i]);
+            bw_request_answer(&pieces[owners[i]].below, &requests[i]);
     }
-    for (size_t i = 0; i < pieces->count; i++) {
-        struct bw_device_piece *piece = &pieces->items[i];
+    for (size_t i = 0; i < total; i++) {
+        struct bw_device_piece *piece = &pieces[i];
         struct bw_request *request = piece->request;
         if (map->recover && (!piece->layer || piece->below.error))
             piece->below.error = map->recover(frame, xlator, piece);
         piece->below.error = bw_error_first(request->error, piece->below.error);
         bw_request_answer(request, &piece->below);
     }
-    pieces->count = 0;
 }
 
 static const struct bw_piece_map *map_of(struct bw_xlator *xlator)
@@ -62,8 +56,8 @@ void bw_pieces_read(const struct bw_frame *frame, struct bw_xlator *xlator,
 {
     const struct bw_piece_map *map = map_of(xlator);
     const uint64_t size = size_of(xlator, map);
-    struct pieces pieces;
-    pieces.count = 0;
+    struct bw_device_piece pieces[BW_BATCH];
+    size_t piece_count = 0;
     for (size_t i = 0; i < count; i++) {
         struct bw_request *request = &requests[i];
         if (map->subject)
@@ -82,7 +76,7 @@ void bw_pieces_read(const struct bw_frame *frame, struct bw_xlator *xlator,
                 memset(buffer, 0, length);
                 continue;
             }
-            struct bw_device_piece *piece = &pieces.items[pieces.count++];
+            struct bw_device_piece *piece = &pieces[piece_count++];
             *piece = (struct bw_device_piece){request, address, place.layer, *request};
             piece->below.address = place.offset;
             piece->below.length = length;
@@ -94,11 +88,13 @@ void bw_pieces_read(const struct bw_frame *frame, struct bw_xlator *xlator,
                 piece->below.expectation = NULL;
                 piece->below.data = NULL;
             }
-            if (pieces.count == BW_BATCH)
-                read_pieces(frame, xlator, map, &pieces);
+            if (piece_count == BW_BATCH) {
+                read_pieces(frame, xlator, map, pieces, piece_count);
+                piece_count = 0;
+            }
         }
     }
-    read_pieces(frame, xlator, map, &pieces);
+    read_pieces(frame, xlator, map, pieces, piece_count);
 }
 
 void bw_pieces_advise(const struct bw_frame *frame, struct bw_xlator *xlator,

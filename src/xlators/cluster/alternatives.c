@@ -15,24 +15,13 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/zeros.h"
 #include "xlators/classes.h"
 
 enum { SECTOR = 4096 /* compared with zeros as a whole */ };
 
 enum { MAXIMUM_IMAGES = 8 };
-
-/* Private state of the layer. */
-struct alternatives {
-    uint64_t as_new; /* how many of the first images are not older than the first */
-};
-
-static struct bw_error *init(struct bw_xlator *xlator)
-{
-    struct alternatives *alternatives = bw_xlator_private(xlator);
-    alternatives->as_new = bw_xlator_option_number(xlator, "as-new");
-    return NULL;
-}
 
 /* Whether nothing above verifies the bytes. Pieces of verified data, and blocks that are searched,
  * are read as BW_REQUEST_RAW. */
@@ -44,21 +33,17 @@ static bool is_unverified(const struct bw_request *request)
 /* How many of the first images may be read for a request. */
 static size_t image_count(struct bw_xlator *xlator, bool is_verified)
 {
-    const struct alternatives *alternatives = bw_xlator_private(xlator);
     const size_t count = bw_xlator_child_count(xlator);
-    if (is_verified || alternatives->as_new > count)
+    if (is_verified)
         return count;
-    return (size_t)alternatives->as_new;
+    return (size_t)bw_min(bw_xlator_option_number(xlator, "as-new"), count);
 }
 
 static uint64_t size(struct bw_xlator *xlator)
 {
     uint64_t largest = 0;
-    for (size_t i = 0; i < bw_xlator_child_count(xlator); i++) {
-        const uint64_t bytes = bw_xlator_size(bw_xlator_child(xlator, i));
-        if (bytes > largest)
-            largest = bytes;
-    }
+    for (size_t i = 0; i < bw_xlator_child_count(xlator); i++)
+        largest = bw_max(largest, bw_xlator_size(bw_xlator_child(xlator, i)));
     return largest;
 }
 
@@ -67,11 +52,8 @@ static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
     uint64_t first = UINT64_MAX;
     for (size_t i = 0; i < bw_xlator_child_count(xlator); i++) {
         struct bw_xlator *child = bw_xlator_child(xlator, i);
-        if (address >= bw_xlator_size(child))
-            continue;
-        const uint64_t next = bw_xlator_next_stored(child, address);
-        if (next < first)
-            first = next;
+        if (address < bw_xlator_size(child))
+            first = bw_min(first, bw_xlator_next_stored(child, address));
     }
     return first;
 }
@@ -203,10 +185,8 @@ const struct bw_xlator_class bw_cluster_alternatives_class = {
     .below = BW_ADDRESS_DEVICE,
     .minimum_children = 2,
     .maximum_children = MAXIMUM_IMAGES,
-    .private_size = sizeof(struct alternatives),
     .options = options,
-    .operations = {.init = init,
-                   .read = read_requests,
+    .operations = {.read = read_requests,
                    .advise = advise,
                    .size = size,
                    .next_stored = next_stored},

@@ -10,10 +10,6 @@
 #include "base/range_set.h"
 #include "xlators/classes.h"
 
-struct unread {
-    struct bw_range_set ranges;
-};
-
 static struct bw_error *add_range(void *context, uint64_t start, uint64_t length)
 {
     return bw_range_set_insert(context, start, start + length);
@@ -21,25 +17,23 @@ static struct bw_error *add_range(void *context, uint64_t start, uint64_t length
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
-    struct unread *unread = bw_xlator_private(xlator);
-    const char *file = bw_xlator_option_text(xlator, "map");
-    BW_TRY(bw_bad_map_read(file, add_range, &unread->ranges));
-    bw_range_set_join(&unread->ranges);
+    struct bw_range_set *unread = bw_xlator_private(xlator);
+    BW_TRY(bw_bad_map_read(bw_xlator_option_text(xlator, "map"), add_range, unread));
+    bw_range_set_join(unread);
     return NULL;
 }
 
 static void fini(struct bw_xlator *xlator)
 {
-    struct unread *unread = bw_xlator_private(xlator);
-    bw_range_set_free(&unread->ranges);
+    bw_range_set_free(bw_xlator_private(xlator));
 }
 
 static bool pass_if_read(const struct bw_frame *frame, struct bw_xlator *xlator,
                          struct bw_request *request, struct bw_request *copy)
 {
-    const struct unread *unread = bw_xlator_private(xlator);
+    const struct bw_range_set *unread = bw_xlator_private(xlator);
     const uint64_t bad =
-        bw_range_set_overlap(&unread->ranges, request->address, request->address + request->length);
+        bw_range_set_overlap(unread, request->address, request->address + request->length);
     (void)frame, (void)copy;
     if (!bad)
         return true;
@@ -59,8 +53,8 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
 {
-    struct unread *unread = bw_xlator_private(xlator);
-    bw_json_number(json, "unread_ranges", unread->ranges.ranges.count);
+    const struct bw_range_set *unread = bw_xlator_private(xlator);
+    bw_json_number(json, "unread_ranges", unread->ranges.count);
 }
 
 static const struct bw_option options[] = {
@@ -81,7 +75,7 @@ const struct bw_xlator_class bw_layout_unread_class = {
         "    btrfs-walk extract -C DEST --map rescue.map disk.img\n"
         "    btrfs-walk --insert layout/unread@device-1,map=rescue.map disk.img",
     BW_ONE_CHILD(BW_ADDRESS_DEVICE),
-    .private_size = sizeof(struct unread),
+    .private_size = sizeof(struct bw_range_set),
     .options = options,
     .operations = {.init = init, .fini = fini, .read = read_requests, .dump = dump},
 };
