@@ -53,10 +53,12 @@ const struct bw_subvolume *bw_subvolume_of_entry(const struct bw_subvolume_table
                                                  const struct bw_dir_entry *entry)
 {
     const struct bw_subvolume *child = find_subvolume(table, entry->location.objectid);
-    bool agrees = child && !child->deleted && child->parent == parent &&
-                  child->directory == directory && child->name_length == entry->name_length &&
-                  memcmp(bw_subvolume_name(table, child), entry->name, entry->name_length) == 0;
-    return agrees ? child : NULL;
+    if (!child || child->deleted || child->parent != parent || child->directory != directory ||
+        child->name_length != entry->name_length)
+        return NULL;
+    const bool is_its_name =
+        memcmp(bw_subvolume_name(table, child), entry->name, entry->name_length) == 0;
+    return is_its_name || table->may_be_renamed ? child : NULL;
 }
 
 bool bw_subvolumes_have_snapshots(const struct bw_subvolume_table *table)
@@ -186,6 +188,7 @@ struct bw_error *bw_subvolumes_load(struct bw_fs *fs)
 {
     uint64_t damages = fs->damages;
     fs->subvolumes.default_id = BW_TOP_SUBVOLUME;
+    fs->subvolumes.may_be_renamed = fs->no_data;
     BW_TRY(bw_fs_scan(fs, &fs->root_tree, "root", add_item, fs));
     if (damages == fs->damages && !fs->subvolumes.references)
         return NULL;

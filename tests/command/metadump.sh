@@ -92,6 +92,12 @@ for name in restored later; do
     holds "$name: copy 1 is a note" out_has \
         '^note metadump: superblock copy 1: btrfs-image does not restore it .*offset 67108864'
 done
+# With -s, btrfs-image changes the names of entries, but not those of subvolumes in the root tree.
+cp --sparse=always restored.img renamed.img
+holds "a subvolume has another name in the root tree" change renamed.img \
+    1 5 156 256 set 18 1 88 and 1 256 144 5 set 18 1 88
+expect "its entry still leads to it" 0 - renamed.img
+holds "all files of the original are listed" same_bytes wanted out
 cp --sparse=always "$image" written.img
 holds "one that a mount has written to" change written.img super 60 1 4
 printf x | dd of=written.img bs=1 seek=$((67108864 + 300)) conv=notrunc status=none
