@@ -286,10 +286,19 @@ static void add_stream(struct compressed_check *self, const struct bw_item *item
 
 /* The trees. */
 
+/* Whether several trees may lead to a block. */
+static bool may_be_shared(const struct bw_check *check, uint64_t bytenr)
+{
+    return !check->extents_known || bw_key_map_has(&check->shared_blocks, bytenr);
+}
+
 static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 {
     struct compressed_check *self = context;
+    const uint64_t bytenr = bw_get64(((const struct bw_disk_header *)leaf->block)->bytenr);
     struct bw_item item;
+    if (may_be_shared(self->check, bytenr))
+        BW_TRY(bw_key_map_put(&self->blocks, bytenr, 1));
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
         struct bw_file_extent extent;
         if (item.key.type != BW_EXTENT_DATA || !bw_is_inode_number(item.key.objectid))
@@ -309,7 +318,8 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
                : bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
 }
 
-/* Tree blocks that snapshots share are read once, and without bad data, those of new extents. */
+/* Tree blocks that snapshots share are read once, and without bad data, those of new extents. A
+ * leaf is noted when it is read, because before that, the scan also asks for it to announce it. */
 static bool is_new(void *context, const struct bw_block_pointer *pointer)
 {
     struct compressed_check *self = context;
@@ -317,11 +327,10 @@ static bool is_new(void *context, const struct bw_block_pointer *pointer)
     if (check->selects_data && pointer->expectation.generation <= check->since_generation &&
         !(check->since && check->since->bad_data.ranges.count))
         return false;
-    if (check->extents_known && !bw_key_map_has(&check->shared_blocks, pointer->bytenr))
-        return true;
     if (bw_key_map_has(&self->blocks, pointer->bytenr))
         return false;
-    bw_error_free(bw_key_map_put(&self->blocks, pointer->bytenr, 1)); /* else read again */
+    if (pointer->expectation.level && may_be_shared(check, pointer->bytenr))
+        bw_error_free(bw_key_map_put(&self->blocks, pointer->bytenr, 1)); /* else read again */
     return true;
 }
 

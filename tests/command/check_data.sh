@@ -171,6 +171,8 @@ cannot_decompress 'another compression' \
     "$compressed" 5 284 108 131072 set 16 1 2
 cannot_decompress 'data that are not compressed' '.*(257 EXTENT_DATA 0).* length 12288: zstd: ' \
     "$clones" 5 257 108 0 set 16 1 3
+cannot_decompress 'a leaf that snapshots share' '.*(263 EXTENT_DATA 131072).*: zlib: ' \
+    "$fixtures/differences/dev1.img" 256 263 108 131072 set 16 1 1
 head -c 4096 /dev/zero | tr '\0' A > "$WORK/sector"
 cp --sparse=always "$compressed" "$WORK/garbage.img"
 dd if="$WORK/sector" of="$WORK/garbage.img" bs=4096 conv=notrunc status=none \
