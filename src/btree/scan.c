@@ -45,21 +45,17 @@ static struct bw_error *report_lost(struct scan_run *run, const struct bw_block_
     return run->scan->lost(run->scan->context, pointer, error);
 }
 
-/* Whether a block may contain selected keys, according to its pointer. */
-static bool is_selected(const struct bw_scan *scan, const struct bw_block_pointer *pointer)
-{
-    return bw_key_compare(&pointer->expectation.first_key, &scan->last) <= 0 &&
-           bw_key_compare(&pointer->expectation.end_key, &scan->first) > 0 &&
-           (!scan->wants || scan->wants(scan->context, pointer));
-}
-
+/* Decides whether to read a block, which may contain selected keys according to its pointer. */
 static struct bw_error *select_block(struct scan_run *run, const struct bw_block_pointer *pointer,
-                                     bool *wanted)
+                                     bool *selected)
 {
-    if (run->scan->lenient)
-        return bw_key_set_add(&run->seen, pointer->bytenr, wanted);
-    *wanted = is_selected(run->scan, pointer);
-    return NULL;
+    const struct bw_scan *scan = run->scan;
+    if (scan->lenient)
+        return bw_key_set_add(&run->seen, pointer->bytenr, selected);
+    const bool is_inside = bw_key_compare(&pointer->expectation.first_key, &scan->last) <= 0 &&
+                           bw_key_compare(&pointer->expectation.end_key, &scan->first) > 0;
+    *selected = is_inside && !scan->select;
+    return is_inside && scan->select ? scan->select(scan->context, pointer, selected) : NULL;
 }
 
 /* Passes a leaf to the caller. */
@@ -152,7 +148,9 @@ static struct bw_error *advise_leaves(struct scan_run *run, const struct bw_bloc
         return bw_error_no_memory();
     for (uint32_t slot = first; slot < end; slot++) {
         const struct bw_block_pointer child = bw_tree_child_pointer(parent, node, slot);
-        if (!is_selected(run->scan, &child))
+        bool selected;
+        BW_TRY(select_block(run, &child, &selected));
+        if (!selected)
             continue;
         if (!count)
             first = slot;
@@ -234,7 +232,7 @@ static struct bw_error *scan_node(struct scan_run *run, const struct bw_block_po
         end = bw_node_count_until(&node, &scan->last);
     }
     if (level == 1 && first < end) {
-        if (scan->announce)
+        if (scan->announce && !scan->lenient)
             BW_TRY(advise_leaves(run, pointer, &node, first, end));
         BW_TRY(begin_leaves(run, end - first));
     }

@@ -29,14 +29,16 @@ struct bw_scan {
      * selected keys, nothing is lost. */
     bool adopt;
     /** Announce all selected leaves below a node before reading the first; if they are close
-     * together, also as many after them, which the next scan will probably read. Ignored if
-     * lenient. */
+     * together, also as many after them, which the next scan will probably read. So `select` is
+     * called twice for each leaf. Ignored if lenient. */
     bool announce;
     /** Leave out the last items of a leaf if they belong in later leaves. */
     bool cut;
     struct bw_scan_buffers *buffers; /**< memory to use and keep; NULL: memory of this scan only */
-    /** Whether to read below a pointer inside the range; NULL: always. */
-    bool (*wants)(void *context, const struct bw_block_pointer *pointer);
+    /** Sets `*selected`, which begins as false, if a block whose keys are inside the range is to be
+     * read. An error ends the scan. NULL: all are read. */
+    struct bw_error *(*select)(void *context, const struct bw_block_pointer *pointer,
+                               bool *selected);
     /** Returns a leaf that the caller has in memory, verified; NULL: it must be read. Such a leaf
      * may be passed to `leaf` before leaves with lower keys. May be NULL. */
     const uint8_t *(*known)(void *context, const struct bw_block_pointer *pointer);

@@ -320,18 +320,19 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 
 /* Tree blocks that snapshots share are read once, and without bad data, those of new extents. A
  * leaf is noted when it is read, because before that, the scan also asks for it to announce it. */
-static bool is_new(void *context, const struct bw_block_pointer *pointer)
+static struct bw_error *select_new(void *context, const struct bw_block_pointer *pointer,
+                                   bool *selected)
 {
     struct compressed_check *self = context;
     const struct bw_check *check = self->check;
+    const uint8_t level = pointer->expectation.level;
     if (check->selects_data && pointer->expectation.generation <= check->since_generation &&
         !(check->since && check->since->bad_data.ranges.count))
-        return false;
-    if (bw_key_map_has(&self->blocks, pointer->bytenr))
-        return false;
-    if (pointer->expectation.level && may_be_shared(check, pointer->bytenr))
-        bw_error_free(bw_key_map_put(&self->blocks, pointer->bytenr, 1)); /* else read again */
-    return true;
+        return NULL;
+    *selected = !bw_key_map_has(&self->blocks, pointer->bytenr);
+    if (!*selected || !level || !may_be_shared(check, pointer->bytenr))
+        return NULL;
+    return bw_key_map_put(&self->blocks, pointer->bytenr, 1);
 }
 
 static void compressed_check_free(struct compressed_check *self)
@@ -356,7 +357,7 @@ struct bw_error *bw_check_compressed(struct bw_check *check)
     struct compressed_check self = {.check = check, .secrets = bw_fact_secrets_of(check)};
     const struct bw_scan scan = {BW_SCAN_ALL,
                                  .announce = true,
-                                 .wants = is_new,
+                                 .select = select_new,
                                  .leaf = on_leaf,
                                  .lost = bw_scan_ignore_lost,
                                  .context = &self};

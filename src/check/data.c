@@ -88,27 +88,28 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 }
 
 /* Whether checksums below a pointer may be of data in the part. */
-static bool has_own_parts(void *context, const struct bw_block_pointer *pointer)
+static struct bw_error *select_own_parts(void *context, const struct bw_block_pointer *pointer,
+                                         bool *selected)
 {
     const struct reading *reading = context;
     const struct bw_check *check = reading->check;
     const struct bw_key *first = &pointer->expectation.first_key;
     const struct bw_key *end = &pointer->expectation.end_key;
     if (end->objectid == BW_EXTENT_CSUM_OBJECT && end->offset <= reading->done)
-        return false;
+        return NULL;
     if (check->selects_data && first->objectid == BW_EXTENT_CSUM_OBJECT &&
         end->objectid == BW_EXTENT_CSUM_OBJECT && first->offset < end->offset &&
         !bw_range_set_overlap(&check->new_data, first->offset, end->offset))
-        return false;
-    bool is_ours = !check->options->parts || first->objectid != BW_EXTENT_CSUM_OBJECT ||
-                   end->objectid != BW_EXTENT_CSUM_OBJECT;
-    for (uint64_t next = first->offset; next < end->offset && !is_ours;) {
+        return NULL;
+    *selected = !check->options->parts || first->objectid != BW_EXTENT_CSUM_OBJECT ||
+                end->objectid != BW_EXTENT_CSUM_OBJECT;
+    for (uint64_t next = first->offset; next < end->offset && !*selected;) {
         const struct bw_checked_chunk *chunk = bw_check_chunk(check, next);
-        if (!chunk)
-            return true;
-        next = end_of_part(check, chunk, next, &is_ours);
+        *selected = !chunk;
+        if (chunk)
+            next = end_of_part(check, chunk, next, selected);
     }
-    return is_ours;
+    return NULL;
 }
 
 struct bw_error *bw_summed_scan(struct bw_check *check, bw_summed_visitor *visit, void *context)
@@ -118,7 +119,7 @@ struct bw_error *bw_summed_scan(struct bw_check *check, bw_summed_visitor *visit
         struct reading reading = {check, 0, visit, context};
         const struct bw_scan scan = {BW_SCAN_ALL,
                                      .announce = true,
-                                     .wants = has_own_parts,
+                                     .select = select_own_parts,
                                      .leaf = on_leaf,
                                      .lost = bw_scan_ignore_lost,
                                      .context = &reading};

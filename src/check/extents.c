@@ -253,14 +253,13 @@ static void add_made(struct bw_entries *list, const struct bw_reference *referen
                                                       .tree = list->tree->tree.id});
 }
 
-static bool is_needed(void *context, const struct bw_block_pointer *pointer)
+static struct bw_error *select_block(void *context, const struct bw_block_pointer *pointer,
+                                     bool *selected)
 {
     struct bw_entries *list = context;
-    bool is_new = false;
-    if (!bw_tree_has_dropped(list->tree, pointer) &&
-        bw_block_set_insert(&list->seen, pointer->bytenr, &is_new))
-        list->no_memory = true;
-    return is_new;
+    if (bw_tree_has_dropped(list->tree, pointer))
+        return NULL;
+    return bw_block_set_insert(&list->seen, pointer->bytenr, selected);
 }
 
 static struct bw_error *on_block(void *context, const struct bw_node *node)
@@ -283,7 +282,7 @@ static struct bw_error *add_all_made(struct bw_entries *list)
     struct bw_check *check = list->check;
     struct bw_tree_reader reader = check->fs->reader;
     reader.adopter = NULL;
-    const struct bw_scan scan = {BW_SCAN_ALL,      .wants = is_needed,          .node = on_block,
+    const struct bw_scan scan = {BW_SCAN_ALL,      .select = select_block,      .node = on_block,
                                  .leaf = on_block, .lost = bw_scan_ignore_lost, .context = list};
     bw_key_map_clear(&list->seen.words);
     for (size_t i = 0; i < check->trees.entries.count; i++) {

@@ -107,10 +107,12 @@ static struct bw_error *on_extent_leaf(void *context, const struct bw_node *leaf
     return NULL;
 }
 
-static bool is_newer(void *context, const struct bw_block_pointer *pointer)
+static struct bw_error *select_newer(void *context, const struct bw_block_pointer *pointer,
+                                     bool *selected)
 {
     const struct bw_check *check = context;
-    return pointer->expectation.generation > check->since_generation;
+    *selected = pointer->expectation.generation > check->since_generation;
+    return NULL;
 }
 
 struct bw_error *bw_unchanged_begin(struct bw_check *check)
@@ -121,7 +123,7 @@ struct bw_error *bw_unchanged_begin(struct bw_check *check)
         return NULL;
     if (options->since_generation) {
         /* Everything that is newer than a generation. */
-        const struct bw_scan scan = {BW_SCAN_ALL, .wants = is_newer, .leaf = on_extent_leaf,
+        const struct bw_scan scan = {BW_SCAN_ALL, .select = select_newer, .leaf = on_extent_leaf,
                                      .lost = bw_scan_ignore_lost, .context = check};
         const struct bw_listed_trees *trees = &check->trees.entries;
         check->since_generation = options->since_generation;
@@ -199,14 +201,16 @@ struct leaf_scan {
     unsigned count;
 };
 
-static bool add_leaf(void *context, const struct bw_block_pointer *pointer)
+static struct bw_error *add_leaf(void *context, const struct bw_block_pointer *pointer,
+                                 bool *selected)
 {
     struct leaf_scan *scan = context;
     const struct bw_check *check = scan->check;
     const struct bw_tree_block_expectation *block = &pointer->expectation;
     const struct bw_checked_groups *groups = &check->groups.groups;
-    if (block->level)
-        return true;
+    *selected = block->level > 0;
+    if (*selected)
+        return NULL;
 
     /* The addresses that it describes, and the block groups that contain any of them. */
     uint64_t first = block->first_key.objectid, last = block->end_key.objectid;
@@ -223,7 +227,7 @@ static bool add_leaf(void *context, const struct bw_block_pointer *pointer)
 
     /* The newest of those in the baseline. */
     if (!check->since || !bw_baseline_leaf(check->since, pointer->bytenr, block->generation))
-        return false;
+        return NULL;
     unsigned place = scan->count;
     if (scan->count < NEWEST)
         scan->count++;
@@ -233,7 +237,7 @@ static bool add_leaf(void *context, const struct bw_block_pointer *pointer)
                 place = k;
     if (place == scan->count - 1 || scan->newest[place].expectation.generation < block->generation)
         scan->newest[place] = *pointer;
-    return false;
+    return NULL;
 }
 
 static struct bw_error *on_lost(void *context, const struct bw_block_pointer *pointer,
@@ -267,7 +271,7 @@ struct bw_error *bw_unchanged_groups(struct bw_check *check)
     for (size_t i = 0; i < 3 * check->trees.entries.count; i++) {
         const struct bw_listed_tree *tree = &check->trees.entries.items[i / 3];
         struct leaf_scan found = {.check = check, .tree = trees[i % 3]};
-        const struct bw_scan scan = {BW_SCAN_ALL, .wants = add_leaf, .lost = on_lost,
+        const struct bw_scan scan = {BW_SCAN_ALL, .select = add_leaf, .lost = on_lost,
                                      .context = &found};
         if (tree->tree.id != found.tree)
             continue;

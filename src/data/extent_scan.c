@@ -34,7 +34,8 @@ static bool ends_before(const struct bw_wanted_file *file, const struct bw_key *
     return bw_key_compare(&last, key) < 0;
 }
 
-static bool may_have_files(void *context, const struct bw_block_pointer *pointer)
+static struct bw_error *select_files(void *context, const struct bw_block_pointer *pointer,
+                                     bool *selected)
 {
     const struct bw_extent_scan *scan = context;
     const struct bw_wanted_file *files = scan->files + scan->at;
@@ -42,11 +43,12 @@ static bool may_have_files(void *context, const struct bw_block_pointer *pointer
     const size_t count = scan->end - scan->at;
     const size_t next = BW_FIRST_INDEX(i, count, !ends_before(&files[i], &keys->first_key));
     if (next == count)
-        return false;
+        return NULL;
     const struct bw_key first = first_key(&files[next]);
     const bool is_skipped =
         !keys->level && scan->lost_blocks && bw_key_map_has(scan->lost_blocks, pointer->bytenr);
-    return bw_key_compare(&first, &keys->end_key) < 0 && !is_skipped;
+    *selected = bw_key_compare(&first, &keys->end_key) < 0 && !is_skipped;
+    return NULL;
 }
 
 static struct bw_error *on_node(void *context, const struct bw_node *node)
@@ -115,7 +117,7 @@ struct bw_error *bw_extent_scan_run(struct bw_extent_scan *scan)
                                      .cut = true,
                                      .announce = true,
                                      .buffers = &scan->buffers,
-                                     .wants = may_have_files,
+                                     .select = select_files,
                                      .node = on_node,
                                      .leaf = on_leaf,
                                      .lost = on_lost_block,

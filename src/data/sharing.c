@@ -129,10 +129,12 @@ static bool is_requested(const struct bw_sharing *sharing, uint64_t first, uint6
     return sharing->all || (at < requested->count && requested->items[at] <= last);
 }
 
-static bool may_have_addresses(void *context, const struct bw_block_pointer *pointer)
+static struct bw_error *select_addresses(void *context, const struct bw_block_pointer *pointer,
+                                         bool *selected)
 {
-    return is_requested(context, pointer->expectation.first_key.objectid,
-                        pointer->expectation.end_key.objectid);
+    *selected = is_requested(context, pointer->expectation.first_key.objectid,
+                             pointer->expectation.end_key.objectid);
+    return NULL;
 }
 
 /* The references of an extent come right after its item: the next extent ends them. */
@@ -193,7 +195,7 @@ static struct bw_error *read_extent_tree(struct bw_sharing *sharing)
     struct bw_numbers *requested = &sharing->requested;
     const struct bw_scan scan = {BW_SCAN_ALL,
                                  .adopt = true,
-                                 .wants = may_have_addresses,
+                                 .select = select_addresses,
                                  .leaf = on_extent_leaf,
                                  .lost = on_lost_block,
                                  .context = sharing};

@@ -138,10 +138,12 @@ static struct bw_error *on_lost_block(struct bw_diff *diff, unsigned side,
 
 /* Without the older tree. */
 
-static bool is_newer(void *context, const struct bw_block_pointer *pointer)
+static struct bw_error *select_newer(void *context, const struct bw_block_pointer *pointer,
+                                     bool *selected)
 {
     const struct bw_diff *diff = context;
-    return pointer->expectation.generation > diff->options.since;
+    *selected = pointer->expectation.generation > diff->options.since;
+    return NULL;
 }
 
 static struct bw_error *on_newer_leaf(void *context, const struct bw_node *leaf)
@@ -162,8 +164,9 @@ static struct bw_error *on_lost_newer(void *context, const struct bw_block_point
 
 struct bw_error *bw_touched_find(struct bw_diff *diff)
 {
-    const struct bw_scan newer = {BW_SCAN_ALL,           .announce = true,      .wants = is_newer,
-                                  .leaf = on_newer_leaf, .lost = on_lost_newer, .context = diff};
+    const struct bw_scan newer = {
+        BW_SCAN_ALL,           .announce = true,      .select = select_newer,
+        .leaf = on_newer_leaf, .lost = on_lost_newer, .context = diff};
     if (diff->trees[0].unavailable)
         return bw_tree_scan(&diff->trees[1].fs->reader, &diff->trees[1].subvolume->tree, &newer);
     struct bw_pairs pairs = {.shared = diff->shared, .since = diff->options.since};

@@ -237,7 +237,8 @@ static void mark_lost(struct bw_inode_query *query, const struct bw_block_pointe
 }
 
 /* Whether the block of a pointer may contain any requested key, and can be read. */
-static bool is_selected(void *context, const struct bw_block_pointer *pointer)
+static struct bw_error *select_block(void *context, const struct bw_block_pointer *pointer,
+                                     bool *selected)
 {
     struct bw_inode_query *query = context;
     const struct bw_key *begin = &pointer->expectation.first_key, *found = NULL;
@@ -247,16 +248,16 @@ static bool is_selected(void *context, const struct bw_block_pointer *pointer)
            !(found = first_key_from(query, query->attributes[next].number, begin)))
         next++;
     if (!found)
-        return false;
+        return NULL;
     struct bw_key key = *found;
     key.objectid = query->attributes[next].number;
     if (!is_in(pointer, &key))
-        return false;
-    if (pointer->expectation.level || !query->lost_blocks ||
-        !bw_key_map_has(query->lost_blocks, pointer->bytenr))
-        return true;
-    mark_lost(query, pointer);
-    return false;
+        return NULL;
+    *selected = pointer->expectation.level || !query->lost_blocks ||
+                !bw_key_map_has(query->lost_blocks, pointer->bytenr);
+    if (!*selected)
+        mark_lost(query, pointer);
+    return NULL;
 }
 
 static const uint8_t *known_leaf(void *context, const struct bw_block_pointer *pointer)
@@ -376,7 +377,7 @@ struct bw_error *bw_inode_query_run(struct bw_inode_query *query, const struct b
                            .cut = true,
                            .announce = true,
                            .buffers = &query->buffers,
-                           .wants = is_selected,
+                           .select = select_block,
                            .known = known_leaf,
                            .leaf = read_requested_items,
                            .lost = report_lost,

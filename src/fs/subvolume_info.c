@@ -120,10 +120,12 @@ struct change_search {
     bool found;
 };
 
-static bool is_newer_block(void *context, const struct bw_block_pointer *pointer)
+static struct bw_error *select_newer(void *context, const struct bw_block_pointer *pointer,
+                                     bool *selected)
 {
     const struct change_search *search = context;
-    return pointer->expectation.generation > search->info->rtransid && !search->found;
+    *selected = pointer->expectation.generation > search->info->rtransid && !search->found;
+    return NULL;
 }
 
 static struct bw_error *find_changed_inode(void *context, const struct bw_node *leaf)
@@ -146,7 +148,7 @@ struct bw_error *bw_subvolume_is_changed(struct bw_fs *fs, const struct bw_subvo
 {
     static const uint8_t none[BW_UUID_SIZE];
     struct change_search search = {info, false};
-    const struct bw_scan scan = {BW_SCAN_ALL, .wants = is_newer_block, .leaf = find_changed_inode,
+    const struct bw_scan scan = {BW_SCAN_ALL, .select = select_newer, .leaf = find_changed_inode,
                                  .lost = bw_scan_ignore_lost, .context = &search};
     *is_changed = false;
     if (memcmp(info->received_uuid, none, BW_UUID_SIZE) == 0 || !info->rtransid ||

@@ -73,20 +73,24 @@ static struct bw_error *on_lost_block(void *context, const struct bw_block_point
 }
 
 /* Down to the wanted block, and not into it. */
-static bool leads_to_block(void *context, const struct bw_block_pointer *pointer)
+static struct bw_error *select_path(void *context, const struct bw_block_pointer *pointer,
+                                    bool *selected)
 {
     struct follower *follower = context;
     const uint8_t level = pointer->expectation.level;
     follower->path[level] = pointer->bytenr;
     follower->found |= level == follower->wanted_level && pointer->bytenr == follower->wanted;
-    return !follower->found && level > follower->wanted_level;
+    *selected = !follower->found && level > follower->wanted_level;
+    return NULL;
 }
 
-static bool note_path(void *context, const struct bw_block_pointer *pointer)
+static struct bw_error *note_path(void *context, const struct bw_block_pointer *pointer,
+                                  bool *selected)
 {
     struct follower *follower = context;
     follower->path[pointer->expectation.level] = pointer->bytenr;
-    return true;
+    *selected = true;
+    return NULL;
 }
 
 /* Whether the leaf refers to the wanted extent. */
@@ -131,7 +135,7 @@ static struct bw_error *follow_data(struct follower *follower, const struct bw_r
                      (struct bw_scan){
                          .first = {reference->inode, BW_EXTENT_DATA, begin},
                          .last = {reference->inode, BW_EXTENT_DATA, reference->offset + room},
-                         .wants = note_path,
+                         .select = note_path,
                          .leaf = on_leaf,
                      }));
     follower->doubtful |= !follower->found;
@@ -173,7 +177,7 @@ static struct bw_error *follow_block(struct follower *follower, const struct bw_
     follower->wanted = block->bytenr;
     follower->wanted_level = block->level;
     BW_TRY(scan_tree(follower, tree,
-                     (struct bw_scan){.first = keys[0], .last = keys[1], .wants = leads_to_block}));
+                     (struct bw_scan){.first = keys[0], .last = keys[1], .select = select_path}));
     follower->doubtful |= !follower->found;
     return follower->found ? mark_path(follower, block->level + 1u) : NULL;
 }

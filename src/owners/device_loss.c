@@ -71,7 +71,6 @@ struct loss_search {
     struct lost_key_ranges lost_nodes; /* of the present tree, ascending by `first` */
     struct loss_file file;
     struct bw_inode_paths paths;
-    struct bw_error *failure; /* of a function that cannot return it: the scan ends */
 };
 
 /* Chunks. */
@@ -273,17 +272,17 @@ static int compare_groups(const void *left, const void *right)
 
 /* Trees. */
 
-/* Notes lost nodes, and whether the scanned tree needs any lost block. */
-static bool is_tree_read(void *context, const struct bw_block_pointer *pointer)
+/* Notes the keys below lost nodes. */
+static struct bw_error *note_lost_node(void *context, const struct bw_block_pointer *pointer,
+                                       bool *selected)
 {
     struct loss_search *search = context;
     const struct bw_tree_block_expectation *expectation = &pointer->expectation;
-    if (search->failure)
-        return false;
-    if (expectation->level && lost_bytes(search, pointer->bytenr, search->fs->reader.nodesize))
-        search->failure = lost_key_ranges_push(
-            &search->lost_nodes, (struct lost_keys){expectation->first_key, expectation->end_key});
-    return !search->failure;
+    *selected = true;
+    if (!expectation->level || !lost_bytes(search, pointer->bytenr, search->fs->reader.nodesize))
+        return NULL;
+    return lost_key_ranges_push(&search->lost_nodes,
+                                (struct lost_keys){expectation->first_key, expectation->end_key});
 }
 
 static bool is_below_lost_node(const struct loss_search *search, const struct bw_key *key)
@@ -299,28 +298,28 @@ static bool is_below_lost_node(const struct loss_search *search, const struct bw
     return false;
 }
 
-static bool note_lost_block(void *context, const struct bw_block_pointer *pointer)
+static struct bw_error *note_lost_block(void *context, const struct bw_block_pointer *pointer,
+                                        bool *selected)
 {
     struct loss_search *search = context;
     if (lost_bytes(search, pointer->bytenr, search->fs->reader.nodesize))
         search->loss->nothing_readable = true;
-    return !search->loss->nothing_readable;
+    *selected = !search->loss->nothing_readable;
+    return NULL;
 }
 
-static bool note_lost_checksums(void *context, const struct bw_block_pointer *pointer)
+static struct bw_error *note_lost_checksums(void *context, const struct bw_block_pointer *pointer,
+                                            bool *selected)
 {
     struct loss_search *search = context;
     const struct bw_key *first = &pointer->expectation.first_key,
                         *end = &pointer->expectation.end_key;
-    if (search->failure)
-        return false;
-    if (!lost_bytes(search, pointer->bytenr, search->fs->reader.nodesize))
-        return true;
+    *selected = !lost_bytes(search, pointer->bytenr, search->fs->reader.nodesize);
+    if (*selected)
+        return NULL;
     const uint64_t start = first->objectid == BW_EXTENT_CSUM_OBJECT ? first->offset : 0;
     const uint64_t after = end->objectid == BW_EXTENT_CSUM_OBJECT ? end->offset : UINT64_MAX;
-    if (start < after)
-        search->failure = bw_range_set_insert(&search->unverified, start, after);
-    return false;
+    return start < after ? bw_range_set_insert(&search->unverified, start, after) : NULL;
 }
 
 static struct bw_error *report_lost(void *context, const struct bw_block_pointer *pointer,
@@ -343,13 +342,12 @@ static struct bw_error *assess_metadata(struct loss_search *search,
         const struct bw_tree *tree = &trees->entries.items[i].tree;
         struct bw_scan scan = {BW_SCAN_ALL, .lost = report_lost, .context = search};
         if (tree->id == BW_ROOT_TREE)
-            scan.wants = note_lost_block;
+            scan.select = note_lost_block;
         else if (tree->id == BW_CSUM_TREE)
-            scan.wants = note_lost_checksums;
+            scan.select = note_lost_checksums;
         else
             continue;
-        struct bw_error *error = bw_tree_scan(&search->fs->reader, tree, &scan);
-        BW_TRY(bw_error_first(error, BW_TAKE(search->failure)));
+        BW_TRY(bw_tree_scan(&search->fs->reader, tree, &scan));
     }
     bw_range_set_join(&search->unverified);
     return NULL;
@@ -457,7 +455,7 @@ static struct bw_error *count_files(struct loss_search *search, const struct bw_
     for (size_t i = 0; i < trees->entries.count; i++) {
         const struct bw_listed_tree *tree = &trees->entries.items[i];
         const struct bw_scan scan = {
-            BW_SCAN_ALL,          .adopt = true,       .announce = true, .wants = is_tree_read,
+            BW_SCAN_ALL,          .adopt = true,       .announce = true, .select = note_lost_node,
             .leaf = on_file_leaf, .lost = report_lost, .context = search};
         if (!tree->is_subvolume || tree->is_log || !tree->references)
             continue;
@@ -466,8 +464,7 @@ static struct bw_error *count_files(struct loss_search *search, const struct bw_
             .sums = {.subvolume = bw_subvolume_by_id(search->fs, tree->tree.id)}};
         if (!search->file.sums.subvolume)
             continue;
-        struct bw_error *error = bw_tree_scan(&search->fs->reader, &tree->tree, &scan);
-        BW_TRY(bw_error_first(error, BW_TAKE(search->failure)));
+        BW_TRY(bw_tree_scan(&search->fs->reader, &tree->tree, &scan));
         BW_TRY(end_file(search));
     }
     return NULL;

@@ -30,7 +30,6 @@ struct free_search {
     struct bw_block_set seen;          /* blocks that were read for any tree */
     struct bw_used_map *used;
     struct bw_range_set shown, preallocated;
-    struct bw_error *failure; /* of a function that cannot return it */
 };
 
 const char *const bw_free_kind_names[] = {"free",         "unused",      "hidden",
@@ -75,20 +74,20 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 }
 
 /* Leaves of trees without files are not read: it is enough to know where they are. */
-static bool is_read(void *context, const struct bw_block_pointer *pointer)
+static struct bw_error *add_block(void *context, const struct bw_block_pointer *pointer,
+                                  bool *selected)
 {
     struct free_search *search = context;
     const uint32_t size = search->fs->reader.nodesize;
-    bool is_new = false;
-    if (search->failure || bw_tree_has_dropped(search->tree, pointer))
-        return false;
-    search->failure = bw_block_set_insert(&search->seen, pointer->bytenr, &is_new);
-    if (!search->failure && is_new)
-        search->failure = bw_used_map_refer(search->used, BW_USED_METADATA, pointer->bytenr, size);
-    if (is_new && !search->failure)
-        search->failure = add_span(&search->shown, pointer->bytenr, size);
-    return is_new && !search->failure &&
-           (pointer->expectation.level || bw_owner_has_files(search->tree));
+    bool is_new;
+    if (bw_tree_has_dropped(search->tree, pointer))
+        return NULL;
+    BW_TRY(bw_block_set_insert(&search->seen, pointer->bytenr, &is_new));
+    if (!is_new)
+        return NULL;
+    *selected = pointer->expectation.level || bw_owner_has_files(search->tree);
+    BW_TRY(bw_used_map_refer(search->used, BW_USED_METADATA, pointer->bytenr, size));
+    return add_span(&search->shown, pointer->bytenr, size);
 }
 
 static struct bw_error *on_lost(void *context, const struct bw_block_pointer *pointer,
@@ -152,18 +151,16 @@ struct bw_error *bw_free_ranges(struct bw_fs *fs, const struct bw_free_options *
     if (!search.options.kinds)
         search.options.kinds = BW_FREE_ALL;
     if (search.options.kinds & in_chunks) {
-        /* Reads all trees. No block is announced, because is_read() has to be called once for each.
-         */
-        const struct bw_scan scan = {BW_SCAN_ALL,     .wants = is_read, .leaf = on_leaf,
-                                     .lost = on_lost, .adopt = true,    .context = &search};
+        /* Reads all trees. No block is announced, because add_block() has to be called once. */
+        const struct bw_scan scan = {BW_SCAN_ALL,     .select = add_block, .leaf = on_leaf,
+                                     .lost = on_lost, .adopt = true,       .context = &search};
         BW_TRY(bw_used_map_open(fs, NULL, &search.used));
         BW_TRY(bw_tree_list_load(fs, &search.trees));
         if (!fs->is_past)
             BW_TRY(bw_tree_list_load_log(fs, &search.trees));
         for (size_t i = 0; i < search.trees.entries.count; i++) {
             search.tree = &search.trees.entries.items[i];
-            struct bw_error *error = bw_tree_scan(&fs->reader, &search.tree->tree, &scan);
-            BW_TRY(bw_error_first(error, BW_TAKE(search.failure)));
+            BW_TRY(bw_tree_scan(&fs->reader, &search.tree->tree, &scan));
         }
         bw_range_set_join(&search.shown);
         bw_range_set_join(&search.preallocated);

@@ -69,14 +69,14 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
-static bool is_searched_block(void *context, const struct bw_block_pointer *pointer)
+static struct bw_error *select_block(void *context, const struct bw_block_pointer *pointer,
+                                     bool *selected)
 {
     struct naming *naming = context;
-    bool new = false;
     naming->path[pointer->expectation.level] = pointer->bytenr;
-    /* Without memory, blocks are read again: the next allocation reports the error. */
-    return bw_block_set_insert(&naming->seen, pointer->bytenr, &new) || new ||
-           bw_block_set_has(&naming->marks, pointer->bytenr);
+    BW_TRY(bw_block_set_insert(&naming->seen, pointer->bytenr, selected));
+    *selected |= bw_block_set_has(&naming->marks, pointer->bytenr);
+    return NULL;
 }
 
 static struct bw_error *list_inodes(const struct bw_lost_inodes *lost, size_t count,
@@ -94,7 +94,7 @@ static struct bw_error *list_inodes(const struct bw_lost_inodes *lost, size_t co
 /* Finds the names in one subvolume: the subvolume of the first `count` ranges. */
 static struct bw_error *name_in_subvolume(struct naming *naming, size_t count)
 {
-    const struct bw_scan scan = {BW_SCAN_ALL,     .wants = is_searched_block,
+    const struct bw_scan scan = {BW_SCAN_ALL,     .select = select_block,
                                  .leaf = on_leaf, .lost = bw_scan_ignore_lost,
                                  .adopt = true,   .context = naming};
     BW_AUTO_FREE bool *named = naming->named = calloc(count, 2 * sizeof *named);

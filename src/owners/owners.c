@@ -33,9 +33,8 @@ struct descent {
     const struct bw_listed_tree *tree;
     const struct bw_subvolume *subvolume; /* NULL: it is none */
     bool has_files;
-    struct bw_block_set *seen;
+    struct bw_block_set seen;
     uint64_t path[BW_MAX_LEVEL];
-    struct bw_error *failure; /* of a function that cannot return it: the scan ends */
 
     /* The inodes with items below a tree block in a range. */
     struct bw_owner owner; /* its first members are set */
@@ -190,8 +189,6 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
     const struct bw_disk_header *header = (const void *)leaf->block;
     struct bw_item item;
     bool found = false;
-    if (descent->failure) /* the leaf was selected before */
-        return BW_TAKE(descent->failure);
     for (uint32_t slot = 0; descent->has_files && bw_leaf_next(leaf, &slot, &item);) {
         bool hit = false;
         if (item.key.type == BW_EXTENT_DATA)
@@ -204,7 +201,8 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 
 /* Trees. */
 
-static bool is_searched_block(void *context, const struct bw_block_pointer *pointer)
+static struct bw_error *select_block(void *context, const struct bw_block_pointer *pointer,
+                                     bool *selected)
 {
     struct descent *descent = context;
     struct bw_owner_search *search = descent->search;
@@ -212,14 +210,15 @@ static bool is_searched_block(void *context, const struct bw_block_pointer *poin
     bool new = false;
     size_t next = 0;
     descent->path[level] = pointer->bytenr;
-    if (descent->failure || bw_tree_has_dropped(descent->tree, pointer))
-        return false;
+    if (bw_tree_has_dropped(descent->tree, pointer))
+        return NULL;
     if (bw_query_ranges_next(&search->ranges, &next, pointer->bytenr, search->fs->reader.nodesize))
-        descent->failure = add_block(descent, pointer);
-    if (!descent->failure && search->reads_all)
-        descent->failure = bw_block_set_insert(descent->seen, pointer->bytenr, &new);
+        BW_TRY(add_block(descent, pointer));
+    if (search->reads_all)
+        BW_TRY(bw_block_set_insert(&descent->seen, pointer->bytenr, &new));
     new |= descent->tree->is_log || bw_key_map_has(&search->marks, pointer->bytenr);
-    return !descent->failure && new && (level || descent->has_files);
+    *selected = new && (level || descent->has_files);
+    return NULL;
 }
 
 static struct bw_error *on_lost_block(void *context, const struct bw_block_pointer *pointer,
@@ -234,9 +233,8 @@ static struct bw_error *on_lost_block(void *context, const struct bw_block_point
 static struct bw_error *descend(struct bw_owner_search *search)
 {
     const struct bw_subvolume *only = search->options->subvolume;
-    struct bw_block_set seen = {0};
-    struct descent descent = {.search = search, .seen = &seen};
-    const struct bw_scan scan = {BW_SCAN_ALL,     .wants = is_searched_block,
+    struct descent descent = {.search = search};
+    const struct bw_scan scan = {BW_SCAN_ALL,     .select = select_block,
                                  .leaf = on_leaf, .lost = on_lost_block,
                                  .adopt = true,   .context = &descent};
     struct bw_error *error = NULL;
@@ -255,9 +253,8 @@ static struct bw_error *descend(struct bw_owner_search *search)
         descent.subvolume =
             tree->is_subvolume ? bw_subvolume_by_id(search->fs, tree->tree.id) : NULL;
         error = bw_tree_scan(&search->fs->reader, &tree->tree, &scan);
-        error = bw_error_first(error, BW_TAKE(descent.failure));
     }
-    bw_key_map_free(&seen.words);
+    bw_key_map_free(&descent.seen.words);
     return error;
 }
 

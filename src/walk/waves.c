@@ -221,14 +221,16 @@ static bool entries_begin_below(const struct bw_pending *pending, const struct b
 }
 
 /* A block that was lost stays lost, even if it could be read now: see bw_leaves_open(). */
-static bool has_pending_entries(void *context, const struct bw_block_pointer *pointer)
+static struct bw_error *select_pending(void *context, const struct bw_block_pointer *pointer,
+                                       bool *selected)
 {
     const struct bw_subvolume_walk *walk = context;
     if (bw_key_map_has(&walk->lost_blocks, pointer->bytenr))
-        return false;
+        return NULL;
     size_t first = first_reaching(walk, &pointer->expectation.first_key);
-    return first < walk->pending.count &&
-           entries_begin_below(&walk->pending.items[first], &pointer->expectation.end_key);
+    *selected = first < walk->pending.count &&
+                entries_begin_below(&walk->pending.items[first], &pointer->expectation.end_key);
+    return NULL;
 }
 
 static struct bw_error *add_task(void *context, const struct bw_block_pointer *pointer)
@@ -355,7 +357,7 @@ static void run_task(void *context, unsigned number, size_t task)
  * those. */
 static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopted)
 {
-    const struct bw_scan scan = {BW_SCAN_ALL, .wants = has_pending_entries, .pointer = add_task,
+    const struct bw_scan scan = {BW_SCAN_ALL, .select = select_pending, .pointer = add_task,
                                  .lost = lose_node, .context = walk};
     const struct bw_pending *pending = walk->pending.items;
     size_t sorted = 1;
@@ -372,7 +374,9 @@ static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopt
         BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
     for (size_t i = 0; i < walk->adopted.leaves.count; i++) {
         const struct bw_adopted_leaf *leaf = &walk->adopted.leaves.items[i];
-        if (!has_pending_entries(walk, &leaf->pointer))
+        bool selected = false;
+        BW_TRY(select_pending(walk, &leaf->pointer, &selected));
+        if (!selected)
             continue;
         BW_TRY(add_task(walk, &leaf->pointer));
         walk->tasks.items[walk->tasks.count - 1].since = leaf->wave;
