@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Pictures of a map of space. picture.c chooses the colours of cells and makes the legend; render.c
- * writes the picture as SVG, HTML, PNG or coloured text.
+ * writes the picture as SVG, HTML, PNG or coloured text; drawing.c does it all for a file system.
  */
 #ifndef BW_DRAW_PICTURE_H
 #define BW_DRAW_PICTURE_H
@@ -112,5 +112,27 @@ enum bw_terminal_colors {
 /** Appends the picture as text, with two cells per character, and the legend. */
 void bw_picture_terminal(struct bw_buffer *text, const struct bw_picture *picture,
                          enum bw_terminal_colors colors);
+
+/** Formats of drawings. */
+enum bw_draw_format { BW_DRAW_AUTO /**< not chosen yet */, BW_DRAW_SVG, BW_DRAW_PNG, BW_DRAW_TEXT };
+
+/** What to draw, and how. */
+struct bw_drawing {
+    unsigned format;         /**< enum bw_draw_format, except BW_DRAW_AUTO */
+    unsigned by;             /**< enum bw_draw_by */
+    unsigned order_of_space; /**< enum bw_space_order */
+    unsigned curve;          /**< enum bw_curve */
+    uint64_t devid;          /**< only this device; 0: all */
+    bool has_order;
+    uint64_t order; /**< with `has_order`: a square has 4^order cells; otherwise it is chosen */
+    uint64_t size;  /**< PNG: as for bw_picture_png() */
+    unsigned columns, lines; /**< text: the size of the window */
+    enum bw_terminal_colors colors;
+};
+
+/** Draws the devices of a file system and appends the picture. Errors as of bw_space_map_open()
+ * and bw_picture_png(). */
+struct bw_error *bw_draw(struct bw_fs *fs, const struct bw_drawing *drawing,
+                         struct bw_buffer *text);
 
 #endif

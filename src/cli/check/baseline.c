@@ -41,7 +41,7 @@ struct bw_error *check_open_outputs(void *context, const struct bw_fs *planned)
     BW_TRY(check_report_open(check, planned));
     if (!check->settings->save)
         return NULL;
-    check->saved = (struct cmd_output_file){.common = check->common, .name = check->settings->save};
+    check->saved = cmd_output_file(check->common, check->settings->save);
     return cmd_output_file_open(&check->saved, planned);
 }
 
@@ -53,7 +53,7 @@ bool check_close_baseline(struct check_run *check, bool finished)
     if (finished) {
         error = cmd_output_file_start(&check->saved);
         if (!error)
-            error = bw_baseline_write(check->save, cmd_output_file_add, &check->saved);
+            error = bw_baseline_write(check->save, cmd_write, &check->saved.output);
     }
     error = cmd_output_file_close(&check->saved, error);
     if (!finished && !check->common->messages.quiet)

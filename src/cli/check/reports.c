@@ -141,8 +141,7 @@ struct bw_error *check_report_open(void *context, const struct bw_fs *planned)
     struct check_run *check = context;
     if (!check->settings->report)
         return NULL;
-    check->report =
-        (struct cmd_output_file){.common = check->common, .name = check->settings->report};
+    check->report = cmd_output_file(check->common, check->settings->report);
     check->has_report = true;
     BW_TRY(cmd_output_file_open(&check->report, planned));
     BW_TRY(cmd_output_file_start(&check->report));
@@ -157,10 +156,7 @@ bool check_report_close(struct check_run *check)
     if (check->has_report && check->report.has_begun) {
         BW_AUTO_BUFFER struct bw_buffer text = {0};
         append_report(check, &text);
-        if (text.failed)
-            error = bw_error_no_memory();
-        else
-            error = cmd_output_file_add(&check->report, text.data, text.length);
+        error = cmd_write_buffer(&check->report.output, &text);
         error = cmd_output_file_close(&check->report, error);
     }
     for (size_t i = 0; check->lines && i < 2 * check->code_count; i++)

@@ -56,16 +56,16 @@ static struct bw_error *open_index(void *context, const struct bw_fs *planned)
     struct cmd_index *index = context;
     const struct cmd_common *before = index->before;
     struct stat status;
-    const bool exists = stat(index->file.name, &status) == 0;
+    const bool exists = stat(index->file.output.name, &status) == 0;
     if (before->writing.open_outputs)
         BW_TRY(before->writing.open_outputs(before->writing.outputs, planned));
     BW_TRY(cmd_output_file_open(&index->file, planned));
     if (!exists || status.st_size == 0)
         return NULL;
-    BW_TRY(bw_buffer_read_file(&index->bytes, index->file.name));
+    BW_TRY(bw_buffer_read_file(&index->bytes, index->file.output.name));
     if (!bw_history_is_index(index->bytes.data, index->bytes.length))
         return bw_error_create(BW_ERROR_USAGE, "%s is not an index and will not be overwritten",
-                               index->file.name);
+                               index->file.output.name);
     return NULL;
 }
 
@@ -75,13 +75,13 @@ struct bw_error *cmd_index_begin(struct cmd_index *index, const struct cmd_commo
 {
     *index = (struct cmd_index){
         .before = common,
-        .file = {.common = common, .name = settings->index, .descriptor = -1},
+        .file = cmd_output_file(common, settings->index),
     };
     *result = *common;
     result->input.lists_states = true;
     if (common->input.fs.scan && settings->no_scan)
         return bw_error_create(BW_ERROR_USAGE, "--scan and --no-scan exclude each other");
-    if (index->file.name) {
+    if (index->file.output.name) {
         result->writing.open_outputs = open_index;
         result->writing.outputs = index;
     }
@@ -120,7 +120,7 @@ struct bw_error *cmd_history_open(struct cmd_index *index, struct bw_fs *fs,
         return NULL;
     error = cmd_output_file_start(&index->file);
     if (!error)
-        error = bw_history_write_index(*history, cmd_output_file_add, &index->file);
+        error = bw_history_write_index(*history, cmd_write, &index->file.output);
     error = cmd_output_file_close(&index->file, error);
     if (error) {
         bw_history_close(*history);

@@ -322,9 +322,28 @@ static struct bw_error *write_results(const char *bytes, size_t length)
     return cmd_progress_around(write_stdout, bytes, length);
 }
 
+static int descriptor_of(const struct cmd_output *output)
+{
+    return output->name ? output->descriptor : STDOUT_FILENO;
+}
+
+static const char *name_of(const struct cmd_output *output)
+{
+    return output->name ? output->name : "stdout";
+}
+
+/* The bytes do not pass the buffer. */
+static struct bw_error *write_through(const struct cmd_output *output, const char *bytes,
+                                      size_t length)
+{
+    if (output->name)
+        return cmd_write_file(output->descriptor, output->name, bytes, length);
+    return write_results(bytes, length);
+}
+
 static struct bw_error *flush_gathered(struct cmd_output *output)
 {
-    struct bw_error *error = write_results(output->gathered.data, output->gathered.length);
+    struct bw_error *error = write_through(output, output->gathered.data, output->gathered.length);
     output->gathered.length = 0;
     return error;
 }
@@ -337,7 +356,7 @@ struct bw_error *cmd_write(void *context, const char *bytes, size_t length)
                                     bw_clock(CLOCK_MONOTONIC) - output->since > GATHER_NANOSECONDS))
         BW_TRY(flush_gathered(output));
     if (large)
-        return write_results(bytes, length);
+        return write_through(output, bytes, length);
     if (!output->gathered.length)
         output->since = bw_clock(CLOCK_MONOTONIC);
     bw_buffer_append(&output->gathered, bytes, length);
@@ -352,24 +371,26 @@ struct bw_error *cmd_write_buffer(struct cmd_output *output, const struct bw_buf
 
 struct bw_error *cmd_write_zeros(struct cmd_output *output, uint64_t length)
 {
-    enum { ZEROS = 256 << 10, SHORTEST_HOLE = 64 << 10 };
+    enum { ZEROS = 256 << 10, SHORTEST_HOLE = 4 << 10 };
     static const char bytes[ZEROS];
     if (length >= SHORTEST_HOLE && (!output->is_tested || output->is_sparse)) {
         BW_TRY(flush_gathered(output));
-        const off_t at = lseek(STDOUT_FILENO, 0, SEEK_CUR);
+        const int descriptor = descriptor_of(output);
+        const off_t at = lseek(descriptor, 0, SEEK_CUR);
         if (!output->is_tested) {
-            const int flags = fcntl(STDOUT_FILENO, F_GETFL);
+            const int flags = fcntl(descriptor, F_GETFL);
             struct stat status;
             output->is_sparse = flags >= 0 && !(flags & O_APPEND) && at >= 0 &&
-                                fstat(STDOUT_FILENO, &status) == 0 && S_ISREG(status.st_mode) &&
+                                fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
                                 status.st_size <= at;
             output->is_tested = true;
         }
         if (output->is_sparse) {
             if (at < 0 || length > (uint64_t)(INT64_MAX - at))
-                return bw_error_from_errno(at < 0 ? errno : EFBIG, "cannot write to stdout");
-            if (lseek(STDOUT_FILENO, (off_t)length, SEEK_CUR) < 0)
-                return bw_error_from_errno(errno, "cannot write to stdout");
+                return bw_error_from_errno(at < 0 ? errno : EFBIG, "cannot write to %s",
+                                           name_of(output));
+            if (lseek(descriptor, (off_t)length, SEEK_CUR) < 0)
+                return bw_error_from_errno(errno, "cannot write to %s", name_of(output));
             output->ends_in_hole = true;
             return NULL;
         }
@@ -388,10 +409,10 @@ struct bw_error *cmd_flush(struct cmd_output *output)
     if (error || !output->ends_in_hole)
         return error;
     struct stat status;
-    const off_t at = lseek(STDOUT_FILENO, 0, SEEK_CUR);
-    if (at < 0 || fstat(STDOUT_FILENO, &status) ||
-        (status.st_size < at && ftruncate(STDOUT_FILENO, at)))
-        return bw_error_from_errno(errno, "cannot write to stdout");
+    const int descriptor = descriptor_of(output);
+    const off_t at = lseek(descriptor, 0, SEEK_CUR);
+    if (at < 0 || fstat(descriptor, &status) || (status.st_size < at && ftruncate(descriptor, at)))
+        return bw_error_from_errno(errno, "cannot write to %s", name_of(output));
     return NULL;
 }
 

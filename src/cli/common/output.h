@@ -135,24 +135,26 @@ struct bw_error *cmd_write_at(int descriptor, const char *name, uint64_t offset,
 /** Writes all bytes; `name` is for the error message. */
 struct bw_error *cmd_write_file(int descriptor, const char *name, const char *bytes, size_t length);
 
-/** Buffered output to stdout. All zeros is an empty buffer. */
+/** Buffered output to stdout or a file. All zeros: to stdout, with an empty buffer. */
 struct cmd_output {
+    const char *name; /**< name of the file; NULL: stdout */
+    int descriptor;   /**< of the file */
     struct bw_buffer gathered;
     bool at_once;    /**< unbuffered, for a terminal */
     long long since; /**< when the oldest buffered byte was added, in nanoseconds (monotonic) */
-    bool is_tested, is_sparse; /**< with `is_tested`: whether stdout can have holes */
+    bool is_tested, is_sparse; /**< with `is_tested`: whether the output can have holes */
     bool ends_in_hole;         /**< which the size of the file does not include yet */
 };
 
-/** Writes bytes to stdout; `context` is a struct cmd_output, so this can be the consumer of a walk.
+/** Writes bytes; `context` is a struct cmd_output, so this can be the consumer of a walk.
  * If stdout is a pipe without a reader, SIGPIPE ends the program, even if it was ignored at the
  * start. */
 struct bw_error *cmd_write(void *context, const char *bytes, size_t length);
 
-/** Writes a text to stdout like cmd_write(), unless memory ran out for it. */
+/** Writes a text like cmd_write(), unless memory ran out for it. */
 struct bw_error *cmd_write_buffer(struct cmd_output *output, const struct bw_buffer *text);
 
-/** Writes zeros to stdout. At the end of a regular file, many of them become a hole. */
+/** Writes zeros. At the end of a regular file, a sector of them or more becomes a hole. */
 struct bw_error *cmd_write_zeros(struct cmd_output *output, uint64_t length);
 
 /** Writes the buffered bytes and frees the buffer. */
@@ -164,54 +166,44 @@ int cmd_flush_stdout(const struct cmd_common *common);
 /** Writes a text to stdout and frees it. Returns the exit status. */
 int cmd_write_text(const struct cmd_common *common, struct bw_buffer *text);
 
-/** The output file of a command. It is opened before the sandbox is entered, and removed if it is
- * not completed, even if a signal ends the program. Set `common` and `name`; the rest begins as
- * zeros. */
+/** The output file of a command, which may be stdout. It is opened before the sandbox is entered,
+ * and removed if it is not completed, even if a signal ends the program. */
 struct cmd_output_file {
     const struct cmd_common *common;
-    const char *name; /**< NULL or "-": stdout */
-    int descriptor;   /**< valid if is_open; unused for stdout */
-    bool is_open;     /**< it is a file other than stdout, and open */
-    bool has_begun;   /**< the file was truncated; its previous contents are lost */
-    int watcher;      /**< socket to the process that removes an incomplete file; -1: none; valid if
-                       * is_open */
-    bool has_holes;   /**< the file has them, perhaps at its end */
-    struct cmd_output output;  /**< buffer if it is stdout */
-    struct bw_buffer gathered; /**< buffer if it is a file */
+    const char *binary; /**< it is not written to a terminal: "an archive"; NULL: it is text */
+    bool is_open;       /**< it is a file other than stdout, and open */
+    bool has_begun;     /**< the file was truncated; its previous contents are lost */
+    int watcher;        /**< socket to the process that removes an incomplete file; -1: none */
+    struct cmd_output output; /**< to write to, after cmd_output_file_start() */
 };
 
-/** Begins a struct cmd_output_file, and returns the settings with which cmd_open() opens it. */
+/** An output file that is not open yet. `name`: NULL or "-" is stdout. */
+struct cmd_output_file cmd_output_file(const struct cmd_common *common, const char *name);
+
+/** Begins a file that is opened and closed with the session that has the returned settings:
+ * cmd_end() completes it if no error ended the command. */
 struct cmd_common cmd_output_file_begin(struct cmd_output_file *file,
                                         const struct cmd_common *common, const char *name);
 
-/** Opens the file. For common->writing.open_outputs: `file` is a struct cmd_output_file. */
-struct bw_error *cmd_output_file_open(void *file, const struct bw_fs *planned);
-
-/** The descriptor to write to. */
-int cmd_output_file_descriptor(const struct cmd_output_file *file);
+/** Opens the file, for a function of common->writing.open_outputs. */
+struct bw_error *cmd_output_file_open(struct cmd_output_file *file, const struct bw_fs *planned);
 
 /** Truncates the file; its previous contents are lost. */
 struct bw_error *cmd_output_file_start(struct cmd_output_file *file);
-
-/** Writes bytes; `file` is a struct cmd_output_file. */
-struct bw_error *cmd_output_file_add(void *file, const char *bytes, size_t length);
-
-/** Writes zeros: in a regular file, a hole. */
-struct bw_error *cmd_output_file_add_zeros(struct cmd_output_file *file, uint64_t length);
 
 /** Replaces the contents of the file with a text. */
 struct bw_error *cmd_output_file_write(struct cmd_output_file *file, const struct bw_buffer *text);
 
 /** Flushes and closes the file. If `error` is set or an error occurs now, the file is removed.
  * Consumes `error`, which may be NULL, and returns the first error. The file need not have been
- * opened. */
+ * opened, and may be NULL. */
 struct bw_error *cmd_output_file_close(struct cmd_output_file *file, struct bw_error *error);
 
 struct cmd_session;
 
 /** Runs a command that writes a single file: opens the file system and the file, calls `write`, and
- * closes both. Returns the exit status. */
-int cmd_output_file_run(const struct cmd_common *common, const char *name,
+ * closes both. `name` and `binary` as in struct cmd_output_file. Returns the exit status. */
+int cmd_output_file_run(const struct cmd_common *common, const char *name, const char *binary,
                         struct bw_error *(*write)(void *context, const struct cmd_session *session,
                                                   struct cmd_output_file *file),
                         void *context);

@@ -208,105 +208,66 @@ static void end_watcher(int watcher, bool complete)
 
 /* Writing. */
 
-static bool is_stdout(const struct cmd_output_file *file)
-{
-    return !file->name || strcmp(file->name, "-") == 0;
-}
-
-int cmd_output_file_descriptor(const struct cmd_output_file *file)
-{
-    return is_stdout(file) ? STDOUT_FILENO : file->descriptor;
-}
-
 static bool is_regular(int descriptor)
 {
     struct stat status;
     return fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
 }
 
+struct cmd_output_file cmd_output_file(const struct cmd_common *common, const char *name)
+{
+    const bool is_stdout = !name || strcmp(name, "-") == 0;
+    return (struct cmd_output_file){
+        .common = common, .watcher = -1, .output.name = is_stdout ? NULL : name};
+}
+
 struct cmd_common cmd_output_file_begin(struct cmd_output_file *file,
                                         const struct cmd_common *common, const char *name)
 {
     struct cmd_common own = *common;
-    *file = (struct cmd_output_file){.common = common, .name = name, .descriptor = -1};
-    own.writing.open_outputs = cmd_output_file_open;
-    own.writing.outputs = file;
+    *file = cmd_output_file(common, name);
+    own.writing.file = file;
     return own;
 }
 
-struct bw_error *cmd_output_file_open(void *context, const struct bw_fs *planned)
+struct bw_error *cmd_output_file_open(struct cmd_output_file *file, const struct bw_fs *planned)
 {
-    struct cmd_output_file *file = context;
-    if (is_stdout(file))
+    struct cmd_output *output = &file->output;
+    const bool is_new = output->name && access(output->name, F_OK) != 0;
+    if (output->name) {
+        BW_TRY(cmd_open_output(planned, file->common->probes.blackbox, output->name,
+                               &output->descriptor));
+        file->is_open = true;
+    }
+    if (file->binary && isatty(output->name ? output->descriptor : STDOUT_FILENO))
+        return bw_error_create(BW_ERROR_USAGE,
+                               "refusing to write %s to a terminal; redirect stdout, or name a "
+                               "file",
+                               file->binary);
+    if (!output->name || !is_regular(output->descriptor))
         return NULL;
-    bool is_new = access(file->name, F_OK) != 0;
-    BW_TRY(cmd_open_output(planned, file->common->probes.blackbox, file->name, &file->descriptor));
-    file->is_open = true;
-    file->watcher = -1;
-    if (!is_regular(file->descriptor))
-        return NULL;
-    file->watcher = start_watcher(file->name, file->descriptor, is_new);
+    file->watcher = start_watcher(output->name, output->descriptor, is_new);
     if (file->watcher >= 0)
         return NULL;
     /* Nobody could remove it later, in the sandbox. */
     if (is_new)
-        remove_file(file->name, file->descriptor);
+        remove_file(output->name, output->descriptor);
     return bw_error_create(BW_ERROR_SYSTEM,
                            "cannot start the process that removes %s if it stays "
                            "incomplete",
-                           file->name);
+                           output->name);
 }
 
 struct bw_error *cmd_output_file_start(struct cmd_output_file *file)
 {
+    const struct cmd_output *output = &file->output;
     file->has_begun = true;
-    if (is_stdout(file) || !is_regular(file->descriptor))
+    if (!output->name || !is_regular(output->descriptor))
         return NULL;
     if (file->watcher >= 0) /* the previous contents are about to be lost */
         send_byte(file->watcher, BEGUN);
-    return ftruncate(file->descriptor, 0)
-               ? bw_error_from_errno(errno, "cannot empty %s", file->name)
-               : NULL;
-}
-
-static struct bw_error *flush_file(struct cmd_output_file *file)
-{
-    struct bw_error *error =
-        cmd_write_file(file->descriptor, file->name, file->gathered.data, file->gathered.length);
-    file->gathered.length = 0;
-    return error;
-}
-
-struct bw_error *cmd_output_file_add(void *context, const char *bytes, size_t length)
-{
-    enum { GATHER = 64 << 10 };
-    struct cmd_output_file *file = context;
-    if (is_stdout(file))
-        return cmd_write(&file->output, bytes, length);
-    if (file->gathered.length + length > GATHER)
-        BW_TRY(flush_file(file));
-    if (length > GATHER)
-        return cmd_write_file(file->descriptor, file->name, bytes, length);
-    bw_buffer_append(&file->gathered, bytes, length);
-    return bw_buffer_error(&file->gathered);
-}
-
-struct bw_error *cmd_output_file_add_zeros(struct cmd_output_file *file, uint64_t length)
-{
-    static const char zeros[64 << 10];
-    if (is_stdout(file))
-        return cmd_write_zeros(&file->output, length);
-    if (is_regular(file->descriptor)) {
-        BW_TRY(flush_file(file));
-        file->has_holes = true;
-        if (lseek(file->descriptor, (off_t)length, SEEK_CUR) < 0)
-            return bw_error_from_errno(errno, "cannot write to %s", file->name);
-        return NULL;
-    }
-    for (size_t part; length; length -= part) {
-        part = length < sizeof zeros ? (size_t)length : sizeof zeros;
-        BW_TRY(cmd_output_file_add(file, zeros, part));
-    }
+    if (ftruncate(output->descriptor, 0))
+        return bw_error_from_errno(errno, "cannot empty %s", output->name);
     return NULL;
 }
 
@@ -314,28 +275,25 @@ struct bw_error *cmd_output_file_write(struct cmd_output_file *file, const struc
 {
     BW_TRY(bw_buffer_error(text));
     BW_TRY(cmd_output_file_start(file));
-    return cmd_output_file_add(file, text->data, text->length);
+    return cmd_write_buffer(&file->output, text);
 }
 
 struct bw_error *cmd_output_file_close(struct cmd_output_file *file, struct bw_error *error)
 {
-    if (is_stdout(file))
-        return bw_error_first(error, cmd_flush(&file->output));
+    if (!file || (file->output.name && !file->is_open))
+        return error;
+    if (error && file->is_open)
+        bw_buffer_free(&file->output.gathered); /* the file is removed */
+    error = bw_error_first(error, cmd_flush(&file->output));
     if (!file->is_open)
         return error;
     file->is_open = false;
-    if (!error)
-        error = flush_file(file);
-    if (!error && file->has_holes &&
-        ftruncate(file->descriptor, lseek(file->descriptor, 0, SEEK_CUR)))
-        error = bw_error_from_errno(errno, "cannot write to %s", file->name);
-    error = cmd_close_file(file->common, file->descriptor, file->name, error);
+    error = cmd_close_file(file->common, file->output.descriptor, file->output.name, error);
     end_watcher(file->watcher, !error && file->has_begun);
-    bw_buffer_free(&file->gathered);
     return error;
 }
 
-int cmd_output_file_run(const struct cmd_common *common, const char *name,
+int cmd_output_file_run(const struct cmd_common *common, const char *name, const char *binary,
                         struct bw_error *(*write)(void *context, const struct cmd_session *session,
                                                   struct cmd_output_file *file),
                         void *context)
@@ -343,11 +301,9 @@ int cmd_output_file_run(const struct cmd_common *common, const char *name,
     struct cmd_output_file file;
     struct cmd_session session;
     const struct cmd_common own = cmd_output_file_begin(&file, common, name);
-    int status = cmd_open(&own, &session);
-    if (!status) {
-        struct bw_error *error = write(context, &session, &file);
-        status = cmd_end(&own, &session, cmd_output_file_close(&file, error), STATUS_OK);
-    }
-    bw_error_free(cmd_output_file_close(&file, NULL));
-    return status;
+    file.binary = binary;
+    const int status = cmd_open(&own, &session);
+    if (status)
+        return status;
+    return cmd_end(&own, &session, write(context, &session, &file), STATUS_OK);
 }

@@ -117,12 +117,16 @@ static struct bw_error *prepare_session(void *context, const struct bw_fs *fs)
     }
 
     /* An output file is created or truncated only if the images exist. */
-    for (size_t i = 0; common->writing.open_outputs && i < common->input.image_count; i++)
+    const struct cmd_writing *writing = &common->writing;
+    const bool opens = writing->file || writing->open_outputs;
+    for (size_t i = 0; opens && i < common->input.image_count; i++)
         if (!bw_servers_hold(common->input.fs.servers, common->input.images[i]) &&
             access(common->input.images[i], R_OK))
             return bw_error_from_errno(errno, "cannot open %s", common->input.images[i]);
-    if (common->writing.open_outputs)
-        BW_TRY(common->writing.open_outputs(common->writing.outputs, fs));
+    if (writing->file)
+        BW_TRY(cmd_output_file_open(writing->file, fs));
+    if (writing->open_outputs)
+        BW_TRY(writing->open_outputs(writing->outputs, fs));
 
     BW_TRY(cmd_sandbox_enter(common, fs));
     cmd_probes_start(session->probes);
@@ -242,8 +246,10 @@ static struct bw_error *end_session(struct cmd_session *session)
     cmd_progress_end();
     struct cmd_statedump *statedump = session->statedump;
     struct bw_error *error = NULL;
+    if (session->common)
+        error = cmd_output_file_close(session->common->writing.file, NULL);
     if (statedump && statedump->fs)
-        error = dump_layers(statedump); /* the last one */
+        error = bw_error_first(error, dump_layers(statedump)); /* the last one */
     if (statedump && statedump->descriptor != STDERR_FILENO)
         error = cmd_close_file(statedump->common, statedump->descriptor,
                                statedump->common->statedump, error);
@@ -366,6 +372,7 @@ int cmd_close_outputs(const struct cmd_common *common, struct cmd_session *sessi
 int cmd_end(const struct cmd_common *common, struct cmd_session *session, struct bw_error *error,
             int so_far)
 {
+    error = cmd_output_file_close(session->common->writing.file, error);
     const int failed = error ? cmd_fail_output(common, error) : STATUS_OK;
     struct bw_error *change = bw_fs_find_change(session->fs);
     const bool has_changed = change;

@@ -83,6 +83,8 @@ struct cmd_base {
     int descriptor;
 };
 
+struct cmd_output_file;
+
 /** The outputs of a command other than stdout, which determine what the sandbox allows. */
 struct cmd_writing {
     unsigned sandbox;  /**< enum cmd_sandbox_mode */
@@ -97,7 +99,8 @@ struct cmd_writing {
     /** Opens the outputs after the files to be read are known and before the sandbox, which would
      * not allow it, is entered. May be NULL. */
     struct bw_error *(*open_outputs)(void *context, const struct bw_fs *planned);
-    void *outputs; /**< passed to open_outputs */
+    void *outputs;                /**< passed to open_outputs */
+    struct cmd_output_file *file; /**< opened before them; NULL: none */
 };
 
 struct cmd_keys;

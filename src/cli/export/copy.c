@@ -32,14 +32,15 @@ static struct bw_error *list(struct cmd_format *answer, void *context)
 static int run(const struct cmd_common *common, void *state)
 {
     const struct cmd_copy_settings *settings = state;
-    struct cmd_copy_target target = {.common = common,
+    struct cmd_output_file file;
+    struct cmd_common own = cmd_output_file_begin(&file, common, settings->file);
+    struct cmd_copy_target target = {.common = &own,
                                      .settings = settings,
                                      .prefix = "",
                                      .can_resume = settings->format == CMD_COPY_RAW};
     const struct cmd_format_plan plan = {
         .record = "ownerinfo", .print = cmd_print_owner, .list = list, .context = &target};
     const char *mistake = NULL;
-    struct cmd_common own = *common;
     if (!settings->folder == !settings->file)
         mistake = "give either -C DIR or -f FILE";
     else if (settings->file && strcmp(settings->file, "-") == 0)
@@ -57,8 +58,6 @@ static int run(const struct cmd_common *common, void *state)
     if (error)
         return cmd_fail(common, error);
     own.writing.folder = settings->folder ? &target.folder : NULL;
-    own.writing.open_outputs = settings->file ? cmd_copy_open_output : NULL;
-    own.writing.outputs = &target;
     const int status = cmd_format_run(&own, &plan);
     bw_error_free(cmd_copy_close(&target, NULL)); /* unless list() has done that */
     return status;

@@ -43,14 +43,6 @@ static char *final_name(const struct cmd_copy_target *target)
     return strndup(target->name.data, target->name.length - sizeof ".part");
 }
 
-struct bw_error *cmd_copy_open_output(void *context, const struct bw_fs *planned)
-{
-    struct cmd_copy_target *target = context;
-    target->file = (struct cmd_output_file){
-        .common = target->common, .name = target->settings->file, .descriptor = -1};
-    return cmd_output_file_open(&target->file, planned);
-}
-
 static struct bw_error *write_at(void *context, uint64_t offset, const void *bytes, size_t length)
 {
     const struct cmd_copy_target *target = context;
@@ -76,13 +68,14 @@ static struct bw_error *open_image(struct cmd_copy_target *target, uint64_t devi
     const struct cmd_copy_settings *settings = target->settings;
     if (!settings->folder) {
         struct stat status;
-        target->descriptor = cmd_output_file_descriptor(&target->file);
+        struct cmd_output_file *file = target->common->writing.file;
+        target->descriptor = file->output.descriptor;
         if (fstat(target->descriptor, &status) || !S_ISREG(status.st_mode))
             return bw_error_create(BW_ERROR_USAGE, "%s is not a regular file, which a copy needs",
                                    settings->file);
         bw_buffer_format(&target->path, "%s%c", settings->file, '\0');
         BW_TRY(bw_buffer_error(&target->path));
-        return cmd_output_file_start(&target->file);
+        return cmd_output_file_start(file);
     }
     BW_TRY(set_names(target, devid));
     const char *name = target->name.data;
@@ -119,11 +112,9 @@ struct bw_error *cmd_copy_close(struct cmd_copy_target *target, struct bw_error 
     if (target->settings->folder && target->folder >= 0)
         close(target->folder);
     target->folder = -1;
-    if (target->settings->file)
-        error = cmd_output_file_close(&target->file, error);
     bw_buffer_free(&target->name);
     bw_buffer_free(&target->path);
-    return error;
+    return cmd_output_file_close(target->common->writing.file, error);
 }
 
 /* BW_ERROR_USAGE if the folder already has an image of this device. */

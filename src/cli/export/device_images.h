@@ -23,20 +23,15 @@ struct cmd_copy_settings {
 struct cmd_copy_target {
     const struct cmd_common *common;
     const struct cmd_copy_settings *settings;
-    const char *prefix;          /**< of the names in the folder */
-    bool can_resume;             /**< the command has an option that continues a copy */
-    bool announces;              /**< print the size of each image before it is written */
-    int folder;                  /**< open if settings->folder */
-    struct cmd_output_file file; /**< of settings->file */
+    const char *prefix; /**< of the names in the folder */
+    bool can_resume;    /**< the command has an option that continues a copy */
+    bool announces;     /**< print the size of each image before it is written */
+    int folder;         /**< open if settings->folder; the file is common->writing.file */
 
     /* The current image. */
     struct bw_buffer name, path; /* in the folder; for messages */
     int descriptor;
 };
-
-/** Opens the file of settings->file; for common->writing.open_outputs: `target` is a struct
- * cmd_copy_target. */
-struct bw_error *cmd_copy_open_output(void *target, const struct bw_fs *planned);
 
 /** BW_ERROR_USAGE if the folder has an image of a device of `fs` already, or if -f is given for
  * several devices. */

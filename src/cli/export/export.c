@@ -182,6 +182,7 @@ struct bw_error *cmd_export_next_item(void *context, struct bw_export_entry **it
 
 int cmd_export_close(struct cmd_export *export, struct bw_error *error)
 {
+    error = cmd_output_file_close(export->common->writing.file, error);
     if (!error && !export->found_any && !export->starts.count)
         cmd_report_nested(export->common, export->session.fs, &export->settings->selection);
     const uint64_t without = atomic_load(&export->without_contents);

@@ -48,7 +48,7 @@ static struct bw_error *write_metadump(void *settings, const struct cmd_session 
         .progress = show_progress,
     };
     BW_TRY(cmd_output_file_start(file));
-    return bw_metadump_write(session->fs, &how, cmd_output_file_add, file);
+    return bw_metadump_write(session->fs, &how, cmd_write, &file->output);
 }
 
 static int run(const struct cmd_common *common, void *settings)
@@ -56,7 +56,7 @@ static int run(const struct cmd_common *common, void *settings)
     const struct metadump_state *state = settings;
     if (!state->file || strcmp(state->file, "-") == 0)
         return cmd_refuse(common, "no output file given: use -f FILE");
-    return cmd_output_file_run(common, state->file, write_metadump, settings);
+    return cmd_output_file_run(common, state->file, NULL, write_metadump, settings);
 }
 
 const struct command cmd_metadump = {

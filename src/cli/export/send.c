@@ -148,7 +148,7 @@ static struct bw_error *write_bytes(void *context, const void *bytes, size_t len
     cmd_progress_add(length);
     if (folder)
         return cmd_write_file(sending->descriptor, folder, bytes, length);
-    return cmd_output_file_add(&sending->file, bytes, length);
+    return cmd_write(&sending->file.output, bytes, length);
 }
 
 static struct bw_error *send_one(struct sending *sending, size_t number)
@@ -224,10 +224,8 @@ static struct bw_error *send_to_folder(struct sending *sending, size_t number)
 static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
 {
     struct sending *sending = context;
-    const char *folder = sending->folder_name;
-    if (!folder)
-        return cmd_output_file_open(&sending->file, planned);
-    return cmd_open_folder(sending->common, folder, &sending->folder, NULL);
+    (void)planned;
+    return cmd_open_folder(sending->common, sending->folder_name, &sending->folder, NULL);
 }
 
 /* Closes everything; returns whether there was damage in older generations. */
@@ -246,12 +244,14 @@ static int run(const struct cmd_common *common, void *settings)
     struct cmd_session session;
     sending->common = common;
     sending->folder = -1;
-    writing.writing.open_outputs = open_outputs;
-    writing.writing.outputs = sending;
-    writing.writing.folder = sending->folder_name ? &sending->folder : NULL;
+    sending->file.binary = sending->folder_name ? NULL : "a stream";
+    if (sending->folder_name) {
+        writing.writing.open_outputs = open_outputs;
+        writing.writing.outputs = sending;
+        writing.writing.folder = &sending->folder;
+    }
     int status = cmd_open(&writing, &session);
     if (status) {
-        bw_error_free(cmd_output_file_close(&sending->file, NULL));
         close_all(sending);
         return status;
     }
@@ -267,8 +267,6 @@ static int run(const struct cmd_common *common, void *settings)
     else if (sending->on_error == CMD_ON_ERROR_SKIP &&
              (sending->recursive || sending->sources.count))
         mistake = "--on-error=skip makes streams that no other stream can be based on: use zero";
-    else if (!sending->folder_name && isatty(cmd_output_file_descriptor(&sending->file)))
-        mistake = "refusing to write a stream to a terminal; redirect stdout, or use -f FILE";
     if (mistake)
         error = bw_error_create(BW_ERROR_USAGE, "%s", mistake);
     if (!error)
@@ -286,7 +284,6 @@ static int run(const struct cmd_common *common, void *settings)
         else
             error = send_one(sending, i);
     }
-    error = cmd_output_file_close(&sending->file, error);
     if (close_all(sending))
         status = STATUS_PARTIAL;
     return cmd_end(common, &session, error, status);

@@ -160,53 +160,45 @@ static void release_item(void *context, struct bw_export_entry *item)
     bw_entry_queue_release(export->queue, item);
 }
 
-/* Writes the archive, after the output file and the image were opened. */
-static struct bw_error *write_archive(struct tar *tar)
+static int run(const struct cmd_common *common, void *settings)
 {
+    struct tar *tar = settings;
     const struct bw_walk_options *walk = &tar->settings.walk;
     struct bw_tree_archive_options *how = &tar->archive_options;
-    if (how->format == BW_ARCHIVE_PAX && isatty(cmd_output_file_descriptor(&tar->file)))
-        return bw_error_create(
-            BW_ERROR_USAGE,
-            "refusing to write an archive to a terminal; redirect stdout, or use -f FILE");
-    how->sorted = tar->sort == SORT_NAME;
+    struct cmd_export *export = &tar->export;
+    const struct cmd_common writing = cmd_output_file_begin(&tar->file, common, tar->file_name);
+    tar->file.binary = how->format == BW_ARCHIVE_PAX ? "an archive" : NULL;
+    tar->settings.sorted = how->sorted = tar->sort == SORT_NAME;
+    tar->settings.salvage = tar->on_error == CMD_ON_ERROR_ZERO;
+    const int status = cmd_export_open(&writing, &tar->settings, export);
+    if (status)
+        return status;
+
     /* The walk passes each directory only once, and after its parent, unless: */
-    how->passes_once = tar->export.starts.count <= 1 && !tar->settings.naming.components &&
+    how->passes_once = export->starts.count <= 1 && !tar->settings.naming.components &&
                        !walk->selection && !walk->mindepth;
     how->omits_damaged = tar->on_error == CMD_ON_ERROR_SKIP;
     how->threads = walk->threads;
-    how->write = cmd_output_file_add;
-    how->write_context = &tar->file;
+    how->write = cmd_write;
+    how->write_context = &tar->file.output;
     how->progress = cmd_progress_add;
     how->next = cmd_export_next_item;
     how->release = release_item;
     how->bad = handle_bad;
     how->missed = cmd_export_miss;
     how->lost = cmd_export_report;
-    how->context = &tar->export;
-    tar->export.bad = (struct cmd_bad_ranges){
-        .fs = tar->export.session.fs, .export = &tar->export, .on_error = tar->on_error};
-    BW_TRY(cmd_output_file_start(&tar->file));
-    cmd_export_expect(&tar->export);
+    how->context = export;
+    export->bad = (struct cmd_bad_ranges){
+        .fs = export->session.fs, .export = export, .on_error = tar->on_error};
+    struct bw_error *error = cmd_output_file_start(&tar->file);
+    cmd_export_expect(export);
     if (how->format == BW_ARCHIVE_MTREE)
         bw_hash_prepare(); /* before the walk takes memory and descriptors */
-    BW_TRY(cmd_export_start(&tar->export, BW_WALK_ALL, 0));
-    return bw_tree_archive_write(tar->export.session.fs, how);
-}
-
-static int run(const struct cmd_common *common, void *settings)
-{
-    struct tar *tar = settings;
-    const struct cmd_common writing = cmd_output_file_begin(&tar->file, common, tar->file_name);
-    tar->settings.sorted = tar->sort == SORT_NAME;
-    tar->settings.salvage = tar->on_error == CMD_ON_ERROR_ZERO;
-    int status = cmd_export_open(&writing, &tar->settings, &tar->export);
-    if (status)
-        bw_error_free(cmd_output_file_close(&tar->file, NULL));
-    else
-        status =
-            cmd_export_close(&tar->export, cmd_output_file_close(&tar->file, write_archive(tar)));
-    return status;
+    if (!error)
+        error = cmd_export_start(export, BW_WALK_ALL, 0);
+    if (!error)
+        error = bw_tree_archive_write(export->session.fs, how);
+    return cmd_export_close(export, error);
 }
 
 const struct command cmd_tar = {

@@ -71,14 +71,14 @@ static struct bw_error *write_part(void *context, const struct bw_data_part *par
     const size_t length = (size_t)part->length;
     cmd_progress_add(part->length);
     if (part->kind == BW_DATA_BYTES && !bw_is_zeros(part->bytes, length))
-        return cmd_output_file_add(&freeing->file, (const char *)part->bytes, length);
+        return cmd_write(&freeing->file.output, (const char *)part->bytes, length);
     if (part->kind == BW_DATA_BAD) {
         struct bw_data_part placed = *part;
         placed.offset += freeing->length;
         cmd_bad_add(&freeing->bad, "the stream of free ranges", &placed);
         freeing->format->status = STATUS_PARTIAL;
     }
-    return cmd_output_file_add_zeros(&freeing->file, part->length);
+    return cmd_write_zeros(&freeing->file.output, part->length);
 }
 
 /* Ranges. */
@@ -178,7 +178,7 @@ static struct bw_error *list_sizes(struct cmd_format *format, void *context)
 static struct bw_error *list(struct cmd_format *format, void *context)
 {
     struct freeing *freeing = context;
-    struct cmd_output_file *file = freeing->file_name ? &freeing->file : NULL;
+    struct cmd_output_file *file = format->common->writing.file;
     const struct bw_free_options how = {.struct_size = sizeof how,
                                         .kinds = freeing->kinds,
                                         .visit = write_range,
@@ -187,14 +187,12 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     freeing->format = format;
     freeing->bad = (struct cmd_bad_ranges){.fs = format->session.fs, .on_error = CMD_ON_ERROR_ZERO};
     cmd_progress_expect_trees(format->session.fs, false);
-    if (file && isatty(cmd_output_file_descriptor(file)))
-        error = bw_error_create(BW_ERROR_USAGE, "refusing to write binary data to a terminal");
-    else if (file)
+    if (file)
         error = cmd_output_file_start(file);
     if (!error)
         error = bw_free_ranges(format->session.fs, &how);
     cmd_bad_flush(&freeing->bad);
-    return file ? cmd_output_file_close(file, error) : error;
+    return cmd_output_file_close(file, error);
 }
 
 static struct cmd_format_plan plan_of(const void *state)
@@ -226,9 +224,8 @@ static int run(const struct cmd_common *common, void *state)
         return cmd_run_plan(common, &cmd_free, state);
     const struct cmd_common writing =
         cmd_output_file_begin(&freeing->file, common, freeing->file_name);
-    const int status = cmd_run_plan(&writing, &cmd_free, state);
-    bw_error_free(cmd_output_file_close(&freeing->file, NULL));
-    return status;
+    freeing->file.binary = "binary data";
+    return cmd_run_plan(&writing, &cmd_free, state);
 }
 
 const struct command cmd_free = {

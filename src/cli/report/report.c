@@ -219,7 +219,8 @@ static int run(const struct cmd_common *common, void *state)
     struct cmd_common own = *common;
     own.messages.listener = (struct bw_reporter){note_problem, &report};
     report.common = &own;
-    const int status = cmd_output_file_run(&own, report.settings->file, write_report, &report);
+    const int status =
+        cmd_output_file_run(&own, report.settings->file, NULL, write_report, &report);
     bw_check_summary_free(report.summary);
     report_free_affected(&report.affected);
     bw_buffer_free(&report.body);

@@ -60,8 +60,7 @@ struct repair {
     const struct repair_settings *settings;
     const struct cmd_common *common;
     struct bw_repair *plan;
-    int folder;                  /* open if settings->folder */
-    struct cmd_output_file file; /* of settings->file, for an overlay */
+    int folder; /* open if settings->folder */
     struct cmd_copy_settings copy;
     struct cmd_copy_target target;   /* with FORMAT_RAW */
     char **backing;                  /* absolute paths of the images, before the sandbox */
@@ -190,12 +189,11 @@ static struct bw_error *choose_classes(struct repair *repair, size_t first)
 
 static struct bw_error *write_at(void *context, uint64_t offset, const void *bytes, size_t length)
 {
-    const struct cmd_output_file *file = context;
+    const struct cmd_output *file = context;
     return cmd_write_at(file->descriptor, file->name, offset, bytes, length);
 }
 
-static struct bw_error *write_overlay(struct repair *repair, size_t image,
-                                      struct cmd_output_file *file)
+static struct bw_error *write_overlay(struct repair *repair, size_t image, struct cmd_output *file)
 {
     struct bw_qcow2 *qcow2;
     struct bw_repair_range range = {0};
@@ -229,7 +227,7 @@ static struct bw_error *write_in_folder(struct repair *repair, size_t image)
         path = NULL;
         return bw_error_no_memory();
     }
-    struct cmd_output_file file = {.name = path};
+    struct cmd_output file = {.name = path};
     file.descriptor = openat(repair->folder, part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file.descriptor < 0 && errno == EEXIST)
         return bw_error_create(BW_ERROR_USAGE, "%s.part exists, and is not replaced", path);
@@ -263,8 +261,8 @@ static struct bw_error *write_overlays(struct repair *repair)
     if (!repair->common->messages.quiet && cmd_format_is_for_people(repair->common))
         fprintf(stderr, "The changed clusters take %s.\n", cmd_size(NULL, bytes).text);
     if (repair->settings->file) {
-        BW_TRY(cmd_output_file_start(&repair->file));
-        return write_overlay(repair, only, &repair->file);
+        BW_TRY(cmd_output_file_start(repair->common->writing.file));
+        return write_overlay(repair, only, &repair->common->writing.file->output);
     }
     for (size_t i = 0; i < repair->common->input.image_count; i++)
         if (repair->devids[i])
@@ -501,27 +499,12 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     return NULL;
 }
 
-static struct bw_error *open_output(void *context, const struct bw_fs *planned)
-{
-    struct repair *repair = context;
-    if (repair->settings->format == FORMAT_RAW)
-        return cmd_copy_open_output(&repair->target, planned);
-    repair->file = (struct cmd_output_file){
-        .common = repair->common, .name = repair->settings->file, .descriptor = -1};
-    return cmd_output_file_open(&repair->file, planned);
-}
-
 static struct bw_error *list_and_close(struct cmd_format *format, void *context)
 {
     struct repair *repair = context;
     struct bw_error *error = list(format, context);
     bw_repair_close(repair->plan);
-    if (repair->settings->format == FORMAT_RAW &&
-        (repair->settings->file || repair->settings->folder)) {
-        repair->folder = -1; /* it is closed with the copies */
-        return cmd_copy_close(&repair->target, error);
-    }
-    return repair->settings->file ? cmd_output_file_close(&repair->file, error) : error;
+    return cmd_output_file_close(repair->common->writing.file, error);
 }
 
 static const char *find_mistake(const struct cmd_common *common, const void *state)
@@ -554,7 +537,8 @@ static int run(const struct cmd_common *common, void *context)
         .list = list_and_close,
         .context = &repair,
     };
-    struct cmd_common own = *common;
+    struct cmd_output_file file;
+    struct cmd_common own = cmd_output_file_begin(&file, common, settings->file);
     struct bw_error *error = NULL;
     if (settings->folder)
         error = cmd_open_folder(common, settings->folder, &repair.folder, NULL);
@@ -564,8 +548,6 @@ static int run(const struct cmd_common *common, void *context)
     own.input.fs.search_seconds = CMD_SEARCH_SECONDS;
     own.input.fs.scan = own.input.lists_states = true; /* lost superblocks are looked for */
     own.writing.folder = settings->folder ? &repair.folder : NULL;
-    own.writing.open_outputs = settings->file ? open_output : NULL;
-    own.writing.outputs = &repair;
     repair.common = &own;
     repair.copy = (struct cmd_copy_settings){
         .folder = settings->folder,
