@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The report command: common declarations of its files. report.c is the command; it combines the
- * sections from affected.c (affected files), sections.c, folders.c (the treemap) and
+ * The report command: common declarations of its files. report.c is the command, document.c
+ * combines the sections from affected.c (affected files), sections.c, folders.c (the treemap) and
  * check_section.c (the check). page.c writes HTML, style.c is the style of the page, and text.c
  * turns it into text for a terminal.
  */
@@ -68,8 +68,8 @@ struct report_page {
     const struct report_settings *settings;
     struct cmd_session session;
     struct bw_superblock_info super;
-    struct bw_buffer body; /**< the sections */
-    bool has_counts;       /**< the numbers of files and directories are known */
+    struct bw_buffer overview, body; /**< the sections; the overview precedes the others */
+    bool has_counts;                 /**< the numbers of files and directories are known */
     uint64_t files, directories;
     struct bw_buffer problems;
     size_t problem_count;
@@ -90,8 +90,12 @@ struct report_column {
     enum report_form form;
 };
 
-/** The style of the page. */
+/** The style of the page, and its hash as in a Content-Security-Policy: SHA-256 in base64. */
 extern const char report_style[];
+struct bw_error *report_style_hash(struct bw_buffer *page);
+
+/** Makes the page or, if `as_text`, its summary for a terminal. */
+struct bw_error *report_document(struct report_page *report, bool as_text, struct bw_buffer *page);
 
 /* Pieces of HTML. */
 

@@ -45,7 +45,7 @@ static void append_bar(struct bw_buffer *page, const struct bw_usage_group *grou
 
 struct bw_error *report_overview(struct report_page *report)
 {
-    struct bw_buffer *page = &report->body;
+    struct bw_buffer *page = &report->overview;
     BW_AUTO_BUFFER struct bw_buffer text = {0}, lines = {0};
     struct bw_usage *usage = NULL;
     struct bw_error *error = NULL;

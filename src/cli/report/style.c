@@ -3,6 +3,12 @@
  * page contains its hash, so browsers apply no other style. */
 #include "cli/report/report.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/hash.h"
+
 #define LIGHT                                                                 \
     "--ink:#1f2328;--soft:#59636e;--page:#f6f8fa;--card:#fff;--line:#d8dee4;" \
     "--ground:#e8ebef;--good:#1a7f37;--bad:#cf222e;--warn:#9a6700"
@@ -90,3 +96,23 @@ const char report_style[] =
     ".folders svg{min-width:0}pre{overflow:visible;white-space:pre-wrap}"
     "details>summary{list-style:none}"
     "details::details-content{display:block;content-visibility:visible;block-size:auto}}\n";
+
+struct bw_error *report_style_hash(struct bw_buffer *page)
+{
+    enum { BYTES = 32 };
+    char digits[BW_HASH_TEXT], text[48];
+    uint8_t bytes[BYTES];
+    struct bw_hash *hash;
+    bw_hash_prepare();
+    BW_TRY(bw_hash_create(BW_HASH_SHA256, &hash));
+    bw_hash_begin(hash);
+    bw_hash_add(hash, report_style, strlen(report_style));
+    bw_hash_end(hash, digits);
+    bw_hash_destroy(hash);
+    for (size_t i = 0; i < BYTES; i++) {
+        const char pair[] = {digits[2 * i], digits[2 * i + 1], '\0'};
+        bytes[i] = (uint8_t)strtoul(pair, NULL, 16);
+    }
+    bw_buffer_append(page, text, (size_t)(bw_base64(text, bytes, BYTES) - text));
+    return NULL;
+}
