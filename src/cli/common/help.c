@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * --help and the help command, for a terminal of 80 columns. The help of a command has its usage,
- * summary, examples, its own options, details and exit statuses. The options that it shares with
- * other commands are on pages of their own, the topics; --help=all appends them.
+ * --help, for a terminal of 80 columns. The help of a command has its usage, summary, examples, its
+ * own options, details and exit statuses. The options that it shares with other commands are on
+ * pages of their own, the topics; --help=all appends them.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/cleanup.h"
 #include "cli/command.h"
@@ -170,20 +168,12 @@ static void print_help(const struct command *command, bool all)
     }
 }
 
-static const struct help_topic *find_topic(const char *name)
+const char *cmd_help_topic(size_t number, const char **summary)
 {
-    for (size_t i = 0; i < TOPICS; i++)
-        if (strcmp(topics[i].name, name) == 0)
-            return &topics[i];
-    return NULL;
-}
-
-static void print_topic(const struct command *command, const struct help_topic *topic)
-{
-    const struct cmd_option_list list = cmd_options_of(command, NULL, NULL);
-    printf("Help about %s: %s\n", topic->name, topic->summary);
-    print_paragraphs(topic->text);
-    print_topic_options(&list, topic);
+    if (number >= TOPICS)
+        return NULL;
+    *summary = topics[number].summary;
+    return topics[number].name;
 }
 
 int cmd_show_help(const struct command *command, const void *state, const char *argument)
@@ -194,172 +184,18 @@ int cmd_show_help(const struct command *command, const void *state, const char *
         print_help(command, all);
         return STATUS_OK;
     }
-    const struct help_topic *topic = find_topic(argument);
+    const struct help_topic *topic = topics;
+    while (topic < topics + TOPICS && strcmp(topic->name, argument) != 0)
+        topic++;
     const struct cmd_option_list list = cmd_options_of(command, NULL, NULL);
-    if (!topic)
+    if (topic == topics + TOPICS)
         return cmd_usage_error(
             command, "invalid argument of --help (allowed: options, filters, images, all)",
             argument);
     if (topic->headings[0] && !has_topic(&list, topic))
         return cmd_usage_error(command, "the command has no options of that topic", argument);
-    print_topic(command, topic);
+    printf("Help about %s: %s\n", topic->name, topic->summary);
+    print_paragraphs(topic->text);
+    print_topic_options(&list, topic);
     return STATUS_OK;
 }
-
-/* The help command. */
-
-/* Subjects that are described on the page of a command or topic. */
-static const struct {
-    const char *word, *page;
-} subjects[] = {
-    {"acl", "xattr"},
-    {"backup", "diff"},
-    {"bitrot", "check"},
-    {"capabilities", "xattr"},
-    {"ci", "check"},
-    {"colour", "options"},
-    {"columns", "options"},
-    {"compare", "diff"},
-    {"compressed", "images"},
-    {"e01", "images"},
-    {"encryption", "images"},
-    {"ewf", "images"},
-    {"exfat", "extract"},
-    {"fat", "extract"},
-    {"fsck", "check"},
-    {"fsid", "options"},
-    {"gpt", "images"},
-    {"grep", "mount"},
-    {"hashes", "sum"},
-    {"json", "options"},
-    {"junit", "check"},
-    {"layers", "graph"},
-    {"luks", "options"},
-    {"lvm", "images"},
-    {"md", "images"},
-    {"mdadm", "images"},
-    {"nas", "images"},
-    {"ntfs", "extract"},
-    {"partition", "images"},
-    {"partitions", "images"},
-    {"progress", "options"},
-    {"qcow2", "images"},
-    {"quota", "qgroups"},
-    {"raid", "devices"},
-    {"recover", "rescue"},
-    {"recovery", "rescue"},
-    {"scrub", "check"},
-    {"search", "mount"},
-    {"snapper", "subvolumes"},
-    {"snapshot", "subvolumes"},
-    {"snapshots", "subvolumes"},
-    {"synology", "images"},
-    {"timeline", "bodyfile"},
-    {"timeshift", "subvolumes"},
-    {"undelete", "deleted"},
-    {"usb", "extract"},
-    {"verify", "check"},
-    {"vmdk", "images"},
-    {"windows", "extract"},
-};
-
-const char *cmd_help_word(size_t number, const char **about)
-{
-    enum { SUBJECTS = sizeof subjects / sizeof *subjects };
-    if (number >= TOPICS + SUBJECTS)
-        return NULL;
-    if (number < TOPICS) {
-        *about = topics[number].summary;
-        return topics[number].name;
-    }
-    *about = subjects[number - TOPICS].page;
-    return subjects[number - TOPICS].word;
-}
-
-/* The page that describes a subject; the word itself if it is none. */
-static const char *page_of(const char *word)
-{
-    for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++)
-        if (strcasecmp(subjects[i].word, word) == 0)
-            return subjects[i].page;
-    return word;
-}
-
-static void print_overview(void)
-{
-    const char *topic = NULL;
-    puts("Usage: btrfs-walk [COMMAND] [OPTIONS] IMAGE...\n"
-         "Reads an unmounted btrfs file system. Without COMMAND, it lists all files (walk).\n\n"
-         "Examples:\n"
-         "  btrfs-walk disk.img                          list all files\n"
-         "  btrfs-walk check disk.img                    find damage, and affected files\n"
-         "  btrfs-walk extract -C /mnt/new disk.img      save everything\n"
-         "  btrfs-walk deleted disk.img                  list deleted files\n"
-         "  btrfs-walk usage disk.img                    why is it full?");
-    for (size_t i = 0; cmd_table[i]; topic = cmd_table[i++]->topic) {
-        if (cmd_table[i]->topic != topic)
-            printf("\n%s:\n", cmd_table[i]->topic);
-        printf("  %-12s ", cmd_table[i]->name);
-        print_words(cmd_table[i]->summary, strlen(cmd_table[i]->summary), 15);
-    }
-    puts("\nbtrfs-walk help COMMAND describes a command. btrfs-walk help TOPIC describes:");
-    for (size_t i = 0; i < TOPICS; i++)
-        printf("   %-12s%s\n", topics[i].name, topics[i].summary);
-}
-
-struct help_state {
-    bool all;
-};
-
-static const struct cmd_option options[] = {
-    {'a', "all", NULL, "also print the options that many commands share, as --help=all does",
-     CMD_FLAG(struct help_state, all)},
-    {0},
-};
-
-static int run(const struct cmd_common *common, void *state)
-{
-    const struct help_state *help = state;
-    signal(SIGPIPE, SIG_DFL); /* let SIGPIPE end the program: only stdout is written from here on */
-    for (size_t i = 0; i < common->input.image_count; i++) {
-        const char *name = page_of(common->input.images[i]);
-        const struct command *command = cmd_find(name);
-        const struct help_topic *topic = find_topic(name);
-        if (command) {
-            print_help(command, help->all);
-        } else if (topic) {
-            print_topic(cmd_table[0], topic);
-        } else {
-            cmd_print_unknown_command(name, "is neither a command nor a topic of help", true);
-            return STATUS_CANNOT;
-        }
-    }
-    if (!common->input.image_count)
-        print_overview();
-    return cmd_flush_stdout(common);
-}
-
-static const struct cmd_status meanings[] = {
-    {STATUS_OK, "The help was printed."},
-    {STATUS_PARTIAL, "The output cannot be written."},
-    {STATUS_CANNOT, "Wrong usage, or no such command."},
-    {0},
-};
-
-const struct command cmd_help = {
-    .name = "help",
-    .topic = cmd_topic_program,
-    .operands = "[COMMAND|TOPIC...]",
-    .summary = "Lists all commands, or describes a command or topic.",
-    .details =
-        "\n'btrfs-walk help COMMAND' and 'btrfs-walk COMMAND --help' print the same. The topics\n"
-        "are options, filters and images.\n",
-    .examples = "  btrfs-walk help          list all commands\n"
-                "  btrfs-walk help check    what check does, and its options\n"
-                "  btrfs-walk help options  the options that commands share\n",
-    .options = options,
-    .meanings = meanings,
-    .run = run,
-    .state_size = sizeof(struct help_state),
-    .needs_no_image = true,
-};

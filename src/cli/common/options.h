@@ -192,7 +192,10 @@ size_t cmd_find_letter(const struct cmd_option_list *list, int letter);
 /** Prints the help of a command, or about a topic; `show` of --help. */
 int cmd_show_help(const struct command *command, const void *state, const char *argument);
 
-/** The words that help describes in addition to commands, for completions: word `number`, from 0,
+/** A topic of --help and its summary: topic `number`, from 0; NULL after the last one. */
+const char *cmd_help_topic(size_t number, const char **summary);
+
+/** The words that `help` accepts in addition to commands, for completions: word `number`, from 0,
  * and what it is about; NULL after the last one. */
 const char *cmd_help_word(size_t number, const char **about);
 

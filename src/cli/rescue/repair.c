@@ -585,7 +585,7 @@ const struct command cmd_repair = {
     .name = "repair",
     .topic = cmd_topic_health,
     .operands = "[-C DIR|-f FILE] IMAGE...",
-    .summary = "Plans a repair, and writes it as an overlay above the images, or as a copy.",
+    .summary = "Plans a repair, and writes it as an overlay or a repaired copy.",
     .details =
         "\n"
         "Prints the plan: each change, what is wrong, and what proves the new bytes. Before\n"
