@@ -1,12 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The process that mounts and unmounts. The process that reads the image is confined and can do
- * neither. This process reads only messages from the other one, and unmounts even if that crashes.
+ * The mount command: common declarations of its files. mount.c is the command, mount_run.c opens
+ * the image and serves the kernel, and mount_process.c mounts and unmounts.
  */
-#ifndef BW_CLI_MOUNT_MOUNT_PROCESS_H
-#define BW_CLI_MOUNT_MOUNT_PROCESS_H
+#ifndef BW_CLI_MOUNT_MOUNT_H
+#define BW_CLI_MOUNT_MOUNT_H
 
-#include "btrfs-walk/error.h"
+#include "cli/command.h"
+#include "mount/mount.h"
+
+/** The options. */
+struct mount {
+    const char *subvolume; /**< NULL: the top-level one */
+    bool background, devices;
+    struct bw_mount_options how; /**< mount_run() chooses the contents */
+};
+
+/** Mounts on the directory that is the only path, and serves the mount until it is unmounted or a
+ * signal arrives; with `background`, in another process. Returns the exit status. */
+int mount_run(const struct cmd_common *common, struct mount *mount);
+
+/* The process that mounts and unmounts. The process that reads the image is confined and can do
+ * neither. This process reads only messages from the other one, and unmounts even if that
+ * crashes. */
 
 /** Starts the process, before the caller is confined and has threads. `directory` is absolute;
  * `options` are the mount options ("ro,fsname=..."). `*channel` is the socket to the process. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The child process that mounts on request, waits for the end, and unmounts. */
-#include "cli/mount/mount_process.h"
+#include "cli/mount/mount.h"
 
 #include <errno.h>
 #include <fcntl.h>
