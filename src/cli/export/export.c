@@ -266,3 +266,18 @@ struct bw_error *cmd_bad_error(const char *path, const struct bw_data_part *part
                            "%s: bytes %" PRIu64 " to %" PRIu64 " cannot be read", path,
                            part->offset, part->offset + part->length - 1);
 }
+
+struct bw_error *cmd_bad_write(struct cmd_bad_ranges *bad, struct cmd_output *output,
+                               const char *path, const struct bw_data_part *part)
+{
+    cmd_progress_add(part->length);
+    if (part->kind == BW_DATA_BYTES)
+        return cmd_write(output, (const char *)part->bytes, (size_t)part->length);
+    if (part->kind == BW_DATA_BAD && bad->on_error == CMD_ON_ERROR_FAIL)
+        return cmd_bad_error(path, part);
+    if (part->kind == BW_DATA_BAD)
+        cmd_bad_add(bad, path, part);
+    if (part->kind == BW_DATA_BAD && bad->on_error == CMD_ON_ERROR_SKIP)
+        return NULL;
+    return cmd_write_zeros(output, part->length);
+}

@@ -135,6 +135,11 @@ struct bw_names cmd_lost_ranges(const struct bw_recoverable *left, struct cmd_ra
 /** Adds an unreadable part of a file; adjacent parts are joined. `path` is not copied. */
 void cmd_bad_add(struct cmd_bad_ranges *bad, const char *path, const struct bw_data_part *part);
 
+/** Writes a part to an output, with what --on-error puts in the place of an unreadable one, which
+ * is added. Zeros become holes if the output can have them. `path` is not copied. */
+struct bw_error *cmd_bad_write(struct cmd_bad_ranges *bad, struct cmd_output *output,
+                               const char *path, const struct bw_data_part *part);
+
 /** Reports the collected range. Call it at the end of each file. */
 void cmd_bad_flush(struct cmd_bad_ranges *bad);
 

@@ -18,7 +18,7 @@ struct cat {
     /* The options. */
     const char *subvolume;
     uint64_t offset, length;
-    enum cmd_on_error on_error;
+    struct cmd_bad_ranges bad; /* has the argument of --on-error */
     unsigned threads;
     struct bad_ranges blocks; /* logical addresses; length 0: the tree block or sector there */
     unsigned mirror;          /* 0: any good one */
@@ -27,7 +27,6 @@ struct cat {
     struct cmd_paths paths;
     struct bw_stream_file *files; /* existing files; `user` is the path */
     size_t count, next;
-    struct cmd_bad_ranges bad;
 };
 
 static struct bw_error *store_block(void *target, const struct cmd_option *option,
@@ -48,7 +47,7 @@ static const struct cmd_option options[] = {
     {0, "offset", "N", "begin at this offset in each file; the suffixes K, M, G, T are allowed",
      CMD_BYTES(struct cat, offset)},
     {0, "length", "N", "write at most this many bytes of each file", CMD_BYTES(struct cat, length)},
-    CMD_ON_ERROR_OPTION(struct cat, on_error, "range", "fail"),
+    CMD_ON_ERROR_OPTION(struct cat, bad.on_error, "range", "fail"),
     CMD_THREADS_OPTION(struct cat, threads),
     CMD_SUBVOLUME_OPTION(struct cat, subvolume),
     {'B', "block", "LOGICAL[+LENGTH]",
@@ -58,21 +57,23 @@ static const struct cmd_option options[] = {
     {0},
 };
 
+/* The contents of files. */
+
 static struct bw_error *find_file(struct cat *cat, const char *path, struct bw_stream_file *file)
 {
     struct bw_fs *fs = cat->paths.session.fs;
     struct bw_place place;
     struct bw_inode inode;
-    bool salvaged = false;
     BW_TRY(bw_lookup(fs, cat->paths.from, path, true, &place));
     struct bw_error *error = bw_inode_get(fs, &place, &inode);
 
     /* With --on-error, an inode that is lost is salvaged from other items. */
-    if (error && cat->on_error != CMD_ON_ERROR_FAIL && place.type == BW_FILE_REGULAR) {
+    bool is_salvaged = false;
+    if (error && cat->bad.on_error != CMD_ON_ERROR_FAIL && place.type == BW_FILE_REGULAR) {
         BW_AUTO_ERROR struct bw_error *unsalvageable = bw_inode_salvage(fs, &place, &inode);
-        salvaged = !unsalvageable;
+        is_salvaged = !unsalvageable;
     }
-    if (salvaged) {
+    if (is_salvaged) {
         bw_error_free(BW_TAKE(error));
         cmd_paths_miss(&cat->paths, bw_salvaged_error(path));
     }
@@ -86,7 +87,7 @@ static struct bw_error *find_file(struct cat *cat, const char *path, struct bw_s
         .length = cat->length,
         .user = (void *)(uintptr_t)path,
     };
-    file->data.may_lack_checksums = salvaged;
+    file->data.may_lack_checksums = is_salvaged;
     file->data.mirror = cat->mirror;
     return NULL;
 }
@@ -100,32 +101,11 @@ static struct bw_error *next(void *context, struct bw_stream_file *file, bool *g
     return NULL;
 }
 
-/* `name`: the path or address in messages. */
-static struct bw_error *write_named_part(struct cat *cat, const char *name,
-                                         const struct bw_data_part *part)
-{
-    cmd_progress_add(part->length);
-    if (part->kind == BW_DATA_BAD) {
-        if (cat->on_error == CMD_ON_ERROR_FAIL)
-            return cmd_bad_error(name, part);
-        cmd_bad_add(&cat->bad, name, part);
-        if (cat->on_error == CMD_ON_ERROR_SKIP)
-            return NULL;
-    }
-    if (part->kind == BW_DATA_BYTES)
-        return cmd_write(&cat->paths.output, (const char *)part->bytes, (size_t)part->length);
-    return cmd_write_zeros(&cat->paths.output, part->length);
-}
-
 static struct bw_error *write_part(void *context, const struct bw_stream_file *file,
                                    const struct bw_data_part *part)
 {
-    return write_named_part(context, file->user, part);
-}
-
-static struct bw_error *write_block_part(void *context, const struct bw_data_part *part)
-{
-    return write_named_part(context, "logical addresses", part);
+    struct cat *cat = context;
+    return cmd_bad_write(&cat->bad, &cat->paths.output, file->user, part);
 }
 
 static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
@@ -137,50 +117,12 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
     return NULL;
 }
 
-static struct bw_error *write_files(struct cat *cat)
-{
-    const struct bw_stream stream = {.struct_size = sizeof stream,
-                                     .threads = cat->threads,
-                                     .next = next,
-                                     .visit = write_part,
-                                     .finish = finish,
-                                     .context = cat};
-    const struct cmd_common *common = cat->paths.common;
-    cat->files = calloc(common->path_count + 1, sizeof *cat->files);
-    if (!cat->files)
-        return bw_error_no_memory();
-    uint64_t bytes = 0; /* the number of bytes to write */
-    for (size_t i = 0; i < common->path_count; i++) {
-        struct bw_stream_file *file = &cat->files[cat->count];
-        struct bw_error *error = find_file(cat, common->paths[i], file);
-        if (error) {
-            cmd_paths_miss(&cat->paths, error);
-            continue;
-        }
-        const uint64_t size = file->data.size, rest = size > file->offset ? size - file->offset : 0;
-        bytes += rest < file->length ? rest : file->length;
-        cat->count++;
-    }
-    cmd_progress_expect(bytes);
-    return bw_stream_run(cat->paths.session.fs, &stream);
-}
+/* The bytes of blocks. */
 
-static struct bw_error *write_blocks(struct cat *cat)
+static struct bw_error *write_block_part(void *context, const struct bw_data_part *part)
 {
-    const struct bw_logical_options how = {
-        .struct_size = sizeof how,
-        .mirror = cat->mirror,
-        .unchecked = cat->mirror && cat->paths.common->input.fs.ignore_checksums};
-    struct bw_error *error = NULL;
-    for (size_t i = 0; i < cat->blocks.count && !error; i++) {
-        const struct bw_address_range *range = &cat->blocks.items[i];
-        error = bw_logical_read(cat->paths.session.fs, range->logical, range->length, &how,
-                                write_block_part, cat);
-        cmd_bad_flush(&cat->bad);
-        if (error && (error->code == BW_ERROR_USAGE || error->code == BW_ERROR_NOT_FOUND))
-            cat->paths.status = cmd_fail_output(cat->paths.common, BW_TAKE(error));
-    }
-    return error;
+    struct cat *cat = context;
+    return cmd_bad_write(&cat->bad, &cat->paths.output, "logical addresses", part);
 }
 
 static bool needs_no_path(const void *state)
@@ -188,26 +130,65 @@ static bool needs_no_path(const void *state)
     return ((const struct cat *)state)->blocks.count;
 }
 
+static const char *find_mistake(const struct cmd_common *common, const void *state)
+{
+    const struct cat *cat = state;
+    if (cat->blocks.count && common->path_count)
+        return "--block excludes paths";
+    if (cat->blocks.count && (cat->offset || cat->length != UINT64_MAX))
+        return "--offset and --length are for files; --block has +LENGTH";
+    return NULL;
+}
+
 static int run(const struct cmd_common *common, void *state)
 {
     struct cat *cat = state;
-    const bool has_range = cat->offset || cat->length != UINT64_MAX;
-    if (cat->blocks.count && common->path_count)
-        return cmd_refuse(common, "--block excludes paths");
-    if (cat->blocks.count && has_range)
-        return cmd_refuse(common, "--offset and --length are for "
-                                  "files; --block has +LENGTH");
-    int status = cmd_paths_open(common, cat->subvolume, &cat->paths);
+    struct cmd_paths *paths = &cat->paths;
+    int status = cmd_paths_open(common, cat->subvolume, paths);
     if (status)
         return status;
-    cat->bad = (struct cmd_bad_ranges){.fs = cat->paths.session.fs, .on_error = cat->on_error};
-    struct bw_error *error;
-    if (cat->blocks.count)
-        error = write_blocks(cat);
-    else
-        error = write_files(cat);
+    struct bw_fs *fs = paths->session.fs;
+    cat->bad.fs = fs;
+
+    struct bw_error *error = NULL;
+    const struct bw_logical_options how = {.struct_size = sizeof how,
+                                           .mirror = cat->mirror,
+                                           .unchecked =
+                                               cat->mirror && common->input.fs.ignore_checksums};
+    for (size_t i = 0; i < cat->blocks.count && !error; i++) {
+        const struct bw_address_range *range = &cat->blocks.items[i];
+        error = bw_logical_read(fs, range->logical, range->length, &how, write_block_part, cat);
+        cmd_bad_flush(&cat->bad);
+        if (error && (error->code == BW_ERROR_USAGE || error->code == BW_ERROR_NOT_FOUND))
+            paths->status = cmd_fail_output(common, BW_TAKE(error));
+    }
+
+    const struct bw_stream stream = {.struct_size = sizeof stream,
+                                     .threads = cat->threads,
+                                     .next = next,
+                                     .visit = write_part,
+                                     .finish = finish,
+                                     .context = cat};
+    uint64_t bytes = 0; /* the number of bytes to write */
+    cat->files = calloc(common->path_count + 1, sizeof *cat->files);
+    for (size_t i = 0; cat->files && i < common->path_count; i++) {
+        struct bw_stream_file *file = &cat->files[cat->count];
+        struct bw_error *miss = find_file(cat, common->paths[i], file);
+        if (miss) {
+            cmd_paths_miss(paths, miss);
+            continue;
+        }
+        const uint64_t size = file->data.size, rest = size > file->offset ? size - file->offset : 0;
+        bytes += rest < file->length ? rest : file->length;
+        cat->count++;
+    }
+    cmd_progress_expect(bytes);
+    if (!cat->files)
+        error = bw_error_first(error, bw_error_no_memory());
+    else if (cat->count)
+        error = bw_stream_run(fs, &stream);
     free(cat->files);
-    return cmd_paths_close(&cat->paths, error);
+    return cmd_paths_close(paths, error);
 }
 
 const struct command cmd_cat = {
@@ -242,6 +223,7 @@ const struct command cmd_cat = {
     .defaults = &(const struct cat){.length = UINT64_MAX},
     .takes_paths = true,
     .takes_list = true,
+    .find_mistake = find_mistake,
     .missing = "no path given",
     .needs_no_path = needs_no_path,
 };

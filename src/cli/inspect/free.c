@@ -63,22 +63,18 @@ static const struct cmd_option options[] = {
 
 /* Contents. */
 
-/* An unreadable part becomes zeros, so that the offsets of the rest remain right. Zeros become
- * holes if the file can have them. */
+/* An unreadable part becomes zeros, so that the offsets of the rest remain right. */
 static struct bw_error *write_part(void *context, const struct bw_data_part *part)
 {
     struct freeing *freeing = context;
-    const size_t length = (size_t)part->length;
-    cmd_progress_add(part->length);
-    if (part->kind == BW_DATA_BYTES && !bw_is_zeros(part->bytes, length))
-        return cmd_write(&freeing->file.output, (const char *)part->bytes, length);
-    if (part->kind == BW_DATA_BAD) {
-        struct bw_data_part placed = *part;
-        placed.offset += freeing->length;
-        cmd_bad_add(&freeing->bad, "the stream of free ranges", &placed);
+    struct bw_data_part placed = *part;
+    placed.offset += freeing->length;
+    if (part->kind == BW_DATA_BYTES && bw_is_zeros(part->bytes, (size_t)part->length))
+        placed.kind = BW_DATA_HOLE;
+    if (part->kind == BW_DATA_BAD)
         freeing->format->status = STATUS_PARTIAL;
-    }
-    return cmd_write_zeros(&freeing->file.output, part->length);
+    return cmd_bad_write(&freeing->bad, &freeing->file.output, "the stream of free ranges",
+                         &placed);
 }
 
 /* Ranges. */
