@@ -17,16 +17,52 @@
  * searched. */
 enum { MOST_SOURCES = 16 };
 
-struct bw_error *bw_send_list_add(struct bw_send_list *list, struct bw_fs *fs,
-                                  const struct bw_subvolume *subvolume, struct bw_fs *past)
+static struct bw_error *add(struct bw_send_list *list, struct bw_fs *fs,
+                            const struct bw_subvolume *subvolume, struct bw_fs *past)
 {
+    static const char *const reasons[] = {
+        [BW_SEND_OWN] = NULL,
+        [BW_SEND_WRITABLE] = "it is writable, and may change under the same UUID",
+        [BW_SEND_PAST] = "it is an older state of the subvolume",
+        [BW_SEND_NO_UUID] = "it has none",
+        [BW_SEND_CHANGED] = "it was changed after it was received",
+    };
     struct bw_sent sent = {.side = {.fs = fs, .subvolume = subvolume}, .past = past};
+    struct bw_send_identity identity;
     struct bw_error *error = bw_subvolume_get(fs, subvolume, &sent.info);
     if (!error)
+        error = bw_send_identity(fs, subvolume, &identity);
+    if (!error) {
+        sent.reason = reasons[identity.reason];
         error = bw_sent_list_push(&list->list, sent);
+    }
     if (error)
         bw_fs_close(past);
     return error;
+}
+
+struct bw_error *bw_send_list_add(struct bw_send_list *list, struct bw_fs *fs,
+                                  const struct bw_subvolume *subvolume, struct bw_fs *past)
+{
+    BW_TRY(add(list, fs, subvolume, past));
+    list->send_count++;
+    return NULL;
+}
+
+struct bw_error *bw_send_list_add_base(struct bw_send_list *list, struct bw_fs *fs,
+                                       const struct bw_subvolume *subvolume, struct bw_fs *past,
+                                       bool force)
+{
+    BW_TRY(add(list, fs, subvolume, past));
+    struct bw_sent *base = &list->list.items[list->list.count - 1];
+    const struct bw_bytes name = bw_sent_name(base);
+    base->is_there = true;
+    if (force || !base->reason)
+        return NULL;
+    return bw_error_create(BW_ERROR_USAGE,
+                           "the receiver may have other contents under the UUID of %.*s: %s; "
+                           "--force uses it nevertheless",
+                           (int)name.length, name.data, base->reason);
 }
 
 static bool is_same_uuid(const uint8_t a[BW_UUID_SIZE], const uint8_t b[BW_UUID_SIZE])

@@ -15,6 +15,7 @@ struct bw_sent {
     struct bw_send_side side;
     struct bw_fs *past; /**< its file system, if it is in an older generation; otherwise NULL */
     struct bw_subvolume_info info;
+    const char *reason;         /**< why streams give it a new UUID; NULL: they have its own */
     uint8_t uuid[BW_UUID_SIZE]; /**< that a stream has given it */
     bool is_there;              /**< the receiver has it */
     uint64_t size;              /**< sum of the sizes of its regular files, once it was sent */
@@ -25,12 +26,20 @@ BW_VECTOR(bw_sent_list, struct bw_sent);
 
 /** The list. All zeros is empty. */
 struct bw_send_list {
-    struct bw_sent_list list;
+    struct bw_sent_list list; /**< the subvolumes to send, then those that the receiver has */
+    size_t send_count;        /**< number of subvolumes to send */
 };
 
 /** Adds a subvolume. `past`, which may be NULL, is closed with the list, even after an error. */
 struct bw_error *bw_send_list_add(struct bw_send_list *list, struct bw_fs *fs,
                                   const struct bw_subvolume *subvolume, struct bw_fs *past);
+
+/** Adds a parent or clone source, which the receiver finds by its UUID. BW_ERROR_USAGE if it may
+ * have other contents under this UUID, unless `force`: the result would be wrong without an error.
+ */
+struct bw_error *bw_send_list_add_base(struct bw_send_list *list, struct bw_fs *fs,
+                                       const struct bw_subvolume *subvolume, struct bw_fs *past,
+                                       bool force);
 
 /** Adds all snapshots of the subvolumes in the list, and the subvolumes inside them. */
 struct bw_error *bw_send_list_add_relatives(struct bw_send_list *list, struct bw_fs *fs);

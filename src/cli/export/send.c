@@ -11,13 +11,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/vector.h"
 #include "cli/common/generations.h"
 #include "cli/common/monitor.h"
 #include "cli/common/output.h"
@@ -36,10 +33,9 @@ struct sending {
     /* While it runs. */
     const struct cmd_common *common;
     struct bw_fs *fs;
-    struct cmd_output_file file;
-    int folder, descriptor;   /* with -C: the folder, and the file that is being written */
-    struct bw_send_list list; /* the subvolumes to send, then the sources, then the parent */
-    size_t send_count;        /* number of subvolumes to send */
+    int folder;                /* with -C */
+    struct cmd_output *output; /* of the file that is being written */
+    struct bw_send_list list;
 };
 
 static const struct cmd_option options[] = {
@@ -49,8 +45,7 @@ static const struct cmd_option options[] = {
      "also send all snapshots and nested subvolumes, as differences where possible",
      CMD_FLAG(struct sending, recursive)},
     {'p', "parent", "SUBVOLUME",
-     "send only the differences from this subvolume, which the "
-     "receiver has",
+     "send only the differences from this subvolume, which the receiver has",
      CMD_TEXT(struct sending, parent)},
     {0, "clone-source", "SUBVOLUME",
      "clone data from this subvolume, which the receiver also has; the best one becomes the "
@@ -75,8 +70,10 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-static struct bw_error *find_subvolume(struct sending *sending, const char *text)
+/* Adds a subvolume to the list; `is_base`: as parent or clone source. */
+static struct bw_error *add_subvolume(struct sending *sending, const char *text, bool is_base)
 {
+    struct bw_send_list *list = &sending->list;
     struct bw_fs *past;
     const struct bw_subvolume *subvolume;
     struct bw_error *error =
@@ -85,23 +82,10 @@ static struct bw_error *find_subvolume(struct sending *sending, const char *text
         bw_fs_close(past);
         return error;
     }
-    return bw_send_list_add(&sending->list, past ? past : sending->fs, subvolume, past);
-}
-
-static const char *reason_of(enum bw_send_reason reason)
-{
-    switch (reason) {
-    case BW_SEND_WRITABLE:
-        return "it is writable, and may change under the same UUID";
-    case BW_SEND_PAST:
-        return "it is an older state of the subvolume";
-    case BW_SEND_NO_UUID:
-        return "it has none";
-    case BW_SEND_CHANGED:
-        return "it was changed after it was received";
-    default:
-        return "contents that cannot be read are replaced or left out";
-    }
+    struct bw_fs *fs = past ? past : sending->fs;
+    if (is_base)
+        return bw_send_list_add_base(list, fs, subvolume, past, sending->force);
+    return bw_send_list_add(list, fs, subvolume, past);
 }
 
 /* Lists the subvolumes to send, the clone sources and the parent. */
@@ -109,46 +93,23 @@ static struct bw_error *find_all(struct sending *sending)
 {
     struct bw_send_list *list = &sending->list;
     for (size_t i = 0; i < sending->common->path_count; i++)
-        BW_TRY(find_subvolume(sending, sending->common->paths[i]));
+        BW_TRY(add_subvolume(sending, sending->common->paths[i], false));
     if (sending->recursive) {
         BW_TRY(bw_send_list_add_relatives(list, sending->fs));
         bw_send_list_sort(list);
     }
     if (list->list.count > 1)
         BW_TRY(bw_send_list_name(list));
-    sending->send_count = list->list.count;
     for (size_t i = 0; i < sending->sources.count; i++)
-        BW_TRY(find_subvolume(sending, sending->sources.items[i]));
-    if (sending->parent)
-        BW_TRY(find_subvolume(sending, sending->parent));
-
-    /* The receiver finds a parent or clone source by its UUID. If it has other contents under this
-     * UUID, the result is wrong without an error. */
-    for (size_t i = sending->send_count; i < list->list.count; i++) {
-        struct bw_sent *base = &list->list.items[i];
-        const struct bw_bytes name = bw_sent_name(base);
-        struct bw_send_identity identity;
-        BW_TRY(bw_send_identity(base->side.fs, base->side.subvolume, &identity));
-        if (identity.reason != BW_SEND_OWN && !sending->force)
-            return bw_error_create(BW_ERROR_USAGE,
-                                   "the receiver may have other contents under the UUID of %.*s: "
-                                   "%s; --force uses it nevertheless",
-                                   (int)name.length, name.data, reason_of(identity.reason));
-        base->is_there = true;
-    }
-    return NULL;
+        BW_TRY(add_subvolume(sending, sending->sources.items[i], true));
+    return sending->parent ? add_subvolume(sending, sending->parent, true) : NULL;
 }
-
-/* Sending. */
 
 static struct bw_error *write_bytes(void *context, const void *bytes, size_t length)
 {
-    struct sending *sending = context;
-    const char *folder = sending->folder_name;
+    const struct sending *sending = context;
     cmd_progress_add(length);
-    if (folder)
-        return cmd_write_file(sending->descriptor, folder, bytes, length);
-    return cmd_write(&sending->file.output, bytes, length);
+    return cmd_write(sending->output, bytes, length);
 }
 
 static struct bw_error *send_one(struct sending *sending, size_t number)
@@ -161,13 +122,14 @@ static struct bw_error *send_one(struct sending *sending, size_t number)
 
     /* Report why a stream has another UUID than the subvolume: a stream that has this one as its
      * parent can only be sent together with it. */
-    struct bw_send_identity identity;
-    BW_TRY(bw_send_identity(sent->side.fs, sent->side.subvolume, &identity));
-    if (identity.reason != BW_SEND_OWN || sending->on_error != CMD_ON_ERROR_FAIL) {
+    const char *reason = sent->reason;
+    if (!reason && sending->on_error != CMD_ON_ERROR_FAIL)
+        reason = "contents that cannot be read are replaced or left out";
+    if (reason) {
         const struct bw_bytes name = bw_sent_name(sent);
         bw_fs_report(sent->side.fs, BW_NOTE,
                      bw_error_create(BW_ERROR_UNSUPPORTED, "%.*s is sent under a new UUID: %s",
-                                     (int)name.length, name.data, reason_of(identity.reason)));
+                                     (int)name.length, name.data, reason));
     }
 
     const bool newest = sending->has_version ? sending->version != 1 : sending->compressed;
@@ -177,7 +139,7 @@ static struct bw_error *send_one(struct sending *sending, size_t number)
         .compressed = sending->compressed,
         .no_data = sending->no_data,
         .no_header = sending->joined && number,
-        .no_end = sending->joined && number + 1 < sending->send_count,
+        .no_end = sending->joined && number + 1 < list->send_count,
         .damage = damages[sending->on_error],
         .threads = sending->threads,
         .write = write_bytes,
@@ -207,12 +169,16 @@ static struct bw_error *send_to_folder(struct sending *sending, size_t number)
     bw_buffer_append(&name, suffix, sizeof suffix);
     BW_TRY(bw_buffer_error(&name));
 
-    sending->descriptor =
-        openat(sending->folder, name.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (sending->descriptor < 0)
+    struct cmd_output output = {
+        .name = folder,
+        .descriptor =
+            openat(sending->folder, name.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
+    if (output.descriptor < 0)
         return bw_error_from_errno(errno, "%s/%s", folder, name.data);
+    sending->output = &output;
     struct bw_error *error = send_one(sending, number);
-    error = cmd_close_file(sending->common, sending->descriptor, name.data, error);
+    error = bw_error_first(error, cmd_flush(&output));
+    error = cmd_close_file(sending->common, output.descriptor, name.data, error);
     if (!error)
         error = cmd_sync_file(sending->common, sending->folder, folder);
     if (error)
@@ -220,73 +186,65 @@ static struct bw_error *send_to_folder(struct sending *sending, size_t number)
     return error;
 }
 
-/* Opens the file or the folder, before the sandbox is entered. */
-static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
+static struct bw_error *open_folder(void *context, const struct bw_fs *planned)
 {
     struct sending *sending = context;
     (void)planned;
     return cmd_open_folder(sending->common, sending->folder_name, &sending->folder, NULL);
 }
 
-/* Closes everything; returns whether there was damage in older generations. */
-static bool close_all(struct sending *sending)
+static const char *find_mistake(const struct cmd_common *common, const void *state)
 {
-    bool damaged = bw_send_list_free(&sending->list);
-    if (sending->folder >= 0)
-        close(sending->folder);
-    return damaged;
+    const struct sending *sending = state;
+    (void)common;
+    if (sending->folder_name && (sending->file_name || sending->joined))
+        return "-C excludes -f and -e";
+    if (sending->recursive && sending->parent)
+        return "--recursive chooses parents itself: omit -p";
+    if (sending->on_error == CMD_ON_ERROR_SKIP && (sending->recursive || sending->sources.count))
+        return "--on-error=skip makes streams that no other stream can be based on: use zero";
+    return NULL;
 }
 
 static int run(const struct cmd_common *common, void *settings)
 {
     struct sending *sending = settings;
-    struct cmd_common writing = cmd_output_file_begin(&sending->file, common, sending->file_name);
+    struct bw_send_list *list = &sending->list;
+    struct cmd_output_file file;
+    struct cmd_common writing = cmd_output_file_begin(&file, common, sending->file_name);
     struct cmd_session session;
     sending->common = common;
     sending->folder = -1;
-    sending->file.binary = sending->folder_name ? NULL : "a stream";
+    sending->output = &file.output;
     if (sending->folder_name) {
-        writing.writing.open_outputs = open_outputs;
+        writing.writing.open_outputs = open_folder;
         writing.writing.outputs = sending;
         writing.writing.folder = &sending->folder;
+    } else {
+        file.binary = "a stream";
     }
     int status = cmd_open(&writing, &session);
-    if (status) {
-        close_all(sending);
-        return status;
+    if (!status) {
+        sending->fs = session.fs;
+        struct bw_error *error = find_all(sending);
+        if (!error)
+            error = cmd_output_file_start(&file);
+        uint64_t bytes = 0;
+        for (size_t i = 0; i < list->send_count; i++)
+            bytes += list->list.items[i].info.bytes_used;
+        cmd_progress_expect(bytes);
+        for (size_t i = 0; !error && i < list->send_count; i++)
+            if (sending->folder_name)
+                error = send_to_folder(sending, i);
+            else
+                error = send_one(sending, i);
+        if (bw_send_list_free(list)) /* there was damage in older generations */
+            status = STATUS_PARTIAL;
+        status = cmd_end(&writing, &session, error, status);
     }
-    sending->fs = session.fs;
-
-    /* stdout may have been a terminal until the outputs were opened. */
-    struct bw_error *error = NULL;
-    const char *mistake = NULL;
-    if (sending->folder_name && (sending->file_name || sending->joined))
-        mistake = "-C excludes -f and -e";
-    else if (sending->recursive && sending->parent)
-        mistake = "--recursive chooses parents itself: omit -p";
-    else if (sending->on_error == CMD_ON_ERROR_SKIP &&
-             (sending->recursive || sending->sources.count))
-        mistake = "--on-error=skip makes streams that no other stream can be based on: use zero";
-    if (mistake)
-        error = bw_error_create(BW_ERROR_USAGE, "%s", mistake);
-    if (!error)
-        error = find_all(sending);
-    if (!error && !sending->folder_name)
-        error = cmd_output_file_start(&sending->file);
-
-    uint64_t bytes = 0;
-    for (size_t i = 0; !error && i < sending->send_count; i++)
-        bytes += sending->list.list.items[i].info.bytes_used;
-    cmd_progress_expect(bytes);
-    for (size_t i = 0; !error && i < sending->send_count; i++) {
-        if (sending->folder_name)
-            error = send_to_folder(sending, i);
-        else
-            error = send_one(sending, i);
-    }
-    if (close_all(sending))
-        status = STATUS_PARTIAL;
-    return cmd_end(common, &session, error, status);
+    if (sending->folder >= 0)
+        close(sending->folder);
+    return status;
 }
 
 const struct command cmd_send = {
@@ -316,6 +274,7 @@ const struct command cmd_send = {
         "                                              without unreadable files\n"
         "  btrfs-walk send -f home.btrfs disk.img home@1234  as of transaction 1234\n",
     .options = options,
+    .find_mistake = find_mistake,
     .run = run,
     .state_size = sizeof(struct sending),
     .takes_paths = true,
