@@ -40,6 +40,10 @@ extern const struct cmd_option cmd_export_options[];
 /** The options for the names of exported files, for a struct cmd_export_settings. */
 extern const struct cmd_option cmd_naming_options[];
 
+/** The options for attributes that replace those of all files, for a struct bw_tree_archive_options
+ * (export/tree_archive.h). */
+extern const struct cmd_option cmd_override_options[];
+
 /* Unreadable ranges of files: how to handle them, and reports on stderr. */
 
 /** How to handle unreadable ranges; the argument of --on-error. */
