@@ -116,7 +116,7 @@ void bw_picture_terminal(struct bw_buffer *text, const struct bw_picture *pictur
 /** Formats of drawings. */
 enum bw_draw_format { BW_DRAW_AUTO /**< not chosen yet */, BW_DRAW_SVG, BW_DRAW_PNG, BW_DRAW_TEXT };
 
-/** What to draw, and how. */
+/** A request for a drawing. */
 struct bw_drawing {
     unsigned format;         /**< enum bw_draw_format, except BW_DRAW_AUTO */
     unsigned by;             /**< enum bw_draw_by */

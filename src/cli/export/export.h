@@ -40,7 +40,7 @@ extern const struct cmd_option cmd_export_options[];
 /** The options for the names of exported files, for a struct cmd_export_settings. */
 extern const struct cmd_option cmd_naming_options[];
 
-/** The options for attributes that replace those of all files, for a struct bw_tree_archive_options
+/** The options that set an attribute of all files, for a struct bw_tree_archive_options
  * (export/tree_archive.h). */
 extern const struct cmd_option cmd_override_options[];
 
@@ -139,8 +139,8 @@ struct bw_names cmd_lost_ranges(const struct bw_recoverable *left, struct cmd_ra
 /** Adds an unreadable part of a file; adjacent parts are joined. `path` is not copied. */
 void cmd_bad_add(struct cmd_bad_ranges *bad, const char *path, const struct bw_data_part *part);
 
-/** Writes a part to an output, with what --on-error puts in the place of an unreadable one, which
- * is added. Zeros become holes if the output can have them. `path` is not copied. */
+/** Writes a part to an output. An unreadable one is added, and handled as --on-error says. Zeros
+ * become holes if the output can have them. `path` is not copied. */
 struct bw_error *cmd_bad_write(struct cmd_bad_ranges *bad, struct cmd_output *output,
                                const char *path, const struct bw_data_part *part);
 

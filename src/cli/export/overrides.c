@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Attributes that replace those of all files, as in GNU tar. */
+/* Options that set the time or the owner of all files, as in GNU tar. */
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>

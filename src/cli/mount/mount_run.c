@@ -2,7 +2,7 @@
 /*
  * Mounting: this process opens the image in the sandbox, like every command, and serves the kernel.
  * A child process that was started before mounts and unmounts (mount_process.c). With --background,
- * all that happens in a child of the first process, which ends when the mount is ready.
+ * the first process starts both, and ends when the mount is ready.
  */
 #include "cli/mount/mount.h"
 
