@@ -47,14 +47,15 @@ struct name {
     uint64_t directory;
     size_t at; /* in the bytes of names */
     uint16_t length;
+    bool is_missing; /* gained, but not given */
 };
 
 /* An inode that differs. A number that has gone to another file has two. */
 struct change {
     uint64_t number, generation;
-    size_t touched;             /* its number among the differing inodes */
-    size_t names, lost, gained; /* its names begin here: first the lost ones, then the gained */
-    size_t kept;                /* a name that it has in both; SIZE_MAX: none */
+    size_t touched;                   /* its number among the differing inodes */
+    size_t names, lost, gained, kept; /* its names begin here, in this order; of the kept ones, the
+                                       * first alone unless it may have to be removed again */
     unsigned depth;
     uint8_t kind;
     bool is_directory, is_parked;
@@ -151,8 +152,9 @@ static struct bw_error *add_names(struct incremental *order, const struct bw_dif
         }
         if ((which > 0) - (which < 0) == wanted) {
             const struct bw_diff_name *name = &from->list.items[wanted == GAINED ? j : i];
-            BW_TRY(names_push(&order->names,
-                              (struct name){name->parent, order->bytes.length, name->length}));
+            BW_TRY(names_push(&order->names, (struct name){.directory = name->parent,
+                                                           .at = order->bytes.length,
+                                                           .length = name->length}));
             bw_buffer_append(&order->bytes, from->bytes.data + name->bytes, name->length);
             if (order->bytes.failed)
                 return bw_error_no_memory();
@@ -162,6 +164,12 @@ static struct bw_error *add_names(struct incremental *order, const struct bw_dif
         j += which >= 0;
     }
     return NULL;
+}
+
+/* Whether the commands for a file may end with its removal, under all its names. */
+static bool may_be_undone(const struct incremental *order, const struct bw_inode *inode)
+{
+    return order->sender->options.damage == BW_SEND_SKIP && S_ISREG(inode->mode);
 }
 
 static struct bw_error *add_change(struct incremental *order, enum kind kind,
@@ -177,11 +185,10 @@ static struct bw_error *add_change(struct incremental *order, enum kind kind,
         .kind = (uint8_t)kind,
         .is_directory = S_ISDIR(file->inode.mode),
     };
-    size_t kept;
     BW_TRY(add_names(order, before, after, LOST, SIZE_MAX, &change.lost));
     BW_TRY(add_names(order, before, after, GAINED, SIZE_MAX, &change.gained));
-    BW_TRY(add_names(order, before, after, KEPT, 1, &kept));
-    change.kept = kept ? order->names.count - 1 : SIZE_MAX;
+    BW_TRY(add_names(order, before, after, KEPT, may_be_undone(order, &file->inode) ? SIZE_MAX : 1,
+                     &change.kept));
     if (changes_reserve(&order->changes, 1) ||
         (kind != NEW && kind != FAILED &&
          bw_key_map_put(&order->before, change.number, (uint32_t)order->changes.count)) ||
@@ -223,7 +230,8 @@ static struct bw_error *can_survive(const struct bw_diff_file files[2], bool con
     return NULL;
 }
 
-/* Whether the parent has an inode under its first name in the sent subvolume. */
+/* Whether the parent has an inode under its first name in the sent subvolume. A directory whose
+ * number has gone to another one is not the same. */
 static struct bw_error *keeps_name(const struct incremental *order, uint64_t number,
                                    const struct bw_diff_names *after, bool *keeps)
 {
@@ -231,7 +239,9 @@ static struct bw_error *keeps_name(const struct incremental *order, uint64_t num
     const struct bw_diff_name *name = after->list.items;
     struct bw_place place;
     *keeps = false;
-    if (!after->list.count)
+    const struct bw_touched *above =
+        after->list.count ? bw_touched_get(&order->diff.touched, name->parent) : NULL;
+    if (!after->list.count || (above && above->flags & BW_TOUCHED_REPLACED))
         return NULL;
     const struct bw_place directory = {.subvolume = parent->subvolume, .inode = name->parent};
     struct bw_error *error = bw_lookup_name(parent->fs, &directory, after->bytes.data + name->bytes,
@@ -378,14 +388,10 @@ static struct bw_error *park_names(struct incremental *order, size_t at)
     struct change *change = &order->changes.items[at];
     if (change->kind == DELETED && change->is_directory)
         return NULL;
-    if ((change->kind == DELETED || change->kind == SURVIVES) && !change->lost &&
-        change->kept == SIZE_MAX && change->number != BW_SUBVOLUME_ROOT_INODE)
-        return bw_error_create(BW_ERROR_CORRUPT, "inode %" PRIu64 " of the parent has no name",
-                               change->number);
     for (size_t i = change->names; i < change->names + change->lost; i++) {
         BW_TRY(present_path(order, order->names.items[i].directory, 0, &order->path));
         BW_TRY(append_name(order, i, &order->path));
-        if (change->kind == DELETED || change->kept != SIZE_MAX || i != change->names) {
+        if (change->kind == DELETED || change->kept || i != change->names) {
             bw_send_command_at(sender, BW_COMMAND_UNLINK, &order->path);
             continue;
         }
@@ -420,10 +426,9 @@ static struct bw_error *place_inode(struct incremental *order, size_t number)
 {
     struct bw_sender *sender = order->sender;
     struct change *change = &order->changes.items[number];
-    const size_t first = change->names + change->lost;
-    const bool is_kept = change->kept != SIZE_MAX;
-    struct bw_error *error =
-        final_path_of_name(order, is_kept ? change->kept : first, &order->path);
+    const size_t first = change->names + change->lost, end = first + change->gained;
+    const bool is_kept = change->kept;
+    struct bw_error *error = final_path_of_name(order, is_kept ? end : first, &order->path);
     if (!error && !is_kept) {
         order->other.length = 0;
         error = bw_send_temporary_name(sender, change->number, change->generation, &order->other);
@@ -442,10 +447,14 @@ static struct bw_error *place_inode(struct incremental *order, size_t number)
                            &order->path);
         change->is_parked = false;
     }
-    for (size_t i = is_kept ? first : first + 1; i < first + change->gained; i++) {
-        BW_TRY(final_path_of_name(order, i, &order->other));
-        bw_send_command_to(sender, BW_COMMAND_LINK, &order->other, BW_ATTRIBUTE_PATH_LINK,
-                           &order->path);
+    for (size_t i = is_kept ? first : first + 1; i < end; i++) {
+        error = final_path_of_name(order, i, &order->other);
+        order->names.items[i].is_missing = error;
+        if (error)
+            BW_TRY(bw_send_report_lost(sender, error));
+        else
+            bw_send_command_to(sender, BW_COMMAND_LINK, &order->other, BW_ATTRIBUTE_PATH_LINK,
+                               &order->path);
     }
     return NULL;
 }
@@ -500,8 +509,7 @@ static struct bw_error *send_xattrs(struct incremental *order, const struct chan
 
 /* Contents. */
 
-/* Sends a range of the current file. Where the receiver has other bytes, holes are zeros. Pieces
- * may end after the file. */
+/* Sends a range of the current file. Where the receiver has other bytes, holes are zeros. */
 static struct bw_error *send_range(struct incremental *order, uint64_t start, uint64_t end,
                                    bool is_new)
 {
@@ -518,8 +526,6 @@ static struct bw_error *send_range(struct incremental *order, uint64_t start, ui
             return NULL;
         struct bw_extent *extent = &piece.extent;
         bw_error_free(BW_TAKE(extent->error));
-        if (extent->length > end - extent->offset)
-            extent->length = end - extent->offset;
         if (bw_extent_is_data(extent)) {
             const struct bw_file_extent file_extent = {
                 .generation = extent->generation,
@@ -589,13 +595,13 @@ static struct bw_error *send_inode(struct incremental *order, size_t at)
     BW_TRY(final_path(order, change->number, &sender->current.path));
 
     /* The names under which the file may have to be removed again. */
-    BW_SCOPED(bw_diff_names) struct bw_diff_names names = {0};
-    if (sender->options.damage == BW_SEND_SKIP && S_ISREG(inode->mode))
-        BW_TRY(bw_diff_names_read(&order->diff.trees[1], change->number, &names));
-    for (size_t i = 0; i < names.list.count; i++) {
-        const struct bw_diff_name *name = &names.list.items[i];
-        BW_TRY(bw_send_path(sender, sender->sent, name->parent, UINT64_MAX, &order->path));
-        BW_TRY(bw_send_path_add(&order->path, names.bytes.data + name->bytes, name->length));
+    const size_t first = change->names + change->lost;
+    const size_t end = may_be_undone(order, inode) ? first + change->gained + change->kept : first;
+    for (size_t i = first; i < end; i++) {
+        if (order->names.items[i].is_missing)
+            continue;
+        BW_TRY(final_path(order, order->names.items[i].directory, &order->path));
+        BW_TRY(append_name(order, i, &order->path));
         bw_send_note_undo(sender, &order->path);
     }
 
@@ -770,8 +776,10 @@ static struct bw_error *collect_changes(struct incremental *order)
             BW_TRY(bw_diff_file_read(&diff->trees[side], touched->number, &files[side]));
             names->list.count = names->bytes.length = 0;
             names->lost = false;
-            if (files[side].exists && touched->number != BW_SUBVOLUME_ROOT_INODE)
+            if (files[side].exists && touched->number != BW_SUBVOLUME_ROOT_INODE) {
                 BW_TRY(bw_diff_names_read(&diff->trees[side], touched->number, names));
+                lost |= names->list.count < files[side].inode.link_count;
+            }
             lost |= files[side].lost || names->lost;
         }
         if (files[0].exists && S_ISREG(files[0].inode.mode))

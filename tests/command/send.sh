@@ -117,6 +117,36 @@ is "is removed while inodes are made" \
     "$("$PROGRAM" dump "$WORK/out" | sed 's/ .*//' | tr '\n' ' ')" \
     'snapshot remove_xattr mkfile rename set_xattr chown chmod utimes utimes utimes '
 
+# Holes, and ranges that end in the midst of an extent.
+bytes() { printf '%*s' "$2" '' | tr ' ' "$1"; }
+printf '%s\n' "subvol PATH=one ${ids[*]}" \
+    'mkfile PATH=grown INO=257' "write PATH=grown FILE_OFFSET=0 DATA=$(bytes a 5000)" \
+    'mkfile PATH=within INO=258' "write PATH=within FILE_OFFSET=0 DATA=$(bytes b 32768)" \
+    'mkfile PATH=shorter INO=259' "write PATH=shorter FILE_OFFSET=0 DATA=$(bytes c 20000)" \
+    'mkfile PATH=punched INO=260' "write PATH=punched FILE_OFFSET=0 DATA=$(bytes d 32768)" \
+    'mkfile PATH=both INO=262' "write PATH=both FILE_OFFSET=0 DATA=$(bytes g 5000)" \
+    end 'header 1' "snapshot PATH=two ${ids[*]/0001/0002} CLONE_${ids[0]} CLONE_${ids[1]}" \
+    'write PATH=both FILE_OFFSET=4500 DATA=z' \
+    "write PATH=both FILE_OFFSET=20480 DATA=$(bytes h 4096)" \
+    'mkfile PATH=new INO=261' "write PATH=new FILE_OFFSET=65536 DATA=$(bytes e 4096)" \
+    'truncate PATH=new SIZE=131072' "write PATH=grown FILE_OFFSET=20480 DATA=$(bytes f 4096)" \
+    'write PATH=within FILE_OFFSET=5000 DATA=x' 'write PATH=shorter FILE_OFFSET=8192 DATA=y' \
+    'truncate PATH=shorter SIZE=9000' \
+    'fallocate PATH=punched FALLOCATE_MODE=3 FILE_OFFSET=8192 SIZE=8192' end > "$WORK/lines"
+python3 "$ROOT/tests/support/make_stream.py" < "$WORK/lines" > "$WORK/sparse"
+ranges() { dumped && sed -nE 's/^(write|fallocate|truncate) +\.\/two\/([a-z]+) /\1 \2 /p' \
+    "$WORK/dump" | sed -E 's/ mode=3//; s/(offset|size|len)=//g' | tr -s ' \n' ' '; }
+same="write grown 4096 904 write grown 20480 4096 write within 5000 1 write within 5001 3191 \
+write shorter 8192 1 write shorter 8193 807 truncate shorter 9000"
+new="write new 65536 4096 truncate new 131072 "
+both="write both 4500 1 write both 4501 499"
+expect "holes" 0 - send --proto 1 -p one "$WORK/sparse" two
+is "a hole is sent as zeros only where the parent has data" "$(ranges)" \
+    "$same write punched 8192 8192 $new$both write both 5000 3192 write both 20480 4096 "
+expect "holes, in protocol 2" 0 - send --proto 2 -p one "$WORK/sparse" two
+is "a hole is punched only where the parent has data" "$(ranges)" \
+    "$same fallocate punched 8192 8192 $new$both fallocate both 5000 3192 write both 20480 4096 "
+
 # Several subvolumes.
 expect "one after the other" 0 - send "$image" first second
 is "two full streams follow each other" "$(dumped && grep -c '^subvol ' "$WORK/dump")" 2
@@ -220,26 +250,69 @@ done
 [ "$lost" -ge 20 ] || fail "only $lost streams lacked something"
 
 # The same if a name is cut off or gone in the parent. The inode stays under that name, so a new one
-# leads nowhere, and the old one is not free.
-first=$("$PROGRAM" subvolumes -o subvolume_path,subvolume "$damaged" |
-    awk '$1 == "/first" { print $2 }')
-"$PROGRAM" dump --tree "$first" "$damaged" | sed -nE \
-    -e '/^leaf [0-9]+ items/ { s/^leaf ([0-9]+) .* owner ([0-9]+)$/\1 \2/; h }' \
-    -e '/INODE_REF/ { s/.*\(([0-9]+) INODE_REF ([0-9]+)\).*/\1 \2/; G; s/\n/ /; p }' |
-    awk '$1 > 256 && $1 < 275' > "$WORK/names"
-[ "$(wc -l < "$WORK/names")" -ge 10 ] || fail "the fixture has too few names"
-while read -r inode directory leaf owner; do
-    for damage in "set 8 2 60000" delete; do
-        cp --sparse=always "$damaged" "$WORK/name.img"
-        for place in $("$PROGRAM" map -o offset --raw "$damaged" "$leaf"); do
-            change "$WORK/name.img" at "$place" "$owner" "$inode" 12 "$directory" $damage
+# leads nowhere, and the old one is not free. A file may still have other names.
+names() { # SUBVOLUME INODE...: with the directories of its names, and their leaves and owners
+    "$PROGRAM" dump --tree "$("$PROGRAM" subvolumes -o subvolume_path,subvolume "$damaged" |
+        awk -v p="/$1" '$1 == p { print $2 }')" "$damaged" | sed -nE \
+        -e '/^leaf [0-9]+ items/ { s/^leaf ([0-9]+) .* owner ([0-9]+)$/\1 \2/; h }' \
+        -e '/INODE_REF/ { s/.*\(([0-9]+) INODE_REF ([0-9]+)\).*/\1 \2/; G; s/\n/ /; p }' |
+        grep -E "^(${*:2}) "
+}
+lose_names() { # PARENT SUBVOLUME INODES
+    names "$1" "$3" > "$WORK/names"
+    holds "$damaged has the names of inodes $3" [ "$(wc -l < "$WORK/names")" -ge 2 ]
+    "$PROGRAM" send -q "$damaged" "$1" > "$WORK/received/1"
+    while read -r inode directory leaf owner; do
+        for damage in "set 8 2 60000" delete; do
+            cp --sparse=always "$damaged" "$WORK/name.img"
+            for place in $("$PROGRAM" map -o offset --raw "$damaged" "$leaf"); do
+                change "$WORK/name.img" at "$place" "$owner" "$inode" 12 "$directory" $damage
+            done
+            "$PROGRAM" send -p "$1" --on-error=skip "$WORK/name.img" "$2" > "$WORK/received/2" \
+                2> /dev/null
+            holds "name of inode $inode, $damage: the others are sent" [ -s "$WORK/received/2" ]
+            expect "name of inode $inode, $damage: send can be received" 0 - \
+                ls -R "$WORK/received"
         done
-        "$PROGRAM" send -p first --on-error=skip "$WORK/name.img" second > "$WORK/received/2" \
-            2> /dev/null
-        holds "name of inode $inode, $damage: the others are sent" [ -s "$WORK/received/2" ]
-        expect "name of inode $inode, $damage: send can be received" 0 - ls -R "$WORK/received"
+    done < "$WORK/names"
+}
+lose_names first second '25[7-9]|26[0-9]|27[0-4]'
+lose_names second first 264
+damaged=$image
+lose_names first second 274
+lose_names second first 290
+
+# A file with bad data is removed under the names that it has got: one of its three was not free.
+"$PROGRAM" send -q "$image" second > "$WORK/received/1"
+cp --sparse=always "$image" "$WORK/name.img"
+spoil() { # SUBVOLUME INODE TYPE OFFSET ACTION...: in the leaf of the subvolume that has its names
+    local leaf owner place
+    read -r _ _ leaf owner < <(names "$1" "$2")
+    for place in $("$PROGRAM" map -o offset --raw "$damaged" "$leaf"); do
+        change "$WORK/name.img" at "$place" "$owner" "${@:2}"
     done
-done < "$WORK/names"
+}
+holds "the name in the way is lost" spoil second 276 12 264 set 8 2 60000
+holds "so are the data of the file" spoil first 274 108 0 set 20 1 9
+expect "a file with bad data and a name that is not free" 1 'inode 276: a name is cut off' \
+    send -p second --on-error=skip "$WORK/name.img" first
+mv "$WORK/out" "$WORK/received/2"
+expect "it is sent so that it can be received" 0 - walk "$WORK/received" /first
+holds "without the file" bash -c "! grep -E '^/first/(gone|later)/link' '$WORK/out'"
+holds "the other one has kept its name" out_has '^/first/swap/1'
+
+# A directory whose number has gone to another one, with an entry of the same name, which stays in
+# the old one because its name is lost.
+damaged=$BUILD/fixtures/differences/dev1.img
+"$PROGRAM" send -q "$damaged" first > "$WORK/received/1"
+cp --sparse=always "$damaged" "$WORK/name.img"
+holds "the number is used again" spoil second 257 1 0 set 0 8 9
+holds "the name of an entry is lost" spoil first 258 12 257 set 8 2 60000
+expect "a directory whose number has gone to another one" 1 'inode 258: a name is cut off' \
+    send -p first --on-error=skip "$WORK/name.img" second
+holds "the new one is made" dump_has '^mkdir +\./second/o257-9-0$'
+mv "$WORK/out" "$WORK/received/2"
+expect "nothing is linked where the entry is not" 0 - ls -R "$WORK/received"
 
 # Usage.
 expect "no subvolume given" 2 'no subvolume given' send "$image"
