@@ -215,26 +215,18 @@ struct bw_error *bw_log_data_ranges(struct bw_check *check, struct bw_range_set 
 
 /* The contents of the logs. */
 
-/* Stored data that some file of the log refers to. */
-struct stored {
-    uint64_t logical, length;
-    uint64_t inode;
-};
-
-BW_VECTOR(stored_list, struct stored);
-
 struct log_check {
     struct bw_check *check;
     uint64_t subvolume;
     struct bw_log log;
-    struct stored_list stored;
+    struct bw_log_claims stored;        /* data of files that need checksums */
     struct bw_data_checksums checksums; /* of the last transaction */
 };
 
 static void log_check_free(struct log_check *self)
 {
     bw_data_checksums_free(&self->checksums);
-    stored_list_free(&self->stored);
+    bw_log_claims_free(&self->stored);
     bw_log_free(&self->log);
 }
 
@@ -262,7 +254,7 @@ static const uint8_t *checksums_in_log(const struct log_check *self, uint64_t lo
 }
 
 /* A part of a range without checksums in the log: `*length` is set to where the answer changes. */
-static struct bw_error *check_part_in_tree(struct log_check *self, const struct stored *stored,
+static struct bw_error *check_part_in_tree(struct log_check *self, const struct bw_log_claim *claim,
                                            uint64_t logical, uint64_t *length)
 {
     enum { PART = 1 << 20 };
@@ -280,7 +272,7 @@ static struct bw_error *check_part_in_tree(struct log_check *self, const struct 
     }
     if (!run.known && !run.lost) {
         const struct bw_finding location =
-            BW_FINDING(BW_TOUCHES_INODE, .tree = self->subvolume, .inode = stored->inode,
+            BW_FINDING(BW_TOUCHES_INODE, .tree = self->subvolume, .inode = claim->inode,
                        .logical = logical, .length = *length);
         bw_check_find(self->check, BW_CODE_log_checksum, &location,
                       "neither the log nor the checksum tree has checksums of these data");
@@ -314,14 +306,14 @@ static struct bw_error *check_log(struct bw_check *check, const struct bw_listed
                                known);
         if (extent.type != BW_FILE_EXTENT_REGULAR || inode.flags & BW_INODE_NODATASUM)
             continue;
-        struct stored stored = {extent.disk_bytenr, extent.disk_num_bytes, known};
+        uint64_t start = extent.disk_bytenr, length = extent.disk_num_bytes;
         if (extent.compression == BW_COMPRESS_NONE) {
-            stored.logical += extent.offset;
-            stored.length = extent.num_bytes;
+            start += extent.offset;
+            length = extent.num_bytes;
         }
-        if (stored.length <= LONGEST && stored.logical <= UINT64_MAX - stored.length &&
-            bw_check_chunk(check, stored.logical))
-            BW_TRY(stored_list_push(&self.stored, stored));
+        if (length <= LONGEST && start <= UINT64_MAX - length && bw_check_chunk(check, start))
+            BW_TRY(bw_log_claims_push(
+                &self.stored, (struct bw_log_claim){start, start + length, self.subvolume, known}));
     }
     if (self.log.losses.count)
         return NULL;
@@ -332,22 +324,21 @@ static struct bw_error *check_log(struct bw_check *check, const struct bw_listed
         return bw_error_no_memory();
     struct bw_error *error = NULL;
     uint64_t done = 0;
-    stored_list_sort(&self.stored, bw_compare_first);
+    bw_log_claims_sort(&self.stored, by_range);
     for (size_t i = 0; !error && i < self.stored.count && bw_check_should_continue(check, 0); i++) {
-        const struct stored *stored = &self.stored.items[i];
-        const uint64_t end = stored->logical + stored->length;
-        uint64_t next = stored->logical > done ? stored->logical : done;
-        for (uint64_t length; next < end && !error; next += length) {
-            length = end - next;
+        const struct bw_log_claim *claim = &self.stored.items[i];
+        uint64_t next = bw_max(claim->start, done);
+        for (uint64_t length; next < claim->end && !error; next += length) {
+            length = claim->end - next;
             const uint8_t *checksums = checksums_in_log(&self, next, &length);
             const struct bw_checked_chunk *chunk = bw_check_chunk(check, next);
             if (!checksums)
-                error = check_part_in_tree(&self, stored, next, &length);
+                error = check_part_in_tree(&self, claim, next, &length);
             else if (data && chunk && length <= chunk->length - (next - chunk->logical))
                 error =
                     bw_data_check_add(data, &(struct bw_summed){chunk, next, length, checksums});
         }
-        done = end > done ? end : done;
+        done = bw_max(claim->end, done);
     }
     return bw_data_check_end(data, error);
 }
