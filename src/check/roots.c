@@ -288,33 +288,6 @@ static struct bw_error *check_uuids(struct root_list *list)
     return NULL;
 }
 
-/* Gathering. */
-
-static struct bw_error *add_root(struct root_list *list, const struct bw_item *item)
-{
-    static const struct bw_key nothing;
-    struct bw_root_item root;
-    BW_AUTO_ERROR struct bw_error *bad = bw_root_item_decode(item, &root);
-    list->relocations += item->key.objectid == BW_TREE_RELOC;
-    if (bad || !bw_is_subvolume_id(item->key.objectid))
-        return NULL;
-    BW_TRY(root_facts_list_reserve(&list->roots, 1));
-    struct root_facts *facts = &list->roots.items[list->roots.count++];
-    const struct bw_disk_root_item *disk = (const void *)item->data;
-    const struct bw_key progress = bw_key_decode(&disk->drop_progress);
-    *facts = (struct root_facts){.id = item->key.objectid,
-                                 .key = item->key,
-                                 .references = root.references,
-                                 .is_dropping = bw_key_compare(&progress, &nothing) != 0};
-    /* Kernels that do not know the newer members leave them unchanged, which the second generation
-     * shows. */
-    if (item->size >= sizeof *disk && bw_get64(disk->generation) == bw_get64(disk->generation_v2)) {
-        memcpy(facts->uuid, disk->uuid, BW_UUID_SIZE);
-        memcpy(facts->received_uuid, disk->received_uuid, BW_UUID_SIZE);
-    }
-    return NULL;
-}
-
 /* Lists what the root tree has of subvolumes. */
 static struct bw_error *read_root_tree(struct root_list *list)
 {
@@ -326,38 +299,65 @@ static struct bw_error *read_root_tree(struct root_list *list)
         struct bw_cursor cursor = bw_cursor_of(item);
         struct bw_dir_entry entry;
         struct bw_root_ref ref;
-        if (key->type == BW_ROOT_ITEM)
-            BW_TRY(add_root(list, item));
-        else if ((key->type == BW_ROOT_REF || key->type == BW_ROOT_BACKREF) &&
-                 bw_root_ref_decode(item, &ref)) {
-            struct root_side side = {.parent = key->objectid,
-                                     .child = key->offset,
-                                     .directory = ref.directory,
-                                     .index = ref.index,
-                                     .name = list->names.length,
-                                     .name_length = ref.name_length};
-            if (key->type == BW_ROOT_BACKREF) {
-                side.parent = key->offset;
-                side.child = key->objectid;
-                side.is_backref = true;
+        switch (key->type) {
+        case BW_ROOT_ITEM: {
+            const struct bw_disk_root_item *disk = (const void *)item->data;
+            struct bw_root_item root;
+            BW_AUTO_ERROR struct bw_error *bad = bw_root_item_decode(item, &root);
+            list->relocations += key->objectid == BW_TREE_RELOC;
+            if (bad || !bw_is_subvolume_id(key->objectid))
+                break;
+            const struct bw_key progress = bw_key_decode(&disk->drop_progress);
+            struct root_facts facts = {.id = key->objectid,
+                                       .key = *key,
+                                       .references = root.references,
+                                       .is_dropping =
+                                           bw_key_compare(&progress, &(struct bw_key){0}) != 0};
+            /* Kernels that do not know the newer members leave them unchanged, which the second
+             * generation shows. */
+            if (item->size >= sizeof *disk &&
+                bw_get64(disk->generation) == bw_get64(disk->generation_v2)) {
+                memcpy(facts.uuid, disk->uuid, BW_UUID_SIZE);
+                memcpy(facts.received_uuid, disk->received_uuid, BW_UUID_SIZE);
             }
+            BW_TRY(root_facts_list_push(&list->roots, facts));
+            break;
+        }
+
+        case BW_ROOT_REF:
+        case BW_ROOT_BACKREF: {
+            if (!bw_root_ref_decode(item, &ref))
+                break;
+            const bool is_backref = key->type == BW_ROOT_BACKREF;
+            const struct root_side side = {.parent = is_backref ? key->offset : key->objectid,
+                                           .child = is_backref ? key->objectid : key->offset,
+                                           .directory = ref.directory,
+                                           .index = ref.index,
+                                           .name = list->names.length,
+                                           .name_length = ref.name_length,
+                                           .is_backref = is_backref};
             BW_TRY(root_sides_push(&list->sides, side));
             bw_buffer_append(&list->names, ref.name, ref.name_length);
-            if (list->names.failed)
-                return bw_error_no_memory();
-        } else if (key->type == BW_ORPHAN_ITEM && key->objectid == BW_ORPHAN)
-            BW_TRY(bw_numbers_push(&list->orphans, key->offset));
-        else if (key->type == BW_TEMPORARY_ITEM && key->objectid == BW_BALANCE)
-            list->has_balance = true;
-        else if (key->type == BW_DIR_ITEM && key->objectid == BW_ROOT_TREE_DIR)
-            while (bw_dir_entry_next(&cursor, &entry))
+            BW_TRY(bw_buffer_error(&list->names));
+            break;
+        }
+
+        case BW_ORPHAN_ITEM:
+            if (key->objectid == BW_ORPHAN)
+                BW_TRY(bw_numbers_push(&list->orphans, key->offset));
+            break;
+        case BW_TEMPORARY_ITEM:
+            list->has_balance |= key->objectid == BW_BALANCE;
+            break;
+        case BW_DIR_ITEM:
+            while (key->objectid == BW_ROOT_TREE_DIR && bw_dir_entry_next(&cursor, &entry))
                 if (entry.name_length == 7 && memcmp(entry.name, "default", 7) == 0)
                     list->default_id = entry.location.objectid;
+            break;
+        }
     }
     return bw_fs_items_error(&items);
 }
-
-/* Checking. */
 
 /* Whether a tree has an item in a range of keys. */
 static struct bw_error *has_item(struct bw_fs *fs, const struct bw_tree *tree, struct bw_key first,
