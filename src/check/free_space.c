@@ -368,11 +368,6 @@ enum {
     EXTENT = 1,          /* type of an entry; all others are bitmaps */
 };
 
-struct entry {
-    bw_le64 offset, bytes;
-    uint8_t type;
-} __attribute__((packed));
-
 struct bw_space_cache {
     struct bw_data_reader *reader;
     struct bw_subvolume root_tree; /* in the form that the reader needs */
@@ -504,9 +499,10 @@ static bool add_cache_entries(struct bw_space_cache *cache, struct bw_error **er
 
     /* A bitmap is a run of no length until its page is read, and stays one. */
     for (uint64_t i = 0; i < cache->entries; i++) {
-        if (cache->page_size - cache->used < sizeof(struct entry) && !next_page(cache, error))
+        if (cache->page_size - cache->used < sizeof(struct bw_disk_free_space_entry) &&
+            !next_page(cache, error))
             return false;
-        const struct entry *entry = (const void *)(cache->bytes + cache->used);
+        const struct bw_disk_free_space_entry *entry = (const void *)(cache->bytes + cache->used);
         const uint64_t bytes = bw_get64(entry->bytes), start = bw_get64(entry->offset);
         cache->used += (uint32_t)sizeof *entry;
         cache->total += bytes;

@@ -104,6 +104,13 @@ struct bw_disk_free_space_header {
     bw_le64 bitmaps;
 };
 
+/** An entry in the file of that cache. */
+struct bw_disk_free_space_entry {
+    bw_le64 offset;
+    bw_le64 bytes;
+    uint8_t type;
+};
+
 struct bw_disk_device_extent {
     bw_le64 chunk_tree;
     bw_le64 chunk_objectid;
@@ -192,6 +199,7 @@ static_assert(sizeof(struct bw_disk_inline_shared_data_ref) == 13, "shared data 
 static_assert(sizeof(struct bw_disk_block_group) == 24, "block group");
 static_assert(sizeof(struct bw_disk_block_group_v2) == 36, "block group v2");
 static_assert(sizeof(struct bw_disk_free_space_header) == 41, "free space header");
+static_assert(sizeof(struct bw_disk_free_space_entry) == 17, "free space entry");
 static_assert(sizeof(struct bw_disk_device_extent) == 48, "device extent");
 static_assert(sizeof(struct bw_disk_device_replace) == 72, "device replace");
 static_assert(sizeof(struct bw_disk_balance_args) == 136, "balance arguments");
