@@ -323,23 +323,22 @@ static struct bw_error *add_owner(struct naming *naming, struct bw_finding *loca
     return NULL;
 }
 
-/* Whether an owner of a tree block is touched by a finding of that block. */
-static bool touches_owner(const struct bw_finding *location, const struct bw_owner *owner)
+/* The next finding that touches an owner of a tree block, from number `*next` on; begin with 0.
+ * NULL: no more. */
+static struct bw_finding *next_touched(const struct naming *naming, const struct bw_owner *owner,
+                                       size_t *next)
 {
-    return location->row.logical == owner->extent &&
-           (location->touches == BW_TOUCHES_KEYS || !owner->inode ||
-            owner->inode == location->row.inode);
-}
-
-/* The first finding of a tree block. */
-static size_t first_of_block(const struct naming *naming, uint64_t bytenr)
-{
-    return BW_FIRST_INDEX(i, naming->searched_count, naming->searched[i]->row.logical >= bytenr);
-}
-
-static bool is_at(const struct naming *naming, size_t i, uint64_t bytenr)
-{
-    return i < naming->searched_count && naming->searched[i]->row.logical == bytenr;
+    struct bw_finding *const *searched = naming->searched;
+    const size_t count = naming->searched_count;
+    if (!*next)
+        *next = BW_FIRST_INDEX(i, count, searched[i]->row.logical >= owner->extent);
+    while (*next < count && searched[*next]->row.logical == owner->extent) {
+        struct bw_finding *location = searched[(*next)++];
+        if (location->touches == BW_TOUCHES_KEYS || !owner->inode ||
+            owner->inode == location->row.inode)
+            return location;
+    }
+    return NULL;
 }
 
 static bool is_of_data(const struct bw_finding *location)
@@ -359,9 +358,9 @@ static struct bw_error *on_owner(void *context, const struct bw_owner *owner)
             return add_owner_of_each(naming, location, owner);
         return is_of_data(location) ? add_owner(naming, location, owner) : NULL;
     }
-    for (size_t i = first_of_block(naming, owner->extent); is_at(naming, i, owner->extent); i++)
-        if (touches_owner(naming->searched[i], owner))
-            BW_TRY(add_owner(naming, naming->searched[i], owner));
+    size_t next = 0;
+    for (struct bw_finding *location; (location = next_touched(naming, owner, &next));)
+        BW_TRY(add_owner(naming, location, owner));
     return NULL;
 }
 
@@ -370,8 +369,9 @@ static bool needs_path(void *context, const struct bw_owner *owner)
     const struct naming *naming = context;
     if (owner->kind == BW_OWNER_DATA)
         return has_room(naming, naming->searched[owner->range]);
-    for (size_t i = first_of_block(naming, owner->extent); is_at(naming, i, owner->extent); i++)
-        if (touches_owner(naming->searched[i], owner) && has_room(naming, naming->searched[i]))
+    size_t next = 0;
+    for (const struct bw_finding *location; (location = next_touched(naming, owner, &next));)
+        if (has_room(naming, location))
             return true;
     return false;
 }
