@@ -193,6 +193,7 @@ struct bw_check {
                                  been reported */
     struct bw_key_map moved_directories; /**< by `trees` for `inodes`; see directories.h */
     struct bw_verity_files verity_files; /**< by `trees` for `verity` */
+    size_t next_verity_file;             /**< the files before it were checked */
     struct bw_charges charges;           /**< by `trees` for `quota`: simple quotas */
     struct bw_log_claims log_claims;     /**< by `log` */
     struct bw_key_map incomplete_files;  /**< by `trees`; see incomplete_chunks.c */

@@ -33,7 +33,7 @@ static struct bw_error *find_stream_errors(struct bw_check *check)
     return NULL;
 }
 
-static const struct pass {
+static const struct {
     struct bw_error *(*run)(struct bw_check *check);
     unsigned needs, leaves;
 } pass_table[BW_PASSES] = {

@@ -278,12 +278,6 @@ bool bw_verity_note(struct bw_check *check, uint64_t tree, const struct bw_item 
     return true;
 }
 
-/* Where the stream of files is. */
-struct listing {
-    struct bw_check *check;
-    size_t next; /* of the files to be checked */
-};
-
 /* Descriptors. */
 
 /* Decodes a descriptor; returns a description of its fault, or NULL. */
@@ -331,7 +325,7 @@ static struct bw_error *check_file(void *context, struct bw_data_reader *reader,
                                    const struct bw_stream_file *stream_file)
 {
     static const uint8_t zeros[BW_VERITY_DIGEST];
-    struct bw_check *check = ((struct listing *)context)->check;
+    struct bw_check *check = context;
     const struct bw_data_file *file = &stream_file->data;
     const struct bw_finding location = verity_location(file);
     BW_AUTO_FREE struct merkle *merkle = calloc(1, sizeof *merkle);
@@ -403,12 +397,11 @@ static struct bw_error *check_file(void *context, struct bw_data_reader *reader,
 
 static struct bw_error *next_file(void *context, struct bw_stream_file *file, bool *got)
 {
-    struct listing *listing = context;
-    struct bw_check *check = listing->check;
+    struct bw_check *check = context;
     *got = false;
-    while (!*got && listing->next < check->verity_files.count &&
+    while (!*got && check->next_verity_file < check->verity_files.count &&
            bw_check_should_continue(check, 0)) {
-        const struct bw_verity_file *next = &check->verity_files.items[listing->next++];
+        const struct bw_verity_file *next = &check->verity_files.items[check->next_verity_file++];
         *file = (struct bw_stream_file){
             .data = {.subvolume = bw_subvolume_by_id(check->fs, next->tree),
                      .inode = next->inode,
@@ -422,7 +415,6 @@ static struct bw_error *next_file(void *context, struct bw_stream_file *file, bo
 
 struct bw_error *bw_pass_verity(struct bw_check *check)
 {
-    struct listing listing = {.check = check};
     if (!check->verity_files.count)
         return NULL;
     if (!(check->fs->superblock.compat_ro_flags & BW_COMPAT_RO_VERITY))
@@ -434,7 +426,7 @@ struct bw_error *bw_pass_verity(struct bw_check *check)
                                      .next = next_file,
                                      .work = check_file,
                                      .work_limit = UINT64_MAX,
-                                     .context = &listing};
+                                     .context = check};
     BW_TRY(bw_gcrypt_prepare());
     return bw_stream_run(check->fs, &stream);
 }
