@@ -68,8 +68,8 @@ struct bw_error *bw_summed_item(const struct bw_check *check, const struct bw_it
         uint64_t until = end_of_part(check, chunk, next, &is_ours);
         if (check->selects_data)
             is_ours = bw_range_set_has(&check->new_data, next, &until);
-        const struct bw_summed range = {chunk, next, (end < until ? end : until) - next,
-                                        item->data + (next - from) / sectorsize * size};
+        const struct bw_data_range range = {chunk, next, (end < until ? end : until) - next,
+                                            item->data + (next - from) / sectorsize * size};
         if (is_ours)
             BW_TRY(visit(context, &range));
         next += range.length;
@@ -458,7 +458,7 @@ static struct bw_error *check_window(struct bw_data_check *data)
     return data->check->no_memory ? bw_error_no_memory() : NULL;
 }
 
-struct bw_error *bw_data_check_add(void *context, const struct bw_summed *range)
+struct bw_error *bw_data_check_add(void *context, const struct bw_data_range *range)
 {
     struct bw_data_check *data = context;
     const uint64_t whole = (uint64_t)PIECE_SECTORS * data->sectorsize;

@@ -10,14 +10,17 @@
 #include "check/check.h"
 
 /** A range of data that lies in one chunk. */
-struct bw_summed {
+struct bw_data_range {
     const struct bw_checked_chunk *chunk;
     uint64_t logical, length; /**< multiples of the sector size */
-    const uint8_t *checksums; /**< one for each sector, a view that ends with the call */
+    const uint8_t *checksums; /**< one for each sector, a view that ends with the call; NULL: none
+                               */
 };
 
+BW_VECTOR(bw_data_ranges, struct bw_data_range);
+
 /** Receives a range. An error ends the reading. */
-typedef struct bw_error *bw_summed_visitor(void *context, const struct bw_summed *range);
+typedef struct bw_error *bw_summed_visitor(void *context, const struct bw_data_range *range);
 
 /**
  * Visits the ranges described by an EXTENT_CSUM item, from `*done` on, which then moves to its
@@ -67,7 +70,7 @@ struct bw_data_check;
 struct bw_data_check *bw_data_check_begin(struct bw_check *check);
 
 /** Adds a range: a bw_summed_visitor. The ranges ascend. */
-struct bw_error *bw_data_check_add(void *context, const struct bw_summed *range);
+struct bw_error *bw_data_check_add(void *context, const struct bw_data_range *range);
 
 /** Ends, and reports the rest unless `error` is set; returns `error` or one of memory. NULL is
  * allowed. */

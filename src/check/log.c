@@ -335,8 +335,8 @@ static struct bw_error *check_log(struct bw_check *check, const struct bw_listed
             if (!checksums)
                 error = check_part_in_tree(&self, claim, next, &length);
             else if (data && chunk && length <= chunk->length - (next - chunk->logical))
-                error =
-                    bw_data_check_add(data, &(struct bw_summed){chunk, next, length, checksums});
+                error = bw_data_check_add(data,
+                                          &(struct bw_data_range){chunk, next, length, checksums});
         }
         done = bw_max(claim->end, done);
     }

@@ -24,17 +24,9 @@ enum {
     PIECE = BW_STRIPE_LENGTH /* and of a request */
 };
 
-/* A range without checksums, of a chunk with several copies. */
-struct mirror_task {
-    const struct bw_checked_chunk *chunk;
-    uint64_t logical, length;
-};
-
-BW_VECTOR(mirror_tasks, struct mirror_task);
-
 struct mirrors {
     struct bw_check *check;
-    struct mirror_tasks tasks;
+    struct bw_data_ranges tasks;   /* without checksums, of chunks with several copies */
     uint8_t *buffers;              /* two pieces for each worker */
     struct bw_range_set differing; /* under check->lock */
     struct bw_range_set shown;     /* those bytes of `differing` that a file shows */
@@ -44,7 +36,7 @@ struct mirrors {
 static void run_task(void *context, unsigned worker, size_t number)
 {
     struct mirrors *mirrors = context;
-    const struct mirror_task *task = &mirrors->tasks.items[number];
+    const struct bw_data_range *task = &mirrors->tasks.items[number];
     struct bw_check *check = mirrors->check;
     const uint32_t sector = check->fs->superblock.sectorsize;
     struct bw_xlator *top = check->fs->reader.top;
@@ -113,7 +105,7 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 static void mirrors_free(struct mirrors *mirrors)
 {
     free(mirrors->buffers);
-    mirror_tasks_free(&mirrors->tasks);
+    bw_data_ranges_free(&mirrors->tasks);
     bw_range_set_free(&mirrors->differing);
     bw_range_set_free(&mirrors->shown);
 }
@@ -136,8 +128,8 @@ struct bw_error *bw_check_mirrors(struct bw_check *check)
             length = span->end - next < left ? span->end - next : left;
             length = length < TASK ? length : (uint64_t)TASK;
             if (chunk->all_copies > 1)
-                BW_TRY(
-                    mirror_tasks_push(&mirrors.tasks, (struct mirror_task){chunk, next, length}));
+                BW_TRY(bw_data_ranges_push(&mirrors.tasks,
+                                           (struct bw_data_range){chunk, next, length, NULL}));
         }
     }
     if (!mirrors.tasks.count)

@@ -357,7 +357,7 @@ static struct bw_error *add_range(struct parity *parity, const struct bw_checked
     return NULL;
 }
 
-static struct bw_error *on_summed(void *context, const struct bw_summed *range)
+static struct bw_error *on_summed(void *context, const struct bw_data_range *range)
 {
     if (!has_rows(range->chunk))
         return NULL;

@@ -162,7 +162,7 @@ static void test_open_range(void **state)
     free_bed(&bed);
 }
 
-static struct bw_error *take_summed(void *context, const struct bw_summed *range)
+static struct bw_error *take_summed(void *context, const struct bw_data_range *range)
 {
     struct bed *bed = context;
     bw_buffer_format(&bed->text, "%d+%u of chunk %d: %u\n",
@@ -220,7 +220,7 @@ static void test_summed_item(void **state)
     free_bed(&bed);
 }
 
-static struct bw_error *refuse(void *context, const struct bw_summed *range)
+static struct bw_error *refuse(void *context, const struct bw_data_range *range)
 {
     (void)context;
     (void)range;
@@ -260,7 +260,7 @@ static void test_windows(void **state)
     make_bed(&bed,
              iw_create(&(struct iw_options){.data_chunks = 1, .device_extent_length = 288 << 20}));
     bw_checksum_compute(BW_CHECKSUM_CRC32C, zeros, SECTOR, checksum);
-    struct bw_summed range = {
+    struct bw_data_range range = {
         .chunk = bw_check_chunk(&bed.check, bed.data), .length = SECTOR, .checksums = checksum};
     struct bw_data_check *data = bw_data_check_begin(&bed.check);
     assert_non_null(data);
