@@ -33,17 +33,6 @@ struct bw_error *bw_layout_add_device(struct bw_layout *layout,
     return bw_layout_devices_push(&layout->devices, *device);
 }
 
-static const struct bw_control_device *find_device(const struct bw_layout *layout, uint64_t devid,
-                                                   const uint8_t *uuid)
-{
-    for (size_t i = 0; i < layout->devices.count; i++) {
-        const struct bw_control_device *device = &layout->devices.items[i];
-        if (device->devid == devid && memcmp(device->uuid, uuid, BW_UUID_SIZE) == 0)
-            return device;
-    }
-    return NULL;
-}
-
 /* Index of the first chunk that ends after `address`. */
 static size_t lower_bound(const struct bw_layout *layout, uint64_t address)
 {
@@ -98,11 +87,14 @@ struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_c
     /* The devices of the stripes. */
     for (uint16_t i = 0; i < chunk->stripe_count; i++) {
         const struct bw_stripe_info *from = &chunk->stripes[i];
-        const struct bw_control_device *device =
-            find_device(layout, from->devid, from->device_uuid);
+        const struct bw_control_device *device = layout->devices.items;
+        const struct bw_control_device *end = device + layout->devices.count;
         struct bw_layout_stripe *stripe = &added.stripes[i];
         *stripe = (struct bw_layout_stripe){from->devid, from->offset, BW_NO_CHILD, false, 1};
-        if (!device)
+        while (device < end && (device->devid != from->devid ||
+                                memcmp(device->uuid, from->device_uuid, BW_UUID_SIZE) != 0))
+            device++;
+        if (device == end)
             continue;
         stripe->child = (uint32_t)device->child;
         stripe->stale = device->stale;
@@ -130,28 +122,6 @@ const struct bw_layout_stripe *bw_layout_row_stripe(const struct bw_layout_chunk
     return &chunk->stripes[(row + part) % chunk->stripe_count];
 }
 
-/* Striped profiles: pieces of one stripe length rotate over the stripes (or groups of equal
- * stripes). */
-static void find_striped(uint64_t offset, struct bw_piece *piece)
-{
-    const struct bw_layout_chunk *chunk = piece->chunk;
-    uint64_t number = offset / BW_STRIPE_LENGTH, within = offset % BW_STRIPE_LENGTH;
-    unsigned copies = chunk->profile->copies;
-    unsigned columns = chunk->stripe_count / copies;
-    if (chunk->profile->parity_stripes)
-        columns = bw_layout_data_stripes(chunk);
-    piece->row = number / columns;
-    piece->data_stripe = (uint16_t)(number % columns);
-    if (chunk->profile->parity_stripes)
-        piece->first_stripe = (uint16_t)((piece->row + piece->data_stripe) % chunk->stripe_count);
-    else
-        piece->first_stripe = (uint16_t)(piece->data_stripe * copies);
-    piece->direct_copies = (uint16_t)copies;
-    piece->stripe_offset = piece->row * BW_STRIPE_LENGTH + within;
-    if (piece->length > BW_STRIPE_LENGTH - within)
-        piece->length = (uint32_t)(BW_STRIPE_LENGTH - within);
-}
-
 struct bw_error *bw_layout_find(const struct bw_layout *layout, uint64_t address, uint32_t length,
                                 struct bw_piece *piece)
 {
@@ -170,12 +140,25 @@ struct bw_error *bw_layout_find(const struct bw_layout *layout, uint64_t address
     *piece = (struct bw_piece){.chunk = chunk, .length = length};
     if (length > chunk->length - offset)
         piece->length = (uint32_t)(chunk->length - offset);
-    if (chunk->profile->striped) {
-        find_striped(offset, piece);
-        return NULL;
-    }
-    piece->direct_copies = chunk->profile->copies ? chunk->profile->copies : chunk->stripe_count;
+    const struct bw_raid_profile *profile = chunk->profile;
+    piece->direct_copies = profile->copies ? profile->copies : chunk->stripe_count;
     piece->stripe_offset = offset;
+    if (!profile->striped)
+        return NULL;
+
+    /* Pieces of one stripe length rotate over the stripes, or groups of equal stripes. */
+    const uint64_t number = offset / BW_STRIPE_LENGTH, within = offset % BW_STRIPE_LENGTH;
+    unsigned columns = chunk->stripe_count / profile->copies;
+    if (profile->parity_stripes)
+        columns = bw_layout_data_stripes(chunk);
+    piece->row = number / columns;
+    piece->data_stripe = (uint16_t)(number % columns);
+    piece->first_stripe = (uint16_t)(piece->data_stripe * profile->copies);
+    if (profile->parity_stripes)
+        piece->first_stripe = (uint16_t)((piece->row + piece->data_stripe) % chunk->stripe_count);
+    piece->stripe_offset = piece->row * BW_STRIPE_LENGTH + within;
+    if (piece->length > BW_STRIPE_LENGTH - within)
+        piece->length = (uint32_t)(BW_STRIPE_LENGTH - within);
     return NULL;
 }
 
