@@ -161,19 +161,6 @@ static struct bw_error *check_contents(const struct verify *verify,
     return bw_node_check(block, request->length, request->address, request->expectation);
 }
 
-static struct bw_error *check_block(const struct verify *verify, const struct bw_request *request)
-{
-    const uint8_t *block = request->buffer;
-    if (request->length < sizeof(struct bw_disk_header))
-        return bw_error_create(BW_ERROR_CORRUPT, "%" PRIu32 " bytes cannot be a tree block",
-                               request->length);
-    if (!bw_checksum_accepts_block(verify->checksum, verify->other_checksums, block,
-                                   request->length))
-        return bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",
-                               bw_checksum_name(verify->checksum));
-    return check_contents(verify, request);
-}
-
 /* The type of the checksums of a request for data, or of tree blocks. */
 static enum bw_checksum_type checksum_of(const struct verify *verify,
                                          const struct bw_request *request)
@@ -203,7 +190,15 @@ static struct bw_error *verify_reply(const struct bw_frame *frame, struct bw_xla
     if (request->error)
         return request->error;
     if (request->kind == BW_REQUEST_TREE_BLOCK) {
-        error = check_block(verify, request);
+        if (request->length < sizeof(struct bw_disk_header))
+            error = bw_error_create(BW_ERROR_CORRUPT, "%" PRIu32 " bytes cannot be a tree block",
+                                    request->length);
+        else if (bw_checksum_accepts_block(verify->checksum, verify->other_checksums,
+                                           request->buffer, request->length))
+            error = check_contents(verify, request);
+        else
+            error = bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",
+                                    bw_checksum_name(verify->checksum));
         if (bad)
             *bad = error != NULL;
     } else if (request->data) {
