@@ -153,6 +153,14 @@ struct bw_error *bw_request_check_end(const char *subject, uint64_t size,
                            subject, size, request->length, request->address);
 }
 
+struct bw_error *bw_read_inside(const struct bw_frame *frame, struct bw_xlator *device,
+                                const char *subject, uint64_t offset, void *buffer, uint32_t length)
+{
+    const struct bw_request range = {.address = offset, .length = length};
+    BW_TRY(bw_request_check_end(subject, bw_xlator_size(device), &range));
+    return bw_read_raw(frame, device, offset, buffer, length);
+}
+
 void bw_ignore_advice(const struct bw_frame *frame, struct bw_xlator *xlator,
                       const struct bw_range *ranges, size_t count, unsigned copy)
 {

@@ -66,6 +66,12 @@ uint64_t bw_pieces_next_stored(struct bw_xlator *xlator, uint64_t address);
 struct bw_error *bw_request_check_end(const char *subject, uint64_t size,
                                       const struct bw_request *request);
 
+/** Reads bytes of a container's format; `subject` names the device, with the verb: "the device with
+ * the header ends". */
+struct bw_error *bw_read_inside(const struct bw_frame *frame, struct bw_xlator *device,
+                                const char *subject, uint64_t offset, void *buffer,
+                                uint32_t length);
+
 /** The operation `advise` of layers without read-ahead. */
 void bw_ignore_advice(const struct bw_frame *frame, struct bw_xlator *xlator,
                       const struct bw_range *ranges, size_t count, unsigned copy);

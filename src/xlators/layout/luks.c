@@ -135,14 +135,7 @@ struct disk_header_2 {
 static_assert(sizeof(struct disk_header_1) == 592, "as on disk");
 static_assert(sizeof(struct disk_header_2) == 512, "as on disk");
 
-static struct bw_error *read_bytes(const struct bw_frame *frame, struct bw_xlator *device,
-                                   uint64_t offset, size_t length, void *buffer)
-{
-    const uint64_t size = bw_xlator_size(device);
-    if (offset > size || length > size - offset)
-        return bw_error_create(BW_ERROR_CORRUPT, "the LUKS header is cut off");
-    return bw_read_raw(frame, device, offset, buffer, length);
-}
+static const char header_ends[] = "the device with the LUKS header ends";
 
 static struct bw_error *decode_1(const struct disk_header_1 *disk, struct header *header)
 {
@@ -364,7 +357,7 @@ static struct bw_error *read_copy(const struct bw_frame *frame, struct bw_xlator
                                   uint64_t offset, struct header *header)
 {
     struct disk_header_2 disk;
-    BW_TRY(read_bytes(frame, device, offset, sizeof disk, &disk));
+    BW_TRY(bw_read_inside(frame, device, header_ends, offset, &disk, sizeof disk));
     const uint64_t size = bw_get_be64(disk.size);
     if (memcmp(disk.magic, offset ? magic_second : magic_first, sizeof disk.magic) != 0 ||
         bw_get_be16(disk.version) != 2 || bw_get_be64(disk.offset) != offset || size <= HEADER_2 ||
@@ -373,7 +366,7 @@ static struct bw_error *read_copy(const struct bw_frame *frame, struct bw_xlator
     BW_AUTO_FREE uint8_t *bytes = malloc(size);
     if (!bytes)
         return bw_error_no_memory();
-    BW_TRY(read_bytes(frame, device, offset, size, bytes));
+    BW_TRY(bw_read_inside(frame, device, header_ends, offset, bytes, (uint32_t)size));
 
     /* The checksum covers the whole copy, with zeros in its own place. */
     char type[sizeof disk.checksum_type + 1];
@@ -424,7 +417,7 @@ static struct bw_error *read_header(const struct bw_frame *frame, struct bw_xlat
                                     struct header *header)
 {
     struct disk_header_1 disk;
-    BW_TRY(read_bytes(frame, device, 0, sizeof disk, &disk));
+    BW_TRY(bw_read_inside(frame, device, header_ends, 0, &disk, sizeof disk));
     if (memcmp(disk.magic, magic_first, sizeof magic_first) == 0 && bw_get_be16(disk.version) == 1)
         return decode_1(&disk, header);
     /* The second copy of LUKS2 is at one of a few offsets. */
@@ -759,16 +752,16 @@ static struct bw_error *try_slot(struct search *search, const struct keyslot *sl
     search->work += work_of(search->header, slot);
 
     const size_t size = (slot->stripes * slot->key + SECTOR - 1) / SECTOR * SECTOR;
-    const uint64_t end = bw_xlator_size(search->source);
     BW_AUTO_SECRET struct bw_secret material = bw_secret_create(size);
     AUTO_ENGINE struct engine engine = {NULL, NULL};
     struct cipher cipher;
     if (!material.bytes)
         return bw_error_no_memory();
     BW_TRY(parse_cipher(slot->area, slot->area_key, &cipher));
-    if (slot->offset > end || size > end - slot->offset)
-        return bw_error_create(BW_ERROR_CORRUPT, "keyslot %u is cut off", slot->number);
-    BW_TRY(bw_read_raw(NULL, search->source, slot->offset, material.bytes, size));
+    struct bw_error *lost = bw_read_inside(NULL, search->source, header_ends, slot->offset,
+                                           material.bytes, (uint32_t)size);
+    if (lost)
+        return bw_error_prefix(lost, "keyslot %u", slot->number);
     BW_TRY(derive_key(&slot->kdf, passphrase, length, area_key.bytes, slot->area_key));
     BW_TRY(open_engine(&cipher, area_key.bytes, slot->area_key, &engine));
     BW_TRY(decrypt_sectors(&cipher, &engine, material.bytes, size, 0, SECTOR));

@@ -21,6 +21,7 @@
 #include "base/endian.h"
 #include "ondisk/superblock.h"
 #include "xlators/layout/partition_table.h"
+#include "xlators/pieces.h"
 
 enum {
     SECTOR = 512,
@@ -256,11 +257,8 @@ struct bw_error *bw_md_bad_blocks_read(const struct bw_md_device *device,
     *count = 0;
     if (!superblock->bad_size)
         return NULL;
-    if (superblock->bad_blocks > device->size ||
-        device->size - superblock->bad_blocks < superblock->bad_size)
-        return bw_error_create(BW_ERROR_CORRUPT, "its list of bad blocks is not on the device");
-    BW_TRY(bw_read_raw(NULL, device->layer, device->begin + superblock->bad_blocks, list,
-                       superblock->bad_size));
+    BW_TRY(bw_read_inside(NULL, device->layer, "the device with its list of bad blocks ends",
+                          device->begin + superblock->bad_blocks, list, superblock->bad_size));
     /* 54 bits of the address, 10 of the length; all bits are set after the last. */
     for (size_t i = 0; i < superblock->bad_size / sizeof *list; i++) {
         const uint64_t entry = bw_get64(list[i]), unit = (uint64_t)SECTOR << superblock->bad_shift;

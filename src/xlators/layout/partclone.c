@@ -76,17 +76,7 @@ static uint32_t checksum_of(uint32_t before, const void *bytes, size_t length)
     return ~(uint32_t)crc32(~before & UINT32_MAX, bytes, (uInt)length);
 }
 
-static struct bw_error *read_bytes(const struct bw_frame *frame, struct bw_xlator *device,
-                                   uint64_t offset, size_t length, void *buffer)
-{
-    const uint64_t size = bw_xlator_size(device);
-    if (offset > size || length > size - offset)
-        return bw_error_create(BW_ERROR_CORRUPT,
-                               "the partclone image is cut off: it ends at %" PRIu64
-                               ", before %" PRIu64,
-                               size, offset + length);
-    return bw_read_raw(frame, device, offset, buffer, length);
-}
+static const char image_ends[] = "the partclone image ends";
 
 /* Headers. */
 
@@ -95,7 +85,7 @@ static struct bw_error *read_header(struct bw_xlator *device, struct partclone *
     enum { ORDER = 0xc0de, BITS = 1, CHECKSUM = 4 };
     struct disk_1 first;
     struct disk_2 second;
-    BW_TRY(read_bytes(NULL, device, 0, sizeof second, &second));
+    BW_TRY(bw_read_inside(NULL, device, image_ends, 0, &second, sizeof second));
     if (memcmp(second.magic, magic, sizeof magic) == 0 && memcmp(second.version, "0002", 4) == 0) {
         if (bw_get16(second.byte_order) != ORDER)
             return bw_error_create(BW_ERROR_UNSUPPORTED,
@@ -116,7 +106,7 @@ static struct bw_error *read_header(struct bw_xlator *device, struct partclone *
         partclone->checksum_size = bw_get16(second.checksum_size);
         partclone->checksum_blocks = bw_get32(second.checksum_blocks);
     } else {
-        BW_TRY(read_bytes(NULL, device, 0, sizeof first, &first));
+        BW_TRY(bw_read_inside(NULL, device, image_ends, 0, &first, sizeof first));
         if (memcmp(first.magic, magic, sizeof magic) != 0 || memcmp(first.version, "0001", 4) != 0)
             return bw_error_create(BW_ERROR_UNSUPPORTED, "a partclone image of an unknown version");
         partclone->block_size = bw_get32(first.block_size);
@@ -153,10 +143,9 @@ static uint64_t blocks_of_page(const struct partclone *partclone)
     return partclone->has_bytes ? PAGE : PAGE * 8;
 }
 
-static size_t page_length(const struct partclone *partclone, uint64_t page)
+static uint32_t page_length(const struct partclone *partclone, uint64_t page)
 {
-    const uint64_t left = partclone->map_length - page * PAGE;
-    return left < PAGE ? (size_t)left : PAGE;
+    return (uint32_t)bw_min(partclone->map_length - page * PAGE, PAGE);
 }
 
 static bool bit_at(const struct partclone *partclone, const uint8_t *bytes, uint64_t index)
@@ -192,9 +181,10 @@ static struct bw_error *count_blocks(struct bw_xlator *xlator)
     if (!partclone->ranks)
         return bw_error_no_memory();
     for (uint64_t page = 0; page < partclone->page_count; page++) {
-        const size_t length = page_length(partclone, page);
+        const uint32_t length = page_length(partclone, page);
         memset(bytes, 0, sizeof bytes);
-        BW_TRY(read_bytes(NULL, device, partclone->map + page * PAGE, length, bytes));
+        BW_TRY(
+            bw_read_inside(NULL, device, image_ends, partclone->map + page * PAGE, bytes, length));
         checksum = checksum_of(checksum, bytes, length);
         partclone->ranks[page] = rank;
         rank += count_before(partclone, bytes, blocks_of_page(partclone));
@@ -205,8 +195,8 @@ static struct bw_error *count_blocks(struct bw_xlator *xlator)
     char end[8];
     bw_le32 stored;
     const uint64_t map_ends = partclone->map + partclone->map_length;
-    const size_t length = (size_t)(partclone->data - map_ends);
-    BW_TRY(read_bytes(NULL, device, map_ends, length, end));
+    const uint32_t length = (uint32_t)(partclone->data - map_ends);
+    BW_TRY(bw_read_inside(NULL, device, image_ends, map_ends, end, length));
     memcpy(&stored, end, sizeof stored);
     bool is_valid = bw_get32(stored) == checksum;
     if (length == sizeof map_end)
@@ -230,8 +220,8 @@ static struct bw_error *load_page(const struct bw_frame *frame, struct bw_xlator
         return NULL;
     partclone->slots[slot].page = 0;
     memset(kept, 0, PAGE);
-    BW_TRY(read_bytes(frame, bw_xlator_child(xlator, 0), partclone->map + page * PAGE,
-                      page_length(partclone, page), kept));
+    BW_TRY(bw_read_inside(frame, bw_xlator_child(xlator, 0), image_ends,
+                          partclone->map + page * PAGE, kept, page_length(partclone, page)));
     partclone->slots[slot].page = page + 1;
     return NULL;
 }
@@ -288,34 +278,25 @@ static uint64_t size(struct bw_xlator *xlator)
     return partclone->size;
 }
 
-/* The next block of a page that is in the image. */
-static bool next_in_page(struct bw_xlator *xlator, uint64_t page, uint64_t *index)
-{
-    struct partclone *partclone = bw_xlator_private(xlator);
-    const uint64_t count = blocks_of_page(partclone);
-    const uint8_t *bytes;
-    pthread_mutex_lock(&partclone->lock);
-    BW_AUTO_ERROR struct bw_error *error = load_page(NULL, xlator, page, &bytes);
-    while (!error && *index < count && !bit_at(partclone, bytes, *index))
-        ++*index;
-    pthread_mutex_unlock(&partclone->lock);
-    return error || *index < count;
-}
-
 /* Missing blocks count as zeros. */
 static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
 {
-    const struct partclone *partclone = bw_xlator_private(xlator);
+    struct partclone *partclone = bw_xlator_private(xlator);
     const uint64_t per_page = blocks_of_page(partclone);
     uint64_t block = address / partclone->block_size, index = block % per_page;
     for (uint64_t page = block / per_page; page < partclone->page_count; page++, index = 0) {
-        if (partclone->ranks[page] == partclone->ranks[page + 1] ||
-            !next_in_page(xlator, page, &index))
+        const uint8_t *bytes;
+        if (partclone->ranks[page] == partclone->ranks[page + 1])
+            continue;
+        pthread_mutex_lock(&partclone->lock);
+        BW_AUTO_ERROR struct bw_error *error = load_page(NULL, xlator, page, &bytes);
+        while (!error && index < per_page && !bit_at(partclone, bytes, index))
+            index++;
+        pthread_mutex_unlock(&partclone->lock);
+        if (index == per_page)
             continue;
         const uint64_t found = (page * per_page + index) * partclone->block_size;
-        if (found >= partclone->size)
-            return UINT64_MAX;
-        return found > address ? found : address;
+        return found >= partclone->size ? UINT64_MAX : bw_max(found, address);
     }
     return UINT64_MAX;
 }

@@ -163,7 +163,7 @@ static void test_cut_off(void **state)
     close_bench(bench);
     expect_error(open_bench(bench, 115), BW_ERROR_CORRUPT, "ends in its map");
     close_bench(bench);
-    expect_error(open_bench(bench, 100), BW_ERROR_CORRUPT, "is cut off: it ends at 100");
+    expect_error(open_bench(bench, 100), BW_ERROR_CORRUPT, "the partclone image ends at 100");
     close_bench(bench);
     free(bench);
 }
