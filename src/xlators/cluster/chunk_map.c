@@ -267,13 +267,6 @@ static unsigned first_copy(const struct bw_piece *piece, unsigned first, bool st
  */
 enum { MIRROR_PART = 2 << 20, COPY_BITS = 8 };
 
-/* The beginning of a part. A batch, or announcement, is a part if it is not larger: a thread that
- * reads from two devices waits for one after the other. */
-struct lead {
-    const struct bw_layout_chunk *chunk;
-    uint64_t address;
-};
-
 static atomic_uint_fast64_t *awaited_from(struct chunk_map *map, uint32_t child)
 {
     return &map->awaited[child % CHILDREN];
@@ -292,14 +285,13 @@ static bool is_mirrored(const struct bw_frame *frame, const struct bw_piece *pie
     return mirrored;
 }
 
-/* The copy to read if any will do; 0 if it has to be computed. `lead` is the beginning of its part.
- */
+/* The copy to read if any will do; 0 if it has to be computed. `begin`: of its part. */
 static unsigned choose_copy(const struct bw_frame *frame, struct chunk_map *map,
-                            const struct bw_piece *piece, uint64_t lead)
+                            const struct bw_piece *piece, uint64_t begin)
 {
     unsigned preferred = 1;
     if (is_mirrored(frame, piece)) {
-        const uint64_t part = lead / MIRROR_PART;
+        const uint64_t part = begin / MIRROR_PART;
         atomic_uint_fast64_t *choice = &map->choices[part % CHOICES];
         const uint64_t known = atomic_load_explicit(choice, memory_order_relaxed);
         preferred = (unsigned)(known & ((1U << COPY_BITS) - 1));
@@ -329,8 +321,12 @@ static unsigned choose_copy(const struct bw_frame *frame, struct chunk_map *map,
     return stale ? stale : 1;
 }
 
-/* Where a piece is read. */
+/* Where a piece is read, and the part that it belongs to. The next piece of a batch, or of an
+ * announcement, continues the part if that does not become too long: a thread that reads from two
+ * devices waits for one after the other. */
 struct place {
+    const struct bw_layout_chunk *chunk; /* of the part; NULL: a new one begins */
+    uint64_t begin;                      /* the address of the part */
     struct bw_piece piece;
     struct bw_piece_copy wanted;
     unsigned copy;                         /* its number without alternatives; 0: computed */
@@ -339,7 +335,7 @@ struct place {
 
 /* Finds the piece at an address, and the place of a copy of it (0: any). */
 static struct bw_error *locate(const struct bw_frame *frame, struct bw_xlator *xlator,
-                               struct lead *lead, uint64_t address, uint32_t length, unsigned copy,
+                               uint64_t address, uint32_t length, unsigned copy,
                                struct place *place)
 {
     struct bw_piece *piece = &place->piece;
@@ -347,9 +343,11 @@ static struct bw_error *locate(const struct bw_frame *frame, struct bw_xlator *x
     place->wanted = bw_piece_split_copy(piece, copy);
     place->copy = place->wanted.number;
     if (!place->copy) {
-        if (lead->chunk != piece->chunk || address - lead->address >= MIRROR_PART)
-            *lead = (struct lead){piece->chunk, address};
-        place->copy = choose_copy(frame, bw_xlator_private(xlator), piece, lead->address);
+        if (place->chunk != piece->chunk || address - place->begin >= MIRROR_PART) {
+            place->chunk = piece->chunk;
+            place->begin = address;
+        }
+        place->copy = choose_copy(frame, bw_xlator_private(xlator), piece, place->begin);
     }
     place->stripe = NULL;
     if (place->copy && place->copy <= piece->direct_copies)
@@ -366,8 +364,8 @@ static struct bw_error *read_pieces(const struct bw_frame *frame, struct bw_xlat
     for (uint32_t done = 0; done < whole->length; done += piece->length) {
         const uint64_t address = whole->address + done;
         uint8_t *buffer = (uint8_t *)whole->buffer + done;
-        struct lead lead = {0};
-        BW_TRY(locate(frame, xlator, &lead, address, whole->length - done, whole->mirror, &place));
+        place.chunk = NULL;
+        BW_TRY(locate(frame, xlator, address, whole->length - done, whole->mirror, &place));
         const struct bw_layout_stripe *stripe = place.stripe;
         probe_piece(frame, xlator, address, whole->mirror, piece, stripe);
 
@@ -425,13 +423,13 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
         uint32_t children[BW_BATCH]; /* BW_NO_CHILD once the request is completed */
         uint64_t addresses[BW_BATCH];
         uint8_t images[BW_BATCH]; /* bw_request.mirror for the child */
-        struct lead lead = {0};
         struct place place;
+        place.chunk = NULL;
         for (size_t i = 0; i < count; i++) {
             struct bw_request *request = &requests[i];
             children[i] = BW_NO_CHILD;
-            request->error = locate(frame, xlator, &lead, request->address, request->length,
-                                    request->mirror, &place);
+            request->error =
+                locate(frame, xlator, request->address, request->length, request->mirror, &place);
             if (request->error)
                 continue;
             if (!request->mirror)
@@ -510,15 +508,15 @@ static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlat
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
                    const struct bw_range *ranges, size_t count, unsigned copy)
 {
-    struct lead lead = {0};
     struct place place;
+    place.chunk = NULL;
     for (size_t i = 0; i < count; i++) {
         const uint64_t end = ranges[i].address + ranges[i].length;
         for (uint64_t address = ranges[i].address; address < end; address += place.piece.length) {
             const uint64_t left = end - address;
             const uint32_t length = left > MIRROR_PART ? MIRROR_PART : (uint32_t)left;
             BW_AUTO_ERROR struct bw_error *error =
-                locate(frame, xlator, &lead, address, length, copy, &place);
+                locate(frame, xlator, address, length, copy, &place);
             if (error)
                 break; /* no chunk */
             const struct bw_layout_stripe *stripe = place.stripe;
