@@ -57,27 +57,16 @@ uint32_t bw_box_checksum(const struct bw_box_header *header)
 
 /* Recording events. */
 
-/* An event with shortened texts, if it is too long for a slot. */
-struct shortened {
-    struct bw_probe_event event;
-    struct bw_bytes record[BW_RECORD_MEMBERS]; /* large enough for any record */
-    char texts[1024];
-    size_t used;
-};
-
 static bool continues_character(char byte)
 {
     return ((uint8_t)byte & 0xc0) == 0x80;
 }
 
-/* Adds the end of a path, or the beginning of another text, to the texts of a copy, with dots for
- * the rest. Never splits a UTF-8 character. */
-static struct bw_bytes shorten_text(struct shortened *copy, struct bw_bytes text, size_t limit,
-                                    bool keeps_end)
+/* Copies the end of a path, or the beginning of another text, with dots for the rest and a NUL.
+ * Never splits a UTF-8 character. */
+static struct bw_bytes shorten_text(struct bw_bytes text, size_t limit, bool keeps_end, char *to)
 {
-    if (copy->used + limit + sizeof "..." > sizeof copy->texts)
-        return (struct bw_bytes){"...", 3};
-    char *begin = copy->texts + copy->used, *end = begin;
+    char *end = to;
     if (keeps_end) {
         size_t start = text.length - limit;
         for (unsigned i = 0; i < 3 && start < text.length; i++)
@@ -90,36 +79,8 @@ static struct bw_bytes shorten_text(struct shortened *copy, struct bw_bytes text
         end = mempcpy(end, text.data, limit);
         end = stpcpy(end, "...");
     }
-    copy->used += (size_t)(end - begin) + 1; /* with its NUL */
     *end = '\0';
-    return (struct bw_bytes){begin, (size_t)(end - begin)};
-}
-
-/* Copies an event, with texts of at most `limit` bytes. */
-static void shorten_event(const struct bw_probe_event *event, size_t limit, struct shortened *copy)
-{
-    const struct bw_record *record = event->probe->record;
-    copy->event = *event;
-    copy->event.record = copy->record;
-    copy->used = 0;
-    memcpy(copy->record, event->record, record->size);
-    for (unsigned i = 0; i < record->member_count; i++) {
-        const struct bw_member *member = &record->members[i];
-        if (!(event->members >> i & 1) || member->type < BW_TYPE_TEXT)
-            continue;
-        char *place = (char *)copy->record + member->offset;
-        struct bw_bytes text = {0};
-        const size_t size = member->type == BW_TYPE_BYTES ? sizeof text : sizeof text.data;
-        memcpy(&text, place, size);
-        if (member->type == BW_TYPE_TEXT && text.data)
-            text.length = strlen(text.data);
-        if (!text.data || text.length <= limit)
-            continue;
-        const bool is_path =
-            strcmp(member->name, "path") == 0 || strcmp(member->name, "device") == 0;
-        text = shorten_text(copy, text, limit, is_path); /* paths differ at their end */
-        memcpy(place, &text, size);
-    }
+    return (struct bw_bytes){to, (size_t)(end - to)};
 }
 
 /* Formats both lines; false if they do not fit. */
@@ -135,19 +96,46 @@ static bool format_lines(const struct bw_recorder *recorder, const struct bw_pro
     return !lines->failed && lines->length <= BW_RECORDER_LINE;
 }
 
-/* Repeats formatting with shorter and shorter texts. Without texts, every event fits, which a test
- * checks. */
+/* Repeats formatting a copy of an event with shorter and shorter texts. Without texts, every event
+ * fits, which a test checks. */
 static __attribute__((noinline)) void format_shortened(const struct bw_recorder *recorder,
                                                        const struct bw_probe_event *event,
                                                        struct bw_event_context *context,
                                                        struct bw_buffer *lines, size_t *text_length)
 {
-    struct shortened copy;
+    const struct bw_record *record = event->probe->record;
+    struct bw_bytes copied[BW_RECORD_MEMBERS]; /* large enough for any record */
+    struct bw_probe_event copy = *event;
     size_t limit = 256;
+    copy.record = copied;
     context->cut = true;
     for (;; limit /= 2) {
-        shorten_event(event, limit, &copy);
-        if (format_lines(recorder, &copy.event, context, lines, text_length))
+        char texts[1024], *next = texts;
+        memcpy(copied, event->record, record->size);
+        for (unsigned i = 0; i < record->member_count; i++) {
+            const struct bw_member *member = &record->members[i];
+            if (!(event->members >> i & 1) || member->type < BW_TYPE_TEXT)
+                continue;
+            char *place = (char *)copied + member->offset;
+            struct bw_bytes text = {0};
+            const size_t size = member->type == BW_TYPE_BYTES ? sizeof text : sizeof text.data;
+            memcpy(&text, place, size);
+            if (member->type == BW_TYPE_TEXT && text.data)
+                text.length = strlen(text.data);
+            if (!text.data || text.length <= limit)
+                continue;
+            /* Paths differ at their end. */
+            const bool is_path =
+                strcmp(member->name, "path") == 0 || strcmp(member->name, "device") == 0;
+            if (limit + sizeof "..." > (size_t)(texts + sizeof texts - next)) {
+                text = (struct bw_bytes){"...", 3};
+            } else {
+                text = shorten_text(text, limit, is_path, next);
+                next += text.length + 1;
+            }
+            memcpy(place, &text, size);
+        }
+        if (format_lines(recorder, &copy, context, lines, text_length))
             return;
         if (!limit)
             break;
