@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The table of built-in layers, the lowest first. */
+/* The tables of built-in layers and of the containers that they show. */
 #include "xlators/classes.h"
 #include "base/cleanup.h"
 #include "graph/graph.h"
+#include "xlators/layout/containers.h"
 
-/* All built-in layers; ends with NULL. */
+/* The lowest first; ends with NULL. */
 static const struct bw_xlator_class *const builtin_classes[] = {
     &bw_storage_file_class,
     &bw_storage_nbd_class,
@@ -33,6 +34,12 @@ static const struct bw_xlator_class *const builtin_classes[] = {
     &bw_debug_error_gen_class,
     &bw_debug_delay_gen_class,
     NULL,
+};
+
+const struct bw_container_type *const bw_container_types[] = {
+    &bw_compressed_container, &bw_md_container,        &bw_luks_container,
+    &bw_lvm_container,        &bw_bcache_container,    &bw_partclone_container,
+    &bw_metadump_container,   &bw_partition_container, NULL,
 };
 
 struct bw_error *bw_registry_open(const char *path, struct bw_registry **registry)

@@ -61,14 +61,6 @@ struct place {
 
 /* Locating. */
 
-static const struct bw_lvm_segment *segment_at(const struct bw_lvm_group *group,
-                                               const struct bw_lvm_volume *volume, uint64_t address)
-{
-    const struct bw_lvm_segment *segments = group->segments.items + volume->first_segment;
-    const size_t after = BW_FIRST_INDEX(i, volume->segment_count, segments[i].begin > address);
-    return &segments[after ? after - 1 : 0];
-}
-
 /* The area with a byte of a segment, and the offset in it. In mirrors, `copy` chooses the area. */
 static const struct bw_lvm_area *area_at(const struct bw_lvm_group *group,
                                          const struct bw_lvm_segment *segment, uint64_t inside,
@@ -105,7 +97,9 @@ static struct bw_error *locate_below(const struct bw_lvm_group *group,
         if (address >= volume->size)
             return bw_error_create(BW_ERROR_CORRUPT, "the logical volume %s ends at %" PRIu64,
                                    volume->name, volume->size);
-        const struct bw_lvm_segment *segment = segment_at(group, volume, address);
+        const struct bw_lvm_segment *segments = group->segments.items + volume->first_segment;
+        const size_t after = BW_FIRST_INDEX(i, volume->segment_count, segments[i].begin > address);
+        const struct bw_lvm_segment *segment = &segments[after ? after - 1 : 0];
         if (!segment->is_known || segment->is_thin || segment->is_pool)
             return bw_error_create(BW_ERROR_UNSUPPORTED,
                                    "the logical volume %s has the type %s, which is not read: "

@@ -573,23 +573,21 @@ static struct bw_error *add_group(struct bw_lvm_groups *groups, const char *text
 
 /* Metadata areas. */
 
-static bool is_area(const struct disk_area *area, uint64_t offset)
-{
-    static const char magic[16] = " LVM2 x[5A%r0N*>";
-    const size_t covered = sizeof *area - sizeof area->checksum;
-    const uint64_t size = bw_get64(area->size);
-    return memcmp(area->magic, magic, sizeof magic) == 0 && bw_get64(area->start) == offset &&
-           bw_get32(area->checksum) == checksum_of((const uint8_t *)area + 4, covered) &&
-           size > SECTOR && size < INT64_MAX && bw_get64(area->current.offset) < size;
-}
-
 /* Adds the group in the current text of a metadata area. The area has no text if its physical
  * volume is not in a group. */
 static struct bw_error *read_area(const struct bw_frame *frame, struct bw_xlator *device,
                                   uint64_t offset, struct bw_lvm_groups *groups)
 {
+    static const char magic[16] = " LVM2 x[5A%r0N*>";
     struct disk_area area;
-    if (!bw_try_read_raw(frame, device, offset, &area, sizeof area) || !is_area(&area, offset))
+    const size_t covered = sizeof area - offsetof(struct disk_area, magic);
+    const bool is_valid = bw_try_read_raw(frame, device, offset, &area, sizeof area) &&
+                          memcmp(area.magic, magic, sizeof magic) == 0 &&
+                          bw_get64(area.start) == offset &&
+                          bw_get32(area.checksum) == checksum_of(area.magic, covered) &&
+                          bw_get64(area.size) > SECTOR && bw_get64(area.size) < INT64_MAX &&
+                          bw_get64(area.current.offset) < bw_get64(area.size);
+    if (!is_valid)
         return bw_error_create(BW_ERROR_CORRUPT, "the LVM metadata area at %" PRIu64 " is damaged",
                                offset);
     const uint64_t length = bw_get64(area.current.size), size = bw_get64(area.size);
