@@ -157,60 +157,48 @@ struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change
 
 /* Findings. */
 
-struct collection {
-    struct bw_repair *repair;
-    struct bw_repair_findings *findings;
-};
-
-/* Two checks find the same fault if it is of one kind and in one place. */
-static uint64_t hash_of(const struct bw_findinginfo *row, const struct bw_finding_code *code)
-{
-    const uint64_t place[] = {row->tree,    row->key.objectid, row->key.type, row->key.offset,
-                              row->logical, row->devid,        row->offset,   row->mirror,
-                              row->inode,   row->file_offset};
-    return XXH64(place, sizeof place, (uintptr_t)code);
-}
-
 static struct bw_error *on_finding(void *context, const struct bw_findinginfo *row)
 {
-    struct collection *collection = context;
+    struct bw_repair *repair = context;
     const struct bw_finding_code *code = bw_finding_code_find(row->code);
     if (!code || code->severity == BW_FINDING_NOTE)
         return NULL;
-    const uint64_t most = collection->repair->options.most_findings;
-    if (collection->findings->count >= most)
+    if (repair->after.count >= repair->options.most_findings)
         return bw_error_create(BW_ERROR_UNSUPPORTED,
                                "the check has more than %" PRIu64 " findings, which is too much "
                                "for a repair: 'rescue' saves the files",
-                               most);
-    return bw_repair_findings_push(collection->findings,
-                                   (struct bw_repair_finding){.code = code,
-                                                              .logical = row->logical,
-                                                              .length = row->length,
-                                                              .devid = row->devid,
-                                                              .offset = row->offset,
-                                                              .mirror = row->mirror,
-                                                              .hash = hash_of(row, code),
-                                                              .tree = row->tree,
-                                                              .inode = row->inode,
-                                                              .key = row->key,
-                                                              .flipped_block = row->flipped_block,
-                                                              .flipped_byte = row->flipped_byte,
-                                                              .flipped_bit = row->flipped_bit,
-                                                              .repairable = row->repairable == 1});
+                               repair->options.most_findings);
+
+    /* Two checks find the same fault if it is of one kind and in one place. */
+    const uint64_t place[] = {row->tree,    row->key.objectid, row->key.type, row->key.offset,
+                              row->logical, row->devid,        row->offset,   row->mirror,
+                              row->inode,   row->file_offset};
+    return bw_repair_findings_push(
+        &repair->after,
+        (struct bw_repair_finding){.code = code,
+                                   .logical = row->logical,
+                                   .length = row->length,
+                                   .devid = row->devid,
+                                   .offset = row->offset,
+                                   .mirror = row->mirror,
+                                   .hash = XXH64(place, sizeof place, (uintptr_t)code),
+                                   .tree = row->tree,
+                                   .inode = row->inode,
+                                   .key = row->key,
+                                   .flipped_block = row->flipped_block,
+                                   .flipped_byte = row->flipped_byte,
+                                   .flipped_bit = row->flipped_bit,
+                                   .repairable = row->repairable == 1});
 }
 
 static bool continue_check(void *context, const struct bw_check_progress *progress)
 {
-    struct collection *collection = context;
-    const struct bw_repair_options *options = &collection->repair->options;
+    const struct bw_repair_options *options = &((const struct bw_repair *)context)->options;
     return !options->progress || options->progress(options->context, progress);
 }
 
-struct bw_error *bw_repair_check(struct bw_repair *repair, struct bw_fs *fs,
-                                 struct bw_repair_findings *findings)
+struct bw_error *bw_repair_check(struct bw_repair *repair, struct bw_fs *fs)
 {
-    struct collection collection = {repair, findings};
     struct bw_check_summary *summary;
     const struct bw_check_options options = {.struct_size = sizeof options,
                                              .data = repair->options.data,
@@ -218,7 +206,8 @@ struct bw_error *bw_repair_check(struct bw_repair *repair, struct bw_fs *fs,
                                              .threads = repair->options.threads,
                                              .visit = on_finding,
                                              .progress = continue_check,
-                                             .context = &collection};
+                                             .context = repair};
+    bw_repair_findings_free(&repair->after);
     struct bw_error *error = bw_check(fs, &options, &summary);
     if (!error && !summary->finished)
         error = bw_error_create(BW_ERROR_CORRUPT, "the check could not be finished");
@@ -248,25 +237,6 @@ static struct bw_error *check_features(const struct bw_fs *fs)
     if (fs->is_past)
         return bw_error_create(BW_ERROR_USAGE,
                                "a repair is about the current generation, not an older one");
-    return NULL;
-}
-
-static struct bw_error *add_devices(struct bw_repair *repair)
-{
-    const struct bw_fs *fs = repair->given;
-    for (size_t i = 0; i < fs->image_count; i++) {
-        struct bw_repair_device device = {.image = &fs->images[i]};
-        if (fs->images[i].role == BW_IMAGE_SEED)
-            return bw_error_create(BW_ERROR_UNSUPPORTED,
-                                   "file systems with a seed device cannot be repaired yet");
-        if (fs->images[i].role != BW_IMAGE_DEVICE || !fs->images[i].storage)
-            continue;
-        if (fs->images[i].alternative)
-            return bw_error_create(BW_ERROR_USAGE,
-                                   "a repair needs one image of each device, without "
-                                   "alternatives");
-        BW_TRY(bw_repair_devices_push(&repair->devices, device));
-    }
     return NULL;
 }
 
@@ -321,6 +291,45 @@ struct bw_error *bw_repair_plan_round(struct bw_repair *repair)
     return bw_repair_plan_generations(repair);
 }
 
+/* Checks the file system, and makes the first plan. */
+static struct bw_error *begin(struct bw_repair *repair)
+{
+    const struct bw_fs *fs = repair->given;
+    const struct bw_fs_options *how = &repair->how;
+    struct bw_repair_options *options = &repair->options;
+    if (!how->path_count || how->inside_count || (how->graph && how->graph->file) ||
+        how->overlay_count || !fs->reopen)
+        return bw_error_create(BW_ERROR_USAGE, "a repair needs the images themselves, without a "
+                                               "volfile, another file system or an overlay");
+    repair->how.log = BW_LOG_IGNORE;
+    options->data |= options->verify;
+    if (!options->most_findings)
+        options->most_findings = MOST_FINDINGS;
+    if (!options->most_bytes)
+        options->most_bytes = MOST_BYTES;
+    BW_TRY(check_features(fs));
+
+    /* The devices. */
+    for (size_t i = 0; i < fs->image_count; i++) {
+        struct bw_repair_device device = {.image = &fs->images[i]};
+        if (fs->images[i].role == BW_IMAGE_SEED)
+            return bw_error_create(BW_ERROR_UNSUPPORTED,
+                                   "file systems with a seed device cannot be repaired yet");
+        if (fs->images[i].role != BW_IMAGE_DEVICE || !fs->images[i].storage)
+            continue;
+        if (fs->images[i].alternative)
+            return bw_error_create(BW_ERROR_USAGE,
+                                   "a repair needs one image of each device, without "
+                                   "alternatives");
+        BW_TRY(bw_repair_devices_push(&repair->devices, device));
+    }
+    BW_TRY(bw_repair_make_patches(repair, &repair->patches));
+    BW_TRY(bw_repair_check(repair, repair->fs));
+    repair->findings = repair->after;
+    repair->after = (struct bw_repair_findings){0};
+    return bw_repair_plan_round(repair);
+}
+
 struct bw_error *bw_repair_open(struct bw_fs *fs, const struct bw_fs_options *how,
                                 const struct bw_repair_options *options, struct bw_repair **result)
 {
@@ -331,26 +340,8 @@ struct bw_error *bw_repair_open(struct bw_fs *fs, const struct bw_fs_options *ho
     struct bw_error *error = BW_TAKE_OPTIONS(&repair->how, how);
     if (!error)
         error = BW_TAKE_OPTIONS(&repair->options, options);
-    if (!error && (!how->path_count || how->inside_count || (how->graph && how->graph->file) ||
-                   how->overlay_count || !fs->reopen))
-        error = bw_error_create(BW_ERROR_USAGE, "a repair needs the images themselves, without a "
-                                                "volfile, another file system or an overlay");
-    repair->how.log = BW_LOG_IGNORE;
-    repair->options.data |= repair->options.verify;
-    if (!repair->options.most_findings)
-        repair->options.most_findings = MOST_FINDINGS;
-    if (!repair->options.most_bytes)
-        repair->options.most_bytes = MOST_BYTES;
     if (!error)
-        error = check_features(fs);
-    if (!error)
-        error = add_devices(repair);
-    if (!error)
-        error = bw_repair_make_patches(repair, &repair->patches);
-    if (!error)
-        error = bw_repair_check(repair, fs, &repair->findings);
-    if (!error)
-        error = bw_repair_plan_round(repair);
+        error = begin(repair);
     if (error)
         bw_repair_close(BW_TAKE(*result));
     return error;

@@ -167,7 +167,7 @@ struct bw_repair {
     bool is_about_blocks; /**< this round only brings back tree blocks that hide others */
     bool has_generations; /**< older ones were looked for */
     struct bw_repair_findings findings; /**< in `fs`; by hash, once the plan is made */
-    struct bw_repair_findings after;    /**< in `tried` */
+    struct bw_repair_findings after;    /**< of the last check, in `tried` */
     struct bw_repair_changes changes;
     struct bw_repair_index index; /**< of the changes, by address, once the plan is made */
     struct bw_repair_conversion conversion;
@@ -471,8 +471,7 @@ struct bw_error *bw_repair_plan_round(struct bw_repair *repair);
 const struct bw_repair_finding *bw_repair_find_same(const struct bw_repair *repair,
                                                     const struct bw_repair_finding *finding);
 
-/** Checks a file system, and collects the findings. (plan.c) */
-struct bw_error *bw_repair_check(struct bw_repair *repair, struct bw_fs *fs,
-                                 struct bw_repair_findings *findings);
+/** Checks a file system: its findings replace `repair->after`. (plan.c) */
+struct bw_error *bw_repair_check(struct bw_repair *repair, struct bw_fs *fs);
 
 #endif

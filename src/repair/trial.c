@@ -113,31 +113,14 @@ static bool is_other_generation(const struct bw_repair *repair)
     return is_other;
 }
 
-/* In another generation, findings have nothing to do with those before: it must be without errors,
- * but for bad mirrors that have good ones. */
-static struct bw_error *check_generation(const struct bw_repair_findings *after, uint64_t *left)
-{
-    *left = after->count;
-    for (size_t i = 0; i < after->count; i++) {
-        const struct bw_repair_finding *finding = &after->items[i];
-        if (finding->code->severity == BW_FINDING_ERROR && !finding->repairable)
-            return bw_error_create(BW_ERROR_CORRUPT,
-                                   "the check of the repaired file system finds %s, %s",
-                                   finding->code->word, finding->code->description);
-    }
-    return NULL;
-}
-
-/* `*failing` is set to a finding that is still there. */
+/* The check must find nothing new, and no fault that was repaired: `*failing` is set to that. */
 static struct bw_error *compare_checks(struct bw_repair *repair,
-                                       const struct bw_repair_findings *after, uint64_t *left,
                                        const struct bw_repair_finding **failing)
 {
     const bool reveals = bw_repair_reveals(repair);
-    *left = after->count;
-    for (size_t i = 0; i < after->count; i++) {
-        const struct bw_repair_finding *same = bw_repair_find_same(repair, &after->items[i]);
-        const struct bw_finding_code *code = after->items[i].code;
+    for (size_t i = 0; i < repair->after.count; i++) {
+        const struct bw_repair_finding *same = bw_repair_find_same(repair, &repair->after.items[i]);
+        const struct bw_finding_code *code = repair->after.items[i].code;
         if (!same && reveals)
             continue;
         if (!same)
@@ -169,8 +152,8 @@ struct bw_error *bw_repair_try_once(struct bw_repair *repair, uint64_t *left,
                                     const struct bw_repair_finding **failing)
 {
     struct bw_fs_options how = bw_repair_how(repair);
+    const bool is_other = is_other_generation(repair);
     struct bw_fs *fs = NULL;
-    BW_SCOPED(bw_repair_findings) struct bw_repair_findings after = {0};
     *left = 0;
     *failing = NULL;
     bw_fs_close(BW_TAKE(repair->tried));
@@ -181,22 +164,29 @@ struct bw_error *bw_repair_try_once(struct bw_repair *repair, uint64_t *left,
     how.superblock_copy = BW_ANY_SUPERBLOCK_COPY;
     struct bw_error *error = repair->given->reopen(&how, &fs);
     if (!error)
-        error = bw_repair_check(repair, fs, &after);
+        error = bw_repair_check(repair, fs);
     if (error)
         error = bw_error_prefix(error, "the repaired file system");
-    else if (is_other_generation(repair))
-        error = check_generation(&after, left);
     else
-        error = compare_checks(repair, &after, left, failing);
-    if (!error && !is_other_generation(repair))
+        *left = repair->after.count;
+
+    /* In another generation, findings have nothing to do with those before: it must be without
+     * errors, but for bad mirrors that have good ones. */
+    for (size_t i = 0; i < repair->after.count && !error && is_other; i++) {
+        const struct bw_repair_finding *finding = &repair->after.items[i];
+        if (finding->code->severity == BW_FINDING_ERROR && !finding->repairable)
+            error = bw_error_create(BW_ERROR_CORRUPT,
+                                    "the check of the repaired file system finds %s, %s",
+                                    finding->code->word, finding->code->description);
+    }
+    if (!error && !is_other)
+        error = compare_checks(repair, failing);
+    if (!error && !is_other)
         error = bw_repair_compare_files(repair, fs);
     if (error || repair->trying) {
         bw_fs_close(fs);
         return error;
     }
-    bw_repair_findings_free(&repair->after);
-    repair->after = after;
-    after = (struct bw_repair_findings){0};
     repair->tried = fs;
     return repair->file_patches ? map_to_files(repair) : NULL;
 }
