@@ -210,6 +210,7 @@ static struct bw_error *plan_unit(struct bw_repair *repair, const struct unit *u
                 .length = unit->length,
                 .what = unit->is_data ? "sector of data" : "tree block",
                 .plural = unit->is_data ? "sectors of data" : "tree blocks",
+                .unit = unit->length,
                 .why = bw_repair_text(unit->is_flipped ? "one bit of mirror %u is flipped"
                                                        : "mirror %u is bad",
                                       copy),
@@ -340,7 +341,7 @@ struct bw_error *bw_repair_write_parity(struct bw_repair *repair)
     BW_TRY(bw_fs_chunks(repair->fs, &chunks));
     for (size_t i = repair->first; i < repair->changes.count; i++) {
         const struct bw_repair_change *change = &repair->changes.items[i];
-        const uint64_t length = change->plural ? change->length : 1;
+        const uint64_t length = change->unit ? change->length : 1;
         for (uint64_t at = 0; at < length && change->chosen && (change->bytes || change->is_parity);
              at += repair->fs->superblock.sectorsize)
             BW_TRY(write_row_of(repair, &chunks, &rows, change->logical + at));

@@ -3,15 +3,18 @@
  * Which changes make a trial fail. If a finding is still there, it is those that are about it. If
  * something is new, the changes are tried in growing numbers, halving the part in which the first
  * one that fails must be. It is excluded with the reason, and the rest is tried again, so that one
- * wrong change does not prevent the others. Changes of a group are made together or not at all.
+ * wrong change does not prevent the others. Changes of a group are made together or not at all. A
+ * change of several blocks or sectors is divided, until only those are excluded that fail.
  */
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "repair/repair.h"
 
-/* Each trial is a check of the whole file system. */
+/* Each trial is a check of the whole file system. In the second half of them, nothing is divided.
+ */
 enum { MOST_TRIALS = 100 };
 
 /* Whether an error is about the changes, and not about the trial itself. */
@@ -112,6 +115,33 @@ static struct bw_error *refuse(struct bw_repair *repair, size_t number, const ch
     return NULL;
 }
 
+/* Leaves out the changes that are about a finding; of several blocks or sectors, only those. */
+static struct bw_error *refuse_about(struct bw_repair *repair,
+                                     const struct bw_repair_finding *finding, const char *reason,
+                                     bool divides)
+{
+    struct bw_repair_matches matches = bw_repair_find_changes(repair, finding);
+    for (const struct bw_repair_change *change; (change = bw_repair_next_match(&matches));) {
+        size_t number = (size_t)(change - repair->changes.items);
+        const uint64_t unit = change->unit, before = finding->logical - change->logical;
+        if (unit && finding->logical >= change->logical + change->length)
+            continue; /* they are divided already */
+        if (divides && bw_repair_is_joined(change)) {
+            const uint64_t start = finding->logical > change->logical ? before / unit * unit : 0,
+                           length = bw_min(finding->length, change->length - start),
+                           end = start + (length + unit - 1) / unit * unit;
+            if (end < change->length)
+                BW_TRY(bw_repair_split(repair, number, end));
+            if (start) {
+                BW_TRY(bw_repair_split(repair, number, start));
+                number = repair->changes.count - 1;
+            }
+        }
+        BW_TRY(refuse(repair, number, reason));
+    }
+    return bw_repair_index_changes(repair);
+}
+
 /* Tries the chosen changes, without those that were found to fail, until a trial is good. Without
  * `goes_on`, a failure is an error, which names the changes. */
 static struct bw_error *try_changes(struct bw_repair *repair, bool goes_on, uint64_t *left)
@@ -129,13 +159,19 @@ static struct bw_error *try_changes(struct bw_repair *repair, bool goes_on, uint
             has_chosen |= repair->changes.items[i].chosen;
         if (!has_chosen)
             return NULL;
+        const bool divides = trials <= MOST_TRIALS / 2;
         if (failing) {
-            struct bw_repair_matches matches = bw_repair_find_changes(repair, failing);
-            for (const struct bw_repair_change *change; (change = bw_repair_next_match(&matches));)
-                BW_TRY(refuse(repair, (size_t)(change - repair->changes.items), reason->message));
+            BW_TRY(refuse_about(repair, failing, reason->message, divides));
         } else {
             size_t number = 0;
             BW_TRY(find_first(repair, &trials, &reason, &number));
+            const struct bw_repair_change *change = &repair->changes.items[number];
+            if (divides && bw_repair_is_joined(change)) {
+                const uint64_t half = change->length / change->unit / 2 * change->unit;
+                BW_TRY(bw_repair_split(repair, number, half));
+                BW_TRY(bw_repair_index_changes(repair));
+                continue;
+            }
             BW_TRY(refuse(repair, number, reason->message));
         }
         if (goes_on)

@@ -22,7 +22,7 @@ struct bw_error *bw_repair_index_changes(struct bw_repair *repair)
     BW_TRY(bw_repair_index_reserve(index, repair->changes.count));
     for (size_t i = 0; i < repair->changes.count; i++) {
         const struct bw_repair_change *change = &repair->changes.items[i];
-        const uint64_t length = change->plural ? change->length : 1;
+        const uint64_t length = change->unit ? change->length : 1;
         for (uint64_t at = 0; at < length && !change->is_in_block && !change->generation;
              at += repair->fs->superblock.sectorsize)
             BW_TRY(bw_repair_index_push(

@@ -81,8 +81,7 @@ static void change_free(struct bw_repair_change *change)
 static bool is_part(const struct bw_repair_change *part, const struct bw_repair_change *whole)
 {
     const uint64_t before = part->offset - whole->offset;
-    return (part->plural ? part->plural == whole->plural : part->what == whole->what) &&
-           part->edit == whole->edit && part->devid == whole->devid &&
+    return part->what == whole->what && part->edit == whole->edit && part->devid == whole->devid &&
            part->logical - whole->logical == before && part->length <= whole->length &&
            before <= whole->length - part->length && part->byte == whole->byte &&
            bw_key_compare(&part->key, &whole->key) == 0;
@@ -97,7 +96,7 @@ static struct bw_repair_change *find_neighbour(struct bw_repair *repair,
     const struct bw_repair_changes *changes = &repair->changes;
     for (size_t i = changes->count; i-- > repair->first && i + MOST_COPIES >= changes->count;) {
         struct bw_repair_change *before = &changes->items[i];
-        if (change->plural && before->plural == change->plural && before->devid == change->devid &&
+        if (change->unit && before->what == change->what && before->devid == change->devid &&
             before->offset + before->length == change->offset &&
             before->logical + before->length == change->logical &&
             strcmp(before->why, change->why) == 0 && strcmp(before->proof, change->proof) == 0)
@@ -114,9 +113,30 @@ static struct bw_error *join(struct bw_repair_change *change, struct bw_repair_c
     memcpy(bytes + change->length, next->bytes, next->length);
     change->bytes = bytes;
     change->length += next->length;
-    change->what = change->plural;
     change_free(next);
     return NULL;
+}
+
+struct bw_error *bw_repair_split(struct bw_repair *repair, size_t number, uint64_t at)
+{
+    struct bw_repair_change *change = &repair->changes.items[number], rest = *change;
+    rest.logical += at;
+    rest.offset += at;
+    rest.length -= at;
+    rest.why = strdup(change->why);
+    rest.proof = strdup(change->proof);
+    rest.bytes = malloc(rest.length);
+    struct bw_error *error = NULL;
+    if (!rest.why || !rest.proof || !rest.bytes)
+        error = bw_error_no_memory();
+    if (!error) {
+        memcpy(rest.bytes, change->bytes + at, rest.length);
+        change->length = at;
+        error = bw_repair_changes_push(&repair->changes, rest);
+    }
+    if (error)
+        change_free(&rest);
+    return error;
 }
 
 struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change change)
@@ -394,18 +414,19 @@ size_t bw_repair_count(const struct bw_repair *repair)
 void bw_repair_change(const struct bw_repair *repair, size_t index, struct bw_repairinfo *row)
 {
     const struct bw_repair_change *change = &repair->changes.items[index];
-    *row = (struct bw_repairinfo){.id = index + 1,
-                                  .class_name = bw_repair_class_name(change->class_number),
-                                  .chosen = change->chosen,
-                                  .devid = change->devid,
-                                  .offset = change->offset,
-                                  .logical = change->logical,
-                                  .length = change->length,
-                                  .what = change->what,
-                                  .why = change->why,
-                                  .proof = change->proof,
-                                  .loss = change->loss,
-                                  .failure = change->failure};
+    *row =
+        (struct bw_repairinfo){.id = index + 1,
+                               .class_name = bw_repair_class_name(change->class_number),
+                               .chosen = change->chosen,
+                               .devid = change->devid,
+                               .offset = change->offset,
+                               .logical = change->logical,
+                               .length = change->length,
+                               .what = bw_repair_is_joined(change) ? change->plural : change->what,
+                               .why = change->why,
+                               .proof = change->proof,
+                               .loss = change->loss,
+                               .failure = change->failure};
 }
 
 void bw_repair_choose(struct bw_repair *repair, size_t index, bool chosen)

@@ -81,9 +81,10 @@ struct bw_repair_change {
     enum bw_repair_class class_number;
     uint64_t logical, devid, offset, length; /**< BW_ABSENT: does not apply */
     const char *what, *plural; /**< `plural`: of copies of blocks or sectors, which are joined */
-    char *why, *proof, *loss;  /**< owned; `loss` may be NULL */
-    char *failure;             /**< why the trial refuses it; owned; NULL: it does not */
-    unsigned group;            /**< of changes that are right only together; 0: by itself */
+    uint32_t unit; /**< bytes of such a block or sector; 0: the change has only one part */
+    char *why, *proof, *loss; /**< owned; `loss` may be NULL */
+    char *failure;            /**< why the trial refuses it; owned; NULL: it does not */
+    unsigned group;           /**< of changes that are right only together; 0: by itself */
     bool chosen;
 
     struct bw_image *image;                  /**< of the device; NULL: all */
@@ -101,6 +102,12 @@ struct bw_repair_change {
 };
 
 BW_VECTOR(bw_repair_changes, struct bw_repair_change);
+
+/** Whether a change is of several blocks or sectors. */
+static inline bool bw_repair_is_joined(const struct bw_repair_change *change)
+{
+    return change->unit && change->length > change->unit;
+}
 
 /** The contents of a tree block before any changes, verified by its checksum. */
 struct bw_repair_block {
@@ -199,6 +206,10 @@ void bw_repair_all_items(struct bw_fs_items *items, struct bw_fs *fs, const stru
 /** Adds a change, unless an earlier round has left it out, or joins it to one. Takes `change.why`,
  * `change.proof` and `change.loss`, of which the first two are NULL only if memory ran out. */
 struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change change);
+
+/** Divides a change of several blocks or sectors: those from byte `at` on become a change of their
+ * own, the last one of the round. The index does not know it yet. (plan.c) */
+struct bw_error *bw_repair_split(struct bw_repair *repair, size_t number, uint64_t at);
 
 /** Plans a change of all superblocks, which the trees prove: all findings of the kind `code` are
  * about it. (sizes.c) */

@@ -285,6 +285,60 @@ static void again(void **state)
     end(&scene);
 }
 
+/* A range of bad tree blocks is one change. If some of the blocks fail, the others are repaired:
+ * the second block stays bad, or is replaced by the first one, which the check has not found
+ * before. */
+static void divided(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 5 };
+    for (unsigned is_new = 0; is_new < 2; is_new++) {
+        struct scene scene = {.image = iw_create(&(struct iw_options){
+                                  .profile = BW_GROUP_DUP, .nodesize = 4096, .items_per_leaf = 2})};
+        uint64_t left, first = 0;
+        for (unsigned i = 0; i < BLOCKS; i++) {
+            char name[8];
+            snprintf(name, sizeof name, "file%u", i);
+            iw_file(scene.image, FS, TOP, name);
+        }
+        iw_write_memory(scene.image);
+        for (size_t i = 0; i < iw_block_count(scene.image); i++)
+            if (iw_block(scene.image, i)->tree == FS && !iw_block(scene.image, i)->level &&
+                (!first || iw_block(scene.image, i)->logical < first))
+                first = iw_block(scene.image, i)->logical;
+        for (unsigned i = 0; i < BLOCKS; i++)
+            iw_corrupt(scene.image, first + i * 4096, 1, 0, 4096, IW_ZERO);
+        expect_success(plan(&scene, (struct bw_repair_options){0}));
+        struct bw_repair_change *change = scene.repair->changes.items;
+        assert_int_equal(bw_repair_count(scene.repair), 1);
+        assert_int_equal(change->length, BLOCKS * 4096);
+        assert_string_equal(change->plural, "tree blocks");
+        if (is_new)
+            memcpy(change->bytes + 4096, change->bytes, 4096);
+        else
+            memset(change->bytes + 4096, 0, 4096);
+        expect_success(bw_repair_try_each(scene.repair, &left));
+        assert_int_equal(left, 1);
+        uint64_t bytes = 0;
+        for (size_t i = 0; i < bw_repair_count(scene.repair); i++) {
+            struct bw_repairinfo row;
+            bw_repair_change(scene.repair, i, &row);
+            const bool is_failed = row.logical == first + 4096;
+            bytes += row.length;
+            assert_int_equal(row.chosen, !is_failed);
+            assert_string_equal(row.what, row.length > 4096 ? "tree blocks" : "tree block");
+            if (is_failed) {
+                assert_int_equal(row.length, 4096);
+                assert_non_null(strstr(row.failure, is_new ? "something new" : "still finds"));
+            } else {
+                assert_null(row.failure);
+            }
+        }
+        assert_int_equal(bytes, BLOCKS * 4096);
+        end(&scene);
+    }
+}
+
 static void limits(void **state)
 {
     (void)state;
@@ -308,7 +362,7 @@ int main(void)
         cmocka_unit_test(no_failure), cmocka_unit_test(wrong_value), cmocka_unit_test(wrong_places),
         cmocka_unit_test(strict),     cmocka_unit_test(group),       cmocka_unit_test(all_fail),
         cmocka_unit_test(unreadable), cmocka_unit_test(verify),      cmocka_unit_test(limits),
-        cmocka_unit_test(again),
+        cmocka_unit_test(again),      cmocka_unit_test(divided),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
