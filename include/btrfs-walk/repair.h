@@ -63,9 +63,10 @@ struct bw_repairinfo;
  * (BW_LOG_IGNORE), and plans. The caller closes `*repair`, before the file system and the things
  * that `how` points to.
  *
- * Errors: those of bw_check(); BW_ERROR_USAGE if the options do not name the images themselves;
- * BW_ERROR_UNSUPPORTED for file systems and images that cannot be repaired in place: zoned devices,
- * the raid stripe tree, the remap tree, seed devices, metadumps and send streams.
+ * Errors: those of bw_check(); BW_ERROR_USAGE if the options do not name the images themselves, or
+ * replay the log tree; BW_ERROR_UNSUPPORTED for file systems and images that cannot be repaired in
+ * place: zoned devices, the raid stripe tree, the remap tree, seed devices, metadumps and send
+ * streams.
  */
 struct bw_error *bw_repair_open(struct bw_fs *fs, const struct bw_fs_options *how,
                                 const struct bw_repair_options *options, struct bw_repair **repair);
@@ -85,6 +86,11 @@ void bw_repair_choose(struct bw_repair *repair, size_t index, bool chosen);
 
 /** Findings (not notes) of the check that no change of the plan is about. */
 uint64_t bw_repair_left(const struct bw_repair *repair);
+
+/** Names these findings: each kind with its first place and the number of the others, the first
+ * kinds only, as a phrase for a message. `all`: also those for which there is a change. To be
+ * freed; NULL if memory runs out. */
+char *bw_repair_name_left(const struct bw_repair *repair, bool all);
 
 /** The number of faults that the settled changes leave: errors of the check, and warnings for which
  * there is a change that was not made. 0: `check` of the result finds no error. */

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/struct_size.h"
@@ -318,10 +319,10 @@ static struct bw_error *begin(struct bw_repair *repair)
     const struct bw_fs_options *how = &repair->how;
     struct bw_repair_options *options = &repair->options;
     if (!how->path_count || how->inside_count || (how->graph && how->graph->file) ||
-        how->overlay_count || !fs->reopen)
-        return bw_error_create(BW_ERROR_USAGE, "a repair needs the images themselves, without a "
-                                               "volfile, another file system or an overlay");
-    repair->how.log = BW_LOG_IGNORE;
+        how->overlay_count || how->log != BW_LOG_IGNORE || !fs->reopen)
+        return bw_error_create(BW_ERROR_USAGE,
+                               "a repair needs the images themselves, without a volfile, another "
+                               "file system, an overlay or the changes of a log tree");
     options->data |= options->verify;
     if (!options->most_findings)
         options->most_findings = MOST_FINDINGS;
@@ -453,4 +454,51 @@ uint64_t bw_repair_left(const struct bw_repair *repair)
     for (size_t i = 0; i < repair->findings.count; i++)
         left += !repair->findings.items[i].planned;
     return left;
+}
+
+BW_VECTOR(finding_list, const struct bw_repair_finding *);
+
+/* By kind and place, which is the same for all mirrors. */
+static int compare_places(const void *left, const void *right)
+{
+    const struct bw_repair_finding *a = *(const struct bw_repair_finding *const *)left,
+                                   *b = *(const struct bw_repair_finding *const *)right;
+    return BW_COMPARE_ALL(((uint64_t[]){(uintptr_t)a->code, a->tree, a->inode, a->logical,
+                                        a->logical == BW_ABSENT ? a->offset : 0}),
+                          ((uint64_t[]){(uintptr_t)b->code, b->tree, b->inode, b->logical,
+                                        b->logical == BW_ABSENT ? b->offset : 0}));
+}
+
+char *bw_repair_name_left(const struct bw_repair *repair, bool all)
+{
+    enum { ENOUGH = 30 }; /* letters, after which no other kind is named */
+    const struct bw_repair_findings *findings = &repair->findings;
+    BW_SCOPED(finding_list) struct finding_list list = {0};
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    BW_AUTO_ERROR struct bw_error *error = finding_list_reserve(&list, findings->count);
+    for (size_t i = 0; !error && i < findings->count; i++)
+        if (all || !findings->items[i].planned)
+            list.items[list.count++] = &findings->items[i];
+    finding_list_sort(&list, compare_places);
+    for (size_t i = 0, end; i < list.count && text.length <= ENOUGH; i = end) {
+        const struct bw_repair_finding *first = list.items[i];
+        size_t others = 0;
+        for (end = i + 1; end < list.count && list.items[end]->code == first->code; end++)
+            others += compare_places(&list.items[end - 1], &list.items[end]) != 0;
+        bw_buffer_format(&text, "%s%s", i ? ", " : "", first->code->word);
+        if (first->inode != BW_ABSENT)
+            bw_buffer_format(&text, " in inode %" PRIu64 " of tree %" PRIu64, first->inode,
+                             first->tree);
+        else if (first->logical != BW_ABSENT)
+            bw_buffer_format(&text, " at %" PRIu64, first->logical);
+        else if (first->offset != BW_ABSENT)
+            bw_buffer_format(&text, " at %" PRIu64 " of device %" PRIu64, first->offset,
+                             first->devid);
+        if (others)
+            bw_buffer_format(&text, " and %zu more", others);
+        if (end < list.count && text.length > ENOUGH)
+            bw_buffer_format(&text, ", ...");
+    }
+    bw_buffer_append_byte(&text, '\0');
+    return error || text.failed ? NULL : BW_TAKE(text.data);
 }

@@ -96,6 +96,18 @@ rm -f "$WORK/fixed.qcow2"
 expect "one of two" 1 "do not concern 1 finding" repair --id 2 -f "$WORK/fixed.qcow2" "$WORK/image"
 expect "one of two: check" 4 . check --patch "$WORK/fixed.qcow2" "$WORK/image"
 
+# The plan repairs one of three findings, and names the others.
+damages plain 5 262 1 0 set 40 4 7 and 5 370 12 256 delete and 5 403 12 256 delete
+rest='inode-ref-missing in inode 370 of tree 5 and 1 more'
+expect "one of three" 1 "does not repair 2 findings of 'check': $rest$" repair "$WORK/image"
+rm -f "$WORK/fixed.qcow2"
+expect "one of three: the overlay" 1 "do not concern 2 findings of 'check': $rest$" \
+    repair -f "$WORK/fixed.qcow2" "$WORK/image"
+damages plain 2 13651968 168 4096 delete
+expect "a place without an inode" 1 \
+    "'check': group-used at 13631488, free-space-differs at 13651968, \.\.\.$" \
+    repair "$WORK/image"
+
 # The free space tree, also of a file system with a block group tree.
 repairs 'it differs from the extent tree' plain 10 30408704 198 - set 0 4 2147483649
 repairs 'it differs from the extent tree' plain 10 13631488 198 - set 0 4 3

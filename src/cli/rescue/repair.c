@@ -385,12 +385,14 @@ static struct bw_error *write_result(struct cmd_format *format, struct repair *r
         BW_TRY(write_copies(repair));
     else
         BW_TRY(write_overlays(repair));
-    if (left)
+    if (left) {
+        BW_AUTO_FREE char *names = bw_repair_name_left(repair->plan, true);
         bw_fs_report(format->session.fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "the chosen changes do not concern %" PRIu64
-                                     " finding%s of 'check'",
-                                     left, bw_plural(left)));
+                                     " finding%s of 'check': %s",
+                                     left, bw_plural(left), names ? names : "(no memory)"));
+    }
     if (cmd_format_is_for_people(repair->common))
         print_advice(repair);
     return NULL;
@@ -471,15 +473,17 @@ static struct bw_error *list(struct cmd_format *format, void *context)
                                "choose changes that lose something");
 
     /* Without changes, nothing is written, which is what the user hopes for. */
-    const char *rest = count > repair->chosen + repair->failed
-                           ? "; changes of the plan that lose something are made only with --id "
-                             "or --allow"
-                           : "";
     struct bw_error *unrepaired = NULL;
-    if (left)
+    if (left) {
+        BW_AUTO_FREE char *names = bw_repair_name_left(repair->plan, false);
         unrepaired = bw_error_create(
-            BW_ERROR_CORRUPT, "this command does not repair %" PRIu64 " finding%s of 'check'%s",
-            left, bw_plural(left), writes ? ", and nothing is written" : rest);
+            BW_ERROR_CORRUPT, "this command does not repair %" PRIu64 " finding%s of 'check'%s: %s",
+            left, bw_plural(left), writes ? ", and nothing is written" : "",
+            names ? names : "(no memory)");
+    }
+    if (unrepaired && !writes && count > repair->chosen + repair->failed)
+        unrepaired =
+            bw_error_advise(unrepaired, "`id` or `allow` makes changes that lose something");
     if (unrepaired && writes && bw_repair_remaining(repair->plan))
         return unrepaired;
     if (unrepaired)

@@ -18,6 +18,7 @@ enum { FILES = 4 };
 struct scene {
     struct iw_image *image;
     struct report_log log;
+    enum bw_log_mode mode;
     struct bw_fs *fs;
     struct bw_repair *repair;
     uint64_t files[FILES];
@@ -30,7 +31,7 @@ static struct bw_error *plan(struct scene *scene, struct bw_repair_options optio
     const struct bw_fs_options how = {.struct_size = sizeof how,
                                       .paths = scene->paths,
                                       .path_count = iw_paths_of(scene->image, scene->paths),
-                                      .log = BW_LOG_IGNORE,
+                                      .log = scene->mode,
                                       .reporter = report_log_reporter(&scene->log)};
     expect_success(bw_fs_open(&how, &scene->fs));
     return bw_repair_open(scene->fs, &how, &options, &scene->repair);
@@ -38,7 +39,8 @@ static struct bw_error *plan(struct scene *scene, struct bw_repair_options optio
 
 static struct scene make_scene(void)
 {
-    struct scene scene = {.image = iw_create(&(struct iw_options){.profile = 0})};
+    struct scene scene = {.image = iw_create(&(struct iw_options){.profile = 0}),
+                          .mode = BW_LOG_IGNORE};
     for (unsigned i = 0; i < FILES; i++) {
         char name[8];
         snprintf(name, sizeof name, "file%u", i);
@@ -293,7 +295,8 @@ static void divided(void **state)
     (void)state;
     enum { BLOCKS = 5 };
     for (unsigned is_new = 0; is_new < 2; is_new++) {
-        struct scene scene = {.image = iw_create(&(struct iw_options){
+        struct scene scene = {.mode = BW_LOG_IGNORE,
+                              .image = iw_create(&(struct iw_options){
                                   .profile = BW_GROUP_DUP, .nodesize = 4096, .items_per_leaf = 2})};
         uint64_t left, first = 0;
         for (unsigned i = 0; i < BLOCKS; i++) {
@@ -343,6 +346,10 @@ static void limits(void **state)
 {
     (void)state;
     struct scene scene = make_scene();
+    scene.mode = BW_LOG_REPLAY;
+    expect_error(plan(&scene, (struct bw_repair_options){0}), BW_ERROR_USAGE, "log tree");
+    bw_fs_close(scene.fs);
+    scene.mode = BW_LOG_IGNORE;
     expect_error(plan(&scene, (struct bw_repair_options){.most_findings = FILES - 1}),
                  BW_ERROR_UNSUPPORTED, "more than 3 findings");
     bw_fs_close(scene.fs);
