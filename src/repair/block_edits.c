@@ -103,23 +103,6 @@ struct bw_error *bw_repair_block_contents(struct bw_repair *repair, uint64_t log
     return add_block(repair, logical, &bytes);
 }
 
-/* The change of the same bytes: 1 + its number, or 0; `*is_same`: it is this one. */
-static size_t find_edit(struct bw_repair *repair, const struct bw_repair_edit *edit, bool *is_same)
-{
-    const struct bw_repair_block *block = find_block(repair, edit->block);
-    for (size_t i = 0; block && i < block->changes.count; i++) {
-        const size_t number = block->changes.items[i];
-        const struct bw_repair_change *change = &repair->changes.items[number];
-        if (change->byte >= edit->byte + edit->length ||
-            edit->byte >= change->byte + change->length)
-            continue;
-        *is_same = change->byte == edit->byte && change->length == edit->length &&
-                   memcmp(change->bytes, edit->bytes, edit->length) == 0;
-        return number + 1;
-    }
-    return 0;
-}
-
 /* Adds it, if the block can be read, or is made. */
 static struct bw_error *add_edit(struct bw_repair *repair, struct bw_repair_finding *finding,
                                  struct bw_repair_edit *edit)
@@ -169,15 +152,22 @@ static struct bw_error *add_edit(struct bw_repair *repair, struct bw_repair_find
 struct bw_error *bw_repair_edit_block(struct bw_repair *repair, struct bw_repair_finding *finding,
                                       struct bw_repair_edit edit)
 {
-    bool is_same = false;
-    const size_t found = find_edit(repair, &edit, &is_same);
-    if (!found)
-        return add_edit(repair, finding, &edit);
-    if (is_same) {
-        finding->block_edit = found;
-        finding->planned = true;
+    const struct bw_repair_block *block = find_block(repair, edit.block);
+    for (size_t i = 0; block && i < block->changes.count; i++) {
+        const size_t number = block->changes.items[i];
+        const struct bw_repair_change *change = &repair->changes.items[number];
+        if (change->byte >= edit.byte + edit.length || edit.byte >= change->byte + change->length)
+            continue;
+
+        /* The same bytes: it is planned already, or another value is. */
+        if (change->byte == edit.byte && change->length == edit.length &&
+            memcmp(change->bytes, edit.bytes, edit.length) == 0) {
+            finding->block_edit = number + 1;
+            finding->planned = true;
+        }
+        return NULL;
     }
-    return NULL;
+    return add_edit(repair, finding, &edit);
 }
 
 struct bw_error *bw_repair_edit_item(struct bw_repair *repair, struct bw_repair_finding *finding,
@@ -305,8 +295,7 @@ struct bw_error *bw_repair_delete_item(struct bw_repair *repair, struct bw_repai
     return error;
 }
 
-/* Deletes an item: the later items move up, and their data move down. */
-static void delete_item(uint8_t *block, uint32_t size, const struct bw_key *key)
+void bw_repair_cut_item(uint8_t *block, uint32_t size, const struct bw_key *key)
 {
     struct bw_disk_header *header = (void *)block;
     struct bw_disk_item *items = (void *)(block + sizeof *header);
@@ -358,7 +347,7 @@ struct bw_error *bw_repair_write_blocks(struct bw_repair *repair)
         /* Deletions move items, so they come last. */
         for (size_t k = 0; k < block->changes.count; k++)
             if (changes[numbers[k]].chosen && changes[numbers[k]].is_deletion)
-                delete_item(bytes, size, &changes[numbers[k]].key);
+                bw_repair_cut_item(bytes, size, &changes[numbers[k]].key);
         bw_checksum_compute(superblock->checksum_type, bytes + BW_CSUM_SIZE, size - BW_CSUM_SIZE,
                             bytes);
         for (unsigned copy = 1; copy <= mapping.copies; copy++) {

@@ -109,34 +109,6 @@ static void rename_checksums(uint8_t *block)
     }
 }
 
-/* Takes the temporary item with the new type out of a leaf. It has no data. */
-static void delete_temporary(uint8_t *block)
-{
-    struct bw_disk_header *header = (void *)block;
-    struct bw_disk_item *items = (void *)(block + sizeof *header);
-    const uint32_t count = bw_get32(header->item_count);
-    for (uint32_t i = 1; i < count && !header->level; i++) {
-        if (bw_get64(items[i].key.objectid) != BW_CSUM_CHANGE ||
-            items[i].key.type != BW_TEMPORARY_ITEM || bw_get32(items[i].size))
-            continue;
-        memmove(&items[i], &items[i + 1], (count - i - 1) * sizeof *items);
-        header->item_count = bw_put32(count - 1);
-        return;
-    }
-}
-
-/* Gives the device items in a leaf of the chunk tree the id. */
-static void set_device_ids(const struct bw_repair_conversion *conversion, uint8_t *block,
-                           uint32_t nodesize)
-{
-    const struct bw_node leaf = bw_node_view(block, nodesize);
-    struct bw_item item;
-    for (uint32_t slot = 0; !leaf.level && bw_leaf_next(&leaf, &slot, &item);)
-        if (item.key.type == BW_DEVICE_ITEM && item.size >= sizeof(struct bw_disk_device_item))
-            memcpy(block + (item.data - block) + offsetof(struct bw_disk_device_item, fsid),
-                   conversion->fsid, BW_UUID_SIZE);
-}
-
 struct bw_error *bw_repair_convert(struct bw_repair *repair)
 {
     const struct bw_repair_conversion *conversion = &repair->conversion;
@@ -168,13 +140,26 @@ struct bw_error *bw_repair_convert(struct bw_repair *repair)
         if (conversion->rewrites_ids) {
             memcpy(header->fsid, conversion->fsid, BW_UUID_SIZE);
             memcpy(header->chunk_tree_uuid, conversion->chunk_tree_uuid, BW_UUID_SIZE);
-            if (owner == BW_CHUNK_TREE)
-                set_device_ids(conversion, block, size);
         }
         if (conversion->renames_checksums && owner == BW_CSUM_TREE)
             rename_checksums(block);
-        if (conversion->flags & checksum_flags && owner == BW_ROOT_TREE)
-            delete_temporary(block);
+
+        /* Device items have the id, too. The root tree has an empty item with the new type. */
+        const struct bw_node leaf = bw_node_view(block, size);
+        const bool has_ids = conversion->rewrites_ids && owner == BW_CHUNK_TREE;
+        const bool has_type = conversion->flags & checksum_flags && owner == BW_ROOT_TREE;
+        struct bw_item item;
+        for (uint32_t slot = 0; !leaf.level && bw_leaf_next(&leaf, &slot, &item);) {
+            if (has_ids && item.key.type == BW_DEVICE_ITEM &&
+                item.size >= sizeof(struct bw_disk_device_item))
+                memcpy(block + (item.data - block) + offsetof(struct bw_disk_device_item, fsid),
+                       conversion->fsid, BW_UUID_SIZE);
+            if (!has_type || slot == 1 || item.size || item.key.objectid != BW_CSUM_CHANGE ||
+                item.key.type != BW_TEMPORARY_ITEM)
+                continue;
+            bw_repair_cut_item(block, size, &item.key);
+            break;
+        }
         bw_checksum_compute(conversion->checksum_type, block + BW_CSUM_SIZE, size - BW_CSUM_SIZE,
                             block);
         error = bw_repair_write_converted(repair, wanted->bytenr, block);

@@ -38,42 +38,6 @@ struct unit {
 
 BW_VECTOR(units, struct unit);
 
-/* Adds the units of a finding, if it is about one mirror of a block or of data. */
-static struct bw_error *add_units(struct bw_repair *repair, const struct bw_tree_list *trees,
-                                  struct bw_repair_finding *finding, struct units *units)
-{
-    static const char *const words[] = {
-        "block-checksum",   "block-stale",  "block-foreign", "block-keys",      "block-layout",
-        "block-unreadable", "block-header", "data-checksum", "data-unreadable", "block-bit-flip"};
-    const struct bw_fs *fs = repair->fs;
-    const struct bw_repair_device *device = bw_repair_device_of(repair, finding->devid);
-    size_t kind = 0;
-    while (kind < sizeof words / sizeof *words && strcmp(words[kind], finding->code->word) != 0)
-        kind++;
-    const bool is_data = strncmp(finding->code->word, "data-", 5) == 0;
-    const bool is_flipped = bw_repair_is(finding, "block-bit-flip");
-    const uint32_t size = is_data ? fs->superblock.sectorsize : fs->superblock.nodesize;
-    if (kind == sizeof words / sizeof *words || finding->logical == BW_ABSENT ||
-        finding->length == BW_ABSENT ||
-        !(is_flipped || (finding->repairable && finding->mirror - 1 < MIRRORS)))
-        return NULL;
-    /* the image may be cut off before this copy */
-    if (device && finding->offset != BW_ABSENT &&
-        finding->offset + finding->length > bw_xlator_size(device->image->storage))
-        return NULL;
-    finding->planned = true;
-    for (uint64_t at = 0; at < finding->length; at += size)
-        BW_TRY(units_push(
-            units, (struct unit){.logical = finding->logical + at,
-                                 .length = size,
-                                 .is_data = is_data,
-                                 .bad = is_flipped ? 0 : UINT64_C(1) << (finding->mirror - 1),
-                                 .is_flipped = is_flipped,
-                                 .tree = bw_tree_list_find(trees, finding->tree),
-                                 .key = finding->key}));
-    return NULL;
-}
-
 struct bw_error *bw_repair_read_copy(struct bw_repair *repair, uint64_t logical, uint32_t length,
                                      unsigned copy, void *bytes)
 {
@@ -287,10 +251,19 @@ static struct bw_error *plan_parity(struct bw_repair *repair)
     return NULL;
 }
 
-/* Computes the parity of a row from its data with all changes, and writes it. */
-static struct bw_error *write_row(struct bw_repair *repair, const struct bw_chunk_info *chunk,
-                                  uint64_t row)
+/* Computes the parity of the row with an address from its data with all changes, and writes it, if
+ * there is parity, and the row is not in the set. */
+static struct bw_error *write_row(struct bw_repair *repair, const struct bw_chunk_list *chunks,
+                                  struct bw_number_set *rows, uint64_t logical)
 {
+    const struct bw_chunk_info *chunk = parity_chunk(chunks, logical);
+    bool is_new;
+    if (!chunk)
+        return NULL;
+    const uint64_t row = row_of(chunk, logical);
+    BW_TRY(bw_number_set_insert(rows, row, &is_new));
+    if (!is_new)
+        return NULL;
     const unsigned parity = parity_stripes(chunk), data = chunk->stripe_count - parity;
     BW_AUTO_FREE uint8_t *bytes =
         aligned_alloc(BW_STRIPE_LENGTH, (size_t)chunk->stripe_count * BW_STRIPE_LENGTH);
@@ -313,25 +286,11 @@ static struct bw_error *write_row(struct bw_repair *repair, const struct bw_chun
     }
     for (unsigned i = 0; i < parity; i++) {
         BW_TRY(bw_fs_map(repair->fs, row, BW_STRIPE_LENGTH, 2 + i, &mapping));
-        if (!mapping.present)
-            continue;
-        BW_TRY(bw_repair_write(repair, mapping.devid, mapping.offset, vectors[data + i],
-                               BW_STRIPE_LENGTH));
+        if (mapping.present)
+            BW_TRY(bw_repair_write(repair, mapping.devid, mapping.offset, vectors[data + i],
+                                   BW_STRIPE_LENGTH));
     }
     return NULL;
-}
-
-/* Writes the row with an address, if it has parity and is not in the set. */
-static struct bw_error *write_row_of(struct bw_repair *repair, const struct bw_chunk_list *chunks,
-                                     struct bw_number_set *rows, uint64_t logical)
-{
-    const struct bw_chunk_info *chunk = parity_chunk(chunks, logical);
-    bool is_new;
-    if (!chunk)
-        return NULL;
-    const uint64_t row = row_of(chunk, logical);
-    BW_TRY(bw_number_set_insert(rows, row, &is_new));
-    return is_new ? write_row(repair, chunk, row) : NULL;
 }
 
 struct bw_error *bw_repair_write_parity(struct bw_repair *repair)
@@ -344,20 +303,51 @@ struct bw_error *bw_repair_write_parity(struct bw_repair *repair)
         const uint64_t length = change->unit ? change->length : 1;
         for (uint64_t at = 0; at < length && change->chosen && (change->bytes || change->is_parity);
              at += repair->fs->superblock.sectorsize)
-            BW_TRY(write_row_of(repair, &chunks, &rows, change->logical + at));
+            BW_TRY(write_row(repair, &chunks, &rows, change->logical + at));
     }
     for (size_t i = 0; i < repair->converted.count; i++)
-        BW_TRY(write_row_of(repair, &chunks, &rows, repair->converted.items[i]));
+        BW_TRY(write_row(repair, &chunks, &rows, repair->converted.items[i]));
     return NULL;
 }
 
 struct bw_error *bw_repair_plan_copies(struct bw_repair *repair)
 {
+    static const char *const words[] = {
+        "block-checksum",   "block-stale",  "block-foreign", "block-keys",      "block-layout",
+        "block-unreadable", "block-header", "data-checksum", "data-unreadable", "block-bit-flip"};
+    const struct bw_superblock *superblock = &repair->fs->superblock;
     BW_SCOPED(units) struct units units = {0};
     BW_SCOPED(bw_tree_list) struct bw_tree_list trees = {0};
     BW_TRY(bw_tree_list_load(repair->fs, &trees));
-    for (size_t i = 0; i < repair->findings.count; i++)
-        BW_TRY(add_units(repair, &trees, &repair->findings.items[i], &units));
+
+    /* The findings about one mirror of a block or of data. */
+    for (size_t i = 0; i < repair->findings.count; i++) {
+        struct bw_repair_finding *finding = &repair->findings.items[i];
+        const struct bw_repair_device *device = bw_repair_device_of(repair, finding->devid);
+        const bool is_data = strncmp(finding->code->word, "data-", 5) == 0;
+        const bool is_flipped = bw_repair_is(finding, "block-bit-flip");
+        const uint32_t size = is_data ? superblock->sectorsize : superblock->nodesize;
+        bool is_copy = false;
+        for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+            is_copy |= bw_repair_is(finding, words[k]);
+        if (!is_copy || finding->logical == BW_ABSENT || finding->length == BW_ABSENT ||
+            !(is_flipped || (finding->repairable && finding->mirror - 1 < MIRRORS)))
+            continue;
+        /* the image may be cut off before this copy */
+        if (device && finding->offset != BW_ABSENT &&
+            finding->offset + finding->length > bw_xlator_size(device->image->storage))
+            continue;
+        finding->planned = true;
+        for (uint64_t at = 0; at < finding->length; at += size)
+            BW_TRY(units_push(
+                &units, (struct unit){.logical = finding->logical + at,
+                                      .length = size,
+                                      .is_data = is_data,
+                                      .bad = is_flipped ? 0 : UINT64_C(1) << (finding->mirror - 1),
+                                      .is_flipped = is_flipped,
+                                      .tree = bw_tree_list_find(&trees, finding->tree),
+                                      .key = finding->key}));
+    }
 
     /* One unit for each address, ascending. */
     size_t kept = 0;

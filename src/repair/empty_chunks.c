@@ -88,14 +88,6 @@ static struct bw_error *plan_removals(struct cutting *cutting)
     return NULL;
 }
 
-/* Whether a device extent ends behind the last whole sector in the image of its device. */
-static bool is_behind(struct bw_repair *repair, const struct bw_key *key, uint64_t length)
-{
-    const struct bw_repair_device *device = bw_repair_device_of(repair, key->objectid);
-    const uint64_t size = device ? bw_xlator_size(device->image->storage) : UINT64_MAX;
-    return key->offset + length > size - size % repair->fs->superblock.sectorsize && device;
-}
-
 /* Lists the items of the chunks behind the ends of images: in the chunk tree, with the block
  * groups, in the free space tree, and the device extents on all devices. */
 static struct bw_error *list_items(struct cutting *cutting)
@@ -114,13 +106,16 @@ static struct bw_error *list_items(struct cutting *cutting)
         return NULL;
     }
 
-    /* The chunks. */
+    /* The chunks with a device extent that ends behind the last whole sector of its image. */
     BW_SCOPED(bw_fs_items) struct bw_fs_items behind;
     bw_repair_all_items(&behind, fs, &cutting->device_tree);
     for (const struct bw_item *item; (item = bw_fs_items_next(&behind));) {
         const struct bw_disk_device_extent *extent = (const void *)item->data;
-        if (item->key.type == BW_DEVICE_EXTENT && item->size >= sizeof *extent &&
-            is_behind(repair, &item->key, bw_get64(extent->length)))
+        const struct bw_repair_device *device = bw_repair_device_of(repair, item->key.objectid);
+        if (item->key.type != BW_DEVICE_EXTENT || item->size < sizeof *extent || !device)
+            continue;
+        const uint64_t size = bw_xlator_size(device->image->storage);
+        if (item->key.offset + bw_get64(extent->length) > size - size % fs->superblock.sectorsize)
             BW_TRY(bw_number_set_insert(&cutting->chunks, bw_get64(extent->chunk_offset), &is_new));
     }
     BW_TRY(bw_fs_items_error(&behind));

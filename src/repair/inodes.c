@@ -321,25 +321,6 @@ static struct bw_error *plan_root(struct bw_repair *repair, struct bw_repair_fin
                                                        .proof = "the link to the subvolume"});
 }
 
-/* Plans the field that a finding is about, if other items determine it. */
-static struct bw_error *plan_field(struct bw_repair *repair, struct bw_repair_finding *finding,
-                                   const struct bw_tree_list *trees)
-{
-    static const char *const of_inodes[] = {"link-count", "directory-size", "file-bytes",
-                                            "link-size", "file-size"};
-    const struct bw_listed_tree *tree = bw_tree_list_find(trees, finding->tree);
-    if (bw_repair_is(finding, "dir-item") && finding->tree == BW_ROOT_TREE)
-        return plan_entry(repair, finding, bw_fs_root_tree(repair->fs));
-    if (bw_repair_is(finding, "root-references"))
-        return plan_root(repair, finding);
-    for (size_t i = 0; tree && i < sizeof of_inodes / sizeof *of_inodes; i++)
-        if (bw_repair_is(finding, of_inodes[i]) && finding->inode != BW_ABSENT)
-            return plan_inode(repair, finding, &tree->tree);
-    if (tree && (bw_repair_is(finding, "entry-type") || bw_repair_is(finding, "dir-item")))
-        return plan_entry(repair, finding, &tree->tree);
-    return NULL;
-}
-
 struct bw_error *bw_repair_plan_hiding_bits(struct bw_repair *repair)
 {
     struct bw_repair_findings *findings = &repair->findings;
@@ -354,15 +335,31 @@ struct bw_error *bw_repair_plan_hiding_bits(struct bw_repair *repair)
  * flipped bits are planned last, where nothing else is planned. */
 struct bw_error *bw_repair_plan_inodes(struct bw_repair *repair)
 {
+    static const char *const of_inodes[] = {"link-count", "directory-size", "file-bytes",
+                                            "link-size", "file-size"};
     struct bw_repair_findings *findings = &repair->findings;
-    struct bw_tree_list trees = {0};
-    struct bw_error *error = bw_tree_list_load(repair->fs, &trees);
-    for (size_t i = 0; !error && i < findings->count && i < MOST_FINDINGS; i++)
-        if (!findings->items[i].planned)
-            error = plan_field(repair, &findings->items[i], &trees);
-    for (size_t i = 0; !error && i < findings->count && i < MOST_FINDINGS; i++)
+    BW_SCOPED(bw_tree_list) struct bw_tree_list trees = {0};
+    BW_TRY(bw_tree_list_load(repair->fs, &trees));
+    for (size_t i = 0; i < findings->count && i < MOST_FINDINGS; i++) {
+        struct bw_repair_finding *finding = &findings->items[i];
+        const struct bw_listed_tree *tree = bw_tree_list_find(&trees, finding->tree);
+        const bool is_entry = bw_repair_is(finding, "dir-item");
+        bool is_of_inode = false;
+        for (size_t k = 0; k < sizeof of_inodes / sizeof *of_inodes; k++)
+            is_of_inode |= bw_repair_is(finding, of_inodes[k]) && finding->inode != BW_ABSENT;
+        if (finding->planned)
+            continue;
+        if (is_entry && finding->tree == BW_ROOT_TREE)
+            BW_TRY(plan_entry(repair, finding, bw_fs_root_tree(repair->fs)));
+        else if (bw_repair_is(finding, "root-references"))
+            BW_TRY(plan_root(repair, finding));
+        else if (tree && is_of_inode)
+            BW_TRY(plan_inode(repair, finding, &tree->tree));
+        else if (tree && (is_entry || bw_repair_is(finding, "entry-type")))
+            BW_TRY(plan_entry(repair, finding, &tree->tree));
+    }
+    for (size_t i = 0; i < findings->count && i < MOST_FINDINGS; i++)
         if (!findings->items[i].planned && findings->items[i].flipped_block != BW_ABSENT)
-            error = plan_flip(repair, &findings->items[i]);
-    free(trees.entries.items);
-    return error;
+            BW_TRY(plan_flip(repair, &findings->items[i]));
+    return NULL;
 }

@@ -346,6 +346,9 @@ struct bw_error *bw_repair_delete_item(struct bw_repair *repair, struct bw_repai
                                        const struct bw_tree *tree, const struct bw_key *key,
                                        struct bw_repair_edit edit);
 
+/** Deletes an item of a leaf: the later items move up, and their data move down. (block_edits.c) */
+void bw_repair_cut_item(uint8_t *block, uint32_t size, const struct bw_key *key);
+
 /** An item to be deleted. */
 struct bw_repair_removal {
     struct bw_tree tree;
