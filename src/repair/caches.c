@@ -35,19 +35,13 @@ struct group {
 
 BW_VECTOR(group_list, struct group);
 
-/* A leaf that is being made. */
-struct leaf {
-    uint8_t *bytes; /* room for it */
-    struct bw_repair_leaf made;
-    struct bw_key first, end; /* keys that belong in it */
-    bool is_full;
-};
-
 struct caches {
     struct bw_repair *repair;
     const struct bw_tree *tree;
     struct group_list groups;
-    struct leaf leaf;
+    struct bw_repair_leaf leaf; /* being made */
+    struct bw_key first, end;   /* keys that belong in it */
+    bool is_full;
     unsigned group; /* of all changes of this tree */
 };
 
@@ -61,15 +55,14 @@ static uint32_t leaf_size(const struct caches *caches)
 /* Begins a leaf, with a copy of the header of the root tree in which some fields are replaced. */
 static struct bw_error *begin_leaf(struct caches *caches, uint64_t bytenr, uint64_t generation)
 {
-    struct leaf *leaf = &caches->leaf;
     struct bw_repair *repair = caches->repair;
     const uint8_t *root;
     BW_TRY(bw_repair_block_contents(repair, bw_fs_root_tree(repair->fs)->root.bytenr, &root));
-    leaf->is_full = !root;
+    caches->is_full = !root;
     if (!root)
         return NULL;
-    leaf->made = bw_repair_leaf_begin(leaf->bytes, leaf_size(caches), root);
-    struct bw_disk_header *header = (void *)leaf->bytes;
+    caches->leaf = bw_repair_leaf_begin(caches->leaf.bytes, leaf_size(caches), root);
+    struct bw_disk_header *header = (void *)caches->leaf.bytes;
     header->bytenr = bw_put64(bytenr);
     header->generation = bw_put64(generation);
     header->owner = bw_put64(caches->tree->id);
@@ -78,19 +71,20 @@ static struct bw_error *begin_leaf(struct caches *caches, uint64_t bytenr, uint6
 }
 
 /* Adds an item, if its key belongs in the leaf. */
-static void add_item(struct leaf *leaf, struct bw_key key, const void *data, uint32_t size)
+static void add_item(struct caches *caches, struct bw_key key, const void *data, uint32_t size)
 {
-    if (bw_key_compare(&key, &leaf->first) >= 0 && bw_key_compare(&key, &leaf->end) < 0 &&
-        !bw_repair_leaf_add(&leaf->made, &key, data, size))
-        leaf->is_full = true;
+    if (bw_key_compare(&key, &caches->first) >= 0 && bw_key_compare(&key, &caches->end) < 0 &&
+        !bw_repair_leaf_add(&caches->leaf, &key, data, size))
+        caches->is_full = true;
 }
 
 /* The items of a block group, by the extent tree. */
 
 /* Adds the bitmaps of a block group, each for as many sectors as it has bits. */
-static void add_bitmaps(struct leaf *leaf, const struct group *group,
-                        const struct bw_range_set *runs, uint32_t sectorsize)
+static void add_bitmaps(struct caches *caches, const struct group *group,
+                        const struct bw_range_set *runs)
 {
+    const uint32_t sectorsize = caches->repair->fs->superblock.sectorsize;
     const uint64_t covered = (uint64_t)BITMAP_SIZE * 8 * sectorsize;
     size_t run = 0;
     for (uint64_t start = group->start; start < group->end; start += covered) {
@@ -107,7 +101,7 @@ static void add_bitmaps(struct leaf *leaf, const struct group *group,
                  bit++)
                 bits[bit / 8] |= (uint8_t)(1u << (bit % 8));
         }
-        add_item(leaf, (struct bw_key){start, BW_FREE_SPACE_BITMAP, end - start}, bits,
+        add_item(caches, (struct bw_key){start, BW_FREE_SPACE_BITMAP, end - start}, bits,
                  (count + 7) / 8);
     }
 }
@@ -141,15 +135,14 @@ static struct bw_error *add_group(struct caches *caches, const struct group *gro
         .extent_count = bw_put32((uint32_t)runs.ranges.count),
         .flags = bw_put32(group->uses_bitmaps ? USES_BITMAPS : 0),
     };
-    add_item(&caches->leaf,
-             (struct bw_key){group->start, BW_FREE_SPACE_INFO, group->end - group->start}, &info,
-             sizeof info);
+    add_item(caches, (struct bw_key){group->start, BW_FREE_SPACE_INFO, group->end - group->start},
+             &info, sizeof info);
     if (group->uses_bitmaps)
-        add_bitmaps(&caches->leaf, group, &runs, fs->superblock.sectorsize);
+        add_bitmaps(caches, group, &runs);
     for (size_t i = 0; !group->uses_bitmaps && i < runs.ranges.count; i++) {
         const struct bw_span *run = &runs.ranges.items[i];
-        add_item(&caches->leaf,
-                 (struct bw_key){run->start, BW_FREE_SPACE_EXTENT, run->end - run->start}, NULL, 0);
+        add_item(caches, (struct bw_key){run->start, BW_FREE_SPACE_EXTENT, run->end - run->start},
+                 NULL, 0);
     }
     return NULL;
 }
@@ -164,45 +157,14 @@ static struct group *group_at(const struct caches *caches, uint64_t address)
     return i < caches->groups.count && groups[i].start <= address ? &caches->groups.items[i] : NULL;
 }
 
-/* Whether a finding is about a block group in the free space tree. */
-static bool is_about_group(const struct bw_repair_finding *finding)
+/* The block group in the free space tree that a finding is about; NULL: none. */
+static struct group *group_of(const struct caches *caches, const struct bw_repair_finding *finding)
 {
-    return bw_repair_is(finding, "free-space-missing") ||
-           bw_repair_is(finding, "free-space-differs") ||
-           bw_repair_is(finding, "free-space-count") || bw_repair_is(finding, "free-space-item");
-}
-
-/* Lists the block groups, and notes which ones have bitmaps, and which ones are wrong. */
-static struct bw_error *load_groups(struct caches *caches)
-{
-    const struct bw_repair_findings *findings = &caches->repair->findings;
-    struct bw_fs *fs = caches->repair->fs;
-    BW_SCOPED(bw_fs_items) struct bw_fs_items groups;
-    bw_repair_all_items(&groups, fs, bw_repair_group_tree(fs));
-    for (const struct bw_item *item; (item = bw_fs_items_next(&groups));)
-        if (item->key.type == BW_BLOCK_GROUP_ITEM && item->key.offset &&
-            item->key.objectid <= UINT64_MAX - item->key.offset)
-            BW_TRY(group_list_push(&caches->groups,
-                                   (struct group){.start = item->key.objectid,
-                                                  .end = item->key.objectid + item->key.offset}));
-    BW_TRY(bw_fs_items_error(&groups));
-
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_repair_all_items(&items, fs, caches->tree);
-    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
-        struct group *group = group_at(caches, item->key.objectid);
-        if (group && item->key.type == BW_FREE_SPACE_BITMAP)
-            group->uses_bitmaps = true;
-    }
-    BW_TRY(bw_fs_items_error(&items));
-
-    for (size_t i = 0; i < findings->count; i++) {
-        struct group *group = is_about_group(&findings->items[i])
-                                  ? group_at(caches, findings->items[i].key.objectid)
-                                  : NULL;
-        if (group)
-            group->is_wrong = true;
-    }
+    static const char *const words[] = {"free-space-missing", "free-space-differs",
+                                        "free-space-count", "free-space-item"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (bw_repair_is(finding, words[i]))
+            return group_at(caches, finding->key.objectid);
     return NULL;
 }
 
@@ -221,33 +183,32 @@ bool bw_repair_doubts_extents(const struct bw_repair *repair)
  * NULL: of a lost one. */
 static struct bw_error *fill_leaf(struct caches *caches, const struct bw_node *old)
 {
-    struct leaf *leaf = &caches->leaf;
     struct bw_item item = {0};
     uint32_t slot = 0;
     bool has_item = old && bw_leaf_next(old, &slot, &item);
     for (size_t i = 0; i < caches->groups.count; i++) {
         const struct group *group = &caches->groups.items[i];
-        if ((old && !group->is_wrong) || group->end < leaf->first.objectid ||
-            group->start > leaf->end.objectid)
+        if ((old && !group->is_wrong) || group->end < caches->first.objectid ||
+            group->start > caches->end.objectid)
             continue;
         for (; has_item && item.key.objectid < group->start;
              has_item = bw_leaf_next(old, &slot, &item))
-            add_item(leaf, item.key, item.data, item.size);
+            add_item(caches, item.key, item.data, item.size);
         while (has_item && item.key.objectid < group->end)
             has_item = bw_leaf_next(old, &slot, &item);
         BW_TRY(add_group(caches, group));
     }
     for (; has_item; has_item = bw_leaf_next(old, &slot, &item))
-        add_item(leaf, item.key, item.data, item.size);
+        add_item(caches, item.key, item.data, item.size);
     return NULL;
 }
 
 /* Whether the leaf that was made begins with a key. */
-static bool begins_with(const struct leaf *leaf, const struct bw_key *key)
+static bool begins_with(const struct bw_repair_leaf *leaf, const struct bw_key *key)
 {
     const struct bw_disk_item *item = (const void *)(leaf->bytes + sizeof(struct bw_disk_header));
     const struct bw_key first = bw_key_decode(&item->key);
-    return leaf->made.count && bw_key_compare(&first, key) == 0;
+    return leaf->count && bw_key_compare(&first, key) == 0;
 }
 
 /* Plans the leaf that was made. */
@@ -278,7 +239,6 @@ static const char from_extents[] = "the gaps between the extents of the verified
 static struct bw_error *make_leaves(struct caches *caches, const struct group *group,
                                     struct bw_repair_finding *finding, bool *fits)
 {
-    struct leaf *leaf = &caches->leaf;
     struct bw_key key = {group->start, 0, 0};
     struct bw_leaf_finder finder;
     struct bw_error *error = NULL;
@@ -292,13 +252,13 @@ static struct bw_error *make_leaves(struct caches *caches, const struct group *g
         struct bw_item first = {0};
         const struct bw_disk_header *header = (const void *)finder.leaf.block;
         const bool has_first = bw_leaf_item(&finder.leaf, 0, &first);
-        leaf->first = finder.first;
-        leaf->end = finder.end;
+        caches->first = finder.first;
+        caches->end = finder.end;
         error = begin_leaf(caches, finder.bytenr, bw_get64(header->generation));
         if (!error)
             error = fill_leaf(caches, &finder.leaf);
-        *fits = !leaf->is_full &&
-                (!caches->tree->root.level || (has_first && begins_with(leaf, &first.key)));
+        *fits = !caches->is_full && (!caches->tree->root.level ||
+                                     (has_first && begins_with(&caches->leaf, &first.key)));
         if (!error && *fits && finding)
             error = plan_leaf(caches, finding, finder.bytenr, false, NULL, from_extents);
         key = finder.end;
@@ -314,7 +274,6 @@ static struct bw_error *make_leaves(struct caches *caches, const struct group *g
 static struct bw_error *plan_lost(struct caches *caches, struct bw_repair_finding *finding)
 {
     struct bw_block_pointer pointer;
-    struct leaf *leaf = &caches->leaf;
     const struct bw_tree_block_expectation *expectation = &pointer.expectation;
     const bool is_free_space = caches->tree->id == BW_FREE_SPACE_TREE;
     bool found;
@@ -322,20 +281,20 @@ static struct bw_error *plan_lost(struct caches *caches, struct bw_repair_findin
                                   &finding->key, &pointer, &found));
     if (!found || expectation->level || (!is_free_space && caches->tree->root.level))
         return NULL;
-    leaf->first = expectation->first_key;
-    leaf->end = expectation->end_key;
-    if (!leaf->end.objectid && !leaf->end.type && !leaf->end.offset)
-        leaf->end = (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX};
+    caches->first = expectation->first_key;
+    caches->end = expectation->end_key;
+    if (!caches->end.objectid && !caches->end.type && !caches->end.offset)
+        caches->end = (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX};
     BW_TRY(begin_leaf(caches, pointer.bytenr, expectation->generation));
     if (!is_free_space)
-        return leaf->is_full
+        return caches->is_full
                    ? NULL
                    : plan_leaf(caches, finding, pointer.bytenr, true, bw_repair_rescan_uuids,
                                "the next mount reads all subvolumes and fills it");
     if (caches->groups.count)
         BW_TRY(fill_leaf(caches, NULL));
-    if (caches->groups.count && !leaf->is_full &&
-        (!expectation->has_first_key || begins_with(leaf, &expectation->first_key)))
+    if (caches->groups.count && !caches->is_full &&
+        (!expectation->has_first_key || begins_with(&caches->leaf, &expectation->first_key)))
         return plan_leaf(caches, finding, pointer.bytenr, true, NULL, from_extents);
     if (caches->repair->fs->superblock.compat_ro_flags & BW_COMPAT_RO_BLOCK_GROUP_TREE)
         return NULL;
@@ -348,29 +307,51 @@ static struct bw_error *plan_lost(struct caches *caches, struct bw_repair_findin
             size = sizeof(struct bw_disk_free_space_info);
         else if (key->type == BW_FREE_SPACE_BITMAP)
             size = sizeof zeros;
-        add_item(leaf, *key, zeros, size);
+        add_item(caches, *key, zeros, size);
     }
-    return leaf->is_full
+    return caches->is_full
                ? NULL
                : plan_leaf(caches, finding, pointer.bytenr, true, bw_repair_invalidate_free_space,
                            "the next mount empties the tree and builds it from the "
                            "extent tree");
 }
 
-/* Plans the wrong and the lost leaves of a tree. */
-static struct bw_error *plan_tree(struct caches *caches)
+/* Plans the leaves of the free space tree in which a block group is wrong, or none of them if one
+ * is not possible. */
+static struct bw_error *plan_wrong(struct caches *caches)
 {
     struct bw_repair_findings *findings = &caches->repair->findings;
-    const bool is_known =
-        caches->tree->id == BW_FREE_SPACE_TREE && !bw_repair_doubts_extents(caches->repair);
-    if (is_known)
-        BW_TRY(load_groups(caches));
+    struct bw_fs *fs = caches->repair->fs;
 
-    /* The leaves in which a block group is wrong, or none of them if one is not possible. */
-    for (size_t i = 0; is_known && i < findings->count; i++) {
+    /* The block groups, and which of them have bitmaps, or are wrong. */
+    BW_SCOPED(bw_fs_items) struct bw_fs_items groups;
+    bw_repair_all_items(&groups, fs, bw_repair_group_tree(fs));
+    for (const struct bw_item *item; (item = bw_fs_items_next(&groups));)
+        if (item->key.type == BW_BLOCK_GROUP_ITEM && item->key.offset &&
+            item->key.objectid <= UINT64_MAX - item->key.offset)
+            BW_TRY(group_list_push(&caches->groups,
+                                   (struct group){.start = item->key.objectid,
+                                                  .end = item->key.objectid + item->key.offset}));
+    BW_TRY(bw_fs_items_error(&groups));
+
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_repair_all_items(&items, fs, caches->tree);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        struct group *group = group_at(caches, item->key.objectid);
+        if (group && item->key.type == BW_FREE_SPACE_BITMAP)
+            group->uses_bitmaps = true;
+    }
+    BW_TRY(bw_fs_items_error(&items));
+
+    for (size_t i = 0; i < findings->count; i++) {
+        struct group *group = group_of(caches, &findings->items[i]);
+        if (group)
+            group->is_wrong = true;
+    }
+
+    for (size_t i = 0; i < findings->count; i++) {
         struct bw_repair_finding *finding = &findings->items[i];
-        const struct group *group =
-            is_about_group(finding) ? group_at(caches, finding->key.objectid) : NULL;
+        const struct group *group = group_of(caches, finding);
         bool fits;
         if (!group || finding->planned)
             continue;
@@ -378,30 +359,32 @@ static struct bw_error *plan_tree(struct caches *caches)
         if (fits)
             BW_TRY(make_leaves(caches, group, finding, &fits));
     }
-    for (size_t i = 0; i < findings->count; i++) {
-        struct bw_repair_finding *finding = &findings->items[i];
-        if (finding->tree == caches->tree->id && !finding->planned &&
-            bw_repair_is_about_lost(finding) && finding->flipped_block == BW_ABSENT)
-            BW_TRY(plan_lost(caches, finding));
-    }
     return NULL;
 }
 
 struct bw_error *bw_repair_plan_caches(struct bw_repair *repair)
 {
     static const uint64_t ids[] = {BW_FREE_SPACE_TREE, BW_UUID_TREE};
-    struct bw_tree_list trees = {0};
+    struct bw_repair_findings *findings = &repair->findings;
+    BW_SCOPED(bw_tree_list) struct bw_tree_list trees = {0};
+    BW_TRY(bw_tree_list_load(repair->fs, &trees));
     BW_AUTO_FREE uint8_t *bytes = malloc(repair->fs->superblock.nodesize);
-    struct bw_error *error = bytes ? bw_tree_list_load(repair->fs, &trees) : bw_error_no_memory();
+    struct bw_error *error = bytes ? NULL : bw_error_no_memory();
     for (size_t i = 0; !error && i < sizeof ids / sizeof *ids; i++) {
         const struct bw_listed_tree *tree = bw_tree_list_find(&trees, ids[i]);
         struct caches caches = {.repair = repair, .leaf.bytes = bytes, .group = ++repair->groups};
         if (!tree)
             continue;
         caches.tree = &tree->tree;
-        error = plan_tree(&caches);
+        if (ids[i] == BW_FREE_SPACE_TREE && !bw_repair_doubts_extents(repair))
+            error = plan_wrong(&caches);
+        for (size_t k = 0; !error && k < findings->count; k++) {
+            struct bw_repair_finding *finding = &findings->items[k];
+            if (finding->tree == ids[i] && !finding->planned && bw_repair_is_about_lost(finding) &&
+                finding->flipped_block == BW_ABSENT)
+                error = plan_lost(&caches, finding);
+        }
         group_list_free(&caches.groups);
     }
-    free(trees.entries.items);
     return error;
 }

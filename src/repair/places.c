@@ -50,27 +50,21 @@ static struct bw_error *locate(struct bw_xlator *layer, struct bw_repair_place *
     return NULL;
 }
 
-/* The number of the image on the command line. */
-static struct bw_error *find_image(const struct bw_repair *repair, const struct bw_image *image,
-                                   size_t *number)
-{
-    const struct bw_xlator *storage = sole_storage(image->storage);
-    if (!storage)
-        return bw_error_create(BW_ERROR_UNSUPPORTED, "it lies in several files");
-    for (size_t i = 0; i < repair->how.path_count; i++)
-        if (strcmp(bw_xlator_image(storage), repair->how.paths[i]) == 0) {
-            *number = i;
-            return NULL;
-        }
-    return bw_error_create(BW_ERROR_UNSUPPORTED, "it does not lie in an image that was given");
-}
-
 struct bw_error *bw_repair_locate(const struct bw_repair *repair, const struct bw_image *image,
                                   struct bw_repair_place *place)
 {
-    struct bw_error *error = find_image(repair, image, &place->image);
+    const struct bw_xlator *storage = sole_storage(image->storage);
     const char *const *containers = repair->options.containers;
-    if (!error)
+    struct bw_error *error = NULL;
+    place->image = 0;
+    while (storage && place->image < repair->how.path_count &&
+           strcmp(bw_xlator_image(storage), repair->how.paths[place->image]) != 0)
+        place->image++;
+    if (!storage)
+        error = bw_error_create(BW_ERROR_UNSUPPORTED, "it lies in several files");
+    else if (place->image == repair->how.path_count)
+        error = bw_error_create(BW_ERROR_UNSUPPORTED, "it does not lie in an image that was given");
+    else
         error = locate(image->storage, place, containers && containers[place->image]);
     if (!error && place->offset % BW_PATCH_SECTOR)
         error = bw_error_create(BW_ERROR_UNSUPPORTED, "it does not begin at a sector");

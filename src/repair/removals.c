@@ -114,34 +114,6 @@ static struct bw_error *fill_if_empty(struct bw_leaf_finder *finder,
     return takeovers_push(takeovers, takeover);
 }
 
-/* Plans the deletion of an item, unless its leaf is replaced. */
-static struct bw_error *plan_removal(struct bw_repair *repair, struct bw_repair_finding *finding,
-                                     struct bw_leaf_finder *finder,
-                                     const struct bw_repair_removals *removals,
-                                     const struct bw_repair_removal *removal,
-                                     const struct takeovers *takeovers,
-                                     const struct bw_repair_removal_texts *texts)
-{
-    struct bw_key first, last;
-    struct bw_item item;
-    bw_leaf_finder_set_tree(finder, &removal->tree);
-    BW_TRY(bw_find_leaf(finder, &removal->key));
-    for (size_t i = 0; i < takeovers->count; i++)
-        if (takeovers->items[i].leaf == finder->bytenr)
-            return NULL;
-    struct bw_repair_edit edit = {.group = repair->groups + 1,
-                                  .reveals = texts->reveals,
-                                  .what = texts->item,
-                                  .why = texts->why,
-                                  .proof = texts->proof};
-    BW_TRY(bw_repair_delete_item(repair, finding, &removal->tree, &removal->key, edit));
-    if (!bw_leaf_item(&finder->leaf, 0, &item) || bw_key_compare(&item.key, &removal->key) != 0)
-        return NULL;
-    count_staying(removals, &removal->tree, &finder->leaf, &first, &last);
-    edit.what = texts->key;
-    return bw_repair_move_first_key(repair, finding, &removal->tree, &removal->key, &first, edit);
-}
-
 /* Plans a leaf with the item that it takes over. */
 static struct bw_error *plan_takeover(struct bw_repair *repair, struct bw_repair_finding *finding,
                                       const struct takeover *takeover,
@@ -181,23 +153,44 @@ struct bw_error *bw_repair_remove(struct bw_repair *repair, struct bw_repair_fin
                                   const struct bw_repair_removal_texts *texts, bool *is_possible)
 {
     const size_t count = removals->count;
-    struct bw_leaf_finder finder;
-    BW_SCOPED(takeovers) struct takeovers takeovers = {0};
     *is_possible = true;
     if (!count)
         return NULL;
 
     /* From the last leaf to the first: so several empty ones take over items in their order. */
+    BW_SCOPED(takeovers) struct takeovers takeovers = {0};
     qsort(removals->items, count, sizeof *removals->items, compare_removals);
+    BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
     bw_leaf_finder_init(&finder, &repair->fs->reader, &removals->items[0].tree);
-    struct bw_error *error = NULL;
-    for (size_t next = count; next && *is_possible && !error;)
-        error = fill_if_empty(&finder, removals, &next, &takeovers, is_possible);
-    for (size_t i = 0; i < removals->count && *is_possible && !error; i++)
-        error = plan_removal(repair, finding, &finder, removals, &removals->items[i], &takeovers,
-                             texts);
-    for (size_t i = 0; i < takeovers.count && *is_possible && !error; i++)
-        error = plan_takeover(repair, finding, &takeovers.items[i], texts);
-    bw_leaf_finder_free(&finder);
-    return error;
+    for (size_t next = count; next && *is_possible;)
+        BW_TRY(fill_if_empty(&finder, removals, &next, &takeovers, is_possible));
+
+    /* The deletions in leaves that are not replaced, and the leaves that are. */
+    for (size_t i = 0; i < removals->count && *is_possible; i++) {
+        const struct bw_repair_removal *removal = &removals->items[i];
+        struct bw_key first, last;
+        struct bw_item item;
+        bool is_replaced = false;
+        bw_leaf_finder_set_tree(&finder, &removal->tree);
+        BW_TRY(bw_find_leaf(&finder, &removal->key));
+        for (size_t k = 0; k < takeovers.count; k++)
+            is_replaced |= takeovers.items[k].leaf == finder.bytenr;
+        if (is_replaced)
+            continue;
+        struct bw_repair_edit edit = {.group = repair->groups + 1,
+                                      .reveals = texts->reveals,
+                                      .what = texts->item,
+                                      .why = texts->why,
+                                      .proof = texts->proof};
+        BW_TRY(bw_repair_delete_item(repair, finding, &removal->tree, &removal->key, edit));
+        if (!bw_leaf_item(&finder.leaf, 0, &item) || bw_key_compare(&item.key, &removal->key) != 0)
+            continue;
+        count_staying(removals, &removal->tree, &finder.leaf, &first, &last);
+        edit.what = texts->key;
+        BW_TRY(
+            bw_repair_move_first_key(repair, finding, &removal->tree, &removal->key, &first, edit));
+    }
+    for (size_t i = 0; i < takeovers.count && *is_possible; i++)
+        BW_TRY(plan_takeover(repair, finding, &takeovers.items[i], texts));
+    return NULL;
 }

@@ -19,39 +19,34 @@
 #include "owners/tree_list.h"
 #include "repair/repair.h"
 
-struct sealing {
-    struct bw_repair *repair;
-    struct bw_fs *fs; /* ignores checksums */
-    struct bw_tree_list trees;
-    bool has_children;      /* leaves are not wanted */
-    uint8_t *block, *other; /* owned */
-};
-
 static bool is_candidate(const struct bw_repair_finding *finding)
 {
     return bw_repair_is(finding, "block-checksum") && !finding->planned && !finding->repairable &&
            finding->logical != BW_ABSENT && finding->tree != BW_ABSENT;
 }
 
-/* Reads the block; false if no copy passes all checks except the checksum, or two different ones
- * do.
+/* Reads the block, through a file system that ignores checksums; false if no copy passes all checks
+ * except the checksum, or two different ones do.
  */
-static struct bw_error *read_block(struct sealing *sealing, const struct bw_block_pointer *pointer,
+static struct bw_error *read_block(struct bw_repair *repair, struct bw_fs *fs,
+                                   const struct bw_block_pointer *pointer, uint8_t *block,
                                    bool *is_good)
 {
-    struct bw_fs *fs = sealing->fs;
     const uint32_t size = fs->reader.nodesize;
     struct bw_mapping mapping = {.copies = 1};
-    BW_AUTO_ERROR struct bw_error *error = bw_block_read(&fs->reader, pointer, sealing->block);
-    if (!error)
-        error = bw_node_check(sealing->block, size, pointer->bytenr, &pointer->expectation);
+    BW_AUTO_FREE uint8_t *other = malloc(size);
     *is_good = false;
+    if (!other)
+        return bw_error_no_memory();
+    BW_AUTO_ERROR struct bw_error *error = bw_block_read(&fs->reader, pointer, block);
+    if (!error)
+        error = bw_node_check(block, size, pointer->bytenr, &pointer->expectation);
     if (error)
         return error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
 
     /* The reader accepts wrong items. */
-    const struct bw_node node = bw_node_view(sealing->block, size);
-    const struct bw_disk_header *header = (const void *)sealing->block;
+    const struct bw_node node = bw_node_view(block, size);
+    const struct bw_disk_header *header = (const void *)block;
     const struct bw_item_rules rules = {.sectorsize = fs->superblock.sectorsize,
                                         .nodesize = fs->superblock.nodesize,
                                         .checksum_size = bw_fs_checksum_size(fs),
@@ -65,77 +60,68 @@ static struct bw_error *read_block(struct sealing *sealing, const struct bw_bloc
         if (mapping.rebuilt || !mapping.present)
             continue;
         BW_AUTO_ERROR struct bw_error *unread =
-            bw_repair_read_copy(sealing->repair, pointer->bytenr, size, copy, sealing->other);
-        if (unread || memcmp(sealing->block + BW_CSUM_SIZE, sealing->other + BW_CSUM_SIZE,
-                             size - BW_CSUM_SIZE) == 0)
+            bw_repair_read_copy(repair, pointer->bytenr, size, copy, other);
+        if (unread || memcmp(block + BW_CSUM_SIZE, other + BW_CSUM_SIZE, size - BW_CSUM_SIZE) == 0)
             continue;
         BW_AUTO_ERROR struct bw_error *bad =
-            bw_node_check(sealing->other, size, pointer->bytenr, &pointer->expectation);
+            bw_node_check(other, size, pointer->bytenr, &pointer->expectation);
         *is_good = *is_good && bad;
     }
     return NULL;
 }
 
-static struct bw_error *plan_seal(struct sealing *sealing, struct bw_repair_finding *finding)
-{
-    const uint32_t size = sealing->fs->reader.nodesize;
-    const struct bw_listed_tree *tree = bw_tree_list_find(&sealing->trees, finding->tree);
-    struct bw_block_pointer pointer;
-    bool found = false;
-    if (tree)
-        BW_TRY(bw_repair_find_pointer(&sealing->fs->reader, &tree->tree, finding->logical,
-                                      &finding->key, &pointer, &found));
-    if (found && (pointer.expectation.level || !sealing->has_children))
-        BW_TRY(read_block(sealing, &pointer, &found));
-    else
-        found = false;
-    if (!found)
-        return NULL;
-    const struct bw_node node = bw_node_view(sealing->block, size);
-    BW_AUTO_FREE char *why =
-        bw_repair_text("no copy matches its checksum, tree %" PRIu64, finding->tree);
-    BW_AUTO_FREE char *loss = bw_repair_text(
-        "nothing is lost, but each of the %" PRIu32 " items may have wrong bytes", node.item_count);
-    return bw_repair_edit_block(
-        sealing->repair, finding,
-        (struct bw_repair_edit){.block = finding->logical,
-                                .byte = BW_CSUM_SIZE,
-                                .length = size - BW_CSUM_SIZE,
-                                .bytes = sealing->block + BW_CSUM_SIZE,
-                                .what = "checksum of a tree block",
-                                .why = why,
-                                .proof =
-                                    "it passes all other checks, which do not prove its contents",
-                                .loss = loss,
-                                .is_unproved = true,
-                                .is_made = true,
-                                .reveals = node.level > 0});
-}
-
 struct bw_error *bw_repair_plan_seals(struct bw_repair *repair, bool has_children)
 {
-    struct sealing sealing = {.repair = repair, .has_children = has_children};
+    const uint32_t size = repair->fs->superblock.nodesize;
     struct bw_repair_findings *findings = &repair->findings;
     struct bw_fs_options how = bw_repair_how(repair);
+    struct bw_fs *fs;
     size_t first = 0;
     while (first < findings->count && !is_candidate(&findings->items[first]))
         first++;
     if (first == findings->count || repair->is_made)
         return NULL;
+    BW_AUTO_FREE uint8_t *block = malloc(size);
+    if (!block)
+        return bw_error_no_memory();
     how.ignore_checksums = BW_CHECKSUMS_METADATA;
-    struct bw_error *error = repair->given->reopen(&how, &sealing.fs);
-    if (!error)
-        error = bw_tree_list_load(sealing.fs, &sealing.trees);
-    BW_AUTO_FREE uint8_t *block = malloc(repair->fs->superblock.nodesize);
-    BW_AUTO_FREE uint8_t *other = malloc(repair->fs->superblock.nodesize);
-    sealing.block = block;
-    sealing.other = other;
-    if (!error && !(block && other))
-        error = bw_error_no_memory();
-    for (size_t i = first; !error && i < findings->count; i++)
-        if (is_candidate(&findings->items[i]))
-            error = plan_seal(&sealing, &findings->items[i]);
-    bw_listed_trees_free(&sealing.trees.entries);
-    bw_fs_close(sealing.fs);
+    BW_TRY(repair->given->reopen(&how, &fs));
+    BW_SCOPED(bw_tree_list) struct bw_tree_list trees = {0};
+    struct bw_error *error = bw_tree_list_load(fs, &trees);
+    for (size_t i = first; !error && i < findings->count; i++) {
+        struct bw_repair_finding *finding = &findings->items[i];
+        const struct bw_listed_tree *tree = bw_tree_list_find(&trees, finding->tree);
+        struct bw_block_pointer pointer;
+        bool found = false;
+        if (tree && is_candidate(finding))
+            error = bw_repair_find_pointer(&fs->reader, &tree->tree, finding->logical,
+                                           &finding->key, &pointer, &found);
+        found = found && (pointer.expectation.level || !has_children);
+        if (found)
+            error = read_block(repair, fs, &pointer, block, &found);
+        if (error || !found)
+            continue;
+        const struct bw_node node = bw_node_view(block, size);
+        BW_AUTO_FREE char *why =
+            bw_repair_text("no copy matches its checksum, tree %" PRIu64, finding->tree);
+        BW_AUTO_FREE char *loss = bw_repair_text("nothing is lost, but each of the %" PRIu32
+                                                 " items may have wrong bytes",
+                                                 node.item_count);
+        error = bw_repair_edit_block(
+            repair, finding,
+            (struct bw_repair_edit){
+                .block = finding->logical,
+                .byte = BW_CSUM_SIZE,
+                .length = size - BW_CSUM_SIZE,
+                .bytes = block + BW_CSUM_SIZE,
+                .what = "checksum of a tree block",
+                .why = why,
+                .proof = "it passes all other checks, which do not prove its contents",
+                .loss = loss,
+                .is_unproved = true,
+                .is_made = true,
+                .reveals = node.level > 0});
+    }
+    bw_fs_close(fs);
     return error;
 }

@@ -190,44 +190,6 @@ static bool is_needed(const struct bw_repair *repair)
     return false;
 }
 
-/* The newest generation, if it was found without superblocks, completes these; others are offered.
- * Takes what `generation` and `loss` own. */
-static struct bw_error *use_generation(struct bw_repair *repair,
-                                       struct bw_repair_generation *generation, char *loss)
-{
-    const bool is_newest = generation->root.generation == repair->fs->superblock.generation;
-    if (repair->is_made && is_newest) {
-        for (size_t i = 0; i < repair->devices.count; i++)
-            bw_repair_roll_back(repair, generation, &repair->devices.items[i].best);
-        repair->is_complete = true;
-        free(loss);
-        bw_repair_generation_free(generation);
-        return NULL;
-    }
-    struct bw_repair_generation *copy = malloc(sizeof *copy);
-    if (!copy) {
-        free(loss);
-        bw_repair_generation_free(generation);
-        return bw_error_no_memory();
-    }
-    *copy = *generation;
-    return bw_repair_add(
-        repair,
-        (struct bw_repair_change){
-            .class_number = BW_REPAIR_ROLLED_BACK,
-            .what = "an older generation in all superblocks",
-            .why = bw_repair_text("the current generation %" PRIu64
-                                  " is damaged; generation %" PRIu64 " is complete",
-                                  repair->fs->superblock.generation, generation->root.generation),
-            .proof = strdup(repair->options.data
-                                ? "the check has read all its blocks and data, without an error"
-                                : "the check has read all its blocks, but no data, without an "
-                                  "error"),
-            .loss = loss,
-            .generation = copy,
-        });
-}
-
 struct bw_error *bw_repair_plan_generations(struct bw_repair *repair)
 {
     if (!is_needed(repair))
@@ -242,20 +204,46 @@ struct bw_error *bw_repair_plan_generations(struct bw_repair *repair)
     for (size_t i = 0; !error && i < bw_history_count(history); i++) {
         const struct bw_generation_info *info = bw_history_entry(history, i);
         const bool is_current = (info->sources & BW_GENERATION_OF_SUPERBLOCK) && !repair->is_made;
-        struct bw_repair_generation generation = {.devices = {0}};
-        char *loss = NULL;
-        bool is_good;
         if (is_current || info->status != BW_GENERATION_COMMITTED || !info->tree_root ||
             (info->assessed && (info->missing || !info->readable)))
             continue;
         if (tried++ == MOST_TRIED || offered == MOST_OFFERED)
             break;
-        error = try_generation(repair, history, i, &generation, &loss, &is_good);
-        if (!error && is_good)
-            error = use_generation(repair, &generation, loss);
-        else
-            bw_repair_generation_free(&generation);
+        bool is_good = false;
+        char *loss = NULL;
+        struct bw_repair_generation *generation = calloc(1, sizeof *generation);
+        error = generation ? try_generation(repair, history, i, generation, &loss, &is_good)
+                           : bw_error_no_memory();
         offered += is_good;
+
+        /* The newest one, if it was found without superblocks, completes these. */
+        if (is_good && repair->is_made &&
+            generation->root.generation == repair->fs->superblock.generation) {
+            for (size_t k = 0; k < repair->devices.count; k++)
+                bw_repair_roll_back(repair, generation, &repair->devices.items[k].best);
+            repair->is_complete = true;
+        } else if (is_good) {
+            const uint64_t complete = generation->root.generation;
+            error = bw_repair_add(
+                repair, (struct bw_repair_change){
+                            .class_number = BW_REPAIR_ROLLED_BACK,
+                            .what = "an older generation in all superblocks",
+                            .why = bw_repair_text("the current generation %" PRIu64
+                                                  " is damaged; generation %" PRIu64 " is complete",
+                                                  repair->fs->superblock.generation, complete),
+                            .proof = strdup(repair->options.data
+                                                ? "the check has read all its blocks and data, "
+                                                  "without an error"
+                                                : "the check has read all its blocks, but no data, "
+                                                  "without an error"),
+                            .loss = BW_TAKE(loss),
+                            .generation = BW_TAKE(generation),
+                        });
+        }
+        free(loss);
+        if (generation)
+            bw_repair_generation_free(generation);
+        free(generation);
     }
     bw_history_close(history);
     return error;

@@ -85,69 +85,60 @@ static void clear_error(const struct bw_repair *repair, struct bw_disk_superbloc
 }
 
 /* Findings of one of these kinds are put right by an edit of all superblocks. */
-static const struct field {
+static const struct {
     const char *codes[7];
     bw_superblock_edit *edit;
     const char *what, *why, *proof, *loss;
-    enum bw_repair_class class_number;
 } fields[] = {
     {{"super-devices", "super-size"},
      set_totals,
      "total_bytes and num_devices of all superblocks",
      "they contradict the device items",
      "sums of the device items in the chunk tree",
-     NULL,
-     BW_REPAIR_DERIVED},
+     NULL},
     {{"device-differs"},
      set_device,
      "the device item in all superblocks",
      "it contradicts the chunk tree",
      "the device item in the chunk tree",
-     NULL,
-     BW_REPAIR_DERIVED},
+     NULL},
     {{"system-chunk"},
      set_system_chunks,
      "the system chunks in all superblocks",
      "they contradict the chunk tree",
      "the system chunks in the chunk tree",
-     NULL,
-     BW_REPAIR_DERIVED},
+     NULL},
     {{"super-flags"},
      clear_error,
      "the flag of an error in all superblocks",
      "with it, a mount refuses to write",
      "the check of the repaired file system",
-     NULL,
-     BW_REPAIR_DERIVED},
+     NULL},
     {{"super-used"},
      bw_repair_set_used,
      "bytes_used of all superblocks",
      "it differs from the sum of the block groups",
      "the sum of the block groups in the verified extent tree",
-     NULL,
-     BW_REPAIR_DERIVED},
+     NULL},
     {{"free-space-missing", "free-space-differs", "free-space-count", "free-space-stray",
       "free-space-ahead", "free-space-item"},
      bw_repair_invalidate_free_space,
      "the free space tree is marked as invalid in all superblocks",
      "it differs from the extent tree",
      "the next mount empties it and builds it from the extent tree",
-     NULL,
-     BW_REPAIR_DERIVED},
+     NULL},
     {{"uuid-missing"},
      bw_repair_rescan_uuids,
      "uuid_tree_generation of all superblocks",
      "uuids of subvolumes are missing from the uuid tree",
      "the next mount reads all subvolumes and adds them",
-     NULL,
-     BW_REPAIR_DERIVED},
+     NULL},
     {{"log-refused", "log-checksum", "log-overlap"},
      clear_log,
      "the log tree is taken out of all superblocks",
      "no mount can replay it",
      "the last commit is complete without it",
-     "files that fsync(2) wrote after the last commit; their names are unknown",
-     BW_REPAIR_LOSS},
+     "files that fsync(2) wrote after the last commit; their names are unknown"},
 };
 
 /* Lists the loss if the log tree is cleared: the inodes that it changes, and the paths of the first
@@ -203,38 +194,6 @@ static bool is_possible(const struct bw_repair *repair, bw_superblock_edit *edit
     return true;
 }
 
-/* Plans an edit if there are findings of its kinds. */
-static struct bw_error *plan_field(struct bw_repair *repair, const struct field *field)
-{
-    bool found = false;
-    for (size_t i = 0; i < repair->findings.count; i++) {
-        struct bw_repair_finding *finding = &repair->findings.items[i];
-
-        /* If a block of a log tree is lost, no mount can replay the log, either. */
-        bool fits = field->edit == clear_log && finding->tree == BW_TREE_LOG &&
-                    bw_repair_is_about_lost(finding) && finding->flipped_block == BW_ABSENT;
-        for (size_t k = 0; k < sizeof field->codes / sizeof *field->codes && field->codes[k]; k++)
-            fits |= strcmp(field->codes[k], finding->code->word) == 0;
-        if (finding->planned || !fits || !is_possible(repair, field->edit))
-            continue;
-        found = finding->planned = true;
-        finding->edit = field->edit;
-    }
-    if (!found)
-        return NULL;
-    char *loss = field->edit == clear_log ? list_log(repair) : NULL;
-    if (!loss && field->loss)
-        loss = strdup(field->loss);
-    return bw_repair_add(repair, (struct bw_repair_change){
-                                     .class_number = field->class_number,
-                                     .what = field->what,
-                                     .why = strdup(field->why),
-                                     .proof = strdup(field->proof),
-                                     .loss = loss,
-                                     .edit = field->edit,
-                                 });
-}
-
 void bw_repair_roll_back(const struct bw_repair *repair,
                          const struct bw_repair_generation *generation,
                          struct bw_disk_superblock *super)
@@ -263,29 +222,6 @@ void bw_repair_roll_back(const struct bw_repair *repair,
 }
 
 /* Copies. */
-
-/* A device without any good superblock gets the superblock of a device of the newest generation, or
- * one that was made from tree blocks, with its own device item. */
-static struct bw_error *complete_device(struct bw_repair *repair, struct bw_repair_device *device)
-{
-    const struct bw_fs *fs = repair->fs;
-    bool has_best = device->image->is_rebuilt;
-    for (size_t i = 0; i < repair->devices.count && !has_best; i++) {
-        const struct bw_repair_device *other = &repair->devices.items[i];
-        has_best = !other->is_made && bw_get64(other->best.generation) == fs->superblock.generation;
-        if (has_best)
-            device->best = other->best;
-    }
-    if (!has_best)
-        return bw_error_create(BW_ERROR_CORRUPT,
-                               "no device has a good superblock of generation %" PRIu64,
-                               fs->superblock.generation);
-    const struct bw_disk_device_item *item =
-        bw_repair_device_item(repair, device->image->superblock.device.devid);
-    if (item)
-        device->best.device = *item;
-    return NULL;
-}
 
 /* Whether a device lacks only transactions of a change of the whole file system, as the flags of
  * such changes show: with most of them, no kernel mounts the file system. These changes write no
@@ -320,21 +256,6 @@ static bool is_same(const struct bw_disk_superblock *best, const struct bw_disk_
         a.log_root_level = b.log_root_level;
     }
     return memcmp(&a, &b, sizeof a) == 0;
-}
-
-/* Where the new bytes of a device's superblocks come from. */
-static char *proof_of(const struct bw_repair_device *device)
-{
-    const unsigned copy = device->image->copy;
-    if (device->is_late)
-        return strdup("superblock of the newest device, which only steps of an incomplete "
-                      "change separate from the old one; they write no data");
-    if (device->is_made)
-        return strdup("made from verified tree blocks");
-    if (device->is_corrected)
-        return bw_repair_text("copy %u, whose stored checksum fits it without a flipped bit", copy);
-    return bw_repair_text("copy %u of the same device, generation %" PRIu64, copy,
-                          bw_get64(device->best.generation));
 }
 
 static struct bw_error *plan_copy(struct bw_repair *repair, struct bw_repair_device *device,
@@ -372,11 +293,24 @@ static struct bw_error *plan_copy(struct bw_repair *repair, struct bw_repair_dev
             (finding->devid == BW_ABSENT || finding->devid == image->superblock.device.devid))
             finding->planned = true;
     }
-    enum bw_repair_class class_number = BW_REPAIR_IDENTICAL;
-    if (device->is_corrected)
+
+    /* Where the new bytes come from. */
+    enum bw_repair_class class_number = BW_REPAIR_DERIVED;
+    char *proof;
+    if (device->is_late) {
+        proof = strdup("superblock of the newest device, which only steps of an incomplete change "
+                       "separate from the old one; they write no data");
+    } else if (device->is_made) {
+        proof = strdup("made from verified tree blocks");
+    } else if (device->is_corrected) {
         class_number = BW_REPAIR_CHECKSUM;
-    else if (device->is_made)
-        class_number = BW_REPAIR_DERIVED;
+        proof = bw_repair_text("copy %u, whose stored checksum fits it without a flipped bit",
+                               image->copy);
+    } else {
+        class_number = BW_REPAIR_IDENTICAL;
+        proof = bw_repair_text("copy %u of the same device, generation %" PRIu64, image->copy,
+                               generation);
+    }
     return bw_repair_add(repair, (struct bw_repair_change){
                                      .class_number = class_number,
                                      .logical = BW_ABSENT,
@@ -385,7 +319,7 @@ static struct bw_error *plan_copy(struct bw_repair *repair, struct bw_repair_dev
                                      .length = BW_SUPERBLOCK_SIZE,
                                      .what = "copy of the superblock",
                                      .why = why,
-                                     .proof = proof_of(device),
+                                     .proof = proof,
                                      .image = device->image,
                                      .copy = copy,
                                  });
@@ -418,9 +352,30 @@ struct bw_error *bw_repair_find_superblocks(struct bw_repair *repair)
         if (device->is_corrected)
             bytes[flip.byte] ^= (uint8_t)(1u << flip.bit);
     }
-    for (size_t i = 0; i < devices->count; i++)
-        if (devices->items[i].is_made)
-            BW_TRY(complete_device(repair, &devices->items[i]));
+
+    /* A device without any good superblock gets the superblock of a device of the newest
+     * generation, or one that was made from tree blocks, with its own device item. */
+    for (size_t i = 0; i < devices->count; i++) {
+        struct bw_repair_device *device = &devices->items[i];
+        if (!device->is_made)
+            continue;
+        const uint64_t generation = repair->fs->superblock.generation;
+        bool has_best = device->image->is_rebuilt;
+        for (size_t k = 0; k < devices->count && !has_best; k++) {
+            const struct bw_repair_device *other = &devices->items[k];
+            has_best = !other->is_made && bw_get64(other->best.generation) == generation;
+            if (has_best)
+                device->best = other->best;
+        }
+        if (!has_best)
+            return bw_error_create(BW_ERROR_CORRUPT,
+                                   "no device has a good superblock of generation %" PRIu64,
+                                   generation);
+        const struct bw_disk_device_item *item =
+            bw_repair_device_item(repair, device->image->superblock.device.devid);
+        if (item)
+            device->best.device = *item;
+    }
     return NULL;
 }
 
@@ -432,8 +387,38 @@ struct bw_error *bw_repair_plan_superblocks(struct bw_repair *repair)
     for (size_t i = 0; i < devices->count; i++)
         for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
             BW_TRY(plan_copy(repair, &devices->items[i], copy));
-    for (size_t i = 0; i < sizeof fields / sizeof *fields && !repair->is_made; i++)
-        BW_TRY(plan_field(repair, &fields[i]));
+
+    /* The fields with findings of their kinds. */
+    for (size_t i = 0; i < sizeof fields / sizeof *fields && !repair->is_made; i++) {
+        bw_superblock_edit *const edit = fields[i].edit;
+        bool found = false;
+        for (size_t j = 0; j < repair->findings.count; j++) {
+            struct bw_repair_finding *finding = &repair->findings.items[j];
+
+            /* If a block of a log tree is lost, no mount can replay the log, either. */
+            bool fits = edit == clear_log && finding->tree == BW_TREE_LOG &&
+                        bw_repair_is_about_lost(finding) && finding->flipped_block == BW_ABSENT;
+            for (const char *const *code = fields[i].codes; *code; code++)
+                fits |= bw_repair_is(finding, *code);
+            if (finding->planned || !fits || !is_possible(repair, edit))
+                continue;
+            found = finding->planned = true;
+            finding->edit = edit;
+        }
+        if (!found)
+            continue;
+        char *loss = edit == clear_log ? list_log(repair) : NULL;
+        if (!loss && fields[i].loss)
+            loss = strdup(fields[i].loss);
+        BW_TRY(bw_repair_add(repair, (struct bw_repair_change){
+                                         .class_number = loss ? BW_REPAIR_LOSS : BW_REPAIR_DERIVED,
+                                         .what = fields[i].what,
+                                         .why = strdup(fields[i].why),
+                                         .proof = strdup(fields[i].proof),
+                                         .loss = loss,
+                                         .edit = edit,
+                                     }));
+    }
     return NULL;
 }
 
