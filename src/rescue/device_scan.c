@@ -95,45 +95,6 @@ static size_t merge_ranges(struct bw_device_range *ranges, size_t count)
     return kept;
 }
 
-/* Adds the blocks that begin in a piece; `length` bytes were read. */
-static void find_blocks(struct run *run, const struct bw_device_range *piece, const uint8_t *bytes,
-                        uint32_t length)
-{
-    struct bw_device_scan *scan = run->scan;
-    const uint32_t nodesize = scan->identity.nodesize;
-    struct bw_found_block block;
-    uint32_t step;
-    for (uint32_t at = 0; at < piece->length && at + nodesize <= length; at += step) {
-        step = BW_MIN_SECTORSIZE;
-        if (!bw_found_has_ids(&scan->identity, bytes + at) ||
-            bw_found_recognise(&scan->identity, &scan->owners, bytes + at, BW_FOUND_ANYWHERE,
-                               &block) != BW_FOUND_BLOCK)
-            continue;
-        step = nodesize;
-        struct bw_block_match match = {.bytenr = block.bytenr,
-                                       .generation = block.generation,
-                                       .offset = piece->offset + at,
-                                       .owner = block.owner,
-                                       .image = (uint16_t)piece->image,
-                                       .level = block.level & BW_FOUND_MOST_LEVEL};
-        const struct bw_node leaf = bw_node_view(bytes + at, nodesize);
-        for (uint32_t slot = 0; !leaf.level && slot < leaf.item_count && !match.has_groups; slot++)
-            match.has_groups = bw_leaf_key(&leaf, slot).type == BW_BLOCK_GROUP_ITEM;
-
-        pthread_mutex_lock(&run->lock);
-        const uint8_t *uuid = ((const struct bw_disk_header *)(bytes + at))->chunk_tree_uuid;
-        unsigned number = 0;
-        while (number < scan->uuid_count && memcmp(scan->uuids[number], uuid, BW_UUID_SIZE) != 0)
-            number++;
-        if (number == scan->uuid_count && number < BW_SCAN_UUIDS)
-            memcpy(scan->uuids[scan->uuid_count++], uuid, BW_UUID_SIZE);
-        match.uuid = number & BW_MOST_UUID;
-        if (bw_block_matches_push(&scan->matches, match))
-            run->no_memory = true;
-        pthread_mutex_unlock(&run->lock);
-    }
-}
-
 struct bw_error *bw_device_scan_bytes(const struct bw_device_scan *scan, size_t image,
                                       uint64_t offset, uint32_t length, uint8_t *buffer)
 {
@@ -156,10 +117,11 @@ bool bw_device_scan_has(const struct bw_device_scan *scan, size_t image, uint64_
     return memcmp(result, checksum, bw_checksum_size(type)) == 0;
 }
 
+/* Reads a piece, and adds the blocks that begin in it. */
 static void scan_piece(void *context, unsigned worker, size_t task)
 {
     struct run *run = context;
-    const struct bw_fs *fs = run->scan->fs;
+    struct bw_device_scan *scan = run->scan;
     const size_t after =
         BW_FIRST_INDEX(i, run->stretches.count, run->stretches.items[i].first > task);
     const struct stretch *stretch = &run->stretches.items[after - 1];
@@ -167,23 +129,55 @@ static void scan_piece(void *context, unsigned worker, size_t task)
     const uint64_t rest = stretch->range.length - begin;
     const struct bw_device_range piece = {stretch->range.image, stretch->range.offset + begin,
                                           rest < PIECE ? rest : PIECE};
-    const uint64_t left = bw_xlator_size(device_of(run->scan, piece.image)) - piece.offset;
+    const uint64_t left = bw_xlator_size(device_of(scan, piece.image)) - piece.offset;
     const uint32_t length = left < WINDOW ? (uint32_t)left : WINDOW;
     uint8_t *buffer = run->buffers + (size_t)worker * WINDOW;
     BW_AUTO_ERROR struct bw_error *error =
-        bw_device_scan_bytes(run->scan, piece.image, piece.offset, length, buffer);
+        bw_device_scan_bytes(scan, piece.image, piece.offset, length, buffer);
     /* skip only the unreadable sectors */
     for (uint32_t at = 0, size; error && at < length; at += size) {
         size = length - at < BW_MIN_SECTORSIZE ? length - at : BW_MIN_SECTORSIZE;
         BW_AUTO_ERROR struct bw_error *bad =
-            bw_device_scan_bytes(run->scan, piece.image, piece.offset + at, size, buffer + at);
+            bw_device_scan_bytes(scan, piece.image, piece.offset + at, size, buffer + at);
         if (bad)
             memset(buffer + at, 0, size);
     }
-    find_blocks(run, &piece, buffer, length);
+
+    const uint32_t nodesize = scan->identity.nodesize;
+    struct bw_found_block block;
+    for (uint32_t at = 0, step; at < piece.length && at + nodesize <= length; at += step) {
+        const uint8_t *bytes = buffer + at;
+        step = BW_MIN_SECTORSIZE;
+        if (!bw_found_has_ids(&scan->identity, bytes) ||
+            bw_found_recognise(&scan->identity, &scan->owners, bytes, BW_FOUND_ANYWHERE, &block) !=
+                BW_FOUND_BLOCK)
+            continue;
+        step = nodesize;
+        struct bw_block_match match = {.bytenr = block.bytenr,
+                                       .generation = block.generation,
+                                       .offset = piece.offset + at,
+                                       .owner = block.owner,
+                                       .image = (uint16_t)piece.image,
+                                       .level = block.level & BW_FOUND_MOST_LEVEL};
+        const struct bw_node leaf = bw_node_view(bytes, nodesize);
+        for (uint32_t slot = 0; !leaf.level && slot < leaf.item_count && !match.has_groups; slot++)
+            match.has_groups = bw_leaf_key(&leaf, slot).type == BW_BLOCK_GROUP_ITEM;
+
+        pthread_mutex_lock(&run->lock);
+        const uint8_t *uuid = ((const struct bw_disk_header *)bytes)->chunk_tree_uuid;
+        unsigned number = 0;
+        while (number < scan->uuid_count && memcmp(scan->uuids[number], uuid, BW_UUID_SIZE) != 0)
+            number++;
+        if (number == scan->uuid_count && number < BW_SCAN_UUIDS)
+            memcpy(scan->uuids[scan->uuid_count++], uuid, BW_UUID_SIZE);
+        match.uuid = number & BW_MOST_UUID;
+        if (bw_block_matches_push(&scan->matches, match))
+            run->no_memory = true;
+        pthread_mutex_unlock(&run->lock);
+    }
     const uint64_t done = atomic_fetch_add(&run->done, piece.length) + piece.length;
-    if (fs->searched)
-        fs->searched(fs->searched_context, done, run->bytes);
+    if (scan->fs->searched)
+        scan->fs->searched(scan->fs->searched_context, done, run->bytes);
 }
 
 struct bw_error *bw_device_scan_run(struct bw_device_scan *scan, struct bw_device_range *ranges,

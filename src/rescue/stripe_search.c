@@ -491,43 +491,6 @@ static struct bw_error *select_samples(const struct bw_device_scan *scan,
     return NULL;
 }
 
-/* Searches an image for the sectors, at multiples of 64 KiB, where all stripes begin. */
-static struct bw_error *search_image(const struct bw_device_scan *scan, size_t image,
-                                     const struct samples *samples, unsigned types, uint8_t *buffer,
-                                     struct bw_data_places *seen)
-{
-    const uint32_t sectorsize = scan->sectorsize;
-    struct bw_xlator *device = scan->images[image].storage;
-    const uint64_t size = bw_xlator_size(device);
-    for (uint64_t at = 0; at < size; at += PIECE) {
-        at = bw_xlator_next_stored(device, at);
-        at -= at % BW_STRIPE_LENGTH;
-        if (at >= size)
-            break;
-        const uint32_t length = size - at < PIECE ? (uint32_t)(size - at) : PIECE;
-        BW_AUTO_ERROR struct bw_error *error =
-            bw_device_scan_bytes(scan, image, at, length, buffer);
-        for (uint32_t i = 0; !error && i + sectorsize <= length; i += BW_STRIPE_LENGTH) {
-            const uint8_t *sector = buffer + i;
-            uint8_t checksum[BW_CSUM_SIZE];
-            if (memcmp(sector, sector + 1, sectorsize - 1) == 0 || seen->count == MOST_SEEN)
-                continue;
-            for (unsigned left = types; left; left &= left - 1) {
-                const enum bw_checksum_type type = (enum bw_checksum_type)__builtin_ctz(left);
-                bw_checksum_compute(type, sector, sectorsize, checksum);
-                const uint64_t wanted = short_checksum(type, checksum);
-                const size_t found =
-                    BW_FIRST_INDEX(k, samples->count, samples->items[k].checksum >= wanted);
-                const struct sample *sample = samples->items + found;
-                if (found < samples->count && sample->checksum == wanted && sample->address)
-                    BW_TRY(bw_data_places_push(
-                        seen, (struct bw_data_place){sample->address, at + i, image}));
-            }
-        }
-    }
-    return NULL;
-}
-
 struct bw_error *bw_data_search(const struct bw_device_scan *scan, struct bw_chunk_facts *facts,
                                 const struct bw_chunk_set *set)
 {
@@ -537,9 +500,41 @@ struct bw_error *bw_data_search(const struct bw_device_scan *scan, struct bw_chu
     BW_AUTO_FREE uint8_t *buffer = aligned_alloc(BW_MIN_SECTORSIZE, PIECE);
     if (!buffer)
         return bw_error_no_memory();
-    for (size_t i = 0; samples.count && i < scan->image_count; i++)
-        if (scan->images[i].storage &&
-            (scan->images[i].role != BW_IMAGE_UNUSED || scan->images[i].is_unclaimed))
-            BW_TRY(search_image(scan, i, &samples, types, buffer, &facts->seen));
+
+    /* At multiples of 64 KiB, where all stripes begin. */
+    const uint32_t sectorsize = scan->sectorsize;
+    for (size_t image = 0; samples.count && image < scan->image_count; image++) {
+        struct bw_xlator *device = scan->images[image].storage;
+        const bool is_wanted =
+            scan->images[image].role != BW_IMAGE_UNUSED || scan->images[image].is_unclaimed;
+        const uint64_t size = device && is_wanted ? bw_xlator_size(device) : 0;
+        for (uint64_t at = 0; at < size; at += PIECE) {
+            at = bw_xlator_next_stored(device, at);
+            at -= at % BW_STRIPE_LENGTH;
+            if (at >= size)
+                break;
+            const uint32_t length = size - at < PIECE ? (uint32_t)(size - at) : PIECE;
+            BW_AUTO_ERROR struct bw_error *error =
+                bw_device_scan_bytes(scan, image, at, length, buffer);
+            for (uint32_t i = 0; !error && i + sectorsize <= length; i += BW_STRIPE_LENGTH) {
+                const uint8_t *sector = buffer + i;
+                uint8_t checksum[BW_CSUM_SIZE];
+                if (memcmp(sector, sector + 1, sectorsize - 1) == 0 ||
+                    facts->seen.count == MOST_SEEN)
+                    continue;
+                for (unsigned left = types; left; left &= left - 1) {
+                    const enum bw_checksum_type type = (enum bw_checksum_type)__builtin_ctz(left);
+                    bw_checksum_compute(type, sector, sectorsize, checksum);
+                    const uint64_t wanted = short_checksum(type, checksum);
+                    const size_t found =
+                        BW_FIRST_INDEX(k, samples.count, samples.items[k].checksum >= wanted);
+                    const struct sample *sample = samples.items + found;
+                    if (found < samples.count && sample->checksum == wanted && sample->address)
+                        BW_TRY(bw_data_places_push(
+                            &facts->seen, (struct bw_data_place){sample->address, at + i, image}));
+                }
+            }
+        }
+    }
     return NULL;
 }

@@ -172,29 +172,6 @@ static void candidate_free(struct candidate *candidate)
     free(candidate->devids);
 }
 
-/* Collects facts from all leaves, at any position. */
-static struct bw_error *read_facts(struct candidate *candidate)
-{
-    const struct bw_device_scan *scan = &candidate->scan;
-    struct bw_chunk_facts *facts = &candidate->facts;
-    BW_AUTO_FREE uint8_t *buffer = malloc(scan->identity.nodesize);
-    const struct bw_block_match *match;
-    struct bw_node leaf;
-    struct bw_item item;
-    if (!buffer)
-        return bw_error_no_memory();
-    for (size_t i = 0; (match = bw_device_scan_leaf(scan, &i, BW_CHUNK_TREE, buffer, &leaf));)
-        BW_TRY(bw_newest_add(&facts->chunks, &leaf, match->generation, 0));
-    for (size_t i = 0; (match = bw_device_scan_leaf(scan, &i, BW_DEVICE_TREE, buffer, &leaf));)
-        BW_TRY(bw_newest_add(&facts->devices, &leaf, match->generation, 0));
-    BW_TRY(bw_newest_settle(&facts->chunks));
-    BW_TRY(bw_newest_settle(&facts->devices));
-    for (size_t at = 0; bw_newest_next(&facts->chunks, &at, &item);)
-        if (item.key.type == BW_CHUNK_ITEM)
-            BW_TRY(bw_chunk_set_add(&candidate->chunks, &item));
-    return bw_chunk_facts_extents(facts);
-}
-
 /* Votes for the device of an image. */
 struct votes {
     size_t count;
@@ -293,7 +270,25 @@ static struct bw_error *score_candidate(struct bw_fs *fs, struct bw_image_set *s
     for (size_t i = 0; i < set->count; i++)
         ranges[i] = (struct bw_device_range){i, 0, UINT64_MAX};
     BW_TRY(bw_device_scan_run(scan, ranges, set->count));
-    BW_TRY(read_facts(candidate));
+
+    /* Facts from all leaves, at any position. */
+    struct bw_chunk_facts *facts = &candidate->facts;
+    BW_AUTO_FREE uint8_t *buffer = malloc(scan->identity.nodesize);
+    const struct bw_block_match *match;
+    struct bw_node leaf;
+    struct bw_item item;
+    if (!buffer)
+        return bw_error_no_memory();
+    for (size_t i = 0; (match = bw_device_scan_leaf(scan, &i, BW_CHUNK_TREE, buffer, &leaf));)
+        BW_TRY(bw_newest_add(&facts->chunks, &leaf, match->generation, 0));
+    for (size_t i = 0; (match = bw_device_scan_leaf(scan, &i, BW_DEVICE_TREE, buffer, &leaf));)
+        BW_TRY(bw_newest_add(&facts->devices, &leaf, match->generation, 0));
+    BW_TRY(bw_newest_settle(&facts->chunks));
+    BW_TRY(bw_newest_settle(&facts->devices));
+    for (size_t at = 0; bw_newest_next(&facts->chunks, &at, &item);)
+        if (item.key.type == BW_CHUNK_ITEM)
+            BW_TRY(bw_chunk_set_add(&candidate->chunks, &item));
+    BW_TRY(bw_chunk_facts_extents(facts));
 
     const size_t step = scan->matches.count / MOST_ASKED + 1;
     for (size_t i = 0; i < scan->matches.count; i += step)
