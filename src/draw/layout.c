@@ -56,31 +56,6 @@ static double worst_aspect(const struct row *row, double side)
     return wide > narrow ? wide : narrow;
 }
 
-/* Places a row along the shorter side of the remaining box, and removes it from the box. */
-static void add_row(const double *sizes, size_t count, double scale, const struct row *row,
-                    struct bw_box *remaining, struct bw_box *boxes)
-{
-    const bool upright = remaining->width >= remaining->height;
-    const double side = upright ? remaining->height : remaining->width;
-    const double depth = side > 0 ? row->sum / side : 0;
-    double at = upright ? remaining->y : remaining->x;
-    for (size_t i = 0; i < count; i++) {
-        const double length = depth > 0 ? sizes[i] * scale / depth : 0;
-        if (upright)
-            boxes[i] = (struct bw_box){remaining->x, at, depth, length};
-        else
-            boxes[i] = (struct bw_box){at, remaining->y, length, depth};
-        at += length;
-    }
-    if (upright) {
-        remaining->x += depth;
-        remaining->width = remaining->width > depth ? remaining->width - depth : 0;
-    } else {
-        remaining->y += depth;
-        remaining->height = remaining->height > depth ? remaining->height - depth : 0;
-    }
-}
-
 void bw_treemap_layout(const double *sizes, size_t count, struct bw_box box, struct bw_box *boxes)
 {
     double total = 0;
@@ -111,7 +86,22 @@ void bw_treemap_layout(const double *sizes, size_t count, struct bw_box box, str
                 break;
             row = next;
         }
-        add_row(sizes + first, end - first, scale, &row, &box, boxes + first);
-        first = end;
+
+        /* Place the row along the shorter side of the remaining box, and remove it from the box. */
+        const bool upright = box.width >= box.height;
+        const double depth = side > 0 ? row.sum / side : 0;
+        double at = upright ? box.y : box.x;
+        for (; first < end; first++) {
+            const double length = depth > 0 ? sizes[first] * scale / depth : 0;
+            if (upright)
+                boxes[first] = (struct bw_box){box.x, at, depth, length};
+            else
+                boxes[first] = (struct bw_box){at, box.y, length, depth};
+            at += length;
+        }
+        double *const begin = upright ? &box.x : &box.y, *const rest =
+                                                             upright ? &box.width : &box.height;
+        *begin += depth;
+        *rest = *rest > depth ? *rest - depth : 0;
     }
 }

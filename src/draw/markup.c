@@ -33,23 +33,11 @@ static bool is_invisible(uint32_t code)
     return (code & 0xfffe) == 0xfffe;
 }
 
-static const char *entity_of(uint8_t byte)
-{
-    switch (byte) {
-    case '&':
-        return "&amp;";
-    case '<':
-        return "&lt;";
-    case '>':
-        return "&gt;";
-    case '"':
-        return "&quot;";
-    case '\'':
-        return "&#39;";
-    default:
-        return NULL;
-    }
-}
+/* Entities of XML. Of two for a character, the first one is written. */
+static const struct {
+    const char *name, character;
+} entities[] = {{"&amp;", '&'},  {"&lt;", '<'},   {"&gt;", '>'},
+                {"&quot;", '"'}, {"&#39;", '\''}, {"&apos;", '\''}};
 
 void bw_markup_text(struct bw_buffer *text, const char *bytes, size_t length)
 {
@@ -57,7 +45,10 @@ void bw_markup_text(struct bw_buffer *text, const char *bytes, size_t length)
     for (size_t step; length; next += step, length -= step) {
         const size_t sequence = bw_utf8_length(next, length);
         step = sequence ? sequence : 1;
-        const char *entity = entity_of(*next);
+        const char *entity = NULL;
+        for (size_t i = 0; i < sizeof entities / sizeof *entities && !entity; i++)
+            if (entities[i].character == (char)*next)
+                entity = entities[i].name;
         const uint32_t code = sequence ? decode_utf8(next, sequence) : 0;
         if (entity)
             bw_buffer_append(text, entity, strlen(entity));
@@ -80,10 +71,6 @@ void bw_markup_bytes(struct bw_buffer *text, const char *bytes, size_t length)
 
 size_t bw_markup_decode(struct bw_buffer *decoded, const char *text)
 {
-    static const struct {
-        const char *name, character;
-    } entities[] = {{"&amp;", '&'},  {"&lt;", '<'},    {"&gt;", '>'},
-                    {"&quot;", '"'}, {"&apos;", '\''}, {"&#39;", '\''}};
     for (size_t i = 0; *text == '&' && i < sizeof entities / sizeof *entities; i++)
         if (strncmp(text, entities[i].name, strlen(entities[i].name)) == 0) {
             bw_buffer_append_byte(decoded, entities[i].character);

@@ -59,9 +59,9 @@ static void append_path(struct bw_buffer *text, const struct bw_picture *picture
     bw_buffer_format(text, "\"/>\n");
 }
 
-/* Appends the cells of an area. A cell's key combines its colour and its opacity; opacity 0 is an
- * empty cell. */
-static void append_cells(struct bw_buffer *text, const struct bw_picture *picture, size_t area)
+/* Appends an area; its sides are as long as the number of its cells. A cell's key combines its
+ * colour and its opacity; opacity 0 is an empty cell. */
+static void append_area(struct bw_buffer *text, const struct bw_picture *picture, size_t area)
 {
     const uint32_t side = UINT32_C(1) << picture->order;
     BW_AUTO_FREE uint8_t *keys = calloc(side, side);
@@ -70,6 +70,11 @@ static void append_cells(struct bw_buffer *text, const struct bw_picture *pictur
         text->failed = true;
         return;
     }
+    bw_buffer_format(text,
+                     "<rect class=\"ground\" width=\"%u\" height=\"%u\"%s/>\n"
+                     "<g transform=\"translate(0 .5)\" stroke-width=\"1\" "
+                     "shape-rendering=\"crispEdges\">\n",
+                     side, side, picture->by == BW_DRAW_HEATMAP ? " style=\"fill:#000\"" : "");
     for (uint32_t i = 0; i < side * side; i++) {
         const struct bw_point point = {i % side, i / side};
         const struct bw_space_cell cell = bw_space_map_cell(
@@ -84,18 +89,6 @@ static void append_cells(struct bw_buffer *text, const struct bw_picture *pictur
     for (unsigned key = 0; key < sizeof present; key++)
         if (present[key] && key % LEVELS)
             append_path(text, picture, keys, (uint8_t)key);
-}
-
-/* Appends an area; its sides are as long as the number of its cells. */
-static void append_area(struct bw_buffer *text, const struct bw_picture *picture, size_t area)
-{
-    const unsigned side = 1u << picture->order;
-    bw_buffer_format(text,
-                     "<rect class=\"ground\" width=\"%u\" height=\"%u\"%s/>\n"
-                     "<g transform=\"translate(0 .5)\" stroke-width=\"1\" "
-                     "shape-rendering=\"crispEdges\">\n",
-                     side, side, picture->by == BW_DRAW_HEATMAP ? " style=\"fill:#000\"" : "");
-    append_cells(text, picture, area);
     bw_buffer_format(text, "</g>");
     if (!bw_picture_is_missing(picture, area))
         return;
@@ -359,35 +352,28 @@ void bw_picture_html(struct bw_buffer *text, const struct bw_picture *picture)
 
 /* Pictures as PNG files, written by libpng. */
 
-/* Pixels, 3 bytes each, row by row. */
-struct raster {
-    uint32_t width, height;
-    uint8_t *pixels;
-};
-
 #ifdef BW_PNG
 #include <png.h>
 
-static struct bw_error *write_png(struct bw_buffer *image, const struct raster *raster)
+static struct bw_error *write_png(struct bw_buffer *image, const uint8_t *pixels, uint32_t width,
+                                  uint32_t height)
 {
-    png_image png = {.version = PNG_IMAGE_VERSION,
-                     .width = raster->width,
-                     .height = raster->height,
-                     .format = PNG_FORMAT_RGB};
+    png_image png = {
+        .version = PNG_IMAGE_VERSION, .width = width, .height = height, .format = PNG_FORMAT_RGB};
     png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(png);
     if (!bw_buffer_reserve(image, size))
         return bw_error_no_memory();
-    if (!png_image_write_to_memory(&png, image->data + image->length, &size, 0, raster->pixels, 0,
-                                   NULL))
+    if (!png_image_write_to_memory(&png, image->data + image->length, &size, 0, pixels, 0, NULL))
         return bw_error_create(BW_ERROR_SYSTEM, "cannot make a PNG: %s", png.message);
     image->length += size;
     return NULL;
 }
 #else
-static struct bw_error *write_png(struct bw_buffer *image, const struct raster *raster)
+static struct bw_error *write_png(struct bw_buffer *image, const uint8_t *pixels, uint32_t width,
+                                  uint32_t height)
 {
     (void)image;
-    (void)raster;
+    (void)pixels, (void)width, (void)height;
     return bw_error_create(BW_ERROR_UNSUPPORTED,
                            "this was built without libpng; pictures can be written as SVG");
 }
@@ -399,33 +385,31 @@ enum { MOST_PIXELS = 1 << 26, GAP_SHIFT = 5 };
 
 static const struct bw_color dark = {0x16, 0x1b, 0x22}, page = {0x0d, 0x11, 0x17};
 
-static void set_pixel(const struct raster *raster, uint32_t x, uint32_t y, struct bw_color color)
+static void set_pixel(uint8_t *pixel, struct bw_color color)
 {
-    uint8_t *pixel = raster->pixels + 3 * ((size_t)y * raster->width + x);
     pixel[0] = color.red;
     pixel[1] = color.green;
     pixel[2] = color.blue;
 }
 
-static struct bw_error *make_raster(const struct bw_picture *picture, unsigned size,
-                                    struct raster *raster)
+struct bw_error *bw_picture_png(struct bw_buffer *image, const struct bw_picture *picture,
+                                unsigned size)
 {
     const size_t count = picture->info->area_count;
     const unsigned columns = bw_picture_columns(picture);
     const size_t rows = (count + columns - 1) / columns;
     const unsigned wide = size > picture->order ? size : picture->order;
     const uint32_t side = UINT32_C(1) << wide, gap = side >> GAP_SHIFT;
-    *raster = (struct raster){.width = columns * (side + gap) - gap};
-    if (rows * (side + gap) > MOST_PIXELS / raster->width)
+    const uint32_t width = columns * (side + gap) - gap;
+    if (rows * (side + gap) > MOST_PIXELS / width)
         return bw_error_create(BW_ERROR_USAGE, "the picture would have more than %d pixels",
                                MOST_PIXELS);
-    raster->height = (uint32_t)(rows * (side + gap) - gap);
-    raster->pixels = malloc((size_t)3 * raster->width * raster->height);
-    if (!raster->pixels)
+    const uint32_t height = (uint32_t)(rows * (side + gap) - gap);
+    BW_AUTO_FREE uint8_t *pixels = malloc((size_t)3 * width * height); /* row by row */
+    if (!pixels)
         return bw_error_no_memory();
-    for (uint32_t y = 0; y < raster->height; y++)
-        for (uint32_t x = 0; x < raster->width; x++)
-            set_pixel(raster, x, y, page);
+    for (size_t i = 0; i < (size_t)width * height; i++)
+        set_pixel(pixels + 3 * i, page);
 
     /* A cell is a square of pixels. */
     const uint32_t cells = UINT32_C(1) << picture->order, scale = side >> picture->order;
@@ -438,20 +422,10 @@ static struct bw_error *make_raster(const struct bw_picture *picture, unsigned s
             const uint32_t x = left + cell.x * scale, y = top + cell.y * scale;
             for (uint32_t row = y; row < y + scale; row++)
                 for (uint32_t column = x; column < x + scale; column++)
-                    set_pixel(raster, column, row, color);
+                    set_pixel(pixels + 3 * ((size_t)row * width + column), color);
         }
     }
-    return NULL;
-}
-
-struct bw_error *bw_picture_png(struct bw_buffer *image, const struct bw_picture *picture,
-                                unsigned size)
-{
-    struct raster raster;
-    BW_TRY(make_raster(picture, size, &raster));
-    struct bw_error *error = write_png(image, &raster);
-    free(raster.pixels);
-    return error;
+    return write_png(image, pixels, width, height);
 }
 
 /* Pictures as text: a half block is drawn in the colour of one cell, on a background in the colour
@@ -503,6 +477,9 @@ static void append_colored(struct bw_buffer *text, const struct bw_picture *pict
     }
 }
 
+/* The letters of the colours. */
+static const char types[] = "DMSX", digits[] = "0123456789abcdef";
+
 static bool shows_types(const struct bw_picture *picture)
 {
     return picture->by == BW_DRAW_TYPE || picture->by == BW_DRAW_HEATMAP;
@@ -511,7 +488,6 @@ static bool shows_types(const struct bw_picture *picture)
 /* A cell is upper case if more than half of it is used. */
 static void append_plain(struct bw_buffer *text, const struct bw_picture *picture, size_t area)
 {
-    static const char full[] = "DMSX", part[] = "dmsx", scale[] = "0123456789abcdef";
     const uint32_t side = UINT32_C(1) << picture->order;
     for (uint32_t y = 0; y < side; y++) {
         for (uint32_t x = 0; x < side; x++) {
@@ -519,11 +495,11 @@ static void append_plain(struct bw_buffer *text, const struct bw_picture *pictur
                 bw_curve_number(picture->curve, picture->order, (struct bw_point){x, y});
             const struct bw_space_cell cell = bw_space_map_cell(picture->map, area, number);
             const struct bw_paint paint = bw_picture_paint(picture, &cell);
-            const char *letters = part;
+            const char *letters = "dmsx";
             if (!shows_types(picture))
-                letters = scale;
+                letters = digits;
             else if (cell.used > cell.allocated[paint.color] / 2)
-                letters = full;
+                letters = types;
             bw_buffer_append_byte(text, paint.opacity ? letters[paint.color] : '.');
         }
         bw_buffer_append_byte(text, '\n');
@@ -537,7 +513,7 @@ static void append_terminal_legend(struct bw_buffer *text, const struct bw_pictu
         if (!picture->in_legend[i])
             continue;
         if (colors == BW_TERMINAL_PLAIN) {
-            bw_buffer_append_byte(text, (shows_types(picture) ? "DMSX" : "0123456789abcdef")[i]);
+            bw_buffer_append_byte(text, (shows_types(picture) ? types : digits)[i]);
         } else {
             append_color(text, colors, 38, picture->colors[i]);
             bw_buffer_format(text, "\u2588\u2588\033[0m");
