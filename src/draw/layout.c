@@ -99,8 +99,8 @@ void bw_treemap_layout(const double *sizes, size_t count, struct bw_box box, str
                 boxes[first] = (struct bw_box){at, box.y, length, depth};
             at += length;
         }
-        double *const begin = upright ? &box.x : &box.y, *const rest =
-                                                             upright ? &box.width : &box.height;
+        double *const begin = upright ? &box.x : &box.y;
+        double *const rest = upright ? &box.width : &box.height;
         *begin += depth;
         *rest = *rest > depth ? *rest - depth : 0;
     }

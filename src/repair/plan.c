@@ -238,29 +238,6 @@ struct bw_error *bw_repair_check(struct bw_repair *repair, struct bw_fs *fs)
 
 /* Opening. */
 
-/* Refuses file systems for which changes in place are not enough. */
-static struct bw_error *check_features(const struct bw_fs *fs)
-{
-    static const struct {
-        uint64_t bit;
-        const char *name;
-    } features[] = {{BW_INCOMPAT_ZONED, "zoned devices"},
-                    {BW_INCOMPAT_RAID_STRIPE_TREE, "a raid stripe tree"},
-                    {BW_INCOMPAT_REMAP_TREE, "a remap tree"},
-                    {BW_INCOMPAT_EXTENT_TREE_V2, "extent tree v2"}};
-    for (size_t i = 0; i < sizeof features / sizeof *features; i++)
-        if (fs->superblock.incompat_flags & features[i].bit)
-            return bw_error_create(BW_ERROR_UNSUPPORTED,
-                                   "file systems with %s cannot be repaired yet", features[i].name);
-    if (fs->no_data || fs->is_stream)
-        return bw_error_create(BW_ERROR_UNSUPPORTED,
-                               "metadumps and send streams have no devices to repair");
-    if (fs->is_past)
-        return bw_error_create(BW_ERROR_USAGE,
-                               "a repair is about the current generation, not an older one");
-    return NULL;
-}
-
 static int compare_hashes(const void *first, const void *second)
 {
     const struct bw_repair_finding *a = first, *b = second;
@@ -312,9 +289,17 @@ struct bw_error *bw_repair_plan_round(struct bw_repair *repair)
     return bw_repair_plan_generations(repair);
 }
 
-/* Checks the file system, and makes the first plan. */
+/* Checks the file system, unless changes in place are not enough for it, and makes the first plan.
+ */
 static struct bw_error *begin(struct bw_repair *repair)
 {
+    static const struct {
+        uint64_t bit;
+        const char *name;
+    } features[] = {{BW_INCOMPAT_ZONED, "zoned devices"},
+                    {BW_INCOMPAT_RAID_STRIPE_TREE, "a raid stripe tree"},
+                    {BW_INCOMPAT_REMAP_TREE, "a remap tree"},
+                    {BW_INCOMPAT_EXTENT_TREE_V2, "extent tree v2"}};
     const struct bw_fs *fs = repair->given;
     const struct bw_fs_options *how = &repair->how;
     struct bw_repair_options *options = &repair->options;
@@ -328,7 +313,16 @@ static struct bw_error *begin(struct bw_repair *repair)
         options->most_findings = MOST_FINDINGS;
     if (!options->most_bytes)
         options->most_bytes = MOST_BYTES;
-    BW_TRY(check_features(fs));
+    for (size_t i = 0; i < sizeof features / sizeof *features; i++)
+        if (fs->superblock.incompat_flags & features[i].bit)
+            return bw_error_create(BW_ERROR_UNSUPPORTED,
+                                   "file systems with %s cannot be repaired yet", features[i].name);
+    if (fs->no_data || fs->is_stream)
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "metadumps and send streams have no devices to repair");
+    if (fs->is_past)
+        return bw_error_create(BW_ERROR_USAGE,
+                               "a repair is about the current generation, not an older one");
 
     /* The devices. */
     for (size_t i = 0; i < fs->image_count; i++) {

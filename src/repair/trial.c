@@ -104,15 +104,6 @@ static struct bw_error *make_patches(struct bw_repair *repair)
     return bw_repair_write_superblocks(repair);
 }
 
-/* The generation of the superblocks after the chosen changes, unless it is the current one. */
-static bool is_other_generation(const struct bw_repair *repair)
-{
-    bool is_other = repair->trying || repair->is_made;
-    for (size_t i = repair->first; i < repair->changes.count; i++)
-        is_other |= repair->changes.items[i].chosen && repair->changes.items[i].generation;
-    return is_other;
-}
-
 /* The check must find nothing new, and no fault that was repaired: `*failing` is set to that. */
 static struct bw_error *compare_checks(struct bw_repair *repair,
                                        const struct bw_repair_finding **failing)
@@ -152,10 +143,12 @@ struct bw_error *bw_repair_try_once(struct bw_repair *repair, uint64_t *left,
                                     const struct bw_repair_finding **failing)
 {
     struct bw_fs_options how = bw_repair_how(repair);
-    const bool is_other = is_other_generation(repair);
+    bool is_other = repair->trying || repair->is_made; /* generation, in all superblocks */
     struct bw_fs *fs = NULL;
     *left = 0;
     *failing = NULL;
+    for (size_t i = repair->first; i < repair->changes.count; i++)
+        is_other |= repair->changes.items[i].chosen && repair->changes.items[i].generation;
     bw_fs_close(BW_TAKE(repair->tried));
     BW_TRY(make_patches(repair));
     how.patches = repair->patches.list;

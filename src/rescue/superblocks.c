@@ -659,38 +659,33 @@ struct bw_error *bw_rescue_report_others(struct bw_fs *fs, struct bw_image_set *
     return NULL;
 }
 
-/* The error if the blocks of several file systems were found, and no superblock. */
-static struct bw_error *refuse_several(const struct bw_fs *fs, const struct bw_image_set *set)
-{
-    BW_AUTO_BUFFER struct bw_buffer text = {0};
-    for (size_t i = 0; i < fs->found_count; i++) {
-        const struct bw_found_file_system *found = &fs->found[i];
-        char fsid[37], option[37];
-        bw_uuid_text(found->fsid, fsid);
-        bw_uuid_text(found->option, option);
-        bw_buffer_format(&text, "%s`fsid %s` (", i ? ", " : "", option);
-        if (strcmp(fsid, option) != 0)
-            bw_buffer_format(&text, "fsid %s, ", fsid);
-        bw_buffer_format(&text, "generation %" PRIu64 ", %" PRIu64 " tree block%s)",
-                         found->generation, found->blocks, bw_plural(found->blocks));
-    }
-    if (text.failed)
-        return bw_error_no_memory();
-    struct bw_error *error =
-        bw_error_create(BW_ERROR_AMBIGUOUS, "%s: no superblock, and blocks of several file systems",
-                        set->images[0].name);
-    return bw_error_advise(bw_error_about(error, set->images[0].path), "choose one with %.*s",
-                           (int)text.length, text.data);
-}
-
 struct bw_error *bw_rescue_superblocks(struct bw_fs *fs, struct bw_image_set *set)
 {
     struct block_kinds kinds = {.count = 0};
     BW_TRY(block_kinds_find(fs, set, &kinds));
     if (kinds.count > 1)
         BW_TRY(list_found(fs, set, &kinds));
-    if (fs->found_count > 1)
-        return refuse_several(fs, set);
+    if (fs->found_count > 1) {
+        BW_AUTO_BUFFER struct bw_buffer text = {0};
+        for (size_t i = 0; i < fs->found_count; i++) {
+            const struct bw_found_file_system *found = &fs->found[i];
+            char fsid[37], option[37];
+            bw_uuid_text(found->fsid, fsid);
+            bw_uuid_text(found->option, option);
+            bw_buffer_format(&text, "%s`fsid %s` (", i ? ", " : "", option);
+            if (strcmp(fsid, option) != 0)
+                bw_buffer_format(&text, "fsid %s, ", fsid);
+            bw_buffer_format(&text, "generation %" PRIu64 ", %" PRIu64 " tree block%s)",
+                             found->generation, found->blocks, bw_plural(found->blocks));
+        }
+        if (text.failed)
+            return bw_error_no_memory();
+        struct bw_error *error = bw_error_create(
+            BW_ERROR_AMBIGUOUS, "%s: no superblock, and blocks of several file systems",
+            set->images[0].name);
+        return bw_error_advise(bw_error_about(error, set->images[0].path), "choose one with %.*s",
+                               (int)text.length, text.data);
+    }
     for (size_t i = 0; i < kinds.count; i++) {
         BW_SCOPED(candidate) struct candidate candidate;
         const struct bw_block_ids *ids = &kinds.kinds[i].ids;
