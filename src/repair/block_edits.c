@@ -170,6 +170,17 @@ struct bw_error *bw_repair_edit_block(struct bw_repair *repair, struct bw_repair
     return add_edit(repair, finding, &edit);
 }
 
+struct bw_error *bw_repair_edit_contents(struct bw_repair *repair,
+                                         struct bw_repair_finding *finding, uint64_t logical,
+                                         const uint8_t *bytes, struct bw_repair_edit edit)
+{
+    edit.block = logical;
+    edit.byte = BW_CSUM_SIZE;
+    edit.length = repair->fs->superblock.nodesize - BW_CSUM_SIZE;
+    edit.bytes = bytes + BW_CSUM_SIZE;
+    return bw_repair_edit_block(repair, finding, edit);
+}
+
 struct bw_error *bw_repair_edit_item(struct bw_repair *repair, struct bw_repair_finding *finding,
                                      const struct bw_tree *tree, const struct bw_key *key,
                                      uint32_t offset, unsigned width, uint64_t value,

@@ -47,11 +47,6 @@ struct caches {
 
 /* Leaves. */
 
-static uint32_t leaf_size(const struct caches *caches)
-{
-    return caches->repair->fs->superblock.nodesize;
-}
-
 /* Begins a leaf, with a copy of the header of the root tree in which some fields are replaced. */
 static struct bw_error *begin_leaf(struct caches *caches, uint64_t bytenr, uint64_t generation)
 {
@@ -61,7 +56,7 @@ static struct bw_error *begin_leaf(struct caches *caches, uint64_t bytenr, uint6
     caches->is_full = !root;
     if (!root)
         return NULL;
-    caches->leaf = bw_repair_leaf_begin(caches->leaf.bytes, leaf_size(caches), root);
+    caches->leaf = bw_repair_leaf_begin(caches->leaf.bytes, repair->fs->superblock.nodesize, root);
     struct bw_disk_header *header = (void *)caches->leaf.bytes;
     header->bytenr = bw_put64(bytenr);
     header->generation = bw_put64(generation);
@@ -216,13 +211,9 @@ static struct bw_error *plan_leaf(struct caches *caches, struct bw_repair_findin
                                   uint64_t bytenr, bool is_lost, bw_superblock_edit *edit,
                                   const char *proof)
 {
-    return bw_repair_edit_block(
-        caches->repair, finding,
+    return bw_repair_edit_contents(
+        caches->repair, finding, bytenr, caches->leaf.bytes,
         (struct bw_repair_edit){
-            .block = bytenr,
-            .byte = BW_CSUM_SIZE,
-            .length = leaf_size(caches) - BW_CSUM_SIZE,
-            .bytes = caches->leaf.bytes + BW_CSUM_SIZE,
             .what = caches->tree->id == BW_FREE_SPACE_TREE ? "leaf of the free space tree"
                                                            : "leaf of the uuid tree",
             .why = is_lost ? "no copy of it is good" : "it differs from the extent tree",

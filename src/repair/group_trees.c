@@ -96,16 +96,12 @@ static struct bw_error *plan_leaf(struct bw_repair *repair, struct bw_repair_fin
         const struct bw_key key = {group->logical, BW_BLOCK_GROUP_ITEM, group->length};
         bw_repair_leaf_add(&made, &key, &group->item, sizeof group->item);
     }
-    return bw_repair_edit_block(repair, finding,
-                                (struct bw_repair_edit){.block = logical,
-                                                        .byte = BW_CSUM_SIZE,
-                                                        .length = size - BW_CSUM_SIZE,
-                                                        .bytes = leaf + BW_CSUM_SIZE,
-                                                        .group = repair->groups + 1,
-                                                        .reveals = true,
-                                                        .what = "leaf of the block group tree",
-                                                        .why = texts->why,
-                                                        .proof = texts->proof});
+    return bw_repair_edit_contents(repair, finding, logical, leaf,
+                                   (struct bw_repair_edit){.group = repair->groups + 1,
+                                                           .reveals = true,
+                                                           .what = "leaf of the block group tree",
+                                                           .why = texts->why,
+                                                           .proof = texts->proof});
 }
 
 struct bw_error *bw_repair_plan_groups(struct bw_repair *repair)

@@ -133,16 +133,12 @@ static struct bw_error *plan_takeover(struct bw_repair *repair, struct bw_repair
         return bw_error_create(BW_ERROR_CORRUPT, "a leaf cannot be read again");
     struct bw_repair_leaf made = bw_repair_leaf_begin(leaf, size, contents);
     bw_repair_leaf_add(&made, &item->key, item->data, item->size);
-    struct bw_repair_edit edit = {.block = takeover->leaf,
-                                  .byte = BW_CSUM_SIZE,
-                                  .length = size - BW_CSUM_SIZE,
-                                  .bytes = leaf + BW_CSUM_SIZE,
-                                  .group = repair->groups + 1,
+    struct bw_repair_edit edit = {.group = repair->groups + 1,
                                   .reveals = texts->reveals,
                                   .what = "leaf that takes over an item of its neighbour",
                                   .why = texts->why,
                                   .proof = texts->proof};
-    BW_TRY(bw_repair_edit_block(repair, finding, edit));
+    BW_TRY(bw_repair_edit_contents(repair, finding, takeover->leaf, leaf, edit));
     edit.what = texts->key;
     return bw_repair_move_first_key(repair, finding, &takeover->tree, &takeover->old,
                                     &takeover->item, edit);

@@ -324,6 +324,11 @@ struct bw_error *bw_repair_find_pointer(const struct bw_tree_reader *reader,
 struct bw_error *bw_repair_edit_block(struct bw_repair *repair, struct bw_repair_finding *finding,
                                       struct bw_repair_edit edit);
 
+/** The same for all bytes of a block but its checksum. (block_edits.c) */
+struct bw_error *bw_repair_edit_contents(struct bw_repair *repair,
+                                         struct bw_repair_finding *finding, uint64_t logical,
+                                         const uint8_t *bytes, struct bw_repair_edit edit);
+
 /** The same for a number in an item: `width` bytes at `offset` of it become `value`.
  * (block_edits.c) */
 struct bw_error *bw_repair_edit_item(struct bw_repair *repair, struct bw_repair_finding *finding,

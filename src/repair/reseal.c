@@ -107,13 +107,9 @@ struct bw_error *bw_repair_plan_seals(struct bw_repair *repair, bool has_childre
         BW_AUTO_FREE char *loss = bw_repair_text("nothing is lost, but each of the %" PRIu32
                                                  " items may have wrong bytes",
                                                  node.item_count);
-        error = bw_repair_edit_block(
-            repair, finding,
+        error = bw_repair_edit_contents(
+            repair, finding, finding->logical, block,
             (struct bw_repair_edit){
-                .block = finding->logical,
-                .byte = BW_CSUM_SIZE,
-                .length = size - BW_CSUM_SIZE,
-                .bytes = block + BW_CSUM_SIZE,
                 .what = "checksum of a tree block",
                 .why = why,
                 .proof = "it passes all other checks, which do not prove its contents",
