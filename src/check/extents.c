@@ -23,6 +23,7 @@
 #include "btree/scan.h"
 #include "check/blocks.h"
 #include "check/extents.h"
+#include "check/flipped.h"
 #include "check/reference_counts.h"
 #include "owners/ranges.h"
 #include "owners/tree_list.h"
@@ -120,6 +121,173 @@ static struct bw_finding location_of(const struct bw_reference_entry *entry)
     return location;
 }
 
+/*
+ * Flipped bits. A reference in the extent tree may differ in one bit from a reference that a file
+ * or a tree block makes. The extent tree is wrong if its reference contradicts other items, and the
+ * other reference does not.
+ */
+
+/* Whether two numbers differ in one bit. */
+static bool is_one_bit(uint64_t a, uint64_t b)
+{
+    return a != b && !((a ^ b) & ((a ^ b) - 1));
+}
+
+/* The size of an inode of a tree; false if it has no INODE_ITEM. */
+static bool find_size(struct bw_check *check, const struct bw_listed_tree *tree, uint64_t number,
+                      uint64_t *size)
+{
+    const struct bw_key key = {number, BW_INODE_ITEM, 0};
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, check->fs, &tree->tree, key, key);
+    const struct bw_item *item = bw_fs_items_next(&items);
+    if (!item || item->size < sizeof(struct bw_disk_inode_item))
+        return false;
+    *size = bw_get64(((const struct bw_disk_inode_item *)(const void *)item->data)->size);
+    return true;
+}
+
+/* Whether the root of a tree was written for it: its root item may be under a wrong number. */
+static bool is_owned(struct bw_check *check, const struct bw_tree *tree)
+{
+    const struct bw_tree_reader *reader = &check->fs->reader;
+    const struct bw_block_pointer root = bw_tree_root_pointer(tree, false);
+    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(reader, 1);
+    if (!buffer)
+        return false;
+    BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &root, buffer);
+    const struct bw_disk_header *header = (const void *)buffer;
+    return !bw_check_lacks_memory(check, error) && !error && bw_get64(header->owner) == tree->id;
+}
+
+/* Whether a reference that is made is right, and one that the extent tree has is not. */
+static bool is_made_right(struct bw_check *check, const struct bw_reference_entry *promised,
+                          const struct bw_reference_entry *made)
+{
+    const struct bw_reference *have = &promised->reference, *want = &made->reference;
+    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, made->tree);
+    uint64_t size = 0;
+    if (have->kind == BW_SHARED_BLOCK_REF || have->kind == BW_SHARED_DATA_REF)
+        return true;
+    if (have->source != want->source)
+        return tree && !bw_tree_list_find(&check->trees, have->source) &&
+               bw_tree_list_find(&check->trees, want->source) &&
+               (tree->tree.root.bytenr != want->bytenr || is_owned(check, &tree->tree));
+    /* With the number of another inode, a file extent would precede the INODE_ITEM. */
+    if (!tree || !find_size(check, tree, want->inode, &size))
+        return false;
+    return have->inode != want->inode || (want->offset < size && have->offset >= size);
+}
+
+/* The flipped bit in a reference inside of an extent item, compared with what a file makes. */
+static void find_flip_in_reference(struct bw_check *check,
+                                   const struct bw_reference_entry *promised,
+                                   const struct bw_reference_entry *made, struct bw_flip *flip)
+{
+    const struct bw_reference *have = &promised->reference, *want = &made->reference;
+    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, BW_EXTENT_TREE);
+    const bool is_source = have->inode == want->inode && have->offset == want->offset;
+    const bool is_inode = have->source == want->source && have->offset == want->offset;
+    const bool is_offset = have->source == want->source && have->inode == want->inode;
+    if (!tree || !bw_flip_may_search(check) || have->kind != want->kind ||
+        have->length != want->length || is_source + is_inode + is_offset != 1 ||
+        !is_made_right(check, promised, made))
+        return;
+    const struct bw_key first = {have->bytenr, 0, 0}, last = {have->bytenr, UINT8_MAX, UINT64_MAX};
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, check->fs, &tree->tree, first, last);
+    const struct bw_item *item = bw_fs_items_next(&items);
+    struct bw_extent_entry extent;
+    struct bw_reference reference;
+    if (!item || !bw_extent_entry_decode(check->fs, item, &extent))
+        return;
+    const struct bw_key key = item->key;
+    uint32_t byte = (uint32_t)(extent.inside.next - item->data) + 1; /* behind the type */
+    while (bw_extent_reference_step(&extent, &reference)) {
+        if (reference.kind == have->kind && reference.source == have->source &&
+            reference.inode == have->inode && reference.offset == have->offset)
+            break;
+        byte = (uint32_t)(extent.inside.next - item->data) + 1;
+    }
+    if (is_source)
+        bw_flip_in_item(check, &tree->tree, &key, byte, 8, have->source, want->source, flip);
+    else if (is_inode)
+        bw_flip_in_item(check, &tree->tree, &key,
+                        byte + offsetof(struct bw_disk_extent_data_ref, objectid), 8, have->inode,
+                        want->inode, flip);
+    else
+        bw_flip_in_item(check, &tree->tree, &key,
+                        byte + offsetof(struct bw_disk_extent_data_ref, offset), 8, have->offset,
+                        want->offset, flip);
+}
+
+/* The file extent that makes a reference, or that would with another bit in its address. */
+static bool find_file_extent(struct bw_check *check, const struct bw_tree *tree,
+                             const struct bw_reference *reference, bool with_flip,
+                             struct bw_key *key, struct bw_disk_file_extent *extent)
+{
+    enum { MOST_PIECES = 64 }; /* of one extent */
+    const struct bw_key first = {reference->inode, BW_EXTENT_DATA, reference->offset};
+    const struct bw_key last = {reference->inode, BW_EXTENT_DATA, UINT64_MAX};
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, check->fs, tree, first, last);
+    for (unsigned i = 0; i < MOST_PIECES; i++) {
+        const struct bw_item *item = bw_fs_items_next(&items);
+        if (!item)
+            return false;
+        if (item->size < sizeof *extent)
+            continue;
+        memcpy(extent, item->data, sizeof *extent);
+        const uint64_t address = bw_get64(extent->disk_bytenr);
+        *key = item->key;
+        if (key->offset - bw_get64(extent->offset) == reference->offset &&
+            bw_get64(extent->disk_num_bytes) == reference->length &&
+            (with_flip ? is_one_bit(address, reference->bytenr) : address == reference->bytenr))
+            return true;
+    }
+    return false;
+}
+
+/* Nothing refers to an extent, and its checksums prove that it is where it should be: the flipped
+ * bit in the address that a file has of it. */
+static void find_flip_in_address(struct bw_check *check, const struct bw_reference *reference,
+                                 struct bw_flip *flip)
+{
+    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, reference->source);
+    const uint64_t start = reference->bytenr, length = reference->length;
+    struct bw_disk_file_extent extent;
+    struct bw_key key;
+    if (reference->kind == BW_EXTENT_DATA_REF && tree && bw_flip_may_search(check) &&
+        check->checksums_known && !bw_range_set_overlap(&check->unsummed, start, start + length) &&
+        find_file_extent(check, &tree->tree, reference, true, &key, &extent))
+        bw_flip_in_item(check, &tree->tree, &key, offsetof(struct bw_disk_file_extent, disk_bytenr),
+                        8, bw_get64(extent.disk_bytenr), start, flip);
+}
+
+/* A file and the extent tree give an extent different lengths: without compression, the file has
+ * the right one a second time. */
+static void find_flip_in_length(struct bw_check *check, const struct bw_reference_entry *made,
+                                uint64_t length, struct bw_flip *flip)
+{
+    const struct bw_reference *reference = &made->reference;
+    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, made->tree);
+    const struct bw_listed_tree *extents = bw_tree_list_find(&check->trees, BW_EXTENT_TREE);
+    struct bw_disk_file_extent extent;
+    struct bw_key key;
+    if (reference->kind != BW_EXTENT_DATA_REF || !tree || !extents || !bw_flip_may_search(check) ||
+        !find_file_extent(check, &tree->tree, reference, false, &key, &extent) ||
+        extent.compression)
+        return;
+    const struct bw_key have = {reference->bytenr, BW_EXTENT_ITEM, length};
+    const struct bw_key want = {reference->bytenr, BW_EXTENT_ITEM, reference->length};
+    if (bw_get64(extent.ram_bytes) == length)
+        bw_flip_in_item(check, &tree->tree, &key,
+                        offsetof(struct bw_disk_file_extent, disk_num_bytes), 8, reference->length,
+                        length, flip);
+    else if (bw_get64(extent.ram_bytes) == reference->length)
+        bw_flip_in_key(check, &extents->tree, &have, &want, flip);
+}
+
 /* Reports the entries of an extent that did not cancel out: its item (NULL: it has none), and the
  * references to it. If not `complete`, a part of some tree is lost, and references that only the
  * extent tree has are no findings. */
@@ -149,6 +317,8 @@ static void report_extent(struct bw_check *check, const struct bw_reference_entr
     if (!first && promised == item->promised) {
         struct bw_finding location = location_of(item);
         location.touches = BW_TOUCHES_NOTHING;
+        if (complete && count == 1)
+            find_flip_in_address(check, &entries->reference, &location.flip);
         if (complete)
             bw_check_find(check, BW_CODE_extent_unreferenced, &location,
                           "nothing refers to the %s, which has references: %" PRIu64,
@@ -166,15 +336,20 @@ static void report_extent(struct bw_check *check, const struct bw_reference_entr
         } else if (i + 1 < count && a->kind == b->kind && a->source == b->source &&
                    a->inode == b->inode && a->offset == b->offset) {
             /* One reference: both sides give the extent different lengths. */
-            const struct bw_reference_entry *one = entry->made ? entry : next;
-            const struct bw_finding location = location_of(one);
+            const struct bw_reference_entry *one = entry->made > entry->promised ? entry : next;
+            struct bw_finding location = location_of(one);
+            find_flip_in_length(check, one, item->reference.length, &location.flip);
             bw_check_find(check, BW_CODE_extent_differs, &location,
                           "a file extent of %" PRIu64 " bytes, the extent item has %" PRIu64,
                           one->reference.length, item->reference.length);
             i++;
         } else if (entry->made > entry->promised || complete) {
             /* Only one side has the reference, or both have it in different numbers. */
-            const struct bw_finding location = location_of(entry);
+            struct bw_finding location = location_of(entry);
+            if (count == 2 && !entries[0].made && !entries[1].promised)
+                find_flip_in_reference(check, &entries[0], &entries[1], &location.flip);
+            else if (count == 2 && !entries[1].made && !entries[0].promised)
+                find_flip_in_reference(check, &entries[1], &entries[0], &location.flip);
             const char *kind = a->kind == BW_TREE_BLOCK_REF ? "tree" : "tree block";
             char source[128];
             if (a->kind == BW_EXTENT_DATA_REF)

@@ -42,6 +42,11 @@ enum {
 #define ITEM_BYTE(slot) \
     ((uint32_t)(sizeof(struct bw_disk_header) + (slot) * sizeof(struct bw_disk_item)))
 
+bool bw_flip_may_search(struct bw_check *check)
+{
+    return atomic_fetch_add(&check->flip_searches, 1) < MOST_SEARCHES;
+}
+
 bool bw_flip_to(struct bw_flip *flip, uint64_t block, uint32_t byte, unsigned width, uint64_t have,
                 uint64_t want)
 {
@@ -154,13 +159,13 @@ static uint64_t number_at(const uint8_t *bytes, unsigned width)
     return number;
 }
 
-/* Finds the item with a key; false if there is none, or too many have been searched. The finder has
- * its leaf, and is freed by the caller. */
+/* Finds the item with a key; false if it does not exist, or too many have been searched. The caller
+ * frees the finder, which keeps the leaf. */
 static bool find_item(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *key,
                       struct bw_leaf_finder *finder, uint32_t *slot, struct bw_item *item)
 {
     bw_leaf_finder_init(finder, &check->fs->reader, tree);
-    if (atomic_fetch_add(&check->flip_searches, 1) >= MOST_SEARCHES)
+    if (!bw_flip_may_search(check))
         return false;
     BW_AUTO_ERROR struct bw_error *error = bw_find_leaf(finder, key);
     bw_check_lacks_memory(check, error);
@@ -302,7 +307,7 @@ static void add_suspect(struct search *search, uint32_t slot)
 static bool begin_search(struct search *search, struct bw_check *check,
                          const struct bw_block_pointer *pointer, const uint8_t *block)
 {
-    if (atomic_fetch_add(&check->flip_searches, 1) >= MOST_SEARCHES)
+    if (!bw_flip_may_search(check))
         return false;
     *search =
         (struct search){.check = check, .pointer = pointer, .nodesize = check->fs->reader.nodesize};

@@ -13,6 +13,9 @@
 #include "check/check.h"
 #include "ondisk/item_rules.h"
 
+/** Counts a search for a flipped bit; false if there were too many. */
+bool bw_flip_may_search(struct bw_check *check);
+
 /** Whether one bit turns a field into the value that it should have, and which. The field has
  * `width` bytes, at most 8, at `byte` of the tree block `block`. */
 bool bw_flip_to(struct bw_flip *flip, uint64_t block, uint32_t byte, unsigned width, uint64_t have,

@@ -482,8 +482,8 @@ static struct bw_finding name_location(const struct examination *examination,
 /*
  * A name that some of its items lack. If one item has a flipped bit, its record stands elsewhere:
  * with another name of the same inode, whose hash then names the bit, or with the same name of an
- * inode or in a directory whose number differs in one bit. The two entries of a subvolume have no
- * third witness in this tree: the one that leads to an existing subvolume is right.
+ * inode or in a directory whose number differs in one bit. A subvolume has only
+ * two entries here: an entry that leads to an existing subvolume is right.
  */
 
 /* The records of one name, which follow each other. */

@@ -68,6 +68,15 @@ names block-owner 5 $leaf 90 3
 # Reference counts.
 names extent-count 1 31178752 $((0x3e04)) 5
 
+# An extent and the reference to it: a file or a tree block shows what is right.
+extents=31178752
+names reference-extra 405 $extents 16287 4 # the inode in the extent tree
+names reference-missing 1 $extents 15342 0 # the tree in the extent tree
+names extent-unreferenced 13631488 30638080 15355 7 # the address in a file
+names extent-differs 200704 31145984 5141 3         # the length in one of two file extents
+holds "both lengths of the extent are told" \
+    grep -q 'extent of 724992 bytes, the extent item has 200704;' "$WORK/out"
+
 # A name and its hash.
 names name-hash 121 $leaf $((data + 30)) 1
 
