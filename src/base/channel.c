@@ -3,8 +3,28 @@
 
 #include <errno.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/whole_io.h"
+
+struct bw_error *bw_channel_fork(int *channel, pid_t *child)
+{
+    int ends[2];
+    *channel = -1;
+    *child = 0;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+        return bw_error_from_errno(errno, "cannot make a socket");
+    const pid_t process = fork();
+    const int problem = errno;
+    close(ends[process != 0]);
+    if (process >= 0) {
+        *channel = ends[process == 0];
+        *child = process;
+        return NULL;
+    }
+    close(ends[0]);
+    return bw_error_from_errno(problem, "cannot start a process");
+}
 
 bool bw_channel_send(int channel, const void *bytes, size_t length)
 {

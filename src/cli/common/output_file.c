@@ -13,12 +13,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/beneath.h"
+#include "base/channel.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "cli/common/monitor.h"
@@ -171,27 +171,26 @@ static void remove_on_exit(void)
  * in the sandbox. */
 static int start_watcher(const char *name, int descriptor, bool ours)
 {
-    int channel[2], status = 0;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel))
+    int channel, status = 0;
+    pid_t child;
+    BW_AUTO_ERROR struct bw_error *error = bw_channel_fork(&channel, &child);
+    if (error)
         return -1;
-    pid_t child = fork();
-    if (child == 0) {
+    if (!child) {
         const pid_t watcher = fork();
         if (watcher)
             _exit(watcher < 0);
-        close(channel[0]);
-        watch_output(channel[1], name, descriptor, ours);
+        watch_output(channel, name, descriptor, ours);
     }
-    close(channel[1]);
-    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
-    if (child < 0 || status) {
-        close(channel[0]);
+    if (status) {
+        close(channel);
         return -1;
     }
-    watcher_now = channel[0];
+    watcher_now = channel;
     cmd_clean_up_on_exit(remove_on_exit);
-    return channel[0];
+    return channel;
 }
 
 /* Ends the child and waits for it. `complete`: the file is kept. */

@@ -33,20 +33,6 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-static struct bw_error *write_present(struct bodyfile *bodyfile)
-{
-    struct cmd_export *export = &bodyfile->export;
-    struct bw_export_entry *item;
-    struct bw_error *error = cmd_export_start(export, BW_WALK_ALL, 0);
-    while (!error && !(error = cmd_export_next_item(export, &item)) && item) {
-        error = bw_body_write(&bodyfile->body, export->session.fs, item, "");
-        if (!item->has_inode)
-            cmd_export_report(export, bw_export_entry_loss(item));
-        bw_entry_queue_release(export->queue, item);
-    }
-    return error;
-}
-
 static struct bw_error *write_past(struct bodyfile *bodyfile)
 {
     const struct cmd_common *common = bodyfile->export.common;
@@ -102,7 +88,15 @@ static int run(const struct cmd_common *common, void *state)
                                           .write_context = &bodyfile->output,
                                           .missed = cmd_export_miss,
                                           .context = &bodyfile->export};
-        error = write_present(bodyfile);
+        struct cmd_export *export = &bodyfile->export;
+        struct bw_export_entry *item;
+        error = cmd_export_start(export, BW_WALK_ALL, 0);
+        while (!error && !(error = cmd_export_next_item(export, &item)) && item) {
+            error = bw_body_write(&bodyfile->body, export->session.fs, item, "");
+            if (!item->has_inode)
+                cmd_export_report(export, bw_export_entry_loss(item));
+            bw_entry_queue_release(export->queue, item);
+        }
         if (!error && has_past)
             error = write_past(bodyfile);
         error = bw_error_first(error, cmd_flush(&bodyfile->output));

@@ -249,9 +249,9 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
     return error;
 }
 
-/* Lists the entries of the current historic root. */
-static struct bw_error *list_root(struct deleting *deleting)
+static struct bw_error *list(struct cmd_format *answer, void *context)
 {
+    struct deleting *deleting = context;
     const unsigned types = deleting->extract.export.selection.types;
     const unsigned passes[] = {types ? types : BW_WALK_ALL, 0};
     const struct bw_entry_queue_options queue = {
@@ -265,21 +265,16 @@ static struct bw_error *list_root(struct deleting *deleting)
         .context = deleting,
         .held = bw_export_entry_held,
     };
-    BW_TRY(bw_entry_queue_create(deleting->state->fs, &queue, &deleting->queue));
-    struct bw_error *error = bw_stream_run(deleting->state->fs, &stream);
-    bw_entry_queue_destroy(deleting->queue);
-    return error;
-}
-
-static struct bw_error *list(struct cmd_format *answer, void *context)
-{
-    struct deleting *deleting = context;
     deleting->answer = answer;
     struct bw_error *error = open_deleted(deleting, answer->session.fs);
     if (!error)
         error = open_next_root(deleting);
     while (!error && deleting->state) {
-        error = list_root(deleting);
+        error = bw_entry_queue_create(deleting->state->fs, &queue, &deleting->queue);
+        if (error)
+            break;
+        error = bw_stream_run(deleting->state->fs, &stream);
+        bw_entry_queue_destroy(deleting->queue);
         if (!error)
             error = open_next_root(deleting);
     }

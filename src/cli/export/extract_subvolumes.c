@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -161,34 +160,6 @@ static struct bw_error *open_temporary(struct receiving *receiving)
     return NULL;
 }
 
-static struct bw_error *start_child(struct extraction *extraction, struct receiving *receiving)
-{
-    int channel[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel))
-        return bw_error_from_errno(errno, "cannot make a socket");
-    const pid_t child = fork();
-    if (child == 0) {
-        close(channel[0]);
-        cmd_ignore_exit_signals();
-        /* links between deep trees keep two directories of each level open */
-        struct rlimit limit;
-        if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-            limit.rlim_cur = limit.rlim_max;
-            setrlimit(RLIMIT_NOFILE, &limit);
-        }
-        close(STDIN_FILENO);
-        close(STDOUT_FILENO);
-        if (cmd_sandbox_is_on(receiving->common))
-            cmd_sandbox_enter_receiver(receiving->top);
-        _exit(receive_frames(receiving, channel[1]));
-    }
-    const int problem = errno;
-    close(channel[1]);
-    extraction->channel = channel[0];
-    extraction->child = child;
-    return child < 0 ? bw_error_from_errno(problem, "cannot start a process") : NULL;
-}
-
 /* Opens the folder and starts the child, before the sandbox is entered. */
 static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
 {
@@ -208,7 +179,21 @@ static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
     BW_TRY(bw_receiver_create(&how, &receiving.receiver));
     extraction->snapshots =
         settings->link_snapshots || bw_receiver_makes_snapshots(receiving.receiver);
-    struct bw_error *error = start_child(extraction, &receiving);
+    struct bw_error *error = bw_channel_fork(&extraction->channel, &extraction->child);
+    if (!error && !extraction->child) {
+        cmd_ignore_exit_signals();
+        /* links between deep trees keep two directories of each level open */
+        struct rlimit limit;
+        if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+            limit.rlim_cur = limit.rlim_max;
+            setrlimit(RLIMIT_NOFILE, &limit);
+        }
+        close(STDIN_FILENO);
+        close(STDOUT_FILENO);
+        if (cmd_sandbox_is_on(receiving.common))
+            cmd_sandbox_enter_receiver(receiving.top);
+        _exit(receive_frames(&receiving, extraction->channel));
+    }
     bw_receiver_destroy(receiving.receiver);
     close(receiving.top);
     close(receiving.folder);

@@ -24,11 +24,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/channel.h"
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "base/path.h"
@@ -48,37 +48,6 @@ const struct cmd_option extract_options[] = {
     CMD_GROUP(extract_list_options, struct extract_settings, lists),
     {0},
 };
-
-/* The maker: the process that makes symbolic links and special files (export/target.h). It is
- * started before the image is opened, and ends with the main process. */
-
-/* If the sandbox is on, starts the maker for everything that can be made only by path. `common`
- * belongs to a command that writes into a folder. */
-static struct bw_error *start_maker(const struct cmd_common *common, struct extract *extract)
-{
-    int channel[2];
-    if (!cmd_sandbox_is_on(common))
-        return NULL;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel))
-        return bw_error_from_errno(errno, "cannot make a socket");
-    pid_t child = fork();
-    if (child == 0) {
-        close(channel[0]);
-        cmd_ignore_exit_signals();
-        close(STDIN_FILENO);
-        close(STDOUT_FILENO);
-        cmd_sandbox_enter_maker(common);
-        bw_target_serve_orders(&extract->target, channel[1]);
-        _exit(0);
-    }
-    int problem = errno;
-    close(channel[1]);
-    extract->maker.channel = channel[0];
-    if (child < 0)
-        return bw_error_from_errno(problem, "cannot start a process");
-    extract->maker_process = child;
-    return NULL;
-}
 
 /* Waits for the maker, because in a container there may be no init process to do it. */
 static void end_maker(struct extract *extract)
@@ -814,8 +783,8 @@ static void list_missed(struct extract *extract)
                 extract->target.foreign == 1 ? "is" : "are");
 }
 
-/* Opens the folder and the lists, and starts the maker, before the sandbox is entered. `context` is
- * the struct extract. */
+/* Opens the folder and the lists, and starts the maker, the process that makes symbolic links and
+ * special files (export/target.h). All that happens before the sandbox is entered. */
 static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
 {
     struct extract *extract = context;
@@ -835,7 +804,19 @@ static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
     BW_TRY(extract_lists_open(&extract->lists, &settings->lists, writing, planned));
     if (settings->rename)
         bw_portable_names_open(&extract->names);
-    return start_maker(writing, extract);
+    if (!cmd_sandbox_is_on(writing))
+        return NULL;
+
+    /* The maker makes what can be made only by path. It ends with this process. */
+    BW_TRY(bw_channel_fork(&extract->maker.channel, &extract->maker_process));
+    if (extract->maker_process)
+        return NULL;
+    cmd_ignore_exit_signals();
+    close(STDIN_FILENO);
+    close(STDOUT_FILENO);
+    cmd_sandbox_enter_maker(writing);
+    bw_target_serve_orders(&extract->target, extract->maker.channel);
+    _exit(0);
 }
 
 int extract_run(const struct cmd_common *common, struct extract_settings *settings,

@@ -9,6 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/channel.h"
+#include "base/cleanup.h"
+
 #define FUSE_USE_VERSION 32
 #include <fuse_lowlevel.h>
 
@@ -101,21 +104,11 @@ static _Noreturn void run_mount_process(int socket, const char *directory, const
 
 struct bw_error *mount_process_start(const char *directory, const char *options, int *channel)
 {
-    int sockets[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets))
-        return bw_error_from_errno(errno, "cannot make a socket");
-    const pid_t child = fork();
-    if (child == 0) {
-        close(sockets[0]);
-        run_mount_process(sockets[1], directory, options);
-    }
-    close(sockets[1]);
-    *channel = sockets[0];
-    if (child > 0)
-        return NULL;
-    struct bw_error *error = bw_error_from_errno(errno, "cannot start a process");
-    close(sockets[0]);
-    return error;
+    pid_t child;
+    BW_TRY(bw_channel_fork(channel, &child));
+    if (!child)
+        run_mount_process(*channel, directory, options);
+    return NULL;
 }
 
 struct bw_error *mount_process_mount(int channel, const char *directory, int *descriptor)
