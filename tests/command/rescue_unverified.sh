@@ -163,6 +163,9 @@ is "the current version is right" "$(sums both/unverified | comm -23 - <(sums ri
 expect "all but some" 0 - extract -C some --name 'large 1*' --manifest some.json sound
 expect "the others" 0 - extract -C others --except some.json sound
 is "--except saves all other files" "$( (sums some; sums others) | sort)" "$(cat expected)"
+sed -n 's|\("name":"a/large 1\)0".*|\1|p' some.json | head -c -1 > cut.json
+expect "all files" 0 - extract -C whole --except cut.json sound
+is "a row that was cut off names no file" "$(sums whole | sort)" "$(cat expected)"
 expect "no manifest" 2 'cannot read missing' extract -C x --except missing sound
 
 # Leaves with a wrong checksum, and one item each that is wrong: an extent ends after its data, an

@@ -72,91 +72,71 @@ static struct bw_bytes find_name(const char *row, size_t length)
     return (struct bw_bytes){name + 1, (size_t)(end - name - 1)};
 }
 
-/* Reads what an earlier extraction has written. Its mark, and a row that it has not completed, are
- * overwritten. */
-static struct bw_error *read_manifest(struct extract_lists *lists, FILE *file, const char *name,
-                                      uint64_t *end)
-{
-    BW_AUTO_FREE char *line = NULL;
-    size_t capacity = 0;
-    ssize_t length;
-    while ((length = getline(&line, &capacity, file)) > 0) {
-        if (line[length - 1] != '\n' || strcmp(line, manifest_mark.data) == 0)
-            return NULL;
-        *end += (uint64_t)length;
-        const struct bw_bytes found = find_name(line, (size_t)length);
-        bool is_new;
-        if (found.data)
-            BW_TRY(bw_key_set_add(&lists->listed, bw_hash_path(found.data, found.length), &is_new));
-    }
-    return feof(file) ? NULL : bw_error_from_errno(errno, "cannot read %s", name);
-}
-
-/* Opens the manifest, and reads it if it is a regular file. */
-static struct bw_error *open_manifest(struct extract_lists *lists, const char *name,
-                                      const struct cmd_common *common, const struct bw_fs *planned)
-{
-    int descriptor, opened;
-    uint64_t end = 0;
-    BW_TRY(open_file(name, common, planned, &descriptor));
-    if (cmd_name_in_base(common, name))
-        opened = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
-    else
-        opened = open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    FILE *file = opened < 0 ? NULL : fdopen(opened, "r");
-    struct stat status;
-    struct bw_error *error = NULL;
-    if (!file)
-        error = bw_error_from_errno(errno, "cannot read %s", name);
-    else if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode))
-        error = read_manifest(lists, file, name, &end);
-    if (file)
-        fclose(file);
-    else if (opened >= 0)
-        close(opened);
-    if (!error)
-        return cmd_list_file_open(&lists->manifest, descriptor, name, &manifest_mark, end);
-    close(descriptor);
-    return error;
-}
-
-/* Reads the names of complete files in the manifest of another extraction. */
-static struct bw_error *read_except(struct extract_lists *lists, const char *name,
-                                    const struct cmd_common *common)
+/* Adds the names in a manifest to a set, up to the mark or a row that was not completed, which is
+ * at `*end`. `only_complete`: only those of complete files. Closes the descriptor. */
+static struct bw_error *read_names(int descriptor, const char *name, bool only_complete,
+                                   struct bw_key_set *names, uint64_t *end)
 {
     static const char *const complete[] = {"verified", "corrected", "unverified", "linked"};
     static const char lead[] = "{\"saved\":\"";
     BW_AUTO_FREE char *line = NULL;
     size_t capacity = 0;
-    ssize_t length;
-    const char *in_base = cmd_name_in_base(common, name);
-    int descriptor;
-    if (in_base)
-        descriptor = bw_open_beneath(common->writing.base->descriptor, in_base,
-                                     O_RDONLY | O_NONBLOCK | O_NOCTTY, false);
-    else
-        descriptor = open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "r");
+    ssize_t length = 0;
     struct bw_error *error = NULL;
+    FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "r");
     if (!file) {
         error = bw_error_from_errno(errno, "cannot read %s", name);
         if (descriptor >= 0)
             close(descriptor);
         return error;
     }
-    while (!error && (length = getline(&line, &capacity, file)) > 0) {
+    while (!error && (length = getline(&line, &capacity, file)) > 0 && line[length - 1] == '\n' &&
+           strcmp(line, manifest_mark.data) != 0) {
         const struct bw_bytes found = find_name(line, (size_t)length);
-        bool is_complete = false, is_new;
+        bool is_wanted = !only_complete, is_new;
         for (size_t i = 0; i < sizeof complete / sizeof *complete; i++)
-            is_complete |= strncmp(line, lead, strlen(lead)) == 0 &&
-                           strncmp(line + strlen(lead), complete[i], strlen(complete[i])) == 0;
-        if (found.data && is_complete)
-            error = bw_key_set_add(&lists->except, bw_hash_path(found.data, found.length), &is_new);
+            is_wanted |= strncmp(line, lead, strlen(lead)) == 0 &&
+                         strncmp(line + strlen(lead), complete[i], strlen(complete[i])) == 0;
+        if (found.data && is_wanted)
+            error = bw_key_set_add(names, bw_hash_path(found.data, found.length), &is_new);
+        *end += (uint64_t)length;
     }
-    if (!error && !feof(file))
+    if (!error && length < 0 && !feof(file))
         error = bw_error_from_errno(errno, "cannot read %s", name);
     fclose(file);
     return error;
+}
+
+/* Opens the manifest. If it is a regular file, what an earlier extraction has written is kept. */
+static struct bw_error *open_manifest(struct extract_lists *lists, const char *name,
+                                      const struct bw_fs *planned)
+{
+    int descriptor, opened;
+    uint64_t end = 0;
+    struct stat status;
+    struct bw_error *error = NULL;
+    BW_TRY(open_file(name, lists->common, planned, &descriptor));
+    if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) {
+        if (cmd_name_in_base(lists->common, name))
+            opened = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+        else
+            opened = open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        error = read_names(opened, name, false, &lists->listed, &end);
+    }
+    if (!error)
+        return cmd_list_file_open(&lists->manifest, descriptor, name, &manifest_mark, end);
+    close(descriptor);
+    return error;
+}
+
+/* Opens a list that does not continue an earlier one. */
+static struct bw_error *open_list(const struct extract_lists *lists, const char *name,
+                                  const struct bw_bytes *mark, const struct bw_fs *planned,
+                                  struct cmd_list_file *list)
+{
+    int descriptor;
+    BW_TRY(open_file(name, lists->common, planned, &descriptor));
+    return cmd_list_file_open(list, descriptor, name, mark, 0);
 }
 
 struct bw_error *extract_lists_open(struct extract_lists *lists,
@@ -165,22 +145,24 @@ struct bw_error *extract_lists_open(struct extract_lists *lists,
 {
     lists->common = common;
     lists->has_except = settings->except.count;
-    for (size_t i = 0; i < settings->except.count; i++)
-        BW_TRY(read_except(lists, settings->except.items[i], common));
-    if (settings->manifest)
-        BW_TRY(open_manifest(lists, settings->manifest, common, planned));
-    if (settings->missed) {
+    for (size_t i = 0; i < settings->except.count; i++) {
+        const char *name = settings->except.items[i], *in_base = cmd_name_in_base(common, name);
+        uint64_t end = 0;
         int descriptor;
-        BW_TRY(open_file(settings->missed, common, planned, &descriptor));
-        BW_TRY(cmd_list_file_open(&lists->missed, descriptor, settings->missed,
-                                  &cmd_incomplete_paths, 0));
+        if (in_base)
+            descriptor = bw_open_beneath(common->writing.base->descriptor, in_base,
+                                         O_RDONLY | O_NONBLOCK | O_NOCTTY, false);
+        else
+            descriptor = open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        BW_TRY(read_names(descriptor, name, true, &lists->except, &end));
     }
+    if (settings->manifest)
+        BW_TRY(open_manifest(lists, settings->manifest, planned));
+    if (settings->missed)
+        BW_TRY(open_list(lists, settings->missed, &cmd_incomplete_paths, planned, &lists->missed));
     const struct cmd_format_settings rows = {.style = BW_ROWS_JSON_LINES};
     if (settings->renamed) {
-        int descriptor;
-        BW_TRY(open_file(settings->renamed, common, planned, &descriptor));
-        BW_TRY(
-            cmd_list_file_open(&lists->renamed, descriptor, settings->renamed, &manifest_mark, 0));
+        BW_TRY(open_list(lists, settings->renamed, &manifest_mark, planned, &lists->renamed));
         BW_TRY(cmd_format_rows(&rows, "renamedinfo", false, false, &lists->renamed_rows));
         lists->renamed_stream = (struct bw_rows_stream){
             .rows = lists->renamed_rows, .consume = cmd_list_file_add, .context = &lists->renamed};

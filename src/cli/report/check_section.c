@@ -18,23 +18,17 @@ static bool show_progress(void *context, const struct bw_check_progress *progres
     return true;
 }
 
-/* The context of the check. */
-struct checking {
-    struct cmd_format *format;
-    struct report_affected *affected;
-};
-
 static struct bw_error *on_finding(void *context, const struct bw_findinginfo *finding)
 {
-    const struct checking *checking = context;
-    report_add_affected(checking->affected, finding);
-    return cmd_format_write(checking->format, finding, sizeof *finding);
+    struct cmd_format *format = context;
+    struct report_page *report = format->plan->context;
+    report_add_affected(&report->affected, finding);
+    return cmd_format_write(format, finding, sizeof *finding);
 }
 
 static struct bw_error *list(struct cmd_format *answer, void *context)
 {
     struct report_page *report = context;
-    struct checking checking = {answer, &report->affected};
     const struct bw_check_options wanted = {
         .struct_size = sizeof wanted,
         .quick = report->settings->check == REPORT_CHECK_QUICK,
@@ -42,7 +36,7 @@ static struct bw_error *list(struct cmd_format *answer, void *context)
         .threads = report->settings->threads,
         .visit = on_finding,
         .progress = show_progress,
-        .context = &checking,
+        .context = answer,
     };
     cmd_progress_expect(0);
     return bw_check(answer->session.fs, &wanted, &report->summary);

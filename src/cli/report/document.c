@@ -80,50 +80,6 @@ static void append_header(struct bw_buffer *page, const struct report_page *repo
     bw_buffer_format(page, "<span class=\"badge %s\">%s</span>\n</header>\n<main>\n", class, text);
 }
 
-static void append_problems(struct bw_buffer *page, const struct report_page *report)
-{
-    if (!report->problem_count)
-        return;
-    report_section(page, "problems", "Missing or unreliable parts");
-    bw_buffer_format(page, "<ul>\n");
-    bw_buffer_append(page, report->problems.data, report->problems.length);
-    bw_buffer_format(page, "</ul>\n");
-    if (report->problem_count > REPORT_PROBLEMS)
-        bw_buffer_format(page, "<p class=\"remark\">and %zu more</p>\n",
-                         report->problem_count - REPORT_PROBLEMS);
-    report_section_end(page);
-}
-
-/* Makes a section. If it fails, only this section is missing. */
-static struct bw_error *make_section(struct report_page *report,
-                                     struct bw_error *(*make)(struct report_page *))
-{
-    struct bw_error *error = make(report);
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    if (error)
-        bw_fs_report(report->session.fs, BW_DAMAGE, error);
-    return NULL;
-}
-
-/* The Content-Security-Policy permits only the style with this hash. */
-static struct bw_error *append_head(struct bw_buffer *page, const struct report_page *report)
-{
-    bw_buffer_format(page, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
-                           "'none'; style-src 'sha256-");
-    BW_TRY(report_style_hash(page));
-    bw_buffer_format(page,
-                     "'; base-uri 'none'; form-action 'none'\">\n<meta name=\"viewport\" "
-                     "content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\""
-                     " content=\"light dark\">\n<title>");
-    append_name(page, report);
-    bw_buffer_format(page, " - btrfs report</title>\n<style>");
-    bw_buffer_append(page, report_style, strlen(report_style));
-    bw_buffer_format(page, "</style>\n</head>\n<body>\n");
-    return NULL;
-}
-
 struct bw_error *report_document(struct report_page *report, bool as_text, struct bw_buffer *page)
 {
     static struct bw_error *(*const sections[])(struct report_page *) = {
@@ -131,14 +87,43 @@ struct bw_error *report_document(struct report_page *report, bool as_text, struc
         report_devices,  report_findings, report_overview};
     struct bw_buffer BW_AUTO_BUFFER html = {0};
     bw_fs_superblock(report->session.fs, &report->super);
-    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
-        BW_TRY(make_section(report, sections[i]));
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+        struct bw_error *error = sections[i](report);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        if (error) /* only this section is missing */
+            bw_fs_report(report->session.fs, BW_DAMAGE, error);
+    }
 
-    if (!as_text)
-        BW_TRY(append_head(&html, report));
+    if (!as_text) {
+        /* The Content-Security-Policy permits only the style with this hash. */
+        bw_buffer_format(&html,
+                         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
+                         "'none'; style-src 'sha256-");
+        BW_TRY(report_style_hash(&html));
+        bw_buffer_format(&html, "'; base-uri 'none'; form-action 'none'\">\n"
+                                "<meta name=\"viewport\" "
+                                "content=\"width=device-width, initial-scale=1\">\n"
+                                "<meta name=\"color-scheme\" content=\"light dark\">\n<title>");
+        append_name(&html, report);
+        bw_buffer_format(&html, " - btrfs report</title>\n<style>");
+        bw_buffer_append(&html, report_style, strlen(report_style));
+        bw_buffer_format(&html, "</style>\n</head>\n<body>\n");
+    }
+
     append_header(&html, report);
     report_append_affected(report, &html);
-    append_problems(&html, report);
+    if (report->problem_count) {
+        report_section(&html, "problems", "Missing or unreliable parts");
+        bw_buffer_format(&html, "<ul>\n");
+        bw_buffer_append(&html, report->problems.data, report->problems.length);
+        bw_buffer_format(&html, "</ul>\n");
+        if (report->problem_count > REPORT_PROBLEMS)
+            bw_buffer_format(&html, "<p class=\"remark\">and %zu more</p>\n",
+                             report->problem_count - REPORT_PROBLEMS);
+        report_section_end(&html);
+    }
     bw_buffer_append(&html, report->overview.data, report->overview.length);
     if (as_text) {
         bw_buffer_format(&html, "<p>report -f FILE.html writes the whole report: pictures, "
