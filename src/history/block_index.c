@@ -504,12 +504,6 @@ bool bw_history_read_index(struct bw_history *history, const void *bytes, size_t
 /* Verifying. A block that no longer exists gets a number that no owner has. */
 enum { GONE = BW_FOUND_MOST_OWNER };
 
-struct verifying {
-    struct bw_history *history;
-    unsigned batch; /* blocks per task */
-    atomic_bool no_memory;
-};
-
 static bool is_as_recorded(const struct bw_history *history, const struct bw_found_block *block,
                            const uint8_t *bytes)
 {
@@ -522,18 +516,17 @@ static bool is_as_recorded(const struct bw_history *history, const struct bw_fou
 
 static void verify_batch(void *context, unsigned worker, size_t task)
 {
-    struct verifying *verifying = context;
-    const struct bw_history *history = verifying->history;
+    struct bw_history *history = context;
     const uint32_t nodesize = history->reader.nodesize;
-    struct bw_found_block *blocks = history->index.blocks.items + task * verifying->batch;
-    const size_t left = history->index.blocks.count - task * verifying->batch;
-    const size_t count = left < verifying->batch ? left : verifying->batch;
+    const unsigned batch = bw_block_batch(&history->reader);
+    struct bw_found_block *blocks = history->index.blocks.items + task * batch;
+    const size_t count = (size_t)bw_min(history->index.blocks.count - task * batch, batch);
     struct bw_block_pointer pointers[BW_BATCH];
     struct bw_request requests[BW_BATCH];
-    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&history->reader, verifying->batch);
+    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&history->reader, batch);
     (void)worker;
     if (!buffer) {
-        verifying->no_memory = true;
+        history->index.no_memory = true;
         return;
     }
     for (size_t i = 0; i < count; i++) {
@@ -552,17 +545,16 @@ static void verify_batch(void *context, unsigned worker, size_t task)
 struct bw_error *bw_history_verify_index(struct bw_history *history, unsigned threads)
 {
     struct bw_found_index *index = &history->index;
-    struct verifying verifying = {.history = history, .batch = bw_block_batch(&history->reader)};
+    const unsigned batch = bw_block_batch(&history->reader);
     struct bw_pool *pool = bw_pool_create(bw_pool_workers(threads));
     if (!pool)
         return bw_error_no_memory();
-    bw_pool_run(pool, (index->blocks.count + verifying.batch - 1) / verifying.batch, verify_batch,
-                &verifying);
+    bw_pool_run(pool, (index->blocks.count + batch - 1) / batch, verify_batch, history);
     bw_pool_destroy(pool);
     size_t kept = 0;
     for (size_t i = 0; i < index->blocks.count; i++)
         if (index->blocks.items[i].owner != GONE)
             index->blocks.items[kept++] = index->blocks.items[i];
     index->blocks.count = kept;
-    return verifying.no_memory ? bw_error_no_memory() : NULL;
+    return index->no_memory ? bw_error_no_memory() : NULL;
 }

@@ -14,13 +14,7 @@
 #include "ondisk/chunk.h"
 #include "xlators/classes.h"
 
-/* The stripes of a chunk, in rows of one stripe per device. */
-struct rows {
-    const struct bw_fs *fs;
-    const struct bw_chunk_info *chunk;
-    uint64_t bytes; /* logical bytes per row */
-};
-
+/* The logical bytes of a row of stripes, one per device. */
 static uint64_t row_bytes(const struct bw_chunk_info *chunk)
 {
     const struct bw_raid_profile *profile = bw_raid_profile_of(chunk->type);
@@ -31,15 +25,15 @@ static uint64_t row_bytes(const struct bw_chunk_info *chunk)
 }
 
 /* The position in the chunk of the first row at or after `position` in which anything is stored. */
-static uint64_t next_stored(const struct rows *rows, uint64_t position)
+static uint64_t next_stored(const struct bw_fs *fs, const struct bw_chunk_info *chunk,
+                            uint64_t row_length, uint64_t position)
 {
-    const uint64_t row = position / rows->bytes, offset = row * BW_STRIPE_LENGTH;
+    const uint64_t row = position / row_length, offset = row * BW_STRIPE_LENGTH;
     uint64_t next = UINT64_MAX;
-    for (unsigned i = 0; i < rows->chunk->stripe_count; i++) {
-        const struct bw_stripe_info *stripe = &rows->chunk->stripes[i];
-        const struct bw_image *image =
-            bw_image_of_device(rows->fs, stripe->devid, stripe->device_uuid);
-        const uint64_t begin = rows->fs->is_dump ? rows->chunk->logical : stripe->offset;
+    for (unsigned i = 0; i < chunk->stripe_count; i++) {
+        const struct bw_stripe_info *stripe = &chunk->stripes[i];
+        const struct bw_image *image = bw_image_of_device(fs, stripe->devid, stripe->device_uuid);
+        const uint64_t begin = fs->is_dump ? chunk->logical : stripe->offset;
         if (!image || !image->storage || offset > UINT64_MAX - begin)
             continue;
         const uint64_t here = bw_xlator_next_stored(image->storage, begin + offset);
@@ -49,38 +43,33 @@ static uint64_t next_stored(const struct rows *rows, uint64_t position)
     next /= BW_STRIPE_LENGTH;
     if (next == row)
         return position;
-    return next > UINT64_MAX / rows->bytes ? UINT64_MAX : next * rows->bytes;
-}
-
-/* Whether a device of the chunk missed the last transactions. */
-static bool has_stale_device(const struct rows *rows)
-{
-    for (unsigned i = 0; i < rows->chunk->stripe_count; i++) {
-        const struct bw_stripe_info *stripe = &rows->chunk->stripes[i];
-        const struct bw_image *image =
-            bw_image_of_device(rows->fs, stripe->devid, stripe->device_uuid);
-        if (image && bw_image_is_stale(rows->fs, image))
-            return true;
-    }
-    return false;
+    return next > UINT64_MAX / row_length ? UINT64_MAX : next * row_length;
 }
 
 struct bw_error *bw_scan_add_chunk(const struct bw_fs *fs, const struct bw_chunk_info *chunk,
                                    struct bw_scan_ranges *ranges)
 {
-    const struct rows rows = {fs, chunk, row_bytes(chunk)};
+    const uint64_t row_length = row_bytes(chunk);
     const uint64_t end = chunk->length - chunk->length % fs->superblock.nodesize;
     const uint64_t mirrored =
         BW_GROUP_RAID1 | BW_GROUP_RAID1C3 | BW_GROUP_RAID1C4 | BW_GROUP_RAID10;
-    const bool differs = has_stale_device(&rows);
-    if (!(chunk->type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM)) || !rows.bytes)
+    if (!(chunk->type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM)) || !row_length)
         return NULL;
+
+    /* Whether a device of the chunk missed the last transactions. */
+    bool differs = false;
+    for (unsigned i = 0; i < chunk->stripe_count; i++) {
+        const struct bw_stripe_info *stripe = &chunk->stripes[i];
+        const struct bw_image *image = bw_image_of_device(fs, stripe->devid, stripe->device_uuid);
+        differs |= image && bw_image_is_stale(fs, image);
+    }
+
     /* In a crafted image, chunks that overlap may claim any amount. */
     uint64_t limit = 0;
     for (size_t i = 0; i < fs->image_count; i++)
         if (fs->images[i].role != BW_IMAGE_UNUSED && fs->images[i].storage)
             limit += bw_xlator_size(fs->images[i].storage);
-    for (uint64_t at = next_stored(&rows, 0); at < end; at = next_stored(&rows, at)) {
+    for (uint64_t at = 0; (at = next_stored(fs, chunk, row_length, at)) < end;) {
         const uint64_t left = end - at;
         const struct bw_scan_range range = {
             .logical = chunk->logical + at,
@@ -131,8 +120,12 @@ enum {
     AHEAD = 8,       /* pieces that are requested ahead */
 };
 
-/* Buffers of a thread. */
+/* A thread, and the piece that it scans. */
 struct worker {
+    struct scanner *scanner;
+    const struct bw_scan_range *range;
+    uint32_t slots;
+    uint64_t unread; /* bytes that the mirror read last could not provide */
     uint8_t *buffer;
     bool open[SLOTS];  /* positions to read from the next mirror */
     bool known[SLOTS]; /* positions of which a mirror had a block, or zeros that are no loss */
@@ -149,22 +142,10 @@ struct scanner {
     atomic_bool stopped;
 };
 
-/* A piece that is being scanned. */
-struct piece {
-    struct scanner *scanner;
-    struct worker *worker;
-    const struct bw_scan_range *range;
-    uint32_t slots;
-    struct bw_request requests[READS];
-    size_t request_count;
-    uint64_t unread; /* bytes of the requests that failed */
-    unsigned copy;   /* the mirror; 0: the first */
-};
-
-static bool has_open(const struct piece *piece, uint32_t first, uint32_t count)
+static bool has_open(const struct worker *worker, uint32_t first, uint32_t count)
 {
-    for (uint32_t i = first; i < first + count && i < piece->slots; i++)
-        if (piece->worker->open[i])
+    for (uint32_t i = first; i < first + count && i < worker->slots; i++)
+        if (worker->open[i])
             return true;
     return false;
 }
@@ -176,108 +157,100 @@ static struct bw_frame frame_of_scan(const struct bw_history_scan *scan)
     return frame;
 }
 
-static void read_requests(const struct piece *piece, struct bw_request *requests, size_t count)
+static void read_requests(const struct worker *worker, struct bw_request *requests, size_t count)
 {
-    const struct bw_tree_reader *reader = &piece->scanner->scan->fs->reader;
-    const struct bw_frame frame = frame_of_scan(piece->scanner->scan);
+    const struct bw_tree_reader *reader = &worker->scanner->scan->fs->reader;
+    const struct bw_frame frame = frame_of_scan(worker->scanner->scan);
     bw_wind(&frame, reader->top, requests, count);
-}
-
-/* Reads the unknown positions of a piece from a mirror. */
-static void read_mirror(struct piece *piece, unsigned copy)
-{
-    const uint32_t nodesize = piece->scanner->identity.nodesize, slots = READ / nodesize;
-    piece->request_count = 0;
-    piece->copy = copy;
-    for (uint32_t at = 0; at < piece->range->length; at += READ) {
-        const uint32_t left = piece->range->length - at;
-        if (has_open(piece, at / nodesize, slots))
-            piece->requests[piece->request_count++] =
-                (struct bw_request){.kind = BW_REQUEST_RAW,
-                                    .mirror = (uint8_t)copy,
-                                    .length = left < READ ? left : READ,
-                                    .address = piece->range->logical + at,
-                                    .buffer = piece->worker->buffer + at};
-    }
-    read_requests(piece, piece->requests, piece->request_count);
 }
 
 /* Classifies a position. It stays open if another mirror may be better. In mixed chunks, data is
  * likely, so other mirrors are read only if it looks like a damaged block. */
-static void assess_slot(struct piece *piece, uint32_t slot)
+static void assess_slot(struct worker *worker, uint32_t slot, bool is_first)
 {
-    struct bw_history_scan *scan = piece->scanner->scan;
-    const uint32_t nodesize = piece->scanner->identity.nodesize;
+    struct bw_history_scan *scan = worker->scanner->scan;
+    const uint32_t nodesize = worker->scanner->identity.nodesize;
     const uint64_t offset = (uint64_t)slot * nodesize;
-    const uint8_t *bytes = piece->worker->buffer + offset;
+    const uint8_t *bytes = worker->buffer + offset;
     const enum bw_found_kind kind =
-        bw_found_recognise(&piece->scanner->identity, scan->index, bytes,
-                           piece->range->logical + offset, &piece->worker->found[slot]);
+        bw_found_recognise(&worker->scanner->identity, scan->index, bytes,
+                           worker->range->logical + offset, &worker->found[slot]);
     const struct bw_node block = bw_node_view(bytes, nodesize);
     if (kind == BW_FOUND_BLOCK && scan->visit && !scan->visit(scan->context, &block))
         scan->index->no_memory = true;
-    scan->zeros += kind == BW_FOUND_ZEROS && !piece->copy;
-    piece->worker->known[slot] |=
+    scan->zeros += kind == BW_FOUND_ZEROS && is_first;
+    worker->known[slot] |=
         kind == BW_FOUND_BLOCK || (kind == BW_FOUND_ZEROS && !scan->doubts_zeros);
-    piece->worker->open[slot] =
-        kind == BW_FOUND_DAMAGED || (kind == BW_FOUND_NOTHING && !piece->range->mixed) ||
-        (kind == BW_FOUND_ZEROS && (scan->doubts_zeros || piece->range->discards));
+    worker->open[slot] =
+        kind == BW_FOUND_DAMAGED || (kind == BW_FOUND_NOTHING && !worker->range->mixed) ||
+        (kind == BW_FOUND_ZEROS && (scan->doubts_zeros || worker->range->discards));
 }
 
-/* Classifies the open positions that were read. After a bad sector made a larger read fail, each
- * position is read alone. */
-static void read_open_slots(struct piece *piece)
+/* Reads the open positions of a piece from a mirror (0: the first), and classifies them. After a
+ * bad sector made a larger read fail, each position is read alone. */
+static void read_mirror(struct worker *worker, unsigned copy)
 {
-    piece->unread = 0;
-    const uint32_t nodesize = piece->scanner->identity.nodesize;
-    for (size_t i = 0; i < piece->request_count; i++) {
-        const struct bw_request *request = &piece->requests[i];
-        const uint64_t first = (request->address - piece->range->logical) / nodesize;
-        for (uint64_t slot = first; slot < first + request->length / nodesize; slot++) {
-            if (!piece->worker->open[slot])
+    const uint32_t nodesize = worker->scanner->identity.nodesize;
+    const uint64_t logical = worker->range->logical;
+    struct bw_request requests[READS];
+    size_t count = 0;
+    for (uint32_t at = 0; at < worker->range->length; at += READ) {
+        const uint32_t left = worker->range->length - at;
+        if (has_open(worker, at / nodesize, READ / nodesize))
+            requests[count++] = (struct bw_request){.kind = BW_REQUEST_RAW,
+                                                    .mirror = (uint8_t)copy,
+                                                    .length = left < READ ? left : READ,
+                                                    .address = logical + at,
+                                                    .buffer = worker->buffer + at};
+    }
+    read_requests(worker, requests, count);
+
+    worker->unread = 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t first = (requests[i].address - logical) / nodesize;
+        for (uint64_t slot = first; slot < first + requests[i].length / nodesize; slot++) {
+            if (!worker->open[slot])
                 continue;
-            bool is_read = !request->error;
+            bool is_read = !requests[i].error;
             if (!is_read) {
                 struct bw_request one = {.kind = BW_REQUEST_RAW,
-                                         .mirror = request->mirror,
+                                         .mirror = (uint8_t)copy,
                                          .length = nodesize,
-                                         .address = piece->range->logical + slot * nodesize,
-                                         .buffer = piece->worker->buffer + slot * nodesize};
-                read_requests(piece, &one, 1);
+                                         .address = logical + slot * nodesize,
+                                         .buffer = worker->buffer + slot * nodesize};
+                read_requests(worker, &one, 1);
                 is_read = !one.error;
                 bw_error_free(one.error);
             }
             if (is_read)
-                assess_slot(piece, (uint32_t)slot);
-            else if (!piece->worker->known[slot])
-                piece->unread += nodesize;
+                assess_slot(worker, (uint32_t)slot, !copy);
+            else if (!worker->known[slot])
+                worker->unread += nodesize;
         }
-        bw_error_free(request->error);
+        bw_error_free(requests[i].error);
     }
 }
 
 /* Adds the found blocks to the index. The same block of another mirror is dropped there. */
-static void keep_found(struct piece *piece)
+static void keep_found(struct worker *worker)
 {
-    struct worker *worker = piece->worker;
     size_t count = 0;
-    for (uint32_t slot = 0; slot < piece->slots; slot++)
+    for (uint32_t slot = 0; slot < worker->slots; slot++)
         if (worker->found[slot].bytenr)
             worker->found[count++] = worker->found[slot];
-    bw_found_add(piece->scanner->scan->index, worker->found, count);
-    memset(worker->found, 0, piece->slots * sizeof *worker->found);
+    bw_found_add(worker->scanner->scan->index, worker->found, count);
+    memset(worker->found, 0, worker->slots * sizeof *worker->found);
 }
 
-static void scan_piece(void *context, unsigned worker, size_t task)
+static void scan_piece(void *context, unsigned number, size_t task)
 {
     struct scanner *scanner = context;
     struct bw_history_scan *scan = scanner->scan;
     const struct bw_scan_range *range = &scan->ranges->ranges.items[task];
-    struct piece piece = {.scanner = scanner,
-                          .worker = scanner->workers[worker],
-                          .range = range,
-                          .slots = range->length / scanner->identity.nodesize};
-    if (!worker && scan->progress &&
+    struct worker *worker = scanner->workers[number];
+    worker->range = range;
+    worker->slots = range->length / scanner->identity.nodesize;
+    if (!number && scan->progress &&
         !scan->progress(scan->context, scanner->done, scan->ranges->bytes))
         scanner->stopped = true;
     if (scanner->stopped || scan->index->no_memory)
@@ -292,15 +265,14 @@ static void scan_piece(void *context, unsigned worker, size_t task)
         bw_wind_advise(&frame, scan->fs->reader.top, &bytes, 1, 0);
     }
 
-    memset(piece.worker->open, true, piece.slots);
-    memset(piece.worker->known, false, piece.slots);
-    memset(piece.worker->found, 0, piece.slots * sizeof *piece.worker->found);
-    read_mirror(&piece, 0);
-    read_open_slots(&piece);
+    memset(worker->open, true, worker->slots);
+    memset(worker->known, false, worker->slots);
+    memset(worker->found, 0, worker->slots * sizeof *worker->found);
+    read_mirror(worker, 0);
 
     /* Other mirrors, as far as they may have something else. */
     struct bw_map_reply reply = {0};
-    if (range->differs || has_open(&piece, 0, piece.slots)) {
+    if (range->differs || has_open(worker, 0, worker->slots)) {
         BW_AUTO_ERROR struct bw_error *error =
             bw_wind_map(&frame, scan->fs->reader.top, range->logical, 1, 1, &reply);
         if (error)
@@ -308,16 +280,15 @@ static void scan_piece(void *context, unsigned worker, size_t task)
     }
     for (unsigned copy = 1; reply.copies > 1 && copy <= reply.copies; copy++) {
         if (range->differs) {
-            keep_found(&piece);
-            memset(piece.worker->open, true, piece.slots);
+            keep_found(worker);
+            memset(worker->open, true, worker->slots);
         }
-        if (!has_open(&piece, 0, piece.slots))
+        if (!has_open(worker, 0, worker->slots))
             break;
-        read_mirror(&piece, copy);
-        read_open_slots(&piece);
+        read_mirror(worker, copy);
     }
-    keep_found(&piece);
-    scan->unread += piece.unread;
+    keep_found(worker);
+    scan->unread += worker->unread;
     scanner->done += range->length;
 }
 
@@ -341,9 +312,11 @@ struct bw_error *bw_history_scan(struct bw_history_scan *scan)
     bool complete = scanner.workers;
     for (unsigned i = 0; complete && i < scanner.worker_count; i++) {
         struct worker *worker = scanner.workers[i] = calloc(1, sizeof *worker);
-        if (worker)
-            worker->buffer = aligned_alloc(BW_MIN_SECTORSIZE, BW_SCAN_PIECE);
-        complete = worker && worker->buffer;
+        if (!worker)
+            return bw_error_no_memory();
+        worker->scanner = &scanner;
+        worker->buffer = aligned_alloc(BW_MIN_SECTORSIZE, BW_SCAN_PIECE);
+        complete = worker->buffer;
     }
     struct bw_pool *pool = complete ? bw_pool_create(scanner.worker_count) : NULL;
     if (!pool)
