@@ -60,7 +60,6 @@ struct bw_deleted {
     size_t first, count;                 /**< of the ring */
     bool returned;                       /**< the first was returned */
     bool at_end;                         /**< the current generation has been examined */
-    size_t ahead;                        /**< blocks were requested for so many states */
     bool reads_ahead;                    /**< data of several generations are requested together */
     struct bw_data_requests data;
     struct bw_pair_set known; /**< inodes that were returned: subvolume, number and generation */
@@ -369,24 +368,11 @@ void bw_deleted_close(struct bw_deleted *deleted)
     free(deleted);
 }
 
-/* Requests the tree blocks that the comparisons of the next generations will read. */
-static struct bw_error *request_blocks(struct bw_deleted *deleted)
-{
-    const struct bw_older *older = &deleted->older;
-    const size_t next = older->next, rest = older->count - next;
-    const size_t count = rest < BW_REQUESTED_GENERATIONS ? rest : BW_REQUESTED_GENERATIONS;
-    if (next < deleted->ahead || count < 2)
-        return NULL;
-    deleted->ahead = next + count;
-    return bw_request_blocks(deleted->present, older->states + next, count);
-}
-
 /* Opens and examines the next generation, and adds it to the ring. */
 static struct bw_error *examine_next(struct bw_deleted *deleted)
 {
     struct examined *examined = &deleted->examined[(deleted->first + deleted->count) % (AHEAD + 1)];
     struct bw_fs *older;
-    BW_TRY(request_blocks(deleted));
     BW_TRY(bw_older_next(&deleted->older, &older));
     deleted->at_end = !older;
     struct bw_fs *fs = older ? older : deleted->present;

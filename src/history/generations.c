@@ -76,19 +76,13 @@ static struct bw_tree root_tree(const struct bw_root_pointer *root)
     return (struct bw_tree){BW_ROOT_TREE, *root, 0};
 }
 
-/* The last root item of a tree id, and their number. */
-struct root_items {
-    struct bw_tree tree;
-    size_t count;
-};
-
-/* Reads the root items of a tree; false if some may be lost. */
+/* Finds a tree by its last root item, and counts these items; false if some may be lost. */
 static bool find_tree(struct bw_history *history, const struct bw_root_pointer *root, uint64_t id,
-                      struct root_items *found)
+                      struct bw_tree *found, size_t *count)
 {
     const struct bw_tree tree = root_tree(root);
     struct items items;
-    *found = (struct root_items){0};
+    *count = 0;
     begin_items(&items, history, &tree, (struct bw_key){id, BW_ROOT_ITEM, 0},
                 (struct bw_key){id, BW_ROOT_ITEM, UINT64_MAX});
     for (const struct bw_item *item; (item = next_item(&items));) {
@@ -96,8 +90,8 @@ static bool find_tree(struct bw_history *history, const struct bw_root_pointer *
         BW_AUTO_ERROR struct bw_error *error = bw_root_item_decode(item, &decoded);
         if (error)
             continue;
-        found->tree = (struct bw_tree){item->key.objectid, decoded.root, 0};
-        found->count++;
+        *found = (struct bw_tree){item->key.objectid, decoded.root, 0};
+        ++*count;
     }
     return end_items(&items);
 }
@@ -107,9 +101,10 @@ static bool find_tree(struct bw_history *history, const struct bw_root_pointer *
 static bool is_root_tree(struct bw_history *history, const struct bw_root_pointer *root)
 {
     static const uint64_t always[] = {BW_EXTENT_TREE, BW_DATA_RELOC_TREE};
-    struct root_items items;
+    struct bw_tree tree;
+    size_t items;
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
-        if (find_tree(history, root, always[i], &items) && !items.count)
+        if (find_tree(history, root, always[i], &tree, &items) && !items)
             return false;
     return true;
 }
@@ -119,12 +114,9 @@ static bool is_root_tree(struct bw_history *history, const struct bw_root_pointe
 static bool find_extent_tree(struct bw_history *history, const struct bw_root_pointer *root,
                              struct bw_tree *tree)
 {
-    struct root_items extents;
-    if (!find_tree(history, root, BW_EXTENT_TREE, &extents) || extents.count != 1 ||
-        history->fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2)
-        return false;
-    *tree = extents.tree;
-    return true;
+    size_t items;
+    return find_tree(history, root, BW_EXTENT_TREE, tree, &items) && items == 1 &&
+           !(history->fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2);
 }
 
 /* The extent tree contains all references only when its transaction is committed. A root whose
@@ -634,33 +626,30 @@ static struct bw_error *fill_index(struct bw_history *history,
                                    const struct bw_history_options *options)
 {
     const struct bw_superblock *super = &history->fs->superblock;
-    struct bw_scan_ranges ranges = {0};
+    BW_SCOPED(bw_scan_ranges) struct bw_scan_ranges ranges = {0};
     if (options->scanning == BW_HISTORY_SCAN_NEVER)
         return NULL;
     if (options->index && bw_history_read_index(history, options->index, options->index_size))
         return options->only_list ? NULL : bw_history_verify_index(history, options->threads);
-    struct bw_error *error = bw_scan_add_chunks(history->fs, &ranges);
-    if (!error &&
-        (options->scanning == BW_HISTORY_SCAN_ALWAYS || ranges.bytes <= BW_HISTORY_SMALL)) {
-        struct bw_history_scan scan = {.fs = history->fs,
-                                       .ranges = &ranges,
-                                       .index = &history->index,
-                                       .threads = options->threads,
-                                       .progress = options->progress,
-                                       .context = options->context};
-        error = bw_history_scan(&scan);
-        if (!error && scan.zeros && super->root.bytenr &&
-            !bw_found_find(&history->index, super->root.bytenr, super->generation)) {
-            scan.doubts_zeros = true;
-            scan.zeros = scan.unread = 0;
-            error = bw_history_scan(&scan);
-        }
-        if (!error)
-            history->facts = (struct bw_history_facts){
-                .scanned = true, .bytes = ranges.bytes, .zeros = scan.zeros, .unread = scan.unread};
+    BW_TRY(bw_scan_add_chunks(history->fs, &ranges));
+    if (options->scanning != BW_HISTORY_SCAN_ALWAYS && ranges.bytes > BW_HISTORY_SMALL)
+        return NULL;
+    struct bw_history_scan scan = {.fs = history->fs,
+                                   .ranges = &ranges,
+                                   .index = &history->index,
+                                   .threads = options->threads,
+                                   .progress = options->progress,
+                                   .context = options->context};
+    BW_TRY(bw_history_scan(&scan));
+    if (scan.zeros && super->root.bytenr &&
+        !bw_found_find(&history->index, super->root.bytenr, super->generation)) {
+        scan.doubts_zeros = true;
+        scan.zeros = scan.unread = 0;
+        BW_TRY(bw_history_scan(&scan));
     }
-    bw_scan_range_list_free(&ranges.ranges);
-    return error;
+    history->facts = (struct bw_history_facts){
+        .scanned = true, .bytes = ranges.bytes, .zeros = scan.zeros, .unread = scan.unread};
+    return NULL;
 }
 
 /* Opening the list. */

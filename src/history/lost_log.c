@@ -90,17 +90,33 @@ static void report_unknown(struct bw_fs *fs, const char *reason, const char *adv
     bw_fs_report(fs, BW_DAMAGE, advice ? bw_error_advise(error, "%s", advice) : error);
 }
 
-static struct bw_error *search_ranges(struct bw_fs *fs, const struct bw_scan_ranges *ranges)
+struct bw_error *bw_history_find_log(struct bw_fs *fs)
 {
-    struct bw_found_index index;
+    BW_SCOPED(bw_scan_ranges) struct bw_scan_ranges ranges = {0};
+    if (fs->is_past || fs->superblock.log_root)
+        return NULL;
+
+    /* A superblock of the present generation that was read would name a log. */
+    for (size_t i = 0; i < fs->image_count; i++) {
+        const struct bw_image *image = &fs->images[i];
+        if (!image->bad && image->role == BW_IMAGE_DEVICE && image->copy == 0 &&
+            !image->is_rebuilt && image->superblock.generation == fs->superblock.generation)
+            return NULL;
+    }
+    BW_TRY(bw_scan_add_chunks(fs, &ranges));
+    if (!fs->scan && ranges.bytes > QUICK_BYTES) {
+        report_unknown(fs, "", "`scan` searches for them");
+        return NULL;
+    }
+
+    /* The newest root of the log among the blocks that a scan finds. */
+    BW_SCOPED(bw_found) struct bw_found_index index;
+    bw_found_init(&index);
+    struct bw_history_scan scan = {.fs = fs, .ranges = &ranges, .index = &index};
     struct log_root newest = {.items = 0};
     size_t count = 0;
-    bw_found_init(&index);
-    struct bw_history_scan scan = {.fs = fs, .ranges = ranges, .index = &index};
-    struct bw_error *error = bw_history_scan(&scan);
-
-    /* The newest root of the log among the blocks that were found. */
-    for (size_t i = 0; !error && i < index.blocks.count; i++) {
+    BW_TRY(bw_history_scan(&scan));
+    for (size_t i = 0; i < index.blocks.count; i++) {
         const struct bw_found_block *block = &index.blocks.items[i];
         const struct bw_key first = bw_found_first_key(block);
         struct log_root found = {.root = {block->bytenr, block->generation, block->level},
@@ -109,11 +125,11 @@ static struct bw_error *search_ranges(struct bw_fs *fs, const struct bw_scan_ran
             bw_found_owner(&index, block) != BW_TREE_LOG || first.objectid != BW_TREE_LOG ||
             first.type != BW_ROOT_ITEM)
             continue;
-        error = add_log(fs, &found.root, true, &found);
-        if (!error && (!count++ || is_newer(&found, &newest)))
+        BW_TRY(add_log(fs, &found.root, true, &found));
+        if (!count++ || is_newer(&found, &newest))
             newest = found;
     }
-    if (!error && count) {
+    if (count) {
         fs->superblock.log_root = newest.root.bytenr;
         fs->superblock.log_root_level = newest.root.level;
         char others[64] = "";
@@ -125,31 +141,8 @@ static struct bw_error *search_ranges(struct bw_fs *fs, const struct bw_scan_ran
                             "superblock copy 0, which names the log tree, was not read: a search "
                             "found a log tree at %" PRIu64 "%s",
                             newest.root.bytenr, others));
-    } else if (!error && (scan.unread || ranges->left_out)) {
+    } else if (scan.unread || ranges.left_out) {
         report_unknown(fs, "; parts of the metadata cannot be read", NULL);
     }
-    bw_found_free(&index);
-    return error;
-}
-
-struct bw_error *bw_history_find_log(struct bw_fs *fs)
-{
-    struct bw_scan_ranges ranges = {0};
-    if (fs->is_past || fs->superblock.log_root)
-        return NULL;
-
-    /* A superblock of the present generation that was read would name a log. */
-    for (size_t i = 0; i < fs->image_count; i++) {
-        const struct bw_image *image = &fs->images[i];
-        if (!image->bad && image->role == BW_IMAGE_DEVICE && image->copy == 0 &&
-            !image->is_rebuilt && image->superblock.generation == fs->superblock.generation)
-            return NULL;
-    }
-    struct bw_error *error = bw_scan_add_chunks(fs, &ranges);
-    if (!error && (fs->scan || ranges.bytes <= QUICK_BYTES))
-        error = search_ranges(fs, &ranges);
-    else if (!error)
-        report_unknown(fs, "", "`scan` searches for them");
-    bw_scan_range_list_free(&ranges.ranges);
-    return error;
+    return NULL;
 }

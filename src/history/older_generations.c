@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/struct_size.h"
 #include "history/history.h"
 
@@ -51,6 +52,11 @@ void bw_older_end(struct bw_older *older)
 
 struct bw_error *bw_older_next(struct bw_older *older, struct bw_fs **fs)
 {
+    const size_t count = (size_t)bw_min(older->count - older->next, BW_REQUESTED_GENERATIONS);
+    if (older->next >= older->ahead && count > 1) {
+        older->ahead = older->next + count;
+        BW_TRY(bw_request_blocks(older->present, older->states + older->next, count, older->file));
+    }
     *fs = NULL;
     while (!*fs && older->next < older->count) {
         older->images.state = older->states[older->next++];

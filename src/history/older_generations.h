@@ -5,6 +5,7 @@
 
 #include "btrfs-walk/history.h"
 #include "fs/fs.h"
+#include "history/request_blocks.h"
 
 /** The iteration. Initialize with bw_older_init(). */
 struct bw_older {
@@ -15,6 +16,8 @@ struct bw_older {
     size_t count, next;
     uint64_t since;  /**< skip generations before this one */
     uint64_t bytenr; /**< of the root tree opened last */
+    size_t ahead;    /**< the blocks of the generations before this one were requested */
+    const struct bw_requested_file *file; /**< of a file, set by the caller; NULL: all blocks */
     void (*progress)(void *context, size_t number, size_t count); /**< NULL: no progress reports */
     void *context;
 };
@@ -28,7 +31,8 @@ struct bw_error *bw_older_init(struct bw_older *older, struct bw_fs *present,
 /** Frees the list; opened file systems stay open. */
 void bw_older_end(struct bw_older *older);
 
-/** Opens the next generation; NULL after the last. Skips those that cannot be opened, that are not
+/** Opens the next generation; NULL after the last. If images are on servers, the blocks of several
+ * generations are requested together. Skips those that cannot be opened, that are not
  * older than the current one, or that are equal to the previous one. Does not report losses,
  * because they are not damage of the file system. Fails only if memory runs out. */
 struct bw_error *bw_older_next(struct bw_older *older, struct bw_fs **fs);

@@ -238,22 +238,15 @@ static struct bw_error *look_at_generations(struct bw_fs *present,
 }
 
 struct bw_error *bw_request_blocks(struct bw_fs *present, const struct bw_generation_choice *states,
-                                   size_t count)
+                                   size_t count, const struct bw_requested_file *file)
 {
-    return look_at_generations(present, states, count, false, NULL);
+    return look_at_generations(present, states, count, false, file);
 }
 
 struct bw_error *bw_request_root_blocks(struct bw_fs *present,
                                         const struct bw_generation_choice *states, size_t count)
 {
     return look_at_generations(present, states, count, true, NULL);
-}
-
-struct bw_error *bw_request_file_blocks(struct bw_fs *present,
-                                        const struct bw_generation_choice *states, size_t count,
-                                        const struct bw_requested_file *file)
-{
-    return look_at_generations(present, states, count, false, file);
 }
 
 /* Searches for keys. */

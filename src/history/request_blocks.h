@@ -16,12 +16,6 @@ enum { BW_REQUESTED_GENERATIONS = 64 };
  * read them twice. */
 bool bw_history_is_served(const struct bw_fs *fs);
 
-/** Requests the blocks of root trees, all subvolumes and checksums in which these generations and
- * the present one differ. Leaves unreadable blocks to the readers. Fails only if memory runs out.
- */
-struct bw_error *bw_request_blocks(struct bw_fs *present, const struct bw_generation_choice *states,
-                                   size_t count);
-
 /** The items of a file in two trees: the subvolume that contains it, and the one where its path
  * begins. */
 struct bw_requested_file {
@@ -29,10 +23,11 @@ struct bw_requested_file {
     uint64_t inode;
 };
 
-/** Requests only those blocks that lead to a file, or to the top directories of its trees. */
-struct bw_error *bw_request_file_blocks(struct bw_fs *present,
-                                        const struct bw_generation_choice *states, size_t count,
-                                        const struct bw_requested_file *file);
+/** Requests the blocks of root trees, all subvolumes and checksums in which these generations and
+ * the present one differ; with `file`, only those that lead to it, or to the top directories of its
+ * trees. Leaves unreadable blocks to the readers. Fails only if memory runs out. */
+struct bw_error *bw_request_blocks(struct bw_fs *present, const struct bw_generation_choice *states,
+                                   size_t count, const struct bw_requested_file *file);
 
 /** Requests only the blocks of root trees. */
 struct bw_error *bw_request_root_blocks(struct bw_fs *present,

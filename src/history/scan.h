@@ -32,6 +32,11 @@ struct bw_scan_ranges {
                       * limit */
 };
 
+static inline void bw_scan_ranges_free(struct bw_scan_ranges *ranges)
+{
+    bw_scan_range_list_free(&ranges->ranges);
+}
+
 /** Bytes that a thread reads at a time. */
 enum { BW_SCAN_PIECE = 4 << 20 };
 

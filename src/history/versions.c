@@ -27,10 +27,9 @@ struct found {
 struct searching {
     struct bw_versions_options options;
     struct bw_fs *present;
-    uint64_t from; /* id of the subvolume where paths begin */
     struct bw_older older;
-    struct found newer; /* the newest generation of the current version */
-    size_t ahead;       /* generations with read-ahead issued */
+    struct bw_requested_file file; /* its first tree is the subvolume where paths begin */
+    struct found newer;            /* the newest generation of the current version */
 };
 
 static void drop_found(const struct searching *searching, struct found *found)
@@ -80,7 +79,7 @@ static struct bw_error *find_file(const struct searching *searching, struct foun
     const struct bw_version *newer = &searching->newer.version;
     const char *path = searching->options.path;
     BW_AUTO_FREE char *other = NULL;
-    const struct bw_subvolume *from = bw_subvolume_by_id(version->fs, searching->from);
+    const struct bw_subvolume *from = bw_subvolume_by_id(version->fs, searching->file.trees[0]);
     if (!from || from->deleted)
         return bw_error_create(BW_ERROR_NOT_FOUND, "no such subvolume");
     struct bw_error *error = bw_lookup(version->fs, from, path, false, &version->place);
@@ -190,26 +189,10 @@ static struct bw_error *add_generation(struct searching *searching, struct found
     }
     drop_found(searching, &searching->newer);
     searching->newer = *found;
+    searching->file.trees[1] = found->version.place.subvolume->tree.id;
+    searching->file.inode = found->version.place.inode;
     *found = (struct found){0};
     return NULL;
-}
-
-/* Requests the blocks that lead to the file in the next generations. */
-static struct bw_error *request_blocks(struct searching *searching)
-{
-    const struct bw_older *older = &searching->older;
-    const struct bw_version *newer = &searching->newer.version;
-    const size_t next = older->next, rest = older->count - next;
-    const size_t count = rest < BW_REQUESTED_GENERATIONS ? rest : BW_REQUESTED_GENERATIONS;
-    struct bw_requested_file file = {.trees = {searching->from, searching->from}};
-    if (next < searching->ahead || count < 2)
-        return NULL;
-    searching->ahead = next + count;
-    if (newer->fs) {
-        file.trees[1] = newer->place.subvolume->tree.id;
-        file.inode = newer->place.inode;
-    }
-    return bw_request_file_blocks(searching->present, older->states + next, count, &file);
 }
 
 static void searching_free(struct searching *searching)
@@ -232,10 +215,12 @@ struct bw_error *bw_versions(struct bw_fs *present, const struct bw_versions_opt
     const struct bw_subvolume *from = bw_subvolume_by_id(present, BW_TOP_SUBVOLUME);
     if (ours->subvolume)
         BW_TRY(bw_subvolume_by_name(present, ours->subvolume, &from));
-    searching.from = from ? from->tree.id : BW_TOP_SUBVOLUME;
+    const uint64_t id = from ? from->tree.id : BW_TOP_SUBVOLUME;
     BW_TRY(bw_older_init(&searching.older, present, ours->images, ours->states, ours->state_count));
     searching.older.progress = ours->progress;
     searching.older.context = ours->context;
+    searching.file = (struct bw_requested_file){.trees = {id, id}};
+    searching.older.file = &searching.file;
 
     /* Errors in a generation are ignored, as if it did not have the file. */
     for (struct bw_fs *fs = present; fs;) {
@@ -247,7 +232,6 @@ struct bw_error *bw_versions(struct bw_fs *present, const struct bw_versions_opt
             bw_error_free(BW_TAKE(error));
         drop_found(&searching, &found);
         BW_TRY(error);
-        BW_TRY(request_blocks(&searching));
         BW_TRY(bw_older_next(&searching.older, &fs));
     }
     const struct bw_diff_result none = {0};
