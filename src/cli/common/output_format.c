@@ -499,7 +499,7 @@ int cmd_format_run(const struct cmd_common *common, const struct cmd_format_plan
     if (error)
         status = cmd_fail(common, error);
     else
-        status = cmd_open(common, &format.session);
+        status = cmd_open_to(common, plan->depth, &format.session);
     if (!status)
         status = list(&format);
     cmd_format_free(&format);

@@ -70,6 +70,7 @@ struct cmd_format_plan {
     struct bw_error *(*list)(struct cmd_format *format, void *context);
     void *context;       /**< with plan_of(): the state of the command */
     bool has_null;       /**< `print` ends its lines with NUL for --null */
+    enum cmd_depth depth; /**< how far to open the images; 0: completely */
     const char *largest; /**< the column by which --top selects rows without --sort; may be NULL */
 };
 

@@ -16,27 +16,18 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-static int run(const struct cmd_common *common, void *state)
+static struct bw_error *list(struct cmd_format *format, void *state)
 {
     const struct graph_state *graph = state;
-    const struct cmd_format_plan plan = {.record = cmd_graph.record};
-    struct cmd_format format;
-    int status;
-    struct bw_error *error = cmd_format_begin(&format, common, &plan);
-    if (error)
-        status = cmd_fail(common, error);
-    else
-        status = cmd_open_to(common, CMD_OPEN_GRAPH, &format.session);
-    if (!status) {
-        struct bw_fs *fs = format.session.fs;
-        if (format.rows)
-            error = bw_fs_write_layers(fs, &format.stream);
-        else
-            error = bw_fs_print_graph(fs, graph->format, cmd_write, &format.output);
-        status = cmd_end(common, &format.session, cmd_format_end(&format, error), STATUS_OK);
-    }
-    cmd_format_free(&format);
-    return status;
+    if (format->rows)
+        return bw_fs_write_layers(format->session.fs, &format->stream);
+    return bw_fs_print_graph(format->session.fs, graph->format, cmd_write, &format->output);
+}
+
+static struct cmd_format_plan plan_of(const void *state)
+{
+    (void)state;
+    return (struct cmd_format_plan){.list = list, .depth = CMD_OPEN_GRAPH};
 }
 
 const struct command cmd_graph = {
@@ -63,6 +54,6 @@ const struct command cmd_graph = {
                 "  btrfs-walk graph --insert debug/trace@verify disk.img\n",
     .options = options,
     .record = "layerinfo",
-    .run = run,
+    .plan_of = plan_of,
     .state_size = sizeof(struct graph_state),
 };

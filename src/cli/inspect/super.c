@@ -20,9 +20,8 @@ struct supers {
     bool force, hex;
 
     /* While it runs. */
-    const struct cmd_common *common;
-    struct bw_fs *fs;
-    struct cmd_format format;
+    const struct cmd_common *common; /* unlike that of the format, with messages */
+    struct cmd_format *format;
     struct bw_superblock_info newest; /* the newest valid copy so far */
     bool found;                       /* `newest` is set */
     size_t printed, bad;
@@ -52,21 +51,22 @@ static struct bw_error *print_text(struct supers *supers, const char *path, uint
         bw_buffer_append_byte(&text, '\n');
         bw_hex_dump(&text, "", 0, bytes, BW_SUPERBLOCK_BYTES);
     }
-    BW_TRY(cmd_write_buffer(&supers->format.output, &text));
+    BW_TRY(cmd_write_buffer(&supers->format->output, &text));
     if (bytes && !supers->hex)
-        BW_TRY(bw_superblock_print(bytes, cmd_write, &supers->format.output));
-    return cmd_write(&supers->format.output, "\n", 1);
+        BW_TRY(bw_superblock_print(bytes, cmd_write, &supers->format->output));
+    return cmd_write(&supers->format->output, "\n", 1);
 }
 
 /* Checks and prints a copy, and compares it with the earlier ones. One without the magic number is
  * printed only with --force. */
 static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned copy)
 {
-    const char *path = bw_fs_image_path(supers->fs, image);
+    const char *path = bw_fs_image_path(supers->format->session.fs, image);
     uint8_t bytes[BW_SUPERBLOCK_BYTES];
     uint64_t offset;
     struct bw_superblock_info super;
-    struct bw_error *error = bw_fs_copy_superblock(supers->fs, image, copy, bytes, &offset);
+    struct bw_error *error =
+        bw_fs_copy_superblock(supers->format->session.fs, image, copy, bytes, &offset);
     if (error && error->code == BW_ERROR_NOT_FOUND && !supers->common->input.fs.superblock_copy) {
         bw_error_free(error); /* the image is too small for it */
         return NULL;
@@ -83,13 +83,13 @@ static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned
         supers->bad++;
         print_warning(supers, bw_error_create(bad->code, "%s: superblock copy %u: %s%s", path, copy,
                                               bad->message, shown ? "" : " (--force prints it)"));
-        if (!shown && supers->format.rows)
+        if (!shown && supers->format->rows)
             return NULL;
         if (!shown)
             return print_text(supers, path, offset, NULL);
     } else {
         BW_AUTO_ERROR struct bw_error *unread =
-            bw_fs_read_superblock(supers->fs, image, copy, &super);
+            bw_fs_read_superblock(supers->format->session.fs, image, copy, &super);
         const struct bw_superblock_info *newest = &supers->newest;
         const bool compares = !unread && supers->found;
         if (compares && memcmp(super.fsid, newest->fsid, BW_UUID_SIZE) != 0)
@@ -109,53 +109,55 @@ static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned
         }
     }
     supers->printed++;
-    if (supers->format.rows)
-        return bw_rows_write_superblock(&supers->format.stream, path, copy, offset, bytes, bad);
+    if (supers->format->rows)
+        return bw_rows_write_superblock(&supers->format->stream, path, copy, offset, bytes, bad);
     return print_text(supers, path, offset, bytes);
 }
 
+static struct bw_error *list(struct cmd_format *format, void *state)
+{
+    struct supers *supers = state;
+    const int only = supers->common->input.fs.superblock_copy;
+    const unsigned wanted = only == BW_SUPERBLOCK_COPY_0 ? 0 : (unsigned)only;
+    supers->format = format;
+    for (size_t image = 0; image < bw_fs_image_count(format->session.fs); image++)
+        for (unsigned copy = 0; copy < BW_SUPERBLOCK_NUMBERS; copy++) {
+            if (only && copy != wanted)
+                continue;
+            BW_TRY(print_copy(supers, image, copy));
+            /* In text, an empty line follows each copy, even a missing one, as in btrfs-progs. */
+            if (!format->rows)
+                BW_TRY(cmd_write(&format->output, "\n", 1));
+        }
+    if (!supers->printed)
+        format->status = STATUS_CANNOT;
+    else if (supers->bad)
+        format->status = STATUS_PARTIAL;
+    return NULL;
+}
+
+static struct cmd_format_plan plan_of(const void *state)
+{
+    (void)state;
+    return (struct cmd_format_plan){.list = list, .depth = CMD_OPEN_IMAGES};
+}
+
+static const char *find_mistake(const struct cmd_common *common, const void *state)
+{
+    const struct supers *supers = state;
+    const bool excludes = supers->hex && !cmd_format_is_for_people(common);
+    return excludes ? "--hex is for text, not for -o and --json" : NULL;
+}
+
+/* Errors of a copy are reported when it is printed. */
 static int run(const struct cmd_common *common, void *state)
 {
-    const struct cmd_format_plan plan = {.record = cmd_super.record};
     struct supers *supers = state;
-    supers->common = common;
-    if (supers->hex && !cmd_format_is_for_people(common))
-        return cmd_refuse(common, "--hex is for text, not for -o and --json");
-    struct bw_error *error = cmd_format_begin(&supers->format, common, &plan);
-    if (error) {
-        cmd_format_free(&supers->format);
-        return cmd_fail(common, error);
-    }
-
-    /* Errors of a copy are reported when it is printed. */
     struct cmd_common silent = *common;
-    struct cmd_session session;
+    supers->common = common;
     silent.messages.quiet = true;
     silent.input.fs.superblock_copy = 0;
-    int status = cmd_open_to(&silent, CMD_OPEN_IMAGES, &session);
-    if (!status) {
-        const int only = common->input.fs.superblock_copy;
-        const unsigned wanted = only == BW_SUPERBLOCK_COPY_0 ? 0 : (unsigned)only;
-        supers->fs = session.fs;
-        for (size_t image = 0; !error && image < bw_fs_image_count(supers->fs); image++)
-            for (unsigned copy = 0; !error && copy < BW_SUPERBLOCK_NUMBERS; copy++) {
-                if (only && copy != wanted)
-                    continue;
-                error = print_copy(supers, image, copy);
-                /* In text, an empty line follows each copy, even a missing one, as in
-                 * btrfs-progs. */
-                if (!error && !supers->format.rows)
-                    error = cmd_write(&supers->format.output, "\n", 1);
-            }
-        error = cmd_format_end(&supers->format, error);
-        if (!error && !supers->printed)
-            status = STATUS_CANNOT;
-        else if (!error && supers->bad)
-            status = STATUS_PARTIAL;
-        status = cmd_end(&silent, &session, error, status);
-    }
-    cmd_format_free(&supers->format);
-    return status;
+    return cmd_run_plan(&silent, &cmd_super, state);
 }
 
 static const struct cmd_status meanings[] = {
@@ -183,6 +185,8 @@ const struct command cmd_super = {
     .options = options,
     .record = "superblockinfo",
     .meanings = meanings,
+    .plan_of = plan_of,
+    .find_mistake = find_mistake,
     .run = run,
     .state_size = sizeof(struct supers),
 };
