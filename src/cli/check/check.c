@@ -91,17 +91,6 @@ static void stop_check(int number)
     stopped = 1;
 }
 
-static void catch_signals(void)
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    const struct sigaction ours = {.sa_handler = stop_check,
-                                   .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
-    struct sigaction before;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
-            sigaction(numbers[i], &ours, NULL);
-}
-
 void check_begin_pass(struct check_run *check, const char *name)
 {
     size_t count, number = 0;
@@ -267,7 +256,7 @@ static int run(const struct cmd_common *common, void *settings)
         check.counts[i].code = &check.codes[i];
     if (!error && !check.counts)
         error = bw_error_no_memory();
-    catch_signals();
+    cmd_catch_exit_signals(stop_check, SA_RESTART);
     int status;
     if (error)
         status = print_failure(&check, error);

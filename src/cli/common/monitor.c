@@ -100,6 +100,15 @@ void cmd_end_with_parent(void)
     prctl(PR_SET_PDEATHSIG, monitor.end_of_parent);
 }
 
+void cmd_catch_exit_signals(void (*handler)(int number), int flags)
+{
+    const struct sigaction ours = {.sa_handler = handler, .sa_flags = (int)SA_RESETHAND | flags};
+    struct sigaction before;
+    for (size_t i = 0; i < EXIT_SIGNALS; i++)
+        if (sigaction(exit_signals[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            sigaction(exit_signals[i], &ours, NULL);
+}
+
 static void clean_up_and_exit(int number)
 {
     const int problem = errno;
@@ -111,15 +120,11 @@ static void clean_up_and_exit(int number)
 
 void cmd_clean_up_on_exit(void (*function)(void))
 {
-    const struct sigaction ours = {.sa_handler = clean_up_and_exit, .sa_flags = (int)SA_RESETHAND};
-    struct sigaction before;
     size_t slot = 0;
     while (monitor.clean_ups[slot] && monitor.clean_ups[slot] != function)
         slot++;
     monitor.clean_ups[slot] = function;
-    for (size_t i = 0; i < EXIT_SIGNALS; i++)
-        if (sigaction(exit_signals[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
-            sigaction(exit_signals[i], &ours, NULL);
+    cmd_catch_exit_signals(clean_up_and_exit, 0);
 }
 
 void cmd_set_exit_message(void (*write)(void *context), void *context)

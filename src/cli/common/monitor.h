@@ -45,6 +45,10 @@ void cmd_advise_on_interrupt(const struct cmd_common *common, const char *advice
  * caller that is about to end the program by another signal. */
 void cmd_write_exit_message(void);
 
+/** Installs a handler for the signals that end the program, unless they are ignored or have one. It
+ * is called once. */
+void cmd_catch_exit_signals(void (*handler)(int number), int flags);
+
 /** Adds a function that is called in the handler of a signal that ends the program, so it must be
  * async-signal-safe. There is room for two functions. */
 void cmd_clean_up_on_exit(void (*function)(void));
