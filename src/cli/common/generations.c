@@ -189,6 +189,18 @@ struct bw_error *cmd_find_subvolume(const struct cmd_common *common, struct bw_f
     return bw_subvolume_by_name(*past, name, subvolume);
 }
 
+struct bw_error *cmd_last_change(struct bw_fs *fs, int64_t *time)
+{
+    struct bw_subvolume_infos *infos;
+    *time = 0;
+    BW_TRY(bw_subvolume_infos_open(fs, false, &infos));
+    for (const struct bw_subvolume_info *info; (info = bw_subvolume_infos_next(infos));) {
+        const int64_t changed = bw_time_nanoseconds(&info->ctime);
+        *time = changed > *time ? changed : *time;
+    }
+    return bw_subvolume_infos_close(infos);
+}
+
 void cmd_generations_free(struct cmd_generations *generations)
 {
     free(generations->choices);

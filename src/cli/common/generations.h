@@ -59,6 +59,10 @@ struct bw_error *cmd_find_subvolume(const struct cmd_common *common, struct bw_f
                                     const char *text, struct bw_fs **past,
                                     const struct bw_subvolume **subvolume);
 
+/** The time of the last change of any subvolume, in nanoseconds since 1970; 0 if none has one.
+ * Fails only if memory runs out. */
+struct bw_error *cmd_last_change(struct bw_fs *fs, int64_t *time);
+
 void cmd_generations_free(struct cmd_generations *generations);
 
 #endif

@@ -18,6 +18,7 @@
 #include "base/vector.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/subvolume.h"
+#include "cli/common/generations.h"
 #include "cli/common/monitor.h"
 #include "cli/inspect/du.h"
 
@@ -179,21 +180,6 @@ static int compare_sums(const void *left, const void *right)
     return strcmp(a->label, b->label);
 }
 
-/* The time of the last change of any subvolume: unlike the time of this machine, it is the same
- * whenever the image is read. 0 if none has one. */
-static struct bw_error *find_present(struct bw_fs *fs, int64_t *present)
-{
-    const struct bw_subvolume *next = NULL;
-    *present = 0;
-    while ((next = bw_subvolume_next(fs, next))) {
-        struct bw_subvolume_info info;
-        BW_TRY(bw_subvolume_get(fs, next, &info));
-        const int64_t time = bw_time_nanoseconds(&info.ctime);
-        *present = time > *present ? time : *present;
-    }
-    return NULL;
-}
-
 struct bw_error *du_write_sums(struct cmd_format *format, void *context)
 {
     const struct du *du = context;
@@ -204,7 +190,8 @@ struct bw_error *du_write_sums(struct cmd_format *format, void *context)
     BW_TRY(cmd_selection_prepare(&du->selection, fs));
     if (du->selection.subvolume)
         BW_TRY(bw_subvolume_by_name(fs, du->selection.subvolume, &from));
-    BW_TRY(find_present(fs, &summing.present));
+    /* Unlike the time of this machine, this is the same whenever the image is read. */
+    BW_TRY(cmd_last_change(fs, &summing.present));
     if (du->by == DU_BY_USER || du->by == DU_BY_GROUP)
         BW_TRY(bw_user_names_open(fs, from, &names));
 

@@ -120,16 +120,9 @@ static struct bw_error *search_generation(struct rescue *rescue,
     search.found.choice.generation = bw_fs_status(search.fs).generation;
     if (!is_unique)
         search.found.choice.tree_root = options->state.tree_root;
-    struct bw_subvolume_infos *infos = NULL;
     struct bw_error *error = bw_stream_run(search.fs, &stream);
     if (!error && search.found.files)
-        error = bw_subvolume_infos_open(search.fs, false, &infos);
-    for (const struct bw_subvolume_info *info; infos && (info = bw_subvolume_infos_next(infos));) {
-        const int64_t changed = bw_time_nanoseconds(&info->ctime);
-        if (changed > search.found.changed)
-            search.found.changed = changed;
-    }
-    error = bw_error_first(error, bw_subvolume_infos_close(infos));
+        error = cmd_last_change(search.fs, &search.found.changed);
     bw_fs_close(search.fs);
     if (!error && search.found.files)
         error = rescue_generations_push(&rescue->generations, search.found);
@@ -168,25 +161,25 @@ static struct bw_error *find_missed_files(struct rescue *rescue,
 
 /* Deleted files, and files in lost tree blocks. */
 
-struct counting {
-    const struct rescue *rescue;
-    bool lost;
-    uint64_t files;
-};
+static struct bw_error *count_deleted(void *context, const struct bw_entry *entry)
+{
+    struct rescue *rescue = context;
+    (void)entry;
+    rescue->deleted_files++;
+    return NULL;
+}
 
 /* Files whose names are known were already counted as lost. */
-static struct bw_error *count_entry(void *context, const struct bw_entry *entry)
+static struct bw_error *count_hidden(void *context, const struct bw_entry *entry)
 {
-    struct counting *counting = context;
-    if (!counting->lost || !rescue_find_missed(counting->rescue, entry->path, entry->path_length))
-        counting->files++;
+    struct rescue *rescue = context;
+    rescue->hidden_files += !rescue_find_missed(rescue, entry->path, entry->path_length);
     return NULL;
 }
 
 static struct bw_error *count_entries(struct rescue *rescue, const struct cmd_generations *states,
-                                      bool lost, uint64_t *files)
+                                      bool lost)
 {
-    struct counting counting = {rescue, lost, 0};
     const struct bw_deleted_options how = {.struct_size = sizeof how,
                                            .images = &states->images,
                                            .states = states->choices,
@@ -198,13 +191,12 @@ static struct bw_error *count_entries(struct rescue *rescue, const struct cmd_ge
     BW_TRY(bw_deleted_open(rescue->fs, &how, &deleted));
     struct bw_error *error = bw_deleted_next(deleted, &state);
     while (!error && state) {
-        error =
-            bw_deleted_visit(deleted, BW_WALK_ALL & ~BW_WALK_DIRECTORIES, count_entry, &counting);
+        error = bw_deleted_visit(deleted, BW_WALK_ALL & ~BW_WALK_DIRECTORIES,
+                                 lost ? count_hidden : count_deleted, rescue);
         if (!error)
             error = bw_deleted_next(deleted, &state);
     }
     bw_deleted_close(deleted);
-    *files = counting.files;
     return error;
 }
 
@@ -222,9 +214,9 @@ struct bw_error *rescue_look_back(struct rescue *rescue)
     if (!error)
         error = find_missed_files(rescue, &states);
     if (!error)
-        error = count_entries(rescue, &states, false, &rescue->deleted_files);
+        error = count_entries(rescue, &states, false);
     if (!error && rescue_has_damage(rescue))
-        error = count_entries(rescue, &states, true, &rescue->hidden_files);
+        error = count_entries(rescue, &states, true);
     cmd_generations_free(&states);
     rescue->index.before = before;
     cmd_progress_expect(0);

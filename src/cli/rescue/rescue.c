@@ -329,6 +329,20 @@ static int report_files(const struct cmd_common *common, struct rescue_settings 
 
 /* Saving. */
 
+struct bw_error *rescue_wait(pid_t child, int problem, const char *what, int *status)
+{
+    int ended = 0;
+    if (child < 0)
+        return bw_error_from_errno(problem, "cannot start a process");
+    while (waitpid(child, &ended, 0) < 0 && errno == EINTR)
+        ;
+    *status = WEXITSTATUS(ended);
+    if (WIFEXITED(ended))
+        return NULL;
+    return bw_error_create(BW_ERROR_SYSTEM, "%s was ended by signal %d (%s)", what, WTERMSIG(ended),
+                           strsignal(WTERMSIG(ended)));
+}
+
 /* Answers in a child process, which confines itself; only the plan comes back. */
 static int answer_in_child(const struct cmd_common *common, struct rescue_settings *settings,
                            struct rescue_plan *plan, bool *found)
@@ -348,16 +362,9 @@ static int answer_in_child(const struct cmd_common *common, struct rescue_settin
     close(channel[1]);
     *found = child > 0 && read(channel[0], plan, sizeof *plan) == sizeof *plan;
     close(channel[0]);
-    if (child < 0)
-        return cmd_fail(common, bw_error_from_errno(problem, "cannot start a process"));
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (WIFEXITED(status))
-        return WEXITSTATUS(status);
-    return cmd_fail(common, bw_error_create(BW_ERROR_SYSTEM,
-                                            "the process that reads the file system was ended by "
-                                            "signal %d (%s)",
-                                            WTERMSIG(status), strsignal(WTERMSIG(status))));
+    struct bw_error *error =
+        rescue_wait(child, problem, "the process that reads the file system", &status);
+    return error ? cmd_fail(common, error) : status;
 }
 
 /* The time for searches is shared memory in `given`. A third of it is for the plan, and the steps

@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <uuid/uuid.h>
 
@@ -530,15 +529,9 @@ static int run_step(const struct rescue_plan *plan, size_t number, const struct 
         exit(cmd_run_step(&common->input, base, command, (int)words.list.count, words.list.items));
     }
     bw_strings_free_all(&words.list);
-    if (child < 0)
-        return cmd_fail_output(common, bw_error_from_errno(problem, "cannot start a process"));
     int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (WIFEXITED(status))
-        return WEXITSTATUS(status);
-    return cmd_miss(common, bw_error_create(BW_ERROR_SYSTEM, "the step was ended by signal %d (%s)",
-                                            WTERMSIG(status), strsignal(WTERMSIG(status))));
+    struct bw_error *error = rescue_wait(child, problem, "the step", &status);
+    return error ? cmd_miss(common, error) : status;
 }
 
 int rescue_run_steps(const struct rescue_plan *plan, const struct cmd_common *common,
