@@ -68,15 +68,6 @@ void cmd_keys_free(struct cmd_keys *keys)
         bw_secret_free(&keys->secrets[--keys->count]);
 }
 
-/* Reads a line without the newline. A longer line is cut off, and will not fit. */
-static size_t read_line(char *line, size_t room)
-{
-    size_t length = 0;
-    while (length < room && read(STDIN_FILENO, line + length, 1) == 1 && line[length] != '\n')
-        length++;
-    return length;
-}
-
 struct bw_error *cmd_keys_prompt(void *context, const char *volume, unsigned attempt,
                                  char *passphrase, size_t *length)
 {
@@ -93,7 +84,10 @@ struct bw_error *cmd_keys_prompt(void *context, const char *volume, unsigned att
     fprintf(stderr, "%sPassphrase of %s: ", attempt ? "It does not fit.\n" : "", volume);
     if (tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent))
         return bw_error_from_errno(errno, "cannot ask for the passphrase");
-    *length = read_line(passphrase, room);
+    /* Without the newline. A longer line is cut off, and will not fit. */
+    while (*length < room && read(STDIN_FILENO, passphrase + *length, 1) == 1 &&
+           passphrase[*length] != '\n')
+        ++*length;
     tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
     fputc('\n', stderr);
     return NULL;

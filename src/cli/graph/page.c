@@ -11,24 +11,19 @@ enum { WIDTH = 80 };
 
 static const char example_indent[] = "    ";
 
-/* Finds the next word of a text: sets `*words` to it and returns its length, or 0 at the end. */
-static size_t next_word(const char **words, const char *end)
-{
-    static const char spaces[] = " \n\t";
-    size_t length = 0;
-    while (*words < end && strchr(spaces, **words))
-        ++*words;
-    while (*words + length < end && !strchr(spaces, (*words)[length]))
-        length++;
-    return length;
-}
-
 void page_append_words(struct bw_buffer *text, const char *words, size_t length, size_t indent,
                        size_t width)
 {
+    static const char spaces[] = " \n\t";
     const char *end = words + length;
     size_t column = indent;
-    for (size_t word; (word = next_word(&words, end)); words += word, column += word) {
+    for (size_t word;; words += word, column += word) {
+        while (words < end && strchr(spaces, *words))
+            words++;
+        for (word = 0; words + word < end && !strchr(spaces, words[word]);)
+            word++;
+        if (!word)
+            return;
         if (column > indent && column + 1 + word > width) {
             bw_buffer_format(text, "\n%*s", (int)indent, "");
             column = indent;

@@ -139,16 +139,6 @@ static const struct {
     {BW_DIFFERENCE_TYPE, 'T', "type"},         {BW_DIFFERENCE_UNKNOWN, '?', "unknown"},
 };
 
-enum { CHANGES_KNOWN = sizeof changes_known / sizeof *changes_known };
-
-static const char *word_of(char status)
-{
-    for (size_t i = 0; i < CHANGES_KNOWN; i++)
-        if (changes_known[i].status == status)
-            return changes_known[i].word;
-    return "unknown";
-}
-
 /* Escapes tabs and newlines in names, because they separate fields and lines. */
 static void append_name(struct bw_buffer *line, bool raw, struct bw_bytes name)
 {
@@ -221,8 +211,11 @@ static struct bw_error *write_difference(void *context, const struct bw_differen
         whole_path(diffing, 1, difference->old_path, difference->old_path_length);
     const uint8_t type = difference->type ? difference->type : difference->old_type;
     const bool changed = difference->status == BW_DIFFERENCE_TYPE;
+    size_t change = 0;
+    while (changes_known[change].status != (char)difference->status)
+        change++;
     struct bw_diffinfo row = {
-        .change = word_of((char)difference->status),
+        .change = changes_known[change].word,
         .type = bw_file_type_name(type),
         .path = path,
         .path_bytes = path,

@@ -270,23 +270,6 @@ static struct bw_error *write_overlays(struct repair *repair)
     return NULL;
 }
 
-/* Copies. */
-
-/* Opens the file system through the changes that were tried, and copies its devices. */
-static struct bw_error *write_copies(struct repair *repair)
-{
-    struct bw_fs_options how = cmd_fs_options(repair->common);
-    struct bw_fs *fs;
-    how.planned = NULL; /* the session has done that */
-    how.scan = false;
-    how.reporter = (struct bw_reporter){0};
-    how.patches = bw_repair_patches(repair->plan, &how.patch_count);
-    BW_TRY(bw_fs_open(&how, &fs));
-    struct bw_error *error = cmd_copy_devices(&repair->target, fs, NULL);
-    bw_fs_close(fs);
-    return error;
-}
-
 /* Ways to use the result, the safest first. */
 static void print_advice(const struct repair *repair)
 {
@@ -378,13 +361,25 @@ static struct bw_error *make_rounds(struct repair *repair, bool has_overlays, ui
     return NULL;
 }
 
+/* Writes the overlays, or copies the devices of the file system that is opened through the changes
+ * that were tried. */
 static struct bw_error *write_result(struct cmd_format *format, struct repair *repair,
                                      uint64_t left)
 {
-    if (repair->settings->format == FORMAT_RAW)
-        BW_TRY(write_copies(repair));
-    else
+    if (repair->settings->format == FORMAT_RAW) {
+        struct bw_fs_options how = cmd_fs_options(repair->common);
+        struct bw_fs *fs;
+        how.planned = NULL; /* the session has done that */
+        how.scan = false;
+        how.reporter = (struct bw_reporter){0};
+        how.patches = bw_repair_patches(repair->plan, &how.patch_count);
+        BW_TRY(bw_fs_open(&how, &fs));
+        struct bw_error *error = cmd_copy_devices(&repair->target, fs, NULL);
+        bw_fs_close(fs);
+        BW_TRY(error);
+    } else {
         BW_TRY(write_overlays(repair));
+    }
     if (left) {
         BW_AUTO_FREE char *names = bw_repair_name_left(repair->plan, true);
         bw_fs_report(format->session.fs, BW_WARNING,
