@@ -34,6 +34,7 @@ enum { SECTOR = 512 /* unit of sectors in messages of disks */ };
 enum copies { COPIES_UNKNOWN, COPIES_GOOD, COPIES_BAD };
 
 BW_VECTOR(path_list, struct bw_bytes);
+BW_VECTOR(addresses, struct bw_address_range);
 
 /* A message, its address and file. */
 struct explained {
@@ -54,10 +55,8 @@ struct dmesg {
     struct bw_superblock_info super;
     struct bw_device_map *devices;
     struct explained *items;
-    struct bw_address_range *ranges; /* the logical addresses of `item_of_range` */
-    size_t *item_of_range;           /* for each range, the number of its item */
-    size_t range_count;
-    struct bw_key_map addresses; /* the first item with each address */
+    struct bw_sizes item_of_range; /* for each address that is searched for, the number of its item
+                                    */
     bool has_unshifted; /* an offset may be one on the disk of which the image is a partition */
 };
 
@@ -274,7 +273,7 @@ static enum copies read_block(struct dmesg *dmesg, const struct explained *item,
 static struct bw_error *add_owner(void *context, const struct bw_owner *owner)
 {
     struct dmesg *dmesg = context;
-    struct explained *item = &dmesg->items[dmesg->item_of_range[owner->range]];
+    struct explained *item = &dmesg->items[dmesg->item_of_range.items[owner->range]];
     if (item->copies == COPIES_UNKNOWN &&
         (owner->kind == BW_OWNER_METADATA || owner->kind == BW_OWNER_BLOCK)) {
         item->copies = read_block(dmesg, item, owner->logical);
@@ -294,39 +293,6 @@ static struct bw_error *add_owner(void *context, const struct bw_owner *owner)
     if (!owner->path.data)
         return NULL;
     return add_path(item, owner->path.data, owner->path.length);
-}
-
-/* Finds the file and the address of each message, then the owners of all addresses. Messages with
- * the same address share those. */
-static struct bw_error *find_all(struct dmesg *dmesg)
-{
-    for (size_t i = 0; i < dmesg->log->entries.count; i++) {
-        struct explained *item = &dmesg->items[i];
-        item->entry = &dmesg->log->entries.items[i];
-        BW_TRY(locate_item(dmesg, item));
-        BW_TRY(find_file(dmesg, item));
-        if (!item->has_data)
-            item->searched = item->logical;
-        if ((!item->has_logical && !item->has_data) || item->searched == UINT64_MAX)
-            continue;
-        const uint32_t first = bw_key_map_get(&dmesg->addresses, item->searched, UINT32_MAX);
-        if (first != UINT32_MAX) {
-            item->same = &dmesg->items[first];
-            continue;
-        }
-        dmesg->item_of_range[dmesg->range_count] = i;
-        dmesg->ranges[dmesg->range_count++] = (struct bw_address_range){item->searched, 1};
-        BW_TRY(bw_key_map_put(&dmesg->addresses, item->searched, (uint32_t)i));
-    }
-    if (!dmesg->range_count)
-        return NULL;
-    const struct bw_owner_options options = {.struct_size = sizeof options,
-                                             .ranges = dmesg->ranges,
-                                             .count = dmesg->range_count,
-                                             .visit = add_owner,
-                                             .context = dmesg};
-    cmd_progress_expect_trees(dmesg->fs, false);
-    return bw_owners_find(dmesg->fs, &options);
 }
 
 /* Rows. */
@@ -395,16 +361,52 @@ static struct bw_error *print_item(struct cmd_format *answer, const void *record
 static struct bw_error *list(struct cmd_format *answer, void *context)
 {
     struct dmesg *dmesg = context;
+    const size_t count = dmesg->log->entries.count;
+    BW_SCOPED(addresses) struct addresses searched = {0};
+    BW_SCOPED(bw_key_map) struct bw_key_map firsts = {0}; /* the first item with each address */
     dmesg->fs = answer->session.fs;
     bw_fs_superblock(dmesg->fs, &dmesg->super);
-    BW_TRY(bw_device_map_open(dmesg->fs, &dmesg->devices));
-    struct bw_error *error = find_all(dmesg);
-    cmd_progress_end();
-    for (size_t i = 0; i < dmesg->log->entries.count && !error; i++)
-        error = write_item(answer, dmesg, &dmesg->items[i]);
+
+    /* The address and the file of each message. */
+    struct bw_error *error = bw_device_map_open(dmesg->fs, &dmesg->devices);
+    for (size_t i = 0; i < count && !error; i++) {
+        dmesg->items[i].entry = &dmesg->log->entries.items[i];
+        error = locate_item(dmesg, &dmesg->items[i]);
+        if (!error)
+            error = find_file(dmesg, &dmesg->items[i]);
+    }
     bw_device_map_close(dmesg->devices);
-    bw_key_map_free(&dmesg->addresses);
-    return error;
+    BW_TRY(error);
+
+    /* The owners of all addresses. Messages with the same address share them. */
+    for (size_t i = 0; i < count; i++) {
+        struct explained *item = &dmesg->items[i];
+        if (!item->has_data)
+            item->searched = item->logical;
+        if ((!item->has_logical && !item->has_data) || item->searched == UINT64_MAX)
+            continue;
+        const uint32_t first = bw_key_map_get(&firsts, item->searched, UINT32_MAX);
+        if (first != UINT32_MAX) {
+            item->same = &dmesg->items[first];
+            continue;
+        }
+        BW_TRY(bw_sizes_push(&dmesg->item_of_range, i));
+        BW_TRY(addresses_push(&searched, (struct bw_address_range){item->searched, 1}));
+        BW_TRY(bw_key_map_put(&firsts, item->searched, (uint32_t)i));
+    }
+    const struct bw_owner_options options = {.struct_size = sizeof options,
+                                             .ranges = searched.items,
+                                             .count = searched.count,
+                                             .visit = add_owner,
+                                             .context = dmesg};
+    if (searched.count) {
+        cmd_progress_expect_trees(dmesg->fs, false);
+        BW_TRY(bw_owners_find(dmesg->fs, &options));
+    }
+    cmd_progress_end();
+    for (size_t i = 0; i < count; i++)
+        BW_TRY(write_item(answer, dmesg, &dmesg->items[i]));
+    return NULL;
 }
 
 /* Prints how many lines were not explained, and what may be wrong. */
@@ -440,10 +442,8 @@ int dmesg_run(const struct cmd_common *common, const char *file)
     if (!common->input.log_given)
         own.input.fs.log = BW_LOG_IGNORE;
     dmesg.items = calloc(log.entries.count + 1, sizeof *dmesg.items);
-    dmesg.ranges = calloc(log.entries.count + 1, sizeof *dmesg.ranges);
-    dmesg.item_of_range = calloc(log.entries.count + 1, sizeof *dmesg.item_of_range);
     int status;
-    if (dmesg.items && dmesg.ranges && dmesg.item_of_range)
+    if (dmesg.items)
         status = cmd_format_run(&own, &plan);
     else
         status = cmd_fail(common, bw_error_no_memory());
@@ -456,8 +456,7 @@ int dmesg_run(const struct cmd_common *common, const char *file)
         path_list_free(paths);
     }
     free(dmesg.items);
-    free(dmesg.ranges);
-    free(dmesg.item_of_range);
+    bw_sizes_free(&dmesg.item_of_range);
     kernel_log_free(&log);
     return status;
 }
