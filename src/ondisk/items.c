@@ -159,6 +159,10 @@ struct bw_error *bw_root_item_decode(const struct bw_item *item, struct bw_root_
     if (disk->level >= BW_MAX_LEVEL)
         return bw_error_create(BW_ERROR_CORRUPT, "root item of tree %" PRIu64 ": invalid level %u",
                                item->key.objectid, disk->level);
+    /* A mount accepts every block as the root if the generation is 0. The second copy of the
+     * generation accepts only the right one. */
+    if (!root->root.generation && item->size >= sizeof *disk)
+        root->root.generation = bw_get64(disk->generation_v2);
     /* A kernel that does not know the longer item does not update generation_v2: then the UUIDs are
      * stale. */
     static const uint8_t no_uuid[BW_UUID_SIZE];

@@ -461,6 +461,8 @@ static bool check_root_item(const struct bw_item_rules *rules, const struct bw_i
         return bw_item_wrong(fault, "relocation of tree %" PRId64 ", which is not a subvolume",
                              (int64_t)offset);
 
+    if (!generation)
+        return bw_item_wrong(fault, "generation 0");
     if (bw_generation_wrong(rules, fault, "generation", generation) ||
         bw_generation_wrong(rules, fault, "last_snapshot", bw_get64(root->last_snapshot)) ||
         (is_long &&

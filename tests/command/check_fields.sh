@@ -62,6 +62,7 @@ finds 4 device-extent-item,device-extent-differs,device-used,memory-suspected pl
 finds 4 root-item,memory-suspected,tree-missing plain 1 2 132 0 set 238 1 9
 finds 4 root-item,memory-suspected plain 1 4 132 0 key 4 132 1
 finds 4 root-item,memory-suspected plain 1 5 132 0 set 168 8 257
+finds 4 root-item plain 1 7 132 0 set 160 8 0
 finds 4 root-ref,root-link subvolumes 1 5 156 256 set 16 2 99
 finds 4 uuid-item,uuid-extra,uuid-missing plain 9 9747775022879163068 251 7912238250860246186 set \
     0 8 3
