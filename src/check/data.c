@@ -220,7 +220,7 @@ struct bw_data_check {
     struct sums checksums;
     uint64_t bytes; /* of all pieces */
     struct tasks tasks;
-    uint8_t *buffers; /* of each worker: a batch, then a piece of another copy */
+    uint8_t *buffers; /* a batch of each worker */
     struct bw_bad_ranges bad;
 };
 
@@ -259,21 +259,20 @@ static struct bw_request request_of(const struct piece *piece, unsigned copy, ui
 }
 
 /* Reads a run of sectors; if that fails, one by one. Returns those that are good. */
-static uint64_t read_run(struct bw_data_check *data, uint8_t *other_bytes,
-                         const struct piece *piece, unsigned copy, unsigned first, unsigned count,
-                         uint64_t *unreadable)
+static uint64_t read_run(struct bw_data_check *data, uint8_t *buffer, const struct piece *piece,
+                         unsigned copy, unsigned first, unsigned count, uint64_t *unreadable)
 {
     const struct bw_tree_reader *reader = &data->check->fs->reader;
     const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
     const uint64_t mask = (count == PIECE_SECTORS ? UINT64_MAX : (UINT64_C(1) << count) - 1)
                           << first;
-    struct bw_request request = request_of(piece, copy, other_bytes);
+    struct bw_request request = request_of(piece, copy, buffer);
     uint64_t good = 0;
     request.address += (uint64_t)first * data->sectorsize;
     request.length = count * data->sectorsize;
     bw_wind(&frame, reader->top, &request, 1);
     if (!request.error)
-        return matching_sectors(data, piece, mask, first, other_bytes);
+        return matching_sectors(data, piece, mask, first, buffer);
     const bool divide = count > 1 && request.error->code != BW_ERROR_MISSING_DEVICE;
     const bool unknown = !divide && bw_check_lacks_memory(data->check, request.error);
     bw_error_free(request.error);
@@ -282,14 +281,13 @@ static uint64_t read_run(struct bw_data_check *data, uint8_t *other_bytes,
     if (!divide)
         *unreadable |= mask;
     for (unsigned i = 0; divide && i < count; i++)
-        good |= read_run(data, other_bytes, piece, copy, first + i, 1, unreadable);
+        good |= read_run(data, buffer, piece, copy, first + i, 1, unreadable);
     return good;
 }
 
 /* The sectors in `wanted` that are good in a copy. */
-static uint64_t good_in_copy(struct bw_data_check *data, uint8_t *other_bytes,
-                             const struct piece *piece, unsigned copy, uint64_t wanted,
-                             uint64_t *unreadable)
+static uint64_t good_in_copy(struct bw_data_check *data, uint8_t *buffer, const struct piece *piece,
+                             unsigned copy, uint64_t wanted, uint64_t *unreadable)
 {
     uint64_t good = 0;
     for (unsigned i = 0, count; i < PIECE_SECTORS; i += count) {
@@ -297,7 +295,7 @@ static uint64_t good_in_copy(struct bw_data_check *data, uint8_t *other_bytes,
         for (count = 1; i + count < PIECE_SECTORS && (wanted >> (i + count) & 1) == is_wanted;)
             count++;
         if (is_wanted)
-            good |= read_run(data, other_bytes, piece, copy, i, count, unreadable);
+            good |= read_run(data, buffer, piece, copy, i, count, unreadable);
     }
     return good;
 }
@@ -317,13 +315,13 @@ static void add_bad(struct bw_data_check *data, const struct piece *piece,
 }
 
 /* Adds bad sectors of a copy: unrepairable ones, and those that are good in another copy. */
-static void add_copy(struct bw_data_check *data, uint8_t *other_bytes, const struct piece *piece,
+static void add_copy(struct bw_data_check *data, uint8_t *buffer, const struct piece *piece,
                      struct bw_bad_range like, uint64_t bad)
 {
     uint64_t good = 0, unreadable = 0;
     for (unsigned other = 1; other <= piece->chunk->all_copies && bad & ~good; other++)
         if (other != like.copy)
-            good |= good_in_copy(data, other_bytes, piece, other, bad & ~good, &unreadable);
+            good |= good_in_copy(data, buffer, piece, other, bad & ~good, &unreadable);
     add_bad(data, piece, &like, bad & ~good);
     like.repairable = true;
     add_bad(data, piece, &like, good);
@@ -331,7 +329,7 @@ static void add_copy(struct bw_data_check *data, uint8_t *other_bytes, const str
 
 /* A copy is on a missing device. That is bad only if no other one is stored and parity does not
  * give the data, and is found out with the first copy. */
-static void add_missing(struct bw_data_check *data, uint8_t *other_bytes, const struct piece *piece,
+static void add_missing(struct bw_data_check *data, uint8_t *buffer, const struct piece *piece,
                         unsigned copy)
 {
     uint64_t good = 0, unreadable = 0;
@@ -344,32 +342,34 @@ static void add_missing(struct bw_data_check *data, uint8_t *other_bytes, const 
     }
     const uint64_t all = sectors_of(data, piece);
     for (unsigned other = piece->chunk->copies + 1; other <= piece->chunk->all_copies; other++)
-        good |= good_in_copy(data, other_bytes, piece, other, all & ~good, &unreadable);
+        good |= good_in_copy(data, buffer, piece, other, all & ~good, &unreadable);
     const struct bw_bad_range like = {BW_CODE_data_unreadable, .copy = copy,
                                       .message =
                                           "on missing devices, without another mirror or parity"};
     add_bad(data, piece, &like, all & ~good);
 }
 
-static void check_reply(struct bw_data_check *data, uint8_t *other_bytes, const struct piece *piece,
+/* Checks a piece that was read. Once it is compared, the other copies are read into its buffer. */
+static void check_reply(struct bw_data_check *data, const struct piece *piece,
                         const struct bw_request *request)
 {
+    uint8_t *buffer = request->buffer;
     const uint64_t all = sectors_of(data, piece);
     BW_AUTO_ERROR struct bw_error *error = request->error;
     uint64_t unreadable = 0, good;
     if (error && error->code == BW_ERROR_MISSING_DEVICE) {
-        add_missing(data, other_bytes, piece, request->mirror);
+        add_missing(data, buffer, piece, request->mirror);
         return;
     }
     data->check->data_bytes += piece->length;
-    good = error ? good_in_copy(data, other_bytes, piece, request->mirror, all, &unreadable)
+    good = error ? good_in_copy(data, buffer, piece, request->mirror, all, &unreadable)
                  : matching_sectors(data, piece, all, 0, request->buffer);
     const struct bw_bad_range like = {BW_CODE_data_checksum, .copy = request->mirror,
                                       .message = "checksum mismatch"};
     const struct bw_bad_range unread = {BW_CODE_data_unreadable, .copy = request->mirror,
                                         .message = "cannot be read"};
-    add_copy(data, other_bytes, piece, like, all & ~good & ~unreadable);
-    add_copy(data, other_bytes, piece, unread, unreadable);
+    add_copy(data, buffer, piece, like, all & ~good & ~unreadable);
+    add_copy(data, buffer, piece, unread, unreadable);
 }
 
 /* Tells the layers what a task is going to read, so that the devices have work while the tasks
@@ -399,7 +399,7 @@ static void advise_task(const struct bw_data_check *data, size_t index)
 static void run_task(void *context, unsigned number, size_t index)
 {
     struct bw_data_check *data = context;
-    uint8_t *bytes = data->buffers + (size_t)number * (BATCH + PIECE);
+    uint8_t *bytes = data->buffers + (size_t)number * BATCH;
     const struct task *task = &data->tasks.items[index];
     const struct piece *pieces = &data->pieces.items[task->first];
     const struct bw_tree_reader *reader = &data->check->fs->reader;
@@ -419,7 +419,7 @@ static void run_task(void *context, unsigned number, size_t index)
         }
         bw_wind(&frame, reader->top, requests, count);
         for (size_t i = 0; i < count; i++)
-            check_reply(data, bytes + BATCH, &pieces[done + i], &requests[i]);
+            check_reply(data, &pieces[done + i], &requests[i]);
         done += count;
     }
 }
@@ -504,7 +504,7 @@ struct bw_data_check *bw_data_check_begin(struct bw_check *check)
         (struct bw_data_check){.check = check,
                                .sectorsize = superblock->sectorsize,
                                .checksum_size = bw_checksum_size(bw_fs_data_checksum(check->fs)),
-                               .buffers = malloc(check->workers * (size_t)(BATCH + PIECE))};
+                               .buffers = malloc((size_t)check->workers * BATCH)};
     if (data->buffers)
         return data;
     free_data_check(data);
