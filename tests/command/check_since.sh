@@ -5,7 +5,7 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" changes plain raid1-2 || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" changes plain raid1-2 verity || exit 1
 before=$BUILD/fixtures/changes/dev1.img
 later=$BUILD/fixtures/changes/dev1-later.img
 other=$BUILD/fixtures/changes/dev1-other.img
@@ -74,6 +74,19 @@ expect "the same finding again" 4 '0 new findings, 0 gone' check --since "$WORK/
 holds "an old finding is marked" out_has '^same error link-count '
 expect "the finding is gone" 0 '0 new findings, 1 gone' check --since "$WORK/broken" "$later"
 holds "it is printed, but is no error" out_has '^gone error link-count .*/files/new-later'
+
+# again NAME IMAGE CODE CHANGE...: a finding that is compared with skipped leaves is found again.
+again() {
+    copy "$1" "$2"
+    change "$image" "${@:4}" > "$WORK/log" || fail "$1: $(< "$WORK/log")"
+    expect "$1: a baseline with the finding" 4 "" check --save "$WORK/again" "$image"
+    expect "$1: the same again" 4 '0 new findings, 0 gone' check --since "$WORK/again" "$image"
+    holds "$1: it is marked as found again" out_has "^same error $3 "
+    holds "$1: leaves are skipped" [ "$(skipped)" -gt 0 ]
+}
+again "a reference" "$BUILD/fixtures/plain/dev1.img" reference-extra \
+    2 13651968 168 4096 set 37 8 406
+again "a Merkle tree" "$BUILD/fixtures/verity/dev1.img" verity-tree 5 284 37 0 add 8 1 1
 is "as JSON" "$(run_json check --json --since "$WORK/broken" "$later" | python3 -c 'import json, sys
 for row in map(json.loads, sys.stdin): print(row["code"], row["since"])')" "link-count gone"
 holds "gone findings are no failures in a report" sh -c '"$1" check -q --report "junit=$2/xml" \

@@ -106,10 +106,12 @@ static unsigned known_or_zero(uint64_t number)
     return number == BW_ABSENT ? 0 : (unsigned)number;
 }
 
-/* Collects "WORD MESSAGE FILE_OFFSET FILE_LENGTH\n" of the findings of this pass. */
+/* Collects "WORD MESSAGE FILE_OFFSET FILE_LENGTH\n" of the findings of this pass, also of those
+ * that the baseline has. */
 static struct bw_error *take(void *context, const struct bw_findinginfo *finding)
 {
-    if (strcmp(finding->pass, "verity") == 0)
+    if (strcmp(finding->pass, "verity") == 0 &&
+        !(finding->since && strcmp(finding->since, "gone") == 0))
         bw_buffer_format(context, "%s %s %u %u\n", finding->code, finding->message,
                          known_or_zero(finding->file_offset), known_or_zero(finding->file_length));
     return NULL;
@@ -121,23 +123,34 @@ static void set_feature(struct bw_disk_superblock *superblock, void *closure)
     superblock->compat_ro_flags = bw_put64(BW_COMPAT_RO_VERITY);
 }
 
+/* Expects findings of a check, and the same of another one since the first, which skips leaves. */
 static void expect(const struct tree *tree, unsigned missing_piece, const char *findings)
 {
-    BW_AUTO_BUFFER struct bw_buffer text = {0};
-    struct bw_fs *fs = NULL;
-    struct bw_check_summary *summary = NULL;
-    struct report_log log = {0};
-    const struct bw_check_options options = {
-        .struct_size = sizeof options, .data = true, .threads = 2, .visit = take, .context = &text};
     struct iw_image *image = write(tree, missing_piece);
+    struct bw_baseline *baseline;
     iw_superblock_edit(image, IW_ALL_DEVICES, IW_ALL_COPIES, set_feature, NULL, true);
-    expect_success(open_image(image, &log, &fs));
-    expect_success(bw_check(fs, &options, &summary));
-    bw_check_summary_free(summary);
-    bw_fs_close(fs);
-    report_log_free(&log);
-    bw_buffer_append_byte(&text, 0);
-    assert_string_equal(text.data, findings);
+    expect_success(bw_baseline_create(&baseline));
+    for (unsigned is_second = 0; is_second < 2; is_second++) {
+        BW_AUTO_BUFFER struct bw_buffer text = {0};
+        struct bw_fs *fs = NULL;
+        struct bw_check_summary *summary = NULL;
+        struct report_log log = {0};
+        const struct bw_check_options options = {.struct_size = sizeof options,
+                                                 .data = true,
+                                                 .threads = 2,
+                                                 .visit = take,
+                                                 .context = &text,
+                                                 .save = is_second ? NULL : baseline,
+                                                 .since = is_second ? baseline : NULL};
+        expect_success(open_image(image, &log, &fs));
+        expect_success(bw_check(fs, &options, &summary));
+        bw_check_summary_free(summary);
+        bw_fs_close(fs);
+        report_log_free(&log);
+        bw_buffer_append_byte(&text, 0);
+        assert_string_equal(text.data, findings);
+    }
+    bw_baseline_free(baseline);
     iw_destroy(image);
 }
 
