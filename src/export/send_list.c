@@ -212,6 +212,7 @@ bool bw_send_list_free(struct bw_send_list *list)
         damaged |= sent->past && bw_fs_status(sent->past).damages;
         bw_fs_close(sent->past);
         free(sent->name);
+        free(sent->place);
     }
     bw_sent_list_free(&list->list);
     *list = (struct bw_send_list){0};

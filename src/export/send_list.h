@@ -20,6 +20,7 @@ struct bw_sent {
     bool is_there;              /**< the receiver has it */
     uint64_t size;              /**< sum of the sizes of its regular files, once it was sent */
     char *name;                 /**< its name for the receiver; NULL: its own. The list frees it */
+    char *place; /**< where the receiver puts it in the end; may be NULL. The list frees it */
 };
 
 BW_VECTOR(bw_sent_list, struct bw_sent);

@@ -28,6 +28,21 @@ static struct bw_error *list(struct cmd_format *answer, void *context)
     return cmd_copy_close(context, cmd_copy_devices(context, answer->session.fs, answer));
 }
 
+static const char *find_mistake(const struct cmd_common *common, const void *state)
+{
+    const struct cmd_copy_settings *settings = state;
+    (void)common;
+    if (!settings->folder == !settings->file)
+        return "give either -C DIR or -f FILE";
+    if (settings->file && strcmp(settings->file, "-") == 0)
+        return "a copy cannot be written to stdout";
+    if (settings->compressed && settings->format != CMD_COPY_QCOW2)
+        return "--compress is for --format qcow2";
+    if (settings->resume && (settings->format != CMD_COPY_RAW || !settings->folder))
+        return "--continue is for --format raw with -C DIR";
+    return NULL;
+}
+
 /* The log is ignored: replaying it would create tree blocks that are not in the image. */
 static int run(const struct cmd_common *common, void *state)
 {
@@ -40,17 +55,6 @@ static int run(const struct cmd_common *common, void *state)
                                      .can_resume = settings->format == CMD_COPY_RAW};
     const struct cmd_format_plan plan = {
         .record = "ownerinfo", .print = cmd_print_owner, .list = list, .context = &target};
-    const char *mistake = NULL;
-    if (!settings->folder == !settings->file)
-        mistake = "give either -C DIR or -f FILE";
-    else if (settings->file && strcmp(settings->file, "-") == 0)
-        mistake = "a copy cannot be written to stdout";
-    else if (settings->compressed && settings->format != CMD_COPY_QCOW2)
-        mistake = "--compress is for --format qcow2";
-    else if (settings->resume && (settings->format != CMD_COPY_RAW || !settings->folder))
-        mistake = "--continue is for --format raw with -C DIR";
-    if (mistake)
-        return cmd_refuse(common, mistake);
     own.input.fs.log = BW_LOG_IGNORE;
     struct bw_error *error = NULL;
     if (settings->folder)
@@ -89,6 +93,7 @@ const struct command cmd_copy = {
                 "  btrfs-walk copy --history -f all.img disk.img         with older generations\n"
                 "  btrfs-walk copy --format qcow2 --compress -f d.qcow2 /dev/sdb\n",
     .options = options,
+    .find_mistake = find_mistake,
     .run = run,
     .state_size = sizeof(struct cmd_copy_settings),
 };

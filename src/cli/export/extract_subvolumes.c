@@ -288,54 +288,49 @@ static struct bw_error *send_all(struct extraction *extraction)
 
 /* Moving to the final places. */
 
-struct destination {
-    const struct bw_sent *sent;
-    char *path;
-};
-
 static int by_depth(const void *a, const void *b)
 {
-    const char *left = ((const struct destination *)a)->path,
-               *right = ((const struct destination *)b)->path;
-    return (strlen(left) > strlen(right)) - (strlen(left) < strlen(right));
+    const char *left = ((const struct bw_sent *)a)->place,
+               *right = ((const struct bw_sent *)b)->place;
+    const size_t depth = left ? strlen(left) : 0;
+    const size_t other = right ? strlen(right) : 0;
+    return (depth > other) - (depth < other);
 }
 
 /* Subvolumes around others come first; they become read-only when everything is in its place. */
 static struct bw_error *place_all(struct extraction *extraction)
 {
-    const struct bw_send_list *list = &extraction->list;
-    struct destination *all = calloc(list->list.count + 1, sizeof *all);
-    struct bw_error *error = all ? NULL : bw_error_no_memory();
-    size_t count = 0;
-    for (size_t i = 0; i < list->list.count && !error; i++) {
-        const struct bw_sent *sent = &list->list.items[i];
+    struct bw_sent_list *list = &extraction->list.list;
+    for (size_t i = 0; i < list->count; i++) {
+        struct bw_sent *sent = &list->items[i];
+        BW_AUTO_FREE char *path = NULL;
         if (!sent->is_there || is_top(sent))
             continue;
-        BW_AUTO_FREE char *path = NULL;
-        error = bw_subvolume_path(sent->side.fs, sent->side.subvolume, &path, NULL);
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            break;
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_subvolume_path(sent->side.fs, sent->side.subvolume, &path, NULL);
         /* a subvolume without a path, whose entry is lost, keeps its id as its name */
-        all[count] = (struct destination){sent, strdup(error ? sent->name : path + 1)};
-        bw_error_free(error);
-        error = all[count++].path ? NULL : bw_error_no_memory();
+        if (!error || error->code != BW_ERROR_NO_MEMORY)
+            sent->place = strdup(error ? sent->name : path + 1);
+        if (!sent->place)
+            return bw_error_no_memory();
     }
-    if (!error && count)
-        qsort(all, count, sizeof *all, by_depth);
-    for (size_t i = 0; i < count && !error; i++) {
+    bw_sent_list_sort(list, by_depth);
+    for (size_t i = 0; i < list->count; i++) {
         BW_AUTO_BUFFER struct bw_buffer text = {0};
-        bw_buffer_append(&text, all[i].sent->name, strlen(all[i].sent->name) + 1);
-        bw_buffer_append(&text, all[i].path, strlen(all[i].path) + 1);
-        error = text.failed ? bw_error_no_memory()
-                            : send_frame(extraction, FRAME_PLACE, text.data, text.length);
+        const struct bw_sent *sent = &list->items[i];
+        if (!sent->place)
+            continue;
+        bw_buffer_append(&text, sent->name, strlen(sent->name) + 1);
+        bw_buffer_append(&text, sent->place, strlen(sent->place) + 1);
+        BW_TRY(bw_buffer_error(&text));
+        BW_TRY(send_frame(extraction, FRAME_PLACE, text.data, text.length));
     }
-    for (size_t i = 0; i < count && !error; i++)
-        if (all[i].sent->info.read_only)
-            error = send_frame(extraction, FRAME_PROTECT, all[i].path, strlen(all[i].path) + 1);
-    for (size_t i = 0; i < count; i++)
-        free(all[i].path);
-    free(all);
-    return error;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct bw_sent *sent = &list->items[i];
+        if (sent->place && sent->info.read_only)
+            BW_TRY(send_frame(extraction, FRAME_PROTECT, sent->place, strlen(sent->place) + 1));
+    }
+    return NULL;
 }
 
 /* The end. */

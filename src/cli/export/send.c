@@ -48,14 +48,12 @@ static const struct cmd_option options[] = {
      "send only the differences from this subvolume, which the receiver has",
      CMD_TEXT(struct sending, parent)},
     {0, "clone-source", "SUBVOLUME",
-     "clone data from this subvolume, which the receiver also has; the best one becomes the "
-     "parent",
+     "clone data from this subvolume, which the receiver has; the best becomes the parent",
      CMD_APPEND(struct sending, sources)},
     {'e', "joined", NULL, "write several subvolumes as one stream, with one header and one end",
      CMD_FLAG(struct sending, joined)},
     {0, "force", NULL,
-     "accept a parent or clone source although the receiver may have other contents under its "
-     "UUID",
+     "use a parent or clone source although the receiver may have another under its UUID",
      CMD_FLAG(struct sending, force)},
     {0, "proto", "N", "version of the protocol: 1 (default), 2, or 0 for the latest",
      CMD_NUMBER(struct sending, version, 0, 2, "0, 1 or 2"),
@@ -257,9 +255,8 @@ const struct command cmd_send = {
         "A SUBVOLUME is a path from the top-level subvolume, or an id; NAME@N is subvolume NAME\n"
         "as of transaction N, if that is still on the disk. The output is a stream like that of\n"
         "`btrfs send`: with -p or --clone-source, it contains only the differences from a\n"
-        "subvolume that the receiver already has. Nested subvolumes are not included. Blocks "
-        "shared with the\n"
-        "parent are not read, and shared extents become clones.\n\n"
+        "subvolume that the receiver has. Nested subvolumes are not included. Blocks shared with\n"
+        "the parent are not read, and shared extents become clones.\n\n"
         "Writable subvolumes and older generations get a new UUID in the stream, because a\n"
         "receiver assumes that the contents of a UUID never change. A SUBVOLUME can have an\n"
         "earlier SUBVOLUME of the same command as its parent.\n\n"

@@ -29,8 +29,7 @@ static const struct cmd_option options[] = {
      CMD_WORD(struct tar, archive_options.format, formats)},
     CMD_ON_ERROR_OPTION(struct tar, on_error, "file", "fail"),
     {0, "sort", "WORD",
-     "order of the entries: none (the default), or name: by names, a directory and then everything "
-     "in it",
+     "order of the entries: none (default), or name: each directory, then everything in it",
      CMD_WORD(struct tar, sort, sorts)},
     {0, "atime", NULL, "also store access times, which reading on a mount changes",
      CMD_FLAG(struct tar, archive_options.has_atime)},
