@@ -5,7 +5,6 @@
 #include <inttypes.h>
 
 #include "base/human.h"
-#include "btrfs-walk/record.h"
 #include "draw/markup.h"
 
 void report_section(struct bw_buffer *page, const char *id, const char *heading)
@@ -28,16 +27,6 @@ void report_remark(struct bw_buffer *page, const char *text)
 void report_size(struct bw_buffer *page, uint64_t size)
 {
     bw_buffer_format(page, "%s", cmd_size(NULL, size).text);
-}
-
-/* The member of a column. The names in plan->columns are valid. */
-static const struct bw_member *member_of(const struct cmd_format_plan *plan, unsigned column)
-{
-    const struct bw_record *record = bw_record_find(plan->record);
-    const char *name = plan->columns;
-    for (; column; column--)
-        name += strcspn(name, ",") + 1;
-    return &record->members[bw_record_member(record, name, strcspn(name, ","))];
 }
 
 /* The classes of cells. */
@@ -70,37 +59,6 @@ void report_date(struct bw_buffer *page, int64_t nanoseconds)
     bw_buffer_format(page, "%.*s UTC", (int)strlen("2026-11-21 07:57:58"), text);
 }
 
-/* Appends a row of a listing; text columns may wrap. */
-static void append_row(struct bw_buffer *page, const struct cmd_format_plan *plan,
-                       const struct report_column *columns, const char *line, size_t length)
-{
-    const size_t seconds = strlen("T12:34:56");
-    bw_buffer_format(page, "<tr>");
-    for (unsigned column = 0; columns[column].heading; column++) {
-        const char *end = memchr(line, '\t', length);
-        const size_t cell = end ? (size_t)(end - line) : length;
-        const struct bw_member *member = member_of(plan, column);
-        const bool is_time = member->format == BW_FORMAT_TIME;
-        bw_buffer_format(page, "<td%s>", classes[columns[column].form]);
-        /* a date is shown without fractions of a second */
-        const char *clock = is_time ? memchr(line, 'T', cell) : NULL;
-        if (clock && (size_t)(line + cell - clock) > seconds && clock[seconds] == '.') {
-            bw_markup_text(page, line, (size_t)(clock - line));
-            bw_buffer_format(page, " ");
-            bw_markup_text(page, clock + 1, seconds - 1);
-            bw_buffer_format(page, " UTC");
-        } else {
-            bw_markup_text(page, line, cell);
-        }
-        bw_buffer_format(page, "</td>");
-        if (!end)
-            break;
-        line = end + 1;
-        length -= cell + 1;
-    }
-    bw_buffer_format(page, "</tr>\n");
-}
-
 /* Finds the next line of a text, without its newline, and advances `at` beyond it. */
 static bool next_line(const struct bw_buffer *text, size_t *at, const char **line, size_t *length)
 {
@@ -113,18 +71,29 @@ static bool next_line(const struct bw_buffer *text, size_t *at, const char **lin
     return true;
 }
 
-void report_table(struct bw_buffer *page, const struct cmd_format_plan *plan,
-                  const struct report_column *columns, const struct bw_buffer *table,
-                  const char *command)
+void report_table(struct bw_buffer *page, const struct report_column *columns,
+                  const struct bw_buffer *table, const char *command)
 {
     const char *line;
     size_t at = 0, length, rows = 0;
-    if (!next_line(table, &at, &line, &length))
+    if (!next_line(table, &at, &line, &length)) /* the line of headings */
         return;
     report_table_begin(page, columns);
-    for (; next_line(table, &at, &line, &length); rows++)
-        if (rows < REPORT_ROWS)
-            append_row(page, plan, columns, line, length);
+    for (; next_line(table, &at, &line, &length); rows++) {
+        if (rows >= REPORT_ROWS)
+            continue;
+        bw_buffer_format(page, "<tr>");
+        for (unsigned column = 0; line && columns[column].heading; column++) {
+            const char *end = memchr(line, '\t', length);
+            const size_t cell = end ? (size_t)(end - line) : length;
+            bw_buffer_format(page, "<td%s>", classes[columns[column].form]);
+            bw_markup_text(page, line, cell);
+            bw_buffer_format(page, "</td>");
+            line = end ? end + 1 : NULL;
+            length -= cell + 1;
+        }
+        bw_buffer_format(page, "</tr>\n");
+    }
     report_table_end(page, rows, command);
 }
 

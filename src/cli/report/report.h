@@ -108,10 +108,9 @@ void report_remark(struct bw_buffer *page, const char *text);
  * prints the others. */
 void report_table_begin(struct bw_buffer *page, const struct report_column *columns);
 void report_table_end(struct bw_buffer *page, size_t rows, const char *command);
-/** Appends a listing as a table; the plan has as many columns. */
-void report_table(struct bw_buffer *page, const struct cmd_format_plan *plan,
-                  const struct report_column *columns, const struct bw_buffer *table,
-                  const char *command);
+/** Appends a listing as a table; it has a line of headings and as many columns. */
+void report_table(struct bw_buffer *page, const struct report_column *columns,
+                  const struct bw_buffer *table, const char *command);
 /** Appends lines of "Name: value" as a list. */
 void report_lines(struct bw_buffer *page, const struct bw_buffer *lines);
 /** Appends a size with a unit. */

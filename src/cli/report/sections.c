@@ -224,15 +224,15 @@ struct bw_error *report_subvolumes(struct report_page *report)
 
 struct bw_error *report_devices(struct report_page *report)
 {
-    static const struct cmd_format_plan *const plan = &cmd_devices_plan;
     static const struct report_column columns[] = {
         {"Device", REPORT_NUMBER},    {"State", REPORT_SHORT},       {"Size", REPORT_NUMBER},
         {"Allocated", REPORT_NUMBER}, {"Generation", REPORT_NUMBER}, {"UUID", REPORT_LONG},
         {"Image", REPORT_LONG},       {NULL, REPORT_SHORT}};
     struct bw_buffer BW_AUTO_BUFFER table = {0};
     report_section(&report->body, "devices", "Devices");
-    struct bw_error *error = cmd_format_gather(report->common, &report->session, plan, &table);
-    report_table(&report->body, plan, columns, &table, "devices");
+    struct bw_error *error =
+        cmd_format_gather(report->common, &report->session, &cmd_devices_plan, &table);
+    report_table(&report->body, columns, &table, "devices");
     report_section_end(&report->body);
     return error;
 }
