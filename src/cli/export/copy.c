@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The copy command: devices without their free space, as device_images.h writes them. */
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/export/device_images.h"
@@ -25,7 +26,8 @@ static const struct cmd_option options[] = {
 
 static struct bw_error *list(struct cmd_format *answer, void *context)
 {
-    return cmd_copy_close(context, cmd_copy_devices(context, answer->session.fs, answer));
+    struct bw_error *error = cmd_copy_devices(context, answer->session.fs, answer);
+    return cmd_output_file_close(answer->common->writing.file, error);
 }
 
 static const char *find_mistake(const struct cmd_common *common, const void *state)
@@ -63,7 +65,10 @@ static int run(const struct cmd_common *common, void *state)
         return cmd_fail(common, error);
     own.writing.folder = settings->folder ? &target.folder : NULL;
     const int status = cmd_format_run(&own, &plan);
-    bw_error_free(cmd_copy_close(&target, NULL)); /* unless list() has done that */
+    if (settings->folder)
+        close(target.folder);
+    bw_buffer_free(&target.name);
+    bw_buffer_free(&target.path);
     return status;
 }
 

@@ -107,16 +107,6 @@ static struct bw_error *close_image(struct cmd_copy_target *target, struct bw_er
     return cmd_sync_file(target->common, target->folder, folder);
 }
 
-struct bw_error *cmd_copy_close(struct cmd_copy_target *target, struct bw_error *error)
-{
-    if (target->settings->folder && target->folder >= 0)
-        close(target->folder);
-    target->folder = -1;
-    bw_buffer_free(&target->name);
-    bw_buffer_free(&target->path);
-    return cmd_output_file_close(target->common->writing.file, error);
-}
-
 /* BW_ERROR_USAGE if the folder already has an image of this device. */
 static struct bw_error *check_is_new(struct cmd_copy_target *target, uint64_t devid)
 {

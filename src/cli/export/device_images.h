@@ -42,8 +42,4 @@ struct bw_error *cmd_copy_check_names(struct cmd_copy_target *target, struct bw_
 struct bw_error *cmd_copy_devices(struct cmd_copy_target *target, struct bw_fs *fs,
                                   struct cmd_format *owners);
 
-/** Closes the folder or file, and removes the file after an error. Consumes `error`, which may be
- * NULL, and returns the first error. */
-struct bw_error *cmd_copy_close(struct cmd_copy_target *target, struct bw_error *error);
-
 #endif
