@@ -31,30 +31,32 @@ static struct bw_error *extract_all(struct extract *extract, void *context)
     return extract_from(extract, extract->export.session.fs);
 }
 
+static const char *find_mistake(const struct cmd_common *common, const void *settings)
+{
+    const struct extract_state *state = settings;
+    const struct extract_settings *extract = &state->extract;
+    const struct bw_generation_choice *chosen = &common->input.fs.state;
+    if (!extract->folder)
+        return "no target directory given; use -C DEST";
+    if (state->link_snapshots && !state->subvolumes)
+        return "--link-snapshots needs --subvolumes";
+    if (extract->export.follow_renames && state->subvolumes)
+        return "--follow-renames and --subvolumes exclude each other";
+    if (extract->export.follow_renames && !chosen->generation && !chosen->tree_root)
+        return "--follow-renames needs --generation or --tree-root";
+    if (extract->mirror && state->subvolumes)
+        return "--mirror and --subvolumes exclude each other";
+    if ((extract->rename || extract->lists.renamed) && state->subvolumes)
+        return "--rename and --subvolumes exclude each other";
+    return NULL;
+}
+
 static int run(const struct cmd_common *common, void *settings)
 {
     struct extract_state *state = settings;
-    struct extract_settings *extract = &state->extract;
-    const struct extract_subvolumes how = {extract->folder, state->link_snapshots,
-                                           extract->on_error, extract->export.walk.threads};
-    const struct bw_generation_choice *chosen = &common->input.fs.state;
-    const char *wrong = NULL;
-    if (!extract->folder)
-        wrong = "no target directory given; use -C DEST";
-    else if (state->link_snapshots && !state->subvolumes)
-        wrong = "--link-snapshots needs --subvolumes";
-    else if (extract->export.follow_renames && state->subvolumes)
-        wrong = "--follow-renames and --subvolumes exclude each other";
-    else if (extract->export.follow_renames && !chosen->generation && !chosen->tree_root)
-        wrong = "--follow-renames needs --generation or --tree-root";
-    else if (extract->mirror && state->subvolumes)
-        wrong = "--mirror and --subvolumes exclude each other";
-    else if ((extract->rename || extract->lists.renamed) && state->subvolumes)
-        wrong = "--rename and --subvolumes exclude each other";
-    if (wrong)
-        return cmd_refuse(common, wrong);
-    return state->subvolumes ? extract_subvolumes(common, &how)
-                             : extract_run(common, extract, extract_all, NULL);
+    if (state->subvolumes)
+        return extract_subvolumes(common, &state->extract, state->link_snapshots);
+    return extract_run(common, &state->extract, extract_all, NULL);
 }
 
 const struct command cmd_extract = {
@@ -95,6 +97,7 @@ const struct command cmd_extract = {
         "  btrfs-walk extract -C . --name '*.jpg' disk.img           some files\n"
         "  btrfs-walk extract -C /mnt/new --skip-existing disk.img   continue\n",
     .options = options,
+    .find_mistake = find_mistake,
     .run = run,
     .state_size = sizeof(struct extract_state),
     .defaults = &(const struct extract_state){.extract.on_error = CMD_ON_ERROR_SKIP},

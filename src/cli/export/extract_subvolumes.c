@@ -52,9 +52,10 @@ struct answer {
 
 struct extraction {
     const struct cmd_common *common;
-    const struct extract_subvolumes *settings;
+    const struct extract_settings *settings;
     struct bw_fs *fs;
     struct bw_send_list list;
+    bool link_snapshots;
     bool snapshots; /* the receiver makes snapshots, or trees of links */
     int channel;    /* to the child; -1: none */
     pid_t child;
@@ -164,7 +165,7 @@ static struct bw_error *open_temporary(struct receiving *receiving)
 static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
 {
     struct extraction *extraction = context;
-    const struct extract_subvolumes *settings = extraction->settings;
+    const struct extract_settings *settings = extraction->settings;
     struct receiving receiving = {
         .common = extraction->common, .path = settings->folder, .top = -1, .folder = -1};
     (void)planned;
@@ -173,12 +174,12 @@ static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
     const struct bw_receiver_options how = {.struct_size = sizeof how,
                                             .folder = receiving.folder,
                                             .top = receiving.top,
-                                            .link_snapshots = settings->link_snapshots,
+                                            .link_snapshots = extraction->link_snapshots,
                                             .missed = add_missed,
                                             .context = &receiving};
     BW_TRY(bw_receiver_create(&how, &receiving.receiver));
     extraction->snapshots =
-        settings->link_snapshots || bw_receiver_makes_snapshots(receiving.receiver);
+        extraction->link_snapshots || bw_receiver_makes_snapshots(receiving.receiver);
     struct bw_error *error = bw_channel_fork(&extraction->channel, &extraction->child);
     if (!error && !extraction->child) {
         cmd_ignore_exit_signals();
@@ -263,13 +264,13 @@ static struct bw_error *find_all(struct extraction *extraction)
 
 static struct bw_error *send_all(struct extraction *extraction)
 {
-    const struct extract_subvolumes *settings = extraction->settings;
+    const struct extract_settings *settings = extraction->settings;
     struct bw_send_list *list = &extraction->list;
     const struct bw_send_options how = {
         .struct_size = sizeof how,
         .version = 2,
         .damage = settings->on_error == CMD_ON_ERROR_FAIL ? BW_SEND_STOP : BW_SEND_ZERO,
-        .threads = settings->threads,
+        .threads = settings->export.walk.threads,
         .write = send_bytes,
         .context = extraction,
     };
@@ -373,10 +374,12 @@ static int end_child(struct extraction *extraction, bool complete)
     return answer.missed ? STATUS_PARTIAL : STATUS_OK;
 }
 
-int extract_subvolumes(const struct cmd_common *common, const struct extract_subvolumes *settings)
+int extract_subvolumes(const struct cmd_common *common, const struct extract_settings *settings,
+                       bool link_snapshots)
 {
     struct cmd_common writing = *common;
-    struct extraction extraction = {.common = &writing, .settings = settings, .channel = -1};
+    struct extraction extraction = {
+        .common = &writing, .settings = settings, .link_snapshots = link_snapshots, .channel = -1};
     struct cmd_session session;
     writing.writing.has_receiver = true;
     writing.writing.open_outputs = open_outputs;

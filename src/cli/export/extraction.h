@@ -159,18 +159,10 @@ int extract_run(const struct cmd_common *common, struct extract_settings *settin
 /** Extracts the PATHs of a file system, or the entries from extract->export.bring; for `work`. */
 struct bw_error *extract_from(struct extract *extract, struct bw_fs *fs);
 
-/* Extracting subvolumes, snapshots and shared extents: extract_subvolumes.c. */
-
-/** How to extract. */
-struct extract_subvolumes {
-    const char *folder;
-    bool link_snapshots;
-    enum cmd_on_error on_error; /**< CMD_ON_ERROR_FAIL: stop; otherwise unreadable data are zeros */
-    unsigned threads;
-};
-
 /** Extracts the subvolumes that common->paths names, with their snapshots and the subvolumes inside
- * them; without paths, all. Returns the exit status. */
-int extract_subvolumes(const struct cmd_common *common, const struct extract_subvolumes *settings);
+ * them; without paths, all. Of the settings, the folder, --on-error (other than CMD_ON_ERROR_FAIL:
+ * unreadable data are zeros) and the threads apply. Returns the exit status. */
+int extract_subvolumes(const struct cmd_common *common, const struct extract_settings *settings,
+                       bool link_snapshots);
 
 #endif
