@@ -31,6 +31,16 @@ static inline size_t bw_utf8_length(const uint8_t *bytes, size_t left)
     return length;
 }
 
+/** The character of a valid sequence. */
+static inline uint32_t bw_utf8_decode(const uint8_t *bytes, size_t length)
+{
+    static const uint8_t bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07}; /* of the first byte */
+    uint32_t code = bytes[0] & bits[length];
+    for (size_t i = 1; i < length; i++)
+        code = code << 6 | (bytes[i] & 0x3f);
+    return code;
+}
+
 /** Whether all bytes are valid. Most are ASCII: eight at a time. */
 static inline bool bw_utf8_is_valid(const void *bytes, size_t length)
 {

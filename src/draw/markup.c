@@ -7,15 +7,6 @@
 #include "base/escape.h"
 #include "base/utf8.h"
 
-static uint32_t decode_utf8(const uint8_t *bytes, size_t length)
-{
-    static const uint8_t masks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    uint32_t code = bytes[0] & masks[length];
-    for (size_t i = 1; i < length; i++)
-        code = code << 6 | (bytes[i] & 0x3f);
-    return code;
-}
-
 /* Characters that are invisible, or change the display of others, and those that XML excludes.
  * Source: the Unicode standard, characters of the categories Cc, Cf, Zl and Zp. */
 static bool is_invisible(uint32_t code)
@@ -49,7 +40,7 @@ void bw_markup_text(struct bw_buffer *text, const char *bytes, size_t length)
         for (size_t i = 0; i < sizeof entities / sizeof *entities && !entity; i++)
             if (entities[i].character == (char)*next)
                 entity = entities[i].name;
-        const uint32_t code = sequence ? decode_utf8(next, sequence) : 0;
+        const uint32_t code = sequence ? bw_utf8_decode(next, sequence) : 0;
         if (entity)
             bw_buffer_append(text, entity, strlen(entity));
         else if (!sequence)

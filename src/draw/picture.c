@@ -117,33 +117,6 @@ static struct bw_error *label_owners(struct bw_picture *picture, struct bw_fs *f
     return NULL;
 }
 
-/* Labels the space without a colour: unallocated, and in pictures of the age also unused space;
- * and the allocated space that is not used, which has a faint colour. */
-static void label_rest(struct bw_picture *picture)
-{
-    const struct bw_space_map_info *info = picture->info;
-    char size[BW_SIZE_ROOM + 1];
-    uint64_t allocated = 0, used = 0;
-    for (unsigned kind = 0; kind < BW_SPACE_KINDS; kind++) {
-        allocated += info->allocated[kind];
-        used += info->used[kind];
-    }
-    const bool is_age = picture->by == BW_DRAW_AGE, has_type = picture->by == BW_DRAW_TYPE;
-    const uint64_t colored = is_age ? used : allocated;
-    if (info->bytes > colored)
-        snprintf(picture->unallocated, BW_PICTURE_LABEL, "%s, %s",
-                 is_age ? "unused or unallocated" : "unallocated",
-                 size_text(size, info->bytes - colored));
-    if (allocated <= used || (!has_type && picture->by != BW_DRAW_OWNER))
-        return;
-    snprintf(picture->unused, BW_PICTURE_LABEL, "%sallocated, not used, %s",
-             has_type ? "faint: " : "", size_text(size, allocated - used));
-    picture->unused_paint.color = has_type ? 0 : UNKNOWN;
-    picture->unused_paint.opacity = (uint8_t)(255 * (has_type ? faint : faint_without_type));
-    while (has_type && !picture->in_legend[picture->unused_paint.color])
-        picture->unused_paint.color++;
-}
-
 struct bw_error *bw_picture_make(struct bw_fs *fs, const struct bw_space_map *map,
                                  enum bw_draw_by by, enum bw_curve curve,
                                  struct bw_picture *picture)
@@ -167,15 +140,37 @@ struct bw_error *bw_picture_make(struct bw_fs *fs, const struct bw_space_map *ma
         else if (info->newest)
             snprintf(picture->scale, BW_PICTURE_LABEL, "all of generation %" PRIu64, info->newest);
     } else {
-        char used[BW_SIZE_ROOM + 1], all[BW_SIZE_ROOM + 1];
+        char part[BW_SIZE_ROOM + 1], all[BW_SIZE_ROOM + 1];
         add_colors(picture, by == BW_DRAW_HEATMAP ? heatmap_colors : type_colors, BW_SPACE_KINDS);
         for (unsigned kind = 0; kind < BW_SPACE_KINDS; kind++) {
             picture->in_legend[kind] = info->allocated[kind];
             snprintf(picture->labels[kind], BW_PICTURE_LABEL, "%s, %s of %s used", kind_names[kind],
-                     size_text(used, info->used[kind]), size_text(all, info->allocated[kind]));
+                     size_text(part, info->used[kind]), size_text(all, info->allocated[kind]));
         }
     }
-    label_rest(picture);
+
+    /* The space without a colour: unallocated, and in pictures of the age also unused space; and
+     * the allocated space that is not used, which has a faint colour. */
+    char size[BW_SIZE_ROOM + 1];
+    uint64_t allocated = 0, used = 0;
+    for (unsigned kind = 0; kind < BW_SPACE_KINDS; kind++) {
+        allocated += info->allocated[kind];
+        used += info->used[kind];
+    }
+    const bool is_age = by == BW_DRAW_AGE, has_type = by == BW_DRAW_TYPE;
+    const uint64_t colored = is_age ? used : allocated;
+    if (info->bytes > colored)
+        snprintf(picture->unallocated, BW_PICTURE_LABEL, "%s, %s",
+                 is_age ? "unused or unallocated" : "unallocated",
+                 size_text(size, info->bytes - colored));
+    if (allocated > used && (has_type || by == BW_DRAW_OWNER)) {
+        snprintf(picture->unused, BW_PICTURE_LABEL, "%sallocated, not used, %s",
+                 has_type ? "faint: " : "", size_text(size, allocated - used));
+        picture->unused_paint.color = has_type ? 0 : UNKNOWN;
+        picture->unused_paint.opacity = (uint8_t)(255 * (has_type ? faint : faint_without_type));
+        while (has_type && !picture->in_legend[picture->unused_paint.color])
+            picture->unused_paint.color++;
+    }
 
     BW_SCOPED(bw_device_list) struct bw_device_list devices = {0};
     BW_TRY(bw_fs_devices(fs, &devices));

@@ -124,11 +124,8 @@ static uint64_t hash_without_case(struct bw_portable_names *names, const char *d
     bw_buffer_append_byte(key, '/');
     for (size_t i = 0, step; i < name->length; i += step) {
         const uint8_t *next = (const uint8_t *)name->data + i;
-        static const uint8_t bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07}; /* of the first byte */
         step = bw_utf8_length(next, name->length - i);
-        uint32_t letter = next[0] & bits[step];
-        for (size_t j = 1; j < step; j++)
-            letter = letter << 6 | (next[j] & 0x3f);
+        uint32_t letter = bw_utf8_decode(next, step);
         if (names->characters)
             letter = (uint32_t)towlower_l(towupper_l(letter, names->characters), names->characters);
         else if (letter >= 'A' && letter <= 'Z')
