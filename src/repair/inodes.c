@@ -35,38 +35,19 @@ struct totals {
     bool is_unsure;                   /* extents overlap, leave a gap, or cannot be read */
 };
 
-static void add_extent(struct totals *totals, const struct bw_item *item, uint32_t sectorsize)
-{
-    const struct bw_disk_file_extent *extent = (const void *)item->data;
-    if (item->size < offsetof(struct bw_disk_file_extent, disk_bytenr) ||
-        (extent->type != BW_FILE_EXTENT_INLINE && item->size < sizeof *extent) ||
-        item->key.offset != totals->end) {
-        totals->is_unsure = true;
-        return;
-    }
-    if (extent->type == BW_FILE_EXTENT_INLINE) {
-        const uint64_t length = bw_get64(extent->ram_bytes);
-        totals->bytes += length;
-        totals->stored = extent->compression ? 0 : length;
-        totals->end = (length + sectorsize - 1) / sectorsize * sectorsize;
-        return;
-    }
-    totals->end += bw_get64(extent->num_bytes);
-    totals->bytes += bw_get64(extent->disk_bytenr) ? bw_get64(extent->num_bytes) : 0;
-}
-
 /* Adds up the items of an inode. */
 static struct bw_error *add_up(struct bw_repair *repair, const struct bw_tree *tree,
                                uint64_t number, struct totals *totals)
 {
-    struct bw_fs *fs = repair->fs;
+    const uint32_t sectorsize = repair->fs->superblock.sectorsize;
     struct bw_dir_entry entry;
     struct bw_inode_ref ref;
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     *totals = (struct totals){0};
-    bw_fs_items_begin(&items, fs, tree, (struct bw_key){number, 0, 0},
+    bw_fs_items_begin(&items, repair->fs, tree, (struct bw_key){number, 0, 0},
                       (struct bw_key){number, UINT8_MAX, UINT64_MAX});
     for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        const struct bw_disk_file_extent *extent = (const void *)item->data;
         struct bw_cursor cursor = bw_cursor_of(item);
         uint64_t *const lengths =
             item->key.type == BW_DIR_ITEM ? &totals->item_names : &totals->index_names;
@@ -87,7 +68,19 @@ static struct bw_error *add_up(struct bw_repair *repair, const struct bw_tree *t
                 *lengths += entry.name_length;
             break;
         case BW_EXTENT_DATA:
-            add_extent(totals, item, fs->superblock.sectorsize);
+            if (item->size < offsetof(struct bw_disk_file_extent, disk_bytenr) ||
+                (extent->type != BW_FILE_EXTENT_INLINE && item->size < sizeof *extent) ||
+                item->key.offset != totals->end) {
+                totals->is_unsure = true;
+            } else if (extent->type == BW_FILE_EXTENT_INLINE) {
+                const uint64_t length = bw_get64(extent->ram_bytes);
+                totals->bytes += length;
+                totals->stored = extent->compression ? 0 : length;
+                totals->end = (length + sectorsize - 1) / sectorsize * sectorsize;
+            } else {
+                totals->end += bw_get64(extent->num_bytes);
+                totals->bytes += bw_get64(extent->disk_bytenr) ? bw_get64(extent->num_bytes) : 0;
+            }
             break;
         }
     }

@@ -228,17 +228,20 @@ static struct bw_error *add_roots_of_extent_tree(struct bw_fs *fs,
     return NULL;
 }
 
-/* Adds the roots that are not in the extent tree; all roots if there is no extent tree. Each change
- * of a tree changes its root, so the root is the highest of its newest blocks. If the extent tree
- * is known only in part, a higher block that is not older is closer to the root. */
-static struct bw_error *add_roots_of_index(const struct bw_found_index *index, uint64_t newest,
-                                           struct bw_tree_roots *roots)
+struct bw_error *bw_tree_roots_find(struct bw_fs *fs, const struct bw_found_index *index,
+                                    uint64_t newest, struct bw_tree_roots *roots)
 {
+    if (!(fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2))
+        BW_TRY(add_roots_of_extent_tree(fs, index, newest, roots));
+
+    /* The roots that are not in the extent tree; all roots if there is no extent tree. Each change
+     * of a tree changes its root, so the root is the highest of its newest blocks. */
     BW_SCOPED(bw_tree_roots) struct bw_tree_roots found = {0};
-    for (size_t i = 0; i < index->blocks.count; i++) {
+    const uint64_t limit = roots->generation ? roots->generation : newest;
+    for (size_t i = 0; i < index->blocks.count && !roots->proven; i++) {
         const struct bw_found_block *block = &index->blocks.items[i];
         const struct bw_root_pointer root = {block->bytenr, block->generation, block->level};
-        if (block->generation <= newest)
+        if (block->generation <= limit)
             BW_TRY(record_block(&found, bw_found_owner(index, block), root, false));
     }
     for (size_t i = 0; i < found.trees.count; i++) {
@@ -248,20 +251,13 @@ static struct bw_error *add_roots_of_index(const struct bw_found_index *index, u
             BW_TRY(record_block(roots, tree->id, tree->root, false));
             continue;
         }
+
+        /* In an extent tree that is known only in part, a higher block that is not older is closer
+         * to the root. */
         struct bw_root_pointer *known = &roots->trees.items[number].root;
         if (tree->root.level > known->level && tree->root.generation >= known->generation)
             *known = tree->root;
     }
-    return NULL;
-}
-
-struct bw_error *bw_tree_roots_find(struct bw_fs *fs, const struct bw_found_index *index,
-                                    uint64_t newest, struct bw_tree_roots *roots)
-{
-    if (!(fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2))
-        BW_TRY(add_roots_of_extent_tree(fs, index, newest, roots));
-    if (!roots->proven)
-        BW_TRY(add_roots_of_index(index, roots->generation ? roots->generation : newest, roots));
     bw_key_map_free(&roots->numbers);
     bw_tree_root_list_sort(&roots->trees, bw_compare_first);
     return NULL;
