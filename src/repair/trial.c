@@ -47,25 +47,6 @@ struct bw_error *bw_repair_read(struct bw_repair *repair, uint64_t devid, uint64
     return NULL;
 }
 
-/* Maps the changes of the devices down to the files, which get overlays. */
-static struct bw_error *map_to_files(struct bw_repair *repair)
-{
-    uint8_t bytes[BW_PATCH_SECTOR] = {0};
-    for (size_t i = 0; i < repair->how.path_count; i++)
-        bw_patch_free(&repair->file_patches[i]);
-    for (size_t i = 0; i < repair->devices.count; i++) {
-        const struct bw_patch *patch = &repair->patches.items[i];
-        for (uint64_t at = 0; (at = bw_patch_next(patch, at)) != UINT64_MAX; at += sizeof bytes) {
-            struct bw_repair_place place = {.offset = at, .length = sizeof bytes};
-            BW_TRY(bw_repair_locate(repair, repair->devices.items[i].image, &place));
-            bw_patch_apply(patch, at, bytes, sizeof bytes);
-            BW_TRY(bw_patch_write(&repair->file_patches[place.image], place.offset, bytes,
-                                  sizeof bytes));
-        }
-    }
-    return NULL;
-}
-
 struct bw_error *bw_repair_use_overlays(struct bw_repair *repair)
 {
     for (size_t i = 0; i < repair->devices.count; i++) {
@@ -181,7 +162,22 @@ struct bw_error *bw_repair_try_once(struct bw_repair *repair, uint64_t *left,
         return error;
     }
     repair->tried = fs;
-    return repair->file_patches ? map_to_files(repair) : NULL;
+
+    /* Map the changes of the devices down to the files that get overlays. */
+    uint8_t bytes[BW_PATCH_SECTOR] = {0};
+    for (size_t i = 0; repair->file_patches && i < repair->how.path_count; i++)
+        bw_patch_free(&repair->file_patches[i]);
+    for (size_t i = 0; repair->file_patches && i < repair->devices.count; i++) {
+        const struct bw_patch *patch = &repair->patches.items[i];
+        for (uint64_t at = 0; (at = bw_patch_next(patch, at)) != UINT64_MAX; at += sizeof bytes) {
+            struct bw_repair_place place = {.offset = at, .length = sizeof bytes};
+            BW_TRY(bw_repair_locate(repair, repair->devices.items[i].image, &place));
+            bw_patch_apply(patch, at, bytes, sizeof bytes);
+            BW_TRY(bw_patch_write(&repair->file_patches[place.image], place.offset, bytes,
+                                  sizeof bytes));
+        }
+    }
+    return NULL;
 }
 
 /* The changed ranges. */
