@@ -60,9 +60,6 @@ struct bw_error *bw_keys_try(struct bw_keys *keys, const char *volume, bw_key_tr
     for (size_t i = 0; i < keys->keys.count && !fits; i++) {
         const struct bw_secret *key = &keys->keys.items[i];
         BW_TRY(try(context, key->bytes, key->length, &fits));
-        /* Text editors end a file with a newline, which is part of the key only for some. */
-        if (!fits && key->length > 1 && key->bytes[key->length - 1] == '\n')
-            BW_TRY(try(context, key->bytes, key->length - 1, &fits));
     }
     if (fits)
         return NULL;

@@ -782,18 +782,21 @@ static struct bw_error *try_slot(struct search *search, const struct keyslot *sl
     return NULL;
 }
 
-/* A keyslot that cannot be tried does not hide the others. */
+/* Text editors end a file with a newline, which is part of the key only for some. A keyslot that
+ * cannot be tried does not hide the others. */
 static struct bw_error *try_passphrase(void *context, const uint8_t *passphrase, size_t length,
                                        bool *fits)
 {
     struct search *search = context;
-    for (size_t i = 0; i < search->header->slot_count && !*fits; i++) {
-        struct bw_error *error =
-            try_slot(search, &search->header->slots[i], passphrase, length, fits);
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            return error;
-        search->skipped = bw_error_first(search->skipped, error);
-    }
+    const unsigned newlines = length > 1 && passphrase[length - 1] == '\n';
+    for (unsigned cut = 0; cut <= newlines; cut++)
+        for (size_t i = 0; i < search->header->slot_count && !*fits; i++) {
+            struct bw_error *error =
+                try_slot(search, &search->header->slots[i], passphrase, length - cut, fits);
+            if (error && error->code == BW_ERROR_NO_MEMORY)
+                return error;
+            search->skipped = bw_error_first(search->skipped, error);
+        }
     return NULL;
 }
 
@@ -810,10 +813,7 @@ static struct bw_error *try_file(struct search *search, const char *path, bool *
     close(file);
     if (!is_read)
         return bw_error_from_errno(problem, "cannot read the key file %s", path);
-    BW_TRY(try_passphrase(search, key.bytes, key.length, fits));
-    if (*fits || key.length < 2 || key.bytes[key.length - 1] != '\n')
-        return NULL;
-    return try_passphrase(search, key.bytes, key.length - 1, fits);
+    return try_passphrase(search, key.bytes, key.length, fits);
 }
 
 static struct bw_error *unlock_volume(struct search *search)
