@@ -908,64 +908,61 @@ static struct bw_error *decrypt_data(const struct luks *luks, const struct engin
                            luks->first_sector + address / SECTOR, luks->sector_size);
 }
 
-/* Reads a request that does not consist of whole sectors: reads all sectors that it touches. */
-static struct bw_error *read_part(const struct bw_frame *frame, struct bw_xlator *xlator,
-                                  const struct engine *engine, struct bw_request *request)
+static bool has_whole_sectors(const struct luks *luks, const struct bw_request *request)
+{
+    return (request->address | request->length) % luks->sector_size == 0;
+}
+
+/* Requests for whole sectors are read together, and decrypted later. For another one, all sectors
+ * that it touches are read and decrypted here. */
+static bool pass_or_read(const struct bw_frame *frame, struct bw_xlator *xlator,
+                         struct bw_request *request, struct bw_request *copy)
 {
     const struct luks *luks = bw_xlator_private(xlator);
+    request->error = bw_request_check_end(pieces.subject, luks->window.length, request);
+    copy->address += luks->window.offset;
+    if (request->error || has_whole_sectors(luks, request))
+        return !request->error;
+
     const uint64_t sector = luks->sector_size, end = request->address + request->length;
     const uint64_t first = request->address / sector * sector;
     const uint64_t length = (end + sector - 1) / sector * sector - first;
     BW_AUTO_FREE uint8_t *bytes = malloc(length);
-    struct bw_request whole = *request;
-    if (!bytes)
-        return bw_error_no_memory();
-    whole.address = luks->window.offset + first;
-    whole.length = (uint32_t)length;
-    whole.buffer = bytes;
-    bw_wind(frame, bw_xlator_child(xlator, 0), &whole, 1);
-    bw_request_answer(request, &whole);
+    AUTO_ENGINE struct engine engine = {NULL, NULL};
+    request->error = bytes ? NULL : bw_error_no_memory();
+    if (!request->error)
+        request->error = open_engine(&luks->cipher, luks->key.bytes, luks->key.length, &engine);
     if (request->error)
-        return BW_TAKE(request->error);
-    BW_TRY(decrypt_data(luks, engine, first, bytes, length));
-    memcpy(request->buffer, bytes + (request->address - first), request->length);
-    return NULL;
+        return false;
+    copy->address = luks->window.offset + first;
+    copy->length = (uint32_t)length;
+    copy->buffer = bytes;
+    bw_wind(frame, bw_xlator_child(xlator, 0), copy, 1);
+    bw_request_answer(request, copy);
+    if (!request->error)
+        request->error = decrypt_data(luks, &engine, first, bytes, length);
+    if (!request->error)
+        memcpy(request->buffer, bytes + (request->address - first), request->length);
+    return false;
 }
 
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
-                          struct bw_request *all, size_t total)
+                          struct bw_request *requests, size_t count)
 {
     const struct luks *luks = bw_xlator_private(xlator);
     AUTO_ENGINE struct engine engine = {NULL, NULL};
     BW_AUTO_ERROR struct bw_error *error =
         open_engine(&luks->cipher, luks->key.bytes, luks->key.length, &engine);
-    for (size_t i = 0; error && i < total; i++)
-        all[i].error = bw_error_copy(error);
-    for (size_t done = 0; !error && done < total; done += BW_BATCH) {
-        struct bw_request copies[BW_BATCH], *originals[BW_BATCH];
-        const size_t end = done + bw_next_batch(total - done);
-        size_t wound = 0;
-        for (size_t i = done; i < end; i++) {
-            struct bw_request *request = &all[i];
-            request->error = bw_request_check_end(pieces.subject, luks->window.length, request);
-            if (request->error)
-                continue;
-            if ((request->address | request->length) % luks->sector_size) {
-                request->error = read_part(frame, xlator, &engine, request);
-                continue;
-            }
-            copies[wound] = *request;
-            copies[wound].address += luks->window.offset;
-            originals[wound++] = request;
-        }
-        bw_wind(frame, bw_xlator_child(xlator, 0), copies, wound);
-        for (size_t i = 0; i < wound; i++) {
-            struct bw_request *request = originals[i];
-            bw_request_answer(request, &copies[i]);
-            if (!request->error)
-                request->error =
-                    decrypt_data(luks, &engine, request->address, request->buffer, request->length);
-        }
+    bw_wind_copies(frame, xlator, requests, count, pass_or_read);
+    for (size_t i = 0; i < count; i++) {
+        struct bw_request *request = &requests[i];
+        if (request->error || !has_whole_sectors(luks, request))
+            continue;
+        if (error)
+            request->error = bw_error_copy(error);
+        else
+            request->error =
+                decrypt_data(luks, &engine, request->address, request->buffer, request->length);
     }
 }
 
