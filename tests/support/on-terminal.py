@@ -6,6 +6,8 @@
     tests/support/on-terminal.py both COMMAND...    the same, with stdout on it, too
     tests/support/on-terminal.py REGEX COMMAND...   a line of progress that matches (the last one,
                                                     if none does); then the command is killed
+    tests/support/on-terminal.py answer:TEXT COMMAND...  the same, with stdin on it: types TEXT two
+                                                    seconds after the first output
     tests/support/on-terminal.py signal COMMAND...  no terminal: the first line after SIGUSR1
     tests/support/on-terminal.py signal:REGEX COMMAND...  one of these lines that matches, likewise
 """
@@ -14,6 +16,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 ERASE = b"\r\x1b[K"
 
@@ -63,11 +66,16 @@ def answer_like(child, terminal, regex):
 
 def main(mode, *command):
     terminal, other = os.pipe() if mode.startswith("signal") else os.openpty()
-    child = subprocess.Popen(command, stderr=other,
+    answers = mode.startswith("answer:")
+    child = subprocess.Popen(command, stderr=other, stdin=other if answers else None,
                              stdout=other if mode == "both" else subprocess.DEVNULL)
     os.close(other)
-    if mode in ("whole", "both"):
-        seen = b"".join(pieces(terminal)).replace(b"\r\n", b"\n")
+    if answers or mode in ("whole", "both"):
+        first = next(pieces(terminal)) if answers else b""
+        if answers:
+            time.sleep(2)
+            os.write(terminal, mode[7:].encode() + b"\n")
+        seen = b"".join([first, *pieces(terminal)]).replace(b"\r\n", b"\n")
         print(re.sub(rb"[^\n]*\r\x1b\[K", b"", seen).decode(), end="")
         sys.exit(child.wait())
     if mode.startswith("signal"):

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "cli/common/monitor.h"
 
 enum { LARGEST = 8 << 20 /* bytes of a key, as in cryptsetup */ };
 
@@ -81,14 +82,16 @@ struct bw_error *cmd_keys_prompt(void *context, const char *volume, unsigned att
     silent = before;
     silent.c_lflag &= ~(tcflag_t)ECHO;
     silent.c_lflag |= ICANON;
-    fprintf(stderr, "%sPassphrase of %s: ", attempt ? "It does not fit.\n" : "", volume);
     if (tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent))
         return bw_error_from_errno(errno, "cannot ask for the passphrase");
+    cmd_progress_wait(true);
+    fprintf(stderr, "%sPassphrase of %s: ", attempt ? "It does not fit.\n" : "", volume);
     /* Without the newline. A longer line is cut off, and will not fit. */
     while (*length < room && read(STDIN_FILENO, passphrase + *length, 1) == 1 &&
            passphrase[*length] != '\n')
         ++*length;
     tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
     fputc('\n', stderr);
+    cmd_progress_wait(false);
     return NULL;
 }

@@ -59,10 +59,11 @@ static struct {
 
 /* The line of progress. Members that several threads use are atomic or locked. */
 static struct {
-    atomic_bool over; /* nothing is shown any more */
-    bool terminal;    /* stderr is a terminal: the line is shown */
-    bool mixed;       /* stdout is a terminal, too */
-    unsigned columns; /* columns of the terminal, less one */
+    atomic_bool over;  /* nothing is shown any more */
+    atomic_bool waits; /* for an answer of the user */
+    bool terminal;     /* stderr is a terminal: the line is shown */
+    bool mixed;        /* stdout is a terminal, too */
+    unsigned columns;  /* columns of the terminal, less one */
     _Atomic(const struct bw_fs *) fs;
     _Atomic(const char *) task;
     atomic_bool counted; /* the command counts by itself */
@@ -351,9 +352,9 @@ static void *run_monitor(void *context)
             flockfile(stderr);
             /* While results are written to the same terminal, they show the progress. The line is
              * shown only when they pause. */
-            const bool is_due =
-                !progress_line.mixed ||
-                (!progress_line.inside && now() - progress_line.written >= BW_SECOND);
+            bool is_due = !progress_line.mixed ||
+                          (!progress_line.inside && now() - progress_line.written >= BW_SECOND);
+            is_due &= !atomic_load(&progress_line.waits);
             if (has_signal)
                 clear_line();
             if (has_signal && monitor.dump)
@@ -378,6 +379,14 @@ void cmd_progress_end(void)
     atomic_store(&progress_line.fs, NULL);
     monitor.dump = NULL;
     pthread_mutex_unlock(&monitor.busy);
+}
+
+void cmd_progress_wait(bool waits)
+{
+    flockfile(stderr);
+    clear_line();
+    atomic_store(&progress_line.waits, waits);
+    funlockfile(stderr);
 }
 
 void cmd_monitor_stop(void)

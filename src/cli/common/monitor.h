@@ -62,6 +62,9 @@ void cmd_end_with_parent(void);
 /** Removes the line of progress; none is shown from now on. May be called again. */
 void cmd_progress_end(void);
 
+/** Shows no line while the program waits for an answer of the user, which it would overwrite. */
+void cmd_progress_wait(bool waits);
+
 /** Begins a new part of the work, with this number of bytes; 0: unknown. */
 void cmd_progress_expect(uint64_t bytes);
 
