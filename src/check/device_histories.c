@@ -129,13 +129,11 @@ static bool read_own(struct bw_check *check, const struct history *history, uint
                                      .buffer = check->histories->block};
         bw_wind(&frame, fs->reader.top, &request, 1);
         BW_AUTO_ERROR struct bw_error *error = request.error;
-        if (error)
+        if (error ||
+            !bw_checksum_accepts_block(fs->superblock.checksum_type, bw_fs_other_checksums(fs),
+                                       request.buffer, request.length))
             continue;
-        if (bw_checksum_accepts_block(fs->superblock.checksum_type, bw_fs_other_checksums(fs),
-                                      request.buffer, request.length))
-            error = bw_node_check(request.buffer, request.length, bytenr, expectation);
-        else
-            continue;
+        error = bw_node_check(request.buffer, request.length, bytenr, expectation);
         if (!error)
             return true;
     }
