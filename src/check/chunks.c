@@ -26,11 +26,6 @@
 #include "ondisk/disk_items.h"
 #include "owners/tree_list.h"
 
-/*
- * Compares the stripes of chunks with device extents, both in the order of devices and offsets; and
- * the devices with their superblocks, their images and the sums over them.
- */
-
 /* A stripe of a chunk. */
 struct bw_checked_stripe {
     uint64_t devid, offset, length;

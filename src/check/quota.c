@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pass `quota`: groups that others rely on exist; and what each group reaches, and what nothing
- * but the group reaches, is counted again, from the trees. Simple quotas count what subvolumes have
- * allocated.
+ * The pass `quota`: whether the groups that others rely on exist, and whether the numbers of each
+ * group are right. The referenced and exclusive bytes of each group are counted again from the
+ * trees. Simple quotas count the bytes that subvolumes have allocated.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -64,9 +64,6 @@ static struct bw_finding location_of(uint64_t objectid, uint8_t type, uint64_t o
 {
     return BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_QUOTA_TREE, .key = {objectid, type, offset});
 }
-
-/* The pass `quota`: referenced groups exist; and the referenced and exclusive sizes of each group
- * are recounted from the trees. */
 
 struct group {
     uint64_t id, referenced, exclusive;
