@@ -87,15 +87,17 @@ struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_c
     /* The devices of the stripes. */
     for (uint16_t i = 0; i < chunk->stripe_count; i++) {
         const struct bw_stripe_info *from = &chunk->stripes[i];
-        const struct bw_control_device *device = layout->devices.items;
-        const struct bw_control_device *end = device + layout->devices.count;
+        const struct bw_control_device *devices = layout->devices.items;
+        size_t number = 0;
         struct bw_layout_stripe *stripe = &added.stripes[i];
         *stripe = (struct bw_layout_stripe){from->devid, from->offset, BW_NO_CHILD, false, 1};
-        while (device < end && (device->devid != from->devid ||
-                                memcmp(device->uuid, from->device_uuid, BW_UUID_SIZE) != 0))
-            device++;
-        if (device == end)
+        while (number < layout->devices.count &&
+               (devices[number].devid != from->devid ||
+                memcmp(devices[number].uuid, from->device_uuid, BW_UUID_SIZE) != 0))
+            number++;
+        if (number == layout->devices.count)
             continue;
+        const struct bw_control_device *device = &devices[number];
         stripe->child = (uint32_t)device->child;
         stripe->stale = device->stale;
         if (device->alternatives > 1)
