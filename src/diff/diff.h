@@ -258,6 +258,10 @@ struct bw_diff_names {
     bool lost; /**< there may be more */
 };
 
+/** Appends a name. */
+struct bw_error *bw_diff_names_add(struct bw_diff_names *names, uint64_t parent, const void *name,
+                                   uint16_t length);
+
 /** Reads all names of an inode. Fails only if memory runs out. */
 struct bw_error *bw_diff_names_read(struct bw_diff_tree *tree, uint64_t inode,
                                     struct bw_diff_names *names);

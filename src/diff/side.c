@@ -145,6 +145,15 @@ static int by_directory(const void *a, const void *b, void *bytes)
     return bw_compare_bytes(text + left->bytes, left->length, text + right->bytes, right->length);
 }
 
+struct bw_error *bw_diff_names_add(struct bw_diff_names *names, uint64_t parent, const void *name,
+                                   uint16_t length)
+{
+    BW_TRY(bw_diff_name_list_push(&names->list,
+                                  (struct bw_diff_name){parent, names->bytes.length, length}));
+    bw_buffer_append(&names->bytes, name, length);
+    return bw_buffer_error(&names->bytes);
+}
+
 static struct bw_error *read_names(struct bw_diff_tree *tree, struct bw_leaf_finder *finder,
                                    uint64_t inode, bool first_only, struct bw_diff_names *names)
 {
@@ -163,9 +172,7 @@ static struct bw_error *read_names(struct bw_diff_tree *tree, struct bw_leaf_fin
                bw_inode_ref_next(&cursor, &item->key, &ref)) {
             if (!bw_name_is_valid(ref.name, ref.name_length))
                 continue;
-            const struct bw_diff_name name = {ref.parent, names->bytes.length, ref.name_length};
-            error = bw_diff_name_list_push(&names->list, name);
-            bw_buffer_append(&names->bytes, ref.name, ref.name_length);
+            error = bw_diff_names_add(names, ref.parent, ref.name, ref.name_length);
         }
         if (bw_cursor_bad(&cursor)) {
             names->lost = true;
@@ -175,8 +182,6 @@ static struct bw_error *read_names(struct bw_diff_tree *tree, struct bw_leaf_fin
                                          ": a name is cut off",
                                          tree->subvolume->tree.id, inode));
         }
-        if (!error && names->bytes.failed)
-            error = bw_error_no_memory();
     }
     return bw_error_first(error, bw_diff_items_end(&items, &names->lost));
 }

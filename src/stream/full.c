@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/number_set.h"
-#include "base/vector.h"
+#include "diff/diff.h"
 #include "fs/inode.h"
 #include "stream/sender.h"
 
@@ -21,24 +21,14 @@ enum {
     WAITING = 64, /* directories whose times wait */
 };
 
-/* A name of the current inode. */
-struct name {
-    uint64_t directory;
-    size_t at; /* in the names */
-    uint16_t length;
-};
-
-BW_VECTOR(names, struct name);
-
 struct full {
     struct bw_sender *sender;
     struct bw_item_range range;
-    uint64_t progress;     /* inodes before it have their places */
-    bool has_inode;        /* the current inode is sent */
-    bool placed;           /* it has got its names */
-    bool is_damaged;       /* its items are lost in part; its contents are already sent */
-    struct names names;    /* of the current inode, before it is placed */
-    struct bw_buffer text; /* the names */
+    uint64_t progress;          /* inodes before it have their places */
+    bool has_inode;             /* the current inode is sent */
+    bool placed;                /* it has got its names */
+    bool is_damaged;            /* its items are lost in part; its contents are already sent */
+    struct bw_diff_names names; /* of the current inode, before it is placed */
     struct bw_buffer temporary, other;
     struct bw_number_set early; /* directories that were made before their inodes came */
     struct bw_numbers waiting;  /* directories, least recently used first */
@@ -117,22 +107,22 @@ static struct bw_error *find_folder(struct full *full, uint64_t directory, struc
 
 /* Gives the current inode a name: the first one replaces the temporary name. If the directory has a
  * higher number, its inode has not come yet, and it is made early. */
-static struct bw_error *send_name(struct full *full, const struct name *name)
+static struct bw_error *send_name(struct full *full, const struct bw_diff_name *name)
 {
     struct bw_sender *sender = full->sender;
     struct bw_send_inode *current = &sender->current;
     bool is_early = false;
-    if (name->directory > current->number)
-        BW_TRY(bw_number_set_insert(&full->early, name->directory, &is_early));
+    if (name->parent > current->number)
+        BW_TRY(bw_number_set_insert(&full->early, name->parent, &is_early));
     if (is_early) {
         struct bw_inode inode;
-        BW_TRY(bw_inode_read(sender->sent->fs, &sender->sent->subvolume->tree, name->directory,
-                             &inode));
-        BW_TRY(set_temporary(full, name->directory, inode.generation));
-        BW_TRY(bw_send_make(sender, &full->temporary, name->directory, &inode));
+        BW_TRY(
+            bw_inode_read(sender->sent->fs, &sender->sent->subvolume->tree, name->parent, &inode));
+        BW_TRY(set_temporary(full, name->parent, inode.generation));
+        BW_TRY(bw_send_make(sender, &full->temporary, name->parent, &inode));
     }
-    BW_TRY(find_folder(full, name->directory, &full->other));
-    BW_TRY(bw_send_path_add(&full->other, full->text.data + name->at, name->length));
+    BW_TRY(find_folder(full, name->parent, &full->other));
+    BW_TRY(bw_send_path_add(&full->other, full->names.bytes.data + name->bytes, name->length));
     if (!full->placed) {
         BW_TRY(set_temporary(full, current->number, current->inode.generation));
         bw_send_command_to(sender, BW_COMMAND_RENAME, &full->temporary, BW_ATTRIBUTE_PATH_TO,
@@ -147,7 +137,7 @@ static struct bw_error *send_name(struct full *full, const struct name *name)
                            &current->path);
     }
     bw_send_note_undo(sender, &full->other);
-    return name->directory < current->number ? queue_directory(full, name->directory) : NULL;
+    return name->parent < current->number ? queue_directory(full, name->parent) : NULL;
 }
 
 /* Gives the current inode all its names, when no more of them can come. An inode for which no path
@@ -159,13 +149,13 @@ static struct bw_error *place_inode(struct full *full)
     const uint64_t number = current->number;
     if (full->progress > number || !full->has_inode)
         return NULL;
-    for (size_t i = 0; i < full->names.count; i++) {
-        struct bw_error *error = send_name(full, &full->names.items[i]);
+    for (size_t i = 0; i < full->names.list.count; i++) {
+        struct bw_error *error = send_name(full, &full->names.list.items[i]);
         if (error)
             BW_TRY(bw_send_report_lost(sender,
                                        bw_error_prefix(error, "a name of inode %" PRIu64, number)));
     }
-    full->names.count = full->text.length = 0;
+    full->names.list.count = full->names.bytes.length = 0;
     full->progress = number + 1;
     if (full->placed)
         return bw_send_cut(sender);
@@ -230,7 +220,7 @@ static struct bw_error *begin_inode(struct full *full, const struct bw_item *ite
     if (!inode.link_count && !is_top)
         return NULL;
     bw_send_set_inode(sender, number, &inode);
-    full->names.count = full->text.length = 0;
+    full->names.list.count = full->names.bytes.length = 0;
     full->has_inode = true;
     full->placed = is_top;
     full->is_damaged = false;
@@ -253,12 +243,8 @@ static struct bw_error *add_names(struct full *full, const struct bw_item *item)
     while (bw_inode_ref_next(&cursor, &item->key, &ref)) {
         if (!bw_name_is_valid(ref.name, ref.name_length))
             continue;
-        BW_TRY(names_push(&full->names,
-                          (struct name){ref.parent, full->text.length, ref.name_length}));
-        bw_buffer_append(&full->text, ref.name, ref.name_length);
+        BW_TRY(bw_diff_names_add(&full->names, ref.parent, ref.name, ref.name_length));
     }
-    if (full->text.failed)
-        return bw_error_no_memory();
     if (!bw_cursor_bad(&cursor))
         return NULL;
     return bw_send_report_lost(sender, bw_error_create(BW_ERROR_CORRUPT,
@@ -326,11 +312,10 @@ struct bw_error *bw_send_full(struct bw_sender *sender)
         error = send_items(&full);
     bw_error_free(bw_item_range_end(&full.range, NULL));
     bw_number_set_free(&full.early);
-    bw_buffer_free(&full.text);
     bw_buffer_free(&full.temporary);
     bw_buffer_free(&full.other);
     bw_buffer_free(&full.folder_path);
-    names_free(&full.names);
+    bw_diff_names_free(&full.names);
     bw_numbers_free(&full.waiting);
     return error;
 }

@@ -42,14 +42,6 @@ enum kind {
     FAILED, /* it could not be moved or removed, or may not be there: it gets no more commands */
 };
 
-/* A name, in one of the trees. */
-struct name {
-    uint64_t directory;
-    size_t at; /* in the bytes of names */
-    uint16_t length;
-    bool is_missing; /* gained, but not given */
-};
-
 /* An inode that differs. A number that has gone to another file has two. */
 struct change {
     uint64_t number, generation;
@@ -63,16 +55,13 @@ struct change {
 
 BW_VECTOR(changes, struct change);
 
-BW_VECTOR(names, struct name);
-
 struct incremental {
     struct bw_sender *sender;
     struct bw_diff diff;
     struct changes changes;          /* by number; DELETED before NEW */
     struct bw_key_map before, after; /* number of an inode to its change in that tree */
-    struct names names;
-    struct bw_buffer bytes;         /* of the names */
-    size_t *removed, removed_count; /* deleted directories, the deepest first */
+    struct bw_diff_names names;      /* parent 0: gained, but not given */
+    size_t *removed, removed_count;  /* deleted directories, the deepest first */
     size_t *placed, placed_count; /* what gains names: directories from the top down, then files */
     bool has_parked, has_failed;
     struct bw_buffer path, other;
@@ -152,12 +141,8 @@ static struct bw_error *add_names(struct incremental *order, const struct bw_dif
         }
         if ((which > 0) - (which < 0) == wanted) {
             const struct bw_diff_name *name = &from->list.items[wanted == GAINED ? j : i];
-            BW_TRY(names_push(&order->names, (struct name){.directory = name->parent,
-                                                           .at = order->bytes.length,
-                                                           .length = name->length}));
-            bw_buffer_append(&order->bytes, from->bytes.data + name->bytes, name->length);
-            if (order->bytes.failed)
-                return bw_error_no_memory();
+            BW_TRY(bw_diff_names_add(&order->names, name->parent, from->bytes.data + name->bytes,
+                                     name->length));
             ++*count;
         }
         i += which <= 0;
@@ -181,7 +166,7 @@ static struct bw_error *add_change(struct incremental *order, enum kind kind,
         .number = file->number,
         .generation = file->inode.generation,
         .touched = touched,
-        .names = order->names.count,
+        .names = order->names.list.count,
         .kind = (uint8_t)kind,
         .is_directory = S_ISDIR(file->inode.mode),
     };
@@ -258,8 +243,8 @@ static struct bw_error *keeps_name(const struct incremental *order, uint64_t num
 static struct bw_error *append_name(const struct incremental *order, size_t number,
                                     struct bw_buffer *path)
 {
-    const struct name *name = &order->names.items[number];
-    return bw_send_path_add(path, order->bytes.data + name->at, name->length);
+    const struct bw_diff_name *name = &order->names.list.items[number];
+    return bw_send_path_add(path, order->names.bytes.data + name->bytes, name->length);
 }
 
 /* The path of a directory of the parent while its inodes are being parked. */
@@ -288,7 +273,7 @@ static struct bw_error *present_path(struct incremental *order, uint64_t directo
 /* Whether a directory of the parent still has an entry after parking: with this name, or with any
  * if it is NULL. That is so only if parts of the subvolumes are lost. */
 static struct bw_error *may_remain(struct incremental *order, uint64_t directory,
-                                   const struct name *name, bool *remains)
+                                   const struct bw_diff_name *name, bool *remains)
 {
     struct bw_diff_tree *tree = &order->diff.trees[0];
     struct bw_diff_items items;
@@ -296,7 +281,7 @@ static struct bw_error *may_remain(struct incremental *order, uint64_t directory
     *remains = false;
     if (!order->has_failed && !tree->lost && !order->diff.trees[1].lost)
         return NULL;
-    const char *bytes = name ? order->bytes.data + name->at : NULL;
+    const char *bytes = name ? order->names.bytes.data + name->bytes : NULL;
     struct bw_key first = {directory, BW_DIR_INDEX, 0},
                   last = {directory, BW_DIR_INDEX, UINT64_MAX};
     if (name)
@@ -339,16 +324,16 @@ static struct bw_error *final_path(struct incremental *order, uint64_t number,
 static struct bw_error *final_path_of_name(struct incremental *order, size_t number,
                                            struct bw_buffer *path)
 {
-    const struct name *name = &order->names.items[number];
-    const uint32_t change = bw_key_map_get(&order->after, name->directory, UINT32_MAX);
+    const struct bw_diff_name *name = &order->names.list.items[number];
+    const uint32_t change = bw_key_map_get(&order->after, name->parent, UINT32_MAX);
     bool remains = false;
     if (change == UINT32_MAX || order->changes.items[change].kind != NEW)
-        BW_TRY(may_remain(order, name->directory, name, &remains));
+        BW_TRY(may_remain(order, name->parent, name, &remains));
     if (remains)
         return bw_error_create(BW_ERROR_CORRUPT,
                                "a name in directory %" PRIu64 " is omitted: it may not be free",
-                               name->directory);
-    BW_TRY(final_path(order, name->directory, path));
+                               name->parent);
+    BW_TRY(final_path(order, name->parent, path));
     return append_name(order, number, path);
 }
 
@@ -389,7 +374,7 @@ static struct bw_error *park_names(struct incremental *order, size_t at)
     if (change->kind == DELETED && change->is_directory)
         return NULL;
     for (size_t i = change->names; i < change->names + change->lost; i++) {
-        BW_TRY(present_path(order, order->names.items[i].directory, 0, &order->path));
+        BW_TRY(present_path(order, order->names.list.items[i].parent, 0, &order->path));
         BW_TRY(append_name(order, i, &order->path));
         if (change->kind == DELETED || change->kept || i != change->names) {
             bw_send_command_at(sender, BW_COMMAND_UNLINK, &order->path);
@@ -449,12 +434,13 @@ static struct bw_error *place_inode(struct incremental *order, size_t number)
     }
     for (size_t i = is_kept ? first : first + 1; i < end; i++) {
         error = final_path_of_name(order, i, &order->other);
-        order->names.items[i].is_missing = error;
-        if (error)
-            BW_TRY(bw_send_report_lost(sender, error));
-        else
+        if (!error) {
             bw_send_command_to(sender, BW_COMMAND_LINK, &order->other, BW_ATTRIBUTE_PATH_LINK,
                                &order->path);
+            continue;
+        }
+        order->names.list.items[i].parent = 0;
+        BW_TRY(bw_send_report_lost(sender, error));
     }
     return NULL;
 }
@@ -598,9 +584,10 @@ static struct bw_error *send_inode(struct incremental *order, size_t at)
     const size_t first = change->names + change->lost;
     const size_t end = may_be_undone(order, inode) ? first + change->gained + change->kept : first;
     for (size_t i = first; i < end; i++) {
-        if (order->names.items[i].is_missing)
+        const uint64_t directory = order->names.list.items[i].parent;
+        if (!directory)
             continue;
-        BW_TRY(final_path(order, order->names.items[i].directory, &order->path));
+        BW_TRY(final_path(order, directory, &order->path));
         BW_TRY(append_name(order, i, &order->path));
         bw_send_note_undo(sender, &order->path);
     }
@@ -826,11 +813,10 @@ struct bw_error *bw_send_incremental(struct bw_sender *sender)
     bw_extents_free(&order.cursor);
     bw_key_map_free(&order.before);
     bw_key_map_free(&order.after);
-    bw_buffer_free(&order.bytes);
     bw_buffer_free(&order.path);
     bw_buffer_free(&order.other);
     changes_free(&order.changes);
-    names_free(&order.names);
+    bw_diff_names_free(&order.names);
     free(order.removed);
     free(order.placed);
     bw_diff_ranges_free(&order.ranges);
