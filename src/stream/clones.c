@@ -221,12 +221,6 @@ static struct bw_error *find_places(struct bw_sender *sender, uint64_t bytenr)
     return NULL;
 }
 
-/* One of the files that have the extent. */
-struct source {
-    struct bw_send_root *root;
-    uint64_t inode, base; /* its place */
-};
-
 /* A search for sources of the bytes at a position in an extent. */
 struct search {
     struct bw_sender *sender;
@@ -241,7 +235,7 @@ struct search {
 
 /* Finds the part of the extent that a source has at the position, or the next one before
  * search->next. Unreadable items are ignored. */
-static struct bw_error *find_part(struct search *search, const struct source *source,
+static struct bw_error *find_part(struct search *search, const struct bw_send_clone *source,
                                   struct bw_file_extent *part, bool *found)
 {
     struct bw_item_range *range = &source->root->extents_range;
@@ -301,48 +295,45 @@ static uint64_t cloneable_length(const struct search *search, const struct bw_fi
     return may_be_inline ? 0 : length;
 }
 
-/* Looks for the position in a source, and keeps it if it is better than those before. */
-static struct bw_error *try_source(struct search *search, const struct source *source)
+/* Looks for the position in a source, of which the root, the inode and the base are set, and keeps
+ * it if it is better than those before. */
+static struct bw_error *try_source(struct search *search, struct bw_send_clone clone)
 {
     const struct bw_sender *sender = search->sender;
     const struct bw_send_inode *current = &sender->current;
     struct bw_file_extent part;
     bool found;
-    BW_TRY(find_part(search, source, &part, &found));
+    BW_TRY(find_part(search, &clone, &part, &found));
     if (!found)
         return NULL;
 
     /* The search before has often read the same inode. An unreadable one has no links. */
-    struct bw_send_root *root = source->root;
+    struct bw_send_root *root = clone.root;
     struct bw_inode *inode = &root->source_inode;
-    if (root->source != source->inode) {
+    if (root->source != clone.inode) {
         root->source = 0;
         struct bw_error *error =
-            bw_inode_read(root->fs, &root->subvolume->tree, source->inode, inode);
+            bw_inode_read(root->fs, &root->subvolume->tree, clone.inode, inode);
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return error;
         if (error)
             inode->link_count = 0;
         bw_error_free(error);
-        root->source = source->inode;
+        root->source = clone.inode;
     }
     if (!inode->link_count || (inode->flags ^ current->inode.flags) & BW_INODE_NODATASUM)
         return NULL;
 
     /* The receiver has only the sent part of the current file. */
     uint64_t limit = inode->size;
-    if (source->root == sender->sent && source->inode == current->number &&
-        current->written < limit)
+    if (clone.root == sender->sent && clone.inode == current->number && current->written < limit)
         limit = current->written;
-    struct bw_send_clone clone = {.root = source->root,
-                                  .inode = source->inode,
-                                  .base = source->base,
-                                  .offset = source->base + search->position,
-                                  .size = inode->size,
-                                  .lookups = search->clone->lookups};
+    clone.offset = clone.base + search->position;
+    clone.size = inode->size;
+    clone.lookups = search->clone->lookups;
     const uint64_t part_end = part.offset + part.num_bytes;
     if (part.offset > search->position) {
-        if (source->base + part.offset < limit)
+        if (clone.base + part.offset < limit)
             search->next = part.offset;
         return NULL;
     }
@@ -367,7 +358,7 @@ struct bw_error *bw_send_find_clone(struct bw_sender *sender, const struct bw_fi
                                     uint64_t skip, uint64_t offset, uint64_t length,
                                     struct bw_send_clone *clone)
 {
-    const struct source before = {clone->root, clone->inode, clone->base};
+    const struct bw_send_clone before = *clone;
     struct search search = {.sender = sender,
                             .extent = extent,
                             .position = skip,
@@ -382,12 +373,13 @@ struct bw_error *bw_send_find_clone(struct bw_sender *sender, const struct bw_fi
         BW_TRY(find_places(sender, extent->disk_bytenr));
     is_sought &= is_promising(sender, clones->references);
     if (is_sought && before.root)
-        BW_TRY(try_source(&search, &before));
+        BW_TRY(try_source(&search, before));
     is_sought &= !clone->root;
     for (size_t r = 0; is_sought && r < sender->root_count && search.best < length; r++)
         for (size_t i = 0; i < clones->count && search.best < length; i++) {
             const struct place *place = &clones->places[i];
-            const struct source source = {&sender->roots[r], place->inode, place->base};
+            const struct bw_send_clone source = {
+                .root = &sender->roots[r], .inode = place->inode, .base = place->base};
             /* The receiver may not have a file of the sent subvolume yet. */
             const bool is_own =
                 place->inode == sender->current.number && place->base == offset - skip;
@@ -399,7 +391,7 @@ struct bw_error *bw_send_find_clone(struct bw_sender *sender, const struct bw_fi
             if (!is_sought)
                 break;
             search.clone->lookups++;
-            BW_TRY(try_source(&search, &source));
+            BW_TRY(try_source(&search, source));
         }
     if (!clone->root)
         clone->length = search.next - skip;
