@@ -156,7 +156,9 @@ struct reference {
 
 BW_VECTOR(references, struct reference);
 
-struct read_ahead {
+/* The memory of a comparison. */
+struct bw_pairs_memory {
+    struct cursor cursors[2];
     struct bw_key done; /* everything before this key was announced */
     uint8_t *nodes;     /* AHEAD blocks */
     struct references children, leaves;
@@ -187,20 +189,20 @@ static void drop_shared(const struct bw_pairs *pairs, struct references *list)
     list->count = kept;
 }
 
-static void advise_blocks(struct bw_pairs *pairs, struct read_ahead *ahead,
-                          const struct references *list)
+static void advise_blocks(struct bw_pairs *pairs, const struct references *list)
 {
+    struct bw_range *ranges = pairs->memory->ranges;
     for (unsigned side = 0; side < 2; side++) {
         const struct bw_tree_reader *reader = &pairs->readers[side];
-        size_t ranges = 0;
+        size_t count = 0;
         for (size_t i = 0; i < list->count; i++) {
             if (list->items[i].side == side)
-                ahead->ranges[ranges++] =
+                ranges[count++] =
                     (struct bw_range){list->items[i].pointer.bytenr, reader->nodesize};
-            if (ranges && (ranges == BW_MAX_CHILDREN || i + 1 == list->count)) {
-                bw_blocks_advise(reader, ahead->ranges, ranges);
-                pairs->announced += ranges;
-                ranges = 0;
+            if (count && (count == BW_MAX_CHILDREN || i + 1 == list->count)) {
+                bw_blocks_advise(reader, ranges, count);
+                pairs->announced += count;
+                count = 0;
             }
         }
     }
@@ -253,53 +255,54 @@ static struct bw_error *add_children(const struct open_block *above, unsigned si
 
 /* Reads some of the children, which are nodes, and adds the leaves below them. Errors are reported
  * when the cursor opens the node. */
-static struct bw_error *add_leaves(const struct bw_pairs *pairs, struct read_ahead *ahead,
-                                   const struct reference *children, size_t count,
-                                   const struct bw_key *end)
+static struct bw_error *add_leaves(const struct bw_pairs *pairs, const struct reference *children,
+                                   size_t count, const struct bw_key *end)
 {
+    struct bw_pairs_memory *memory = pairs->memory;
     const unsigned side = children->side;
     const struct bw_tree_reader *reader = &pairs->readers[side];
     struct bw_request requests[AHEAD];
     struct bw_error *error = NULL;
     for (size_t i = 0; i < count; i++)
         requests[i] =
-            bw_block_request(reader, &children[i].pointer, ahead->nodes + i * reader->nodesize);
+            bw_block_request(reader, &children[i].pointer, memory->nodes + i * reader->nodesize);
     bw_blocks_read(reader, requests, count);
     for (size_t i = 0; i < count; i++) {
         const struct open_block node = {
-            .node = bw_node_view(ahead->nodes + i * reader->nodesize, reader->nodesize),
+            .node = bw_node_view(memory->nodes + i * reader->nodesize, reader->nodesize),
             .pointer = children[i].pointer};
         if (!requests[i].error && !error)
-            error = add_children(&node, side, &ahead->done, end, &ahead->leaves);
+            error = add_children(&node, side, &memory->done, end, &memory->leaves);
         bw_error_free(requests[i].error);
     }
     return error;
 }
 
 /* Announces what the cursors will read next. */
-static struct bw_error *read_ahead(struct read_ahead *ahead, struct cursor *cursors)
+static struct bw_error *read_ahead(struct bw_pairs *pairs)
 {
-    struct open_block *above[2] = {node_above(&cursors[0]), node_above(&cursors[1])};
-    struct bw_pairs *pairs = cursors->pairs;
+    struct bw_pairs_memory *memory = pairs->memory;
+    struct open_block *above[2] = {node_above(&memory->cursors[0]),
+                                   node_above(&memory->cursors[1])};
     const struct bw_key ends[2] = {end_of_next(above[0]), end_of_next(above[1])};
     const struct bw_key *end = bw_key_compare(&ends[0], &ends[1]) < 0 ? &ends[0] : &ends[1];
-    struct references *children = &ahead->children, *leaves = &ahead->leaves;
+    struct references *children = &memory->children, *leaves = &memory->leaves;
     children->count = leaves->count = 0;
     for (unsigned side = 0; side < 2; side++)
         if (above[side])
-            BW_TRY(add_children(above[side], side, &ahead->done, end,
+            BW_TRY(add_children(above[side], side, &memory->done, end,
                                 above[side]->node.level == 1 ? leaves : children));
     drop_shared(pairs, children);
-    advise_blocks(pairs, ahead, children);
+    advise_blocks(pairs, children);
     for (size_t i = 0, next; i < children->count; i = next) {
         for (next = i + 1; next < children->count && next - i < AHEAD &&
                            children->items[next].side == children->items[i].side;)
             next++;
-        BW_TRY(add_leaves(pairs, ahead, &children->items[i], next - i, end));
+        BW_TRY(add_leaves(pairs, &children->items[i], next - i, end));
     }
     drop_shared(pairs, leaves);
-    advise_blocks(pairs, ahead, leaves);
-    ahead->done = *end;
+    advise_blocks(pairs, leaves);
+    memory->done = *end;
     return NULL;
 }
 
@@ -377,8 +380,7 @@ static bool step_at_loss(struct cursor *lost, struct cursor *other)
 
 /* Opens a block, or leaves something behind, at the cursor that begins at the lower key; whether
  * there is a result. */
-static bool step_cursors(struct bw_pairs *pairs, struct cursor *a, struct cursor *b,
-                         struct read_ahead *ahead)
+static bool step_cursors(struct bw_pairs *pairs, struct cursor *a, struct cursor *b)
 {
     int order = (a->front == AT_END) - (b->front == AT_END);
     if (!order)
@@ -411,17 +413,11 @@ static bool step_cursors(struct bw_pairs *pairs, struct cursor *a, struct cursor
         return step_at_loss(first, second);
     if (first->front != AT_POINTER)
         return return_single_item(first, false);
-    if (first->pointer.expectation.level <= 1 && bw_key_compare(&first->start, &ahead->done) >= 0 &&
-        is_ready(a) && is_ready(b))
-        pairs->failure = read_ahead(ahead, a);
+    if (first->pointer.expectation.level <= 1 &&
+        bw_key_compare(&first->start, &pairs->memory->done) >= 0 && is_ready(a) && is_ready(b))
+        pairs->failure = read_ahead(pairs);
     return pairs->failure || open_block(first);
 }
-
-/* The memory of a comparison. */
-struct bw_pairs_memory {
-    struct cursor cursors[2];
-    struct read_ahead ahead;
-};
 
 bool bw_pairs_next(struct bw_pairs *pairs)
 {
@@ -431,10 +427,10 @@ bool bw_pairs_next(struct bw_pairs *pairs)
         const bool larger = pairs->readers[1].nodesize > pairs->readers[0].nodesize;
         memory = pairs->memory = calloc(1, sizeof *memory);
         if (memory) {
-            memory->ahead.nodes = bw_block_buffer(&pairs->readers[larger], AHEAD);
-            memory->ahead.ranges = calloc(BW_MAX_CHILDREN, sizeof *memory->ahead.ranges);
+            memory->nodes = bw_block_buffer(&pairs->readers[larger], AHEAD);
+            memory->ranges = calloc(BW_MAX_CHILDREN, sizeof *memory->ranges);
         }
-        if (!memory || !memory->ahead.nodes || !memory->ahead.ranges)
+        if (!memory || !memory->nodes || !memory->ranges)
             pairs->failure = bw_error_no_memory();
         for (unsigned side = 0; memory && side < 2; side++) {
             const struct bw_block_pointer root = bw_tree_root_pointer(&pairs->trees[side], false);
@@ -452,7 +448,7 @@ bool bw_pairs_next(struct bw_pairs *pairs)
             }
         if (a->front == AT_END && b->front == AT_END)
             return false;
-        found = step_cursors(pairs, a, b, &memory->ahead);
+        found = step_cursors(pairs, a, b);
     }
     return !pairs->failure;
 }
@@ -467,10 +463,10 @@ struct bw_error *bw_pairs_end(struct bw_pairs *pairs, struct bw_error *error)
     for (unsigned side = 0; side < 2; side++)
         for (unsigned i = 0; i < BW_MAX_LEVEL; i++)
             free(memory->cursors[side].blocks[i].bytes);
-    free(memory->ahead.nodes);
-    free(memory->ahead.ranges);
-    references_free(&memory->ahead.children);
-    references_free(&memory->ahead.leaves);
+    free(memory->nodes);
+    free(memory->ranges);
+    references_free(&memory->children);
+    references_free(&memory->leaves);
     free(memory);
     return error;
 }
