@@ -247,6 +247,16 @@ static size_t weight_of(const struct bw_export_entry *item)
     return 1 + item->path.length / LONG_PATH;
 }
 
+/* An entry that waits to be sorted. */
+struct waiting {
+    struct bw_place place;
+    struct bw_inode inode;
+    size_t path, length; /* in the paths */
+    bool has_inode;
+};
+
+BW_VECTOR(waiting_entries, struct waiting);
+
 struct bw_entry_queue {
     struct bw_fs *fs;
     struct bw_entry_queue_options options;
@@ -264,21 +274,8 @@ struct bw_entry_queue {
     /* Only for the walk's thread: */
     const struct bw_starting_point *start; /* of this walk; NULL: the top */
     struct bw_buffer renamed;              /* the newer path of an entry */
-};
-
-/* An entry that waits to be sorted. */
-struct waiting {
-    struct bw_place place;
-    struct bw_inode inode;
-    size_t path, length; /* in the paths */
-    bool has_inode;
-};
-
-BW_VECTOR(waiting_entries, struct waiting);
-
-struct sorting {
-    struct waiting_entries entries;
-    struct bw_buffer paths;
+    struct waiting_entries waiting;
+    struct bw_buffer paths; /* of those */
 };
 
 static uint32_t type_of(uint8_t type)
@@ -479,17 +476,17 @@ static struct bw_error *enqueue_entry(void *context, const struct bw_entry *give
 
 static struct bw_error *add_to_sort(void *context, const struct bw_entry *entry)
 {
-    struct sorting *sorting = context;
-    BW_TRY(waiting_entries_reserve(&sorting->entries, 1));
-    struct waiting *waiting = &sorting->entries.items[sorting->entries.count++];
+    struct bw_entry_queue *queue = context;
+    BW_TRY(waiting_entries_reserve(&queue->waiting, 1));
+    struct waiting *waiting = &queue->waiting.items[queue->waiting.count++];
     *waiting = (struct waiting){.place = entry->place,
-                                .path = sorting->paths.length,
+                                .path = queue->paths.length,
                                 .length = entry->path_length,
                                 .has_inode = entry->inode != NULL};
     if (entry->inode)
         waiting->inode = *entry->inode;
-    bw_buffer_append(&sorting->paths, entry->path, entry->path_length);
-    return bw_buffer_error(&sorting->paths);
+    bw_buffer_append(&queue->paths, entry->path, entry->path_length);
+    return bw_buffer_error(&queue->paths);
 }
 
 static int by_names(const void *left, const void *right, void *context)
@@ -499,14 +496,14 @@ static int by_names(const void *left, const void *right, void *context)
     return bw_compare_paths(paths + a->path, a->length, paths + b->path, b->length);
 }
 
-static struct bw_error *enqueue_sorted(struct bw_entry_queue *queue, struct sorting *sorting)
+static struct bw_error *enqueue_sorted(struct bw_entry_queue *queue)
 {
-    if (sorting->entries.count)
-        qsort_r(sorting->entries.items, sorting->entries.count, sizeof *sorting->entries.items,
-                by_names, sorting->paths.data);
-    for (size_t i = 0; i < sorting->entries.count; i++) {
-        const struct waiting *waiting = &sorting->entries.items[i];
-        const struct bw_entry entry = {.path = sorting->paths.data + waiting->path,
+    struct waiting_entries *list = &queue->waiting;
+    if (list->count)
+        qsort_r(list->items, list->count, sizeof *list->items, by_names, queue->paths.data);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct waiting *waiting = &list->items[i];
+        const struct bw_entry entry = {.path = queue->paths.data + waiting->path,
                                        .path_length = waiting->length,
                                        .place = waiting->place,
                                        .inode = waiting->has_inode ? &waiting->inode : NULL};
@@ -546,10 +543,9 @@ static struct bw_error *walk_from(struct bw_entry_queue *queue,
     if (start)
         bw_starting_point_apply(start, &options);
     options.types = types;
-    struct sorting sorting = {0};
     options.visit = queue->options.sorted ? add_to_sort : enqueue_entry;
     options.visit_inodes = true;
-    options.context = queue->options.sorted ? (void *)&sorting : queue;
+    options.context = queue;
     options.threads = bw_pool_workers(options.threads);
     if (options.threads > WALK_THREADS)
         options.threads = WALK_THREADS;
@@ -562,9 +558,8 @@ static struct bw_error *walk_from(struct bw_entry_queue *queue,
     else
         error = bw_walk(queue->fs, &options, NULL);
     if (!error)
-        error = enqueue_sorted(queue, &sorting);
-    waiting_entries_free(&sorting.entries);
-    bw_buffer_free(&sorting.paths);
+        error = enqueue_sorted(queue);
+    queue->waiting.count = queue->paths.length = 0;
     bool another = error && start && error->code != BW_ERROR_STOPPED &&
                    error->code != BW_ERROR_NO_MEMORY && error->code != BW_ERROR_USAGE;
     if (!another)
@@ -682,6 +677,8 @@ void bw_entry_queue_destroy(struct bw_entry_queue *queue)
     free_items(queue->spare);
     bw_error_free(queue->error);
     bw_buffer_free(&queue->renamed);
+    waiting_entries_free(&queue->waiting);
+    bw_buffer_free(&queue->paths);
     pthread_cond_destroy(&queue->changed);
     pthread_mutex_destroy(&queue->lock);
     free(queue);
