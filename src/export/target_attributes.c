@@ -85,8 +85,6 @@ struct restoring {
     const struct stat *status; /* before the attributes are restored; NULL: unknown */
     char itself[sizeof "/proc/self/fd/" + 12]; /* path of an O_PATH descriptor, for calls that do
                                                 * not accept these; "": not needed */
-    bool has_user, has_group;                  /* the owner and group in the image are the actual
-                                                * ones */
     bool lowered, without_owner;
 };
 
@@ -134,26 +132,6 @@ static bool change_owner(const struct restoring *restoring, uid_t user, gid_t gr
                                : fchown(restoring->descriptor, user, group)) == 0;
 }
 
-static void restore_owner(struct restoring *restoring)
-{
-    const struct bw_inode *inode = restoring->attributes->inode;
-    struct bw_target *target = restoring->target;
-    if (target->privileged && stays_with_user(target, inode))
-        return;
-    if (target->privileged) {
-        restoring->has_user = restoring->has_group =
-            change_owner(restoring, inode->uid, inode->gid);
-        if (!restoring->has_user)
-            report_unless_absent(restoring, "cannot restore its owner");
-        return;
-    }
-    restoring->has_user = inode->uid == geteuid();
-    restoring->has_group = change_owner(restoring, (uid_t)-1, inode->gid); /* succeeds if the user
-                                                                            * is a member of the
-                                                                            * group */
-    target->foreign += !restoring->has_user || !restoring->has_group;
-}
-
 /* The permissions to set with these options; symbolic links have none. */
 static mode_t target_mode(const struct bw_target *target, const struct bw_inode *inode)
 {
@@ -164,24 +142,6 @@ static mode_t target_mode(const struct bw_target *target, const struct bw_inode 
         return mode & 0600;
     /* without its sticky bit, others could delete files in a directory */
     return mode & (S_ISDIR(inode->mode) ? 0777 | S_ISVTX : 0777);
-}
-
-static void restore_mode(struct restoring *restoring)
-{
-    const struct bw_inode *inode = restoring->attributes->inode;
-    mode_t mode = target_mode(restoring->target, inode);
-    if (S_ISLNK(inode->mode))
-        return;
-    restoring->lowered |= mode != (inode->mode & (PRIVILEGES | 0777));
-    /* never give privileges of a different user or group than in the image */
-    if (!S_ISDIR(inode->mode) && !restoring->has_user)
-        mode &= ~(mode_t)S_ISUID;
-    if (!S_ISDIR(inode->mode) && !restoring->has_group)
-        mode &= ~(mode_t)S_ISGID;
-    int result =
-        *restoring->itself ? chmod(restoring->itself, mode) : fchmod(restoring->descriptor, mode);
-    if (result)
-        report_unless_absent(restoring, "cannot restore its permissions");
 }
 
 static bool has_name(const struct bw_xattr *xattr, const char *name)
@@ -236,42 +196,10 @@ static void restore_xattrs(struct restoring *restoring, bool of_user)
     }
 }
 
-/* Flags that are only hints are not reported if the file system lacks them. */
-static void restore_flags(struct restoring *restoring)
-{
-    const struct bw_inode *inode = restoring->attributes->inode;
-    if (*restoring->itself)
-        return;
-    bw_target_set_flags(restoring->descriptor, inode, BW_FLAGS_ANY);
-    if (S_ISDIR(inode->mode))
-        bw_target_set_flags(restoring->descriptor, inode, BW_FLAGS_EMPTY);
-    restoring->lowered |=
-        has_flags(inode, BW_FLAGS_PROTECT) && !bw_target_is_protected(restoring->target, inode);
-}
-
 /* Whether two times are equal, or `there` is less by at most a second. */
 static bool is_within_second(time_t there, time_t wanted)
 {
     return (uint64_t)wanted - (uint64_t)there <= 1;
-}
-
-/* Restores the times. File systems clamp times that they cannot represent without an error, so such
- * times are read back. */
-static void restore_times(const struct restoring *restoring)
-{
-    enum { YEAR_1980 = 315532800, YEAR_2038 = INT32_MAX };
-    const struct bw_inode *all = restoring->attributes->inode;
-    const struct timespec times[2] = {all->atime, all->mtime};
-    const time_t wanted = all->mtime.tv_sec;
-    struct stat status;
-    int result = *restoring->itself ? utimensat(AT_FDCWD, restoring->itself, times, 0)
-                                    : futimens(restoring->descriptor, times);
-    if (result == 0 &&
-        ((wanted >= YEAR_1980 && wanted <= YEAR_2038) || fstat(restoring->descriptor, &status) ||
-         is_within_second(status.st_mtim.tv_sec, wanted)))
-        return;
-    errno = result ? errno : EOVERFLOW;
-    report_missed(restoring, "cannot restore its times");
 }
 
 static struct restoring begin_restoring(struct bw_target *target, int descriptor, const char *path,
@@ -290,23 +218,73 @@ static struct restoring begin_restoring(struct bw_target *target, int descriptor
 
 static void restore_all(struct restoring *restoring)
 {
-    restore_owner(restoring);
+    const struct bw_inode *inode = restoring->attributes->inode;
+    struct bw_target *target = restoring->target;
+
+    /* The owner; then whether the owner and group in the image are the actual ones. A user can set
+     * a group by being its member. */
+    bool has_user = inode->uid == geteuid(), has_group = false;
+    if (!target->privileged) {
+        has_group = change_owner(restoring, (uid_t)-1, inode->gid);
+        target->foreign += !has_user || !has_group;
+    } else {
+        const bool is_wanted = !stays_with_user(target, inode);
+        has_user = has_group = is_wanted && change_owner(restoring, inode->uid, inode->gid);
+        if (is_wanted && !has_user)
+            report_unless_absent(restoring, "cannot restore its owner");
+    }
     restore_xattrs(restoring, true);
-    restore_mode(restoring);
+
+    /* The permissions, but never privileges of another user or group than in the image. */
+    if (!S_ISLNK(inode->mode)) {
+        mode_t mode = target_mode(target, inode);
+        restoring->lowered |= mode != (inode->mode & (PRIVILEGES | 0777));
+        if (!S_ISDIR(inode->mode) && !has_user)
+            mode &= ~(mode_t)S_ISUID;
+        if (!S_ISDIR(inode->mode) && !has_group)
+            mode &= ~(mode_t)S_ISGID;
+        if (*restoring->itself ? chmod(restoring->itself, mode)
+                               : fchmod(restoring->descriptor, mode))
+            report_unless_absent(restoring, "cannot restore its permissions");
+    }
+
     /* Access control lists may be inherited from the parent directory. The folder itself may have
      * had some before. */
-    if (restoring->target->has_default_acl || !restoring->length) {
+    if (target->has_default_acl || !restoring->length) {
         remove_xattr(restoring, BW_ACL_ACCESS);
         remove_xattr(restoring, BW_ACL_DEFAULT);
     }
-    restore_flags(restoring);
+
+    /* Flags that are only hints are not reported if the file system lacks them. */
+    if (!*restoring->itself) {
+        bw_target_set_flags(restoring->descriptor, inode, BW_FLAGS_ANY);
+        if (S_ISDIR(inode->mode))
+            bw_target_set_flags(restoring->descriptor, inode, BW_FLAGS_EMPTY);
+        restoring->lowered |=
+            has_flags(inode, BW_FLAGS_PROTECT) && !bw_target_is_protected(target, inode);
+    }
     /* btrfs adds a property to a file with the flag for compression. */
-    if (restoring->attributes->inode->flags & BW_INODE_COMPRESS)
+    if (inode->flags & BW_INODE_COMPRESS)
         remove_xattr(restoring, BW_COMPRESSION_PROPERTY);
     restore_xattrs(restoring, false);
-    restore_times(restoring);
-    restoring->target->lowered += restoring->lowered;
-    restoring->target->without_owner += restoring->without_owner;
+
+    /* File systems clamp times that they cannot represent without an error, so such times are read
+     * back. */
+    enum { YEAR_1980 = 315532800, YEAR_2038 = INT32_MAX };
+    const struct timespec times[2] = {inode->atime, inode->mtime};
+    const time_t wanted = inode->mtime.tv_sec;
+    const bool may_be_clamped = wanted < YEAR_1980 || wanted > YEAR_2038;
+    struct stat status;
+    int result = *restoring->itself ? utimensat(AT_FDCWD, restoring->itself, times, 0)
+                                    : futimens(restoring->descriptor, times);
+    const bool is_clamped = !result && may_be_clamped && !fstat(restoring->descriptor, &status) &&
+                            !is_within_second(status.st_mtim.tv_sec, wanted);
+    if (result || is_clamped) {
+        errno = result ? errno : EOVERFLOW;
+        report_missed(restoring, "cannot restore its times");
+    }
+    target->lowered += restoring->lowered;
+    target->without_owner += restoring->without_owner;
 }
 
 void bw_target_restore(struct bw_target *target, int descriptor, const char *path, size_t length,

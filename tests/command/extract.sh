@@ -325,6 +325,9 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
         echo 6 > foreign
         chown 1001:2001 foreign
         chmod 6755 foreign
+        mkdir foreign-directory
+        chown 1001:2001 foreign-directory
+        chmod 6755 foreign-directory
         touch -d '2300-01-01 00:00:00.123456789' future
         touch -d '1600-01-01 00:00:00.5' past
         for flag in i a d A; do echo "$flag" > "flags/$flag"; done
@@ -429,6 +432,8 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
         holds "extract without root, with privileges" user -q --preserve --exclude /flags
         is "no setuid for another than it was for" "$(stat -c '%a' "$out/foreign")" 755
         is "setgid for a group that the user is in" "$(stat -c '%a' "$out/group")" 2750
+        is "directories keep setgid: it gives no privileges" \
+            "$(stat -c '%u:%g %a' "$out/foreign-directory")" "1000:1000 6755"
     else
         skip setpriv "extraction without root"
     fi
