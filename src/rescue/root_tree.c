@@ -297,6 +297,7 @@ struct making {
     pthread_mutex_t lock;
     struct bw_tree_editor tree;
     uint64_t newest; /* the generation to rebuild */
+    uint64_t found;  /* the newest one that was committed, or may have been */
     bool names_lost; /* a directory cannot be read */
 };
 
@@ -402,7 +403,7 @@ static uint64_t newest_until(const struct bw_found_index *index, uint64_t limit,
  * several trees, including the root tree and the extent tree, so blocks of a single tree prove
  * nothing. If the newest transaction is newer than the superblock by more than one generation, the
  * superblock is stale. */
-static uint64_t newest_generation(const struct making *making)
+static uint64_t newest_generation(struct making *making)
 {
     enum { TRIES = 64 };
     const uint64_t known = making->fs->superblock.generation;
@@ -412,6 +413,8 @@ static uint64_t newest_generation(const struct making *making)
         found = newest_until(&making->index, limit, &trees);
         limit = found ? found - 1 : 0;
     }
+    if (trees == 2 && !making->fs->superblock.root.bytenr)
+        making->found = found;
     if (trees < 2 || found <= known + 1)
         found = known;
     return newest_until(&making->index, found, &trees);
@@ -707,6 +710,12 @@ struct bw_error *bw_rescue_root_tree(struct bw_fs *fs, struct bw_error *why)
                             "generation %" PRIu64 "%s",
                             roots->trees.count, bw_plural(roots->trees.count), making.newest,
                             roots->proven ? "" : "; some may be older or deleted"));
+        if (making.found > making.newest)
+            bw_fs_report(fs, BW_WARNING,
+                         bw_error_create(BW_ERROR_CORRUPT,
+                                         "files are shown as of generation %" PRIu64
+                                         "; generation %" PRIu64 " is not complete",
+                                         making.newest, making.found));
     }
     bw_editor_destroy(&making.tree);
     subvolume_names_free(&making.names);
