@@ -37,10 +37,10 @@ static struct bw_error *set_names(struct cmd_copy_target *target, uint64_t devid
     return bw_buffer_error(&target->path);
 }
 
-/* The complete name: without ".part", to be freed. */
-static char *final_name(const struct cmd_copy_target *target)
+/* The name of the complete file in the folder. */
+static const char *final_name(const struct cmd_copy_target *target)
 {
-    return strndup(target->name.data, target->name.length - sizeof ".part");
+    return target->path.data + strlen(target->settings->folder) + 1;
 }
 
 static struct bw_error *write_at(void *context, uint64_t offset, const void *bytes, size_t length)
@@ -99,10 +99,7 @@ static struct bw_error *close_image(struct cmd_copy_target *target, struct bw_er
 {
     const char *folder = target->settings->folder;
     BW_TRY(cmd_close_file(target->common, target->descriptor, target->path.data, error));
-    BW_AUTO_FREE char *final = final_name(target);
-    if (!final)
-        return bw_error_no_memory();
-    if (bw_rename_new(target->folder, target->name.data, final, false))
+    if (bw_rename_new(target->folder, target->name.data, final_name(target), false))
         return bw_error_from_errno(errno, "cannot rename %s/%s", folder, target->name.data);
     return cmd_sync_file(target->common, target->folder, folder);
 }
@@ -112,10 +109,7 @@ static struct bw_error *check_is_new(struct cmd_copy_target *target, uint64_t de
 {
     struct stat status;
     BW_TRY(set_names(target, devid));
-    BW_AUTO_FREE char *final = final_name(target);
-    if (!final)
-        return bw_error_no_memory();
-    if (fstatat(target->folder, final, &status, AT_SYMLINK_NOFOLLOW) == 0)
+    if (fstatat(target->folder, final_name(target), &status, AT_SYMLINK_NOFOLLOW) == 0)
         return bw_error_create(BW_ERROR_USAGE, "%s exists, and is not replaced", target->path.data);
     if (!target->settings->resume &&
         fstatat(target->folder, target->name.data, &status, AT_SYMLINK_NOFOLLOW) == 0)

@@ -150,6 +150,7 @@ static int run(const struct cmd_common *common, void *state)
     struct bw_fs *fs = paths->session.fs;
     cat->bad.fs = fs;
 
+    /* The addresses of --block, instead of paths. */
     struct bw_error *error = NULL;
     const struct bw_logical_options how = {.struct_size = sizeof how,
                                            .mirror = cat->mirror,
@@ -163,6 +164,7 @@ static int run(const struct cmd_common *common, void *state)
             paths->status = cmd_fail_output(common, BW_TAKE(error));
     }
 
+    /* All files are found first, for the progress. */
     const struct bw_stream stream = {.struct_size = sizeof stream,
                                      .threads = cat->threads,
                                      .next = next,
