@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/channel.h"
 #include "base/cleanup.h"
 
 /* A mount while it runs. */
@@ -24,7 +25,7 @@ struct mount_run {
     struct mount *mount;
     char *directory; /* where to mount; absolute */
     int channel;     /* to the process that mounts; -1: it was not started */
-    int ready;       /* with --background: pipe to the first process, which waits for the mount;
+    int ready;       /* with --background: socket to the first process, which waits for the mount;
                       * otherwise -1 */
     int nowhere;     /* with --background: the null device */
 };
@@ -120,27 +121,22 @@ static int serve(struct mount_run *run)
 /* Serves the mount in a child process, for which this one waits only until the mount is ready. */
 static int serve_in_background(struct mount_run *run)
 {
-    const struct cmd_common *common = run->common;
-    int ends[2], status;
+    int status;
     char word;
-    ssize_t got;
+    pid_t child;
+    struct bw_error *error = NULL;
     run->nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (run->nowhere < 0 || pipe2(ends, O_CLOEXEC))
-        return cmd_fail(common, bw_error_from_errno(errno, "cannot make a pipe"));
-    const pid_t child = fork();
-    if (child < 0)
-        return cmd_fail(common, bw_error_from_errno(errno, "cannot start a process"));
+    if (run->nowhere < 0)
+        error = bw_error_from_errno(errno, "cannot open /dev/null");
+    else
+        error = bw_channel_fork(&run->ready, &child);
+    if (error)
+        return cmd_fail(run->common, error);
     if (!child) {
-        close(ends[0]);
         setsid();
-        run->ready = ends[1];
         return serve(run);
     }
-    close(ends[1]);
-    while ((got = read(ends[0], &word, 1)) < 0 && errno == EINTR)
-        ;
-    close(ends[0]);
-    if (got == 1)
+    if (bw_channel_receive(run->ready, &word, 1))
         return STATUS_OK;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
