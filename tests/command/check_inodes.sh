@@ -6,7 +6,7 @@ set -uo pipefail
 
 fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" data-clones bad-data subvolumes lost-leaf-inodes \
-    lost-leaf-directory orphans big-directory plain || exit 1
+    lost-leaf-directory orphans big-directory plain changes || exit 1
 
 # damage IMAGE COPY OFFSET: copies an image and changes one byte.
 damage() {
@@ -78,6 +78,18 @@ holds "named in each of them" out_has "data-checksum.* /home-snapshot/source/lar
 holds "bad data of snapshots name the last snapshot" \
     out_has "/snapshot-inside/source/large.bin offset 0 length 4096: "
 holds "bad data of snapshots are one finding" [ "$(grep -c data-checksum "$WORK/out")" -eq 1 ]
+
+# Several inodes of a leaf that a snapshot shares: each has the paths of both subvolumes.
+cp "$fixtures/changes/dev1.img" "$WORK/shared.img"
+for inode in 266 267 268; do
+    python3 "$ROOT/tests/support/change_item.py" "$WORK/shared.img" 256 "$inode" 1 0 \
+        set 16 8 18446744073709551615 > "$WORK/log" || fail "inode $inode: $(< "$WORK/log")"
+done
+expect "three wrong inodes in a leaf" 4 - check -q "$WORK/shared.img"
+for file in 2 3 4; do
+    holds "inode $((264 + file)) has its paths in the subvolume and in the snapshot" \
+        out_has "inode-item 256 .* /files/dir-1/file-$file /before/dir-1/file-$file: "
+done
 
 # Several findings about names of one inode in one directory: their order is that of the entries.
 cp "$fixtures/plain/dev1.img" "$WORK/names.img"
