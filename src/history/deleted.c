@@ -257,7 +257,7 @@ static struct bw_error *find_orphans(struct examined *examined,
     for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
         struct bw_diff_file file;
         BW_TRY(bw_diff_file_read(&tree, item->key.offset, &file));
-        if (file.inode.mode && !file.exists && !file.lost)
+        if (file.inode.mode && !file.exists)
             BW_TRY(add_inode(examined, subvolume, item->key.offset));
     }
     return bw_fs_items_error(&items);

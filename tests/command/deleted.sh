@@ -6,7 +6,7 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" gone past plain laptop bad-data \
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" gone past orphans plain laptop bad-data \
     deletion-pending || exit 1
 image=$BUILD/fixtures/gone/dev1.img
 recorded=$ROOT/fixtures/gone/gone
@@ -108,6 +108,13 @@ expect "unless zeros are wanted" 1 'top/large' deleted --extract "$WORK/zeros" -
 is "in its place, and not under its name" \
     "$(cmp -l "$WORK/zeros/top/large.~$((generation - 1))~" <(seq 20000) | wc -l)" 8192
 is "only the file with zeros is extracted" "$(find "$WORK/zeros" -type f | wc -l)" 1
+
+# Files without a name that wait for their removal are deleted, and not lost.
+orphans=$BUILD/fixtures/orphans/dev1.img
+expect "files that wait for their removal" 0 - deleted -o path "$orphans"
+is "all of them are deleted" "$(wc -l < "$WORK/out")" 5
+expect "lost files" 0 - deleted --lost -o path "$orphans"
+is "none of them is lost" "$(wc -l < "$WORK/out")" 0
 
 # Two files had the same path, one after the other.
 expect "two files at one path" 0 - deleted --extract "$WORK/two" "$BUILD/fixtures/past/dev1.img"

@@ -6,7 +6,7 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" gone plain dup-metadata-0 \
-    snapshots-with-quotas || exit 1
+    snapshots-with-quotas differences || exit 1
 image=$BUILD/fixtures/gone/dev1.img
 discarded=$BUILD/fixtures/plain/dev1.img
 columns=generation,found,status,recoverable,lost_blocks,trimmed,overwritten,readable_subvolumes
@@ -77,6 +77,22 @@ truncate -s +1M "$WORK/hurt"
 expect "another size of the image" 0 - roots --index "$WORK/index" "$WORK/hurt"
 is "the index of an image of another size is replaced" \
     "$(cmp -s "$WORK/index" "$WORK/kept" || echo differs)" differs
+
+# A node whose first mirror is zeros is not in the index. Its other mirror leads to a leaf that is
+# lost, and two snapshots lead to the leaf as well.
+differences=$BUILD/fixtures/differences/dev1.img
+cp --sparse=always "$differences" "$WORK/node"
+for offset in $("$PROGRAM" map -o offset "$differences" 31440896); do
+    head -c 16384 "$WORK/kept" |
+        dd of="$WORK/node" bs=4096 seek=$((offset / 4096)) conv=notrunc status=none
+done
+expect "a leaf of three trees is lost" 0 - roots -o lost_blocks "$WORK/node"
+is "it counts for each tree" "$(head -n 1 "$WORK/out")" 3
+offset=$("$PROGRAM" map -o offset "$differences" 31801344 | head -n 1)
+head -c 16384 /dev/zero |
+    dd of="$WORK/node" bs=4096 seek=$((offset / 4096)) conv=notrunc status=none
+expect "the node above it is not in the index" 0 - roots -o lost_blocks "$WORK/node"
+is "the leaf below a node that the index lacks counts" "$(head -n 1 "$WORK/out")" 3
 
 # States that the superblock does not name: its backup roots are erased.
 cp --sparse=always "$image" "$WORK/image"
