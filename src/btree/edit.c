@@ -264,7 +264,7 @@ static void set_first_key(const struct bw_tree_editor *editor, const struct path
                           uint8_t level)
 {
     const struct bw_node changed = view_block(editor, path->at[level].block);
-    const struct bw_key first = level ? bw_node_key(&changed, 0) : bw_leaf_key(&changed, 0);
+    const struct bw_key first = bw_first_key(&changed);
     for (uint8_t above = level; above < editor->tree.root.level; above++) {
         pointers_of(path->at[above + 1].block)[path->at[above + 1].slot].key =
             bw_key_encode(&first);
@@ -313,7 +313,7 @@ static struct bw_error *insert_pointer(struct bw_tree_editor *editor, struct pat
     if (level > editor->tree.root.level) {
         /* A new root above the current one, where the path begins. */
         const struct bw_node below = view_block(editor, path->at[level - 1].block);
-        const struct bw_key first = below.level ? bw_node_key(&below, 0) : bw_leaf_key(&below, 0);
+        const struct bw_key first = bw_first_key(&below);
         uint64_t root_address;
         uint8_t *root;
         if (level >= BW_MAX_LEVEL)

@@ -497,7 +497,7 @@ static bool is_sound_with(struct search *search, const struct bw_tree_block_expe
 static void decide_first_key(struct search *search, struct bw_flip *flip)
 {
     const struct bw_node node = bw_node_view(search->block, search->nodesize);
-    const struct bw_key have = node.level ? bw_node_key(&node, 0) : bw_leaf_key(&node, 0);
+    const struct bw_key have = bw_first_key(&node);
     struct bw_tree_block_expectation other = search->pointer->expectation;
     const struct bw_key want = other.first_key;
     struct bw_block_pointer parent;
@@ -560,7 +560,7 @@ static void decide(struct search *search, struct bw_flip *flip)
     struct bw_tree_block_expectation other = *expectation;
     struct bw_key first = {0};
     if (search->item_count)
-        first = node.level ? bw_node_key(&node, 0) : bw_leaf_key(&node, 0);
+        first = bw_first_key(&node);
     if (header->level != expectation->level) {
         /* The root item has the level of a root; that of other blocks follows from the parent. */
         other.level = header->level;

@@ -103,7 +103,7 @@ static struct bw_key first_key_of(const struct bw_node *node)
 {
     if (!node->item_count)
         return (struct bw_key){0};
-    return node->level ? bw_node_key(node, 0) : bw_leaf_key(node, 0);
+    return bw_first_key(node);
 }
 
 bool bw_found_has_ids(const struct bw_found_identity *identity, const uint8_t *bytes)

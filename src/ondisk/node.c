@@ -79,7 +79,7 @@ static struct bw_error *check_key_range(const struct bw_node *node,
     if (!node->item_count)
         return NULL;
     uint32_t slot = node->item_count - 1;
-    struct bw_key first = node->level ? bw_node_key(node, 0) : bw_leaf_key(node, 0);
+    struct bw_key first = bw_first_key(node);
     struct bw_key last = node->level ? bw_node_key(node, slot) : bw_leaf_key(node, slot);
     if (expectation->has_first_key && bw_key_compare(&first, &expectation->first_key) != 0)
         return bad_key("first key mismatch", 0, &first);

@@ -123,6 +123,12 @@ static inline struct bw_key bw_node_key(const struct bw_node *node, uint32_t slo
     return bw_node_pointer_at(node, slot).key;
 }
 
+/** The first key of a block, which is not empty. */
+static inline struct bw_key bw_first_key(const struct bw_node *node)
+{
+    return node->level ? bw_node_key(node, 0) : bw_leaf_key(node, 0);
+}
+
 /** How many items of a leaf, or pointers of an internal node, begin at or before a key; they
  * ascend. */
 uint32_t bw_node_count_until(const struct bw_node *node, const struct bw_key *key);

@@ -159,7 +159,7 @@ static struct bw_error *find_key(struct follower *follower, const struct bw_owne
         return error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
     const struct bw_node node = bw_node_view(follower->buffer, reader->nodesize);
     if (node.item_count)
-        keys[0] = keys[1] = node.level ? bw_node_key(&node, 0) : bw_leaf_key(&node, 0);
+        keys[0] = keys[1] = bw_first_key(&node);
     return NULL;
 }
 

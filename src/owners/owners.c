@@ -303,7 +303,7 @@ static struct bw_error *visit_blocks(struct bw_owner_search *search)
             block->tree = bw_get64(((const struct bw_disk_header *)buffer)->owner);
             block->has_key = node.item_count;
             if (block->has_key)
-                block->key = node.level ? bw_node_key(&node, 0) : bw_leaf_key(&node, 0);
+                block->key = bw_first_key(&node);
         }
 
         const struct bw_owner owner = {.kind = BW_OWNER_BLOCK,
