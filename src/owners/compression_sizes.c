@@ -36,11 +36,6 @@ const char *bw_compression_kind_name(unsigned type)
     return type == BW_COMPRESSION_PREALLOC ? "prealloc" : bw_compression_name(type);
 }
 
-static unsigned type_of(const struct bw_file_extent *extent)
-{
-    return extent->type == BW_FILE_EXTENT_PREALLOC ? BW_COMPRESSION_PREALLOC : extent->compression;
-}
-
 static void add_whole(struct bw_compression_sizes *sizes, const struct bw_file_extent *extent,
                       uint64_t sign)
 {
@@ -55,7 +50,8 @@ static struct bw_error *on_extent(void *context, const struct bw_wanted_file *fi
 {
     struct bw_compression_count *count = context;
     struct bw_compression_info *info = &count->info;
-    const unsigned type = type_of(extent);
+    const bool is_prealloc = extent->type == BW_FILE_EXTENT_PREALLOC;
+    const unsigned type = is_prealloc ? BW_COMPRESSION_PREALLOC : extent->compression;
     struct bw_compression_sizes *sizes = &info->types[type];
     const uint64_t sector = extent->disk_bytenr / BW_MIN_SECTORSIZE;
     const uint32_t order = file->number;
@@ -80,8 +76,7 @@ static struct bw_error *on_extent(void *context, const struct bw_wanted_file *fi
         return bw_number_set_insert(&count->counted, sector, &is_new);
     }
     const uint32_t first = bw_key_map_get(&count->extents, sector, UINT32_MAX);
-    const uint32_t ours =
-        order << ORDER_SHIFT | (type == BW_COMPRESSION_PREALLOC ? FIRST_PREALLOC : 0);
+    const uint32_t ours = order << ORDER_SHIFT | (is_prealloc ? FIRST_PREALLOC : 0);
     if (first != UINT32_MAX && first >> ORDER_SHIFT <= order)
         return NULL;
     if (count->extents.count == MOST_EXTENTS)

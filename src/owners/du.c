@@ -20,9 +20,9 @@ struct sums {
 BW_VECTOR(sum_stack, struct sums);
 
 struct du {
-    struct bw_fs *fs;
     const struct bw_du_options *options;
     struct bw_sharing *sharing;
+    struct bw_file_list *files;
     struct bw_file_space *space; /* for each file of the batch */
     size_t room;                 /* of `space` */
     struct sum_stack around;     /* of the directories that contain the current file; the start is
@@ -73,33 +73,14 @@ static struct bw_error *finish_file(struct du *du, const struct bw_listed_file *
     return NULL;
 }
 
-static struct bw_error *count_batch(struct du *du, const struct bw_file_batch *batch)
+static void du_free(struct du *du)
 {
-    if (batch->count > du->room) {
-        free(du->space);
-        du->space = malloc(batch->count * sizeof *du->space);
-        du->room = du->space ? batch->count : 0;
-    }
-    if (!du->space)
-        return bw_error_no_memory();
-    BW_TRY(bw_sharing_compute(du->sharing, batch->wanted, batch->wanted_count, du->space,
-                              batch->count));
-    for (size_t i = 0; i < batch->count; i++) {
-        const struct bw_listed_file *file = &batch->files[i];
-        BW_TRY(bw_file_place_step(&du->place, batch, file));
-        if (file->kind == BW_LISTED_ENTER) {
-            BW_TRY(sum_stack_push(&du->around, (struct sums){0}));
-        } else if (file->kind == BW_LISTED_LEAVE) {
-            const struct sums sums = du->around.items[--du->around.count];
-            BW_TRY(finish_file(du, file, &sums, NULL));
-        } else if (file->wanted) {
-            const struct bw_inode *inode = NULL;
-            if (du->options->inodes && batch->inodes[file->inode_at].found)
-                inode = &batch->inodes[file->inode_at].inode;
-            BW_TRY(finish_file(du, file, &(struct sums){du->space[i], 1}, inode));
-        }
-    }
-    return NULL;
+    bw_file_list_close(du->files);
+    bw_file_place_free(&du->place);
+    bw_sharing_destroy(du->sharing);
+    bw_range_set_free(&du->ranges);
+    sum_stack_free(&du->around);
+    free(du->space);
 }
 
 struct bw_error *bw_du(struct bw_fs *fs, const struct bw_du_options *given)
@@ -108,7 +89,7 @@ struct bw_error *bw_du(struct bw_fs *fs, const struct bw_du_options *given)
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
     if (!options.visit)
         return bw_error_create(BW_ERROR_USAGE, "no callback was given");
-    struct du du = {.fs = fs, .options = &options};
+    BW_SCOPED(du) struct du du = {.options = &options};
     const struct bw_file_list_options list = {.subvolume = options.subvolume,
                                               .start = options.start,
                                               .selection = options.selection,
@@ -116,23 +97,40 @@ struct bw_error *bw_du(struct bw_fs *fs, const struct bw_du_options *given)
                                               .no_snapshots = options.no_snapshots,
                                               .once = true,
                                               .inodes = options.inodes};
-    struct bw_error *error = bw_sharing_create(fs, options.sizes_only, &du.ranges, &du.sharing);
-    struct bw_file_list *files = NULL;
-    if (!error)
-        error = bw_file_list_open(fs, &list, &files);
-    for (const struct bw_file_batch *batch; !error;) {
-        error = bw_file_list_next(files, &batch);
-        if (error || !batch)
+    BW_TRY(bw_sharing_create(fs, options.sizes_only, &du.ranges, &du.sharing));
+    BW_TRY(bw_file_list_open(fs, &list, &du.files));
+    const struct bw_file_batch *batch;
+    for (;;) {
+        BW_TRY(bw_file_list_next(du.files, &batch));
+        if (!batch)
             break;
-        error = count_batch(&du, batch);
+
+        /* The space of the files of the batch, and then the steps through it. */
+        if (batch->count > du.room) {
+            free(du.space);
+            du.space = malloc(batch->count * sizeof *du.space);
+            du.room = du.space ? batch->count : 0;
+        }
+        if (!du.space)
+            return bw_error_no_memory();
+        BW_TRY(bw_sharing_compute(du.sharing, batch->wanted, batch->wanted_count, du.space,
+                                  batch->count));
+        for (size_t i = 0; i < batch->count; i++) {
+            const struct bw_listed_file *file = &batch->files[i];
+            BW_TRY(bw_file_place_step(&du.place, batch, file));
+            if (file->kind == BW_LISTED_ENTER) {
+                BW_TRY(sum_stack_push(&du.around, (struct sums){0}));
+            } else if (file->kind == BW_LISTED_LEAVE) {
+                const struct sums sums = du.around.items[--du.around.count];
+                BW_TRY(finish_file(&du, file, &sums, NULL));
+            } else if (file->wanted) {
+                const struct bw_inode *inode = NULL;
+                if (options.inodes && batch->inodes[file->inode_at].found)
+                    inode = &batch->inodes[file->inode_at].inode;
+                BW_TRY(finish_file(&du, file, &(struct sums){du.space[i], 1}, inode));
+            }
+        }
     }
-    bw_file_list_close(files);
-    if (!error)
-        bw_sharing_report(du.sharing);
-    bw_file_place_free(&du.place);
-    bw_sharing_destroy(du.sharing);
-    bw_range_set_free(&du.ranges);
-    sum_stack_free(&du.around);
-    free(du.space);
-    return error;
+    bw_sharing_report(du.sharing);
+    return NULL;
 }

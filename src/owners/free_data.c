@@ -28,7 +28,6 @@ struct free_read {
     struct bw_xlator *layer; /* the top of all layers, or of a device */
     bool is_device;
     uint64_t address; /* of the range, in the address space of the layer */
-    uint8_t *bytes;   /* of a batch */
     bw_data_visitor *visit;
     void *context;
 };
@@ -85,28 +84,6 @@ static struct bw_error *read_sectors(const struct free_read *read, struct bw_req
     return NULL;
 }
 
-static struct bw_error *read_batch(const struct free_read *read, uint64_t *offset, uint64_t end)
-{
-    struct bw_request requests[REQUESTS];
-    unsigned count = 0;
-    uint64_t at = *offset;
-    for (; count < REQUESTS && at < end; at += requests[count++].length)
-        requests[count] = request_at(read, at, end - at, read->bytes + (size_t)count * REQUEST);
-    bw_wind(NULL, read->layer, requests, count);
-    struct bw_error *error = NULL;
-    for (unsigned i = 0; i < count; i++) {
-        if (error)
-            bw_error_free(requests[i].error);
-        else if (requests[i].error)
-            error = read_sectors(read, requests[i]);
-        else
-            error = deliver_part(read, requests[i].address - read->address, requests[i].length,
-                                 requests[i].buffer, NULL);
-    }
-    *offset = at;
-    return error;
-}
-
 /* A crafted chunk may be much larger than all devices: the rest is not read piece by piece. Sets
  * the length of the part that may be readable. Trees may move data elsewhere. */
 static struct bw_error *cut_to_devices(const struct free_read *read, uint64_t *length)
@@ -160,7 +137,6 @@ struct bw_error *bw_free_read(struct bw_fs *fs, const struct bw_free_range *rang
                                             "device %" PRIu64 " is missing", range->devid));
     BW_AUTO_FREE uint8_t *bytes =
         malloc((size_t)(touched < REQUESTS ? touched : REQUESTS) * REQUEST);
-    read.bytes = bytes;
     if (!bytes)
         return bw_error_no_memory();
 
@@ -176,9 +152,25 @@ struct bw_error *bw_free_read(struct bw_fs *fs, const struct bw_free_range *rang
                 BW_TRY(deliver_part(&read, offset, next - offset, NULL, NULL));
             offset = next;
         }
-        const uint64_t left = readable - offset, batch = (uint64_t)REQUEST * REQUESTS;
-        if (left)
-            BW_TRY(read_batch(&read, &offset, offset + (left < batch ? left : batch)));
+
+        struct bw_request requests[REQUESTS];
+        struct bw_error *error = NULL;
+        unsigned count = 0;
+        for (; count < REQUESTS && offset < readable; offset += requests[count++].length)
+            requests[count] =
+                request_at(&read, offset, readable - offset, bytes + (size_t)count * REQUEST);
+        if (count)
+            bw_wind(NULL, read.layer, requests, count);
+        for (unsigned i = 0; i < count; i++) {
+            if (error)
+                bw_error_free(requests[i].error);
+            else if (requests[i].error)
+                error = read_sectors(&read, requests[i]);
+            else
+                error = deliver_part(&read, requests[i].address - read.address, requests[i].length,
+                                     requests[i].buffer, NULL);
+        }
+        BW_TRY(error);
     }
     if (readable == range->length)
         return NULL;
