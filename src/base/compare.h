@@ -3,9 +3,11 @@
 #ifndef BW_BASE_COMPARE_H
 #define BW_BASE_COMPARE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 static inline uint64_t bw_min(uint64_t a, uint64_t b)
 {
@@ -21,6 +23,12 @@ static inline uint64_t bw_max(uint64_t a, uint64_t b)
 static inline int bw_compare(uint64_t a, uint64_t b)
 {
     return (a > b) - (a < b);
+}
+
+/** Whether two times are equal, down to the nanosecond. */
+static inline bool bw_same_time(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
 /** Two lists of `count` numbers: the first that differ decide. */

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/struct_size.h"
 #include "diff/entries.h"
 
@@ -87,8 +88,7 @@ static struct bw_error *have_same_origin(struct bw_diff *diff, struct family *fa
     for (unsigned side = 0; side < 2; side++)
         BW_TRY(bw_diff_file_read(&diff->trees[side], BW_SUBVOLUME_ROOT_INODE, &tops[side]));
     const struct timespec *a = &tops[0].inode.otime, *b = &tops[1].inode.otime;
-    *same = tops[0].exists && tops[1].exists && a->tv_sec == b->tv_sec &&
-            a->tv_nsec == b->tv_nsec && (a->tv_sec || a->tv_nsec) &&
+    *same = tops[0].exists && tops[1].exists && bw_same_time(a, b) && (a->tv_sec || a->tv_nsec) &&
             tops[0].inode.generation == tops[1].inode.generation;
     return NULL;
 }

@@ -436,7 +436,7 @@ struct bw_error *bw_diff_compare(struct bw_diff *diff, const struct bw_diff_file
         changes |= BW_CHANGE_MODE;
     if (a->uid != b->uid || a->gid != b->gid)
         changes |= BW_CHANGE_OWNER;
-    if (a->mtime.tv_sec != b->mtime.tv_sec || a->mtime.tv_nsec != b->mtime.tv_nsec)
+    if (!bw_same_time(&a->mtime, &b->mtime))
         changes |= BW_CHANGE_TIMES;
     if (type != S_IFDIR && a->link_count != b->link_count)
         changes |= BW_CHANGE_LINKS;

@@ -301,8 +301,7 @@ static struct bw_error *compare_pair(struct merge *merge, struct pair *pair)
         changes |= BW_CHANGE_MODE;
     if ((known & BW_KNOWS_UID && a->uid != b->uid) || (known & BW_KNOWS_GID && a->gid != b->gid))
         changes |= BW_CHANGE_OWNER;
-    if (known & BW_KNOWS_TIME &&
-        (a->mtime.tv_sec != b->mtime.tv_sec || a->mtime.tv_nsec != b->mtime.tv_nsec))
+    if (known & BW_KNOWS_TIME && !bw_same_time(&a->mtime, &b->mtime))
         changes |= BW_CHANGE_TIMES;
     if (known & BW_KNOWS_LINKS && a->links != b->links)
         changes |= BW_CHANGE_LINKS;

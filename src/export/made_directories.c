@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 
 static_assert((int)BW_PATH_DETAILS == (int)BW_LEAF_DETAILS,
               "details move from leaves to the store");
@@ -67,11 +68,6 @@ static struct timespec get_time(const uint8_t **at, int64_t near)
     memcpy(&nanoseconds, *at, sizeof nanoseconds);
     *at += sizeof nanoseconds;
     return (struct timespec){(int64_t)(distance + (uint64_t)near), nanoseconds};
-}
-
-static bool is_same_time(const struct timespec *one, const struct timespec *other)
-{
-    return one->tv_sec == other->tv_sec && one->tv_nsec == other->tv_nsec;
 }
 
 static struct bw_made_directory unpack_from(const struct bw_made_directories *directories,
@@ -138,8 +134,8 @@ static bool pack_directory(struct bw_made_directories *directories, const struct
         directories->owners[directories->owner_count++] = owner;
 
     const bool plain = place->type == BW_FILE_DIRECTORY && !place->directory;
-    const bool same_ctime = is_same_time(&inode->ctime, &inode->mtime);
-    const bool same_atime = is_same_time(&inode->atime, &inode->mtime);
+    const bool same_ctime = bw_same_time(&inode->ctime, &inode->mtime);
+    const bool same_atime = bw_same_time(&inode->atime, &inode->mtime);
     uint8_t *at = details->bytes, *bits = at++;
     *bits = (uint8_t)owner_number;
     at = bw_varint_put_signed(at, place->inode - before->inode);

@@ -10,6 +10,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/compare.h"
 #include "export/target.h"
 
 /*
@@ -298,7 +299,7 @@ void bw_target_restore(struct bw_target *target, int descriptor, const char *pat
 
 bool bw_target_is_same_time(const struct timespec *there, const struct timespec *wanted)
 {
-    if (there->tv_sec == wanted->tv_sec && there->tv_nsec == wanted->tv_nsec)
+    if (bw_same_time(there, wanted))
         return true;
     /* some file systems store whole seconds, some only even ones */
     return there->tv_nsec == 0 && is_within_second(there->tv_sec, wanted->tv_sec);

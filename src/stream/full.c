@@ -186,10 +186,6 @@ static struct bw_error *end_inode(struct full *full)
     if (!full->has_inode)
         return NULL;
     full->has_inode = false;
-    const struct bw_send_directory_name times = {.atime = current->inode.atime,
-                                                 .mtime = current->inode.mtime,
-                                                 .ctime = current->inode.ctime,
-                                                 .otime = current->inode.otime};
     if (S_ISREG(current->inode.mode))
         sender->summary.growth += (int64_t)current->inode.size;
     if (S_ISREG(current->inode.mode) && current->size_there != current->inode.size)
@@ -200,7 +196,7 @@ static struct bw_error *end_inode(struct full *full)
     if (S_ISDIR(current->inode.mode) && current->inode.size)
         BW_TRY(queue_directory(full, current->number));
     else
-        bw_send_times(sender, &current->path, &times);
+        bw_send_inode_times(sender, &current->path, &current->inode);
     bw_send_end_inode(sender);
     BW_TRY(send_oldest_times(full));
     return bw_send_cut(sender);

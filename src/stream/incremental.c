@@ -605,15 +605,10 @@ static struct bw_error *send_inode(struct incremental *order, size_t at)
     bw_send_capability(sender);
     /* Receivers set only the times of access and modification. */
     const bool has_times =
-        old->mtime.tv_sec == inode->mtime.tv_sec && old->mtime.tv_nsec == inode->mtime.tv_nsec &&
-        old->atime.tv_sec == inode->atime.tv_sec && old->atime.tv_nsec == inode->atime.tv_nsec;
+        bw_same_time(&old->mtime, &inode->mtime) && bw_same_time(&old->atime, &inode->atime);
     if (!change->is_directory &&
         (sender->current.is_changed || change->lost || change->gained || !has_times))
-        bw_send_times(sender, &sender->current.path,
-                      &(struct bw_send_directory_name){.atime = inode->atime,
-                                                       .mtime = inode->mtime,
-                                                       .ctime = inode->ctime,
-                                                       .otime = inode->otime});
+        bw_send_inode_times(sender, &sender->current.path, inode);
     bw_send_end_inode(sender);
     return NULL;
 }
@@ -624,11 +619,7 @@ static struct bw_error *send_directory_times(struct incremental *order, uint64_t
     struct bw_diff_file file;
     BW_TRY(bw_diff_file_read(&order->diff.trees[1], number, &file));
     BW_TRY(final_path(order, number, &order->path));
-    bw_send_times(sender, &order->path,
-                  &(struct bw_send_directory_name){.atime = file.inode.atime,
-                                                   .mtime = file.inode.mtime,
-                                                   .ctime = file.inode.ctime,
-                                                   .otime = file.inode.otime});
+    bw_send_inode_times(sender, &order->path, &file.inode);
     return NULL;
 }
 

@@ -212,6 +212,16 @@ void bw_send_times(struct bw_sender *sender, const struct bw_buffer *path,
     bw_send_command_end(sender, at);
 }
 
+void bw_send_inode_times(struct bw_sender *sender, const struct bw_buffer *path,
+                         const struct bw_inode *inode)
+{
+    bw_send_times(sender, path,
+                  &(struct bw_send_directory_name){.atime = inode->atime,
+                                                   .mtime = inode->mtime,
+                                                   .ctime = inode->ctime,
+                                                   .otime = inode->otime});
+}
+
 void bw_send_owner(struct bw_sender *sender)
 {
     const struct bw_send_inode *current = &sender->current;

@@ -26,6 +26,7 @@
 #include "base/beneath.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/struct_size.h"
 #include "base/vector.h"
 #include "base/whole_io.h"
@@ -508,8 +509,7 @@ static struct bw_error *change_attribute(struct bw_receiver *receiver,
     /* A time of access alone is no reason to copy a file that is linked to the parent's. */
     if (receiver->links_snapshots && command->type == BW_COMMAND_UTIMES &&
         fstatat(place.directory, place.name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-        !S_ISDIR(status.st_mode) && times[1].tv_sec == status.st_mtim.tv_sec &&
-        times[1].tv_nsec == status.st_mtim.tv_nsec)
+        !S_ISDIR(status.st_mode) && bw_same_time(&times[1], &status.st_mtim))
         return NULL;
     BW_TRY(own_file(receiver, &place));
     switch (command->type) {

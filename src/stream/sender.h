@@ -232,6 +232,8 @@ struct bw_error *bw_send_extent_item(struct bw_sender *sender, const struct bw_i
 /** UTIMES. */
 void bw_send_times(struct bw_sender *sender, const struct bw_buffer *path,
                    const struct bw_send_directory_name *times);
+void bw_send_inode_times(struct bw_sender *sender, const struct bw_buffer *path,
+                         const struct bw_inode *inode);
 
 /** CHOWN, CHMOD. */
 void bw_send_owner(struct bw_sender *sender);
