@@ -239,34 +239,21 @@ static void devices_check(const struct chunks *chunks)
                       superblock->sectorsize);
 }
 
-/* The next chunk in the superblock's list; false at the end. */
-static bool next_system_chunk(struct bw_cursor *cursor, struct bw_item *item)
-{
-    const struct bw_disk_key *key = (const void *)bw_cursor_take(cursor, sizeof *key);
-    if (!key)
-        return false;
-    item->key = bw_key_decode(key);
-    item->size = (uint32_t)bw_chunk_item_size(cursor->next, (size_t)(cursor->end - cursor->next));
-    item->data = item->size ? bw_cursor_take(cursor, item->size) : NULL;
-    return item->data;
-}
-
-static struct bw_cursor system_chunks(const struct bw_check *check)
+/* The next chunk in the superblock's list, where `*at` is 0 before the first; false at the end. */
+static bool next_system_chunk(const struct bw_check *check, size_t *at, struct bw_item *item)
 {
     const struct bw_superblock *superblock = &check->fs->superblock;
-    return (struct bw_cursor){superblock->system_chunk_array,
-                              superblock->system_chunk_array + superblock->system_chunk_array_size,
-                              false};
+    return bw_system_chunk_item(superblock->system_chunk_array, superblock->system_chunk_array_size,
+                                at, item);
 }
 
 /* The superblock has a copy of each system chunk: everything else is found from these. */
 static void check_system_chunk(struct chunks *chunks, const struct bw_item *item, uint64_t type)
 {
-    struct bw_cursor cursor = system_chunks(chunks->check);
     struct bw_item copy;
     const struct bw_finding location =
         bw_item_location(BW_CHUNK_TREE, item->key, item->key.offset, 0);
-    while (next_system_chunk(&cursor, &copy)) {
+    for (size_t at = 0; next_system_chunk(chunks->check, &at, &copy);) {
         if (bw_key_compare(&copy.key, &item->key) != 0)
             continue;
         chunks->system_chunks++;
@@ -384,10 +371,9 @@ struct bw_error *bw_pass_chunks(struct bw_check *check)
         if (!chunks.has_chunk[i])
             bw_check_find(check, BW_CODE_chunk_missing, &location, "the block group has no chunk");
     }
-    struct bw_cursor cursor = system_chunks(check);
     struct bw_item copy;
     uint32_t count = 0;
-    while (next_system_chunk(&cursor, &copy))
+    for (size_t at = 0; next_system_chunk(check, &at, &copy);)
         count++;
     if (!chunks.incomplete && !check->fs->is_past && count != chunks.system_chunks)
         bw_check_find(check, BW_CODE_system_chunk, NULL,

@@ -60,25 +60,21 @@ static struct bw_error *add_chunk(const struct bw_fs *fs, const struct bw_chunk 
     return error;
 }
 
-/* The array of the superblock: key, chunk item, key, chunk item, ... */
 struct bw_error *bw_system_chunk_next(const struct bw_superblock *superblock, size_t *position,
                                       struct bw_chunk *chunk, bool *found)
 {
-    const uint8_t *next = superblock->system_chunk_array + *position;
     const size_t left = superblock->system_chunk_array_size - *position;
-    const struct bw_disk_key *disk = (const void *)next;
-    size_t size = 0;
+    struct bw_item item;
     *found = left;
     if (!left)
         return NULL;
-    if (left >= sizeof *disk)
-        size = bw_chunk_item_size(next + sizeof *disk, left - sizeof *disk);
-    if (!size || disk->type != BW_CHUNK_ITEM)
+    if (!bw_system_chunk_item(superblock->system_chunk_array, superblock->system_chunk_array_size,
+                              position, &item) ||
+        item.key.type != BW_CHUNK_ITEM)
         return bw_error_create(BW_ERROR_CORRUPT,
                                "superblock: system chunk array is cut off, %zu byte%s left", left,
                                bw_plural(left));
-    *position += sizeof *disk + size;
-    return bw_chunk_decode(bw_get64(disk->offset), next + sizeof *disk, size, chunk);
+    return bw_chunk_decode(item.key.offset, item.data, item.size, chunk);
 }
 
 struct bw_error *bw_bootstrap_system_chunks(struct bw_fs *fs)

@@ -53,6 +53,32 @@ size_t bw_chunk_item_size(const uint8_t *data, size_t size)
     return wanted <= size ? wanted : 0;
 }
 
+bool bw_system_chunk_item(const uint8_t *list, size_t size, size_t *at, struct bw_item *item)
+{
+    const struct bw_disk_key *key = (const void *)(list + *at);
+    const size_t left = size - *at;
+    item->size = 0;
+    if (left >= sizeof *key)
+        item->size = (uint32_t)bw_chunk_item_size(list + *at + sizeof *key, left - sizeof *key);
+    if (!item->size)
+        return false;
+    item->key = bw_key_decode(key);
+    item->data = list + *at + sizeof *key;
+    *at += sizeof *key + item->size;
+    return true;
+}
+
+bool bw_system_chunk_append(uint8_t *list, uint32_t *size, const struct bw_item *item)
+{
+    const struct bw_disk_key key = bw_key_encode(&item->key);
+    if (sizeof key + item->size > BW_SYSTEM_CHUNK_ARRAY_SIZE - *size)
+        return false;
+    memcpy(list + *size, &key, sizeof key);
+    memcpy(list + *size + sizeof key, item->data, item->size);
+    *size += (uint32_t)(sizeof key + item->size);
+    return true;
+}
+
 bool bw_chunk_is_remapped_away(const uint8_t *data, size_t size)
 {
     const struct bw_disk_chunk *disk = (const void *)data;

@@ -54,6 +54,14 @@ bool bw_chunk_is_remapped_away(const uint8_t *data, size_t size);
  */
 size_t bw_chunk_item_size(const uint8_t *data, size_t size);
 
+/** The next chunk of a superblock's list: key, chunk item, key, chunk item, ... `*at` is 0 before
+ * the first one. False at the end, and if the rest is cut off. */
+bool bw_system_chunk_item(const uint8_t *list, size_t size, size_t *at, struct bw_item *item);
+
+/** Appends a chunk to such a list, which is as large as that of a superblock. False: there is no
+ * room. */
+bool bw_system_chunk_append(uint8_t *list, uint32_t *size, const struct bw_item *item);
+
 /** Whether the stripe tree, if the file system has one, records the place of a chunk's data.
  * Source: btrfs_need_stripe_tree_update() in the kernel's fs/btrfs/raid-stripe-tree.h. */
 bool bw_chunk_in_stripe_tree(uint64_t type);

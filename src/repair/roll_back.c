@@ -65,18 +65,10 @@ struct bw_error *bw_repair_read_generation(struct bw_fs *fs,
             continue;
         if ((bw_get64(chunk->type) & mixed) == mixed)
             generation->incompat_flags |= BW_INCOMPAT_MIXED_GROUPS;
-        if (!(bw_get64(chunk->type) & BW_GROUP_SYSTEM))
-            continue;
-
-        /* A superblock has the system chunks with their keys, one after the other. */
-        const struct bw_disk_key key = bw_key_encode(&item->key);
-        uint8_t *end = generation->system_chunks + generation->system_chunks_size;
-        if (sizeof key + item->size >
-            sizeof generation->system_chunks - generation->system_chunks_size)
+        if (bw_get64(chunk->type) & BW_GROUP_SYSTEM &&
+            !bw_system_chunk_append(generation->system_chunks, &generation->system_chunks_size,
+                                    item))
             return bw_error_create(BW_ERROR_CORRUPT, "too many system chunks");
-        memcpy(end, &key, sizeof key);
-        memcpy(end + sizeof key, item->data, item->size);
-        generation->system_chunks_size += (uint32_t)(sizeof key + item->size);
     }
     BW_TRY(bw_fs_items_error(&items));
 

@@ -39,18 +39,10 @@ struct bw_error *bw_chunk_set_add(struct bw_chunk_set *set, const struct bw_item
 
 struct bw_error *bw_chunk_set_add_array(struct bw_chunk_set *set, const struct bw_superblock *super)
 {
-    const uint8_t *next = super->system_chunk_array;
-    for (size_t left = super->system_chunk_array_size; left;) {
-        const struct bw_disk_key *disk = (const void *)next;
-        const size_t size =
-            left < sizeof *disk ? 0 : bw_chunk_item_size(next + sizeof *disk, left - sizeof *disk);
-        if (!size)
-            return NULL; /* the invalid rest was reported before */
-        const struct bw_item item = {bw_key_decode(disk), next + sizeof *disk, (uint32_t)size};
+    struct bw_item item; /* an invalid rest was reported before */
+    for (size_t at = 0; bw_system_chunk_item(super->system_chunk_array,
+                                             super->system_chunk_array_size, &at, &item);)
         BW_TRY(bw_chunk_set_add(set, &item));
-        next += sizeof *disk + size;
-        left -= sizeof *disk + size;
-    }
     return NULL;
 }
 

@@ -405,19 +405,13 @@ static struct bw_error *make_superblocks(const struct candidate *candidate)
     for (size_t at = 0; bw_newest_next(&candidate->chunks.items, &at, &item);) {
         const struct bw_disk_chunk *disk = (const void *)item.data;
         const uint32_t size = bw_get32(disk->sector_size);
-        const struct bw_disk_key key = bw_key_encode(&item.key);
         if (!has_size && size >= BW_MIN_SECTORSIZE && size <= super.nodesize &&
             !(size & (size - 1))) {
             super.sectorsize = size;
             has_size = true;
         }
-        if (!(bw_get64(disk->type) & BW_GROUP_SYSTEM) ||
-            sizeof key + item.size > BW_SYSTEM_CHUNK_ARRAY_SIZE - super.system_chunk_array_size)
-            continue;
-        uint8_t *end = super.system_chunk_array + super.system_chunk_array_size;
-        memcpy(end, &key, sizeof key);
-        memcpy(end + sizeof key, item.data, item.size);
-        super.system_chunk_array_size += (uint32_t)(sizeof key + item.size);
+        if (bw_get64(disk->type) & BW_GROUP_SYSTEM)
+            bw_system_chunk_append(super.system_chunk_array, &super.system_chunk_array_size, &item);
     }
 
     for (size_t i = 0; i < candidate->set->count; i++)
