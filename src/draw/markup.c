@@ -24,7 +24,7 @@ static bool is_invisible(uint32_t code)
     return (code & 0xfffe) == 0xfffe;
 }
 
-/* Entities of XML. Of two for a character, the first one is written. */
+/* Entities of XML. If a character has two, the first one is written. */
 static const struct {
     const char *name, character;
 } entities[] = {{"&amp;", '&'},  {"&lt;", '<'},   {"&gt;", '>'},

@@ -58,8 +58,7 @@ size_t bw_chunk_item_size(const uint8_t *data, size_t size);
  * the first one. False at the end, and if the rest is cut off. */
 bool bw_system_chunk_item(const uint8_t *list, size_t size, size_t *at, struct bw_item *item);
 
-/** Appends a chunk to such a list, which is as large as that of a superblock. False: there is no
- * room. */
+/** Appends a chunk to such a list of BW_SYSTEM_CHUNK_ARRAY_SIZE bytes. False: no room. */
 bool bw_system_chunk_append(uint8_t *list, uint32_t *size, const struct bw_item *item);
 
 /** Whether the stripe tree, if the file system has one, records the place of a chunk's data.

@@ -207,8 +207,8 @@ void bw_repair_all_items(struct bw_fs_items *items, struct bw_fs *fs, const stru
  * `change.proof` and `change.loss`, of which the first two are NULL only if memory ran out. */
 struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change change);
 
-/** Divides a change of several blocks or sectors: those from byte `at` on become a change of their
- * own, the last one of the round. The index does not know it yet. (plan.c) */
+/** Divides a change of several blocks or sectors at byte `at`: the rest becomes the last change of
+ * the round, which is not in the index yet. (plan.c) */
 struct bw_error *bw_repair_split(struct bw_repair *repair, size_t number, uint64_t at);
 
 /** Plans a change of all superblocks, which the trees prove: all findings of the kind `code` are

@@ -257,7 +257,7 @@ static struct bw_error *read_more(struct search *search, enum stage stage)
     return bw_device_scan_run(&search->scan, ranges.items, ranges.count);
 }
 
-/* Blocks of several file systems with the same fsid: keeps those of the superblock's. False if the
+/* Blocks of several file systems with the same fsid: keeps the superblock's. False if the
  * blocks that it names were not read yet. */
 static bool keep_own_blocks(struct search *search)
 {

@@ -420,7 +420,7 @@ static uint64_t newest_generation(struct making *making)
     return newest_until(&making->index, found, &trees);
 }
 
-/* The leaves of a damaged root tree stay as they are, whatever else is known about them. */
+/* The leaves of a damaged root tree stay unchanged. */
 static struct bw_error *add_intact_leaf(void *context, const struct bw_node *leaf)
 {
     struct making *making = context;
@@ -429,8 +429,8 @@ static struct bw_error *add_intact_leaf(void *context, const struct bw_node *lea
     return bw_newest_add(&making->items, leaf, BW_PRESENT_RANK, 0);
 }
 
-/* Reads the leaves of the root tree. Without an extent tree, those of the newest generation count
- * as the ones in use. */
+/* Reads the leaves of the root tree. Without an extent tree, leaves of the newest generation count
+ * as in use. */
 static struct bw_error *read_leaves(struct making *making)
 {
     const struct bw_found_index *index = &making->index;
@@ -666,7 +666,7 @@ static struct bw_error *rebuild_tree(struct making *making)
     bw_scan_range_list_free(&ranges.ranges);
     BW_TRY(error);
 
-    /* A damaged root tree is completed with the trees of its own generation. */
+    /* A damaged root tree is completed with the trees of the same generation. */
     const bool is_damaged = fs->damaged_root_tree.root.bytenr;
     making->newest = is_damaged ? super->generation : newest_generation(making);
     BW_TRY(bw_tree_roots_find(making->fs, &making->index, making->newest, &making->roots));
