@@ -82,6 +82,9 @@ fi
 # Progress would be shown after a second, in place of the prompt.
 python3 "$ROOT/tests/support/on-terminal.py" "answer:$(< key)" "$PROGRAM" info luks2.img > asked
 holds "the prompt stays until it is answered" [ "$(head -n 1 asked)" = "Passphrase of luks2.img: " ]
+python3 "$ROOT/tests/support/on-terminal.py" interrupt "$PROGRAM" info luks2.img > interrupted
+holds "after an interrupted prompt, the terminal shows what is typed" \
+    grep -qx "status -2, input is shown" interrupted
 expect "an empty key" 2 'the key in /dev/null is empty' --key-file /dev/null luks2.img
 expect "no key file" 2 'cannot open nowhere' --key-file nowhere luks2.img
 expect "a descriptor that is not open" 2 'cannot read the key' --key-fd 77 luks2.img

@@ -8,6 +8,9 @@
                                                     if none does); then the command is killed
     tests/support/on-terminal.py answer:TEXT COMMAND...  the same, with stdin on it: types TEXT two
                                                     seconds after the first output
+    tests/support/on-terminal.py interrupt COMMAND...  whether the terminal shows what is typed,
+                                                    after SIGINT has ended the command at its
+                                                    first output
     tests/support/on-terminal.py signal COMMAND...  no terminal: the first line after SIGUSR1
     tests/support/on-terminal.py signal:REGEX COMMAND...  one of these lines that matches, likewise
 """
@@ -16,6 +19,7 @@ import re
 import signal
 import subprocess
 import sys
+import termios
 import time
 
 ERASE = b"\r\x1b[K"
@@ -67,8 +71,16 @@ def answer_like(child, terminal, regex):
 def main(mode, *command):
     terminal, other = os.pipe() if mode.startswith("signal") else os.openpty()
     answers = mode.startswith("answer:")
-    child = subprocess.Popen(command, stderr=other, stdin=other if answers else None,
+    is_input = answers or mode == "interrupt"
+    child = subprocess.Popen(command, stderr=other, stdin=other if is_input else None,
                              stdout=other if mode == "both" else subprocess.DEVNULL)
+    if mode == "interrupt":
+        next(pieces(terminal))
+        child.send_signal(signal.SIGINT)
+        status = child.wait()
+        shows = termios.tcgetattr(other)[3] & termios.ECHO
+        print("status %d, input is %s" % (status, "shown" if shows else "hidden"))
+        return
     os.close(other)
     if answers or mode in ("whole", "both"):
         first = next(pieces(terminal)) if answers else b""

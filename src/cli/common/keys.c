@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -69,28 +70,44 @@ void cmd_keys_free(struct cmd_keys *keys)
         bw_secret_free(&keys->secrets[--keys->count]);
 }
 
+/* The terminal as it was before a prompt, for the handler of a signal. */
+static struct termios terminal;
+
+/* Ends a prompt, and mostly the program. */
+static void restore_terminal(int number)
+{
+    const int problem = errno;
+    tcsetattr(STDIN_FILENO, TCSAFLUSH, &terminal);
+    cmd_restore_exit_signals();
+    raise(number); /* has its usual effect when this handler returns */
+    errno = problem;
+}
+
 struct bw_error *cmd_keys_prompt(void *context, const char *volume, unsigned attempt,
                                  char *passphrase, size_t *length)
 {
-    struct termios before, silent;
     const size_t room = *length;
     (void)context;
     *length = 0;
-    if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &before))
+    if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &terminal))
         return NULL;
     protect_process();
-    silent = before;
+    struct termios silent = terminal;
     silent.c_lflag &= ~(tcflag_t)ECHO;
     silent.c_lflag |= ICANON;
-    if (tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent))
+    cmd_replace_exit_signals(restore_terminal);
+    if (tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent)) {
+        cmd_restore_exit_signals();
         return bw_error_from_errno(errno, "cannot ask for the passphrase");
+    }
     cmd_progress_wait(true);
     fprintf(stderr, "%sPassphrase of %s: ", attempt ? "It does not fit.\n" : "", volume);
     /* Without the newline. A longer line is cut off, and will not fit. */
     while (*length < room && read(STDIN_FILENO, passphrase + *length, 1) == 1 &&
            passphrase[*length] != '\n')
         ++*length;
-    tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
+    tcsetattr(STDIN_FILENO, TCSAFLUSH, &terminal);
+    cmd_restore_exit_signals();
     fputc('\n', stderr);
     cmd_progress_wait(false);
     return NULL;

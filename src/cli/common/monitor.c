@@ -54,7 +54,8 @@ static struct {
     sigset_t exit_set;  /* with an exit message or advice: the signals that the thread waits for */
     sigset_t before;    /* signal mask before cmd_monitor_start() */
     bool blocked;       /* `before` is to be restored */
-    void (*volatile clean_ups[3])(void); /* one per caller; the last is NULL */
+    void (*volatile clean_ups[3])(void);     /* one per caller; the last is NULL */
+    struct sigaction replaced[EXIT_SIGNALS]; /* while a prompt waits */
 } monitor = {.busy = PTHREAD_MUTEX_INITIALIZER, .exit_message_written = ATOMIC_FLAG_INIT};
 
 /* The line of progress. Members that several threads use are atomic or locked. */
@@ -108,6 +109,22 @@ void cmd_catch_exit_signals(void (*handler)(int number), int flags)
     for (size_t i = 0; i < EXIT_SIGNALS; i++)
         if (sigaction(exit_signals[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
             sigaction(exit_signals[i], &ours, NULL);
+}
+
+void cmd_replace_exit_signals(void (*handler)(int number))
+{
+    const struct sigaction ours = {.sa_handler = handler};
+    for (size_t i = 0; i < EXIT_SIGNALS; i++) {
+        struct sigaction *before = &monitor.replaced[i];
+        if (sigaction(exit_signals[i], NULL, before) == 0 && before->sa_handler != SIG_IGN)
+            sigaction(exit_signals[i], &ours, NULL);
+    }
+}
+
+void cmd_restore_exit_signals(void)
+{
+    for (size_t i = 0; i < EXIT_SIGNALS; i++)
+        sigaction(exit_signals[i], &monitor.replaced[i], NULL);
 }
 
 static void clean_up_and_exit(int number)
