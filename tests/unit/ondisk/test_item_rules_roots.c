@@ -28,8 +28,11 @@ static const struct good_item snapshot = {
     {SET(root_item, generation, 60), SET(root_item, root_directory, 256),
      SET(root_item, generation_v2, 60), SET(root_item, origin_transid, 50),
      SET(root_item, parent_uuid[0], 1)}};
-static const struct good_item extents = {
-    {BW_EXTENT_TREE, BW_ROOT_ITEM, 0}, sizeof(struct bw_disk_root_item), BW_ROOT_TREE, {{0}}};
+static const struct good_item extents = {{BW_EXTENT_TREE, BW_ROOT_ITEM, 0},
+                                         sizeof(struct bw_disk_root_item),
+                                         BW_ROOT_TREE,
+                                         {SET(root_item, generation, 1)}};
+
 static void test_roots(void **state)
 {
     (void)state;
@@ -53,6 +56,9 @@ static void test_roots(void **state)
         {.good = &root,
          .key = {BW_TREE_RELOC, BW_ROOT_ITEM, 7},
          BAD(root_item, "relocation of tree 7, which is not a subvolume")},
+        {.good = &root,
+         .changes = {SET(root_item, generation, 0)},
+         BAD(root_item, "generation 0")},
         {.good = &root,
          .changes = {SET(root_item, generation, 102)},
          BAD(root_item, "generation 102 is later than the superblock's, 100")},
