@@ -155,10 +155,11 @@ static void report_parity(struct parity *parity, const struct row *row, unsigned
                    .repairable = repairable, .logical = row->logical,
                    .length = (uint64_t)row->data_parts * BW_STRIPE_LENGTH,
                    .devid = row->parts[part].devid, .offset = offset);
+    const char *problem = "cannot be read";
+    if (code == BW_CODE_parity_mismatch)
+        problem = "do not match the data of the row";
     bw_check_find(parity->check, code, &location, "%" PRIu32 " bytes of %s %s",
-                  count * parity->sectorsize, part == row->data_parts ? "P" : "Q",
-                  code == BW_CODE_parity_mismatch ? "do not match the data of the row"
-                                                  : "cannot be read");
+                  count * parity->sectorsize, part == row->data_parts ? "P" : "Q", problem);
 }
 
 /* A part could not be read as a whole: which columns can be? Data have been reported already. */

@@ -359,8 +359,11 @@ __attribute__((format(printf, 5, 6))) static void find(struct bw_check *check,
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    bw_check_find(check, code, &location, "%s%ssuperblock copy %u: %s",
-                  is_known ? "" : copy->image->name, is_known ? "" : ": ", copy->number, message);
+    if (is_known)
+        bw_check_find(check, code, &location, "superblock copy %u: %s", copy->number, message);
+    else
+        bw_check_find(check, code, &location, "%s: superblock copy %u: %s", copy->image->name,
+                      copy->number, message);
 }
 
 /* Reads a copy; false if the device has none of that number. The kernel writes those that end

@@ -403,12 +403,12 @@ struct bw_error *bw_target_file_finish(struct bw_target_file *file, const char *
 static int open_again(struct bw_target *target, const char *path, size_t length,
                       const struct bw_inode *inode, struct stat *status)
 {
+    static const int how = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
     struct bw_error *error = length ? bw_target_enter(target, path, length) : NULL;
     int descriptor = -1;
     if (!error) {
-        descriptor =
-            openat(length ? target->directory : target->folder, length ? target->name : ".",
-                   O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        descriptor = length ? openat(target->directory, target->name, how)
+                            : openat(target->folder, ".", how);
         errno = descriptor < 0 ? errno : ESTALE;
         if (descriptor >= 0 && fstat(descriptor, status) == 0 &&
             (status->st_mode & S_IFMT) == (inode->mode & S_IFMT))

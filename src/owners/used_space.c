@@ -313,7 +313,8 @@ static struct bw_error *walk_trees(struct bw_used_map *map, const struct bw_tree
         const struct bw_listed_tree *tree = &trees->entries.items[i];
         const bool has_data = tree->is_log || (map->options.files &&
                                                (tree->has_inodes || tree->tree.id == BW_ROOT_TREE));
-        const uint32_t value = (tree->is_log ? OF_LOG : 0) | (has_data ? WITH_DATA : 0);
+        uint32_t value = has_data ? WITH_DATA : 0;
+        value |= tree->is_log ? OF_LOG : 0;
         const struct bw_queued_block block = {bw_tree_root_pointer(&tree->tree, false), value,
                                               tree->references ? NULL : tree};
         if (tree->tree.root.bytenr &&

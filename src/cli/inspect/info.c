@@ -206,8 +206,8 @@ static struct bw_error *list_sides(void *context, struct bw_record_sink *sink)
             .devid = super.devid, .total_bytes = super.device_bytes, .path = path};
         memcpy(unopened.uuid, super.device_uuid, sizeof unopened.uuid);
         struct alternative_paths paths;
-        struct bw_deviceinfo row =
-            device_row(fs ? fs : info->overview.fs, own ? own : &unopened, &paths);
+        const struct bw_device_info *described = own ? own : &unopened;
+        struct bw_deviceinfo row = device_row(fs ? fs : info->overview.fs, described, &paths);
         row.device_state = "diverged";
         row.generation = super.generation;
         row.side = side;

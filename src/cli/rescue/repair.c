@@ -471,10 +471,10 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     struct bw_error *unrepaired = NULL;
     if (left) {
         BW_AUTO_FREE char *names = bw_repair_name_left(repair->plan, false);
+        const char *effect = writes ? ", and nothing is written" : "";
         unrepaired = bw_error_create(
             BW_ERROR_CORRUPT, "this command does not repair %" PRIu64 " finding%s of 'check'%s: %s",
-            left, bw_plural(left), writes ? ", and nothing is written" : "",
-            names ? names : "(no memory)");
+            left, bw_plural(left), effect, names ? names : "(no memory)");
     }
     if (unrepaired && !writes && count > repair->chosen + repair->failed)
         unrepaired =
