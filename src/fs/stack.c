@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/pair_set.h"
 #include "fs/disk.h"
 #include "ondisk/superblock.h"
 #include "xlators/layout/containers.h"
@@ -447,31 +448,21 @@ static struct bw_error *drop_volumes(const struct building *building)
 
 /* Several file systems. */
 
-struct uuid {
-    uint8_t bytes[BW_UUID_SIZE];
-};
-
-BW_VECTOR(uuids, struct uuid);
-
-static int compare_uuids(const void *a, const void *b)
-{
-    return memcmp(a, b, BW_UUID_SIZE);
-}
-
 /* The user must choose if volumes contain different file systems, or the same device of one, as an
  * LVM snapshot does, unless an image that is no container decides. If none contains any, a volume
  * that cannot be shown may be the one. */
 static struct bw_error *check_choice(const struct building *building)
 {
-    BW_AUTO_BUFFER struct bw_buffer text = {0};  /* describes the file systems */
-    BW_SCOPED(uuids) struct uuids devices = {0}; /* the devices in the volumes */
+    BW_AUTO_BUFFER struct bw_buffer text = {0};              /* describes the file systems */
+    BW_SCOPED(bw_pair_set) struct bw_pair_set devices = {0}; /* the UUIDs of those in volumes */
     struct bw_superblock first;
-    bool has_btrfs = false, must_choose = false;
+    bool has_btrfs = false, has_first = false, must_choose = false;
     for (size_t i = 0; i < bw_xlator_child_count(building->map); i++) {
         struct bw_xlator *device = bw_xlator_child(building->map, i);
         struct bw_disk_superblock block;
         struct bw_superblock superblock;
-        struct uuid uuid;
+        uint64_t uuid[2];
+        bool is_new;
         char fsid[37];
         BW_AUTO_FREE char *title = NULL;
         if (!bw_has_superblock(&building->frame, device, &block))
@@ -481,12 +472,14 @@ static struct bw_error *check_choice(const struct building *building)
             continue;
         if (!is_volume(device))
             return NULL;
-        if (!devices.count)
+        if (!has_first)
             first = superblock;
+        has_first = true;
         must_choose |= !bw_same_file_system(&first, &superblock) && !bw_is_seed(&first) &&
                        !bw_is_seed(&superblock);
-        memcpy(uuid.bytes, superblock.device.uuid, sizeof uuid.bytes);
-        BW_TRY(uuids_push(&devices, uuid));
+        memcpy(uuid, superblock.device.uuid, sizeof uuid);
+        BW_TRY(bw_pair_set_insert(&devices, uuid[0], uuid[1], &is_new));
+        must_choose |= !is_new && !building->options->alternatives;
         BW_TRY(bw_stack_title(device, &title));
         bw_uuid_text(superblock.fsid, fsid);
         if (text.length)
@@ -498,10 +491,6 @@ static struct bw_error *check_choice(const struct building *building)
     }
     if (!has_btrfs && building->stack->skipped)
         return BW_TAKE(building->stack->skipped);
-    if (devices.count && !building->options->alternatives)
-        uuids_sort(&devices, compare_uuids);
-    for (size_t i = 1; i < devices.count && !building->options->alternatives; i++)
-        must_choose |= compare_uuids(&devices.items[i - 1], &devices.items[i]) == 0;
     if (!must_choose)
         return NULL;
     return bw_error_advise(bw_error_create(BW_ERROR_AMBIGUOUS,

@@ -114,32 +114,28 @@ struct bw_error *bw_subvolume_get(struct bw_fs *fs, const struct bw_subvolume *s
     return bw_item_range_end(&range, error);
 }
 
-/* A search for inodes that were changed after their subvolume was received. */
-struct change_search {
-    const struct bw_subvolume_info *info;
-    bool found;
-};
+/* Searching for an inode that was changed after its subvolume was received, which ends the scan. */
 
 static struct bw_error *select_newer(void *context, const struct bw_block_pointer *pointer,
                                      bool *selected)
 {
-    const struct change_search *search = context;
-    *selected = pointer->expectation.generation > search->info->rtransid && !search->found;
+    const struct bw_subvolume_info *info = context;
+    *selected = pointer->expectation.generation > info->rtransid;
     return NULL;
 }
 
 static struct bw_error *find_changed_inode(void *context, const struct bw_node *leaf)
 {
-    struct change_search *search = context;
-    const struct timespec *received = &search->info->rtime;
+    const struct bw_subvolume_info *info = context;
+    const struct timespec *received = &info->rtime;
     struct bw_item item;
     struct bw_inode inode;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
         if (item.key.type == BW_INODE_ITEM && bw_inode_decode(&item, &inode) &&
-            inode.transid > search->info->rtransid &&
+            inode.transid > info->rtransid &&
             (inode.ctime.tv_sec > received->tv_sec ||
              (inode.ctime.tv_sec == received->tv_sec && inode.ctime.tv_nsec > received->tv_nsec)))
-            search->found = true;
+            return bw_error_create(BW_ERROR_STOPPED, "found");
     return NULL;
 }
 
@@ -147,15 +143,17 @@ struct bw_error *bw_subvolume_is_changed(struct bw_fs *fs, const struct bw_subvo
                                          const struct bw_subvolume_info *info, bool *is_changed)
 {
     static const uint8_t none[BW_UUID_SIZE];
-    struct change_search search = {info, false};
     const struct bw_scan scan = {BW_SCAN_ALL, .select = select_newer, .leaf = find_changed_inode,
-                                 .lost = bw_scan_ignore_lost, .context = &search};
+                                 .lost = bw_scan_ignore_lost, .context = (void *)(uintptr_t)info};
     *is_changed = false;
     if (memcmp(info->received_uuid, none, BW_UUID_SIZE) == 0 || !info->rtransid ||
         info->ctransid <= info->rtransid)
         return NULL;
-    BW_TRY(bw_tree_scan(&fs->reader, &subvolume->tree, &scan));
-    *is_changed = search.found;
+    struct bw_error *error = bw_tree_scan(&fs->reader, &subvolume->tree, &scan);
+    *is_changed = error && error->code == BW_ERROR_STOPPED;
+    if (!*is_changed)
+        return error;
+    bw_error_free(error);
     return NULL;
 }
 
