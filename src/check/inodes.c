@@ -599,9 +599,10 @@ static size_t end_of_name(const struct name_records *records, size_t begin)
     return end;
 }
 
-/* The flipped bit between a name and another one of the same inode in a directory. */
+/* The flipped bit between a name and another one of the same inode in a directory. Adds to `*tries`
+ * how many were compared. */
 static void find_flip_in_directory(const struct examination *examination, const struct name *name,
-                                   uint64_t directory, struct bw_flip *flip)
+                                   uint64_t directory, unsigned *tries, struct bw_flip *flip)
 {
     const struct name_records *records = &examination->records;
     const struct name_record *any = name->any;
@@ -612,8 +613,7 @@ static void find_flip_in_directory(const struct examination *examination, const 
                             (records->items[k].inode > any->inode ||
                              (records->items[k].inode == any->inode && records->items[k].name &&
                               records->items[k].directory >= directory))));
-    for (size_t end, tries = 0; !flip->found && i < records->count && tries < MOST_NAMES;
-         i = end, tries++) {
+    for (size_t end; !flip->found && i < records->count && *tries < MOST_NAMES; i = end, ++*tries) {
         const struct name_record *first = &records->items[i];
         if (first->inode != any->inode || first->is_subvolume != any->is_subvolume ||
             first->directory != directory)
@@ -631,8 +631,9 @@ static void find_flip_of_name(const struct examination *examination, const struc
 {
     const struct name_records *records = &examination->records;
     struct name_record wanted = *name->any;
+    unsigned tries = 0;
     wanted.value = 0;
-    find_flip_in_directory(examination, name, wanted.directory, flip);
+    find_flip_in_directory(examination, name, wanted.directory, &tries, flip);
 
     /* The same name of an inode, or in a directory, whose number differs in one bit. */
     for (unsigned bit = 0; !flip->found && bit < 64; bit++) {
@@ -647,7 +648,7 @@ static void find_flip_of_name(const struct examination *examination, const struc
         }
         if (!flip->found)
             find_flip_in_directory(examination, name, name->any->directory ^ UINT64_C(1) << bit,
-                                   flip);
+                                   &tries, flip);
     }
 }
 
