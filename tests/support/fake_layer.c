@@ -12,6 +12,7 @@ static void fake_read_one(struct fake_layer *fake, struct bw_request *request)
         fake->reads[fake->read_count++] =
             (struct fake_read){request->kind, request->address, request->length, request->mirror};
     request->error = NULL;
+    request->rebuilt = fake->rebuilt;
     if (copy > FAKE_COPIES || fake->broken[copy - 1])
         request->error = bw_error_create(BW_ERROR_SYSTEM, "fake copy %u is broken", copy);
     else if (request->address > fake->size || request->length > fake->size - request->address)

@@ -24,6 +24,7 @@ struct fake_layer {
     unsigned copy_count;                /**< 0: one */
     uint64_t size;
     bool broken[FAKE_COPIES]; /**< reading this copy fails */
+    bool rebuilt;             /**< the replies say that bytes were computed from parity */
 
     struct fake_read reads[FAKE_READS];
     size_t read_count;

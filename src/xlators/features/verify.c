@@ -36,6 +36,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/galois.h"
 #include "base/hash_table.h"
 #include "base/vector.h"
 #include "base/zeros.h"
@@ -144,6 +145,86 @@ static struct bw_error *control(struct bw_xlator *xlator, const struct bw_contro
 
 /* Verifying. */
 
+/* The checksums of a block, of each type. */
+struct all_checksums {
+    uint8_t sums[BW_CHECKSUM_TYPES][BW_CSUM_SIZE];
+};
+
+static struct all_checksums all_checksums(const uint8_t *block, uint32_t length)
+{
+    struct all_checksums all;
+    for (unsigned type = 0; type < BW_CHECKSUM_TYPES; type++)
+        bw_checksum_compute((enum bw_checksum_type)type, block + BW_CSUM_SIZE,
+                            length - BW_CSUM_SIZE, all.sums[type]);
+    return all;
+}
+
+/* Corrects the checksum of a block that was computed from another one, with the old checksum of one
+ * of them and the new one of the other. btrfstune overwrites as many bytes as the new type has. In
+ * RAID6, the difference is multiplied by some factor. */
+static bool take_out_change(uint8_t *block, const struct all_checksums *own,
+                            const struct all_checksums *other, unsigned old, unsigned new)
+{
+    const size_t old_size = bw_checksum_size((enum bw_checksum_type)old);
+    const size_t new_size = bw_checksum_size((enum bw_checksum_type) new);
+    const size_t size = old_size > new_size ? old_size : new_size;
+    for (unsigned is_written = 0; is_written < 2; is_written++) {
+        uint8_t wanted[BW_CSUM_SIZE], factor = 0;
+        bool matches = true;
+        memcpy(wanted, own->sums[old], BW_CSUM_SIZE);
+        if (is_written)
+            memcpy(wanted, own->sums[new], new_size);
+        for (size_t i = 0; i < size && matches; i++) {
+            const uint8_t difference = block[i] ^ wanted[i];
+            uint8_t change = 0;
+            if (i < new_size)
+                change = other->sums[old][i] ^ other->sums[new][i];
+            if (change && !factor)
+                factor = bw_field_product(difference, bw_field_inverse(change));
+            matches = difference == bw_field_product(factor, change);
+        }
+        if (!matches)
+            continue;
+        memcpy(block, wanted, size);
+        return true;
+    }
+    return false;
+}
+
+/*
+ * Corrects the checksum of a tree block that was computed from parity, if btrfstune was interrupted
+ * between the writes of a block of the row, with the new type of checksums, and of the parity. All
+ * other bytes are right: no other bytes of that block were changed. Which blocks are in the row is
+ * known only below. They are whole numbers of stripes away, and a change of the right one explains
+ * all bytes of the checksum. It may be the block itself, if two devices are missing.
+ */
+static bool correct_old_parity(const struct bw_frame *frame, struct bw_xlator *xlator,
+                               const struct bw_request *request)
+{
+    enum { REACH = 15 }; /* stripes in both directions: data in a row of up to 16 */
+    const struct verify *verify = bw_xlator_private(xlator);
+    if (!request->rebuilt || verify->other_checksums != BW_ALL_CHECKSUMS)
+        return false;
+    BW_AUTO_FREE uint8_t *block = malloc(request->length);
+    const struct all_checksums own = all_checksums(request->buffer, request->length);
+    bool is_corrected = false;
+    for (int away = -REACH; block && !is_corrected && away <= REACH; away++) {
+        struct bw_request read = {.kind = BW_REQUEST_RAW,
+                                  .length = request->length,
+                                  .address = request->address + (uint64_t)away * BW_STRIPE_LENGTH,
+                                  .buffer = block};
+        bw_wind(frame, bw_xlator_child(xlator, 0), &read, 1);
+        BW_AUTO_ERROR struct bw_error *unreadable = read.error;
+        if (unreadable)
+            continue;
+        const struct all_checksums other = all_checksums(block, request->length);
+        for (unsigned i = 0; i < BW_CHECKSUM_TYPES * BW_CHECKSUM_TYPES && !is_corrected; i++)
+            is_corrected = take_out_change(request->buffer, &own, &other, i / BW_CHECKSUM_TYPES,
+                                           i % BW_CHECKSUM_TYPES);
+    }
+    return is_corrected;
+}
+
 /* Everything but the checksum of a tree block, which has at least a header. */
 static struct bw_error *check_contents(const struct verify *verify,
                                        const struct bw_request *request)
@@ -194,7 +275,8 @@ static struct bw_error *verify_reply(const struct bw_frame *frame, struct bw_xla
             error = bw_error_create(BW_ERROR_CORRUPT, "%" PRIu32 " bytes cannot be a tree block",
                                     request->length);
         else if (bw_checksum_accepts_block(verify->checksum, verify->other_checksums,
-                                           request->buffer, request->length))
+                                           request->buffer, request->length) ||
+                 correct_old_parity(frame, xlator, request))
             error = check_contents(verify, request);
         else
             error = bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",

@@ -5,6 +5,7 @@
  */
 #include <sys/stat.h>
 
+#include "base/galois.h"
 #include "ondisk/disk_items.h"
 #include "support/block_bench.h"
 
@@ -414,6 +415,55 @@ static void test_more_than_one_fsid(void **state)
     free_bench(bench);
 }
 
+/* btrfstune was interrupted between two writes: a block has the new checksum, and the parity of its
+ * row is old, or the reverse. Whatever is computed from them has a wrong checksum. */
+static void test_parity_before_a_change(void **state)
+{
+    (void)state;
+    enum { STRIPE = BW_STRIPE_LENGTH / BENCH_NODESIZE };
+    for (unsigned pair = 0; pair < BW_CHECKSUM_TYPES * BW_CHECKSUM_TYPES * 4; pair++) {
+        const uint8_t factor = pair & 3 ? 1 : 0x1d; /* RAID6, with two lost devices */
+        const enum bw_checksum_type old = pair / 4 / BW_CHECKSUM_TYPES,
+                                    new = pair / 4 % BW_CHECKSUM_TYPES;
+        const bool is_written = pair & 1, is_last = pair & 2;
+        if (old == new)
+            continue;
+        struct verify_bench *bench = make_bench(1, old);
+        uint8_t before[BENCH_NODESIZE], after[BENCH_NODESIZE], sum[BW_CSUM_SIZE];
+        uint8_t *wanted = block_bench_bytes(bench->blocks, 1, is_last ? STRIPE : 0);
+        uint8_t *other = block_bench_bytes(bench->blocks, 1, is_last ? 0 : STRIPE);
+        memcpy(before, other, BENCH_NODESIZE);
+        memcpy(after, other, BENCH_NODESIZE);
+        bw_checksum_compute(new, after + BW_CSUM_SIZE, BENCH_NODESIZE - BW_CSUM_SIZE, sum);
+        memcpy(after, sum, bw_checksum_size(new));
+        memcpy(other, is_written ? after : before, BENCH_NODESIZE);
+        for (size_t i = 0; i < BW_CSUM_SIZE; i++)
+            wanted[i] ^= bw_field_product(factor, before[i] ^ after[i]);
+
+        bench->blocks->fake.rebuilt = true;
+        struct bw_control_file_system facts = {.checksum_type = old,
+                                               .other_checksums = BW_ALL_CHECKSUMS,
+                                               .ids = (const void *)&bench->blocks->fsid,
+                                               .id_count = 1};
+        const struct bw_control control = {BW_CONTROL_FILE_SYSTEM, {.file_system = &facts}};
+        expect_success(bw_graph_control(bench->graph, &control));
+        expect_success(read_block(bench, is_last ? STRIPE : 0));
+        assert_true(bw_checksum_matches_block(old, bench->buffer, BENCH_NODESIZE));
+
+        /* Another byte is wrong; nothing is computed; no change was interrupted. */
+        wanted[BENCH_NODESIZE - 1] ^= 1;
+        expect_error(read_block(bench, is_last ? STRIPE : 0), BW_ERROR_CORRUPT, "mismatch");
+        wanted[BENCH_NODESIZE - 1] ^= 1;
+        bench->blocks->fake.rebuilt = false;
+        expect_error(read_block(bench, is_last ? STRIPE : 0), BW_ERROR_CORRUPT, "mismatch");
+        bench->blocks->fake.rebuilt = true;
+        facts.other_checksums = 0;
+        expect_success(bw_graph_control(bench->graph, &control));
+        expect_error(read_block(bench, is_last ? STRIPE : 0), BW_ERROR_CORRUPT, "mismatch");
+        free_bench(bench);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -429,6 +479,7 @@ int main(void)
         cmocka_unit_test(test_items_of_corrected_blocks),
         cmocka_unit_test(test_shared_limit),
         cmocka_unit_test(test_more_than_one_fsid),
+        cmocka_unit_test(test_parity_before_a_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
