@@ -12,6 +12,8 @@
  *   deleted   only the new items are complete, under BW_CSUM_CHANGE
  *   renamed   all items are new; the highest addresses have the final id
  *
+ * In the last step, the temporary item may be lost, with its leaf: then the data decide, too.
+ *
  * No item has its own type. Some sectors of data decide which one the items with the final id
  * have; a single sector may be damaged.
  */
@@ -136,6 +138,14 @@ struct bw_error *bw_fs_find_data_checksums(struct bw_fs *fs)
     if (!bw_fs_changes_checksums(fs) || !fs->checksum_trees.count)
         return NULL;
     BW_TRY(find_new_type(fs, &exists, &new));
+    if (!exists && !(fs->superblock.flags & BW_SUPER_FLAG_CHANGING_META_CSUM))
+        return NULL;
+    /* The item is lost: any type. */
+    for (unsigned type = 0; !exists && type < BW_CHECKSUM_TYPES; type++) {
+        new = (enum bw_checksum_type)type;
+        BW_TRY(bw_checksum_prepare(new));
+        BW_TRY(compare_data(fs, new, &first, &exists));
+    }
     if (!exists)
         return NULL;
     BW_TRY(bw_checksum_prepare(new));

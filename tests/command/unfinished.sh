@@ -48,6 +48,16 @@ holds "rescue verifies all files despite an unfinished change" \
     out_has '"unverified_files":0,.*"partly_files":0,.*"lost_files":0'
 expect "a scan" 0 - walk --scan "$WORK/image"
 
+# The root tree, which names the new type, is lost: the data show which type their checksums have.
+unfinished plain data 2 done
+holds "tree blocks of both types" \
+    python3 "$ROOT/tests/support/unfinished_change.py" "$WORK/image" blocks 2 2
+python3 "$ROOT/tests/support/erase_trees.py" 1 "$WORK/image"
+expect "no root tree" 1 'the root tree was rebuilt' sum "$WORK/image"
+is "files without a root tree" "$(md5sum < "$WORK/out")" \
+    "$("$PROGRAM" sum "$BUILD/fixtures/plain/dev1.img" | md5sum)"
+lost plain
+
 # The change ended between the mirrors of RAID1: they differ, but the devices have one history.
 unfinished_change=$ROOT/tests/support/unfinished_change.py
 for device in 1 2; do
