@@ -22,6 +22,7 @@ reason() {
         lost-*) echo "damage: the reference ends a tree at the first bad block" ;;
         sprout* | stale-*)
             echo "the reference takes the superblock of the first image, not the newest" ;;
+        remap-*) echo "the reference does not know the remap tree" ;;
         superblock* | zoned-*) echo "the reference does not look for another superblock" ;;
     esac
 }
