@@ -410,14 +410,15 @@ struct bw_error *bw_repair_plan_superblocks(struct bw_repair *repair)
         char *loss = edit == clear_log ? list_log(repair) : NULL;
         if (!loss && fields[i].loss)
             loss = strdup(fields[i].loss);
-        BW_TRY(bw_repair_add(repair, (struct bw_repair_change){
-                                         .class_number = loss ? BW_REPAIR_LOSS : BW_REPAIR_DERIVED,
-                                         .what = fields[i].what,
-                                         .why = strdup(fields[i].why),
-                                         .proof = strdup(fields[i].proof),
-                                         .loss = loss,
-                                         .edit = edit,
-                                     }));
+        BW_TRY(bw_repair_add(
+            repair, (struct bw_repair_change){
+                        .class_number = fields[i].loss ? BW_REPAIR_LOSS : BW_REPAIR_DERIVED,
+                        .what = fields[i].what,
+                        .why = strdup(fields[i].why),
+                        .proof = strdup(fields[i].proof),
+                        .loss = loss,
+                        .edit = edit,
+                    }));
     }
     return NULL;
 }
