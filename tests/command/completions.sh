@@ -88,6 +88,9 @@ offers "" ls "$WORK/none" /
 head -c 70000 /dev/urandom > "$WORK/nonsense"
 offers "" ls "$WORK/nonsense" /
 
+# bash may ask before anything is typed.
+expect 'an empty line of bash' 0 - --complete-bash ' =' ''
+
 # In the shells. typed LINE ARGUMENT...: types a line; the program must then be called with these
 # arguments.
 mkdir "$WORK/shell"

@@ -647,7 +647,9 @@ int cmd_complete_bash(const char *breaks, const char *given)
     if (bash_line_read(&line, given, breaks) && line.count > 1)
         text = complete_words(line.words + 1, line.count - 1);
 
-    const char *end = text.failed ? text.data : text.data + text.length;
+    const char *end = text.data;
+    if (!text.failed && text.length) /* without completions, the data are NULL */
+        end += text.length;
     size_t count = 0;
     bool files = false, more = false;
     for (const char *at = text.data; at < end; at = next_completion(at), count++) {
