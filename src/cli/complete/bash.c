@@ -68,8 +68,8 @@ void bash_append_quoted(struct bw_buffer *text, const char *word, size_t length,
     bool has_control = false;
     for (size_t i = 0; i < length; i++)
         has_control |= (unsigned char)word[i] < ' ' || word[i] == 127;
-    if (has_control && !quote) { /* only $'...' has a form of them that readline does not interpret
-                                  */
+    if (has_control && !quote) {
+        /* The only form for control characters that readline does not interpret. */
         bw_buffer_format(text, "$'");
         for (size_t i = 0; i < length; i++) {
             if ((unsigned char)word[i] < ' ' || word[i] == 127)

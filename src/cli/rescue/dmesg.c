@@ -55,8 +55,7 @@ struct dmesg {
     struct bw_superblock_info super;
     struct bw_device_map *devices;
     struct explained *items;
-    struct bw_sizes item_of_range; /* for each address that is searched for, the number of its item
-                                    */
+    struct bw_sizes item_of_range; /* for each searched address, the number of its item */
     bool has_unshifted; /* an offset may be one on the disk of which the image is a partition */
 };
 
