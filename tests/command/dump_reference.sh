@@ -16,13 +16,12 @@ export PROGRAM
 # Prints why a fixture is left out; nothing if it is not.
 reason() {
     case $1 in
-        extent-tree-v2 | simple-quota | stripe-tree-* | zoned-stripe-tree)
+        extent-tree-v2 | remap-* | simple-quota | stripe-tree-* | zoned-stripe-tree)
             echo "6.2 does not know the feature" ;;
         changes | diverged) echo "its images have several histories" ;;
         lost-*) echo "damage: the reference ends a tree at the first bad block" ;;
         sprout* | stale-*)
             echo "the reference takes the superblock of the first image, not the newest" ;;
-        remap-*) echo "the reference does not know the remap tree" ;;
         superblock* | zoned-*) echo "the reference does not look for another superblock" ;;
     esac
 }
