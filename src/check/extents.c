@@ -160,12 +160,41 @@ static bool is_owned(struct bw_check *check, const struct bw_tree *tree)
     return !bw_check_lacks_memory(check, error) && !error && bw_get64(header->owner) == tree->id;
 }
 
+/* The file extent that makes a reference, or that would with another bit in its address. */
+static bool find_file_extent(struct bw_check *check, const struct bw_tree *tree,
+                             const struct bw_reference *reference, bool with_flip,
+                             struct bw_key *key, struct bw_disk_file_extent *extent)
+{
+    enum { MOST_PIECES = 64 }; /* of one extent */
+    const struct bw_key first = {reference->inode, BW_EXTENT_DATA, reference->offset};
+    const struct bw_key last = {reference->inode, BW_EXTENT_DATA, UINT64_MAX};
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, check->fs, tree, first, last);
+    for (unsigned i = 0; i < MOST_PIECES; i++) {
+        const struct bw_item *item = bw_fs_items_next(&items);
+        if (!item)
+            return false;
+        if (item->size < sizeof *extent)
+            continue;
+        memcpy(extent, item->data, sizeof *extent);
+        const uint64_t address = bw_get64(extent->disk_bytenr);
+        *key = item->key;
+        if (key->offset - bw_get64(extent->offset) == reference->offset &&
+            bw_get64(extent->disk_num_bytes) == reference->length &&
+            (with_flip ? is_one_bit(address, reference->bytenr) : address == reference->bytenr))
+            return true;
+    }
+    return false;
+}
+
 /* Whether a reference that is made is right, and one that the extent tree has is not. */
 static bool is_made_right(struct bw_check *check, const struct bw_reference_entry *promised,
                           const struct bw_reference_entry *made)
 {
     const struct bw_reference *have = &promised->reference, *want = &made->reference;
     const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, made->tree);
+    struct bw_disk_file_extent extent;
+    struct bw_key key;
     uint64_t size = 0;
     if (have->kind == BW_SHARED_BLOCK_REF || have->kind == BW_SHARED_DATA_REF)
         return true;
@@ -176,7 +205,12 @@ static bool is_made_right(struct bw_check *check, const struct bw_reference_entr
     /* With the number of another inode, a file extent would precede the INODE_ITEM. */
     if (!tree || !find_size(check, tree, want->inode, &size))
         return false;
-    return have->inode != want->inode || (want->offset < size && have->offset >= size);
+    if (have->inode != want->inode)
+        return true;
+    /* Only preallocated extents may lie behind the end of a file. */
+    return want->offset < size && have->offset >= size &&
+           find_file_extent(check, &tree->tree, want, false, &key, &extent) &&
+           extent.type == BW_FILE_EXTENT_REGULAR;
 }
 
 /* The flipped bit in a reference inside of an extent item, compared with what a file makes. */
@@ -219,33 +253,6 @@ static void find_flip_in_reference(struct bw_check *check,
         bw_flip_in_item(check, &tree->tree, &key,
                         byte + offsetof(struct bw_disk_extent_data_ref, offset), 8, have->offset,
                         want->offset, flip);
-}
-
-/* The file extent that makes a reference, or that would with another bit in its address. */
-static bool find_file_extent(struct bw_check *check, const struct bw_tree *tree,
-                             const struct bw_reference *reference, bool with_flip,
-                             struct bw_key *key, struct bw_disk_file_extent *extent)
-{
-    enum { MOST_PIECES = 64 }; /* of one extent */
-    const struct bw_key first = {reference->inode, BW_EXTENT_DATA, reference->offset};
-    const struct bw_key last = {reference->inode, BW_EXTENT_DATA, UINT64_MAX};
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, check->fs, tree, first, last);
-    for (unsigned i = 0; i < MOST_PIECES; i++) {
-        const struct bw_item *item = bw_fs_items_next(&items);
-        if (!item)
-            return false;
-        if (item->size < sizeof *extent)
-            continue;
-        memcpy(extent, item->data, sizeof *extent);
-        const uint64_t address = bw_get64(extent->disk_bytenr);
-        *key = item->key;
-        if (key->offset - bw_get64(extent->offset) == reference->offset &&
-            bw_get64(extent->disk_num_bytes) == reference->length &&
-            (with_flip ? is_one_bit(address, reference->bytenr) : address == reference->bytenr))
-            return true;
-    }
-    return false;
 }
 
 /* Nothing refers to an extent, and its checksums prove that it is where it should be: the flipped

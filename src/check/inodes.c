@@ -54,6 +54,7 @@ struct name_record {
     uint8_t kind;       /**< enum record_kind */
     uint8_t type;       /**< of the file */
     bool is_subvolume;  /**< the entry leads to one: `inode` is its id */
+    bool is_extended;   /**< the reference is an INODE_EXTREF */
     uint16_t name_length;
     uint16_t offset; /**< of the name in its item */
 };
@@ -229,6 +230,7 @@ static struct bw_error *read_item(struct examination *examination, const struct 
                 .value = ref.index,
                 .name_hash = bw_name_hash(ref.name, ref.name_length),
                 .kind = RECORD_REFERENCE,
+                .is_extended = item->key.type == BW_INODE_EXTREF,
                 .name_length = (uint16_t)ref.name_length,
                 .offset = (uint16_t)(ref.name - item->data)};
             fact = bw_fact_reference(secrets, record.name, ref.index, number);
@@ -562,6 +564,9 @@ static void find_flip_between(const struct examination *examination, const struc
     }
     if (wrong->is_subvolume && (bw_tree_list_find(&check->trees, wrong->inode) ||
                                 !bw_tree_list_find(&check->trees, right->inode)))
+        return;
+    /* An INODE_EXTREF has the hash of its name: `name-hash` names the bit. */
+    if (wrong->is_extended)
         return;
     struct bw_key key = {wrong->directory, BW_DIR_INDEX, wrong->value};
     if (wrong->directory != right->directory) {
