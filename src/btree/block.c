@@ -105,11 +105,25 @@ void bw_blocks_advise(const struct bw_tree_reader *reader, const struct bw_range
 {
     const struct bw_frame frame = frame_of_blocks(reader);
     for (size_t i = 0, end; i < count; i = end + 1) {
-        for (end = i; end < count && !bw_memory_block(reader->memory, ranges[end].address); end++)
+        for (end = i; end < count && !bw_memory_has(reader->memory, ranges[end].address); end++)
             continue;
         if (end > i)
             bw_wind_advise(&frame, reader->top, ranges + i, end - i, 0);
     }
+}
+
+/* Blocks that were never found are below a node that bw_edit_surround() has made. */
+static void copy_block(const struct bw_block_memory *memory, struct bw_request *request)
+{
+    const uint8_t *block = bw_memory_block(memory, request->address);
+    if (block)
+        memcpy(request->buffer, block, memory->nodesize);
+    else
+        request->error =
+            bw_error_create(BW_ERROR_CORRUPT,
+                            "the root of %s was not found: items before or behind those of "
+                            "tree blocks that were found may be lost",
+                            bw_tree_title(request->expectation->owner).text);
 }
 
 void bw_blocks_read(const struct bw_tree_reader *reader, struct bw_request *requests, size_t count)
@@ -123,13 +137,12 @@ void bw_blocks_read(const struct bw_tree_reader *reader, struct bw_request *requ
 
     /* Blocks in memory are copied, and the ranges between them requested from the layers. */
     for (size_t i = 0, end; i < count; i = end + 1) {
-        const uint8_t *block = NULL;
-        for (end = i; end < count && !block; end += !block)
-            block = bw_memory_block(reader->memory, requests[end].address);
+        for (end = i; end < count && !bw_memory_has(reader->memory, requests[end].address); end++)
+            continue;
         if (end > i)
             bw_wind(&frame, reader->top, requests + i, end - i);
-        if (block)
-            memcpy(requests[end].buffer, block, reader->nodesize);
+        if (end < count)
+            copy_block(reader->memory, &requests[end]);
     }
     for (size_t i = 0; i < count; i++)
         if (!requests[i].error)

@@ -441,3 +441,43 @@ struct bw_error *bw_edit_remove(struct bw_tree_editor *editor, const struct bw_k
     BW_TRY(descend_to_leaf(editor, key, true, &path));
     return path.exact ? change_leaf(editor, &path, NULL) : NULL;
 }
+
+/* Adds a pointer to a subtree of a level whose only leaf was never found. Its nodes can be read, so
+ * that nobody looks for other leaves below them. */
+static struct bw_error *add_lost(struct bw_tree_editor *editor, uint8_t level,
+                                 const struct bw_key *first, struct bw_disk_key_pointer *pointer)
+{
+    struct bw_memory_blocks *blocks = &editor->memory->blocks;
+    uint64_t address = BW_MEMORY_START + (uint64_t)blocks->count * editor->memory->nodesize;
+    BW_TRY(bw_memory_blocks_push(blocks, NULL));
+    for (uint8_t above = 1; above <= level; above++) {
+        const uint64_t below = address;
+        uint8_t *node;
+        BW_TRY(new_block(editor, above, &node, &address));
+        set_pointer(&pointers_of(node)[0], editor, first, below);
+        count_pointers(node, 1);
+    }
+    set_pointer(pointer, editor, first, address);
+    return NULL;
+}
+
+struct bw_error *bw_edit_surround(struct bw_block_memory *memory, struct bw_tree *tree,
+                                  const struct bw_key *first, const struct bw_key *end,
+                                  bool has_first)
+{
+    const struct bw_key lowest = {0};
+    const uint8_t level = tree->root.level;
+    struct bw_tree_editor editor = {
+        .tree = *tree, .memory = memory, .generation = tree->root.generation};
+    struct bw_root_pointer root = {.generation = editor.generation, .level = level + 1};
+    uint8_t *node;
+    uint32_t count = 0;
+    BW_TRY(new_block(&editor, root.level, &node, &root.bytenr));
+    if (!has_first)
+        BW_TRY(add_lost(&editor, level, &lowest, &pointers_of(node)[count++]));
+    set_pointer(&pointers_of(node)[count++], &editor, first, tree->root.bytenr);
+    BW_TRY(add_lost(&editor, level, end, &pointers_of(node)[count++]));
+    count_pointers(node, count);
+    tree->root = root;
+    return NULL;
+}

@@ -63,6 +63,13 @@ struct bw_error *bw_edit_put(struct bw_tree_editor *editor, const struct bw_key 
 /** Removes an item, if it exists. */
 struct bw_error *bw_edit_remove(struct bw_tree_editor *editor, const struct bw_key *key);
 
+/** Puts a node above the root of a tree that may be only a part of one: keys from `end` on are
+ * lost, not absent, and unless `has_first`, those before `first`, the key that the root begins
+ * with. */
+struct bw_error *bw_edit_surround(struct bw_block_memory *memory, struct bw_tree *tree,
+                                  const struct bw_key *first, const struct bw_key *end,
+                                  bool has_first);
+
 /** Maximum size of an item. */
 uint32_t bw_edit_room(const struct bw_tree_editor *editor);
 

@@ -127,7 +127,7 @@ static uint8_t *read_block(struct bw_leaf_finder *finder, const struct bw_block_
     return *buffer;
 }
 
-static struct bw_key key_after(struct bw_key key)
+struct bw_key bw_key_after(struct bw_key key)
 {
     key.offset++;
     if (key.offset == 0)
@@ -145,7 +145,7 @@ static void cut_leaf(struct bw_leaf_finder *finder)
     if (left == finder->leaf.item_count)
         return;
     finder->leaf.item_count = left;
-    finder->unknown = key_after(bw_leaf_key(&finder->leaf, left - 1));
+    finder->unknown = bw_key_after(bw_leaf_key(&finder->leaf, left - 1));
 }
 
 static struct bw_error *end_descent(struct bw_leaf_finder *finder)
@@ -198,7 +198,7 @@ static struct bw_error *find_adopted(struct bw_leaf_finder *finder, const struct
     if (!read_block(finder, &chosen->pointer))
         return bw_error_no_memory();
     if (!adopted->complete)
-        finder->unknown = key_after(chosen->last_key);
+        finder->unknown = bw_key_after(chosen->last_key);
     return end_descent(finder);
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/vector.h"
 
+/* NULL: a block that was never found. */
 BW_VECTOR(bw_memory_blocks, uint8_t *);
 
 /** The blocks. Any thread may read them while no thread adds one. Set `nodesize`; the rest begins
@@ -22,13 +23,20 @@ struct bw_block_memory {
 /** The first address: above those that the kernel gives to chunks. */
 #define BW_MEMORY_START (UINT64_C(1) << 63)
 
+/** Whether an address is that of a block, found or not. `memory` may be NULL. */
+static inline bool bw_memory_has(const struct bw_block_memory *memory, uint64_t address)
+{
+    return memory && address >= BW_MEMORY_START &&
+           (address - BW_MEMORY_START) % memory->nodesize == 0 &&
+           (address - BW_MEMORY_START) / memory->nodesize < memory->blocks.count;
+}
+
 /** The block at an address, or NULL. `memory` may be NULL. */
 static inline uint8_t *bw_memory_block(const struct bw_block_memory *memory, uint64_t address)
 {
-    if (!memory || address < BW_MEMORY_START || (address - BW_MEMORY_START) % memory->nodesize)
-        return NULL;
-    uint64_t number = (address - BW_MEMORY_START) / memory->nodesize;
-    return number < memory->blocks.count ? memory->blocks.items[number] : NULL;
+    return bw_memory_has(memory, address)
+               ? memory->blocks.items[(address - BW_MEMORY_START) / memory->nodesize]
+               : NULL;
 }
 
 /** Removes the blocks after the first `count`. */

@@ -311,10 +311,15 @@ struct bw_error *bw_rescue_end(struct bw_error *error, struct bw_error *why)
     return why;
 }
 
-struct bw_error *bw_rescue_begin_tree(struct bw_fs *fs, uint64_t id, struct bw_tree_editor *editor)
+static void begin_memory(struct bw_fs *fs)
 {
     fs->memory.nodesize = fs->reader.nodesize;
     fs->reader.memory = &fs->memory;
+}
+
+struct bw_error *bw_rescue_begin_tree(struct bw_fs *fs, uint64_t id, struct bw_tree_editor *editor)
+{
+    begin_memory(fs);
     return bw_editor_create_empty(editor, &fs->reader, &fs->memory, id, fs->superblock.generation);
 }
 
@@ -514,6 +519,70 @@ static struct bw_error *is_present_name(struct making *making, const struct subv
     return bw_item_range_end(&range, NULL);
 }
 
+/* Whether a block is known to be the root of its tree: a root item says so, or the superblock. */
+static bool is_certain(const struct making *making, const struct bw_tree_root *tree)
+{
+    const struct bw_root_pointer *root = &tree->root;
+    const struct bw_newest_item *item = root_item_of(making, tree->id);
+    struct bw_root_pointer named[1 + 4 * BW_BACKUP_ROOTS] = {{0}};
+    size_t count = 0;
+    if (item && item->size >= offsetof(struct bw_disk_root_item, generation_v2)) {
+        const struct bw_disk_root_item *disk =
+            (const void *)bw_newest_view(&making->items, item).data;
+        named[count++] = (struct bw_root_pointer){bw_get64(disk->bytenr),
+                                                  bw_get64(disk->generation), disk->level};
+    }
+    for (size_t i = 0; i < BW_BACKUP_ROOTS; i++) {
+        const struct bw_backup_root *backup = &making->fs->superblock.backup_roots[i];
+        named[count++] = backup->extent_root;
+        named[count++] = backup->fs_root;
+        named[count++] = backup->device_root;
+        named[count++] = backup->csum_root;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (named[i].bytenr == root->bytenr && named[i].generation == root->generation &&
+            named[i].level == root->level)
+            return true;
+    return false;
+}
+
+/* If the root of a tree may be lost, its highest known block is only a part of it: other keys than
+ * those below the block are lost. */
+static struct bw_error *surround_root(struct making *making, struct bw_tree_root *root)
+{
+    const struct bw_key lowest = {BW_SUBVOLUME_ROOT_INODE, BW_INODE_ITEM, 0};
+    const struct bw_tree_reader *reader = &making->fs->reader;
+    struct bw_tree tree = {.id = root->id, .root = root->root};
+    struct bw_block_pointer pointer = bw_tree_root_pointer(&tree, false);
+    struct bw_key first = {0}, last = {0};
+    BW_AUTO_FREE uint8_t *block = bw_block_buffer(reader, 1);
+    if (!block)
+        return bw_error_no_memory();
+    for (uint8_t level = root->root.level + 1; level--;) {
+        BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &pointer, block);
+        const struct bw_node node = bw_node_view(block, reader->nodesize);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return BW_TAKE(error);
+        if (level == root->root.level && (error || !node.item_count))
+            return NULL; /* all of it is lost, or it is empty: no node is above an empty block */
+        if (error || !node.item_count)
+            break; /* the keys behind this block are lost with it */
+        if (level == root->root.level)
+            first = bw_first_key(&node);
+        last = level ? bw_node_key(&node, node.item_count - 1)
+                     : bw_leaf_key(&node, node.item_count - 1);
+        if (level)
+            pointer = bw_tree_child_pointer(&pointer, &node, node.item_count - 1);
+    }
+    if (bw_key_compare(&first, &last) > 0 || root->root.level + 1 >= BW_MAX_LEVEL)
+        return NULL; /* keys in disorder, or a tree that cannot get higher */
+    last = bw_key_after(last);
+    const bool has_first = bw_is_subvolume_id(root->id) && bw_key_compare(&first, &lowest) <= 0;
+    BW_TRY(bw_edit_surround(&making->fs->memory, &tree, &first, &last, has_first));
+    root->root = tree.root;
+    return NULL;
+}
+
 /* Keeps one entry for each subvolume, in ascending order: the entry in the current trees that was
  * not inherited by a snapshot. Sets `names_lost` if a part of these cannot be read, or the
  * beginning of a tree is lost: then other parts of it may contain names. */
@@ -688,6 +757,10 @@ static struct bw_error *rebuild_tree(struct making *making)
     if (!bw_tree_root_of(&making->roots, BW_TOP_SUBVOLUME))
         return bw_error_create(BW_ERROR_NOT_FOUND, "no subvolume was found");
     BW_TRY(read_leaves(making));
+    begin_memory(fs);
+    for (size_t i = 0; i < making->roots.trees.count && !making->roots.proven; i++)
+        if (!is_certain(making, &making->roots.trees.items[i]))
+            BW_TRY(surround_root(making, &making->roots.trees.items[i]));
     BW_TRY(settle_names(making));
     return make_tree(making);
 }
