@@ -327,7 +327,8 @@ expect "a parent for many" 2 'omit -p' send -R -p first "$image" second
 expect "based on what may be left out" 2 'use zero' send -R --on-error=skip "$image" second
 if have_terminal; then
     script -qec "'$PROGRAM' send '$image' first" /dev/null > "$WORK/out" 2>&1 < /dev/null
-    holds "no stream on a terminal" out_has 'refusing to write a stream to a terminal'
+    holds "no stream on a terminal" out_has \
+        'refusing to write a stream to a terminal; redirect stdout, or use -f FILE'
 else
     skip script "a terminal"
 fi

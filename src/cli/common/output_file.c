@@ -240,8 +240,8 @@ struct bw_error *cmd_output_file_open(struct cmd_output_file *file, const struct
     }
     if (file->binary && isatty(output->name ? output->descriptor : STDOUT_FILENO))
         return bw_error_create(BW_ERROR_USAGE,
-                               "refusing to write %s to a terminal; redirect stdout, or name a "
-                               "file",
+                               "refusing to write %s to a terminal; redirect stdout, or use -f "
+                               "FILE",
                                file->binary);
     if (!output->name || !is_regular(output->descriptor))
         return NULL;
