@@ -101,7 +101,7 @@ static struct bw_error *read_names(int descriptor, const char *name, bool only_c
             error = bw_key_set_add(names, bw_hash_path(found.data, found.length), &is_new);
         *end += (uint64_t)length;
     }
-    if (!error && length < 0 && !feof(file))
+    if (!error && ferror(file))
         error = bw_error_from_errno(errno, "cannot read %s", name);
     fclose(file);
     return error;
