@@ -290,8 +290,9 @@ void bw_check_header(const struct bw_reached_block *block)
         return;
     struct bw_finding location = bw_block_location(&block->tree->tree, block->pointer);
     location.row.length = block->node.nodesize;
-    bw_flip_to(&location.flip, block->pointer->bytenr, offsetof(struct bw_disk_header, flags), 8,
-               flags, (flags & ~unknown) | WRITTEN);
+    if (bw_get64(header->generation) > 1) /* mkfs.btrfs begins with blocks without the flag */
+        bw_flip_to(&location.flip, block->pointer->bytenr, offsetof(struct bw_disk_header, flags),
+                   8, flags, (flags & ~unknown) | WRITTEN);
     if (unknown)
         bw_check_find(block->check, BW_CODE_block_header, &location, "unknown flags 0x%" PRIx64,
                       unknown);

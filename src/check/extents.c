@@ -202,11 +202,15 @@ static bool is_made_right(struct bw_check *check, const struct bw_reference_entr
         return tree && !bw_tree_list_find(&check->trees, have->source) &&
                bw_tree_list_find(&check->trees, want->source) &&
                (tree->tree.root.bytenr != want->bytenr || is_owned(check, &tree->tree));
-    /* With the number of another inode, a file extent would precede the INODE_ITEM. */
     if (!tree || !find_size(check, tree, want->inode, &size))
         return false;
-    if (have->inode != want->inode)
-        return true;
+    /* The key of the file extent may be wrong if it would also be in order with the other inode. */
+    if (have->inode != want->inode) {
+        if (!find_file_extent(check, &tree->tree, want, false, &key, &extent))
+            return false;
+        const struct bw_key other = {have->inode, key.type, key.offset};
+        return !bw_key_may_be(check, &tree->tree, &key, &other);
+    }
     /* Only preallocated extents may lie behind the end of a file. */
     return want->offset < size && have->offset >= size &&
            find_file_extent(check, &tree->tree, want, false, &key, &extent) &&

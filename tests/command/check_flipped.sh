@@ -77,6 +77,14 @@ names extent-differs 200704 31145984 5141 3         # the length in one of two f
 holds "both lengths of the extent are told" \
     grep -q 'extent of 724992 bytes, the extent item has 200704;' "$WORK/out"
 
+# A file extent with the number of another inode is not blamed on the extent tree.
+cp --sparse=always "$image" "$WORK/moved.img"
+holds "a file extent of another inode" change "$WORK/moved.img" 5 278 108 0 key 279 108 0
+run_json check --json --all "$WORK/moved.img" > "$WORK/out" 2> /dev/null
+holds "its reference is missing" grep -q '"code":"reference-missing"' "$WORK/out"
+is "but no bit of a reference is named" \
+    "$(grep '"code":"reference' "$WORK/out" | grep -c flipped_byte)" 0
+
 # A preallocated extent may lie behind the end of the file: both places of it are possible.
 flipped $extents $((101 + 15161 + 43)) 2
 holds "the places of a preallocated extent differ" grep -q '"code":"reference-extra"' "$WORK/out"
