@@ -9,7 +9,7 @@ struct cmd_statedump;
 
 /** The file system of a command and its outputs for debugging. */
 struct cmd_session {
-    const struct cmd_common *common;
+    const struct cmd_common *common; /**< lives as long as the session */
     struct bw_fs *fs;
     struct cmd_probes *probes;
     struct cmd_statedump *statedump;

@@ -48,6 +48,7 @@ BW_VECTOR(names, struct bw_bytes);
 
 struct show {
     struct cmd_common common; /* its images are those that are readable */
+    struct cmd_common quiet;  /* with which the session is open */
     struct cmd_format *format;
     struct bw_const_strings paths; /* of these images */
     struct fs_list lists;          /* the lists of devices, besides the session */
@@ -108,9 +109,9 @@ static struct bw_error *list_devices(struct show *show)
         return NULL;
 
     /* Opening the file systems reports the same messages. */
-    struct cmd_common quiet = show->common;
-    quiet.messages.quiet = true;
-    struct bw_error *error = cmd_try_open(&quiet, CMD_OPEN_DEVICES, &show->format->session);
+    show->quiet = show->common;
+    show->quiet.messages.quiet = true;
+    struct bw_error *error = cmd_try_open(&show->quiet, CMD_OPEN_DEVICES, &show->format->session);
     if (!error)
         return add_devices(show, show->format->session.fs);
     if (error->code == BW_ERROR_NO_MEMORY)
