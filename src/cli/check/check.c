@@ -293,7 +293,7 @@ const struct command cmd_check = {
         "Cross-checks all structures and verifies all checksums: all copies of superblocks\n"
         "and tree blocks, their items, inodes with their names and extents, references and\n"
         "space, subvolumes, quotas and the log. --data also reads every mirror of the data. It\n"
-        "never writes and never prompts. docs/check.md lists the passes and the codes.\n\n"
+        "never writes, and asks only for passphrases. docs/check.md lists passes and codes.\n\n"
         "Each finding is a line: severity (error, warning or note), code, tree, key, paths, a\n"
         "colon, the message, and the addresses in brackets. Names are escaped as by 'ls -b'.\n"
         "Each pass prints the first 20 findings of a code. A summary by code goes to stderr,\n"
