@@ -299,9 +299,10 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
     struct bw_item item;
     if (may_be_shared(self->check, bytenr))
         BW_TRY(bw_key_map_put(&self->blocks, bytenr, 1));
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         struct bw_file_extent extent;
-        if (item.key.type != BW_EXTENT_DATA || !bw_is_inode_number(item.key.objectid))
+        if (bw_node_disk_item(leaf, slot)->key.type != BW_EXTENT_DATA ||
+            !bw_leaf_item(leaf, slot, &item) || !bw_is_inode_number(item.key.objectid))
             continue;
         BW_AUTO_ERROR struct bw_error *bad =
             bw_file_extent_decode(&item, self->check->fs->superblock.sectorsize, &extent);
