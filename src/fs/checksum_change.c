@@ -12,7 +12,7 @@
  *   deleted   only the new items are complete, under BW_CSUM_CHANGE
  *   renamed   all items are new; the highest addresses have the final id
  *
- * In the last step, the temporary item may be lost, with its leaf: then the data decide, too.
+ * The temporary item may be lost, with its leaf: then the data decide which type the new ones have.
  *
  * No item has its own type. Some sectors of data decide which one the items with the final id
  * have; a single sector may be damaged.
@@ -102,18 +102,18 @@ static int compare_item(const struct bw_fs *fs, const struct bw_item *item,
     return 0;
 }
 
-/* Finds the first item with the final object id, and whether these items are of type `new`: the
- * data decide. */
-static struct bw_error *compare_data(struct bw_fs *fs, enum bw_checksum_type new, uint64_t *first,
-                                     bool *are_new)
+/* Finds the first item with an object id, and whether these items are of type `new`: the data
+ * decide. */
+static struct bw_error *compare_data(struct bw_fs *fs, uint64_t objectid, enum bw_checksum_type new,
+                                     uint64_t *first, bool *are_new)
 {
     BW_AUTO_FREE uint8_t *sector = malloc(fs->superblock.sectorsize);
     if (!sector)
         return bw_error_no_memory();
     struct bw_fs_items items;
     bw_fs_items_begin(&items, fs, &fs->checksum_trees.items[0],
-                      (struct bw_key){BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM, 0},
-                      (struct bw_key){BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM, UINT64_MAX});
+                      (struct bw_key){objectid, BW_EXTENT_CSUM, 0},
+                      (struct bw_key){objectid, BW_EXTENT_CSUM, UINT64_MAX});
     int match = 0;
     *first = UINT64_MAX;
     for (unsigned tried = 0; !match && tried < ITEMS_TRIED; tried++) {
@@ -138,18 +138,17 @@ struct bw_error *bw_fs_find_data_checksums(struct bw_fs *fs)
     if (!bw_fs_changes_checksums(fs) || !fs->checksum_trees.count)
         return NULL;
     BW_TRY(find_new_type(fs, &exists, &new));
-    if (!exists && !(fs->superblock.flags & BW_SUPER_FLAG_CHANGING_META_CSUM))
-        return NULL;
-    /* The item is lost: any type. */
     for (unsigned type = 0; !exists && type < BW_CHECKSUM_TYPES; type++) {
         new = (enum bw_checksum_type)type;
         BW_TRY(bw_checksum_prepare(new));
-        BW_TRY(compare_data(fs, new, &first, &exists));
+        BW_TRY(compare_data(fs, BW_EXTENT_CSUM_OBJECT, new, &first, &exists));
+        if (!exists)
+            BW_TRY(compare_data(fs, BW_CSUM_CHANGE, new, &first, &exists));
     }
     if (!exists)
         return NULL;
     BW_TRY(bw_checksum_prepare(new));
-    BW_TRY(compare_data(fs, new, &first, &are_new));
+    BW_TRY(compare_data(fs, BW_EXTENT_CSUM_OBJECT, new, &first, &are_new));
     BW_TRY(find_end(fs, BW_EXTENT_CSUM_OBJECT, fs->superblock.checksum_type, &old_end));
     BW_TRY(find_end(fs, BW_CSUM_CHANGE, new, &new_end));
     if (!are_new && (!new_end || new_end < old_end))

@@ -97,6 +97,11 @@ for stage in $stages; do
     unfinished plain data 2 "$stage"
     same plain
     lost plain
+    unfinished plain data 2 "$stage"
+    python3 "$ROOT/tests/support/erase_trees.py" 1 "$WORK/image"
+    expect "$stage, no root tree" 1 'the root tree was rebuilt' sum "$WORK/image"
+    is "$stage, no root tree: files" "$(md5sum < "$WORK/out")" \
+        "$("$PROGRAM" sum "$BUILD/fixtures/plain/dev1.img" | md5sum)"
 done
 for stage in added renamed; do
     unfinished dup data 3 "$stage"
