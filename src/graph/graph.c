@@ -2,6 +2,8 @@
 /* The life cycle of a graph: describing layers, starting them, and ending them. */
 #include "graph/graph.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -243,6 +245,19 @@ const char *bw_xlator_image(const struct bw_xlator *xlator)
         xlator = xlator->children.items[0].layer;
     const char *path = bw_graph_path(xlator);
     return path ? path : xlator->name.text;
+}
+
+void bw_xlator_set_title(struct bw_xlator *xlator, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(xlator->title, sizeof xlator->title, format, arguments);
+    va_end(arguments);
+}
+
+const char *bw_xlator_title(struct bw_xlator *xlator)
+{
+    return xlator->title;
 }
 
 struct bw_error *bw_graph_control(const struct bw_graph *graph, const struct bw_control *control)

@@ -75,8 +75,9 @@ struct bw_xlator {
     unsigned height;              /**< length of the longest path down, including this layer */
     const struct bw_xlator *user; /**< the last layer that has this one as a child */
 
-    bool marked;  /**< temporary, while layers are selected */
-    bool started; /**< init was called */
+    bool marked;     /**< temporary, while layers are selected */
+    bool started;    /**< init was called */
+    char title[288]; /**< as bw_xlator_title() returns it */
     void *state;
     struct bw_atomic_counters counters[BW_REQUEST_KINDS];
 };

@@ -45,6 +45,13 @@ struct bw_keys;
 /** The file of the first storage layer below a layer, or the name of that layer if it has none. */
 const char *bw_xlator_image(const struct bw_xlator *xlator);
 
+/** Sets what a layer shows, from its `init`. */
+__attribute__((format(printf, 2, 3))) void bw_xlator_set_title(struct bw_xlator *xlator,
+                                                               const char *format, ...);
+
+/** The operation `title` of a layer that has set it. */
+const char *bw_xlator_title(struct bw_xlator *xlator);
+
 /** The keys of the graph that contains a layer; may be NULL. */
 struct bw_keys *bw_xlator_keys(const struct bw_xlator *xlator);
 

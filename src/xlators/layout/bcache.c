@@ -112,6 +112,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
                                "the data of the bcache device begin at sector %" PRIu64
                                " of %" PRIu64,
                                begin, size / SECTOR);
+    bw_xlator_set_title(xlator, "bcache");
     *window = (struct bw_window){&pieces, begin * SECTOR, size - begin * SECTOR};
 
     /* The newest data may be in the cache only. */
@@ -136,12 +137,6 @@ static struct bw_error *init(struct bw_xlator *xlator)
                                          "set %s, so that data may be lost",
                                          set));
     return NULL;
-}
-
-static const char *title(struct bw_xlator *xlator)
-{
-    (void)xlator;
-    return "bcache";
 }
 
 static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct bw_container_id *id)
@@ -169,5 +164,5 @@ const struct bw_xlator_class bw_layout_bcache_class = {
     .page = page,
     BW_ONE_CHILD(BW_ADDRESS_DEVICE),
     .private_size = sizeof(struct bw_window),
-    .operations = {.init = init, BW_WINDOW_OPERATIONS, .title = title},
+    .operations = {.init = init, BW_WINDOW_OPERATIONS, .title = bw_xlator_title},
 };

@@ -20,7 +20,6 @@
 enum { INPUT = 1 << 20, OUTPUT = 1 << 20 };
 
 struct compressed {
-    const char *format;
     struct bw_spool *own;         /* NULL: the spool of the servers is used */
     const struct bw_spool *spool; /* the decompressed image */
 };
@@ -72,7 +71,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
     const struct bw_packing *packing = find_packing(NULL, device);
     if (!packing)
         return bw_error_create(BW_ERROR_NOT_BTRFS, "it is not compressed in a known format");
-    compressed->format = bw_packing_name(packing);
+    bw_xlator_set_title(xlator, "%s", bw_packing_name(packing));
 
     /* The spool that was made before the program confined itself belongs to the image; anything
      * that is compressed inside of an image needs another one. */
@@ -147,16 +146,10 @@ static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
     return bw_spool_next_stored(compressed->spool, address);
 }
 
-static const char *title(struct bw_xlator *xlator)
-{
-    const struct compressed *compressed = bw_xlator_private(xlator);
-    return compressed->format;
-}
-
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
 {
     const struct compressed *compressed = bw_xlator_private(xlator);
-    bw_json_text(json, "format", compressed->format);
+    bw_json_text(json, "format", bw_xlator_title(xlator));
     bw_json_number(json, "size", compressed->spool ? bw_spool_size(compressed->spool) : 0);
 }
 
@@ -201,5 +194,5 @@ const struct bw_xlator_class bw_layout_compressed_class = {
                    .size = size,
                    .next_stored = next_stored,
                    .dump = dump,
-                   .title = title},
+                   .title = bw_xlator_title},
 };

@@ -452,7 +452,6 @@ struct luks {
     uint32_t sector_size;
     struct cipher cipher;
     struct bw_secret key; /* the volume key */
-    char title[8];
 };
 
 static struct bw_error *gcrypt_error(gcry_error_t problem, const char *failure)
@@ -873,7 +872,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
     luks->window.offset = header->offset;
     luks->sector_size = header->sector_size;
     luks->first_sector = header->first_sector;
-    snprintf(luks->title, sizeof luks->title, "LUKS%u", header->version);
+    bw_xlator_set_title(xlator, "LUKS%u", header->version);
     if (header->offset >= size)
         return bw_error_create(BW_ERROR_CORRUPT,
                                "its data begin at %" PRIu64 ", after the end at %" PRIu64,
@@ -966,12 +965,6 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     }
 }
 
-static const char *title(struct bw_xlator *xlator)
-{
-    const struct luks *luks = bw_xlator_private(xlator);
-    return luks->title;
-}
-
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
 {
     const struct luks *luks = bw_xlator_private(xlator);
@@ -1048,5 +1041,5 @@ const struct bw_xlator_class bw_layout_luks_class = {
                    .size = bw_window_size,
                    .next_stored = bw_pieces_next_stored,
                    .dump = dump,
-                   .title = title},
+                   .title = bw_xlator_title},
 };

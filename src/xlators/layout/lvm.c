@@ -47,7 +47,6 @@ struct lvm {
     uint64_t size;     /* size of the volume, without a part after the end of devices */
     struct thin *thin; /* NULL: the volume is not a thin one */
     const struct bw_lvm_segment *pool; /* the pool of the thin volume */
-    char title[16 + 2 * BW_LVM_NAME];
 };
 
 /* Where a byte of a logical volume is. */
@@ -677,7 +676,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
 
     const struct bw_lvm_group *group = lvm->group;
     const struct bw_lvm_volume *volume = lvm->volume;
-    snprintf(lvm->title, sizeof lvm->title, "LVM %s/%s", group->name, volume->name);
+    bw_xlator_set_title(xlator, "LVM %s/%s", group->name, volume->name);
     if (volume->is_snapshot)
         return bw_error_create(
             BW_ERROR_UNSUPPORTED,
@@ -711,12 +710,6 @@ static void fini(struct bw_xlator *xlator)
         pthread_mutex_destroy(&lvm->thin->lock);
     free(lvm->thin);
     bw_lvm_groups_free(&lvm->groups);
-}
-
-static const char *title(struct bw_xlator *xlator)
-{
-    const struct lvm *lvm = bw_xlator_private(xlator);
-    return lvm->title;
 }
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
@@ -804,5 +797,5 @@ const struct bw_xlator_class bw_layout_lvm_class = {
                    .size = size,
                    .next_stored = bw_pieces_next_stored,
                    .dump = dump,
-                   .title = title},
+                   .title = bw_xlator_title},
 };

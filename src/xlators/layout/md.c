@@ -55,7 +55,6 @@ struct md {
     uint32_t given;                    /* members that are not missing */
     bool has_bad;                      /* a member has bad ranges */
     uint64_t size;                     /* bytes of the array */
-    char title[64];
 
     /* RAID0. */
     struct zone *zones;
@@ -748,8 +747,8 @@ static struct bw_error *init(struct bw_xlator *xlator)
         snprintf(level, sizeof level, "RAID%d", md->array.level);
     if (*missing)
         snprintf(given, sizeof given, "%" PRIu32 " ", md->given);
-    snprintf(md->title, sizeof md->title, "MD %s, %s%s%" PRIu32 " device%s", level, given, missing,
-             md->array.device_count, md->array.device_count == 1 ? "" : "s");
+    bw_xlator_set_title(xlator, "MD %s, %s%s%" PRIu32 " device%s", level, given, missing,
+                        md->array.device_count, md->array.device_count == 1 ? "" : "s");
 
     BW_TRY(init_layout(md));
     cut_layout(md);
@@ -805,16 +804,10 @@ static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
     return address;
 }
 
-static const char *title(struct bw_xlator *xlator)
-{
-    const struct md *md = bw_xlator_private(xlator);
-    return md->title;
-}
-
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
 {
     const struct md *md = bw_xlator_private(xlator);
-    bw_json_text(json, "array", md->title);
+    bw_json_text(json, "array", bw_xlator_title(xlator));
     bw_json_number(json, "size", md->size);
     bw_json_number(json, "chunk", md->array.chunk);
 }
@@ -861,5 +854,5 @@ const struct bw_xlator_class bw_layout_md_class = {
                    .size = size,
                    .next_stored = next_stored,
                    .dump = dump,
-                   .title = title},
+                   .title = bw_xlator_title},
 };

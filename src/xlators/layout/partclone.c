@@ -307,6 +307,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
 {
     struct partclone *partclone = bw_xlator_private(xlator);
     partclone->pieces = &pieces;
+    bw_xlator_set_title(xlator, "partclone");
     pthread_mutex_init(&partclone->lock, NULL);
     BW_TRY(read_header(bw_xlator_child(xlator, 0), partclone));
     return count_blocks(xlator);
@@ -317,12 +318,6 @@ static void fini(struct bw_xlator *xlator)
     struct partclone *partclone = bw_xlator_private(xlator);
     free(partclone->ranks);
     pthread_mutex_destroy(&partclone->lock);
-}
-
-static const char *title(struct bw_xlator *xlator)
-{
-    (void)xlator;
-    return "partclone";
 }
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
@@ -369,5 +364,5 @@ const struct bw_xlator_class bw_layout_partclone_class = {
                    .size = size,
                    .next_stored = next_stored,
                    .dump = dump,
-                   .title = title},
+                   .title = bw_xlator_title},
 };

@@ -14,17 +14,11 @@
 #include "xlators/layout/partition_table.h"
 #include "xlators/layout/window.h"
 
-/* The operations of layout/window use its first member. */
-struct partition {
-    struct bw_window window;
-    char title[40];
-};
-
 static const struct bw_piece_map pieces = {"the partition ends", bw_window_locate, NULL};
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
-    struct partition *layer = bw_xlator_private(xlator);
+    struct bw_window *window = bw_xlator_private(xlator);
     struct bw_xlator *disk = bw_xlator_child(xlator, 0);
     const char *wanted = bw_xlator_option_text(xlator, "partition");
     const struct bw_partition_info *partition;
@@ -36,9 +30,9 @@ static struct bw_error *init(struct bw_xlator *xlator)
         return error;
     BW_TRY(bw_partition_find(&table, wanted, &partition));
 
-    snprintf(layer->title, sizeof layer->title, "%s partition %u",
-             strcmp(table.kind, "gpt") == 0 ? "GPT" : "MBR", partition->number);
-    layer->window = (struct bw_window){&pieces, partition->offset, partition->room};
+    bw_xlator_set_title(xlator, "%s partition %u", strcmp(table.kind, "gpt") == 0 ? "GPT" : "MBR",
+                        partition->number);
+    *window = (struct bw_window){&pieces, partition->offset, partition->room};
     if (!partition->room)
         return bw_error_create(BW_ERROR_CORRUPT,
                                "partition %u begins at %" PRIu64 ", after the end of the image",
@@ -50,12 +44,6 @@ static struct bw_error *init(struct bw_xlator *xlator)
                                          " of its %" PRIu64 " bytes",
                                          partition->number, partition->room, partition->length));
     return NULL;
-}
-
-static const char *title(struct bw_xlator *xlator)
-{
-    const struct partition *layer = bw_xlator_private(xlator);
-    return layer->title;
 }
 
 /* The container. */
@@ -106,7 +94,7 @@ const struct bw_xlator_class bw_layout_partition_class = {
     .description = "shows a partition of a disk",
     .page = page,
     BW_ONE_CHILD(BW_ADDRESS_DEVICE),
-    .private_size = sizeof(struct partition),
+    .private_size = sizeof(struct bw_window),
     .options = options,
-    .operations = {.init = init, BW_WINDOW_OPERATIONS, .title = title},
+    .operations = {.init = init, BW_WINDOW_OPERATIONS, .title = bw_xlator_title},
 };
