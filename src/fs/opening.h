@@ -122,7 +122,12 @@ struct bw_stack_failure {
 
 BW_VECTOR(bw_stack_failures, struct bw_stack_failure);
 
+/** The arguments of bw_stack_build(), and what it has found. */
 struct bw_stack {
+    struct bw_fs *fs;
+    struct bw_xlator *map;
+    const struct bw_fs_options *options;
+    struct bw_frame frame;    /**< for reads */
     bool used_partition;      /**< bw_fs_options.partition was used to select a container */
     struct bw_error *skipped; /**< why a volume beside others cannot be shown; NULL: none */
     struct bw_stack_failures failures;

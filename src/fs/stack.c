@@ -28,20 +28,14 @@ enum { ROUNDS = 64 }; /* limit for hostile images */
 
 static const struct bw_text_place no_location;
 
-/* The arguments of bw_stack_build(), and a frame for reads. */
-struct building {
-    struct bw_fs *fs;
-    struct bw_xlator *map;
-    const struct bw_fs_options *options;
-    struct bw_stack *stack;
-    struct bw_frame frame;
-};
-
-/* A device that is a container. */
-struct found {
+/* The container that a device is, or belongs to. */
+struct container {
     const struct bw_container_type *type; /* NULL: it is none */
     struct bw_container_id id;
-    bool lacks_header; /* its header is in another file */
+    bool lacks_header;          /* its header is in another file */
+    struct bw_xlator *header;   /* which this layer reads */
+    struct bw_xlator **devices; /* all of the container, for adding its layers */
+    size_t count;
 };
 
 /* Failures. */
@@ -111,15 +105,15 @@ static bool is_volume(const struct bw_xlator *device)
 }
 
 /* Whether fs/disk.c will read partitions of a disk, which contain a btrfs directly. */
-static bool is_disk_of_btrfs(const struct building *building, struct bw_xlator *device)
+static bool is_disk_of_btrfs(const struct bw_stack *stack, struct bw_xlator *device)
 {
-    const char *wanted = building->options->partition;
-    if (building->fs->lists_devices)
+    const char *wanted = stack->options->partition;
+    if (stack->fs->lists_devices)
         return false;
     const struct bw_image image = {.storage = device, .path = NULL};
     const struct bw_partition_info *partition = NULL;
     struct bw_disk *disk = NULL;
-    BW_AUTO_ERROR struct bw_error *error = bw_disk_open(&building->frame, &image, &disk);
+    BW_AUTO_ERROR struct bw_error *error = bw_disk_open(&stack->frame, &image, &disk);
     if (error || !disk)
         return false;
     bool is_one = disk->has_btrfs;
@@ -128,7 +122,7 @@ static bool is_disk_of_btrfs(const struct building *building, struct bw_xlator *
         is_one = none || partition->btrfs || !partition->room;
     }
     bw_disk_free(disk);
-    return is_one && !building->options->volume;
+    return is_one && !stack->options->volume;
 }
 
 static bool has_layer(const struct bw_xlator *device, const struct bw_container_type *type)
@@ -139,52 +133,44 @@ static bool has_layer(const struct bw_xlator *device, const struct bw_container_
 
 /* The container that a device is, if any. A device that a btrfs fills is none; one that only begins
  * with a btrfs may be a container whose superblock is at its end. */
-static struct found find_container(const struct building *building, struct bw_xlator *device)
+static struct container find_container(const struct bw_stack *stack, struct bw_xlator *device)
 {
-    const struct found none = {.type = NULL};
+    const struct container none = {.type = NULL};
     struct bw_disk_superblock block;
     struct bw_superblock superblock;
-    const bool is_btrfs = bw_has_superblock(&building->frame, device, &block);
-    if (failure_of(building->stack, device))
+    const bool is_btrfs = bw_has_superblock(&stack->frame, device, &block);
+    if (failure_of(stack, device))
         return none;
     if (is_btrfs && decode(&block, &superblock) &&
         superblock.device.total_bytes == bw_xlator_size(device))
         return none;
     for (size_t i = 0; bw_container_types[i]; i++) {
-        struct found found = {.type = bw_container_types[i]};
+        struct container found = {.type = bw_container_types[i]};
         if (is_btrfs && !found.type->at_end)
             continue;
-        if (!found.type->find(&building->frame, device, &found.id))
+        if (!found.type->find(&stack->frame, device, &found.id))
             continue;
         if (found.type == &bw_partition_container && !is_volume(device) &&
-            is_disk_of_btrfs(building, device))
+            is_disk_of_btrfs(stack, device))
             continue;
         return found;
     }
     /* With a header in another file, nothing shows that a device is encrypted. */
-    if (!is_btrfs && building->options->header && !has_layer(device, &bw_luks_container))
-        return (struct found){.type = &bw_luks_container, .lacks_header = true};
+    if (!is_btrfs && stack->options->header && !has_layer(device, &bw_luks_container))
+        return (struct container){.type = &bw_luks_container, .lacks_header = true};
     return none;
 }
 
 /* Adding layers. */
 
-/* The devices of one container. */
-struct group {
-    const struct bw_container_type *type;
-    struct bw_xlator **devices;
-    size_t count;
-    struct bw_xlator *header; /* a further child; NULL: none */
-};
-
 /* Adds a layer above the devices, and starts it. */
-static struct bw_error *add_layer(const struct building *building, const struct group *group,
+static struct bw_error *add_layer(const struct bw_stack *stack, const struct container *container,
                                   const char *volume)
 {
-    struct bw_graph *graph = building->fs->graph;
-    const struct bw_fs_options *options = building->options;
-    const char *kind = strchr(group->type->layer, '/') + 1;
-    const char *below = bw_xlator_name(group->devices[0]);
+    struct bw_graph *graph = stack->fs->graph;
+    const struct bw_fs_options *options = stack->options;
+    const char *kind = strchr(container->type->layer, '/') + 1;
+    const char *below = bw_xlator_name(container->devices[0]);
     struct bw_xlator *layer;
 
     BW_AUTO_FREE char *name = NULL;
@@ -198,20 +184,21 @@ static struct bw_error *add_layer(const struct building *building, const struct 
         name = NULL; /* asprintf() leaves it undefined */
         return bw_error_no_memory();
     }
-    BW_TRY(bw_graph_add(graph, bw_graph_index(building->map), name, no_location, &layer));
+    BW_TRY(bw_graph_add(graph, bw_graph_index(stack->map), name, no_location, &layer));
 
-    struct bw_error *error = bw_layer_set_type(layer, group->type->layer, no_location);
-    for (size_t i = 0; i < group->count && !error; i++)
-        error = bw_layer_add_child(layer, bw_xlator_name(group->devices[i]), no_location);
-    if (!error && group->header)
-        error = bw_layer_add_child(layer, bw_xlator_name(group->header), no_location);
+    struct bw_error *error = bw_layer_set_type(layer, container->type->layer, no_location);
+    for (size_t i = 0; i < container->count && !error; i++)
+        error = bw_layer_add_child(layer, bw_xlator_name(container->devices[i]), no_location);
+    if (!error && container->header)
+        error = bw_layer_add_child(layer, bw_xlator_name(container->header), no_location);
     if (!error && volume)
-        error = bw_layer_set_option(layer, group->type->option, no_location, volume, no_location);
+        error =
+            bw_layer_set_option(layer, container->type->option, no_location, volume, no_location);
     const struct {
         const char *name;
         uint64_t value; /* 0: not set */
     } limits[] = {{"memory", options->key_memory}, {"work", options->key_work}};
-    for (size_t i = 0; i < 2 && !error && group->type == &bw_luks_container; i++) {
+    for (size_t i = 0; i < 2 && !error && container->type == &bw_luks_container; i++) {
         char number[24];
         snprintf(number, sizeof number, "%" PRIu64, limits[i].value);
         if (limits[i].value)
@@ -222,31 +209,31 @@ static struct bw_error *add_layer(const struct building *building, const struct 
     if (!error)
         error = bw_layer_start(layer);
     if (!error)
-        return bw_layer_attach(building->map, layer);
+        return bw_layer_attach(stack->map, layer);
     bw_graph_remove(graph, layer);
     return error;
 }
 
 /* Adds layers for the volume that the user has selected, or for all. A selected partition belongs
  * to the outermost partition table. */
-static struct bw_error *add_volumes(const struct building *building, const struct group *group)
+static struct bw_error *add_volumes(struct bw_stack *stack, const struct container *container)
 {
-    const char *wanted = NULL, *option = group->type->option;
-    if (building->fs->lists_devices)
+    const char *wanted = NULL, *option = container->type->option;
+    if (stack->fs->lists_devices)
         wanted = NULL;
     else if (option && strcmp(option, "volume") == 0)
-        wanted = building->options->volume;
-    else if (option && strcmp(option, "partition") == 0 && !building->stack->used_partition)
-        wanted = building->options->partition;
+        wanted = stack->options->volume;
+    else if (option && strcmp(option, "partition") == 0 && !stack->used_partition)
+        wanted = stack->options->partition;
     if (wanted || !option)
-        return add_layer(building, group, wanted);
+        return add_layer(stack, container, wanted);
 
     struct bw_strings names __attribute__((cleanup(bw_strings_free_all))) = {0};
     struct bw_error *first = NULL; /* why the first volume cannot be shown */
     size_t added = 0;
-    BW_TRY(group->type->list(&building->frame, group->devices, group->count, &names));
+    BW_TRY(container->type->list(&stack->frame, container->devices, container->count, &names));
     for (size_t i = 0; i < names.count; i++) {
-        struct bw_error *error = add_layer(building, group, names.items[i]);
+        struct bw_error *error = add_layer(stack, container, names.items[i]);
         if (error && error->code == BW_ERROR_NO_MEMORY) {
             bw_error_free(first);
             return error;
@@ -259,22 +246,21 @@ static struct bw_error *add_volumes(const struct building *building, const struc
     if (!added)
         return bw_error_create(BW_ERROR_NOT_BTRFS, "it contains no volumes");
     if (first)
-        first = bw_error_prefix(first, "%s", bw_xlator_image(group->devices[0]));
-    building->stack->skipped = bw_error_first(building->stack->skipped, first);
+        first = bw_error_prefix(first, "%s", bw_xlator_image(container->devices[0]));
+    stack->skipped = bw_error_first(stack->skipped, first);
     return NULL;
 }
 
 /* Adds the layer that reads a header in another file, which all volumes share. */
-static struct bw_error *add_header(const struct building *building, struct bw_xlator **header)
+static struct bw_error *add_header(const struct bw_stack *stack, struct bw_xlator **header)
 {
-    struct bw_graph *graph = building->fs->graph;
+    struct bw_graph *graph = stack->fs->graph;
     *header = bw_graph_find(graph, "header");
     if (*header)
         return NULL;
     BW_TRY(bw_graph_add(graph, 0, "header", no_location, header));
     BW_TRY(bw_layer_set_type(*header, "storage/file", no_location));
-    BW_TRY(
-        bw_layer_set_option(*header, "path", no_location, building->options->header, no_location));
+    BW_TRY(bw_layer_set_option(*header, "path", no_location, stack->options->header, no_location));
     BW_TRY(bw_graph_check_layer(*header));
     return bw_layer_start(*header);
 }
@@ -301,42 +287,41 @@ static void move_children(struct bw_xlator *map, size_t from, size_t to)
  * the others only if none exist, since more of their devices may be found first. An opened
  * container is replaced by its volumes, in the place of its first device. If it cannot be opened,
  * that device remains, with a failure, for all of them; in a list of devices, all remain. */
-static struct bw_error *run_round(const struct building *building, bool *changed)
+static struct bw_error *run_round(struct bw_stack *stack, bool *changed)
 {
-    struct bw_xlator *map = building->map;
-    struct bw_stack *stack = building->stack;
+    struct bw_xlator *map = stack->map;
     const size_t count = bw_xlator_child_count(map);
     BW_AUTO_FREE struct bw_xlator **devices = calloc(count + 1, sizeof(struct bw_xlator *));
     BW_AUTO_FREE struct bw_xlator **members = calloc(count + 1, sizeof(struct bw_xlator *));
-    BW_AUTO_FREE struct found *found = calloc(count + 1, sizeof *found);
+    BW_AUTO_FREE struct container *found = calloc(count + 1, sizeof *found);
     bool has_single = false;
     *changed = false;
     if (!devices || !members || !found)
         return bw_error_no_memory();
     for (size_t i = 0; i < count; i++) {
         devices[i] = bw_xlator_child(map, i);
-        found[i] = find_container(building, devices[i]);
+        found[i] = find_container(stack, devices[i]);
         has_single |= found[i].type && !found[i].type->joins;
     }
     for (size_t first = 0; first < count; first++) {
-        const struct found container = found[first];
+        struct container container = found[first];
         if (!container.type || (has_single && container.type->joins))
             continue;
         *changed = true;
-        struct group group = {container.type, members, 0, NULL};
+        container.devices = members;
         if (container.lacks_header)
-            BW_TRY(add_header(building, &group.header));
-        members[group.count++] = devices[first];
+            BW_TRY(add_header(stack, &container.header));
+        members[container.count++] = devices[first];
         for (size_t i = first + 1; i < count && container.type->joins; i++)
             if (found[i].type == container.type &&
                 memcmp(&found[i].id, &container.id, sizeof container.id) == 0) {
-                members[group.count++] = devices[i];
+                members[container.count++] = devices[i];
                 found[i].type = NULL;
             }
 
         const size_t before = bw_xlator_child_count(map), place = child_index(map, devices[first]);
-        BW_TRY(bw_stack_failures_reserve(&stack->failures, group.count));
-        struct bw_error *error = add_volumes(building, &group);
+        BW_TRY(bw_stack_failures_reserve(&stack->failures, container.count));
+        struct bw_error *error = add_volumes(stack, &container);
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return error;
         if (error) {
@@ -344,12 +329,12 @@ static struct bw_error *run_round(const struct building *building, bool *changed
                 (struct bw_stack_failure){devices[first], error};
         } else {
             stack->used_partition |=
-                group.type == &bw_partition_container && building->options->partition;
+                container.type == &bw_partition_container && stack->options->partition;
             move_children(map, before, place);
             bw_layer_remove_child(map, child_index(map, devices[first]));
         }
-        for (size_t i = 1; i < group.count; i++) {
-            if (error && building->fs->lists_devices)
+        for (size_t i = 1; i < container.count; i++) {
+            if (error && stack->fs->lists_devices)
                 stack->failures.items[stack->failures.count++] =
                     (struct bw_stack_failure){members[i], bw_error_copy(error)};
             else
@@ -371,26 +356,26 @@ enum rank {
 };
 
 /* Whether --volume selects a device, or is the reason why it cannot be shown. */
-static bool is_chosen(const struct building *building, struct bw_xlator *device)
+static bool is_chosen(const struct bw_stack *stack, struct bw_xlator *device)
 {
     struct bw_container_id id;
-    return building->options->volume && (has_layer(device, &bw_lvm_container) ||
-                                         (failure_of(building->stack, device) &&
-                                          bw_lvm_container.find(&building->frame, device, &id)));
+    return stack->options->volume &&
+           (has_layer(device, &bw_lvm_container) ||
+            (failure_of(stack, device) && bw_lvm_container.find(&stack->frame, device, &id)));
 }
 
-static enum rank rank_of(const struct building *building, struct bw_xlator *device)
+static enum rank rank_of(const struct bw_stack *stack, struct bw_xlator *device)
 {
     const bool is_partition = strcmp(bw_xlator_type(device), bw_partition_container.layer) == 0;
     struct bw_disk_superblock block;
-    if (is_chosen(building, device))
+    if (is_chosen(stack, device))
         return RANK_CHOSEN;
-    if (bw_has_superblock(&building->frame, device, &block))
+    if (bw_has_superblock(&stack->frame, device, &block))
         return RANK_BTRFS;
     /* A partition without a key has not failed: the disk lists all partitions, which helps more. */
-    const struct bw_stack_failure *failure = failure_of(building->stack, device);
+    const struct bw_stack_failure *failure = failure_of(stack, device);
     if (failure &&
-        (!is_partition || failure->why->code != BW_ERROR_NOT_FOUND || building->options->key_count))
+        (!is_partition || failure->why->code != BW_ERROR_NOT_FOUND || stack->options->key_count))
         return RANK_FAILED;
     return is_partition ? RANK_PARTITION : RANK_VOLUME;
 }
@@ -414,16 +399,16 @@ static bool share_image(const struct bw_xlator *a, const struct bw_xlator *b)
 
 /* Keeps the likeliest of the devices that share an image. A disk whose partitions contain nothing
  * that can be read is shown as a disk again. */
-static struct bw_error *drop_volumes(const struct building *building)
+static struct bw_error *drop_volumes(struct bw_stack *stack)
 {
-    struct bw_xlator *map = building->map;
+    struct bw_xlator *map = stack->map;
     const size_t count = bw_xlator_child_count(map);
     BW_AUTO_FREE enum rank *ranks = calloc(count + 1, sizeof *ranks);
     BW_AUTO_FREE bool *drops = calloc(count + 1, sizeof *drops);
     if (!ranks || !drops)
         return bw_error_no_memory();
     for (size_t i = 0; i < count; i++)
-        ranks[i] = rank_of(building, bw_xlator_child(map, i));
+        ranks[i] = rank_of(stack, bw_xlator_child(map, i));
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < count && !drops[i]; j++)
             drops[i] = ranks[j] > ranks[i] &&
@@ -432,14 +417,14 @@ static struct bw_error *drop_volumes(const struct building *building)
         if (drops[i])
             bw_layer_remove_child(map, i);
     for (size_t i = 0; i < bw_xlator_child_count(map); i++) {
-        if (rank_of(building, bw_xlator_child(map, i)) != RANK_PARTITION)
+        if (rank_of(stack, bw_xlator_child(map, i)) != RANK_PARTITION)
             continue;
         struct bw_xlator *disk = bw_xlator_child(bw_xlator_child(map, i), 0);
         for (size_t k = bw_xlator_child_count(map); k-- > 0;)
             if (share_image(disk, bw_xlator_child(map, k)))
                 bw_layer_remove_child(map, k);
         const size_t last = bw_xlator_child_count(map);
-        building->stack->used_partition = false;
+        stack->used_partition = false;
         BW_TRY(bw_layer_attach(map, disk));
         move_children(map, last, i);
     }
@@ -451,21 +436,21 @@ static struct bw_error *drop_volumes(const struct building *building)
 /* The user must choose if volumes contain different file systems, or the same device of one, as an
  * LVM snapshot does, unless an image that is no container decides. If none contains any, a volume
  * that cannot be shown may be the one. */
-static struct bw_error *check_choice(const struct building *building)
+static struct bw_error *check_choice(struct bw_stack *stack)
 {
     BW_AUTO_BUFFER struct bw_buffer text = {0};              /* describes the file systems */
     BW_SCOPED(bw_pair_set) struct bw_pair_set devices = {0}; /* the UUIDs of those in volumes */
     struct bw_superblock first;
     bool has_btrfs = false, has_first = false, must_choose = false;
-    for (size_t i = 0; i < bw_xlator_child_count(building->map); i++) {
-        struct bw_xlator *device = bw_xlator_child(building->map, i);
+    for (size_t i = 0; i < bw_xlator_child_count(stack->map); i++) {
+        struct bw_xlator *device = bw_xlator_child(stack->map, i);
         struct bw_disk_superblock block;
         struct bw_superblock superblock;
         uint64_t uuid[2];
         bool is_new;
         char fsid[37];
         BW_AUTO_FREE char *title = NULL;
-        if (!bw_has_superblock(&building->frame, device, &block))
+        if (!bw_has_superblock(&stack->frame, device, &block))
             continue;
         has_btrfs = true;
         if (!decode(&block, &superblock))
@@ -479,7 +464,7 @@ static struct bw_error *check_choice(const struct building *building)
                        !bw_is_seed(&superblock);
         memcpy(uuid, superblock.device.uuid, sizeof uuid);
         BW_TRY(bw_pair_set_insert(&devices, uuid[0], uuid[1], &is_new));
-        must_choose |= !is_new && !building->options->alternatives;
+        must_choose |= !is_new && !stack->options->alternatives;
         BW_TRY(bw_stack_title(device, &title));
         bw_uuid_text(superblock.fsid, fsid);
         if (text.length)
@@ -489,8 +474,8 @@ static struct bw_error *check_choice(const struct building *building)
             bw_buffer_format(&text, "%s, ", superblock.label);
         bw_buffer_format(&text, "%s)", fsid);
     }
-    if (!has_btrfs && building->stack->skipped)
-        return BW_TAKE(building->stack->skipped);
+    if (!has_btrfs && stack->skipped)
+        return BW_TAKE(stack->skipped);
     if (!must_choose)
         return NULL;
     return bw_error_advise(bw_error_create(BW_ERROR_AMBIGUOUS,
@@ -500,17 +485,16 @@ static struct bw_error *check_choice(const struct building *building)
 }
 
 /* A volume that the user has selected must exist; otherwise says why it does not. */
-static struct bw_error *check_volume(const struct building *building)
+static struct bw_error *check_volume(const struct bw_stack *stack)
 {
-    const struct bw_stack *stack = building->stack;
     struct bw_stack_failure *failure = stack->failures.count ? &stack->failures.items[0] : NULL;
-    if (!building->options->volume)
+    if (!stack->options->volume)
         return NULL;
-    for (size_t i = 0; i < bw_xlator_child_count(building->map); i++) {
-        struct bw_xlator *device = bw_xlator_child(building->map, i);
+    for (size_t i = 0; i < bw_xlator_child_count(stack->map); i++) {
+        struct bw_xlator *device = bw_xlator_child(stack->map, i);
         if (has_layer(device, &bw_lvm_container))
             return NULL;
-        if (is_chosen(building, device))
+        if (is_chosen(stack, device))
             failure = failure_of(stack, device);
     }
     if (failure)
@@ -518,20 +502,19 @@ static struct bw_error *check_volume(const struct building *building)
     return bw_error_create(
         BW_ERROR_NOT_FOUND,
         "there is no logical volume %s, because no image is a physical volume of LVM",
-        building->options->volume);
+        stack->options->volume);
 }
 
 struct bw_error *bw_stack_build(struct bw_fs *fs, struct bw_xlator *map,
                                 const struct bw_fs_options *options, struct bw_stack *stack)
 {
-    const struct building building = {.fs = fs,
-                                      .map = map,
-                                      .options = options,
-                                      .stack = stack,
-                                      .frame = bw_frame_above(NULL, fs->graph->probes)};
+    stack->fs = fs;
+    stack->map = map;
+    stack->options = options;
+    stack->frame = bw_frame_above(NULL, fs->graph->probes);
     bool changed = true, has_changed = false;
     for (size_t round = 0; changed && round < ROUNDS; round++) {
-        BW_TRY(run_round(&building, &changed));
+        BW_TRY(run_round(stack, &changed));
         has_changed |= changed;
     }
     if (fs->lists_devices) {
@@ -542,9 +525,9 @@ struct bw_error *bw_stack_build(struct bw_fs *fs, struct bw_xlator *map,
         return NULL;
     }
     if (has_changed) {
-        BW_TRY(drop_volumes(&building));
+        BW_TRY(drop_volumes(stack));
         bw_graph_prune(fs->graph);
     }
-    BW_TRY(check_volume(&building));
-    return has_changed ? check_choice(&building) : NULL;
+    BW_TRY(check_volume(stack));
+    return has_changed ? check_choice(stack) : NULL;
 }
