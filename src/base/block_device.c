@@ -48,12 +48,6 @@ bool bw_loop_file(dev_t device, struct stat *status)
     return file && stat(file, status) == 0;
 }
 
-/* Something that may be mounted. */
-struct place {
-    struct stat file;
-    uint64_t offset; /* 0: the whole file, otherwise a partition of it */
-};
-
 /* Goes from a partition that begins at an offset to its disk; false if it is none. */
 static bool find_disk(dev_t *device, uint64_t offset)
 {
@@ -66,27 +60,28 @@ static bool find_disk(dev_t *device, uint64_t offset)
            bw_block_device_number(path, device);
 }
 
-/* Whether a block device is the file itself, or a loop device over it; or a partition of either. */
-static bool is_on(dev_t device, const struct place *place)
+/* Whether a block device is the file itself, or a loop device over it; or the partition of either
+ * that begins at an offset, unless that is 0. */
+static bool is_on(dev_t device, const struct stat *file, uint64_t offset)
 {
     struct stat below;
-    if (place->offset && !find_disk(&device, place->offset))
+    if (offset && !find_disk(&device, offset))
         return false;
-    if (S_ISBLK(place->file.st_mode))
-        return device == place->file.st_rdev;
-    return bw_loop_file(device, &below) && below.st_dev == place->file.st_dev &&
-           below.st_ino == place->file.st_ino;
+    if (S_ISBLK(file->st_mode))
+        return device == file->st_rdev;
+    return bw_loop_file(device, &below) && below.st_dev == file->st_dev &&
+           below.st_ino == file->st_ino;
 }
 
 /* Whether the file system with a device has its bytes on the file. A mount names one device of its
  * file system; /sys/fs/btrfs lists all of them. */
-static bool file_system_uses(dev_t source, const struct place *place)
+static bool file_system_uses(dev_t source, const struct stat *file, uint64_t offset)
 {
     char link[64], pattern[512];
     const char *name = "none";
     glob_t found, devices;
     bool uses = false;
-    if (is_on(source, place))
+    if (is_on(source, file, offset))
         return true;
     snprintf(link, sizeof link, "/sys/dev/block/%u:%u", major(source), minor(source));
     BW_AUTO_FREE char *real = realpath(link, NULL);
@@ -102,7 +97,8 @@ static bool file_system_uses(dev_t source, const struct place *place)
             continue;
         for (size_t k = 0; k < devices.gl_pathc && !uses; k++) {
             dev_t device;
-            uses = bw_block_device_number(devices.gl_pathv[k], &device) && is_on(device, place);
+            uses =
+                bw_block_device_number(devices.gl_pathv[k], &device) && is_on(device, file, offset);
         }
         globfree(&devices);
     }
@@ -114,12 +110,11 @@ static bool file_system_uses(dev_t source, const struct place *place)
  * is looked at once. */
 char *bw_mount_point(const char *path, uint64_t offset)
 {
-    struct place place = {.offset = offset};
     BW_SCOPED(bw_numbers) struct bw_numbers seen = {0};
     struct mntent entry;
-    struct stat source;
+    struct stat file, source;
     char *point = NULL, text[4096 + 512];
-    FILE *mounts = stat(path, &place.file) ? NULL : setmntent("/proc/self/mounts", "re");
+    FILE *mounts = stat(path, &file) ? NULL : setmntent("/proc/self/mounts", "re");
     while (mounts && !point && getmntent_r(mounts, &entry, text, sizeof text)) {
         if (strcmp(entry.mnt_type, "btrfs") != 0 || stat(entry.mnt_fsname, &source) ||
             !S_ISBLK(source.st_mode))
@@ -130,7 +125,7 @@ char *bw_mount_point(const char *path, uint64_t offset)
         if (!is_new)
             continue;
         bw_error_free(bw_numbers_push(&seen, source.st_rdev)); /* else it is looked at again */
-        if (file_system_uses(source.st_rdev, &place))
+        if (file_system_uses(source.st_rdev, &file, offset))
             point = strdup(entry.mnt_dir);
     }
     if (mounts)

@@ -389,12 +389,6 @@ enum {
     SET_IDS = S_ISUID | S_ISGID,
 };
 
-/* A mode being made. */
-struct making {
-    uint32_t mode;
-    bool directory;
-};
-
 static uint32_t parse_classes(const char **text)
 {
     uint32_t classes = 0;
@@ -417,7 +411,8 @@ static uint32_t parse_classes(const char **text)
         }
 }
 
-static uint32_t parse_permissions(const char **text, const struct making *making)
+/* `is_executable`: X is the same as x. */
+static uint32_t parse_permissions(const char **text, bool is_executable)
 {
     static const char letters[] = "rwxst";
     static const uint32_t bits[] = {ANY_READ, ANY_WRITE, ANY_EXECUTE, SET_IDS, S_ISVTX};
@@ -425,7 +420,7 @@ static uint32_t parse_permissions(const char **text, const struct making *making
     for (; **text && strchr("rwxXst", **text); ++*text)
         if (**text != 'X')
             value |= bits[strchr(letters, **text) - letters];
-        else if (making->directory || making->mode & ANY_EXECUTE)
+        else if (is_executable)
             value |= ANY_EXECUTE;
     return value;
 }
@@ -433,7 +428,7 @@ static uint32_t parse_permissions(const char **text, const struct making *making
 /* Parses and applies an operation: an operator, and permissions, a class whose permissions are
  * copied, or octal digits. In directories, bits that give new files their owner are only changed if
  * they are named. */
-static bool apply_operation(const char **text, uint32_t classes, struct making *making)
+static bool apply_operation(const char **text, uint32_t classes, bool directory, uint32_t *mode)
 {
     const char sign = *(*text)++, class = **text;
     uint32_t value;
@@ -442,7 +437,7 @@ static bool apply_operation(const char **text, uint32_t classes, struct making *
         static const char order[] = "ogu"; /* from the lowest bits on */
         const unsigned shift = 3 * (unsigned)(strchr(order, class) - order);
         ++*text;
-        value = (making->mode >> shift & 7) * ANY_EXECUTE; /* for all classes */
+        value = (*mode >> shift & 7) * ANY_EXECUTE; /* for all classes */
     } else if (class >= '0' && class <= '7') {
         if (classes || !bw_parse_digits(text, 8, &number) || number > ALL_BITS)
             return false;
@@ -451,20 +446,20 @@ static bool apply_operation(const char **text, uint32_t classes, struct making *
         classes = ALL_BITS;
         value = (uint32_t)number;
     } else {
-        value = parse_permissions(text, making);
+        value = parse_permissions(text, directory || *mode & ANY_EXECUTE);
     }
 
     /* Without classes, the mode is for all of them. */
     const uint32_t affected = classes ? classes : ALL_BITS;
     value &= affected;
-    const uint32_t kept = making->directory ? SET_IDS & ~value : 0;
+    const uint32_t kept = directory ? SET_IDS & ~value : 0;
     value &= ~kept;
     if (sign == '-')
-        making->mode &= ~value;
+        *mode &= ~value;
     else if (sign == '+')
-        making->mode |= value;
+        *mode |= value;
     else
-        making->mode = value | (making->mode & (~affected | kept));
+        *mode = value | (*mode & (~affected | kept));
     return true;
 }
 
@@ -475,23 +470,22 @@ static bool is_operator(char byte)
 
 bool bw_parse_mode(const char *text, bool directory, uint32_t *mode)
 {
-    struct making making = {0, directory};
     uint64_t number;
     if (*text >= '0' && *text <= '7') {
         bool good = bw_parse_digits(&text, 8, &number) && !*text && number <= ALL_BITS;
         *mode = (uint32_t)number;
         return good;
     }
+    *mode = 0;
     for (;; text++) {
         const uint32_t classes = parse_classes(&text);
         if (!is_operator(*text))
             return false;
         while (is_operator(*text))
-            if (!apply_operation(&text, classes, &making))
+            if (!apply_operation(&text, classes, directory, mode))
                 return false;
         if (*text != ',')
             break;
     }
-    *mode = making.mode;
     return !*text;
 }

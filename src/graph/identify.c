@@ -18,13 +18,6 @@
 
 enum { HEAD = 4 << 20, TAIL = 1 << 20 }; /* bytes of the beginning, and of the end */
 
-/* The bytes to identify. */
-struct sample {
-    uint64_t length;
-    size_t head, tail; /* bytes at the beginning and at the end, which do not overlap */
-    uint8_t *bytes;    /* the head, then the tail */
-};
-
 static void append_foreign(const struct bw_foreign *foreign, struct bw_buffer *text)
 {
     bw_buffer_format(text, "%s", foreign->name);
@@ -39,24 +32,23 @@ static const char *value_of(blkid_probe probe, const char *name)
     return blkid_probe_lookup_value(probe, name, &value, NULL) == 0 ? value : NULL;
 }
 
-/* Asks libblkid about a file of the image's length with the sample. */
-static bool append_by_libblkid(const struct sample *sample, struct bw_buffer *text)
+/* Asks libblkid about a file of the image's length, with its first bytes and its last ones. */
+static bool append_by_libblkid(uint64_t length, const uint8_t *bytes, size_t head, size_t tail,
+                               struct bw_buffer *text)
 {
     char btrfs[] = "btrfs";
     char *excluded[] = {btrfs, NULL};
-    const off_t tail = (off_t)(sample->length - sample->tail);
-    const int file = bw_memory_file(sample->length);
+    const int file = bw_memory_file(length);
     if (file < 0)
         return false;
     blkid_probe probe = blkid_new_probe();
-    bool found =
-        probe && pwrite(file, sample->bytes, sample->head, 0) == (ssize_t)sample->head &&
-        pwrite(file, sample->bytes + sample->head, sample->tail, tail) == (ssize_t)sample->tail &&
-        blkid_probe_set_device(probe, file, 0, 0) == 0 &&
-        blkid_probe_enable_superblocks(probe, 1) == 0 &&
-        blkid_probe_enable_partitions(probe, 1) == 0 &&
-        blkid_probe_filter_superblocks_type(probe, BLKID_FLTR_NOTIN, excluded) == 0 &&
-        blkid_do_probe(probe) == 0; /* the first result, if there are several */
+    bool found = probe && pwrite(file, bytes, head, 0) == (ssize_t)head &&
+                 pwrite(file, bytes + head, tail, (off_t)(length - tail)) == (ssize_t)tail &&
+                 blkid_probe_set_device(probe, file, 0, 0) == 0 &&
+                 blkid_probe_enable_superblocks(probe, 1) == 0 &&
+                 blkid_probe_enable_partitions(probe, 1) == 0 &&
+                 blkid_probe_filter_superblocks_type(probe, BLKID_FLTR_NOTIN, excluded) == 0 &&
+                 blkid_do_probe(probe) == 0; /* the first result, if there are several */
     if (found) {
         const char *type = value_of(probe, "TYPE"), *label = value_of(probe, "LABEL");
         const char *table = value_of(probe, "PTTYPE"), *name = type ? type : table;
@@ -84,27 +76,25 @@ enum bw_identity bw_identify(const struct bw_frame *frame, struct bw_xlator *lay
         return BW_FOREIGN;
     }
 
-    /* The sample. If the end cannot be read, it counts as zeros. */
-    struct sample sample = {.length = length};
-    sample.head = length < HEAD ? (size_t)length : HEAD;
-    sample.tail = length - sample.head < TAIL ? (size_t)(length - sample.head) : TAIL;
-    const size_t count = sample.head + sample.tail;
-    BW_AUTO_FREE uint8_t *bytes = sample.bytes = calloc(1, count);
-    if (!bytes || !bw_try_read_raw(frame, layer, offset, bytes, sample.head))
+    /* The beginning, and the rest up to a limit. If the end cannot be read, it counts as zeros. */
+    const size_t head = length < HEAD ? (size_t)length : HEAD;
+    const size_t tail = length - head < TAIL ? (size_t)(length - head) : TAIL;
+    const size_t count = head + tail;
+    BW_AUTO_FREE uint8_t *bytes = calloc(1, count);
+    if (!bytes || !bw_try_read_raw(frame, layer, offset, bytes, head))
         return BW_UNIDENTIFIED;
-    if (sample.tail && !bw_try_read_raw(frame, layer, offset + length - sample.tail,
-                                        bytes + sample.head, sample.tail))
-        memset(bytes + sample.head, 0, sample.tail);
+    if (tail && !bw_try_read_raw(frame, layer, offset + length - tail, bytes + head, tail))
+        memset(bytes + head, 0, tail);
 
     if (bw_is_zeros(bytes, count)) {
         const bool all = count == length;
         bw_buffer_format(text, all ? "all zeros" : "perhaps empty: it begins and ends with zeros");
         return all ? BW_ZEROS : BW_EMPTY;
     }
-    const struct bw_foreign *foreign = bw_foreign_by_magic(bytes, sample.head);
+    const struct bw_foreign *foreign = bw_foreign_by_magic(bytes, head);
     if (foreign)
         append_foreign(foreign, text);
-    else if (!append_by_libblkid(&sample, text))
+    else if (!append_by_libblkid(length, bytes, head, tail, text))
         return BW_UNIDENTIFIED;
     return BW_FOREIGN;
 }

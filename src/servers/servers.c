@@ -127,18 +127,11 @@ enum bw_servers_need bw_servers_need(const struct bw_servers *servers)
     return need;
 }
 
-/* The beginning of an image. */
-
-struct beginning {
-    uint8_t bytes[BW_CONTAINER_HEAD];
-    size_t length;
-};
-
 /* Reads the beginning of the source: through the connection, or of a file. */
 static struct bw_error *read_beginning(const struct server *server, struct bw_source *source,
-                                       struct beginning *beginning)
+                                       uint8_t head[BW_CONTAINER_HEAD], size_t *length)
 {
-    beginning->length = 0;
+    *length = 0;
     if (!server->connection) {
         /* Only regular files and block devices: others may do anything when they are read. */
         const int file = open(source->text, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -146,12 +139,11 @@ static struct bw_error *read_beginning(const struct server *server, struct bw_so
         if (file < 0)
             return NULL;
         if (fstat(file, &status) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode))) {
-            struct bw_buffer bytes = {.data = (char *)beginning->bytes,
-                                      .capacity = sizeof beginning->bytes,
-                                      .fixed = true};
+            struct bw_buffer bytes = {
+                .data = (char *)head, .capacity = BW_CONTAINER_HEAD, .fixed = true};
             source->kind = S_ISBLK(status.st_mode) ? BW_SOURCE_DEVICE : BW_SOURCE_FILE;
-            bw_error_free(bw_buffer_read(&bytes, file, sizeof beginning->bytes));
-            beginning->length = bytes.length;
+            bw_error_free(bw_buffer_read(&bytes, file, BW_CONTAINER_HEAD));
+            *length = bytes.length;
         }
         close(file);
         return NULL;
@@ -159,7 +151,7 @@ static struct bw_error *read_beginning(const struct server *server, struct bw_so
 
     struct bw_connection *connection = server->connection;
     const struct bw_connection_facts facts = bw_connection_facts(connection);
-    struct bw_connection_read read = {.buffer = beginning->bytes, .length = BW_CONTAINER_HEAD};
+    struct bw_connection_read read = {.buffer = head, .length = BW_CONTAINER_HEAD};
     if (read.length > facts.maximum)
         read.length = facts.maximum;
     if (read.length > facts.size)
@@ -170,24 +162,23 @@ static struct bw_error *read_beginning(const struct server *server, struct bw_so
     bw_connection_advise(connection, 0, bw_superblock_offset(0) + BW_SUPERBLOCK_SIZE, true);
     for (unsigned copy = 1; copy < BW_SUPERBLOCK_COPIES; copy++)
         bw_connection_advise(connection, bw_superblock_offset(copy), BW_SUPERBLOCK_SIZE, true);
-    if (!bw_connection_read_cached(connection, 0, read.length, beginning->bytes))
+    if (!bw_connection_read_cached(connection, 0, read.length, head))
         bw_connection_read(connection, &read, 1);
     if (read.problem == ENOTCONN)
         return bw_connection_lost(connection);
     if (!read.problem) /* layers report read errors */
-        beginning->length = read.length;
+        *length = read.length;
     return NULL;
 }
 
 /* Whether a compressed file begins like an image that needs a further helper. */
-static bool has_container(const struct beginning *packed)
+static bool has_container(const uint8_t *packed, size_t packed_length)
 {
     uint8_t head[BW_CONTAINER_HEAD];
-    const struct bw_packing *packing = bw_packing_find(packed->bytes, packed->length);
+    const struct bw_packing *packing = bw_packing_find(packed, packed_length);
     if (!packing)
         return false;
-    const size_t length =
-        bw_unpack_beginning(packing, packed->bytes, packed->length, head, sizeof head);
+    const size_t length = bw_unpack_beginning(packing, packed, packed_length, head, sizeof head);
     const struct bw_foreign *foreign = bw_foreign_by_magic(head, length);
     return foreign && foreign->helper != BW_HELPER_NONE;
 }
@@ -248,12 +239,13 @@ static struct bw_error *open_containers(const struct bw_servers *servers, struct
 {
     const bool has_helpers = servers->mode != BW_HELPERS_OFF && bw_connection_is_built;
     const bool backing = servers->mode == BW_HELPERS_BACKING;
-    struct beginning beginning = {.length = 0};
+    uint8_t head[BW_CONTAINER_HEAD];
+    size_t length = 0;
     bool started = has_helpers || source.kind == BW_SOURCE_FILE; /* others cost a round trip */
     while (started) {
         started = false;
-        BW_TRY(read_beginning(server, &source, &beginning));
-        const struct bw_foreign *foreign = bw_foreign_by_magic(beginning.bytes, beginning.length);
+        BW_TRY(read_beginning(server, &source, head, &length));
+        const struct bw_foreign *foreign = bw_foreign_by_magic(head, length);
         if (!foreign || foreign->helper == BW_HELPER_NONE || !has_helpers)
             break;
 
@@ -262,11 +254,11 @@ static struct bw_error *open_containers(const struct bw_servers *servers, struct
          * an xz file. */
         if (foreign->helper == BW_HELPER_NBDKIT &&
             ((source.kind == BW_SOURCE_FILE && bw_part_is_first(source.text)) ||
-             (bw_packing_find(beginning.bytes, beginning.length) && !has_container(&beginning))))
+             (bw_packing_find(head, length) && !has_container(head, length))))
             break;
 
         BW_AUTO_BUFFER struct bw_buffer needs = {0};
-        if (!backing && bw_container_needs(foreign, beginning.bytes, beginning.length, &needs))
+        if (!backing && bw_container_needs(foreign, head, length, &needs))
             return bw_error_advise(
                 bw_error_create(BW_ERROR_USAGE, "%s is %s, and %.*s", server->image, foreign->name,
                                 (int)needs.length, needs.data ? needs.data : ""),
@@ -283,7 +275,7 @@ static struct bw_error *open_containers(const struct bw_servers *servers, struct
             source = (struct bw_source){
                 BW_SOURCE_SOCKET, bw_helper_socket(server->helpers[server->helper_count - 1])};
     }
-    if (bw_packing_find(beginning.bytes, beginning.length))
+    if (bw_packing_find(head, length))
         return bw_spool_create(&server->spool);
     return NULL;
 }
