@@ -145,25 +145,19 @@ static struct bw_error *control(struct bw_xlator *xlator, const struct bw_contro
 
 /* Verifying. */
 
-/* The checksums of a block, of each type. */
-struct all_checksums {
-    uint8_t sums[BW_CHECKSUM_TYPES][BW_CSUM_SIZE];
-};
-
-static struct all_checksums all_checksums(const uint8_t *block, uint32_t length)
+/* Computes the checksums of a block, of each type. */
+static void compute_all(const uint8_t *block, uint32_t length, uint8_t sums[][BW_CSUM_SIZE])
 {
-    struct all_checksums all;
     for (unsigned type = 0; type < BW_CHECKSUM_TYPES; type++)
         bw_checksum_compute((enum bw_checksum_type)type, block + BW_CSUM_SIZE,
-                            length - BW_CSUM_SIZE, all.sums[type]);
-    return all;
+                            length - BW_CSUM_SIZE, sums[type]);
 }
 
 /* Corrects the checksum of a block that was computed from another one, with the old checksum of one
  * of them and the new one of the other. btrfstune overwrites as many bytes as the new type has. In
  * RAID6, the difference is multiplied by some factor. */
-static bool take_out_change(uint8_t *block, const struct all_checksums *own,
-                            const struct all_checksums *other, unsigned old, unsigned new)
+static bool take_out_change(uint8_t *block, uint8_t own[][BW_CSUM_SIZE],
+                            uint8_t other[][BW_CSUM_SIZE], unsigned old, unsigned new)
 {
     const size_t old_size = bw_checksum_size((enum bw_checksum_type)old);
     const size_t new_size = bw_checksum_size((enum bw_checksum_type) new);
@@ -171,14 +165,14 @@ static bool take_out_change(uint8_t *block, const struct all_checksums *own,
     for (unsigned is_written = 0; is_written < 2; is_written++) {
         uint8_t wanted[BW_CSUM_SIZE], factor = 0;
         bool matches = true;
-        memcpy(wanted, own->sums[old], BW_CSUM_SIZE);
+        memcpy(wanted, own[old], BW_CSUM_SIZE);
         if (is_written)
-            memcpy(wanted, own->sums[new], new_size);
+            memcpy(wanted, own[new], new_size);
         for (size_t i = 0; i < size && matches; i++) {
             const uint8_t difference = block[i] ^ wanted[i];
             uint8_t change = 0;
             if (i < new_size)
-                change = other->sums[old][i] ^ other->sums[new][i];
+                change = other[old][i] ^ other[new][i];
             if (change && !factor)
                 factor = bw_field_product(difference, bw_field_inverse(change));
             matches = difference == bw_field_product(factor, change);
@@ -206,7 +200,8 @@ static bool correct_old_parity(const struct bw_frame *frame, struct bw_xlator *x
     if (!request->rebuilt || verify->other_checksums != BW_ALL_CHECKSUMS)
         return false;
     BW_AUTO_FREE uint8_t *block = malloc(request->length);
-    const struct all_checksums own = all_checksums(request->buffer, request->length);
+    uint8_t own[BW_CHECKSUM_TYPES][BW_CSUM_SIZE], other[BW_CHECKSUM_TYPES][BW_CSUM_SIZE];
+    compute_all(request->buffer, request->length, own);
     bool is_corrected = false;
     for (int away = -REACH; block && !is_corrected && away <= REACH; away++) {
         struct bw_request read = {.kind = BW_REQUEST_RAW,
@@ -217,9 +212,9 @@ static bool correct_old_parity(const struct bw_frame *frame, struct bw_xlator *x
         BW_AUTO_ERROR struct bw_error *unreadable = read.error;
         if (unreadable)
             continue;
-        const struct all_checksums other = all_checksums(block, request->length);
+        compute_all(block, request->length, other);
         for (unsigned i = 0; i < BW_CHECKSUM_TYPES * BW_CHECKSUM_TYPES && !is_corrected; i++)
-            is_corrected = take_out_change(request->buffer, &own, &other, i / BW_CHECKSUM_TYPES,
+            is_corrected = take_out_change(request->buffer, own, other, i / BW_CHECKSUM_TYPES,
                                            i % BW_CHECKSUM_TYPES);
     }
     return is_corrected;
