@@ -32,25 +32,24 @@ struct bw_decompressor {
     z_stream zlib;
     bool zlib_ready;
     uint32_t sectorsize;
-    uint8_t sector[]; /* for an LZO segment that is longer than the rest of the output */
-};
 
-/* One call of bw_decompress(). */
-struct stream {
+    /* One call of bw_decompress(). */
     const uint8_t *input;
     size_t input_length;
     uint8_t *output;
     size_t output_length;
     size_t produced; /* bytes of output there are so far */
+
+    uint8_t sector[]; /* for an LZO segment that is longer than the rest of the output */
 };
 
 /* zlib. */
 
-static struct bw_error *decode_zlib(struct bw_decompressor *self, struct stream *stream)
+static struct bw_error *decode_zlib(struct bw_decompressor *self)
 {
     z_stream *zlib = &self->zlib;
-    const uint8_t *header = stream->input;
-    if (stream->input_length < ZLIB_HEADER_SIZE)
+    const uint8_t *header = self->input;
+    if (self->input_length < ZLIB_HEADER_SIZE)
         return bw_error_create(BW_ERROR_CORRUPT, "no room for a header");
     if ((header[0] << 8 | header[1]) % 31 || (header[0] & 15) != Z_DEFLATED ||
         header[0] >> 4 > MAX_WBITS - 8)
@@ -58,19 +57,19 @@ static struct bw_error *decode_zlib(struct bw_decompressor *self, struct stream 
     if (header[1] & ZLIB_HAS_DICTIONARY)
         return bw_error_create(BW_ERROR_CORRUPT, "the header requires a dictionary");
     inflateReset(zlib);
-    zlib->next_in = stream->input + ZLIB_HEADER_SIZE;
-    zlib->avail_in = (uInt)(stream->input_length - ZLIB_HEADER_SIZE);
-    zlib->next_out = stream->output;
-    zlib->avail_out = (uInt)stream->output_length;
+    zlib->next_in = self->input + ZLIB_HEADER_SIZE;
+    zlib->avail_in = (uInt)(self->input_length - ZLIB_HEADER_SIZE);
+    zlib->next_out = self->output;
+    zlib->avail_out = (uInt)self->output_length;
     int status = inflate(zlib, Z_FINISH);
-    stream->produced = stream->output_length - zlib->avail_out;
+    self->produced = self->output_length - zlib->avail_out;
     if (status == Z_STREAM_END || zlib->avail_out == 0)
         return NULL;
     if (status == Z_MEM_ERROR)
         return bw_error_no_memory();
     if (status == Z_BUF_ERROR)
         return bw_error_create(BW_ERROR_CORRUPT, "the stream is cut off after %zu byte%s of output",
-                               stream->produced, bw_plural(stream->produced));
+                               self->produced, bw_plural(self->produced));
     return bw_error_create(BW_ERROR_CORRUPT, "%s", zlib->msg ? zlib->msg : zError(status));
 }
 
@@ -99,50 +98,50 @@ static const char *lzo_reason(int status)
     }
 }
 
-static struct bw_error *decode_lzo(struct bw_decompressor *self, struct stream *stream)
+static struct bw_error *decode_lzo(struct bw_decompressor *self)
 {
     /* The total length reaches into the last stored sector: btrfs stores no more sectors than
      * needed. Zeros, as a lost write leaves them, are no stream. */
-    if (stream->input_length < LZO_SMALLEST)
+    if (self->input_length < LZO_SMALLEST)
         return bw_error_create(BW_ERROR_CORRUPT, "no room for a segment");
-    const size_t total = length_at(stream->input);
-    if (total < LZO_SMALLEST || total > stream->input_length ||
-        stream->input_length - total >= self->sectorsize)
+    const size_t total = length_at(self->input);
+    if (total < LZO_SMALLEST || total > self->input_length ||
+        self->input_length - total >= self->sectorsize)
         return bw_error_create(BW_ERROR_CORRUPT,
                                "invalid length %zu of a stream stored in %zu bytes", total,
-                               stream->input_length);
+                               self->input_length);
 
     size_t position = LZO_LENGTH_SIZE;
-    while (position < total && stream->produced < stream->output_length) {
+    while (position < total && self->produced < self->output_length) {
         /* Only the stored bytes limit a segment: the kernel does not compare it with the total
          * length either. */
-        if (stream->input_length - position < LZO_LENGTH_SIZE)
+        if (self->input_length - position < LZO_LENGTH_SIZE)
             return bw_error_create(BW_ERROR_CORRUPT, "segment at %zu: no room for its length",
                                    position);
-        const size_t length = length_at(stream->input + position);
+        const size_t length = length_at(self->input + position);
         position += LZO_LENGTH_SIZE;
-        if (length > stream->input_length - position)
+        if (length > self->input_length - position)
             return bw_error_create(BW_ERROR_CORRUPT,
                                    "segment at %zu: invalid length %zu, %zu bytes remain", position,
-                                   length, stream->input_length - position);
+                                   length, self->input_length - position);
 
         /* Decodes directly into the output if a sector fits there, otherwise into `sector`, of
          * which only a part is copied. */
-        const size_t room = stream->output_length - stream->produced;
-        uint8_t *place = stream->output + stream->produced;
+        const size_t room = self->output_length - self->produced;
+        uint8_t *place = self->output + self->produced;
         if (room < self->sectorsize)
             place = self->sector;
         lzo_uint decoded = self->sectorsize;
         const int status =
-            lzo1x_decompress_safe(stream->input + position, length, place, &decoded, NULL);
+            lzo1x_decompress_safe(self->input + position, length, place, &decoded, NULL);
         if (status != LZO_E_OK)
             return bw_error_create(BW_ERROR_CORRUPT, "segment at %zu: %s", position,
                                    lzo_reason(status));
         if (decoded > room)
             decoded = room;
         if (place == self->sector)
-            memcpy(stream->output + stream->produced, place, decoded);
-        stream->produced += decoded;
+            memcpy(self->output + self->produced, place, decoded);
+        self->produced += decoded;
 
         /* No length crosses the border of a sector. */
         position += length;
@@ -156,13 +155,13 @@ static struct bw_error *decode_lzo(struct bw_decompressor *self, struct stream *
 /* zstd. */
 
 /* The library would read frames of its past and skip frames of metadata; btrfs has neither. */
-static struct bw_error *decode_zstd(struct bw_decompressor *self, struct stream *stream)
+static struct bw_error *decode_zstd(struct bw_decompressor *self)
 {
-    if (stream->input_length < ZSTD_MAGIC_SIZE || length_at(stream->input) != ZSTD_MAGICNUMBER)
+    if (self->input_length < ZSTD_MAGIC_SIZE || length_at(self->input) != ZSTD_MAGICNUMBER)
         return bw_error_create(BW_ERROR_CORRUPT, "no frame");
     ZSTD_DCtx_reset(self->zstd, ZSTD_reset_session_only);
-    ZSTD_inBuffer in = {stream->input, stream->input_length, 0};
-    ZSTD_outBuffer out = {stream->output, stream->output_length, 0};
+    ZSTD_inBuffer in = {self->input, self->input_length, 0};
+    ZSTD_outBuffer out = {self->output, self->output_length, 0};
     size_t left, before;
     do {
         before = in.pos + out.pos;
@@ -172,7 +171,7 @@ static struct bw_error *decode_zstd(struct bw_decompressor *self, struct stream 
         if (ZSTD_isError(left))
             return bw_error_create(BW_ERROR_CORRUPT, "%s", ZSTD_getErrorName(left));
     } while (left && out.pos < out.size && in.pos + out.pos > before);
-    stream->produced = out.pos;
+    self->produced = out.pos;
     if (left && out.pos < out.size)
         return bw_error_create(BW_ERROR_CORRUPT, "the stream is cut off after %zu byte%s of output",
                                out.pos, bw_plural(out.pos));
@@ -181,18 +180,17 @@ static struct bw_error *decode_zstd(struct bw_decompressor *self, struct stream 
 
 /* All of them. */
 
-static struct bw_error *copy_plain(struct bw_decompressor *self, struct stream *stream)
+static struct bw_error *copy_plain(struct bw_decompressor *self)
 {
-    (void)self;
-    stream->produced = (size_t)bw_min(stream->input_length, stream->output_length);
-    if (stream->produced)
-        memcpy(stream->output, stream->input, stream->produced);
+    self->produced = (size_t)bw_min(self->input_length, self->output_length);
+    if (self->produced)
+        memcpy(self->output, self->input, self->produced);
     return NULL;
 }
 
 static const struct {
     const char *name;
-    struct bw_error *(*decode)(struct bw_decompressor *self, struct stream *stream);
+    struct bw_error *(*decode)(struct bw_decompressor *self);
 } codecs[BW_COMPRESS_TYPES] = {
     [BW_COMPRESS_NONE] = {"none", copy_plain},
     [BW_COMPRESS_ZLIB] = {"zlib", decode_zlib},
@@ -248,22 +246,26 @@ struct bw_error *bw_decompress(struct bw_decompressor *decompressor, unsigned co
                                const uint8_t *input, size_t input_length, uint8_t *output,
                                size_t output_length)
 {
-    struct stream stream = {input, input_length, output, output_length, 0};
     if (compression >= BW_COMPRESS_TYPES)
         return bw_error_create(BW_ERROR_UNSUPPORTED, "unknown compression %u", compression);
     if (output_length == 0)
         return NULL;
     const bool too_long =
         input_length > BW_MAX_COMPRESSED_EXTENT || output_length > BW_MAX_COMPRESSED_EXTENT;
+    decompressor->input = input;
+    decompressor->input_length = input_length;
+    decompressor->output = output;
+    decompressor->output_length = output_length;
+    decompressor->produced = 0;
     struct bw_error *error;
     if (compression != BW_COMPRESS_NONE && too_long)
         error = bw_error_create(BW_ERROR_CORRUPT,
                                 "%zu bytes stored for %zu exceed the limits of an extent",
                                 input_length, output_length);
     else
-        error = codecs[compression].decode(decompressor, &stream);
+        error = codecs[compression].decode(decompressor);
     if (error)
         return bw_error_prefix(error, "%s", codecs[compression].name);
-    memset(output + stream.produced, 0, output_length - stream.produced);
+    memset(output + decompressor->produced, 0, output_length - decompressor->produced);
     return NULL;
 }
