@@ -49,36 +49,40 @@ static struct bw_error *run_pass(struct bw_replay *replay, enum pass pass)
     return NULL;
 }
 
-/* The replays of all subvolumes. */
-struct replays {
-    struct bw_replay *items;
-    size_t count;
-    struct bw_tree_editor checksums;
-    bool has_checksums;
-};
+static int by_number(const void *a, const void *b)
+{
+    const struct bw_log_inode *left = a, *right = b;
+    if (left->subvolume != right->subvolume)
+        return left->subvolume < right->subvolume ? -1 : 1;
+    return (left->inode > right->inode) - (left->inode < right->inode);
+}
 
-/* Reads the logs that the log root tree lists, each with an editor of its subvolume. */
-static struct bw_error *begin_replays(struct bw_fs *fs, const struct bw_rehearsal *rehearsal,
-                                      struct replays *replays)
+/* Without a rehearsal (NULL), the result is published. */
+static struct bw_error *replay_logs(struct bw_fs *fs, const struct bw_rehearsal *rehearsal)
 {
     const struct bw_root_pointer pointer = {fs->superblock.log_root, fs->superblock.generation + 1,
                                             fs->superblock.log_root_level};
     struct bw_log roots = {0};
+    struct bw_tree_editor checksums = {0};
     struct bw_error *error = NULL;
+    size_t count = 0;
+    fs->memory.nodesize = fs->reader.nodesize;
+    fs->reader.memory = &fs->memory;
     if (pointer.level < BW_MAX_LEVEL)
         error = bw_log_load(fs, &pointer, "log root tree", &roots);
     else
         bw_fs_report(
             fs, BW_DAMAGE,
             bw_error_create(BW_ERROR_CORRUPT, "log root tree: impossible level %u", pointer.level));
-    replays->items = calloc(roots.items.count + 1, sizeof *replays->items);
-    if (!error && !replays->items)
+    BW_AUTO_FREE struct bw_replay *replays = calloc(roots.items.count + 1, sizeof *replays);
+    if (!error && !replays)
         error = bw_error_no_memory();
-    if (!error && fs->checksum_trees.count) {
-        replays->has_checksums = true;
-        error = bw_editor_create(&replays->checksums, &fs->reader, &fs->memory,
-                                 &fs->checksum_trees.items[0], fs->superblock.generation + 1);
-    }
+    const bool has_checksums = !error && fs->checksum_trees.count;
+    if (has_checksums)
+        error = bw_editor_create(&checksums, &fs->reader, &fs->memory, &fs->checksum_trees.items[0],
+                                 fs->superblock.generation + 1);
+
+    /* The logs that the log root tree lists, each with an editor of its subvolume. */
     for (size_t i = 0; !error && i < roots.items.count; i++) {
         const struct bw_item *item = &roots.items.items[i];
         const uint64_t id = item->key.offset;
@@ -93,58 +97,40 @@ static struct bw_error *begin_replays(struct bw_fs *fs, const struct bw_rehearsa
             bw_fs_report(fs, BW_DAMAGE, bw_error_prefix(bad, "%s", name));
             continue;
         }
-        struct bw_replay *replay = &replays->items[replays->count++];
-        *replay =
-            (struct bw_replay){.fs = fs,
-                               .rehearsal = rehearsal,
-                               .subvolume = id,
-                               .checksums = replays->has_checksums ? &replays->checksums : NULL};
+        struct bw_replay *replay = &replays[count++];
+        *replay = (struct bw_replay){.fs = fs,
+                                     .rehearsal = rehearsal,
+                                     .subvolume = id,
+                                     .checksums = has_checksums ? &checksums : NULL};
         error = bw_editor_create(&replay->tree, &fs->reader, &fs->memory, &subvolume->tree,
                                  fs->superblock.generation + 1);
         if (!error)
             error = bw_log_load(fs, &root.root, name, &replay->log);
     }
     bw_log_free(&roots);
-    return error;
-}
-
-static int by_number(const void *a, const void *b)
-{
-    const struct bw_log_inode *left = a, *right = b;
-    if (left->subvolume != right->subvolume)
-        return left->subvolume < right->subvolume ? -1 : 1;
-    return (left->inode > right->inode) - (left->inode < right->inode);
-}
-
-/* Without a rehearsal (NULL), the result is published. */
-static struct bw_error *replay_logs(struct bw_fs *fs, const struct bw_rehearsal *rehearsal)
-{
-    struct replays replays = {0};
-    fs->memory.nodesize = fs->reader.nodesize;
-    fs->reader.memory = &fs->memory;
-    struct bw_error *error = begin_replays(fs, rehearsal, &replays);
     for (enum pass pass = 0; pass < PASSES; pass++)
-        for (size_t i = 0; !error && i < replays.count; i++)
-            error = run_pass(&replays.items[i], pass);
+        for (size_t i = 0; !error && i < count; i++)
+            error = run_pass(&replays[i], pass);
+
     /* Make the changed trees the trees of the file system. */
     for (size_t i = 0; !error && !rehearsal && i < fs->subvolumes.count; i++)
-        for (size_t j = 0; j < replays.count; j++)
-            if (fs->subvolumes.items[i].tree.id == replays.items[j].subvolume)
-                fs->subvolumes.items[i].tree = replays.items[j].tree.tree;
-    if (!error && !rehearsal && replays.has_checksums)
-        fs->checksum_trees.items[0] = replays.checksums.tree;
+        for (size_t j = 0; j < count; j++)
+            if (fs->subvolumes.items[i].tree.id == replays[j].subvolume)
+                fs->subvolumes.items[i].tree = replays[j].tree.tree;
+    if (!error && !rehearsal && has_checksums)
+        fs->checksum_trees.items[0] = checksums.tree;
     if (!error && !rehearsal && fs->logged.count)
         bw_log_inodes_sort(&fs->logged, by_number);
-    for (size_t i = 0; i < replays.count; i++) {
-        struct bw_replay *replay = &replays.items[i];
+
+    for (size_t i = 0; i < count; i++) {
+        struct bw_replay *replay = &replays[i];
         bw_log_free(&replay->log);
         bw_editor_destroy(&replay->tree);
         bw_numbers_free(&replay->recount);
         bw_key_map_free(&replay->awaiting);
         bw_buffer_free(&replay->scratch);
     }
-    bw_editor_destroy(&replays.checksums);
-    free(replays.items);
+    bw_editor_destroy(&checksums);
     return error;
 }
 
