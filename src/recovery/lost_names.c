@@ -274,15 +274,10 @@ static bool may_lack_both(const struct bw_lost_names *names, const struct bw_los
 }
 
 /* Reading the index of a directory once more. */
-struct index_scan {
-    struct bw_lost_names *names;
-    uint64_t directory;
-    bool incomplete; /* A block that the walk has read cannot be read now. */
-};
 
 static struct bw_error *index_names(void *context, const struct bw_node *leaf)
 {
-    struct bw_lost_names *names = ((struct index_scan *)context)->names;
+    struct bw_lost_names *names = context;
     struct bw_item item;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
         struct bw_cursor cursor = bw_cursor_of(&item);
@@ -299,12 +294,11 @@ static struct bw_error *index_names(void *context, const struct bw_node *leaf)
 static struct bw_error *index_lost(void *context, const struct bw_block_pointer *pointer,
                                    struct bw_error *error)
 {
-    struct index_scan *index = context;
-    const struct bw_lost_names *names = index->names;
-    uint32_t wave = names->wave_of(names->context, index->directory);
+    struct bw_lost_names *names = context;
+    uint32_t wave = names->wave_of(names->context, names->directory);
     const struct bw_lost_range *lost =
         bw_lost_list_find(&names->lost, &pointer->expectation.first_key);
-    index->incomplete |= wave < *names->wave && (!lost || lost->wave > wave);
+    names->index_incomplete |= wave < *names->wave && (!lost || lost->wave > wave);
     bw_error_free(error);
     return NULL;
 }
@@ -318,16 +312,17 @@ static struct bw_error *index_has(struct bw_lost_names *names, uint64_t director
 {
     uint32_t known = bw_key_map_get(&names->indexed, directory, UINT32_MAX);
     if (known == UINT32_MAX) {
-        struct index_scan index = {names, directory, false};
+        names->directory = directory;
+        names->index_incomplete = false;
         const struct bw_scan scan = {.first = entry_key(directory, 0),
                                      .last = entry_key(directory, UINT64_MAX),
                                      .leaf = index_names,
                                      .lost = index_lost,
-                                     .context = &index};
+                                     .context = names};
         BW_TRY(bw_tree_scan(&names->fs->reader, names->tree, &scan));
         BW_TRY(bw_adopted_visit(&names->fs->reader, names->adopted, &scan.first, &scan.last,
-                                index_names, &index));
-        known = index.incomplete ? INDEX_UNKNOWN : INDEX_READ;
+                                index_names, names));
+        known = names->index_incomplete ? INDEX_UNKNOWN : INDEX_READ;
         BW_TRY(bw_key_map_put(&names->indexed, directory, known));
     }
     *has = known == INDEX_UNKNOWN ||
