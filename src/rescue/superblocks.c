@@ -333,7 +333,7 @@ static bool has_tree(const struct candidate *candidate, uint64_t tree)
 /* Sets the type of checksums. If btrfstune was interrupted while it changed the type, the root tree
  * has a temporary item with the new one, and the superblock has the old one; the flag means the
  * last step, in which tree blocks have either type, or the steps before it. Otherwise, blocks of
- * other types are older than a change that is complete. */
+ * other types are older than a change that is complete, if the newest leaf can tell. */
 static struct bw_error *set_checksum_type(const struct candidate *candidate,
                                           struct bw_superblock *super)
 {
@@ -367,7 +367,7 @@ static struct bw_error *set_checksum_type(const struct candidate *candidate,
                              item.key.objectid == first.objectid && item.key.type == first.type &&
                              item.key.offset < BW_CHECKSUM_TYPES;
     super->checksum_type = identity->checksum_type;
-    if (!is_changing && items.leaves.count)
+    if (!is_changing && items.leaves.count && newest == newest_generation(candidate))
         super->checksum_type = present;
     else if (others)
         super->flags |= BW_SUPER_FLAG_CHANGING_META_CSUM;

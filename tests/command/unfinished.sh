@@ -134,6 +134,15 @@ expect "a change that has ended: info" 1 'the chunk tree is lost' info --scan "$
 holds "a change that has ended: the new type" out_has '^Blocks: .* sha256$'
 is "a change that has ended: no change is named" "$(grep -c interrupted "$WORK/out")" 0
 
+# Only an older leaf of the root tree is left, with the old type: blocks of both types are read.
+cp --sparse=always "$BUILD/fixtures/plain/dev1.img" "$WORK/image"
+for change in 'data 2 done' 'complete 2 lost'; do
+    # shellcheck disable=SC2086 # several words
+    holds "an image: $change" \
+        python3 "$ROOT/tests/support/unfinished_change.py" "$WORK/image" $change
+done
+lost plain
+
 # A wrong byte in the first sector of a file, and of an item with checksums, is found in all steps,
 # and nothing else is.
 wrong='/data/hole-then-data

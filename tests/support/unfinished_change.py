@@ -11,8 +11,10 @@
 #                       `added` all are, `deleting` the last half of the old ones is deleted,
 #                       `alone` all of these are, `renamed` the last new one has its final key,
 #                       `done` all have
-#   complete TYPE       `--csum TYPE` has ended, after `data TYPE done`; an older block is left, a
-#                       copy of the leaf of the root tree that names the new type
+#   complete TYPE [lost]
+#                       `--csum TYPE` has ended, after `data TYPE done`; an older block is left, a
+#                       copy of the leaf of the root tree that names the new type. `lost`: one
+#                       that names none is left, and nothing else of the root tree
 #   fsid SHARE          `-u`: a new id for the superblock, and for tree blocks as above; if it is
 #                       negative, only for their first mirrors, as a change stops between two
 #   mixed SHARE         with a metadata_uuid: tree blocks as above have another id, which is that of
@@ -200,18 +202,26 @@ def add_temporary(image, kind):
         image.write_leaf(place, [*image.items(place), ((ADDED, TEMPORARY, kind), b'')])
 
 
-def complete(image, kind):
-    root = image.leaves_of(1)[0]
-    old = bytearray(image.data[root:root + image.nodesize])
+def remove_temporary(image):
+    for place in image.leaves_of(1):
+        image.write_leaf(place, [item for item in image.items(place) if item[0][1] != TEMPORARY])
+
+
+def complete(image, kind, lost):
+    roots = image.leaves_of(1)
+    if lost:
+        remove_temporary(image)
+    old = bytearray(image.data[roots[0]:roots[0] + image.nodesize])
     used = {struct.unpack_from('<Q', image.data, place + 48)[0] for place in image.blocks}
     free = max(used) + image.nodesize
     generation = struct.unpack_from('<Q', old, 80)[0]
     struct.pack_into('<Q', old, 48, free)
     struct.pack_into('<Q', old, 80, generation - 1)
-    for place in image.leaves_of(1):
-        image.write_leaf(place, [item for item in image.items(place) if item[0][1] != TEMPORARY])
+    remove_temporary(image)
     for place in image.blocks:
         image.seal(place, kind)
+    for place in roots if lost else []:
+        image.data[place:place + image.nodesize] = bytes(image.nodesize)
     place = image.place_of(free)
     image.data[place:place + image.nodesize] = old
     image.seal(place, 0)
@@ -231,7 +241,7 @@ def main(path, change, *arguments):
             image.seal(place, kind)
         image.set_flag(40, cleared=1 << 39)
     elif change == 'complete':
-        complete(image, int(arguments[0]))
+        complete(image, int(arguments[0]), arguments[1:] == ('lost',))
     elif change == 'data' and arguments[1] == 'begun':
         begin_data(image, int(arguments[0]))
         add_temporary(image, int(arguments[0]))
