@@ -174,7 +174,7 @@ static struct bw_error *decode_part(struct bw_data_reader *reader, const struct 
         return NULL;
     reader->kept.logical = 0;
     BW_TRY(decode_extent(reader, file, stored, reader->decoded, (size_t)extent->ram_bytes));
-    reader->kept = *extent; /* logical is 0 if it is inline */
+    reader->kept = *extent;
     reader->kept_unchecked = file->unchecked;
     reader->kept_mirror = file->mirror;
     memcpy(output, reader->decoded + extent->extent_offset, (size_t)extent->length);
@@ -504,6 +504,21 @@ static struct bw_error *add_compressed(struct bw_data_reader *reader,
     return NULL;
 }
 
+/* Decodes compressed inline data, which must reach the end of the file, but no further. */
+static struct bw_error *decode_inline(struct bw_data_reader *reader,
+                                      const struct bw_data_file *file,
+                                      const struct bw_extent *extent,
+                                      const struct bw_stored_extent *stored, uint8_t *output)
+{
+    const uint64_t begin = extent->offset - extent->extent_offset;
+    const size_t shown = (size_t)least(extent->ram_bytes, file->size - begin);
+    reader->kept.logical = 0;
+    BW_TRY(decode_extent(reader, file, stored, reader->decoded, shown));
+    memset(reader->decoded + shown, 0, (size_t)extent->ram_bytes - shown);
+    memcpy(output, reader->decoded + extent->extent_offset, (size_t)extent->length);
+    return NULL;
+}
+
 static struct bw_error *add_inline(struct bw_data_reader *reader, const struct bw_data_file *file,
                                    const struct bw_extent_piece *piece, struct bw_data_block *block)
 {
@@ -518,7 +533,7 @@ static struct bw_error *add_inline(struct bw_data_reader *reader, const struct b
     else if (extent->compression == BW_COMPRESS_NONE)
         memcpy(bytes, piece->inline_data + extent->extent_offset, (size_t)extent->length);
     else
-        error = decode_part(reader, file, extent, &stored, bytes);
+        error = decode_inline(reader, file, extent, &stored, bytes);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
     struct bw_data_part part = {.kind = BW_DATA_BYTES,

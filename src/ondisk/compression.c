@@ -40,8 +40,15 @@ struct bw_decompressor {
     size_t output_length;
     size_t produced; /* bytes of output there are so far */
 
-    uint8_t sector[]; /* for an LZO segment that is longer than the rest of the output */
+    size_t segment_size; /* the most that an LZO segment may decode to */
+    uint8_t segment[];   /* one that may be longer than the rest of the output */
 };
+
+/* Stored extents are whole sectors, but compressed inline data are shorter than one. */
+static bool is_inline(const struct bw_decompressor *self)
+{
+    return self->input_length % self->sectorsize != 0;
+}
 
 /* zlib. */
 
@@ -88,7 +95,7 @@ static const char *lzo_reason(int status)
     case LZO_E_INPUT_OVERRUN:
         return "input overrun";
     case LZO_E_OUTPUT_OVERRUN:
-        return "it is longer than a sector";
+        return "it is too long";
     case LZO_E_LOOKBEHIND_OVERRUN:
         return "invalid distance too far back";
     case LZO_E_INPUT_NOT_CONSUMED:
@@ -101,12 +108,14 @@ static const char *lzo_reason(int status)
 static struct bw_error *decode_lzo(struct bw_decompressor *self)
 {
     /* The total length reaches into the last stored sector: btrfs stores no more sectors than
-     * needed. Zeros, as a lost write leaves them, are no stream. */
+     * needed. Inline data have no padding, and only one segment. Zeros, as a lost write leaves
+     * them, are no stream. */
     if (self->input_length < LZO_SMALLEST)
         return bw_error_create(BW_ERROR_CORRUPT, "no room for a segment");
+    const bool sole = is_inline(self);
+    const size_t padding = sole ? 0 : self->sectorsize - 1;
     const size_t total = length_at(self->input);
-    if (total < LZO_SMALLEST || total > self->input_length ||
-        self->input_length - total >= self->sectorsize)
+    if (total < LZO_SMALLEST || total > self->input_length || self->input_length - total > padding)
         return bw_error_create(BW_ERROR_CORRUPT,
                                "invalid length %zu of a stream stored in %zu bytes", total,
                                self->input_length);
@@ -114,24 +123,25 @@ static struct bw_error *decode_lzo(struct bw_decompressor *self)
     size_t position = LZO_LENGTH_SIZE;
     while (position < total && self->produced < self->output_length) {
         /* Only the stored bytes limit a segment: the kernel does not compare it with the total
-         * length either. */
+         * length either, unless it is inline. */
         if (self->input_length - position < LZO_LENGTH_SIZE)
             return bw_error_create(BW_ERROR_CORRUPT, "segment at %zu: no room for its length",
                                    position);
         const size_t length = length_at(self->input + position);
         position += LZO_LENGTH_SIZE;
-        if (length > self->input_length - position)
+        const size_t remain = self->input_length - position;
+        if (length > remain || (sole && length < remain))
             return bw_error_create(BW_ERROR_CORRUPT,
                                    "segment at %zu: invalid length %zu, %zu bytes remain", position,
-                                   length, self->input_length - position);
+                                   length, remain);
 
-        /* Decodes directly into the output if a sector fits there, otherwise into `sector`, of
-         * which only a part is copied. */
+        /* Decodes directly into the output if the longest segment fits there, otherwise into
+         * `segment`, of which only a part is copied. */
         const size_t room = self->output_length - self->produced;
         uint8_t *place = self->output + self->produced;
-        if (room < self->sectorsize)
-            place = self->sector;
-        lzo_uint decoded = self->sectorsize;
+        if (room < self->segment_size)
+            place = self->segment;
+        lzo_uint decoded = sole ? self->sectorsize : self->segment_size;
         const int status =
             lzo1x_decompress_safe(self->input + position, length, place, &decoded, NULL);
         if (status != LZO_E_OK)
@@ -139,7 +149,7 @@ static struct bw_error *decode_lzo(struct bw_decompressor *self)
                                    lzo_reason(status));
         if (decoded > room)
             decoded = room;
-        if (place == self->sector)
+        if (place == self->segment)
             memcpy(self->output + self->produced, place, decoded);
         self->produced += decoded;
 
@@ -220,10 +230,13 @@ static struct bw_error *prepare_codecs(struct bw_decompressor *self)
 struct bw_error *bw_decompressor_create(uint32_t sectorsize, struct bw_decompressor **result)
 {
     *result = NULL;
-    struct bw_decompressor *self = calloc(1, sizeof *self + sectorsize);
+    /* A segment is a sector, but kernels take as much as LZO may need for an incompressible one. */
+    const size_t segment_size = sectorsize + sectorsize / 16 + 64 + 3 + 2;
+    struct bw_decompressor *self = calloc(1, sizeof *self + segment_size);
     if (!self)
         return bw_error_no_memory();
     self->sectorsize = sectorsize;
+    self->segment_size = segment_size;
     struct bw_error *error = prepare_codecs(self);
     if (error)
         bw_decompressor_destroy(self);
@@ -264,6 +277,10 @@ struct bw_error *bw_decompress(struct bw_decompressor *decompressor, unsigned co
                                 input_length, output_length);
     else
         error = codecs[compression].decode(decompressor);
+    if (!error && compression != BW_COMPRESS_NONE && decompressor->produced < output_length &&
+        is_inline(decompressor))
+        error = bw_error_create(BW_ERROR_CORRUPT, "inline data end after %zu of %zu bytes",
+                                decompressor->produced, output_length);
     if (error)
         return bw_error_prefix(error, "%s", codecs[compression].name);
     memset(output + decompressor->produced, 0, output_length - decompressor->produced);

@@ -10,7 +10,8 @@
  *   well: the checksum tree covers the stored bytes. Any encoder may have written the stream.
  * - LZO: a little-endian u32 with the length of everything, itself included; then segments, each a
  *   u32 length and LZO1X data for one sector of output. The length of a segment never crosses a
- *   sector boundary of the stream: where fewer than four bytes are left, they are skipped.
+ *   sector boundary of the stream: where fewer than four bytes are left, they are skipped. Inline
+ *   data are one segment without padding.
  * - zstd: RFC 8878, the first frame. The kernel writes windows of at most 128 KiB (kernel header
  *   btrfs.h, encoded I/O), but reads larger ones, which programs may have handed to it; so do we.
  */
@@ -38,7 +39,8 @@ void bw_decompressor_destroy(struct bw_decompressor *decompressor);
 /**
  * Decompresses `input`, the stored bytes including padding, into `output`, which has the decoded
  * length of the extent (ram_bytes). As in the kernel, it is no error if the stream holds more
- * than fits into the output, and if a complete stream holds less, the rest is filled with zeros.
+ * than fits into the output, and if a complete stream holds less, the rest is filled with zeros,
+ * unless the data are inline, as they are if `input` is not a number of whole sectors.
  *
  * BW_ERROR_CORRUPT, naming the algorithm and the reason, if the stream is cut off or invalid, or a
  * length is more than an extent can have; `output` is undefined then. BW_ERROR_UNSUPPORTED if the

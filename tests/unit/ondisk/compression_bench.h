@@ -101,6 +101,20 @@ static inline void add_segment(uint8_t *stream, size_t *position, uint32_t secto
     *position += 4 + packed;
 }
 
+/* Fills the last sector of a stream with zeros; returns the length that is stored. */
+static inline size_t pad(uint8_t *stream, size_t length, uint32_t sectorsize)
+{
+    const size_t padding = (sectorsize - length % sectorsize) % sectorsize;
+    memset(stream + length, 0, padding);
+    return length + padding;
+}
+
+static inline size_t end_segments(uint8_t *stream, size_t position, uint32_t sectorsize)
+{
+    store_length(stream, position);
+    return pad(stream, position, sectorsize);
+}
+
 static inline size_t pack_lzo(const uint8_t *bytes, size_t length, uint8_t *stream,
                               uint32_t sectorsize)
 {
@@ -108,8 +122,7 @@ static inline size_t pack_lzo(const uint8_t *bytes, size_t length, uint8_t *stre
     for (size_t at = 0; at < length; at += sectorsize)
         add_segment(stream, &position, sectorsize, bytes + at,
                     length - at < sectorsize ? length - at : sectorsize);
-    store_length(stream, position);
-    return position;
+    return end_segments(stream, position, sectorsize);
 }
 
 static inline size_t pack(unsigned compression, const uint8_t *bytes, size_t length,
@@ -141,10 +154,17 @@ static inline struct bw_error *unpack_at(struct bench *bench, size_t sector, uns
     return error;
 }
 
+static inline struct bw_error *unpack_inline(struct bench *bench, unsigned compression,
+                                             size_t length, size_t ram_bytes)
+{
+    return unpack_at(bench, 0, compression, bench->stream, length, ram_bytes);
+}
+
 static inline struct bw_error *unpack(struct bench *bench, unsigned compression, size_t length,
                                       size_t ram_bytes)
 {
-    return unpack_at(bench, 0, compression, bench->stream, length, ram_bytes);
+    length = pad(bench->stream, length, sectorsizes[0]);
+    return unpack_inline(bench, compression, length, ram_bytes);
 }
 
 static inline void expect_corrupt(struct bench *bench, unsigned compression, size_t length,

@@ -68,21 +68,26 @@ static size_t pack_segments(struct bench *bench, const size_t *lengths, size_t c
     size_t position = 4, at = 0;
     for (size_t i = 0; i < count; at += lengths[i++])
         add_segment(bench->stream, &position, 4096, bench->text + at, lengths[i]);
-    store_length(bench->stream, position);
-    return position;
+    return end_segments(bench->stream, position, 4096);
 }
 
-/* The kernel takes segments for less than a sector one behind the other, wherever they stand. */
+/* The kernel takes segments of other lengths than a sector one behind the other, if they are no
+ * longer than LZO makes a sector at worst. */
 static void test_lzo_segments(void **state)
 {
     struct bench *bench = *state;
-    static const size_t short_ones[] = {4096, 100, 1, 4096, 2000}, long_one[] = {4096, 4097};
+    static const size_t short_ones[] = {4096, 100, 1, 4096, 2000}, long_ones[] = {4421, 4097},
+                        too_long[] = {4096, 4422};
     size_t packed = pack_segments(bench, short_ones, COUNT(short_ones));
     expect_success(unpack(bench, BW_COMPRESS_LZO, packed, 16384));
     expect_text(bench, 10293, 16384);
-    packed = pack_segments(bench, long_one, COUNT(long_one));
-    expect_error(unpack(bench, BW_COMPRESS_LZO, packed, 16384), BW_ERROR_CORRUPT,
-                 "longer than a sector");
+    packed = pack_segments(bench, long_ones, COUNT(long_ones));
+    for (size_t length = 8000; length <= 8518; length++) {
+        expect_success(unpack(bench, BW_COMPRESS_LZO, packed, length));
+        expect_text(bench, length, length);
+    }
+    packed = pack_segments(bench, too_long, COUNT(too_long));
+    expect_error(unpack(bench, BW_COMPRESS_LZO, packed, 16384), BW_ERROR_CORRUPT, "too long");
     expect_success(unpack(bench, BW_COMPRESS_LZO, packed, 4096));
     expect_text(bench, 4096, 4096);
 }
@@ -105,6 +110,56 @@ static void test_lzo_lengths(void **state)
     expect_corrupt(bench, BW_COMPRESS_LZO, packed, "segment at 8: input overrun");
 }
 
+/* Inline data are one segment without padding, so the length of the stream determines both. */
+static void test_inline_lzo(void **state)
+{
+    struct bench *bench = *state;
+    size_t length = 4;
+    add_segment(bench->stream, &length, 4096, bench->text, 1000);
+    for (size_t total = 0; total < 4096; total++) {
+        store_length(bench->stream, total);
+        if (total != length)
+            expect_error(unpack_inline(bench, BW_COMPRESS_LZO, length, 1000), BW_ERROR_CORRUPT,
+                         "lzo: invalid length");
+    }
+    store_length(bench->stream, length);
+    expect_success(unpack_inline(bench, BW_COMPRESS_LZO, length, 1000));
+    expect_text(bench, 1000, 1000);
+    for (size_t segment = 0; segment < 4096; segment++) {
+        store_length(bench->stream + 4, segment);
+        if (segment != length - 8)
+            expect_error(unpack_inline(bench, BW_COMPRESS_LZO, length, 1000), BW_ERROR_CORRUPT,
+                         "segment at 8: invalid length");
+    }
+    length = 4;
+    add_segment(bench->stream, &length, 4096, bench->text, 4097);
+    store_length(bench->stream, length);
+    assert_int_not_equal(length % 4096, 0);
+    expect_error(unpack_inline(bench, BW_COMPRESS_LZO, length, 1000), BW_ERROR_CORRUPT, "too long");
+}
+
+/* Inline data must be complete. A short extent is filled up with zeros. */
+static void test_short_inline_data(void **state)
+{
+    struct bench *bench = *state;
+    static const unsigned algorithms[] = {BW_COMPRESS_ZLIB, BW_COMPRESS_LZO, BW_COMPRESS_ZSTD};
+    for (size_t i = 0; i < COUNT(algorithms); i++) {
+        size_t length = 4;
+        if (algorithms[i] == BW_COMPRESS_LZO) {
+            add_segment(bench->stream, &length, 4096, bench->text, 1000);
+            store_length(bench->stream, length);
+        } else {
+            length = pack(algorithms[i], bench->text, 1000, bench->stream, 4096);
+        }
+        expect_success(unpack_inline(bench, algorithms[i], length, 1000));
+        expect_text(bench, 1000, 1000);
+        expect_error(unpack_inline(bench, algorithms[i], length, 1001), BW_ERROR_CORRUPT,
+                     "inline data end after 1000 of 1001 bytes");
+        expect_success(unpack(bench, algorithms[i], length, 1001));
+        expect_text(bench, 1000, 1001);
+    }
+}
+
 /* Segments that end 0 to 9 bytes before a sector does: the next length lies behind the padding. */
 static void test_lzo_padding(void **state)
 {
@@ -120,7 +175,7 @@ static void test_lzo_padding(void **state)
         size_t left = (8192 - position) % 4096;
         seen |= left < 10 ? 1u << left : 0;
         add_segment(bench->stream, &position, 4096, noise + length, 4096);
-        store_length(bench->stream, position);
+        position = end_segments(bench->stream, position, 4096);
         expect_success(unpack(bench, BW_COMPRESS_LZO, position, 8192));
         assert_memory_equal(bench->output, noise, length + 4096);
     }
@@ -188,6 +243,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_zlib_encoders), cmocka_unit_test(test_zlib_headers),
         cmocka_unit_test(test_lzo_segments),  cmocka_unit_test(test_lzo_lengths),
+        cmocka_unit_test(test_inline_lzo),    cmocka_unit_test(test_short_inline_data),
         cmocka_unit_test(test_lzo_padding),   cmocka_unit_test(test_zstd_windows),
         cmocka_unit_test(test_zstd_frames),
     };
