@@ -121,9 +121,9 @@ static void test_text(void **state)
     bw_json_begin_array(&json, NULL);
     bw_json_bytes(&json, NULL, "a\0b", 3);
     bw_json_bytes(&json, NULL, "\xff\xfe", 2);
-    bw_json_raw_bytes(&json, NULL, "\n\xff\xc2\xff\xc2", 5);
+    bw_json_raw_bytes(&json, NULL, "\n\xff\xc2\xff\xc2z\xc2", 7);
     bw_json_end(&json);
-    expect_text("[\"a\\u0000b\",{\"bytes\":\"//4=\"},\"\\u000a\xff\xc2\xff\xc2\"]");
+    expect_text("[\"a\\u0000b\",{\"bytes\":\"//4=\"},\"\\u000a\xff\xc2\xff\xc2z\xc2\"]");
 }
 
 /* Texts of any length, with a byte that needs an escape at any place, or with none. */

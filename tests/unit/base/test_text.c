@@ -79,6 +79,7 @@ static void test_shell_words(void **state)
         {"a\nb", "$'a\\012b'"},
         {"\x7f", "$'\\177'"},
         {"\xc2\x9b", "$'\\302\\233'"}, /* a control character of two bytes */
+        {"\xc2\xa9", "'\xc2\xa9'"},    /* a character that begins like one */
         {"\xff", "$'\\377'"},          /* not UTF-8 */
         {"\x1b'\\ ", "$'\\033\\'\\\\ '"},
     };

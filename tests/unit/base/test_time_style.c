@@ -35,6 +35,17 @@ static void test_styles(void **state)
     expect_time("+", recent, "");
 }
 
+/* 255 bytes without %N are the most that count. */
+static void test_long_formats(void **state)
+{
+    (void)state;
+    char format[300] = "+";
+    memset(format + 1, 'x', 255);
+    expect_time(format, (struct timespec){0, 5}, format + 1);
+    memcpy(format + 256, "x%N", sizeof "x%N");
+    expect_time(format, (struct timespec){0, 5}, "000000005");
+}
+
 static void test_odd_times(void **state)
 {
     (void)state;
@@ -61,6 +72,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_styles),
+        cmocka_unit_test(test_long_formats),
         cmocka_unit_test(test_odd_times),
         cmocka_unit_test(test_refusals),
     };

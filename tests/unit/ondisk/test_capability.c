@@ -56,6 +56,8 @@ static void test_invalid_values(void **state)
     uint8_t value[25] = {1, 0, 0, 2, 1};
     assert_null(text_of("security.capabilit", value, 20));
     assert_null(text_of("user.capability", value, 20));
+    assert_null(text_of("security.capabilitx", value, 20));
+    assert_null(text_of("security.capabilitx", value, 24));
     for (size_t length = 0; length <= sizeof value; length++)
         for (unsigned revision = 0; revision <= 4; revision++) {
             const size_t right[] = {0, 12, 20, 24, 0};

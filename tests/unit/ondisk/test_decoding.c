@@ -242,6 +242,37 @@ static void test_sound_leaves(void **state)
     assert_true(is_sound(leaf));
 }
 
+/* A mount accepts every root if the generation is 0. Old items have no second copy of it. */
+static void test_roots_without_generation(void **state)
+{
+    (void)state;
+    const struct bw_disk_root_item disk = {.generation_v2 = bw_put64(9)};
+    struct bw_item item = {{5, BW_ROOT_ITEM, 0}, (const void *)&disk, sizeof disk};
+    struct bw_root_item root;
+    expect_success(bw_root_item_decode(&item, &root));
+    assert_int_equal(root.root.generation, 9);
+    item.size = offsetof(struct bw_disk_root_item, generation_v2);
+    expect_success(bw_root_item_decode(&item, &root));
+    assert_int_equal(root.root.generation, 0);
+}
+
+/* The list in a superblock takes chunks until the next does not fit. */
+static void test_full_list_of_chunks(void **state)
+{
+    (void)state;
+    uint8_t list[BW_SYSTEM_CHUNK_ARRAY_SIZE + 1] = {[BW_SYSTEM_CHUNK_ARRAY_SIZE] = 0xff};
+    const uint8_t chunk[80] = {0};
+    const struct bw_item item = {{256, BW_CHUNK_ITEM, 1 << 20}, chunk, sizeof chunk};
+    const uint32_t each = sizeof(struct bw_disk_key) + sizeof chunk;
+    uint32_t size = 0;
+    for (uint32_t i = 0; i < BW_SYSTEM_CHUNK_ARRAY_SIZE / each; i++)
+        assert_true(bw_system_chunk_append(list, &size, &item));
+    assert_int_equal(size, BW_SYSTEM_CHUNK_ARRAY_SIZE / each * each);
+    assert_false(bw_system_chunk_append(list, &size, &item));
+    assert_int_equal(size, BW_SYSTEM_CHUNK_ARRAY_SIZE / each * each);
+    assert_int_equal(list[BW_SYSTEM_CHUNK_ARRAY_SIZE], 0xff);
+}
+
 /* The description for other programs is JSON that ends where it began, and has each type. */
 static void test_description(void **state)
 {
@@ -278,6 +309,8 @@ int main(void)
         cmocka_unit_test(test_times),
         cmocka_unit_test(test_names_of_types),
         cmocka_unit_test(test_sound_leaves),
+        cmocka_unit_test(test_roots_without_generation),
+        cmocka_unit_test(test_full_list_of_chunks),
         cmocka_unit_test(test_description),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -262,6 +262,20 @@ static void test_entries_of_directories(void **state)
                      {63, 5, UINT64_C(0x656c696601), NULL}},
          .longer = 34,
          BAD(entry_duplicate, "a name is in the item more than once")},
+        {.good = &entry, /* another name of the same length, whose hash differs */
+         .changes = {{34, 8, 258, NULL},
+                     BYTE(42, BW_INODE_ITEM),
+                     SET_AT(34, dir_item, name_length, 4),
+                     {63, 5, UINT64_C(0x666c696601), NULL}},
+         .longer = 34,
+         BAD(name_hash, "the name has the hash 2102354688")},
+        {.good = &entry, /* another length */
+         .changes = {{34, 8, 258, NULL},
+                     BYTE(42, BW_INODE_ITEM),
+                     SET_AT(34, dir_item, name_length, 3),
+                     {63, 4, 0x6c696601, NULL}},
+         .longer = 33,
+         BAD(name_hash, "the name has the hash 4024787290")},
         {.good = &entry, .changes = {SET(dir_item, type, 0x81)}, BAD(entry_encrypted, "type 0x81")},
         {.good = &entry, .longer = -4, BAD(dir_item, "size is 30, less than 31")},
         {.good = &entry, .longer = -1, BAD(dir_item, "a name or its data are cut off")},
@@ -359,6 +373,12 @@ static const struct good_item in_line = {{257, BW_EXTENT_DATA, 0},
                                          FS,
                                          {SET(file_extent, ram_bytes, 5), TEXT(INLINE, "bytes")}};
 
+/* Without its last member. */
+static const struct good_item cut_extent = {{257, BW_EXTENT_DATA, 0},
+                                            sizeof(struct bw_disk_file_extent) - 8,
+                                            FS,
+                                            {SET(file_extent, type, BW_FILE_EXTENT_REGULAR)}};
+
 static void test_file_extents(void **state)
 {
     (void)state;
@@ -437,6 +457,7 @@ static void test_file_extents(void **state)
         {.good = &extent, /* the previous item is too short to say where it ends */
          .previous = &ref,
          .previous_key = {257, BW_EXTENT_DATA, 7 * SECTOR}},
+        {.good = &extent, .previous = &cut_extent},
         {.good = &extent,
          .changes = {SET(file_extent, ram_bytes, 8 * SECTOR)},
          BAD(file_extent_ram_bytes, "ram_bytes 32768 of an extent of 16384 bytes")},

@@ -293,20 +293,36 @@ static void test_bad_bytes_in_names(void **state)
     assert_false(bw_name_is_valid(name, BW_NAME_MAX + 1));
 }
 
-/* Records. */
+/* Snapshots share blocks. */
+static void test_owners_of_shared_blocks(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t tree, owner;
+        bool may;
+    } cases[] = {
+        {BW_ROOT_TREE, BW_ROOT_TREE, true},
+        {BW_ROOT_TREE, BW_EXTENT_TREE, false},
+        {256, 257, true},
+        {256, BW_TREE_RELOC, true},
+        {BW_DATA_RELOC_TREE, BW_TREE_RELOC, true},
+        {BW_TREE_RELOC, BW_DATA_RELOC_TREE, true},
+        {BW_DATA_RELOC_TREE, 256, false},
+        {256, BW_DATA_RELOC_TREE, false},
+        {256, BW_EXTENT_TREE, false},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_int_equal(bw_node_may_belong(cases[i].tree, cases[i].owner), cases[i].may);
+}
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good_blocks),
-        cmocka_unit_test(test_mismatches),
-        cmocka_unit_test(test_owners),
-        cmocka_unit_test(test_item_counts),
-        cmocka_unit_test(test_pointers),
-        cmocka_unit_test(test_leaf_items),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_bad_bytes_in_names),
+        cmocka_unit_test(test_good_blocks), cmocka_unit_test(test_mismatches),
+        cmocka_unit_test(test_owners),      cmocka_unit_test(test_owners_of_shared_blocks),
+        cmocka_unit_test(test_item_counts), cmocka_unit_test(test_pointers),
+        cmocka_unit_test(test_leaf_items),  cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_names),       cmocka_unit_test(test_bad_bytes_in_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

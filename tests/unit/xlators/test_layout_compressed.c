@@ -208,13 +208,39 @@ static void test_memory(void **state)
     free(bench);
 }
 
+#ifdef BW_XZ
+/* The head of an xz file may ask for gigabytes, in a few bytes. */
+static void test_memory_of_xz(void **state)
+{
+    struct bench *bench = make_bench();
+    (void)state;
+    lzma_options_lzma options;
+    assert_false(lzma_lzma_preset(&options, 1));
+    options.dict_size = UINT32_C(1) << 31;
+    lzma_filter filters[] = {{LZMA_FILTER_LZMA2, &options}, {LZMA_VLI_UNKNOWN, NULL}};
+    const lzma_stream_flags stream = {.backward_size = LZMA_VLI_UNKNOWN, .check = LZMA_CHECK_CRC32};
+    lzma_block block = {.check = LZMA_CHECK_CRC32,
+                        .compressed_size = LZMA_VLI_UNKNOWN,
+                        .uncompressed_size = LZMA_VLI_UNKNOWN,
+                        .filters = filters};
+    assert_int_equal(lzma_stream_header_encode(&stream, bench->packed), LZMA_OK);
+    assert_int_equal(lzma_block_header_size(&block), LZMA_OK);
+    assert_int_equal(lzma_block_header_encode(&block, bench->packed + LZMA_STREAM_HEADER_SIZE),
+                     LZMA_OK);
+    expect_error(open_bench(bench, 4096), BW_ERROR_UNSUPPORTED, "unxz");
+    close_bench(bench);
+    free(bench);
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_cut_off),
-        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_formats),      cmocka_unit_test(test_cut_off),
+        cmocka_unit_test(test_damage),       cmocka_unit_test(test_memory),
+#ifdef BW_XZ
+        cmocka_unit_test(test_memory_of_xz),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
