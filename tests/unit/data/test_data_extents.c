@@ -127,6 +127,43 @@ static void test_compressed_parts(void **state)
     data_image_finish(image, &result);
 }
 
+/* Without checksums, all parts of a compressed extent are unverified: also those that come from the
+ * extent that the reader has kept. */
+static void test_kept_unverified(void **state)
+{
+    (void)state;
+    struct data_image *image = data_image_create(0, BW_CHECKSUM_CRC32C);
+    struct bw_data_reader *reader;
+    char *text = make_text(TEXT);
+    const uint64_t stored = store_stream(image, text, TEXT), second = 60 * SECTOR;
+    memcpy(image->data + second, image->data, stored);
+    data_image_checksums(image, 0, 20);
+    /* Two parts of an extent with checksums, then two of one without. */
+    for (unsigned i = 0; i < 4; i++) {
+        struct data_extent extent =
+            compressed(i * SECTOR, stored, TEXT, (3 + 2 * i) * SECTOR, SECTOR);
+        extent.disk = i < 2 ? 0 : second;
+        data_image_extent(image, &extent);
+    }
+    data_image_inode(image, 4 * SECTOR, 0);
+    data_image_open(image, NULL);
+    image->fs->ignored_checksums = BW_CHECKSUMS_DATA;
+    const struct bw_data_file file = data_image_file(image, 4 * SECTOR, false);
+    assert_null(bw_data_reader_create(image->fs, &reader));
+    for (unsigned i = 0; i < 8; i++) {
+        const struct bw_data_part *part;
+        const uint64_t at = i % 4;
+        bw_data_begin(reader, &file, at * SECTOR, SECTOR);
+        assert_null(bw_data_next(reader, &part));
+        assert_int_equal(part->kind, BW_DATA_BYTES);
+        assert_memory_equal(part->bytes, text + (3 + 2 * at) * SECTOR, SECTOR);
+        assert_int_equal(part->unverified, at >= 2);
+    }
+    bw_data_reader_destroy(reader);
+    free(text);
+    data_image_free(image);
+}
+
 /* Streams that are longer or shorter than their extents say: the extent counts. */
 static void test_wrong_lengths(void **state)
 {
@@ -383,21 +420,14 @@ static void test_text_without_checksums(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_holes_and_parts),
-        cmocka_unit_test(test_sparse),
-        cmocka_unit_test(test_inline),
-        cmocka_unit_test(test_compressed_parts),
-        cmocka_unit_test(test_wrong_lengths),
-        cmocka_unit_test(test_broken_stream),
-        cmocka_unit_test(test_overlap),
-        cmocka_unit_test(test_nonsense),
-        cmocka_unit_test(test_past_device),
-        cmocka_unit_test(test_disorder),
-        cmocka_unit_test(test_lost_leaf),
-        cmocka_unit_test(test_lost_checksums),
-        cmocka_unit_test(test_lost_checksum_leaf),
-        cmocka_unit_test(test_no_checksum_tree),
-        cmocka_unit_test(test_text_without_checksums),
+        cmocka_unit_test(test_holes_and_parts),  cmocka_unit_test(test_sparse),
+        cmocka_unit_test(test_inline),           cmocka_unit_test(test_compressed_parts),
+        cmocka_unit_test(test_kept_unverified),  cmocka_unit_test(test_wrong_lengths),
+        cmocka_unit_test(test_broken_stream),    cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_nonsense),         cmocka_unit_test(test_past_device),
+        cmocka_unit_test(test_disorder),         cmocka_unit_test(test_lost_leaf),
+        cmocka_unit_test(test_lost_checksums),   cmocka_unit_test(test_lost_checksum_leaf),
+        cmocka_unit_test(test_no_checksum_tree), cmocka_unit_test(test_text_without_checksums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
