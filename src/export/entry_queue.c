@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/compare.h"
+#include "base/file_type.h"
 #include "base/path.h"
 #include "base/pool.h"
 #include "base/thread.h"
@@ -278,20 +279,6 @@ struct bw_entry_queue {
     struct bw_buffer paths; /* of those */
 };
 
-static uint32_t type_of(uint8_t type)
-{
-    static const uint32_t types[] = {
-        [BW_FILE_REGULAR] = S_IFREG,
-        [BW_FILE_DIRECTORY] = S_IFDIR,
-        [BW_FILE_CHARACTER_DEVICE] = S_IFCHR,
-        [BW_FILE_BLOCK_DEVICE] = S_IFBLK,
-        [BW_FILE_FIFO] = S_IFIFO,
-        [BW_FILE_SOCKET] = S_IFSOCK,
-        [BW_FILE_SYMLINK] = S_IFLNK,
-    };
-    return type < sizeof types / sizeof *types ? types[type] : 0;
-}
-
 static void free_item(struct bw_export_entry *item)
 {
     bw_error_free(item->error);
@@ -393,7 +380,7 @@ static void fill_item(struct bw_entry_queue *queue, struct bw_export_entry *item
     *item = (struct bw_export_entry){.path = path,
                                      .written = written,
                                      .place = entry->place,
-                                     .type = type_of(entry->place.type)};
+                                     .type = bw_mode_of_file_type(entry->place.type)};
     item->path.length -= !path.failed;
     if (entry->inode) {
         item->has_inode = true;

@@ -24,6 +24,7 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/file_type.h"
 #include "base/search.h"
 #include "base/vector.h"
 
@@ -330,10 +331,7 @@ static bool add_dots(struct listing *listing, struct bw_mount_answer *answer, ui
 
 static bool add_entry(struct listing *listing, struct bw_mount_answer *answer, uint64_t offset)
 {
-    static const mode_t modes[] = {0,       S_IFREG, S_IFDIR,  S_IFCHR,
-                                   S_IFBLK, S_IFIFO, S_IFSOCK, S_IFLNK};
     const struct entry *entry = &listing->entries.items[offset - listing->first];
-    const uint8_t type = entry->place.type;
     struct fuse_entry_out shown = {0};
     struct bw_inode inode;
     if (!answer->plus || !is_wanted(listing, &entry->place) ||
@@ -341,8 +339,8 @@ static bool add_entry(struct listing *listing, struct bw_mount_answer *answer, u
         !bw_mount_entry(listing->mount, &entry->place, &inode, &shown)) {
         shown.nodeid = 0; /* means that there are no attributes */
         shown.attr.ino = bw_mount_number(listing->mount, &entry->place);
-        shown.attr.mode = type < sizeof modes / sizeof *modes ? modes[type] : 0;
-    } else if (type == BW_FILE_DIRECTORY) {
+        shown.attr.mode = bw_mode_of_file_type(entry->place.type);
+    } else if (entry->place.type == BW_FILE_DIRECTORY) {
         struct bw_listings *listings = listing->mount->listings;
         const uint64_t number = bw_mount_number(listing->mount, &listing->place);
         pthread_mutex_lock(&listings->lock);
