@@ -90,8 +90,9 @@ static void visit_node(struct bw_level_reader *levels, unsigned worker,
 {
     struct bw_level_reader_worker *memory = &levels->memory[worker];
     bool *wanted = memory->wanted;
-    memset(wanted, 0, node->item_count * sizeof *wanted);
-    levels->node(levels->context, worker, block, node, wanted);
+    memset(wanted, !levels->node, node->item_count * sizeof *wanted);
+    if (levels->node)
+        levels->node(levels->context, worker, block, node, wanted);
     const bool has_leaves = node->level == 1;
     struct bw_block_queue *list = &levels->lists[node->level - 1];
     if (has_leaves) {
@@ -136,7 +137,7 @@ static void read_batch(struct bw_level_reader *levels, unsigned worker,
             bw_fs_report_lost(levels->fs, blocks[i].pointer.bytenr, error);
         else if (node.level)
             visit_node(levels, worker, &blocks[i], &node);
-        else
+        else if (levels->leaf)
             levels->leaf(levels->context, worker, &blocks[i], &node);
     }
 }

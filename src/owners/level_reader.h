@@ -30,10 +30,10 @@ struct bw_level_reader {
     struct bw_fs *fs;
     unsigned threads; /**< 0: as many as there are processors */
     /** Chooses which children of a node are to be read because of this one: sets wanted[slot],
-     * which begins as false. */
+     * which begins as false. NULL: all of them. */
     void (*node)(void *context, unsigned worker, const struct bw_queued_block *block,
                  const struct bw_node *node, bool *wanted);
-    /** Receives a leaf. */
+    /** Receives a leaf. NULL: nothing to do. */
     void (*leaf)(void *context, unsigned worker, const struct bw_queued_block *block,
                  const struct bw_node *leaf);
     /** Called after a row of blocks read by one thread, with all blocks below it that are read at

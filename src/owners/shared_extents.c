@@ -42,15 +42,6 @@ struct loading {
     struct found *found; /* of each worker */
 };
 
-static void select_all_children(void *context, unsigned worker, const struct bw_queued_block *block,
-                                const struct bw_node *node, bool *wanted)
-{
-    (void)context;
-    (void)worker;
-    (void)block;
-    memset(wanted, true, node->item_count * sizeof *wanted);
-}
-
 static void on_leaf(void *context, unsigned worker, const struct bw_queued_block *block,
                     const struct bw_node *leaf)
 {
@@ -131,7 +122,6 @@ struct bw_error *bw_shared_load(struct bw_shared_extents *shared, struct bw_fs *
 {
     struct loading loading = {.reader = {.fs = fs,
                                          .threads = threads,
-                                         .node = select_all_children,
                                          .leaf = on_leaf,
                                          .context = &loading,
                                          .progress = progress,

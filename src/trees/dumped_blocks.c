@@ -59,13 +59,6 @@ static void on_node(void *context, unsigned worker, const struct bw_queued_block
     pthread_mutex_unlock(&search->reader.lock);
 }
 
-/* Roots that are leaves. */
-static void on_leaf(void *context, unsigned worker, const struct bw_queued_block *block,
-                    const struct bw_node *leaf)
-{
-    (void)context, (void)worker, (void)block, (void)leaf;
-}
-
 /* The error is reported when the block itself is read. */
 static void on_lost(void *context, const struct bw_queued_block *block, struct bw_error *error)
 {
@@ -130,8 +123,7 @@ struct bw_error *bw_dumped_blocks_find(struct bw_dumped_blocks *list, struct bw_
 {
     BW_SCOPED(search)
     struct search search = {
-        .reader = {.fs = fs, .node = on_node, .leaf = on_leaf, .lost = on_lost, .context = &search},
-        .list = list};
+        .reader = {.fs = fs, .node = on_node, .lost = on_lost, .context = &search}, .list = list};
     BW_TRY(bw_level_reader_begin(&search.reader));
     BW_TRY(bw_tree_list_load(fs, &list->trees));
     BW_TRY(bw_tree_list_load_log(fs, &list->trees));
