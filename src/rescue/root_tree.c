@@ -524,24 +524,24 @@ static bool is_certain(const struct making *making, const struct bw_tree_root *t
 {
     const struct bw_root_pointer *root = &tree->root;
     const struct bw_newest_item *item = root_item_of(making, tree->id);
-    struct bw_root_pointer named[1 + 4 * BW_BACKUP_ROOTS] = {{0}};
+    struct bw_tree_root named[1 + 4 * BW_BACKUP_ROOTS] = {{0}};
     size_t count = 0;
     if (item && item->size >= offsetof(struct bw_disk_root_item, generation_v2)) {
         const struct bw_disk_root_item *disk =
             (const void *)bw_newest_view(&making->items, item).data;
-        named[count++] = (struct bw_root_pointer){bw_get64(disk->bytenr),
-                                                  bw_get64(disk->generation), disk->level};
+        named[count++] = (struct bw_tree_root){
+            tree->id, {bw_get64(disk->bytenr), bw_get64(disk->generation), disk->level}};
     }
     for (size_t i = 0; i < BW_BACKUP_ROOTS; i++) {
         const struct bw_backup_root *backup = &making->fs->superblock.backup_roots[i];
-        named[count++] = backup->extent_root;
-        named[count++] = backup->fs_root;
-        named[count++] = backup->device_root;
-        named[count++] = backup->csum_root;
+        named[count++] = (struct bw_tree_root){BW_EXTENT_TREE, backup->extent_root};
+        named[count++] = (struct bw_tree_root){BW_TOP_SUBVOLUME, backup->fs_root};
+        named[count++] = (struct bw_tree_root){BW_DEVICE_TREE, backup->device_root};
+        named[count++] = (struct bw_tree_root){BW_CSUM_TREE, backup->csum_root};
     }
     for (size_t i = 0; i < count; i++)
-        if (named[i].bytenr == root->bytenr && named[i].generation == root->generation &&
-            named[i].level == root->level)
+        if (named[i].id == tree->id && named[i].root.bytenr == root->bytenr &&
+            named[i].root.generation == root->generation && named[i].root.level == root->level)
             return true;
     return false;
 }

@@ -1,51 +1,92 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/rescue/root_tree.c: a leaf that takes the place of the lost root of a subvolume. */
+/* src/rescue/root_tree.c: a block that replaces the lost root of a tree. */
 #include "support/walk_helpers.h"
 
 #include "btree/find_leaf.h"
 #include "fs/fs.h"
 #include "fs/subvolume.h"
-
-static const char *const MESSAGE = "the root of subvolume 5 was not found";
+#include "ondisk/tree_title.h"
 
 static void lose(struct iw_image *image, const struct iw_block *block)
 {
     iw_corrupt(image, block->logical, IW_ALL_COPIES, 0, 4096, IW_ZERO);
 }
 
-/* Nobody knows the other leaves without a root, a root tree and an extent tree: items that belong
- * behind the last key of the leaf are lost, not absent. */
-static void test_lost_root(void **state)
+/* A backup of the superblock names a block as the root of another tree. */
+static void misname(struct bw_disk_superblock *super, void *closure)
 {
-    (void)state;
+    const struct iw_block *block = closure;
+    super->backup_roots[0].device_root = bw_put64(block->logical);
+    super->backup_roots[0].device_root_generation = bw_put64(block->generation);
+    super->backup_roots[0].device_root_level = (uint8_t)block->level;
+}
+
+/* Loses the root of a tree, its root item and the extent tree. Counts the lost ranges: before the
+ * first item, behind the last one, and all. */
+static void lose_root(uint64_t id, unsigned *before, unsigned *behind, unsigned *lost)
+{
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
     struct report_log log = {0};
     struct bw_item_range range;
     struct bw_fs *fs;
-    unsigned lost = 0, behind = 0;
-    iw_shape(image, BW_TOP_SUBVOLUME, 1, 0, 0);
+    unsigned count = 0;
+    char message[128];
+    snprintf(message, sizeof message, "the root of %s was not found", bw_tree_title(id).text);
+    iw_shape(image, id, id == BW_EXTENT_TREE ? 8 : 1, 0, 0);
     fill_sample(image);
+    for (uint64_t i = 0; i < 8; i++)
+        iw_item(image, BW_CSUM_TREE,
+                (struct bw_key){BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM, (i + 1) << 20}, "sum", 4);
     iw_write_memory(image);
-    lose(image, iw_root_block(image, BW_TOP_SUBVOLUME));
-    lose(image, iw_root_block(image, BW_EXTENT_TREE));
-    for (size_t i = 0; i < iw_block_count(image); i++)
-        if (iw_block(image, i)->tree == BW_ROOT_TREE)
-            lose(image, iw_block(image, i));
+    lose(image, iw_root_block(image, id));
+    if (id != BW_EXTENT_TREE)
+        lose(image, iw_root_block(image, BW_EXTENT_TREE));
+    struct iw_block next = {0};
+    for (size_t i = 0; i < iw_block_count(image); i++) {
+        const struct iw_block *block = iw_block(image, i);
+        if (block->tree == BW_ROOT_TREE)
+            lose(image, block);
+        if (block->tree == id && block != iw_root_block(image, id) &&
+            (block->level > next.level ||
+             (block->level == next.level && block->logical > next.logical)))
+            next = *block;
+    }
+    iw_superblock_edit(image, IW_ALL_DEVICES, IW_ALL_COPIES, misname, &next, true);
     expect_success(open_image(image, &log, &fs));
-    const struct bw_tree *tree = &bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME)->tree;
-    assert_int_equal(tree->root.level, 1);
+    const struct bw_tree *tree = id == BW_EXTENT_TREE ? &fs->extent_tree
+                                 : id == BW_CSUM_TREE ? &fs->checksum_trees.items[0]
+                                                      : &bw_subvolume_by_id(fs, id)->tree;
+    *before = *behind = *lost = 0;
     bw_item_range_begin(&range, &fs->reader, tree, (struct bw_key){0}, BW_KEY_MAX);
     while (bw_item_range_next(&range)) {
-        const bool is_lost = range.error && strstr(range.error->message, MESSAGE);
-        lost += is_lost;
-        behind = is_lost;
+        const bool is_lost = range.error && strstr(range.error->message, message);
+        *before += is_lost && !count;
+        count++;
+        *lost += is_lost;
+        *behind = is_lost;
     }
     expect_success(bw_item_range_end(&range, NULL));
-    assert_in_range(lost, 1, 2);
-    assert_int_equal(behind, 1);
     bw_fs_close(fs);
     report_log_free(&log);
     iw_destroy(image);
+}
+
+/* A block below the lost root replaces it. Items behind the last key of the block are lost, not
+ * absent; so are those before its first key, except in a subvolume, whose first key is known.
+ * Another tree's backup root does not make the block a root. */
+static void test_lost_root(void **state)
+{
+    unsigned before, behind, lost;
+    (void)state;
+    lose_root(BW_TOP_SUBVOLUME, &before, &behind, &lost);
+    assert_in_range(lost, 1, 2);
+    assert_int_equal(behind, 1);
+    for (int i = 0; i < 2; i++) {
+        lose_root(i ? BW_CSUM_TREE : BW_EXTENT_TREE, &before, &behind, &lost);
+        assert_int_equal(before, 1);
+        assert_int_equal(behind, 1);
+        assert_int_equal(lost, 2);
+    }
 }
 
 int main(void)
