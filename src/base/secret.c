@@ -7,9 +7,9 @@
 
 #include "base/whole_io.h"
 
-struct bw_secret bw_secret_create(size_t room)
+static struct bw_secret create(size_t room, int flags)
 {
-    const int protection = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    const int protection = PROT_READ | PROT_WRITE;
     void *bytes = mmap(NULL, room, protection, flags | MAP_LOCKED, -1, 0);
     if (bytes == MAP_FAILED) /* more than the user may lock */
         bytes = mmap(NULL, room, protection, flags, -1, 0);
@@ -17,6 +17,16 @@ struct bw_secret bw_secret_create(size_t room)
         return (struct bw_secret){.bytes = NULL};
     madvise(bytes, room, MADV_DONTDUMP);
     return (struct bw_secret){bytes, 0, room};
+}
+
+struct bw_secret bw_secret_create(size_t room)
+{
+    return create(room, MAP_PRIVATE | MAP_ANONYMOUS);
+}
+
+struct bw_secret bw_secret_create_shared(size_t room)
+{
+    return create(room, MAP_SHARED | MAP_ANONYMOUS);
 }
 
 bool bw_secret_read(struct bw_secret *secret, int descriptor)

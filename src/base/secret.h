@@ -16,6 +16,9 @@ struct bw_secret {
 /** Allocates room for `room` bytes, zeros. bytes is NULL if memory runs out. */
 struct bw_secret bw_secret_create(size_t room);
 
+/** The same, in memory that child processes share. */
+struct bw_secret bw_secret_create_shared(size_t room);
+
 /** Clears and frees the memory. */
 void bw_secret_free(struct bw_secret *secret);
 

@@ -85,6 +85,29 @@ holds "the prompt stays until it is answered" [ "$(head -n 1 asked)" = "Passphra
 python3 "$ROOT/tests/support/on-terminal.py" interrupt "$PROGRAM" info luks2.img > interrupted
 holds "after an interrupted prompt, the terminal shows what is typed" \
     grep -qx "status -2, input is shown" interrupted
+python3 "$ROOT/tests/support/on-terminal.py" interrupt "$PROGRAM" check luks2.img > interrupted
+holds "an interrupted prompt of check" grep -qx "status 8, input is shown" interrupted
+if "${COMPILER[@]}" -shared -fPIC -o early_signal.so "$ROOT/tests/preload/early_signal.c" -ldl &&
+    LD_PRELOAD=$PWD/early_signal.so "$PROGRAM" --version > /dev/null 2>&1; then
+    timeout 60 python3 "$ROOT/tests/support/on-terminal.py" ends \
+        env "LD_PRELOAD=$PWD/early_signal.so" "$PROGRAM" check luks2.img > interrupted
+    holds "a signal before the prompt reads" grep -qx "status 8, input is shown" interrupted
+else
+    skip "LD_PRELOAD" "a signal before the prompt reads"
+fi
+# asked_once NAME COMMAND...: the passphrase that was typed serves all that the command opens.
+asked_once() {
+    local name=$1
+    shift
+    timeout 600 python3 "$ROOT/tests/support/on-terminal.py" "answer:$(< key)" \
+        "$PROGRAM" "$@" > asked
+    holds "$name ends well" [ $? -eq 0 ]
+    holds "$name asks once" [ "$(grep -c "Passphrase of" asked)" = 1 ]
+}
+asked_once "rescue" rescue luks2.img
+asked_once "deleted" deleted luks2.img
+asked_once "rescue --extract" rescue --extract asked_saved luks2.img
+holds "the first step has written" [ -s asked_saved/whole.json ]
 expect "an empty key" 2 'the key in /dev/null is empty' --key-file /dev/null luks2.img
 expect "no key file" 2 'cannot open nowhere' --key-file nowhere luks2.img
 expect "a descriptor that is not open" 2 'cannot read the key' --key-fd 77 luks2.img

@@ -7,10 +7,12 @@
     tests/support/on-terminal.py REGEX COMMAND...   a line of progress that matches (the last one,
                                                     if none does); then the command is killed
     tests/support/on-terminal.py answer:TEXT COMMAND...  the same, with stdin on it: types TEXT two
-                                                    seconds after the first output
+                                                    seconds after the first prompt for a passphrase,
+                                                    and at once after the others
     tests/support/on-terminal.py interrupt COMMAND...  whether the terminal shows what is typed,
                                                     after SIGINT has ended the command at its
                                                     first output
+    tests/support/on-terminal.py ends COMMAND...    the same of a command that ends by itself
     tests/support/on-terminal.py signal COMMAND...  no terminal: the first line after SIGUSR1
     tests/support/on-terminal.py signal:REGEX COMMAND...  one of these lines that matches, likewise
 """
@@ -71,23 +73,26 @@ def answer_like(child, terminal, regex):
 def main(mode, *command):
     terminal, other = os.pipe() if mode.startswith("signal") else os.openpty()
     answers = mode.startswith("answer:")
-    is_input = answers or mode == "interrupt"
+    is_input = answers or mode in ("interrupt", "ends")
     child = subprocess.Popen(command, stderr=other, stdin=other if is_input else None,
                              stdout=other if mode == "both" else subprocess.DEVNULL)
-    if mode == "interrupt":
+    if mode in ("interrupt", "ends"):
         next(pieces(terminal))
-        child.send_signal(signal.SIGINT)
+        if mode == "interrupt":
+            child.send_signal(signal.SIGINT)
         status = child.wait()
         shows = termios.tcgetattr(other)[3] & termios.ECHO
         print("status %d, input is %s" % (status, "shown" if shows else "hidden"))
         return
     os.close(other)
     if answers or mode in ("whole", "both"):
-        first = next(pieces(terminal)) if answers else b""
-        if answers:
-            time.sleep(2)
-            os.write(terminal, mode[7:].encode() + b"\n")
-        seen = b"".join([first, *pieces(terminal)]).replace(b"\r\n", b"\n")
+        seen = b""
+        for piece in pieces(terminal):
+            seen += piece
+            if answers and b"Passphrase of" in piece:
+                time.sleep(0 if seen.count(b"Passphrase of") > 1 else 2)
+                os.write(terminal, mode[7:].encode() + b"\n")
+        seen = seen.replace(b"\r\n", b"\n")
         print(re.sub(rb"[^\n]*\r\x1b\[K", b"", seen).decode(), end="")
         sys.exit(child.wait())
     if mode.startswith("signal"):

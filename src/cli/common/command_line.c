@@ -579,10 +579,10 @@ int cmd_run_step(const struct cmd_input *given, const struct cmd_base *base,
     BW_AUTO_FREE void *state = calloc(1, command->state_size);
 
     struct cmd_repeats repeats = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    struct cmd_keys keys = {.count = 0};
+    struct cmd_keys *keys = given ? NULL : cmd_keys_create();
     struct cmd_common common = {
         .messages.repeats = &repeats,
-        .input = {.keys = given ? given->keys : &keys,
+        .input = {.keys = given ? given->keys : keys,
                   .fs.search_limit = given ? given->fs.search_limit : NULL,
                   .helpers = BW_HELPERS_ON,
                   .images = images,
@@ -594,7 +594,7 @@ int cmd_run_step(const struct cmd_input *given, const struct cmd_base *base,
     };
     int status;
     cmd_monitor_prepare();
-    if (images && inside && choices && edits && state) {
+    if (images && inside && choices && edits && state && common.input.keys) {
         if (command->defaults)
             memcpy(state, command->defaults, command->state_size);
         status = parse_options(command, argc, argv, &common, state);
@@ -606,7 +606,7 @@ int cmd_run_step(const struct cmd_input *given, const struct cmd_base *base,
     } else {
         status = cmd_fail(&common, bw_error_no_memory());
     }
-    cmd_keys_free(&keys);
+    cmd_keys_free(keys);
     cmd_repeats_print(&repeats);
     if (command->exit_status)
         status = command->exit_status(state, status);

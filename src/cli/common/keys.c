@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,30 +65,69 @@ struct bw_error *cmd_keys_read_file(struct cmd_keys *keys, const char *path)
     return error;
 }
 
+struct cmd_keys *cmd_keys_create(void)
+{
+    struct bw_secret memory = bw_secret_create_shared(sizeof(struct cmd_keys));
+    struct cmd_keys *keys = (void *)memory.bytes;
+    if (keys)
+        keys->memory = memory;
+    return keys;
+}
+
 void cmd_keys_free(struct cmd_keys *keys)
 {
-    while (keys->count)
-        bw_secret_free(&keys->secrets[--keys->count]);
+    if (!keys)
+        return;
+    struct bw_secret memory = keys->memory;
+    for (size_t i = 0; i < keys->count; i++)
+        bw_secret_free(&keys->secrets[i]);
+    bw_secret_free(&memory);
 }
 
-/* The terminal as it was before a prompt, for the handler of a signal. */
-static struct termios terminal;
+/* The signal that has ended a prompt; 0: none. */
+static volatile sig_atomic_t end_of_prompt;
 
-/* Ends a prompt, and mostly the program. */
-static void restore_terminal(int number)
+static void end_prompt(int number)
 {
-    const int problem = errno;
-    tcsetattr(STDIN_FILENO, TCSAFLUSH, &terminal);
-    cmd_restore_exit_signals();
-    raise(number); /* has its usual effect when this handler returns */
-    errno = problem;
+    end_of_prompt = number;
 }
 
-struct bw_error *cmd_keys_prompt(void *context, const char *volume, unsigned attempt,
-                                 char *passphrase, size_t *length)
+/* Reads a line without its newline; a longer one is cut off. The handler of a signal cannot stop a
+ * read() that begins after it, so read() is called only if there is input. */
+static size_t read_line(char *line, size_t room)
+{
+    enum { INTERVAL = 100 /* ms */ };
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    size_t length = 0;
+    while (!end_of_prompt && length < room) {
+        if (poll(&input, 1, INTERVAL) <= 0)
+            continue;
+        if (read(STDIN_FILENO, line + length, 1) != 1 || line[length] == '\n')
+            break;
+        length++;
+    }
+    return length;
+}
+
+/* Keeps what was typed for the file systems that the command opens later. An answer that is
+ * followed by a further attempt was wrong. */
+static void keep_typed(struct cmd_keys *keys, unsigned attempt, const char *typed, size_t length)
+{
+    if (attempt && keys->count && keys->origins[keys->count - 1].is_typed)
+        keys->count--;
+    if (keys->count == CMD_KEYS || !length || length > CMD_PASSPHRASE)
+        return;
+    memcpy(keys->typed[keys->count], typed, length);
+    keys->origins[keys->count] = (struct cmd_key_origin){.is_typed = true};
+    keys->keys[keys->count] = (struct bw_passkey){keys->typed[keys->count], length};
+    keys->count++;
+}
+
+struct bw_error *cmd_keys_prompt(void *keys, const char *volume, unsigned attempt, char *passphrase,
+                                 size_t *length)
 {
     const size_t room = *length;
-    (void)context;
+    struct termios terminal;
     *length = 0;
     if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &terminal))
         return NULL;
@@ -95,20 +135,23 @@ struct bw_error *cmd_keys_prompt(void *context, const char *volume, unsigned att
     struct termios silent = terminal;
     silent.c_lflag &= ~(tcflag_t)ECHO;
     silent.c_lflag |= ICANON;
-    cmd_replace_exit_signals(restore_terminal);
+    end_of_prompt = 0;
+    cmd_replace_exit_signals(end_prompt);
     if (tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent)) {
         cmd_restore_exit_signals();
         return bw_error_from_errno(errno, "cannot ask for the passphrase");
     }
     cmd_progress_wait(true);
     fprintf(stderr, "%sPassphrase of %s: ", attempt ? "It does not fit.\n" : "", volume);
-    /* Without the newline. A longer line is cut off, and will not fit. */
-    while (*length < room && read(STDIN_FILENO, passphrase + *length, 1) == 1 &&
-           passphrase[*length] != '\n')
-        ++*length;
+    *length = read_line(passphrase, room);
     tcsetattr(STDIN_FILENO, TCSAFLUSH, &terminal);
     cmd_restore_exit_signals();
     fputc('\n', stderr);
     cmd_progress_wait(false);
+    if (end_of_prompt) {
+        cmd_raise_exit_signal(end_of_prompt);
+        return bw_error_create(BW_ERROR_STOPPED, "interrupted");
+    }
+    keep_typed(keys, attempt, passphrase, *length);
     return NULL;
 }

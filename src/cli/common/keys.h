@@ -6,16 +6,23 @@
 #include "base/secret.h"
 #include "btrfs-walk/fs.h"
 
-enum { CMD_KEYS = 16 /* keys on a command line */ };
+enum {
+    CMD_KEYS = 16,        /* keys on a command line */
+    CMD_PASSPHRASE = 512, /* bytes of a typed passphrase that is kept */
+};
 
 /** Where a key came from. */
 struct cmd_key_origin {
     const char *file; /**< argument of --key-file; NULL: the key came from a descriptor */
     int descriptor;
+    bool is_typed; /**< on the terminal */
 };
 
+/** Memory that child processes share, so that what is typed in one serves all of them. */
 struct cmd_keys {
+    struct bw_secret memory; /**< has this structure */
     struct bw_secret secrets[CMD_KEYS];
+    char typed[CMD_KEYS][CMD_PASSPHRASE];
     struct bw_passkey keys[CMD_KEYS]; /**< the same, for bw_fs_options.keys */
     struct cmd_key_origin origins[CMD_KEYS];
     size_t count;
@@ -28,11 +35,15 @@ struct bw_error *cmd_keys_read_file(struct cmd_keys *keys, const char *path);
 /** Reads a key from an open file descriptor, up to its end. */
 struct bw_error *cmd_keys_read_descriptor(struct cmd_keys *keys, int descriptor);
 
-/** Clears all keys. */
+/** NULL: no memory. */
+struct cmd_keys *cmd_keys_create(void);
+
+/** Clears and frees all keys; `keys` may be NULL. */
 void cmd_keys_free(struct cmd_keys *keys);
 
-/** A bw_passphrase_source: prompts on the terminal. Without one, there is no passphrase. */
-struct bw_error *cmd_keys_prompt(void *context, const char *volume, unsigned attempt,
-                                 char *passphrase, size_t *length);
+/** A bw_passphrase_source: prompts on the terminal, and adds the answer to `keys`. Without a
+ * terminal, there is no passphrase. */
+struct bw_error *cmd_keys_prompt(void *keys, const char *volume, unsigned attempt, char *passphrase,
+                                 size_t *length);
 
 #endif

@@ -127,6 +127,15 @@ void cmd_restore_exit_signals(void)
         sigaction(exit_signals[i], &monitor.replaced[i], NULL);
 }
 
+void cmd_raise_exit_signal(int number)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL); /* the monitor's thread may have ended by it */
+    raise(number);
+}
+
 static void clean_up_and_exit(int number)
 {
     const int problem = errno;

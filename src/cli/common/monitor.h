@@ -49,10 +49,12 @@ void cmd_write_exit_message(void);
  * is called once. */
 void cmd_catch_exit_signals(void (*handler)(int number), int flags);
 
-/** Replaces what these signals do, unless they are ignored, until cmd_restore_exit_signals(), which
- * the handler may call. */
+/** Replaces what these signals do, unless they are ignored, until cmd_restore_exit_signals(). */
 void cmd_replace_exit_signals(void (*handler)(int number));
 void cmd_restore_exit_signals(void);
+
+/** Does what the signal does by itself, in the calling thread. */
+void cmd_raise_exit_signal(int number);
 
 /** Adds a function that is called in the handler of a signal that ends the program, so it must be
  * async-signal-safe. There is room for two functions. */

@@ -141,10 +141,13 @@ static struct bw_error *enter_sandbox(void *common, const struct bw_fs *planned)
 
 static void set_keys(struct bw_fs_options *options, const struct cmd_common *common)
 {
-    if (common->input.keys) {
-        options->keys = common->input.keys->keys;
-        options->key_count = common->input.keys->count;
-    }
+    struct cmd_keys *keys = common->input.keys;
+    if (!keys)
+        return;
+    options->keys = keys->keys;
+    options->key_count = keys->count;
+    options->ask = common->input.never_asks ? NULL : cmd_keys_prompt;
+    options->ask_context = keys;
 }
 
 /* `session`: is being opened; may be NULL. */
@@ -163,7 +166,6 @@ static struct bw_fs_options options_for(const struct cmd_common *common,
     options.map_count = common->input.maps.count;
     options.overlays = common->input.overlays.items;
     options.overlay_count = common->input.overlays.count;
-    options.ask = common->input.never_asks ? NULL : cmd_keys_prompt;
     options.inside = common->input.inside;
     options.inside_count = options.inside_choice_count = common->input.inside_count;
     options.inside_choices = common->input.inside_choices;
@@ -330,7 +332,6 @@ struct bw_error *cmd_open_other(const struct cmd_common *common, struct cmd_comm
         .log = common->input.fs.log,
         .servers = common->input.fs.servers,
         .volume = common->input.fs.volume,
-        .ask = cmd_keys_prompt,
         .key_work = common->input.fs.key_work,
         .ignore_checksums = common->input.fs.ignore_checksums,
     };
