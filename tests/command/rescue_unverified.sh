@@ -166,6 +166,17 @@ is "--except saves all other files" "$( (sums some; sums others) | sort)" "$(cat
 sed -n 's|\("name":"a/large 1\)0".*|\1|p' some.json | head -c -1 > cut.json
 expect "all files" 0 - extract -C whole --except cut.json sound
 is "a row that was cut off names no file" "$(sums whole | sort)" "$(cat expected)"
+# Joined manifests: the second one follows a mark, or a row that was cut off.
+"$PROGRAM" extract -C none --name 'large 2*' --manifest second.json sound
+{ cat some.json && echo '{"saved":"incomplete"}' && cat second.json; } > marked.json
+{ cat cut.json second.json; } > glued.json
+for joined in marked glued; do
+    expect "joined manifests: $joined" 0 - extract -C "$joined" --except "$joined.json" sound
+done
+"$PROGRAM" extract -C rest --except some.json --except second.json sound
+is "the files of both are skipped" "$(sums marked | sort)" "$(sums rest | sort)"
+"$PROGRAM" extract -C without --except second.json sound
+is "the cut row names no file" "$(sums glued | sort)" "$(sums without | sort)"
 expect "no manifest" 2 'cannot read missing' extract -C x --except missing sound
 
 # Leaves with a wrong checksum, and one item each that is wrong: an extent ends after its data, an

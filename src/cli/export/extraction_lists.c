@@ -73,7 +73,8 @@ static struct bw_bytes find_name(const char *row, size_t length)
 }
 
 /* Adds the names in a manifest to a set, up to the mark or a row that was not completed, which is
- * at `*end`. `only_complete`: only those of complete files. Closes the descriptor. */
+ * at `*end`. `only_complete`: only those of complete files, also behind marks, since manifests can
+ * be joined. Closes the descriptor. */
 static struct bw_error *read_names(int descriptor, const char *name, bool only_complete,
                                    struct bw_key_set *names, uint64_t *end)
 {
@@ -91,12 +92,15 @@ static struct bw_error *read_names(int descriptor, const char *name, bool only_c
         return error;
     }
     while (!error && (length = getline(&line, &capacity, file)) > 0 && line[length - 1] == '\n' &&
-           strcmp(line, manifest_mark.data) != 0) {
-        const struct bw_bytes found = find_name(line, (size_t)length);
+           (only_complete || strcmp(line, manifest_mark.data) != 0)) {
+        const char *row = line; /* in joined manifests, it may follow one that was cut off */
+        for (const char *next = line; (next = strstr(next + 1, lead));)
+            row = next;
+        const struct bw_bytes found = find_name(row, (size_t)(line + length - row));
         bool is_wanted = !only_complete, is_new;
         for (size_t i = 0; i < sizeof complete / sizeof *complete; i++)
-            is_wanted |= strncmp(line, lead, strlen(lead)) == 0 &&
-                         strncmp(line + strlen(lead), complete[i], strlen(complete[i])) == 0;
+            is_wanted |= strncmp(row, lead, strlen(lead)) == 0 &&
+                         strncmp(row + strlen(lead), complete[i], strlen(complete[i])) == 0;
         if (found.data && is_wanted)
             error = bw_key_set_add(names, bw_hash_path(found.data, found.length), &is_new);
         *end += (uint64_t)length;
