@@ -20,8 +20,9 @@ static unsigned choose_order(const struct bw_drawing *drawing, uint64_t bytes)
         return bw_curve_order(bytes, SMALL, drawing->format == BW_DRAW_SVG ? SVG_ORDER : PNG_ORDER);
 
     /* The largest order that fits into the window together with the legend. */
-    enum { LEGEND = 7, LEAST = 3, MOST = 8 };
-    unsigned order = LEAST;
+    enum { LEGEND = 7, SHORT_LEGEND = 5, MOST = 8 };
+    const bool is_small = drawing->columns < 8 || drawing->lines < 4 + SHORT_LEGEND;
+    unsigned order = is_small ? 2 : 3;
     while (order < MOST && 2u << order <= drawing->columns &&
            (1u << order) + LEGEND <= drawing->lines)
         order++;

@@ -47,6 +47,10 @@ if have_terminal; then
     script -qec "stty cols 32 rows 60; '$PROGRAM' picture '$plain'" /dev/null < /dev/null \
         > "$WORK/out"
     holds "a picture fills the terminal" out_has 'cells of 128.00KiB'
+    for size in "rows 7 cols 80" "rows 24 cols 7"; do
+        script -qec "stty $size; '$PROGRAM' picture '$plain'" /dev/null < /dev/null > "$WORK/out"
+        holds "a picture for a window with $size" out_has 'cells of 8.00MiB'
+    done
 else
     skip "script(1) on a pseudo-terminal" "pictures on a terminal"
 fi
