@@ -77,6 +77,10 @@ offers read-only send "$kinds" read
 dd if="$kinds" of="$WORK/shifted.img" bs=1M seek=1 conv=sparse status=none
 offers read-only send --image-offset 1M "$WORK/shifted.img" read
 offers filters help filt
+commands=$("$PROGRAM" --dump-tables | python3 -c "$names" | tr ' ' '\n')
+offers "$commands"$'\noptions\nfilters\nimages' help "" # no words that only lead to these
+offers $'sum\nsubvolumes\nsuper' help su
+offers fsck help fsc
 offers $'/one\n/one/nested\n/one/nested/folder/inner' diff "$kinds" /one
 offers /folder/ ls --subvol /one/nested "$kinds" "" # not those of the top-level subvolume
 offers "" ls "$plain" /docs/letters/none

@@ -349,12 +349,16 @@ static void add_commands(struct completion *complete)
                      cmd_table[i]->summary);
 }
 
-/* The operands of help. */
+/* The operands of help: commands and topics, then, for a word that has begun, other words that lead
+ * to one of them. */
 static void add_help_pages(struct completion *complete)
 {
     const char *word, *about;
+    size_t i = 0;
     add_commands(complete);
-    for (size_t i = 0; (word = cmd_help_word(i, &about)); i++)
+    for (; (word = cmd_help_topic(i, &about)); i++)
+        complete_add(complete, COMPLETE_WORD, word, strlen(word), "", about);
+    for (; *complete->value && (word = cmd_help_word(i, &about)); i++)
         complete_add(complete, COMPLETE_WORD, word, strlen(word), "", about);
 }
 
