@@ -24,6 +24,7 @@ one.
 import argparse
 import errno
 import hashlib
+import json
 import mmap
 import os
 import re
@@ -64,6 +65,7 @@ memory read: walk -j1 {raid1-2}
 memory read: walk -j1 {raid5-3}
 memory read: ls -lR {plain} /
 memory read: stat {plain} /docs
+memory: stat --json=array {plain} /docs /data
 memory read: cat -j1 {compressed}
 memory read: xattr {plain} /
 memory read: extents {plain} /docs
@@ -277,6 +279,14 @@ def status_means_it(command, whole, got):
     return got.status in (1, 2, 3)
 
 
+def is_json(text):
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
 def complaint(command, kind, point, action, whole, got):
     """What is wrong with a run, or None."""
     if got.status == "hang":
@@ -297,6 +307,8 @@ def complaint(command, kind, point, action, whole, got):
         return None
     if got.status < 0 or got.status > 127:
         return "ends by signal %d" % -got.status
+    if "--json=array" in command.words and got.text[-2:] == b"]\n" and not is_json(got.text):
+        return "status %d, prints no JSON" % got.status
     same = got.text == whole.text and got.files == whole.files
     if same and got.status == whole.status:
         return None

@@ -366,7 +366,6 @@ static struct bw_error *add_sorted(struct cmd_format *format, const void *record
     stream->context = bytes;
     struct bw_error *error = write_record(format, record, size);
     stream->begun = passing.begun;
-    stream->not_first = passing.not_first;
     stream->consume = passing.consume;
     stream->context = passing.context;
     BW_TRY(error);

@@ -78,12 +78,10 @@ static struct bw_error *run_path(struct cmd_paths *paths, const char *path, bool
     }
     paths->text = &text;
     paths->gave = false;
-    const struct bw_rows_stream before = paths->format.stream;
+    const bool begun = paths->format.stream.begun;
     error = handle(context, paths, path, &place, &text);
-    if (error && !paths->gave) { /* the rows written for this path are discarded */
-        paths->format.stream.begun = before.begun;
-        paths->format.stream.not_first = before.not_first;
-    }
+    if (error && !paths->gave) /* the rows written for this path are discarded */
+        paths->format.stream.begun = begun;
     if (paths->broken) {
         bw_error_free(error);
         return BW_TAKE(paths->broken);
