@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Preloaded, sends SIGINT when a prompt has hidden what is typed, before the program reads. */
+/* Preloaded: sends SIGINT when a prompt has switched the echo off, before the program reads. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>

@@ -109,8 +109,8 @@ static size_t read_line(char *line, size_t room)
     return length;
 }
 
-/* Keeps what was typed for the file systems that the command opens later. An answer that is
- * followed by a further attempt was wrong. */
+/* Keeps the passphrase for the file systems that the command opens later. A second attempt shows
+ * that the passphrase before it was wrong. */
 static void keep_typed(struct cmd_keys *keys, unsigned attempt, const char *typed, size_t length)
 {
     if (attempt && keys->count && keys->origins[keys->count - 1].is_typed)

@@ -18,7 +18,7 @@ struct cmd_key_origin {
     bool is_typed; /**< on the terminal */
 };
 
-/** Memory that child processes share, so that what is typed in one serves all of them. */
+/** Child processes share this memory, so a passphrase typed in one of them serves all. */
 struct cmd_keys {
     struct bw_secret memory; /**< has this structure */
     struct bw_secret secrets[CMD_KEYS];
