@@ -129,7 +129,7 @@ struct bw_error *bw_extent_scan_run(struct bw_extent_scan *scan)
 
 void bw_extent_scan_end(struct bw_extent_scan *scan)
 {
-    bw_scan_buffers_free(&scan->buffers);
+    bw_block_scan_free(&scan->buffers);
     bw_pair_set_free(&scan->lost_counted);
     if (scan->lost && !scan->quiet)
         bw_fs_report(scan->fs, BW_DAMAGE,

@@ -390,7 +390,7 @@ struct bw_error *bw_inode_query_run(struct bw_inode_query *query, const struct b
 
 void bw_inode_query_free(struct bw_inode_query *query)
 {
-    bw_scan_buffers_free(&query->buffers);
+    bw_block_scan_free(&query->buffers);
     bw_buffer_free(&query->values);
 }
 

@@ -30,15 +30,9 @@ struct follower {
     struct bw_numbers steps; /* marked blocks whose parents are not marked yet */
     uint64_t extents, most_extents;
     bool doubtful;
-    struct bw_scan_buffers buffers;
-    uint8_t *buffer; /* of a block, for its first key */
-
-    /* The present descent. */
-    uint64_t path[BW_MAX_LEVEL];
-    uint8_t top;
-    uint64_t wanted; /* address of a block, or of an extent */
-    uint8_t wanted_level;
-    bool found;
+    struct bw_block_scan scan;
+    uint64_t path[BW_MAX_LEVEL]; /* the blocks that the scan has reached, by level */
+    uint8_t *buffer;             /* of a block, for its first key */
 };
 
 /* Marks a block above a search target; the search continues from there, unless it is a root. */
@@ -54,70 +48,45 @@ static struct bw_error *mark_block(struct follower *follower, uint64_t bytenr, b
 
 static struct bw_error *mark_path(struct follower *follower, unsigned lowest)
 {
-    follower->found = true;
-    for (unsigned level = lowest; level <= follower->top; level++)
-        BW_TRY(mark_block(follower, follower->path[level], level == follower->top));
+    const uint8_t top = follower->scan.tree.root.level;
+    for (unsigned level = lowest; level <= top; level++)
+        BW_TRY(mark_block(follower, follower->path[level], level == top));
     return NULL;
 }
 
 /* Descents. */
 
-static struct bw_error *on_lost_block(void *context, const struct bw_block_pointer *pointer,
-                                      struct bw_error *error)
+static void begin_scan(struct follower *follower, const struct bw_listed_tree *tree,
+                       struct bw_key first, struct bw_key last)
 {
-    struct follower *follower = context;
-    (void)pointer;
-    bw_error_free(error);
-    follower->doubtful = true;
-    return NULL;
+    follower->scan.first = first;
+    follower->scan.last = last;
+    bw_block_scan_begin(&follower->scan, &follower->search->fs->reader, &tree->tree);
 }
 
-/* Down to the wanted block, and not into it. */
-static struct bw_error *select_path(void *context, const struct bw_block_pointer *pointer,
-                                    bool *selected)
+/* Advances to the next leaf or pointer, which becomes part of the path; false at the end. */
+static bool next_in_path(struct follower *follower)
 {
-    struct follower *follower = context;
-    const uint8_t level = pointer->expectation.level;
-    follower->path[level] = pointer->bytenr;
-    follower->found |= level == follower->wanted_level && pointer->bytenr == follower->wanted;
-    *selected = !follower->found && level > follower->wanted_level;
-    return NULL;
+    const struct bw_block_scan *scan = &follower->scan;
+    while (bw_block_scan_next(&follower->scan)) {
+        follower->doubtful |= scan->step == BW_SCAN_LOST;
+        follower->path[scan->pointer.expectation.level] = scan->pointer.bytenr;
+        if (scan->step != BW_SCAN_LOST)
+            return true;
+    }
+    return false;
 }
 
-static struct bw_error *note_path(void *context, const struct bw_block_pointer *pointer,
-                                  bool *selected)
+static bool refers_to(const struct bw_node *leaf, uint64_t extent)
 {
-    struct follower *follower = context;
-    follower->path[pointer->expectation.level] = pointer->bytenr;
-    *selected = true;
-    return NULL;
-}
-
-/* Whether the leaf refers to the wanted extent. */
-static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
-{
-    struct follower *follower = context;
-    const struct bw_disk_header *header = (const void *)leaf->block;
     struct bw_item item;
-    follower->path[0] = bw_get64(header->bytenr);
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
         const struct bw_disk_file_extent *disk = (const void *)item.data;
         if (item.key.type == BW_EXTENT_DATA && item.size >= sizeof *disk &&
-            disk->type != BW_FILE_EXTENT_INLINE && bw_get64(disk->disk_bytenr) == follower->wanted)
-            return mark_path(follower, 0);
+            disk->type != BW_FILE_EXTENT_INLINE && bw_get64(disk->disk_bytenr) == extent)
+            return true;
     }
-    return NULL;
-}
-
-static struct bw_error *scan_tree(struct follower *follower, const struct bw_listed_tree *tree,
-                                  struct bw_scan scan)
-{
-    scan.buffers = &follower->buffers;
-    scan.lost = on_lost_block;
-    scan.context = follower;
-    follower->top = tree->tree.root.level;
-    follower->found = false;
-    return bw_tree_scan(&follower->search->fs->reader, &tree->tree, &scan);
+    return false;
 }
 
 /* The leaves of a tree that refer to an extent. The reference says where the extent would begin in
@@ -130,16 +99,19 @@ static struct bw_error *follow_data(struct follower *follower, const struct bw_r
         reference->length > LONGEST_COMPRESSED ? reference->length : LONGEST_COMPRESSED;
     if (!tree)
         return NULL;
-    follower->wanted = reference->bytenr;
-    BW_TRY(scan_tree(follower, tree,
-                     (struct bw_scan){
-                         .first = {reference->inode, BW_EXTENT_DATA, begin},
-                         .last = {reference->inode, BW_EXTENT_DATA, reference->offset + room},
-                         .select = note_path,
-                         .leaf = on_leaf,
-                     }));
-    follower->doubtful |= !follower->found;
-    return NULL;
+    bool is_found = false;
+    begin_scan(follower, tree, (struct bw_key){reference->inode, BW_EXTENT_DATA, begin},
+               (struct bw_key){reference->inode, BW_EXTENT_DATA, reference->offset + room});
+    while (next_in_path(follower)) {
+        follower->scan.selected = true;
+        if (follower->scan.step != BW_SCAN_LEAF ||
+            !refers_to(&follower->scan.node, reference->bytenr))
+            continue;
+        is_found = true;
+        BW_TRY(mark_path(follower, 0));
+    }
+    follower->doubtful |= !is_found;
+    return bw_block_scan_end(&follower->scan);
 }
 
 /* The first key of a block; all keys if it cannot be read. */
@@ -174,12 +146,19 @@ static struct bw_error *follow_block(struct follower *follower, const struct bw_
     if (tree->tree.root.level == block->level + 1)
         return mark_block(follower, tree->tree.root.bytenr, true);
     BW_TRY(find_key(follower, block, keys));
-    follower->wanted = block->bytenr;
-    follower->wanted_level = block->level;
-    BW_TRY(scan_tree(follower, tree,
-                     (struct bw_scan){.first = keys[0], .last = keys[1], .select = select_path}));
-    follower->doubtful |= !follower->found;
-    return follower->found ? mark_path(follower, block->level + 1u) : NULL;
+
+    /* Down to the block, and not into it. */
+    bool is_found = false;
+    begin_scan(follower, tree, keys[0], keys[1]);
+    while (!is_found && next_in_path(follower)) {
+        const struct bw_block_pointer *pointer = &follower->scan.pointer;
+        const uint8_t level = pointer->expectation.level;
+        is_found = level == block->level && pointer->bytenr == block->bytenr;
+        follower->scan.selected = level > block->level;
+    }
+    BW_TRY(bw_block_scan_end(&follower->scan));
+    follower->doubtful |= !is_found;
+    return is_found ? mark_path(follower, block->level + 1u) : NULL;
 }
 
 /* Extent items. */
@@ -281,13 +260,13 @@ static void follower_free(struct follower *follower)
 {
     bw_numbers_free(&follower->steps);
     free(follower->buffer);
-    bw_scan_buffers_free(&follower->buffers);
+    bw_block_scan_free(&follower->scan);
 }
 
 /* Follows the extents in the ranges, and then the extents of all marked blocks. */
 struct bw_error *bw_owner_follow_references(struct bw_owner_search *search, bool *trusted)
 {
-    BW_SCOPED(follower) struct follower follower = {.search = search};
+    BW_SCOPED(follower) struct follower follower = {.search = search, .scan.pointers = true};
     uint64_t metadata = 0;
     bool any;
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
