@@ -217,7 +217,6 @@ struct bw_dump {
     struct bw_rows *own_rows;             /* for the option `json` */
     struct bw_rows *items[BW_ITEM_TYPES]; /* of each type of items */
     const struct dump_tree *tree;         /* the present one */
-    uint8_t level; /* blocks of other levels are not printed; or ALL_LEVELS */
     bw_consumer *consume;
     void *context;
     struct bw_printer page; /* of all but leaves */
@@ -401,24 +400,6 @@ static uint64_t bytenr_of(const struct bw_node *node)
     return bw_get64(((const struct bw_disk_header *)node->block)->bytenr);
 }
 
-/* Adds a leaf to the batch. The text before the batch is written first. */
-static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
-{
-    struct bw_dump *dump = context;
-    if (!dump->gathered)
-        BW_TRY(write_page(dump, &dump->page));
-    memcpy(dump->leaves + (size_t)dump->gathered++ * leaf->nodesize, leaf->block, leaf->nodesize);
-    return dump->gathered == most_leaves(dump) ? print_gathered_leaves(dump) : NULL;
-}
-
-static struct bw_error *on_node(void *context, const struct bw_node *node)
-{
-    struct bw_dump *dump = context;
-    if (dump->part || (dump->level != ALL_LEVELS && dump->level != node->level))
-        return NULL;
-    return print_now(dump, node, bytenr_of(node), false);
-}
-
 /* Damage. */
 
 /* Prints a block without any checks: the first copy that contains the right address, or else any
@@ -453,41 +434,47 @@ static struct bw_error *print_damaged(struct bw_dump *dump, uint64_t bytenr)
     return print_now(dump, &node, bytenr, true);
 }
 
-/* Nodes above the present level were reported when that level was printed. Blocks of a subvolume
- * that is being deleted may be gone. */
-static struct bw_error *on_lost(void *context, const struct bw_block_pointer *pointer,
-                                struct bw_error *error)
-{
-    struct bw_dump *dump = context;
-    struct bw_error *failure = NULL;
-    if (dump->level == ALL_LEVELS || dump->level == pointer->expectation.level)
-        failure = print_damaged(dump, pointer->bytenr);
-    if (!failure)
-        failure = write_all(dump);
-    if (dump->tree->deleted)
-        bw_fs_report(dump->fs, BW_NOTE, error);
-    else
-        bw_fs_report_lost(dump->fs, pointer->bytenr, error);
-    return failure;
-}
-
 /* Trees. */
 
+/* Prints the blocks of a level, or of all levels. Leaves are printed in batches. */
 static struct bw_error *scan_tree(struct bw_dump *dump, uint8_t level, uint8_t lowest)
 {
-    const struct bw_scan plan = {
-        .first = dump->first,
-        .last = dump->last,
-        .adopt = true,
-        .announce = true,
-        .leaf = on_leaf,
-        .node = on_node,
-        .lowest_level = lowest,
-        .lost = on_lost,
-        .context = dump,
-    };
-    dump->level = level;
-    return bw_tree_scan(&dump->fs->reader, &dump->tree->tree, &plan);
+    struct bw_fs *fs = dump->fs;
+    BW_SCOPED(bw_block_scan)
+    struct bw_block_scan scan = {.first = dump->first,
+                                 .last = dump->last,
+                                 .adopt = true,
+                                 .announce = true,
+                                 .nodes = true,
+                                 .lowest_level = lowest};
+    bw_block_scan_begin(&scan, &fs->reader, &dump->tree->tree);
+    while (bw_block_scan_next(&scan)) {
+        const uint64_t bytenr = scan.pointer.bytenr;
+        const bool is_wanted = level == ALL_LEVELS || level == scan.pointer.expectation.level;
+        if (scan.step == BW_SCAN_LEAF) {
+            if (!dump->gathered)
+                BW_TRY(write_page(dump, &dump->page));
+            memcpy(dump->leaves + (size_t)dump->gathered++ * fs->reader.nodesize, scan.node.block,
+                   fs->reader.nodesize);
+            if (dump->gathered == most_leaves(dump))
+                BW_TRY(print_gathered_leaves(dump));
+        } else if (scan.step == BW_SCAN_NODE) {
+            if (is_wanted && !dump->part)
+                BW_TRY(print_now(dump, &scan.node, bytenr, false));
+        } else {
+            /* Nodes above the present level were reported when that level was printed. Blocks of a
+             * subvolume that is being deleted may be gone. */
+            struct bw_error *failure = is_wanted ? print_damaged(dump, bytenr) : NULL;
+            if (!failure)
+                failure = write_all(dump);
+            if (dump->tree->deleted)
+                bw_fs_report(fs, BW_NOTE, BW_TAKE(scan.error));
+            else
+                bw_fs_report_lost(fs, bytenr, BW_TAKE(scan.error));
+            BW_TRY(failure);
+        }
+    }
+    return bw_block_scan_end(&scan);
 }
 
 /* Prints a tree depth first, or level by level from the root down. */

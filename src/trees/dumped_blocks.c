@@ -66,52 +66,8 @@ static void on_lost(void *context, const struct bw_queued_block *block, struct b
     bw_error_free(error);
 }
 
-static struct bw_error *add_extents(void *context, const struct bw_node *leaf)
-{
-    struct search *search = context;
-    struct bw_item item;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
-        struct bw_tree_extent extent;
-        bool added;
-        if (!bw_tree_extent_decode(&item, &extent))
-            continue;
-        const struct bw_block_pointer pointer = {
-            extent.bytenr, {.generation = extent.generation, .level = extent.level}};
-        BW_TRY(add_block(search, &pointer, BW_DUMPED_UNKNOWN_TREE, &added));
-    }
-    return NULL;
-}
-
-/* The space cache of version 1: files in the root tree. */
-
 /* The kernel writes 64 KiB for each 256 MiB of a block group. Longer extents are of no cache. */
 enum { LONGEST_CACHE = 16 << 20 };
-
-/* Adds the extents of the files in a leaf of the root tree, in pieces. */
-static struct bw_error *add_cache_extents(void *context, const struct bw_node *leaf)
-{
-    struct search *search = context;
-    struct bw_item item;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
-        struct bw_file_extent extent;
-        if (item.key.type != BW_EXTENT_DATA)
-            continue;
-        BW_AUTO_ERROR struct bw_error *bad =
-            bw_file_extent_decode(&item, search->reader.fs->superblock.sectorsize, &extent);
-        if (bad || extent.type == BW_FILE_EXTENT_INLINE || !extent.disk_bytenr ||
-            extent.disk_num_bytes > LONGEST_CACHE)
-            continue;
-        for (uint64_t done = 0; done < extent.disk_num_bytes; done += BW_METADUMP_PIECE) {
-            const uint64_t left = extent.disk_num_bytes - done;
-            const struct bw_dumped_block block = {
-                .bytenr = extent.disk_bytenr + done,
-                .length = left < BW_METADUMP_PIECE ? (uint32_t)left : BW_METADUMP_PIECE,
-                .is_data = true};
-            BW_TRY(bw_dumped_block_list_push(&search->list->blocks, block));
-        }
-    }
-    return NULL;
-}
 
 static void search_free(struct search *search)
 {
@@ -140,13 +96,45 @@ struct bw_error *bw_dumped_blocks_find(struct bw_dumped_blocks *list, struct bw_
             BW_TRY(bw_level_reader_add(&search.reader, &root));
     }
     BW_TRY(bw_level_reader_run(&search.reader));
-    struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_extents, .lost = bw_scan_ignore_lost,
-                           .context = &search};
-    for (size_t i = 0; search.reader.has_losses && i < trees->count; i++)
-        if (trees->items[i].tree.id == BW_EXTENT_TREE)
-            BW_TRY(bw_tree_scan(&fs->reader, &trees->items[i].tree, &scan));
-    scan.leaf = add_cache_extents;
-    BW_TRY(bw_tree_scan(&fs->reader, &fs->root_tree, &scan));
+    BW_SCOPED(bw_block_scan) struct bw_block_scan scan = {BW_SCAN_ALL};
+    struct bw_item item;
+    for (size_t i = 0; search.reader.has_losses && i < trees->count; i++) {
+        if (trees->items[i].tree.id != BW_EXTENT_TREE)
+            continue;
+        bw_block_scan_begin(&scan, &fs->reader, &trees->items[i].tree);
+        while (bw_block_scan_next_item(&scan, &item)) {
+            struct bw_tree_extent extent;
+            bool added;
+            if (!bw_tree_extent_decode(&item, &extent))
+                continue;
+            const struct bw_block_pointer pointer = {
+                extent.bytenr, {.generation = extent.generation, .level = extent.level}};
+            BW_TRY(add_block(&search, &pointer, BW_DUMPED_UNKNOWN_TREE, &added));
+        }
+        BW_TRY(bw_block_scan_end(&scan));
+    }
+
+    /* The space cache of version 1: files in the root tree, in pieces. */
+    bw_block_scan_begin(&scan, &fs->reader, &fs->root_tree);
+    while (bw_block_scan_next_item(&scan, &item)) {
+        struct bw_file_extent extent;
+        if (item.key.type != BW_EXTENT_DATA)
+            continue;
+        BW_AUTO_ERROR struct bw_error *bad =
+            bw_file_extent_decode(&item, fs->superblock.sectorsize, &extent);
+        if (bad || extent.type == BW_FILE_EXTENT_INLINE || !extent.disk_bytenr ||
+            extent.disk_num_bytes > LONGEST_CACHE)
+            continue;
+        for (uint64_t done = 0; done < extent.disk_num_bytes; done += BW_METADUMP_PIECE) {
+            const uint64_t left = extent.disk_num_bytes - done;
+            const struct bw_dumped_block block = {
+                .bytenr = extent.disk_bytenr + done,
+                .length = left < BW_METADUMP_PIECE ? (uint32_t)left : BW_METADUMP_PIECE,
+                .is_data = true};
+            BW_TRY(bw_dumped_block_list_push(&list->blocks, block));
+        }
+    }
+    BW_TRY(bw_block_scan_end(&scan));
 
     /* Sort, and remove what a dump cannot contain. Several items may refer to the same extent of
      * the space cache. The superblock is in the dump at its offset on the devices. */
