@@ -212,25 +212,19 @@ static bool generation_has_root(struct bw_history *history, uint64_t tree,
 
 /* Listing the trees. */
 
-struct reading {
-    struct bw_history *history;
-    bw_generation_tree_visitor *take;
-    void *context;
-    struct timespec *newest;
-};
-
-static struct bw_error *report_tree(const struct reading *reading, const struct bw_tree *tree,
-                                    bool is_deleted, bool is_lost)
+static struct bw_error *report_tree(struct bw_history *history, const struct bw_tree *tree,
+                                    bool is_deleted, bool is_lost, bw_generation_tree_visitor *take,
+                                    void *context)
 {
     struct bw_generation_tree row = {.id = tree->id,
                                      .root = tree->root.bytenr,
                                      .generation = tree->root.generation,
                                      .level = tree->root.level,
                                      .is_deleted = is_deleted,
-                                     .assessed = reading->history->assessed};
+                                     .assessed = history->assessed};
     if (row.assessed) {
         struct bw_loss loss;
-        BW_TRY(bw_completeness_of_tree(reading->history->completeness, tree, &loss, &row.readable));
+        BW_TRY(bw_completeness_of_tree(history->completeness, tree, &loss, &row.readable));
         row.missing = loss.missing;
         row.trimmed = loss.trimmed;
     }
@@ -238,57 +232,50 @@ static struct bw_error *report_tree(const struct reading *reading, const struct 
         row.readable = false;
         row.missing = 1;
     }
-    return reading->take(reading->context, &row);
-}
-
-/* Visits the trees in a leaf of a root tree, and updates the newest time of a change. Old kernels
- * do not update the time, which shows in generation_v2. */
-static struct bw_error *on_root_leaf(void *context, const struct bw_node *leaf)
-{
-    const struct reading *reading = context;
-    struct bw_item item;
-    if (!reading->history->leaves)
-        return bw_error_create(BW_ERROR_CORRUPT, "the root trees are larger than all blocks");
-    reading->history->leaves--;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
-        const struct bw_disk_root_item *disk = (const void *)item.data;
-        struct bw_root_item root;
-        if (item.key.type != BW_ROOT_ITEM)
-            continue;
-        BW_AUTO_ERROR struct bw_error *bad = bw_root_item_decode(&item, &root);
-        if (bad || !root.root.bytenr)
-            continue;
-        if (reading->newest && item.size >= sizeof *disk &&
-            bw_get64(disk->generation_v2) == bw_get64(disk->generation)) {
-            const struct timespec time = {.tv_sec = (time_t)bw_get64(disk->ctime.seconds),
-                                          .tv_nsec = (long)bw_get32(disk->ctime.nanoseconds)};
-            struct timespec *newest = reading->newest;
-            if (time.tv_sec > newest->tv_sec ||
-                (time.tv_sec == newest->tv_sec && time.tv_nsec > newest->tv_nsec))
-                *newest = time;
-        }
-        const struct bw_tree tree = {item.key.objectid, root.root, 0};
-        BW_TRY(
-            report_tree(reading, &tree, root.references == 0 || root.flags & BW_ROOT_DEAD, false));
-    }
-    return NULL;
+    return take(context, &row);
 }
 
 /* Passes the trees of a historic root to `take`, as for bw_history_trees(); `newest` (may be NULL)
- * is set to the newest time of a change in its subvolumes. */
+ * is set to the newest time of a change in its subvolumes. Old kernels do not update the time,
+ * which shows in generation_v2. */
 static struct bw_error *visit_state_trees(struct bw_history *history,
                                           const struct bw_history_entry *state,
                                           bw_generation_tree_visitor *take, void *context,
                                           struct timespec *newest)
 {
-    struct reading reading = {history, take, context, newest};
-    const struct bw_tree tree = root_tree(&state->root),
+    const struct bw_tree roots = root_tree(&state->root),
                          chunks = {BW_CHUNK_TREE, state->chunk_root, 0};
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = on_root_leaf, .lost = bw_scan_ignore_lost,
-                                 .context = &reading};
-    BW_TRY(report_tree(&reading, &tree, false, false));
-    BW_TRY(report_tree(&reading, &chunks, false, state->has_other_chunks));
-    return bw_tree_scan(&history->reader, &tree, &scan);
+    BW_TRY(report_tree(history, &roots, false, false, take, context));
+    BW_TRY(report_tree(history, &chunks, false, state->has_other_chunks, take, context));
+    BW_SCOPED(bw_block_scan) struct bw_block_scan scan = {BW_SCAN_ALL};
+    bw_block_scan_begin(&scan, &history->reader, &roots);
+    while (bw_block_scan_next(&scan)) {
+        struct bw_item item;
+        if (!scan.error && !history->leaves)
+            return bw_error_create(BW_ERROR_CORRUPT, "the root trees are larger than all blocks");
+        history->leaves -= !scan.error;
+        for (uint32_t slot = 0; bw_leaf_next(&scan.node, &slot, &item);) {
+            const struct bw_disk_root_item *disk = (const void *)item.data;
+            struct bw_root_item root;
+            if (item.key.type != BW_ROOT_ITEM)
+                continue;
+            BW_AUTO_ERROR struct bw_error *bad = bw_root_item_decode(&item, &root);
+            if (bad || !root.root.bytenr)
+                continue;
+            if (newest && item.size >= sizeof *disk &&
+                bw_get64(disk->generation_v2) == bw_get64(disk->generation)) {
+                const struct timespec time = {.tv_sec = (time_t)bw_get64(disk->ctime.seconds),
+                                              .tv_nsec = (long)bw_get32(disk->ctime.nanoseconds)};
+                if (time.tv_sec > newest->tv_sec ||
+                    (time.tv_sec == newest->tv_sec && time.tv_nsec > newest->tv_nsec))
+                    *newest = time;
+            }
+            const struct bw_tree tree = {item.key.objectid, root.root, 0};
+            const bool is_deleted = root.references == 0 || root.flags & BW_ROOT_DEAD;
+            BW_TRY(report_tree(history, &tree, is_deleted, false, take, context));
+        }
+    }
+    return bw_block_scan_end(&scan);
 }
 
 /* The list of historic roots: those in the superblock, and those that the scan found. */
