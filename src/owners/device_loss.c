@@ -272,19 +272,6 @@ static int compare_groups(const void *left, const void *right)
 
 /* Trees. */
 
-/* Notes the keys below lost nodes. */
-static struct bw_error *note_lost_node(void *context, const struct bw_block_pointer *pointer,
-                                       bool *selected)
-{
-    struct loss_search *search = context;
-    const struct bw_tree_block_expectation *expectation = &pointer->expectation;
-    *selected = true;
-    if (!expectation->level || !lost_bytes(search, pointer->bytenr, search->fs->reader.nodesize))
-        return NULL;
-    return lost_key_ranges_push(&search->lost_nodes,
-                                (struct lost_keys){expectation->first_key, expectation->end_key});
-}
-
 static bool is_below_lost_node(const struct loss_search *search, const struct bw_key *key)
 {
     for (size_t i = search->lost_nodes.count; i-- > 0;) {
@@ -298,38 +285,6 @@ static bool is_below_lost_node(const struct loss_search *search, const struct bw
     return false;
 }
 
-static struct bw_error *note_lost_block(void *context, const struct bw_block_pointer *pointer,
-                                        bool *selected)
-{
-    struct loss_search *search = context;
-    if (lost_bytes(search, pointer->bytenr, search->fs->reader.nodesize))
-        search->loss->nothing_readable = true;
-    *selected = !search->loss->nothing_readable;
-    return NULL;
-}
-
-static struct bw_error *note_lost_checksums(void *context, const struct bw_block_pointer *pointer,
-                                            bool *selected)
-{
-    struct loss_search *search = context;
-    const struct bw_key *first = &pointer->expectation.first_key,
-                        *end = &pointer->expectation.end_key;
-    *selected = !lost_bytes(search, pointer->bytenr, search->fs->reader.nodesize);
-    if (*selected)
-        return NULL;
-    const uint64_t start = first->objectid == BW_EXTENT_CSUM_OBJECT ? first->offset : 0;
-    const uint64_t after = end->objectid == BW_EXTENT_CSUM_OBJECT ? end->offset : UINT64_MAX;
-    return start < after ? bw_range_set_insert(&search->unverified, start, after) : NULL;
-}
-
-static struct bw_error *report_lost(void *context, const struct bw_block_pointer *pointer,
-                                    struct bw_error *error)
-{
-    struct loss_search *search = context;
-    bw_fs_report_lost(search->fs, pointer->bytenr, error);
-    return NULL;
-}
-
 /* Lost metadata: nothing can be read without the chunk tree and the root tree, and data without
  * their checksums cannot be verified. */
 static struct bw_error *assess_metadata(struct loss_search *search,
@@ -338,16 +293,34 @@ static struct bw_error *assess_metadata(struct loss_search *search,
     for (size_t i = 0; i < search->groups.count; i++)
         if (search->groups.items[i].type & BW_GROUP_SYSTEM && search->groups.items[i].lost_chunks)
             search->loss->nothing_readable = true;
+    BW_SCOPED(bw_block_scan) struct bw_block_scan scan = {BW_SCAN_ALL, .pointers = true};
     for (size_t i = 0; i < trees->entries.count; i++) {
         const struct bw_tree *tree = &trees->entries.items[i].tree;
-        struct bw_scan scan = {BW_SCAN_ALL, .lost = report_lost, .context = search};
-        if (tree->id == BW_ROOT_TREE)
-            scan.select = note_lost_block;
-        else if (tree->id == BW_CSUM_TREE)
-            scan.select = note_lost_checksums;
-        else
+        if (tree->id != BW_ROOT_TREE && tree->id != BW_CSUM_TREE)
             continue;
-        BW_TRY(bw_tree_scan(&search->fs->reader, tree, &scan));
+        bw_block_scan_begin(&scan, &search->fs->reader, tree);
+        while (bw_block_scan_next(&scan)) {
+            const struct bw_key *first = &scan.pointer.expectation.first_key,
+                                *end = &scan.pointer.expectation.end_key;
+            if (scan.error)
+                bw_fs_report_lost(search->fs, scan.pointer.bytenr, BW_TAKE(scan.error));
+            if (scan.step != BW_SCAN_POINTER)
+                continue;
+            const bool is_lost =
+                lost_bytes(search, scan.pointer.bytenr, search->fs->reader.nodesize);
+            scan.selected = !is_lost;
+            if (tree->id == BW_ROOT_TREE) {
+                search->loss->nothing_readable |= is_lost;
+                scan.selected = !search->loss->nothing_readable;
+            } else if (is_lost) {
+                const uint64_t start = first->objectid == BW_EXTENT_CSUM_OBJECT ? first->offset : 0;
+                const uint64_t after =
+                    end->objectid == BW_EXTENT_CSUM_OBJECT ? end->offset : UINT64_MAX;
+                if (start < after)
+                    BW_TRY(bw_range_set_insert(&search->unverified, start, after));
+            }
+        }
+        BW_TRY(bw_block_scan_end(&scan));
     }
     bw_range_set_join(&search->unverified);
     return NULL;
@@ -421,13 +394,10 @@ static void add_file_extent(struct loss_search *search, const struct bw_item *it
     file->sums.lost += lost;
 }
 
-static struct bw_error *on_file_leaf(void *context, const struct bw_node *leaf)
+static struct bw_error *add_leaf(struct loss_search *search, const struct bw_node *leaf,
+                                 bool leaf_lost)
 {
-    struct loss_search *search = context;
-    const struct bw_disk_header *header = (const void *)leaf->block;
     struct loss_file *file = &search->file;
-    const bool leaf_lost =
-        lost_bytes(search, bw_get64(header->bytenr), search->fs->reader.nodesize) > 0;
     struct bw_item item;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
         if (item.key.type != BW_INODE_ITEM && item.key.type != BW_EXTENT_DATA)
@@ -449,22 +419,40 @@ static struct bw_error *on_file_leaf(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
-/* Reads the leaves of all subvolumes that exist. */
+/* Reads the leaves of all subvolumes that exist, and notes the keys below lost nodes. */
 static struct bw_error *count_files(struct loss_search *search, const struct bw_tree_list *trees)
 {
+    struct bw_fs *fs = search->fs;
+    BW_SCOPED(bw_block_scan)
+    struct bw_block_scan scan = {BW_SCAN_ALL, .adopt = true, .announce = true, .pointers = true};
     for (size_t i = 0; i < trees->entries.count; i++) {
         const struct bw_listed_tree *tree = &trees->entries.items[i];
-        const struct bw_scan scan = {
-            BW_SCAN_ALL,          .adopt = true,       .announce = true, .select = note_lost_node,
-            .leaf = on_file_leaf, .lost = report_lost, .context = search};
         if (!tree->is_subvolume || tree->is_log || !tree->references)
             continue;
         search->lost_nodes.count = 0;
-        search->file = (struct loss_file){
-            .sums = {.subvolume = bw_subvolume_by_id(search->fs, tree->tree.id)}};
+        search->file =
+            (struct loss_file){.sums = {.subvolume = bw_subvolume_by_id(fs, tree->tree.id)}};
         if (!search->file.sums.subvolume)
             continue;
-        BW_TRY(bw_tree_scan(&search->fs->reader, &tree->tree, &scan));
+        bw_block_scan_begin(&scan, &fs->reader, &tree->tree);
+        while (bw_block_scan_next(&scan)) {
+            const struct bw_tree_block_expectation *expectation = &scan.pointer.expectation;
+            const uint64_t bytenr = scan.pointer.bytenr;
+            if (scan.step == BW_SCAN_LOST) {
+                bw_fs_report_lost(fs, bytenr, BW_TAKE(scan.error));
+                continue;
+            }
+            const bool counts = scan.step == BW_SCAN_LEAF || expectation->level;
+            const bool is_lost = counts && lost_bytes(search, bytenr, fs->reader.nodesize);
+            scan.selected = true;
+            if (scan.step == BW_SCAN_LEAF)
+                BW_TRY(add_leaf(search, &scan.node, is_lost));
+            else if (is_lost)
+                BW_TRY(lost_key_ranges_push(
+                    &search->lost_nodes,
+                    (struct lost_keys){expectation->first_key, expectation->end_key}));
+        }
+        BW_TRY(bw_block_scan_end(&scan));
         BW_TRY(end_file(search));
     }
     return NULL;

@@ -26,8 +26,7 @@ struct free_search {
     struct bw_fs *fs;
     struct bw_free_options options;
     struct bw_tree_list trees;
-    const struct bw_listed_tree *tree; /* the present one */
-    struct bw_block_set seen;          /* blocks that were read for any tree */
+    struct bw_block_set seen; /* blocks that were read for any tree */
     struct bw_used_map *used;
     struct bw_range_set shown, preallocated;
 };
@@ -46,12 +45,9 @@ static struct bw_error *add_span(struct bw_range_set *set, uint64_t start, uint6
 
 /* Adds the extents of the files in a leaf. A file needs all bytes of a compressed extent, even if
  * it shows only a part. */
-static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
+static struct bw_error *add_extents(struct free_search *search, const struct bw_node *leaf)
 {
-    struct free_search *search = context;
     struct bw_item item;
-    if (!bw_owner_has_files(search->tree))
-        return NULL;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
         const struct bw_disk_file_extent *disk = (const void *)item.data;
         if (item.key.type != BW_EXTENT_DATA || item.size < sizeof *disk ||
@@ -73,29 +69,32 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
-/* Leaves of trees without files are not read: it is enough to know where they are. */
-static struct bw_error *add_block(void *context, const struct bw_block_pointer *pointer,
-                                  bool *selected)
+/* Adds the blocks of a tree, and the extents of its files. */
+static struct bw_error *read_tree(struct free_search *search, const struct bw_listed_tree *tree)
 {
-    struct free_search *search = context;
-    const uint32_t size = search->fs->reader.nodesize;
-    bool is_new;
-    if (bw_tree_has_dropped(search->tree, pointer))
-        return NULL;
-    BW_TRY(bw_block_set_insert(&search->seen, pointer->bytenr, &is_new));
-    if (!is_new)
-        return NULL;
-    *selected = pointer->expectation.level || bw_owner_has_files(search->tree);
-    BW_TRY(bw_used_map_refer(search->used, BW_USED_METADATA, pointer->bytenr, size));
-    return add_span(&search->shown, pointer->bytenr, size);
-}
-
-static struct bw_error *on_lost(void *context, const struct bw_block_pointer *pointer,
-                                struct bw_error *error)
-{
-    struct free_search *search = context;
-    bw_fs_report_lost(search->fs, pointer->bytenr, error);
-    return NULL;
+    struct bw_fs *fs = search->fs;
+    const uint32_t size = fs->reader.nodesize;
+    BW_SCOPED(bw_block_scan)
+    struct bw_block_scan scan = {BW_SCAN_ALL, .adopt = true, .pointers = true};
+    bw_block_scan_begin(&scan, &fs->reader, &tree->tree);
+    while (bw_block_scan_next(&scan)) {
+        const uint64_t bytenr = scan.pointer.bytenr;
+        bool is_new;
+        if (scan.step == BW_SCAN_LOST)
+            bw_fs_report_lost(fs, bytenr, BW_TAKE(scan.error));
+        if (scan.step == BW_SCAN_LEAF && bw_owner_has_files(tree))
+            BW_TRY(add_extents(search, &scan.node));
+        if (scan.step != BW_SCAN_POINTER || bw_tree_has_dropped(tree, &scan.pointer))
+            continue;
+        BW_TRY(bw_block_set_insert(&search->seen, bytenr, &is_new));
+        if (!is_new)
+            continue;
+        /* Leaves of trees without files are not read: it is enough to know where they are. */
+        scan.selected = scan.pointer.expectation.level || bw_owner_has_files(tree);
+        BW_TRY(bw_used_map_refer(search->used, BW_USED_METADATA, bytenr, size));
+        BW_TRY(add_span(&search->shown, bytenr, size));
+    }
+    return bw_block_scan_end(&scan);
 }
 
 /* Delivery. */
@@ -151,17 +150,12 @@ struct bw_error *bw_free_ranges(struct bw_fs *fs, const struct bw_free_options *
     if (!search.options.kinds)
         search.options.kinds = BW_FREE_ALL;
     if (search.options.kinds & in_chunks) {
-        /* Reads all trees. No block is announced, because add_block() has to be called once. */
-        const struct bw_scan scan = {BW_SCAN_ALL,     .select = add_block, .leaf = on_leaf,
-                                     .lost = on_lost, .adopt = true,       .context = &search};
         BW_TRY(bw_used_map_open(fs, NULL, &search.used));
         BW_TRY(bw_tree_list_load(fs, &search.trees));
         if (!fs->is_past)
             BW_TRY(bw_tree_list_load_log(fs, &search.trees));
-        for (size_t i = 0; i < search.trees.entries.count; i++) {
-            search.tree = &search.trees.entries.items[i];
-            BW_TRY(bw_tree_scan(&fs->reader, &search.tree->tree, &scan));
-        }
+        for (size_t i = 0; i < search.trees.entries.count; i++)
+            BW_TRY(read_tree(&search, &search.trees.entries.items[i]));
         bw_range_set_join(&search.shown);
         bw_range_set_join(&search.preallocated);
         BW_TRY(bw_used_map_join(search.used));

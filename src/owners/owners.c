@@ -27,18 +27,12 @@
 #include "ondisk/disk_items.h"
 #include "owners/owner_search.h"
 
-/* The present tree. */
+/* A tree, and the blocks from its root to the present one, by level. */
 struct descent {
     struct bw_owner_search *search;
     const struct bw_listed_tree *tree;
     const struct bw_subvolume *subvolume; /* NULL: it is none */
-    bool has_files;
-    struct bw_block_set seen;
     uint64_t path[BW_MAX_LEVEL];
-
-    /* The inodes with items below a tree block in a range. */
-    struct bw_owner owner; /* its first members are set */
-    uint64_t last_inode;
 };
 
 static struct bw_error *mark_path(struct descent *descent, unsigned lowest)
@@ -51,37 +45,6 @@ static struct bw_error *mark_path(struct descent *descent, unsigned lowest)
 }
 
 /* Tree blocks in the ranges. */
-
-/* Visits the inodes of a leaf; their items are next to each other. */
-static struct bw_error *visit_inodes(void *context, const struct bw_node *leaf)
-{
-    struct descent *descent = context;
-    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
-        const uint64_t inode = bw_leaf_key(leaf, slot).objectid;
-        if (inode == descent->last_inode || inode < BW_SUBVOLUME_ROOT_INODE ||
-            inode > BW_LAST_SUBVOLUME)
-            continue;
-        descent->last_inode = descent->owner.inode = inode;
-        BW_TRY(bw_owner_visit(descent->search, &descent->owner));
-    }
-    return NULL;
-}
-
-/* Inodes that may have been below a block that is lost. */
-static struct bw_error *postpone_inodes(void *context, const struct bw_block_pointer *pointer,
-                                        struct bw_error *error)
-{
-    struct descent *descent = context;
-    struct bw_owner_search *search = descent->search;
-    const struct bw_key *first = &pointer->expectation.first_key,
-                        *end = &pointer->expectation.end_key;
-    const uint64_t last = end->objectid - (end->type <= BW_INODE_ITEM && !end->offset);
-    bw_fs_report_lost(search->fs, pointer->bytenr, error);
-    descent->owner.inode = 0;
-    return bw_owner_postpone(search, &descent->owner,
-                             bw_max(first->objectid, BW_SUBVOLUME_ROOT_INODE),
-                             bw_min(last, BW_LAST_SUBVOLUME));
-}
 
 static struct bw_key key_before(struct bw_key key)
 {
@@ -114,26 +77,45 @@ static struct bw_error *add_block(struct descent *descent, const struct bw_block
 
     /* The block may have been added before, for another tree. */
     const struct bw_owned_block *added = &search->blocks.items[index];
-    descent->last_inode = 0;
-    descent->owner = (struct bw_owner){.kind = BW_OWNER_METADATA,
-                                       .range = added->range,
-                                       .logical = added->bytenr,
-                                       .length = search->fs->reader.nodesize,
-                                       .extent = added->bytenr,
-                                       .tree = descent->tree->tree.id,
-                                       .subvolume = descent->subvolume,
-                                       .level = added->level,
-                                       .has_key = added->has_key,
-                                       .key = added->key};
-    if (hooks && !hooks->accepts(options->context, &descent->owner))
-        return options->visit(options->context, &descent->owner);
-    const struct bw_scan scan = {.first = expectation->first_key,
-                                 .last = key_before(expectation->end_key),
-                                 .adopt = true,
-                                 .leaf = visit_inodes,
-                                 .lost = postpone_inodes,
-                                 .context = descent};
-    return bw_tree_scan(&search->fs->reader, &descent->tree->tree, &scan);
+    struct bw_owner owner = {.kind = BW_OWNER_METADATA,
+                             .range = added->range,
+                             .logical = added->bytenr,
+                             .length = search->fs->reader.nodesize,
+                             .extent = added->bytenr,
+                             .tree = descent->tree->tree.id,
+                             .subvolume = descent->subvolume,
+                             .level = added->level,
+                             .has_key = added->has_key,
+                             .key = added->key};
+    if (hooks && !hooks->accepts(options->context, &owner))
+        return options->visit(options->context, &owner);
+    BW_SCOPED(bw_block_scan)
+    struct bw_block_scan scan = {
+        .first = expectation->first_key, .last = key_before(expectation->end_key), .adopt = true};
+    uint64_t last_inode = 0;
+    bw_block_scan_begin(&scan, &search->fs->reader, &descent->tree->tree);
+    while (bw_block_scan_next(&scan)) {
+        /* The items of an inode are next to each other. */
+        for (uint32_t slot = 0; slot < scan.node.item_count; slot++) {
+            const uint64_t inode = bw_leaf_key(&scan.node, slot).objectid;
+            if (inode == last_inode || inode < BW_SUBVOLUME_ROOT_INODE || inode > BW_LAST_SUBVOLUME)
+                continue;
+            last_inode = owner.inode = inode;
+            BW_TRY(bw_owner_visit(search, &owner));
+        }
+        if (!scan.error)
+            continue;
+
+        /* Inodes that may have been below a block that is lost. */
+        const struct bw_key *first = &scan.pointer.expectation.first_key,
+                            *end = &scan.pointer.expectation.end_key;
+        const uint64_t last = end->objectid - (end->type <= BW_INODE_ITEM && !end->offset);
+        bw_fs_report_lost(search->fs, scan.pointer.bytenr, BW_TAKE(scan.error));
+        owner.inode = 0;
+        BW_TRY(bw_owner_postpone(search, &owner, bw_max(first->objectid, BW_SUBVOLUME_ROOT_INODE),
+                                 bw_min(last, BW_LAST_SUBVOLUME)));
+    }
+    return bw_block_scan_end(&scan);
 }
 
 /* Data in the ranges. */
@@ -183,79 +165,60 @@ static struct bw_error *visit_file_extent(struct descent *descent, const struct 
     return NULL;
 }
 
-static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
-{
-    struct descent *descent = context;
-    const struct bw_disk_header *header = (const void *)leaf->block;
-    struct bw_item item;
-    bool found = false;
-    for (uint32_t slot = 0; descent->has_files && bw_leaf_next(leaf, &slot, &item);) {
-        bool hit = false;
-        if (item.key.type == BW_EXTENT_DATA)
-            BW_TRY(visit_file_extent(descent, &item, &hit));
-        found |= hit;
-    }
-    descent->path[0] = bw_get64(header->bytenr);
-    return found ? mark_path(descent, 0) : NULL;
-}
-
-/* Trees. */
-
-static struct bw_error *select_block(void *context, const struct bw_block_pointer *pointer,
-                                     bool *selected)
-{
-    struct descent *descent = context;
-    struct bw_owner_search *search = descent->search;
-    const uint8_t level = pointer->expectation.level;
-    bool new = false;
-    size_t next = 0;
-    descent->path[level] = pointer->bytenr;
-    if (bw_tree_has_dropped(descent->tree, pointer))
-        return NULL;
-    if (bw_query_ranges_next(&search->ranges, &next, pointer->bytenr, search->fs->reader.nodesize))
-        BW_TRY(add_block(descent, pointer));
-    if (search->reads_all)
-        BW_TRY(bw_block_set_insert(&descent->seen, pointer->bytenr, &new));
-    new |= descent->tree->is_log || bw_key_map_has(&search->marks, pointer->bytenr);
-    *selected = new && (level || descent->has_files);
-    return NULL;
-}
-
-static struct bw_error *on_lost_block(void *context, const struct bw_block_pointer *pointer,
-                                      struct bw_error *error)
-{
-    struct descent *descent = context;
-    bw_fs_report_lost(descent->search->fs, pointer->bytenr, error);
-    return NULL;
-}
-
 /* Reads the trees, and visits the owners of data. */
 static struct bw_error *descend(struct bw_owner_search *search)
 {
     const struct bw_subvolume *only = search->options->subvolume;
     struct descent descent = {.search = search};
-    const struct bw_scan scan = {BW_SCAN_ALL,     .select = select_block,
-                                 .leaf = on_leaf, .lost = on_lost_block,
-                                 .adopt = true,   .context = &descent};
-    struct bw_error *error = NULL;
-    for (size_t i = 0; i < search->trees.entries.count && !error; i++) {
+    BW_SCOPED(bw_block_set) struct bw_block_set seen = {0};
+    BW_SCOPED(bw_block_scan)
+    struct bw_block_scan scan = {BW_SCAN_ALL, .adopt = true, .pointers = true};
+    for (size_t i = 0; i < search->trees.entries.count; i++) {
         const struct bw_listed_tree *tree = &search->trees.entries.items[i];
         if (search->hooks && !search->hooks->should_continue(search->options->context))
             break;
         if (only && tree->tree.id != bw_subvolume_id(only))
             continue;
         /* Marks lead to files only: blocks of other trees are known from the extent tree then. */
-        descent.has_files = bw_owner_has_files(tree);
+        const bool has_files = bw_owner_has_files(tree);
         if (!search->reads_all && !tree->is_log &&
-            !(descent.has_files && bw_key_map_has(&search->marks, tree->tree.root.bytenr)))
+            !(has_files && bw_key_map_has(&search->marks, tree->tree.root.bytenr)))
             continue;
         descent.tree = tree;
         descent.subvolume =
             tree->is_subvolume ? bw_subvolume_by_id(search->fs, tree->tree.id) : NULL;
-        error = bw_tree_scan(&search->fs->reader, &tree->tree, &scan);
+        bw_block_scan_begin(&scan, &search->fs->reader, &tree->tree);
+        while (bw_block_scan_next(&scan)) {
+            const uint64_t bytenr = scan.pointer.bytenr;
+            const uint8_t level = scan.pointer.expectation.level;
+            struct bw_item item;
+            bool is_new = false, is_hit = false;
+            size_t next = 0;
+            descent.path[level] = bytenr;
+            if (scan.step == BW_SCAN_LOST)
+                bw_fs_report_lost(search->fs, bytenr, BW_TAKE(scan.error));
+            if (scan.step == BW_SCAN_LEAF) {
+                for (uint32_t slot = 0; has_files && bw_leaf_next(&scan.node, &slot, &item);) {
+                    bool hit = false;
+                    if (item.key.type == BW_EXTENT_DATA)
+                        BW_TRY(visit_file_extent(&descent, &item, &hit));
+                    is_hit |= hit;
+                }
+                if (is_hit)
+                    BW_TRY(mark_path(&descent, 0));
+            }
+            if (scan.step != BW_SCAN_POINTER || bw_tree_has_dropped(tree, &scan.pointer))
+                continue;
+            if (bw_query_ranges_next(&search->ranges, &next, bytenr, search->fs->reader.nodesize))
+                BW_TRY(add_block(&descent, &scan.pointer));
+            if (search->reads_all)
+                BW_TRY(bw_block_set_insert(&seen, bytenr, &is_new));
+            is_new |= tree->is_log || bw_key_map_has(&search->marks, bytenr);
+            scan.selected = is_new && (level || has_files);
+        }
+        BW_TRY(bw_block_scan_end(&scan));
     }
-    bw_key_map_free(&descent.seen.words);
-    return error;
+    return NULL;
 }
 
 const char *bw_owner_kind_name(enum bw_owner_kind kind)

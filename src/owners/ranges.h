@@ -21,6 +21,11 @@ struct bw_query_ranges {
     uint64_t longest;
 };
 
+static inline void bw_query_ranges_free(struct bw_query_ranges *list)
+{
+    bw_query_range_list_free(&list->ranges);
+}
+
 /** Adds a range; false if memory runs out. */
 bool bw_query_ranges_add(struct bw_query_ranges *list, uint64_t start, uint64_t length,
                          size_t number);
@@ -37,6 +42,11 @@ const struct bw_query_range *bw_query_ranges_next(const struct bw_query_ranges *
 struct bw_block_set {
     struct bw_key_map words;
 };
+
+static inline void bw_block_set_free(struct bw_block_set *set)
+{
+    bw_key_map_free(&set->words);
+}
 
 /** Where a block has its bit. */
 struct bw_block_bit {
