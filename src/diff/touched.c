@@ -136,39 +136,25 @@ static struct bw_error *on_lost_block(struct bw_diff *diff, unsigned side,
                        first->type == BW_EXTENT_DATA ? first->offset : 0, UINT64_MAX);
 }
 
-/* Without the older tree. */
-
-static struct bw_error *select_newer(void *context, const struct bw_block_pointer *pointer,
-                                     bool *selected)
-{
-    const struct bw_diff *diff = context;
-    *selected = pointer->expectation.generation > diff->options.since;
-    return NULL;
-}
-
-static struct bw_error *on_newer_leaf(void *context, const struct bw_node *leaf)
-{
-    struct bw_item item;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
-        const struct bw_item_pair pair = {.key = item.key, .items = {NULL, &item}, .unknown = true};
-        BW_TRY(on_pair(context, &pair));
-    }
-    return NULL;
-}
-
-static struct bw_error *on_lost_newer(void *context, const struct bw_block_pointer *pointer,
-                                      struct bw_error *error)
-{
-    return on_lost_block(context, 1, pointer, error);
-}
-
 struct bw_error *bw_touched_find(struct bw_diff *diff)
 {
-    const struct bw_scan newer = {
-        BW_SCAN_ALL,           .announce = true,      .select = select_newer,
-        .leaf = on_newer_leaf, .lost = on_lost_newer, .context = diff};
-    if (diff->trees[0].unavailable)
-        return bw_tree_scan(&diff->trees[1].fs->reader, &diff->trees[1].subvolume->tree, &newer);
+    if (diff->trees[0].unavailable) {
+        BW_SCOPED(bw_block_scan)
+        struct bw_block_scan scan = {BW_SCAN_ALL, .announce = true,
+                                     .newer_than = diff->options.since};
+        bw_block_scan_begin(&scan, &diff->trees[1].fs->reader, &diff->trees[1].subvolume->tree);
+        while (bw_block_scan_next(&scan)) {
+            struct bw_item item;
+            if (scan.error)
+                BW_TRY(on_lost_block(diff, 1, &scan.pointer, BW_TAKE(scan.error)));
+            for (uint32_t slot = 0; bw_leaf_next(&scan.node, &slot, &item);) {
+                const struct bw_item_pair pair = {
+                    .key = item.key, .items = {NULL, &item}, .unknown = true};
+                BW_TRY(on_pair(diff, &pair));
+            }
+        }
+        return bw_block_scan_end(&scan);
+    }
     struct bw_pairs pairs = {.shared = diff->shared, .since = diff->options.since};
     struct bw_error *error = NULL;
     for (unsigned side = 0; side < 2; side++) {

@@ -137,46 +137,28 @@ void bw_fs_items_free(struct bw_fs_items *items)
     bw_error_free(bw_item_range_end(&items->range, NULL));
 }
 
-struct scan {
-    struct bw_fs *fs;
-    const char *name;
-    bw_item_visitor *visit;
-    void *context;
-};
-
-static struct bw_error *visit_leaf_items(void *context, const struct bw_node *leaf)
-{
-    const struct scan *scan = context;
-    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
-        struct bw_item item;
-        struct bw_error *error;
-        if (bw_leaf_item(leaf, slot, &item))
-            error = scan->visit(scan->context, &item);
-        else
-            error =
-                bw_error_create(BW_ERROR_CORRUPT, "%s tree: item %" PRIu32 " lies outside its leaf",
-                                scan->name, slot);
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            return error;
-        if (error)
-            bw_fs_report(scan->fs, BW_DAMAGE, error);
-    }
-    return NULL;
-}
-
-static struct bw_error *report_lost_block(void *context, const struct bw_block_pointer *pointer,
-                                          struct bw_error *error)
-{
-    const struct scan *scan = context;
-    bw_fs_report_lost(scan->fs, pointer->bytenr, error);
-    return NULL;
-}
-
 struct bw_error *bw_fs_scan(struct bw_fs *fs, const struct bw_tree *tree, const char *name,
                             bw_item_visitor *visit, void *context)
 {
-    struct scan own = {fs, name, visit, context};
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = visit_leaf_items, .lost = report_lost_block,
-                                 .context = &own};
-    return bw_tree_scan(&fs->reader, tree, &scan);
+    BW_SCOPED(bw_block_scan) struct bw_block_scan scan = {BW_SCAN_ALL};
+    bw_block_scan_begin(&scan, &fs->reader, tree);
+    while (bw_block_scan_next(&scan)) {
+        if (scan.error)
+            bw_fs_report_lost(fs, scan.pointer.bytenr, BW_TAKE(scan.error));
+        for (uint32_t slot = 0; slot < scan.node.item_count; slot++) {
+            struct bw_item item;
+            struct bw_error *error;
+            if (bw_leaf_item(&scan.node, slot, &item))
+                error = visit(context, &item);
+            else
+                error =
+                    bw_error_create(BW_ERROR_CORRUPT,
+                                    "%s tree: item %" PRIu32 " lies outside its leaf", name, slot);
+            if (error && error->code == BW_ERROR_NO_MEMORY)
+                return error;
+            if (error)
+                bw_fs_report(fs, BW_DAMAGE, error);
+        }
+    }
+    return bw_block_scan_end(&scan);
 }

@@ -114,47 +114,28 @@ struct bw_error *bw_subvolume_get(struct bw_fs *fs, const struct bw_subvolume *s
     return bw_item_range_end(&range, error);
 }
 
-/* Searching for an inode that was changed after its subvolume was received, which ends the scan. */
-
-static struct bw_error *select_newer(void *context, const struct bw_block_pointer *pointer,
-                                     bool *selected)
-{
-    const struct bw_subvolume_info *info = context;
-    *selected = pointer->expectation.generation > info->rtransid;
-    return NULL;
-}
-
-static struct bw_error *find_changed_inode(void *context, const struct bw_node *leaf)
-{
-    const struct bw_subvolume_info *info = context;
-    const struct timespec *received = &info->rtime;
-    struct bw_item item;
-    struct bw_inode inode;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
-        if (item.key.type == BW_INODE_ITEM && bw_inode_decode(&item, &inode) &&
-            inode.transid > info->rtransid &&
-            (inode.ctime.tv_sec > received->tv_sec ||
-             (inode.ctime.tv_sec == received->tv_sec && inode.ctime.tv_nsec > received->tv_nsec)))
-            return bw_error_create(BW_ERROR_STOPPED, "found");
-    return NULL;
-}
-
+/* An inode that was changed after its subvolume was received ends the search. */
 struct bw_error *bw_subvolume_is_changed(struct bw_fs *fs, const struct bw_subvolume *subvolume,
                                          const struct bw_subvolume_info *info, bool *is_changed)
 {
     static const uint8_t none[BW_UUID_SIZE];
-    const struct bw_scan scan = {BW_SCAN_ALL, .select = select_newer, .leaf = find_changed_inode,
-                                 .lost = bw_scan_ignore_lost, .context = (void *)(uintptr_t)info};
+    const struct timespec *received = &info->rtime;
+    BW_SCOPED(bw_block_scan)
+    struct bw_block_scan scan = {BW_SCAN_ALL, .newer_than = info->rtransid};
+    struct bw_item item;
+    struct bw_inode inode;
     *is_changed = false;
     if (memcmp(info->received_uuid, none, BW_UUID_SIZE) == 0 || !info->rtransid ||
         info->ctransid <= info->rtransid)
         return NULL;
-    struct bw_error *error = bw_tree_scan(&fs->reader, &subvolume->tree, &scan);
-    *is_changed = error && error->code == BW_ERROR_STOPPED;
-    if (!*is_changed)
-        return error;
-    bw_error_free(error);
-    return NULL;
+    bw_block_scan_begin(&scan, &fs->reader, &subvolume->tree);
+    while (!*is_changed && bw_block_scan_next_item(&scan, &item))
+        *is_changed =
+            item.key.type == BW_INODE_ITEM && bw_inode_decode(&item, &inode) &&
+            inode.transid > info->rtransid &&
+            (inode.ctime.tv_sec > received->tv_sec ||
+             (inode.ctime.tv_sec == received->tv_sec && inode.ctime.tv_nsec > received->tv_nsec));
+    return bw_block_scan_end(&scan);
 }
 
 /* The facts about all subvolumes, from their root items. */
