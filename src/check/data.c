@@ -24,13 +24,6 @@
 /* Reading the checksum trees for the data they describe. Faults in these trees are reported
  * elsewhere. */
 
-struct reading {
-    struct bw_check *check;
-    uint64_t done; /* ranges before this have been visited */
-    bw_summed_visitor *visit;
-    void *context;
-};
-
 /* Parts: each gets ranges of 1 GiB in turn. A row with parity is never divided. Returns the end of
  * the range in which an address is. */
 static uint64_t end_of_part(const struct bw_check *check, const struct bw_checked_chunk *chunk,
@@ -77,53 +70,45 @@ struct bw_error *bw_summed_item(const struct bw_check *check, const struct bw_it
     return NULL;
 }
 
-static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
-{
-    struct reading *reading = context;
-    struct bw_item item;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
-        BW_TRY(bw_summed_item(reading->check, &item, &reading->done, reading->visit,
-                              reading->context));
-    return NULL;
-}
-
 /* Whether checksums below a pointer may be of data in the part. */
-static struct bw_error *select_own_parts(void *context, const struct bw_block_pointer *pointer,
-                                         bool *selected)
+static bool may_be_ours(const struct bw_check *check,
+                        const struct bw_tree_block_expectation *expectation)
 {
-    const struct reading *reading = context;
-    const struct bw_check *check = reading->check;
-    const struct bw_key *first = &pointer->expectation.first_key;
-    const struct bw_key *end = &pointer->expectation.end_key;
-    if (end->objectid == BW_EXTENT_CSUM_OBJECT && end->offset <= reading->done)
-        return NULL;
-    if (check->selects_data && first->objectid == BW_EXTENT_CSUM_OBJECT &&
-        end->objectid == BW_EXTENT_CSUM_OBJECT && first->offset < end->offset &&
+    const struct bw_key *first = &expectation->first_key, *end = &expectation->end_key;
+    const bool has_only_checksums =
+        first->objectid == BW_EXTENT_CSUM_OBJECT && end->objectid == BW_EXTENT_CSUM_OBJECT;
+    if (check->selects_data && has_only_checksums && first->offset < end->offset &&
         !bw_range_set_overlap(&check->new_data, first->offset, end->offset))
-        return NULL;
-    *selected = !check->options->parts || first->objectid != BW_EXTENT_CSUM_OBJECT ||
-                end->objectid != BW_EXTENT_CSUM_OBJECT;
-    for (uint64_t next = first->offset; next < end->offset && !*selected;) {
+        return false;
+    bool is_ours = !check->options->parts || !has_only_checksums;
+    for (uint64_t next = first->offset; next < end->offset && !is_ours;) {
         const struct bw_checked_chunk *chunk = bw_check_chunk(check, next);
-        *selected = !chunk;
+        is_ours = !chunk;
         if (chunk)
-            next = end_of_part(check, chunk, next, selected);
+            next = end_of_part(check, chunk, next, &is_ours);
     }
-    return NULL;
+    return is_ours;
 }
 
 struct bw_error *bw_summed_scan(struct bw_check *check, bw_summed_visitor *visit, void *context)
 {
     const struct bw_checksum_trees *trees = &check->fs->checksum_trees;
+    BW_SCOPED(bw_block_scan)
+    struct bw_block_scan scan = {BW_SCAN_ALL, .announce = true, .pointers = true};
     for (size_t i = 0; i < trees->count; i++) {
-        struct reading reading = {check, 0, visit, context};
-        const struct bw_scan scan = {BW_SCAN_ALL,
-                                     .announce = true,
-                                     .select = select_own_parts,
-                                     .leaf = on_leaf,
-                                     .lost = bw_scan_ignore_lost,
-                                     .context = &reading};
-        BW_TRY(bw_tree_scan(&check->fs->reader, &trees->items[i], &scan));
+        uint64_t done = 0;
+        struct bw_item item;
+        bw_block_scan_begin(&scan, &check->fs->reader, &trees->items[i]);
+        while (bw_block_scan_next(&scan)) {
+            const struct bw_key *end = &scan.pointer.expectation.end_key;
+            if (scan.step == BW_SCAN_POINTER)
+                scan.selected = (end->objectid != BW_EXTENT_CSUM_OBJECT || end->offset > done) &&
+                                may_be_ours(check, &scan.pointer.expectation);
+            else
+                for (uint32_t slot = 0; bw_leaf_next(&scan.node, &slot, &item);)
+                    BW_TRY(bw_summed_item(check, &item, &done, visit, context));
+        }
+        BW_TRY(bw_block_scan_end(&scan));
     }
     return NULL;
 }

@@ -76,32 +76,6 @@ static void run_task(void *context, unsigned worker, size_t number)
     }
 }
 
-static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
-{
-    struct mirrors *mirrors = context;
-    struct bw_item item;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
-        const struct bw_disk_file_extent *disk = (const void *)item.data;
-        if (item.key.type != BW_EXTENT_DATA || item.size < sizeof *disk ||
-            disk->type == BW_FILE_EXTENT_INLINE || disk->type == BW_FILE_EXTENT_PREALLOC)
-            continue;
-        const uint64_t extent = bw_get64(disk->disk_bytenr);
-        uint64_t start = extent, length = bw_get64(disk->disk_num_bytes), end;
-        if (!disk->compression) {
-            start += bw_get64(disk->offset);
-            length = bw_get64(disk->num_bytes);
-        }
-        if (!extent || __builtin_add_overflow(start, length, &end))
-            continue;
-        for (uint64_t until; start < end; start = until) {
-            until = end;
-            if (bw_range_set_has(&mirrors->differing, start, &until))
-                BW_TRY(bw_range_set_insert(&mirrors->shown, start, until));
-        }
-    }
-    return NULL;
-}
-
 static void mirrors_free(struct mirrors *mirrors)
 {
     free(mirrors->buffers);
@@ -145,12 +119,33 @@ struct bw_error *bw_check_mirrors(struct bw_check *check)
         return NULL;
 
     /* The files that show them. */
-    const struct bw_scan scan = {BW_SCAN_ALL, .announce = true, .leaf = on_leaf,
-                                 .lost = bw_scan_ignore_lost, .context = &mirrors};
+    BW_SCOPED(bw_block_scan) struct bw_block_scan scan = {BW_SCAN_ALL, .announce = true};
     for (size_t i = 0; i < check->trees.entries.count; i++) {
         const struct bw_listed_tree *tree = &check->trees.entries.items[i];
-        if (tree->is_subvolume && tree->references)
-            BW_TRY(bw_tree_scan(&check->fs->reader, &tree->tree, &scan));
+        struct bw_item item;
+        if (!tree->is_subvolume || !tree->references)
+            continue;
+        bw_block_scan_begin(&scan, &check->fs->reader, &tree->tree);
+        while (bw_block_scan_next_item(&scan, &item)) {
+            const struct bw_disk_file_extent *disk = (const void *)item.data;
+            if (item.key.type != BW_EXTENT_DATA || item.size < sizeof *disk ||
+                disk->type == BW_FILE_EXTENT_INLINE || disk->type == BW_FILE_EXTENT_PREALLOC)
+                continue;
+            const uint64_t extent = bw_get64(disk->disk_bytenr);
+            uint64_t start = extent, length = bw_get64(disk->disk_num_bytes), end;
+            if (!disk->compression) {
+                start += bw_get64(disk->offset);
+                length = bw_get64(disk->num_bytes);
+            }
+            if (!extent || __builtin_add_overflow(start, length, &end))
+                continue;
+            for (uint64_t until; start < end; start = until) {
+                until = end;
+                if (bw_range_set_has(&mirrors.differing, start, &until))
+                    BW_TRY(bw_range_set_insert(&mirrors.shown, start, until));
+            }
+        }
+        BW_TRY(bw_block_scan_end(&scan));
     }
     bw_range_set_join(&mirrors.shown);
     for (size_t i = 0; i < mirrors.shown.ranges.count; i++) {

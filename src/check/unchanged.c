@@ -93,28 +93,6 @@ static const char *find_difference(const struct bw_check *check, const struct bw
     return NULL;
 }
 
-/* Lists the data of the extents that are newer than options->since_generation. */
-static struct bw_error *on_extent_leaf(void *context, const struct bw_node *leaf)
-{
-    struct bw_check *check = context;
-    struct bw_item item;
-    struct bw_extent_entry extent;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
-        if (bw_extent_entry_decode(check->fs, &item, &extent) && !extent.is_block &&
-            extent.generation > check->since_generation)
-            BW_TRY(bw_range_set_insert(&check->new_data, extent.bytenr,
-                                       extent.bytenr + extent.length));
-    return NULL;
-}
-
-static struct bw_error *select_newer(void *context, const struct bw_block_pointer *pointer,
-                                     bool *selected)
-{
-    const struct bw_check *check = context;
-    *selected = pointer->expectation.generation > check->since_generation;
-    return NULL;
-}
-
 struct bw_error *bw_unchanged_begin(struct bw_check *check)
 {
     const struct bw_check_options *options = check->options;
@@ -123,15 +101,26 @@ struct bw_error *bw_unchanged_begin(struct bw_check *check)
         return NULL;
     if (options->since_generation) {
         /* Everything that is newer than a generation. */
-        const struct bw_scan scan = {BW_SCAN_ALL, .select = select_newer, .leaf = on_extent_leaf,
-                                     .lost = bw_scan_ignore_lost, .context = check};
+        BW_SCOPED(bw_block_scan)
+        struct bw_block_scan scan = {BW_SCAN_ALL, .newer_than = options->since_generation};
+        struct bw_item item;
         const struct bw_listed_trees *trees = &check->trees.entries;
         check->since_generation = options->since_generation;
         check->selects_data = true;
         BW_TRY(bw_tree_list_load(check->fs, &check->trees));
-        for (size_t i = 0; options->data && i < trees->count; i++)
-            if (trees->items[i].tree.id == BW_EXTENT_TREE)
-                BW_TRY(bw_tree_scan(&check->fs->reader, &trees->items[i].tree, &scan));
+        for (size_t i = 0; options->data && i < trees->count; i++) {
+            if (trees->items[i].tree.id != BW_EXTENT_TREE)
+                continue;
+            bw_block_scan_begin(&scan, &check->fs->reader, &trees->items[i].tree);
+            while (bw_block_scan_next_item(&scan, &item)) {
+                struct bw_extent_entry extent;
+                if (bw_extent_entry_decode(check->fs, &item, &extent) && !extent.is_block &&
+                    extent.generation > check->since_generation)
+                    BW_TRY(bw_range_set_insert(&check->new_data, extent.bytenr,
+                                               extent.bytenr + extent.length));
+            }
+            BW_TRY(bw_block_scan_end(&scan));
+        }
         bw_range_set_join(&check->new_data);
         return NULL;
     }
@@ -192,34 +181,27 @@ struct bw_error *bw_unchanged_begin(struct bw_check *check)
 
 /* Block groups. */
 
-/* A scan of the nodes of a tree for the pointers to its leaves. */
-struct leaf_scan {
-    struct bw_check *check;
-    uint64_t tree;
-    bool lost; /* nodes */
-    struct bw_block_pointer newest[NEWEST];
+/* The newest of the leaves of a tree that are in the baseline. */
+struct newest_leaves {
+    struct bw_block_pointer pointers[NEWEST];
     unsigned count;
 };
 
-static struct bw_error *add_leaf(void *context, const struct bw_block_pointer *pointer,
-                                 bool *selected)
+/* Adds a leaf of a tree to the block groups that it describes. */
+static void add_leaf(const struct bw_check *check, uint64_t tree,
+                     const struct bw_block_pointer *pointer, struct newest_leaves *newest)
 {
-    struct leaf_scan *scan = context;
-    const struct bw_check *check = scan->check;
     const struct bw_tree_block_expectation *block = &pointer->expectation;
     const struct bw_checked_groups *groups = &check->groups.groups;
-    *selected = block->level > 0;
-    if (*selected)
-        return NULL;
 
     /* The addresses that it describes, and the block groups that contain any of them. */
     uint64_t first = block->first_key.objectid, last = block->end_key.objectid;
-    if (scan->tree == BW_CSUM_TREE) {
+    if (tree == BW_CSUM_TREE) {
         first = block->first_key.objectid == BW_EXTENT_CSUM_OBJECT ? block->first_key.offset : 0;
         last =
             block->end_key.objectid == BW_EXTENT_CSUM_OBJECT ? block->end_key.offset : UINT64_MAX;
     }
-    const uint64_t hash = bw_reference_hash(scan->tree, pointer->bytenr, block->generation, first);
+    const uint64_t hash = bw_reference_hash(tree, pointer->bytenr, block->generation, first);
     size_t i =
         BW_FIRST_INDEX(k, groups->count, groups->items[k].start + groups->items[k].length > first);
     for (; i < groups->count && groups->items[i].start <= last; i++)
@@ -227,25 +209,17 @@ static struct bw_error *add_leaf(void *context, const struct bw_block_pointer *p
 
     /* The newest of those in the baseline. */
     if (!check->since || !bw_baseline_leaf(check->since, pointer->bytenr, block->generation))
-        return NULL;
-    unsigned place = scan->count;
-    if (scan->count < NEWEST)
-        scan->count++;
+        return;
+    struct bw_block_pointer *pointers = newest->pointers;
+    unsigned place = newest->count;
+    if (newest->count < NEWEST)
+        newest->count++;
     else
         for (unsigned k = place = 0; k < NEWEST; k++)
-            if (scan->newest[k].expectation.generation < scan->newest[place].expectation.generation)
+            if (pointers[k].expectation.generation < pointers[place].expectation.generation)
                 place = k;
-    if (place == scan->count - 1 || scan->newest[place].expectation.generation < block->generation)
-        scan->newest[place] = *pointer;
-    return NULL;
-}
-
-static struct bw_error *on_lost(void *context, const struct bw_block_pointer *pointer,
-                                struct bw_error *error)
-{
-    struct leaf_scan *scan = context;
-    scan->lost = true;
-    return bw_scan_ignore_lost(context, pointer, error);
+    if (place == newest->count - 1 || pointers[place].expectation.generation < block->generation)
+        pointers[place] = *pointer;
 }
 
 uint32_t bw_block_checksum(const uint8_t *block)
@@ -268,20 +242,25 @@ struct bw_error *bw_unchanged_groups(struct bw_check *check)
     BW_AUTO_FREE uint8_t *block = bw_block_buffer(&check->fs->reader, 1);
     if (!block)
         return bw_error_no_memory();
+    BW_SCOPED(bw_block_scan) struct bw_block_scan scan = {BW_SCAN_ALL, .pointers = true};
     for (size_t i = 0; i < 3 * check->trees.entries.count; i++) {
         const struct bw_listed_tree *tree = &check->trees.entries.items[i / 3];
-        struct leaf_scan found = {.check = check, .tree = trees[i % 3]};
-        const struct bw_scan scan = {BW_SCAN_ALL, .select = add_leaf, .lost = on_lost,
-                                     .context = &found};
-        if (tree->tree.id != found.tree)
+        struct newest_leaves newest = {.count = 0};
+        if (tree->tree.id != trees[i % 3])
             continue;
-        BW_TRY(bw_tree_scan(&reader, &tree->tree, &scan));
-        lost |= found.lost;
+        bw_block_scan_begin(&scan, &reader, &tree->tree);
+        while (bw_block_scan_next(&scan)) {
+            scan.selected = scan.pointer.expectation.level > 0;
+            lost |= scan.step == BW_SCAN_LOST;
+            if (scan.step == BW_SCAN_POINTER && !scan.selected)
+                add_leaf(check, tree->tree.id, &scan.pointer, &newest);
+        }
+        BW_TRY(bw_block_scan_end(&scan));
 
         /* Compares the newest of the leaves with the baseline. Unreadable ones are not compared:
          * the walk reports them. */
-        for (unsigned k = 0; check->since && k < found.count; k++) {
-            const struct bw_block_pointer *pointer = &found.newest[k];
+        for (unsigned k = 0; check->since && k < newest.count; k++) {
+            const struct bw_block_pointer *pointer = &newest.pointers[k];
             const struct bw_known_leaf *known =
                 bw_baseline_leaf(check->since, pointer->bytenr, pointer->expectation.generation);
             BW_AUTO_ERROR struct bw_error *error =
