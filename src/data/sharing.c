@@ -129,14 +129,6 @@ static bool is_requested(const struct bw_sharing *sharing, uint64_t first, uint6
     return sharing->all || (at < requested->count && requested->items[at] <= last);
 }
 
-static struct bw_error *select_addresses(void *context, const struct bw_block_pointer *pointer,
-                                         bool *selected)
-{
-    *selected = is_requested(context, pointer->expectation.first_key.objectid,
-                             pointer->expectation.end_key.objectid);
-    return NULL;
-}
-
 /* The references of an extent come right after its item: the next extent ends them. */
 static struct bw_error *end_extent(struct bw_sharing *sharing)
 {
@@ -148,62 +140,57 @@ static struct bw_error *end_extent(struct bw_sharing *sharing)
                                 sharing->extent.bytenr / BW_MIN_SECTORSIZE, &is_new);
 }
 
-static struct bw_error *on_extent_leaf(void *context, const struct bw_node *leaf)
+static struct bw_error *on_extent_item(struct bw_sharing *sharing, const struct bw_item *item)
 {
-    struct bw_sharing *sharing = context;
-    struct bw_item item;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
-        struct bw_reference reference;
-        struct bw_extent_entry extent;
-        if (sharing->extent.references && bw_extent_keyed(&sharing->extent, &item, &reference)) {
-            sharing->records += reference.bytenr == sharing->extent.bytenr;
-            continue;
-        }
-        if (!bw_extent_entry_decode(sharing->fs, &item, &extent))
-            continue;
-        BW_TRY(end_extent(sharing));
-        if (extent.references < 2 || extent.bytenr % BW_MIN_SECTORSIZE ||
-            !is_requested(sharing, extent.bytenr, extent.bytenr))
-            continue;
-        sharing->records = 0;
-        sharing->extent = extent;
-        while (bw_extent_reference_step(&sharing->extent, &reference))
-            sharing->records += reference.kind != 0;
-    }
-    return NULL;
-}
-
-static struct bw_error *on_lost_block(void *context, const struct bw_block_pointer *pointer,
-                                      struct bw_error *error)
-{
-    struct bw_sharing *sharing = context;
-    const struct bw_tree_block_expectation *keys = &pointer->expectation;
-    bool is_new;
-    bw_fs_report_lost(sharing->fs, pointer->bytenr, error);
-    BW_TRY(bw_number_set_insert(&sharing->lost_blocks, pointer->bytenr, &is_new));
-    if (!is_new)
+    struct bw_reference reference;
+    struct bw_extent_entry extent;
+    if (sharing->extent.references && bw_extent_keyed(&sharing->extent, item, &reference)) {
+        sharing->records += reference.bytenr == sharing->extent.bytenr;
         return NULL;
-    sharing->lost_count++;
-    const uint64_t last = keys->end_key.objectid; /* it may have items of this extent, too */
-    return bw_range_set_insert(&sharing->lost, keys->first_key.objectid,
-                               last + (last != UINT64_MAX));
+    }
+    if (!bw_extent_entry_decode(sharing->fs, item, &extent))
+        return NULL;
+    BW_TRY(end_extent(sharing));
+    if (extent.references < 2 || extent.bytenr % BW_MIN_SECTORSIZE ||
+        !is_requested(sharing, extent.bytenr, extent.bytenr))
+        return NULL;
+    sharing->records = 0;
+    sharing->extent = extent;
+    while (bw_extent_reference_step(&sharing->extent, &reference))
+        sharing->records += reference.kind != 0;
+    return NULL;
 }
 
 static struct bw_error *read_extent_tree(struct bw_sharing *sharing)
 {
     struct bw_fs *fs = sharing->fs;
     struct bw_numbers *requested = &sharing->requested;
-    const struct bw_scan scan = {BW_SCAN_ALL,
-                                 .adopt = true,
-                                 .select = select_addresses,
-                                 .leaf = on_extent_leaf,
-                                 .lost = on_lost_block,
-                                 .context = sharing};
+    BW_SCOPED(bw_block_scan)
+    struct bw_block_scan scan = {BW_SCAN_ALL, .adopt = true, .pointers = true};
     if (!fs->extent_tree.id)
         return bw_error_create(BW_ERROR_CORRUPT, fs->is_stream ? "a send stream has no extent tree"
                                                                : "the extent tree is lost");
     bw_numbers_sort(requested, bw_compare_first);
-    BW_TRY(bw_tree_scan(&fs->reader, &fs->extent_tree, &scan));
+    bw_block_scan_begin(&scan, &fs->reader, &fs->extent_tree);
+    while (bw_block_scan_next(&scan)) {
+        const uint64_t first = scan.pointer.expectation.first_key.objectid,
+                       last = scan.pointer.expectation.end_key.objectid;
+        struct bw_item item;
+        bool is_new = false;
+        if (scan.step == BW_SCAN_POINTER) {
+            scan.selected = is_requested(sharing, first, last);
+        } else if (scan.step == BW_SCAN_LEAF) {
+            for (uint32_t slot = 0; bw_leaf_next(&scan.node, &slot, &item);)
+                BW_TRY(on_extent_item(sharing, &item));
+        } else {
+            bw_fs_report_lost(fs, scan.pointer.bytenr, BW_TAKE(scan.error));
+            BW_TRY(bw_number_set_insert(&sharing->lost_blocks, scan.pointer.bytenr, &is_new));
+            sharing->lost_count += is_new;
+        }
+        if (is_new) /* the block may have items of the last extent, too */
+            BW_TRY(bw_range_set_insert(&sharing->lost, first, last + (last != UINT64_MAX)));
+    }
+    BW_TRY(bw_block_scan_end(&scan));
     bw_range_set_join(&sharing->lost);
     sharing->requested_before += requested->count;
     requested->count = 0;
