@@ -435,6 +435,23 @@ static void test_announced_leaves(void **state)
     close_bench(&bench);
 }
 
+static void test_next_keys(void **state)
+{
+    (void)state;
+    static const struct {
+        struct bw_key key, next;
+    } cases[] = {
+        {{5, 1, 7}, {5, 1, 8}},
+        {{5, 1, UINT64_MAX}, {5, 2, 0}},
+        {{5, UINT8_MAX, UINT64_MAX}, {6, 0, 0}},
+        {{UINT64_MAX, UINT8_MAX, UINT64_MAX}, {0, 0, 0}},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct bw_key next = bw_key_after(cases[i].key);
+        assert_int_equal(bw_key_compare(&next, &cases[i].next), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -448,6 +465,7 @@ int main(void)
         cmocka_unit_test(test_restart_in_another_tree),
         cmocka_unit_test(test_adopted_leaves_of_another_tree),
         cmocka_unit_test(test_item_outside_leaf),
+        cmocka_unit_test(test_next_keys),
         cmocka_unit_test(test_announced_leaves),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);

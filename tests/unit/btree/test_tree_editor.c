@@ -260,6 +260,8 @@ static void test_shared_blocks(void **state)
     /* Only addresses of whole blocks lead to memory. */
     assert_non_null(bw_memory_block(&bench.memory, BW_MEMORY_START));
     assert_null(bw_memory_block(&bench.memory, BW_MEMORY_START + 1));
+    assert_true(bw_memory_has(&bench.memory, BW_MEMORY_START));
+    assert_false(bw_memory_has(&bench.memory, BW_MEMORY_START + 1));
     assert_null(bw_memory_block(&bench.memory, BW_MEMORY_START - 4096));
     assert_null(bw_memory_block(&bench.memory, BW_MEMORY_START + 2 * count * 4096));
     free_bench(&bench);
