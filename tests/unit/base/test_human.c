@@ -289,6 +289,7 @@ static void test_parsed_modes(void **state)
         {"8", false, UINT32_MAX},      {"", false, UINT32_MAX},
         {"u=rw,g=u", false, 0660},     {"u=rwx,o=u-w", false, 0705},
         {"g=x,u=g", false, 0110},      {"o=r,g=o", false, 0044},
+        {"u=rw,u=x", false, 0100},     {"a=rwx,g=r,=w", false, 0222},
         {"=755", false, 0755},         {"=755,o-r", false, 0751},
         {"u=7", false, UINT32_MAX},    {"=755x", false, UINT32_MAX},
         {"=10000", false, UINT32_MAX}, {"=77777777777777777777777777", false, UINT32_MAX},

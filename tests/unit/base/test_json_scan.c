@@ -47,6 +47,7 @@ static void test_escapes(void **state)
     check_tokens("\"\\ud83d\\ud83d\\ude00\"", "s0 =\xef\xbf\xbd\xf0\x9f\x98\x80|");
     check_tokens("\"\\ud83d\\ud83d\"", "s0 =\xef\xbf\xbd\xef\xbf\xbd|");
     check_tokens("\"\\ud83d\\n123456\"", "s0 =\xef\xbf\xbd\n123456|");
+    check_tokens("\"\\ud800\\udc00\\udbff\\udfff\"", "s0 =\xf0\x90\x80\x80\xf4\x8f\xbf\xbf|");
     check_tokens("\"\\ud83d\\uffff\"", "s0 =\xef\xbf\xbd\xef\xbf\xbf|");
     check_tokens("\t[\r\n1 ,\t2\n]", "{1 |o1 |o1 |}0 |");
     check_tokens("{\"\\u006b\":\"v\"}", "{1 |s1 k=v|}0 k|");
