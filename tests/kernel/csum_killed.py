@@ -6,9 +6,9 @@ usage: tests/kernel/csum_killed.py [--count N] [--seed S] [--program PROGRAM] [-
                                    [--tools FOLDER] [--profile NAME]
 
 strace kills `btrfstune --csum` at one of its writes, on file systems of several devices. What it
-leaves is read as it is, without each of the devices, and with each of them without superblocks.
+leaves is read as it is, without each of the devices, and without the superblocks of each device.
 walk and sum print what they printed before the change; check --data finds nothing but the change
-and the damage; rescue verifies all files.
+and the damage; rescue verifies all files. Without any superblocks, walk and sum print the same.
 
 In a row of RAID5 or RAID6 that was being written, the parity may be old. If a device is missing
 then, its block of the row is lost; so less may be printed, but nothing else.
@@ -102,6 +102,13 @@ def judge(system, before, allowed):
         yield f"rescue: {dict(counts)}"
 
 
+def wipe(image):
+    with open(image, "r+b") as file:
+        for place in repair.SUPERBLOCKS:
+            file.seek(place)
+            file.write(bytes(4096))
+
+
 def judge_each(program, images, before):
     """Reads the images with each damage to a device; returns lines about what is wrong."""
     system = kernel.Program(program, images)
@@ -115,13 +122,16 @@ def judge_each(program, images, before):
         copy = image + ".whole"
         os.rename(image, copy)
         run("cp", "--sparse=always", copy, image, check=True)
-        with open(image, "r+b") as file:
-            for place in repair.SUPERBLOCKS:
-                file.seek(place)
-                file.write(bytes(4096))
+        wipe(image)
         for line in judge(system, before, allowed | WIPED):
             yield f"superblocks of device {device}: {line}"
         os.rename(copy, image)
+    for image in images:
+        wipe(image)
+    for command, expected in before.items():
+        result = system.ask(command, "--scan")
+        if result.stdout != expected:
+            yield f"no superblocks: {command} differs: {result.stderr[-600:]}"
 
 
 def compare(options, case, directory):
