@@ -214,7 +214,7 @@ static struct bw_error *select_and_write(struct lister *ls, struct ls_listing *l
     const struct bw_selection *tests = selection->selection;
     const bool selects = ls->options->selects;
     const unsigned depth = directory ? directory->depth + 1 : 0;
-    BW_TRY(ls_listing_sort(listing, &ls->paths, ls->options));
+    BW_TRY(ls_listing_sort(listing, &ls->paths));
 
     /* Directories that --exclude matches are not entered, nor are "." and "..". Other filters do
      * not keep directories from being entered. */
@@ -268,7 +268,7 @@ static struct bw_error *find_operands(struct lister *ls, const char *const *name
     }
 
     /* Directories are sorted like files. */
-    BW_TRY(ls_listing_sort(directories, &ls->paths, ls->options));
+    BW_TRY(ls_listing_sort(directories, &ls->paths));
     for (size_t i = directories->entries.count; i-- > 0;) {
         const struct ls_entry *entry = &directories->entries.items[i];
         BW_AUTO_FREE char *path =
@@ -337,8 +337,7 @@ static struct bw_error *list_paths(struct lister *ls, struct ls_listing *files,
             continue;
         }
         ls_listing_clear(&ls->listing);
-        BW_TRY(
-            ls_listing_read(&ls->listing, &ls->paths, state, place, &next.parent, &ls->directory));
+        BW_TRY(ls_listing_read(&ls->listing, &ls->paths, place, &next.parent, &ls->directory));
         BW_TRY(select_and_write(ls, &ls->listing, &next));
     }
 
@@ -452,8 +451,8 @@ static struct bw_error *make_ready(const struct cmd_common *common, struct ls_st
 
 static int run(const struct cmd_common *common, void *state)
 {
-    struct lister ls = {.options = state};
-    struct ls_listing files = {0}, directories = {0};
+    struct lister ls = {.options = state, .listing.options = state};
+    struct ls_listing files = {.options = state}, directories = {.options = state};
     struct bw_rows *rows = NULL;
     struct bw_error *error = make_ready(common, ls.options, &rows);
     int status;

@@ -96,8 +96,9 @@ struct ls_entry {
 
 BW_VECTOR(ls_entries, struct ls_entry);
 
-/** Entries that are printed together. All zeros is an empty listing. */
+/** Entries that are printed together. An empty listing has only options. */
 struct ls_listing {
+    const struct ls_state *options;
     struct ls_entries entries;
     struct bw_buffer bytes; /**< names and targets */
     bool filled;            /**< inodes were read, as far as possible */
@@ -117,8 +118,8 @@ struct bw_error *ls_listing_add(struct ls_listing *listing, const char *name, si
  * at first, is reused for all directories, and is closed by the caller. Lost entries are
  * reported. */
 struct bw_error *ls_listing_read(struct ls_listing *listing, struct cmd_paths *paths,
-                                 const struct ls_state *options, const struct bw_place *place,
-                                 const struct bw_place *parent, struct bw_directory **handle);
+                                 const struct bw_place *place, const struct bw_place *parent,
+                                 struct bw_directory **handle);
 
 /** Reads inodes and, if requested, targets of links. Unreadable ones are reported, and printed as
  * '?'. */
@@ -127,8 +128,7 @@ struct bw_error *ls_listing_read_inodes(struct ls_listing *listing, struct cmd_p
 
 /** Sorts by the selected order; names are compared byte by byte. Reads the inodes if the order
  * depends on them. Fails only if memory runs out. */
-struct bw_error *ls_listing_sort(struct ls_listing *listing, struct cmd_paths *paths,
-                                 const struct ls_state *options);
+struct bw_error *ls_listing_sort(struct ls_listing *listing, struct cmd_paths *paths);
 
 /** Gets the modes of the targets of links. `directory` is the path of the listing, "" if its names
  * are paths. */

@@ -13,7 +13,7 @@ void ls_listing_free(struct ls_listing *listing)
 {
     ls_entries_free(&listing->entries);
     bw_buffer_free(&listing->bytes);
-    *listing = (struct ls_listing){0};
+    *listing = (struct ls_listing){.options = listing->options};
 }
 
 void ls_listing_clear(struct ls_listing *listing)
@@ -36,9 +36,10 @@ struct bw_error *ls_listing_add(struct ls_listing *listing, const char *name, si
 }
 
 struct bw_error *ls_listing_read(struct ls_listing *listing, struct cmd_paths *paths,
-                                 const struct ls_state *options, const struct bw_place *place,
-                                 const struct bw_place *parent, struct bw_directory **handle)
+                                 const struct bw_place *place, const struct bw_place *parent,
+                                 struct bw_directory **handle)
 {
+    const struct ls_state *options = listing->options;
     if (options->all) {
         BW_TRY(ls_listing_add(listing, ".", 1, place));
         BW_TRY(ls_listing_add(listing, "..", 2, parent));
@@ -147,20 +148,14 @@ struct bw_error *ls_listing_read_inodes(struct ls_listing *listing, struct cmd_p
     return NULL;
 }
 
-/* Sorting. As in ls, the newest and the largest come first; the name decides between equal ones. */
-
-struct sorting {
-    const struct ls_listing *listing;
-    const struct ls_state *options;
-};
-
-/* A lost inode is all zeros, so it sorts last. */
+/* As in ls, the newest and the largest come first; the name decides between equal ones. A lost
+ * inode is all zeros, so it sorts last. */
 static int compare_entries(const void *a, const void *b, void *context)
 {
-    const struct sorting *sorting = context;
-    const struct ls_state *options = sorting->options;
+    const struct ls_listing *listing = context;
+    const struct ls_state *options = listing->options;
     const struct ls_entry *left = a, *right = b;
-    const char *bytes = sorting->listing->bytes.data;
+    const char *bytes = listing->bytes.data;
     int order = 0;
     if (options->order == LS_BY_SIZE)
         order = bw_compare(right->inode.size, left->inode.size);
@@ -177,15 +172,14 @@ static int compare_entries(const void *a, const void *b, void *context)
     return options->reverse ? -order : order;
 }
 
-struct bw_error *ls_listing_sort(struct ls_listing *listing, struct cmd_paths *paths,
-                                 const struct ls_state *options)
+struct bw_error *ls_listing_sort(struct ls_listing *listing, struct cmd_paths *paths)
 {
-    struct sorting sorting = {listing, options};
+    const struct ls_state *options = listing->options;
     if (options->order == LS_BY_SIZE || options->order == LS_BY_TIME)
         BW_TRY(ls_listing_read_inodes(listing, paths, false));
     if (listing->entries.count && options->order != LS_UNSORTED)
         qsort_r(listing->entries.items, listing->entries.count, sizeof *listing->entries.items,
-                compare_entries, &sorting);
+                compare_entries, listing);
     return NULL;
 }
 

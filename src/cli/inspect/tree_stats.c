@@ -13,16 +13,8 @@
 #include "cli/common/monitor.h"
 #include "cli/common/output_format.h"
 
-/* A tree to be read. */
-struct selected_tree {
-    uint64_t id;
-    const char *name; /* as on the command line */
-};
-
-BW_VECTOR(selected_trees, struct selected_tree);
-
 struct tree_stats_state {
-    struct selected_trees trees;
+    struct bw_const_strings trees; /* names or ids, as on the command line */
     bool items;
     struct bw_tree_stats now; /* statistics of the current tree */
 };
@@ -30,15 +22,15 @@ struct tree_stats_state {
 static struct bw_error *store_tree(void *state, const struct cmd_option *option, const char *text)
 {
     struct tree_stats_state *stats = state;
-    struct selected_tree tree = {.name = text};
+    uint64_t id;
     (void)option;
-    BW_TRY(bw_tree_id_parse(text, &tree.id));
-    return selected_trees_push(&stats->trees, tree);
+    BW_TRY(bw_tree_id_parse(text, &id));
+    return bw_const_strings_push(&stats->trees, text);
 }
 
 static void release_trees(void *state)
 {
-    selected_trees_free(&((struct tree_stats_state *)state)->trees);
+    bw_const_strings_free(&((struct tree_stats_state *)state)->trees);
 }
 
 static const struct cmd_option options[] = {
@@ -147,7 +139,7 @@ static struct bw_error *print_tree(struct cmd_format *format, const void *record
 
 /* Output as rows. */
 
-static struct bw_error *write_row(struct cmd_format *format, const struct selected_tree *tree,
+static struct bw_error *write_row(struct cmd_format *format, const char *name,
                                   const struct bw_tree_stats *stats)
 {
     struct bw_buffer BW_AUTO_BUFFER levels = {0};
@@ -156,7 +148,7 @@ static struct bw_error *write_row(struct cmd_format *format, const struct select
     BW_TRY(bw_buffer_terminate(&levels));
     const struct bw_treeinfo row = {
         .tree = stats->id,
-        .tree_name = tree->name,
+        .tree_name = name,
         .levels = stats->levels,
         .blocks = stats->block_count,
         .leaves = stats->blocks[0],
@@ -184,23 +176,20 @@ static struct bw_error *write_row(struct cmd_format *format, const struct select
 
 static struct bw_error *list(struct cmd_format *format, void *context)
 {
-    static const struct selected_tree usual[] = {{BW_TREE_ROOT, "root"},
-                                                 {BW_TREE_EXTENT, "extent"},
-                                                 {BW_TREE_CHECKSUM, "csum"},
-                                                 {BW_TOP_SUBVOLUME, "fs"}};
+    static const char *const usual[] = {"root", "extent", "csum", "fs"};
     struct tree_stats_state *state = context;
     struct bw_fs *fs = format->session.fs;
-    const struct selected_tree *trees = state->trees.count ? state->trees.items : usual;
+    const char *const *trees = state->trees.count ? state->trees.items : usual;
     const size_t count = state->trees.count ? state->trees.count : sizeof usual / sizeof *usual;
     struct bw_tree_stats *stats = &state->now;
     BW_AUTO_FREE uint64_t *ids = calloc(count, sizeof *ids);
     if (!ids)
         return bw_error_no_memory();
     for (size_t i = 0; i < count; i++)
-        ids[i] = trees[i].id;
+        BW_TRY(bw_tree_id_parse(trees[i], &ids[i]));
     cmd_progress_expect(bw_fs_tree_bytes_of(fs, ids, count));
     for (size_t i = 0; i < count; i++) {
-        struct bw_error *error = bw_tree_stats_read(fs, trees[i].id, stats);
+        struct bw_error *error = bw_tree_stats_read(fs, ids[i], stats);
         /* A tree named on the command line must exist. If one of the default trees cannot be
          * read, that is damage. */
         if (error && error->code == BW_ERROR_NO_MEMORY)
@@ -212,7 +201,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
         if (error)
             bw_fs_report(fs, BW_DAMAGE, error);
         else if (!state->items)
-            BW_TRY(write_row(format, &trees[i], stats));
+            BW_TRY(write_row(format, trees[i], stats));
         for (unsigned type = 0; !error && state->items && type < BW_KEY_TYPES; type++) {
             const struct bw_itemsinfo row = {.tree = stats->id,
                                              .key_type_name = bw_key_type_name((uint8_t)type),

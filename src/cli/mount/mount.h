@@ -9,11 +9,20 @@
 #include "cli/command.h"
 #include "mount/mount.h"
 
-/** The options. */
+/** A running mount command. */
 struct mount {
+    /* The options. */
     const char *subvolume; /**< NULL: the top-level one */
     bool background, devices;
     struct bw_mount_options how; /**< mount_run() chooses the contents */
+
+    /* While it runs. */
+    const struct cmd_common *common;
+    const char *directory; /**< where to mount; absolute */
+    int channel;           /**< to the process that mounts; -1: it was not started */
+    int ready;             /**< with --background: socket to the first process, which waits for the
+                            * mount; otherwise -1 */
+    int nowhere;           /**< with --background: the null device */
 };
 
 /** Mounts on the directory that is the only path, and serves the mount until it is unmounted or a
