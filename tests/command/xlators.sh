@@ -65,6 +65,10 @@ shows "an unknown type" 2 "unknown type no/such" no/such
 holds "an unknown type prints nothing on stdout" [ ! -s "$WORK/out" ]
 holds "the message names the list of layers" \
     grep -q "'btrfs-walk xlators' lists all types" "$WORK/err"
+shows "a type without its category" 2 "unknown type verify" storage/file verify
+holds "the type is suggested" grep -qx "Did you mean 'features/verify'?" "$WORK/err"
+shows "a misspelt type" 2 "unknown type layout/luk" layout/luk
+holds "the right one is suggested" grep -qx "Did you mean 'layout/luks'?" "$WORK/err"
 shows "an unknown type behind a good one" 2 "unknown type no/such" storage/file no/such
 holds "a good and an unknown type print nothing on stdout" [ ! -s "$WORK/out" ]
 "$PROGRAM" xlators > /dev/full 2> "$WORK/err"

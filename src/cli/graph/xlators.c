@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/nearest.h"
 #include "base/table.h"
 #include "base/vector.h"
 #include "btrfs-walk/graph.h"
@@ -67,6 +68,24 @@ static struct bw_error *write_text(struct cmd_format *format,
     return cmd_write_buffer(&format->output, text);
 }
 
+static const char *without_category(const char *type)
+{
+    const char *slash = strchr(type, '/');
+    return slash ? slash + 1 : type;
+}
+
+/* Names the types that may be meant. */
+static struct bw_error *print_similar(struct bw_registry *registry, const char *wanted)
+{
+    BW_SCOPED(bw_const_strings) struct bw_const_strings names = {0};
+    BW_TRY(page_types(registry, &names));
+    for (size_t i = 0; i < names.count; i++)
+        if (strcmp(wanted, names.items[i]) != 0 &&
+            bw_is_suggestion(without_category(wanted), without_category(names.items[i])))
+            fprintf(stderr, "Did you mean '%s'?\n", names.items[i]);
+    return NULL;
+}
+
 /* Prints the types on the command line, or all. */
 static int run(const struct cmd_common *common, void *state)
 {
@@ -100,7 +119,10 @@ static int run(const struct cmd_common *common, void *state)
         }
     }
     if (error) {
+        const bool is_unknown = error->code == BW_ERROR_USAGE && !lists_all;
         status = cmd_fail(common, error);
+        if (is_unknown)
+            bw_error_free(print_similar(registry, names.items[classes.count]));
         fputs("'btrfs-walk xlators' lists all types.\n", stderr);
     } else {
         error = cmd_format_begin(&format, common, &plan);
