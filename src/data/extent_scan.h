@@ -17,8 +17,8 @@ struct bw_fs;
 struct bw_wanted_file {
     const struct bw_tree *tree; /**< of the subvolume */
     uint64_t inode;
-    uint32_t number; /**< of the step of its first name in the batch */
-    uint32_t names;  /**< how many there are */
+    uint32_t number; /**< index of its first name in the caller's list; its results have it, too */
+    uint32_t names;  /**< how many of its names are wanted */
 };
 
 /** The files to scan for, and the functions that receive the results; their errors end the scan. */

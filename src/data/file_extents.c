@@ -54,6 +54,15 @@ void bw_extents_seek(struct bw_extent_cursor *cursor, const struct bw_data_file 
     cursor->end = end;
 }
 
+void bw_extents_seek_whole(struct bw_extent_cursor *cursor, const struct bw_data_file *file,
+                           uint64_t offset, uint64_t end)
+{
+    const uint32_t sectorsize = cursor->fs->superblock.sectorsize;
+    const uint64_t last = end < file->size ? end : file->size;
+    bw_extents_seek(cursor, file, offset - offset % sectorsize,
+                    (last + sectorsize - 1) / sectorsize * sectorsize);
+}
+
 static bool is_ours(const struct bw_extent_cursor *cursor, const struct bw_key *key)
 {
     return key->objectid == cursor->file.inode && key->type == BW_EXTENT_DATA;
@@ -363,19 +372,19 @@ struct bw_error *bw_extents_next(struct bw_extent_cursor *cursor, struct bw_exte
 
 /* The number of bytes at the beginning of a range without a chunk, in whole sectors; in send
  * streams, whose data begin anywhere, in bytes. Sets `error` to the first error. */
-static uint64_t measure_nowhere(const struct bw_fs *fs, struct bw_range range,
-                                struct bw_error **error)
+static uint64_t measure_unmapped(const struct bw_fs *fs, struct bw_range range,
+                                 struct bw_error **error)
 {
     uint64_t done = 0;
     while (done < range.length) {
         uint64_t left = range.length - done;
         struct bw_map_reply reply = {.length = 0};
-        struct bw_error *unmapped =
+        struct bw_error *failure =
             bw_wind_map(NULL, fs->reader.top, range.address + done,
                         left < UINT32_MAX ? (uint32_t)left : UINT32_MAX, 1, &reply);
-        if (!unmapped)
+        if (!failure)
             break;
-        *error = bw_error_first(*error, unmapped);
+        *error = bw_error_first(*error, failure);
         if (!reply.length)
             break;
         done += reply.length;
@@ -392,14 +401,14 @@ struct bw_error *bw_extents_next_readable(struct bw_extent_cursor *cursor,
         return NULL;
     BW_AUTO_ERROR struct bw_error *error = NULL;
     const struct bw_range used = {extent->used_logical, extent->used_stored};
-    uint64_t nowhere = measure_nowhere(cursor->fs, used, &error);
+    const uint64_t unmapped = measure_unmapped(cursor->fs, used, &error);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return BW_TAKE(error);
-    if (!nowhere)
+    if (!unmapped)
         return NULL;
     extent->kind = BW_EXTENT_BAD;
-    if (extent->compression == BW_COMPRESS_NONE && nowhere < extent->length)
-        extent->length = nowhere;
+    if (extent->compression == BW_COMPRESS_NONE && unmapped < extent->length)
+        extent->length = unmapped;
     if (cursor->fs->is_stream)
         extent->error = bw_error_create(error ? error->code : BW_ERROR_NOT_FOUND,
                                         "the stream has no file contents");
@@ -415,15 +424,6 @@ enum {
     RANGES = 32,
     PIECES = 4096, /* per call, to limit the time for a single file */
 };
-
-void bw_extents_seek_whole(struct bw_extent_cursor *cursor, const struct bw_data_file *file,
-                           uint64_t offset, uint64_t end)
-{
-    const uint32_t sectorsize = cursor->fs->superblock.sectorsize;
-    const uint64_t last = end < file->size ? end : file->size;
-    bw_extents_seek(cursor, file, offset - offset % sectorsize,
-                    (last + sectorsize - 1) / sectorsize * sectorsize);
-}
 
 struct bw_error *bw_extents_ranges(struct bw_extent_cursor *cursor, struct bw_range *ranges,
                                    size_t most, size_t *count)

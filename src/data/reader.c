@@ -36,6 +36,7 @@ enum {
                       * extent */
 };
 
+/* A part of a block whose stored bytes have been requested. */
 struct job {
     struct bw_data_file file;
     size_t part;                  /* index in the block */
@@ -216,10 +217,10 @@ static void check_rebuilt(struct bw_fs *fs, const struct bw_data_file *file,
     bw_fs_report(fs, BW_WARNING, warning);
 }
 
-/* Whether a successful request has bytes that were accepted although their checksums are wrong or
- * missing. `counts`: adds them to the status of the file system. */
-static bool is_unverified(struct bw_fs *fs, const struct bw_data_file *file,
-                          const struct bw_request *request, bool counts)
+/* Returns whether a successful request has bytes that were accepted although their checksums are
+ * wrong or missing. `counts`: adds them to the status of the file system. */
+static bool check_unverified(struct bw_fs *fs, const struct bw_data_file *file,
+                             const struct bw_request *request, bool counts)
 {
     const bool is_missing = !request->data && !file->unchecked && ignores_checksums(fs);
     if (request->error || !(is_missing || request->unverified))
@@ -286,7 +287,7 @@ static struct bw_error *divide_part(struct bw_fs *fs, struct bw_request *failed,
         parts[i].bytes += i * sectorsize;
         parts[i].corrected = sectors[i].corrected;
         check_rebuilt(fs, file, &sectors[i]);
-        parts[i].unverified = is_unverified(fs, file, &sectors[i], true);
+        parts[i].unverified = check_unverified(fs, file, &sectors[i], true);
         if (sectors[i].error)
             spoil_part(&parts[i], sectors[i].error);
     }
@@ -316,7 +317,7 @@ static struct bw_error *finish_compressed(struct bw_data_reader *reader, const s
     for (unsigned i = 0; i < job->count; i++) {
         check_rebuilt(reader->fs, &job->file, &requests[i]);
         part->corrected |= requests[i].corrected;
-        part->unverified |= is_unverified(reader->fs, &job->file, &requests[i], !job->is_shared);
+        part->unverified |= check_unverified(reader->fs, &job->file, &requests[i], !job->is_shared);
     }
     if (reader->kept.logical == extent->logical)
         reader->kept_unverified = part->unverified;
@@ -347,7 +348,7 @@ static struct bw_error *finish_jobs(struct bw_data_reader *reader, struct bw_dat
             continue;
         }
         check_rebuilt(reader->fs, &job->file, request);
-        part->unverified = is_unverified(reader->fs, &job->file, request, true);
+        part->unverified = check_unverified(reader->fs, &job->file, request, true);
         part->corrected = request->corrected;
         if (request->error)
             error = divide_part(reader->fs, request, block, job->part, &job->file);

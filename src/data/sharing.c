@@ -12,8 +12,8 @@
  * the whole extent tree is read instead, once, and later batches need no first scan. Only shared
  * and split addresses are remembered, by a bit for each sector.
  *
- * The second scan adds up each file. On the way down, way[level] is the greatest sharing of the
- * block of that level and of those above it; way[0] therefore belongs to all items of the leaf.
+ * The second scan adds up each file. On the way down, inherited[level] is the greatest sharing
+ * of the block of that level and of those above it; all items of a leaf inherit inherited[0].
  * If a part of a split extent is below a shared block, all its parts are shared. So parts of split
  * extents wait until the end of their file.
  */
@@ -42,16 +42,16 @@ enum { MOST_REQUESTS = 1 << 18 };
  */
 enum sharing_kind {
     NOT_SHARED,
-    SPLIT,           /**< one reference, from several items of the same file */
-    UNKNOWN_SHARING, /**< it would be in a lost part of the extent tree */
-    SHARED,          /**< several references */
+    SPLIT,           /* one reference, from several items of the same file */
+    UNKNOWN_SHARING, /* it would be in a lost part of the extent tree */
+    SHARED,          /* several references */
 };
 
 /* A part of a split extent, and the sharing of the blocks above it. */
 struct split_part {
     uint64_t extent;
     struct bw_range range;
-    enum sharing_kind way;
+    enum sharing_kind inherited;
 };
 
 BW_VECTOR(split_parts, struct split_part);
@@ -76,10 +76,10 @@ struct bw_sharing {
 
     /* The batch that is being added up. */
     struct bw_extent_scan scan;
-    struct bw_file_space *space;         /* by number of the file */
-    enum sharing_kind way[BW_MAX_LEVEL]; /* by level: of the present block and those above it */
-    bool has_replayed;                   /* it has met a tree that the log has changed */
-    const struct bw_wanted_file *file;   /* that the parts and sums are of */
+    struct bw_file_space *space;               /* by number of the file */
+    enum sharing_kind inherited[BW_MAX_LEVEL]; /* by level, from the present blocks */
+    bool has_replayed;                         /* it has met a tree that the log has changed */
+    const struct bw_wanted_file *file;         /* that the parts and sums are of */
     struct split_parts parts;
     struct bw_extent_sums sums;
 };
@@ -263,8 +263,8 @@ static struct bw_error *on_block(void *context, const struct bw_tree *tree,
     if (own == SPLIT)
         own = SHARED;
     if (node->level < tree->root.level)
-        own = greater(own, sharing->way[node->level + 1]);
-    sharing->way[node->level] = own;
+        own = greater(own, sharing->inherited[node->level + 1]);
+    sharing->inherited[node->level] = own;
     sharing->has_replayed |= address >= BW_MEMORY_START;
     return NULL;
 }
@@ -292,7 +292,7 @@ static int compare_parts(const void *a, const void *b)
     const struct split_part *one = a, *other = b;
     if (one->extent != other->extent)
         return one->extent < other->extent ? -1 : 1;
-    return (int)other->way - (int)one->way;
+    return (int)other->inherited - (int)one->inherited;
 }
 
 /* Ends the file whose parts and sums are stored, if any. */
@@ -312,7 +312,7 @@ static struct bw_error *end_file(struct bw_sharing *sharing)
         qsort(sharing->parts.items, count, sizeof *part, compare_parts);
     for (size_t i = 0; i < count; i++, part++) {
         if (!i || part->extent != part[-1].extent)
-            kind = part->way;
+            kind = part->inherited;
         BW_TRY(add_range(sharing, &part->range, kind));
     }
     sharing->parts.count = 0;
@@ -340,9 +340,9 @@ static struct bw_error *on_extent(void *context, const struct bw_wanted_file *fi
         return NULL;
     const enum sharing_kind kind = sharing_of(sharing, extent->disk_bytenr);
     if (kind != SPLIT)
-        return add_range(sharing, &range, greater(kind, sharing->way[0]));
+        return add_range(sharing, &range, greater(kind, sharing->inherited[0]));
     return split_parts_push(&sharing->parts,
-                            (struct split_part){extent->disk_bytenr, range, sharing->way[0]});
+                            (struct split_part){extent->disk_bytenr, range, sharing->inherited[0]});
 }
 
 struct bw_error *bw_sharing_create(struct bw_fs *fs, bool sizes_only, struct bw_range_set *ranges,

@@ -630,7 +630,7 @@ static struct bw_error *read_fstabs(struct bw_systems *systems)
     return NULL;
 }
 
-/* Which system is it. */
+/* The current system, and the versions of each. */
 
 static bool is_in_fstab(const struct bw_systems *systems, const struct bw_system_info *system)
 {
@@ -693,7 +693,7 @@ static int compare_relations(const void *a, const void *b)
 }
 
 /* The first system of the versions that a system is one of. */
-static uint64_t find_root(const struct bw_numbers *above, uint64_t system)
+static uint64_t first_version(const struct bw_numbers *above, uint64_t system)
 {
     while (above->items[system] != system)
         system = above->items[system] = above->items[above->items[system]];
@@ -725,8 +725,8 @@ static struct bw_error *join_versions(struct bw_systems *systems)
     relations_sort(&relations, compare_relations);
     for (size_t i = 1; i < relations.count; i++)
         if (compare_relations(&relations.items[i - 1], &relations.items[i]) == 0)
-            above.items[find_root(&above, relations.items[i].system)] =
-                find_root(&above, relations.items[i - 1].system);
+            above.items[first_version(&above, relations.items[i].system)] =
+                first_version(&above, relations.items[i - 1].system);
 
     /* The likeliest version is the system, the others are snapshots of it. */
     BW_AUTO_FREE struct bw_system_info **heads = calloc(count + 1, sizeof(*heads));
@@ -734,12 +734,12 @@ static struct bw_error *join_versions(struct bw_systems *systems)
         return bw_error_no_memory();
     for (size_t i = 0; i < count; i++) {
         struct bw_system_info *system = &systems->list.items[i];
-        struct bw_system_info **head = &heads[find_root(&above, i)];
+        struct bw_system_info **head = &heads[first_version(&above, i)];
         if (system->kind == BW_SYSTEM_ROOT)
             *head = likelier(systems, *head, system);
     }
     for (size_t i = 0; i < count; i++) {
-        const struct bw_system_info *head = heads[find_root(&above, i)];
+        const struct bw_system_info *head = heads[first_version(&above, i)];
         struct bw_system_info *system = &systems->list.items[i];
         if (!head)
             continue;

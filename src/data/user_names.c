@@ -103,15 +103,15 @@ static bool has_users(const struct bw_fs *fs, const struct bw_subvolume *from)
     return !error && place.type == BW_FILE_REGULAR;
 }
 
-/* NULL: none has any. */
+/* The subvolume whose names are used; NULL: none has any. */
 static const struct bw_subvolume *find_subvolume(struct bw_fs *fs, const struct bw_subvolume *from)
 {
-    const struct bw_subvolume *first[] = {from, NULL, bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME)};
+    const struct bw_subvolume *preferred[] = {from, NULL, bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME)};
     const struct bw_subvolume *next = NULL;
-    bw_error_free(bw_subvolume_by_name(fs, "default", &first[1]));
-    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
-        if (first[i] && has_users(fs, first[i]))
-            return first[i];
+    bw_error_free(bw_subvolume_by_name(fs, "default", &preferred[1]));
+    for (size_t i = 0; i < sizeof preferred / sizeof *preferred; i++)
+        if (preferred[i] && has_users(fs, preferred[i]))
+            return preferred[i];
     while ((next = bw_subvolume_next(fs, next))) {
         struct bw_subvolume_info info;
         BW_AUTO_ERROR struct bw_error *error = bw_subvolume_get(fs, next, &info);

@@ -29,6 +29,7 @@
  */
 #include <inttypes.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +50,6 @@
 #include "ondisk/node.h"
 #include "ondisk/tree_title.h"
 #include "xlators/classes.h"
-#include <pthread.h>
 
 /* The most repairs that are reported; a stale mirror could have millions. */
 enum { REPORT_LIMIT = 1 << 16 };
@@ -75,7 +75,7 @@ struct verify {
     struct bw_key_set reported;    /* addresses whose repair was reported; protected by `lock` */
     uint64_t correct, ignore;      /* the options */
     struct bw_key_map searched;    /* results of searches, by address + copy, see find_flip();
-                                      protected    by `lock` */
+                                    * protected by `lock` */
     struct bw_search_limit *limit; /* bw_fs_options.search_limit; may be NULL */
     uint64_t search_time;          /* the rest of the option, in ns; protected by `lock` */
     _Atomic uint64_t not_searched; /* mirrors of blocks and sectors for which no time was left */
@@ -644,7 +644,7 @@ static bool header_is_near(const struct verify *verify, const struct bw_request 
 }
 
 /* Subtracts a search from a limit, which other processes may change at the same time. */
-static void count_search(struct bw_search_limit *limit, uint64_t spent, bool not_searched)
+static void subtract_search(struct bw_search_limit *limit, uint64_t spent, bool not_searched)
 {
     uint64_t left = __atomic_load_n(&limit->nanoseconds, __ATOMIC_RELAXED), next;
     do {
@@ -715,7 +715,7 @@ static bool find_flip(struct verify *verify, struct bw_request *part, struct bw_
         bw_error_free(bw_key_map_put(&verify->searched, key, packed));
     pthread_mutex_unlock(&verify->lock);
     if (limit)
-        count_search(limit, spent, packed == FLIP_NOT_SEARCHED);
+        subtract_search(limit, spent, packed == FLIP_NOT_SEARCHED);
     return found;
 }
 

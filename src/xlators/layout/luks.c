@@ -658,7 +658,6 @@ struct search {
     struct bw_xlator *xlator;
     struct bw_xlator *source; /* device with the header */
     struct header *header;
-    struct luks *luks;
     struct bw_error *skipped; /* the reason why a keyslot could not be tried */
     uint64_t work;            /* sum of work_of() of all keyslots and keys that were tried */
 };
@@ -688,8 +687,7 @@ static uint64_t work_of(const struct header *header, const struct keyslot *slot)
     return work;
 }
 
-/* Refuses keyslots with impossible numbers, or that need more memory or work than allowed.
- */
+/* Refuses keyslots with impossible numbers, or that need more memory or work than allowed. */
 static struct bw_error *check_limits(const struct search *search, const struct keyslot *slot)
 {
     enum { STRIPES = 1 << 16, GCRYPT_MEMORY = UINT32_MAX >> 10 /* libgcrypt refuses more KiB */ };
@@ -774,9 +772,10 @@ static struct bw_error *try_slot(struct search *search, const struct keyslot *sl
     *fits = memcmp(found, digest->value, digest->length) == 0;
     if (!*fits)
         return NULL;
-    BW_TRY(parse_cipher(search->header->cipher, slot->key, &search->luks->cipher));
+    struct luks *luks = bw_xlator_private(search->xlator);
+    BW_TRY(parse_cipher(search->header->cipher, slot->key, &luks->cipher));
     key.length = slot->key;
-    search->luks->key = key;
+    luks->key = key;
     key = (struct bw_secret){.bytes = NULL};
     return NULL;
 }
@@ -886,7 +885,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
                                          "the first LUKS2 header is damaged: the second one is "
                                          "used"));
 
-    struct search search = {.xlator = xlator, .source = source, .header = header, .luks = luks};
+    struct search search = {.xlator = xlator, .source = source, .header = header};
     return unlock_volume(&search);
 }
 

@@ -173,8 +173,8 @@ static uint64_t size(struct bw_xlator *xlator)
     return last->logical > INT64_MAX - room ? INT64_MAX : last->logical + room;
 }
 
-/* Between pieces nothing is stored. In the metadump of a large file system, pieces are far apart.
- * */
+/* Between pieces nothing is stored. In the metadump of a large file system, pieces are far
+ * apart. */
 static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
 {
     const struct pieces *index = &((struct metadump *)bw_xlator_private(xlator))->index;

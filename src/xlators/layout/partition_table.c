@@ -61,6 +61,7 @@ struct boot_record {
 _Static_assert(sizeof(struct boot_record) == BOOT_RECORD_BYTES, "layout of a boot record");
 _Static_assert(offsetof(struct gpt_header, entries_sector) == 72, "layout of a GPT header");
 
+/* A file in memory with the parts of a disk that libblkid needs, at their offsets. */
 struct disk_copy {
     const struct bw_frame *frame;
     struct bw_xlator *disk;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The common part of the layers that show one range of the device below as a separate device:
- * layout/window and layout/partition. They differ in how they find the range.
+ * The common part of the layers that show one range of the device below as a separate device, such
+ * as layout/window and layout/partition. They differ in how they find the range. layout/luks also
+ * decrypts it, so it has its own operation `read`.
  */
 #ifndef BW_XLATORS_LAYOUT_WINDOW_H
 #define BW_XLATORS_LAYOUT_WINDOW_H
 
 #include "xlators/pieces.h"
 
-/** The range; the private state of such a layer. */
+/** The range; the private state of such a layer, or the first member of it. */
 struct bw_window {
     const struct bw_piece_map *pieces; /**< the first member, for bw_pieces_*() */
     uint64_t offset, length;           /**< offset + length is at most the size of the child */

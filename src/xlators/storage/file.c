@@ -117,8 +117,8 @@ static struct bw_error *read_one(const struct file *file, const struct bw_reques
     return NULL;
 }
 
-/* In an otherwise warm image a page or two may be missing from the page cache; hints do not help
- * there. */
+/* In an otherwise warm image a page or two may be missing from the page cache; read-ahead does not
+ * help there. */
 enum { COLD_MISSES = 3, COLD_SHARE = 16 };
 
 static void set_cold(struct file *file, bool cold)
