@@ -292,9 +292,8 @@ static bool may_be_shared(const struct bw_check *check, uint64_t bytenr)
     return !check->extents_known || bw_key_map_has(&check->shared_blocks, bytenr);
 }
 
-static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
+static struct bw_error *on_leaf(struct compressed_check *self, const struct bw_node *leaf)
 {
-    struct compressed_check *self = context;
     const uint64_t bytenr = bw_get64(((const struct bw_disk_header *)leaf->block)->bytenr);
     struct bw_item item;
     if (may_be_shared(self->check, bytenr))
@@ -321,10 +320,9 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 
 /* Tree blocks that snapshots share are read once, and without bad data, those of new extents. A
  * leaf is noted when it is read, because before that, the scan also asks for it to announce it. */
-static struct bw_error *select_new(void *context, const struct bw_block_pointer *pointer,
-                                   bool *selected)
+static struct bw_error *select_new(struct compressed_check *self,
+                                   const struct bw_block_pointer *pointer, bool *selected)
 {
-    struct compressed_check *self = context;
     const struct bw_check *check = self->check;
     const uint8_t level = pointer->expectation.level;
     if (check->selects_data && pointer->expectation.generation <= check->since_generation &&
@@ -356,12 +354,8 @@ struct bw_error *bw_check_compressed(struct bw_check *check)
 {
     BW_SCOPED(compressed_check)
     struct compressed_check self = {.check = check, .secrets = bw_fact_secrets_of(check)};
-    const struct bw_scan scan = {BW_SCAN_ALL,
-                                 .announce = true,
-                                 .select = select_new,
-                                 .leaf = on_leaf,
-                                 .lost = bw_scan_ignore_lost,
-                                 .context = &self};
+    BW_SCOPED(bw_block_scan)
+    struct bw_block_scan scan = {BW_SCAN_ALL, .announce = true, .pointers = true};
 
     /* The window, the memory of the threads, and the table, with twice as many places as there can
      * be extents of the greatest size. */
@@ -395,8 +389,16 @@ struct bw_error *bw_check_compressed(struct bw_check *check)
     for (size_t i = 0; i < check->trees.entries.count; i++) {
         const struct bw_listed_tree *tree = &check->trees.entries.items[i];
         self.tree = tree;
-        if (tree->is_subvolume && tree->references)
-            BW_TRY(bw_tree_scan(&check->fs->reader, &tree->tree, &scan));
+        if (!tree->is_subvolume || !tree->references)
+            continue;
+        bw_block_scan_begin(&scan, &check->fs->reader, &tree->tree);
+        while (bw_block_scan_next(&scan)) {
+            if (scan.step == BW_SCAN_POINTER)
+                BW_TRY(select_new(&self, &scan.pointer, &scan.selected));
+            else if (scan.step == BW_SCAN_LEAF)
+                BW_TRY(on_leaf(&self, &scan.node));
+        }
+        BW_TRY(bw_block_scan_end(&scan));
     }
     check_window(&self);
     return check->no_memory ? bw_error_no_memory() : NULL;

@@ -439,18 +439,8 @@ static void add_made(struct bw_entries *list, const struct bw_reference *referen
                                                       .tree = list->tree->tree.id});
 }
 
-static struct bw_error *select_block(void *context, const struct bw_block_pointer *pointer,
-                                     bool *selected)
+static struct bw_error *on_block(struct bw_entries *list, const struct bw_node *node)
 {
-    struct bw_entries *list = context;
-    if (bw_tree_has_dropped(list->tree, pointer))
-        return NULL;
-    return bw_block_set_insert(&list->seen, pointer->bytenr, selected);
-}
-
-static struct bw_error *on_block(void *context, const struct bw_node *node)
-{
-    struct bw_entries *list = context;
     struct bw_reference reference = bw_block_as_reference(node);
     add_made(list, &reference);
     struct bw_block_references references =
@@ -468,8 +458,8 @@ static struct bw_error *add_all_made(struct bw_entries *list)
     struct bw_check *check = list->check;
     struct bw_tree_reader reader = check->fs->reader;
     reader.adopter = NULL;
-    const struct bw_scan scan = {BW_SCAN_ALL,      .select = select_block,      .node = on_block,
-                                 .leaf = on_block, .lost = bw_scan_ignore_lost, .context = list};
+    BW_SCOPED(bw_block_scan)
+    struct bw_block_scan scan = {BW_SCAN_ALL, .nodes = true, .pointers = true};
     bw_key_map_clear(&list->seen.words);
     for (size_t i = 0; i < check->trees.entries.count; i++) {
         struct bw_reference root;
@@ -477,7 +467,15 @@ static struct bw_error *add_all_made(struct bw_entries *list)
         if (!bw_reference_to_root(&list->tree->tree, &root))
             continue;
         add_made(list, &root);
-        BW_TRY(bw_tree_scan(&reader, &list->tree->tree, &scan));
+        bw_block_scan_begin(&scan, &reader, &list->tree->tree);
+        while (bw_block_scan_next(&scan)) {
+            const bool is_read = scan.step == BW_SCAN_LEAF || scan.step == BW_SCAN_NODE;
+            if (is_read)
+                BW_TRY(on_block(list, &scan.node));
+            else if (!scan.error && !bw_tree_has_dropped(list->tree, &scan.pointer))
+                BW_TRY(bw_block_set_insert(&list->seen, scan.pointer.bytenr, &scan.selected));
+        }
+        BW_TRY(bw_block_scan_end(&scan));
     }
     return NULL;
 }

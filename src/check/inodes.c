@@ -814,18 +814,8 @@ static void check_names(struct examination *examination)
 
 /* Reading the tree. */
 
-static struct bw_error *on_lost_block(void *context, const struct bw_block_pointer *pointer,
-                                      struct bw_error *error)
+static struct bw_error *on_leaf(struct examination *examination, const struct bw_node *leaf)
 {
-    const struct bw_lost_range range = bw_lost_range_of(pointer, 0);
-    bw_error_free(error);
-    return add_lost_keys(context, &range);
-}
-
-static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
-{
-    struct examination *examination = context;
-
     /* If keys are out of order, which has been reported, it is not known where the items belong. */
     bool in_order = true;
     for (uint32_t slot = 1; slot < leaf->item_count; slot++) {
@@ -870,11 +860,19 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
 
 static struct bw_error *read_tree(struct examination *examination)
 {
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = on_leaf, .lost = on_lost_block,
-                                 .context = examination};
+    BW_SCOPED(bw_block_scan) struct bw_block_scan scan = {BW_SCAN_ALL};
     examination->present = (struct present_inode){0};
     examination->lost_end = (struct bw_key){0};
-    BW_TRY(bw_tree_scan(&examination->check->fs->reader, &examination->tree->tree, &scan));
+    bw_block_scan_begin(&scan, &examination->check->fs->reader, &examination->tree->tree);
+    while (bw_block_scan_next(&scan)) {
+        if (scan.error) {
+            const struct bw_lost_range range = bw_lost_range_of(&scan.pointer, 0);
+            BW_TRY(add_lost_keys(examination, &range));
+            continue;
+        }
+        BW_TRY(on_leaf(examination, &scan.node));
+    }
+    BW_TRY(bw_block_scan_end(&scan));
     return end_inode(examination);
 }
 
