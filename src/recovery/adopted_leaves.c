@@ -219,9 +219,8 @@ static struct bw_error *follow_reference(struct adoption *adoption,
 
 /* Follows the references to tree blocks in a leaf of the extent tree: those in extent items, and
  * items of references, which come after the extent item of their block. */
-static struct bw_error *follow_leaf(void *context, const struct bw_node *leaf)
+static struct bw_error *follow_leaf(struct adoption *adoption, const struct bw_node *leaf)
 {
-    struct adoption *adoption = context;
     struct bw_item item;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
         struct bw_tree_extent extent;
@@ -251,23 +250,12 @@ static int by_first_key(const void *a, const void *b)
                           &right->pointer.expectation.first_key);
 }
 
-static struct bw_error *note_lost_extents(void *context, const struct bw_block_pointer *pointer,
-                                          struct bw_error *error)
-{
-    struct adoption *adoption = context;
-    (void)pointer;
-    adoption->result->complete = false;
-    bw_error_free(error);
-    return NULL;
-}
-
 /* Searches level by level. The children of the blocks of one level, and the blocks that references
  * lead to, are the blocks of the next. */
 static struct bw_error *find_leaves(struct adoption *adoption)
 {
     const struct bw_fs *fs = adoption->fs;
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = follow_leaf, .lost = note_lost_extents,
-                                 .context = adoption};
+    BW_SCOPED(bw_block_scan) struct bw_block_scan scan = {BW_SCAN_ALL};
 
     /* The search begins at the highest level that was lost. */
     uint8_t highest = 0;
@@ -295,7 +283,12 @@ static struct bw_error *find_leaves(struct adoption *adoption)
         adoption->below = above; /* all of them are read: empty */
         adoption->level = (uint8_t)level;
         adoption->block.bytenr = 0;
-        BW_TRY(bw_tree_scan(&fs->reader, &fs->extent_tree, &scan));
+        bw_block_scan_begin(&scan, &fs->reader, &fs->extent_tree);
+        while (bw_block_scan_next(&scan)) {
+            adoption->result->complete &= !scan.error;
+            BW_TRY(follow_leaf(adoption, &scan.node));
+        }
+        BW_TRY(bw_block_scan_end(&scan));
         BW_TRY(read_found(adoption));
     }
 
@@ -363,43 +356,29 @@ static void free_tree(struct adopted_tree *tree)
     free(tree);
 }
 
-/* Looking for lost nodes. */
-struct node_search {
-    struct bw_fs *fs;
-    uint32_t wave;
-    struct bw_lost_ranges *lost;
-    uint8_t *block;
-};
-
-static struct bw_error *report_lost(void *context, const struct bw_block_pointer *pointer,
-                                    struct bw_error *error)
-{
-    const struct node_search *search = context;
-    const struct bw_lost_range range = bw_lost_range_of(pointer, search->wave);
-    bw_fs_report_lost(search->fs, pointer->bytenr, error);
-    return bw_lost_ranges_push(search->lost, range);
-}
-
-/* A node right above leaves, which the scan does not read. */
-static struct bw_error *try_node(void *context, const struct bw_block_pointer *pointer)
-{
-    const struct node_search *search = context;
-    if (pointer->expectation.level == 0)
-        return NULL;
-    struct bw_error *error = bw_block_read(&search->fs->reader, pointer, search->block);
-    if (!error || error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    return report_lost(context, pointer, error);
-}
-
+/* A node right above leaves is read here, because the scan does not need its children. */
 struct bw_error *bw_find_lost_nodes(struct bw_fs *fs, const struct bw_tree *tree, uint32_t wave,
                                     struct bw_lost_ranges *lost)
 {
+    BW_SCOPED(bw_block_scan) struct bw_block_scan scan = {BW_SCAN_ALL, .pointers = true};
     BW_AUTO_FREE uint8_t *block = bw_block_buffer(&fs->reader, 1);
-    struct node_search search = {fs, wave, lost, block};
-    const struct bw_scan scan = {BW_SCAN_ALL, .pointer = try_node, .lost = report_lost,
-                                 .context = &search};
-    return block ? bw_tree_scan(&fs->reader, tree, &scan) : bw_error_no_memory();
+    if (!block)
+        return bw_error_no_memory();
+    bw_block_scan_begin(&scan, &fs->reader, tree);
+    while (bw_block_scan_next(&scan)) {
+        const uint8_t level = scan.pointer.expectation.level;
+        struct bw_error *error = BW_TAKE(scan.error);
+        scan.selected = level > 1;
+        if (scan.step == BW_SCAN_POINTER && level == 1)
+            error = bw_block_read(&fs->reader, &scan.pointer, block);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        if (!error)
+            continue;
+        bw_fs_report_lost(fs, scan.pointer.bytenr, error);
+        BW_TRY(bw_lost_ranges_push(lost, bw_lost_range_of(&scan.pointer, wave)));
+    }
+    return bw_block_scan_end(&scan);
 }
 
 /* Finds the adopted leaves of a tree, or adopts them now. Under the lock. */

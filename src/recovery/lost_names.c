@@ -78,9 +78,8 @@ static struct bw_error *add_reference(struct tree_names *names, uint64_t directo
     return NULL;
 }
 
-static struct bw_error *index_leaf(void *context, const struct bw_node *leaf)
+static struct bw_error *index_leaf(struct tree_names *names, const struct bw_node *leaf)
 {
-    struct tree_names *names = context;
     struct bw_item item;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
         struct bw_inode inode;
@@ -127,9 +126,11 @@ static struct bw_error *find_names(struct bw_name_index *index, const struct bw_
     struct tree_names *names = &index->trees[index->next++ % KEPT_TREES];
     references_free(&names->references);
     *names = (struct tree_names){0};
-    const struct bw_scan scan = {BW_SCAN_ALL, .adopt = true, .leaf = index_leaf,
-                                 .lost = bw_scan_ignore_lost, .context = names};
-    BW_TRY(bw_tree_scan(&index->fs->reader, tree, &scan));
+    BW_SCOPED(bw_block_scan) struct bw_block_scan scan = {BW_SCAN_ALL, .adopt = true};
+    bw_block_scan_begin(&scan, &index->fs->reader, tree);
+    while (bw_block_scan_next(&scan))
+        BW_TRY(index_leaf(names, &scan.node));
+    BW_TRY(bw_block_scan_end(&scan));
     references_sort(&names->references, by_directory);
     names->tree = tree->id;
     *result = names;
@@ -290,19 +291,6 @@ static struct bw_error *index_names(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
-/* If a directory was walked, each of its blocks was read, or was lost in its wave. */
-static struct bw_error *index_lost(void *context, const struct bw_block_pointer *pointer,
-                                   struct bw_error *error)
-{
-    struct bw_lost_names *names = context;
-    uint32_t wave = names->wave_of(names->context, names->directory);
-    const struct bw_lost_range *lost =
-        bw_lost_list_find(&names->lost, &pointer->expectation.first_key);
-    names->index_incomplete |= wave < *names->wave && (!lost || lost->wave > wave);
-    bw_error_free(error);
-    return NULL;
-}
-
 enum { INDEX_READ = 1, INDEX_UNKNOWN = 2 };
 
 /* Whether the readable part of a directory's index has a name, or may have had it. Each index is
@@ -312,17 +300,23 @@ static struct bw_error *index_has(struct bw_lost_names *names, uint64_t director
 {
     uint32_t known = bw_key_map_get(&names->indexed, directory, UINT32_MAX);
     if (known == UINT32_MAX) {
-        names->directory = directory;
-        names->index_incomplete = false;
-        const struct bw_scan scan = {.first = entry_key(directory, 0),
-                                     .last = entry_key(directory, UINT64_MAX),
-                                     .leaf = index_names,
-                                     .lost = index_lost,
-                                     .context = names};
-        BW_TRY(bw_tree_scan(&names->fs->reader, names->tree, &scan));
+        /* If a directory was walked, each of its blocks was read, or was lost in its wave. */
+        const uint32_t wave = names->wave_of(names->context, directory);
+        bool is_incomplete = false;
+        BW_SCOPED(bw_block_scan)
+        struct bw_block_scan scan = {.first = entry_key(directory, 0),
+                                     .last = entry_key(directory, UINT64_MAX)};
+        bw_block_scan_begin(&scan, &names->fs->reader, names->tree);
+        while (bw_block_scan_next(&scan)) {
+            const struct bw_lost_range *lost =
+                bw_lost_list_find(&names->lost, &scan.pointer.expectation.first_key);
+            is_incomplete |= scan.error && wave < *names->wave && (!lost || lost->wave > wave);
+            BW_TRY(index_names(names, &scan.node));
+        }
+        BW_TRY(bw_block_scan_end(&scan));
         BW_TRY(bw_adopted_visit(&names->fs->reader, names->adopted, &scan.first, &scan.last,
                                 index_names, names));
-        known = names->index_incomplete ? INDEX_UNKNOWN : INDEX_READ;
+        known = is_incomplete ? INDEX_UNKNOWN : INDEX_READ;
         BW_TRY(bw_key_map_put(&names->indexed, directory, known));
     }
     *has = known == INDEX_UNKNOWN ||
@@ -380,23 +374,23 @@ static struct bw_error *visit_leaf_names(void *context, const struct bw_node *le
     return NULL;
 }
 
-static struct bw_error *note_lost(void *context, const struct bw_block_pointer *pointer,
-                                  struct bw_error *error)
-{
-    const struct bw_lost_names *names = context;
-    const struct bw_lost_range range = bw_lost_range_of(pointer, *names->wave);
-    bw_fs_report_lost(names->fs, pointer->bytenr, error);
-    /* Keys in disorder can make a range that ends before it begins: its keys are unknown. */
-    if (bw_key_compare(&range.low, &range.high) >= 0)
-        return NULL;
-    return names->on_loss(names->context, &range);
-}
-
 struct bw_error *bw_lost_names_find(struct bw_lost_names *names)
 {
-    const struct bw_scan scan = {BW_SCAN_ALL, .lenient = true, .leaf = visit_leaf_names,
-                                 .lost = note_lost, .context = names};
-    BW_TRY(bw_tree_scan(&names->fs->reader, names->tree, &scan));
-    return bw_adopted_visit(&names->fs->reader, names->adopted, &scan.first, &scan.last,
-                            visit_leaf_names, names);
+    const struct bw_tree_reader *reader = &names->fs->reader;
+    BW_SCOPED(bw_block_scan) struct bw_block_scan scan = {BW_SCAN_ALL, .lenient = true};
+    bw_block_scan_begin(&scan, reader, names->tree);
+    while (bw_block_scan_next(&scan)) {
+        const struct bw_lost_range range = bw_lost_range_of(&scan.pointer, *names->wave);
+        if (!scan.error) {
+            BW_TRY(visit_leaf_names(names, &scan.node));
+            continue;
+        }
+        bw_fs_report_lost(names->fs, scan.pointer.bytenr, BW_TAKE(scan.error));
+        /* Keys in disorder can make a range that ends before it begins: its keys are unknown. */
+        if (bw_key_compare(&range.low, &range.high) < 0)
+            BW_TRY(names->on_loss(names->context, &range));
+    }
+    BW_TRY(bw_block_scan_end(&scan));
+    return bw_adopted_visit(reader, names->adopted, &scan.first, &scan.last, visit_leaf_names,
+                            names);
 }

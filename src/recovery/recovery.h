@@ -126,8 +126,6 @@ struct bw_lost_names {
     /* Private. */
     struct bw_key_map indexed; /* directories whose readable DIR_INDEX items are in index_names */
     struct bw_key_map index_names; /* hashes of directory and name */
-    uint64_t directory;            /* whose index is read */
-    bool index_incomplete;         /* a block of it that the walk has read cannot be read now */
     uint64_t inode;                /* number of the last INODE_ITEM */
     uint32_t mode;                 /* mode of that inode */
 };

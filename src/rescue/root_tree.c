@@ -132,22 +132,12 @@ static struct bw_error *add_reference(struct survey *survey,
                         true);
 }
 
-static struct bw_error *count_node(void *context, const struct bw_node *node)
+static struct bw_error *add_leaf(struct survey *survey, const struct bw_node *leaf)
 {
-    struct survey *survey = context;
-    (void)node;
-    survey->read++;
-    return NULL;
-}
-
-static struct bw_error *add_leaf(void *context, const struct bw_node *leaf)
-{
-    struct survey *survey = context;
     struct bw_extent_reference reference;
     struct bw_extent_entry extent;
     struct bw_tree_extent block;
     struct bw_item item;
-    survey->read++;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
         if (bw_extent_entry_decode(survey->fs, &item, &extent))
             survey->bytes += extent.length;
@@ -163,16 +153,6 @@ static struct bw_error *add_leaf(void *context, const struct bw_node *leaf)
             BW_TRY(add_reference(survey, &reference));
         }
     }
-    return NULL;
-}
-
-static struct bw_error *note_lost(void *context, const struct bw_block_pointer *pointer,
-                                  struct bw_error *error)
-{
-    struct survey *survey = context;
-    (void)pointer;
-    survey->lost = true;
-    bw_error_free(error);
     return NULL;
 }
 
@@ -209,9 +189,15 @@ static struct bw_error *add_roots_of_extent_tree(struct bw_fs *fs,
             continue;
         BW_SCOPED(bw_tree_roots) struct bw_tree_roots rival = {.generation = tree.root.generation};
         struct survey survey = {.fs = fs, .index = index, .roots = &rival};
-        const struct bw_scan scan = {BW_SCAN_ALL, .node = count_node, .leaf = add_leaf,
-                                     .lost = note_lost, .context = &survey};
-        BW_TRY(bw_tree_scan(&fs->reader, &tree, &scan));
+        BW_SCOPED(bw_block_scan) struct bw_block_scan scan = {BW_SCAN_ALL, .nodes = true};
+        bw_block_scan_begin(&scan, &fs->reader, &tree);
+        while (bw_block_scan_next(&scan)) {
+            survey.lost |= scan.step == BW_SCAN_LOST;
+            survey.read += scan.step != BW_SCAN_LOST;
+            if (scan.step == BW_SCAN_LEAF)
+                BW_TRY(add_leaf(&survey, &scan.node));
+        }
+        BW_TRY(bw_block_scan_end(&scan));
 
         /* A part of the extent tree may contain items for its own highest block and for the root
          * of the root tree. Only the whole extent tree has items for all its blocks, and for all
@@ -425,15 +411,6 @@ static uint64_t newest_generation(struct making *making)
     return newest_until(&making->index, found, &trees);
 }
 
-/* The leaves of a damaged root tree stay unchanged. */
-static struct bw_error *add_intact_leaf(void *context, const struct bw_node *leaf)
-{
-    struct making *making = context;
-    const struct bw_disk_header *header = (const void *)leaf->block;
-    BW_TRY(bw_key_map_put(&making->intact, bw_get64(header->bytenr), 1));
-    return bw_newest_add(&making->items, leaf, BW_PRESENT_RANK, 0);
-}
-
 /* Reads the leaves of the root tree. Without an extent tree, leaves of the newest generation count
  * as in use. */
 static struct bw_error *read_leaves(struct making *making)
@@ -442,10 +419,19 @@ static struct bw_error *read_leaves(struct making *making)
     const struct bw_key_map *present = &making->roots.leaves;
     const struct bw_tree_reader *reader = &making->fs->reader;
     const struct bw_tree *damaged = &making->fs->damaged_root_tree;
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_intact_leaf, .lost = bw_scan_ignore_lost,
-                                 .context = making};
+
+    /* The leaves of a damaged root tree stay unchanged. */
+    BW_SCOPED(bw_block_scan) struct bw_block_scan scan = {BW_SCAN_ALL};
     if (damaged->root.bytenr)
-        BW_TRY(bw_tree_scan(reader, damaged, &scan));
+        bw_block_scan_begin(&scan, reader, damaged);
+    while (damaged->root.bytenr && bw_block_scan_next(&scan)) {
+        if (scan.error)
+            continue;
+        BW_TRY(bw_key_map_put(&making->intact, scan.pointer.bytenr, 1));
+        BW_TRY(bw_newest_add(&making->items, &scan.node, BW_PRESENT_RANK, 0));
+    }
+    BW_TRY(bw_block_scan_end(&scan));
+
     BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(reader, 1);
     if (!buffer)
         return bw_error_no_memory();
