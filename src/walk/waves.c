@@ -221,21 +221,18 @@ static bool entries_begin_below(const struct bw_pending *pending, const struct b
 }
 
 /* A block that was lost stays lost, even if it could be read now: see bw_leaves_open(). */
-static struct bw_error *select_pending(void *context, const struct bw_block_pointer *pointer,
-                                       bool *selected)
+static bool is_pending(const struct bw_subvolume_walk *walk, const struct bw_block_pointer *pointer)
 {
-    const struct bw_subvolume_walk *walk = context;
     if (bw_key_map_has(&walk->lost_blocks, pointer->bytenr))
-        return NULL;
-    size_t first = first_reaching(walk, &pointer->expectation.first_key);
-    *selected = first < walk->pending.count &&
-                entries_begin_below(&walk->pending.items[first], &pointer->expectation.end_key);
-    return NULL;
+        return false;
+    const size_t first = first_reaching(walk, &pointer->expectation.first_key);
+    return first < walk->pending.count &&
+           entries_begin_below(&walk->pending.items[first], &pointer->expectation.end_key);
 }
 
-static struct bw_error *add_task(void *context, const struct bw_block_pointer *pointer)
+static struct bw_error *add_task(struct bw_subvolume_walk *walk,
+                                 const struct bw_block_pointer *pointer)
 {
-    struct bw_subvolume_walk *walk = context;
     size_t first = first_reaching(walk, &pointer->expectation.first_key), end = first;
     while (end < walk->pending.count &&
            entries_begin_below(&walk->pending.items[end], &pointer->expectation.end_key))
@@ -243,15 +240,6 @@ static struct bw_error *add_task(void *context, const struct bw_block_pointer *p
     const struct bw_task task = {
         .pointer = *pointer, .pending = walk->pending.items + first, .pending_count = end - first};
     return bw_tasks_push(&walk->tasks, task);
-}
-
-static struct bw_error *lose_node(void *context, const struct bw_block_pointer *pointer,
-                                  struct bw_error *error)
-{
-    struct bw_subvolume_walk *walk = context;
-    const struct bw_lost_range range = bw_lost_range_of(pointer, walk->wave);
-    bw_fs_report_lost(walk->fs, pointer->bytenr, error);
-    return bw_waves_report_lost(walk, &range);
 }
 
 /* Merging results. */
@@ -357,8 +345,7 @@ static void run_task(void *context, unsigned number, size_t task)
  * those. */
 static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopted)
 {
-    const struct bw_scan scan = {BW_SCAN_ALL, .select = select_pending, .pointer = add_task,
-                                 .lost = lose_node, .context = walk};
+    BW_SCOPED(bw_block_scan) struct bw_block_scan scan = {BW_SCAN_ALL, .pointers = true};
     const struct bw_pending *pending = walk->pending.items;
     size_t sorted = 1;
     BW_TRY(flush_listed(walk));
@@ -371,12 +358,23 @@ static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopt
 
     walk->tasks.count = 0;
     if (!only_adopted)
-        BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
+        bw_block_scan_begin(&scan, &walk->fs->reader, walk->scope.tree);
+    while (!only_adopted && bw_block_scan_next(&scan)) {
+        const bool has_task = scan.pointer.expectation.level <= 1;
+        if (scan.error) {
+            const struct bw_lost_range range = bw_lost_range_of(&scan.pointer, walk->wave);
+            bw_fs_report_lost(walk->fs, scan.pointer.bytenr, BW_TAKE(scan.error));
+            BW_TRY(bw_waves_report_lost(walk, &range));
+        } else if (is_pending(walk, &scan.pointer)) {
+            scan.selected = !has_task;
+            if (has_task)
+                BW_TRY(add_task(walk, &scan.pointer));
+        }
+    }
+    BW_TRY(bw_block_scan_end(&scan));
     for (size_t i = 0; i < walk->adopted.leaves.count; i++) {
         const struct bw_adopted_leaf *leaf = &walk->adopted.leaves.items[i];
-        bool selected = false;
-        BW_TRY(select_pending(walk, &leaf->pointer, &selected));
-        if (!selected)
+        if (!is_pending(walk, &leaf->pointer))
             continue;
         BW_TRY(add_task(walk, &leaf->pointer));
         walk->tasks.items[walk->tasks.count - 1].since = leaf->wave;
