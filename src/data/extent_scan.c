@@ -34,33 +34,22 @@ static bool ends_before(const struct bw_wanted_file *file, const struct bw_key *
     return bw_key_compare(&last, key) < 0;
 }
 
-static struct bw_error *select_files(void *context, const struct bw_block_pointer *pointer,
-                                     bool *selected)
+static bool has_files(const struct bw_extent_scan *scan, const struct bw_block_pointer *pointer)
 {
-    const struct bw_extent_scan *scan = context;
     const struct bw_wanted_file *files = scan->files + scan->at;
     const struct bw_tree_block_expectation *keys = &pointer->expectation;
     const size_t count = scan->end - scan->at;
     const size_t next = BW_FIRST_INDEX(i, count, !ends_before(&files[i], &keys->first_key));
     if (next == count)
-        return NULL;
+        return false;
     const struct bw_key first = first_key(&files[next]);
     const bool is_skipped =
         !keys->level && scan->lost_blocks && bw_key_map_has(scan->lost_blocks, pointer->bytenr);
-    *selected = bw_key_compare(&first, &keys->end_key) < 0 && !is_skipped;
-    return NULL;
+    return bw_key_compare(&first, &keys->end_key) < 0 && !is_skipped;
 }
 
-static struct bw_error *on_node(void *context, const struct bw_node *node)
+static struct bw_error *on_leaf(struct bw_extent_scan *scan, const struct bw_node *leaf)
 {
-    struct bw_extent_scan *scan = context;
-    return scan->block ? scan->block(scan->context, scan->files[scan->at].tree, node) : NULL;
-}
-
-static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
-{
-    struct bw_extent_scan *scan = context;
-    BW_TRY(on_node(scan, leaf));
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         struct bw_item item;
         struct bw_file_extent extent;
@@ -92,18 +81,6 @@ static struct bw_error *on_leaf(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
-static struct bw_error *on_lost_block(void *context, const struct bw_block_pointer *pointer,
-                                      struct bw_error *error)
-{
-    struct bw_extent_scan *scan = context;
-    bool is_new;
-    bw_fs_report_lost(scan->fs, pointer->bytenr, error);
-    BW_TRY(bw_pair_set_insert(&scan->lost_counted, scan->files[scan->at].tree->id, pointer->bytenr,
-                              &is_new));
-    scan->lost += is_new;
-    return NULL;
-}
-
 struct bw_error *bw_extent_scan_run(struct bw_extent_scan *scan)
 {
     for (scan->end = 0; scan->end < scan->count;) {
@@ -111,25 +88,39 @@ struct bw_error *bw_extent_scan_run(struct bw_extent_scan *scan)
         scan->at = scan->end;
         while (scan->end < scan->count && scan->files[scan->end].tree == tree)
             scan->end++;
-        const struct bw_scan plan = {.first = first_key(&scan->files[scan->at]),
-                                     .last = last_key(&scan->files[scan->end - 1]),
-                                     .adopt = true,
-                                     .cut = true,
-                                     .announce = true,
-                                     .buffers = &scan->buffers,
-                                     .select = select_files,
-                                     .node = on_node,
-                                     .leaf = on_leaf,
-                                     .lost = on_lost_block,
-                                     .context = scan};
-        BW_TRY(bw_tree_scan(&scan->fs->reader, tree, &plan));
+        struct bw_block_scan *blocks = &scan->blocks;
+        const struct bw_block_pointer *pointer = &blocks->pointer;
+        blocks->first = first_key(&scan->files[scan->at]);
+        blocks->last = last_key(&scan->files[scan->end - 1]);
+        blocks->adopt = blocks->cut = blocks->announce = blocks->pointers = true;
+        blocks->nodes = scan->block;
+        bw_block_scan_begin(blocks, &scan->fs->reader, tree);
+        struct bw_error *error = NULL;
+        while (!error && bw_block_scan_next(blocks)) {
+            bool is_new = false;
+            if (blocks->step == BW_SCAN_POINTER) {
+                blocks->selected = has_files(scan, pointer);
+                continue;
+            }
+            if (blocks->step == BW_SCAN_LOST) {
+                bw_fs_report_lost(scan->fs, pointer->bytenr, BW_TAKE(blocks->error));
+                error = bw_pair_set_insert(&scan->lost_counted, tree->id, pointer->bytenr, &is_new);
+                scan->lost += is_new;
+                continue;
+            }
+            if (scan->block)
+                error = scan->block(scan->context, tree, &blocks->node);
+            if (!error && blocks->step == BW_SCAN_LEAF)
+                error = on_leaf(scan, &blocks->node);
+        }
+        BW_TRY(bw_error_first(error, bw_block_scan_end(blocks)));
     }
     return NULL;
 }
 
 void bw_extent_scan_end(struct bw_extent_scan *scan)
 {
-    bw_block_scan_free(&scan->buffers);
+    bw_block_scan_free(&scan->blocks);
     bw_pair_set_free(&scan->lost_counted);
     if (scan->lost && !scan->quiet)
         bw_fs_report(scan->fs, BW_DAMAGE,

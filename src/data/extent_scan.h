@@ -41,7 +41,7 @@ struct bw_extent_scan {
     size_t at, end;                  /* the file whose extents come next; the end of its tree */
     struct bw_pair_set lost_counted; /* subvolumes and addresses of lost blocks */
     uint64_t lost;
-    struct bw_block_scan buffers;
+    struct bw_block_scan blocks;
 };
 
 /** Scans for these files; may be called again with others. Blocks that are lost are reported.

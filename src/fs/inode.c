@@ -237,10 +237,8 @@ static void mark_lost(struct bw_inode_query *query, const struct bw_block_pointe
 }
 
 /* Whether the block of a pointer may contain any requested key, and can be read. */
-static struct bw_error *select_block(void *context, const struct bw_block_pointer *pointer,
-                                     bool *selected)
+static bool is_selected(struct bw_inode_query *query, const struct bw_block_pointer *pointer)
 {
-    struct bw_inode_query *query = context;
     const struct bw_key *begin = &pointer->expectation.first_key, *found = NULL;
     size_t next = first_from(query, begin->objectid);
     /* at most two steps, because only the first inode can have all its keys before the block */
@@ -248,22 +246,16 @@ static struct bw_error *select_block(void *context, const struct bw_block_pointe
            !(found = first_key_from(query, query->attributes[next].number, begin)))
         next++;
     if (!found)
-        return NULL;
+        return false;
     struct bw_key key = *found;
     key.objectid = query->attributes[next].number;
     if (!is_in(pointer, &key))
-        return NULL;
-    *selected = pointer->expectation.level || !query->lost_blocks ||
-                !bw_key_map_has(query->lost_blocks, pointer->bytenr);
-    if (!*selected)
+        return false;
+    const bool is_readable = pointer->expectation.level || !query->lost_blocks ||
+                             !bw_key_map_has(query->lost_blocks, pointer->bytenr);
+    if (!is_readable)
         mark_lost(query, pointer);
-    return NULL;
-}
-
-static const uint8_t *known_leaf(void *context, const struct bw_block_pointer *pointer)
-{
-    const struct bw_inode_query *query = context;
-    return query->known ? query->known(query->context, pointer) : NULL;
+    return is_readable;
 }
 
 /* Handles an item with attributes whose names have the same hash. */
@@ -309,9 +301,8 @@ static bool is_wanted_key(const struct bw_inode_query *query, const struct bw_it
     return false;
 }
 
-static struct bw_error *read_requested_items(void *context, const struct bw_node *leaf)
+static void read_requested_items(struct bw_inode_query *query, const struct bw_node *leaf)
 {
-    struct bw_inode_query *query = context;
     query->leaves++;
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         const uint8_t type = bw_node_disk_item(leaf, slot)->key.type;
@@ -333,16 +324,6 @@ static struct bw_error *read_requested_items(void *context, const struct bw_node
         else
             wanted->inode_state = BW_ITEM_INVALID;
     }
-    return NULL;
-}
-
-static struct bw_error *report_lost(void *context, const struct bw_block_pointer *pointer,
-                                    struct bw_error *error)
-{
-    struct bw_inode_query *query = context;
-    bw_fs_report_lost(query->fs, pointer->bytenr, error);
-    mark_lost(query, pointer);
-    return NULL;
 }
 
 static int by_offset(const void *a, const void *b)
@@ -371,26 +352,40 @@ struct bw_error *bw_inode_query_run(struct bw_inode_query *query, const struct b
         attributes[i].inode_state = attributes[i].compression_state = BW_ITEM_MISSING;
         attributes[i].has_acl = false;
     }
-    struct bw_scan scan = {.first = query->keys[0],
-                           .last = query->keys[query->key_count - 1],
-                           .adopt = true,
-                           .cut = true,
-                           .announce = true,
-                           .buffers = &query->buffers,
-                           .select = select_block,
-                           .known = known_leaf,
-                           .leaf = read_requested_items,
-                           .lost = report_lost,
-                           .context = query};
-    scan.first.objectid = attributes[0].number;
-    scan.last.objectid = attributes[count - 1].number;
-    BW_TRY(bw_tree_scan(&query->fs->reader, tree, &scan));
+    const struct bw_tree_reader *reader = &query->fs->reader;
+    struct bw_block_scan *scan = &query->scan;
+    const struct bw_block_pointer *pointer = &scan->pointer;
+    scan->first = query->keys[0];
+    scan->last = query->keys[query->key_count - 1];
+    scan->first.objectid = attributes[0].number;
+    scan->last.objectid = attributes[count - 1].number;
+    scan->adopt = scan->cut = scan->announce = scan->pointers = true;
+    bw_block_scan_begin(scan, reader, tree);
+    while (bw_block_scan_next(scan)) {
+        if (scan->step == BW_SCAN_LOST) {
+            bw_fs_report_lost(query->fs, pointer->bytenr, BW_TAKE(scan->error));
+            mark_lost(query, pointer);
+        } else if (scan->step == BW_SCAN_LEAF) {
+            read_requested_items(query, &scan->node);
+        } else if (is_selected(query, pointer)) {
+            const uint8_t *known = NULL;
+            if (query->known && !pointer->expectation.level)
+                known = query->known(query->context, pointer);
+            scan->selected = !known;
+            if (!known)
+                continue;
+            struct bw_node leaf = bw_node_view(known, reader->nodesize);
+            leaf.item_count = bw_leaf_count_below(&leaf, &pointer->expectation.end_key);
+            read_requested_items(query, &leaf);
+        }
+    }
+    BW_TRY(bw_block_scan_end(scan));
     return query->values.failed ? bw_error_no_memory() : NULL;
 }
 
 void bw_inode_query_free(struct bw_inode_query *query)
 {
-    bw_block_scan_free(&query->buffers);
+    bw_block_scan_free(&query->scan);
     bw_buffer_free(&query->values);
 }
 

@@ -53,7 +53,7 @@ struct bw_inode_query {
     size_t leaves;           /**< result: leaves that the last run has read */
 
     /* Private. */
-    struct bw_block_scan buffers;
+    struct bw_block_scan scan;
     struct bw_key keys[4]; /* Each inode has these; they ascend, and objectid is filled in. */
     unsigned key_count;
     struct bw_inode_attributes *attributes;
