@@ -32,9 +32,8 @@ struct collected {
     size_t stop_after;
 };
 
-static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+static struct bw_error *take_leaf(struct collected *collected, const struct bw_node *leaf)
 {
-    struct collected *collected = context;
     collected->leaves++;
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         struct bw_key key = bw_leaf_key(leaf, slot);
@@ -47,25 +46,33 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
                                                       : NULL;
 }
 
-static struct bw_error *take_pointer(void *context, const struct bw_block_pointer *pointer)
+/* Scans down to the leaves, or only down to the pointers to nodes of level 1. */
+static struct bw_error *run_scan(const struct bw_tree_reader *reader, const struct bw_tree *tree,
+                                 struct bw_block_scan *scan, struct collected *collected)
 {
-    struct collected *collected = context;
-    collected->pointers++;
-    assert_true(pointer->expectation.level <= 1);
-    return NULL;
+    struct bw_error *error = NULL;
+    bw_block_scan_begin(scan, reader, tree);
+    while (!error && bw_block_scan_next(scan)) {
+        const struct bw_tree_block_expectation *expectation = &scan->pointer.expectation;
+        if (scan->step == BW_SCAN_LEAF) {
+            error = take_leaf(collected, &scan->node);
+        } else if (scan->step == BW_SCAN_POINTER) {
+            scan->selected = expectation->level > 1;
+            collected->pointers += !scan->selected;
+        } else {
+            assert_int_equal(scan->step, BW_SCAN_LOST);
+            assert_non_null(scan->error);
+            assert_int_equal(scan->node.item_count, 0);
+            collected->lost++;
+            assert_true(bw_key_compare(&expectation->first_key, &expectation->end_key) < 0);
+        }
+    }
+    error = bw_error_first(error, bw_block_scan_end(scan));
+    bw_block_scan_free(scan);
+    return error;
 }
 
-static struct bw_error *take_lost(void *context, const struct bw_block_pointer *pointer,
-                                  struct bw_error *error)
-{
-    struct collected *collected = context;
-    collected->lost++;
-    assert_true(bw_key_compare(&pointer->expectation.first_key, &pointer->expectation.end_key) < 0);
-    bw_error_free(error);
-    return NULL;
-}
-
-static struct bw_error *scan_tree(const struct iw_image *image, struct bw_scan scan,
+static struct bw_error *scan_tree(const struct iw_image *image, struct bw_block_scan scan,
                                   struct collected *collected)
 {
     struct bw_fs *fs;
@@ -73,9 +80,7 @@ static struct bw_error *scan_tree(const struct iw_image *image, struct bw_scan s
     const struct bw_tree tree = tree_of(image);
     size_t stop_after = collected->stop_after;
     *collected = (struct collected){.ordered = true, .stop_after = stop_after};
-    scan.leaf = take_leaf;
-    scan.context = collected;
-    struct bw_error *error = bw_tree_scan(&fs->reader, &tree, &scan);
+    struct bw_error *error = run_scan(&fs->reader, &tree, &scan, collected);
     bw_fs_close(fs);
     return error;
 }
@@ -87,7 +92,7 @@ static void test_whole_trees(void **state)
         for (unsigned lenient = 0; lenient < 2; lenient++) {
             struct collected collected = {0};
             struct iw_image *image = make_tree(level ? 7 : ITEMS, level);
-            const struct bw_scan scan = {BW_SCAN_ALL, .lenient = lenient, .lost = take_lost};
+            const struct bw_block_scan scan = {BW_SCAN_ALL, .lenient = lenient};
             assert_true(iw_root_block(image, TREE)->level >= level);
             expect_success(scan_tree(image, scan, &collected));
             for (size_t n = 0; n < ITEMS; n++)
@@ -107,8 +112,8 @@ static void test_ranges(void **state)
     for (uint64_t first = 0; first < ITEMS; first += 3)
         for (uint64_t last = first; last < ITEMS; last += 7) {
             struct collected collected = {0};
-            const struct bw_scan scan = {.first = {1000 + first, 0, 0},
-                                         .last = {1000 + last, 255, UINT64_MAX}};
+            const struct bw_block_scan scan = {.first = {1000 + first, 0, 0},
+                                               .last = {1000 + last, 255, UINT64_MAX}};
             expect_success(scan_tree(image, scan, &collected));
             for (uint64_t n = first; n <= last; n++)
                 assert_int_equal(collected.seen[n], 1);
@@ -116,8 +121,8 @@ static void test_ranges(void **state)
             assert_true(collected.ordered);
         }
     struct collected none = {0};
-    expect_success(
-        scan_tree(image, (struct bw_scan){.first = {5000, 0, 0}, .last = {6000, 0, 0}}, &none));
+    expect_success(scan_tree(
+        image, (struct bw_block_scan){.first = {5000, 0, 0}, .last = {6000, 0, 0}}, &none));
     assert_true(none.leaves <= 1);
     iw_destroy(image);
 }
@@ -132,7 +137,7 @@ static void test_stop_above_leaves(void **state)
         while (iw_block_find(image, TREE, 1, nodes))
             nodes++;
         expect_success(
-            scan_tree(image, (struct bw_scan){BW_SCAN_ALL, .pointer = take_pointer}, &collected));
+            scan_tree(image, (struct bw_block_scan){BW_SCAN_ALL, .pointers = true}, &collected));
         assert_int_equal(collected.leaves, 0);
         assert_int_equal(collected.pointers, nodes ? nodes : 1);
         iw_destroy(image);
@@ -144,14 +149,13 @@ static void test_leaf_function_ends_the_scan(void **state)
     (void)state;
     struct iw_image *image = make_tree(5, 2);
     struct collected collected = {.stop_after = 3};
-    expect_error(scan_tree(image, (struct bw_scan){BW_SCAN_ALL}, &collected), BW_ERROR_STOPPED,
-                 "enough");
+    expect_error(scan_tree(image, (struct bw_block_scan){BW_SCAN_ALL}, &collected),
+                 BW_ERROR_STOPPED, "enough");
     assert_int_equal(collected.leaves, 3);
     iw_destroy(image);
 }
 
-/* Loses each block in turn: exactly the items below it are missing. Without a `lost` function, the
- * scan fails. */
+/* Loses each block in turn: exactly the items below it are missing. */
 static void test_lost_blocks(void **state)
 {
     (void)state;
@@ -163,14 +167,11 @@ static void test_lost_blocks(void **state)
             uint64_t end = next ? next->first_key.objectid : 1000 + ITEMS;
             struct collected collected = {0};
             iw_corrupt(image, block->logical, 1, 0, 32, IW_FLIP);
-            expect_success(
-                scan_tree(image, (struct bw_scan){BW_SCAN_ALL, .lost = take_lost}, &collected));
+            expect_success(scan_tree(image, (struct bw_block_scan){BW_SCAN_ALL}, &collected));
             assert_int_equal(collected.lost, 1);
             for (uint64_t n = 0; n < ITEMS; n++)
                 assert_int_equal(collected.seen[n],
                                  1000 + n < block->first_key.objectid || 1000 + n >= end);
-            expect_error(scan_tree(image, (struct bw_scan){BW_SCAN_ALL}, &collected),
-                         BW_ERROR_CORRUPT, "no good mirror");
             iw_corrupt(image, block->logical, 1, 0, 32, IW_FLIP);
         }
     }
@@ -206,12 +207,12 @@ static void test_wrong_key(void **state)
     struct iw_image *image = make_tree(5, 2);
     struct collected collected = {0};
     iw_rewrite_block(image, iw_block_find(image, TREE, 1, 0)->logical, spoil_key, &wrong, true);
-    expect_success(scan_tree(image, (struct bw_scan){BW_SCAN_ALL, .lost = take_lost}, &collected));
+    expect_success(scan_tree(image, (struct bw_block_scan){BW_SCAN_ALL}, &collected));
     assert_int_equal(collected.lost, 1);
     for (size_t n = 0; n < ITEMS; n++)
         assert_int_equal(collected.seen[n], n < 5 || n >= 10);
-    expect_success(scan_tree(
-        image, (struct bw_scan){BW_SCAN_ALL, .lenient = true, .lost = take_lost}, &collected));
+    expect_success(
+        scan_tree(image, (struct bw_block_scan){BW_SCAN_ALL, .lenient = true}, &collected));
     assert_int_equal(collected.lost, 0);
     for (size_t n = 0; n < ITEMS; n++)
         assert_int_equal(collected.seen[n], 1);
@@ -231,8 +232,7 @@ static void test_many_ways(void **state)
             for (size_t nth = 0; (node = iw_block_find(image, TREE, level, nth)); nth++)
                 iw_rewrite_block(image, node->logical, point_all_at_first, NULL, true);
         expect_success(
-            scan_tree(image, (struct bw_scan){BW_SCAN_ALL, .lenient = lenient, .lost = take_lost},
-                      &collected));
+            scan_tree(image, (struct bw_block_scan){BW_SCAN_ALL, .lenient = lenient}, &collected));
         assert_int_equal(collected.leaves, 1);
         assert_int_equal(collected.seen[0], 1);
         assert_true(lenient ? collected.lost == 0 : collected.lost > 0);
@@ -249,7 +249,7 @@ static void test_key_beyond_the_parents(void **state)
     struct iw_image *image = make_tree(1, 3);
     struct collected collected = {0};
     iw_rewrite_block(image, iw_block_find(image, TREE, 2, 0)->logical, spoil_key, &far, true);
-    expect_success(scan_tree(image, (struct bw_scan){BW_SCAN_ALL, .lost = take_lost}, &collected));
+    expect_success(scan_tree(image, (struct bw_block_scan){BW_SCAN_ALL}, &collected));
     assert_true(collected.lost > 0);
     assert_true(collected.ordered);
     for (size_t n = 0; n < ITEMS; n++)
@@ -273,7 +273,7 @@ static void test_items_beyond_their_leaf(void **state)
     (void)state;
     struct iw_image *image = make_tree(5, 2);
     struct collected collected = {0};
-    struct bw_scan scan = {BW_SCAN_ALL, .lost = take_lost};
+    struct bw_block_scan scan = {BW_SCAN_ALL};
     iw_rewrite_block(image, iw_block_find(image, TREE, 0, 1)->logical, spoil_last_keys, NULL, true);
     iw_corrupt(image, iw_block_find(image, TREE, 0, 10)->logical, IW_ALL_COPIES, 0, 32, IW_FLIP);
     expect_success(scan_tree(image, scan, &collected));
@@ -293,17 +293,51 @@ static void test_nobody_adopts(void **state)
     (void)state;
     struct iw_image *image = make_tree(5, 2);
     struct collected collected = {.ordered = true};
-    const struct bw_scan scan = {BW_SCAN_ALL, .adopt = true, .lost = take_lost, .leaf = take_leaf,
-                                 .context = &collected};
+    struct bw_block_scan scan = {BW_SCAN_ALL, .adopt = true};
     struct bw_fs *fs;
     iw_corrupt(image, iw_block_find(image, TREE, 1, 0)->logical, IW_ALL_COPIES, 0, 32, IW_FLIP);
     expect_success(open_image(image, NULL, &fs));
     struct bw_tree_reader reader = fs->reader;
     const struct bw_tree tree = tree_of(image);
     reader.adopter = NULL;
-    expect_success(bw_tree_scan(&reader, &tree, &scan));
+    expect_success(run_scan(&reader, &tree, &scan, &collected));
     assert_int_equal(collected.lost, 1);
     assert_true(collected.leaves > 0);
+    bw_fs_close(fs);
+    iw_destroy(image);
+}
+
+/* Leaves that are announced are selected once, before the first of them is read; those that are not
+ * selected are not read. The same memory serves several scans, also after one that ended early. */
+static void test_selected_leaves(void **state)
+{
+    (void)state;
+    struct iw_image *image = make_tree(5, 2);
+    struct bw_fs *fs;
+    expect_success(open_image(image, NULL, &fs));
+    const struct bw_tree tree = tree_of(image);
+    BW_SCOPED(bw_block_scan) struct bw_block_scan scan = {BW_SCAN_ALL, .pointers = true};
+    for (unsigned round = 0; round < 8; round++) {
+        size_t asked = 0, read = 0, expected = 0;
+        scan.announce = round & 1;
+        bw_block_scan_begin(&scan, &fs->reader, &tree);
+        while (bw_block_scan_next(&scan) && (round & 2 || read < 3)) {
+            const uint8_t level = scan.pointer.expectation.level;
+            if (scan.step == BW_SCAN_LEAF) {
+                read++;
+                continue;
+            }
+            assert_int_equal(scan.step, BW_SCAN_POINTER);
+            scan.selected = level || asked % 2;
+            asked += !level;
+            expected += !level && scan.selected;
+        }
+        expect_success(bw_block_scan_end(&scan));
+        if (round & 2) {
+            assert_int_equal(asked, ITEMS / 5);
+            assert_int_equal(read, expected);
+        }
+    }
     bw_fs_close(fs);
     iw_destroy(image);
 }
@@ -321,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_key_beyond_the_parents),
         cmocka_unit_test(test_items_beyond_their_leaf),
         cmocka_unit_test(test_nobody_adopts),
+        cmocka_unit_test(test_selected_leaves),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

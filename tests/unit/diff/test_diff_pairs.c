@@ -143,9 +143,8 @@ struct blocks {
     uint64_t only; /* those that the other tree does not have */
 };
 
-static struct bw_error *note(void *context, const struct bw_node *node)
+static struct bw_error *note(struct blocks *blocks, const struct bw_node *node)
 {
-    struct blocks *blocks = context;
     const struct bw_disk_header *header = (const void *)node->block;
     const uint64_t address = bw_get64(header->bytenr);
     bool is_new;
@@ -156,8 +155,11 @@ static struct bw_error *note(void *context, const struct bw_node *node)
 
 static void scan(const struct trees *trees, const struct bw_tree *tree, struct blocks *blocks)
 {
-    const struct bw_scan all = {BW_SCAN_ALL, .node = note, .leaf = note, .context = blocks};
-    expect_success(bw_tree_scan(&trees->editor.reader, tree, &all));
+    BW_SCOPED(bw_block_scan) struct bw_block_scan all = {BW_SCAN_ALL, .nodes = true};
+    bw_block_scan_begin(&all, &trees->editor.reader, tree);
+    while (bw_block_scan_next(&all))
+        expect_success(note(blocks, &all.node));
+    expect_success(bw_block_scan_end(&all));
 }
 
 static uint64_t count_unshared(const struct trees *trees)
