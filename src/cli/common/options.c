@@ -125,14 +125,14 @@ bool cmd_parse_bytes(const char **text, uint64_t *bytes)
     return is_number;
 }
 
-struct bw_error *cmd_parse_range(const char *text, uint64_t *address, uint64_t *length)
+struct bw_error *cmd_parse_range(const char *text, struct bw_address_range *range)
 {
     const char *rest = text;
-    bool good = cmd_parse_bytes(&rest, address);
-    *length = 0;
+    *range = (struct bw_address_range){0};
+    bool good = cmd_parse_bytes(&rest, &range->logical);
     if (good && *rest == '+')
-        good = cmd_parse_bytes((rest++, &rest), length) && *length;
-    if (good && !*rest && *length <= UINT64_MAX - *address)
+        good = cmd_parse_bytes((rest++, &rest), &range->length) && range->length;
+    if (good && !*rest && range->length <= UINT64_MAX - range->logical)
         return NULL;
     return bw_error_create(BW_ERROR_USAGE, "invalid address: %s", text);
 }

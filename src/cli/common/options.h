@@ -14,6 +14,7 @@
 #include "base/buffer.h"
 #include "base/vector.h"
 #include "btrfs-walk/error.h"
+#include "btrfs-walk/space.h"
 
 struct cmd_common;
 struct command;
@@ -149,7 +150,7 @@ bool cmd_parse_number(const char *text, uint64_t minimum, uint64_t maximum, uint
 bool cmd_parse_bytes(const char **text, uint64_t *bytes);
 
 /** Parses ADDRESS[+LENGTH] with an end below 16E; without a length it is 0. BW_ERROR_USAGE. */
-struct bw_error *cmd_parse_range(const char *text, uint64_t *address, uint64_t *length);
+struct bw_error *cmd_parse_range(const char *text, struct bw_address_range *range);
 
 /** Options of all commands that open a file system, and options of all commands. */
 extern const struct cmd_option cmd_image_options[], cmd_common_options[];

@@ -32,10 +32,10 @@ struct cat {
 static struct bw_error *store_block(void *target, const struct cmd_option *option,
                                     const char *argument)
 {
-    uint64_t logical, length;
+    struct bw_address_range range;
     (void)option;
-    BW_TRY(cmd_parse_range(argument, &logical, &length));
-    return bad_ranges_push(target, (struct bw_address_range){logical, length});
+    BW_TRY(cmd_parse_range(argument, &range));
+    return bad_ranges_push(target, range);
 }
 
 static void release_blocks(void *blocks)

@@ -28,18 +28,12 @@ struct map {
     /* While it runs. */
     struct cmd_format *format;
     struct bw_fs *fs;
-    struct range *ranges;
+    const struct bw_address_range *ranges; /* without a length: up to the end of the first piece */
     size_t range_count;
     struct bw_device_list devices;
     struct bw_chunk_list chunks;      /* empty with --devid */
     struct bw_device_map *device_map; /* only with --devid */
     const char *image;                /* with --used: of the current device */
-};
-
-/* A range from the command line. */
-struct range {
-    uint64_t address, length;
-    bool whole; /* a length was given: continue after the first contiguous piece */
 };
 
 static const struct cmd_option options[] = {
@@ -75,17 +69,17 @@ static bool is_outside(const struct map *map, uint64_t address, uint64_t *length
 }
 
 /* BW_ERROR_USAGE for a range that begins outside of all chunks, or of the device. */
-static struct bw_error *check_range(const struct map *map, const struct range *range)
+static struct bw_error *check_range(const struct map *map, const struct bw_address_range *range)
 {
     struct bw_mapping mapping;
     struct bw_device_place place;
     if (!map->by_device) {
         uint64_t length = 1;
         struct bw_buffer BW_AUTO_BUFFER text = {0};
-        BW_AUTO_ERROR struct bw_error *error = bw_fs_map(map->fs, range->address, 1, 1, &mapping);
-        if (!error || !is_outside(map, range->address, &length))
+        BW_AUTO_ERROR struct bw_error *error = bw_fs_map(map->fs, range->logical, 1, 1, &mapping);
+        if (!error || !is_outside(map, range->logical, &length))
             return NULL;
-        const size_t next = chunk_after(map, range->address);
+        const size_t next = chunk_after(map, range->logical);
         const struct bw_chunk_info *chunks = map->chunks.items;
         if (next)
             bw_buffer_format(&text, "; the previous chunk is %" PRIu64 "+%" PRIu64,
@@ -94,10 +88,10 @@ static struct bw_error *check_range(const struct map *map, const struct range *r
             bw_buffer_format(&text, "; the next chunk is %" PRIu64 "+%" PRIu64,
                              chunks[next].logical, chunks[next].length);
         return bw_error_create(BW_ERROR_USAGE, "no chunk holds logical address %" PRIu64 "%s",
-                               range->address, bw_buffer_text(&text));
+                               range->logical, bw_buffer_text(&text));
     }
     BW_AUTO_ERROR struct bw_error *error =
-        bw_device_map_find(map->device_map, map->devid, range->address, range->length, &place);
+        bw_device_map_find(map->device_map, map->devid, range->logical, 1, &place);
     if (error && error->code == BW_ERROR_NOT_FOUND) {
         enum { ENOUGH = 32 };
         struct bw_buffer BW_AUTO_BUFFER text = {0};
@@ -116,7 +110,7 @@ static struct bw_error *check_range(const struct map *map, const struct range *r
     if (place.use != BW_USE_OUTSIDE)
         return NULL;
     return bw_error_create(BW_ERROR_USAGE, "offset %" PRIu64 " is after the end of device %" PRIu64,
-                           range->address, map->devid);
+                           range->logical, map->devid);
 }
 
 /* Looking up. */
@@ -137,11 +131,11 @@ static struct bw_error *write_row(const struct map *map, struct bw_placeinfo *ro
 }
 
 /* Writes the location of the first contiguous piece of a range, and removes it from the range. */
-static struct bw_error *map_logical(const struct map *map, struct range *rest)
+static struct bw_error *map_logical(const struct map *map, struct bw_address_range *rest)
 {
     static const char *const kinds[] = {"copy", "P", "Q"};
     struct bw_mapping place;
-    uint64_t logical = rest->address, length = rest->length;
+    uint64_t logical = rest->logical, length = rest->length;
     struct bw_error *error = bw_fs_map(map->fs, logical, rest->length, 1, &place);
     const bool no_location = error && error->code == BW_ERROR_NOT_FOUND;
     const bool outside = no_location && is_outside(map, logical, &length);
@@ -151,7 +145,7 @@ static struct bw_error *map_logical(const struct map *map, struct range *rest)
         return error;
     if (!outside)
         length = place.length;
-    rest->address += length;
+    rest->logical += length;
     rest->length -= length;
     if (no_location) {
         struct bw_placeinfo row = {.logical = logical,
@@ -186,10 +180,10 @@ static struct bw_error *map_logical(const struct map *map, struct range *rest)
 }
 
 /* The same for a range of the device. */
-static struct bw_error *map_device(const struct map *map, struct range *rest)
+static struct bw_error *map_device(const struct map *map, struct bw_address_range *rest)
 {
     struct bw_device_place place;
-    BW_TRY(bw_device_map_find(map->device_map, map->devid, rest->address, rest->length, &place));
+    BW_TRY(bw_device_map_find(map->device_map, map->devid, rest->logical, rest->length, &place));
     const char *kind = device_use_words[place.use];
     if (place.parity)
         kind = place.parity == 1 ? "P" : "Q";
@@ -201,8 +195,8 @@ static struct bw_error *map_device(const struct map *map, struct range *rest)
                                .kind = kind,
                                .mirror = place.copy,
                                .devid = map->devid,
-                               .offset = rest->address};
-    rest->address += place.length;
+                               .offset = rest->logical};
+    rest->logical += place.length;
     rest->length -= place.length;
     return write_row(map, &row, 0);
 }
@@ -220,13 +214,16 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     for (size_t i = 0; !error && i < map->range_count; i++)
         error = check_range(map, &map->ranges[i]);
     for (size_t i = 0; !error && i < map->range_count; i++) {
-        struct range rest = map->ranges[i];
+        struct bw_address_range rest = map->ranges[i];
+        const bool is_whole = rest.length;
+        if (!is_whole)
+            rest.length = UINT64_MAX - rest.logical;
         do {
             if (map->by_device)
                 error = map_device(map, &rest);
             else
                 error = map_logical(map, &rest);
-        } while (!error && rest.whole && rest.length);
+        } while (!error && is_whole && rest.length);
     }
     bw_device_map_close(map->device_map);
     bw_chunk_list_free(&map->chunks);
@@ -316,19 +313,15 @@ static int run(const struct cmd_common *common, void *state)
         return list_used(common, map);
     if (!count)
         return cmd_usage_error(&cmd_map, "no address given", NULL);
-    BW_AUTO_FREE struct range *ranges = calloc(count, sizeof *ranges);
+    BW_AUTO_FREE struct bw_address_range *ranges = calloc(count, sizeof *ranges);
     if (!ranges)
         return cmd_fail(common, bw_error_no_memory());
     map->ranges = ranges;
     map->range_count = count;
     for (size_t i = 0; i < count; i++) {
-        struct range *range = &ranges[i];
-        struct bw_error *error = cmd_parse_range(common->paths[i], &range->address, &range->length);
+        struct bw_error *error = cmd_parse_range(common->paths[i], &ranges[i]);
         if (error)
             return cmd_fail(common, error);
-        range->whole = range->length;
-        if (!range->whole)
-            range->length = UINT64_MAX - range->address;
     }
     return cmd_run_plan(common, &cmd_map, map);
 }

@@ -403,13 +403,13 @@ static int run(const struct cmd_common *common, void *state)
     if (!common->input.log_given)
         own.input.fs.log = BW_LOG_IGNORE;
     for (size_t i = 0; !error && i < common->path_count; i++) {
-        uint64_t address, length;
-        error = cmd_parse_range(common->paths[i], &address, &length);
-        if (!error && address == UINT64_MAX)
+        struct bw_address_range range;
+        error = cmd_parse_range(common->paths[i], &range);
+        if (!error && range.logical == UINT64_MAX)
             error = bw_error_create(BW_ERROR_USAGE, "invalid address: %s", common->paths[i]);
+        range.length += !range.length;
         if (!error)
-            error = bad_ranges_push(&search->given,
-                                    (struct bw_address_range){address, length ? length : 1});
+            error = bad_ranges_push(&search->given, range);
     }
     int status;
     if (error)
