@@ -294,10 +294,7 @@ static bool may_be_shared(const struct bw_check *check, uint64_t bytenr)
 
 static struct bw_error *on_leaf(struct compressed_check *self, const struct bw_node *leaf)
 {
-    const uint64_t bytenr = bw_get64(((const struct bw_disk_header *)leaf->block)->bytenr);
     struct bw_item item;
-    if (may_be_shared(self->check, bytenr))
-        BW_TRY(bw_key_map_put(&self->blocks, bytenr, 1));
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         struct bw_file_extent extent;
         if (bw_node_disk_item(leaf, slot)->key.type != BW_EXTENT_DATA ||
@@ -316,22 +313,6 @@ static struct bw_error *on_leaf(struct compressed_check *self, const struct bw_n
     return bw_check_should_continue(self->check, 0)
                ? NULL
                : bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
-}
-
-/* Tree blocks that snapshots share are read once, and without bad data, those of new extents. A
- * leaf is noted when it is read, because before that, the scan also asks for it to announce it. */
-static struct bw_error *select_new(struct compressed_check *self,
-                                   const struct bw_block_pointer *pointer, bool *selected)
-{
-    const struct bw_check *check = self->check;
-    const uint8_t level = pointer->expectation.level;
-    if (check->selects_data && pointer->expectation.generation <= check->since_generation &&
-        !(check->since && check->since->bad_data.ranges.count))
-        return NULL;
-    *selected = !bw_key_map_has(&self->blocks, pointer->bytenr);
-    if (!*selected || !level || !may_be_shared(check, pointer->bytenr))
-        return NULL;
-    return bw_key_map_put(&self->blocks, pointer->bytenr, 1);
 }
 
 static void compressed_check_free(struct compressed_check *self)
@@ -356,6 +337,9 @@ struct bw_error *bw_check_compressed(struct bw_check *check)
     struct compressed_check self = {.check = check, .secrets = bw_fact_secrets_of(check)};
     BW_SCOPED(bw_block_scan)
     struct bw_block_scan scan = {BW_SCAN_ALL, .announce = true, .pointers = true};
+    /* If the baseline has no bad data, only new extents are read. */
+    const bool only_new =
+        check->selects_data && !(check->since && check->since->bad_data.ranges.count);
 
     /* The window, the memory of the threads, and the table, with twice as many places as there can
      * be extents of the greatest size. */
@@ -393,10 +377,17 @@ struct bw_error *bw_check_compressed(struct bw_check *check)
             continue;
         bw_block_scan_begin(&scan, &check->fs->reader, &tree->tree);
         while (bw_block_scan_next(&scan)) {
-            if (scan.step == BW_SCAN_POINTER)
-                BW_TRY(select_new(&self, &scan.pointer, &scan.selected));
-            else if (scan.step == BW_SCAN_LEAF)
+            const uint64_t bytenr = scan.pointer.bytenr;
+            if (scan.step == BW_SCAN_LEAF)
                 BW_TRY(on_leaf(&self, &scan.node));
+            if (scan.step != BW_SCAN_POINTER ||
+                (only_new && scan.pointer.expectation.generation <= check->since_generation))
+                continue;
+
+            /* Tree blocks that snapshots share are read once. */
+            scan.selected = !bw_key_map_has(&self.blocks, bytenr);
+            if (scan.selected && may_be_shared(check, bytenr))
+                BW_TRY(bw_key_map_put(&self.blocks, bytenr, 1));
         }
         BW_TRY(bw_block_scan_end(&scan));
     }

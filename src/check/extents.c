@@ -439,19 +439,6 @@ static void add_made(struct bw_entries *list, const struct bw_reference *referen
                                                       .tree = list->tree->tree.id});
 }
 
-static struct bw_error *on_block(struct bw_entries *list, const struct bw_node *node)
-{
-    struct bw_reference reference = bw_block_as_reference(node);
-    add_made(list, &reference);
-    struct bw_block_references references =
-        bw_check_references_open(list->check, node, bw_tree_first_slot(list->tree, node));
-    while (bw_block_references_next(&references, &reference))
-        add_made(list, &reference);
-    if (!bw_check_should_continue(list->check, 0))
-        return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
-    return list->no_memory ? bw_error_no_memory() : NULL;
-}
-
 /* Adds the references that exist, from each block of all trees once. */
 static struct bw_error *add_all_made(struct bw_entries *list)
 {
@@ -469,11 +456,21 @@ static struct bw_error *add_all_made(struct bw_entries *list)
         add_made(list, &root);
         bw_block_scan_begin(&scan, &reader, &list->tree->tree);
         while (bw_block_scan_next(&scan)) {
-            const bool is_read = scan.step == BW_SCAN_LEAF || scan.step == BW_SCAN_NODE;
-            if (is_read)
-                BW_TRY(on_block(list, &scan.node));
-            else if (!scan.error && !bw_tree_has_dropped(list->tree, &scan.pointer))
+            const struct bw_node *node = &scan.node;
+            if (scan.step == BW_SCAN_POINTER && !bw_tree_has_dropped(list->tree, &scan.pointer))
                 BW_TRY(bw_block_set_insert(&list->seen, scan.pointer.bytenr, &scan.selected));
+            if (scan.step == BW_SCAN_POINTER || scan.step == BW_SCAN_LOST)
+                continue;
+            struct bw_reference reference = bw_block_as_reference(node);
+            add_made(list, &reference);
+            struct bw_block_references references =
+                bw_check_references_open(check, node, bw_tree_first_slot(list->tree, node));
+            while (bw_block_references_next(&references, &reference))
+                add_made(list, &reference);
+            if (!bw_check_should_continue(check, 0))
+                return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
+            if (list->no_memory)
+                return bw_error_no_memory();
         }
         BW_TRY(bw_block_scan_end(&scan));
     }
