@@ -36,8 +36,6 @@ BW_VECTOR(references, struct reference);
 struct tree_names {
     uint64_t tree; /* 0: none */
     struct references references;
-    uint64_t inode; /* while it is made: the last INODE_ITEM, and its type */
-    uint8_t type;
 };
 
 struct bw_name_index {
@@ -68,42 +66,12 @@ void bw_name_index_destroy(struct bw_name_index *index)
     free(index);
 }
 
-static struct bw_error *add_reference(struct tree_names *names, uint64_t directory, uint64_t inode)
+static struct bw_error *add_reference(struct references *references, uint64_t directory,
+                                      uint64_t inode, uint8_t type)
 {
     if (directory == inode) /* a top directory */
         return NULL;
-    BW_TRY(references_reserve(&names->references, 1));
-    uint8_t type = names->inode == inode ? names->type : BW_FILE_UNKNOWN;
-    names->references.items[names->references.count++] = (struct reference){directory, inode, type};
-    return NULL;
-}
-
-static struct bw_error *index_leaf(struct tree_names *names, const struct bw_node *leaf)
-{
-    struct bw_item item;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
-        struct bw_inode inode;
-        struct bw_inode_ref ref;
-        struct bw_cursor cursor = bw_cursor_of(&item);
-        switch (item.key.type) {
-        case BW_INODE_ITEM:
-            names->inode = item.key.objectid;
-            names->type = BW_FILE_UNKNOWN;
-            if (bw_inode_decode(&item, &inode))
-                names->type = bw_file_type_of_mode(inode.mode);
-            break;
-        case BW_INODE_REF: /* all its names are in the one directory */
-            BW_TRY(add_reference(names, item.key.offset, item.key.objectid));
-            break;
-        case BW_INODE_EXTREF:
-            while (bw_inode_ref_next(&cursor, &item.key, &ref))
-                BW_TRY(add_reference(names, ref.parent, item.key.objectid));
-            break;
-        default:
-            break;
-        }
-    }
-    return NULL;
+    return references_push(references, (struct reference){directory, inode, type});
 }
 
 static int by_directory(const void *a, const void *b)
@@ -127,9 +95,34 @@ static struct bw_error *find_names(struct bw_name_index *index, const struct bw_
     references_free(&names->references);
     *names = (struct tree_names){0};
     BW_SCOPED(bw_block_scan) struct bw_block_scan scan = {BW_SCAN_ALL, .adopt = true};
+    struct bw_item item;
+    uint64_t number = 0; /* of the last INODE_ITEM, and its type */
+    uint8_t type = BW_FILE_UNKNOWN;
     bw_block_scan_begin(&scan, &index->fs->reader, tree);
-    while (bw_block_scan_next(&scan))
-        BW_TRY(index_leaf(names, &scan.node));
+    while (bw_block_scan_next_item(&scan, &item)) {
+        struct bw_inode inode;
+        struct bw_inode_ref ref;
+        struct bw_cursor cursor = bw_cursor_of(&item);
+        const uint64_t inode_number = item.key.objectid;
+        const uint8_t known_type = number == inode_number ? type : BW_FILE_UNKNOWN;
+        switch (item.key.type) {
+        case BW_INODE_ITEM:
+            number = inode_number;
+            type = BW_FILE_UNKNOWN;
+            if (bw_inode_decode(&item, &inode))
+                type = bw_file_type_of_mode(inode.mode);
+            break;
+        case BW_INODE_REF: /* all its names are in the one directory */
+            BW_TRY(add_reference(&names->references, item.key.offset, inode_number, known_type));
+            break;
+        case BW_INODE_EXTREF:
+            while (bw_inode_ref_next(&cursor, &item.key, &ref))
+                BW_TRY(add_reference(&names->references, ref.parent, inode_number, known_type));
+            break;
+        default:
+            break;
+        }
+    }
     BW_TRY(bw_block_scan_end(&scan));
     references_sort(&names->references, by_directory);
     names->tree = tree->id;
