@@ -108,6 +108,10 @@ asked_once "rescue" rescue luks2.img
 asked_once "deleted" deleted luks2.img
 asked_once "rescue --extract" rescue --extract asked_saved luks2.img
 holds "the first step has written" [ -s asked_saved/whole.json ]
+timeout 600 python3 "$ROOT/tests/support/on-terminal.py" answer: \
+    "$PROGRAM" rescue luks2.img > asked
+holds "rescue without a passphrase cannot open it" [ $? -eq 2 ]
+is "rescue does not ask again" "$(grep -c "Passphrase of" asked)" 1
 expect "an empty key" 2 'the key in /dev/null is empty' --key-file /dev/null luks2.img
 expect "no key file" 2 'cannot open nowhere' --key-file nowhere luks2.img
 expect "a descriptor that is not open" 2 'cannot read the key' --key-fd 77 luks2.img

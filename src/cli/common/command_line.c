@@ -583,6 +583,7 @@ int cmd_run_step(const struct cmd_input *given, const struct cmd_base *base,
     struct cmd_common common = {
         .messages.repeats = &repeats,
         .input = {.keys = given ? given->keys : keys,
+                  .never_asks = given, /* what led to the step has asked */
                   .fs.search_limit = given ? given->fs.search_limit : NULL,
                   .helpers = BW_HELPERS_ON,
                   .images = images,

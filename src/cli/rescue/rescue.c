@@ -309,6 +309,8 @@ static int report_files(const struct cmd_common *common, struct rescue_settings 
     else
         status = cmd_open_to(&rescue->common, CMD_OPEN_IMAGES, &rescue->answer.session);
     if (!status) {
+        /* Opening the images has asked for passphrases; each attempt would ask again. */
+        rescue->common.input.never_asks = rescue->given.never_asks = true;
         error = rescue_all(rescue);
         cmd_progress_end();
         cmd_monitor_watch(rescue->answer.session.fs, NULL, NULL);
