@@ -254,6 +254,15 @@ bool bw_key_may_be(struct bw_check *check, const struct bw_tree *tree, const str
     return bw_key_compare(&before, other) < 0 && bw_key_compare(other, &after) < 0;
 }
 
+bool bw_may_lack_items(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *key)
+{
+    BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
+    struct bw_item item;
+    uint32_t slot;
+    return !find_item(check, tree, key, &finder, &slot, &item) ||
+           bw_leaf_key(&finder.leaf, finder.leaf.item_count - 1).objectid == key->objectid;
+}
+
 static void try_field(struct search *search, uint32_t byte, unsigned width)
 {
     for (unsigned bit = 0; bit < width * 8; bit++) {
@@ -594,13 +603,13 @@ static void decide(struct search *search, struct bw_flip *flip)
     }
 }
 
-/* Reads the block at each address that differs in one bit from the one in the pointer. */
+/* Reads the block at each address that differs in one bit from the one in the pointer. A block of
+ * another tree may be alike, and an older version of the right one, which is free space. */
 void bw_flip_find_in_address(struct bw_check *check, const struct bw_tree *tree,
                              const struct bw_block_pointer *pointer, struct bw_flip *flip)
 {
     const struct bw_tree_reader *reader = &check->fs->reader;
-    const struct search search = {
-        .check = check, .tree = tree, .pointer = pointer, .nodesize = reader->nodesize};
+    struct search search = {.check = check, .tree = tree, .nodesize = reader->nodesize};
     uint64_t want = 0;
     unsigned found = 0;
     *flip = (struct bw_flip){0};
@@ -615,11 +624,16 @@ void bw_flip_find_in_address(struct bw_check *check, const struct bw_tree *tree,
         BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &there, buffer);
         if (!error)
             error = bw_node_check(buffer, reader->nodesize, bytenr, &there.expectation);
-        if (bw_check_lacks_memory(check, error) || error)
+        search.pointer = &there;
+        const struct bw_disk_header *header = (const void *)buffer;
+        if (bw_check_lacks_memory(check, error) || error ||
+            bw_get64(header->owner) != there.expectation.owner ||
+            generation_in_extent_tree(&search) != there.expectation.generation)
             continue;
         want = bytenr;
         found++;
     }
+    search.pointer = pointer;
     if (found == 1)
         flip_in_pointer(&search, offsetof(struct bw_disk_key_pointer, bytenr),
                         offsetof(struct bw_disk_root_item, bytenr), 8, pointer->bytenr, want, flip);

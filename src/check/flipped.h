@@ -41,6 +41,11 @@ void bw_flip_in_key(struct bw_check *check, const struct bw_tree *tree, const st
 bool bw_key_may_be(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *have,
                    const struct bw_key *other);
 
+/** Whether a leaf ends with items of the same object as an item in it: the number of items in the
+ * leaf may be wrong, and others be missing. Also true if that is not known. */
+bool bw_may_lack_items(struct bw_check *check, const struct bw_tree *tree,
+                       const struct bw_key *key);
+
 /** The facts that the items of a block are compared with. */
 struct bw_item_rules bw_item_rules_of(const struct bw_check *check, uint64_t owner,
                                       uint64_t generation, bool in_log);

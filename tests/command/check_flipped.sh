@@ -6,7 +6,7 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 fixtures=$BUILD/fixtures
-"$ROOT/scripts/unpack-fixtures" "$fixtures" plain subvolumes || exit 1
+"$ROOT/scripts/unpack-fixtures" "$fixtures" plain subvolumes old-4k old-16k || exit 1
 image=$fixtures/plain/dev1.img
 
 # flip LOGICAL BYTE BIT: flips this bit of a tree block of the image of the test.
@@ -118,6 +118,22 @@ is "no finding names a bit of that block" "$(grep -c flipped_byte "$WORK/out")" 
 image=$fixtures/subvolumes/dev1.img
 names entry-missing 256 31670272 $((101 + 15992 + 1)) 6
 names entry-missing 256 31670272 $((101 + 15170 + 2)) 2
+image=$fixtures/plain/dev1.img
+
+# misleads LOGICAL BYTE BIT: it is found, but another bit explains it as well: none may be named.
+misleads() {
+    flipped "$@"
+    holds "bit $3 of byte $2 of block $1 is found" grep -q '"severity":"error"' "$WORK/out"
+    is "no finding names a bit for bit $3 of byte $2 of block $1" "$(grep -c flipped_byte \
+        "$WORK/out")" 0
+}
+
+# A leaf that ends too early also ends a file; a block of a snapshot is like the one it replaces.
+image=$fixtures/old-4k/dev1.img
+misleads 30932992 96 3
+misleads 31244288 96 1
+image=$fixtures/old-16k/dev1.img
+misleads 31375360 89 0
 image=$fixtures/plain/dev1.img
 
 # Two flipped bits are not one, and a healthy image has none.
