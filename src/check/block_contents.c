@@ -77,7 +77,8 @@ static void find_flip_in_owner(const struct bw_reached_block *block, struct bw_f
         const struct bw_listed_tree *tree = &trees->entries.items[i];
         struct bw_flip one;
         if (!tree->is_subvolume ||
-            !bw_flip_to(&one, block->pointer->bytenr, byte, 8, block->owner, tree->tree.id))
+            !bw_flip_to(&one, block->pointer->bytenr, byte, 8, block->owner, tree->tree.id) ||
+            !bw_is_owned(block->check, &tree->tree))
             continue;
         *flip = one;
         found++;

@@ -20,6 +20,7 @@
 #include "base/vector.h"
 #include "btrfs-walk/space.h"
 #include "check/check.h"
+#include "check/flipped.h"
 #include "check/groups.h"
 #include "fs/image.h"
 #include "ondisk/chunk.h"
@@ -67,6 +68,76 @@ static struct bw_finding location_of_stripe(const struct bw_checked_stripe *stri
     return BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE,
                       .key = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, stripe->logical},
                       .logical = stripe->logical, .devid = stripe->devid, .offset = stripe->offset);
+}
+
+/* The bits of an item of the device or the chunk tree, and of a block group. */
+
+/* Whether a block group confirms what the chunk tree has of a chunk. */
+static bool is_confirmed(const struct bw_check *check, uint64_t logical)
+{
+    const struct bw_checked_chunk *chunk = bw_check_chunk(check, logical);
+    const struct bw_checked_group *group = bw_check_group(check, logical);
+    return chunk && group && chunk->length == group->length && chunk->type == group->flags;
+}
+
+static void find_flip_in_device_extent(struct bw_check *check, const struct bw_key *key,
+                                       const struct bw_disk_device_extent *disk,
+                                       const struct bw_checked_stripe *stripe, struct bw_flip *flip)
+{
+    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, BW_DEVICE_TREE);
+    const uint64_t chunk = bw_get64(disk->chunk_offset), length = bw_get64(disk->length);
+    if (!tree || !is_confirmed(check, stripe->logical))
+        return;
+    if (length == stripe->length)
+        bw_flip_in_item(check, &tree->tree, key,
+                        offsetof(struct bw_disk_device_extent, chunk_offset), 8, chunk,
+                        stripe->logical, flip);
+    else if (chunk == stripe->logical)
+        bw_flip_in_item(check, &tree->tree, key, offsetof(struct bw_disk_device_extent, length), 8,
+                        length, stripe->length, flip);
+}
+
+/* A number in the item of a device. */
+static void find_flip_in_device(struct bw_check *check, const struct bw_key *key, uint32_t offset,
+                                uint64_t have, uint64_t want, struct bw_flip *flip)
+{
+    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, BW_CHUNK_TREE);
+    if (tree)
+        bw_flip_in_item(check, &tree->tree, key, offset, 8, have, want, flip);
+}
+
+/* The key of the block group of a chunk, if the device extent of its first stripe confirms the
+ * address and the length of the chunk. */
+static void find_flip_in_group(struct bw_check *check, const struct bw_chunk *chunk,
+                               const struct bw_checked_group *group, struct bw_flip *flip)
+{
+    const struct bw_listed_tree *devices = bw_tree_list_find(&check->trees, BW_DEVICE_TREE);
+    const uint64_t id = check->fs->block_group_tree.id ? BW_BLOCK_GROUP_TREE : BW_EXTENT_TREE;
+    const struct bw_listed_tree *groups = bw_tree_list_find(&check->trees, id);
+    if (!devices || !groups || !chunk->stripe_count || !bw_flip_may_search(check))
+        return;
+    const struct bw_key place = {bw_get64(chunk->stripes->devid), BW_DEVICE_EXTENT,
+                                 bw_get64(chunk->stripes->offset)};
+    const struct bw_chunk_info info = {
+        .length = chunk->length, .type = chunk->type, .stripe_count = chunk->stripe_count};
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, check->fs, &devices->tree, place, place);
+    const struct bw_item *item = bw_fs_items_next(&items);
+    const struct bw_disk_device_extent *disk = item ? (const void *)item->data : NULL;
+    const struct bw_key want = {chunk->logical, BW_BLOCK_GROUP_ITEM, chunk->length};
+    if (!item || item->size < sizeof *disk || bw_get64(disk->chunk_offset) != chunk->logical ||
+        bw_get64(disk->length) != bw_chunk_stripe_length(&info))
+        return;
+    if (group)
+        bw_flip_in_key(check, &groups->tree,
+                       &(struct bw_key){want.objectid, want.type, group->length}, &want, flip);
+    for (unsigned bit = 0; !group && bit < 64 && !flip->found; bit++) {
+        const uint64_t start = want.objectid ^ UINT64_C(1) << bit;
+        const struct bw_checked_chunk *other = bw_check_chunk(check, start);
+        if (!other || other->logical != start)
+            bw_flip_in_key(check, &groups->tree, &(struct bw_key){start, want.type, want.offset},
+                           &want, flip);
+    }
 }
 
 static void report_missing(const struct chunks *chunks, const struct bw_checked_stripe *stripe,
@@ -152,7 +223,7 @@ static struct bw_error *stripes_check(struct chunks *chunks)
         const struct bw_disk_device_extent *disk = (const void *)item->data;
         const uint64_t chunk = bw_get64(disk->chunk_offset), length = bw_get64(disk->length);
         const struct bw_device_info *device = find_device(chunks, item->key.objectid);
-        const struct bw_finding location =
+        struct bw_finding location =
             BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_DEVICE_TREE, .key = item->key,
                        .logical = chunk, .devid = item->key.objectid, .offset = item->key.offset);
         if (device)
@@ -160,11 +231,13 @@ static struct bw_error *stripes_check(struct chunks *chunks)
         if (!matches && !chunks->incomplete)
             bw_check_find(check, BW_CODE_device_extent_extra, &location,
                           "no stripe of a chunk is at this position");
-        else if (matches && (stripes[next].logical != chunk || stripes[next].length != length))
+        if (matches && (stripes[next].logical != chunk || stripes[next].length != length)) {
+            find_flip_in_device_extent(check, &item->key, disk, &stripes[next], &location.flip);
             bw_check_find(check, BW_CODE_device_extent_differs, &location,
                           "%" PRIu64 " bytes of chunk %" PRIu64 ", the chunk tree has %" PRIu64
                           " bytes of chunk %" PRIu64,
                           length, chunk, stripes[next].length, stripes[next].logical);
+        }
         next += matches;
     }
     for (; next < count; next++)
@@ -172,9 +245,14 @@ static struct bw_error *stripes_check(struct chunks *chunks)
 
     for (size_t i = 0; i < chunks->devices.count && !extents.lost; i++) {
         const struct bw_device_info *device = &chunks->devices.items[i];
-        const struct bw_finding location = BW_FINDING(
+        const struct bw_image *image = bw_image_of_device(check->fs, device->devid, device->uuid);
+        struct bw_finding location = BW_FINDING(
             BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE,
             .key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, device->devid}, .devid = device->devid);
+        if (image && image->superblock.device.bytes_used == allocated[i])
+            find_flip_in_device(check, &location.row.key,
+                                offsetof(struct bw_disk_device_item, bytes_used),
+                                device->bytes_used, allocated[i], &location.flip);
         if (device->bytes_used != allocated[i])
             bw_check_find(check, BW_CODE_device_used, &location,
                           "%" PRIu64 " bytes used, its device extents have %" PRIu64,
@@ -190,10 +268,13 @@ static void devices_check(const struct chunks *chunks)
     const struct bw_superblock *superblock = &fs->superblock;
     uint64_t writable = 0, all = 0;
     const uint64_t size = superblock->total_bytes, rounding = superblock->sectorsize;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < chunks->devices.count; i++)
+        sum += chunks->devices.items[i].total_bytes;
     for (size_t i = 0; i < chunks->devices.count; i++) {
         const struct bw_device_info *device = &chunks->devices.items[i];
         const struct bw_image *image = bw_image_of_device(fs, device->devid, device->uuid);
-        const struct bw_finding location = BW_FINDING(
+        struct bw_finding location = BW_FINDING(
             BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE,
             .key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, device->devid}, .devid = device->devid);
         writable += device->seed ? 0 : device->total_bytes;
@@ -201,6 +282,10 @@ static void devices_check(const struct chunks *chunks)
         if (!image || image->is_dump || device->seed || device->state != BW_DEVICE_PRESENT)
             continue;
         const struct bw_device_identity *own = &image->superblock.device;
+        if (size == sum - device->total_bytes + own->total_bytes)
+            find_flip_in_device(chunks->check, &location.row.key,
+                                offsetof(struct bw_disk_device_item, total_bytes),
+                                device->total_bytes, own->total_bytes, &location.flip);
         if (!fs->is_past &&
             (own->total_bytes != device->total_bytes || own->bytes_used != device->bytes_used))
             bw_check_find(chunks->check, BW_CODE_device_differs, &location,
@@ -282,11 +367,16 @@ static struct bw_error *read_chunks(struct chunks *chunks)
         if (item->key.type == BW_DEVICE_ITEM && item->size >= sizeof *device) {
             const struct bw_image *image =
                 bw_image_of_device(check->fs, bw_get64(device->devid), device->uuid);
-            const struct bw_finding location =
-                BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE, .key = item->key,
-                           .devid = item->key.offset);
-            if (image && !image->is_dump &&
-                !bw_superblock_has_block_id(&image->superblock, device->fsid))
+            struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE,
+                                                    .key = item->key, .devid = item->key.offset);
+            const bool differs = image && !image->is_dump &&
+                                 !bw_superblock_has_block_id(&image->superblock, device->fsid);
+            const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, BW_CHUNK_TREE);
+            if (differs && tree)
+                bw_flip_in_bytes(check, &tree->tree, &item->key,
+                                 offsetof(struct bw_disk_device_item, fsid), device->fsid,
+                                 image->superblock.device.fsid, BW_UUID_SIZE, &location.flip);
+            if (differs)
                 bw_check_find(check, BW_CODE_device_differs, &location,
                               "the fsid differs from the fsid in the superblock of the device");
         }
@@ -318,10 +408,13 @@ static struct bw_error *read_chunks(struct chunks *chunks)
         if (group)
             chunks->has_chunk[group - check->groups.groups.items] = true;
         chunks->group_missing |= !group;
+        struct bw_finding in_group = location;
+        if (!is_remapped && (!group || group->length != length))
+            find_flip_in_group(check, &chunk, group, &in_group.flip);
         if (!group && !check->groups.incomplete)
-            bw_check_find(check, BW_CODE_group_missing, &location, "the chunk has no block group");
+            bw_check_find(check, BW_CODE_group_missing, &in_group, "the chunk has no block group");
         else if (group && group->length != length)
-            bw_check_find(check, BW_CODE_group_differs, &location,
+            bw_check_find(check, BW_CODE_group_differs, &in_group,
                           "%" PRIu64 " bytes, its block group has %" PRIu64, length, group->length);
         else if (group && group->flags != type)
             bw_check_find(check, BW_CODE_group_differs, &location,

@@ -147,19 +147,6 @@ static bool find_size(struct bw_check *check, const struct bw_listed_tree *tree,
     return true;
 }
 
-/* Whether the root of a tree was written for it: its root item may be under a wrong number. */
-static bool is_owned(struct bw_check *check, const struct bw_tree *tree)
-{
-    const struct bw_tree_reader *reader = &check->fs->reader;
-    const struct bw_block_pointer root = bw_tree_root_pointer(tree, false);
-    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(reader, 1);
-    if (!buffer)
-        return false;
-    BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &root, buffer);
-    const struct bw_disk_header *header = (const void *)buffer;
-    return !bw_check_lacks_memory(check, error) && !error && bw_get64(header->owner) == tree->id;
-}
-
 /* The file extent that makes a reference, or that would with another bit in its address. */
 static bool find_file_extent(struct bw_check *check, const struct bw_tree *tree,
                              const struct bw_reference *reference, bool with_flip,
@@ -201,7 +188,7 @@ static bool is_made_right(struct bw_check *check, const struct bw_reference_entr
     if (have->source != want->source)
         return tree && !bw_tree_list_find(&check->trees, have->source) &&
                bw_tree_list_find(&check->trees, want->source) &&
-               (tree->tree.root.bytenr != want->bytenr || is_owned(check, &tree->tree));
+               (tree->tree.root.bytenr != want->bytenr || bw_is_owned(check, &tree->tree));
     if (!tree || !find_size(check, tree, want->inode, &size))
         return false;
     /* The key of the file extent may be wrong if it would also be in order with the other inode. */

@@ -216,6 +216,18 @@ void bw_flip_bit_of_item(struct bw_check *check, const struct bw_tree *tree,
     flip->value ^= UINT64_C(1) << bit;
 }
 
+void bw_flip_in_bytes(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *key,
+                      uint32_t offset, const void *have, const void *want, size_t length,
+                      struct bw_flip *flip)
+{
+    const uint8_t *a = have, *b = want;
+    size_t at = 0;
+    while (at < length && a[at] == b[at])
+        at++;
+    if (at < length && memcmp(a + at + 1, b + at + 1, length - at - 1) == 0)
+        bw_flip_in_item(check, tree, key, offset + (uint32_t)at, 1, a[at], b[at], flip);
+}
+
 /* The bit that makes one key the other; at the key at `byte` of a block. */
 static bool flip_key(struct bw_flip *flip, uint64_t block, uint32_t byte, const struct bw_key *have,
                      const struct bw_key *want)
@@ -252,6 +264,18 @@ bool bw_key_may_be(struct bw_check *check, const struct bw_tree *tree, const str
     const struct bw_key after =
         slot + 1 < finder.leaf.item_count ? bw_leaf_key(&finder.leaf, slot + 1) : BW_KEY_MAX;
     return bw_key_compare(&before, other) < 0 && bw_key_compare(other, &after) < 0;
+}
+
+bool bw_is_owned(struct bw_check *check, const struct bw_tree *tree)
+{
+    const struct bw_tree_reader *reader = &check->fs->reader;
+    const struct bw_block_pointer root = bw_tree_root_pointer(tree, false);
+    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(reader, 1);
+    if (!buffer)
+        return false;
+    BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &root, buffer);
+    const struct bw_disk_header *header = (const void *)buffer;
+    return !bw_check_lacks_memory(check, error) && !error && bw_get64(header->owner) == tree->id;
 }
 
 bool bw_may_lack_items(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *key)

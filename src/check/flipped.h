@@ -27,6 +27,11 @@ void bw_flip_in_item(struct bw_check *check, const struct bw_tree *tree, const s
                      uint32_t offset, unsigned width, uint64_t have, uint64_t want,
                      struct bw_flip *flip);
 
+/** The same for `length` bytes at `offset`, such as a uuid or a name, that differ in one bit. */
+void bw_flip_in_bytes(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *key,
+                      uint32_t offset, const void *have, const void *want, size_t length,
+                      struct bw_flip *flip);
+
 /** The same if the bit itself is known: bit `bit` of the byte at `offset` of the item. */
 void bw_flip_bit_of_item(struct bw_check *check, const struct bw_tree *tree,
                          const struct bw_key *key, uint32_t offset, unsigned bit,
@@ -40,6 +45,9 @@ void bw_flip_in_key(struct bw_check *check, const struct bw_tree *tree, const st
  * if that is not known. */
 bool bw_key_may_be(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *have,
                    const struct bw_key *other);
+
+/** Whether the root of a tree was written for it: its root item may be under a wrong number. */
+bool bw_is_owned(struct bw_check *check, const struct bw_tree *tree);
 
 /** Whether a leaf ends with items of the same object as an item in it: the number of items in the
  * leaf may be wrong, and others be missing. Also true if that is not known. */

@@ -16,7 +16,9 @@
 #include "base/search.h"
 #include "base/vector.h"
 #include "btrfs-walk/space.h"
+#include "check/flipped.h"
 #include "check/free_space.h"
+#include "check/inode_sums.h"
 #include "data/reader.h"
 #include "fs/inode.h"
 #include "ondisk/checksum.h"
@@ -56,10 +58,24 @@ static struct bw_span next_piece(struct bw_free_space *self)
     return piece;
 }
 
+static uint64_t edge_of(uint64_t address)
+{
+    return bw_fact_mix(address + 1);
+}
+
+/* A hash of the ends of a run. In the sum of all runs of both sides, equal ends cancel out. */
+static uint64_t edges_of(const struct bw_span *run)
+{
+    return edge_of(run->start) ^ edge_of(run->end);
+}
+
 static void compare_piece(struct bw_free_space *self, struct bw_span wanted)
 {
     const struct bw_span found = next_piece(self);
-    if (self->differs || (found.start == wanted.start && found.end == wanted.end))
+    if (found.start == wanted.start && found.end == wanted.end)
+        return;
+    self->edges ^= edges_of(&found) ^ edges_of(&wanted);
+    if (self->differs)
         return;
     self->differs = true;
     self->wanted = wanted;
@@ -72,7 +88,7 @@ void bw_free_space_enter(struct bw_free_space *self, const struct bw_checked_gro
         return;
     self->group = group;
     self->has_run = self->has_next = self->differs = false;
-    self->run_count = 0;
+    self->run_count = self->edges = 0;
     self->failure = self->source->enter(self);
     if (!self->failure)
         self->has_next = self->source->next(self, &self->next);
@@ -90,9 +106,10 @@ void bw_free_space_leave(struct bw_free_space *self, bool unsure)
     const struct bw_free_space_source *source = self->source;
     if (!source || self->failure)
         return;
+    struct bw_span rest;
     compare_piece(self, (struct bw_span){0});
-    while (next_piece(self).end)
-        continue;
+    while ((rest = next_piece(self)).end)
+        self->edges ^= edges_of(&rest);
     if (unsure || !self->known)
         return;
     if (self->differs) {
@@ -103,6 +120,8 @@ void bw_free_space_leave(struct bw_free_space *self, bool unsure)
         struct bw_finding location = source->location(self);
         location.row.logical = first->start;
         location.row.length = first->end - first->start;
+        if (source->find_flip && self->group->used == self->group->counted)
+            source->find_flip(self, &location.flip);
         if (found->end && found->start == wanted->start)
             bw_check_find(self->check, source->differs, &location,
                           "%" PRIu64 " bytes are free, the %s has %" PRIu64, want, source->name,
@@ -146,6 +165,36 @@ static bool is_after_all_groups(const struct bw_free_space *self, const struct b
     const struct bw_checked_group *last =
         list->groups.count ? &list->groups.items[list->groups.count - 1] : NULL;
     return last && key->objectid >= last->start && key->objectid - last->start >= last->length;
+}
+
+/* The flipped bit in a record or a bitmap that makes all runs of the block group right, if its
+ * extents have as many bytes as it uses. */
+static void find_flip_in_tree(const struct bw_free_space *self, struct bw_flip *flip)
+{
+    enum { BITMAP_BITS = 2048 };
+    struct bw_check *check = self->check;
+    const struct bw_tree *tree = &bw_tree_list_find(&check->trees, BW_FREE_SPACE_TREE)->tree;
+    const struct bw_span *wanted = &self->wanted, *found = &self->found;
+    const uint64_t sector = check->fs->superblock.sectorsize, start = self->group->start;
+    if (!(self->flags & BITMAPS)) {
+        const struct bw_key have = {found->start, BW_FREE_SPACE_EXTENT, found->end - found->start};
+        const struct bw_key want = {wanted->start, BW_FREE_SPACE_EXTENT,
+                                    wanted->end - wanted->start};
+        if (self->edges == (edges_of(found) ^ edges_of(wanted)))
+            bw_flip_in_key(check, tree, &have, &want, flip);
+        return;
+    }
+    uint64_t place = bw_min(found->start, wanted->start);
+    if (found->start == wanted->start)
+        place = bw_min(found->end, wanted->end);
+    else if (!found->end || !wanted->end)
+        place = found->start | wanted->start;
+    const uint64_t first = start + (place - start) / (BITMAP_BITS * sector) * BITMAP_BITS * sector;
+    const uint64_t bit = (place - first) / sector;
+    const struct bw_key key = {first, BW_FREE_SPACE_BITMAP,
+                               bw_min(BITMAP_BITS * sector, start + self->group->length - first)};
+    if (self->edges == (edge_of(place) ^ edge_of(place + sector)))
+        bw_flip_bit_of_item(check, tree, &key, (uint32_t)(bit / 8), bit % 8, flip);
 }
 
 static void note_stray(struct bw_free_space *self, const struct bw_key *key)
@@ -255,7 +304,12 @@ static struct bw_error *enter_tree_group(struct bw_free_space *self)
         bw_item_stream_next(&self->stream);
     /* With the remap-tree feature, nothing is allocated in ranges that were moved away. */
     if (!self->known && !loss && !(group->flags & (BW_GROUP_REMAPPED | BW_GROUP_METADATA_REMAP))) {
-        const struct bw_finding location = tree_location(self);
+        struct bw_finding location = tree_location(self);
+        const struct bw_tree *tree =
+            &bw_tree_list_find(&self->check->trees, BW_FREE_SPACE_TREE)->tree;
+        const struct bw_checked_chunk *chunk = bw_check_chunk(self->check, group->start);
+        if (chunk && chunk->length == group->length && item->key.objectid == group->start)
+            bw_flip_in_key(self->check, tree, &item->key, &location.row.key, &location.flip);
         bw_check_find(self->check, BW_CODE_free_space_missing, &location,
                       "the free space tree lacks this block group");
     }
@@ -290,7 +344,12 @@ void bw_free_space_skip(struct bw_free_space *self, const struct bw_checked_grou
 
 static void leave_tree_group(const struct bw_free_space *self)
 {
-    const struct bw_finding location = tree_location(self);
+    struct bw_finding location = tree_location(self);
+    if (self->run_count != self->promised && !self->differs)
+        bw_flip_in_item(self->check,
+                        &bw_tree_list_find(&self->check->trees, BW_FREE_SPACE_TREE)->tree,
+                        &location.row.key, offsetof(struct bw_disk_free_space_info, extent_count),
+                        4, self->promised, self->run_count, &location.flip);
     if (self->run_count != self->promised)
         bw_check_find(self->check, BW_CODE_free_space_count, &location,
                       "%" PRIu64 " run%s, the block group has %" PRIu64, self->promised,
@@ -336,8 +395,8 @@ static struct bw_error *end_tree(struct bw_free_space *self, struct bw_error *er
 static struct bw_error *begin_tree(struct bw_free_space *self)
 {
     static const struct bw_free_space_source source = {
-        "free space tree", BW_CODE_free_space_differs, tree_location, enter_tree_group,
-        next_tree_run,     leave_tree_group,           end_tree};
+        "free space tree", BW_CODE_free_space_differs, tree_location,    enter_tree_group,
+        next_tree_run,     find_flip_in_tree,          leave_tree_group, end_tree};
     struct bw_check *check = self->check;
     const uint64_t features = check->fs->superblock.compat_ro_flags,
                    wanted = BW_COMPAT_RO_FREE_SPACE_TREE | BW_COMPAT_RO_FREE_SPACE_TREE_VALID;
@@ -650,7 +709,7 @@ static struct bw_error *begin_space_cache(struct bw_free_space *self)
     static const struct bw_free_space_source source = {"space cache",  BW_CODE_space_cache_differs,
                                                        cache_location, enter_cache_group,
                                                        next_cache_run, NULL,
-                                                       end_cache};
+                                                       NULL,           end_cache};
     struct bw_fs *fs = self->check->fs;
     const struct bw_superblock *superblock = &fs->superblock;
     const uint64_t generation = superblock->cache_generation;

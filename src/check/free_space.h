@@ -23,6 +23,8 @@ struct bw_free_space_source {
     struct bw_error *(*enter)(struct bw_free_space *self);
     /** The next run of the block group; they ascend, and may touch. False at the end. */
     bool (*next)(struct bw_free_space *self, struct bw_span *run);
+    /** The flipped bit that explains the difference. NULL: it is not known. */
+    void (*find_flip)(const struct bw_free_space *self, struct bw_flip *flip);
     /** Ends a block group once it is complete. NULL: nothing to do. */
     void (*leave)(const struct bw_free_space *self);
     struct bw_error *(*end)(struct bw_free_space *self, struct bw_error *error);
@@ -42,6 +44,7 @@ struct bw_free_space {
     uint64_t run_count;       /**< runs so far, joined */
     bool differs;
     struct bw_span wanted, found; /* the first difference; empty: none */
+    uint64_t edges;               /**< a hash of the ends that only one side has */
 
     /* Of the free space tree. */
     struct bw_item_stream stream;

@@ -14,6 +14,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/compare.h"
@@ -25,6 +26,7 @@
 #include "check/directories.h"
 #include "check/flipped.h"
 #include "check/inode_sums.h"
+#include "fs/inode.h"
 #include "ondisk/bit_flip.h"
 #include "ondisk/checksum.h"
 #include "recovery/recovery.h"
@@ -674,6 +676,35 @@ static void find_flip_in_index(const struct examination *examination, const stru
                         reference->value, index->value, flip);
 }
 
+/* The flipped bit in the type of a file: in an entry if the other one and the inode agree, or in
+ * the mode if both entries agree. */
+static void find_flip_in_type(const struct examination *examination, const struct inode *inode,
+                              const struct name *name, const struct name_record *wrong,
+                              struct bw_flip *flip)
+{
+    struct bw_check *check = examination->check;
+    const struct bw_tree *tree = &examination->tree->tree;
+    const struct name_record *right = wrong == name->item ? name->index : name->item;
+    if (!inode->item || !right)
+        return;
+    if (right->type == inode->item->type) {
+        const struct bw_key key = wrong == name->item ? item_key(name) : index_key(name);
+        bw_flip_in_item(check, tree, &key, wrong->offset - 1, 1, wrong->type, right->type, flip);
+        return;
+    }
+    struct bw_inode have;
+    BW_AUTO_ERROR struct bw_error *error = bw_inode_read(check->fs, tree, inode->number, &have);
+    if (bw_check_lacks_memory(check, error) || error || right->type != wrong->type)
+        return;
+    const struct bw_key key = {inode->number, BW_INODE_ITEM, 0};
+    for (uint32_t bit = 1 << 12; bit & S_IFMT; bit <<= 1) {
+        const uint32_t want = have.mode ^ bit;
+        if (bw_file_type_of_mode(want) == right->type)
+            bw_flip_in_item(check, tree, &key, offsetof(struct bw_disk_inode_item, mode), 4,
+                            have.mode, want, flip);
+    }
+}
+
 /* Checks that all items with a name agree, and counts it. */
 static void check_name(struct examination *examination, struct inode *inode,
                        const struct name *name)
@@ -717,6 +748,7 @@ static void check_name(struct examination *examination, struct inode *inode,
     if (wrong && wrong->type != want && (inode->item || (name->item && name->index)) &&
         (!inode->is_subvolume || has_all)) {
         location = name_location(examination, name, wrong == name->item ? item : index);
+        find_flip_in_type(examination, inode, name, wrong, &location.flip);
         bw_check_find(check, BW_CODE_entry_type, &location,
                       "type of a directory entry wrong, want %s have %s", bw_file_type_name(want),
                       bw_file_type_name(wrong->type));

@@ -19,6 +19,7 @@
 #include "base/search.h"
 #include "base/vector.h"
 #include "check/check.h"
+#include "check/flipped.h"
 #include "ondisk/checksum.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
@@ -81,25 +82,34 @@ static struct bw_finding root_location(uint64_t objectid, uint8_t type, uint64_t
     return BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_ROOT_TREE, .key = {objectid, type, offset});
 }
 
-/* Looks for an entry of the parent in the item with a key. */
-static struct bw_error *check_entry(const struct root_list *list, const struct root_side *side,
-                                    const struct bw_listed_tree *parent, uint8_t type,
-                                    uint64_t offset)
+/* Whether the parent has the entry in the item with a key. */
+static struct bw_error *find_entry(const struct root_list *list, const struct root_side *side,
+                                   const struct bw_listed_tree *parent, struct bw_key key,
+                                   bool *found)
 {
-    const struct bw_key key = {side->directory, type, offset};
-    bool found = false;
+    *found = false;
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     bw_fs_items_begin(&items, list->check->fs, &parent->tree, key, key);
     for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
         struct bw_cursor cursor = bw_cursor_of(item);
         struct bw_dir_entry entry;
         while (bw_dir_entry_next(&cursor, &entry))
-            found |= entry.location.objectid == side->child &&
-                     entry.location.type == BW_ROOT_ITEM &&
-                     entry.name_length == side->name_length &&
-                     memcmp(entry.name, list->names.data + side->name, side->name_length) == 0;
+            *found |= entry.location.objectid == side->child &&
+                      entry.location.type == BW_ROOT_ITEM &&
+                      entry.name_length == side->name_length &&
+                      memcmp(entry.name, list->names.data + side->name, side->name_length) == 0;
     }
-    BW_TRY(bw_fs_items_error(&items));
+    return bw_fs_items_error(&items);
+}
+
+/* Looks for an entry of the parent in the item with a key. */
+static struct bw_error *check_entry(const struct root_list *list, const struct root_side *side,
+                                    const struct bw_listed_tree *parent, uint8_t type,
+                                    uint64_t offset)
+{
+    const struct bw_key key = {side->directory, type, offset};
+    bool found;
+    BW_TRY(find_entry(list, side, parent, key, &found));
     if (found)
         return NULL;
     const struct bw_finding location =
@@ -117,6 +127,72 @@ static struct root_facts *root_facts_of(const struct root_list *list, uint64_t i
     return i < list->roots.count && list->roots.items[i].id == id ? &list->roots.items[i] : NULL;
 }
 
+static struct bw_key key_of_side(const struct root_side *side)
+{
+    if (side->is_backref)
+        return (struct bw_key){side->child, BW_ROOT_BACKREF, side->parent};
+    return (struct bw_key){side->parent, BW_ROOT_REF, side->child};
+}
+
+/* Whether the parent has an entry in a directory as one side of a link describes it. */
+static bool has_entry(const struct root_list *list, const struct root_side *side)
+{
+    const struct bw_listed_tree *parent = bw_tree_list_find(&list->check->trees, side->parent);
+    bool found = false;
+    if (!parent)
+        return false;
+    BW_AUTO_ERROR struct bw_error *error = find_entry(
+        list, side, parent, (struct bw_key){side->directory, BW_DIR_INDEX, side->index}, &found);
+    return found && !bw_check_lacks_memory(list->check, error) && !error;
+}
+
+/* The flipped bit in one side of a link, if the directory proves that the other side is right. */
+static void find_flip_between(const struct root_list *list, const struct root_side *a,
+                              const struct root_side *b, struct bw_flip *flip)
+{
+    const bool is_right = has_entry(list, a);
+    const struct root_side *right = is_right ? a : b, *wrong = is_right ? b : a;
+    const struct bw_listed_tree *tree = bw_tree_list_find(&list->check->trees, BW_ROOT_TREE);
+    const struct bw_key key = key_of_side(wrong);
+    struct root_side other = *right;
+    other.is_backref = wrong->is_backref;
+    const struct bw_key want = key_of_side(&other);
+    const char *name = list->names.data + wrong->name, *right_name = list->names.data + right->name;
+    const bool has_key = bw_key_compare(&key, &want) == 0;
+    const bool has_directory = wrong->directory == right->directory;
+    const bool has_index = wrong->index == right->index;
+    const bool has_name = wrong->name_length == right->name_length &&
+                          memcmp(name, right_name, wrong->name_length) == 0;
+    if (has_entry(list, wrong) || !has_entry(list, right) ||
+        has_key + has_directory + has_index + has_name != 3)
+        return;
+    if (!has_key)
+        bw_flip_in_key(list->check, &tree->tree, &key, &want, flip);
+    else if (!has_directory)
+        bw_flip_in_item(list->check, &tree->tree, &key,
+                        offsetof(struct bw_disk_root_ref, directory), 8, wrong->directory,
+                        right->directory, flip);
+    else if (!has_index)
+        bw_flip_in_item(list->check, &tree->tree, &key, offsetof(struct bw_disk_root_ref, sequence),
+                        8, wrong->index, right->index, flip);
+    else if (wrong->name_length == right->name_length)
+        bw_flip_in_bytes(list->check, &tree->tree, &key, sizeof(struct bw_disk_root_ref), name,
+                         right_name, wrong->name_length, flip);
+}
+
+/* The flipped bit in the key of a side that is alone, or of another one of which it is a part. */
+static void find_flip_alone(const struct root_list *list, const struct root_side *side,
+                            struct bw_flip *flip)
+{
+    for (size_t i = 0; i < list->sides.count && !flip->found; i++) {
+        const struct root_side *other = &list->sides.items[i];
+        if (other->is_backref != side->is_backref && other->index == side->index &&
+            (other->parent == side->parent) != (other->child == side->child) &&
+            bw_flip_may_search(list->check))
+            find_flip_between(list, side, other, flip);
+    }
+}
+
 /* Links, both ways, and the directory entries they name; counts root->links. */
 static struct bw_error *check_links(struct root_list *list)
 {
@@ -127,11 +203,12 @@ static struct bw_error *check_links(struct root_list *list)
         const bool paired = i + 1 < list->sides.count && side->parent == side[1].parent &&
                             side->child == side[1].child && side->is_backref != side[1].is_backref;
         const struct root_side *other = paired ? side + 1 : NULL;
-        struct bw_finding location = root_location(side->parent, BW_ROOT_REF, side->child);
-        if (side->is_backref)
-            location = root_location(side->child, BW_ROOT_BACKREF, side->parent);
+        const struct bw_key key = key_of_side(side);
+        struct bw_finding location = root_location(key.objectid, key.type, key.offset);
         struct root_facts *child = root_facts_of(list, side->child);
         i += paired;
+        if (!other)
+            find_flip_alone(list, side, &location.flip);
         if (!child || !root_facts_of(list, side->parent)) {
             bw_check_find(check, BW_CODE_root_link, &location,
                           "subvolume %" PRIu64 " does not exist",
@@ -147,7 +224,9 @@ static struct bw_error *check_links(struct root_list *list)
                               memcmp(name, list->names.data + other->name, side->name_length) == 0;
         if (!is_equal) {
             const char *problem = "the ROOT_BACKREF differs";
-            if (!other)
+            if (other)
+                find_flip_between(list, side, other, &location.flip);
+            else
                 problem = side->is_backref ? "there is no ROOT_REF" : "there is no ROOT_BACKREF";
             bw_check_find(check, BW_CODE_root_link, &location, "%s", problem);
             continue;
@@ -221,6 +300,21 @@ static int by_uuid_and_side(const void *first, const void *second)
     return order ? order : bw_compare(a->side, b->side);
 }
 
+/* The only other fact about the uuid of a fact; NULL if it has none, or several. */
+static const struct fact *other_of_uuid(const struct facts *facts, size_t i)
+{
+    const struct fact *other = NULL, *fact = &facts->items[i];
+    for (size_t k = i < 2 ? 0 : i - 2; k < facts->count && k <= i + 2; k++) {
+        const struct fact *near = &facts->items[k];
+        if (k == i || near->type != fact->type || memcmp(near->uuid, fact->uuid, BW_UUID_SIZE) != 0)
+            continue;
+        if (other)
+            return NULL;
+        other = near;
+    }
+    return other;
+}
+
 static struct bw_error *add_root_uuid(struct facts *facts, const struct root_facts *root,
                                       uint8_t type, const uint8_t uuid[BW_UUID_SIZE])
 {
@@ -274,9 +368,18 @@ static struct bw_error *check_uuids(struct root_list *list)
             continue;
         bw_le64 halves[2];
         memcpy(halves, fact->uuid, sizeof halves);
-        const struct bw_finding location =
+        struct bw_finding location =
             BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_UUID_TREE,
                        .key = {bw_get64(halves[0]), fact->type, bw_get64(halves[1])});
+        /* The links of the subvolume prove its number. */
+        const struct fact *other = other_of_uuid(&facts, i);
+        const struct fact *want = fact->side == REQUIRED ? fact : other;
+        const struct fact *have = fact->side == REQUIRED ? other : fact;
+        const struct root_facts *root = other ? root_facts_of(list, want->id) : NULL;
+        if (root && (root->links || root->id == BW_TOP_SUBVOLUME) && want->side == REQUIRED &&
+            have->side == ENTERED)
+            bw_flip_in_item(check, &tree->tree, &location.row.key, 0, 8, have->id, want->id,
+                            &location.flip);
         if ((sides & 1u << REQUIRED) && !(sides & 1u << ENTERED))
             bw_check_find(check, BW_CODE_uuid_missing, &location,
                           "subvolume %" PRIu64 " is not entered", fact->id);

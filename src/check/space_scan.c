@@ -178,6 +178,21 @@ static struct bw_finding location_of_extent(const struct space *space)
 
 /* Block groups. */
 
+static uint64_t sum_of_used(const struct bw_check *check)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < check->groups.groups.count; i++)
+        sum += check->groups.groups.items[i].used;
+    return sum;
+}
+
+/* The superblock has the sum of all block groups, unless an older generation was opened. */
+static bool is_sum_known(const struct bw_check *check)
+{
+    return check->fs->root_tree.root.bytenr == check->fs->superblock.root.bytenr &&
+           !check->groups.incomplete;
+}
+
 static void leave_group(struct space *space)
 {
     struct bw_check *check = space->check;
@@ -193,9 +208,14 @@ static void leave_group(struct space *space)
     if (group->unsure || group->counted == group->used || has_remap_tree ||
         group->flags & BW_GROUP_REMAPPED)
         return;
-    const struct bw_finding location =
+    struct bw_finding location =
         bw_item_location(check->fs->block_group_tree.id ? BW_BLOCK_GROUP_TREE : space->extents.tree,
                          key, group->start, group->length);
+    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, location.row.tree);
+    const uint64_t sum = sum_of_used(check) - group->used + group->counted;
+    if (tree && is_sum_known(check) && sum == check->fs->superblock.bytes_used)
+        bw_flip_in_item(check, &tree->tree, &key, offsetof(struct bw_disk_block_group, used), 8,
+                        group->used, group->counted, &location.flip);
     bw_check_find(check, BW_CODE_group_used, &location,
                   "%" PRIu64 " bytes used, its extents have %" PRIu64, group->used, group->counted);
 }
@@ -501,13 +521,9 @@ struct bw_error *bw_pass_space(struct bw_check *check)
     check->extents_known &= !space.extents.lost;
     check->checksums_known = !space.checksums.stream.lost;
 
-    /* The superblock has the sum of all block groups, unless an older generation was opened. */
     const struct bw_superblock *superblock = &check->fs->superblock;
-    uint64_t sum = 0;
-    for (size_t i = 0; i < check->groups.groups.count; i++)
-        sum += check->groups.groups.items[i].used;
-    if (!error && check->fs->root_tree.root.bytenr == superblock->root.bytenr &&
-        !check->groups.incomplete && sum != superblock->bytes_used)
+    const uint64_t sum = sum_of_used(check);
+    if (!error && is_sum_known(check) && sum != superblock->bytes_used)
         bw_check_find(check, BW_CODE_super_used, NULL,
                       "%" PRIu64 " bytes used, the block groups have %" PRIu64,
                       superblock->bytes_used, sum);

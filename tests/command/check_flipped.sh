@@ -109,13 +109,43 @@ names inode-ref-missing 49 $leaf $((101 + 12508 + 10 + 1)) 3
 names inode-ref-missing 258 $leaf $((101 + 81 * 25 + 9 + 1)) 6 # the key of an INODE_REF
 names entry-index 2 $leaf $((101 + 12508 + 1)) 5
 
+names block-keys 5 31244288 $((101 + 3 * 25 + 2)) 7 # the key of a root item, not the owners
+
 # A root item that is under the number of another tree: the block is not at fault.
 flipped 31244288 $((101 + 10 * 25 + 4)) 5
 holds "the block of a lost tree is foreign" grep -q '"code":"block-foreign"' "$WORK/out"
 is "no finding names a bit of that block" "$(grep -c flipped_byte "$WORK/out")" 0
 
-# The two entries of a subvolume: the other one leads to it.
+# The superblock decides between the item of a device and the device extents, the superblock and the
+# sum of all block groups, and a device extent and a block group confirm a chunk.
+names device-differs 134217728 22052864 0x3fa6 2
+names device-used 109051904 22052864 0x3fae 2
+names device-differs 172 22052864 0x3ff0 2 # the fsid
+names group-used 24576 $extents 0x3fb3 2
+names group-missing 13631488 $extents 0x7f 6
+names group-differs 8388608 $extents 0x89 5
+names device-extent-differs 13631488 30900224 0x3fb8 2
+names device-extent-differs 8388608 30900224 0x3fc0 2
+
+# Free space, which has to be where no extents are.
+names free-space-count 1 31195136 0x3fe8 2
+names free-space-missing 8388608 31195136 0xd4 5
+names free-space-differs 13656064 31195136 0xe4 5
+names free-space-differs 8364032 31195136 0xed 5
+
+# The type of a file: two of both entries and the mode agree.
+names entry-type 2 $leaf 0x3da1 2
+names entry-type 16877 $leaf 0x3b8d 6
+
+# The two items of a link between subvolumes, the entry decides; and the number next to a uuid.
 image=$fixtures/subvolumes/dev1.img
+names root-link 256 31834112 0x3ab4 2
+names root-link 6 31834112 0x3abc 2
+names root-link 272 31834112 0x1e7 5
+names root-link 104 31834112 0x30c4 2
+names uuid-missing 265 31457280 0x3ff8 2
+
+# The two entries of a subvolume: the other one leads to it.
 names entry-missing 256 31670272 $((101 + 15992 + 1)) 6
 names entry-missing 256 31670272 $((101 + 15170 + 2)) 2
 image=$fixtures/plain/dev1.img

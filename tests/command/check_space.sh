@@ -67,7 +67,7 @@ finds plain "checksum-orphaned extent-differs extent-outside free-space-differs 
     2 13651968 168 4096 key 13651968 168 -4096
 
 # Space.
-finds plain "group-used super-used" 2 30408704 192 33554432 add 0 8 16384
+finds plain "group-used memory-suspected super-used" 2 30408704 192 33554432 add 0 8 16384
 finds plain group-missing 2 30408704 192 33554432 delete
 finds plain free-space-count 10 13631488 198 8388608 add 0 4 1
 finds plain free-space-missing 10 63963136 198 - delete
@@ -159,7 +159,7 @@ holds "the tree, the key and the device" out_has \
     '"device-extent-extra",.*"tree":4,.*"offset":105906176},"logical":63963136,"devid":1,'
 finds plain stripe-device 3 256 228 63963136 add 64 1 1
 finds plain "device-extent-missing device-used" 4 1 204 38797312 delete
-finds plain "device-differs device-used" 3 1 216 1 add 16 8 4096
+finds plain "device-differs device-used memory-suspected" 3 1 216 1 add 16 8 4096
 finds plain super-devices super 136 8 2
 finds plain half-done super 56 8 34359738369
 expect "a short image" 4 - check -q "$fixtures/truncated/dev1.img"
