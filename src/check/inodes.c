@@ -696,6 +696,9 @@ static void find_flip_in_type(const struct examination *examination, const struc
     BW_AUTO_ERROR struct bw_error *error = bw_inode_read(check->fs, tree, inode->number, &have);
     if (bw_check_lacks_memory(check, error) || error || right->type != wrong->type)
         return;
+    /* No permissions at all: more than a bit is lost. */
+    if (!(have.mode & ~(uint32_t)S_IFMT))
+        return;
     const struct bw_key key = {inode->number, BW_INODE_ITEM, 0};
     for (uint32_t bit = 1 << 12; bit & S_IFMT; bit <<= 1) {
         const uint32_t want = have.mode ^ bit;

@@ -46,7 +46,7 @@ finds 0 super-flags plain super 56 8 5
 finds 0 feature-unknown plain super 180 8 1048579
 finds 4 tree-missing,checksum-missing,extent-unreferenced plain 1 7 132 0 delete
 finds 0 item-type,free-space-stray,memory-suspected plain 10 1048576 198 - key 1048576 196 4194304
-finds 4 inode-item,entry-type,inode-items,memory-suspected plain 5 262 1 0 set 52 4 0
+finds 4 inode-item,entry-type,inode-items plain 5 262 1 0 set 52 4 0
 finds 4 dir-item,entry-type plain 5 256 84 397168884 set 29 1 77
 finds 4 name-hash,memory-suspected plain 5 256 84 397168884 key 256 84 397168885
 finds 4 file-extent plain 5 262 108 0 set 20 1 7
