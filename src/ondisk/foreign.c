@@ -112,6 +112,8 @@ static const struct {
     OF("bcache", "a device of bcache", NULL),
     OF("DM_verity_hash", "a hash device of dm-verity",
        "give the data device alone, after 'veritysetup verify'"),
+    OF("DM_snapshot_cow", "the changes of a dm-snapshot",
+       "read its origin alone, or join both with 'dmsetup create', and read that device"),
     OF("drbd", "a device of DRBD", "read the device under /dev/drbd"),
     OF("VDO", "a device of VDO", "activate it, and read the device under /dev/mapper"),
     OF("zfs_member", "a device of a ZFS pool", NULL),

@@ -325,6 +325,15 @@ expect "a cache next to its backing device" 1 'cache.img is not used: it is a ca
     sum backing.img --device cache.img
 holds "the files are read without the cache" cmp want out
 
+# The changes of a snapshot of the device mapper: its header, and no chunk yet.
+{ printf 'SnAp\1\0\0\0\1\0\0\0\20\0\0\0' && head -c 65520 /dev/zero; } > changes.img
+expect "the changes of a snapshot alone" 2 \
+    'changes.img is not .* the changes of a dm-snapshot: read its origin alone, or join' changes.img
+expect "the changes of a snapshot next to their origin" 1 \
+    'changes.img is not used: no superblock: it is the changes of a dm-snapshot: read its origin' \
+    sum backing.img --device changes.img
+holds "the files are read without the changes" cmp want out
+
 # dm-verity: its hashes are not verified, and the data are read without them.
 cp --sparse=always "$bare" data.img
 printf 'verity\0\0\1\0\0\0\1\0\0\0' > hash.img
