@@ -30,6 +30,7 @@
 
 #include "base/cleanup.h"
 #include "base/compare.h"
+#include "base/search.h"
 #include "base/vector.h"
 #include "data/file_extents.h"
 #include "diff/diff.h"
@@ -123,6 +124,18 @@ static struct bw_error *add_moved(struct bw_diff *diff)
 /* Which names of an inode. */
 enum { LOST = -1, KEPT = 0, GAINED = 1 };
 
+/* Which the next name is: at `i` in the parent, at `j` in the sent subvolume, or at both. */
+static int next_name(const struct incremental *order, const struct bw_diff_names *before, size_t i,
+                     const struct bw_diff_names *after, size_t j)
+{
+    if (i == before->list.count)
+        return GAINED;
+    if (j == after->list.count)
+        return LOST;
+    const int which = bw_diff_names_compare(&order->diff.touched, before, i, after, j);
+    return (which > 0) - (which < 0);
+}
+
 /* Adds the names that only the parent has, both have, or only the sent subvolume has; at most
  * `limit`. */
 static struct bw_error *add_names(struct incremental *order, const struct bw_diff_names *before,
@@ -133,13 +146,8 @@ static struct bw_error *add_names(struct incremental *order, const struct bw_dif
     *count = 0;
     for (size_t i = 0, j = 0;
          *count < limit && (i < before->list.count || j < after->list.count);) {
-        int which = GAINED;
-        if (i < before->list.count) {
-            which = LOST;
-            if (j < after->list.count)
-                which = bw_diff_names_compare(&order->diff.touched, before, i, after, j);
-        }
-        if ((which > 0) - (which < 0) == wanted) {
+        const int which = next_name(order, before, i, after, j);
+        if (which == wanted) {
             const struct bw_diff_name *name = &from->list.items[wanted == GAINED ? j : i];
             BW_TRY(bw_diff_names_add(&order->names, name->parent, from->bytes.data + name->bytes,
                                      name->length));
@@ -215,26 +223,46 @@ static struct bw_error *can_survive(const struct bw_diff_file files[2], bool con
     return NULL;
 }
 
-/* Whether the parent has an inode under its first name in the sent subvolume. A directory whose
- * number has gone to another one is not the same. */
-static struct bw_error *keeps_name(const struct incremental *order, uint64_t number,
-                                   const struct bw_diff_names *after, bool *keeps)
+/* Whether an inode has one of `names` in a tree; `unknown`: the answer if that cannot be read. A
+ * directory whose number has gone to another one is not the same. */
+static struct bw_error *has_name(const struct incremental *order, const struct bw_send_root *root,
+                                 uint64_t number, const struct bw_diff_names *names, size_t at,
+                                 bool unknown, bool *has)
 {
-    const struct bw_send_root *parent = order->sender->parent;
-    const struct bw_diff_name *name = after->list.items;
+    const struct bw_diff_name *name = &names->list.items[at];
+    const struct bw_touched *above = bw_touched_get(&order->diff.touched, name->parent);
     struct bw_place place;
-    *keeps = false;
-    const struct bw_touched *above =
-        after->list.count ? bw_touched_get(&order->diff.touched, name->parent) : NULL;
-    if (!after->list.count || (above && above->flags & BW_TOUCHED_REPLACED))
+    *has = false;
+    if (above && above->flags & BW_TOUCHED_REPLACED)
         return NULL;
-    const struct bw_place directory = {.subvolume = parent->subvolume, .inode = name->parent};
-    struct bw_error *error = bw_lookup_name(parent->fs, &directory, after->bytes.data + name->bytes,
-                                            name->length, &place);
+    const struct bw_place directory = {.subvolume = root->subvolume, .inode = name->parent};
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_lookup_name(root->fs, &directory, names->bytes.data + name->bytes, name->length, &place);
     if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    *keeps = !error && place.subvolume == parent->subvolume && place.inode == number;
-    bw_error_free(error);
+        return BW_TAKE(error);
+    if (error)
+        *has = unknown && error->code != BW_ERROR_NOT_FOUND;
+    else
+        *has = place.subvolume == root->subvolume && place.inode == number;
+    return NULL;
+}
+
+/* Whether a directory has an entry for an inode that knows this name only in the other tree. */
+static struct bw_error *has_hidden_name(const struct incremental *order, uint64_t number,
+                                        const struct bw_diff_names *before,
+                                        const struct bw_diff_names *after, bool *hidden)
+{
+    const struct bw_sender *sender = order->sender;
+    *hidden = false;
+    for (size_t i = 0, j = 0; !*hidden && (i < before->list.count || j < after->list.count);) {
+        const int which = next_name(order, before, i, after, j);
+        if (which == LOST)
+            BW_TRY(has_name(order, sender->sent, number, before, i, true, hidden));
+        else if (which == GAINED)
+            BW_TRY(has_name(order, sender->parent, number, after, j, true, hidden));
+        i += which <= 0;
+        j += which >= 0;
+    }
     return NULL;
 }
 
@@ -270,6 +298,27 @@ static struct bw_error *present_path(struct incremental *order, uint64_t directo
     return bw_send_path_add(path, root->names.data + part->name, part->name_length);
 }
 
+/* Compares a name with an entry of a directory, as names of an inode are sorted. */
+static int compare_with_entry(const struct incremental *order, size_t at, uint64_t directory,
+                              const struct bw_dir_entry *entry)
+{
+    const struct bw_diff_name *name = &order->names.list.items[at];
+    if (name->parent != directory)
+        return name->parent < directory ? -1 : 1;
+    return bw_compare_bytes(order->names.bytes.data + name->bytes, name->length, entry->name,
+                            entry->name_length);
+}
+
+/* Whether parking takes a name from an inode. */
+static bool loses_name(const struct incremental *order, const struct change *change,
+                       uint64_t directory, const struct bw_dir_entry *entry)
+{
+    const size_t first = change->names;
+    const size_t at = BW_FIRST_INDEX(i, change->lost,
+                                     compare_with_entry(order, first + i, directory, entry) >= 0);
+    return at < change->lost && !compare_with_entry(order, first + at, directory, entry);
+}
+
 /* Whether a directory of the parent still has an entry after parking: with this name, or with any
  * if it is NULL. That is so only if parts of the subvolumes are lost. */
 static struct bw_error *may_remain(struct incremental *order, uint64_t directory,
@@ -291,12 +340,13 @@ static struct bw_error *may_remain(struct incremental *order, uint64_t directory
         struct bw_cursor cursor = bw_cursor_of(item);
         struct bw_dir_entry entry;
         while (bw_dir_entry_next(&cursor, &entry)) {
-            const uint32_t change =
-                bw_key_map_get(&order->before, entry.location.objectid, UINT32_MAX);
+            const uint32_t at = bw_key_map_get(&order->before, entry.location.objectid, UINT32_MAX);
+            const struct change *change = at < UINT32_MAX ? &order->changes.items[at] : NULL;
             const bool is_same = !name || (entry.name_length == name->length &&
                                            memcmp(entry.name, bytes, name->length) == 0);
             if (is_same && entry.location.type == BW_INODE_ITEM)
-                *remains |= change == UINT32_MAX || order->changes.items[change].kind == FAILED;
+                *remains |= !change || change->kind == FAILED ||
+                            !loses_name(order, change, directory, &entry);
         }
     }
     BW_TRY(bw_diff_items_end(&items, &lost));
@@ -321,13 +371,15 @@ static struct bw_error *final_path(struct incremental *order, uint64_t number,
     return NULL;
 }
 
-static struct bw_error *final_path_of_name(struct incremental *order, size_t number,
-                                           struct bw_buffer *path)
+/* The final path of a name that an inode has kept or gained. */
+static struct bw_error *final_path_of_name(struct incremental *order, const struct change *change,
+                                           size_t number, struct bw_buffer *path)
 {
     const struct bw_diff_name *name = &order->names.list.items[number];
-    const uint32_t change = bw_key_map_get(&order->after, name->parent, UINT32_MAX);
+    const uint32_t above = bw_key_map_get(&order->after, name->parent, UINT32_MAX);
+    const bool is_gained = number < change->names + change->lost + change->gained;
     bool remains = false;
-    if (change == UINT32_MAX || order->changes.items[change].kind != NEW)
+    if (is_gained && (above == UINT32_MAX || order->changes.items[above].kind != NEW))
         BW_TRY(may_remain(order, name->parent, name, &remains));
     if (remains)
         return bw_error_create(BW_ERROR_CORRUPT,
@@ -413,7 +465,7 @@ static struct bw_error *place_inode(struct incremental *order, size_t number)
     struct change *change = &order->changes.items[number];
     const size_t first = change->names + change->lost, end = first + change->gained;
     const bool is_kept = change->kept;
-    struct bw_error *error = final_path_of_name(order, is_kept ? end : first, &order->path);
+    struct bw_error *error = final_path_of_name(order, change, is_kept ? end : first, &order->path);
     if (!error && !is_kept) {
         order->other.length = 0;
         error = bw_send_temporary_name(sender, change->number, change->generation, &order->other);
@@ -433,7 +485,7 @@ static struct bw_error *place_inode(struct incremental *order, size_t number)
         change->is_parked = false;
     }
     for (size_t i = is_kept ? first : first + 1; i < end; i++) {
-        error = final_path_of_name(order, i, &order->other);
+        error = final_path_of_name(order, change, i, &order->other);
         if (!error) {
             bw_send_command_to(sender, BW_COMMAND_LINK, &order->other, BW_ATTRIBUTE_PATH_LINK,
                                &order->path);
@@ -748,7 +800,7 @@ static struct bw_error *collect_changes(struct incremental *order)
     for (size_t i = 0; i < diff->touched.inodes.count; i++) {
         const struct bw_touched *touched = &diff->touched.inodes.items[i];
         struct bw_diff_file files[2];
-        bool lost = false, survives;
+        bool lost = false, is_short = false, survives = false;
         for (unsigned side = 0; side < 2; side++) {
             struct bw_diff_names *names = side ? &after : &before;
             BW_TRY(bw_diff_file_read(&diff->trees[side], touched->number, &files[side]));
@@ -756,7 +808,9 @@ static struct bw_error *collect_changes(struct incremental *order)
             names->lost = false;
             if (files[side].exists && touched->number != BW_SUBVOLUME_ROOT_INODE) {
                 BW_TRY(bw_diff_names_read(&diff->trees[side], touched->number, names));
-                lost |= names->list.count < files[side].inode.link_count;
+                const bool has_fewer = names->list.count < files[side].inode.link_count;
+                is_short |= has_fewer;
+                lost |= has_fewer && !names->list.count;
             }
             lost |= files[side].lost || names->lost;
         }
@@ -764,12 +818,26 @@ static struct bw_error *collect_changes(struct incremental *order)
             sender->summary.growth -= (int64_t)files[0].inode.size;
         if (files[1].exists && S_ISREG(files[1].inode.mode))
             sender->summary.growth += (int64_t)files[1].inode.size;
+        if (is_short && !lost)
+            BW_TRY(has_hidden_name(order, touched->number, &before, &after, &lost));
+        if (is_short && !lost) {
+            /* A link count that is too high does no harm. Names that both have lost may be there:
+             * see may_remain(). */
+            order->has_failed = true;
+            bw_fs_report(sender->sent->fs, BW_DAMAGE,
+                         bw_error_create(BW_ERROR_CORRUPT,
+                                         "inode %" PRIu64 " of subvolume %" PRIu64
+                                         " has fewer names than links: it is sent with these names",
+                                         touched->number, sender->sent->subvolume->tree.id));
+        }
         if (lost) {
             BW_TRY(bw_send_report_lost(
                 sender, bw_error_create(BW_ERROR_CORRUPT,
                                         "inode %" PRIu64 " remains unchanged: parts of it are lost",
                                         touched->number)));
-            BW_TRY(keeps_name(order, touched->number, &after, &survives));
+            if (after.list.count)
+                BW_TRY(
+                    has_name(order, sender->parent, touched->number, &after, 0, false, &survives));
             if (files[1].exists && !survives)
                 BW_TRY(add_change(order, FAILED, &files[1], &none, &none, i));
             order->has_failed = true;

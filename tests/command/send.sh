@@ -301,6 +301,32 @@ expect "it is sent so that it can be received" 0 - walk "$WORK/received" /first
 holds "without the file" bash -c "! grep -E '^/first/(gone|later)/link' '$WORK/out'"
 holds "the other one has kept its name" out_has '^/first/swap/1'
 
+# A link count that is too high, in the parent, in the sent subvolume or in both, changes nothing,
+# also without --on-error.
+damaged=$image
+"$PROGRAM" send -q "$image" first > "$WORK/received/1"
+"$PROGRAM" send -q -p first "$image" second > "$WORK/received/2"
+"$PROGRAM" walk -o path,size,mode,mtime "$WORK/received" > "$WORK/want"
+"$PROGRAM" sum "$WORK/received" >> "$WORK/want"
+for inode in 264 274 276 290; do
+    for subvolumes in first second "first second"; do
+        cp --sparse=always "$image" "$WORK/name.img"
+        found=0
+        for subvolume in $subvolumes; do
+            spoil "$subvolume" "$inode" 1 0 set 40 4 70000 && found=1
+        done
+        [ "$found" = 1 ] || continue
+        expect "links of inode $inode in $subvolumes: all is sent" 1 \
+            "inode $inode of subvolume [0-9]* has fewer names than links: it is sent with these" \
+            send -p first "$WORK/name.img" second
+        mv "$WORK/out" "$WORK/received/2"
+        "$PROGRAM" walk -o path,size,mode,mtime "$WORK/received" > "$WORK/have"
+        "$PROGRAM" sum "$WORK/received" >> "$WORK/have"
+        holds "links of inode $inode in $subvolumes: what is received is the same" \
+            cmp "$WORK/want" "$WORK/have"
+    done
+done
+
 # A directory whose number has gone to another one, with an entry of the same name, which stays in
 # the old one because its name is lost.
 damaged=$BUILD/fixtures/differences/dev1.img
