@@ -31,15 +31,9 @@ enum {
     LARGEST_SECTOR = 64 << 10,
 };
 
-/* Where an extent is used: its first byte would be at `base` of the inode, modulo 2^64. */
-struct place {
-    uint64_t owner; /* id of the subvolume in the reference; 0: it names only a leaf */
-    uint64_t inode, base;
-};
-
 struct bw_send_clones {
-    uint64_t bytenr; /* of the extent whose places these are; 0: none */
-    struct place places[MOST_REFERENCES];
+    uint64_t bytenr;                             /* of the extent whose places these are; 0: none */
+    struct bw_reference places[MOST_REFERENCES]; /* source 0: only a leaf is known */
     size_t count;
     uint64_t references;
     uint64_t leaves[MOST_LEAVES]; /* addresses of leaves that refer to it */
@@ -66,24 +60,24 @@ void bw_send_clones_destroy(struct bw_send_clones *clones)
     free(clones);
 }
 
-static void add_place(struct bw_send_clones *clones, struct place place)
+static void add_place(struct bw_send_clones *clones, const struct bw_reference *place)
 {
     if (clones->count < MOST_REFERENCES)
-        clones->places[clones->count++] = place;
+        clones->places[clones->count++] = *place;
 }
 
 static int by_place(const void *a, const void *b)
 {
-    const struct place *left = a, *right = b;
-    return BW_COMPARE_ALL(((uint64_t[]){left->inode, left->base, left->owner}),
-                          ((uint64_t[]){right->inode, right->base, right->owner}));
+    const struct bw_reference *left = a, *right = b;
+    return BW_COMPARE_ALL(((uint64_t[]){left->inode, left->offset, left->source}),
+                          ((uint64_t[]){right->inode, right->offset, right->source}));
 }
 
 /* The order in which the kernel tries the references: the highest numbers first. */
 static int by_preference(const void *a, const void *b)
 {
-    const struct place *left = a, *right = b;
-    const int order = bw_compare(right->owner, left->owner);
+    const struct bw_reference *left = a, *right = b;
+    const int order = bw_compare(right->source, left->source);
     return order ? order : by_place(b, a);
 }
 
@@ -91,7 +85,7 @@ static void add_places_of_reference(struct bw_send_clones *clones,
                                     const struct bw_reference *reference)
 {
     if (reference->kind == BW_EXTENT_DATA_REF)
-        add_place(clones, (struct place){reference->source, reference->inode, reference->offset});
+        add_place(clones, reference);
     else if (reference->kind == BW_SHARED_DATA_REF && clones->leaf_count < MOST_LEAVES)
         clones->leaves[clones->leaf_count++] = reference->source;
 }
@@ -144,8 +138,9 @@ static struct bw_error *read_leaf(struct bw_sender *sender, uint64_t bytenr)
         const struct bw_disk_file_extent *disk = (const void *)item.data;
         if (item.key.type == BW_EXTENT_DATA && item.size >= sizeof *disk &&
             disk->type == BW_FILE_EXTENT_REGULAR && bw_get64(disk->disk_bytenr) == clones->bytenr)
-            add_place(clones, (struct place){.inode = item.key.objectid,
-                                             .base = item.key.offset - bw_get64(disk->offset)});
+            add_place(clones,
+                      &(struct bw_reference){.inode = item.key.objectid,
+                                             .offset = item.key.offset - bw_get64(disk->offset)});
     }
     return NULL;
 }
@@ -180,15 +175,15 @@ static struct bw_error *read_extent(struct bw_sender *sender, uint64_t bytenr)
     for (size_t i = 0; i < clones->leaf_count && is_promising(sender, clones->references); i++)
         BW_TRY(read_leaf(sender, clones->leaves[i]));
 
-    struct place *places = clones->places;
+    struct bw_reference *places = clones->places;
     size_t kept = 0;
     qsort(places, clones->count, sizeof *places, by_place);
     for (size_t i = 0; i < clones->count; i++)
         if (!kept || places[kept - 1].inode != places[i].inode ||
-            places[kept - 1].base != places[i].base)
+            places[kept - 1].offset != places[i].offset)
             places[kept++] = places[i];
         else
-            places[kept - 1].owner = places[i].owner;
+            places[kept - 1].source = places[i].source;
     clones->count = kept;
     qsort(places, kept, sizeof *places, by_preference);
     return NULL;
@@ -377,12 +372,12 @@ struct bw_error *bw_send_find_clone(struct bw_sender *sender, const struct bw_fi
     is_sought &= !clone->root;
     for (size_t r = 0; is_sought && r < sender->root_count && search.best < length; r++)
         for (size_t i = 0; i < clones->count && search.best < length; i++) {
-            const struct place *place = &clones->places[i];
+            const struct bw_reference *place = &clones->places[i];
             const struct bw_send_clone source = {
-                .root = &sender->roots[r], .inode = place->inode, .base = place->base};
+                .root = &sender->roots[r], .inode = place->inode, .base = place->offset};
             /* The receiver may not have a file of the sent subvolume yet. */
             const bool is_own =
-                place->inode == sender->current.number && place->base == offset - skip;
+                place->inode == sender->current.number && place->offset == offset - skip;
             const bool is_usable =
                 place->inode <= sender->current.number && sender->options.damage != BW_SEND_SKIP;
             if (source.root == sender->sent && (is_own || !is_usable))
