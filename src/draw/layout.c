@@ -44,15 +44,11 @@ unsigned bw_curve_order(uint64_t total, uint64_t bytes, unsigned highest)
 
 /* The layout of treemaps. */
 
-/* A row of boxes along a side: their total, smallest and largest area. */
-struct row {
-    double sum, least, most;
-};
-
-static double worst_aspect(const struct row *row, double side)
+/* The worst aspect of the boxes in a row along a side, from their total, least and largest area. */
+static double worst_aspect(double sum, double least, double most, double side)
 {
-    const double wide = side * side * row->most / (row->sum * row->sum);
-    const double narrow = row->sum * row->sum / (side * side * row->least);
+    const double wide = side * side * most / (sum * sum);
+    const double narrow = sum * sum / (side * side * least);
     return wide > narrow ? wide : narrow;
 }
 
@@ -66,8 +62,7 @@ void bw_treemap_layout(const double *sizes, size_t count, struct bw_box box, str
     }
     const double scale = total > 0 ? box.width * box.height / total : 0;
     for (size_t first = 0; first < count && scale > 0;) {
-        const double area = sizes[first] * scale;
-        struct row row = {area, area, area};
+        double sum = sizes[first] * scale, least = sum, most = sum;
         size_t end = first + 1;
         if (sizes[first] <= 0) {
             first = end;
@@ -76,20 +71,19 @@ void bw_treemap_layout(const double *sizes, size_t count, struct bw_box box, str
         const double side = box.width < box.height ? box.width : box.height;
         for (; end < count && sizes[end] > 0; end++) {
             const double more = sizes[end] * scale;
-            struct row next = row;
-            next.sum += more;
-            if (more < next.least)
-                next.least = more;
-            if (more > next.most)
-                next.most = more;
-            if (worst_aspect(&next, side) > worst_aspect(&row, side))
+            const double lower = more < least ? more : least;
+            const double higher = more > most ? more : most;
+            if (worst_aspect(sum + more, lower, higher, side) >
+                worst_aspect(sum, least, most, side))
                 break;
-            row = next;
+            sum += more;
+            least = lower;
+            most = higher;
         }
 
         /* Place the row along the shorter side of the remaining box, and remove it from the box. */
         const bool upright = box.width >= box.height;
-        const double depth = side > 0 ? row.sum / side : 0;
+        const double depth = side > 0 ? sum / side : 0;
         double at = upright ? box.y : box.x;
         for (; first < end; first++) {
             const double length = depth > 0 ? sizes[first] * scale / depth : 0;

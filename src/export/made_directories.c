@@ -462,30 +462,6 @@ struct bw_error *bw_directory_order_enter(struct bw_directory_order *order, cons
     return order->all.failed ? bw_error_no_memory() : NULL;
 }
 
-/* The leaves that have not been written yet. */
-struct unwritten_leaves {
-    struct leaves leaves;
-    bool any; /* `leaves` has a current leaf */
-    uint32_t parent;
-    size_t above;
-    struct bw_buffer path;
-};
-
-/* Writes the leaves that were added before the directory `number` of the store. */
-static struct bw_error *write_leaves(struct bw_directory_order *order,
-                                     struct unwritten_leaves *unwritten, uint32_t number)
-{
-    struct leaves *leaves = &unwritten->leaves;
-    struct bw_buffer *path = &unwritten->path;
-    const struct bw_leaf *leaf = &leaves->reader.leaf;
-    for (; unwritten->any && leaf->after <= number; unwritten->any = next_leaf(leaves)) {
-        BW_TRY(read_leaf_path(&order->all, leaf, &unwritten->parent, &unwritten->above, path));
-        BW_TRY(write_up_to(order, path->data, unwritten->above));
-        BW_TRY(write_new(order, path->data, path->length, &leaves->directory));
-    }
-    return NULL;
-}
-
 static struct bw_error *write_again(void *context, const char *path, size_t length,
                                     const struct bw_made_directory *directory)
 {
@@ -496,25 +472,29 @@ static struct bw_error *write_again(void *context, const char *path, size_t leng
 
 struct bw_error *bw_directory_order_end(struct bw_directory_order *order)
 {
-    /* Directories without entries, in the order in which they were added. */
+    /* Directories without entries, in the order in which they were added: before each of the store
+     * the leaves that precede it, and the other leaves at the end. */
     const struct bw_path_store *paths = &order->all.paths;
-    struct unwritten_leaves unwritten = {.leaves = first_leaf(&order->all), .parent = BW_NO_RECORD};
-    struct bw_error *error = NULL;
-    unwritten.any = next_leaf(&unwritten.leaves);
-    for (uint32_t number = bw_packed_first(&paths->records, 0); !error && number != BW_NO_RECORD;) {
+    struct leaves leaves = first_leaf(&order->all);
+    const struct bw_leaf *leaf = &leaves.reader.leaf;
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    size_t above = 0;
+    bool has_leaf = next_leaf(&leaves);
+    for (uint32_t number = bw_packed_first(&paths->records, 0), parent = BW_NO_RECORD;;) {
+        for (; has_leaf && leaf->after <= number; has_leaf = next_leaf(&leaves)) {
+            BW_TRY(read_leaf_path(&order->all, leaf, &parent, &above, &path));
+            BW_TRY(write_up_to(order, path.data, above));
+            BW_TRY(write_new(order, path.data, path.length, &leaves.directory));
+        }
+        if (number == BW_NO_RECORD)
+            break;
         const struct bw_stored_name name = bw_path_store_get(paths, number);
-        error = write_leaves(order, &unwritten, number);
-        if (!error && is_made(paths, &name, 0) && !(*name.bits & WRITTEN)) {
-            error = bw_path_store_read(paths, number, &order->path);
-            if (!error)
-                error = write_up_to(order, order->path.data, order->path.length);
+        if (is_made(paths, &name, 0) && !(*name.bits & WRITTEN)) {
+            BW_TRY(bw_path_store_read(paths, number, &order->path));
+            BW_TRY(write_up_to(order, order->path.data, order->path.length));
         }
         number = bw_packed_next(&paths->records, number, name.size);
     }
-    if (!error)
-        error = write_leaves(order, &unwritten, BW_NO_RECORD);
-    bw_buffer_free(&unwritten.path);
-    BW_TRY(error);
     bw_leaf_list_free(&order->all.leaves);
     return visit_marked(&order->all, AGAIN, write_again, order);
 }
