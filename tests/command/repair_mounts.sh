@@ -3,6 +3,7 @@
 # `repair`: a kernel that is a process (tests/kernel/guest.py) mounts repaired file systems for
 # writing, and reads the files of the undamaged ones. tests/kernel/repair.py does it at random.
 set -uo pipefail
+export TMPDIR=/tmp # the guest has a /dev of its own, so that it would not find files in /dev/shm
 . "$(dirname "$0")/common.bash"
 
 if ! have linux.uml qemu-img mkfs.btrfs python3; then
