@@ -84,8 +84,8 @@ static uint64_t hash_of(const struct compressed_check *self, const struct stream
 static struct bw_error *decompress_stream(const struct worker *worker, const struct stream *stream,
                                           const uint8_t *input)
 {
-    return bw_decompress(worker->decompressor, stream->compression, input, stream->stored,
-                         worker->output, stream->length);
+    return bw_decompress(worker->decompressor, stream->compression, !stream->logical, input,
+                         stream->stored, worker->output, stream->length);
 }
 
 /* Makes the requests for a stream; returns how many those are. */

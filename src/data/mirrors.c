@@ -122,8 +122,8 @@ struct bw_error *bw_data_try_mirrors(struct bw_fs *fs, struct bw_decompressor *d
                 error = bw_error_copy(requests[i].error);
         }
         if (!error)
-            error = bw_decompress(decompressor, extent->compression, extent->bytes, extent->length,
-                                  output, length);
+            error = bw_decompress(decompressor, extent->compression, false, extent->bytes,
+                                  extent->length, output, length);
         good = !error;
         if (good)
             report_replaced(fs, requests[0].address, first_copy, attempt + 1, attempt >= most,

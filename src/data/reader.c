@@ -140,8 +140,9 @@ static struct bw_error *decode_extent(struct bw_data_reader *reader,
                                    .tree = file->subvolume->tree.id};
     uint64_t start = BW_PROBE_START(probes, decompress__done);
     BW_PROBE(probes, decompress__start, codec_start, &event);
-    struct bw_error *error = bw_decompress(reader->decompressor, stored->compression, stored->bytes,
-                                           stored->length, output, length);
+    struct bw_error *error =
+        bw_decompress(reader->decompressor, stored->compression, !stored->logical, stored->bytes,
+                      stored->length, output, length);
     event.event.error = error;
     event.event.ns = start ? bw_probes_now(probes) - start : 0;
     BW_PROBE(probes, decompress__done, codec_done, &event);

@@ -137,7 +137,7 @@ static struct bw_error *append_target(const struct bw_item *item, uint32_t secto
         struct bw_decompressor *decompressor;
         BW_TRY(bw_decompressor_create(sectorsize, &decompressor));
         struct bw_error *error =
-            bw_decompress(decompressor, extent.compression, extent.inline_data,
+            bw_decompress(decompressor, extent.compression, true, extent.inline_data,
                           extent.inline_length, (uint8_t *)text, (size_t)extent.num_bytes);
         bw_decompressor_destroy(decompressor);
         BW_TRY(error);

@@ -6,7 +6,6 @@
 #include "ondisk/compression.h"
 
 #include <lzo/lzo1x.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #define ZLIB_CONST
@@ -34,6 +33,7 @@ struct bw_decompressor {
     uint32_t sectorsize;
 
     /* One call of bw_decompress(). */
+    bool is_inline;
     const uint8_t *input;
     size_t input_length;
     uint8_t *output;
@@ -43,12 +43,6 @@ struct bw_decompressor {
     size_t segment_size; /* the most that an LZO segment may decode to */
     uint8_t segment[];   /* one that may be longer than the rest of the output */
 };
-
-/* Stored extents are whole sectors, but compressed inline data are shorter than one. */
-static bool is_inline(const struct bw_decompressor *self)
-{
-    return self->input_length % self->sectorsize != 0;
-}
 
 /* zlib. */
 
@@ -112,7 +106,7 @@ static struct bw_error *decode_lzo(struct bw_decompressor *self)
      * them, are no stream. */
     if (self->input_length < LZO_SMALLEST)
         return bw_error_create(BW_ERROR_CORRUPT, "no room for a segment");
-    const bool sole = is_inline(self);
+    const bool sole = self->is_inline;
     const size_t padding = sole ? 0 : self->sectorsize - 1;
     const size_t total = length_at(self->input);
     if (total < LZO_SMALLEST || total > self->input_length || self->input_length - total > padding)
@@ -256,8 +250,8 @@ void bw_decompressor_destroy(struct bw_decompressor *decompressor)
 }
 
 struct bw_error *bw_decompress(struct bw_decompressor *decompressor, unsigned compression,
-                               const uint8_t *input, size_t input_length, uint8_t *output,
-                               size_t output_length)
+                               bool is_inline, const uint8_t *input, size_t input_length,
+                               uint8_t *output, size_t output_length)
 {
     if (compression >= BW_COMPRESS_TYPES)
         return bw_error_create(BW_ERROR_UNSUPPORTED, "unknown compression %u", compression);
@@ -265,6 +259,7 @@ struct bw_error *bw_decompress(struct bw_decompressor *decompressor, unsigned co
         return NULL;
     const bool too_long =
         input_length > BW_MAX_COMPRESSED_EXTENT || output_length > BW_MAX_COMPRESSED_EXTENT;
+    decompressor->is_inline = is_inline;
     decompressor->input = input;
     decompressor->input_length = input_length;
     decompressor->output = output;
@@ -278,7 +273,7 @@ struct bw_error *bw_decompress(struct bw_decompressor *decompressor, unsigned co
     else
         error = codecs[compression].decode(decompressor);
     if (!error && compression != BW_COMPRESS_NONE && decompressor->produced < output_length &&
-        is_inline(decompressor))
+        is_inline)
         error = bw_error_create(BW_ERROR_CORRUPT, "inline data end after %zu of %zu bytes",
                                 decompressor->produced, output_length);
     if (error)

@@ -18,6 +18,7 @@
 #ifndef BW_ONDISK_COMPRESSION_H
 #define BW_ONDISK_COMPRESSION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,14 +41,15 @@ void bw_decompressor_destroy(struct bw_decompressor *decompressor);
  * Decompresses `input`, the stored bytes including padding, into `output`, which has the decoded
  * length of the extent (ram_bytes). As in the kernel, it is no error if the stream holds more
  * than fits into the output, and if a complete stream holds less, the rest is filled with zeros,
- * unless the data are inline, as they are if `input` is not a number of whole sectors.
+ * unless the data are inline in a tree block. Stored extents are whole sectors, but those of send
+ * streams, which end anywhere: the kernel pads them when it receives them.
  *
  * BW_ERROR_CORRUPT, naming the algorithm and the reason, if the stream is cut off or invalid, or a
  * length is more than an extent can have; `output` is undefined then. BW_ERROR_UNSUPPORTED if the
  * compression is unknown.
  */
 struct bw_error *bw_decompress(struct bw_decompressor *decompressor, unsigned compression,
-                               const uint8_t *input, size_t input_length, uint8_t *output,
-                               size_t output_length);
+                               bool is_inline, const uint8_t *input, size_t input_length,
+                               uint8_t *output, size_t output_length);
 
 #endif

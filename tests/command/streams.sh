@@ -183,6 +183,20 @@ expect "what comes after an error" 1 'cut off' diff --other cut "$image"
 holds "paths after the error are unknown" [ "$(grep -c $'^?\t' "$WORK/out")" -gt 0 ]
 is "paths after the error are not deleted" "$(grep -c '^-' "$WORK/out")" 0
 
+# The kernel pads encoded data when it receives them, and extends what is shorter than its length.
+python3 - > encoded.lines << 'END'
+import zlib
+data = zlib.compress(b"hello\n" * 1000)
+print("subvol PATH=v UUID=00112233445566778899aabbccddeeff CTRANSID=7", "mkfile PATH=a",
+      "encoded_write PATH=a FILE_OFFSET=0 UNENCODED_FILE_LEN=8192 UNENCODED_LEN=8192 "
+      "UNENCODED_OFFSET=0 COMPRESSION=1 DATA=" + "".join(f"\\x{byte:02x}" for byte in data),
+      "end", sep="\n")
+END
+python3 "$ROOT/tests/support/make_stream.py" 2 < encoded.lines > encoded
+expect "encoded data that end early" 0 - cat encoded /v/a
+is "are extended with zeros" "$(sha256sum < "$WORK/out")" \
+    "$( (yes hello | head -c 6000; head -c 2192 /dev/zero) | sha256sum)"
+
 # Streams that are made of streams.
 for options in '' '--proto 2' '--proto 2 --compressed-data'; do
     # shellcheck disable=SC2086 # several words

@@ -49,7 +49,7 @@ static struct bw_error *decode(struct bw_decompressor *decompressor, unsigned co
     *output = allocate(wanted);
     memset(*output, before, wanted);
     struct bw_error *error =
-        bw_decompress(decompressor, compression, stream, size, *output, wanted);
+        bw_decompress(decompressor, compression, size % 4096 != 0, stream, size, *output, wanted);
     if (error && error->code != BW_ERROR_CORRUPT)
         fuzz_fail("code %d: %s", error->code, error->message);
     if (error && (!error->message || strlen(error->message) > 300))

@@ -139,32 +139,39 @@ static inline size_t pack(unsigned compression, const uint8_t *bytes, size_t len
 
 /* Unpacking, into the bench's output, from a block of memory that ends where the stream does. */
 
-static inline struct bw_error *unpack_at(struct bench *bench, size_t sector, unsigned compression,
-                                         const uint8_t *stream, size_t length, size_t ram_bytes)
+static inline struct bw_error *unpack_bytes(struct bench *bench, size_t sector,
+                                            unsigned compression, bool is_inline,
+                                            const uint8_t *stream, size_t length, size_t ram_bytes)
 {
     uint8_t *input = malloc(length + !length), *output = malloc(ram_bytes + !ram_bytes);
     assert_true(input && output);
     memcpy(input, stream, length);
     memset(output, 0xee, ram_bytes);
-    struct bw_error *error =
-        bw_decompress(bench->decompressors[sector], compression, input, length, output, ram_bytes);
+    struct bw_error *error = bw_decompress(bench->decompressors[sector], compression, is_inline,
+                                           input, length, output, ram_bytes);
     memcpy(bench->output, output, ram_bytes < LARGEST ? ram_bytes : LARGEST);
     free(input);
     free(output);
     return error;
 }
 
+static inline struct bw_error *unpack_at(struct bench *bench, size_t sector, unsigned compression,
+                                         const uint8_t *stream, size_t length, size_t ram_bytes)
+{
+    return unpack_bytes(bench, sector, compression, false, stream, length, ram_bytes);
+}
+
 static inline struct bw_error *unpack_inline(struct bench *bench, unsigned compression,
                                              size_t length, size_t ram_bytes)
 {
-    return unpack_at(bench, 0, compression, bench->stream, length, ram_bytes);
+    return unpack_bytes(bench, 0, compression, true, bench->stream, length, ram_bytes);
 }
 
 static inline struct bw_error *unpack(struct bench *bench, unsigned compression, size_t length,
                                       size_t ram_bytes)
 {
     length = pad(bench->stream, length, sectorsizes[0]);
-    return unpack_inline(bench, compression, length, ram_bytes);
+    return unpack_at(bench, 0, compression, bench->stream, length, ram_bytes);
 }
 
 static inline void expect_corrupt(struct bench *bench, unsigned compression, size_t length,

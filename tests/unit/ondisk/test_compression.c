@@ -67,11 +67,12 @@ static void test_streams_of_the_kernel(void **state)
 {
     struct bench *bench = *state;
     for (size_t i = 0; i < COUNT(kernel_streams); i++) {
-        size_t padded = kernel_streams[i].ram_bytes == 1000 ? kernel_streams[i].length : 4096;
+        const bool is_inline = kernel_streams[i].ram_bytes == 1000;
+        size_t padded = is_inline ? kernel_streams[i].length : 4096;
         memset(bench->stream, 0, padded);
         memcpy(bench->stream, kernel_streams[i].bytes, kernel_streams[i].length);
-        expect_success(unpack_inline(bench, kernel_streams[i].compression, padded,
-                                     kernel_streams[i].ram_bytes));
+        expect_success(unpack_bytes(bench, 0, kernel_streams[i].compression, is_inline,
+                                    bench->stream, padded, kernel_streams[i].ram_bytes));
         for (size_t at = 0; at < kernel_streams[i].text_length; at++) {
             size_t line = at / 20, column = at % 20;
             char wanted = column ? ": a line of a file\n"[column - 1] : (char)('0' + line % 10);

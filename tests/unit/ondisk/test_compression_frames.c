@@ -138,7 +138,8 @@ static void test_inline_lzo(void **state)
     expect_error(unpack_inline(bench, BW_COMPRESS_LZO, length, 1000), BW_ERROR_CORRUPT, "too long");
 }
 
-/* Inline data must be complete. A short extent is filled up with zeros. */
+/* Inline data must be complete. A short extent is filled up with zeros, also in a send stream,
+ * where it has no padding. */
 static void test_short_inline_data(void **state)
 {
     struct bench *bench = *state;
@@ -155,9 +156,18 @@ static void test_short_inline_data(void **state)
         expect_text(bench, 1000, 1000);
         expect_error(unpack_inline(bench, algorithms[i], length, 1001), BW_ERROR_CORRUPT,
                      "inline data end after 1000 of 1001 bytes");
+        expect_success(unpack_at(bench, 0, algorithms[i], bench->stream, length, 1001));
+        expect_text(bench, 1000, 1001);
         expect_success(unpack(bench, algorithms[i], length, 1001));
         expect_text(bench, 1000, 1001);
     }
+    size_t length = 4;
+    for (size_t at = 0; at < 8192; at += 4096)
+        add_segment(bench->stream, &length, 4096, bench->text + at, 4096);
+    store_length(bench->stream, length);
+    assert_int_not_equal(length % 4096, 0);
+    expect_success(unpack_at(bench, 0, BW_COMPRESS_LZO, bench->stream, length, 8192));
+    expect_text(bench, 8192, 8192);
 }
 
 /* Segments that end 0 to 9 bytes before a sector does: the next length lies behind the padding. */
