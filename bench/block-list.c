@@ -29,7 +29,6 @@ struct list {
     bool names_only, extent_tree;
     struct bw_numbers offsets;
     uint64_t blocks, leaves, name_leaves;
-    struct bw_error *error; /* what ended the listing, if it happened where none can be returned */
 };
 
 static struct bw_error *add(struct list *list, uint64_t bytenr)
@@ -37,24 +36,6 @@ static struct bw_error *add(struct list *list, uint64_t bytenr)
     struct bw_map_reply reply;
     BW_TRY(bw_wind_map(NULL, list->fs->reader.top, bytenr, list->fs->reader.nodesize, 1, &reply));
     return bw_numbers_push(&list->offsets, reply.location.offset);
-}
-
-/* Comes past every block of a tree before it is read; those of a part that was seen in another tree
- * are skipped. */
-static bool is_new(void *context, const struct bw_block_pointer *pointer)
-{
-    struct list *list = context;
-    bool is_first = false;
-    if (!list->error)
-        list->error = bw_key_set_add(&list->seen, pointer->bytenr, &is_first);
-    if (list->error || !is_first)
-        return false;
-    bool leaf = pointer->expectation.level == 0;
-    list->blocks++;
-    list->leaves += leaf;
-    if (!leaf || !list->names_only)
-        list->error = add(list, pointer->bytenr);
-    return !list->error;
 }
 
 static bool holds_names(const struct bw_node *leaf)
@@ -65,21 +46,29 @@ static bool holds_names(const struct bw_node *leaf)
     return false;
 }
 
-static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
-{
-    struct list *list = context;
-    if (!holds_names(leaf))
-        return NULL;
-    list->name_leaves++;
-    const struct bw_disk_header *header = (const struct bw_disk_header *)leaf->block;
-    return list->names_only ? add(list, bw_get64(header->bytenr)) : NULL;
-}
-
+/* Lists the blocks of a tree. Those of a part that was seen in another tree are skipped. */
 static struct bw_error *list_tree(struct list *list, const struct bw_tree *tree)
 {
-    const struct bw_scan scan = {BW_SCAN_ALL, .wants = is_new, .leaf = take_leaf, .context = list};
-    BW_TRY(bw_tree_scan(&list->fs->reader, tree, &scan));
-    return BW_TAKE(list->error);
+    BW_SCOPED(bw_block_scan) struct bw_block_scan scan = {BW_SCAN_ALL, .pointers = true};
+    const struct bw_block_pointer *pointer = &scan.pointer;
+    bw_block_scan_begin(&scan, &list->fs->reader, tree);
+    while (bw_block_scan_next(&scan)) {
+        if (scan.error)
+            return BW_TAKE(scan.error);
+        if (scan.step == BW_SCAN_POINTER) {
+            const bool is_leaf = pointer->expectation.level == 0;
+            BW_TRY(bw_key_set_add(&list->seen, pointer->bytenr, &scan.selected));
+            list->blocks += scan.selected;
+            list->leaves += scan.selected && is_leaf;
+            if (scan.selected && !(is_leaf && list->names_only))
+                BW_TRY(add(list, pointer->bytenr));
+        } else if (holds_names(&scan.node)) {
+            list->name_leaves++;
+            if (list->names_only)
+                BW_TRY(add(list, pointer->bytenr));
+        }
+    }
+    return bw_block_scan_end(&scan);
 }
 
 /* Lists one tree, or all if `id` is 0. */
