@@ -327,6 +327,23 @@ for inode in 264 274 276 290; do
     done
 done
 
+# A name that neither inode knows any more, while both directories have it, stays.
+damaged=$BUILD/fixtures/differences/dev1.img
+"$PROGRAM" send -q "$damaged" second > "$WORK/received/1"
+for lost in '' 'second third'; do
+    cp --sparse=always "$damaged" "$WORK/name.img"
+    holds "the mode of the file differs" spoil third 264 1 0 set 52 4 33152
+    for subvolume in $lost; do
+        holds "the file of $subvolume loses a name" spoil "$subvolume" 264 12 258 delete
+    done
+    "$PROGRAM" send -p second "$WORK/name.img" third > "$WORK/received/2" 2> "$WORK/err"
+    is "status if a name is lost in '$lost'" $? "$((${#lost} > 0))"
+    "$PROGRAM" walk -o path,size,mode,mtime "$WORK/received" /third > "$WORK/have${lost:+.lost}"
+done
+holds "the mode is sent" grep -q '/small.*100600' "$WORK/have"
+holds "the name that both have lost stays, and the mode is sent" \
+    cmp "$WORK/have" "$WORK/have.lost"
+
 # A directory whose number has gone to another one, with an entry of the same name, which stays in
 # the old one because its name is lost.
 damaged=$BUILD/fixtures/differences/dev1.img
