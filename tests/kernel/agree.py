@@ -13,6 +13,7 @@ rsync. Needs root, btrfs-progs, rsync, tar, xfs_io and a kernel with btrfs.
 """
 import os
 import random
+import re
 import shutil
 import stat
 import subprocess
@@ -169,8 +170,10 @@ def compare_copies(program, mount, directory, name, tree):
         if how == "extract":
             told = run("rsync", "-naHAXi", "--delete", "--checksum", "--filter=-x btrfs.*",
                        "--filter=-x trusted.*", os.path.join(mount, name) + "/", folder + "/")
-            lines = [line for line in told.stdout.splitlines() if line and not line.endswith(" ./")
-                     and not is_nested("/" + line.split(" ", 1)[1].rstrip("/"), tree)]
+            lines = [re.sub(r"\\#([0-7]{3})", lambda octal: chr(int(octal[1], 8)), line)
+                     for line in told.stdout.splitlines() if line and not line.endswith(" ./")]
+            lines = [line for line in lines
+                     if not is_nested("/" + line.split(" ", 1)[1].rstrip("/"), tree)]
             if lines:
                 yield f"{name} and what extract made, for rsync: {lines[:3]}"
         shutil.rmtree(folder)
