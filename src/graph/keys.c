@@ -67,7 +67,8 @@ struct bw_error *bw_keys_try(struct bw_keys *keys, const char *volume, bw_key_tr
     BW_AUTO_SECRET struct bw_secret answer = bw_secret_create(LONGEST_PASSPHRASE);
     if (!answer.bytes)
         return bw_error_no_memory();
-    for (unsigned attempt = 0; keys->ask && attempt < ATTEMPTS && !fits; attempt++) {
+    unsigned attempt = 0;
+    for (; keys->ask && attempt < ATTEMPTS && !fits; attempt++) {
         answer.length = answer.room;
         BW_TRY(keys->ask(keys->ask_context, volume, attempt, (char *)answer.bytes, &answer.length));
         if (!answer.length)
@@ -76,8 +77,9 @@ struct bw_error *bw_keys_try(struct bw_keys *keys, const char *volume, bw_key_tr
     }
     if (fits)
         return add_key(keys, answer.bytes, answer.length);
-    if (keys->keys.count)
-        return bw_error_create(BW_ERROR_NOT_FOUND, "no keyslot accepts the key given");
+    if (keys->keys.count || attempt)
+        return bw_error_create(BW_ERROR_NOT_FOUND,
+                               "no keyslot accepts the key or passphrase given");
     return bw_error_advise(bw_error_create(BW_ERROR_NOT_FOUND, "it is encrypted"),
                            "give its passphrase with `keys`, or on a terminal");
 }

@@ -64,7 +64,7 @@ for version in 1 2; do
     "$PROGRAM" sum --key-file - "luks$version.img" < key > out
     holds "LUKS$version: a key from stdin" cmp want out
     same "LUKS$version: a key from a descriptor" - --key-fd 7 "luks$version.img" 7< key
-    expect "LUKS$version: a wrong key" 2 'luks..img: no keyslot accepts the key given' \
+    expect "LUKS$version: a wrong key" 2 'luks..img: no keyslot accepts the key or passphrase' \
         --key-file wrong.key "luks$version.img"
     expect "LUKS$version: no key" 2 'it is encrypted; give its passphrase with --key-file, or' \
         "luks$version.img"
@@ -108,10 +108,24 @@ asked_once "rescue" rescue luks2.img
 asked_once "deleted" deleted luks2.img
 asked_once "rescue --extract" rescue --extract asked_saved luks2.img
 holds "the first step has written" [ -s asked_saved/whole.json ]
+if have strace && strace -o calls true 2> /dev/null; then
+    ASAN_OPTIONS=detect_leaks=0 timeout 600 python3 "$ROOT/tests/support/on-terminal.py" \
+        "answer:$(< key)" strace -f -qq -o calls -e trace=prctl \
+        "$PROGRAM" rescue --extract traced_saved luks2.img > asked
+    holds "no process that has the key writes a core file, neither the one that asks nor the step" \
+        [ "$(grep PR_SET_DUMPABLE calls | cut -d ' ' -f 1 | sort -u | wc -l)" -ge 2 ]
+else
+    skip strace "core files of processes that have a key"
+fi
 timeout 600 python3 "$ROOT/tests/support/on-terminal.py" answer: \
     "$PROGRAM" rescue luks2.img > asked
 holds "rescue without a passphrase cannot open it" [ $? -eq 2 ]
 is "rescue does not ask again" "$(grep -c "Passphrase of" asked)" 1
+timeout 600 python3 "$ROOT/tests/support/on-terminal.py" answer:wrong \
+    "$PROGRAM" rescue luks2.img > asked
+is "rescue asks three times" "$(grep -c "Passphrase of" asked)" 3
+holds "rescue says that the passphrase is wrong" \
+    grep -q 'luks..img: no keyslot accepts the key or passphrase' asked
 expect "an empty key" 2 'the key in /dev/null is empty' --key-file /dev/null luks2.img
 expect "no key file" 2 'cannot open nowhere' --key-file nowhere luks2.img
 expect "a descriptor that is not open" 2 'cannot read the key' --key-fd 77 luks2.img
@@ -149,7 +163,7 @@ expect "4 GiB of memory" 3 \
     'keyslot 0 needs 4.00GiB of memory, and (libgcrypt can use only less than 4 GiB|at most )' \
     --key-file key large.img
 edited unbound.img 'header["digests"]["0"]["segments"] = []'
-expect "an unbound key" 2 'no keyslot accepts the key given' --key-file key unbound.img
+expect "an unbound key" 2 'no keyslot accepts the key or passphrase' --key-file key unbound.img
 "$PROGRAM" rescue --extract saved --key-file - luks2.img < key > out 2>&1
 is "a key from stdin, for all steps" $? 0
 is "rescue saves all files of an encrypted image" \

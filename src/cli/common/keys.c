@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <termios.h>
@@ -41,8 +42,7 @@ static struct bw_error *read_key(struct cmd_keys *keys, int descriptor, const ch
         bw_secret_free(secret);
         return error;
     }
-    keys->origins[keys->count] = origin;
-    keys->keys[keys->count++] = (struct bw_passkey){secret->bytes, secret->length};
+    keys->origins[keys->count++] = origin;
     return NULL;
 }
 
@@ -67,21 +67,36 @@ struct bw_error *cmd_keys_read_file(struct cmd_keys *keys, const char *path)
 
 struct cmd_keys *cmd_keys_create(void)
 {
-    struct bw_secret memory = bw_secret_create_shared(sizeof(struct cmd_keys));
-    struct cmd_keys *keys = (void *)memory.bytes;
+    BW_AUTO_FREE struct cmd_keys *keys = calloc(1, sizeof *keys);
     if (keys)
-        keys->memory = memory;
-    return keys;
+        keys->typed = bw_secret_create_shared(CMD_KEYS * sizeof(struct cmd_typed));
+    return keys && keys->typed.bytes ? BW_TAKE(keys) : NULL;
+}
+
+size_t cmd_keys_list(struct cmd_keys *keys)
+{
+    const struct cmd_typed *typed = (const void *)keys->typed.bytes;
+    size_t count = 0;
+    for (size_t i = 0; i < keys->count; i++)
+        keys->keys[count++] = (struct bw_passkey){keys->secrets[i].bytes, keys->secrets[i].length};
+    for (size_t i = 0; i < CMD_KEYS; i++) {
+        const size_t length = typed[i].length;
+        if (length && length <= CMD_PASSPHRASE)
+            keys->keys[count++] = (struct bw_passkey){typed[i].bytes, length};
+    }
+    if (count) /* another process may have asked for the passphrase */
+        protect_process();
+    return count;
 }
 
 void cmd_keys_free(struct cmd_keys *keys)
 {
     if (!keys)
         return;
-    struct bw_secret memory = keys->memory;
     for (size_t i = 0; i < keys->count; i++)
         bw_secret_free(&keys->secrets[i]);
-    bw_secret_free(&memory);
+    bw_secret_free(&keys->typed);
+    free(keys);
 }
 
 /* The signal that has ended a prompt; 0: none. */
@@ -111,16 +126,18 @@ static size_t read_line(char *line, size_t room)
 
 /* Keeps the passphrase for the file systems that the command opens later. A second attempt shows
  * that the passphrase before it was wrong. */
-static void keep_typed(struct cmd_keys *keys, unsigned attempt, const char *typed, size_t length)
+static void keep_typed(struct cmd_keys *keys, unsigned attempt, const char *bytes, size_t length)
 {
-    if (attempt && keys->count && keys->origins[keys->count - 1].is_typed)
-        keys->count--;
-    if (keys->count == CMD_KEYS || !length || length > CMD_PASSPHRASE)
+    struct cmd_typed *typed = (void *)keys->typed.bytes;
+    size_t at = 0;
+    while (at < CMD_KEYS && typed[at].length)
+        at++;
+    if (attempt && at)
+        typed[--at].length = 0;
+    if (at == CMD_KEYS || length > CMD_PASSPHRASE)
         return;
-    memcpy(keys->typed[keys->count], typed, length);
-    keys->origins[keys->count] = (struct cmd_key_origin){.is_typed = true};
-    keys->keys[keys->count] = (struct bw_passkey){keys->typed[keys->count], length};
-    keys->count++;
+    memcpy(typed[at].bytes, bytes, length);
+    typed[at].length = length;
 }
 
 struct bw_error *cmd_keys_prompt(void *keys, const char *volume, unsigned attempt, char *passphrase,

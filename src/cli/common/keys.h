@@ -15,17 +15,22 @@ enum {
 struct cmd_key_origin {
     const char *file; /**< argument of --key-file; NULL: the key came from a descriptor */
     int descriptor;
-    bool is_typed; /**< on the terminal */
 };
 
-/** Child processes share this memory, so a passphrase typed in one of them serves all. */
+/** A passphrase that was typed on the terminal. */
+struct cmd_typed {
+    volatile size_t length; /**< 0: none */
+    char bytes[CMD_PASSPHRASE];
+};
+
 struct cmd_keys {
-    struct bw_secret memory; /**< has this structure */
     struct bw_secret secrets[CMD_KEYS];
-    char typed[CMD_KEYS][CMD_PASSPHRASE];
-    struct bw_passkey keys[CMD_KEYS]; /**< the same, for bw_fs_options.keys */
     struct cmd_key_origin origins[CMD_KEYS];
     size_t count;
+    /** CMD_KEYS of cmd_typed. Child processes share this memory, so a passphrase typed in one of
+     * them serves all. A hostile image may have taken over a child, so it has no pointers. */
+    struct bw_secret typed;
+    struct bw_passkey keys[2 * CMD_KEYS]; /**< all of these, made by cmd_keys_list() */
 };
 
 /** Reads a key from a file, or from stdin if `path` is "-"; `path` must outlive `keys`.
@@ -37,6 +42,9 @@ struct bw_error *cmd_keys_read_descriptor(struct cmd_keys *keys, int descriptor)
 
 /** NULL: no memory. */
 struct cmd_keys *cmd_keys_create(void);
+
+/** Makes the list `keys`, and returns how many there are. */
+size_t cmd_keys_list(struct cmd_keys *keys);
 
 /** Clears and frees all keys; `keys` may be NULL. */
 void cmd_keys_free(struct cmd_keys *keys);

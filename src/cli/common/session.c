@@ -145,7 +145,7 @@ static void set_keys(struct bw_fs_options *options, const struct cmd_common *com
     if (!keys)
         return;
     options->keys = keys->keys;
-    options->key_count = keys->count;
+    options->key_count = cmd_keys_list(keys);
     options->ask = common->input.never_asks ? NULL : cmd_keys_prompt;
     options->ask_context = keys;
 }

@@ -146,7 +146,7 @@ static void add_keys(struct words *words, const struct cmd_input *input)
         const struct cmd_key_origin *origin = &keys->origins[i];
         if (origin->file)
             add_word(words, "--key-file=%s", origin->file);
-        else if (!origin->is_typed)
+        else
             add_word(words, "--key-fd=%d", origin->descriptor);
     }
 }
