@@ -362,6 +362,13 @@ struct bw_error *bw_extents_next(struct bw_extent_cursor *cursor, struct bw_exte
             set_empty(cursor, end < cursor->end ? end : cursor->end, NULL, piece);
             if (extent.type != BW_FILE_EXTENT_REGULAR || extent.disk_bytenr)
                 describe_extent(&extent, last.offset, piece);
+            if (bw_extent_is_reused(&cursor->fs->reused, &piece->extent))
+                set_empty(cursor, piece->extent.offset + piece->extent.length,
+                          bw_error_create(BW_ERROR_CORRUPT,
+                                          "the data at %" PRIu64 ", of generation %" PRIu64
+                                          ", were deleted and overwritten",
+                                          extent.disk_bytenr, extent.generation),
+                          piece);
         }
     } else {
         set_gap(cursor, next, piece);

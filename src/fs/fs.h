@@ -12,6 +12,7 @@
 #include "btree/find_leaf.h"
 #include "btrfs-walk/history.h"
 #include "btrfs-walk/image.h"
+#include "fs/reused_extents.h"
 #include "fs/subvolume.h"
 #include "graph/graph.h"
 #include "ondisk/disk_items.h"
@@ -104,9 +105,11 @@ struct bw_fs {
     /** The root tree on the disk if parts of it are lost and `root_tree` is a complete one in
      * memory. Without a root: there is none. */
     struct bw_tree damaged_root_tree;
-    bool is_remade;     /**< the root tree was rebuilt, and leads to the trees of the last commit */
-    bool is_stream;     /**< made of send streams; their extents need not be aligned */
-    bool streams_as_is; /**< bw_fs_options.streams_as_is */
+    bool is_remade; /**< the root tree was rebuilt, and leads to the trees of the last commit */
+    struct bw_seen_extents reused; /**< data that cannot be read, if the roots of trees in a rebuilt
+                                    * root tree are not proven */
+    bool is_stream;                /**< made of send streams; their extents need not be aligned */
+    bool streams_as_is;            /**< bw_fs_options.streams_as_is */
     struct bw_error *stream_errors; /**< its causes are the errors in the streams; NULL: none */
     bool is_dump; /**< read from a metadump of btrfs-image: see bw_image.is_dump */
     bool no_data; /**< read or restored from a metadump, which overwrites inline data */

@@ -148,6 +148,7 @@ void bw_fs_close(struct bw_fs *fs)
     bw_subvolumes_free(&fs->subvolumes);
     bw_memory_free(&fs->memory);
     bw_log_inodes_free(&fs->logged);
+    bw_seen_extents_free(&fs->reused);
     free(fs->found);
     free(fs->checksum_trees.items);
     if (fs->recovery.destroy)

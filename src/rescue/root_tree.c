@@ -10,6 +10,9 @@
  * 4. Leaves that are in use are copied. For all other trees, root items are made: their other
  *    members come from older leaves of the root tree, and the names of subvolumes from step 1, if
  *    the current trees still contain them.
+ * 5. Without the whole extent tree, a root may be older than the data on the disk. So the extents
+ *    in all leaves of subvolumes show which data were deleted and overwritten
+ *    (fs/reused_extents.h), with 40 bytes for each part of an extent.
  *
  * If only parts of it are lost, all leaves that can be read stay, and the generation is its own.
  */
@@ -697,6 +700,34 @@ static struct bw_error *make_tree(struct making *making)
     return NULL;
 }
 
+/* Finds data whose space was used again. Roots that are not proven may lead to such data: those of
+ * deleted subvolumes, or older ones. All leaves of subvolumes are read, for their generations: even
+ * one that is no longer in use proves that older data were freed. */
+static struct bw_error *find_reused_data(struct making *making)
+{
+    struct bw_fs *fs = making->fs;
+    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&fs->reader, 1);
+    if (!buffer)
+        return bw_error_no_memory();
+    bw_seen_extents_free(&fs->reused);
+    for (size_t i = 0; i < making->index.blocks.count; i++) {
+        const struct bw_found_block *block = &making->index.blocks.items[i];
+        const uint64_t owner = bw_found_owner(&making->index, block);
+        const struct bw_block_pointer pointer = {block->bytenr,
+                                                 {.owner = owner, .generation = block->generation}};
+        if (block->level || block->generation > making->newest || !bw_is_subvolume_id(owner))
+            continue;
+        BW_AUTO_ERROR struct bw_error *error = bw_block_read(&fs->reader, &pointer, buffer);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return BW_TAKE(error);
+        const struct bw_node leaf = bw_node_view(buffer, fs->reader.nodesize);
+        if (!error)
+            BW_TRY(bw_seen_extents_add_leaf(&fs->reused, &leaf, block->generation,
+                                            bw_fs_alignment(fs)));
+    }
+    return bw_seen_extents_settle(&fs->reused);
+}
+
 static struct bw_error *rebuild_tree(struct making *making)
 {
     struct bw_fs *fs = making->fs;
@@ -748,6 +779,8 @@ static struct bw_error *rebuild_tree(struct making *making)
         if (!is_certain(making, &making->roots.trees.items[i]))
             BW_TRY(surround_root(making, &making->roots.trees.items[i]));
     BW_TRY(settle_names(making));
+    if (!making->roots.proven)
+        BW_TRY(find_reused_data(making));
     return make_tree(making);
 }
 

@@ -249,6 +249,16 @@ images data-raid0-3
 python3 "$ROOT/tests/support/erase_trees.py" 3,4 "${copies[@]}"
 expect "too few tree blocks" 2 'chunk 38731776 \(RAID0, .* of tree blocks\) is lost: its' \
     "${copies[@]}"
+# Without the root tree and the extent tree, subvolume B is shown from an older root. Since then, 12
+# of its files were deleted, and files of A are where their data were.
+zstd -qd --sparse "$ROOT/tests/data/reused.img.zst" -o "$WORK/reused"
+expect "an older root" 1 'generation 7, were deleted and overwritten' sum "$WORK/reused"
+is "deleted files have no sums" "$(grep -c '/B/file' "$WORK/out")" 0
+expect "rescue counts an older root" 1 . rescue --json "$WORK/reused"
+is "overwritten files are lost" "$(python3 -c '
+import json, sys
+rows = json.load(open(sys.argv[1]))["by_subvolume"]
+print(*(row["lost_files"] for row in rows if row.get("subvolume_path") == "/B"))' "$WORK/out")" 12
 # Neither a superblock nor any leaf of the chunk tree: the striped devices can only be told apart
 # with the extent tree.
 images raid10-4
