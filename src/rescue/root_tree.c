@@ -535,6 +535,20 @@ static bool is_certain(const struct making *making, const struct bw_tree_root *t
     return false;
 }
 
+/* If the last item of a leaf is an extent of a file, no other item begins before the end of it. */
+static void skip_last_extent(const struct bw_fs *fs, const struct bw_node *leaf,
+                             struct bw_key *last)
+{
+    struct bw_file_extent extent;
+    struct bw_item item;
+    if (last->type != BW_EXTENT_DATA || !bw_leaf_item(leaf, leaf->item_count - 1, &item))
+        return;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_file_extent_decode(&item, bw_fs_alignment(fs), &extent);
+    if (!error && extent.num_bytes < UINT64_MAX - last->offset)
+        last->offset += extent.num_bytes - 1;
+}
+
 /* If the root of a tree may be lost, its highest known block is only a part of it: other keys than
  * those below the block are lost. */
 static struct bw_error *surround_root(struct making *making, struct bw_tree_root *root)
@@ -562,6 +576,8 @@ static struct bw_error *surround_root(struct making *making, struct bw_tree_root
                      : bw_leaf_key(&node, node.item_count - 1);
         if (level)
             pointer = bw_tree_child_pointer(&pointer, &node, node.item_count - 1);
+        else
+            skip_last_extent(making->fs, &node, &last);
     }
     if (bw_key_compare(&first, &last) > 0 || root->root.level + 1 >= BW_MAX_LEVEL)
         return NULL; /* keys in disorder, or a tree that cannot get higher */

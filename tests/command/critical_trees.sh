@@ -254,11 +254,14 @@ expect "too few tree blocks" 2 'chunk 38731776 \(RAID0, .* of tree blocks\) is l
 zstd -qd --sparse "$ROOT/tests/data/reused.img.zst" -o "$WORK/reused"
 expect "an older root" 1 'generation 7, were deleted and overwritten' sum "$WORK/reused"
 is "deleted files have no sums" "$(grep -c '/B/file' "$WORK/out")" 0
+is "all other files have their sums: snapshots, a reflink, written preallocated space" \
+    "$(LC_ALL=C sort "$WORK/out" | sha256sum | cut -c 1-16)" 2c20b0d0f73cd3ad
 expect "rescue counts an older root" 1 . rescue --json "$WORK/reused"
 is "overwritten files are lost" "$(python3 -c '
 import json, sys
 rows = json.load(open(sys.argv[1]))["by_subvolume"]
-print(*(row["lost_files"] for row in rows if row.get("subvolume_path") == "/B"))' "$WORK/out")" 12
+print(*(sum(row[kind + "_files"] for row in rows) for kind in sys.argv[2:]))' \
+    "$WORK/out" verified unverified partly lost)" "441 0 0 12"
 # Neither a superblock nor any leaf of the chunk tree: the striped devices can only be told apart
 # with the extent tree.
 images raid10-4
