@@ -7,7 +7,7 @@ set -uo pipefail
 
 recorded=(data-clones data-shapes compressed deletion-pending relocation subvolumes)
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" "${recorded[@]}" plain lost-tree-extent \
-    lost-leaf-inodes raid1-2 raid5-3 log-tree || exit 1
+    lost-leaf-inodes raid1-2 raid5-3 log-tree levels-3 || exit 1
 image() { echo "$BUILD/fixtures/$1/dev1.img"; }
 out_is() { diff "$WORK/out" - <<< "$1"; }
 
@@ -62,6 +62,16 @@ holds "inodes of a lost leaf get their names from directories" \
 expect "a name in a lost leaf" 1 'tree block 5480448' owner -o inode,path \
     "$(image lost-leaf-inodes)" 5484544
 holds "a name in a lost leaf is found" out_has $'356\t/dir-2/file-11'
+
+# The extent tree leads to a lost leaf from its tree, whatever its keys are.
+printf '%s\n' '0 +' > "$WORK/map"
+for copy in $("$PROGRAM" map -o offset "$(image levels-3)" 31404032); do
+    printf '%s\n' "$copy 4096 -" >> "$WORK/map"
+done
+expect "a lost leaf between others" 1 'tree block 31404032' owner --map "$WORK/map" -o inode,path \
+    "$(image levels-3)" 31404032
+holds "the inodes in a lost leaf between others are named" \
+    out_is $'490\t/dir-2/file-30\n491\t/dir-2/file-31\n-\t-'
 
 # Unused addresses, and offsets on devices.
 expect "owner of unused ranges" 0 - owner -o kind,logical,length "$(image plain)" 0+4K 13631488+32M
