@@ -180,10 +180,13 @@ static void find_flip_between(const struct root_list *list, const struct root_si
                          right_name, wrong->name_length, flip);
 }
 
-/* The flipped bit in the key of a side that is alone, or of another one of which it is a part. */
+/* The flipped bit in the key of a side that is alone, or of another one of which it is a part. All
+ * sides are compared with it, so only some are searched for. */
 static void find_flip_alone(const struct root_list *list, const struct root_side *side,
                             struct bw_flip *flip)
 {
+    if (!bw_flip_may_search(list->check))
+        return;
     for (size_t i = 0; i < list->sides.count && !flip->found; i++) {
         const struct root_side *other = &list->sides.items[i];
         if (other->is_backref != side->is_backref && other->index == side->index &&
