@@ -159,6 +159,7 @@ struct space {
     bool unsure;                    /* extents since the previous one may be lost */
     uint64_t found;                 /* findings before the block group */
     size_t last_used, used_before;  /* the last block groups with extents */
+    uint64_t all_used;              /* bytes that all block groups use, according to their items */
 
     struct bw_extent_entry extent; /* the one whose references are counted */
     bool has_extent;
@@ -177,14 +178,6 @@ static struct bw_finding location_of_extent(const struct space *space)
 }
 
 /* Block groups. */
-
-static uint64_t sum_of_used(const struct bw_check *check)
-{
-    uint64_t sum = 0;
-    for (size_t i = 0; i < check->groups.groups.count; i++)
-        sum += check->groups.groups.items[i].used;
-    return sum;
-}
 
 /* The superblock has the sum of all block groups, unless an older generation was opened. */
 static bool is_sum_known(const struct bw_check *check)
@@ -212,7 +205,7 @@ static void leave_group(struct space *space)
         bw_item_location(check->fs->block_group_tree.id ? BW_BLOCK_GROUP_TREE : space->extents.tree,
                          key, group->start, group->length);
     const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, location.row.tree);
-    const uint64_t sum = sum_of_used(check) - group->used + group->counted;
+    const uint64_t sum = space->all_used - group->used + group->counted;
     if (tree && is_sum_known(check) && sum == check->fs->superblock.bytes_used)
         bw_flip_in_item(check, &tree->tree, &key, offsetof(struct bw_disk_block_group, used), 8,
                         group->used, group->counted, &location.flip);
@@ -516,17 +509,18 @@ struct bw_error *bw_pass_space(struct bw_check *check)
     if (!check->references)
         return bw_error_no_memory();
     BW_TRY(bw_check_load_groups(check));
+    for (size_t i = 0; i < check->groups.groups.count; i++)
+        space.all_used += check->groups.groups.items[i].used;
     BW_TRY(bw_unchanged_groups(check));
     struct bw_error *error = scan_space(&space);
     check->extents_known &= !space.extents.lost;
     check->checksums_known = !space.checksums.stream.lost;
 
     const struct bw_superblock *superblock = &check->fs->superblock;
-    const uint64_t sum = sum_of_used(check);
-    if (!error && is_sum_known(check) && sum != superblock->bytes_used)
+    if (!error && is_sum_known(check) && space.all_used != superblock->bytes_used)
         bw_check_find(check, BW_CODE_super_used, NULL,
                       "%" PRIu64 " bytes used, the block groups have %" PRIu64,
-                      superblock->bytes_used, sum);
+                      superblock->bytes_used, space.all_used);
     bw_range_set_free(&space.checksums.in_log);
     error = bw_item_stream_end(&space.checksums.stream, error);
     error = bw_free_space_end(&space.free_space, error);
