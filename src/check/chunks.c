@@ -409,7 +409,8 @@ static struct bw_error *read_chunks(struct chunks *chunks)
             chunks->has_chunk[group - check->groups.groups.items] = true;
         chunks->group_missing |= !group;
         struct bw_finding in_group = location;
-        if (!is_remapped && (!group || group->length != length))
+        const bool is_wrong = group ? group->length != length : !check->groups.incomplete;
+        if (!is_remapped && is_wrong)
             find_flip_in_group(check, &chunk, group, &in_group.flip);
         if (!group && !check->groups.incomplete)
             bw_check_find(check, BW_CODE_group_missing, &in_group, "the chunk has no block group");
