@@ -251,9 +251,11 @@ static struct bw_error *visit_state_trees(struct bw_history *history,
     bw_block_scan_begin(&scan, &history->reader, &roots);
     while (bw_block_scan_next(&scan)) {
         struct bw_item item;
-        if (!scan.error && !history->leaves)
+        if (scan.error)
+            continue;
+        if (!history->leaves)
             return bw_error_create(BW_ERROR_CORRUPT, "the root trees are larger than all blocks");
-        history->leaves -= !scan.error;
+        history->leaves--;
         for (uint32_t slot = 0; bw_leaf_next(&scan.node, &slot, &item);) {
             const struct bw_disk_root_item *disk = (const void *)item.data;
             struct bw_root_item root;
