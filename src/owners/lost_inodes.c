@@ -33,6 +33,29 @@ static int by_subvolume(const void *first, const void *second)
     return bw_compare(a->number, b->number);
 }
 
+/* The first and the last inode of a range may have more names outside of it. `named`, two a range,
+ * says which of them have names in directories. */
+static struct bw_error *name_ends(struct bw_inode_paths *paths, const struct bw_lost_inodes *lost,
+                                  size_t count, bool *named, bw_lost_name_visitor *visit,
+                                  void *context)
+{
+    for (size_t i = 0; i < 2 * count; i++) {
+        const struct bw_lost_inodes *range = &lost[i / 2];
+        const bool is_single = range->first == range->last;
+        const uint64_t inode = i % 2 ? range->last : range->first;
+        struct bw_bytes path;
+        if (named[i] || (i % 2 && is_single))
+            continue;
+        bw_inode_paths_begin(paths, range->subvolume, inode);
+        for (; bw_inode_paths_next(paths, &path); named[i] = true)
+            BW_TRY(visit(context, range, inode, &path));
+        BW_TRY(bw_inode_paths_error(paths));
+        if (!named[i] && is_single)
+            BW_TRY(visit(context, range, inode, &path));
+    }
+    return NULL;
+}
+
 struct bw_error *bw_lost_inodes_name(struct bw_fs *fs, struct bw_inode_paths *paths,
                                      struct bw_lost_inodes *lost, size_t count,
                                      bw_lost_name_visitor *visit, void *context)
@@ -55,9 +78,7 @@ struct bw_error *bw_lost_inodes_name(struct bw_fs *fs, struct bw_inode_paths *pa
             end++;
         if (subvolume->deleted)
             continue;
-        /* Which of the first and last inodes have names in directories, two a range. */
-        BW_AUTO_FREE bool *named = calloc(end - number, 2 * sizeof *named);
-        struct bw_bytes path;
+        BW_AUTO_FREE bool *named = calloc(end - number, 2 * sizeof *named); /* two a range */
         if (!named)
             return bw_error_no_memory();
         BW_TRY(list_inodes(own, end - number, &inodes));
@@ -65,6 +86,7 @@ struct bw_error *bw_lost_inodes_name(struct bw_fs *fs, struct bw_inode_paths *pa
         while (bw_block_scan_next(&scan)) {
             bool is_hit = false;
             struct bw_item item;
+            struct bw_bytes path;
             way[scan.pointer.expectation.level] = scan.pointer.bytenr;
             if (scan.step == BW_SCAN_POINTER) {
                 BW_TRY(bw_block_set_insert(&seen, scan.pointer.bytenr, &scan.selected));
@@ -99,22 +121,7 @@ struct bw_error *bw_lost_inodes_name(struct bw_fs *fs, struct bw_inode_paths *pa
             }
         }
         BW_TRY(bw_block_scan_end(&scan));
-
-        /* The first and the last inode of a range may have more names outside of it. */
-        for (size_t i = 0; i < end - number; i++) {
-            const struct bw_lost_inodes *range = &own[i];
-            const uint64_t ends[] = {range->first, range->last};
-            for (unsigned k = 0; k < 1 + (ends[0] != ends[1]); k++) {
-                if (named[i * 2 + k])
-                    continue;
-                bw_inode_paths_begin(paths, subvolume, ends[k]);
-                for (; bw_inode_paths_next(paths, &path); named[i * 2 + k] = true)
-                    BW_TRY(visit(context, range, ends[k], &path));
-                BW_TRY(bw_inode_paths_error(paths));
-                if (!named[i * 2 + k] && ends[0] == ends[1])
-                    BW_TRY(visit(context, range, ends[k], &path));
-            }
-        }
+        BW_TRY(name_ends(paths, own, end - number, named, visit, context));
     }
     return NULL;
 }
