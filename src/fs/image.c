@@ -522,6 +522,19 @@ static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
         wanted = 0;
     else if (options->superblock_copy > 0)
         wanted = options->superblock_copy;
+
+    /* So may a chunk in the changes of a dm-snapshot. */
+    static const char snapshot[] = {'S', 'n', 'A', 'p'};
+    if (wanted < 0 && is_read && memcmp(bytes, snapshot, sizeof snapshot) == 0) {
+        const struct bw_foreign *changes = bw_foreign_by_type("DM_snapshot_cow");
+        image->is_foreign = true;
+        if (asprintf(&image->content, "%s: %s", changes->name, changes->advice) < 0) {
+            image->content = NULL;
+            return bw_error_no_memory();
+        }
+        image->bad = bw_error_create(BW_ERROR_NOT_BTRFS, "it is %s", image->content);
+        return NULL;
+    }
     if (options->partition)
         BW_TRY(look_for_disk(fs, image, true));
     if (!image->disk || image->partition)

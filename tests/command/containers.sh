@@ -348,6 +348,16 @@ expect "the changes of a snapshot next to their origin" 1 \
     sum backing.img --device changes.img
 holds "the files are read without the changes" cmp want out
 
+# A chunk of them is a copy of the superblock, at the offset where a btrfs has its own.
+dd if="$bare" of=changes.img bs=4K skip=16 seek=16 count=1 conv=notrunc status=none
+truncate -s "$(stat -c %s "$bare")" changes.img
+expect "the changes with a copy of the superblock" 2 \
+    'changes.img is not .* the changes of a dm-snapshot: read its origin alone, or join' changes.img
+expect "the same before their origin" 1 \
+    'changes.img is not used: no superblock: it is the changes of a dm-snapshot: read its origin' \
+    sum changes.img --device backing.img
+holds "the files are read from the origin" cmp want out
+
 # dm-verity: its hashes are not verified, and the data are read without them.
 cp --sparse=always "$bare" data.img
 printf 'verity\0\0\1\0\0\0\1\0\0\0' > hash.img
