@@ -71,7 +71,7 @@ static void find_flip_in_owner(const struct bw_reached_block *block, struct bw_f
     const struct bw_tree_list *trees = &block->check->trees;
     const uint32_t byte = offsetof(struct bw_disk_header, owner);
     unsigned found = 0;
-    if (bw_tree_list_find(trees, block->owner))
+    if (bw_tree_list_find(trees, block->owner) || !bw_flip_may_search(block->check))
         return;
     for (size_t i = 0; i < trees->entries.count; i++) {
         const struct bw_listed_tree *tree = &trees->entries.items[i];

@@ -125,7 +125,9 @@ static void find_flip_in_group(struct bw_check *check, const struct bw_chunk *ch
     const struct bw_item *item = bw_fs_items_next(&items);
     const struct bw_disk_device_extent *disk = item ? (const void *)item->data : NULL;
     const struct bw_key want = {chunk->logical, BW_BLOCK_GROUP_ITEM, chunk->length};
-    if (!item || item->size < sizeof *disk || bw_get64(disk->chunk_offset) != chunk->logical ||
+    BW_AUTO_ERROR struct bw_error *error = bw_fs_items_error(&items);
+    if (bw_check_lacks_memory(check, error) || error || !item || item->size < sizeof *disk ||
+        bw_get64(disk->chunk_offset) != chunk->logical ||
         bw_get64(disk->length) != bw_chunk_stripe_length(&info))
         return;
     if (group)
@@ -282,7 +284,7 @@ static void devices_check(const struct chunks *chunks)
         if (!image || image->is_dump || device->seed || device->state != BW_DEVICE_PRESENT)
             continue;
         const struct bw_device_identity *own = &image->superblock.device;
-        if (size == sum - device->total_bytes + own->total_bytes)
+        if (!fs->is_past && size == sum - device->total_bytes + own->total_bytes)
             find_flip_in_device(chunks->check, &location.row.key,
                                 offsetof(struct bw_disk_device_item, total_bytes),
                                 device->total_bytes, own->total_bytes, &location.flip);

@@ -692,12 +692,12 @@ static void find_flip_in_type(const struct examination *examination, const struc
         bw_flip_in_item(check, tree, &key, wrong->offset - 1, 1, wrong->type, right->type, flip);
         return;
     }
-    struct bw_inode have;
-    BW_AUTO_ERROR struct bw_error *error = bw_inode_read(check->fs, tree, inode->number, &have);
-    if (bw_check_lacks_memory(check, error) || error || right->type != wrong->type)
+    if (right->type != wrong->type || !bw_flip_may_search(check))
         return;
     /* No permissions at all: more than a bit is lost. */
-    if (!(have.mode & ~(uint32_t)S_IFMT))
+    struct bw_inode have;
+    BW_AUTO_ERROR struct bw_error *error = bw_inode_read(check->fs, tree, inode->number, &have);
+    if (bw_check_lacks_memory(check, error) || error || !(have.mode & ~(uint32_t)S_IFMT))
         return;
     const struct bw_key key = {inode->number, BW_INODE_ITEM, 0};
     for (uint32_t bit = 1 << 12; bit & S_IFMT; bit <<= 1) {
