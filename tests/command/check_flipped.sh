@@ -133,6 +133,14 @@ names free-space-missing 8388608 31195136 0xd4 5
 names free-space-differs 13656064 31195136 0xe4 5
 names free-space-differs 8364032 31195136 0xed 5
 
+# The only record of an empty block group is no FREE_SPACE_INFO.
+cp --sparse=always "$image" "$WORK/empty.img"
+holds "an empty block group without FREE_SPACE_INFO" change "$WORK/empty.img" \
+    10 63963136 198 - delete and 10 64425984 199 - key 63963136 199 16777216
+run_json check --json --all "$WORK/empty.img" > "$WORK/out" 2> /dev/null
+holds "the information is missing" grep -q '"code":"free-space-missing"' "$WORK/out"
+is "but no bit of the record is named" "$(grep -c flipped_byte "$WORK/out")" 0
+
 # The type of a file: two of both entries and the mode agree.
 names entry-type 2 $leaf 0x3da1 2
 names entry-type 16877 $leaf 0x3b8d 6
