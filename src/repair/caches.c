@@ -163,6 +163,17 @@ static struct group *group_of(const struct caches *caches, const struct bw_repai
     return NULL;
 }
 
+bool bw_repair_doubts_groups(const struct bw_repair *repair)
+{
+    static const char *const words[] = {"group-missing", "group-differs", "chunk-missing"};
+    for (size_t i = 0; i < repair->findings.count; i++)
+        for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+            if (bw_repair_is(&repair->findings.items[i], words[k]) &&
+                !repair->findings.items[i].planned)
+                return true;
+    return false;
+}
+
 bool bw_repair_doubts_extents(const struct bw_repair *repair)
 {
     for (size_t i = 0; i < repair->findings.count; i++) {
@@ -171,7 +182,7 @@ bool bw_repair_doubts_extents(const struct bw_repair *repair)
             (finding->tree == BW_EXTENT_TREE && !finding->planned))
             return true;
     }
-    return false;
+    return bw_repair_doubts_groups(repair);
 }
 
 /* Fills the leaf with the items of another one, in which those of wrong block groups are replaced.

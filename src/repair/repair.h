@@ -402,8 +402,12 @@ struct bw_error *bw_repair_plan_inodes(struct bw_repair *repair);
 /** Blocks that fail nothing but their checksum; or only such blocks with children. (reseal.c) */
 struct bw_error *bw_repair_plan_seals(struct bw_repair *repair, bool has_children);
 
-/** Whether the check has findings about the extent tree that no change is about: then nothing must
- * be computed from it. (caches.c) */
+/** Whether a block group may have a wrong address or length: then nothing must be computed for it.
+ * (caches.c) */
+bool bw_repair_doubts_groups(const struct bw_repair *repair);
+
+/** Whether the check has findings about the extent tree or the places of block groups that no
+ * change is about: then nothing must be computed from it. (caches.c) */
 bool bw_repair_doubts_extents(const struct bw_repair *repair);
 
 /** Leaves of the free space tree and of the uuid tree that a mount does not build again.

@@ -163,6 +163,7 @@ static struct bw_error *plan_group_used(struct bw_repair *repair, struct bw_repa
     const struct bw_tree *groups = bw_repair_group_tree(fs);
     uint64_t used, old;
     if (!fs->extent_tree.id || finding->key.type != BW_BLOCK_GROUP_ITEM || !finding->key.offset ||
+        bw_repair_doubts_groups(repair) ||
         is_doubtful(repair, "extents", "group-used", BW_EXTENT_TREE))
         return NULL;
     BW_TRY(bw_repair_add_extents(fs, &finding->key, &used));

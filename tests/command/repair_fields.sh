@@ -7,7 +7,7 @@ set -uo pipefail
 
 fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" plain subvolumes block-group-tree lost-tree-uuid \
-    lost-tree-free-space log-tree dup || exit 1
+    lost-tree-free-space log-tree dup resized-down || exit 1
 
 # damages FIXTURE CHANGE...: changes items of a copy of the image.
 damages() {
@@ -75,6 +75,21 @@ repairs 'inode-item: bit 6' plain 5 262 1 0 set 0 8 1073741831
 repairs 'name-hash: bit 0' plain 5 256 84 397168884 key 256 84 397168885
 repairs 'block-stale: bit 1 of byte 80' plain 5 257 1 0 block 80 8 5
 repairs 'block-foreign: bit 1 of byte 88' plain 5 257 1 0 block 88 8 7
+
+# Of a block group: nothing is computed from a wrong address or length.
+group='block-group-tree 11 38797312 192 -'
+# shellcheck disable=SC2086 # the words of a change
+{
+    repairs 'group-missing: bit 1' $group key 144115188114653184 192 16777216
+    repairs 'group-differs: bit 6' $group key 38797312 192 18014398526259200
+}
+repairs 'group-differs: bit 6' plain 2 63963136 192 - key 63963136 192 1090519040
+
+# Of a device, which the superblocks have right; and of a subvolume in the uuid tree.
+repairs 'device-differs: bit 0' plain 3 1 216 1 set 82 1 173
+repairs 'device-differs: bit 1' resized-down 3 1 216 1 set 8 8 268435456
+repairs 'device-differs: bit 2' resized-down 3 1 216 1 set 8 8 369098752
+repairs 'uuid-.*: bit 4' plain 9 9747775022879163068 251 - set 7 1 16
 
 # Bytes in use, which the superblocks repeat: of block groups, and of devices.
 for change in '2 22020096 192 - set 0 8 999424' '3 1 216 1 set 16 8 1048576' \
