@@ -406,7 +406,8 @@ struct bw_error *bw_repair_plan_superblocks(struct bw_repair *repair)
                         bw_repair_is_about_lost(finding) && finding->flipped_block == BW_ABSENT;
             for (const char *const *code = fields[i].codes; *code; code++)
                 fits |= bw_repair_is(finding, *code);
-            if (edit == bw_repair_rescan_uuids && finding->flipped_block != BW_ABSENT)
+            if ((edit == bw_repair_rescan_uuids || edit == bw_repair_invalidate_free_space) &&
+                finding->flipped_block != BW_ABSENT)
                 continue; /* the bit is corrected instead */
             if (finding->planned || !fits || !is_possible(repair, edit))
                 continue;

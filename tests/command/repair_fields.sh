@@ -91,6 +91,10 @@ repairs 'device-differs: bit 1' resized-down 3 1 216 1 set 8 8 268435456
 repairs 'device-differs: bit 2' resized-down 3 1 216 1 set 8 8 369098752
 repairs 'uuid-.*: bit 4' plain 9 9747775022879163068 251 - set 7 1 16
 
+# Of the free space tree, also if a rebuilt one keeps the item; and of an item that looks like one.
+repairs 'free-space-item: bit 3' plain 10 5242880 198 - set 4 4 524288
+repairs 'free-space-item: bit 2' dup 4 1 204 22020096 key 1 200 22020096
+
 # Bytes in use, which the superblocks repeat: of block groups, and of devices.
 for change in '2 22020096 192 - set 0 8 999424' '3 1 216 1 set 16 8 1048576' \
     '2 22020096 192 - set 0 8 999424 and super 120 8 1912832' \
