@@ -121,9 +121,11 @@ timeout 600 python3 "$ROOT/tests/support/on-terminal.py" answer: \
     "$PROGRAM" rescue luks2.img > asked
 holds "rescue without a passphrase cannot open it" [ $? -eq 2 ]
 is "rescue does not ask again" "$(grep -c "Passphrase of" asked)" 1
-timeout 600 python3 "$ROOT/tests/support/on-terminal.py" answer:wrong \
-    "$PROGRAM" rescue luks2.img > asked
-is "rescue asks three times" "$(grep -c "Passphrase of" asked)" 3
+for command in info rescue; do
+    timeout 600 python3 "$ROOT/tests/support/on-terminal.py" answer:wrong \
+        "$PROGRAM" "$command" luks2.img > asked
+    is "$command asks three times" "$(grep -c "Passphrase of" asked)" 3
+done
 holds "rescue says that the passphrase is wrong" \
     grep -q 'luks..img: no keyslot accepts the key or passphrase' asked
 expect "an empty key" 2 'the key in /dev/null is empty' --key-file /dev/null luks2.img

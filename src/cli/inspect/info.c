@@ -117,7 +117,8 @@ static void read_disks(const struct info *info,
                                                  const struct bw_partition_table *table),
                        void *context)
 {
-    const struct bw_fs_options images = cmd_fs_options(info->common);
+    struct bw_fs_options images = cmd_fs_options(info->common);
+    images.ask = NULL; /* opening the file system has asked */
     bw_error_free(bw_partition_tables(&images, visit, context));
 }
 
@@ -679,7 +680,8 @@ static int open_and_write(struct cmd_format *format, struct info *info)
 
     /* A superblock may be readable, or the search may find file systems. The errors of opening and
      * the damage of superblocks were already reported. */
-    const struct bw_fs_options how = cmd_fs_options(info->common);
+    struct bw_fs_options how = cmd_fs_options(info->common);
+    how.ask = NULL; /* cmd_open() has asked */
     BW_AUTO_ERROR struct bw_error *error = bw_fs_open_images(&how, &info->overview.fs);
     if (!error && how.scan && !how.fsid)
         error = bw_fs_search(info->overview.fs, 0);
