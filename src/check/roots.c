@@ -150,8 +150,11 @@ static bool has_entry(const struct root_list *list, const struct root_side *side
 static void find_flip_between(const struct root_list *list, const struct root_side *a,
                               const struct root_side *b, struct bw_flip *flip)
 {
-    const bool is_right = has_entry(list, a);
-    const struct root_side *right = is_right ? a : b, *wrong = is_right ? b : a;
+    const struct root_side *right = a, *wrong = b;
+    if (!has_entry(list, a)) {
+        right = b;
+        wrong = a;
+    }
     const struct bw_listed_tree *tree = bw_tree_list_find(&list->check->trees, BW_ROOT_TREE);
     const struct bw_key key = key_of_side(wrong);
     struct root_side other = *right;
@@ -434,14 +437,17 @@ static struct bw_error *read_root_tree(struct root_list *list)
         case BW_ROOT_BACKREF: {
             if (!bw_root_ref_decode(item, &ref))
                 break;
-            const bool is_backref = key->type == BW_ROOT_BACKREF;
-            const struct root_side side = {.parent = is_backref ? key->offset : key->objectid,
-                                           .child = is_backref ? key->objectid : key->offset,
-                                           .directory = ref.directory,
-                                           .index = ref.index,
-                                           .name = list->names.length,
-                                           .name_length = ref.name_length,
-                                           .is_backref = is_backref};
+            struct root_side side = {.parent = key->objectid,
+                                     .child = key->offset,
+                                     .directory = ref.directory,
+                                     .index = ref.index,
+                                     .name = list->names.length,
+                                     .name_length = ref.name_length};
+            if (key->type == BW_ROOT_BACKREF) {
+                side.parent = key->offset;
+                side.child = key->objectid;
+                side.is_backref = true;
+            }
             BW_TRY(root_sides_push(&list->sides, side));
             bw_buffer_append(&list->names, ref.name, ref.name_length);
             BW_TRY(bw_buffer_error(&list->names));
