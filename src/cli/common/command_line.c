@@ -468,7 +468,8 @@ static void suggest_reading(const struct command *command, const struct cmd_comm
     struct stat status;
     const char *image = NULL, *path = NULL;
     for (size_t i = 1; command->takes_paths && i < common->input.image_count && !image; i++)
-        if (!bw_file_holds_superblock(common->input.images[i], common->input.fs.offset, fsid))
+        if (stat(common->input.images[i], &status) == 0 &&
+            !bw_file_holds_superblock(common->input.images[i], common->input.fs.offset, fsid))
             image = common->input.images[i];
     for (size_t i = 0; i < common->path_count && !path; i++)
         if (stat(common->paths[i], &status) == 0 && S_ISREG(status.st_mode))
