@@ -108,13 +108,19 @@ for stage in added renamed; do
     same dup
 done
 
+# changed_plain CHANGE...: makes an image with the changes, one after the other.
+changed_plain() {
+    local change
+    cp --sparse=always "$BUILD/fixtures/plain/dev1.img" "$WORK/image"
+    for change; do
+        # shellcheck disable=SC2086 # several words
+        holds "an image: $change" \
+            python3 "$ROOT/tests/support/unfinished_change.py" "$WORK/image" $change
+    done
+}
+
 # The last step, as it comes after these: tree blocks of both types, and data of the new one.
-cp --sparse=always "$BUILD/fixtures/plain/dev1.img" "$WORK/image"
-for change in 'data 2 done' 'blocks 2 3'; do
-    # shellcheck disable=SC2086 # several words
-    holds "an image: $change" \
-        python3 "$ROOT/tests/support/unfinished_change.py" "$WORK/image" $change
-done
+changed_plain 'data 2 done' 'blocks 2 3'
 same plain
 expect "the last step: rescue" 0 - rescue --json "$WORK/image"
 holds "the last step: all is verified" \
@@ -122,12 +128,7 @@ holds "the last step: all is verified" \
 lost plain
 
 # A change that has ended: older blocks are left, with the old type and with the item of the change.
-cp --sparse=always "$BUILD/fixtures/plain/dev1.img" "$WORK/image"
-for change in 'data 2 done' 'complete 2'; do
-    # shellcheck disable=SC2086 # several words
-    holds "an image: $change" \
-        python3 "$ROOT/tests/support/unfinished_change.py" "$WORK/image" $change
-done
+changed_plain 'data 2 done' 'complete 2'
 expect "a change that has ended: check" 0 - check -q --data "$WORK/image"
 lost plain
 expect "a change that has ended: info" 1 'the chunk tree is lost' info --scan "$WORK/image"
@@ -135,12 +136,7 @@ holds "a change that has ended: the new type" out_has '^Blocks: .* sha256$'
 is "a change that has ended: no change is named" "$(grep -c interrupted "$WORK/out")" 0
 
 # Only an older leaf of the root tree is left, with the old type: blocks of both types are read.
-cp --sparse=always "$BUILD/fixtures/plain/dev1.img" "$WORK/image"
-for change in 'data 2 done' 'complete 2 lost'; do
-    # shellcheck disable=SC2086 # several words
-    holds "an image: $change" \
-        python3 "$ROOT/tests/support/unfinished_change.py" "$WORK/image" $change
-done
+changed_plain 'data 2 done' 'complete 2 lost'
 lost plain
 
 # A wrong byte in the first sector of a file, and of an item with checksums, is found in all steps,
