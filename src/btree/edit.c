@@ -442,8 +442,8 @@ struct bw_error *bw_edit_remove(struct bw_tree_editor *editor, const struct bw_k
     return path.exact ? change_leaf(editor, &path, NULL) : NULL;
 }
 
-/* Adds a pointer to a subtree of a level whose only leaf was never found. Its nodes can be read, so
- * that nobody looks for other leaves below them. */
+/* Adds a pointer to a subtree with one leaf, which counts as lost. The nodes above the leaf can be
+ * read, so that nobody searches for other leaves below them. */
 static struct bw_error *add_lost(struct bw_tree_editor *editor, uint8_t level,
                                  const struct bw_key *first, struct bw_disk_key_pointer *pointer)
 {

@@ -183,8 +183,8 @@ static void find_flip_between(const struct root_list *list, const struct root_si
                          right_name, wrong->name_length, flip);
 }
 
-/* The flipped bit in the key of a side that is alone, or of another one of which it is a part. All
- * sides are compared with it, so only some are searched for. */
+/* The flipped bit that explains why a link has one side only: this side or the other one has a
+ * wrong key. It may be any of the sides, so the number of these searches is limited. */
 static void find_flip_alone(const struct root_list *list, const struct root_side *side,
                             struct bw_flip *flip)
 {

@@ -28,9 +28,9 @@ struct bw_seen_extent {
 
 BW_VECTOR(bw_seen_extents, struct bw_seen_extent);
 
-/** Adds the extents in a leaf of a subvolume. Memory: 40 bytes for each part of an extent; leaves
- * that repeat parts count at most twice. `sectorsize`: as bw_file_extent_decode() needs it. Fails
- * only if memory runs out. */
+/** Adds the extents in a leaf of a subvolume. Memory: 40 to 80 bytes for each part of an extent,
+ * however many leaves repeat it. `sectorsize`: as bw_file_extent_decode() needs it. Fails only if
+ * memory runs out. */
 struct bw_error *bw_seen_extents_add_leaf(struct bw_seen_extents *seen, const struct bw_node *leaf,
                                           uint64_t generation, uint32_t sectorsize);
 

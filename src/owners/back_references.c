@@ -147,7 +147,7 @@ static struct bw_error *follow_block(struct follower *follower, const struct bw_
         return mark_block(follower, tree->tree.root.bytenr, true);
     BW_TRY(find_key(follower, block, keys));
 
-    /* Down to the block, and not into it. */
+    /* Find the path to the block. The block itself need not be read. */
     bool is_found = false;
     begin_scan(follower, tree, keys[0], keys[1]);
     while (!is_found && next_in_path(follower)) {
