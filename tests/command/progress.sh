@@ -33,6 +33,7 @@ shows() {
     shown+=("$file" "$regex")
 }
 shown=()
+mkdir "$WORK/new"
 shows opening 'opening' 5s walk "$image"
 shows walk "$size of $whole, $size/s$left" 100ms walk "$image"
 shows space "$size of $whole, $size/s$left" 100ms space "$image"
@@ -42,7 +43,7 @@ shows extract "$size of $whole, $size/s$left" 50ms extract -C "$WORK/new" "$imag
 shows check "$size of $whole, [a-z]+, $size/s$left" 25ms check "$image"
 shows roots "$size of $whole, scan(, $size/s)?$left" 100ms roots "$image"
 shows tree-stats "$size of $whole, $size/s$left" 50ms tree-stats "$image"
-shows cat "$size of $whole, $size/s$left" 100ms cat "$image" \
+shows cat "$size of $whole, $size/s$left" 250ms cat "$image" \
     source/large.bin docs/pipe top-file
 shows report "$size of $whole, [a-z]+, $size/s$left" 10ms report -f "$WORK/report" "$image"
 shows diff "$size of $whole, $size/s$left" 100ms diff "$subvolumes" home-read-only home
@@ -53,7 +54,6 @@ shows versions "($size, )?state [0-9]+ of [0-9]+ $share(, $size/s)?$left" \
 shows search "$size of $whole, search, $size/s$left" 200ms --scan "$WORK/bare.img"
 head -c 12M /dev/urandom | gzip -1 > "$WORK/random.gz"
 shows decompress "$size of $whole, decompress, $size/s$left" 300ms --helpers=off "$WORK/random.gz"
-mkdir "$WORK/new"
 "$on_terminal" signal "$PROGRAM" -q --insert debug/delay-gen@device-1,delay=5s "$image" \
     > "$WORK/signal" 2>&1 &
 "$on_terminal" whole "$PROGRAM" --insert debug/delay-gen@device-1,delay=10ms "$damaged" \
