@@ -6,9 +6,7 @@
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include "base/block_device.h"
 #include "base/cleanup.h"

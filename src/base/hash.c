@@ -4,7 +4,6 @@
 
 #include <gcrypt.h>
 #include <stdlib.h>
-#include <string.h>
 #include <xxhash.h>
 
 #include "base/cleanup.h"

@@ -10,7 +10,6 @@
 #define BW_BASE_HUMAN_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /** A unit: the suffix of a number, and its factor. */

@@ -3,8 +3,6 @@
  * overlap. */
 #include "btree/block.h"
 
-#include <stdlib.h>
-
 #include "base/cleanup.h"
 #include "base/search.h"
 

@@ -13,7 +13,6 @@
 
 #include "graph/wind.h"
 #include "ondisk/tree_title.h"
-#include "xlators/classes.h"
 
 enum { BUFFER_ALIGNMENT = 4096 };
 

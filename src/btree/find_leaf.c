@@ -18,12 +18,10 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "graph/wind.h"
 #include "ondisk/tree_title.h"
-#include "xlators/classes.h"
 
 /* Number of leaves announced at a time. */
 enum { ADVISE_LEAVES = 16 };

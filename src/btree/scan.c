@@ -18,7 +18,6 @@
 
 #include "base/cleanup.h"
 #include "graph/wind.h"
-#include "xlators/classes.h"
 
 /* The leaves below a node of level 1, or those that replace a lost node. */
 struct bw_scan_leaves {

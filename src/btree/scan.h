@@ -13,7 +13,6 @@
 #ifndef BW_BTREE_SCAN_H
 #define BW_BTREE_SCAN_H
 
-#include "base/generated.h"
 #include "base/hash_table.h"
 #include "btree/block.h"
 

@@ -3,8 +3,6 @@
  * copies, progress. */
 #include "check/check.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

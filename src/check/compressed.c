@@ -11,7 +11,6 @@
  * A table of fixed size remembers streams that are good, for snapshots and clones. If it forgets
  * one, that costs time.
  */
-#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,6 @@
  * each copy into tasks. Two copies on one device are read one after the other, so that its head
  * stays where it is; otherwise the devices are read side by side.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

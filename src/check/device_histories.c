@@ -22,9 +22,7 @@
 #include "check/device_histories.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/human.h"

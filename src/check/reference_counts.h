@@ -8,7 +8,6 @@
 #ifndef BW_CHECK_REFERENCE_COUNTS_H
 #define BW_CHECK_REFERENCE_COUNTS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

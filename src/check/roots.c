@@ -8,7 +8,6 @@
  * tree cannot be distinguished from items that never existed: then the pass finds nothing.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"

@@ -19,7 +19,6 @@
 #include "ondisk/bit_flip.h"
 #include "ondisk/disk.h"
 #include "ondisk/disk_items.h"
-#include "xlators/classes.h"
 
 /*
  * The backup roots of the superblock, with which a mount can try older transactions: each must have

@@ -8,7 +8,6 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/generated.h"
@@ -20,7 +19,6 @@
 #include "check/incomplete_chunks.h"
 #include "check/unchanged.h"
 #include "ondisk/disk_items.h"
-#include "xlators/classes.h"
 
 /* The memory of a thread. */
 struct worker {

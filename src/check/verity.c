@@ -8,7 +8,6 @@
  * fsverity.rst and fs/btrfs/verity.c of the kernel.
  */
 #include <gcrypt.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -15,7 +15,6 @@
 #include "btrfs-walk/system.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uuid/uuid.h>

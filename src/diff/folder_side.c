@@ -3,7 +3,6 @@
  * A directory of this machine as one side of a comparison. It does not know which subvolumes are
  * nested in it, and numbers of hard links depend on what was copied, so they do not count.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/sysmacros.h>
 

@@ -4,7 +4,6 @@
  * inode follow one another; what they say is kept in some bytes an inode, and looked at again when
  * all are known.
  */
-#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/compare.h"

@@ -10,7 +10,6 @@
 #include "export/tree_archive.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "btrfs-walk/fs.h"

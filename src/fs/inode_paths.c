@@ -10,7 +10,6 @@
 #include "fs/inode_paths.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/vector.h"

@@ -11,7 +11,6 @@
  * at its tree blocks, and bw_images_refuse() reports it if they do not help.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "fs/image.h"

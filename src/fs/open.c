@@ -4,7 +4,6 @@
  * images and their graph; then the steps of src/open.c open the trees. If a step fails,
  * bw_fs_close() frees what exists so far. The counters of a file system are here, too.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>

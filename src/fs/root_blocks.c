@@ -4,7 +4,6 @@
  * from older transactions.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "btrfs-walk/tree.h"

@@ -5,7 +5,6 @@
  */
 #include "btrfs-walk/subvolume.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -19,7 +19,6 @@
 #include "base/search.h"
 #include "base/vector.h"
 #include "base/zeros.h"
-#include "xlators/classes.h"
 
 /* A block that is not in the index, because another mirror was scanned, or because it is lost. */
 struct absent_block {

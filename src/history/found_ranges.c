@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The space that older generations need: the blocks of the index, and the blocks and data that they
  * refer to. A scan overlooks blocks of which another mirror has older contents. */
-#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "data/references.h"

@@ -6,7 +6,6 @@
 
 #include "base/cleanup.h"
 #include "graph/wind.h"
-#include "xlators/classes.h"
 
 enum {
     RANGES = 4096,    /* to be requested at a time */

@@ -12,7 +12,6 @@
 #include "fs/image.h"
 #include "history/scan.h"
 #include "ondisk/chunk.h"
-#include "xlators/classes.h"
 
 /* The logical bytes of a row of stripes, one per device. */
 static uint64_t row_bytes(const struct bw_chunk_info *chunk)

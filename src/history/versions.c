@@ -7,7 +7,6 @@
  */
 #include "btrfs-walk/history.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -12,7 +12,6 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"

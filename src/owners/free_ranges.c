@@ -8,7 +8,6 @@
  * case the extent tree lacks them. Then each chunk is cut at all these limits, and neighbours of
  * the same kind are one range.
  */
-#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/range_set.h"

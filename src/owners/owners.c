@@ -15,7 +15,6 @@
  * `allocated` and `shown` remember what step 2 found, for step 4.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/compare.h"

@@ -8,7 +8,6 @@
 #define BW_OWNERS_ROOT_SETS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/hash_table.h"

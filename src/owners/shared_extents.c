@@ -10,7 +10,6 @@
 #include "owners/shared_extents.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/compare.h"

@@ -24,7 +24,6 @@
 #include "base/vector.h"
 #include "btree/scan.h"
 #include "ondisk/items.h"
-#include "xlators/classes.h"
 
 /* Another tree, and the range of keys in which its leaves count as leaves of this one. */
 struct claim {

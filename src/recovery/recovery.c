@@ -4,11 +4,9 @@
 #include "recovery/recovery.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/search.h"
 #include "ondisk/items.h"
 
 /* Making up a lost inode: the file ends where its last extent does. */

@@ -12,7 +12,6 @@
  * it again; a lost leaf then gets one item with the key that its parent has, so that the mount can
  * empty the tree. With a block group tree, mounts refuse to build it, and nothing is planned.
  */
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/cleanup.h"

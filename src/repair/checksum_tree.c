@@ -8,8 +8,6 @@
  * anywhere, since it is an array of checksums of consecutive sectors. The keys in the nodes above
  * follow. Addresses, generations and levels stay, so nothing outside the tree changes.
  */
-#include <inttypes.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/compare.h"

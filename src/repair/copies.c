@@ -9,7 +9,6 @@
  * All copies must be written: an old copy is as valid as the new one, and a mount
  * could read it.
  */
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/cleanup.h"

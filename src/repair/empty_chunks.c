@@ -6,7 +6,6 @@
  * lie behind the ends of several images, so those of all images are taken out together.
  */
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "btree/find_leaf.h"

@@ -9,7 +9,6 @@
  * Without `verify`, no more than the first part of each file is read, and of all files together.
  */
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/compare.h"

@@ -7,7 +7,6 @@
  * before it gives its own, takes over one of the leaf before that, and so on. If none there has
  * two, nothing is planned.
  */
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/search.h"

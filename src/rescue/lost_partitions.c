@@ -6,7 +6,6 @@
  * own position within the file system are correct.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <uuid/uuid.h>
 

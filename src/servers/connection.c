@@ -13,7 +13,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <libnbd.h>
 #include <poll.h>
 #include <pthread.h>

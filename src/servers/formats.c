@@ -9,7 +9,6 @@
  */
 #include "servers/helper.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,6 @@
 #include "servers/connection.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/search.h"

@@ -13,7 +13,6 @@
  * offset. So most streams contain all clones of the kernel's streams.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/compare.h"

@@ -2,10 +2,6 @@
 /* The commands of streams as records: each one of each stream, in order, with its attributes. */
 #include "btrfs-walk/stream.h"
 
-#include <inttypes.h>
-#include <string.h>
-#include <sys/sysmacros.h>
-
 #include "base/cleanup.h"
 #include "stream/stream_reader.h"
 #include "stream/streams.h"

@@ -5,7 +5,6 @@
  * directory: its inode number, its generation, and a number that makes the name unique.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Paths, names and extended attributes of a subvolume that is made from a stream. */
-#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 

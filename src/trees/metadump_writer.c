@@ -3,7 +3,6 @@
  * Writes metadumps. Pieces are read, cleaned and compressed by several threads, some of them at a
  * time, and then written in order. Memory: these pieces, and the cluster that is being filled.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>

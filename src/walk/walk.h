@@ -17,7 +17,6 @@
 #ifndef BW_WALK_WALK_H
 #define BW_WALK_WALK_H
 
-#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -2,11 +2,9 @@
 /* Older generations: the options that select one of them, and the list of committed ones. */
 #include "cli/common/generations.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "cli/command.h"

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "cli/command.h"
 #include "cli/graph/page.h"
 

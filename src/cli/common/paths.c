@@ -6,7 +6,6 @@
  */
 #include "cli/common/paths.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

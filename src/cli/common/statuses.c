@@ -13,8 +13,6 @@
  */
 #include "cli/common/output.h"
 
-#include <stddef.h>
-
 const struct cmd_status cmd_statuses[] = {
     {STATUS_OK, "The output is complete, even if the file system is degraded or has bad mirrors "
                 "that good ones replaced."},

@@ -3,7 +3,6 @@
 #ifndef BW_CLI_INSPECT_BAD_MAP_H
 #define BW_CLI_INSPECT_BAD_MAP_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/vector.h"

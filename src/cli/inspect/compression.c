@@ -3,8 +3,6 @@
 #include "btrfs-walk/space.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/human.h"

@@ -2,7 +2,6 @@
 /* The devices command: the devices of a file system, as `btrfs filesystem show` lists them; and
  * the consequences of losing some of them. */
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "base/cleanup.h"
 #include "base/escape.h"

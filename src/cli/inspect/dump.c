@@ -5,7 +5,6 @@
  * opened first, because only the images show which of both is requested.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 

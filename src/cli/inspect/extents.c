@@ -6,7 +6,6 @@
  * parity, the ranges of a device have no gaps.
  */
 #include <inttypes.h>
-#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/escape.h"

@@ -3,7 +3,6 @@
 #include "cli/inspect/ls.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"

@@ -3,7 +3,6 @@
 #include "cli/inspect/ls.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

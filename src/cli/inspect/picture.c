@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/generated.h"
 #include "cli/common/output.h"
 #include "cli/common/output_format.h"
 #include "draw/picture.h"

@@ -6,7 +6,6 @@
  * as usual.
  */
 #include <inttypes.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/escape.h"

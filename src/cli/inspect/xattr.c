@@ -7,7 +7,6 @@
  * attributes are copied and then printed: as a block, sorted by name, or as rows in their order. A
  * file that cannot be read is reported, and the next one follows.
  */
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/cleanup.h"

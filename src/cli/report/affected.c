@@ -6,7 +6,6 @@
 #include "cli/report/report.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/generated.h"
 #include "draw/markup.h"
 
 /* Appends the name of the file system: its label, or the name of the first image. */

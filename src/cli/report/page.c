@@ -2,8 +2,6 @@
 /* Pieces of HTML: sections, tables, lists. These functions escape all text. */
 #include "cli/report/report.h"
 
-#include <inttypes.h>
-
 #include "base/human.h"
 #include "draw/markup.h"
 

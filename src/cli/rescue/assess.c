@@ -10,7 +10,6 @@
  */
 #include "cli/rescue/rescue.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,8 +5,6 @@
  */
 #include "cli/rescue/rescue.h"
 
-#include <stdio.h>
-
 #include "base/cleanup.h"
 #include "cli/common/monitor.h"
 

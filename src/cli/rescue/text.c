@@ -3,7 +3,6 @@
 #include "cli/rescue/rescue.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

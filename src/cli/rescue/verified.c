@@ -2,7 +2,6 @@
 /* Data that were read and verified, as a bit for each sector. */
 #include "cli/rescue/rescue.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/vector.h"

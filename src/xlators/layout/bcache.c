@@ -8,7 +8,6 @@
  * wrote.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/endian.h"

@@ -16,7 +16,6 @@
 #include "xlators/layout/lvm_metadata.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>

@@ -14,7 +14,6 @@
 
 #include <blkid/blkid.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
