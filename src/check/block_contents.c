@@ -278,22 +278,20 @@ static const enum bw_code_number code_of_fault[BW_FAULTS] = {
         [BW_FAULT_no_memory] = BW_CODE_unfinished,
 };
 
-/* The last byte is the revision of back references, 0 or 1. Source: BTRFS_HEADER_FLAG_* in the
- * kernel's uapi/linux/btrfs_tree.h; the tree-checker wants WRITTEN. */
-enum { WRITTEN = 1 << 0, RELOCATED = 1 << 1, REVISION_SHIFT = 56 };
-
+/* The revision of back references is 0 or 1. The kernel's tree-checker wants WRITTEN. */
 void bw_check_header(const struct bw_reached_block *block)
 {
     const struct bw_disk_header *header = (const void *)block->node.block;
     const uint64_t flags = bw_get64(header->flags);
-    const uint64_t unknown = flags & ~(WRITTEN | RELOCATED | UINT64_C(1) << REVISION_SHIFT);
-    if (!unknown && flags & WRITTEN)
+    const uint64_t unknown = flags & ~(BW_HEADER_WRITTEN | BW_HEADER_RELOCATED |
+                                       UINT64_C(1) << BW_BACKREF_REVISION_SHIFT);
+    if (!unknown && flags & BW_HEADER_WRITTEN)
         return;
     struct bw_finding location = bw_block_location(&block->tree->tree, block->pointer);
     location.row.length = block->node.nodesize;
     if (bw_get64(header->generation) > 1) /* mkfs.btrfs begins with blocks without the flag */
         bw_flip_to(&location.flip, block->pointer->bytenr, offsetof(struct bw_disk_header, flags),
-                   8, flags, (flags & ~unknown) | WRITTEN);
+                   8, flags, (flags & ~unknown) | BW_HEADER_WRITTEN);
     if (unknown)
         bw_check_find(block->check, BW_CODE_block_header, &location, "unknown flags 0x%" PRIx64,
                       unknown);

@@ -142,6 +142,7 @@ enum bw_found_kind bw_found_recognise(const struct bw_found_identity *identity,
 {
     const struct bw_disk_header *header = (const void *)bytes;
     const uint64_t address = bw_get64(header->bytenr), owner = bw_get64(header->owner);
+    const uint64_t flags = bw_get64(header->flags);
     if (!bw_found_has_ids(identity, bytes))
         return bw_is_zeros(bytes, identity->nodesize) ? BW_FOUND_ZEROS : BW_FOUND_NOTHING;
     /* no tree has the ids 0 and -1, which the map uses as markers */
@@ -170,7 +171,8 @@ enum bw_found_kind bw_found_recognise(const struct bw_found_identity *identity,
                                      .owner = number & BW_FOUND_MOST_OWNER,
                                      .first_type = first.type,
                                      .level = node.level & BW_FOUND_MOST_LEVEL,
-                                     .filled = node.item_count > 0};
+                                     .filled = node.item_count > 0,
+                                     .relocated = (flags & BW_HEADER_RELOCATED) > 0};
     return BW_FOUND_BLOCK;
 }
 

@@ -13,7 +13,7 @@
 
 /** The highest level, and the limit for indices of owners: with more trees, adding fails with
  * BW_ERROR_NO_MEMORY. */
-#define BW_FOUND_MOST_OWNER ((1u << 20) - 1)
+#define BW_FOUND_MOST_OWNER ((1u << 19) - 1)
 #define BW_FOUND_MOST_LEVEL (BW_MAX_LEVEL - 1u)
 
 /** A tree block that was found, in 36 bytes. (bytenr, generation) identifies it. */
@@ -21,10 +21,11 @@ struct __attribute__((packed, aligned(4))) bw_found_block {
     uint64_t bytenr; /**< its logical address */
     uint64_t generation;
     uint64_t first_objectid, first_offset; /**< of its first key; zeros if it is empty */
-    uint32_t owner : 20;                   /**< index of its tree in bw_found_index.owners */
+    uint32_t owner : 19;                   /**< index of its tree in bw_found_index.owners */
     uint32_t first_type : 8;               /**< of its first key */
     uint32_t level : 3;
-    uint32_t filled : 1; /**< it has items */
+    uint32_t filled : 1;    /**< it has items */
+    uint32_t relocated : 1; /**< a balance has moved it; unknown in an index from a file */
 };
 
 static_assert(sizeof(struct bw_found_block) == 36, "what a block costs");

@@ -27,8 +27,9 @@ enum { BW_SYNOLOGY_FIRST_TREE = 200, BW_SYNOLOGY_LAST_TREE = 206 };
 
 #define BW_QGROUP_SIMPLE_MODE (UINT64_C(1) << 3)
 
-/** The flags of a tree block have the revision of back references in the upper 8 bits. */
-enum { BW_BACKREF_REVISION_SHIFT = 56 };
+/** Flags of a tree block. The upper 8 bits have the revision of back references. Source:
+ * BTRFS_HEADER_FLAG_* in the kernel's uapi/linux/btrfs_tree.h. */
+enum { BW_HEADER_WRITTEN = 1 << 0, BW_HEADER_RELOCATED = 1 << 1, BW_BACKREF_REVISION_SHIFT = 56 };
 
 /** DIR_LOG_ITEM and DIR_LOG_INDEX. */
 struct bw_disk_dir_log {

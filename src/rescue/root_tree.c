@@ -50,36 +50,51 @@ void bw_tree_roots_free(struct bw_tree_roots *roots)
     *roots = (struct bw_tree_roots){0};
 }
 
-static bool is_higher(const struct bw_root_pointer *a, const struct bw_root_pointer *b,
-                      bool by_level)
+/* Whether block `a` is rather the root of a tree than block `b`. Balance copies the blocks to move
+ * into a reloc tree of the same owner, and exchanges its blocks below the root with the tree's: at
+ * the end, the root of the reloc tree leads to the old blocks. The tree's own root is never one of
+ * these copies. */
+static bool is_higher(const struct bw_tree_root *a, const struct bw_tree_root *b, bool by_level)
 {
-    if (by_level && a->level != b->level)
-        return a->level > b->level;
+    if (by_level && a->root.level != b->root.level)
+        return a->root.level > b->root.level;
     /* neither is NULL. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-    if (a->generation != b->generation)
-        return a->generation > b->generation;
-    return a->level != b->level ? a->level > b->level : a->bytenr > b->bytenr;
+    if (a->root.generation != b->root.generation)
+        return a->root.generation > b->root.generation;
+    if (a->relocated != b->relocated)
+        return b->relocated;
+    return a->root.level != b->root.level ? a->root.level > b->root.level
+                                          : a->root.bytenr > b->root.bytenr;
 }
 
 /* Records a block of a tree, unless a higher or newer one is recorded. The root tree does not
  * contain itself, the chunk tree, the remap tree, and trees of logs and relocation. */
-static struct bw_error *record_block(struct bw_tree_roots *roots, uint64_t id,
-                                     struct bw_root_pointer block, bool by_level)
+static struct bw_error *record_block(struct bw_tree_roots *roots, struct bw_tree_root block,
+                                     bool by_level)
 {
+    const uint64_t id = block.id;
     const uint32_t number = bw_key_map_get(&roots->numbers, id, UINT32_MAX);
     if (!id || id == BW_ROOT_TREE || id == BW_CHUNK_TREE || id == BW_REMAP_TREE ||
         (id > BW_LAST_SUBVOLUME && id != BW_DATA_RELOC_TREE))
         return NULL;
     if (number == UINT32_MAX) {
         BW_TRY(bw_key_map_put(&roots->numbers, id, (uint32_t)roots->trees.count));
-        return bw_tree_root_list_push(&roots->trees, (struct bw_tree_root){id, block});
+        return bw_tree_root_list_push(&roots->trees, block);
     }
-    struct bw_root_pointer *root = &roots->trees.items[number].root;
+    struct bw_tree_root *root = &roots->trees.items[number];
     *root = is_higher(&block, root, by_level) ? block : *root;
     return NULL;
 }
 
 /* Using the extent tree. */
+
+static struct bw_tree_root as_root(const struct bw_found_index *index,
+                                   const struct bw_found_block *block)
+{
+    return (struct bw_tree_root){bw_found_owner(index, block),
+                                 {block->bytenr, block->generation, block->level},
+                                 block->relocated};
+}
 
 /* Whether an extent tree contains an item for a tree block. If it is unreadable, it does not. */
 static struct bw_error *has_block(const struct bw_fs *fs, const struct bw_tree *tree,
@@ -100,8 +115,6 @@ static int newest_first(const void *left, const void *right)
 {
     return is_higher(left, right, false) ? -1 : is_higher(right, left, false);
 }
-
-BW_VECTOR(root_pointers, struct bw_root_pointer);
 
 /* Facts about all trees from an extent tree. */
 struct survey {
@@ -130,9 +143,9 @@ static struct bw_error *add_reference(struct survey *survey,
     }
     if (reference->referrer == BW_ROOT_TREE && !block->level)
         BW_TRY(bw_key_map_put(&survey->roots->leaves, block->bytenr, 1));
-    return record_block(survey->roots, reference->referrer,
-                        (struct bw_root_pointer){block->bytenr, block->generation, block->level},
-                        true);
+    const struct bw_tree_root root = {
+        reference->referrer, {block->bytenr, block->generation, block->level}, false};
+    return record_block(survey->roots, root, true);
 }
 
 static struct bw_error *add_leaf(struct survey *survey, const struct bw_node *leaf)
@@ -172,18 +185,17 @@ static struct bw_error *add_roots_of_extent_tree(struct bw_fs *fs,
     const size_t most_rivals = is_super_valid ? 1 : MOST_RIVALS;
 
     /* All blocks that may be the root, the most likely first. */
-    BW_SCOPED(root_pointers) struct root_pointers candidates = {0};
+    BW_SCOPED(bw_tree_root_list) struct bw_tree_root_list candidates = {0};
     for (size_t i = 0; i < index->blocks.count; i++) {
-        const struct bw_found_block *block = &index->blocks.items[i];
-        const struct bw_root_pointer root = {block->bytenr, block->generation, block->level};
-        if (bw_found_owner(index, block) == BW_EXTENT_TREE && block->generation <= newest)
-            BW_TRY(root_pointers_push(&candidates, root));
+        const struct bw_tree_root root = as_root(index, &index->blocks.items[i]);
+        if (root.id == BW_EXTENT_TREE && root.root.generation <= newest)
+            BW_TRY(bw_tree_root_list_push(&candidates, root));
     }
-    root_pointers_sort(&candidates, newest_first);
+    bw_tree_root_list_sort(&candidates, newest_first);
 
     size_t rivals = 0, most = 0;
     for (size_t i = 0; i < candidates.count && i < MOST_TRIES && rivals < most_rivals; i++) {
-        const struct bw_tree tree = {.id = BW_EXTENT_TREE, .root = candidates.items[i]};
+        const struct bw_tree tree = {.id = BW_EXTENT_TREE, .root = candidates.items[i].root};
         bool is_committed;
         BW_TRY(has_block(fs, &tree, &tree.root, &is_committed));
         if (is_committed && is_super_valid)
@@ -228,16 +240,15 @@ struct bw_error *bw_tree_roots_find(struct bw_fs *fs, const struct bw_found_inde
     BW_SCOPED(bw_tree_roots) struct bw_tree_roots found = {0};
     const uint64_t limit = roots->generation ? roots->generation : newest;
     for (size_t i = 0; i < index->blocks.count && !roots->proven; i++) {
-        const struct bw_found_block *block = &index->blocks.items[i];
-        const struct bw_root_pointer root = {block->bytenr, block->generation, block->level};
-        if (block->generation <= limit)
-            BW_TRY(record_block(&found, bw_found_owner(index, block), root, false));
+        const struct bw_tree_root root = as_root(index, &index->blocks.items[i]);
+        if (root.root.generation <= limit)
+            BW_TRY(record_block(&found, root, false));
     }
     for (size_t i = 0; i < found.trees.count; i++) {
         const struct bw_tree_root *tree = &found.trees.items[i];
         const uint32_t number = bw_key_map_get(&roots->numbers, tree->id, UINT32_MAX);
         if (number == UINT32_MAX) {
-            BW_TRY(record_block(roots, tree->id, tree->root, false));
+            BW_TRY(record_block(roots, *tree, false));
             continue;
         }
 
@@ -519,14 +530,14 @@ static bool is_certain(const struct making *making, const struct bw_tree_root *t
         const struct bw_disk_root_item *disk =
             (const void *)bw_newest_view(&making->items, item).data;
         named[count++] = (struct bw_tree_root){
-            tree->id, {bw_get64(disk->bytenr), bw_get64(disk->generation), disk->level}};
+            tree->id, {bw_get64(disk->bytenr), bw_get64(disk->generation), disk->level}, false};
     }
     for (size_t i = 0; i < BW_BACKUP_ROOTS; i++) {
         const struct bw_backup_root *backup = &making->fs->superblock.backup_roots[i];
-        named[count++] = (struct bw_tree_root){BW_EXTENT_TREE, backup->extent_root};
-        named[count++] = (struct bw_tree_root){BW_TOP_SUBVOLUME, backup->fs_root};
-        named[count++] = (struct bw_tree_root){BW_DEVICE_TREE, backup->device_root};
-        named[count++] = (struct bw_tree_root){BW_CSUM_TREE, backup->csum_root};
+        named[count++] = (struct bw_tree_root){BW_EXTENT_TREE, backup->extent_root, false};
+        named[count++] = (struct bw_tree_root){BW_TOP_SUBVOLUME, backup->fs_root, false};
+        named[count++] = (struct bw_tree_root){BW_DEVICE_TREE, backup->device_root, false};
+        named[count++] = (struct bw_tree_root){BW_CSUM_TREE, backup->csum_root, false};
     }
     for (size_t i = 0; i < count; i++)
         if (named[i].id == tree->id && named[i].root.bytenr == root->bytenr &&

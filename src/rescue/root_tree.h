@@ -14,6 +14,7 @@
 struct bw_tree_root {
     uint64_t id;
     struct bw_root_pointer root;
+    bool relocated; /**< a balance has moved the block, so it may be the root of a reloc tree */
 };
 
 BW_VECTOR(bw_tree_root_list, struct bw_tree_root);

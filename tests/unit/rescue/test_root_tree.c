@@ -89,8 +89,53 @@ static void test_lost_root(void **state)
     }
 }
 
+static void name_root(struct bw_disk_superblock *super, void *closure)
+{
+    const struct iw_block *block = closure;
+    super->backup_roots[0].fs_root = bw_put64(block->logical);
+    super->backup_roots[0].fs_root_generation = bw_put64(block->generation);
+    super->backup_roots[0].fs_root_level = (uint8_t)block->level;
+}
+
+static void be_relocated(uint8_t *block, uint32_t nodesize, void *closure)
+{
+    struct bw_disk_header *header = (void *)block;
+    (void)nodesize, (void)closure;
+    header->owner = bw_put64(BW_TOP_SUBVOLUME);
+    header->flags = bw_put64(bw_get64(header->flags) | BW_HEADER_RELOCATED);
+}
+
+/* After a balance, the root of a reloc tree is as new as the root of the subvolume, but leads to
+ * the old blocks. It is not chosen, even if it is higher. */
+static void test_relocated(void **state)
+{
+    struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
+    struct report_log log = {0};
+    struct bw_fs *fs;
+    (void)state;
+    fill_sample(image);
+    iw_subvolume(image, 333, 0, 0, NULL, 0);
+    iw_shape(image, 333, 0, 0, 3);
+    iw_write_memory(image);
+    struct iw_block root = *iw_root_block(image, BW_TOP_SUBVOLUME);
+    assert_true(iw_root_block(image, 333)->level > root.level);
+    assert_int_equal(iw_root_block(image, 333)->generation, root.generation);
+    iw_rewrite_block(image, iw_root_block(image, 333)->logical, be_relocated, NULL, true);
+    lose(image, iw_root_block(image, BW_EXTENT_TREE));
+    for (size_t i = 0; i < iw_block_count(image); i++)
+        if (iw_block(image, i)->tree == BW_ROOT_TREE)
+            lose(image, iw_block(image, i));
+    iw_superblock_edit(image, IW_ALL_DEVICES, IW_ALL_COPIES, name_root, &root, true);
+    expect_success(open_image(image, &log, &fs));
+    assert_int_equal(bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME)->tree.root.bytenr, root.logical);
+    bw_fs_close(fs);
+    report_log_free(&log);
+    iw_destroy(image);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lost_root)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lost_root),
+                                       cmocka_unit_test(test_relocated)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
