@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/compare.h"
 #include "base/utf8.h"
+#include "base/whole_io.h"
 #include "ondisk/checksum.h"
 #include "probe/probe.h"
 
@@ -245,6 +246,9 @@ static struct bw_error *prepare_file(const struct bw_recorder *recorder, const c
                                "%s is neither empty nor a black box: it is not overwritten", name);
 
     int error;
+    if (!bw_file_may_have(recorder->size))
+        return bw_error_from_errno(errno, "cannot make room for %zu bytes in %s", recorder->size,
+                                   name);
     if (ftruncate(descriptor, 0) || lseek(descriptor, 0, SEEK_SET) < 0)
         return bw_error_from_errno(errno, "cannot empty %s", name);
     ssize_t written = write(descriptor, header, sizeof *header);

@@ -97,6 +97,21 @@ done
 holds "a file that may not get so large" gone
 (ulimit -f 1; "$PROGRAM" roots --index "$archive" "$plain") > /dev/null 2> "$WORK/err"
 holds "an index that may not get so large" gone
+
+# A list fits below a limit that is less than the space which it reserves; tmpfs counts that space.
+# In a file that may not have the entries, an error ends the list.
+lists=$WORK/lists
+[ "$(stat -f -c %T /dev/shm)" != tmpfs ] || lists=$(mktemp -d /dev/shm/lists.XXXXXX)
+mkdir -p "$lists"
+for kilobytes in 100 1; do
+    (ulimit -f $kilobytes && exec "$PROGRAM" extract -q --manifest "$lists/$kilobytes" \
+        -C "$WORK/files$kilobytes" "$plain" /docs/letters) 2> "$WORK/err"
+    status=$?
+    is "a list of at most $kilobytes KiB: status" $status $((kilobytes == 1))
+done
+holds "a list below its limit is complete" grep -q '"path"' "$lists/100"
+holds "a list at its limit" grep -q "cannot write to .*: File too large" "$WORK/err"
+rm -r "$lists"
 expect "a picture" 0 - picture -f "$WORK/map.svg" "$plain"
 holds "the picture is complete" grep -q '</svg>' "$WORK/map.svg"
 finish

@@ -143,8 +143,7 @@ expect "a hard link" 2 'linked/partly.json is not a regular file, or has several
     rescue --extract=linked bad.img
 is "it is not written to" "$(cat victim/file)" precious
 
-# Steps that are ended by a signal, here because of a limit: lists say that they are incomplete. The
-# limit is above the megabyte that a file reserves, which tmpfs counts.
+# Steps that are ended by a signal, here because of a limit: lists say that they are incomplete.
 # ends FILE: how a list ends.
 ends() { tail -c 13 "$1" | tr '\0' '\n'; }
 (ulimit -f 1100 && exec "$PROGRAM" rescue --extract=cut bad.img > out 2> err)

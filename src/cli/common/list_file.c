@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/whole_io.h"
 #include "cli/common/output.h"
 
 #define INCOMPLETE_PATHS "# incomplete"
@@ -37,6 +38,8 @@ static void allocate_ahead(struct cmd_list_file *list)
     if (list->allocated > list->end + ENOUGH)
         return;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        if (!bw_file_may_have(list->end + sizes[i]))
+            continue;
         if (fallocate(list->descriptor, FALLOC_FL_KEEP_SIZE, (off_t)list->end, (off_t)sizes[i]) &&
             (errno == ENOSPC || errno == EDQUOT))
             continue;
@@ -47,6 +50,8 @@ static void allocate_ahead(struct cmd_list_file *list)
 
 static struct bw_error *write_at(const struct cmd_list_file *list, const char *bytes, size_t length)
 {
+    if (!bw_file_may_have(list->end + length))
+        return bw_error_from_errno(errno, "cannot write to %s", list->name);
     return cmd_write_at(list->descriptor, list->name, list->end, bytes, length);
 }
 
