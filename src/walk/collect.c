@@ -284,9 +284,7 @@ static struct bw_error *prepare_attributes(struct bw_collector *collector, size_
 static void report_inode(const struct bw_task_scope *scope, uint64_t inode, const char *problem)
 {
     if (problem && atomic_fetch_add_explicit(scope->wanting, 1, memory_order_relaxed) < COMPLAINTS)
-        bw_fs_report_once(scope->fs, bw_error_create(BW_ERROR_CORRUPT,
-                                                     "subvolume %" PRIu64 ": inode %" PRIu64 ": %s",
-                                                     scope->tree->id, inode, problem));
+        bw_scope_report(scope, "inode", inode, problem);
 }
 
 void bw_collector_report_rest(const struct bw_task_scope *scope)
@@ -450,10 +448,7 @@ static void trust_inode(const struct bw_task_scope *scope, struct bw_walked_file
     const uint8_t type = bw_file_type_of_mode(file->inode->mode);
     if (type == file->type || type == BW_FILE_UNKNOWN)
         return;
-    bw_fs_report_once(scope->fs, bw_error_create(BW_ERROR_CORRUPT,
-                                                 "subvolume %" PRIu64 ": inode %" PRIu64
-                                                 ": its entry has the type of another kind of file",
-                                                 scope->tree->id, file->number));
+    bw_scope_report(scope, "inode", file->number, "its entry has the type of another kind of file");
     file->type = type;
 }
 

@@ -58,7 +58,7 @@ struct bw_error *bw_directories_add(struct bw_directory_table *table, uint64_t i
         if (!bw_packed_enlarge(records))
             return bw_error_no_memory();
         for (uint32_t old = bw_packed_first(records, 0); old != BW_NO_DIRECTORY;) {
-            const struct bw_directory directory = bw_directories_get(table, old);
+            const struct bw_walked_directory directory = bw_directories_get(table, old);
             bw_packed_index(records, hash_of(table, directory.inode), old);
             old = bw_directories_next(table, old, &directory);
         }
@@ -97,10 +97,11 @@ bool bw_directories_is_closed(const struct bw_directory_table *table, uint64_t i
     return bw_number_set_has(&table->closed, inode);
 }
 
-struct bw_directory bw_directories_get(const struct bw_directory_table *table, uint32_t number)
+struct bw_walked_directory bw_directories_get(const struct bw_directory_table *table,
+                                              uint32_t number)
 {
     const uint8_t *begin = bw_packed_at(&table->records, number), *at = begin;
-    struct bw_directory directory = {.inode = bw_varint_get(&at)};
+    struct bw_walked_directory directory = {.inode = bw_varint_get(&at)};
     directory.wave = (uint32_t)bw_varint_get(&at);
     directory.parent = number - (uint32_t)bw_varint_get(&at);
     directory.name_length = *at++;
@@ -110,7 +111,7 @@ struct bw_directory bw_directories_get(const struct bw_directory_table *table, u
 }
 
 uint32_t bw_directories_next(const struct bw_directory_table *table, uint32_t number,
-                             const struct bw_directory *directory)
+                             const struct bw_walked_directory *directory)
 {
     return bw_packed_next(&table->records, number, directory->size);
 }
@@ -131,36 +132,16 @@ uint32_t bw_directories_find(const struct bw_directory_table *table, uint64_t in
 bool bw_directories_matches(const struct bw_directory_table *table, uint32_t number,
                             uint32_t parent, const void *name, size_t name_length)
 {
-    const struct bw_directory directory = bw_directories_get(table, number);
+    const struct bw_walked_directory directory = bw_directories_get(table, number);
     return directory.parent == parent && directory.name_length == name_length &&
            memcmp(directory.name, name, name_length) == 0;
-}
-
-void bw_directories_path(const struct bw_directory_table *table, uint32_t number,
-                         struct bw_buffer *path)
-{
-    struct bw_directory directory;
-    size_t length = 0;
-    for (uint32_t at = number; at; at = directory.parent) {
-        directory = bw_directories_get(table, at);
-        length += directory.name_length + 1u;
-    }
-    if (length == 0 || !bw_buffer_reserve(path, length))
-        return;
-    path->length += length;
-    char *end = path->data + path->length;
-    for (uint32_t at = number; at; at = directory.parent) {
-        directory = bw_directories_get(table, at);
-        *--end = '/';
-        end -= directory.name_length;
-        memcpy(end, directory.name, directory.name_length);
-    }
 }
 
 /* Records of a task: the place in the table, once it is known; the inode; the parent's number and
  * whether the directory was walked; the name. */
 
-uint32_t bw_found_directory_add(struct bw_packed *found, const struct bw_found_directory *directory)
+uint32_t bw_found_directory_add(struct bw_packed *found,
+                                const struct bw_walked_directory *directory)
 {
     const uint32_t none = BW_NO_DIRECTORY;
     uint8_t *end;
@@ -174,10 +155,11 @@ uint32_t bw_found_directory_add(struct bw_packed *found, const struct bw_found_d
     return number | BW_FOUND_LOCAL;
 }
 
-struct bw_found_directory bw_found_directory_get(const struct bw_packed *found, uint32_t number)
+struct bw_walked_directory bw_found_directory_get(const struct bw_packed *found, uint32_t number)
 {
-    const uint8_t *begin = bw_packed_at(found, number), *at = begin + sizeof(uint32_t);
-    struct bw_found_directory directory = {.inode = bw_varint_get(&at)};
+    const uint8_t *begin = bw_packed_at(found, number & ~BW_FOUND_LOCAL);
+    const uint8_t *at = begin + sizeof(uint32_t);
+    struct bw_walked_directory directory = {.inode = bw_varint_get(&at)};
     const uint64_t parent = bw_varint_get(&at);
     directory.parent = (uint32_t)(parent >> 1);
     directory.walked = parent & 1;
@@ -189,34 +171,33 @@ struct bw_found_directory bw_found_directory_get(const struct bw_packed *found, 
 
 void bw_found_directory_set_place(const struct bw_packed *found, uint32_t number, uint32_t place)
 {
-    memcpy(bw_packed_at(found, number), &place, sizeof place);
+    memcpy(bw_packed_at(found, number & ~BW_FOUND_LOCAL), &place, sizeof place);
 }
 
-uint32_t bw_found_directory_place(const struct bw_packed *found, uint32_t number)
+/* In either place. */
+
+uint32_t bw_any_directory_place(const struct bw_packed *found, uint32_t number)
 {
-    uint32_t place;
-    memcpy(&place, bw_packed_at(found, number), sizeof place);
-    return place;
+    if (number & BW_FOUND_LOCAL)
+        memcpy(&number, bw_packed_at(found, number & ~BW_FOUND_LOCAL), sizeof number);
+    return number;
 }
 
-void bw_found_directory_path(const struct bw_directory_table *table, const struct bw_packed *found,
-                             uint32_t number, struct bw_buffer *path)
+void bw_any_directory_path(const struct bw_directory_table *table, const struct bw_packed *found,
+                           uint32_t number, struct bw_buffer *path)
 {
-    struct bw_found_directory directory;
-    size_t length = 0, start;
-    uint32_t at = number;
-    for (; at & BW_FOUND_LOCAL; at = directory.parent) {
-        directory = bw_found_directory_get(found, at & ~BW_FOUND_LOCAL);
+    struct bw_walked_directory directory;
+    size_t length = 0;
+    for (uint32_t at = number; at; at = directory.parent) {
+        directory = bw_any_directory_get(table, found, at);
         length += directory.name_length + 1u;
     }
-    bw_directories_path(table, at, path);
-    start = path->length;
     if (length == 0 || !bw_buffer_reserve(path, length))
         return;
     path->length += length;
-    char *end = path->data + start + length;
-    for (at = number; at & BW_FOUND_LOCAL; at = directory.parent) {
-        directory = bw_found_directory_get(found, at & ~BW_FOUND_LOCAL);
+    char *end = path->data + path->length;
+    for (uint32_t at = number; at; at = directory.parent) {
+        directory = bw_any_directory_get(table, found, at);
         *--end = '/';
         end -= directory.name_length;
         memcpy(end, directory.name, directory.name_length);

@@ -17,7 +17,6 @@
  */
 #include "walk/walk.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -269,11 +268,8 @@ static struct bw_error *enter_unclaimed(struct recovery *recovery)
                 bw_error_free(bw_inode_step_up(walk->fs, walk->scope.tree, inode, &up));
             if (bw_key_set_has(unclaimed, up.parent))
                 continue;
-            bw_fs_report_once(walk->fs,
-                              bw_error_create(BW_ERROR_CORRUPT,
-                                              "subvolume %" PRIu64 ": directory inode %" PRIu64
-                                              ": no entry says that it is a directory",
-                                              walk->scope.tree->id, inode));
+            bw_scope_report(&walk->scope, "directory inode", inode,
+                            "no entry says that it is a directory");
             BW_TRY(ensure_directory(recovery, inode, &index));
         }
         BW_TRY(bw_waves_run(walk));

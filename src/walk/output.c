@@ -250,9 +250,6 @@ void bw_output_leave(struct bw_ordered_output *output)
 
 /* The sorting: headers with keys among the bytes, pointers to them, qsort(). */
 
-/* Worth passing on. */
-enum { CHUNK = 128 << 10 };
-
 /* Comes before the path (if entries are sorted by it) and the text. It is not aligned in the
  * buffer, so it is copied before it is used. */
 struct sort_header {
@@ -305,8 +302,9 @@ static struct sort_header header_at(const char *bytes)
 }
 
 /* Equal entries stay in the order in which they came, the order of their addresses. */
-static int compare_in(const void *a, const void *b, int direction)
+static int compare_texts(const void *a, const void *b, void *reverse)
 {
+    const int direction = *(const bool *)reverse ? -1 : 1;
     const char *left = *(const char *const *)a, *right = *(const char *const *)b;
     const struct sort_header one = header_at(left), other = header_at(right);
     if (one.key != other.key)
@@ -316,16 +314,6 @@ static int compare_in(const void *a, const void *b, int direction)
     if (difference)
         return difference > 0 ? direction : -direction;
     return left < right ? -1 : left > right;
-}
-
-static int compare_forward(const void *a, const void *b)
-{
-    return compare_in(a, b, 1);
-}
-
-static int compare_reversed(const void *a, const void *b)
-{
-    return compare_in(a, b, -1);
 }
 
 /* Passes the texts on in their order, many at a time. */
@@ -347,12 +335,12 @@ static struct bw_error *pass_sorted(const struct bw_buffer *sorted, bool reverse
         places[kept++] = sorted->data + at;
         at += sizeof header + header.path_length + header.text_length;
     }
-    qsort(places, count, sizeof *places, reverse ? compare_reversed : compare_forward);
+    qsort_r(places, count, sizeof *places, compare_texts, &reverse);
     for (size_t i = 0; i < count; i++) {
         header = header_at(places[i]);
         bw_buffer_append(&chunk, places[i] + sizeof header + header.path_length,
                          header.text_length);
-        if (chunk.length < CHUNK && i + 1 < count)
+        if (chunk.length < BW_OUTPUT_CHUNK && i + 1 < count)
             continue;
         if (chunk.failed)
             return bw_error_no_memory();

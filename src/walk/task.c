@@ -19,7 +19,6 @@
  */
 #include "walk/walk.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/escape.h"
@@ -117,10 +116,7 @@ static void fail_on_error(struct bw_task_worker *worker, struct bw_error *error)
 /* Reports damage of a directory. */
 static void report_directory(struct bw_task_worker *worker, uint64_t inode, const char *what)
 {
-    bw_fs_report_once(worker->scope->fs,
-                      bw_error_create(BW_ERROR_CORRUPT,
-                                      "subvolume %" PRIu64 ": directory inode %" PRIu64 ": %s",
-                                      worker->scope->tree->id, inode, what));
+    bw_scope_report(worker->scope, "directory inode", inode, what);
 }
 
 /* Notes that keys are lost. */
@@ -179,13 +175,13 @@ static bool add_directory(struct bw_task_worker *worker, const struct directory_
     /* It is walked by this task if the node has all its entries. */
     const struct bw_tree_block_expectation *node = &worker->task->pointer.expectation;
     const struct bw_key first = bw_first_entry_key(inode), last = bw_last_entry_key(inode);
-    const struct bw_found_directory found = {.inode = inode,
-                                             .parent = parent->directory,
-                                             .walked =
-                                                 bw_key_compare(&first, &node->first_key) >= 0 &&
-                                                 bw_key_compare(&last, &node->end_key) < 0,
-                                             .name = (const char *)entry->name,
-                                             .name_length = (uint8_t)entry->name_length};
+    const struct bw_walked_directory found = {.inode = inode,
+                                              .parent = parent->directory,
+                                              .walked =
+                                                  bw_key_compare(&first, &node->first_key) >= 0 &&
+                                                  bw_key_compare(&last, &node->end_key) < 0,
+                                              .name = (const char *)entry->name,
+                                              .name_length = (uint8_t)entry->name_length};
     const uint32_t number = bw_found_directory_add(&worker->result->found, &found);
     if (number == BW_NO_DIRECTORY)
         fail_on_error(worker, bw_error_no_memory());
@@ -203,34 +199,20 @@ static void set_prefix(struct bw_task_worker *worker, uint32_t directory)
     const struct bw_packed *found = &worker->result->found;
     const bool escape = worker->method == WRITE_PATHS && scope->writer->escape;
     struct bw_buffer *prefix = &worker->prefix, *path = escape ? &worker->raw : prefix;
-    const char *name;
-    size_t name_length;
-    uint32_t parent;
-    if (directory & BW_FOUND_LOCAL) {
-        const struct bw_found_directory own =
-            bw_found_directory_get(found, directory & ~BW_FOUND_LOCAL);
-        parent = own.parent;
-        name = own.name;
-        name_length = own.name_length;
-    } else {
-        const struct bw_directory known = bw_directories_get(table, directory);
-        parent = known.parent;
-        name = known.name;
-        name_length = known.name_length;
-    }
-
+    const struct bw_walked_directory own = bw_any_directory_get(table, found, directory);
+    const uint32_t parent = own.parent;
     const bool is_top = parent == directory;
     if (is_top || parent != worker->parent) {
         path->length = 0;
         bw_buffer_append(path, scope->prefix, scope->prefix_length);
-        bw_found_directory_path(table, found, parent, path);
+        bw_any_directory_path(table, found, parent, path);
         worker->parent = parent;
         worker->parent_length = path->length;
     }
     path->length = worker->parent_length;
-    if (!is_top && bw_buffer_reserve(path, name_length + 1)) {
-        bw_copy_short(path->data + path->length, name, name_length);
-        path->length += name_length;
+    if (!is_top && bw_buffer_reserve(path, own.name_length + 1u)) {
+        bw_copy_short(path->data + path->length, own.name, own.name_length);
+        path->length += own.name_length;
         path->data[path->length++] = '/';
     }
 
@@ -671,20 +653,11 @@ enum { NEEDED = 0, NOT_NEEDED = (int)BW_NO_DIRECTORY };
 static void mark_needed(const struct bw_packed *found, uint32_t directory)
 {
     while (directory & BW_FOUND_LOCAL) {
-        const uint32_t number = directory & ~BW_FOUND_LOCAL;
-        if (bw_found_directory_place(found, number) == (uint32_t)NEEDED)
+        if (bw_any_directory_place(found, directory) == (uint32_t)NEEDED)
             return;
-        bw_found_directory_set_place(found, number, NEEDED);
-        directory = bw_found_directory_get(found, number).parent;
+        bw_found_directory_set_place(found, directory, NEEDED);
+        directory = bw_found_directory_get(found, directory).parent;
     }
-}
-
-/* The number in the list of needed directories, once the directory has been moved there. */
-static uint32_t moved_to(const struct bw_packed *found, uint32_t directory)
-{
-    if (directory & BW_FOUND_LOCAL)
-        return bw_found_directory_place(found, directory & ~BW_FOUND_LOCAL);
-    return directory;
 }
 
 /* Leaves in `found` the directories whose paths are needed later, and closes all others. False if
@@ -693,7 +666,7 @@ static bool close_directories(struct bw_task_result *result)
 {
     struct bw_packed *found = &result->found, needed = {0};
     for (uint32_t number = bw_packed_first(found, 0); number != BW_NO_DIRECTORY;) {
-        const struct bw_found_directory directory = bw_found_directory_get(found, number);
+        const struct bw_walked_directory directory = bw_found_directory_get(found, number);
         if (!directory.walked)
             mark_needed(found, number | BW_FOUND_LOCAL);
         number = bw_packed_next(found, number, directory.size);
@@ -704,10 +677,12 @@ static bool close_directories(struct bw_task_result *result)
     uint64_t previous = 0;
     bool good = true;
     for (uint32_t number = bw_packed_first(found, 0); number != BW_NO_DIRECTORY && good;) {
-        struct bw_found_directory directory = bw_found_directory_get(found, number);
+        struct bw_walked_directory directory = bw_found_directory_get(found, number);
         const size_t size = directory.size;
-        if (bw_found_directory_place(found, number) == (uint32_t)NEEDED) {
-            directory.parent = moved_to(found, directory.parent); /* it was moved before */
+        if (bw_any_directory_place(found, number | BW_FOUND_LOCAL) == (uint32_t)NEEDED) {
+            /* The place is the one in the list of needed directories; the parent was moved before.
+             */
+            directory.parent = bw_any_directory_place(found, directory.parent);
             const uint32_t place = bw_found_directory_add(&needed, &directory);
             bw_found_directory_set_place(found, number, place);
             good = place != BW_NO_DIRECTORY;
@@ -721,7 +696,8 @@ static bool close_directories(struct bw_task_result *result)
         number = bw_packed_next(found, number, size);
     }
     for (size_t i = 0; i < result->subvolumes.count && good; i++)
-        result->subvolumes.items[i].parent = moved_to(found, result->subvolumes.items[i].parent);
+        result->subvolumes.items[i].parent =
+            bw_any_directory_place(found, result->subvolumes.items[i].parent);
     bw_packed_free(found);
     *found = needed;
     return good;

@@ -61,14 +61,15 @@ enum { BW_LAST_WAVE = UINT16_MAX };
 enum { BW_LONGEST_PATH = 64 << 10 };
 
 /** The facts about a directory. */
-struct bw_directory {
+struct bw_walked_directory {
     uint64_t inode;
-    uint32_t parent; /**< its number; the top directory is its own parent */
-    uint32_t wave;   /**< in which it was walked, or is to be; that and all later ones: BW_LAST_WAVE
-                      */
+    uint32_t parent;  /**< its number; the top directory is its own parent */
+    uint32_t wave;    /**< in the table: in which it was walked, or is to be; that and all later
+                           ones: BW_LAST_WAVE */
     const char *name; /**< in the table */
+    size_t size;      /**< of the record */
     uint8_t name_length;
-    size_t size; /**< of the record */
+    bool walked; /**< found by a task: its entries were in reach of the task and have been walked */
 };
 
 /** The top directory, without a name, has the number 0; later ones have greater numbers. */
@@ -106,52 +107,53 @@ bool bw_directories_is_closed(const struct bw_directory_table *table, uint64_t i
 uint32_t bw_directories_find(const struct bw_directory_table *table, uint64_t inode);
 
 /** A directory. */
-struct bw_directory bw_directories_get(const struct bw_directory_table *table, uint32_t number);
+struct bw_walked_directory bw_directories_get(const struct bw_directory_table *table,
+                                              uint32_t number);
 
 /** The number after that of `directory`, or BW_NO_DIRECTORY after the last. */
 uint32_t bw_directories_next(const struct bw_directory_table *table, uint32_t number,
-                             const struct bw_directory *directory);
+                             const struct bw_walked_directory *directory);
 
 /** Whether a directory is in `parent` under this name. */
 bool bw_directories_matches(const struct bw_directory_table *table, uint32_t number,
                             uint32_t parent, const void *name, size_t name_length);
-
-/** Appends the path of a directory from the top one, a '/' after each name: "" for the top, "a/b/"
- * below it.
- */
-void bw_directories_path(const struct bw_directory_table *table, uint32_t number,
-                         struct bw_buffer *path);
 
 /* Directories that a task has found, which are not in the table yet. */
 
 /** Set in the number of a directory that is the task's own. */
 #define BW_FOUND_LOCAL (UINT32_C(1) << 31)
 
-/** One of them. */
-struct bw_found_directory {
-    uint64_t inode;
-    uint32_t parent; /**< number of the directory that holds the entry */
-    bool walked;     /**< its entries were in reach of the task and have been walked */
-    const char *name;
-    uint8_t name_length;
-    size_t size; /**< of the record */
-};
-
 /** Adds a directory. Returns its number, with BW_FOUND_LOCAL; BW_NO_DIRECTORY if memory runs out.
  */
 uint32_t bw_found_directory_add(struct bw_packed *found,
-                                const struct bw_found_directory *directory);
+                                const struct bw_walked_directory *directory);
 
-/** A directory; `number` is without BW_FOUND_LOCAL. */
-struct bw_found_directory bw_found_directory_get(const struct bw_packed *found, uint32_t number);
+/** A directory that was found. */
+struct bw_walked_directory bw_found_directory_get(const struct bw_packed *found, uint32_t number);
 
-/** Appends the path of a directory, which may be one that was found, from the top one. */
-void bw_found_directory_path(const struct bw_directory_table *table, const struct bw_packed *found,
-                             uint32_t number, struct bw_buffer *path);
-
-/** Stores, or returns, the number in the table of a directory that was found. */
+/** Stores the number in the table of a directory that was found. */
 void bw_found_directory_set_place(const struct bw_packed *found, uint32_t number, uint32_t place);
-uint32_t bw_found_directory_place(const struct bw_packed *found, uint32_t number);
+
+/* Directories in either place. `found` may be NULL if the directory is in the table. */
+
+/** A directory. */
+static inline struct bw_walked_directory
+bw_any_directory_get(const struct bw_directory_table *table, const struct bw_packed *found,
+                     uint32_t number)
+{
+    if (number & BW_FOUND_LOCAL)
+        return bw_found_directory_get(found, number);
+    return bw_directories_get(table, number);
+}
+
+/** The number in the table of a directory, which was stored if it was found. */
+uint32_t bw_any_directory_place(const struct bw_packed *found, uint32_t number);
+
+/** Appends the path of a directory from the top one, a '/' after each name: "" for the top, "a/b/"
+ * below it.
+ */
+void bw_any_directory_path(const struct bw_directory_table *table, const struct bw_packed *found,
+                           uint32_t number, struct bw_buffer *path);
 
 /*
  * Selections (selection.c): names are tested when the entries of a directory are read, inodes when
@@ -427,6 +429,10 @@ struct bw_task_scope {
     atomic_uint_fast64_t *wanting;       /**< inodes whose attributes are missing or damaged */
 };
 
+/** Reports damage of an inode in the subvolume; `kind` is what it is called. */
+void bw_scope_report(const struct bw_task_scope *scope, const char *kind, uint64_t inode,
+                     const char *damage);
+
 /** A subvolume that a task has found. */
 struct bw_found_subvolume {
     uint64_t id;
@@ -438,8 +444,7 @@ struct bw_found_subvolume {
 BW_VECTOR(bw_found_subvolumes, struct bw_found_subvolume);
 
 struct bw_task_result {
-    struct bw_packed found;  /**< directories, as in struct bw_found_directory, without those in
-                                `closed` */
+    struct bw_packed found;  /**< directories, without those in `closed` */
     struct bw_buffer closed; /**< inodes of closed directories: varints, each the difference to the
                                 previous one */
     struct bw_buffer names;  /**< names of subvolumes */

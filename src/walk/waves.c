@@ -142,7 +142,7 @@ struct bw_error *bw_subvolume_walk_list(struct bw_subvolume_walk *walk, uint32_t
 {
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     bw_buffer_append(&path, walk->scope.prefix, walk->scope.prefix_length);
-    bw_directories_path(&walk->directories, directory, &path);
+    bw_any_directory_path(&walk->directories, NULL, directory, &path);
     bw_buffer_append(&path, name, name_length);
     return list_path(walk, &path, what, name_length, included);
 }
@@ -157,7 +157,7 @@ bool bw_subvolume_walk_enters(const struct bw_subvolume_walk *walk, uint32_t dir
     unsigned depth =
         bw_choice_depth(&walk->choice, walk->scope.prefix, walk->scope.prefix_length) + 1;
     size_t length = walk->scope.prefix_length;
-    struct bw_directory at;
+    struct bw_walked_directory at;
     for (; directory; directory = at.parent) {
         at = bw_directories_get(&walk->directories, directory);
         length += at.name_length + 1u;
@@ -189,7 +189,7 @@ struct bw_error *bw_waves_add_subvolume(struct bw_subvolume_walk *walk, uint64_t
     struct bw_buffer *paths = &walk->found.paths;
     const size_t offset = paths->length;
     bw_buffer_append(paths, walk->scope.prefix, walk->scope.prefix_length);
-    bw_directories_path(&walk->directories, directory, paths);
+    bw_any_directory_path(&walk->directories, NULL, directory, paths);
     bw_buffer_append(paths, name, name_length);
     bw_buffer_append_byte(paths, '/');
     return bw_subvolume_entries_add(&walk->found, id, offset);
@@ -244,37 +244,21 @@ static struct bw_error *add_task(struct bw_subvolume_walk *walk,
 
 /* Merging results. */
 
-/* The number in the table of a directory that may be the task's own. */
-static uint32_t directory_number(uint32_t parent, const struct bw_packed *found)
-{
-    if (parent & BW_FOUND_LOCAL)
-        return bw_found_directory_place(found, parent & ~BW_FOUND_LOCAL);
-    return parent;
-}
-
-/* Two tasks of a wave have found the same directory. */
-static void report_second_entry(const struct bw_subvolume_walk *walk, uint64_t inode)
-{
-    bw_fs_report_once(walk->fs, bw_error_create(BW_ERROR_CORRUPT,
-                                                "subvolume %" PRIu64 ": directory inode %" PRIu64
-                                                ": it has a second entry",
-                                                walk->scope.tree->id, inode));
-}
-
 static struct bw_error *merge_result(struct bw_subvolume_walk *walk,
                                      const struct bw_task_result *result)
 {
     struct bw_directory_table *table = &walk->directories;
     const struct bw_packed *found = &result->found;
+    static const char twice[] = "it has a second entry"; /* of another task */
 
     /* Directories join the table. If they have entries in other nodes, they wait for the next
      * wave. */
     for (uint32_t number = bw_packed_first(found, 0); number != BW_NO_DIRECTORY;) {
-        const struct bw_found_directory directory = bw_found_directory_get(found, number);
-        const uint32_t parent = directory_number(directory.parent, found);
+        const struct bw_walked_directory directory = bw_found_directory_get(found, number);
+        const uint32_t parent = bw_any_directory_place(found, directory.parent);
         uint32_t place = bw_directories_find(table, directory.inode);
         if (place != BW_NO_DIRECTORY || bw_directories_is_closed(table, directory.inode))
-            report_second_entry(walk, directory.inode);
+            bw_scope_report(&walk->scope, "directory inode", directory.inode, twice);
         if (place == BW_NO_DIRECTORY && directory.walked)
             BW_TRY(bw_directories_add(table, directory.inode, parent, directory.name,
                                       directory.name_length, walk->scope.wave, &place));
@@ -293,12 +277,12 @@ static struct bw_error *merge_result(struct bw_subvolume_walk *walk,
         bool is_new;
         BW_TRY(bw_directories_close(table, inode, &is_new));
         if (known || !is_new)
-            report_second_entry(walk, inode);
+            bw_scope_report(&walk->scope, "directory inode", inode, twice);
     }
 
     for (size_t i = 0; i < result->subvolumes.count; i++) {
         const struct bw_found_subvolume *entry = &result->subvolumes.items[i];
-        BW_TRY(bw_waves_add_subvolume(walk, entry->id, directory_number(entry->parent, found),
+        BW_TRY(bw_waves_add_subvolume(walk, entry->id, bw_any_directory_place(found, entry->parent),
                                       result->names.data + entry->name_offset, entry->name_length));
     }
     for (size_t i = 0; i < result->lost.count; i++)
@@ -315,6 +299,14 @@ static struct bw_error *merge_result(struct bw_subvolume_walk *walk,
 }
 
 /* Running waves. */
+
+void bw_scope_report(const struct bw_task_scope *scope, const char *kind, uint64_t inode,
+                     const char *damage)
+{
+    bw_fs_report_once(scope->fs,
+                      bw_error_create(BW_ERROR_CORRUPT, "subvolume %" PRIu64 ": %s %" PRIu64 ": %s",
+                                      scope->tree->id, kind, inode, damage));
+}
 
 enum { NODES_AHEAD = 8 }; /* more than most machines have threads */
 
@@ -410,7 +402,7 @@ struct bw_error *bw_waves_walk_adopted(struct bw_subvolume_walk *walk)
 {
     walk->pending.count = 0;
     for (uint32_t number = 0; number != BW_NO_DIRECTORY;) {
-        const struct bw_directory directory = bw_directories_get(&walk->directories, number);
+        const struct bw_walked_directory directory = bw_directories_get(&walk->directories, number);
         BW_TRY(add_pending(walk, directory.inode, number));
         number = bw_directories_next(&walk->directories, number, &directory);
     }

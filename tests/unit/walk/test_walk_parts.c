@@ -14,7 +14,7 @@ static void check_path(const struct bw_directory_table *table, uint32_t index, c
 {
     struct bw_buffer path = {0};
     bw_buffer_append(&path, "/", 1);
-    bw_directories_path(table, index, &path);
+    bw_any_directory_path(table, NULL, index, &path);
     assert_int_equal(path.length, strlen(wanted));
     assert_memory_equal(path.data, wanted, path.length);
     bw_buffer_free(&path);
@@ -86,7 +86,7 @@ static void test_many_directories(void **state)
         numbers[i] = add(&table, 1000 + (i << i % 48), i ? numbers[i / 2] : 0, i % 7 ? "x" : "");
     size_t count = 0;
     for (uint32_t number = 0; number != BW_NO_DIRECTORY; count++) {
-        const struct bw_directory directory = bw_directories_get(&table, number);
+        const struct bw_walked_directory directory = bw_directories_get(&table, number);
         if (count) {
             assert_int_equal(number, numbers[count - 1]);
             assert_int_equal(directory.parent, count > 1 ? numbers[(count - 1) / 2] : 0);
@@ -108,19 +108,24 @@ static void test_found_directories(void **state)
 {
     (void)state;
     struct bw_packed found = {0};
-    const struct bw_found_directory one = {UINT64_MAX, BW_FOUND_LOCAL - 1, true, "name", 4, 0};
+    const struct bw_walked_directory one = {.inode = UINT64_MAX,
+                                            .parent = BW_FOUND_LOCAL - 1,
+                                            .walked = true,
+                                            .name = "name",
+                                            .name_length = 4};
     const uint32_t first = bw_found_directory_add(&found, &one);
     assert_int_equal(first, BW_FOUND_LOCAL);
-    const struct bw_found_directory other = {300, first, false, "b", 1, 0};
+    const struct bw_walked_directory other = {
+        .inode = 300, .parent = first, .name = "b", .name_length = 1};
     const uint32_t second = bw_found_directory_add(&found, &other) & ~BW_FOUND_LOCAL;
     bw_found_directory_set_place(&found, 0, 77);
-    struct bw_found_directory got = bw_found_directory_get(&found, 0);
+    struct bw_walked_directory got = bw_found_directory_get(&found, 0);
     assert_true(got.inode == one.inode && got.parent == one.parent && got.walked);
     assert_memory_equal(got.name, "name", got.name_length);
     assert_int_equal(bw_packed_next(&found, 0, got.size), second);
     got = bw_found_directory_get(&found, second);
     assert_true(got.inode == 300 && got.parent == first && !got.walked && got.name_length == 1);
-    assert_int_equal(bw_found_directory_place(&found, 0), 77);
+    assert_int_equal(bw_any_directory_place(&found, first), 77);
     assert_int_equal(bw_packed_next(&found, second, got.size), BW_NO_RECORD);
     bw_packed_free(&found);
 }
