@@ -229,16 +229,12 @@ static struct bw_error *add_roots_of_extent_tree(struct bw_fs *fs,
     return NULL;
 }
 
-struct bw_error *bw_tree_roots_find(struct bw_fs *fs, const struct bw_found_index *index,
-                                    uint64_t newest, struct bw_tree_roots *roots)
+/* Adds the roots that are not in the extent tree; all roots if there is no extent tree. Each change
+ * of a tree changes its root, so the root is the highest of its newest blocks. */
+static struct bw_error *add_newest_roots(const struct bw_found_index *index, uint64_t limit,
+                                         struct bw_tree_roots *roots)
 {
-    if (!(fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2))
-        BW_TRY(add_roots_of_extent_tree(fs, index, newest, roots));
-
-    /* The roots that are not in the extent tree; all roots if there is no extent tree. Each change
-     * of a tree changes its root, so the root is the highest of its newest blocks. */
     BW_SCOPED(bw_tree_roots) struct bw_tree_roots found = {0};
-    const uint64_t limit = roots->generation ? roots->generation : newest;
     for (size_t i = 0; i < index->blocks.count && !roots->proven; i++) {
         const struct bw_tree_root root = as_root(index, &index->blocks.items[i]);
         if (root.root.generation <= limit)
@@ -261,6 +257,14 @@ struct bw_error *bw_tree_roots_find(struct bw_fs *fs, const struct bw_found_inde
     bw_key_map_free(&roots->numbers);
     bw_tree_root_list_sort(&roots->trees, bw_compare_first);
     return NULL;
+}
+
+struct bw_error *bw_tree_roots_find(struct bw_fs *fs, const struct bw_found_index *index,
+                                    uint64_t newest, struct bw_tree_roots *roots)
+{
+    if (!(fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2))
+        BW_TRY(add_roots_of_extent_tree(fs, index, newest, roots));
+    return add_newest_roots(index, roots->generation ? roots->generation : newest, roots);
 }
 
 const struct bw_tree_root *bw_tree_root_of(const struct bw_tree_roots *roots, uint64_t id)
@@ -546,13 +550,19 @@ static bool is_certain(const struct making *making, const struct bw_tree_root *t
     return false;
 }
 
-/* If the last item of a leaf is an extent of a file, no other item begins before the end of it. */
-static void skip_last_extent(const struct bw_fs *fs, const struct bw_node *leaf,
-                             struct bw_key *last)
+/* If the last item of a leaf is an extent of a file, or checksums of data, no other item begins
+ * before the end of it. */
+static void skip_last_range(const struct bw_fs *fs, const struct bw_node *leaf, struct bw_key *last)
 {
     struct bw_file_extent extent;
     struct bw_item item;
-    if (last->type != BW_EXTENT_DATA || !bw_leaf_item(leaf, leaf->item_count - 1, &item))
+    if (!bw_leaf_item(leaf, leaf->item_count - 1, &item))
+        return;
+    const uint64_t summed =
+        item.size / bw_fs_checksum_size(fs) * (uint64_t)fs->superblock.sectorsize;
+    if (last->type == BW_EXTENT_CSUM && summed && summed < UINT64_MAX - last->offset)
+        last->offset += summed - 1;
+    if (last->type != BW_EXTENT_DATA)
         return;
     BW_AUTO_ERROR struct bw_error *error =
         bw_file_extent_decode(&item, bw_fs_alignment(fs), &extent);
@@ -588,7 +598,7 @@ static struct bw_error *surround_root(struct making *making, struct bw_tree_root
         if (level)
             pointer = bw_tree_child_pointer(&pointer, &node, node.item_count - 1);
         else
-            skip_last_extent(making->fs, &node, &last);
+            skip_last_range(making->fs, &node, &last);
     }
     if (bw_key_compare(&first, &last) > 0 || root->root.level + 1 >= BW_MAX_LEVEL)
         return NULL; /* keys in disorder, or a tree that cannot get higher */
@@ -755,6 +765,52 @@ static struct bw_error *find_reused_data(struct making *making)
     return bw_seen_extents_settle(&fs->reused);
 }
 
+static bool has_files(uint64_t tree)
+{
+    return bw_is_subvolume_id(tree) || tree == BW_CSUM_TREE;
+}
+
+/* Without a superblock, the newest extent tree that was found may be older than the last commit.
+ * Its roots are replaced by newer ones, if no block of subvolumes and checksums that is newer than
+ * it is lost. If a root is lower than the older one, or has a block beside it, the root above them
+ * is lost. */
+static struct bw_error *prefer_newer_roots(struct making *making)
+{
+    const struct bw_found_index *index = &making->index;
+    const uint64_t older = making->roots.generation;
+    BW_SCOPED(bw_tree_roots) struct bw_tree_roots roots = {0};
+    bool is_complete = true;
+    BW_TRY(add_newest_roots(index, making->found, &roots));
+    for (size_t i = 0; i < index->blocks.count && is_complete; i++) {
+        const struct bw_tree_root block = as_root(index, &index->blocks.items[i]);
+        const struct bw_tree_root *tree = bw_tree_root_of(&roots, block.id);
+        is_complete = !tree || !has_files(block.id) || block.root.generation <= older ||
+                      block.root.generation != tree->root.generation ||
+                      block.root.level != tree->root.level || block.relocated ||
+                      block.root.bytenr == tree->root.bytenr;
+    }
+    for (size_t i = 0; i < roots.trees.count && is_complete; i++) {
+        const struct bw_tree tree = {.id = roots.trees.items[i].id,
+                                     .root = roots.trees.items[i].root};
+        BW_SCOPED(bw_block_scan) struct bw_block_scan scan = {BW_SCAN_ALL, .newer_than = older};
+        const struct bw_tree_root *before = bw_tree_root_of(&making->roots, tree.id);
+        if (tree.root.generation <= older || !has_files(tree.id))
+            continue;
+        is_complete = !before || before->root.level <= tree.root.level;
+        bw_block_scan_begin(&scan, &making->fs->reader, &tree);
+        while (bw_block_scan_next(&scan))
+            is_complete &= scan.step != BW_SCAN_LOST;
+        BW_TRY(bw_block_scan_end(&scan));
+    }
+    if (is_complete) {
+        const struct bw_tree_roots worse = making->roots;
+        making->roots = roots;
+        making->newest = making->found;
+        roots = worse;
+    }
+    return NULL;
+}
+
 static struct bw_error *rebuild_tree(struct making *making)
 {
     struct bw_fs *fs = making->fs;
@@ -798,6 +854,8 @@ static struct bw_error *rebuild_tree(struct making *making)
     }
     if (making->roots.generation && !is_damaged)
         making->newest = making->roots.generation;
+    if (making->found > making->newest)
+        BW_TRY(prefer_newer_roots(making));
     if (!bw_tree_root_of(&making->roots, BW_TOP_SUBVOLUME))
         return bw_error_create(BW_ERROR_NOT_FOUND, "no subvolume was found");
     BW_TRY(read_leaves(making));

@@ -262,6 +262,14 @@ import json, sys
 rows = json.load(open(sys.argv[1]))["by_subvolume"]
 print(*(sum(row[kind + "_files"] for row in rows) for kind in sys.argv[2:]))' \
     "$WORK/out" verified unverified partly lost)" "441 0 0 12"
+# Without superblocks, and with the extent tree of the commit before the last one, subvolumes are
+# shown as of the last one: one file was deleted, and three were made.
+zstd -qd --sparse "$ROOT/tests/data/older-extent-tree.img.zst" -o "$WORK/newer"
+expect "an older extent tree" 1 'with 8 trees of generation 8; some may be older' \
+    sum --scan "$WORK/newer"
+is "newer files are shown, and none that was deleted" \
+    "$(sed 's/.* //' "$WORK/out" | LC_ALL=C sort | tr '\n' ' ')" \
+    "/B/older /newer-0 /newer-1 /newer-2 /older-1 /older-2 "
 # Neither a superblock nor any leaf of the chunk tree: the striped devices can only be told apart
 # with the extent tree.
 images raid10-4

@@ -24,7 +24,7 @@ import sys
 
 import kernel
 from kernel import run
-from rescue import DAMAGES, MIB, PROFILES, Images, Made, erase, tree
+from rescue import DAMAGES, MIB, PROFILES, Images, Made, erase, supers, tree
 
 
 class Known(Made):
@@ -94,6 +94,8 @@ MORE = {
         (path, offset, sound.super()["nodesize"])
         for row in kernel.json_rows(sound.ask("subvolumes", "--json", "-o", "subvolume,root"))
         if "root" in row for path, offset in sound.places(row["root"])],
+    "superblocks, root tree, extent tree": lambda sound: supers(sound) + tree(sound, "root")
+    + tree(sound, "extent"),
     "checksum tree": lambda sound: tree(sound, "csum"),
     "checksum leaves": lambda sound: some_leaves(sound, "csum", 1),
     "extent tree": lambda sound: tree(sound, "extent"),
@@ -189,7 +191,8 @@ def compare_damage(options, directory, profile, name, sound, known):
     right = sum(1 for path, digest in sums_below(os.path.join(saved, "whole")).items()
                 if known.now.get(path) == digest)
     is_whole = not counts["partly"] and not counts["lost"] and right == len(known.now)
-    harmless = ("nothing", "primary superblock", "extent tree", "root tree, extent tree")
+    harmless = ("nothing", "primary superblock", "extent tree", "root tree, extent tree",
+                "superblocks, root tree, extent tree")
     if name in harmless and not is_whole:
         wrong.append(f"only {right} of {len(known.now)} files are whole")
     if result.returncode == 0 and not is_whole:

@@ -12,6 +12,13 @@ static void lose(struct iw_image *image, const struct iw_block *block)
     iw_corrupt(image, block->logical, IW_ALL_COPIES, 0, 4096, IW_ZERO);
 }
 
+static void lose_tree(struct iw_image *image, uint64_t id)
+{
+    for (size_t i = 0; i < iw_block_count(image); i++)
+        if (iw_block(image, i)->tree == id)
+            lose(image, iw_block(image, i));
+}
+
 /* A backup of the superblock names a block as the root of another tree. */
 static void misname(struct bw_disk_superblock *super, void *closure)
 {
@@ -41,11 +48,10 @@ static void lose_root(uint64_t id, unsigned *before, unsigned *behind, unsigned 
     lose(image, iw_root_block(image, id));
     if (id != BW_EXTENT_TREE)
         lose(image, iw_root_block(image, BW_EXTENT_TREE));
+    lose_tree(image, BW_ROOT_TREE);
     struct iw_block next = {0};
     for (size_t i = 0; i < iw_block_count(image); i++) {
         const struct iw_block *block = iw_block(image, i);
-        if (block->tree == BW_ROOT_TREE)
-            lose(image, block);
         if (block->tree == id && block != iw_root_block(image, id) &&
             (block->level > next.level ||
              (block->level == next.level && block->logical > next.logical)))
@@ -89,6 +95,43 @@ static void test_lost_root(void **state)
     }
 }
 
+static void name_no_roots(struct bw_disk_superblock *super, void *closure)
+{
+    (void)closure;
+    memset(super->backup_roots, 0, sizeof super->backup_roots);
+}
+
+/* The checksums of the last item of a checksum tree stay, even if items behind it may be lost. */
+static void test_last_checksums(void **state)
+{
+    struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
+    const struct bw_key key = {BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM, 8 << 20};
+    const struct bw_key last = {BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM, (8 << 20) + 4 * 4096 - 1};
+    struct report_log log = {0};
+    struct bw_item_range range;
+    struct bw_fs *fs;
+    (void)state;
+    iw_item(image, BW_CSUM_TREE, key, "sums of 4 blocks", 16);
+    iw_write_memory(image);
+    lose(image, iw_root_block(image, BW_EXTENT_TREE));
+    lose_tree(image, BW_ROOT_TREE);
+    iw_superblock_edit(image, IW_ALL_DEVICES, IW_ALL_COPIES, name_no_roots, NULL, true);
+    expect_success(open_image(image, &log, &fs));
+    for (int behind = 0; behind < 2; behind++) {
+        unsigned lost = 0;
+        struct bw_key end = last;
+        end.offset += (uint64_t)behind;
+        bw_item_range_begin(&range, &fs->reader, &fs->checksum_trees.items[0], key, end);
+        while (bw_item_range_next(&range))
+            lost += range.error != NULL;
+        expect_success(bw_item_range_end(&range, NULL));
+        assert_int_equal(lost, (unsigned)behind);
+    }
+    bw_fs_close(fs);
+    report_log_free(&log);
+    iw_destroy(image);
+}
+
 static void name_root(struct bw_disk_superblock *super, void *closure)
 {
     const struct iw_block *block = closure;
@@ -122,9 +165,7 @@ static void test_relocated(void **state)
     assert_int_equal(iw_root_block(image, 333)->generation, root.generation);
     iw_rewrite_block(image, iw_root_block(image, 333)->logical, be_relocated, NULL, true);
     lose(image, iw_root_block(image, BW_EXTENT_TREE));
-    for (size_t i = 0; i < iw_block_count(image); i++)
-        if (iw_block(image, i)->tree == BW_ROOT_TREE)
-            lose(image, iw_block(image, i));
+    lose_tree(image, BW_ROOT_TREE);
     iw_superblock_edit(image, IW_ALL_DEVICES, IW_ALL_COPIES, name_root, &root, true);
     expect_success(open_image(image, &log, &fs));
     assert_int_equal(bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME)->tree.root.bytenr, root.logical);
@@ -136,6 +177,7 @@ static void test_relocated(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_lost_root),
+                                       cmocka_unit_test(test_last_checksums),
                                        cmocka_unit_test(test_relocated)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
