@@ -85,6 +85,12 @@ holds "the prompt stays until it is answered" [ "$(head -n 1 asked)" = "Passphra
 python3 "$ROOT/tests/support/on-terminal.py" interrupt "$PROGRAM" info luks2.img > interrupted
 holds "after an interrupted prompt, the terminal shows what is typed" \
     grep -qx "status -2, input is shown" interrupted
+(
+    ulimit -c 0
+    python3 "$ROOT/tests/support/on-terminal.py" quit "$PROGRAM" info luks2.img > interrupted
+)
+holds "after Ctrl-\\ at a prompt, the terminal shows what is typed" \
+    grep -qx "status -3, input is shown" interrupted
 python3 "$ROOT/tests/support/on-terminal.py" interrupt "$PROGRAM" check luks2.img > interrupted
 holds "an interrupted prompt of check" grep -qx "status 8, input is shown" interrupted
 if "${COMPILER[@]}" -shared -fPIC -o early_signal.so "$ROOT/tests/preload/early_signal.c" -ldl &&

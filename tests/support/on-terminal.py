@@ -12,6 +12,7 @@
     tests/support/on-terminal.py interrupt COMMAND...  whether the terminal shows what is typed,
                                                     after SIGINT has ended the command at its
                                                     first output
+    tests/support/on-terminal.py quit COMMAND...    the same with SIGQUIT, as by Ctrl-\\
     tests/support/on-terminal.py ends COMMAND...    the same of a command that ends by itself
     tests/support/on-terminal.py signal COMMAND...  no terminal: the first line after SIGUSR1
     tests/support/on-terminal.py signal:REGEX COMMAND...  one of these lines that matches, likewise
@@ -73,13 +74,13 @@ def answer_like(child, terminal, regex):
 def main(mode, *command):
     terminal, other = os.pipe() if mode.startswith("signal") else os.openpty()
     answers = mode.startswith("answer:")
-    is_input = answers or mode in ("interrupt", "ends")
+    is_input = answers or mode in ("interrupt", "quit", "ends")
     child = subprocess.Popen(command, stderr=other, stdin=other if is_input else None,
                              stdout=other if mode == "both" else subprocess.DEVNULL)
-    if mode in ("interrupt", "ends"):
+    if mode in ("interrupt", "quit", "ends"):
         next(pieces(terminal))
-        if mode == "interrupt":
-            child.send_signal(signal.SIGINT)
+        if mode != "ends":
+            child.send_signal(signal.SIGINT if mode == "interrupt" else signal.SIGQUIT)
         status = child.wait()
         shows = termios.tcgetattr(other)[3] & termios.ECHO
         print("status %d, input is %s" % (status, "shown" if shows else "hidden"))

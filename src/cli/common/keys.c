@@ -125,19 +125,21 @@ static size_t read_line(char *line, size_t room)
 }
 
 /* Keeps the passphrase for the file systems that the command opens later. A second attempt shows
- * that the passphrase before it was wrong. */
+ * that the passphrase before it was wrong. The last one that was wrong stays: later openings, which
+ * no longer ask, then report that it does not fit. */
 static void keep_typed(struct cmd_keys *keys, unsigned attempt, const char *bytes, size_t length)
 {
-    struct cmd_typed *typed = (void *)keys->typed.bytes;
-    size_t at = 0;
-    while (at < CMD_KEYS && typed[at].length)
-        at++;
-    if (attempt && at)
-        typed[--at].length = 0;
-    if (at == CMD_KEYS || length > CMD_PASSPHRASE)
+    struct cmd_typed *typed = (void *)keys->typed.bytes, *end = typed + CMD_KEYS;
+    if (attempt && keys->last_typed)
+        keys->last_typed->length = 0;
+    while (typed < end && typed->length)
+        typed++;
+    const bool is_kept = typed < end && length <= CMD_PASSPHRASE;
+    keys->last_typed = is_kept ? typed : NULL;
+    if (!is_kept)
         return;
-    memcpy(typed[at].bytes, bytes, length);
-    typed[at].length = length;
+    memcpy(typed->bytes, bytes, length);
+    typed->length = length;
 }
 
 struct bw_error *cmd_keys_prompt(void *keys, const char *volume, unsigned attempt, char *passphrase,

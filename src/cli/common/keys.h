@@ -30,6 +30,7 @@ struct cmd_keys {
     /** CMD_KEYS of cmd_typed. Child processes share this memory, so a passphrase typed in one of
      * them serves all. A hostile image may have taken over a child, so it has no pointers. */
     struct bw_secret typed;
+    struct cmd_typed *last_typed; /**< the answer to the last prompt; NULL: it was not kept */
     struct bw_passkey keys[2 * CMD_KEYS]; /**< all of these, made by cmd_keys_list() */
 };
 

@@ -27,10 +27,12 @@
 /* The line is at most as wide as a terminal with 80 columns. */
 enum { LINE_ROOM = 128, COLUMNS = 79 };
 
-/* Signals that end the program, unless they are ignored. */
-static const int exit_signals[] = {SIGINT, SIGTERM, SIGHUP};
+/* Signals that end the program, unless they are ignored. SIGQUIT does so at once, for a core file,
+ * except at a prompt. */
+static const int exit_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 enum {
-    EXIT_SIGNALS = sizeof exit_signals / sizeof *exit_signals,
+    PROMPT_SIGNALS = sizeof exit_signals / sizeof *exit_signals,
+    EXIT_SIGNALS = PROMPT_SIGNALS - 1,
     STAND_DOWN = SIGURG, /* ends wait_for_exit(); harmless if others send it */
 };
 
@@ -55,7 +57,7 @@ static struct {
     sigset_t before;    /* signal mask before cmd_monitor_start() */
     bool blocked;       /* `before` is to be restored */
     void (*volatile clean_ups[3])(void);     /* one per caller; the last is NULL */
-    struct sigaction replaced[EXIT_SIGNALS]; /* while a prompt waits */
+    struct sigaction replaced[PROMPT_SIGNALS]; /* while a prompt waits */
 } monitor = {.busy = PTHREAD_MUTEX_INITIALIZER, .exit_message_written = ATOMIC_FLAG_INIT};
 
 /* The line of progress. Members that several threads use are atomic or locked. */
@@ -114,7 +116,7 @@ void cmd_catch_exit_signals(void (*handler)(int number), int flags)
 void cmd_replace_exit_signals(void (*handler)(int number))
 {
     const struct sigaction ours = {.sa_handler = handler};
-    for (size_t i = 0; i < EXIT_SIGNALS; i++) {
+    for (size_t i = 0; i < PROMPT_SIGNALS; i++) {
         struct sigaction *before = &monitor.replaced[i];
         if (sigaction(exit_signals[i], NULL, before) == 0 && before->sa_handler != SIG_IGN)
             sigaction(exit_signals[i], &ours, NULL);
@@ -123,7 +125,7 @@ void cmd_replace_exit_signals(void (*handler)(int number))
 
 void cmd_restore_exit_signals(void)
 {
-    for (size_t i = 0; i < EXIT_SIGNALS; i++)
+    for (size_t i = 0; i < PROMPT_SIGNALS; i++)
         sigaction(exit_signals[i], &monitor.replaced[i], NULL);
 }
 

@@ -49,7 +49,8 @@ void cmd_write_exit_message(void);
  * is called once. */
 void cmd_catch_exit_signals(void (*handler)(int number), int flags);
 
-/** Replaces what these signals do, unless they are ignored, until cmd_restore_exit_signals(). */
+/** Replaces what these signals and SIGQUIT do, unless they are ignored, until
+ * cmd_restore_exit_signals(). */
 void cmd_replace_exit_signals(void (*handler)(int number));
 void cmd_restore_exit_signals(void);
 
