@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/compare.h"
+#include "base/escape.h"
 #include "base/table.h"
 #include "btrfs-walk/record.h"
 
@@ -478,37 +479,15 @@ void cmd_format_free(struct cmd_format *format)
     bw_rows_destroy(format->rows);
 }
 
-static int list(struct cmd_format *format)
-{
-    struct bw_error *error =
-        cmd_format_end(format, format->plan->list(format, format->plan->context));
-    return cmd_end(format->common, &format->session, error, format->status);
-}
-
 void cmd_format_miss(struct cmd_format *format, struct bw_error *error)
 {
     format->status = cmd_worse_status(format->status, cmd_miss(format->common, error));
 }
 
-int cmd_format_run(const struct cmd_common *common, const struct cmd_format_plan *plan)
+void cmd_format_append_name(const struct cmd_format *format, const void *name, size_t length,
+                            struct bw_buffer *text)
 {
-    struct cmd_format format;
-    struct bw_error *error = cmd_format_begin(&format, common, plan);
-    int status = STATUS_OK;
-    if (error)
-        status = cmd_fail(common, error);
-    else
-        status = cmd_open_to(common, plan->depth, &format.session);
-    if (!status)
-        status = list(&format);
-    cmd_format_free(&format);
-    return status;
-}
-
-int cmd_run_plan(const struct cmd_common *common, const struct command *command, void *state)
-{
-    const struct cmd_format_plan plan = cmd_plan_of(command, state);
-    return cmd_format_run(common, &plan);
+    (format->output.at_once ? bw_escape_append : bw_buffer_append)(text, name, length);
 }
 
 int cmd_format_run_in(const struct cmd_common *common, const struct cmd_format_plan *plan,
@@ -516,14 +495,32 @@ int cmd_format_run_in(const struct cmd_common *common, const struct cmd_format_p
 {
     struct cmd_format format;
     struct bw_error *error = cmd_format_begin(&format, common, plan);
-    format.session = *session;
-    int status;
+    int status = STATUS_OK;
     if (error)
-        status = cmd_end(common, session, NULL, cmd_fail(common, error));
-    else
-        status = list(&format);
+        status = cmd_fail(common, error);
+    if (session)
+        format.session = *session;
+    else if (!status)
+        status = cmd_open_to(common, plan->depth, &format.session);
+    if (!status) {
+        error = cmd_format_end(&format, plan->list(&format, plan->context));
+        status = cmd_end(common, &format.session, error, format.status);
+    } else if (session) {
+        status = cmd_end(common, session, NULL, status);
+    }
     cmd_format_free(&format);
     return status;
+}
+
+int cmd_format_run(const struct cmd_common *common, const struct cmd_format_plan *plan)
+{
+    return cmd_format_run_in(common, plan, NULL);
+}
+
+int cmd_run_plan(const struct cmd_common *common, const struct command *command, void *state)
+{
+    const struct cmd_format_plan plan = cmd_plan_of(command, state);
+    return cmd_format_run(common, &plan);
 }
 
 struct bw_error *cmd_format_gather(const struct cmd_common *common,

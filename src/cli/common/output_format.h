@@ -68,10 +68,10 @@ struct cmd_format_plan {
     /** Writes all records. Only BW_ERROR_USAGE and BW_ERROR_NOT_FOUND make the exit status
      * STATUS_CANNOT. */
     struct bw_error *(*list)(struct cmd_format *format, void *context);
-    void *context;       /**< with plan_of(): the state of the command */
-    bool has_null;       /**< `print` ends its lines with NUL for --null */
+    void *context;        /**< with plan_of(): the state of the command */
+    bool has_null;        /**< `print` ends its lines with NUL for --null */
     enum cmd_depth depth; /**< how far to open the images; 0: completely */
-    const char *largest; /**< the column by which --top selects rows without --sort; may be NULL */
+    const char *largest;  /**< the column by which --top selects rows without --sort; may be NULL */
 };
 
 /** The plan of a command with this state. */
@@ -110,9 +110,19 @@ struct bw_error *cmd_format_pass_on(struct cmd_format *format, size_t least);
 /** Writes a record; `size` as for bw_rows_write(). */
 struct bw_error *cmd_format_write(struct cmd_format *format, const void *record, size_t size);
 
+/** The value of a member of a record; absent if it is not known. */
+static inline uint64_t cmd_if_known(bool is_known, uint64_t number)
+{
+    return is_known ? number : BW_ABSENT;
+}
+
 /** Reports why a part of the output is missing; consumes the error. The status of the error
  * counts, unless there is a worse one. */
 void cmd_format_miss(struct cmd_format *format, struct bw_error *error);
+
+/** Appends the bytes of a name or a path, escaped if stdout is a terminal. */
+void cmd_format_append_name(const struct cmd_format *format, const void *name, size_t length,
+                            struct bw_buffer *text);
 
 /** Whether the output is a table or text for people, not columns or JSON. */
 bool cmd_format_is_for_people(const struct cmd_common *common);

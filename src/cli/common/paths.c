@@ -10,36 +10,32 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/escape.h"
 
-int cmd_paths_open(const struct cmd_common *common, const char *subvolume, struct cmd_paths *paths)
+int cmd_paths_open(const struct cmd_common *common, const struct cmd_format_plan *plan,
+                   const char *subvolume, struct cmd_paths *paths)
 {
-    bool terminal = isatty(STDOUT_FILENO);
-    *paths = (struct cmd_paths){.common = common, .output.at_once = terminal, .terminal = terminal};
-    int status = cmd_open(common, &paths->session);
-    if (status)
-        return status;
+    struct cmd_session *session = &paths->format.session;
     struct bw_error *error = NULL;
-    if (subvolume)
-        error = bw_subvolume_by_name(paths->session.fs, subvolume, &paths->from);
+    *paths =
+        (struct cmd_paths){.format.common = common, .format.output.at_once = isatty(STDOUT_FILENO)};
+    if (plan)
+        error = cmd_format_begin(&paths->format, common, plan);
+    int status;
+    if (error)
+        status = cmd_fail(common, error);
     else
-        paths->from = bw_subvolume_by_id(paths->session.fs, BW_TOP_SUBVOLUME);
-    if (!error && !paths->from)
+        status = cmd_open(common, session);
+    if (!status && subvolume)
+        error = bw_subvolume_by_name(session->fs, subvolume, &paths->from);
+    else if (!status)
+        paths->from = bw_subvolume_by_id(session->fs, BW_TOP_SUBVOLUME);
+    if (!status && !error && !paths->from)
         error = bw_error_create(BW_ERROR_NOT_FOUND, "there is no top-level subvolume");
-    if (!error)
-        return STATUS_OK;
-    return cmd_end(common, &paths->session, NULL, cmd_fail(common, error));
-}
-
-void cmd_paths_miss(struct cmd_paths *paths, struct bw_error *error)
-{
-    paths->status = cmd_worse_status(paths->status, cmd_miss(paths->common, error));
-}
-
-void cmd_paths_append_name(const struct cmd_paths *paths, const void *name, size_t length,
-                           struct bw_buffer *text)
-{
-    (paths->terminal ? bw_escape_append : bw_buffer_append)(text, name, length);
+    if (!status && error)
+        status = cmd_end(common, session, NULL, cmd_fail(common, error));
+    if (status)
+        cmd_format_free(&paths->format);
+    return status;
 }
 
 struct bw_error *cmd_paths_absolute(const char *path, struct bw_buffer *text)
@@ -58,7 +54,7 @@ bool cmd_paths_flush(struct cmd_paths *paths, struct bw_buffer *text)
         return false;
     if (text->length < WORTH_WRITING)
         return true;
-    paths->broken = cmd_write(&paths->output, text->data, text->length);
+    paths->broken = cmd_write(&paths->format.output, text->data, text->length);
     text->length = 0;
     paths->gave = true;
     return !paths->broken;
@@ -70,9 +66,9 @@ static struct bw_error *run_path(struct cmd_paths *paths, const char *path, bool
 {
     struct bw_place place;
     BW_AUTO_BUFFER struct bw_buffer text = {0};
-    struct bw_error *error = bw_lookup(paths->session.fs, paths->from, path, follow, &place);
+    struct bw_error *error = bw_lookup(paths->format.session.fs, paths->from, path, follow, &place);
     if (error) {
-        cmd_paths_miss(paths, error);
+        cmd_format_miss(&paths->format, error);
         return NULL;
     }
     paths->text = &text;
@@ -88,9 +84,9 @@ static struct bw_error *run_path(struct cmd_paths *paths, const char *path, bool
     if (!error && text.failed)
         error = bw_error_no_memory();
     if (error)
-        cmd_paths_miss(paths, bw_error_prefix(error, "%s", path));
+        cmd_format_miss(&paths->format, bw_error_prefix(error, "%s", path));
     else if (text.length)
-        return cmd_write(&paths->output, text.data, text.length);
+        return cmd_write(&paths->format.output, text.data, text.length);
     return NULL;
 }
 
@@ -109,39 +105,30 @@ int cmd_paths_run(const struct cmd_common *common, const char *subvolume, bool f
                   const struct cmd_format_plan *plan, cmd_path_handler *handle, void *context)
 {
     struct cmd_paths paths;
-    struct cmd_format records = {.common = common};
+    struct bw_rows_stream *stream = &paths.format.stream;
     struct bw_error *error = NULL;
-    int status = STATUS_OK;
-    if (plan)
-        error = cmd_format_begin(&records, common, plan);
-    if (error)
-        status = cmd_fail(common, error);
-    else
-        status = cmd_paths_open(common, subvolume, &paths);
-    if (!status) {
-        /* Rows are first appended to the text of their path, and end after the last path. */
-        struct bw_rows_stream *stream = &paths.format.stream;
-        paths.format = records;
-        paths.format.session = paths.session;
-        stream->consume = append_rows;
-        stream->context = &paths;
-        for (size_t i = 0; !error && i < common->path_count; i++)
-            error = run_path(&paths, common->paths[i], follow, handle, context);
-        stream->consume = cmd_write;
-        stream->context = &paths.output;
-        if (!error && stream->rows)
-            error = bw_rows_end(stream);
-        status = cmd_paths_close(&paths, error);
-        records = paths.format;
-    }
-    cmd_format_free(&records);
-    return status;
+    const int status = cmd_paths_open(common, plan, subvolume, &paths);
+    if (status)
+        return status;
+    /* Rows are first appended to the text of their path, and end after the last path. */
+    stream->consume = append_rows;
+    stream->context = &paths;
+    for (size_t i = 0; !error && i < common->path_count; i++)
+        error = run_path(&paths, common->paths[i], follow, handle, context);
+    stream->consume = cmd_write;
+    stream->context = &paths.format.output;
+    if (!error && stream->rows)
+        error = bw_rows_end(stream);
+    return cmd_paths_close(&paths, error);
 }
 
 int cmd_paths_close(struct cmd_paths *paths, struct bw_error *error)
 {
-    error = bw_error_first(error, cmd_flush(&paths->output));
+    struct cmd_format *format = &paths->format;
+    error = bw_error_first(error, cmd_flush(&format->output));
     if (error)
-        cmd_paths_miss(paths, error);
-    return cmd_end(paths->common, &paths->session, NULL, paths->status);
+        cmd_format_miss(format, error);
+    const int status = cmd_end(format->common, &format->session, NULL, format->status);
+    cmd_format_free(format);
+    return status;
 }

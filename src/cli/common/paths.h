@@ -25,29 +25,18 @@
 
 /** A command that works on paths, while it runs. */
 struct cmd_paths {
-    const struct cmd_common *common;
-    struct cmd_session session;
+    struct cmd_format format;        /**< the session, the output and the status; records, if any */
     const struct bw_subvolume *from; /**< where paths begin */
-    struct cmd_output output;
-    bool terminal;            /**< stdout is one: names are escaped */
-    int status;               /**< the worst so far */
-    struct bw_error *broken;  /**< the error of stdout, if cmd_paths_flush() could not write */
-    struct cmd_format format; /**< if the command prints records */
-    struct bw_buffer *text;   /**< the output for the current path */
-    bool gave;                /**< the beginning of this output has been written */
+    struct bw_error *broken; /**< the error of stdout, if cmd_paths_flush() could not write */
+    struct bw_buffer *text;  /**< the output for the current path */
+    bool gave;               /**< the beginning of this output has been written */
 };
 
-/** Opens the image and finds the subvolume (NULL: the top-level one). On failure reports why and
- * returns the exit status; otherwise returns STATUS_OK, and cmd_paths_close() must be called. */
-int cmd_paths_open(const struct cmd_common *common, const char *subvolume, struct cmd_paths *paths);
-
-/** Reports why the output for a path, or part of it, is missing; consumes the error. The exit
- * status will be at least STATUS_PARTIAL, or STATUS_UNSUPPORTED. */
-void cmd_paths_miss(struct cmd_paths *paths, struct bw_error *error);
-
-/** Appends the bytes of a name or a path, escaped if stdout is a terminal. */
-void cmd_paths_append_name(const struct cmd_paths *paths, const void *name, size_t length,
-                           struct bw_buffer *text);
+/** Opens the image and finds the subvolume (NULL: the top-level one). `plan`: the format of
+ * records; NULL: the output is only text. On failure reports why and returns the exit status;
+ * otherwise returns STATUS_OK, and cmd_paths_close() must be called. */
+int cmd_paths_open(const struct cmd_common *common, const struct cmd_format_plan *plan,
+                   const char *subvolume, struct cmd_paths *paths);
 
 /** Appends a path that the user wrote in the form of columns and JSON: with exactly one '/' in
  * front. */
@@ -64,7 +53,7 @@ bool cmd_paths_flush(struct cmd_paths *paths, struct bw_buffer *text);
 
 /** Opens the image, writes the output for all paths, and closes; returns the exit status.
  * `follow`: follow a symbolic link at the end of a path. `plan`: the format of the records that the
- * handlers write to paths->format; its `list` is not called. NULL: the output is only text. */
+ * handlers write to paths->format; its `list` is not called. */
 int cmd_paths_run(const struct cmd_common *common, const char *subvolume, bool follow,
                   const struct cmd_format_plan *plan, cmd_path_handler *handle, void *context);
 

@@ -61,7 +61,7 @@ static const struct cmd_option options[] = {
 
 static struct bw_error *find_file(struct cat *cat, const char *path, struct bw_stream_file *file)
 {
-    struct bw_fs *fs = cat->paths.session.fs;
+    struct bw_fs *fs = cat->paths.format.session.fs;
     struct bw_place place;
     struct bw_inode inode;
     BW_TRY(bw_lookup(fs, cat->paths.from, path, true, &place));
@@ -75,7 +75,7 @@ static struct bw_error *find_file(struct cat *cat, const char *path, struct bw_s
     }
     if (is_salvaged) {
         bw_error_free(BW_TAKE(error));
-        cmd_paths_miss(&cat->paths, bw_salvaged_error(path));
+        cmd_format_miss(&cat->paths.format, bw_salvaged_error(path));
     }
     if (!error && !S_ISREG(inode.mode))
         error = bw_error_create(BW_ERROR_NOT_FOUND, "not a regular file");
@@ -105,7 +105,7 @@ static struct bw_error *write_part(void *context, const struct bw_stream_file *f
                                    const struct bw_data_part *part)
 {
     struct cat *cat = context;
-    return cmd_bad_write(&cat->bad, &cat->paths.output, file->user, part);
+    return cmd_bad_write(&cat->bad, &cat->paths.format.output, file->user, part);
 }
 
 static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
@@ -122,7 +122,7 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
 static struct bw_error *write_block_part(void *context, const struct bw_data_part *part)
 {
     struct cat *cat = context;
-    return cmd_bad_write(&cat->bad, &cat->paths.output, "logical addresses", part);
+    return cmd_bad_write(&cat->bad, &cat->paths.format.output, "logical addresses", part);
 }
 
 static bool needs_no_path(const void *state)
@@ -144,10 +144,10 @@ static int run(const struct cmd_common *common, void *state)
 {
     struct cat *cat = state;
     struct cmd_paths *paths = &cat->paths;
-    int status = cmd_paths_open(common, cat->subvolume, paths);
+    int status = cmd_paths_open(common, NULL, cat->subvolume, paths);
     if (status)
         return status;
-    struct bw_fs *fs = paths->session.fs;
+    struct bw_fs *fs = paths->format.session.fs;
     cat->bad.fs = fs;
 
     /* The addresses of --block, instead of paths. */
@@ -161,7 +161,7 @@ static int run(const struct cmd_common *common, void *state)
         error = bw_logical_read(fs, range->logical, range->length, &how, write_block_part, cat);
         cmd_bad_flush(&cat->bad);
         if (error && (error->code == BW_ERROR_USAGE || error->code == BW_ERROR_NOT_FOUND))
-            paths->status = cmd_fail_output(common, BW_TAKE(error));
+            paths->format.status = cmd_fail_output(common, BW_TAKE(error));
     }
 
     /* All files are found first, for the progress. */
@@ -177,7 +177,7 @@ static int run(const struct cmd_common *common, void *state)
         struct bw_stream_file *file = &cat->files[cat->count];
         struct bw_error *miss = find_file(cat, common->paths[i], file);
         if (miss) {
-            cmd_paths_miss(paths, miss);
+            cmd_format_miss(&paths->format, miss);
             continue;
         }
         const uint64_t size = file->data.size, rest = size > file->offset ? size - file->offset : 0;

@@ -12,9 +12,6 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "base/decimal.h"
-#include "base/escape.h"
-#include "base/human.h"
 #include "base/json.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
@@ -170,34 +167,16 @@ static struct bw_error *write_for_ncdu(struct du *du, const struct bw_du_entry *
     return cmd_write(&du->format->output, du->text.data, du->text.length);
 }
 
-/* Right-aligned in 10 columns, as in btrfs-progs. */
-static void append_size(const struct cmd_format_settings *settings, struct bw_buffer *line,
-                        bool known, uint64_t size)
-{
-    static const char padding[] = "          ";
-    char number[BW_SIZE_ROOM] = "-", *end = number + 1;
-    if (known && settings->raw)
-        end = bw_decimal(number, size);
-    else if (known)
-        end = bw_write_size(number, size, settings->si);
-    const size_t length = (size_t)(end - number), width = sizeof padding - 1;
-    bw_buffer_append(line, padding, length < width ? width - length : 0);
-    bw_buffer_append(line, number, length);
-    bw_buffer_append(line, padding, 2);
-}
-
 static struct bw_error *print_line(struct cmd_format *format, const void *record)
 {
     const struct bw_duinfo *row = record;
     const struct cmd_format_settings *settings = &format->settings;
     struct bw_buffer *line = &format->text;
-    append_size(settings, line, true, row->total);
-    append_size(settings, line, row->exclusive != BW_ABSENT, row->exclusive);
-    append_size(settings, line, row->set_shared != BW_ABSENT, row->set_shared);
-    if (format->output.at_once)
-        bw_escape_append(line, row->path.data, row->path.length);
-    else
-        bw_buffer_append(line, row->path.data, row->path.length);
+    /* As in btrfs-progs. */
+    bw_buffer_format(line, "%10s  %10s  %10s  ", cmd_size(settings, row->total).text,
+                     cmd_size(settings, row->exclusive).text,
+                     cmd_size(settings, row->set_shared).text);
+    cmd_format_append_name(format, row->path.data, row->path.length, line);
     bw_buffer_append_byte(line, '\n');
     return NULL;
 }
@@ -211,23 +190,21 @@ static struct bw_error *write_entry(void *context, const struct bw_du_entry *ent
     if (du->ncdu)
         return write_for_ncdu(du, entry);
     const struct bw_bytes path = {entry->path, entry->path_length};
-    struct bw_duinfo row = {.path = path,
-                            .path_bytes = path,
-                            .type = bw_file_type_name(entry->place.type),
-                            .subvolume = bw_subvolume_id(entry->place.subvolume),
-                            .inode = entry->place.inode,
-                            .depth = entry->depth,
-                            .files = entry->files,
-                            .total = entry->total,
-                            .exclusive = entry->exclusive,
-                            .shared = entry->shared,
-                            .set_shared = entry->set_shared,
-                            .extent_count = entry->extent_count,
-                            .disk = entry->disk};
-    if (!entry->sharing_known)
-        row.exclusive = row.shared = BW_ABSENT;
-    if (!entry->sharing_known || entry->depth)
-        row.set_shared = BW_ABSENT;
+    const bool is_start = !entry->depth;
+    const struct bw_duinfo row = {
+        .path = path,
+        .path_bytes = path,
+        .type = bw_file_type_name(entry->place.type),
+        .subvolume = bw_subvolume_id(entry->place.subvolume),
+        .inode = entry->place.inode,
+        .depth = entry->depth,
+        .files = entry->files,
+        .total = entry->total,
+        .exclusive = cmd_if_known(entry->sharing_known, entry->exclusive),
+        .shared = cmd_if_known(entry->sharing_known, entry->shared),
+        .set_shared = cmd_if_known(entry->sharing_known && is_start, entry->set_shared),
+        .extent_count = entry->extent_count,
+        .disk = entry->disk};
     return cmd_format_write(du->format, &row, sizeof row);
 }
 

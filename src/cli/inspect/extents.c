@@ -8,7 +8,6 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
-#include "base/escape.h"
 #include "base/human.h"
 #include "btrfs-walk/file.h"
 #include "btrfs-walk/records.h"
@@ -128,30 +127,25 @@ static struct bw_error *next_extent(const struct listing *listing, struct bw_ext
     if (!extent)
         return NULL;
     if (extent->kind == BW_EXTENT_BAD)
-        cmd_paths_miss(listing->paths,
-                       bw_error_prefix(bw_error_copy(extent->error), "%s", listing->path));
-    *stored =
-        (struct part){listing->paths->session.fs, extent->used_logical, extent->used_stored, 0};
+        cmd_format_miss(&listing->paths->format,
+                        bw_error_prefix(bw_error_copy(extent->error), "%s", listing->path));
+    *stored = (struct part){listing->paths->format.session.fs, extent->used_logical,
+                            extent->used_stored, 0};
+    const bool has_item = extent->kind != BW_EXTENT_HOLE && extent->kind != BW_EXTENT_BAD;
+    const bool is_stored = extent->used_stored;
     *row = (struct bw_extentinfo){
         .file_offset = extent->offset,
         .length = extent->length,
         .extent_kind = kinds[extent->kind],
-        .compression = bw_compression_name(extent->compression),
-        .generation = extent->generation,
-        .extent_logical = extent->logical,
-        .extent_stored = extent->stored,
-        .extent_length = extent->ram_bytes,
-        .extent_offset = extent->extent_offset,
+        .compression = has_item ? bw_compression_name(extent->compression) : NULL,
+        .generation = cmd_if_known(has_item, extent->generation),
+        .extent_logical = cmd_if_known(is_stored, extent->logical),
+        .extent_stored = cmd_if_known(is_stored, extent->stored),
+        .extent_length = cmd_if_known(is_stored, extent->ram_bytes),
+        .extent_offset = cmd_if_known(is_stored, extent->extent_offset),
     };
-    if (extent->kind == BW_EXTENT_HOLE || extent->kind == BW_EXTENT_BAD) {
-        row->compression = NULL;
-        row->generation = BW_ABSENT;
-    }
-    if (extent->used_stored)
+    if (is_stored)
         row->places = (struct bw_records){list_places, stored};
-    else
-        row->extent_logical = row->extent_stored = row->extent_length = row->extent_offset =
-            BW_ABSENT;
     return NULL;
 }
 
@@ -244,10 +238,7 @@ static struct bw_error *print_table(struct cmd_format *format, const void *recor
     struct bw_extentinfo extent;
     struct part stored, part;
     unsigned count = 0;
-    if (format->output.at_once)
-        bw_escape_append(text, row->path.data, row->path.length);
-    else
-        bw_buffer_append(text, row->path.data, row->path.length);
+    cmd_format_append_name(format, row->path.data, row->path.length, text);
     bw_buffer_format(text, ": %" PRIu64 " byte%s%s\n", row->size, bw_plural(row->size),
                      row->checksums ? "" : ", no checksums");
     bw_buffer_format(text, "%5s: %14s..%14s: %12s: %14s: %12s: %s\n", "ext", "offset", "end",
@@ -288,7 +279,7 @@ static struct bw_error *handle_path(void *context, struct cmd_paths *paths, cons
 {
     struct listing listing = {.paths = paths, .path = path};
     (void)context, (void)text;
-    BW_TRY(bw_file_open(paths->session.fs, place, NULL, &listing.file));
+    BW_TRY(bw_file_open(paths->format.session.fs, place, NULL, &listing.file));
     const struct bw_inode *inode = bw_file_inode(listing.file);
     const struct bw_contentinfo row = {
         .path = {path, strlen(path)},

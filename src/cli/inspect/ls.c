@@ -137,7 +137,8 @@ static struct bw_error *write_listing(struct lister *ls, struct ls_listing *list
             if (entry->is_dots)
                 continue;
             BW_TRY(name_entry(listing, entry, above, &whole, &named));
-            BW_TRY(bw_rows_write_entry(&ls->stream, ls->paths.session.fs, &named, state->owners));
+            BW_TRY(bw_rows_write_entry(&ls->stream, ls->paths.format.session.fs, &named,
+                                       state->owners));
         }
         return NULL;
     }
@@ -147,14 +148,14 @@ static struct bw_error *write_listing(struct lister *ls, struct ls_listing *list
         bw_buffer_append_byte(text, '\n');
     ls->not_first = true;
     if (path && ls->headings) {
-        cmd_paths_append_name(&ls->paths, path, strlen(path), text);
+        cmd_format_append_name(&ls->paths.format, path, strlen(path), text);
         bw_buffer_append(text, ":\n", 2);
     }
     ls_listing_print(listing, &ls->paths, state, path != NULL, text);
     BW_TRY(bw_buffer_error(text));
     if (!text->length)
         return NULL;
-    return cmd_write(&ls->paths.output, text->data, text->length);
+    return cmd_write(&ls->paths.format.output, text->data, text->length);
 }
 
 /* The filters of a walk, applied in the same order. */
@@ -166,7 +167,7 @@ static struct bw_error *filter_entries(const struct lister *ls, struct ls_listin
 {
     const struct cmd_selection *selection = &ls->options->selection;
     const struct bw_selection *tests = selection->selection;
-    struct bw_fs *fs = ls->paths.session.fs;
+    struct bw_fs *fs = ls->paths.format.session.fs;
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     size_t kept = 0;
     BW_TRY(begin_path(directory ? ls->path.data : "", &path));
@@ -246,20 +247,21 @@ static struct bw_error *find_operands(struct lister *ls, const char *const *name
     const struct cmd_paths *paths = &ls->paths;
     for (size_t i = 0; i < count; i++) {
         struct bw_place place, target;
-        struct bw_error *error = bw_lookup(paths->session.fs, paths->from, names[i], false, &place);
+        struct bw_error *error =
+            bw_lookup(paths->format.session.fs, paths->from, names[i], false, &place);
         /* As in ls, a symbolic link is followed if it leads to a directory, except with -d or long
          * lines, which describe the link itself. */
         if (!error && place.type == BW_FILE_SYMLINK && !ls->options->lines &&
             !ls->options->itself) {
             BW_AUTO_ERROR struct bw_error *broken =
-                bw_lookup(paths->session.fs, paths->from, names[i], true, &target);
+                bw_lookup(paths->format.session.fs, paths->from, names[i], true, &target);
             if (!broken && target.type == BW_FILE_DIRECTORY)
                 place = target;
         }
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return error;
         if (error)
-            cmd_paths_miss(&ls->paths, error);
+            cmd_format_miss(&ls->paths.format, error);
         else if (place.type != BW_FILE_DIRECTORY || ls->options->itself)
             BW_TRY(ls_listing_add(files, names[i], strlen(names[i]), &place));
         else if (lists_contents(ls, 0))
@@ -282,8 +284,8 @@ static struct bw_error *find_operands(struct lister *ls, const char *const *name
         if (ls->options->all && asprintf(&above, "%s/..", path) < 0)
             return bw_error_no_memory();
         if (above)
-            bw_error_free(
-                bw_lookup(ls->paths.session.fs, ls->paths.from, above, true, &directory.parent));
+            bw_error_free(bw_lookup(ls->paths.format.session.fs, ls->paths.from, above, true,
+                                    &directory.parent));
         BW_TRY(push_directory(ls, "", path, strlen(path), directory));
     }
     return NULL;
@@ -294,8 +296,8 @@ static struct bw_error *list_paths(struct lister *ls, struct ls_listing *files,
                                    struct ls_listing *directories)
 {
     struct ls_state *state = ls->options;
-    struct bw_fs *fs = ls->paths.session.fs;
-    const struct cmd_common *common = ls->paths.common;
+    struct bw_fs *fs = ls->paths.format.session.fs;
+    const struct cmd_common *common = ls->paths.format.common;
     static const char *const top[] = {"/"};
     const char *const *names = top;
     size_t count = 1;
@@ -328,11 +330,11 @@ static struct bw_error *list_paths(struct lister *ls, struct ls_listing *files,
         if (state->recursive && place->inode != BW_EMPTY_DIRECTORY)
             BW_TRY(bw_pair_set_insert(&ls->listed, subvolume, place->inode, &first));
         if (!first) {
-            cmd_paths_miss(&ls->paths,
-                           bw_error_create(BW_ERROR_CORRUPT,
-                                           "%s: not listed again: directory inode %" PRIu64
-                                           " of subvolume %" PRIu64 " has a second entry",
-                                           ls->path.data, place->inode, subvolume));
+            cmd_format_miss(&ls->paths.format,
+                            bw_error_create(BW_ERROR_CORRUPT,
+                                            "%s: not listed again: directory inode %" PRIu64
+                                            " of subvolume %" PRIu64 " has a second entry",
+                                            ls->path.data, place->inode, subvolume));
             continue;
         }
         ls_listing_clear(&ls->listing);
@@ -458,10 +460,10 @@ static int run(const struct cmd_common *common, void *state)
     if (error)
         status = cmd_fail(common, error);
     else
-        status = cmd_paths_open(common, ls.options->selection.subvolume, &ls.paths);
+        status = cmd_paths_open(common, NULL, ls.options->selection.subvolume, &ls.paths);
     if (status == STATUS_OK) {
         ls.stream = (struct bw_rows_stream){
-            .rows = rows, .consume = cmd_write, .context = &ls.paths.output};
+            .rows = rows, .consume = cmd_write, .context = &ls.paths.format.output};
         error = list_paths(&ls, &files, &directories);
         if (rows)
             error = bw_error_first(error, bw_rows_end(&ls.stream));

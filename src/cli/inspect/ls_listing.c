@@ -47,7 +47,7 @@ struct bw_error *ls_listing_read(struct ls_listing *listing, struct cmd_paths *p
     if (*handle)
         BW_TRY(bw_directory_reopen(*handle, place, BW_DIRECTORY_START));
     else
-        BW_TRY(bw_directory_open(paths->session.fs, place, BW_DIRECTORY_START, handle));
+        BW_TRY(bw_directory_open(paths->format.session.fs, place, BW_DIRECTORY_START, handle));
     for (const struct bw_directory_entry *entry;;) {
         BW_TRY(bw_directory_next(*handle, &entry));
         if (!entry)
@@ -133,15 +133,15 @@ struct bw_error *ls_listing_read_inodes(struct ls_listing *listing, struct cmd_p
     if (!listing->entries.count)
         return NULL;
     if (!listing->filled)
-        BW_TRY(read_together(listing, paths->session.fs));
+        BW_TRY(read_together(listing, paths->format.session.fs));
     for (size_t i = 0; i < listing->entries.count; i++) {
         struct ls_entry *entry = &listing->entries.items[i];
-        struct bw_error *error = fill_entry(listing, paths->session.fs, entry, targets);
+        struct bw_error *error = fill_entry(listing, paths->format.session.fs, entry, targets);
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return error;
         if (error)
-            cmd_paths_miss(paths, bw_error_prefix(error, "%.*s", (int)entry->name_length,
-                                                  listing->bytes.data + entry->name));
+            cmd_format_miss(&paths->format, bw_error_prefix(error, "%.*s", (int)entry->name_length,
+                                                            listing->bytes.data + entry->name));
     }
     listing->filled = true;
     return NULL;
@@ -198,9 +198,9 @@ struct bw_error *ls_listing_follow_links(struct ls_listing *listing, const struc
         bw_buffer_append(&path, listing->bytes.data + entry->name, entry->name_length);
         BW_TRY(bw_buffer_terminate(&path));
         BW_AUTO_ERROR struct bw_error *error =
-            bw_lookup(paths->session.fs, paths->from, path.data, true, &place);
+            bw_lookup(paths->format.session.fs, paths->from, path.data, true, &place);
         if (!error)
-            error = bw_inode_get(paths->session.fs, &place, &inode);
+            error = bw_inode_get(paths->format.session.fs, &place, &inode);
         entry->target_mode = error ? 0 : inode.mode;
     }
     return NULL;

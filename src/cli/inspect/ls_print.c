@@ -429,7 +429,7 @@ static void append_name(const struct ls_listing *listing, const struct ls_entry 
         bw_buffer_append(text, color->bytes, color->length);
         append_kind(colors, LS_RIGHT, text);
     }
-    cmd_paths_append_name(paths, name, length, text);
+    cmd_format_append_name(&paths->format, name, length, text);
     if (has_color)
         append_end(colors, text);
     /* A link printed with its target gets the target's indicator. */
@@ -446,7 +446,7 @@ void ls_listing_print(const struct ls_listing *listing, const struct cmd_paths *
         struct bw_superblock_info superblock;
         uint64_t bytes = 0;
         char size[BW_SIZE_ROOM];
-        bw_fs_superblock(paths->session.fs, &superblock);
+        bw_fs_superblock(paths->format.session.fs, &superblock);
         const uint64_t sector = superblock.sectorsize;
         for (size_t i = 0; i < listing->entries.count; i++)
             bytes += (listing->entries.items[i].inode.bytes + sector - 1) / sector * sector;

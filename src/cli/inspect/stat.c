@@ -604,7 +604,7 @@ static struct bw_error *write_record(struct cmd_format *format, const struct fac
 static struct bw_error *write_format(struct stat_state *state, const struct cmd_paths *paths,
                                      struct facts *facts, struct bw_buffer *text)
 {
-    struct bw_fs *fs = paths->session.fs;
+    struct bw_fs *fs = paths->format.session.fs;
     struct bw_superblock_info superblock;
     BW_TRY(bw_inode_get(fs, &facts->place, &facts->inode));
     if (S_ISLNK(facts->inode.mode) && strstr(state->format, "N"))
@@ -649,9 +649,9 @@ static struct bw_error *write_stat(void *context, struct cmd_paths *paths, const
     if (state->format) {
         error = write_format(state, paths, &facts, text);
     } else {
-        error = bw_xattr_reader_create(paths->session.fs, &reader);
+        error = bw_xattr_reader_create(paths->format.session.fs, &reader);
         if (!error)
-            error = gather_facts(paths->session.fs, reader, &facts);
+            error = gather_facts(paths->format.session.fs, reader, &facts);
         if (!error)
             error = write_record(&paths->format, &facts);
         bw_xattr_reader_destroy(reader);

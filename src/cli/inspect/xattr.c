@@ -75,8 +75,8 @@ static void append_quoted(struct bw_buffer *text, const uint8_t *bytes, size_t l
 static void append_name(const struct printer *printer, const void *name, size_t length,
                         char special)
 {
-    if (printer->paths->terminal)
-        cmd_paths_append_name(printer->paths, name, length, printer->text);
+    if (printer->paths->format.output.at_once)
+        cmd_format_append_name(&printer->paths->format, name, length, printer->text);
     else
         append_quoted(printer->text, name, length, special);
 }
@@ -154,7 +154,7 @@ static struct bw_error *append_block(struct printer *printer, const char *path)
         bw_buffer_append_byte(text, '\n');
 
         BW_AUTO_FREE char *list = NULL;
-        if (printer->paths->terminal)
+        if (printer->paths->format.output.at_once)
             BW_TRY(bw_acl_text(xattr, &list));
         const char *prefix = is_named(xattr, BW_ACL_DEFAULT) ? "default:" : "";
         for (const char *line = list; line && *line;) {
@@ -163,7 +163,7 @@ static struct bw_error *append_block(struct printer *printer, const char *path)
             line += length;
         }
         BW_AUTO_FREE char *capabilities = NULL;
-        if (printer->paths->terminal)
+        if (printer->paths->format.output.at_once)
             BW_TRY(bw_capability_text(xattr, &capabilities));
         if (capabilities)
             bw_buffer_format(text, "# %s\n", capabilities);
@@ -180,7 +180,7 @@ static struct bw_error *print_file(struct printer *printer, const char *path,
     printer->kept_bytes.length = 0;
     const char *wanted = printer->attribute;
     struct bw_xattrs *xattrs;
-    struct bw_error *error = bw_xattrs_open(printer->paths->session.fs, place, &xattrs);
+    struct bw_error *error = bw_xattrs_open(printer->paths->format.session.fs, place, &xattrs);
     for (const struct bw_xattr *xattr; !error && (xattr = bw_xattrs_next(xattrs));) {
         if (wanted && !is_named(xattr, wanted))
             continue;
@@ -224,7 +224,7 @@ static struct bw_error *visit_entry(void *context, const struct bw_entry *entry)
     struct bw_error *error = print_file(printer, path->data, &entry->place);
     if (error) {
         printer->text->length = before;
-        cmd_paths_miss(printer->paths, bw_error_prefix(error, "%s", path->data));
+        cmd_format_miss(&printer->paths->format, bw_error_prefix(error, "%s", path->data));
     }
     if (!cmd_paths_flush(printer->paths, printer->text))
         return bw_error_create(BW_ERROR_STOPPED, "the output was closed");
@@ -244,7 +244,7 @@ static struct bw_error *handle_path(void *context, struct cmd_paths *paths, cons
         return print_file(printer, path, place);
 
     /* The entries below PATH that pass the filters, PATH included. */
-    struct bw_fs *fs = paths->session.fs;
+    struct bw_fs *fs = paths->format.session.fs;
     struct bw_walk_options how = {.struct_size = sizeof how,
                                   .start = path,
                                   .types = BW_WALK_ALL,
