@@ -49,11 +49,12 @@ static const char *const find_options[] = {
     "--perm",  "--print0", "--regex",  "--size",    "--type",     "--uid",      "--user",
 };
 
-static bool is_option(const char *name, const struct option *names)
+/* The option of getopt_long() with a name; the last entry, without one, if there is none. */
+static const struct option *find_option(const char *name, const struct option *names)
 {
     while (names->name && strcmp(names->name, name) != 0)
         names++;
-    return names->name;
+    return names;
 }
 
 /* The option that replaces a word of find, if the command has it; else NULL. */
@@ -61,7 +62,7 @@ static const char *option_of_find_word(const char *word, const struct option *na
 {
     for (size_t i = 0; i < sizeof find_options / sizeof *find_options; i++)
         if (strcmp(find_options[i] + 1, word) == 0)
-            return is_option(find_options[i] + 2, names) ? find_options[i] : NULL;
+            return find_option(find_options[i] + 2, names)->name ? find_options[i] : NULL;
     return NULL;
 }
 
@@ -70,11 +71,8 @@ static bool needs_argument(const char *word, const char *letters, const struct o
 {
     if (word[0] != '-')
         return false;
-    if (word[1] == '-') {
-        while (names->name && strcmp(names->name, word + 2) != 0)
-            names++;
-        return names->name && names->has_arg == required_argument;
-    }
+    if (word[1] == '-')
+        return find_option(word + 2, names)->has_arg == required_argument;
     for (word++; *word; word++) {
         const char *letter = *word == ':' ? NULL : strchr(letters, *word);
         if (letter && letter[1] == ':' && letter[2] != ':')
@@ -147,7 +145,7 @@ static bool report_removed(const struct command *command, const char *word, cons
 static bool replace_find_words(const struct command *command, int argc, char **argv,
                                const char *letters, const struct option *names, const char **other)
 {
-    const bool has_tests = is_option("exclude", names);
+    const bool has_tests = find_option("exclude", names)->name;
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         const char *option = option_of_find_word(argv[i], names);
         const char *word = argv[i], *next = argv[i + 1]; /* NULL after the last one */
@@ -155,7 +153,7 @@ static bool replace_find_words(const struct command *command, int argc, char **a
         /* A long option that was removed may look like the abbreviation of another one. */
         BW_AUTO_FREE char *long_form = strndup(word, strcspn(word, "="));
         const bool is_long = long_form && strncmp(word, "--", 2) == 0;
-        if (!option && is_long && !is_option(long_form + 2, names) &&
+        if (!option && is_long && !find_option(long_form + 2, names)->name &&
             report_removed(command, long_form, long_form + 2))
             return false;
 
@@ -191,9 +189,7 @@ static void append_commands_with(struct bw_buffer *text, const char *name)
     size_t count = 0;
     for (size_t i = 0; cmd_table[i]; i++) {
         const struct cmd_option_list list = cmd_options_of(cmd_table[i], NULL, NULL);
-        bool has_it = false;
-        for (size_t k = 0; k < list.count && !has_it; k++)
-            has_it = strcmp(list.items[k].option->name, name) == 0;
+        const bool has_it = cmd_has_option(&list, name);
         count += has_it;
         if (has_it && count <= NAMED)
             bw_buffer_format(text, "%s%s", count == 1 ? "; it is an option of " : ", ",

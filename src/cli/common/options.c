@@ -250,36 +250,23 @@ static struct bw_error *store_fsid(void *target, const struct cmd_option *option
                                   : cmd_bad_argument(option, text, "an fsid, as info prints it");
 }
 
-/* Options for the images, or after --inside for the file that it names. */
-
-/* What to open in the file of the last --inside; NULL if there was none. */
-static struct bw_inside_choice *last_choice(const struct cmd_input *input)
-{
-    return input->inside_count ? &input->inside_choices[input->inside_count - 1] : NULL;
-}
-
-static struct bw_error *store_partition(void *target, const struct cmd_option *option,
-                                        const char *argument)
-{
-    struct cmd_input *input = &((struct cmd_common *)target)->input;
-    struct bw_inside_choice *choice = last_choice(input);
-    return cmd_store_text(choice ? &choice->partition : &input->fs.partition, option, argument);
-}
-
-static struct bw_error *store_volume(void *target, const struct cmd_option *option,
+/* --partition, --volume and --image-offset: of the images, or after --inside of the file that it
+ * names. */
+static struct bw_error *store_choice(void *target, const struct cmd_option *option,
                                      const char *argument)
 {
     struct cmd_input *input = &((struct cmd_common *)target)->input;
-    struct bw_inside_choice *choice = last_choice(input);
-    return cmd_store_text(choice ? &choice->volume : &input->fs.volume, option, argument);
-}
-
-static struct bw_error *store_image_offset(void *target, const struct cmd_option *option,
-                                           const char *argument)
-{
-    struct cmd_input *input = &((struct cmd_common *)target)->input;
-    struct bw_inside_choice *choice = last_choice(input);
-    return cmd_store_bytes(choice ? &choice->offset : &input->fs.offset, option, argument);
+    struct bw_inside_choice *inside = NULL;
+    const char **text = &input->fs.partition;
+    if (input->inside_count)
+        inside = &input->inside_choices[input->inside_count - 1];
+    if (strcmp(option->name, "image-offset") == 0)
+        return cmd_store_bytes(inside ? &inside->offset : &input->fs.offset, option, argument);
+    if (strcmp(option->name, "volume") == 0)
+        text = inside ? &inside->volume : &input->fs.volume;
+    else if (inside)
+        text = &inside->partition;
+    return cmd_store_text(text, option, argument);
 }
 
 static struct bw_error *store_inside(void *target, const struct cmd_option *option,
@@ -340,8 +327,8 @@ const struct cmd_option cmd_image_options[] = {
     {0, "super", "N", "use superblock copy 0, 1 or 2 (default: the best)",
      .store = store_superblock},
     {0, "partition", "PARTITION", "partition of a disk: number, name, label or UUID",
-     .store = store_partition},
-    {0, "volume", "VOLUME", "logical volume (LVM): VOLUME or GROUP/VOLUME", .store = store_volume},
+     .store = store_choice},
+    {0, "volume", "VOLUME", "logical volume (LVM): VOLUME or GROUP/VOLUME", .store = store_choice},
     {0, "key-file", "FILE", "keys or passphrases of LUKS volumes; -: stdin",
      .store = store_key_file},
     {0, "key-fd", "N", "the same from the open file descriptor N", .store = store_key_descriptor},
@@ -353,7 +340,7 @@ const struct cmd_option cmd_image_options[] = {
      "open this file in it as an image (repeatable); --partition after it is for it",
      .store = store_inside},
     {0, "image-offset", "BYTES", "offset of the image within its file, such as 1M",
-     .store = store_image_offset},
+     .store = store_choice},
     {0, "log", "WORD", "replay the log of fsync (default), or ignore it",
      CMD_WORD(struct cmd_common, input.fs.log, log_modes),
      CMD_GIVEN(struct cmd_common, input.log_given)},

@@ -179,16 +179,6 @@ static const struct limited receiver_limited[] = {
     {0},
 };
 
-static const struct limited folder_modes[] = {
-    {"fchmod", 1, S_ISUID | S_ISGID, 0},
-    {0},
-};
-
-static const struct limited folder_all_modes[] = {
-    {"fchmod", 1, 0, 0},
-    {0},
-};
-
 static const struct limited connecting_limited[] = {
     {"socket", 0, UINT32_MAX, AF_INET},
     {"socket", 0, UINT32_MAX, AF_INET6},
@@ -229,6 +219,8 @@ static int allow_calls(scmp_filter_ctx filter, struct system_calls wanted)
 {
     const bool changes_open = wanted.folder && !wanted.paths;
     const struct limited own[] = {{"tgkill", 0, UINT32_MAX, (uint64_t)getpid()}, {0}};
+    const uint64_t forbidden_modes = wanted.preserves ? 0 : S_ISUID | S_ISGID;
+    const struct limited modes[] = {{"fchmod", 1, forbidden_modes, 0}, {0}};
     const struct {
         bool is_needed;
         const char *calls; /* names with spaces between them */
@@ -243,7 +235,7 @@ static int allow_calls(scmp_filter_ctx filter, struct system_calls wanted)
         {wanted.receives, receiver_calls, receiver_limited},
         {wanted.sends, sender_calls, NULL},
         {changes_open, "", folder_limited},
-        {changes_open, "", wanted.preserves ? folder_all_modes : folder_modes},
+        {changes_open, "", modes},
         {wanted.serves, serving_calls, NULL},
         {wanted.servers != BW_SERVERS_NOTHING, connected_calls, NULL},
         {wanted.servers >= BW_SERVERS_CONNECT, connecting_calls, connecting_limited},

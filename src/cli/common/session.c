@@ -150,9 +150,7 @@ static void set_keys(struct bw_fs_options *options, const struct cmd_common *com
     options->ask_context = keys;
 }
 
-/* `session`: is being opened; may be NULL. */
-static struct bw_fs_options options_for(const struct cmd_common *common,
-                                        struct cmd_session *session)
+struct bw_fs_options cmd_fs_options(const struct cmd_common *common)
 {
     struct bw_fs_options options = common->input.fs;
     options.struct_size = sizeof options;
@@ -170,20 +168,7 @@ static struct bw_fs_options options_for(const struct cmd_common *common,
     options.inside_count = options.inside_choice_count = common->input.inside_count;
     options.inside_choices = common->input.inside_choices;
     set_keys(&options, common);
-    if (session) {
-        options.probes = cmd_probes_set_of(session->probes);
-        options.reporter = cmd_reporter(common);
-        options.searched = cmd_progress_search;
-        options.decompressed = cmd_progress_decompress;
-        options.planned = prepare_session;
-        options.planned_context = session;
-    }
     return options;
-}
-
-struct bw_fs_options cmd_fs_options(const struct cmd_common *common)
-{
-    return options_for(common, NULL);
 }
 
 /* With --scan, reports whether roots newer than the superblock were committed. */
@@ -225,7 +210,13 @@ static struct bw_error *open_session(const struct cmd_common *common, enum cmd_d
     }
 
     BW_TRY(cmd_probes_create(common, &session->probes));
-    const struct bw_fs_options options = options_for(common, session);
+    struct bw_fs_options options = cmd_fs_options(common);
+    options.probes = cmd_probes_set_of(session->probes);
+    options.reporter = cmd_reporter(common);
+    options.searched = cmd_progress_search;
+    options.decompressed = cmd_progress_decompress;
+    options.planned = prepare_session;
+    options.planned_context = session;
     if (depth == CMD_OPEN_GRAPH) {
         BW_TRY(bw_fs_wire(&options, &session->fs));
     } else if (depth == CMD_OPEN_IMAGES) {
