@@ -213,14 +213,14 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_exp
         .type = is_top ? "subvolume" : bw_file_type_name(bw_file_type_of_mode(item->inode.mode)),
         .path = path,
         .path_bytes = path,
-        .size = item->inode.size,
+        .size = cmd_if_known(has_size, item->inode.size),
         .mtime = bw_time_nanoseconds(&item->inode.mtime),
         .subvolume = bw_subvolume_id(item->place.subvolume),
         .inode = item->place.inode,
         .bad_bytes = recoverable->bad,
         .bad = cmd_lost_ranges(recoverable, &texts),
         .snapshot_path = {copy, copy ? strlen(copy) : 0},
-        .snapshot_time = snapshot ? bw_time_nanoseconds(&snapshot->time) : 0,
+        .snapshot_time = snapshot ? bw_time_nanoseconds(&snapshot->time) : BW_ABSENT_SIGNED,
         .mode = item->inode.mode,
         .uid = item->inode.uid,
         .gid = item->inode.gid,
@@ -228,10 +228,6 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_exp
         .ctime = bw_time_nanoseconds(&item->inode.ctime),
         .otime = bw_time_nanoseconds(&item->inode.otime),
     };
-    if (!has_size)
-        row.size = BW_ABSENT;
-    if (!snapshot)
-        row.snapshot_time = BW_ABSENT_SIGNED;
     if (unread)
         row.recoverable = NULL;
     else if (kind == BW_RECOVERABLE_UNVERIFIED)

@@ -51,24 +51,20 @@ static struct bw_error *list_all(struct cmd_format *format, void *context)
         error = bw_device_map_open(format->session.fs, &map);
         for (size_t i = 0; !error && i < bw_device_map_count(map); i++) {
             const struct bw_device_range *range = bw_device_map_range(map, i);
+            const bool is_chunk = range->use == BW_USE_CHUNK;
             struct bw_spaceinfo row = {.devid = range->devid,
                                        .offset = range->offset,
                                        .stripe_length = range->length,
-                                       .chunk_type = "unallocated",
-                                       .logical = BW_ABSENT,
-                                       .length = BW_ABSENT,
+                                       .chunk_type = range->use == BW_USE_RESERVED ? "reserved"
+                                                                                   : "unallocated",
+                                       .logical = cmd_if_known(is_chunk, range->logical),
+                                       .length = cmd_if_known(is_chunk, range->chunk_length),
                                        .used = BW_ABSENT,
-                                       .flags = BW_ABSENT,
-                                       .stripe = BW_ABSENT};
-            if (range->use == BW_USE_RESERVED)
-                row.chunk_type = "reserved";
-            if (range->use == BW_USE_CHUNK) {
-                row.logical = range->logical;
-                row.length = range->chunk_length;
+                                       .profile = range->profile,
+                                       .flags = cmd_if_known(is_chunk, range->type),
+                                       .stripe = cmd_if_known(is_chunk, range->stripe)};
+            if (is_chunk) {
                 row.chunk_type = bw_chunk_type_name(range->type);
-                row.profile = range->profile;
-                row.flags = range->type;
-                row.stripe = range->stripe;
                 error = find_used(format, groups, &row);
             }
             if (!error)

@@ -54,23 +54,18 @@ static struct bw_error *print_line(struct cmd_format *format, const void *record
 
 static struct bw_error *write_row(struct cmd_format *format, const char *type,
                                   const struct bw_compression_sizes *sizes,
-                                  const struct bw_compression_info *total)
+                                  const struct bw_compression_info *info)
 {
+    const bool is_total = sizes == &info->total;
     struct bw_compressioninfo row = {.compression = type,
                                      .disk = sizes->disk,
                                      .uncompressed = sizes->uncompressed,
                                      .referenced = sizes->referenced,
                                      .percent = BW_ABSENT,
-                                     .files = BW_ABSENT,
-                                     .extent_count = BW_ABSENT,
-                                     .references = BW_ABSENT,
-                                     .inline_ = BW_ABSENT};
-    if (total) {
-        row.files = total->files;
-        row.extent_count = total->extents;
-        row.references = total->references;
-        row.inline_ = total->inlined;
-    }
+                                     .files = cmd_if_known(is_total, info->files),
+                                     .extent_count = cmd_if_known(is_total, info->extents),
+                                     .references = cmd_if_known(is_total, info->references),
+                                     .inline_ = cmd_if_known(is_total, info->inlined)};
     if (sizes->uncompressed)
         row.percent = bw_scale(sizes->disk, 100, sizes->uncompressed);
     return cmd_format_write(format, &row, sizeof row);
@@ -119,7 +114,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     BW_TRY(write_row(format, "total", &info.total, &info));
     for (unsigned type = 0; type < BW_COMPRESSION_KINDS; type++)
         if (info.types[type].uncompressed)
-            BW_TRY(write_row(format, bw_compression_kind_name(type), &info.types[type], NULL));
+            BW_TRY(write_row(format, bw_compression_kind_name(type), &info.types[type], &info));
     return NULL;
 }
 

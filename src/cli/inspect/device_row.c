@@ -7,6 +7,7 @@
 #include <uuid/uuid.h>
 
 #include "btrfs-walk/space.h"
+#include "cli/common/output_format.h"
 
 const char *const device_use_words[] = {[BW_USE_CHUNK] = "unused",
                                         [BW_USE_UNALLOCATED] = "unallocated",
@@ -26,11 +27,11 @@ struct bw_deviceinfo device_row(const struct bw_fs *fs, const struct bw_device_i
     others.data = others.length ? paths->names : NULL;
 
     const struct bw_bytes path = {device->path, device->path ? strlen(device->path) : 0};
-    struct bw_deviceinfo row = {
+    return (struct bw_deviceinfo){
         .devid = device->devid,
         .device_state = bw_device_state_name(device->state),
-        .size = device->total_bytes,
-        .allocated = device->bytes_used,
+        .size = cmd_if_known(device->total_bytes, device->total_bytes),
+        .allocated = cmd_if_known(device->total_bytes, device->bytes_used),
         .uuid = {uuid_is_null(device->uuid) ? NULL : (const char *)device->uuid,
                  sizeof device->uuid},
         .device = path,
@@ -42,7 +43,4 @@ struct bw_deviceinfo device_row(const struct bw_fs *fs, const struct bw_device_i
         .incomplete_chunks = BW_ABSENT,
         .side = BW_ABSENT,
     };
-    if (!device->total_bytes)
-        row.size = row.allocated = BW_ABSENT;
-    return row;
 }

@@ -214,7 +214,7 @@ static struct bw_error *write_difference(void *context, const struct bw_differen
     size_t change = 0;
     while (changes_known[change].status != (char)difference->status)
         change++;
-    struct bw_diffinfo row = {
+    const struct bw_diffinfo row = {
         .change = changes_known[change].word,
         .type = bw_file_type_name(type),
         .path = path,
@@ -224,30 +224,18 @@ static struct bw_error *write_difference(void *context, const struct bw_differen
         .changes = cmd_change_names(difference->changes, changes),
         .unknown = cmd_change_names(difference->unknown, unknown),
         .changed_bytes = difference->bytes,
-        .old_size = difference->old_size,
-        .size = difference->size,
+        .old_size = cmd_if_known(has_size(difference->old_type, difference->old_entry),
+                                 difference->old_size),
+        .size = cmd_if_known(has_size(difference->type, difference->entry), difference->size),
         .old_type = changed ? bw_file_type_name(difference->old_type) : NULL,
-        .old_inode = difference->old_inode,
-        .inode = difference->inode,
-        .old_subvolume = difference->old_subvolume,
-        .subvolume = difference->subvolume,
+        .old_inode = cmd_if_known(difference->old_inode, difference->old_inode),
+        .inode = cmd_if_known(difference->inode, difference->inode),
+        .old_subvolume = cmd_if_known(difference->old_subvolume, difference->old_subvolume),
+        .subvolume = cmd_if_known(difference->subvolume, difference->subvolume),
     };
     if (diffing->paths[0].failed || diffing->paths[1].failed)
         return bw_error_no_memory();
     diffing->is_different = true;
-
-    if (!has_size(difference->old_type, difference->old_entry))
-        row.old_size = BW_ABSENT;
-    if (!has_size(difference->type, difference->entry))
-        row.size = BW_ABSENT;
-    if (!difference->old_inode)
-        row.old_inode = BW_ABSENT;
-    if (!difference->inode)
-        row.inode = BW_ABSENT;
-    if (!difference->old_subvolume)
-        row.old_subvolume = BW_ABSENT;
-    if (!difference->subvolume)
-        row.subvolume = BW_ABSENT;
     return cmd_format_write(diffing->format, &row, sizeof row);
 }
 

@@ -299,7 +299,7 @@ static struct bw_error *list_file(struct rescue *rescue, const struct bw_export_
         .recoverable = bw_recoverable_name(kind),
         .path = path,
         .path_bytes = path,
-        .size = BW_ABSENT,
+        .size = cmd_if_known(item->has_inode, item->inode.size),
         .bad_bytes = read->bad,
         .bad = cmd_lost_ranges(read, &texts),
         .subvolume = bw_subvolume_id(item->place.subvolume),
@@ -307,8 +307,6 @@ static struct bw_error *list_file(struct rescue *rescue, const struct bw_export_
     };
     if (item->type)
         row.type = bw_file_type_name(bw_file_type_of_mode(item->type));
-    if (item->has_inode)
-        row.size = item->inode.size;
     return cmd_format_write(&rescue->answer, &row, sizeof row);
 }
 

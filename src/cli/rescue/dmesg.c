@@ -302,34 +302,24 @@ static struct bw_error *write_item(struct cmd_format *answer, const struct dmesg
     const struct kernel_entry *entry = item->entry->message.entry;
     const struct explained *owners = item->same ? item->same : item;
     const struct explained *found = item->has_file ? item : owners;
-    struct bw_kernelmessageinfo row = {
+    const struct bw_kernelmessageinfo row = {
         .kernel_message = entry->word,
         .severity = entry->is_error ? "error" : "warning",
         .occurrences = item->entry->count,
         .line = item->entry->line,
         .message = dmesg->log->texts.data + item->entry->text,
-        .logical = item->logical,
-        .mirror = value_of(item, KERNEL_MIRROR),
-        .devid = item->devid,
-        .offset = item->offset,
-        .subvolume = found->subvolume,
-        .inode = found->inode,
-        .file_offset = found->file_offset,
-        .readable = found->copies == COPIES_GOOD,
+        .logical = cmd_if_known(item->has_logical, item->logical),
+        .mirror = cmd_if_known(has_value(item, KERNEL_MIRROR), value_of(item, KERNEL_MIRROR)),
+        .devid = cmd_if_known(item->has_device, item->devid),
+        .offset = cmd_if_known(item->has_device, item->offset),
+        .subvolume = cmd_if_known(found->has_file, found->subvolume),
+        .inode = cmd_if_known(found->has_file, found->inode),
+        .file_offset = cmd_if_known(found->has_file, found->file_offset),
+        .readable = cmd_if_known(found->copies != COPIES_UNKNOWN, found->copies == COPIES_GOOD),
         .paths = {owners->paths.items, owners->paths.count},
         .description = entry->explanation,
         .advice = entry->advice,
     };
-    if (!item->has_logical)
-        row.logical = BW_ABSENT;
-    if (!has_value(item, KERNEL_MIRROR))
-        row.mirror = BW_ABSENT;
-    if (!item->has_device)
-        row.devid = row.offset = BW_ABSENT;
-    if (!found->has_file)
-        row.subvolume = row.inode = row.file_offset = BW_ABSENT;
-    if (found->copies == COPIES_UNKNOWN)
-        row.readable = BW_ABSENT;
     return cmd_format_write(answer, &row, sizeof row);
 }
 
