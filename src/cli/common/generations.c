@@ -38,67 +38,48 @@ const struct cmd_option cmd_generation_options[] = {
     {0},
 };
 
-const struct cmd_option cmd_generations_options[] = {
+const struct cmd_option cmd_index_options[] = {
     {0, "no-scan", NULL, "use only the historic roots that the superblock lists",
-     CMD_FLAG(struct cmd_generations_settings, no_scan)},
+     CMD_FLAG(struct cmd_index, no_scan)},
     {0, "index", "FILE",
      "save the results of the scan in FILE; use them if the file system has not changed since",
-     CMD_TEXT(struct cmd_generations_settings, index)},
+     CMD_TEXT(struct cmd_index, name)},
     {0},
 };
 
 /* The index. */
 
-static struct bw_error *open_index(void *context, const struct bw_fs *planned)
+struct bw_error *cmd_index_open(struct cmd_index *index, const struct cmd_common *common,
+                                const struct bw_fs *planned)
 {
-    struct cmd_index *index = context;
-    const struct cmd_common *before = index->before;
     struct stat status;
-    const bool exists = stat(index->file.output.name, &status) == 0;
-    if (before->writing.open_outputs)
-        BW_TRY(before->writing.open_outputs(before->writing.outputs, planned));
+    index->file = cmd_output_file(common, index->name);
+    const char *name = index->file.output.name;
+    if (!name)
+        return NULL;
+    const bool exists = stat(name, &status) == 0;
     BW_TRY(cmd_output_file_open(&index->file, planned));
     if (!exists || status.st_size == 0)
         return NULL;
-    BW_TRY(bw_buffer_read_file(&index->bytes, index->file.output.name));
+    BW_TRY(bw_buffer_read_file(&index->bytes, name));
     if (!bw_history_is_index(index->bytes.data, index->bytes.length))
         return bw_error_create(BW_ERROR_USAGE, "%s is not an index and will not be overwritten",
-                               index->file.output.name);
+                               name);
     return NULL;
 }
 
-struct bw_error *cmd_index_begin(struct cmd_index *index, const struct cmd_common *common,
-                                 const struct cmd_generations_settings *settings,
-                                 struct cmd_common *result)
-{
-    *index = (struct cmd_index){
-        .before = common,
-        .file = cmd_output_file(common, settings->index),
-    };
-    *result = *common;
-    result->input.lists_states = true;
-    if (common->input.fs.scan && settings->no_scan)
-        return bw_error_create(BW_ERROR_USAGE, "--scan and --no-scan exclude each other");
-    if (index->file.output.name) {
-        result->writing.open_outputs = open_index;
-        result->writing.outputs = index;
-    }
-    return NULL;
-}
-
-void cmd_index_end(struct cmd_index *index)
+void cmd_index_close(struct cmd_index *index)
 {
     bw_buffer_free(&index->bytes);
     bw_error_free(cmd_output_file_close(&index->file, NULL));
 }
 
-struct bw_error *cmd_history_open(struct cmd_index *index, struct bw_fs *fs,
-                                  const struct cmd_generations_settings *settings,
+struct bw_error *cmd_history_open(const struct cmd_common *common, struct bw_fs *fs,
                                   struct bw_history_options *how, struct bw_history **history)
 {
-    const struct cmd_common *common = index->before;
+    struct cmd_index *index = common->input.index;
     how->scanning = BW_HISTORY_SCAN_SMALL;
-    if (settings->no_scan)
+    if (index->no_scan)
         how->scanning = BW_HISTORY_SCAN_NEVER;
     else if (common->input.fs.scan)
         how->scanning = BW_HISTORY_SCAN_ALWAYS;
@@ -129,14 +110,13 @@ struct bw_error *cmd_history_open(struct cmd_index *index, struct bw_fs *fs,
 
 /* The list of historic roots. */
 
-struct bw_error *cmd_generations_find(struct cmd_index *index, struct bw_fs *fs,
-                                      const struct cmd_generations_settings *settings,
+struct bw_error *cmd_generations_find(const struct cmd_common *common, struct bw_fs *fs,
                                       struct cmd_generations *generations)
 {
     struct bw_history_options how = {.struct_size = sizeof how, .only_list = true};
     struct bw_history *history = NULL;
-    *generations = (struct cmd_generations){.images = cmd_fs_options(index->before)};
-    BW_TRY(cmd_history_open(index, fs, settings, &how, &history));
+    *generations = (struct cmd_generations){.images = cmd_fs_options(common)};
+    BW_TRY(cmd_history_open(common, fs, &how, &history));
     const size_t count = bw_history_count(history);
     uint64_t before = 0, reported = 0;
     generations->choices = calloc(count + 1, sizeof *generations->choices);

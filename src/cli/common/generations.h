@@ -8,35 +8,27 @@
 #include "cli/command.h"
 #include "cli/common/output.h"
 
-/** Options of the search for historic roots. It scans large images only with --scan. */
-struct cmd_generations_settings {
-    const char *index; /**< file; NULL: none */
-    bool no_scan;
-};
-
-/** The options for a struct cmd_generations_settings. */
-extern const struct cmd_option cmd_generations_options[];
-
-/** The file of --index, opened before the sandbox is entered. */
+/** The search for historic roots. It scans large images only with --scan. The session of
+ * common->input.index opens and closes the file. */
 struct cmd_index {
-    const struct cmd_common *before; /**< the settings before cmd_index_begin() */
-    struct bw_buffer bytes;          /**< the contents of the file when it was opened */
+    const char *name; /**< of the file; NULL: none */
+    bool no_scan;
+    struct bw_buffer bytes; /**< the contents of the file when it was opened */
     struct cmd_output_file file;
 };
 
-/** Prepares the index. The command continues with the settings in `result`, which open the file
- * together with the command's other outputs. BW_ERROR_USAGE if the settings exclude each other.
- * Call cmd_index_end() even after an error. */
-struct bw_error *cmd_index_begin(struct cmd_index *index, const struct cmd_common *common,
-                                 const struct cmd_generations_settings *settings,
-                                 struct cmd_common *result);
+/** The options for a struct cmd_index. */
+extern const struct cmd_option cmd_index_options[];
 
-void cmd_index_end(struct cmd_index *index);
+/** For the session: opens the file, after the command's other outputs. */
+struct bw_error *cmd_index_open(struct cmd_index *index, const struct cmd_common *common,
+                                const struct bw_fs *planned);
+
+void cmd_index_close(struct cmd_index *index);
 
 /** Opens the list of historic roots. `how` has been initialized by the caller; this function adds
  * the settings of the command line. Results of a scan are written to the index. */
-struct bw_error *cmd_history_open(struct cmd_index *index, struct bw_fs *fs,
-                                  const struct cmd_generations_settings *settings,
+struct bw_error *cmd_history_open(const struct cmd_common *common, struct bw_fs *fs,
                                   struct bw_history_options *how, struct bw_history **history);
 
 /** Historic roots that can be opened, the newest first. */
@@ -48,8 +40,7 @@ struct cmd_generations {
 
 /** Finds the historic roots of a command's file system. Free with cmd_generations_free(), even
  * after an error. */
-struct bw_error *cmd_generations_find(struct cmd_index *index, struct bw_fs *fs,
-                                      const struct cmd_generations_settings *settings,
+struct bw_error *cmd_generations_find(const struct cmd_common *common, struct bw_fs *fs,
                                       struct cmd_generations *generations);
 
 /** Finds a subvolume by its name, which may be followed by @GENERATION; a name that contains the

@@ -21,6 +21,7 @@
 #include "base/cleanup.h"
 #include "base/file_set.h"
 #include "btrfs-walk/history.h"
+#include "cli/common/generations.h"
 #include "cli/common/keys.h"
 #include "cli/common/monitor.h"
 #include "cli/common/output.h"
@@ -118,7 +119,8 @@ static struct bw_error *prepare_session(void *context, const struct bw_fs *fs)
 
     /* An output file is created or truncated only if the images exist. */
     const struct cmd_writing *writing = &common->writing;
-    const bool opens = writing->file || writing->open_outputs;
+    struct cmd_index *index = common->input.index;
+    const bool opens = writing->file || writing->open_outputs || (index && index->name);
     for (size_t i = 0; opens && i < common->input.image_count; i++)
         if (!bw_servers_hold(common->input.fs.servers, common->input.images[i]) &&
             access(common->input.images[i], R_OK))
@@ -127,6 +129,8 @@ static struct bw_error *prepare_session(void *context, const struct bw_fs *fs)
         BW_TRY(cmd_output_file_open(writing->file, fs));
     if (writing->open_outputs)
         BW_TRY(writing->open_outputs(writing->outputs, fs));
+    if (index)
+        BW_TRY(cmd_index_open(index, common, fs));
 
     BW_TRY(cmd_sandbox_enter(common, fs));
     cmd_probes_start(session->probes);
@@ -180,8 +184,8 @@ static struct bw_error *look_for_newer(const struct cmd_common *common, struct b
                                            .progress = cmd_progress_scan,
                                            .only_list = true};
     struct bw_history *history = NULL;
-    if (!common->input.fs.scan || common->input.lists_states || state->generation ||
-        state->tree_root || bw_fs_status(fs).damages)
+    if (!common->input.fs.scan || common->input.lists_states || common->input.index ||
+        state->generation || state->tree_root || bw_fs_status(fs).damages)
         return NULL;
     struct bw_error *error = bw_history_open(fs, &how, &history);
     cmd_progress_expect(0);
@@ -192,7 +196,10 @@ static struct bw_error *look_for_newer(const struct cmd_common *common, struct b
 static struct bw_error *open_session(const struct cmd_common *common, enum cmd_depth depth,
                                      struct cmd_session *session)
 {
+    const struct cmd_index *index = common->input.index;
     *session = (struct cmd_session){.common = common};
+    if (index && index->no_scan && common->input.fs.scan)
+        return bw_error_create(BW_ERROR_USAGE, "--scan and --no-scan exclude each other");
 
     /* Before the first message, because the messages, or the results, may have been redirected into
      * an image. */
@@ -241,6 +248,8 @@ static struct bw_error *end_session(struct cmd_session *session)
     struct bw_error *error = NULL;
     if (session->common)
         error = cmd_output_file_close(session->common->writing.file, NULL);
+    if (session->common && session->common->input.index)
+        cmd_index_close(session->common->input.index);
     if (statedump && statedump->fs)
         error = bw_error_first(error, dump_layers(statedump)); /* the last one */
     if (statedump && statedump->descriptor != STDERR_FILENO)

@@ -27,6 +27,8 @@ struct cmd_format_settings {
 /** How long commands search flipped bits that no checksum names, with --correct-bits. */
 enum { CMD_SEARCH_SECONDS = 60 };
 
+struct cmd_index;
+
 /** Which file systems a command works on, and how to open them; for session.h. */
 struct cmd_input {
     const char **images; /**< IMAGE, then the arguments of --device; all operands if the command
@@ -51,11 +53,12 @@ struct cmd_input {
     struct bw_graph_options graph;          /**< its edits are `edits` */
     struct bw_graph_edit *edits;            /**< room for one edit per command-line argument */
     unsigned helpers;                       /**< enum bw_helper_mode */
-    unsigned timeout;      /**< limit for servers, in milliseconds; 0: the default */
-    bool never_asks;       /**< never prompt for passphrases */
-    bool lists_states;     /**< the command searches for historic roots itself */
-    bool lists_partitions; /**< the command lists the partitions of disks, even of disks that it
-                            * cannot open */
+    unsigned timeout;        /**< limit for servers, in milliseconds; 0: the default */
+    bool never_asks;         /**< never prompt for passphrases */
+    bool lists_states;       /**< the command searches for historic roots itself */
+    struct cmd_index *index; /**< for that search; NULL: it needs none */
+    bool lists_partitions;   /**< the command lists the partitions of disks, even of disks that it
+                              * cannot open */
 };
 
 /** --color: when text has colours. */

@@ -13,13 +13,12 @@
 struct bodyfile {
     /* The options. */
     struct cmd_export_settings settings;
-    struct cmd_generations_settings scan;
+    struct cmd_index index;
     bool deleted, versions;
 
     /* While it runs. */
     struct cmd_export export;
     struct cmd_output output;
-    struct cmd_index index;
     struct bw_body body;
 };
 
@@ -28,7 +27,7 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct bodyfile, deleted)},
     {0, "versions", NULL, "add older versions of files that were changed",
      CMD_FLAG(struct bodyfile, versions)},
-    CMD_GROUP(cmd_generations_options, struct bodyfile, scan),
+    CMD_GROUP(cmd_index_options, struct bodyfile, index),
     CMD_GROUP(cmd_export_options, struct bodyfile, settings),
     {0},
 };
@@ -43,8 +42,7 @@ static struct bw_error *write_past(struct bodyfile *bodyfile)
     if (common->path_count)
         BW_TRY(cmd_paths_absolute(common->paths[0], &path));
     BW_TRY(bw_buffer_terminate(&path));
-    struct bw_error *error =
-        cmd_generations_find(&bodyfile->index, present, &bodyfile->scan, &generations);
+    struct bw_error *error = cmd_generations_find(common, present, &generations);
     const struct bw_deleted_options how = {
         .struct_size = sizeof how,
         .images = &generations.images,
@@ -69,43 +67,34 @@ static struct bw_error *write_past(struct bodyfile *bodyfile)
 static int run(const struct cmd_common *common, void *state)
 {
     struct bodyfile *bodyfile = state;
+    struct cmd_export *export = &bodyfile->export;
     struct cmd_common own = *common;
     const bool has_past = bodyfile->deleted || bodyfile->versions;
     if (has_past && common->path_count > 1)
         return cmd_refuse(common, "at most one PATH can be given with --deleted or --versions");
     if (has_past && bodyfile->settings.selection.subvolume)
         return cmd_refuse(common, "--subvol excludes --deleted and --versions");
-    struct bw_error *error = NULL;
-    if (has_past)
-        error = cmd_index_begin(&bodyfile->index, common, &bodyfile->scan, &own);
-    int status;
-    if (error)
-        status = cmd_fail(common, error);
-    else
-        status = cmd_export_open(&own, &bodyfile->settings, &bodyfile->export);
-    if (!status) {
-        bodyfile->body = (struct bw_body){.write = cmd_write,
-                                          .write_context = &bodyfile->output,
-                                          .missed = cmd_export_miss,
-                                          .context = &bodyfile->export};
-        struct cmd_export *export = &bodyfile->export;
-        struct bw_export_entry *item;
-        error = cmd_export_start(export, BW_WALK_ALL, 0);
-        while (!error && !(error = cmd_export_next_item(export, &item)) && item) {
-            error = bw_body_write(&bodyfile->body, export->session.fs, item, "");
-            if (!item->has_inode)
-                cmd_export_report(export, bw_export_entry_loss(item));
-            bw_entry_queue_release(export->queue, item);
-        }
-        if (!error && has_past)
-            error = write_past(bodyfile);
-        error = bw_error_first(error, cmd_flush(&bodyfile->output));
-        status = cmd_export_close(&bodyfile->export, error);
+    own.input.index = has_past ? &bodyfile->index : NULL;
+    const int status = cmd_export_open(&own, &bodyfile->settings, export);
+    if (status)
+        return status;
+    bodyfile->body = (struct bw_body){.write = cmd_write,
+                                      .write_context = &bodyfile->output,
+                                      .missed = cmd_export_miss,
+                                      .context = export};
+    struct bw_error *error = cmd_export_start(export, BW_WALK_ALL, 0);
+    for (struct bw_export_entry *item;
+         !error && !(error = cmd_export_next_item(export, &item)) && item;) {
+        error = bw_body_write(&bodyfile->body, export->session.fs, item, "");
+        if (!item->has_inode)
+            cmd_export_report(export, bw_export_entry_loss(item));
+        bw_entry_queue_release(export->queue, item);
     }
-    if (has_past)
-        cmd_index_end(&bodyfile->index);
+    if (!error && has_past)
+        error = write_past(bodyfile);
     bw_buffer_free(&bodyfile->body.line);
-    return status;
+    error = bw_error_first(error, cmd_flush(&bodyfile->output));
+    return cmd_export_close(export, error);
 }
 
 const struct command cmd_bodyfile = {

@@ -24,13 +24,12 @@
 struct deleting {
     /* The options. */
     struct extract_settings extract; /* first, for the options of its groups */
-    struct cmd_generations_settings scan;
+    struct cmd_index index;
     uint64_t since;
     bool no_data, unverified, lost;
 
     /* While it runs. */
     const struct cmd_common *common;
-    struct cmd_index index;
     struct cmd_generations states;
     struct bw_deleted *deleted;
     const struct bw_deleted_state *state; /* the current historic root */
@@ -63,7 +62,7 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct deleting, lost)},
     {0, "unverified", NULL, "also extract files without checksums, which may contain anything",
      CMD_FLAG(struct deleting, unverified)},
-    CMD_GROUP(cmd_generations_options, struct deleting, scan),
+    CMD_GROUP(cmd_index_options, struct deleting, index),
     CMD_GROUP(extract_options, struct deleting, extract),
     CMD_THREADS_OPTION(struct deleting, extract.export.walk.threads),
     CMD_SELECTION(struct deleting, extract.export.selection),
@@ -76,7 +75,7 @@ static struct bw_error *open_deleted(struct deleting *deleting, struct bw_fs *pr
 {
     const struct cmd_selection *selection = &deleting->extract.export.selection;
     BW_TRY(cmd_selection_prepare(selection, present));
-    BW_TRY(cmd_generations_find(&deleting->index, present, &deleting->scan, &deleting->states));
+    BW_TRY(cmd_generations_find(deleting->common, present, &deleting->states));
     const struct bw_deleted_options how = {
         .struct_size = sizeof how,
         .images = &deleting->states.images,
@@ -389,34 +388,29 @@ static struct bw_error *extract_all(struct extract *extract, void *context)
 static int run(const struct cmd_common *common, void *state)
 {
     struct deleting *deleting = state;
-    struct cmd_common own;
-    int status;
-    deleting->common = common;
+    struct cmd_common own = *common;
+    own.input.index = &deleting->index;
+    deleting->common = &own;
     if (common->path_count > 1)
         return cmd_refuse(common, "at most one PATH can be given");
-    struct bw_error *error = cmd_index_begin(&deleting->index, common, &deleting->scan, &own);
-    if (error) {
-        status = cmd_fail(common, error);
-    } else if (deleting->extract.folder) {
+    if (deleting->extract.folder) {
         /* Without PATHs, because the extraction would look them up in the current generation. */
         struct cmd_common without_path = own;
         without_path.path_count = 0;
         deleting->extract.export.walk.types = deleting->extract.export.selection.types;
-        status = extract_run(&without_path, &deleting->extract, extract_all, deleting);
-    } else {
-        const struct cmd_format_plan plan = {
-            .record = cmd_deleted.record,
-            .columns = "recoverable,generation,changed,type,size,path,snapshot_path",
-            .list = list,
-            .context = deleting,
-        };
-        if (own.format.null && cmd_format_is_for_people(&own))
-            own.format.columns = "path";
-        status = cmd_format_run(&own, &plan);
-        if (cmd_format_is_for_people(&own))
-            report_unverifiable(deleting);
+        return extract_run(&without_path, &deleting->extract, extract_all, deleting);
     }
-    cmd_index_end(&deleting->index);
+    const struct cmd_format_plan plan = {
+        .record = cmd_deleted.record,
+        .columns = "recoverable,generation,changed,type,size,path,snapshot_path",
+        .list = list,
+        .context = deleting,
+    };
+    if (own.format.null && cmd_format_is_for_people(&own))
+        own.format.columns = "path";
+    const int status = cmd_format_run(&own, &plan);
+    if (cmd_format_is_for_people(&own))
+        report_unverifiable(deleting);
     return status;
 }
 

@@ -37,12 +37,11 @@
 #include "cli/common/output_format.h"
 #include "cli/common/selection.h"
 
-/* The arguments of --since and the options for its scan. */
+/* The argument of --since. */
 struct since {
     const char *given;   /* NULL: the option was not given */
     uint64_t generation; /* 0: `date` is given */
     int64_t date;        /* nanoseconds since 1970 */
-    struct cmd_generations_settings scan;
 };
 
 /* A running comparison. */
@@ -58,7 +57,7 @@ struct diffing {
     bool with_folder;     /* `others` is a directory of this machine */
     struct bw_list *list; /* `others` is a list of files; or NULL */
     struct since since;
-    struct cmd_index index; /* the file of --index, for --since */
+    struct cmd_index index; /* for --since */
 
     /* While it runs. */
     struct cmd_format *format;
@@ -124,7 +123,7 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct diffing, stat)},
     {0, "since", "GEN|DATE", "list what changed in all subvolumes since a transaction or a date",
      .store = store_since, .offset = offsetof(struct diffing, since)},
-    CMD_GROUP(cmd_generations_options, struct diffing, since.scan),
+    CMD_GROUP(cmd_index_options, struct diffing, index),
     {0},
 };
 
@@ -445,6 +444,7 @@ static struct bw_error *open_since(struct diffing *diffing, struct bw_diff_optio
 {
     const struct since *since = &diffing->since;
     struct cmd_index *index = &diffing->index;
+    const struct cmd_common *common = diffing->format->common;
     struct bw_fs *fs = diffing->format->session.fs;
     struct bw_history_options listing = {.struct_size = sizeof listing, .only_list = true};
     struct bw_history *history = NULL;
@@ -452,22 +452,23 @@ static struct bw_error *open_since(struct diffing *diffing, struct bw_diff_optio
     size_t at;
 
     /* The superblock lists the last generations, which need no scan. */
-    struct cmd_generations_settings settings = since->scan;
-    settings.no_scan |= since->generation && !since->scan.index;
-    BW_TRY(cmd_history_open(index, fs, &settings, &listing, &history));
+    const bool no_scan = index->no_scan;
+    index->no_scan |= since->generation && !index->name;
+    BW_TRY(cmd_history_open(common, fs, &listing, &history));
     struct bw_error *error = find_generation(since, history, &info, &at);
-    if (!error && !info && settings.no_scan != since->scan.no_scan) {
+    if (!error && !info && index->no_scan != no_scan) {
+        index->no_scan = no_scan;
         bw_history_close(history);
-        BW_TRY(cmd_history_open(index, fs, &since->scan, &listing, &history));
+        BW_TRY(cmd_history_open(common, fs, &listing, &history));
         error = find_generation(since, history, &info, &at);
     }
 
     struct bw_fs **before = &diffing->states[0];
     if (!error && info) {
-        struct bw_fs_options images = cmd_fs_options(index->before);
+        struct bw_fs_options images = cmd_fs_options(common);
         images.planned = NULL;
         images.log = BW_LOG_IGNORE; /* its changes are later */
-        images.reporter = cmd_reporter(index->before);
+        images.reporter = cmd_reporter(common);
         error = bw_history_open_state(history, at, &images, before);
         if (error && error->code != BW_ERROR_NO_MEMORY)
             bw_error_free(BW_TAKE(error));
@@ -476,7 +477,7 @@ static struct bw_error *open_since(struct diffing *diffing, struct bw_diff_optio
         char date[BW_DATE_LENGTH + 16];
         how->since = info->generation;
         *bw_write_zoned_date(date, bw_time_nanoseconds(&info->date), false) = '\0';
-        if (!index->before->messages.quiet)
+        if (!common->messages.quiet)
             fprintf(stderr, "btrfs-walk: compared with generation %" PRIu64 " of %s\n",
                     info->generation, date);
     }
@@ -509,7 +510,7 @@ static struct bw_error *open_since(struct diffing *diffing, struct bw_diff_optio
     fprintf(stderr,
             "btrfs-walk: %s: the state of %s%s is no longer on the disk: inodes show what was "
             "added or modified since then; what was deleted or renamed is unknown\n",
-            index->before->input.images[0], since->generation ? "generation " : "", since->given);
+            common->input.images[0], since->generation ? "generation " : "", since->given);
     return NULL;
 }
 
@@ -732,7 +733,7 @@ static struct bw_error *check_options(const struct cmd_common *common,
     if (since && (other || diffing->nested || common->path_count > 1))
         return bw_error_create(BW_ERROR_USAGE, "--since compares one file system with itself: it "
                                                "excludes --other, --nested and B");
-    if (!since && (diffing->since.scan.index || diffing->since.scan.no_scan))
+    if (!since && (diffing->index.name || diffing->index.no_scan))
         return bw_error_create(BW_ERROR_USAGE, "--index and --no-scan are for --since");
     if (!common->path_count && !other && !since)
         return bw_error_create(BW_ERROR_USAGE, "give two subvolumes: IMAGE A B; or --other");
@@ -763,8 +764,8 @@ static int run(const struct cmd_common *common, void *state)
         with_others.input.folder = diffing->others.items[0];
     else if (!diffing->list)
         with_others.input.other_count = diffing->others.count;
-    if (!error && diffing->since.given)
-        error = cmd_index_begin(&diffing->index, common, &diffing->since.scan, &with_others);
+    if (diffing->since.given)
+        with_others.input.index = &diffing->index;
     if (!error)
         error = check_options(common, diffing);
     int status;
@@ -772,8 +773,6 @@ static int run(const struct cmd_common *common, void *state)
         status = cmd_fail(common, error);
     else
         status = cmd_format_run(&with_others, &plan);
-    if (diffing->since.given)
-        cmd_index_end(&diffing->index);
     bw_list_close(diffing->list);
     return status;
 }

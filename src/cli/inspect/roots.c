@@ -19,19 +19,18 @@
 /* A running listing. */
 struct roots {
     /* The options. */
-    struct cmd_generations_settings scan;
+    struct cmd_index index;
     unsigned threads;
     bool trees;
 
     /* While it runs. */
     struct cmd_format *format;
-    struct cmd_index index;
     struct bw_history *history;
     const struct bw_generation_info *info; /* the historic root whose trees are listed */
 };
 
 static const struct cmd_option options[] = {
-    CMD_GROUP(cmd_generations_options, struct roots, scan),
+    CMD_GROUP(cmd_index_options, struct roots, index),
     {0, "trees", NULL, "list the trees of each root", CMD_FLAG(struct roots, trees)},
     CMD_THREADS_OPTION(struct roots, threads),
     {0},
@@ -124,7 +123,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     roots->format = format;
     struct bw_history_options how = {.struct_size = sizeof how, .threads = roots->threads};
     struct bw_error *error =
-        cmd_history_open(&roots->index, format->session.fs, &roots->scan, &how, &roots->history);
+        cmd_history_open(format->common, format->session.fs, &how, &roots->history);
     for (size_t i = 0; !error && i < bw_history_count(roots->history); i++) {
         roots->info = bw_history_entry(roots->history, i);
         if (roots->trees)
@@ -154,15 +153,9 @@ static struct cmd_format_plan plan_of(const void *state)
 static int run(const struct cmd_common *common, void *state)
 {
     struct roots *roots = state;
-    struct cmd_common own;
-    struct bw_error *error = cmd_index_begin(&roots->index, common, &roots->scan, &own);
-    int status;
-    if (error)
-        status = cmd_fail(common, error);
-    else
-        status = cmd_run_plan(&own, &cmd_roots, state);
-    cmd_index_end(&roots->index);
-    return status;
+    struct cmd_common own = *common;
+    own.input.index = &roots->index;
+    return cmd_run_plan(&own, &cmd_roots, state);
 }
 
 const struct command cmd_roots = {

@@ -42,7 +42,7 @@ struct snapshot_version {
 struct versions {
     /* The options. */
     struct extract_settings extract; /* first, for the options of its groups */
-    struct cmd_generations_settings scan;
+    struct cmd_index index;
     const char *subvolume;
     bool all, no_data, good;
 
@@ -53,7 +53,6 @@ struct versions {
     bool has_name; /* the first version was extracted under the name of the file */
     const char *path;
     const struct cmd_common *common;
-    struct cmd_index index;
     struct bw_fs *fs;
     struct bw_snapshots *snapshots;
     struct snapshot_version *in_snapshots; /* the newest first */
@@ -72,7 +71,7 @@ static const struct cmd_option options[] = {
      CMD_TEXT(struct versions, extract.folder)},
     CMD_GROUP(extract_options, struct versions, extract),
     CMD_SUBVOLUME_OPTION(struct versions, subvolume),
-    CMD_GROUP(cmd_generations_options, struct versions, scan),
+    CMD_GROUP(cmd_index_options, struct versions, index),
     {0},
 };
 
@@ -428,7 +427,7 @@ static struct bw_error *find_all(struct versions *versions, struct bw_fs *fs)
 
     struct bw_error *error = find_in_snapshots(versions, path.data);
     if (!error)
-        error = cmd_generations_find(&versions->index, versions->fs, &versions->scan, &generations);
+        error = cmd_generations_find(versions->common, versions->fs, &generations);
     const struct bw_versions_options how = {
         .struct_size = sizeof how,
         .images = &generations.images,
@@ -482,7 +481,7 @@ static struct bw_error *extract_all(struct extract *extract, void *context)
 static int run(const struct cmd_common *common, void *state)
 {
     struct versions *versions = state;
-    struct cmd_common own;
+    struct cmd_common own = *common;
     const struct cmd_format_plan plan = {
         .record = cmd_versions.record,
         .columns =
@@ -492,21 +491,14 @@ static int run(const struct cmd_common *common, void *state)
     };
     if (common->path_count > 1)
         return cmd_refuse(common, "at most one PATH can be given");
-    versions->common = common;
-    struct bw_error *error = cmd_index_begin(&versions->index, common, &versions->scan, &own);
-    int status;
-    if (error) {
-        status = cmd_fail(common, error);
-    } else if (versions->extract.folder) {
-        /* Without PATH, which the extraction would look up in the current generation. */
-        struct cmd_common without_path = own;
-        without_path.path_count = 0;
-        status = extract_run(&without_path, &versions->extract, extract_all, versions);
-    } else {
-        status = cmd_format_run(&own, &plan);
-    }
-    cmd_index_end(&versions->index);
-    return status;
+    own.input.index = &versions->index;
+    versions->common = &own;
+    if (!versions->extract.folder)
+        return cmd_format_run(&own, &plan);
+    /* Without PATH, which the extraction would look up in the current generation. */
+    struct cmd_common without_path = own;
+    without_path.path_count = 0;
+    return extract_run(&without_path, &versions->extract, extract_all, versions);
 }
 
 const struct command cmd_versions = {

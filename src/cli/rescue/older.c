@@ -207,10 +207,7 @@ struct bw_error *rescue_look_back(struct rescue *rescue)
     /* `extract --follow-renames` opens the current generation, whose paths these have to be */
     rescue->plan.follows_renames = !chosen->generation && !chosen->tree_root && !chosen->chunk_root;
     struct cmd_generations states;
-    const struct cmd_common *before = rescue->index.before;
-    rescue->index.before = &rescue->common;
-    struct bw_error *error =
-        cmd_generations_find(&rescue->index, rescue->fs, &rescue->settings->states, &states);
+    struct bw_error *error = cmd_generations_find(&rescue->common, rescue->fs, &states);
     if (!error)
         error = find_missed_files(rescue, &states);
     if (!error)
@@ -218,7 +215,6 @@ struct bw_error *rescue_look_back(struct rescue *rescue)
     if (!error && rescue_has_damage(rescue))
         error = count_entries(rescue, &states, true);
     cmd_generations_free(&states);
-    rescue->index.before = before;
     cmd_progress_expect(0);
     if (error && error->code != BW_ERROR_NO_MEMORY) {
         bw_fs_report(rescue->fs, BW_WARNING, error);

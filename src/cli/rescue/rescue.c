@@ -30,7 +30,7 @@ static const struct cmd_option options[] = {
     {0, "no-data", NULL,
      "do not read data: only missing devices and lost metadata are taken into account",
      CMD_FLAG(struct rescue_settings, no_data)},
-    CMD_GROUP(cmd_generations_options, struct rescue_settings, states),
+    CMD_GROUP(cmd_index_options, struct rescue_settings, index),
     CMD_THREADS_OPTION(struct rescue_settings, export.walk.threads),
     {0},
 };
@@ -240,7 +240,6 @@ void rescue_destroy(struct rescue *rescue)
         free(rescue->others.items[i].problem);
     rescue_others_free(&rescue->others);
     pthread_mutex_destroy(&rescue->repeats.lock);
-    cmd_index_end(&rescue->index);
     cmd_format_free(&rescue->answer);
     free(rescue);
 }
@@ -292,17 +291,13 @@ static int report_files(const struct cmd_common *common, struct rescue_settings 
     if (!rescue)
         return cmd_fail(common, bw_error_no_memory());
     int status;
-    const struct cmd_common own = rescue->common;
-    struct bw_error *error =
-        cmd_index_begin(&rescue->index, &own, &settings->states, &rescue->common);
+    rescue->common.input.index = &settings->index;
     cmd_advise_on_interrupt(
         common, settings->no_data ? "nothing was written; repeat the command"
                                   : "nothing was written; --no-data answers without reading files");
-    if (!error) {
-        if (settings->list && common->format.null && cmd_format_is_for_people(common))
-            rescue->common.format.columns = "path";
-        error = cmd_format_begin(&rescue->answer, &rescue->common, &plan);
-    }
+    if (settings->list && common->format.null && cmd_format_is_for_people(common))
+        rescue->common.format.columns = "path";
+    struct bw_error *error = cmd_format_begin(&rescue->answer, &rescue->common, &plan);
     if (error)
         status = cmd_fail(common, error);
     else

@@ -35,7 +35,7 @@
 /** Settings of the options. */
 struct rescue_settings {
     struct cmd_export_settings export; /**< only the number of threads */
-    struct cmd_generations_settings states;
+    struct cmd_index index;
     const char *folder; /**< of --extract; NULL: nothing is extracted */
     const char *dmesg;  /**< a kernel log; NULL: none */
     bool list, no_data;
@@ -156,7 +156,6 @@ struct rescue {
     struct cmd_input given;   /**< as on the command line */
     struct cmd_format answer; /**< answer.session has only the images open */
     struct bw_fs *fs;
-    struct cmd_index index;
     struct bw_superblock_info super;
     struct rescue_plan plan;
     struct cmd_repeats repeats;
