@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -159,9 +158,7 @@ static int end_check(struct check_run *check, struct bw_error *error, bool opene
     struct cmd_session *session = &check->session;
     check->ended = bw_clock(CLOCK_MONOTONIC);
     cmd_progress_end();
-    if (check->stream.rows)
-        error = bw_error_first(error, bw_rows_end(&check->stream));
-    error = bw_error_first(error, cmd_flush(&check->output));
+    error = cmd_format_end(&check->format, error);
     if (opened)
         error = bw_error_first(error, bw_fs_find_change(session->fs));
     check->unfinished |= error || !opened || bw_fs_status(session->fs).unused_images;
@@ -234,18 +231,14 @@ static int run(const struct cmd_common *common, void *settings)
 {
     struct cmd_common own = *common;
     struct check_run check = {.common = &own, .settings = settings};
-    struct bw_rows *rows = NULL;
+    const struct cmd_format_plan plan = {.record = "findinginfo", .print = check_print_finding};
     own.input.fs.log = BW_LOG_IGNORE;
     own.input.log_given = common->input.log_given && common->input.fs.log == BW_LOG_IGNORE;
     own.input.fs.search_seconds = CMD_SEARCH_SECONDS;
     own.messages.is_selected = is_printed;
     own.writing.open_outputs = check_open_outputs;
     own.writing.outputs = &check;
-    check.output.at_once = isatty(STDOUT_FILENO);
-    struct bw_error *error =
-        cmd_format_rows(&common->format, "findinginfo", false, check.output.at_once, &rows);
-    check.stream =
-        (struct bw_rows_stream){.rows = rows, .consume = cmd_write, .context = &check.output};
+    struct bw_error *error = cmd_format_begin(&check.format, &own, &plan);
     if (!error && check.settings->manifest)
         error = check_read_list(&check);
     if (!error)
@@ -266,10 +259,8 @@ static int run(const struct cmd_common *common, void *settings)
     bw_list_close(check.list);
     bw_baseline_free(check.since);
     bw_baseline_free(check.save);
-    bw_rows_destroy(rows);
-    free(check.stream.row);
     free(check.counts);
-    bw_buffer_free(&check.line);
+    cmd_format_free(&check.format);
     return status;
 }
 

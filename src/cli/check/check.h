@@ -35,9 +35,7 @@ struct check_run {
     const struct cmd_common *common;
     struct check_arguments *settings;
     struct cmd_session session;
-    struct cmd_output output;
-    struct bw_rows_stream stream; /**< `rows` is NULL if findings are printed as lines */
-    struct bw_buffer line;
+    struct cmd_format format; /**< of the findings on stdout; without a session */
     const struct bw_finding_code *codes;
     size_t code_count;
     struct bw_finding_count *counts; /**< counts of each code; the library's are known after
@@ -73,6 +71,8 @@ bool check_is_finished(const struct check_run *check);
 /** Prints a summary to stderr. */
 void check_print_summary(const struct check_run *check);
 
+/** Prints a finding as a line; of the plan. */
+struct bw_error *check_print_finding(struct cmd_format *format, const void *finding);
 /** Writes a finding to stdout and keeps it for the report; a bw_finding_visitor. */
 struct bw_error *check_on_finding(void *check, const struct bw_findinginfo *finding);
 /** Counts a difference ("manifest-missing") and passes it to check_on_finding(), unless too many

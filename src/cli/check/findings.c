@@ -112,26 +112,24 @@ static void append_line(struct bw_buffer *text, const struct bw_findinginfo *fin
     bw_buffer_append_byte(text, '\n');
 }
 
+struct bw_error *check_print_finding(struct cmd_format *format, const void *finding)
+{
+    append_line(&format->text, finding, cmd_has_color(format->common, STDOUT_FILENO));
+    return NULL;
+}
+
 struct bw_error *check_on_finding(void *context, const struct bw_findinginfo *finding)
 {
     struct check_run *check = context;
-    struct bw_buffer *line = &check->line;
-    const bool has_color = !check->lines && cmd_has_color(check->common, STDOUT_FILENO);
-    if (check->lines || !check->stream.rows) {
-        line->length = 0;
-        append_line(line, finding, has_color);
-    }
-    BW_TRY(bw_buffer_error(line));
     if (check->lines && !(finding->since && strcmp(finding->since, "gone") == 0)) {
         const struct bw_finding_code *code = bw_finding_code_find(finding->code);
         const bool tolerated = check->settings->tolerate && finding->repairable;
         const bool fails = is_severe(check, code) && !tolerated;
-        bw_buffer_append(&check->lines[2 * (code - check->codes) + !fails], line->data,
-                         line->length);
+        struct bw_buffer *lines = &check->lines[2 * (code - check->codes) + !fails];
+        append_line(lines, finding, false);
+        BW_TRY(bw_buffer_error(lines));
     }
-    if (check->stream.rows)
-        return bw_rows_write(&check->stream, finding, sizeof *finding);
-    return cmd_write(&check->output, line->data, line->length);
+    return cmd_format_write(&check->format, finding, sizeof *finding);
 }
 
 struct bw_error *check_report_difference(struct check_run *check, const char *word,
