@@ -95,27 +95,28 @@ static struct bw_error *open_deleted(struct deleting *deleting, struct bw_fs *pr
     return bw_deleted_open(present, &how, &deleting->deleted);
 }
 
-static void close_deleted(struct deleting *deleting)
+/* Opens one historic root after the other, and visits each. */
+static struct bw_error *visit_roots(struct deleting *deleting, struct bw_fs *present,
+                                    struct bw_error *(*visit)(struct deleting *deleting))
 {
+    struct bw_error *error = open_deleted(deleting, present);
+    while (!error && !(error = bw_deleted_next(deleting->deleted, &deleting->state)) &&
+           deleting->state) {
+        const struct bw_deleted_state *state = deleting->state;
+        if (state->lost && !state->is_present && deleting->common->messages.verbose)
+            fprintf(stderr,
+                    "btrfs-walk: generation %" PRIu64
+                    " is incomplete: files in its lost blocks are not listed\n",
+                    state->generation);
+        error = visit(deleting);
+    }
     bw_deleted_close(deleting->deleted);
     cmd_generations_free(&deleting->states);
     bw_snapshots_close(BW_TAKE(deleting->snapshots));
     bw_key_map_free(&deleting->taken);
     bw_buffer_free(&deleting->freed);
     bw_buffer_free(&deleting->path);
-}
-
-/* Opens the next historic root; deleting->state is NULL after the last. */
-static struct bw_error *open_next_root(struct deleting *deleting)
-{
-    BW_TRY(bw_deleted_next(deleting->deleted, &deleting->state));
-    const struct bw_deleted_state *state = deleting->state;
-    if (state && state->lost && !state->is_present && deleting->common->messages.verbose)
-        fprintf(stderr,
-                "btrfs-walk: generation %" PRIu64
-                " is incomplete: files in its lost blocks are not listed\n",
-                state->generation);
-    return NULL;
+    return error;
 }
 
 /* Prints the number of files without checksums, and the option to extract them. */
@@ -244,9 +245,8 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
     return error;
 }
 
-static struct bw_error *list(struct cmd_format *answer, void *context)
+static struct bw_error *list_root(struct deleting *deleting)
 {
-    struct deleting *deleting = context;
     const unsigned types = deleting->extract.export.selection.types;
     const unsigned passes[] = {types ? types : BW_WALK_ALL, 0};
     const struct bw_entry_queue_options queue = {
@@ -260,21 +260,17 @@ static struct bw_error *list(struct cmd_format *answer, void *context)
         .context = deleting,
         .held = bw_export_entry_held,
     };
-    deleting->answer = answer;
-    struct bw_error *error = open_deleted(deleting, answer->session.fs);
-    if (!error)
-        error = open_next_root(deleting);
-    while (!error && deleting->state) {
-        error = bw_entry_queue_create(deleting->state->fs, &queue, &deleting->queue);
-        if (error)
-            break;
-        error = bw_stream_run(deleting->state->fs, &stream);
-        bw_entry_queue_destroy(deleting->queue);
-        if (!error)
-            error = open_next_root(deleting);
-    }
-    close_deleted(deleting);
+    BW_TRY(bw_entry_queue_create(deleting->state->fs, &queue, &deleting->queue));
+    struct bw_error *error = bw_stream_run(deleting->state->fs, &stream);
+    bw_entry_queue_destroy(deleting->queue);
     return error;
+}
+
+static struct bw_error *list(struct cmd_format *answer, void *context)
+{
+    struct deleting *deleting = context;
+    deleting->answer = answer;
+    return visit_roots(deleting, answer->session.fs, list_root);
 }
 
 /* Extracting. */
@@ -358,6 +354,18 @@ static struct bw_error *bring_to_extract(void *context, unsigned types, bw_entry
     return bw_deleted_visit(deleting->deleted, types, visit_unless_unverifiable, deleting);
 }
 
+static struct bw_error *extract_root(struct deleting *deleting)
+{
+    struct bw_buffer *freed = &deleting->freed;
+    deleting->extraction->generation = deleting->state->generation;
+    struct bw_error *error = extract_from(deleting->extraction, deleting->state->fs);
+    for (uint64_t hash; !error && freed->length; freed->length -= sizeof hash) {
+        memcpy(&hash, freed->data + freed->length - sizeof hash, sizeof hash);
+        error = bw_key_map_put(&deleting->taken, hash, FREE);
+    }
+    return error;
+}
+
 static struct bw_error *extract_all(struct extract *extract, void *context)
 {
     struct deleting *deleting = context;
@@ -366,22 +374,8 @@ static struct bw_error *extract_all(struct extract *extract, void *context)
     extract->export.bring_context = deleting;
     extract->name_is_free = add_free_name;
     extract->context = deleting;
-    struct bw_error *error = open_deleted(deleting, extract->export.session.fs);
-    if (!error)
-        error = open_next_root(deleting);
-    while (!error && deleting->state) {
-        extract->generation = deleting->state->generation;
-        error = extract_from(extract, deleting->state->fs);
-        for (uint64_t hash; !error && deleting->freed.length;
-             deleting->freed.length -= sizeof hash) {
-            memcpy(&hash, deleting->freed.data + deleting->freed.length - sizeof hash, sizeof hash);
-            error = bw_key_map_put(&deleting->taken, hash, FREE);
-        }
-        if (!error)
-            error = open_next_root(deleting);
-    }
+    struct bw_error *error = visit_roots(deleting, extract->export.session.fs, extract_root);
     report_unverifiable(deleting);
-    close_deleted(deleting);
     return error;
 }
 
