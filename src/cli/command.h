@@ -74,7 +74,7 @@ int cmd_run(const struct command *command, int argc, char **argv);
 
 /** The same as a step of another command: with its keys, which may have come from stdin, its limit
  * of searches, and with paths in its folder (common->writing.base). */
-int cmd_run_step(const struct cmd_input *input, const struct cmd_base *base,
+int cmd_run_step(const struct cmd_input *input, const struct cmd_folder *base,
                  const struct command *command, int argc, char **argv);
 
 /** Writes all tables of the program as one JSON document, from which scripts/make-docs generates

@@ -159,7 +159,7 @@ holds "also the second of that name" test -s "$WORK/folder/0002-@snapshots-2-sna
 holds "in the order of their changes" test -s "$WORK/folder/0003-@.btrfs"
 cat "$WORK/folder"/* > "$WORK/out"
 holds "as a difference from a snapshot" dump_has '^snapshot +\./@ '
-expect "files in the folder stay" 1 'File exists' send -R -C "$WORK/folder" "$laptop" @
+expect "files in the folder stay" 2 'exists, and is not replaced' send -R -C "$WORK/folder" "$laptop" @
 rm "$WORK/folder"/*
 expect "a subvolume with the longest name" 0 - \
     send -R -C "$WORK/long" "$BUILD/fixtures/subvolumes/dev1.img" 5

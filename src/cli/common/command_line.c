@@ -563,7 +563,7 @@ static void release_settings(const struct cmd_option *table, void *settings)
     }
 }
 
-int cmd_run_step(const struct cmd_input *given, const struct cmd_base *base,
+int cmd_run_step(const struct cmd_input *given, const struct cmd_folder *base,
                  const struct command *command, int argc, char **argv)
 {
     /* Images, and the options of those inside of them, have room for all words of the command

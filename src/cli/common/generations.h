@@ -20,7 +20,7 @@ struct cmd_index {
 /** The options for a struct cmd_index. */
 extern const struct cmd_option cmd_index_options[];
 
-/** For the session: opens the file, after the command's other outputs. */
+/** For the session: opens the file, before the command's other outputs. */
 struct bw_error *cmd_index_open(struct cmd_index *index, const struct cmd_common *common,
                                 const struct bw_fs *planned);
 

@@ -119,7 +119,7 @@ struct bw_error *cmd_name_error(int folder, const char *name, const char *path, 
 
 /** Appends the contents of a regular file directly in a base to `text`; follows no link. `path` is
  * its whole path. */
-struct bw_error *cmd_read_in_base(const struct cmd_base *base, const char *name, const char *path,
+struct bw_error *cmd_read_in_base(const struct cmd_folder *base, const char *name, const char *path,
                                   struct bw_buffer *text);
 
 /** Opens the folder of a command, and creates it if it does not exist: then sets `*is_new`, unless
@@ -198,6 +198,24 @@ struct bw_error *cmd_output_file_write(struct cmd_output_file *file, const struc
  * Consumes `error`, which may be NULL, and returns the first error. The file need not have been
  * opened, and may be NULL. */
 struct bw_error *cmd_output_file_close(struct cmd_output_file *file, struct bw_error *error);
+
+/** A file in common->writing.folder. It has the suffix ".part" until it is complete, and replaces
+ * no other. */
+struct cmd_folder_file {
+    const struct cmd_common *common;
+    const char *name; /**< without the suffix */
+    char *path;       /**< of the folder and the file, with the suffix */
+    struct cmd_output output;
+};
+
+/** Makes the file, or with `resume` opens it if it exists. `name` must outlive it. */
+struct bw_error *cmd_folder_file_open(struct cmd_folder_file *file, const struct cmd_common *common,
+                                      const char *name, bool resume);
+
+/** Flushes and closes the file, and removes the suffix. After an error, `keeps` the incomplete
+ * file, or removes it. Consumes `error`, which may be NULL, and returns the first error. */
+struct bw_error *cmd_folder_file_close(struct cmd_folder_file *file, bool keeps,
+                                       struct bw_error *error);
 
 struct cmd_session;
 

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -42,7 +43,7 @@ struct bw_error *cmd_open_output(const struct bw_fs *fs, const char *taken, cons
 
 const char *cmd_name_in_base(const struct cmd_common *common, const char *path)
 {
-    const struct cmd_base *base = common->writing.base;
+    const struct cmd_folder *base = common->writing.base;
     const size_t length = base ? strlen(base->path) : 0;
     if (!base || strncmp(path, base->path, length) != 0 || path[length] != '/' ||
         strchr(path + length + 1, '/'))
@@ -62,7 +63,7 @@ struct bw_error *cmd_name_error(int folder, const char *name, const char *path, 
     return bw_error_from_errno(number, "cannot open %s", path);
 }
 
-struct bw_error *cmd_read_in_base(const struct cmd_base *base, const char *name, const char *path,
+struct bw_error *cmd_read_in_base(const struct cmd_folder *base, const char *name, const char *path,
                                   struct bw_buffer *text)
 {
     struct stat status;
@@ -95,6 +96,57 @@ struct bw_error *cmd_open_folder(const struct cmd_common *common, const char *pa
         return NULL;
     return name ? cmd_name_error(base, name, path, errno)
                 : bw_error_from_errno(errno, "cannot open %s as a directory", path);
+}
+
+/* Files in the folder of a command. */
+
+static struct bw_error *exists_error(const char *folder, const char *name)
+{
+    return bw_error_create(BW_ERROR_USAGE, "%s/%s exists, and is not replaced", folder, name);
+}
+
+struct bw_error *cmd_folder_file_open(struct cmd_folder_file *file, const struct cmd_common *common,
+                                      const char *name, bool resume)
+{
+    const struct cmd_folder *folder = common->writing.folder;
+    struct stat status;
+    *file = (struct cmd_folder_file){.common = common, .name = name};
+    if (fstatat(folder->descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0)
+        return exists_error(folder->path, name);
+    if (asprintf(&file->path, "%s/%s.part", folder->path, name) < 0)
+        return bw_error_no_memory();
+    const char *part = file->path + strlen(folder->path) + 1;
+    const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
+    const int descriptor = resume ? bw_open_sole(folder->descriptor, part)
+                                  : openat(folder->descriptor, part, flags, 0666);
+    file->output = (struct cmd_output){.name = file->path, .descriptor = descriptor};
+    if (descriptor >= 0)
+        return NULL;
+    struct bw_error *error;
+    if (!resume && errno == EEXIST)
+        error = exists_error(folder->path, part);
+    else
+        error = cmd_name_error(folder->descriptor, part, file->path, errno);
+    free(file->path);
+    return error;
+}
+
+struct bw_error *cmd_folder_file_close(struct cmd_folder_file *file, bool keeps,
+                                       struct bw_error *error)
+{
+    const struct cmd_folder *folder = file->common->writing.folder;
+    const char *part = file->path + strlen(folder->path) + 1;
+    error = bw_error_first(error, cmd_flush(&file->output));
+    error = cmd_close_file(file->common, file->output.descriptor, file->path, error);
+    if (!error && bw_rename_new(folder->descriptor, part, file->name, false))
+        error = errno == EEXIST ? exists_error(folder->path, file->name)
+                                : bw_error_from_errno(errno, "cannot rename %s", file->path);
+    if (!error)
+        error = cmd_sync_file(file->common, folder->descriptor, folder->path);
+    else if (!keeps)
+        unlinkat(folder->descriptor, part, 0);
+    free(file->path);
+    return error;
 }
 
 /* The child. */

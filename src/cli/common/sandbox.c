@@ -490,7 +490,8 @@ static const char *outcome_text(int problem)
 static struct bw_error *restrict_process(const struct cmd_common *common, const struct bw_fs *fs,
                                          struct files *files)
 {
-    int landlock = make_rules(files, common->writing.folder), seccomp, capabilities;
+    const struct cmd_folder *folder = common->writing.folder;
+    int landlock = make_rules(files, folder ? &folder->descriptor : NULL), seccomp, capabilities;
     if (fs)
         BW_TRY(bw_fs_files(fs, allow_file, files));
     for (size_t i = 0; !landlock && i < common->input.other_count; i++) /* or folders of streams */
@@ -529,7 +530,7 @@ static void confine_child(const int *folder, struct system_calls calls)
 
 void cmd_sandbox_enter_maker(const struct cmd_common *common)
 {
-    confine_child(common->writing.folder,
+    confine_child(&common->writing.folder->descriptor,
                   (struct system_calls){
                       .folder = true, .paths = true, .preserves = common->writing.preserves});
 }

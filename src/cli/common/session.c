@@ -120,17 +120,20 @@ static struct bw_error *prepare_session(void *context, const struct bw_fs *fs)
     /* An output file is created or truncated only if the images exist. */
     const struct cmd_writing *writing = &common->writing;
     struct cmd_index *index = common->input.index;
-    const bool opens = writing->file || writing->open_outputs || (index && index->name);
+    struct cmd_folder *folder = writing->folder && writing->folder->path ? writing->folder : NULL;
+    const bool opens = writing->file || writing->open_outputs || folder || (index && index->name);
     for (size_t i = 0; opens && i < common->input.image_count; i++)
         if (!bw_servers_hold(common->input.fs.servers, common->input.images[i]) &&
             access(common->input.images[i], R_OK))
             return bw_error_from_errno(errno, "cannot open %s", common->input.images[i]);
     if (writing->file)
         BW_TRY(cmd_output_file_open(writing->file, fs));
-    if (writing->open_outputs)
-        BW_TRY(writing->open_outputs(writing->outputs, fs));
     if (index)
         BW_TRY(cmd_index_open(index, common, fs));
+    if (folder)
+        BW_TRY(cmd_open_folder(common, folder->path, &folder->descriptor, NULL));
+    if (writing->open_outputs)
+        BW_TRY(writing->open_outputs(writing->outputs, fs));
 
     BW_TRY(cmd_sandbox_enter(common, fs));
     cmd_probes_start(session->probes);
@@ -246,10 +249,14 @@ static struct bw_error *end_session(struct cmd_session *session)
     cmd_progress_end();
     struct cmd_statedump *statedump = session->statedump;
     struct bw_error *error = NULL;
-    if (session->common)
-        error = cmd_output_file_close(session->common->writing.file, NULL);
-    if (session->common && session->common->input.index)
-        cmd_index_close(session->common->input.index);
+    if (session->common) {
+        const struct cmd_writing *writing = &session->common->writing;
+        error = cmd_output_file_close(writing->file, NULL);
+        if (writing->folder && writing->folder->path && writing->folder->descriptor >= 0)
+            close(writing->folder->descriptor);
+        if (session->common->input.index)
+            cmd_index_close(session->common->input.index);
+    }
     if (statedump && statedump->fs)
         error = bw_error_first(error, dump_layers(statedump)); /* the last one */
     if (statedump && statedump->descriptor != STDERR_FILENO)

@@ -80,8 +80,8 @@ struct cmd_messages {
 /** --sandbox. */
 enum cmd_sandbox_mode { CMD_SANDBOX_ON, CMD_SANDBOX_OFF };
 
-/** The folder of a command that runs others. Other users may be able to change its contents. */
-struct cmd_base {
+/** A folder in which a command makes files. Other users may be able to change its contents. */
+struct cmd_folder {
     const char *path;
     int descriptor;
 };
@@ -90,15 +90,17 @@ struct cmd_output_file;
 
 /** The outputs of a command other than stdout, which determine what the sandbox allows. */
 struct cmd_writing {
-    unsigned sandbox;  /**< enum cmd_sandbox_mode */
-    bool serves;       /**< the command serves requests of the kernel: see mount.c */
-    const int *folder; /**< descriptor of the folder in which the command makes files, open after
-                        * open_outputs; NULL: it makes none */
-    const struct cmd_base *base; /**< paths that begin with base->path are opened below its
-                                  * descriptor, and no link is followed; NULL: none */
-    bool has_receiver;           /**< a child makes the files; the command itself needs no folder */
-    bool fsync;                  /**< wait until the written files are on the disk */
-    bool preserves; /**< these files get setuid and setgid bits, capabilities and flags */
+    unsigned sandbox;          /**< enum cmd_sandbox_mode */
+    bool serves;               /**< the command serves requests of the kernel: see mount.c */
+    struct cmd_folder *folder; /**< for the command's files; NULL: it makes none. If it has a path,
+                                * the session opens and closes it; otherwise open_outputs opens it
+                                */
+    const struct cmd_folder *base; /**< of a command that runs others: paths that begin with
+                                    * base->path are opened below its descriptor, and no link is
+                                    * followed; NULL: none */
+    bool has_receiver; /**< a child makes the files; the command itself needs no folder */
+    bool fsync;        /**< wait until the written files are on the disk */
+    bool preserves;    /**< these files get setuid and setgid bits, capabilities and flags */
     /** Opens the outputs after the files to be read are known and before the sandbox, which would
      * not allow it, is entered. May be NULL. */
     struct bw_error *(*open_outputs)(void *context, const struct bw_fs *planned);

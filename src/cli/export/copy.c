@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The copy command: devices without their free space, as device_images.h writes them. */
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/export/device_images.h"
@@ -51,6 +50,7 @@ static int run(const struct cmd_common *common, void *state)
     const struct cmd_copy_settings *settings = state;
     struct cmd_output_file file;
     struct cmd_common own = cmd_output_file_begin(&file, common, settings->file);
+    struct cmd_folder folder = {settings->folder, -1};
     struct cmd_copy_target target = {.common = &own,
                                      .settings = settings,
                                      .prefix = "",
@@ -58,18 +58,8 @@ static int run(const struct cmd_common *common, void *state)
     const struct cmd_format_plan plan = {
         .record = "ownerinfo", .print = cmd_print_owner, .list = list, .context = &target};
     own.input.fs.log = BW_LOG_IGNORE;
-    struct bw_error *error = NULL;
-    if (settings->folder)
-        error = cmd_open_folder(common, settings->folder, &target.folder, NULL);
-    if (error)
-        return cmd_fail(common, error);
-    own.writing.folder = settings->folder ? &target.folder : NULL;
-    const int status = cmd_format_run(&own, &plan);
-    if (settings->folder)
-        close(target.folder);
-    bw_buffer_free(&target.name);
-    bw_buffer_free(&target.path);
-    return status;
+    own.writing.folder = settings->folder ? &folder : NULL;
+    return cmd_format_run(&own, &plan);
 }
 
 const struct command cmd_copy = {

@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/beneath.h"
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "cli/common/monitor.h"
@@ -25,28 +24,16 @@
 /* In the order of enum cmd_copy_format. */
 static const char *const suffixes[] = {"img", "qcow2"};
 
-/* Sets the names of an image: `path` is for messages, `name` is of the incomplete file. */
-static struct bw_error *set_names(struct cmd_copy_target *target, uint64_t devid)
+static void set_name(struct cmd_copy_target *target, uint64_t devid)
 {
-    const char *suffix = suffixes[target->settings->format];
-    target->name.length = target->path.length = 0;
-    bw_buffer_format(&target->name, "%s%" PRIu64 ".%s.part%c", target->prefix, devid, suffix, '\0');
-    bw_buffer_format(&target->path, "%s/%s%" PRIu64 ".%s%c", target->settings->folder,
-                     target->prefix, devid, suffix, '\0');
-    BW_TRY(bw_buffer_error(&target->name));
-    return bw_buffer_error(&target->path);
-}
-
-/* The name of the complete file in the folder. */
-static const char *final_name(const struct cmd_copy_target *target)
-{
-    return target->path.data + strlen(target->settings->folder) + 1;
+    snprintf(target->name, sizeof target->name, "%s%" PRIu64 ".%s", target->prefix, devid,
+             suffixes[target->settings->format]);
 }
 
 static struct bw_error *write_at(void *context, uint64_t offset, const void *bytes, size_t length)
 {
     const struct cmd_copy_target *target = context;
-    return cmd_write_at(target->descriptor, target->path.data, offset, bytes, length);
+    return cmd_write_at(target->descriptor, target->path, offset, bytes, length);
 }
 
 /* Where an interrupted copy ended: images are written in their order, and the end of the last write
@@ -73,48 +60,32 @@ static struct bw_error *open_image(struct cmd_copy_target *target, uint64_t devi
         if (fstat(target->descriptor, &status) || !S_ISREG(status.st_mode))
             return bw_error_create(BW_ERROR_USAGE, "%s is not a regular file, which a copy needs",
                                    settings->file);
-        bw_buffer_format(&target->path, "%s%c", settings->file, '\0');
-        BW_TRY(bw_buffer_error(&target->path));
+        target->path = settings->file;
         return cmd_output_file_start(file);
     }
-    BW_TRY(set_names(target, devid));
-    const char *name = target->name.data;
-    if (settings->resume)
-        target->descriptor = bw_open_sole(target->folder, name);
-    else
-        target->descriptor =
-            openat(target->folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    const int problem = errno;
-    if (target->descriptor >= 0)
-        return NULL;
-    BW_AUTO_FREE char *path = NULL;
-    if (asprintf(&path, "%s/%s", settings->folder, name) < 0)
-        return bw_error_no_memory();
-    return cmd_name_error(target->folder, name, path, problem);
-}
-
-/* Closes the file of an image in the folder, and gives it its final name. After an error, it stays
- * incomplete. Consumes `error`, which may be NULL, and returns the first error. */
-static struct bw_error *close_image(struct cmd_copy_target *target, struct bw_error *error)
-{
-    const char *folder = target->settings->folder;
-    BW_TRY(cmd_close_file(target->common, target->descriptor, target->path.data, error));
-    if (bw_rename_new(target->folder, target->name.data, final_name(target), false))
-        return bw_error_from_errno(errno, "cannot rename %s/%s", folder, target->name.data);
-    return cmd_sync_file(target->common, target->folder, folder);
+    struct cmd_folder_file *file = &target->in_folder;
+    set_name(target, devid);
+    BW_TRY(cmd_folder_file_open(file, target->common, target->name, settings->resume));
+    target->descriptor = file->output.descriptor;
+    target->path = file->path;
+    return NULL;
 }
 
 /* BW_ERROR_USAGE if the folder already has an image of this device. */
 static struct bw_error *check_is_new(struct cmd_copy_target *target, uint64_t devid)
 {
+    const struct cmd_folder *folder = target->common->writing.folder;
+    char part[sizeof target->name + sizeof ".part"];
     struct stat status;
-    BW_TRY(set_names(target, devid));
-    if (fstatat(target->folder, final_name(target), &status, AT_SYMLINK_NOFOLLOW) == 0)
-        return bw_error_create(BW_ERROR_USAGE, "%s exists, and is not replaced", target->path.data);
+    set_name(target, devid);
+    snprintf(part, sizeof part, "%s.part", target->name);
+    if (fstatat(folder->descriptor, target->name, &status, AT_SYMLINK_NOFOLLOW) == 0)
+        return bw_error_create(BW_ERROR_USAGE, "%s/%s exists, and is not replaced", folder->path,
+                               target->name);
     if (!target->settings->resume &&
-        fstatat(target->folder, target->name.data, &status, AT_SYMLINK_NOFOLLOW) == 0)
-        return bw_error_create(BW_ERROR_USAGE, "%s.part is incomplete, and is not replaced%s",
-                               target->path.data,
+        fstatat(folder->descriptor, part, &status, AT_SYMLINK_NOFOLLOW) == 0)
+        return bw_error_create(BW_ERROR_USAGE, "%s/%s is incomplete, and is not replaced%s",
+                               folder->path, part,
                                target->can_resume ? "; --continue completes it" : "");
     return NULL;
 }
@@ -169,11 +140,11 @@ static struct bw_error *copy_device(struct cmd_copy_target *target, struct bw_fs
     if (settings->resume)
         image.kept = find_kept(target->descriptor);
     if (!image.is_qcow2 && ftruncate(target->descriptor, (off_t)device->image_bytes))
-        error = bw_error_from_errno(errno, "cannot set the size of %s", target->path.data);
+        error = bw_error_from_errno(errno, "cannot set the size of %s", target->path);
     if (!error)
         error = bw_device_copy_write(copy, &image);
     if (settings->folder)
-        error = close_image(target, error);
+        error = cmd_folder_file_close(&target->in_folder, true, error);
     const struct bw_device_ranges *bad = bw_device_copy_bad(copy);
     if (error || !bad->count)
         return error;

@@ -26,10 +26,11 @@ struct cmd_copy_target {
     const char *prefix; /**< of the names in the folder */
     bool can_resume;    /**< the command has an option that continues a copy */
     bool announces;     /**< print the size of each image before it is written */
-    int folder;         /**< open if settings->folder; the file is common->writing.file */
 
     /* The current image. */
-    struct bw_buffer name, path; /* in the folder; for messages */
+    char name[64]; /* in the folder */
+    struct cmd_folder_file in_folder;
+    const char *path; /* for messages */
     int descriptor;
 };
 

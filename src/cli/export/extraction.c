@@ -790,13 +790,10 @@ static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
     struct extract *extract = context;
     const struct cmd_common *writing = extract->export.common;
     const struct extract_settings *settings = extract->settings;
-    if (extract->outer->open_outputs)
-        BW_TRY(extract->outer->open_outputs(extract->outer->outputs, planned));
-    int folder;
     bool is_new;
-    BW_TRY(cmd_open_folder(writing, settings->folder, &folder, &is_new));
-    const int again = fcntl(folder, F_DUPFD_CLOEXEC, 0);
-    BW_TRY(bw_target_open(folder, &settings->target, &extract->target));
+    BW_TRY(cmd_open_folder(writing, settings->folder, &extract->folder.descriptor, &is_new));
+    const int again = fcntl(extract->folder.descriptor, F_DUPFD_CLOEXEC, 0);
+    BW_TRY(bw_target_open(extract->folder.descriptor, &settings->target, &extract->target));
     extract->target.is_new = is_new;
     if (again < 0)
         return bw_error_from_errno(errno, "cannot open %s", settings->folder);
@@ -833,13 +830,12 @@ int extract_run(const struct cmd_common *common, struct extract_settings *settin
     extract->names.context = extract;
     settings->export.salvage = settings->on_error == CMD_ON_ERROR_ZERO;
     extract->settings = settings;
-    extract->outer = &common->writing;
     extract->maker = (struct bw_target_maker){
         .target = &extract->target, .channel = -1, .failed = tolerate_error, .context = extract};
     extract->file.descriptor = -1;
     pthread_mutex_init(&extract->lock, NULL);
     extract->again_end = &extract->again;
-    writing.writing.folder = &extract->target.folder;
+    writing.writing.folder = &extract->folder;
     writing.writing.preserves = settings->target.preserve;
     writing.writing.open_outputs = open_outputs;
     writing.writing.outputs = extract;

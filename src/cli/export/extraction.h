@@ -112,7 +112,7 @@ extern const struct cmd_option extract_options[];
 struct extract {
     struct cmd_export export;
     const struct extract_settings *settings;
-    const struct cmd_writing *outer; /**< outputs that the command opens before those here */
+    struct cmd_folder folder;
     struct bw_target target;
     struct bw_target look;        /**< the same folder, for the thread that looks ahead */
     struct bw_target_maker maker; /**< makes links and special files */

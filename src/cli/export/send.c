@@ -8,11 +8,8 @@
  */
 #include "btrfs-walk/stream.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "cli/common/generations.h"
@@ -33,7 +30,6 @@ struct sending {
     /* While it runs. */
     const struct cmd_common *common;
     struct bw_fs *fs;
-    int folder;                /* with -C */
     struct cmd_output *output; /* of the file that is being written */
     struct bw_send_list list;
 };
@@ -152,43 +148,24 @@ static struct bw_error *send_one(struct sending *sending, size_t number)
     return bw_send_list_send(list, number, &how, parent, incremental);
 }
 
-/* Sends one subvolume to a separate file, and removes the file after an error. */
+/* Sends one subvolume to a separate file. */
 static struct bw_error *send_to_folder(struct sending *sending, size_t number)
 {
     static const char suffix[] = ".btrfs";
-    const char *folder = sending->folder_name;
 
     /* The file is named by the subvolume; a name that would be too long is cut off. */
     const struct bw_bytes own = bw_sent_name(&sending->list.list.items[number]);
     BW_AUTO_BUFFER struct bw_buffer name = {0};
     bw_buffer_format(&name, "%04zu-", number + 1);
-    const size_t room = NAME_MAX - name.length - strlen(suffix);
+    const size_t room = NAME_MAX - name.length - strlen(suffix) - strlen(".part");
     bw_buffer_append(&name, own.data, own.length < room ? own.length : room);
     bw_buffer_append(&name, suffix, sizeof suffix);
     BW_TRY(bw_buffer_error(&name));
 
-    struct cmd_output output = {
-        .name = folder,
-        .descriptor =
-            openat(sending->folder, name.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
-    if (output.descriptor < 0)
-        return bw_error_from_errno(errno, "%s/%s", folder, name.data);
-    sending->output = &output;
-    struct bw_error *error = send_one(sending, number);
-    error = bw_error_first(error, cmd_flush(&output));
-    error = cmd_close_file(sending->common, output.descriptor, name.data, error);
-    if (!error)
-        error = cmd_sync_file(sending->common, sending->folder, folder);
-    if (error)
-        unlinkat(sending->folder, name.data, 0);
-    return error;
-}
-
-static struct bw_error *open_folder(void *context, const struct bw_fs *planned)
-{
-    struct sending *sending = context;
-    (void)planned;
-    return cmd_open_folder(sending->common, sending->folder_name, &sending->folder, NULL);
+    struct cmd_folder_file file;
+    BW_TRY(cmd_folder_file_open(&file, sending->common, name.data, false));
+    sending->output = &file.output;
+    return cmd_folder_file_close(&file, false, send_one(sending, number));
 }
 
 static const char *find_mistake(const struct cmd_common *common, const void *state)
@@ -208,19 +185,16 @@ static int run(const struct cmd_common *common, void *settings)
 {
     struct sending *sending = settings;
     struct bw_send_list *list = &sending->list;
+    struct cmd_folder folder = {sending->folder_name, -1};
     struct cmd_output_file file;
     struct cmd_common writing = cmd_output_file_begin(&file, common, sending->file_name);
     struct cmd_session session;
-    sending->common = common;
-    sending->folder = -1;
+    sending->common = &writing;
     sending->output = &file.output;
-    if (sending->folder_name) {
-        writing.writing.open_outputs = open_folder;
-        writing.writing.outputs = sending;
-        writing.writing.folder = &sending->folder;
-    } else {
+    if (sending->folder_name)
+        writing.writing.folder = &folder;
+    else
         file.binary = "a stream";
-    }
     int status = cmd_open(&writing, &session);
     if (!status) {
         sending->fs = session.fs;
@@ -240,8 +214,6 @@ static int run(const struct cmd_common *common, void *settings)
             status = STATUS_PARTIAL;
         status = cmd_end(&writing, &session, error, status);
     }
-    if (sending->folder >= 0)
-        close(sending->folder);
     return status;
 }
 

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/beneath.h"
 #include "base/cleanup.h"
 #include "base/decimal.h"
 #include "base/human.h"
@@ -60,7 +59,6 @@ struct repair {
     const struct repair_settings *settings;
     const struct cmd_common *common;
     struct bw_repair *plan;
-    int folder; /* open if settings->folder */
     struct cmd_copy_settings copy;
     struct cmd_copy_target target;   /* with FORMAT_RAW */
     char **backing;                  /* absolute paths of the images, before the sandbox */
@@ -104,11 +102,13 @@ static bool is_qcow2(const char *path)
 }
 
 /* Looks up where the images and the overlays are, while that is still allowed. */
-static struct bw_error *find_places(struct repair *repair)
+static struct bw_error *find_places(void *context, const struct bw_fs *planned)
 {
+    struct repair *repair = context;
     const struct cmd_common *common = repair->common;
     const char *output = repair->settings->folder;
     BW_AUTO_FREE char *folder = NULL;
+    (void)planned;
     if (!output) {
         const char *slash = strrchr(repair->settings->file, '/');
         folder = slash
@@ -216,34 +216,13 @@ static struct bw_error *write_overlay(struct repair *repair, size_t image, struc
     return error;
 }
 
-/* The overlay has the suffix ".part" until it is complete, and is removed after an error. */
 static struct bw_error *write_in_folder(struct repair *repair, size_t image)
 {
-    char name[40], part[sizeof name + sizeof ".part"];
-    BW_AUTO_FREE char *path = NULL;
+    char name[40];
+    struct cmd_folder_file file;
     snprintf(name, sizeof name, "devid-%" PRIu64 ".qcow2", repair->devids[image]);
-    snprintf(part, sizeof part, "%s.part", name);
-    if (asprintf(&path, "%s/%s", repair->settings->folder, name) < 0) {
-        path = NULL;
-        return bw_error_no_memory();
-    }
-    struct cmd_output file = {.name = path};
-    file.descriptor = openat(repair->folder, part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file.descriptor < 0 && errno == EEXIST)
-        return bw_error_create(BW_ERROR_USAGE, "%s.part exists, and is not replaced", path);
-    if (file.descriptor < 0)
-        return cmd_name_error(repair->folder, part, path, errno);
-    struct bw_error *error =
-        cmd_close_file(repair->common, file.descriptor, path, write_overlay(repair, image, &file));
-    if (!error && bw_rename_new(repair->folder, part, name, false))
-        error = errno == EEXIST
-                    ? bw_error_create(BW_ERROR_USAGE, "%s exists, and is not replaced", path)
-                    : bw_error_from_errno(errno, "cannot rename %s.part", path);
-    if (error)
-        unlinkat(repair->folder, part, 0);
-    else
-        error = cmd_sync_file(repair->common, repair->folder, repair->settings->folder);
-    return error;
+    BW_TRY(cmd_folder_file_open(&file, repair->common, name, false));
+    return cmd_folder_file_close(&file, false, write_overlay(repair, image, &file.output));
 }
 
 /* All devices get an overlay, even if nothing in it is changed: the pool is opened through them. */
@@ -527,7 +506,6 @@ static int run(const struct cmd_common *common, void *context)
     struct repair repair = {
         .settings = settings,
         .common = common,
-        .folder = -1,
         .searches.nanoseconds = CMD_SEARCH_SECONDS * UINT64_C(1000000000),
     };
     const struct cmd_format_plan plan = {
@@ -536,17 +514,17 @@ static int run(const struct cmd_common *common, void *context)
         .list = list_and_close,
         .context = &repair,
     };
+    struct cmd_folder folder = {settings->folder, -1};
     struct cmd_output_file file;
     struct cmd_common own = cmd_output_file_begin(&file, common, settings->file);
-    struct bw_error *error = NULL;
-    if (settings->folder)
-        error = cmd_open_folder(common, settings->folder, &repair.folder, NULL);
-    if (!error && (settings->folder || settings->file) && settings->format == FORMAT_OVERLAY)
-        error = find_places(&repair);
+    if ((settings->folder || settings->file) && settings->format == FORMAT_OVERLAY) {
+        own.writing.open_outputs = find_places;
+        own.writing.outputs = &repair;
+    }
     own.input.fs.log = BW_LOG_IGNORE;
     own.input.fs.search_seconds = CMD_SEARCH_SECONDS;
     own.input.fs.scan = own.input.lists_states = true; /* lost superblocks are looked for */
-    own.writing.folder = settings->folder ? &repair.folder : NULL;
+    own.writing.folder = settings->folder ? &folder : NULL;
     repair.common = &own;
     repair.copy = (struct cmd_copy_settings){
         .folder = settings->folder,
@@ -555,19 +533,14 @@ static int run(const struct cmd_common *common, void *context)
     repair.target = (struct cmd_copy_target){.common = &own,
                                              .settings = &repair.copy,
                                              .prefix = "devid-",
-                                             .folder = repair.folder,
                                              .announces = cmd_format_is_for_people(common)};
-    const int status = error ? cmd_fail(common, error) : cmd_format_run(&own, &plan);
+    const int status = cmd_format_run(&own, &plan);
     for (size_t i = 0; repair.backing && i < common->input.image_count; i++)
         free(repair.backing[i]);
     free(repair.backing);
     free(repair.devids);
     free(repair.containers);
     free(repair.base);
-    bw_buffer_free(&repair.target.name);
-    bw_buffer_free(&repair.target.path);
-    if (repair.folder >= 0)
-        close(repair.folder);
     return status;
 }
 

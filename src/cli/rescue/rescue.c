@@ -369,7 +369,7 @@ static int save_files(const struct cmd_common *given, struct rescue_settings *se
 {
     struct rescue_plan plan;
     struct cmd_common own = *given;
-    struct cmd_base base = {.path = settings->folder};
+    struct cmd_folder base = {.path = settings->folder};
     bool found = false;
     own.input.fs.ignore_checksums = 0; /* the plan has it where it is needed */
     struct bw_error *error = cmd_open_folder(given, base.path, &base.descriptor, NULL);

@@ -306,7 +306,7 @@ void rescue_append_repair(struct bw_buffer *text, const struct cmd_common *commo
 /** Runs all steps, each in a separate process, and lists the files that none has saved. Returns the
  * worst exit status. Confines the process; it can run no other command. */
 int rescue_run_steps(const struct rescue_plan *plan, const struct cmd_common *common,
-                     const struct cmd_base *base);
+                     const struct cmd_folder *base);
 
 /** Whether all data of an extent were verified. */
 bool rescue_verified_has(struct rescue_verified *verified, const struct bw_extent *extent);

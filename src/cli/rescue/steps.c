@@ -373,7 +373,7 @@ void rescue_append_repair(struct bw_buffer *text, const struct cmd_common *commo
 
 /* Lists in the folder. Their names have no '/'. */
 
-static struct bw_error *open_list(const struct cmd_base *base, const char *name,
+static struct bw_error *open_list(const struct cmd_folder *base, const char *name,
                                   struct cmd_list_file *list)
 {
     const int descriptor = bw_open_sole(base->descriptor, name);
@@ -387,7 +387,7 @@ static struct bw_error *open_list(const struct cmd_base *base, const char *name,
 
 /* Reads a list of paths, each of which ends with a NUL. `*complete`: it exists, and does not end
  * with the mark. */
-static struct bw_error *read_list(const struct cmd_base *base, const char *name,
+static struct bw_error *read_list(const struct cmd_folder *base, const char *name,
                                   struct bw_buffer *paths, bool *complete)
 {
     BW_AUTO_BUFFER struct bw_buffer path = {0};
@@ -421,9 +421,10 @@ static void write_list_name(const struct step *step, char name[NAME_ROOM])
  * starts no others any more: paths in lists come from the image. Returns the exit status.
  */
 static int write_unsaved_list(const struct rescue_plan *plan, const struct cmd_common *common,
-                              const struct cmd_base *base, struct cmd_list_file *file)
+                              const struct cmd_folder *base, struct cmd_list_file *file)
 {
     struct cmd_common own = *common;
+    struct cmd_folder folder = *base;
     struct step step = {.kind = WHOLE};
     struct bw_key_map lists = {0}; /* by hash of a path: how many lists have it, if all before do */
     uint32_t before = 0;           /* the number of lists before the current one */
@@ -431,7 +432,7 @@ static int write_unsaved_list(const struct rescue_plan *plan, const struct cmd_c
     BW_AUTO_BUFFER struct bw_buffer paths = {0};
     char name[NAME_ROOM];
     bool complete = false, writes_zeros = false;
-    own.writing.folder = &base->descriptor;
+    own.writing.folder = &folder;
     own.writing.fsync = true;
     struct bw_error *error = cmd_sandbox_enter(&own, NULL);
     for (size_t i = 0; i < rescue_step_count(plan) && !error; i++) {
@@ -488,7 +489,7 @@ static int write_unsaved_list(const struct rescue_plan *plan, const struct cmd_c
 /* Prints a step, and runs it in a child process, since each command confines its process to its own
  * files. Returns the exit status; reports why, if the step did not end by itself. */
 static int run_step(const struct rescue_plan *plan, size_t number, const struct cmd_common *common,
-                    const struct cmd_base *base, const struct cmd_list_file *unsaved)
+                    const struct cmd_folder *base, const struct cmd_list_file *unsaved)
 {
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     rescue_append_step(&text, plan, number, common, base->path);
@@ -533,7 +534,7 @@ static int run_step(const struct rescue_plan *plan, size_t number, const struct 
 }
 
 int rescue_run_steps(const struct rescue_plan *plan, const struct cmd_common *common,
-                     const struct cmd_base *base)
+                     const struct cmd_folder *base)
 {
     struct cmd_list_file unsaved;
     int worst = STATUS_OK;
