@@ -169,8 +169,7 @@ holds "a closed stdout is an error" [ "$status" -eq 1 ]
 "$PROGRAM" --help > /dev/full 2> /dev/null
 status=$?
 holds "help on a full disk is an error" [ "$status" -ne 0 ]
-exec {unread}> >(exec true)
-wait $!
+open_unread
 (trap - PIPE; exec "$PROGRAM" "$plain") >&"$unread" 2> "$WORK/err"
 is "a closed pipe ends a walk, without a message" "$?$(cat "$WORK/err")" 141
 (trap '' PIPE; exec "$PROGRAM" "$plain") >&"$unread" 2> "$WORK/err"

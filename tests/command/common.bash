@@ -134,6 +134,9 @@ out_has() {
     return 1
 }
 
+# open_unread: opens $unread, a pipe that nobody reads from the beginning.
+open_unread() { exec {unread}> >(exec true) && wait $!; }
+
 # recorded FIXTURE LIST: prints a list of the fixture, such as paths0, which the kernel's mount
 # showed.
 recorded() {

@@ -63,8 +63,9 @@ holds "--help of ls has no letter" out_has '^      --help\b'
 "$PROGRAM" ls -lR "$plain" > /dev/full 2> "$WORK/err"
 status=$?
 holds "a full disk is an error" [ "$status" -eq 1 ]
-(trap '' PIPE; "$PROGRAM" ls -lR "$plain") 2> "$WORK/err" | true
-holds "a closed pipe is quiet" [ ! -s "$WORK/err" ]
+open_unread
+(trap '' PIPE; exec "$PROGRAM" ls -lR "$plain") >&"$unread" 2> "$WORK/err"
+is "a closed pipe ends ls, without a message" "$?$(cat "$WORK/err")" 141
 if have_terminal; then
     script -qec "$PROGRAM ls -laR $plain" /dev/null < /dev/null | tr -d '\r' > "$WORK/out"
     holds "no control bytes on a terminal" \
