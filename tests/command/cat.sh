@@ -20,7 +20,7 @@ status() {
         fail "$*: exit status $got, not $want: $(head -n 2 "$WORK/err")"
     fi
 }
-err_has() { grep -qE -- "$1" "$WORK/err"; }
+err_has() { has_line "$1" "$WORK/err"; }
 # devices FIXTURE: arguments for all devices but the first.
 devices() {
     local image

@@ -155,7 +155,7 @@ expect "parts are missing" 1 - show --json pv3 plain.1 md1
 row 'one("plain.1")["state"] == "readable"'
 row '[row["state"] for row in rows].count("unreadable") >= 1'
 if have xz; then
-    xz -k -c plain.1 > plain.xz
+    xz -0 -k -c plain.1 > plain.xz
     expect "compressed" 0 - show --json plain.xz raid1-2.1 raid1-2.2
     row 'one("plain.xz (xz)")["state"] == "readable"'
 fi
