@@ -202,8 +202,8 @@ $(PROGRAM): $(PROGRAM_OBJECTS) $(EXPORT) $(ARCHIVE)
 	    -lc $(LIBRARIES) $(PROGRAM_LIBRARIES)
 
 # With sanitizers, compiling takes most of its time to optimize their checks. Only the folders that
-# read trees and data run often enough to gain from that.
-HOT := base btree data fs graph ondisk walk xlators
+# handle every request, block and item run often enough to gain from that.
+HOT := base btree ondisk xlators
 COLD := $(filter-out $(HOT:%=src/%/),$(wildcard src/*/)) tests/support/
 ifneq ($(SANITIZE),)
   $(foreach folder,$(COLD),$(eval $(BUILD)/$(folder)%.o: override CFLAGS += -O0))

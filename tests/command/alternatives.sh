@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # --alternatives and --map: two half-good images of each device of a file system show what a whole
 # image shows.
+# Takes long.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 if ! have python3; then skip python3 "images with holes"; finish; fi

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # One flipped bit, where no mirror is good: it is corrected in tree blocks, and check names it. Each
 # kind of place in a block counts, with all checksums, and with one copy or two.
+# Takes long.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 

@@ -5,6 +5,7 @@
 # there to catch hangs. For commands whose memory does not grow with the number of files the limit
 # is lower. With WORST=1 the images are 12 MiB large, which takes minutes; otherwise they are a
 # ninth of that.
+# Takes long.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Images that contain the device in another format: LUKS, LVM, MD, partclone, and stacks of these.
 # What is read is the same as from the bare image.
+# Takes long.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 if ! have python3; then skip python3 "containers"; finish; fi

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # File systems whose critical trees are lost: superblocks, chunk tree, root tree.
 # All files are still found.
+# Takes long.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 . "$(dirname "$0")/fixtures.bash"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The extract command: the extracted files equal those in the image, an extraction can be continued,
 # and nothing is replaced. As root, also compared with the kernel's mount of the image.
+# Takes long.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 

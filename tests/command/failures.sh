@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Calls that fail: allocations, reads, writes, the starts of processes and threads, and messages
 # between them, in every command. `make torture` tries all points; here, some of each command.
+# Takes long.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 if ! have python3; then skip "python3" "calls that fail"; finish; fi

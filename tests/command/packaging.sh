@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Packaging: the same version everywhere, and a source archive that does not depend on when it is
 # made.
+# Takes long.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 

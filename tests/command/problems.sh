@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # README and the pages in docs/problems: every command in them prints what they show. UPDATE=1
 # writes what it prints into the pages instead.
+# Takes long.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 if ! have_openpty; then skip "pseudo-terminals" "the output in README and docs/problems"; finish; fi

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The binding for Python: its unit tests, the examples in its documentation, and the recipes of
 # docs/python.md, each with a Python that has the packages it imports.
+# Takes long.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # `repair` of file systems in which btrfstune was interrupted: no mount accepts them. In the result,
 # nothing is wrong, all data match their checksums, and all files are as before.
+# Takes long.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 

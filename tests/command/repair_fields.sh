@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # `repair`: fields in tree blocks with right checksums, and leaves of trees that repeat what others
 # say. The changed bytes become what they were, so the repaired image is the undamaged one.
+# Takes long.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 

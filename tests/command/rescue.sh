@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The rescue command: what it counts is what extract and sum find, and what it prints can be run as
 # it is printed. tests/kernel/rescue.py and rescue_damage.py have many kinds of damage.
+# Takes long.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 

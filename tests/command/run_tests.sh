@@ -35,6 +35,11 @@ is "each that failed has a line" "$(cat last)" "$(printf '%s\n' '10 passed, 4 fa
     'skipped: 2 without a build, 2 without zsh')"
 holds "the messages of a failed test are printed" grep -qx 'FAILED: this and that' out
 
+(echo '# Takes long.' && cat good.sh) > long.sh
+JOBS=1 run good.sh long.sh
+is "a script that takes long starts first" "$(sed -n 's/^ok: \([a-z.]*\) .*/\1/p' out)" \
+    $'long.sh\ngood.sh'
+
 # A bare container has no locale.
 cat > locale.sh << END
 . "$ROOT/tests/command/common.bash"

@@ -3,6 +3,7 @@
 # metadump --sanitize: markers in all names, values, contents, labels, reserved and free bytes of
 # images, healthy and damaged, are not in the metadump; and `check` finds in it what it finds in the
 # image.
+# Takes long.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 if ! have python3; then skip python3 "markers in sanitized metadumps"; finish; fi

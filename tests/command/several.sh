@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Several file systems in one place: a disk that was formatted again.
+# Takes long.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" subvolumes raid0-3 raid1-2 diverged || exit 1

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # File systems in which btrfstune was interrupted: all files can be read and verified, and `info`
 # and `check` name the unfinished change.
+# Takes long.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
