@@ -64,6 +64,15 @@ struct cmd_size cmd_size(const struct cmd_format_settings *settings, uint64_t by
     return size;
 }
 
+struct cmd_date cmd_date(int64_t nanoseconds)
+{
+    struct cmd_date date = {""};
+    char text[BW_DATE_LENGTH];
+    bw_write_date(text, nanoseconds, ' ');
+    memcpy(date.text, text, sizeof date.text - 1);
+    return date;
+}
+
 /* Messages. */
 
 static void print_line(struct bw_buffer *line)

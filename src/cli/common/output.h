@@ -48,6 +48,12 @@ struct cmd_size {
  * `settings` may be NULL: neither is given. */
 struct cmd_size cmd_size(const struct cmd_format_settings *settings, uint64_t bytes);
 
+/** A time in UTC, in nanoseconds since 1970, as text; without fractions of a second. */
+struct cmd_date {
+    char text[sizeof "2026-11-21 07:57:58"];
+};
+struct cmd_date cmd_date(int64_t nanoseconds);
+
 /** With --fsync, waits until a file is on its disk; pipes and terminals have none. */
 struct bw_error *cmd_sync_file(const struct cmd_common *common, int descriptor, const char *name);
 

@@ -306,8 +306,6 @@ static struct bw_error *write_volume(struct cmd_format *format, struct info *inf
 
 /* Output as lines. */
 
-enum { TO_THE_SECOND = 19 }; /* of a date */
-
 struct lines {
     struct bw_record_sink sink;
     const struct cmd_format_settings *settings;
@@ -494,11 +492,8 @@ static struct bw_error *append_volume(const struct lines *lines, const struct bw
 
     append_label(text, "Transaction:");
     bw_buffer_format(text, "%" PRIu64, row->generation);
-    if (row->changed != BW_ABSENT_SIGNED) {
-        char date[BW_DATE_LENGTH];
-        bw_write_date(date, row->changed, ' ');
-        bw_buffer_format(text, ", last change %.*s UTC", TO_THE_SECOND, date);
-    }
+    if (row->changed != BW_ABSENT_SIGNED)
+        bw_buffer_format(text, ", last change %s UTC", cmd_date(row->changed).text);
     bw_buffer_append_byte(text, '\n');
     const char *log = "none";
     if (row->log_replayed)
@@ -541,14 +536,15 @@ static struct bw_error *append_found(struct bw_record_sink *sink, const void *re
     const struct lines *lines = (const struct lines *)sink;
     const struct bw_foundinfo *row = record;
     struct bw_buffer *text = lines->text;
-    char date[BW_DATE_LENGTH] = "unknown", fsid[BW_UUID_LENGTH];
+    char fsid[BW_UUID_LENGTH];
+    struct cmd_date date = {"unknown"};
     (void)size;
     if (row->changed != BW_ABSENT_SIGNED)
-        bw_write_date(date, row->changed, ' ');
+        date = cmd_date(row->changed);
     bw_write_uuid(fsid, row->fsid.data);
     bw_buffer_format(text,
-                     "  %" PRIu64 "\t%.*s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 " of %" PRIu64 "\t",
-                     row->generation, TO_THE_SECOND, date, row->blocks, row->placed_blocks,
+                     "  %" PRIu64 "\t%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 " of %" PRIu64 "\t",
+                     row->generation, date.text, row->blocks, row->placed_blocks,
                      row->critical_missing, row->critical_blocks);
     if (row->label)
         bw_escape_words(text, row->label);

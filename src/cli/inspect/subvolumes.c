@@ -178,22 +178,18 @@ static struct bw_error *write_subvolume(struct subvolumes *subvolumes,
     /* Members that old root items lack, and times of operations that never happened. */
     if (!info->parent)
         row.parent_subvolume = row.parent_inode = BW_ABSENT;
-    if (!info->otransid && !info->otime.tv_sec) {
-        row.otransid = BW_ABSENT;
-        row.otime = BW_ABSENT_SIGNED;
-    }
-    if (!info->ctransid && !info->ctime.tv_sec) {
-        row.ctransid = BW_ABSENT;
-        row.ctime = BW_ABSENT_SIGNED;
-    }
-    if (!info->stransid && !info->stime.tv_sec) {
-        row.stransid = BW_ABSENT;
-        row.stime = BW_ABSENT_SIGNED;
-    }
-    if (!info->rtransid && !info->rtime.tv_sec) {
-        row.rtransid = BW_ABSENT;
-        row.rtime = BW_ABSENT_SIGNED;
-    }
+    const struct {
+        uint64_t *generation;
+        int64_t *time;
+    } operations[] = {{&row.otransid, &row.otime},
+                      {&row.ctransid, &row.ctime},
+                      {&row.stransid, &row.stime},
+                      {&row.rtransid, &row.rtime}};
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+        if (!*operations[i].generation && !*operations[i].time) {
+            *operations[i].generation = BW_ABSENT;
+            *operations[i].time = BW_ABSENT_SIGNED;
+        }
     return cmd_format_write(subvolumes->format, &row, sizeof row);
 }
 

@@ -38,10 +38,8 @@ static void print_notes(const char *file, const struct bw_recording_facts *facts
     bw_escape_append(&line, file, strlen(file));
     bw_buffer_format(&line, ": ");
     const size_t prefix = line.length;
-    char begin[BW_DATE_LENGTH];
-    bw_write_date(begin, (int64_t)(facts->begin_real & INT64_MAX), ' ');
-    bw_buffer_format(&line, "%s, process %" PRIu32 ", begun %.*s UTC, ", facts->program,
-                     facts->process, (int)strlen("2026-01-31 12:00:00"), begin);
+    bw_buffer_format(&line, "%s, process %" PRIu32 ", begun %s UTC, ", facts->program,
+                     facts->process, cmd_date((int64_t)(facts->begin_real & INT64_MAX)).text);
     const char *name = cmd_recorder_signal(facts->signal);
     if (facts->ended)
         bw_buffer_format(&line, "ended normally");

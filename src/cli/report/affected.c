@@ -106,13 +106,11 @@ static void append_files(struct bw_buffer *page, const struct report_affected *a
         bw_buffer_format(page, "</code>");
         const char *before = ": ";
         if (file->losses & REPORT_LOST_DATA) {
-            bw_buffer_format(page, "%s", before);
-            if (file->bytes) {
-                report_size(page, file->bytes);
-                bw_buffer_format(page, " of the contents cannot be read");
-            } else {
-                bw_buffer_format(page, "parts of contents cannot be read");
-            }
+            if (file->bytes)
+                bw_buffer_format(page, "%s%s of the contents cannot be read", before,
+                                 cmd_size(NULL, file->bytes).text);
+            else
+                bw_buffer_format(page, "%sparts of contents cannot be read", before);
             before = "; ";
         }
         if (file->losses & REPORT_LOST_METADATA) {

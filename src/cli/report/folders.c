@@ -188,6 +188,7 @@ static void append_box(struct folders *all, const struct folder *folder, const s
                        const char *color, unsigned depth)
 {
     struct bw_buffer *page = all->page;
+    const struct cmd_size size = cmd_size(NULL, folder->bytes);
     const size_t letters = box->width > BORDER ? (size_t)(box->width - BORDER) / LETTER : 0;
     const char *opacity = ".06";
     if (folder->is_file)
@@ -196,8 +197,7 @@ static void append_box(struct folders *all, const struct folder *folder, const s
         opacity = ".18"; /* they add up */
     bw_buffer_format(page, "<g><title>");
     append_name(all, folder, 80);
-    bw_buffer_format(page, ", ");
-    report_size(page, folder->bytes);
+    bw_buffer_format(page, ", %s", size.text);
     if (!folder->is_file)
         bw_buffer_format(page, ", %" PRIu64 " file%s", folder->files, bw_plural(folder->files));
     bw_buffer_format(page,
@@ -209,16 +209,13 @@ static void append_box(struct folders *all, const struct folder *folder, const s
         append_label(page, box, HEADING - 4);
         const size_t left = append_name(all, folder, letters);
         /* The size of a directory follows its name, because the next line is inside. */
-        if (!folder->is_file && left >= 2 + size_letters) {
-            bw_buffer_format(page, ", ");
-            report_size(page, folder->bytes);
-        }
+        if (!folder->is_file && left >= 2 + size_letters)
+            bw_buffer_format(page, ", %s", size.text);
         bw_buffer_format(page, "</text>");
     }
     if (folder->is_file && letters >= size_letters && box->height >= 2 * HEADING) {
         append_label(page, box, 2 * HEADING - 4);
-        report_size(page, folder->bytes);
-        bw_buffer_format(page, "</text>");
+        bw_buffer_format(page, "%s</text>", size.text);
     }
     bw_buffer_format(page, "</g>\n");
 }

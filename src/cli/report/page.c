@@ -22,11 +22,6 @@ void report_remark(struct bw_buffer *page, const char *text)
     bw_buffer_format(page, "</p>\n");
 }
 
-void report_size(struct bw_buffer *page, uint64_t size)
-{
-    bw_buffer_format(page, "%s", cmd_size(NULL, size).text);
-}
-
 /* The classes of cells. */
 static const char *const classes[] = {
     [REPORT_SHORT] = "", [REPORT_NUMBER] = " class=\"n\"", [REPORT_LONG] = " class=\"w\""};
@@ -48,13 +43,6 @@ void report_table_end(struct bw_buffer *page, size_t rows, const char *command)
                          "<p class=\"remark\">The first %d of %zu; all of them: "
                          "<code>btrfs-walk %s</code></p>\n",
                          REPORT_ROWS, rows, command);
-}
-
-void report_date(struct bw_buffer *page, int64_t nanoseconds)
-{
-    char text[BW_DATE_LENGTH];
-    bw_write_date(text, nanoseconds, ' ');
-    bw_buffer_format(page, "%.*s UTC", (int)strlen("2026-11-21 07:57:58"), text);
 }
 
 /* Finds the next line of a text, without its newline, and advances `at` beyond it. */

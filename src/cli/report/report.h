@@ -113,10 +113,6 @@ void report_table(struct bw_buffer *page, const struct report_column *columns,
                   const struct bw_buffer *table, const char *command);
 /** Appends lines of "Name: value" as a list. */
 void report_lines(struct bw_buffer *page, const struct bw_buffer *lines);
-/** Appends a size with a unit. */
-void report_size(struct bw_buffer *page, uint64_t size);
-/** Appends a time, in nanoseconds since 1970, without fractions of a second. */
-void report_date(struct bw_buffer *page, int64_t nanoseconds);
 /** Appends the readable text of HTML that these functions made: without drawings, details and
  * tables. */
 void report_text(struct bw_buffer *text, const char *page);

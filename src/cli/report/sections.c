@@ -17,9 +17,8 @@
 
 static void append_size_tile(struct bw_buffer *page, const char *name, uint64_t size)
 {
-    bw_buffer_format(page, "<div><b>");
-    report_size(page, size);
-    bw_buffer_format(page, "</b> <span>%s</span></div>\n", name);
+    bw_buffer_format(page, "<div><b>%s</b> <span>%s</span></div>\n", cmd_size(NULL, size).text,
+                     name);
 }
 
 /* Draws how much of the chunks of a type and profile is used. */
@@ -31,15 +30,14 @@ static void append_bar(struct bw_buffer *page, const struct bw_usage_group *grou
     else if (group->type & BW_GROUP_METADATA)
         color = "#e69f00";
     const double part = group->size ? (double)group->used / (double)group->size : 0;
-    bw_buffer_format(page, "<div>%s, %s <span>", bw_chunk_type_name(group->type), group->profile);
-    report_size(page, group->used);
-    bw_buffer_format(page, " of ");
-    report_size(page, group->size);
     bw_buffer_format(page,
-                     " used</span><svg class=\"bar\" viewBox=\"0 0 1000 12\" "
-                     "preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect class=\"ground\" "
+                     "<div>%s, %s <span>%s of %s used</span>"
+                     "<svg class=\"bar\" viewBox=\"0 0 1000 12\" preserveAspectRatio=\"none\" "
+                     "aria-hidden=\"true\"><rect class=\"ground\" "
                      "width=\"1000\" height=\"12\"/><rect width=\"%u\" height=\"12\" fill=\"%s\"/>"
                      "</svg></div>\n",
+                     bw_chunk_type_name(group->type), group->profile,
+                     cmd_size(NULL, group->used).text, cmd_size(NULL, group->size).text,
                      part < 1 ? (unsigned)(1000 * part) : 1000, color);
 }
 
@@ -185,14 +183,13 @@ static void append_subvolume(struct bw_buffer *page, const struct bw_subvolume_i
     }
     bw_buffer_format(page, "</td><td>");
     if (info->otransid || info->otime.tv_sec)
-        report_date(page, bw_time_nanoseconds(&info->otime));
-    bw_buffer_format(page, "</td><td class=\"n\">");
+        bw_buffer_format(page, "%s UTC", cmd_date(bw_time_nanoseconds(&info->otime)).text);
     if (space)
-        report_size(page, space->referenced);
-    bw_buffer_format(page, "</td><td class=\"n\">");
-    if (space)
-        report_size(page, space->exclusive);
-    bw_buffer_format(page, "</td></tr>\n");
+        bw_buffer_format(page, "</td><td class=\"n\">%s</td><td class=\"n\">%s</td></tr>\n",
+                         cmd_size(NULL, space->referenced).text,
+                         cmd_size(NULL, space->exclusive).text);
+    else
+        bw_buffer_format(page, "</td><td class=\"n\"></td><td class=\"n\"></td></tr>\n");
 }
 
 struct bw_error *report_subvolumes(struct report_page *report)

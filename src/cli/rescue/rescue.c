@@ -94,7 +94,7 @@ static struct bw_error *list_steps(void *context, struct bw_record_sink *sink)
     const struct rescue *rescue = context;
     for (size_t i = 0; i < rescue_step_count(&rescue->plan); i++) {
         BW_AUTO_BUFFER struct bw_buffer text = {0};
-        rescue_append_step(&text, &rescue->plan, i, &rescue->common, rescue_folder);
+        rescue_append_step(&text, &rescue->plan, i, &rescue->common, RESCUE_FOLDER);
         BW_TRY(bw_buffer_terminate(&text));
         const struct bw_rescuestepinfo row = {.step = rescue_step_name(&rescue->plan, i),
                                               .shell_command = text.data};

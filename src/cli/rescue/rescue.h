@@ -265,7 +265,7 @@ struct bw_error *rescue_list_others(void *context, struct bw_record_sink *sink);
  * same ones. */
 
 /** The folder in the printed commands. */
-extern const char rescue_folder[];
+#define RESCUE_FOLDER "saved"
 
 /** The number of steps of a plan. */
 size_t rescue_step_count(const struct rescue_plan *plan);
@@ -286,8 +286,10 @@ const char *rescue_open_option(const struct rescue_plan *plan);
 void rescue_append_step(struct bw_buffer *text, const struct rescue_plan *plan, size_t step,
                         const struct cmd_common *common, const char *folder);
 
-/** Appends the command `rescue --extract FOLDER`, which runs all steps. */
-void rescue_append_all(struct bw_buffer *text, const struct cmd_common *common, const char *folder);
+/** Appends a shell command for the images and options of `common`. `own`: its name and its own
+ * options; ends with NULL. */
+void rescue_append_command(struct bw_buffer *text, const struct cmd_common *common,
+                           const char *const *own);
 
 /** Appends the command `rescue` for another file system. */
 void rescue_append_other(struct bw_buffer *text, const struct rescue *rescue,
@@ -295,13 +297,6 @@ void rescue_append_other(struct bw_buffer *text, const struct rescue *rescue,
 
 /** The options on the command line, with the option that opens another file system. */
 struct cmd_input rescue_input_of(const struct rescue *rescue, const struct rescue_other *other);
-
-/** Appends the command `extract --subvolumes`, which keeps snapshots and shared data. */
-void rescue_append_subvolumes(struct bw_buffer *text, const struct cmd_common *common,
-                              const char *folder);
-
-/** Appends the command that plans a repair. */
-void rescue_append_repair(struct bw_buffer *text, const struct cmd_common *common);
 
 /** Runs all steps, each in a separate process, and lists the files that none has saved. Returns the
  * worst exit status. Confines the process; it can run no other command. */

@@ -31,8 +31,6 @@
 #include "cli/common/monitor.h"
 #include "cli/common/sandbox.h"
 
-const char rescue_folder[] = "saved";
-
 enum kind { WHOLE, CORRECTED, UNVERIFIED, UNVERIFIED_PARTLY, OLDER, PARTLY, LOST, DELETED };
 
 static const char *const kind_names[] = {"whole", "corrected", "unverified", "unverified-partly",
@@ -325,48 +323,24 @@ void rescue_append_step(struct bw_buffer *text, const struct rescue_plan *plan, 
     append_words(text, &words);
 }
 
-/* Appends the rest of a command that writes everything to a folder. */
-static void append_command(struct bw_buffer *text, struct words *words,
-                           const struct cmd_common *common)
-{
-    add_input(words, &common->input, &common->input.fs.state);
-    add_keys(words, &common->input);
-    append_words(text, words);
-}
-
-void rescue_append_all(struct bw_buffer *text, const struct cmd_common *common, const char *folder)
+void rescue_append_command(struct bw_buffer *text, const struct cmd_common *common,
+                           const char *const *own)
 {
     struct words words = {.list.count = 0};
-    add_word(&words, "rescue");
-    add_word(&words, "--extract=%s", folder);
-    append_command(text, &words, common);
+    for (; *own; own++)
+        add_word(&words, "%s", *own);
+    add_input(&words, &common->input, &common->input.fs.state);
+    add_keys(&words, &common->input);
+    append_words(text, &words);
 }
 
 void rescue_append_other(struct bw_buffer *text, const struct rescue *rescue,
                          const struct rescue_other *other)
 {
-    struct words words = {.list.count = 0};
+    static const char *const own[] = {"rescue", NULL};
     struct cmd_common common = rescue->common;
     common.input = rescue_input_of(rescue, other);
-    add_word(&words, "rescue");
-    append_command(text, &words, &common);
-}
-
-void rescue_append_subvolumes(struct bw_buffer *text, const struct cmd_common *common,
-                              const char *folder)
-{
-    struct words words = {.list.count = 0};
-    add_word(&words, "extract");
-    add_word(&words, "--subvolumes");
-    add_word(&words, "--directory=%s", folder);
-    append_command(text, &words, common);
-}
-
-void rescue_append_repair(struct bw_buffer *text, const struct cmd_common *common)
-{
-    struct words words = {.list.count = 0};
-    add_word(&words, "repair");
-    append_command(text, &words, common);
+    rescue_append_command(text, &common, own);
 }
 
 /* Running. */

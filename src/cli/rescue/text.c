@@ -13,7 +13,6 @@
 enum {
     SHOWN_PROBLEMS = 12,
     SHOWN_SUBVOLUMES = 20,
-    DATE_TO_SECONDS = 19,
 };
 
 static const char *color_of(const struct cmd_format *answer, enum cmd_color color)
@@ -25,6 +24,16 @@ static void append_heading(struct cmd_format *answer, const char *heading)
 {
     bw_buffer_format(&answer->text, "\n%s%s%s\n", color_of(answer, CMD_BOLD), heading,
                      color_of(answer, CMD_PLAIN));
+}
+
+/* Appends a heading and the command below it. */
+static void append_command(struct cmd_format *answer, const char *heading,
+                           const struct cmd_common *common, const char *const *command)
+{
+    append_heading(answer, heading);
+    bw_buffer_format(&answer->text, "  ");
+    rescue_append_command(&answer->text, common, command);
+    bw_buffer_append_byte(&answer->text, '\n');
 }
 
 static void append_volume(struct cmd_format *answer, const struct rescue *rescue,
@@ -172,12 +181,10 @@ static void append_older(struct cmd_format *answer, const struct rescue *rescue)
     append_heading(answer, "In older generations:");
     for (size_t i = 0; i < rescue->generations.count; i++) {
         const struct rescue_generation *found = &rescue->generations.items[i];
-        char date[BW_DATE_LENGTH];
-        bw_write_date(date, found->changed, ' ');
         bw_buffer_format(text,
                          "  whole but older versions of %" PRIu64 " of these files in generation "
-                         "%" PRIu64 " (%.*s UTC)\n",
-                         found->files, found->choice.generation, DATE_TO_SECONDS, date);
+                         "%" PRIu64 " (%s UTC)\n",
+                         found->files, found->choice.generation, cmd_date(found->changed).text);
     }
     if (rescue->hidden_files)
         bw_buffer_format(text, "  %" PRIu64 " more file%s whose metadata are lost\n",
@@ -189,6 +196,10 @@ static void append_older(struct cmd_format *answer, const struct rescue *rescue)
 
 static void append_steps(struct cmd_format *answer, const struct rescue *rescue)
 {
+    static const char *const all[] = {"rescue", "--extract=" RESCUE_FOLDER, NULL};
+    static const char *const subvolumes[] = {"extract", "--subvolumes",
+                                             "--directory=saved-subvolumes", NULL};
+    static const char *const repair[] = {"repair", NULL};
     struct bw_buffer *text = &answer->text;
     const size_t count = rescue_step_count(&rescue->plan);
     if (rescue->settings->folder && count)
@@ -199,23 +210,16 @@ static void append_steps(struct cmd_format *answer, const struct rescue *rescue)
         append_heading(answer, is_empty ? "There are no files." : "Nothing can be saved.");
         return;
     }
-    append_heading(answer, "Save everything to a folder on another disk:");
-    bw_buffer_format(text, "  ");
-    rescue_append_all(text, &rescue->common, rescue_folder);
-    bw_buffer_format(text, "\n");
+    append_command(answer, "Save everything to a folder on another disk:", &rescue->common, all);
     append_heading(answer, "This runs these commands, after mkdir -p saved:");
     for (size_t i = 0; i < count; i++) {
         bw_buffer_format(text, "  ");
-        rescue_append_step(text, &rescue->plan, i, &rescue->common, rescue_folder);
+        rescue_append_step(text, &rescue->plan, i, &rescue->common, RESCUE_FOLDER);
         bw_buffer_append_byte(text, '\n');
     }
-    if (rescue->subvolumes.count > 1) {
-        append_heading(answer,
-                       "Or keep subvolumes, snapshots and the data they share, on a btrfs:");
-        bw_buffer_format(text, "  ");
-        rescue_append_subvolumes(text, &rescue->common, "saved-subvolumes");
-        bw_buffer_append_byte(text, '\n');
-    }
+    if (rescue->subvolumes.count > 1)
+        append_command(answer, "Or keep subvolumes, snapshots and the data they share, on a btrfs:",
+                       &rescue->common, subvolumes);
     bool is_damaged = false; /* more than devices that are missing or stale */
     for (size_t i = 0; i < rescue->problem_count; i++)
         is_damaged |= rescue->problems[i].kind != NULL;
@@ -226,10 +230,9 @@ static void append_steps(struct cmd_format *answer, const struct rescue *rescue)
         /* It finds out itself what the rescue had to try. */
         struct cmd_common common = rescue->common;
         common.input = *given;
-        append_heading(answer, "After that, plan a repair, which never writes to the original:");
-        bw_buffer_format(text, "  ");
-        rescue_append_repair(text, &common);
-        bw_buffer_append_byte(text, '\n');
+        append_command(answer,
+                       "After that, plan a repair, which never writes to the original:", &common,
+                       repair);
     }
 }
 
@@ -265,11 +268,8 @@ static void append_others(struct cmd_format *answer, const struct rescue *rescue
         if (other->is_side)
             bw_buffer_format(text, "side of device %" PRIu64 ", ", other->side);
         bw_buffer_format(text, "generation %" PRIu64, other->generation);
-        if (other->changed) {
-            char date[BW_DATE_LENGTH];
-            bw_write_date(date, other->changed, ' ');
-            bw_buffer_format(text, ", %.*s UTC", DATE_TO_SECONDS, date);
-        }
+        if (other->changed)
+            bw_buffer_format(text, ", %s UTC", cmd_date(other->changed).text);
         bw_buffer_append_byte(text, '\n');
         if (other->problem) {
             bw_buffer_format(text, "    it cannot be read: ");
