@@ -94,6 +94,13 @@ holds "after Ctrl-\\ at a prompt, the terminal shows what is typed" \
     grep -qx "status -3, input is shown" interrupted
 python3 "$ROOT/tests/support/on-terminal.py" interrupt "$PROGRAM" check luks2.img > interrupted
 holds "an interrupted prompt of check" grep -qx "status 8, input is shown" interrupted
+if grep -q FUSE=1 "$BUILD/features"; then
+    mkdir mnt
+    python3 "$ROOT/tests/support/on-terminal.py" interrupt-all \
+        "$PROGRAM" mount --background luks2.img mnt > interrupted
+    holds "an interrupted prompt of mount --background" \
+        grep -qx "status -2, input is shown" interrupted
+fi
 if "${COMPILER[@]}" -shared -fPIC -o early_signal.so "$ROOT/tests/preload/early_signal.c" -ldl &&
     LD_PRELOAD=$PWD/early_signal.so "$PROGRAM" --version > /dev/null 2>&1; then
     timeout 60 python3 "$ROOT/tests/support/on-terminal.py" ends \

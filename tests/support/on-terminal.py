@@ -12,6 +12,8 @@
     tests/support/on-terminal.py interrupt COMMAND...  whether the terminal shows what is typed,
                                                     after SIGINT has ended the command at its
                                                     first output
+    tests/support/on-terminal.py interrupt-all COMMAND...  the same with SIGINT for all its
+                                                    processes, as by Ctrl-C
     tests/support/on-terminal.py quit COMMAND...    the same with SIGQUIT, as by Ctrl-\\
     tests/support/on-terminal.py ends COMMAND...    the same of a command that ends by itself
     tests/support/on-terminal.py signal COMMAND...  no terminal: the first line after SIGUSR1
@@ -74,12 +76,15 @@ def answer_like(child, terminal, regex):
 def main(mode, *command):
     terminal, other = os.pipe() if mode.startswith("signal") else os.openpty()
     answers = mode.startswith("answer:")
-    is_input = answers or mode in ("interrupt", "quit", "ends")
-    child = subprocess.Popen(command, stderr=other, stdin=other if is_input else None,
-                             stdout=other if mode == "both" else subprocess.DEVNULL)
-    if mode in ("interrupt", "quit", "ends"):
+    ends = mode in ("interrupt", "interrupt-all", "quit", "ends")
+    child = subprocess.Popen(command, stderr=other, stdin=other if answers or ends else None,
+                             stdout=other if mode == "both" else subprocess.DEVNULL,
+                             start_new_session=mode == "interrupt-all")
+    if ends:
         next(pieces(terminal))
-        if mode != "ends":
+        if mode == "interrupt-all":
+            os.killpg(child.pid, signal.SIGINT)
+        elif mode != "ends":
             child.send_signal(signal.SIGINT if mode == "interrupt" else signal.SIGQUIT)
         status = child.wait()
         shows = termios.tcgetattr(other)[3] & termios.ECHO

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -45,6 +46,7 @@ static void report_ready(const struct mount *mount)
 {
     struct stat status;
     const bool has_file = fstat(STDERR_FILENO, &status) == 0 && S_ISREG(status.st_mode);
+    setsid(); /* until now, the terminal can ask for a passphrase, and Ctrl-C ends both processes */
     dup2(mount->nowhere, STDIN_FILENO);
     dup2(mount->nowhere, STDOUT_FILENO);
     if (!has_file)
@@ -121,15 +123,20 @@ static int serve_in_background(struct mount *mount)
         error = bw_channel_fork(&mount->ready, &child);
     if (error)
         return cmd_fail(mount->common, error);
-    if (!child) {
-        setsid();
+    if (!child)
         return serve(mount);
-    }
+    signal(SIGINT, SIG_IGN); /* the child ends by it, after it has restored the terminal */
     if (bw_channel_receive(mount->ready, &word, 1))
         return STATUS_OK;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_CANNOT;
+    if (WIFEXITED(status))
+        return WEXITSTATUS(status);
+    if (WTERMSIG(status) == SIGINT) {
+        signal(SIGINT, SIG_DFL);
+        raise(SIGINT);
+    }
+    return STATUS_CANNOT;
 }
 
 /* Whether a file system of libfuse is mounted on a directory: most likely one of ours, which a
