@@ -20,7 +20,9 @@ struct command {
     const struct cmd_option *options; /**< the command's own options, which set its state */
     const char *record; /**< the record that it prints, with cmd_format_options; may be
                          * NULL */
-    /** How it prints records with this state: see cmd_plan_of(). NULL: `run` decides. */
+    /** How it prints records: always in the same way, or with this state; see cmd_plan_of(). Both
+     * NULL: `run` decides. */
+    const struct cmd_format_plan *plan;
     struct cmd_format_plan (*plan_of)(const void *state);
     bool sorts_rows; /**< with `record`: it has cmd_order_options, which cmd_format_write() obeys */
     /** Finds options that exclude each other, before it runs; NULL if there are none. */

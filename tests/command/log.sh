@@ -102,6 +102,10 @@ bad_copy "$WORK/plain"
 expect "there was no log" 0 'superblock copy 0 at 65536 rejected' "$WORK/plain"
 holds "without a log, all files are listed" cmp "$WORK/out" "$WORK/paths"
 is "the rejected copy is the only message" "$(wc -l < "$WORK/err")" 1
+expect "the changes of no log" 0 'copy 0' log "$WORK/plain"
+holds "a table without rows has no header" [ ! -s "$WORK/out" ]
+expect "a header is requested" 0 'copy 0' log --header "$WORK/plain"
+holds "--header prints the header of a table without rows" grep -q '^change' "$WORK/out"
 expect "unreadable metadata" 1 \
     'only it names a log tree: changes since generation [0-9]* may be missing; parts of the' \
     --insert debug/error-gen@chunk-map,kind=raw,action=eio "$WORK/plain"

@@ -187,6 +187,8 @@ struct bw_error *cmd_format_rows(const struct cmd_format_settings *settings, con
 struct cmd_format_plan cmd_plan_of(const struct command *command, const void *state)
 {
     struct cmd_format_plan plan = {.record = NULL};
+    if (command->plan)
+        plan = *command->plan;
     if (command->plan_of)
         plan = command->plan_of(state);
     if (!plan.record)
@@ -462,7 +464,9 @@ struct bw_error *cmd_format_end(struct cmd_format *format, struct bw_error *erro
     const bool aligned = stream->consume == append_rows;
     if (format->order.is_used && !(error && error->code == BW_ERROR_USAGE))
         error = bw_error_first(error, write_sorted(format));
-    if (format->rows && !(error && error->code == BW_ERROR_USAGE)) {
+    /* A table without rows has no names of columns either. */
+    const bool is_empty = aligned && !stream->begun && !format->settings.header;
+    if (format->rows && !is_empty && !(error && error->code == BW_ERROR_USAGE)) {
         error = bw_error_first(error, bw_rows_end(stream));
         if (aligned)
             error = bw_error_first(error, write_table(format, format->plan));

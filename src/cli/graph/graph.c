@@ -24,12 +24,6 @@ static struct bw_error *list(struct cmd_format *format, void *state)
     return bw_fs_print_graph(format->session.fs, graph->format, cmd_write, &format->output);
 }
 
-static struct cmd_format_plan plan_of(const void *state)
-{
-    (void)state;
-    return (struct cmd_format_plan){.list = list, .depth = CMD_OPEN_GRAPH};
-}
-
 const struct command cmd_graph = {
     .name = "graph",
     .topic = cmd_topic_developers,
@@ -54,6 +48,6 @@ const struct command cmd_graph = {
                 "  btrfs-walk graph --insert debug/trace@verify disk.img\n",
     .options = options,
     .record = "layerinfo",
-    .plan_of = plan_of,
+    .plan = &(const struct cmd_format_plan){.list = list, .depth = CMD_OPEN_GRAPH},
     .state_size = sizeof(struct graph_state),
 };

@@ -417,15 +417,9 @@ static struct bw_error *list(struct cmd_format *format, void *context)
 
 static int run(const struct cmd_common *common, void *state)
 {
-    const struct cmd_format_plan plan = {
-        .record = cmd_log.record,
-        .columns = "change,type,path,file_offset,length,attribute,before,after",
-        .list = list,
-    };
-    (void)state;
     struct cmd_common replaying = *common;
     replaying.input.fs.log = BW_LOG_REPLAY;
-    return cmd_format_run(&replaying, &plan);
+    return cmd_run_plan(&replaying, &cmd_log, state);
 }
 
 const struct command cmd_log = {
@@ -447,5 +441,8 @@ const struct command cmd_log = {
                 "  btrfs-walk log --json disk.img          for programs\n",
     .options = cmd_no_options,
     .record = "logchange",
+    .plan =
+        &(const struct cmd_format_plan){
+            .columns = "change,type,path,file_offset,length,attribute,before,after", .list = list},
     .run = run,
 };

@@ -135,12 +135,6 @@ static struct bw_error *list(struct cmd_format *format, void *state)
     return NULL;
 }
 
-static struct cmd_format_plan plan_of(const void *state)
-{
-    (void)state;
-    return (struct cmd_format_plan){.list = list, .depth = CMD_OPEN_IMAGES};
-}
-
 static const char *find_mistake(const struct cmd_common *common, const void *state)
 {
     const struct supers *supers = state;
@@ -184,7 +178,7 @@ const struct command cmd_super = {
     .options = options,
     .record = "superblockinfo",
     .meanings = meanings,
-    .plan_of = plan_of,
+    .plan = &(const struct cmd_format_plan){.list = list, .depth = CMD_OPEN_IMAGES},
     .find_mistake = find_mistake,
     .run = run,
     .state_size = sizeof(struct supers),

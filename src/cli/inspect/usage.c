@@ -413,12 +413,6 @@ const struct cmd_format_plan cmd_usage_plan = {
     .list = list,
 };
 
-static struct cmd_format_plan plan_of(const void *state)
-{
-    (void)state;
-    return cmd_usage_plan;
-}
-
 const struct command cmd_usage = {
     .name = "usage",
     .topic = cmd_topic_space,
@@ -435,5 +429,5 @@ const struct command cmd_usage = {
                 "  btrfs-walk usage --json disk.img | jq .overall.used  for programs\n",
     .options = cmd_no_options,
     .record = "usageinfo",
-    .plan_of = plan_of,
+    .plan = &cmd_usage_plan,
 };
