@@ -42,6 +42,16 @@ static inline struct bw_error *bw_error_first(struct bw_error *first, struct bw_
     return first;
 }
 
+/** Frees an error that costs only what has failed. Returns it if memory ran out, which says nothing
+ * about the images. */
+static inline struct bw_error *bw_error_tolerate(struct bw_error *error)
+{
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    bw_error_free(error);
+    return NULL;
+}
+
 /** The code, message and advice of an error, without its way and causes. */
 static inline struct bw_error *bw_error_brief(const struct bw_error *error)
 {

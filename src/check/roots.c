@@ -548,7 +548,7 @@ static struct bw_error *check_root(const struct root_list *list, const struct ro
         return NULL;
     BW_AUTO_ERROR struct bw_error *bad = bw_subvolume_get(check->fs, subvolume, &info);
     if (bad)
-        return bad->code == BW_ERROR_NO_MEMORY ? BW_TAKE(bad) : NULL;
+        return bw_error_tolerate(BW_TAKE(bad));
     BW_TRY(bw_subvolume_is_changed(check->fs, subvolume, &info, &is_changed));
     if (is_changed)
         bw_check_find(check, BW_CODE_received_changed, &location,

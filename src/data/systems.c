@@ -580,10 +580,8 @@ static struct bw_error *examine(struct bw_systems *systems, const struct bw_subv
         return NULL;
     BW_TRY(find_os_release(fs, subvolume, &os_release));
     BW_TRY(bw_strings_reserve(&systems->texts, 1));
-    struct bw_error *error = bw_subvolume_path(fs, subvolume, &path, NULL);
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    bw_error_free(error); /* it has no path, or it is lost */
+    /* It may have no path, or a lost one. */
+    BW_TRY(bw_error_tolerate(bw_subvolume_path(fs, subvolume, &path, NULL)));
     if (path) {
         BW_TRY(bw_strings_push(&systems->texts, path));
         system.path = path;
@@ -596,8 +594,7 @@ static struct bw_error *examine(struct bw_systems *systems, const struct bw_subv
         return NULL;
     if (os_release.inode && !fs->no_data) {
         BW_AUTO_BUFFER struct bw_buffer text = {0};
-        error = bw_data_read_text(fs, &os_release, SMALL, &text);
-        BW_TRY(end_reading(fs, subvolume, error, &text));
+        BW_TRY(end_reading(fs, subvolume, bw_data_read_text(fs, &os_release, SMALL, &text), &text));
         if (text.length)
             BW_TRY(parse_os_release(systems, text.data, &system));
     }

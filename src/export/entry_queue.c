@@ -89,7 +89,7 @@ static struct bw_error *find_older_name(struct bw_fs *fs, struct bw_fs *newer,
     if (!error && options.subvolume)
         error = bw_subvolume_by_name(newer, options.subvolume, &from_newer);
     if (error)
-        return error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
+        return bw_error_tolerate(BW_TAKE(error));
     BW_AUTO_ERROR struct bw_error *missing =
         options.subvolume ? bw_subvolume_by_name(fs, options.subvolume, &from) : NULL;
     if (!missing)
@@ -512,11 +512,7 @@ static struct bw_error *find_start(struct bw_entry_queue *queue,
         queue->start_length = strlen(queue->start->name);
         return NULL;
     }
-    struct bw_error *error = bw_walk_start_path(queue->fs, options, &path, &queue->start_length);
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    bw_error_free(error);
-    return NULL;
+    return bw_error_tolerate(bw_walk_start_path(queue->fs, options, &path, &queue->start_length));
 }
 
 /* Runs one walk. If its starting point does not exist, reports that; the other walks continue. */

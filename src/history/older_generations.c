@@ -62,10 +62,7 @@ struct bw_error *bw_older_next(struct bw_older *older, struct bw_fs **fs)
         older->images.state = older->states[older->next++];
         if (older->progress)
             older->progress(older->context, older->next, older->count);
-        struct bw_error *error = older->present->reopen(&older->images, fs);
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            return error;
-        bw_error_free(error);
+        BW_TRY(bw_error_tolerate(older->present->reopen(&older->images, fs)));
         if (!*fs)
             continue;
         const struct bw_root_pointer *root = &(*fs)->root_tree.root;

@@ -128,7 +128,7 @@ static struct bw_error *find_key(struct follower *follower, const struct bw_owne
         return bw_error_no_memory();
     BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &pointer, follower->buffer);
     if (error)
-        return error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
+        return bw_error_tolerate(BW_TAKE(error));
     const struct bw_node node = bw_node_view(follower->buffer, reader->nodesize);
     if (node.item_count)
         keys[0] = keys[1] = bw_first_key(&node);

@@ -301,7 +301,7 @@ static struct bw_error *name_unallocated(struct bw_fs *fs, struct bw_block_group
         return NULL;
     BW_AUTO_ERROR struct bw_error *unknown = bw_block_groups_find(groups, address, &group);
     if (unknown)
-        return unknown->code == BW_ERROR_NO_MEMORY ? BW_TAKE(unknown) : NULL;
+        return bw_error_tolerate(BW_TAKE(unknown));
     *kind = group.used ? BW_OWNER_FREE : BW_OWNER_UNUSED;
     const uint64_t left = group.logical + group.length - address;
     *length = address >= group.logical && left && left < *length ? left : *length;

@@ -162,7 +162,7 @@ struct bw_error *bw_repair_can_refill(struct bw_repair *repair, bool *is_possibl
                                 (uint32_t)bw_checksum_size(bw_fs_data_checksum(repair->fs))};
     BW_AUTO_ERROR struct bw_error *error = measure(&refill);
     if (error)
-        return error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
+        return bw_error_tolerate(BW_TAKE(error));
 
     /* A leaf may begin and end with a part of an item. */
     const uint64_t room = repair->fs->superblock.nodesize - sizeof(struct bw_disk_header),

@@ -42,7 +42,7 @@ static struct bw_error *read_block(struct bw_repair *repair, struct bw_fs *fs,
     if (!error)
         error = bw_node_check(block, size, pointer->bytenr, &pointer->expectation);
     if (error)
-        return error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
+        return bw_error_tolerate(BW_TAKE(error));
 
     /* The reader accepts wrong items. */
     const struct bw_node node = bw_node_view(block, size);

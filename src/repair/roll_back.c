@@ -154,10 +154,7 @@ static struct bw_error *try_generation(struct bw_repair *repair, struct bw_histo
     if (*is_good)
         *loss = describe_loss(repair, older, bw_history_entry(history, number));
     bw_fs_close(older);
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    bw_error_free(error);
-    return NULL;
+    return bw_error_tolerate(error);
 }
 
 /* The plan. */

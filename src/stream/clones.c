@@ -130,7 +130,7 @@ static struct bw_error *read_leaf(struct bw_sender *sender, uint64_t bytenr)
     };
     BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &pointer, clones->buffer);
     if (error)
-        return error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
+        return bw_error_tolerate(BW_TAKE(error));
     const struct bw_node node = bw_node_view(clones->buffer, reader->nodesize);
     struct bw_item item;
     for (uint32_t slot = 0; bw_leaf_next(&node, &slot, &item);) {

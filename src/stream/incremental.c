@@ -214,9 +214,8 @@ static struct bw_error *can_survive(const struct bw_diff_file files[2], bool con
         struct bw_error *error =
             bw_symlink_read(tree->fs, &tree->subvolume->tree, files[side].number, targets[side]);
         *survives &= !error;
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            return error;
-        bw_error_free(error); /* a new link is made, and if its target is lost, that is reported */
+        /* A new link is made, and if its target is lost, that is reported. */
+        BW_TRY(bw_error_tolerate(error));
     }
     *survives &= before.length == after.length &&
                  (!after.length || memcmp(before.data, after.data, after.length) == 0);

@@ -350,9 +350,7 @@ static struct bw_error *clone_range(struct bw_sender *sender, const struct bw_se
         bw_send_path(sender, clone->root, clone->inode,
                      is_moving ? sender->current.number + 1 : UINT64_MAX, &from);
     *done = !error;
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    bw_error_free(error);
+    BW_TRY(bw_error_tolerate(error));
     if (!*done)
         return NULL;
 

@@ -307,10 +307,7 @@ static struct bw_error *find_unverifiable(const struct deleting *deleting,
                 !extent || extent->kind != BW_EXTENT_INLINE || extent->length < inode->size;
         bw_file_close(file);
     }
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    bw_error_free(error);
-    return NULL;
+    return bw_error_tolerate(error);
 }
 
 /* Passes an entry on to the extraction, unless it cannot be verified. */

@@ -599,9 +599,7 @@ static struct bw_error *find_identity(struct bw_fs *fs, const uint8_t uuid[BW_UU
         struct bw_error *error = bw_send_identity(fs, *found, &identity);
         if (!error && memcmp(identity.uuid, uuid, BW_UUID_SIZE) == 0)
             return NULL;
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            return error;
-        bw_error_free(error); /* a damaged subvolume has no identity */
+        BW_TRY(bw_error_tolerate(error)); /* a damaged subvolume has no identity */
     }
     return NULL;
 }

@@ -81,9 +81,7 @@ static struct bw_error *add_entry(void *context, const struct bw_du_entry *entry
             error = uses_push(&comparison->uses, (struct use){extent->logical, added.parent,
                                                               (uint32_t)extent->length});
     bw_file_close(file);
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    bw_error_free(error); /* the search for shared data has reported damage */
+    BW_TRY(bw_error_tolerate(error)); /* the search for shared data has reported damage */
     if (comparison->uses.count == before)
         return NULL;
     bw_buffer_append(&comparison->paths, entry->path, entry->path_length);

@@ -391,10 +391,7 @@ static struct bw_error *gather_facts(struct bw_fs *fs, struct bw_xattr_reader *r
     size_t length;
     BW_TRY(bw_inode_get(fs, place, &facts->inode));
     /* A subvolume without a path is identified by its id. */
-    struct bw_error *error = bw_subvolume_path(fs, place->subvolume, &facts->subvolume, &length);
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    bw_error_free(error);
+    BW_TRY(bw_error_tolerate(bw_subvolume_path(fs, place->subvolume, &facts->subvolume, &length)));
     if (place->inode == BW_EMPTY_DIRECTORY)
         return NULL;
     BW_TRY(bw_xattr_reader_read(reader, place, &facts->xattrs, &facts->xattr_count));

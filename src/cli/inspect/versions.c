@@ -300,10 +300,8 @@ static struct bw_error *write_snapshot(struct versions *versions,
         !append_timeshift(&name, snapshot->path) && !append_btrbk(&name, snapshot->path))
         bw_buffer_format(&name, "%s", snapshot->path);
     BW_TRY(bw_buffer_terminate(&name));
-    struct bw_error *error = bw_inode_path(versions->fs, &version->place, &path, &length);
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    bw_error_free(error); /* a row without a path */
+    /* Without the path, the row has none. */
+    BW_TRY(bw_error_tolerate(bw_inode_path(versions->fs, &version->place, &path, &length)));
     struct bw_versioninfo row = {
         .generation = snapshot->generation,
         .changed = bw_time_nanoseconds(&snapshot->time),

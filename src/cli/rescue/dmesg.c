@@ -247,7 +247,7 @@ static struct bw_error *find_file(struct dmesg *dmesg, struct explained *item)
     if (!error)
         error = bw_inode_path(dmesg->fs, &place, &path, &length);
     if (error)
-        return error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
+        return bw_error_tolerate(BW_TAKE(error));
     return add_path(item, path, length);
 }
 
