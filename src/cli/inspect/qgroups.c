@@ -108,20 +108,18 @@ static struct bw_error *write_groups(struct cmd_format *format, void *context)
     /* Warns, as btrfs-progs do, when the numbers of quota groups are unreliable. */
     struct bw_quota_status status;
     BW_TRY(bw_fs_quota_status(format->session.fs, &status));
+    const char *warning = NULL;
     if (!status.exists)
-        bw_fs_report(format->session.fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_NOT_FOUND, "the file system has no quotas"));
+        warning = "the file system has no quotas";
     else if (status.is_known && !status.enabled)
-        bw_fs_report(format->session.fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_NOT_FOUND, "quotas are turned off"));
+        warning = "quotas are turned off";
     else if (status.is_known && status.rescanning)
-        bw_fs_report(format->session.fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_CORRUPT, "the numbers of quota groups are "
-                                                       "incomplete: a rescan is in progress"));
+        warning = "the numbers of quota groups are incomplete: a rescan is in progress";
     else if (status.is_known && status.inconsistent)
+        warning = "the numbers of quota groups are inconsistent: they need a rescan";
+    if (warning)
         bw_fs_report(format->session.fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_CORRUPT, "the numbers of quota groups are "
-                                                       "inconsistent: they need a rescan"));
+                     bw_error_create(BW_ERROR_CORRUPT, "%s", warning));
     struct bw_qgroups *qgroups;
     struct bw_error *error = bw_qgroups_open(format->session.fs, paths, &qgroups);
     for (const struct bw_qgroup_info *info; !error && (info = bw_qgroups_next(qgroups));)

@@ -66,7 +66,12 @@ static struct bw_error *store_free_if(void *state, const struct cmd_option *opti
 
 static void release_state(void *state)
 {
-    bw_buffer_free(&((struct space *)state)->free_if);
+    struct space *space = state;
+    bw_buffer_free(&space->free_if);
+    bw_buffer_free(&space->text);
+    for (size_t i = 0; i < space->paths.count; i++)
+        free(space->paths.items[i].text);
+    paths_free(&space->paths);
 }
 
 static const struct cmd_option options[] = {
@@ -242,9 +247,9 @@ static struct bw_error *choose_snapshots(const struct bw_shares *shares, uint64_
 }
 
 /* Writes a row for each snapshot to delete. */
-static struct bw_error *write_steps(const struct space *space, const struct snapshots *snapshots,
-                                    uint64_t to_free)
+static struct bw_error *write_steps(const struct space *space, const struct snapshots *snapshots)
 {
+    const uint64_t to_free = space->to_free;
     BW_SCOPED(bw_numbers) struct bw_numbers ids = {0};
     struct bw_shares_sum sum = {0};
     uint64_t freed, before = 0;
@@ -283,70 +288,59 @@ static struct bw_error *write_steps(const struct space *space, const struct snap
 
 /* The steps of the command. */
 
+static struct bw_error *write_answer(struct space *space, const struct bw_numbers *ids,
+                                     const struct snapshots *snapshots)
+{
+    struct bw_shares_sum sum;
+    struct bw_bytes names[MOST_PATHS];
+    size_t count = 0;
+    if (space->to_free)
+        return write_steps(space, snapshots);
+    if (space->shared)
+        return bw_shares_sets(space->shares, write_set, space);
+    if (!space->free_if.length)
+        return write_subvolumes(space);
+    for (size_t i = 0; i < ids->count; i++)
+        add_names(space, ids->items[i], ids->items[i], names, &count);
+    BW_TRY(bw_shares_of(space->shares, ids->items, ids->count, &sum));
+    const struct bw_freeinfo row = {.subvolumes = space->text.data,
+                                    .referenced = sum.referenced,
+                                    .freed = sum.exclusive,
+                                    .lost_blocks = sum.lost_blocks,
+                                    .paths = {count ? names : NULL, count}};
+    return cmd_format_write(space->format, &row, sizeof row);
+}
+
 /* Names are looked up first, because the rest takes long. */
 static struct bw_error *list(struct cmd_format *format, void *context)
 {
     struct space *space = context;
+    struct bw_fs *fs = format->session.fs;
     const struct bw_shares_options wanted = {.struct_size = sizeof wanted,
                                              .threads = space->threads};
-    struct bw_shares *shares = NULL;
-    struct bw_numbers ids = {0};
-    struct snapshots snapshots = {0};
-    struct bw_error *error = NULL;
+    struct bw_shares *shares;
+    BW_SCOPED(bw_numbers) struct bw_numbers ids = {0};
+    BW_SCOPED(snapshots) struct snapshots snapshots = {0};
     space->format = format;
 
     /* The ids of the subvolumes of --free-if; as text, with commas between them. */
-    size_t at = 0;
-    while (!error && at < space->free_if.length) {
-        const char *name = space->free_if.data + at;
+    for (size_t at = 0; at < space->free_if.length; at += strlen(space->free_if.data + at) + 1) {
         const struct bw_subvolume *subvolume;
-        at += strlen(name) + 1;
-        error = bw_subvolume_by_name(format->session.fs, name, &subvolume);
-        if (!error)
-            error = bw_numbers_push(&ids, bw_subvolume_id(subvolume));
-        if (!error)
-            bw_buffer_format(&space->text, "%s%" PRIu64, ids.count > 1 ? "," : "",
-                             bw_subvolume_id(subvolume));
+        BW_TRY(bw_subvolume_by_name(fs, space->free_if.data + at, &subvolume));
+        bw_buffer_format(&space->text, "%s%" PRIu64, ids.count ? "," : "",
+                         bw_subvolume_id(subvolume));
+        BW_TRY(bw_numbers_push(&ids, bw_subvolume_id(subvolume)));
     }
-    bw_buffer_append_byte(&space->text, '\0');
-    if (!error && space->text.failed)
-        error = bw_error_no_memory();
-    if (!error && (space->free_if.length || space->shared || space->to_free))
-        error = load_paths(space);
-    if (!error && space->to_free)
-        error = list_snapshots(format->session.fs, &snapshots);
-    cmd_progress_expect_trees(format->session.fs, false);
-    if (!error)
-        error = bw_shares_open(format->session.fs, &wanted, &shares);
+    BW_TRY(bw_buffer_terminate(&space->text));
+    if (space->free_if.length || space->shared || space->to_free)
+        BW_TRY(load_paths(space));
+    if (space->to_free)
+        BW_TRY(list_snapshots(fs, &snapshots));
+    cmd_progress_expect_trees(fs, false);
+    BW_TRY(bw_shares_open(fs, &wanted, &shares));
     space->shares = shares;
-    if (!error && space->free_if.length) {
-        struct bw_shares_sum sum = {0};
-        struct bw_bytes names[MOST_PATHS];
-        size_t count = 0;
-        for (size_t i = 0; i < ids.count; i++)
-            add_names(space, ids.items[i], ids.items[i], names, &count);
-        error = bw_shares_of(shares, ids.items, ids.count, &sum);
-        const struct bw_freeinfo row = {.subvolumes = space->text.data,
-                                        .referenced = sum.referenced,
-                                        .freed = sum.exclusive,
-                                        .lost_blocks = sum.lost_blocks,
-                                        .paths = {count ? names : NULL, count}};
-        if (!error)
-            error = cmd_format_write(format, &row, sizeof row);
-    } else if (!error && space->to_free) {
-        error = write_steps(space, &snapshots, space->to_free);
-    } else if (!error && space->shared) {
-        error = bw_shares_sets(shares, write_set, space);
-    } else if (!error) {
-        error = write_subvolumes(space);
-    }
+    struct bw_error *error = write_answer(space, &ids, &snapshots);
     bw_shares_close(shares);
-    bw_buffer_free(&space->text);
-    for (size_t i = 0; i < space->paths.count; i++)
-        free(space->paths.items[i].text);
-    paths_free(&space->paths);
-    snapshots_free(&snapshots);
-    bw_numbers_free(&ids);
     return error;
 }
 

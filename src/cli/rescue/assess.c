@@ -169,8 +169,8 @@ static bool is_present(struct rescue *rescue, uint64_t logical, uint64_t length,
     return present;
 }
 
-/* Adds an extent to rescue->read without reading it: it counts as lost if all copies of a part are
- * on missing devices. */
+/* Adds an extent to rescue->now.read without reading it: it counts as lost if all copies of a part
+ * are on missing devices. */
 static void map_extent(struct rescue *rescue, const struct bw_extent *extent)
 {
     struct bw_data_part part = {.kind = BW_DATA_BYTES,
@@ -192,10 +192,10 @@ static void map_extent(struct rescue *rescue, const struct bw_extent *extent)
         const struct bw_data_part piece = {.kind = present ? BW_DATA_BYTES : BW_DATA_BAD,
                                            .offset = extent->offset + done,
                                            .length = known};
-        bw_recoverable_add(&rescue->read, &piece);
+        bw_recoverable_add(&rescue->now.read, &piece);
     }
     if (compressed || !stored)
-        bw_recoverable_add(&rescue->read, &part);
+        bw_recoverable_add(&rescue->now.read, &part);
 }
 
 /* The stream. */
@@ -216,13 +216,15 @@ static struct bw_error *next(void *context, struct bw_stream_file *file, bool *g
     return NULL;
 }
 
-static struct bw_error *visit_part(void *context, const struct bw_stream_file *file,
+struct bw_error *rescue_visit_part(void *context, const struct bw_stream_file *file,
                                    const struct bw_data_part *part)
 {
-    struct rescue *rescue = context;
+    struct rescue_reading *reading = context;
     (void)file;
-    bw_recoverable_add(&rescue->read, part);
-    rescue->other_bad += rescue_is_other_bad(part) ? part->length : 0;
+    bw_recoverable_add(&reading->read, part);
+    if (part->kind == BW_DATA_BAD && part->error && part->error->code != BW_ERROR_CORRUPT &&
+        part->error->code != BW_ERROR_NO_CHECKSUM)
+        reading->other_bad += part->length;
     cmd_progress_add(part->length);
     return NULL;
 }
@@ -246,26 +248,27 @@ struct bw_error *rescue_read_as_is(struct bw_fs *fs, struct bw_data_reader **rea
 
 /*
  * If only checksums are missing for the current file, its data were not read. Reads them now into
- * rescue->read: they may be unreadable, or not decompress.
+ * rescue->now.read: they may be unreadable, or not decompress.
  */
 static struct bw_error *read_unchecked(struct rescue *rescue, const struct bw_export_entry *item,
                                        bool *unchecked)
 {
-    *unchecked = rescue->read.bad && rescue->read.bad == rescue->read.unchecked;
+    *unchecked = rescue->now.read.bad && rescue->now.read.bad == rescue->now.read.unchecked;
     if (!*unchecked)
         return NULL;
-    rescue->read = (struct bw_recoverable){0};
+    rescue->now.read = (struct bw_recoverable){0};
     if (rescue->settings->no_data ||
         (skips_shared(rescue) &&
          is_in_set(rescue, rescue->finished_extents, &rescue->unverified, item)))
         return NULL;
-    BW_TRY(rescue_read_as_is(rescue->fs, &rescue->reader, item, &rescue->read));
-    if (!rescue->read.bad && skips_shared(rescue))
+    BW_TRY(rescue_read_as_is(rescue->fs, &rescue->reader, item, &rescue->now.read));
+    if (!rescue->now.read.bad && skips_shared(rescue))
         add_to_set(rescue, &rescue->unverified, item);
     return NULL;
 }
 
-/* How much of an item can be read. Data that were read for other files are not in rescue->read. */
+/* How much of an item can be read. Data that were read for other files are not in rescue->now.read.
+ */
 static struct bw_error *find_kind(struct rescue *rescue, const struct bw_export_entry *item,
                                   enum bw_recoverable_kind *kind)
 {
@@ -282,7 +285,7 @@ static struct bw_error *find_kind(struct rescue *rescue, const struct bw_export_
         if (error)
             *kind = BW_RECOVERABLE_LOST;
     } else if (item->type == S_IFREG && !item->checked) {
-        *kind = bw_recoverable_kind(&rescue->read, unverified);
+        *kind = bw_recoverable_kind(&rescue->now.read, unverified);
     } else if (item->type == S_IFREG && unverified) {
         *kind = BW_RECOVERABLE_UNVERIFIED;
     }
@@ -342,23 +345,23 @@ static struct bw_error *count_file(struct rescue *rescue, const struct bw_export
         while (next_extent(rescue, rescue->finished_extents, &extent) && extent)
             map_extent(rescue, extent);
     }
-    const bool is_unverified = unchecked && !rescue->read.bad;
+    const bool is_unverified = unchecked && !rescue->now.read.bad;
     enum bw_recoverable_kind kind = BW_RECOVERABLE_UNVERIFIED;
     if (!is_unverified)
         BW_TRY(find_kind(rescue, item, &kind));
     /* Damaged data stay damaged, but may be better than zeros. */
-    if ((kind == BW_RECOVERABLE_PARTLY || kind == BW_RECOVERABLE_LOST) && rescue->read.bad &&
-        !rescue->other_bad && !rescue->settings->no_data) {
+    if ((kind == BW_RECOVERABLE_PARTLY || kind == BW_RECOVERABLE_LOST) && rescue->now.read.bad &&
+        !rescue->now.other_bad && !rescue->settings->no_data) {
         struct bw_recoverable as_is = {0};
         BW_TRY(rescue_read_as_is(rescue->fs, &rescue->reader, item, &as_is));
         rescue->mismatched_files += !as_is.bad;
     }
     count_in(find_subvolume(rescue, bw_subvolume_id(item->place.subvolume)), kind, item->inode.size,
-             rescue->read.bad, 1);
+             rescue->now.read.bad, 1);
     const bool is_corrected = kind == BW_RECOVERABLE_CORRECTED;
     rescue->unchecked_files += is_unverified;
     rescue->corrected_files += is_corrected;
-    rescue->plan.corrects_partly |= rescue->read.bad && rescue->read.corrected;
+    rescue->plan.corrects_partly |= rescue->now.read.bad && rescue->now.read.corrected;
     const bool is_missed = kind >= BW_RECOVERABLE_PARTLY || is_unverified; /* or corrected */
     rescue->missed_total += is_missed;
     if (is_missed && rescue->paths.length <= MOST_PATHS) {
@@ -370,14 +373,14 @@ static struct bw_error *count_file(struct rescue *rescue, const struct bw_export
                                                               .generation = item->inode.generation,
                                                               .size = item->inode.size,
                                                               .transid = item->inode.transid,
-                                                              .bad = rescue->read.bad,
+                                                              .bad = rescue->now.read.bad,
                                                               .kind = kind,
                                                               .has_inode = item->has_inode,
                                                               .found = is_corrected}));
         bw_buffer_append(&rescue->paths, item->path.data, item->path.length + 1);
         BW_TRY(bw_buffer_error(&rescue->paths));
     }
-    return rescue->settings->list ? list_file(rescue, item, kind, &rescue->read) : NULL;
+    return rescue->settings->list ? list_file(rescue, item, kind, &rescue->now.read) : NULL;
 }
 
 struct bw_error *rescue_count_accepted(struct rescue *rescue, const struct bw_export_entry *item,
@@ -412,13 +415,12 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
 {
     struct rescue *rescue = context;
     struct bw_export_entry *item = file->user;
-    const bool is_whole = complete && item->has_inode && !rescue->read.bad &&
-                          !rescue->read.corrected && !item->checked;
+    const bool is_whole = complete && item->has_inode && !rescue->now.read.bad &&
+                          !rescue->now.read.corrected && !item->checked;
     struct bw_error *error = complete ? count_file(rescue, item) : NULL;
     if (is_whole && item->type == S_IFREG && skips_shared(rescue))
         add_to_set(rescue, &rescue->verified, item);
-    rescue->read = (struct bw_recoverable){0};
-    rescue->other_bad = 0;
+    rescue->now = (struct rescue_reading){0};
     bw_entry_queue_release(rescue->export.queue, item);
     return error;
 }
@@ -445,7 +447,7 @@ struct bw_error *rescue_assess(struct rescue *rescue)
     const struct bw_stream stream = {.struct_size = sizeof stream,
                                      .threads = rescue->settings->export.walk.threads,
                                      .next = next,
-                                     .visit = visit_part,
+                                     .visit = rescue_visit_part,
                                      .finish = finish,
                                      .context = rescue,
                                      .held = bw_export_entry_held};

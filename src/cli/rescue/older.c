@@ -17,10 +17,10 @@ enum { MOST_GENERATIONS = 16 };
 
 /* A generation in which files are searched for. */
 struct search {
+    struct rescue_reading now; /* the current file; the first member */
     struct rescue *rescue;
     struct bw_fs *fs;
-    size_t next;                /* in rescue->missed */
-    struct bw_recoverable read; /* of the current file */
+    size_t next; /* in rescue->missed */
     struct rescue_generation found;
 };
 
@@ -80,27 +80,17 @@ static struct bw_error *next(void *context, struct bw_stream_file *file, bool *g
     return NULL;
 }
 
-static struct bw_error *visit_part(void *context, const struct bw_stream_file *file,
-                                   const struct bw_data_part *part)
-{
-    struct search *search = context;
-    (void)file;
-    bw_recoverable_add(&search->read, part);
-    cmd_progress_add(part->length);
-    return NULL;
-}
-
 static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
 {
     struct search *search = context;
     struct rescue_missed *missed = file->user;
     if (complete &&
-        bw_recoverable_kind(&search->read, file->data.unchecked) == BW_RECOVERABLE_VERIFIED) {
+        bw_recoverable_kind(&search->now.read, file->data.unchecked) == BW_RECOVERABLE_VERIFIED) {
         missed->found = true;
         search->found.files++;
         search->found.bytes += file->data.size;
     }
-    search->read = (struct bw_recoverable){0};
+    search->now = (struct rescue_reading){0};
     return NULL;
 }
 
@@ -111,12 +101,12 @@ static struct bw_error *search_generation(struct rescue *rescue,
     const struct bw_stream stream = {.struct_size = sizeof stream,
                                      .threads = rescue->settings->export.walk.threads,
                                      .next = next,
-                                     .visit = visit_part,
+                                     .visit = rescue_visit_part,
                                      .finish = finish,
                                      .context = &search};
     BW_AUTO_ERROR struct bw_error *unreadable = bw_fs_open(options, &search.fs);
     if (unreadable)
-        return unreadable->code == BW_ERROR_NO_MEMORY ? BW_TAKE(unreadable) : NULL;
+        return bw_error_tolerate(BW_TAKE(unreadable));
     search.found.choice.generation = bw_fs_status(search.fs).generation;
     if (!is_unique)
         search.found.choice.tree_root = options->state.tree_root;

@@ -255,15 +255,9 @@ static void print_advice(const struct repair *repair)
     const struct cmd_common *common = repair->common;
     const char *file = repair->settings->file;
     const bool is_copy = repair->settings->format == FORMAT_RAW;
-    if (is_copy)
-        fputs("The images are as before. A copy contains everything in use, with the changes.\n"
-              "1. Look at the result:    btrfs-walk check",
-              stderr);
-    else
-        fputs("The images are as before. An overlay contains changes only, and needs its "
-              "image.\n"
-              "1. Look at the result:    btrfs-walk check",
-              stderr);
+    fprintf(stderr, "The images are as before. %s\n1. Look at the result:    btrfs-walk check",
+            is_copy ? "A copy contains everything in use, with the changes."
+                    : "An overlay contains changes only, and needs its image.");
     for (size_t i = 0; i < common->input.image_count && !is_copy; i++) {
         if (file)
             fprintf(stderr, " --patch %s", file);
@@ -278,14 +272,11 @@ static void print_advice(const struct repair *repair)
     else if (is_copy)
         fprintf(stderr, " %s/devid-*.img", repair->settings->folder);
     fputc('\n', stderr);
-    if (is_copy)
-        fputs("2. In a virtual machine:  -drive file=COPY,format=raw,snapshot=on\n"
-              "3. On this machine:       losetup --read-only --find --show COPY\n",
-              stderr);
-    else
-        fputs("2. In a virtual machine:  -drive file=OVERLAY,format=qcow2,snapshot=on\n"
-              "3. On this machine:       qemu-nbd --read-only --connect=/dev/nbd0 OVERLAY\n",
-              stderr);
+    fputs(is_copy ? "2. In a virtual machine:  -drive file=COPY,format=raw,snapshot=on\n"
+                    "3. On this machine:       losetup --read-only --find --show COPY\n"
+                  : "2. In a virtual machine:  -drive file=OVERLAY,format=qcow2,snapshot=on\n"
+                    "3. On this machine:       qemu-nbd --read-only --connect=/dev/nbd0 OVERLAY\n",
+          stderr);
     fputs("   The kernel may take the original instead, since both have the same ids: detach it, "
           "or\n"
           "   make it read-only (blockdev --setro), before any mount.\n"

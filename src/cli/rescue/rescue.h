@@ -149,8 +149,15 @@ struct rescue_verified {
     struct rescue_verified_pages pages;
 };
 
+/** How much of a file can be read, while a stream delivers its parts. */
+struct rescue_reading {
+    struct bw_recoverable read;
+    uint64_t other_bad; /**< bytes that are bad for another reason than their checksums */
+};
+
 /** A running rescue. */
 struct rescue {
+    struct rescue_reading now; /**< the file whose parts are being delivered; the first member */
     struct rescue_settings *settings;
     struct cmd_common common; /**< with the options that were needed to open */
     struct cmd_input given;   /**< as on the command line */
@@ -170,7 +177,6 @@ struct rescue {
     struct bw_extent_reader *extents, *finished_extents; /**< one for each thread */
     struct bw_data_reader *reader; /**< of files without checksums; NULL until the first such file
                                     */
-    struct bw_recoverable read;    /**< of the file whose parts are being delivered */
     struct bw_buffer paths;
     struct rescue_missed_list missed;
     struct bw_key_map missed_paths; /**< their numbers in `missed`, by hash */
@@ -182,7 +188,6 @@ struct rescue {
     uint64_t accepted_directories;  /**< directories in such tree blocks; in no other number */
     uint64_t mismatched_files;      /**< of these, files whose data can be read, but do not match
                                        their checksums */
-    uint64_t other_bad;             /**< bytes of `read` that are bad for another reason */
     struct rescue_generations generations;
     uint64_t hidden_files, deleted_files;
     struct rescue_others others;
@@ -232,12 +237,9 @@ struct bw_error *rescue_count_accepted(struct rescue *rescue, const struct bw_ex
  * until the first file. */
 struct bw_error *rescue_read_as_is(struct bw_fs *fs, struct bw_data_reader **reader,
                                    const struct bw_export_entry *item, struct bw_recoverable *read);
-/** Whether a part is bad for another reason than its checksum. */
-static inline bool rescue_is_other_bad(const struct bw_data_part *part)
-{
-    return part->kind == BW_DATA_BAD && part->error && part->error->code != BW_ERROR_CORRUPT &&
-           part->error->code != BW_ERROR_NO_CHECKSUM;
-}
+/** For bw_stream.visit: counts a part. `context` begins with a struct rescue_reading. */
+struct bw_error *rescue_visit_part(void *context, const struct bw_stream_file *file,
+                                   const struct bw_data_part *part);
 /** Whether files or tree blocks are lost. */
 bool rescue_has_damage(const struct rescue *rescue);
 /** Whether an older generation is read because the current one cannot be. */

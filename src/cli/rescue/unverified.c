@@ -18,12 +18,11 @@
 #include "cli/common/monitor.h"
 
 struct unverified {
+    struct rescue_reading now; /* the current file; the first member */
     struct rescue *rescue;
     struct bw_fs *fs;
     struct cmd_export export;
     struct bw_data_reader *reader; /* NULL until it is needed */
-    struct bw_recoverable read;    /* of the current file */
-    uint64_t other_bad;            /* bytes of it that are bad for another reason */
 };
 
 /* Whether a file was read completely without these blocks, as the same version. */
@@ -59,24 +58,13 @@ static struct bw_error *next(void *context, struct bw_stream_file *file, bool *g
     return NULL;
 }
 
-static struct bw_error *visit_part(void *context, const struct bw_stream_file *file,
-                                   const struct bw_data_part *part)
-{
-    struct unverified *unverified = context;
-    (void)file;
-    bw_recoverable_add(&unverified->read, part);
-    unverified->other_bad += rescue_is_other_bad(part) ? part->length : 0;
-    cmd_progress_add(part->length);
-    return NULL;
-}
-
 /* Whether an item can be read. Data whose checksums are lost are read when they are saved. */
 static bool is_readable(struct unverified *unverified, const struct bw_export_entry *item)
 {
     if (!item->has_inode || !item->type)
         return false;
     if (item->type != S_IFLNK)
-        return unverified->read.bad == unverified->read.unchecked;
+        return unverified->now.read.bad == unverified->now.read.unchecked;
     BW_AUTO_FREE char *target = NULL;
     BW_AUTO_ERROR struct bw_error *error =
         bw_inode_readlink(unverified->fs, &item->place, &target, NULL);
@@ -89,10 +77,10 @@ static struct bw_error *count_remains(struct unverified *unverified,
                                       const struct bw_export_entry *item)
 {
     struct rescue *rescue = unverified->rescue;
-    const struct bw_recoverable *read = &unverified->read;
+    const struct bw_recoverable *read = &unverified->now.read;
     const struct rescue_missed *without =
         rescue_find_missed(rescue, item->path.data, item->path.length);
-    struct bw_recoverable as_is = {.bad = unverified->other_bad};
+    struct bw_recoverable as_is = {.bad = unverified->now.other_bad};
     if (without && without->has_inode && read->bad >= without->bad)
         return NULL;
     if (!as_is.bad)
@@ -112,8 +100,7 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
                                       &(struct bw_recoverable){0});
     else if (complete && item->type == S_IFREG && item->has_inode)
         error = count_remains(unverified, item);
-    unverified->read = (struct bw_recoverable){0};
-    unverified->other_bad = 0;
+    unverified->now = (struct rescue_reading){0};
     bw_entry_queue_release(unverified->export.queue, item);
     return error;
 }
@@ -128,7 +115,7 @@ struct bw_error *rescue_find_unverified(struct rescue *rescue)
     const struct bw_stream stream = {.struct_size = sizeof stream,
                                      .threads = rescue->settings->export.walk.threads,
                                      .next = next,
-                                     .visit = visit_part,
+                                     .visit = rescue_visit_part,
                                      .finish = finish,
                                      .context = &unverified,
                                      .held = bw_export_entry_held};
@@ -137,11 +124,8 @@ struct bw_error *rescue_find_unverified(struct rescue *rescue)
         return NULL;
     quiet.messages.quiet = true;
     struct bw_error *error = rescue_open_unverified(rescue, &unverified.fs);
-    if (error && error->code != BW_ERROR_NO_MEMORY) {
-        bw_error_free(error);
-        return NULL;
-    }
-    BW_TRY(error);
+    if (error)
+        return bw_error_tolerate(error);
     rescue->plan.accepts_newer =
         bw_fs_status(unverified.fs).generation > bw_fs_status(rescue->fs).generation;
     unverified.export.session.fs = unverified.fs;
