@@ -42,8 +42,8 @@ static inline struct bw_error *bw_error_first(struct bw_error *first, struct bw_
     return first;
 }
 
-/** Frees an error that costs only what has failed. Returns it if memory ran out, which says nothing
- * about the images. */
+/** Frees an error after which the caller continues. Returns it if memory ran out, because that is
+ * no damage. */
 static inline struct bw_error *bw_error_tolerate(struct bw_error *error)
 {
     if (error && error->code == BW_ERROR_NO_MEMORY)

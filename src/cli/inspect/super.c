@@ -19,7 +19,7 @@ struct supers {
     bool force, hex;
 
     /* While it runs. */
-    const struct cmd_common *common; /* unlike that of the format, with messages */
+    const struct cmd_common *common; /* with messages, which the format does not print */
     struct cmd_format *format;
     struct bw_superblock_info newest; /* the newest valid copy so far */
     bool found;                       /* `newest` is set */

@@ -68,7 +68,7 @@ void report_add_affected(struct report_affected *affected, const struct bw_findi
     if (finding->paths.length)
         return;
 
-    /* Of the errors without a path, the first of each kind and tree. */
+    /* The first error of each kind and tree without a path. */
     const bool has_tree = finding->tree != BW_ABSENT;
     const struct report_fault fault = {.code = bw_finding_code_find(word),
                                        .has_tree = has_tree,

@@ -147,7 +147,7 @@ static void add_keys(struct words *words, const struct cmd_input *input)
     }
 }
 
-/* What to open in the images, or in the file of the --inside before it. */
+/* The device to open in the images, or in the file of the --inside before it. */
 static void add_choice(struct words *words, const char *partition, const char *volume,
                        uint64_t offset)
 {
