@@ -66,14 +66,6 @@ void bw_name_index_destroy(struct bw_name_index *index)
     free(index);
 }
 
-static struct bw_error *add_reference(struct references *references, uint64_t directory,
-                                      uint64_t inode, uint8_t type)
-{
-    if (directory == inode) /* a top directory */
-        return NULL;
-    return references_push(references, (struct reference){directory, inode, type});
-}
-
 static int by_directory(const void *a, const void *b)
 {
     const struct reference *left = a, *right = b;
@@ -96,28 +88,28 @@ static struct bw_error *find_names(struct bw_name_index *index, const struct bw_
     *names = (struct tree_names){0};
     BW_SCOPED(bw_block_scan) struct bw_block_scan scan = {BW_SCAN_ALL, .adopt = true};
     struct bw_item item;
-    uint64_t number = 0; /* of the last INODE_ITEM, and its type */
+    uint64_t number = 0; /* of the last inode, and its type */
     uint8_t type = BW_FILE_UNKNOWN;
     bw_block_scan_begin(&scan, &index->fs->reader, tree);
     while (bw_block_scan_next_item(&scan, &item)) {
         struct bw_inode inode;
         struct bw_inode_ref ref;
         struct bw_cursor cursor = bw_cursor_of(&item);
-        const uint64_t inode_number = item.key.objectid;
-        const uint8_t known_type = number == inode_number ? type : BW_FILE_UNKNOWN;
+        if (number != item.key.objectid)
+            type = BW_FILE_UNKNOWN;
+        number = item.key.objectid;
         switch (item.key.type) {
         case BW_INODE_ITEM:
-            number = inode_number;
             type = BW_FILE_UNKNOWN;
             if (bw_inode_decode(&item, &inode))
                 type = bw_file_type_of_mode(inode.mode);
             break;
-        case BW_INODE_REF: /* all its names are in the one directory */
-            BW_TRY(add_reference(&names->references, item.key.offset, inode_number, known_type));
-            break;
-        case BW_INODE_EXTREF:
+        case BW_INODE_REF:
+        case BW_INODE_EXTREF: /* a top directory refers to itself */
             while (bw_inode_ref_next(&cursor, &item.key, &ref))
-                BW_TRY(add_reference(&names->references, ref.parent, inode_number, known_type));
+                if (ref.parent != number)
+                    BW_TRY(references_push(&names->references,
+                                           (struct reference){ref.parent, number, type}));
             break;
         default:
             break;

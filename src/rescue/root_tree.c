@@ -459,8 +459,7 @@ static struct bw_error *read_leaves(struct making *making)
             bw_found_owner(index, block) != BW_ROOT_TREE ||
             bw_key_map_has(&making->intact, block->bytenr))
             continue;
-        const struct bw_block_pointer pointer = {
-            block->bytenr, {.owner = BW_ROOT_TREE, .generation = block->generation}};
+        const struct bw_block_pointer pointer = bw_found_pointer(index, block);
         BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &pointer, buffer);
         if (error)
             continue; /* the mirror it was found in has become unreadable since */
@@ -749,10 +748,9 @@ static struct bw_error *find_reused_data(struct making *making)
     bw_seen_extents_free(&fs->reused);
     for (size_t i = 0; i < making->index.blocks.count; i++) {
         const struct bw_found_block *block = &making->index.blocks.items[i];
-        const uint64_t owner = bw_found_owner(&making->index, block);
-        const struct bw_block_pointer pointer = {block->bytenr,
-                                                 {.owner = owner, .generation = block->generation}};
-        if (block->level || block->generation > making->newest || !bw_is_subvolume_id(owner))
+        const struct bw_block_pointer pointer = bw_found_pointer(&making->index, block);
+        if (block->level || block->generation > making->newest ||
+            !bw_is_subvolume_id(pointer.expectation.owner))
             continue;
         BW_AUTO_ERROR struct bw_error *error = bw_block_read(&fs->reader, &pointer, buffer);
         if (error && error->code == BW_ERROR_NO_MEMORY)

@@ -321,15 +321,6 @@ static struct bw_error *score_candidate(struct bw_fs *fs, struct bw_image_set *s
 
 /* Making superblocks. */
 
-static bool has_tree(const struct candidate *candidate, uint64_t tree)
-{
-    const struct bw_found_index *owners = &candidate->scan.owners;
-    for (size_t i = 0; i < owners->owners.count; i++)
-        if (owners->owners.items[i] == tree)
-            return true;
-    return false;
-}
-
 /* Sets the type of checksums. If btrfstune was interrupted while it changed the type, the root tree
  * has a temporary item with the new one, and the superblock has the old one; the flag means the
  * last step, in which tree blocks have either type, or the steps before it. Otherwise, blocks of
@@ -381,6 +372,7 @@ static struct bw_error *set_checksum_type(const struct candidate *candidate,
 static struct bw_error *make_superblocks(const struct candidate *candidate)
 {
     const struct bw_found_identity *identity = &candidate->scan.identity;
+    const struct bw_key_map *trees = &candidate->scan.owners.owner_numbers;
     struct bw_superblock super = {
         .generation = newest_generation(candidate),
         .sectorsize = BW_MIN_SECTORSIZE,
@@ -388,12 +380,12 @@ static struct bw_error *make_superblocks(const struct candidate *candidate)
         .device_count = candidate->set->count,
         .incompat_flags = BW_INCOMPAT_SKINNY_METADATA | BW_INCOMPAT_NO_HOLES,
         .compat_ro_flags =
-            has_tree(candidate, BW_BLOCK_GROUP_TREE) ? BW_COMPAT_RO_BLOCK_GROUP_TREE : 0};
+            bw_key_map_has(trees, BW_BLOCK_GROUP_TREE) ? BW_COMPAT_RO_BLOCK_GROUP_TREE : 0};
     BW_TRY(set_checksum_type(candidate, &super));
-    if (has_tree(candidate, BW_REMAP_TREE))
+    if (bw_key_map_has(trees, BW_REMAP_TREE))
         return bw_error_create(BW_ERROR_UNSUPPORTED,
                                "a file system with a remap tree, whose superblocks are lost");
-    if (has_tree(candidate, BW_RAID_STRIPE_TREE))
+    if (bw_key_map_has(trees, BW_RAID_STRIPE_TREE))
         super.incompat_flags |= BW_INCOMPAT_RAID_STRIPE_TREE;
     memcpy(super.fsid, identity->ids[0].fsid, BW_UUID_SIZE);
     memcpy(super.metadata_uuid, identity->ids[0].fsid, BW_UUID_SIZE);
