@@ -16,12 +16,18 @@ static inline int64_t bw_clock(clockid_t clock)
     return (int64_t)time.tv_sec * BW_SECOND + time.tv_nsec;
 }
 
+/** The time of nanoseconds since 1970, or before. */
+static inline struct timespec bw_clock_time(int64_t nanoseconds)
+{
+    const int64_t second = nanoseconds / BW_SECOND - (nanoseconds % BW_SECOND < 0);
+    return (struct timespec){.tv_sec = (time_t)second, .tv_nsec = nanoseconds - second * BW_SECOND};
+}
+
 /** A point in the future of the monotonic clock, for functions that wait for one. */
 static inline struct timespec bw_clock_after(uint64_t nanoseconds)
 {
     const uint64_t then = (uint64_t)bw_clock(CLOCK_MONOTONIC) + nanoseconds;
-    return (struct timespec){.tv_sec = (time_t)(then / BW_SECOND),
-                             .tv_nsec = (long)(then % BW_SECOND)};
+    return bw_clock_time((int64_t)then);
 }
 
 #endif

@@ -31,35 +31,29 @@
 
 /* Statedumps. */
 
-struct cmd_statedump {
-    const struct cmd_common *common;
-    const struct bw_fs *fs; /* NULL: not open yet */
-    int descriptor;
-};
-
 static struct bw_error *write_to(void *context, const char *text, size_t length)
 {
-    const struct cmd_statedump *statedump = context;
-    return cmd_write_file(statedump->descriptor, statedump->common->statedump, text, length);
+    const struct cmd_session *session = context;
+    return cmd_write_file(session->statedump, session->common->statedump, text, length);
 }
 
 /* Overwrites the previous statedump. */
-static struct bw_error *dump_layers(struct cmd_statedump *statedump)
+static struct bw_error *dump_layers(struct cmd_session *session)
 {
-    const int file = statedump->descriptor;
+    const int file = session->statedump;
     if (file != STDERR_FILENO && lseek(file, 0, SEEK_SET) == 0 && ftruncate(file, 0) &&
         errno != EINVAL)
-        return bw_error_from_errno(errno, "cannot write to %s", statedump->common->statedump);
-    return bw_fs_statedump(statedump->fs, write_to, statedump);
+        return bw_error_from_errno(errno, "cannot write to %s", session->common->statedump);
+    return bw_fs_statedump(session->fs, write_to, session);
 }
 
 /* On SIGUSR1. Only one thread may call it at a time. */
 static void write_statedump(void *context)
 {
-    struct cmd_statedump *statedump = context;
-    struct bw_error *error = dump_layers(statedump);
+    struct cmd_session *session = context;
+    struct bw_error *error = dump_layers(session);
     if (error)
-        cmd_fail(statedump->common, error);
+        cmd_fail(session->common, error);
 }
 
 /* Where output goes: never into an image. */
@@ -106,16 +100,8 @@ static struct bw_error *prepare_session(void *context, const struct bw_fs *fs)
     BW_TRY(check_streams(fs, NULL)); /* a volfile may have named more */
     BW_TRY(cmd_probes_open(session->probes, fs));
     const char *dump = common->statedump;
-    if (dump) {
-        BW_AUTO_FREE struct cmd_statedump *statedump = calloc(1, sizeof *statedump);
-        if (!statedump)
-            return bw_error_no_memory();
-        statedump->common = common;
-        statedump->descriptor = STDERR_FILENO;
-        if (strcmp(dump, "-") != 0)
-            BW_TRY(cmd_open_output(fs, common->probes.blackbox, dump, &statedump->descriptor));
-        session->statedump = BW_TAKE(statedump);
-    }
+    if (dump && strcmp(dump, "-") != 0)
+        BW_TRY(cmd_open_output(fs, common->probes.blackbox, dump, &session->statedump));
 
     /* An output file is created or truncated only if the images exist. */
     const struct cmd_writing *writing = &common->writing;
@@ -200,7 +186,7 @@ static struct bw_error *open_session(const struct cmd_common *common, enum cmd_d
                                      struct cmd_session *session)
 {
     const struct cmd_index *index = common->input.index;
-    *session = (struct cmd_session){.common = common};
+    *session = (struct cmd_session){.common = common, .statedump = STDERR_FILENO};
     if (index && index->no_scan && common->input.fs.scan)
         return bw_error_create(BW_ERROR_USAGE, "--scan and --no-scan exclude each other");
 
@@ -237,9 +223,7 @@ static struct bw_error *open_session(const struct cmd_common *common, enum cmd_d
         BW_TRY(bw_fs_open(&options, &session->fs));
         BW_TRY(look_for_newer(common, session->fs));
     }
-    if (session->statedump)
-        session->statedump->fs = session->fs;
-    cmd_monitor_watch(session->fs, session->statedump ? write_statedump : NULL, session->statedump);
+    cmd_monitor_watch(session->fs, common->statedump ? write_statedump : NULL, session);
     return NULL;
 }
 
@@ -247,22 +231,20 @@ static struct bw_error *open_session(const struct cmd_common *common, enum cmd_d
 static struct bw_error *end_session(struct cmd_session *session)
 {
     cmd_progress_end();
-    struct cmd_statedump *statedump = session->statedump;
+    const struct cmd_common *common = session->common;
     struct bw_error *error = NULL;
-    if (session->common) {
-        const struct cmd_writing *writing = &session->common->writing;
-        error = cmd_output_file_close(writing->file, NULL);
-        if (writing->folder && writing->folder->path && writing->folder->descriptor >= 0)
-            close(writing->folder->descriptor);
-        if (session->common->input.index)
-            cmd_index_close(session->common->input.index);
+    if (common) {
+        const struct cmd_folder *folder = common->writing.folder;
+        error = cmd_output_file_close(common->writing.file, NULL);
+        if (folder && folder->path && folder->descriptor >= 0)
+            close(folder->descriptor);
+        if (common->input.index)
+            cmd_index_close(common->input.index);
+        if (common->statedump && session->fs)
+            error = bw_error_first(error, dump_layers(session)); /* the last one */
+        if (session->statedump != STDERR_FILENO)
+            error = cmd_close_file(common, session->statedump, common->statedump, error);
     }
-    if (statedump && statedump->fs)
-        error = bw_error_first(error, dump_layers(statedump)); /* the last one */
-    if (statedump && statedump->descriptor != STDERR_FILENO)
-        error = cmd_close_file(statedump->common, statedump->descriptor,
-                               statedump->common->statedump, error);
-    free(statedump);
     bw_fs_close(session->fs);
     cmd_monitor_stop();
     error = bw_error_first(error, cmd_probes_close(session->probes));

@@ -5,14 +5,13 @@
 
 #include "cli/common/settings.h"
 
-struct cmd_statedump;
-
-/** The file system of a command and its outputs for debugging. */
+/** The file system of a command and its outputs for debugging. While it is open, the session that
+ * was opened stays where it is, even if there are copies. */
 struct cmd_session {
     const struct cmd_common *common; /**< lives as long as the session */
     struct bw_fs *fs;
     struct cmd_probes *probes;
-    struct cmd_statedump *statedump;
+    int statedump;     /**< descriptor for statedumps */
     bool is_made_good; /**< the damage of the images is not in the output: it does not count */
 };
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/human.h"
 #include "cli/export/export.h"
 #include "export/tree_archive.h"
@@ -31,8 +32,7 @@ static struct bw_error *store_mtime(void *target, const struct cmd_option *optio
         return cmd_bad_argument(option, argument,
                                 "YYYY-MM-DD, perhaps with HH:MM[:SS], @SECONDS, or a file whose "
                                 "path begins with / or .");
-    archive->mtime.tv_sec = nanoseconds / 1000000000 - (nanoseconds % 1000000000 < 0);
-    archive->mtime.tv_nsec = nanoseconds - (int64_t)archive->mtime.tv_sec * 1000000000;
+    archive->mtime = bw_clock_time(nanoseconds);
     return NULL;
 }
 

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/escape.h"
 #include "base/human.h"
 #include "base/vector.h"
@@ -309,13 +310,11 @@ static bool has_path(struct diffing *diffing, const struct bw_diff_side sides[2]
         BW_AUTO_BUFFER struct bw_buffer text = {0};
         struct stat status;
         bool exists = false;
-        if (sides[i].list) {
-            exists = true; /* it may have entries below it */
+        if (sides[i].list || sides[i].directory) {
+            exists = true; /* entries of a list may be below it; bw_lookup() starts at subvolumes */
         } else if (sides[i].folder) {
             bw_buffer_format(&text, "%s/%s%c", sides[i].folder, path, '\0');
             exists = !text.failed && lstat(text.data, &status) == 0;
-        } else if (sides[i].directory) {
-            exists = true; /* bw_lookup() starts at the top of a subvolume */
         } else {
             bw_error_free(BW_TAKE(error));
             error = bw_lookup(sides[i].fs, sides[i].subvolume, path, false, &place);
@@ -499,12 +498,7 @@ static struct bw_error *open_since(struct diffing *diffing, struct bw_diff_optio
                     last = transactions[i];
         }
         BW_TRY(bw_subvolume_infos_close(infos));
-        how->since_time.tv_sec = since->date / 1000000000;
-        how->since_time.tv_nsec = since->date % 1000000000;
-        if (how->since_time.tv_nsec < 0) {
-            how->since_time.tv_sec--;
-            how->since_time.tv_nsec += 1000000000;
-        }
+        how->since_time = bw_clock_time(since->date);
     }
     how->since = last ? last : 1;
     fprintf(stderr,

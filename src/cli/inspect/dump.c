@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/escape.h"
 #include "base/human.h"
 #include "base/vector.h"
@@ -97,8 +98,6 @@ static struct bw_error *list(struct cmd_format *format, void *context)
 
 enum { TITLE = 16, PATH = 32 }; /* widths of the first two columns */
 
-#define STREAM_NANOSECONDS INT64_C(1000000000)
-
 static bool is_command(const struct bw_commandinfo *row, const char *command)
 {
     return strcmp(row->command, command) == 0;
@@ -130,8 +129,7 @@ static void add_uuid(struct bw_buffer *text, const struct bw_bytes *uuid)
 
 static void add_time(struct bw_buffer *text, const char *name, int64_t time)
 {
-    const int64_t under = time % STREAM_NANOSECONDS < 0;
-    const time_t seconds = (time_t)(time / STREAM_NANOSECONDS - under);
+    const time_t seconds = bw_clock_time(time).tv_sec;
     struct tm parts;
     char written[64];
     size_t length = 0;
