@@ -18,10 +18,6 @@
 #include "cli/probes/probes.h"
 #include "cli/rescue/kernel_messages.h"
 
-#ifndef BW_VERSION
-#define BW_VERSION "unknown"
-#endif
-
 /* The filters, which many commands have, are a separate array; tables that include them contain
  * {"group": "filter_options"}. */
 static void add_entries(struct bw_json *json, const struct cmd_option *table, const char *heading)

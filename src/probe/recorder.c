@@ -28,10 +28,6 @@
 #include "ondisk/checksum.h"
 #include "probe/probe.h"
 
-#ifndef BW_VERSION
-#define BW_VERSION "unknown"
-#endif
-
 struct bw_recorder {
     struct bw_probe_consumer consumer;
     struct bw_event_format text, json;

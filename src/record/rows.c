@@ -22,10 +22,6 @@
 #include "record/fields.h"
 #include "record/row.h"
 
-#ifndef BW_VERSION
-#define BW_VERSION "unknown"
-#endif
-
 /* The choice. */
 
 /* Numbers of the chosen members in their order, without repetitions. */

@@ -24,10 +24,6 @@
 #include "cli/command.h"
 #include "cli/common/keys.h"
 
-#ifndef BW_VERSION
-#define BW_VERSION "unknown"
-#endif
-
 struct bw_error *cmd_bad_argument(const struct cmd_option *option, const char *argument,
                                   const char *allowed)
 {

@@ -51,10 +51,6 @@ static const struct cmd_option options[] = {
  * does. Directories may be deeper than base/json can nest, so their brackets are written here.
  */
 
-#ifndef BW_VERSION
-#define BW_VERSION "unknown"
-#endif
-
 /* Appends an entry of the file. `inode`: of a hard link; otherwise 0. */
 static void append_item(struct du *du, const char *name, size_t length, const char *suffix,
                         uint64_t size, uint64_t inode)
