@@ -25,7 +25,7 @@
 #define INTERVAL (BW_SECOND / 5)
 
 /* The line is at most as wide as a terminal with 80 columns. */
-enum { LINE_ROOM = 128, COLUMNS = 79 };
+enum { COLUMNS = 79 };
 
 /* Signals that end the program, unless they are ignored. SIGQUIT does so at once, for a core file,
  * except at a prompt. */
@@ -56,7 +56,7 @@ static struct {
     sigset_t exit_set;  /* with an exit message or advice: the signals that the thread waits for */
     sigset_t before;    /* signal mask before cmd_monitor_start() */
     bool blocked;       /* `before` is to be restored */
-    void (*volatile clean_ups[3])(void);     /* one per caller; the last is NULL */
+    void (*volatile clean_ups[3])(void);       /* one per caller; the last is NULL */
     struct sigaction replaced[PROMPT_SIGNALS]; /* while a prompt waits */
 } monitor = {.busy = PTHREAD_MUTEX_INITIALIZER, .exit_message_written = ATOMIC_FLAG_INIT};
 

@@ -71,16 +71,6 @@ static struct bw_error *write_row(struct cmd_format *format, const char *type,
     return cmd_format_write(format, &row, sizeof row);
 }
 
-/* Counts the files below a path; NULL: all. */
-static struct bw_error *add_path(struct cmd_format *format, const struct compression_state *state,
-                                 struct bw_compression_count *count, const char *path)
-{
-    struct bw_error *error = bw_compression_add(count, state->selection.subvolume, path);
-    if (error && error->code == BW_ERROR_NOT_FOUND)
-        cmd_format_miss(format, BW_TAKE(error));
-    return error;
-}
-
 static struct bw_error *list(struct cmd_format *format, void *context)
 {
     struct compression_state *state = context;
@@ -102,10 +92,12 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     const struct cmd_common *common = format->common;
     const unsigned types = state->selection.types;
     const bool wants_files = !types || types & BW_WALK_FILES;
-    if (wants_files && !common->path_count)
-        error = add_path(format, state, count, NULL);
-    for (size_t i = 0; wants_files && !error && i < common->path_count; i++)
-        error = add_path(format, state, count, common->paths[i]);
+    for (size_t i = 0; wants_files && !error && (i < common->path_count || !i); i++) {
+        const char *path = common->path_count ? common->paths[i] : NULL; /* NULL: all files */
+        error = bw_compression_add(count, state->selection.subvolume, path);
+        if (error && error->code == BW_ERROR_NOT_FOUND)
+            cmd_format_miss(format, BW_TAKE(error));
+    }
     if (!error)
         error = bw_compression_sum(count, &info);
     bw_compression_close(count);
