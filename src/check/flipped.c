@@ -125,6 +125,33 @@ static bool are_items_sound(struct search *search, const struct bw_node *leaf, u
     return true;
 }
 
+/* Whether an item is in order, apart from its offset or its size. Then the leaf has it: the number
+ * of items is not wrong. Behind the last item are zeros, or the rests of deleted items. A leaf with
+ * an item is never called empty. */
+static bool is_displaced(struct search *search, const struct bw_node *leaf, uint32_t slot)
+{
+    const struct bw_disk_item *disk = bw_node_disk_item(leaf, slot);
+    const uint32_t offset = bw_get32(disk->offset), size = bw_get32(disk->size);
+    const struct bw_key key = bw_key_decode(&disk->key);
+    const struct bw_key before = slot ? bw_leaf_key(leaf, slot - 1) : (struct bw_key){0};
+    if (!slot || bw_key_compare(&before, &key) >= 0)
+        return bw_key_compare(&before, &key) < 0;
+    const uint32_t end = bw_get32(bw_node_disk_item(leaf, slot - 1)->offset);
+    const uint32_t places[][2] = {{end - size, size}, {offset, end - offset}};
+    search->rules.previous = NULL;
+    for (unsigned i = 0; i < 2; i++) {
+        const struct bw_item item = {.key = key,
+                                     .data =
+                                         leaf->block + sizeof(struct bw_disk_header) + places[i][0],
+                                     .size = places[i][1]};
+        struct bw_item_fault fault;
+        if (places[i][0] <= end && places[i][1] <= end &&
+            !bw_check_item(&search->rules, &item, &fault))
+            return true;
+    }
+    return false;
+}
+
 static bool is_block_sound(struct search *search)
 {
     const uint64_t bytenr = search->pointer->bytenr;
@@ -145,6 +172,8 @@ static bool is_block_sound(struct search *search)
         return false;
     if (node.level)
         return true;
+    if (node.item_count + 1 == search->item_count && is_displaced(search, &node, node.item_count))
+        return false;
     for (unsigned i = 0; i < search->suspect_count; i++)
         if (!are_items_sound(search, &node, search->suspects[i]))
             return false;

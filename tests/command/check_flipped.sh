@@ -68,6 +68,18 @@ names block-owner 5 $leaf 90 3
 # Reference counts.
 names extent-count 1 31178752 $((0x3e04)) 5
 
+# The place of the only item, or of the last one, differs in several bits: the leaf still has it.
+for place in '9 9747775022879163068 251 - block 118 4 1234' '7 -10 128 64225280 block 143 4 1234' \
+    '7 -10 128 64225280 block 147 4 1234'; do
+    cp --sparse=always "$image" "$WORK/place.img"
+    # shellcheck disable=SC2086 # the words of a change
+    holds "$place: a place is wrong" change "$WORK/place.img" $place
+    run_json check --json --all "$WORK/place.img" > "$WORK/out" 2> /dev/null
+    holds "$place: the place is found" grep -q '"code":"block-layout"' "$WORK/out"
+    is "$place: but no bit of the number of items is named" \
+        "$(grep -c flipped_byte "$WORK/out")" 0
+done
+
 # An extent and the reference to it: a file or a tree block shows what is right.
 extents=31178752
 names reference-extra 405 $extents 16287 4 # the inode in the extent tree
