@@ -31,6 +31,7 @@
 struct bw_checked_stripe {
     uint64_t devid, offset, length;
     uint64_t logical; /**< of the chunk */
+    unsigned number;  /**< in the chunk */
     uint8_t device_uuid[BW_UUID_SIZE];
 };
 
@@ -95,6 +96,63 @@ static void find_flip_in_device_extent(struct bw_check *check, const struct bw_k
     else if (chunk == stripe->logical)
         bw_flip_in_item(check, &tree->tree, key, offsetof(struct bw_disk_device_extent, length), 8,
                         length, stripe->length, flip);
+}
+
+/* The key of a device extent where no stripe is: the stripe is at a place that differs in one bit.
+ */
+static void find_flip_in_place(const struct chunks *chunks, const struct bw_key *key,
+                               const struct bw_disk_device_extent *disk, struct bw_flip *flip)
+{
+    struct bw_check *check = chunks->check;
+    const struct bw_checked_stripe *stripes = chunks->stripes.items;
+    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, BW_DEVICE_TREE);
+    struct bw_checked_stripe stripe = {.logical = bw_get64(disk->chunk_offset),
+                                       .length = bw_get64(disk->length)};
+    struct bw_key want = *key;
+    unsigned found = 0;
+    for (unsigned bit = 0; tree && bit < 128; bit++) {
+        stripe.devid = key->objectid ^ (bit < 64 ? UINT64_C(1) << bit : 0);
+        stripe.offset = key->offset ^ (bit < 64 ? 0 : UINT64_C(1) << (bit - 64));
+        const size_t i =
+            BW_FIRST_INDEX(k, chunks->stripes.count, by_place(&stripes[k], &stripe) >= 0);
+        if (i == chunks->stripes.count || by_place(&stripes[i], &stripe) != 0 ||
+            stripes[i].length != stripe.length)
+            continue;
+        want.objectid = stripe.devid;
+        want.offset = stripe.offset;
+        found++;
+    }
+    if (found == 1 && is_confirmed(check, stripe.logical))
+        bw_flip_in_key(check, &tree->tree, key, &want, flip);
+}
+
+/* The devid or the uuid in a stripe or in the item of its device, of which the superblock of the
+ * device has one. `device`: the one with the devid of the stripe; NULL: none. A wrong stripe of the
+ * chunk tree itself hides one of its mirrors, so that a repair would not write it. */
+static void find_flip_in_identity(const struct chunks *chunks,
+                                  const struct bw_checked_stripe *stripe,
+                                  const struct bw_device_info *device, struct bw_flip *flip)
+{
+    struct bw_check *check = chunks->check;
+    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, BW_CHUNK_TREE);
+    const struct bw_key item = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, stripe->devid},
+                        chunk = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, stripe->logical};
+    const struct bw_checked_chunk *own = bw_check_chunk(check, stripe->logical);
+    const bool is_right = bw_image_of_device(check->fs, stripe->devid, stripe->device_uuid);
+    if (tree && is_right && device)
+        bw_flip_in_bytes(check, &tree->tree, &item, offsetof(struct bw_disk_device_item, uuid),
+                         device->uuid, stripe->device_uuid, BW_UUID_SIZE, flip);
+    else if (tree && device && own && !(own->type & BW_GROUP_SYSTEM) &&
+             bw_image_of_device(check->fs, device->devid, device->uuid))
+        bw_flip_in_bytes(check, &tree->tree, &chunk,
+                         (uint32_t)(sizeof(struct bw_disk_chunk) +
+                                    stripe->number * sizeof(struct bw_disk_stripe) +
+                                    offsetof(struct bw_disk_stripe, device_uuid)),
+                         stripe->device_uuid, device->uuid, BW_UUID_SIZE, flip);
+    for (size_t i = 0; tree && is_right && !device && i < chunks->devices.count; i++)
+        if (memcmp(chunks->devices.items[i].uuid, stripe->device_uuid, BW_UUID_SIZE) == 0)
+            bw_flip_in_item(check, &tree->tree, &item, offsetof(struct bw_disk_device_item, devid),
+                            8, chunks->devices.items[i].devid, stripe->devid, flip);
 }
 
 /* A number in the item of a device. */
@@ -174,19 +232,24 @@ static struct bw_error *stripes_check(struct chunks *chunks)
         const struct bw_checked_stripe *stripe = &stripes[i], *before = i ? stripe - 1 : NULL;
         const struct bw_device_info *device = find_device(chunks, stripe->devid);
         const struct bw_finding location = location_of_stripe(stripe);
+        struct bw_finding of_device = location;
         const uint64_t end = stripe->offset + stripe->length;
+        const bool is_other =
+            !device || memcmp(device->uuid, stripe->device_uuid, BW_UUID_SIZE) != 0;
         if (before && before->devid == stripe->devid &&
             before->offset + before->length > stripe->offset)
             bw_check_find(check, BW_CODE_stripe_overlap, &location,
                           "the stripe of chunk %" PRIu64 " ends at %" PRIu64, before->logical,
                           before->offset + before->length);
+        if (is_other)
+            find_flip_in_identity(chunks, stripe, device, &of_device.flip);
         if (!device && !chunks->incomplete)
-            bw_check_find(check, BW_CODE_stripe_device, &location,
+            bw_check_find(check, BW_CODE_stripe_device, &of_device,
                           "the file system has no such device");
         if (!device)
             continue;
-        if (memcmp(device->uuid, stripe->device_uuid, BW_UUID_SIZE) != 0)
-            bw_check_find(check, BW_CODE_stripe_device, &location,
+        if (is_other)
+            bw_check_find(check, BW_CODE_stripe_device, &of_device,
                           "the uuid of the device differs from the uuid in the stripe");
         if (end > device->total_bytes || end < stripe->offset)
             bw_check_find(check, BW_CODE_stripe_outside, &location,
@@ -230,9 +293,11 @@ static struct bw_error *stripes_check(struct chunks *chunks)
                        .logical = chunk, .devid = item->key.objectid, .offset = item->key.offset);
         if (device)
             allocated[device - chunks->devices.items] += length;
-        if (!matches && !chunks->incomplete)
+        if (!matches && !chunks->incomplete) {
+            find_flip_in_place(chunks, &item->key, disk, &location.flip);
             bw_check_find(check, BW_CODE_device_extent_extra, &location,
                           "no stripe of a chunk is at this position");
+        }
         if (matches && (stripes[next].logical != chunk || stripes[next].length != length)) {
             find_flip_in_device_extent(check, &item->key, disk, &stripes[next], &location.flip);
             bw_check_find(check, BW_CODE_device_extent_differs, &location,
@@ -367,10 +432,12 @@ static struct bw_error *read_chunks(struct chunks *chunks)
         const struct bw_item *item = &stream.item;
         const struct bw_disk_device_item *device = (const void *)item->data;
         if (item->key.type == BW_DEVICE_ITEM && item->size >= sizeof *device) {
-            const struct bw_image *image =
-                bw_image_of_device(check->fs, bw_get64(device->devid), device->uuid);
+            const uint64_t devid = bw_get64(device->devid);
+            const struct bw_key key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, devid};
+            const struct bw_image *image = bw_image_of_device(check->fs, devid, device->uuid);
             struct bw_finding location = BW_FINDING(BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE,
                                                     .key = item->key, .devid = item->key.offset);
+            struct bw_finding in_key = location;
             const bool differs = image && !image->is_dump &&
                                  !bw_superblock_has_block_id(&image->superblock, device->fsid);
             const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, BW_CHUNK_TREE);
@@ -381,6 +448,13 @@ static struct bw_error *read_chunks(struct chunks *chunks)
             if (differs)
                 bw_check_find(check, BW_CODE_device_differs, &location,
                               "the fsid differs from the fsid in the superblock of the device");
+            if (!image || image->is_dump || item->key.offset == devid)
+                continue;
+            if (tree)
+                bw_flip_in_key(check, &tree->tree, &item->key, &key, &in_key.flip);
+            bw_check_find(check, BW_CODE_device_differs, &in_key,
+                          "the key is of device %" PRIu64 ", its superblock of device %" PRIu64,
+                          item->key.offset, devid);
         }
         if (item->key.type != BW_CHUNK_ITEM)
             continue;
@@ -431,7 +505,8 @@ static struct bw_error *read_chunks(struct chunks *chunks)
             struct bw_checked_stripe stripe = {.devid = bw_get64(chunk.stripes[i].devid),
                                                .offset = bw_get64(chunk.stripes[i].offset),
                                                .length = bw_chunk_stripe_length(&info),
-                                               .logical = chunk.logical};
+                                               .logical = chunk.logical,
+                                               .number = i};
             memcpy(stripe.device_uuid, chunk.stripes[i].device_uuid, BW_UUID_SIZE);
             error = bw_checked_stripes_push(&chunks->stripes, stripe);
         }

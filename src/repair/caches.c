@@ -3,7 +3,7 @@
  * Trees that repeat what others say:
  *
  * - The leaves of the free space tree with wrong block groups get the items that the extent tree
- *   implies. Lost leaves are made in the same way.
+ *   implies. Lost leaves are made in the same way. Where no block group is, records are left out.
  * - The lost root of a uuid tree that is one leaf becomes an empty leaf, which the next mount
  * fills.
  *
@@ -26,10 +26,10 @@ enum {
     BITMAP_SIZE = 256,
 };
 
-/* A block group, and how the free space tree describes it. */
+/* A block group, and how the free space tree describes it; or the space between two of them. */
 struct group {
     uint64_t start, end;
-    bool is_wrong, uses_bitmaps;
+    bool is_wrong, uses_bitmaps, is_gap;
 };
 
 BW_VECTOR(group_list, struct group);
@@ -104,6 +104,8 @@ static void add_bitmaps(struct caches *caches, const struct group *group,
 static struct bw_error *add_group(struct caches *caches, const struct group *group)
 {
     struct bw_fs *fs = caches->repair->fs;
+    if (group->is_gap)
+        return NULL;
 
     /* The free runs: the gaps between extents. */
     BW_SCOPED(bw_range_set) struct bw_range_set runs = {0};
@@ -151,14 +153,19 @@ static struct group *group_at(const struct caches *caches, uint64_t address)
     return i < caches->groups.count && groups[i].start <= address ? &caches->groups.items[i] : NULL;
 }
 
-/* The block group in the free space tree that a finding is about; NULL: none. */
+/* The block group or the gap in the free space tree that a finding is about; NULL: none. A flipped
+ * bit of a record in a gap is corrected instead (inodes.c). */
 static struct group *group_of(const struct caches *caches, const struct bw_repair_finding *finding)
 {
     static const char *const words[] = {"free-space-missing", "free-space-differs",
-                                        "free-space-count", "free-space-item"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (bw_repair_is(finding, words[i]))
-            return group_at(caches, finding->key.objectid);
+                                        "free-space-count",   "free-space-item",
+                                        "free-space-stray",   "free-space-ahead"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        struct group *group = group_at(caches, finding->key.objectid);
+        if (finding->tree == caches->tree->id && bw_repair_is(finding, words[i]) && group &&
+            !(group->is_gap && finding->flipped_block != BW_ABSENT))
+            return group;
+    }
     return NULL;
 }
 
@@ -324,16 +331,24 @@ static struct bw_error *plan_wrong(struct caches *caches)
     struct bw_repair_findings *findings = &caches->repair->findings;
     struct bw_fs *fs = caches->repair->fs;
 
-    /* The block groups, and which of them have bitmaps, or are wrong. */
+    /* The block groups and gaps, and which of them have bitmaps, or are wrong. */
     BW_SCOPED(bw_fs_items) struct bw_fs_items groups;
+    struct group gap = {.start = 0, .end = UINT64_MAX, .is_gap = true};
     bw_repair_all_items(&groups, fs, bw_repair_group_tree(fs));
-    for (const struct bw_item *item; (item = bw_fs_items_next(&groups));)
-        if (item->key.type == BW_BLOCK_GROUP_ITEM && item->key.offset &&
-            item->key.objectid <= UINT64_MAX - item->key.offset)
-            BW_TRY(group_list_push(&caches->groups,
-                                   (struct group){.start = item->key.objectid,
-                                                  .end = item->key.objectid + item->key.offset}));
+    for (const struct bw_item *item; (item = bw_fs_items_next(&groups));) {
+        const struct group group = {.start = item->key.objectid,
+                                    .end = item->key.objectid + item->key.offset};
+        if (item->key.type != BW_BLOCK_GROUP_ITEM || group.end <= group.start)
+            continue;
+        gap.end = group.start;
+        if (gap.start < gap.end)
+            BW_TRY(group_list_push(&caches->groups, gap));
+        BW_TRY(group_list_push(&caches->groups, group));
+        gap.start = group.end;
+    }
     BW_TRY(bw_fs_items_error(&groups));
+    gap.end = UINT64_MAX;
+    BW_TRY(group_list_push(&caches->groups, gap));
 
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     bw_repair_all_items(&items, fs, caches->tree);

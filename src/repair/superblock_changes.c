@@ -177,16 +177,18 @@ static char *list_log(struct bw_repair *repair)
 /* Whether an edit can be right. A mount cannot rebuild the free space tree of a file system with a
  * block group tree; and if the extent tree lacks an extent, a mount that rebuilds it would use the
  * space again. The flag of an error is one of several that make findings of one kind. The sum of
- * the block groups is unknown as long as one of them is wrong. If a bit of a device item is
- * flipped, the superblocks are right. */
+ * the block groups is unknown as long as one of them is wrong. If a bit of a device item or a
+ * chunk is flipped, or a stripe names another device, the superblocks are right. */
 static bool is_possible(const struct bw_repair *repair, bw_superblock_edit *edit)
 {
     const struct bw_superblock *superblock = &repair->fs->superblock;
-    for (size_t i = 0; (edit == set_device || edit == set_totals) && i < repair->findings.count;
-         i++)
-        if (repair->findings.items[i].flipped_block != BW_ABSENT &&
-            bw_repair_is(&repair->findings.items[i], "device-differs"))
+    const bool repeats = edit == set_device || edit == set_totals || edit == set_system_chunks;
+    for (size_t i = 0; repeats && i < repair->findings.count; i++) {
+        const struct bw_repair_finding *finding = &repair->findings.items[i];
+        if (finding->tree == BW_CHUNK_TREE &&
+            (finding->flipped_block != BW_ABSENT || bw_repair_is(finding, "stripe-device")))
             return false;
+    }
     if (edit == clear_error)
         return !(superblock->flags & ~(uint64_t)(1 | 1 << 1 | ERROR_FLAG));
     if (edit == bw_repair_invalidate_free_space)

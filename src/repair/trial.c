@@ -162,6 +162,7 @@ struct bw_error *bw_repair_try_once(struct bw_repair *repair, uint64_t *left,
         return error;
     }
     repair->tried = fs;
+    repair->given->status.unused_images = fs->status.unused_images; /* in the result */
 
     /* Map the changes of the devices down to the files that get overlays. */
     uint8_t bytes[BW_PATCH_SECTOR] = {0};

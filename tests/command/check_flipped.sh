@@ -138,6 +138,16 @@ names group-missing 13631488 $extents 0x7f 6
 names group-differs 8388608 $extents 0x89 5
 names device-extent-differs 13631488 30900224 0x3fb8 2
 names device-extent-differs 8388608 30900224 0x3fc0 2
+names device-extent-extra 105906176 30900224 $((101 + 6 * 25 + 9 + 4)) 2
+names device-differs 1 22052864 $((101 + 9)) 2         # the devid in its key
+names stripe-device 1 22052864 $((101 + 16185)) 2      # and in the item
+names stripe-device 42 22052864 $((101 + 16185 + 66)) 2 # the uuid of the device
+names stripe-device 42 22052864 $((101 + 16105 + 64)) 2 # and in a stripe
+
+# A wrong stripe of the chunk tree hides a mirror of it, which would stay as it is.
+flipped 22052864 $((101 + 15993 + 64)) 2
+holds "a stripe of the chunk tree differs" grep -q '"code":"stripe-device"' "$WORK/out"
+is "but no bit of it is named" "$(grep -c flipped_byte "$WORK/out")" 0
 
 # Free space, which has to be where no extents are.
 names free-space-count 1 31195136 0x3fe8 2
