@@ -135,6 +135,15 @@ struct bw_key bw_key_after(struct bw_key key)
     return key;
 }
 
+struct bw_key bw_key_before(struct bw_key key)
+{
+    if (key.offset--)
+        return key;
+    if (!key.type--)
+        key.objectid--;
+    return key;
+}
+
 /* Leaves out the last items if their keys are not below the end of the leaf: whatever they were is
  * lost, and the next leaves may have the same keys. */
 static void cut_leaf(struct bw_leaf_finder *finder)

@@ -64,8 +64,9 @@ int64_t bw_leaf_last_until(const struct bw_leaf_finder *finder, const struct bw_
 /** The slot of the first item in the leaf whose key is greater than `key`; -1 if none exists. */
 int64_t bw_leaf_first_behind(const struct bw_leaf_finder *finder, const struct bw_key *key);
 
-/** The next possible key. */
+/** The next possible key, and the one before a key, which is not the smallest. */
 struct bw_key bw_key_after(struct bw_key key);
+struct bw_key bw_key_before(struct bw_key key);
 
 /** Iteration over the items in a range of keys, in the order of the tree. */
 struct bw_item_range {

@@ -333,7 +333,7 @@ bool bw_check_leaf(const struct bw_reached_block *leaf)
     const struct bw_block_memory *memory = leaf->check->fs->reader.memory;
     const bool is_unknown = leaf->in_log || bw_memory_block(memory, leaf->pointer->bytenr);
     struct bw_item_rules rules = bw_item_rules_of(
-        leaf->check, leaf->owner, is_unknown ? UINT64_MAX : leaf->generation, leaf->in_log);
+        leaf->check->fs, leaf->owner, is_unknown ? UINT64_MAX : leaf->generation, leaf->in_log);
     struct bw_item items[2], *before = NULL;
     bool has_noted = false;
     for (uint32_t slot = 0; slot < leaf->node.item_count; slot++) {

@@ -85,17 +85,16 @@ static void find_flip_in_device_extent(struct bw_check *check, const struct bw_k
                                        const struct bw_disk_device_extent *disk,
                                        const struct bw_checked_stripe *stripe, struct bw_flip *flip)
 {
-    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, BW_DEVICE_TREE);
     const uint64_t chunk = bw_get64(disk->chunk_offset), length = bw_get64(disk->length);
-    if (!tree || !is_confirmed(check, stripe->logical))
+    if (!is_confirmed(check, stripe->logical))
         return;
     if (length == stripe->length)
-        bw_flip_in_item(check, &tree->tree, key,
+        bw_flip_in_item(check, BW_DEVICE_TREE, key,
                         offsetof(struct bw_disk_device_extent, chunk_offset), 8, chunk,
                         stripe->logical, flip);
     else if (chunk == stripe->logical)
-        bw_flip_in_item(check, &tree->tree, key, offsetof(struct bw_disk_device_extent, length), 8,
-                        length, stripe->length, flip);
+        bw_flip_in_item(check, BW_DEVICE_TREE, key, offsetof(struct bw_disk_device_extent, length),
+                        8, length, stripe->length, flip);
 }
 
 /* The key of a device extent where no stripe is: the stripe is at a place that differs in one bit.
@@ -105,12 +104,11 @@ static void find_flip_in_place(const struct chunks *chunks, const struct bw_key 
 {
     struct bw_check *check = chunks->check;
     const struct bw_checked_stripe *stripes = chunks->stripes.items;
-    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, BW_DEVICE_TREE);
     struct bw_checked_stripe stripe = {.logical = bw_get64(disk->chunk_offset),
                                        .length = bw_get64(disk->length)};
     struct bw_key want = *key;
     unsigned found = 0;
-    for (unsigned bit = 0; tree && bit < 128; bit++) {
+    for (unsigned bit = 0; bit < 128; bit++) {
         stripe.devid = key->objectid ^ (bit < 64 ? UINT64_C(1) << bit : 0);
         stripe.offset = key->offset ^ (bit < 64 ? 0 : UINT64_C(1) << (bit - 64));
         const size_t i =
@@ -123,7 +121,7 @@ static void find_flip_in_place(const struct chunks *chunks, const struct bw_key 
         found++;
     }
     if (found == 1 && is_confirmed(check, stripe.logical))
-        bw_flip_in_key(check, &tree->tree, key, &want, flip);
+        bw_flip_in_key(check, BW_DEVICE_TREE, key, &want, flip);
 }
 
 /* The devid or the uuid in a stripe or in the item of its device, of which the superblock of the
@@ -134,34 +132,25 @@ static void find_flip_in_identity(const struct chunks *chunks,
                                   const struct bw_device_info *device, struct bw_flip *flip)
 {
     struct bw_check *check = chunks->check;
-    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, BW_CHUNK_TREE);
     const struct bw_key item = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, stripe->devid},
                         chunk = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, stripe->logical};
     const struct bw_checked_chunk *own = bw_check_chunk(check, stripe->logical);
     const bool is_right = bw_image_of_device(check->fs, stripe->devid, stripe->device_uuid);
-    if (tree && is_right && device)
-        bw_flip_in_bytes(check, &tree->tree, &item, offsetof(struct bw_disk_device_item, uuid),
+    if (is_right && device)
+        bw_flip_in_bytes(check, BW_CHUNK_TREE, &item, offsetof(struct bw_disk_device_item, uuid),
                          device->uuid, stripe->device_uuid, BW_UUID_SIZE, flip);
-    else if (tree && device && own && !(own->type & BW_GROUP_SYSTEM) &&
+    else if (device && own && !(own->type & BW_GROUP_SYSTEM) &&
              bw_image_of_device(check->fs, device->devid, device->uuid))
-        bw_flip_in_bytes(check, &tree->tree, &chunk,
+        bw_flip_in_bytes(check, BW_CHUNK_TREE, &chunk,
                          (uint32_t)(sizeof(struct bw_disk_chunk) +
                                     stripe->number * sizeof(struct bw_disk_stripe) +
                                     offsetof(struct bw_disk_stripe, device_uuid)),
                          stripe->device_uuid, device->uuid, BW_UUID_SIZE, flip);
-    for (size_t i = 0; tree && is_right && !device && i < chunks->devices.count; i++)
+    for (size_t i = 0; is_right && !device && i < chunks->devices.count; i++)
         if (memcmp(chunks->devices.items[i].uuid, stripe->device_uuid, BW_UUID_SIZE) == 0)
-            bw_flip_in_item(check, &tree->tree, &item, offsetof(struct bw_disk_device_item, devid),
-                            8, chunks->devices.items[i].devid, stripe->devid, flip);
-}
-
-/* A number in the item of a device. */
-static void find_flip_in_device(struct bw_check *check, const struct bw_key *key, uint32_t offset,
-                                uint64_t have, uint64_t want, struct bw_flip *flip)
-{
-    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, BW_CHUNK_TREE);
-    if (tree)
-        bw_flip_in_item(check, &tree->tree, key, offset, 8, have, want, flip);
+            bw_flip_in_item(check, BW_CHUNK_TREE, &item,
+                            offsetof(struct bw_disk_device_item, devid), 8,
+                            chunks->devices.items[i].devid, stripe->devid, flip);
 }
 
 /* The key of the block group of a chunk, if the device extent of its first stripe confirms the
@@ -171,8 +160,7 @@ static void find_flip_in_group(struct bw_check *check, const struct bw_chunk *ch
 {
     const struct bw_listed_tree *devices = bw_tree_list_find(&check->trees, BW_DEVICE_TREE);
     const uint64_t id = check->fs->block_group_tree.id ? BW_BLOCK_GROUP_TREE : BW_EXTENT_TREE;
-    const struct bw_listed_tree *groups = bw_tree_list_find(&check->trees, id);
-    if (!devices || !groups || !chunk->stripe_count || !bw_flip_may_search(check))
+    if (!devices || !chunk->stripe_count || !bw_flip_may_search(check))
         return;
     const struct bw_key place = {bw_get64(chunk->stripes->devid), BW_DEVICE_EXTENT,
                                  bw_get64(chunk->stripes->offset)};
@@ -189,14 +177,13 @@ static void find_flip_in_group(struct bw_check *check, const struct bw_chunk *ch
         bw_get64(disk->length) != bw_chunk_stripe_length(&info))
         return;
     if (group)
-        bw_flip_in_key(check, &groups->tree,
-                       &(struct bw_key){want.objectid, want.type, group->length}, &want, flip);
+        bw_flip_in_key(check, id, &(struct bw_key){want.objectid, want.type, group->length}, &want,
+                       flip);
     for (unsigned bit = 0; !group && bit < 64 && !flip->found; bit++) {
         const uint64_t start = want.objectid ^ UINT64_C(1) << bit;
         const struct bw_checked_chunk *other = bw_check_chunk(check, start);
         if (!other || other->logical != start)
-            bw_flip_in_key(check, &groups->tree, &(struct bw_key){start, want.type, want.offset},
-                           &want, flip);
+            bw_flip_in_key(check, id, &(struct bw_key){start, want.type, want.offset}, &want, flip);
     }
 }
 
@@ -317,9 +304,9 @@ static struct bw_error *stripes_check(struct chunks *chunks)
             BW_TOUCHES_NOTHING, .tree = BW_CHUNK_TREE,
             .key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, device->devid}, .devid = device->devid);
         if (image && image->superblock.device.bytes_used == allocated[i])
-            find_flip_in_device(check, &location.row.key,
-                                offsetof(struct bw_disk_device_item, bytes_used),
-                                device->bytes_used, allocated[i], &location.flip);
+            bw_flip_in_item(check, BW_CHUNK_TREE, &location.row.key,
+                            offsetof(struct bw_disk_device_item, bytes_used), 8, device->bytes_used,
+                            allocated[i], &location.flip);
         if (device->bytes_used != allocated[i])
             bw_check_find(check, BW_CODE_device_used, &location,
                           "%" PRIu64 " bytes used, its device extents have %" PRIu64,
@@ -350,9 +337,9 @@ static void devices_check(const struct chunks *chunks)
             continue;
         const struct bw_device_identity *own = &image->superblock.device;
         if (!fs->is_past && size == sum - device->total_bytes + own->total_bytes)
-            find_flip_in_device(chunks->check, &location.row.key,
-                                offsetof(struct bw_disk_device_item, total_bytes),
-                                device->total_bytes, own->total_bytes, &location.flip);
+            bw_flip_in_item(chunks->check, BW_CHUNK_TREE, &location.row.key,
+                            offsetof(struct bw_disk_device_item, total_bytes), 8,
+                            device->total_bytes, own->total_bytes, &location.flip);
         if (!fs->is_past &&
             (own->total_bytes != device->total_bytes || own->bytes_used != device->bytes_used))
             bw_check_find(chunks->check, BW_CODE_device_differs, &location,
@@ -440,9 +427,8 @@ static struct bw_error *read_chunks(struct chunks *chunks)
             struct bw_finding in_key = location;
             const bool differs = image && !image->is_dump &&
                                  !bw_superblock_has_block_id(&image->superblock, device->fsid);
-            const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, BW_CHUNK_TREE);
-            if (differs && tree)
-                bw_flip_in_bytes(check, &tree->tree, &item->key,
+            if (differs)
+                bw_flip_in_bytes(check, BW_CHUNK_TREE, &item->key,
                                  offsetof(struct bw_disk_device_item, fsid), device->fsid,
                                  image->superblock.device.fsid, BW_UUID_SIZE, &location.flip);
             if (differs)
@@ -450,8 +436,7 @@ static struct bw_error *read_chunks(struct chunks *chunks)
                               "the fsid differs from the fsid in the superblock of the device");
             if (!image || image->is_dump || item->key.offset == devid)
                 continue;
-            if (tree)
-                bw_flip_in_key(check, &tree->tree, &item->key, &key, &in_key.flip);
+            bw_flip_in_key(check, BW_CHUNK_TREE, &item->key, &key, &in_key.flip);
             bw_check_find(check, BW_CODE_device_differs, &in_key,
                           "the key is of device %" PRIu64 ", its superblock of device %" PRIu64,
                           item->key.offset, devid);

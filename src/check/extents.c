@@ -195,7 +195,7 @@ static bool is_made_right(struct bw_check *check, const struct bw_reference_entr
         if (!find_file_extent(check, &tree->tree, want, false, &key, &extent))
             return false;
         const struct bw_key other = {have->inode, key.type, key.offset};
-        return !bw_key_may_be(check, &tree->tree, &key, &other);
+        return !bw_key_may_be(check, made->tree, &key, &other);
     }
     /* Only preallocated extents may lie behind the end of a file. */
     return want->offset < size && have->offset >= size &&
@@ -234,13 +234,13 @@ static void find_flip_in_reference(struct bw_check *check,
         byte = (uint32_t)(extent.inside.next - item->data) + 1;
     }
     if (is_source)
-        bw_flip_in_item(check, &tree->tree, &key, byte, 8, have->source, want->source, flip);
+        bw_flip_in_item(check, BW_EXTENT_TREE, &key, byte, 8, have->source, want->source, flip);
     else if (is_inode)
-        bw_flip_in_item(check, &tree->tree, &key,
+        bw_flip_in_item(check, BW_EXTENT_TREE, &key,
                         byte + offsetof(struct bw_disk_extent_data_ref, objectid), 8, have->inode,
                         want->inode, flip);
     else
-        bw_flip_in_item(check, &tree->tree, &key,
+        bw_flip_in_item(check, BW_EXTENT_TREE, &key,
                         byte + offsetof(struct bw_disk_extent_data_ref, offset), 8, have->offset,
                         want->offset, flip);
 }
@@ -257,8 +257,9 @@ static void find_flip_in_address(struct bw_check *check, const struct bw_referen
     if (reference->kind == BW_EXTENT_DATA_REF && tree && bw_flip_may_search(check) &&
         check->checksums_known && !bw_range_set_overlap(&check->unsummed, start, start + length) &&
         find_file_extent(check, &tree->tree, reference, true, &key, &extent))
-        bw_flip_in_item(check, &tree->tree, &key, offsetof(struct bw_disk_file_extent, disk_bytenr),
-                        8, bw_get64(extent.disk_bytenr), start, flip);
+        bw_flip_in_item(check, reference->source, &key,
+                        offsetof(struct bw_disk_file_extent, disk_bytenr), 8,
+                        bw_get64(extent.disk_bytenr), start, flip);
 }
 
 /* A file and the extent tree give an extent different lengths: without compression, the file has
@@ -268,21 +269,20 @@ static void find_flip_in_length(struct bw_check *check, const struct bw_referenc
 {
     const struct bw_reference *reference = &made->reference;
     const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, made->tree);
-    const struct bw_listed_tree *extents = bw_tree_list_find(&check->trees, BW_EXTENT_TREE);
     struct bw_disk_file_extent extent;
     struct bw_key key;
-    if (reference->kind != BW_EXTENT_DATA_REF || !tree || !extents || !bw_flip_may_search(check) ||
+    if (reference->kind != BW_EXTENT_DATA_REF || !tree || !bw_flip_may_search(check) ||
         !find_file_extent(check, &tree->tree, reference, false, &key, &extent) ||
         extent.compression)
         return;
     const struct bw_key have = {reference->bytenr, BW_EXTENT_ITEM, length};
     const struct bw_key want = {reference->bytenr, BW_EXTENT_ITEM, reference->length};
     if (bw_get64(extent.ram_bytes) == length)
-        bw_flip_in_item(check, &tree->tree, &key,
+        bw_flip_in_item(check, made->tree, &key,
                         offsetof(struct bw_disk_file_extent, disk_num_bytes), 8, reference->length,
                         length, flip);
     else if (bw_get64(extent.ram_bytes) == reference->length)
-        bw_flip_in_key(check, &extents->tree, &have, &want, flip);
+        bw_flip_in_key(check, BW_EXTENT_TREE, &have, &want, flip);
 }
 
 /* Reports the entries of an extent that did not cancel out: its item (NULL: it has none), and the

@@ -65,14 +65,14 @@ bool bw_flip_to(struct bw_flip *flip, uint64_t block, uint32_t byte, unsigned wi
     return true;
 }
 
-struct bw_item_rules bw_item_rules_of(const struct bw_check *check, uint64_t owner,
-                                      uint64_t generation, bool in_log)
+struct bw_item_rules bw_item_rules_of(const struct bw_fs *fs, uint64_t owner, uint64_t generation,
+                                      bool in_log)
 {
-    const struct bw_superblock *superblock = &check->fs->superblock;
+    const struct bw_superblock *superblock = &fs->superblock;
     return (struct bw_item_rules){
         .sectorsize = superblock->sectorsize,
         .nodesize = superblock->nodesize,
-        .checksum_size = bw_fs_checksum_size(check->fs),
+        .checksum_size = bw_fs_checksum_size(fs),
         .generation = superblock->generation,
         .leaf_generation = generation,
         .incompat = superblock->incompat_flags,
@@ -190,11 +190,13 @@ static uint64_t number_at(const uint8_t *bytes, unsigned width)
 
 /* Finds the item with a key; false if it does not exist, or too many have been searched. The caller
  * frees the finder, which keeps the leaf. */
-static bool find_item(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *key,
+static bool find_item(struct bw_check *check, uint64_t tree, const struct bw_key *key,
                       struct bw_leaf_finder *finder, uint32_t *slot, struct bw_item *item)
 {
-    bw_leaf_finder_init(finder, &check->fs->reader, tree);
-    if (!bw_flip_may_search(check))
+    const struct bw_listed_tree *listed = bw_tree_list_find(&check->trees, tree);
+    const struct bw_tree none = {0};
+    bw_leaf_finder_init(finder, &check->fs->reader, listed ? &listed->tree : &none);
+    if (!listed || !bw_flip_may_search(check))
         return false;
     BW_AUTO_ERROR struct bw_error *error = bw_find_leaf(finder, key);
     bw_check_lacks_memory(check, error);
@@ -206,7 +208,7 @@ static bool find_item(struct bw_check *check, const struct bw_tree *tree, const 
 
 /* Finds a field of an item: sets the block, the byte in it, and the value of the field. False if
  * the item has no such field, or too many have been searched. */
-static bool find_field(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *key,
+static bool find_field(struct bw_check *check, uint64_t tree, const struct bw_key *key,
                        uint32_t offset, unsigned width, struct bw_flip *place)
 {
     BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
@@ -221,7 +223,7 @@ static bool find_field(struct bw_check *check, const struct bw_tree *tree, const
     return true;
 }
 
-void bw_flip_in_item(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *key,
+void bw_flip_in_item(struct bw_check *check, uint64_t tree, const struct bw_key *key,
                      uint32_t offset, unsigned width, uint64_t have, uint64_t want,
                      struct bw_flip *flip)
 {
@@ -233,9 +235,8 @@ void bw_flip_in_item(struct bw_check *check, const struct bw_tree *tree, const s
         *flip = (struct bw_flip){0};
 }
 
-void bw_flip_bit_of_item(struct bw_check *check, const struct bw_tree *tree,
-                         const struct bw_key *key, uint32_t offset, unsigned bit,
-                         struct bw_flip *flip)
+void bw_flip_bit_of_item(struct bw_check *check, uint64_t tree, const struct bw_key *key,
+                         uint32_t offset, unsigned bit, struct bw_flip *flip)
 {
     *flip = (struct bw_flip){0};
     if (!find_field(check, tree, key, offset, 1, flip))
@@ -245,7 +246,7 @@ void bw_flip_bit_of_item(struct bw_check *check, const struct bw_tree *tree,
     flip->value ^= UINT64_C(1) << bit;
 }
 
-void bw_flip_in_bytes(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *key,
+void bw_flip_in_bytes(struct bw_check *check, uint64_t tree, const struct bw_key *key,
                       uint32_t offset, const void *have, const void *want, size_t length,
                       struct bw_flip *flip)
 {
@@ -270,7 +271,7 @@ static bool flip_key(struct bw_flip *flip, uint64_t block, uint32_t byte, const 
            bw_flip_to(flip, block, byte + 9, 8, have->offset, want->offset);
 }
 
-void bw_flip_in_key(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *have,
+void bw_flip_in_key(struct bw_check *check, uint64_t tree, const struct bw_key *have,
                     const struct bw_key *want, struct bw_flip *flip)
 {
     BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
@@ -281,7 +282,7 @@ void bw_flip_in_key(struct bw_check *check, const struct bw_tree *tree, const st
         flip_key(flip, finder.bytenr, ITEM_BYTE(slot), have, want);
 }
 
-bool bw_key_may_be(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *have,
+bool bw_key_may_be(struct bw_check *check, uint64_t tree, const struct bw_key *have,
                    const struct bw_key *other)
 {
     BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
@@ -307,7 +308,7 @@ bool bw_is_owned(struct bw_check *check, const struct bw_tree *tree)
     return !bw_check_lacks_memory(check, error) && !error && bw_get64(header->owner) == tree->id;
 }
 
-bool bw_may_lack_items(struct bw_check *check, const struct bw_tree *tree, const struct bw_key *key)
+bool bw_may_lack_items(struct bw_check *check, uint64_t tree, const struct bw_key *key)
 {
     BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
     struct bw_item item;
@@ -534,7 +535,7 @@ static void flip_in_pointer(const struct search *search, uint32_t in_node, uint3
     uint32_t slot;
     if (!search->pointer->expectation.has_first_key) {
         if (tree && roots && tree->root_key.type)
-            bw_flip_in_item(search->check, &roots->tree, &tree->root_key, in_root, width, have,
+            bw_flip_in_item(search->check, BW_ROOT_TREE, &tree->root_key, in_root, width, have,
                             want, flip);
         return;
     }
@@ -700,7 +701,7 @@ void bw_flip_find_in_block(struct bw_check *check, const struct bw_tree *tree,
     *flip = (struct bw_flip){0};
     if (!begin_search(&search, check, pointer, block))
         return;
-    search.rules = bw_item_rules_of(check, pointer->expectation.owner,
+    search.rules = bw_item_rules_of(check->fs, pointer->expectation.owner,
                                     pointer->expectation.generation, tree->id == BW_TREE_LOG);
     /* The parent's pointer limits the first and the last key. Within a node, keys ascend. */
     if (search.item_count) {

@@ -173,7 +173,6 @@ static void find_flip_in_tree(const struct bw_free_space *self, struct bw_flip *
 {
     enum { BITMAP_BITS = 2048 };
     struct bw_check *check = self->check;
-    const struct bw_tree *tree = &bw_tree_list_find(&check->trees, BW_FREE_SPACE_TREE)->tree;
     const struct bw_span *wanted = &self->wanted, *found = &self->found;
     const uint64_t sector = check->fs->superblock.sectorsize, start = self->group->start;
     if (!(self->flags & BITMAPS)) {
@@ -181,7 +180,7 @@ static void find_flip_in_tree(const struct bw_free_space *self, struct bw_flip *
         const struct bw_key want = {wanted->start, BW_FREE_SPACE_EXTENT,
                                     wanted->end - wanted->start};
         if (self->edges == (edges_of(found) ^ edges_of(wanted)))
-            bw_flip_in_key(check, tree, &have, &want, flip);
+            bw_flip_in_key(check, BW_FREE_SPACE_TREE, &have, &want, flip);
         return;
     }
     uint64_t place = bw_min(found->start, wanted->start);
@@ -194,7 +193,7 @@ static void find_flip_in_tree(const struct bw_free_space *self, struct bw_flip *
     const struct bw_key key = {first, BW_FREE_SPACE_BITMAP,
                                bw_min(BITMAP_BITS * sector, start + self->group->length - first)};
     if (self->edges == (edge_of(place) ^ edge_of(place + sector)))
-        bw_flip_bit_of_item(check, tree, &key, (uint32_t)(bit / 8), bit % 8, flip);
+        bw_flip_bit_of_item(check, BW_FREE_SPACE_TREE, &key, (uint32_t)(bit / 8), bit % 8, flip);
 }
 
 static void note_stray(struct bw_free_space *self, const struct bw_key *key)
@@ -305,13 +304,12 @@ static struct bw_error *enter_tree_group(struct bw_free_space *self)
     /* With the remap-tree feature, nothing is allocated in ranges that were moved away. */
     if (!self->known && !loss && !(group->flags & (BW_GROUP_REMAPPED | BW_GROUP_METADATA_REMAP))) {
         struct bw_finding location = tree_location(self);
-        const struct bw_tree *tree =
-            &bw_tree_list_find(&self->check->trees, BW_FREE_SPACE_TREE)->tree;
         const struct bw_checked_chunk *chunk = bw_check_chunk(self->check, group->start);
         /* A record that has the whole block group differs in one bit of the type, but is empty. */
         if (chunk && chunk->length == group->length && item->key.objectid == group->start &&
             item->size == sizeof *info)
-            bw_flip_in_key(self->check, tree, &item->key, &location.row.key, &location.flip);
+            bw_flip_in_key(self->check, BW_FREE_SPACE_TREE, &item->key, &location.row.key,
+                           &location.flip);
         bw_check_find(self->check, BW_CODE_free_space_missing, &location,
                       "the free space tree lacks this block group");
     }
@@ -348,10 +346,9 @@ static void leave_tree_group(const struct bw_free_space *self)
 {
     struct bw_finding location = tree_location(self);
     if (self->run_count != self->promised && !self->differs)
-        bw_flip_in_item(self->check,
-                        &bw_tree_list_find(&self->check->trees, BW_FREE_SPACE_TREE)->tree,
-                        &location.row.key, offsetof(struct bw_disk_free_space_info, extent_count),
-                        4, self->promised, self->run_count, &location.flip);
+        bw_flip_in_item(self->check, BW_FREE_SPACE_TREE, &location.row.key,
+                        offsetof(struct bw_disk_free_space_info, extent_count), 4, self->promised,
+                        self->run_count, &location.flip);
     if (self->run_count != self->promised)
         bw_check_find(self->check, BW_CODE_free_space_count, &location,
                       "%" PRIu64 " run%s, the block group has %" PRIu64, self->promised,

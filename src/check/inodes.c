@@ -110,7 +110,7 @@ static void find_flip_in_inode(const struct examination *examination, uint64_t i
                                uint32_t offset, unsigned width, uint64_t have, uint64_t want,
                                struct bw_flip *flip)
 {
-    const struct bw_tree *tree = &examination->tree->tree;
+    const uint64_t tree = examination->tree->tree.id;
     const struct bw_key key = {inode, BW_INODE_ITEM, 0};
     if (!bw_may_lack_items(examination->check, tree, &key))
         bw_flip_in_item(examination->check, tree, &key, offset, width, have, want, flip);
@@ -557,7 +557,7 @@ static void find_flip_between(const struct examination *examination, const struc
                               const struct name *other, struct bw_flip *flip)
 {
     struct bw_check *check = examination->check;
-    const struct bw_tree *tree = &examination->tree->tree;
+    const uint64_t tree = examination->tree->tree.id;
     const struct name_record *wrong = other->any, *right = name->any;
     const bool is_kept = wrong->is_subvolume && bw_tree_list_find(&check->trees, wrong->inode);
     if (count_records(other) != 1 || !completes(name, wrong) || is_kept) {
@@ -665,7 +665,7 @@ static void find_flip_of_name(const struct examination *examination, const struc
 static void find_flip_in_index(const struct examination *examination, const struct name *name,
                                struct bw_flip *flip)
 {
-    const struct bw_tree *tree = &examination->tree->tree;
+    const uint64_t tree = examination->tree->tree.id;
     const struct name_record *reference = name->reference, *index = name->index;
     const struct bw_key have = {index->directory, BW_DIR_INDEX, index->value};
     const struct bw_key other = {index->directory, BW_DIR_INDEX, reference->value};
@@ -689,7 +689,8 @@ static void find_flip_in_type(const struct examination *examination, const struc
         return;
     if (right->type == inode->item->type) {
         const struct bw_key key = wrong == name->item ? item_key(name) : index_key(name);
-        bw_flip_in_item(check, tree, &key, wrong->offset - 1, 1, wrong->type, right->type, flip);
+        bw_flip_in_item(check, tree->id, &key, wrong->offset - 1, 1, wrong->type, right->type,
+                        flip);
         return;
     }
     if (right->type != wrong->type || !bw_flip_may_search(check))
@@ -703,7 +704,7 @@ static void find_flip_in_type(const struct examination *examination, const struc
     for (uint32_t bit = 1 << 12; bit & S_IFMT; bit <<= 1) {
         const uint32_t want = have.mode ^ bit;
         if (bw_file_type_of_mode(want) == right->type)
-            bw_flip_in_item(check, tree, &key, offsetof(struct bw_disk_inode_item, mode), 4,
+            bw_flip_in_item(check, tree->id, &key, offsetof(struct bw_disk_inode_item, mode), 4,
                             have.mode, want, flip);
     }
 }

@@ -91,11 +91,7 @@ static struct bw_error *find_before(const struct bw_check *check, struct bw_leaf
                 return NULL;
         if (bw_key_compare(&finder->first, &least) == 0)
             return NULL;
-        key = finder->first;
-        if (!key.offset--) { /* each borrows from the part before it, if it was 0 */
-            if (!key.type--)
-                key.objectid--;
-        }
+        key = bw_key_before(finder->first);
     }
     return NULL;
 }

@@ -46,6 +46,7 @@ enum {
     TASK_ROWS = 64,  /* of them, by one task */
     BATCH = 1 << 20, /* bytes of rows that are read at once, if there are several */
     BATCH_ROWS = 16,
+    PARITIES = 2, /* at most: P and Q */
 };
 
 /* A stripe of a row, or the part of it that is read. */
@@ -65,17 +66,13 @@ struct row {
     struct part parts[MAX_PARTS];
 };
 
-struct worker {
-    uint8_t *bytes;    /* of the rows of a batch */
-    uint8_t *computed; /* two stripes: P and Q */
-    struct row *rows;  /* BATCH_ROWS */
-};
-
 struct parity {
     struct bw_check *check;
     uint32_t sectorsize;
-    size_t room; /* bytes of a worker for rows */
-    struct worker *workers;
+    size_t room;                /* bytes of a worker for rows */
+    uint8_t *bytes;             /* for each worker: the bytes of the rows of a batch */
+    uint8_t *computed;          /* two stripes: P and Q */
+    struct row *batch;          /* and BATCH_ROWS */
     struct bw_parity_row *rows; /* the window, ascending within a chunk */
     size_t row_count;
     atomic_uint_fast64_t unchecked; /* rows with stripes on missing devices */
@@ -271,7 +268,9 @@ static bool same_devices(const struct row *a, const struct row *b)
 static void run_task(void *context, unsigned number, size_t task)
 {
     struct parity *parity = context;
-    struct worker *worker = &parity->workers[number];
+    uint8_t *bytes = parity->bytes + number * parity->room;
+    uint8_t *computed = parity->computed + (size_t)number * PARITIES * BW_STRIPE_LENGTH;
+    struct row *rows = &parity->batch[number * BATCH_ROWS];
     const size_t first = task * TASK_ROWS, rest = parity->row_count - first;
     const size_t end = first + (rest < TASK_ROWS ? rest : TASK_ROWS);
     for (size_t next = first; next < end && bw_check_should_continue(parity->check, number);) {
@@ -281,16 +280,16 @@ static void run_task(void *context, unsigned number, size_t task)
         for (; next < end && count < BATCH_ROWS && (count + 1) * size <= parity->room &&
                parity->rows[next].chunk == chunk;
              next++) {
-            const bool begun = begin_row(parity, &parity->rows[next], worker->bytes + count * size,
-                                         &worker->rows[count]);
-            if (begun && !same_devices(&worker->rows[0], &worker->rows[count]))
+            const bool begun =
+                begin_row(parity, &parity->rows[next], bytes + count * size, &rows[count]);
+            if (begun && !same_devices(&rows[0], &rows[count]))
                 break; /* only in a chunk that was moved */
             count += begun;
         }
         if (count)
-            read_rows(parity, worker->rows, count);
+            read_rows(parity, rows, count);
         for (size_t i = 0; i < count; i++) {
-            const struct row *row = &worker->rows[i];
+            const struct row *row = &rows[i];
             if (!row->columns)
                 continue;
             const size_t at = (size_t)row->first * parity->sectorsize;
@@ -299,14 +298,14 @@ static void run_task(void *context, unsigned number, size_t task)
             for (unsigned k = 0; k < row->data_parts; k++)
                 vectors[k] = row->parts[k].bytes + at;
             for (unsigned k = 0; k < chunk->parity; k++)
-                vectors[row->data_parts + k] = worker->computed + (size_t)k * BW_STRIPE_LENGTH + at;
+                vectors[row->data_parts + k] = computed + (size_t)k * BW_STRIPE_LENGTH + at;
             if (row->data_parts > 1)
                 bw_field_parity(row->data_parts, chunk->parity, length, vectors);
             for (unsigned k = 0; row->data_parts == 1 && k < chunk->parity; k++)
                 memcpy(vectors[1 + k], vectors[0], length);
             for (unsigned k = 0; k < chunk->parity; k++)
                 compare_parity(parity, row, row->data_parts + k,
-                               worker->computed + (size_t)k * BW_STRIPE_LENGTH);
+                               computed + (size_t)k * BW_STRIPE_LENGTH);
         }
     }
 }
@@ -367,12 +366,9 @@ static struct bw_error *on_summed(void *context, const struct bw_data_range *ran
 
 static void parity_free(struct parity *parity)
 {
-    for (unsigned i = 0; parity->workers && i < parity->check->workers; i++) {
-        free(parity->workers[i].bytes);
-        free(parity->workers[i].computed);
-        free(parity->workers[i].rows);
-    }
-    free(parity->workers);
+    free(parity->bytes);
+    free(parity->computed);
+    free(parity->batch);
     free(parity->rows);
 }
 
@@ -389,17 +385,11 @@ struct bw_error *bw_pass_parity(struct bw_check *check)
 
     /* Memory for the threads, at multiples of 32 bytes for bw_field_parity(). */
     parity.room = bw_max(most * BW_STRIPE_LENGTH, BATCH);
-    parity.workers = calloc(check->workers, sizeof *parity.workers);
     parity.rows = malloc(WINDOW * sizeof *parity.rows);
-    bool complete = parity.workers && parity.rows;
-    for (unsigned i = 0; complete && i < check->workers; i++) {
-        struct worker *worker = &parity.workers[i];
-        worker->bytes = aligned_alloc(4096, parity.room);
-        worker->computed = aligned_alloc(4096, (size_t)2 * BW_STRIPE_LENGTH);
-        worker->rows = malloc(BATCH_ROWS * sizeof *worker->rows);
-        complete = worker->bytes && worker->computed && worker->rows;
-    }
-    if (!complete)
+    parity.bytes = aligned_alloc(4096, check->workers * parity.room);
+    parity.computed = aligned_alloc(4096, (size_t)check->workers * PARITIES * BW_STRIPE_LENGTH);
+    parity.batch = malloc((size_t)check->workers * BATCH_ROWS * sizeof *parity.batch);
+    if (!parity.rows || !parity.bytes || !parity.computed || !parity.batch)
         return bw_error_no_memory();
 
     /* The rows that hold tree blocks or, if data are checked, data with checksums. Columns that

@@ -154,7 +154,6 @@ static void find_flip_between(const struct root_list *list, const struct root_si
         right = b;
         wrong = a;
     }
-    const struct bw_listed_tree *tree = bw_tree_list_find(&list->check->trees, BW_ROOT_TREE);
     const struct bw_key key = key_of_side(wrong);
     struct root_side other = *right;
     other.is_backref = wrong->is_backref;
@@ -169,16 +168,17 @@ static void find_flip_between(const struct root_list *list, const struct root_si
         has_key + has_directory + has_index + has_name != 3)
         return;
     if (!has_key)
-        bw_flip_in_key(list->check, &tree->tree, &key, &want, flip);
+        bw_flip_in_key(list->check, BW_ROOT_TREE, &key, &want, flip);
     else if (!has_directory)
-        bw_flip_in_item(list->check, &tree->tree, &key,
+        bw_flip_in_item(list->check, BW_ROOT_TREE, &key,
                         offsetof(struct bw_disk_root_ref, directory), 8, wrong->directory,
                         right->directory, flip);
     else if (!has_index)
-        bw_flip_in_item(list->check, &tree->tree, &key, offsetof(struct bw_disk_root_ref, sequence),
-                        8, wrong->index, right->index, flip);
+        bw_flip_in_item(list->check, BW_ROOT_TREE, &key,
+                        offsetof(struct bw_disk_root_ref, sequence), 8, wrong->index, right->index,
+                        flip);
     else if (wrong->name_length == right->name_length)
-        bw_flip_in_bytes(list->check, &tree->tree, &key, sizeof(struct bw_disk_root_ref), name,
+        bw_flip_in_bytes(list->check, BW_ROOT_TREE, &key, sizeof(struct bw_disk_root_ref), name,
                          right_name, wrong->name_length, flip);
 }
 
@@ -383,7 +383,7 @@ static struct bw_error *check_uuids(struct root_list *list)
         const struct root_facts *root = other ? root_facts_of(list, want->id) : NULL;
         if (root && (root->links || root->id == BW_TOP_SUBVOLUME) && want->side == REQUIRED &&
             have->side == ENTERED)
-            bw_flip_in_item(check, &tree->tree, &location.row.key, 0, 8, have->id, want->id,
+            bw_flip_in_item(check, BW_UUID_TREE, &location.row.key, 0, 8, have->id, want->id,
                             &location.flip);
         if ((sides & 1u << REQUIRED) && !(sides & 1u << ENTERED))
             bw_check_find(check, BW_CODE_uuid_missing, &location,

@@ -204,11 +204,10 @@ static void leave_group(struct space *space)
     struct bw_finding location =
         bw_item_location(check->fs->block_group_tree.id ? BW_BLOCK_GROUP_TREE : space->extents.tree,
                          key, group->start, group->length);
-    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, location.row.tree);
     const uint64_t sum = space->all_used - group->used + group->counted;
-    if (tree && is_sum_known(check) && sum == check->fs->superblock.bytes_used)
-        bw_flip_in_item(check, &tree->tree, &key, offsetof(struct bw_disk_block_group, used), 8,
-                        group->used, group->counted, &location.flip);
+    if (is_sum_known(check) && sum == check->fs->superblock.bytes_used)
+        bw_flip_in_item(check, location.row.tree, &key, offsetof(struct bw_disk_block_group, used),
+                        8, group->used, group->counted, &location.flip);
     bw_check_find(check, BW_CODE_group_used, &location,
                   "%" PRIu64 " bytes used, its extents have %" PRIu64, group->used, group->counted);
 }
@@ -303,16 +302,16 @@ static void count_reference(struct space *space, const struct bw_reference *refe
 static void find_flip_in_count(const struct space *space, struct bw_flip *flip)
 {
     const uint64_t have = space->extent.references, counted = space->counted;
-    const struct bw_listed_tree *tree = bw_tree_list_find(&space->check->trees, BW_EXTENT_TREE);
     const uint32_t in_reference = sizeof(struct bw_disk_extent_item) +
                                   offsetof(struct bw_disk_inline_data_ref, reference) +
                                   offsetof(struct bw_disk_extent_data_ref, count);
-    if (!tree || !counted || space->extents.tree != BW_EXTENT_TREE)
+    if (!counted || space->extents.tree != BW_EXTENT_TREE)
         return;
     if (space->extent.is_block ? have != counted + 1 : have >= UNLIKELY_COUNT)
-        bw_flip_in_item(space->check, &tree->tree, &space->extent_key, 0, 8, have, counted, flip);
+        bw_flip_in_item(space->check, BW_EXTENT_TREE, &space->extent_key, 0, 8, have, counted,
+                        flip);
     else if (!space->extent.is_block && counted >= UNLIKELY_COUNT)
-        bw_flip_in_item(space->check, &tree->tree, &space->extent_key, in_reference, 4, counted,
+        bw_flip_in_item(space->check, BW_EXTENT_TREE, &space->extent_key, in_reference, 4, counted,
                         have, flip);
 }
 

@@ -45,15 +45,6 @@ static struct bw_error *mark_path(struct descent *descent, unsigned lowest)
 
 /* Tree blocks in the ranges. */
 
-static struct bw_key key_before(struct bw_key key)
-{
-    if (key.offset--)
-        return key;
-    if (!key.type--)
-        key.objectid--;
-    return key;
-}
-
 /* Adds a tree block in a range, and visits the inodes below it. */
 static struct bw_error *add_block(struct descent *descent, const struct bw_block_pointer *pointer)
 {
@@ -89,8 +80,9 @@ static struct bw_error *add_block(struct descent *descent, const struct bw_block
     if (hooks && !hooks->accepts(options->context, &owner))
         return options->visit(options->context, &owner);
     BW_SCOPED(bw_block_scan)
-    struct bw_block_scan scan = {
-        .first = expectation->first_key, .last = key_before(expectation->end_key), .adopt = true};
+    struct bw_block_scan scan = {.first = expectation->first_key,
+                                 .last = bw_key_before(expectation->end_key),
+                                 .adopt = true};
     uint64_t last_inode = 0;
     bw_block_scan_begin(&scan, &search->fs->reader, &descent->tree->tree);
     while (bw_block_scan_next(&scan)) {

@@ -157,26 +157,27 @@ static struct group *group_at(const struct caches *caches, uint64_t address)
  * bit of a record in a gap is corrected instead (inodes.c). */
 static struct group *group_of(const struct caches *caches, const struct bw_repair_finding *finding)
 {
-    static const char *const words[] = {"free-space-missing", "free-space-differs",
-                                        "free-space-count",   "free-space-item",
-                                        "free-space-stray",   "free-space-ahead"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        struct group *group = group_at(caches, finding->key.objectid);
-        if (finding->tree == caches->tree->id && bw_repair_is(finding, words[i]) && group &&
-            !(group->is_gap && finding->flipped_block != BW_ABSENT))
-            return group;
-    }
-    return NULL;
+    static const char *const words[] = {"free-space-missing",
+                                        "free-space-differs",
+                                        "free-space-count",
+                                        "free-space-item",
+                                        "free-space-stray",
+                                        "free-space-ahead",
+                                        NULL};
+    struct group *group = group_at(caches, finding->key.objectid);
+    if (finding->tree != caches->tree->id || !bw_repair_is_any(finding, words) || !group ||
+        (group->is_gap && finding->flipped_block != BW_ABSENT))
+        return NULL;
+    return group;
 }
 
 bool bw_repair_doubts_groups(const struct bw_repair *repair)
 {
-    static const char *const words[] = {"group-missing", "group-differs", "chunk-missing"};
+    static const char *const words[] = {"group-missing", "group-differs", "chunk-missing", NULL};
     for (size_t i = 0; i < repair->findings.count; i++)
-        for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-            if (bw_repair_is(&repair->findings.items[i], words[k]) &&
-                !repair->findings.items[i].planned)
-                return true;
+        if (bw_repair_is_any(&repair->findings.items[i], words) &&
+            !repair->findings.items[i].planned)
+            return true;
     return false;
 }
 
@@ -292,7 +293,7 @@ static struct bw_error *plan_lost(struct caches *caches, struct bw_repair_findin
     caches->first = expectation->first_key;
     caches->end = expectation->end_key;
     if (!caches->end.objectid && !caches->end.type && !caches->end.offset)
-        caches->end = (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX};
+        caches->end = BW_KEY_MAX;
     BW_TRY(begin_leaf(caches, pointer.bytenr, expectation->generation));
     if (!is_free_space)
         return caches->is_full

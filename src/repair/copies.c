@@ -311,9 +311,17 @@ struct bw_error *bw_repair_write_parity(struct bw_repair *repair)
 
 struct bw_error *bw_repair_plan_copies(struct bw_repair *repair)
 {
-    static const char *const words[] = {
-        "block-checksum",   "block-stale",  "block-foreign", "block-keys",      "block-layout",
-        "block-unreadable", "block-header", "data-checksum", "data-unreadable", "block-bit-flip"};
+    static const char *const words[] = {"block-checksum",
+                                        "block-stale",
+                                        "block-foreign",
+                                        "block-keys",
+                                        "block-layout",
+                                        "block-unreadable",
+                                        "block-header",
+                                        "data-checksum",
+                                        "data-unreadable",
+                                        "block-bit-flip",
+                                        NULL};
     const struct bw_superblock *superblock = &repair->fs->superblock;
     BW_SCOPED(units) struct units units = {0};
     BW_SCOPED(bw_tree_list) struct bw_tree_list trees = {0};
@@ -326,10 +334,8 @@ struct bw_error *bw_repair_plan_copies(struct bw_repair *repair)
         const bool is_data = strncmp(finding->code->word, "data-", 5) == 0;
         const bool is_flipped = bw_repair_is(finding, "block-bit-flip");
         const uint32_t size = is_data ? superblock->sectorsize : superblock->nodesize;
-        bool is_copy = false;
-        for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-            is_copy |= bw_repair_is(finding, words[k]);
-        if (!is_copy || finding->logical == BW_ABSENT || finding->length == BW_ABSENT ||
+        if (!bw_repair_is_any(finding, words) || finding->logical == BW_ABSENT ||
+            finding->length == BW_ABSENT ||
             !(is_flipped || (finding->repairable && finding->mirror - 1 < MIRRORS)))
             continue;
         /* the image may be cut off before this copy */

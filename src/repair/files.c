@@ -114,8 +114,7 @@ struct bw_error *bw_repair_compare_files(struct bw_repair *repair, struct bw_fs 
     while (!error && verify && (subvolume = bw_subvolume_next(comparison.before, subvolume))) {
         BW_SCOPED(bw_fs_items) struct bw_fs_items items;
         bw_fs_items_begin(&items, comparison.before, &subvolume->tree,
-                          (struct bw_key){BW_SUBVOLUME_ROOT_INODE, 0, 0},
-                          (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
+                          (struct bw_key){BW_SUBVOLUME_ROOT_INODE, 0, 0}, BW_KEY_MAX);
         for (const struct bw_item *item; !error && (item = bw_fs_items_next(&items));) {
             struct bw_inode inode;
             if (item->key.type == BW_INODE_ITEM && bw_inode_decode(item, &inode) &&

@@ -329,7 +329,7 @@ struct bw_error *bw_repair_plan_hiding_bits(struct bw_repair *repair)
 struct bw_error *bw_repair_plan_inodes(struct bw_repair *repair)
 {
     static const char *const of_inodes[] = {"link-count", "directory-size", "file-bytes",
-                                            "link-size", "file-size"};
+                                            "link-size",  "file-size",      NULL};
     struct bw_repair_findings *findings = &repair->findings;
     BW_SCOPED(bw_tree_list) struct bw_tree_list trees = {0};
     BW_TRY(bw_tree_list_load(repair->fs, &trees));
@@ -337,9 +337,8 @@ struct bw_error *bw_repair_plan_inodes(struct bw_repair *repair)
         struct bw_repair_finding *finding = &findings->items[i];
         const struct bw_listed_tree *tree = bw_tree_list_find(&trees, finding->tree);
         const bool is_entry = bw_repair_is(finding, "dir-item");
-        bool is_of_inode = false;
-        for (size_t k = 0; k < sizeof of_inodes / sizeof *of_inodes; k++)
-            is_of_inode |= bw_repair_is(finding, of_inodes[k]) && finding->inode != BW_ABSENT;
+        const bool is_of_inode =
+            bw_repair_is_any(finding, of_inodes) && finding->inode != BW_ABSENT;
         if (finding->planned)
             continue;
         if (is_entry && finding->tree == BW_ROOT_TREE)

@@ -62,8 +62,7 @@ struct bw_error *bw_repair_find_tree(struct bw_fs *fs, uint64_t id, struct bw_tr
 
 void bw_repair_all_items(struct bw_fs_items *items, struct bw_fs *fs, const struct bw_tree *tree)
 {
-    bw_fs_items_begin(items, fs, tree, (struct bw_key){0, 0, 0},
-                      (struct bw_key){UINT64_MAX, UINT8_MAX, UINT64_MAX});
+    bw_fs_items_begin(items, fs, tree, (struct bw_key){0}, BW_KEY_MAX);
 }
 
 static void change_free(struct bw_repair_change *change)

@@ -51,16 +51,6 @@ static int compare_removals(const void *first, const void *second)
     return bw_key_compare(&a->key, &b->key);
 }
 
-/* The greatest key before another one, which is not the smallest of all. */
-static struct bw_key key_before(const struct bw_key *key)
-{
-    if (key->offset)
-        return (struct bw_key){key->objectid, key->type, key->offset - 1};
-    if (key->type)
-        return (struct bw_key){key->objectid, (uint8_t)(key->type - 1), UINT64_MAX};
-    return (struct bw_key){key->objectid - 1, UINT8_MAX, UINT64_MAX};
-}
-
 /* If the leaf of removal `*next - 1` would be empty, chooses the item that it takes over, which
  * becomes one more removal, in its order. Leaves before it may be empty then: they have their turn
  * later. `*next` becomes the number of removals before this one. */
@@ -86,7 +76,7 @@ static struct bw_error *fill_if_empty(struct bw_leaf_finder *finder,
     struct bw_key begin = finder->first;
     uint32_t count = 0;
     while (!count && !finder->lost && bw_key_compare(&begin, &smallest) > 0) {
-        const struct bw_key before = key_before(&begin);
+        const struct bw_key before = bw_key_before(begin);
         BW_TRY(bw_find_leaf(finder, &before));
         if (!finder->lost)
             count = count_staying(removals, &removal.tree, &finder->leaf, &first, &last);

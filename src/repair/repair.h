@@ -63,6 +63,15 @@ static inline bool bw_repair_is(const struct bw_repair_finding *finding, const c
     return strcmp(finding->code->word, word) == 0;
 }
 
+/** Whether it is of one of these kinds; NULL ends them. */
+static inline bool bw_repair_is_any(const struct bw_repair_finding *finding,
+                                    const char *const *words)
+{
+    while (*words && !bw_repair_is(finding, *words))
+        words++;
+    return *words;
+}
+
 /** Whether it is about a tree block without a good copy. */
 static inline bool bw_repair_is_about_lost(const struct bw_repair_finding *finding)
 {

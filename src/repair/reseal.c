@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "ondisk/item_rules.h"
+#include "check/flipped.h"
 #include "ondisk/node.h"
 #include "owners/tree_list.h"
 #include "repair/repair.h"
@@ -47,13 +47,8 @@ static struct bw_error *read_block(struct bw_repair *repair, struct bw_fs *fs,
     /* The reader accepts wrong items. */
     const struct bw_node node = bw_node_view(block, size);
     const struct bw_disk_header *header = (const void *)block;
-    const struct bw_item_rules rules = {.sectorsize = fs->superblock.sectorsize,
-                                        .nodesize = fs->superblock.nodesize,
-                                        .checksum_size = bw_fs_checksum_size(fs),
-                                        .generation = fs->superblock.generation,
-                                        .leaf_generation = bw_get64(header->generation),
-                                        .incompat = fs->superblock.incompat_flags,
-                                        .owner = bw_get64(header->owner)};
+    const struct bw_item_rules rules =
+        bw_item_rules_of(fs, bw_get64(header->owner), bw_get64(header->generation), false);
     *is_good = node.level || bw_leaf_is_sound(&node, &rules);
     for (unsigned copy = 1; copy <= mapping.copies; copy++) {
         BW_TRY(bw_fs_map(fs, pointer->bytenr, size, copy, &mapping));

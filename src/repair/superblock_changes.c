@@ -406,8 +406,7 @@ struct bw_error *bw_repair_plan_superblocks(struct bw_repair *repair)
             /* If a block of a log tree is lost, no mount can replay the log, either. */
             bool fits = edit == clear_log && finding->tree == BW_TREE_LOG &&
                         bw_repair_is_about_lost(finding) && finding->flipped_block == BW_ABSENT;
-            for (const char *const *code = fields[i].codes; *code; code++)
-                fits |= bw_repair_is(finding, *code);
+            fits |= bw_repair_is_any(finding, fields[i].codes);
             if ((edit == bw_repair_rescan_uuids || edit == bw_repair_invalidate_free_space) &&
                 finding->flipped_block != BW_ABSENT)
                 continue; /* the bit is corrected instead */
