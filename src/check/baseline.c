@@ -134,228 +134,158 @@ struct bw_error *bw_baseline_add_finding(struct bw_baseline *baseline,
     return push_finding(baseline, *row, BW_TAKE(bytes.data), lengths, row->paths.length);
 }
 
-/* The numbers of a baseline, of a leaf, of its sums and of a finding, in the order of the file. */
-#define BASELINE_NUMBERS(baseline)                                                            \
-    {                                                                                         \
-        &(baseline)->generation, &(baseline)->incompat, &(baseline)->compat_ro,               \
-            &(baseline)->nodesize, &(baseline)->sectorsize, &(baseline)->replaced,            \
-            &(baseline)->seed, &(baseline)->time, &(baseline)->blocks, &(baseline)->finished, \
-            &(baseline)->has_data, &(baseline)->findings_hidden, NULL                         \
-    }
-#define LEAF_NUMBERS(leaf)                                                              \
-    {                                                                                   \
-        &(leaf)->bytenr, &(leaf)->generation, &(leaf)->owner, &(leaf)->references, NULL \
-    }
-#define SUM_NUMBERS(sums)                                                                        \
-    {                                                                                            \
-        &(sums)->total, &(sums)->parents, &(sums)->first_inode, &(sums)->first_start,            \
-            &(sums)->first_gap, &(sums)->last_inode, &(sums)->last_end, &(sums)->last_size, NULL \
-    }
-#define ROW_NUMBERS(row)                                                                          \
-    {                                                                                             \
-        &(row)->tree, &(row)->key.objectid, &(row)->key.offset, &(row)->logical, &(row)->length,  \
-            &(row)->devid, &(row)->offset, &(row)->mirror, &(row)->inode, &(row)->file_offset,    \
-            &(row)->file_length, &(row)->repairable, &(row)->more_paths, &(row)->more_subvolumes, \
-            NULL                                                                                  \
-    }
+/* A file that is written or read: the same functions do both, in the same order. A number behind
+ * the end of a file is 0, and the cursor is then bad. */
+struct baseline_file {
+    bool reads;
+    struct bw_buffer written;
+    struct bw_cursor rest;
+};
 
-/* Writing. */
-
-static void put(struct bw_buffer *file, uint64_t number)
+static void exchange_bytes(struct baseline_file *file, void *bytes, size_t size)
 {
-    const bw_le64 bytes = bw_put64(number);
-    bw_buffer_append(file, &bytes, sizeof bytes);
-}
-
-static void put_all(struct bw_buffer *file, const uint64_t *const *numbers)
-{
-    while (*numbers)
-        put(file, **numbers++);
-}
-
-static void put_numbers(struct bw_buffer *file, const struct bw_numbers *numbers)
-{
-    put(file, numbers->count);
-    for (size_t i = 0; i < numbers->count; i++)
-        put(file, numbers->items[i]);
-}
-
-static void put_ranges(struct bw_buffer *file, const struct bw_range_set *set)
-{
-    put(file, set->ranges.count);
-    for (size_t i = 0; i < set->ranges.count; i++) {
-        put(file, set->ranges.items[i].start);
-        put(file, set->ranges.items[i].end);
-    }
-}
-
-static void put_leaf(struct bw_buffer *file, const struct bw_known_leaf *leaf)
-{
-    const struct bw_inode_sums *sums = &leaf->sums;
-    put_all(file, (const uint64_t *[])LEAF_NUMBERS(leaf));
-    put(file, (uint64_t)leaf->checksum << 32 | (uint64_t)leaf->synology << 16 | leaf->facts);
-    if (!(leaf->facts & BW_LEAF_HAS_SUMS))
+    if (!file->reads) {
+        bw_buffer_append(&file->written, bytes, size);
         return;
-    put_all(file, (const uint64_t *[])SUM_NUMBERS(sums));
-    put(file, (uint64_t)sums->first_stored << 48 | (uint64_t)sums->last_most << 32 |
-                  (uint64_t)sums->first_nul << 16 | sums->last_type);
-}
-
-static void put_finding(struct bw_buffer *file, const struct bw_findinginfo *row)
-{
-    put(file, strlen(row->code));
-    bw_buffer_append(file, row->code, strlen(row->code));
-    put(file, row->key.type);
-    put_all(file, (const uint64_t *[])ROW_NUMBERS(row));
-    put(file, strlen(row->message));
-    bw_buffer_append(file, row->message, strlen(row->message));
-    put(file, row->paths.length);
-    for (size_t i = 0; i < row->paths.length; i++) {
-        put(file, row->paths.data[i].length);
-        bw_buffer_append(file, row->paths.data[i].data, row->paths.data[i].length);
     }
+    const uint8_t *next = bw_cursor_take(&file->rest, size);
+    memset(bytes, 0, size);
+    if (next)
+        memcpy(bytes, next, size);
 }
 
-struct bw_error *bw_baseline_write(const struct bw_baseline *baseline,
-                                   bw_baseline_consumer *consume, void *context)
+static void exchange(struct baseline_file *file, uint64_t *number)
 {
-    BW_AUTO_BUFFER struct bw_buffer file = {0};
-    bw_buffer_append(&file, magic, sizeof magic);
-    bw_buffer_append(&file, baseline->fsid, sizeof baseline->fsid);
-    put_all(&file, (const uint64_t *[])BASELINE_NUMBERS(baseline));
-    put(&file, baseline->leaves.count);
-    for (size_t i = 0; i < baseline->leaves.count; i++)
-        put_leaf(&file, &baseline->leaves.items[i]);
-    put(&file, baseline->groups.count);
-    for (size_t i = 0; i < baseline->groups.count; i++) {
-        const struct bw_known_group *group = &baseline->groups.items[i];
-        put(&file, group->start);
-        put(&file, group->length);
-        put(&file, group->used);
-        put(&file, group->flags);
-        put(&file, group->leaves);
-        put(&file, group->references);
-    }
-    put_ranges(&file, &baseline->unsummed);
-    put_numbers(&file, &baseline->full_backrefs);
-    put_numbers(&file, &baseline->shared_blocks);
-    put_ranges(&file, &baseline->bad_data);
-    put(&file, baseline->findings.count);
-    for (size_t i = 0; i < baseline->findings.count; i++)
-        put_finding(&file, &baseline->findings.items[i].row);
-    if (file.failed)
-        return bw_error_no_memory();
-    put(&file, XXH3_64bits(file.data, file.length));
-    return file.failed ? bw_error_no_memory() : consume(context, file.data, file.length);
+    bw_le64 bytes = bw_put64(*number);
+    exchange_bytes(file, &bytes, sizeof bytes);
+    *number = bw_get64(bytes);
 }
 
-/* Reading. A number behind the end is 0, and the cursor is then bad. */
-
-static uint64_t get(struct bw_cursor *file)
-{
-    bw_le64 number = {0};
-    const uint8_t *bytes = bw_cursor_take(file, sizeof number);
-    if (bytes)
-        memcpy(&number, bytes, sizeof number);
-    return bw_get64(number);
-}
-
-static void get_all(struct bw_cursor *file, uint64_t *const *numbers)
+static void exchange_all(struct baseline_file *file, uint64_t *const *numbers)
 {
     while (*numbers)
-        **numbers++ = get(file);
+        exchange(file, *numbers++);
 }
 
 /* The length of a list whose members have at least so many bytes. */
-static size_t get_count(struct bw_cursor *file, size_t size)
+static size_t exchange_count(struct baseline_file *file, uint64_t count, size_t size)
 {
-    const uint64_t count = get(file);
-    file->bad |= count > (size_t)(file->end - file->next) / size;
-    return file->bad ? 0 : (size_t)count;
+    struct bw_cursor *rest = &file->rest;
+    exchange(file, &count);
+    if (!file->reads)
+        return (size_t)count;
+    rest->bad |= count > (size_t)(rest->end - rest->next) / size;
+    return rest->bad ? 0 : (size_t)count;
 }
 
-static struct bw_error *get_numbers(struct bw_cursor *file, struct bw_numbers *numbers)
+/* A text, whose length is in front of it. NULL: the file ends before. */
+static const void *exchange_text(struct baseline_file *file, const char *text, size_t *length)
 {
-    uint64_t last = 0;
-    for (size_t left = get_count(file, sizeof(bw_le64)); left; left--) {
-        const uint64_t number = get(file);
-        file->bad |= number < last;
-        last = number;
-        BW_TRY(bw_numbers_push(numbers, number));
+    *length = exchange_count(file, *length, 1);
+    if (file->reads)
+        return bw_cursor_take(&file->rest, *length);
+    bw_buffer_append(&file->written, text, *length);
+    return text;
+}
+
+static struct bw_error *exchange_numbers(struct baseline_file *file, struct bw_numbers *numbers)
+{
+    uint64_t number = 0;
+    const size_t count = exchange_count(file, numbers->count, sizeof(bw_le64));
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t last = number;
+        if (!file->reads)
+            number = numbers->items[i];
+        exchange(file, &number);
+        file->rest.bad |= number < last;
+        if (file->reads)
+            BW_TRY(bw_numbers_push(numbers, number));
     }
     return NULL;
 }
 
-static struct bw_error *get_ranges(struct bw_cursor *file, struct bw_range_set *set)
+static struct bw_error *exchange_ranges(struct baseline_file *file, struct bw_range_set *set)
 {
-    for (size_t left = get_count(file, 2 * sizeof(bw_le64)); left; left--) {
-        const uint64_t start = get(file), end = get(file);
-        file->bad |= start >= end;
-        if (!file->bad)
-            BW_TRY(bw_range_set_insert(set, start, end));
+    const size_t count = exchange_count(file, set->ranges.count, 2 * sizeof(bw_le64));
+    for (size_t i = 0; i < count; i++) {
+        struct bw_span span = {0};
+        if (!file->reads)
+            span = set->ranges.items[i];
+        exchange(file, &span.start);
+        exchange(file, &span.end);
+        file->rest.bad |= span.start >= span.end;
+        if (file->reads && !file->rest.bad)
+            BW_TRY(bw_range_set_insert(set, span.start, span.end));
     }
-    bw_range_set_join(set);
+    if (file->reads)
+        bw_range_set_join(set);
     return NULL;
 }
 
-static struct bw_error *get_leaf(struct bw_cursor *file, struct bw_baseline *baseline)
+static void exchange_leaf(struct baseline_file *file, struct bw_known_leaf *leaf)
 {
-    struct bw_known_leaf leaf = {0};
-    struct bw_inode_sums *sums = &leaf.sums;
-    get_all(file, (uint64_t *[])LEAF_NUMBERS(&leaf));
-    const uint64_t rest = get(file);
-    leaf.checksum = (uint32_t)(rest >> 32);
-    leaf.synology = (uint16_t)(rest >> 16);
-    leaf.facts = (uint8_t)rest;
-    if (leaf.facts & BW_LEAF_HAS_SUMS) {
-        get_all(file, (uint64_t *[])SUM_NUMBERS(sums));
-        const uint64_t small = get(file);
-        sums->first_stored = (uint16_t)(small >> 48);
-        sums->last_most = (uint16_t)(small >> 32);
-        sums->first_nul = (uint16_t)(small >> 16);
-        sums->last_type = (uint8_t)small;
-    }
-    BW_TRY(bw_key_map_put(&baseline->by_address, leaf.bytenr, (uint32_t)baseline->leaves.count));
-    return bw_known_leaves_push(&baseline->leaves, leaf);
+    struct bw_inode_sums *sums = &leaf->sums;
+    uint64_t rest = (uint64_t)leaf->checksum << 32 | (uint64_t)leaf->synology << 16 | leaf->facts;
+    exchange_all(file, (uint64_t *[]){&leaf->bytenr, &leaf->generation, &leaf->owner,
+                                      &leaf->references, &rest, NULL});
+    leaf->checksum = (uint32_t)(rest >> 32);
+    leaf->synology = (uint16_t)(rest >> 16);
+    leaf->facts = (uint8_t)rest;
+    if (!(leaf->facts & BW_LEAF_HAS_SUMS))
+        return;
+    uint64_t small = (uint64_t)sums->first_stored << 48 | (uint64_t)sums->last_most << 32 |
+                     (uint64_t)sums->first_nul << 16 | sums->last_type;
+    exchange_all(file, (uint64_t *[]){&sums->total, &sums->parents, &sums->first_inode,
+                                      &sums->first_start, &sums->first_gap, &sums->last_inode,
+                                      &sums->last_end, &sums->last_size, &small, NULL});
+    sums->first_stored = (uint16_t)(small >> 48);
+    sums->last_most = (uint16_t)(small >> 32);
+    sums->first_nul = (uint16_t)(small >> 16);
+    sums->last_type = (uint8_t)small;
 }
 
-static struct bw_error *get_finding(struct bw_cursor *file, struct bw_baseline *baseline)
+/* Writes a finding with this row, or adds the next one to the baseline, for which it is cleared. */
+static struct bw_error *exchange_finding(struct baseline_file *file, struct bw_baseline *baseline,
+                                         struct bw_findinginfo row)
 {
-    struct bw_findinginfo row;
-    bw_record_clear(bw_record_find("findinginfo"), &row);
     BW_AUTO_BUFFER struct bw_buffer bytes = {0};
 
     /* The code: one that this version has, too. */
     char word[64] = "";
-    size_t length = get_count(file, 1);
-    const uint8_t *text = bw_cursor_take(file, length);
+    size_t length = row.code ? strlen(row.code) : 0;
+    const char *text = exchange_text(file, row.code, &length);
     if (text && length < sizeof word)
         memcpy(word, text, length);
     const struct bw_finding_code *code = bw_finding_code_find(word);
-    const uint64_t type = get(file);
-    get_all(file, (uint64_t *[])ROW_NUMBERS(&row));
+    uint64_t type = row.key.type;
+    exchange_all(file,
+                 (uint64_t *[]){&type, &row.tree, &row.key.objectid, &row.key.offset, &row.logical,
+                                &row.length, &row.devid, &row.offset, &row.mirror, &row.inode,
+                                &row.file_offset, &row.file_length, &row.repairable,
+                                &row.more_paths, &row.more_subvolumes, NULL});
     row.key.type = (uint8_t)type;
 
     /* The texts. The message is printed unescaped, so it must not control a terminal. */
-    length = get_count(file, 1);
-    text = bw_cursor_take(file, length);
-    for (size_t i = 0; text && i < length; i++)
-        file->bad |= text[i] < ' ' || text[i] == 0x7f;
-    if (text && !file->bad)
+    length = row.message ? strlen(row.message) : 0;
+    text = exchange_text(file, row.message, &length);
+    for (size_t i = 0; file->reads && text && i < length; i++)
+        file->rest.bad |= (uint8_t)text[i] < ' ' || text[i] == 0x7f;
+    if (text && !file->rest.bad)
         bw_buffer_append(&bytes, text, length);
     bw_buffer_append_byte(&bytes, '\0');
-    const size_t count = get_count(file, sizeof(bw_le64));
+    const size_t count = exchange_count(file, row.paths.length, sizeof(bw_le64));
     BW_AUTO_FREE size_t *lengths = calloc(count + 1, sizeof *lengths);
     for (size_t i = 0; lengths && i < count; i++) {
-        lengths[i] = get_count(file, 1);
-        text = bw_cursor_take(file, lengths[i]);
+        const struct bw_bytes path = file->reads ? (struct bw_bytes){0} : row.paths.data[i];
+        lengths[i] = path.length;
+        text = exchange_text(file, path.data, &lengths[i]);
         if (text)
             bw_buffer_append(&bytes, text, lengths[i]);
         bw_buffer_append_byte(&bytes, '\0');
     }
     if (bytes.failed || !lengths)
         return bw_error_no_memory();
-    if (file->bad || !code)
+    if (!file->reads || file->rest.bad || !code)
         return NULL;
     row.code = code->word;
     row.pass = code->pass;
@@ -363,30 +293,69 @@ static struct bw_error *get_finding(struct bw_cursor *file, struct bw_baseline *
     return push_finding(baseline, row, BW_TAKE(bytes.data), lengths, count);
 }
 
-/* Reads everything behind the magic; whether that was possible is in the cursor. */
-static struct bw_error *get_baseline(struct bw_cursor *file, struct bw_baseline *baseline)
+/* Everything between the magic and the checksum. */
+static struct bw_error *exchange_baseline(struct baseline_file *file, struct bw_baseline *baseline)
 {
-    const uint8_t *fsid = bw_cursor_take(file, sizeof baseline->fsid);
-    if (fsid)
-        memcpy(baseline->fsid, fsid, sizeof baseline->fsid);
-    get_all(file, (uint64_t *[])BASELINE_NUMBERS(baseline));
-    for (size_t left = get_count(file, 5 * sizeof(bw_le64)); left && !file->bad; left--)
-        BW_TRY(get_leaf(file, baseline));
-    for (size_t left = get_count(file, 6 * sizeof(bw_le64)); left; left--) {
-        const uint64_t start = get(file), length = get(file), used = get(file), flags = get(file);
-        const uint64_t leaves = get(file), references = get(file);
-        BW_TRY(bw_known_groups_push(
-            &baseline->groups,
-            (struct bw_known_group){start, length, used, flags, leaves, references}));
+    struct bw_cursor *rest = &file->rest;
+    exchange_bytes(file, baseline->fsid, sizeof baseline->fsid);
+    exchange_all(file, (uint64_t *[]){&baseline->generation, &baseline->incompat,
+                                      &baseline->compat_ro, &baseline->nodesize,
+                                      &baseline->sectorsize, &baseline->replaced, &baseline->seed,
+                                      &baseline->time, &baseline->blocks, &baseline->finished,
+                                      &baseline->has_data, &baseline->findings_hidden, NULL});
+    size_t count = exchange_count(file, baseline->leaves.count, 5 * sizeof(bw_le64));
+    for (size_t i = 0; i < count && !rest->bad; i++) {
+        struct bw_known_leaf leaf = {0};
+        if (!file->reads)
+            leaf = baseline->leaves.items[i];
+        exchange_leaf(file, &leaf);
+        if (!file->reads)
+            continue;
+        BW_TRY(bw_key_map_put(&baseline->by_address, leaf.bytenr, (uint32_t)i));
+        BW_TRY(bw_known_leaves_push(&baseline->leaves, leaf));
     }
-    BW_TRY(get_ranges(file, &baseline->unsummed));
-    BW_TRY(get_numbers(file, &baseline->full_backrefs));
-    BW_TRY(get_numbers(file, &baseline->shared_blocks));
-    BW_TRY(get_ranges(file, &baseline->bad_data));
-    for (size_t left = get_count(file, 5 * sizeof(bw_le64)); left && !file->bad; left--)
-        BW_TRY(get_finding(file, baseline));
-    file->bad |= file->next != file->end;
+    count = exchange_count(file, baseline->groups.count, 6 * sizeof(bw_le64));
+    for (size_t i = 0; i < count; i++) {
+        struct bw_known_group group = {0};
+        if (!file->reads)
+            group = baseline->groups.items[i];
+        exchange_all(file, (uint64_t *[]){&group.start, &group.length, &group.used, &group.flags,
+                                          &group.leaves, &group.references, NULL});
+        if (file->reads)
+            BW_TRY(bw_known_groups_push(&baseline->groups, group));
+    }
+    BW_TRY(exchange_ranges(file, &baseline->unsummed));
+    BW_TRY(exchange_numbers(file, &baseline->full_backrefs));
+    BW_TRY(exchange_numbers(file, &baseline->shared_blocks));
+    BW_TRY(exchange_ranges(file, &baseline->bad_data));
+    count = exchange_count(file, baseline->findings.count, 5 * sizeof(bw_le64));
+    for (size_t i = 0; i < count && !rest->bad; i++) {
+        struct bw_findinginfo row;
+        bw_record_clear(bw_record_find("findinginfo"), &row);
+        if (!file->reads)
+            row = baseline->findings.items[i].row;
+        BW_TRY(exchange_finding(file, baseline, row));
+    }
     return NULL;
+}
+
+struct bw_error *bw_baseline_write(const struct bw_baseline *baseline,
+                                   bw_baseline_consumer *consume, void *context)
+{
+    struct baseline_file file = {.reads = false};
+    struct bw_buffer *written = &file.written;
+    bw_buffer_append(written, magic, sizeof magic);
+    struct bw_error *error = exchange_baseline(&file, (struct bw_baseline *)(uintptr_t)baseline);
+    if (!error)
+        error = bw_buffer_error(written);
+    uint64_t sum = error ? 0 : XXH3_64bits(written->data, written->length);
+    exchange(&file, &sum);
+    if (!error)
+        error = bw_buffer_error(written);
+    if (!error)
+        error = consume(context, written->data, written->length);
+    bw_buffer_free(written);
+    return error;
 }
 
 struct bw_error *bw_baseline_parse(const void *bytes, size_t size, struct bw_baseline **result)
@@ -399,11 +368,12 @@ struct bw_error *bw_baseline_parse(const void *bytes, size_t size, struct bw_bas
     memcpy(&sum, start + size - sizeof sum, sizeof sum);
     if (bw_get64(sum) != XXH3_64bits(bytes, size - sizeof sum))
         return bw_error_create(BW_ERROR_USAGE, "its checksum does not match: it is damaged");
-    struct bw_cursor file = {start + sizeof magic, start + size - sizeof sum, false};
+    struct baseline_file file = {.reads = true,
+                                 .rest = {start + sizeof magic, start + size - sizeof sum, false}};
     struct bw_baseline *baseline;
     BW_TRY(bw_baseline_create(&baseline));
-    struct bw_error *error = get_baseline(&file, baseline);
-    if (!error && file.bad)
+    struct bw_error *error = exchange_baseline(&file, baseline);
+    if (!error && (file.rest.bad || file.rest.next != file.rest.end))
         error = bw_error_create(BW_ERROR_USAGE, "it contradicts itself");
     if (!error)
         *result = baseline;
