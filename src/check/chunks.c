@@ -97,8 +97,27 @@ static void find_flip_in_device_extent(struct bw_check *check, const struct bw_k
                         8, length, stripe->length, flip);
 }
 
-/* The key of a device extent where no stripe is: the stripe is at a place that differs in one bit.
- */
+/* Whether a stripe may lie at a place: inside of its device, and not in another stripe. */
+static bool is_possible(const struct chunks *chunks, const struct bw_checked_stripe *place,
+                        const struct bw_checked_stripe *itself)
+{
+    const struct bw_checked_stripe *stripes = chunks->stripes.items;
+    const struct bw_device_info *device = find_device(chunks, place->devid);
+    const uint64_t end = place->offset + place->length;
+    size_t i = BW_FIRST_INDEX(k, chunks->stripes.count, by_place(&stripes[k], place) > 0);
+    bool is_free = device && place->offset <= end && end <= device->total_bytes;
+    for (i = i < 2 ? 0 : i - 2; is_free && i < chunks->stripes.count; i++) {
+        const struct bw_checked_stripe *other = &stripes[i];
+        if (other->devid > place->devid || (other->devid == place->devid && other->offset >= end))
+            break;
+        is_free = other == itself || other->devid != place->devid ||
+                  other->offset + other->length <= place->offset;
+    }
+    return is_free;
+}
+
+/* The key of a device extent where no stripe is: the stripe is at a place that differs in one bit,
+ * and cannot be where the device extent is. */
 static void find_flip_in_place(const struct chunks *chunks, const struct bw_key *key,
                                const struct bw_disk_device_extent *disk, struct bw_flip *flip)
 {
@@ -106,7 +125,11 @@ static void find_flip_in_place(const struct chunks *chunks, const struct bw_key 
     const struct bw_checked_stripe *stripes = chunks->stripes.items;
     struct bw_checked_stripe stripe = {.logical = bw_get64(disk->chunk_offset),
                                        .length = bw_get64(disk->length)};
-    struct bw_key want = *key;
+    const struct bw_checked_stripe have = {.devid = key->objectid,
+                                           .offset = key->offset,
+                                           .length = stripe.length,
+                                           .logical = stripe.logical};
+    const struct bw_checked_stripe *right = NULL;
     unsigned found = 0;
     for (unsigned bit = 0; bit < 128; bit++) {
         stripe.devid = key->objectid ^ (bit < 64 ? UINT64_C(1) << bit : 0);
@@ -116,12 +139,14 @@ static void find_flip_in_place(const struct chunks *chunks, const struct bw_key 
         if (i == chunks->stripes.count || by_place(&stripes[i], &stripe) != 0 ||
             stripes[i].length != stripe.length)
             continue;
-        want.objectid = stripe.devid;
-        want.offset = stripe.offset;
+        right = &stripes[i];
         found++;
     }
-    if (found == 1 && is_confirmed(check, stripe.logical))
-        bw_flip_in_key(check, BW_DEVICE_TREE, key, &want, flip);
+    if (found != 1 || !is_confirmed(check, stripe.logical) || is_possible(chunks, &have, right) ||
+        !is_possible(chunks, right, right))
+        return;
+    const struct bw_key want = {right->devid, key->type, right->offset};
+    bw_flip_in_key(check, BW_DEVICE_TREE, key, &want, flip);
 }
 
 /* The devid or the uuid in a stripe or in the item of its device, of which the superblock of the

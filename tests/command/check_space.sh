@@ -157,7 +157,7 @@ finds plain "device-extent-extra device-extent-missing" 3 256 228 63963136 add 5
 expect "where it is" 4 - check -q --json "$WORK/image"
 holds "the tree, the key and the device" out_has \
     '"device-extent-extra",.*"tree":4,.*"offset":105906176},"logical":63963136,"devid":1,'
-finds plain stripe-device 3 256 228 63963136 add 64 1 1
+finds plain "memory-suspected stripe-device" 3 256 228 63963136 add 64 1 1
 finds plain "device-extent-missing device-used" 4 1 204 38797312 delete
 finds plain "device-differs device-used memory-suspected" 3 1 216 1 add 16 8 4096
 finds plain super-devices super 136 8 2
