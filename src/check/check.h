@@ -185,7 +185,7 @@ struct bw_check {
     atomic_uint_fast64_t data_bytes;    /**< checked so far */
     uint64_t expected;                  /**< bytes that all passes will read; 0: not known */
 
-    /* What threads collect, under one lock: findings, and facts for later passes. */
+    /* Threads collect these under one lock: findings, and facts for later passes. */
     pthread_mutex_t lock;
     atomic_bool no_memory; /**< something could not be kept; bw_walk_trees() and passes fail */
     struct bw_findings findings;

@@ -431,7 +431,7 @@ static void check_system_chunk(struct chunks *chunks, const struct bw_item *item
                       "the superblock lacks the chunk");
 }
 
-/* Compares each chunk with the one before it, with its block group and with its copy in the
+/* Compares each chunk with the previous one, with its block group and with its copy in the
  * superblock, and lists its stripes. The item of a device has the id of the file system that the
  * device was made for: this one or, of a seed, another one. */
 static struct bw_error *read_chunks(struct chunks *chunks)

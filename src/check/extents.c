@@ -203,7 +203,8 @@ static bool is_made_right(struct bw_check *check, const struct bw_reference_entr
            extent.type == BW_FILE_EXTENT_REGULAR;
 }
 
-/* The flipped bit in a reference inside of an extent item, compared with what a file makes. */
+/* The flipped bit in a reference inside of an extent item, compared with the reference that a file
+ * makes. */
 static void find_flip_in_reference(struct bw_check *check,
                                    const struct bw_reference_entry *promised,
                                    const struct bw_reference_entry *made, struct bw_flip *flip)

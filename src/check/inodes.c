@@ -743,7 +743,7 @@ static void check_name(struct examination *examination, struct inode *inode,
         bw_check_find(check, BW_CODE_entry_duplicate, &location,
                       "a name is in directory %" PRIu64 " more than once", directory);
 
-    /* The type in them: that of the inode or, if it is not known, both must have the same. */
+    /* Their type must be the type of the inode or, if that is unknown, the same in both. */
     const struct name_record *right = inode->item ? inode->item : name->item;
     const struct name_record *wrong = name->index ? name->index : name->item;
     const uint8_t want = right ? right->type : 0;

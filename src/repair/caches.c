@@ -3,7 +3,7 @@
  * Trees that repeat what others say:
  *
  * - The leaves of the free space tree with wrong block groups get the items that the extent tree
- *   implies. Lost leaves are made in the same way. Where no block group is, records are left out.
+ *   implies. Lost leaves are made in the same way. Records outside of block groups disappear.
  * - The lost root of a uuid tree that is one leaf becomes an empty leaf, which the next mount
  * fills.
  *
