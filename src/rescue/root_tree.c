@@ -771,13 +771,14 @@ static bool has_files(uint64_t tree)
 /* Without a superblock, the newest extent tree that was found may be older than the last commit.
  * Its roots are replaced by newer ones, if no block of subvolumes and checksums that is newer than
  * it is lost. If a root is lower than the older one, or has a block beside it, the root above them
- * is lost. */
+ * is lost. New data without a newer checksum tree have no checksums: their transaction was perhaps
+ * never completed. */
 static struct bw_error *prefer_newer_roots(struct making *making)
 {
     const struct bw_found_index *index = &making->index;
     const uint64_t older = making->roots.generation;
     BW_SCOPED(bw_tree_roots) struct bw_tree_roots roots = {0};
-    bool is_complete = true;
+    bool is_complete = true, has_data = false;
     BW_TRY(add_newest_roots(index, making->found, &roots));
     for (size_t i = 0; i < index->blocks.count && is_complete; i++) {
         const struct bw_tree_root block = as_root(index, &index->blocks.items[i]);
@@ -796,11 +797,20 @@ static struct bw_error *prefer_newer_roots(struct making *making)
             continue;
         is_complete = !before || before->root.level <= tree.root.level;
         bw_block_scan_begin(&scan, &making->fs->reader, &tree);
-        while (bw_block_scan_next(&scan))
+        while (bw_block_scan_next(&scan)) {
+            struct bw_item item;
             is_complete &= scan.step != BW_SCAN_LOST;
+            for (uint32_t slot = 0; bw_leaf_next(&scan.node, &slot, &item);) {
+                const struct bw_disk_file_extent *extent = (const void *)item.data;
+                has_data |= item.key.type == BW_EXTENT_DATA && item.size >= sizeof *extent &&
+                            extent->type == BW_FILE_EXTENT_REGULAR &&
+                            bw_get64(extent->generation) > older;
+            }
+        }
         BW_TRY(bw_block_scan_end(&scan));
     }
-    if (is_complete) {
+    const struct bw_tree_root *sums = bw_tree_root_of(&roots, BW_CSUM_TREE);
+    if (is_complete && (!has_data || (sums && sums->root.generation > older))) {
         const struct bw_tree_roots worse = making->roots;
         making->roots = roots;
         making->newest = making->found;

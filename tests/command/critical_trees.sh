@@ -271,6 +271,11 @@ expect "an older extent tree" 1 'with 8 trees of generation 8; some may be older
 is "newer files are shown, and none that was deleted" \
     "$(sed 's/.* //' "$WORK/out" | LC_ALL=C sort | tr '\n' ' ')" \
     "/B/older /newer-0 /newer-1 /newer-2 /older-1 /older-2 "
+# Without the newest checksum tree, too, the newer files would have no checksums.
+dd if=/dev/zero of="$WORK/newer" bs=16K seek=337 count=1 conv=notrunc status=none
+expect "an older extent tree and older checksums" 1 'generation 7; generation 8 is not complete' \
+    sum --scan "$WORK/newer"
+holds "older files are whole" grep -q '/older-0$' "$WORK/out"
 # Neither a superblock nor any leaf of the chunk tree: the striped devices can only be told apart
 # with the extent tree.
 images raid10-4
