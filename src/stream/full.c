@@ -149,6 +149,8 @@ static struct bw_error *place_inode(struct full *full)
     const uint64_t number = current->number;
     if (full->progress > number || !full->has_inode)
         return NULL;
+    if (full->names.list.count && full->names.list.count < current->inode.link_count)
+        bw_send_report_links(sender, number);
     for (size_t i = 0; i < full->names.list.count; i++) {
         struct bw_error *error = send_name(full, &full->names.list.items[i]);
         if (error)

@@ -823,11 +823,7 @@ static struct bw_error *collect_changes(struct incremental *order)
             /* A link count that is too high does no harm. Names that both have lost may be there:
              * see may_remain(). */
             order->has_failed = true;
-            bw_fs_report(sender->sent->fs, BW_DAMAGE,
-                         bw_error_create(BW_ERROR_CORRUPT,
-                                         "inode %" PRIu64 " of subvolume %" PRIu64
-                                         " has fewer names than links: it is sent with these names",
-                                         touched->number, sender->sent->subvolume->tree.id));
+            bw_send_report_links(sender, touched->number);
         }
         if (lost) {
             BW_TRY(bw_send_report_lost(

@@ -246,6 +246,9 @@ void bw_send_capability(struct bw_sender *sender);
 /** Reports a loss, and consumes `error`. With BW_SEND_STOP, returns it instead. */
 struct bw_error *bw_send_report_lost(struct bw_sender *sender, struct bw_error *error);
 
+/** Reports that an inode has fewer names than links, and is sent with those that it has. */
+void bw_send_report_links(struct bw_sender *sender, uint64_t number);
+
 /* The orders: all commands between the first one and the last. */
 
 struct bw_error *bw_send_full(struct bw_sender *sender);

@@ -325,6 +325,11 @@ for inode in 264 274 276 290; do
         "$PROGRAM" sum "$WORK/received" >> "$WORK/have"
         holds "links of inode $inode in $subvolumes: what is received is the same" \
             cmp "$WORK/want" "$WORK/have"
+        [ "$subvolumes" = second ] || continue
+        expect "links of inode $inode: all is sent without a parent" 1 \
+            "inode $inode of subvolume [0-9]* has fewer names than links: it is sent with these" \
+            send "$WORK/name.img" second
+        "$PROGRAM" send -q "$image" second | cmp - "$WORK/out" || fail "links of inode $inode"
     done
 done
 
