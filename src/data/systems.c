@@ -298,11 +298,9 @@ static struct bw_error *parse_fstab(struct bw_systems *systems, char *text, size
         if (given)
             BW_TRY(keep_text(systems, given, strlen(given), &mount.subvolume_path));
         struct bw_error *error = bw_subvolume_by_name(systems->fs, name.data, &mount.subvolume);
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            return error;
         if (error)
             mount.subvolume = NULL;
-        bw_error_free(error);
+        BW_TRY(bw_error_tolerate(error));
         BW_TRY(mount_list_push(&systems->mounts, mount));
         ++*count;
     }

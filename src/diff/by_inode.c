@@ -260,13 +260,10 @@ static struct bw_error *report_nested(struct bw_diff *diff, const struct bw_nest
         const struct bw_subvolume *subvolume = bw_subvolume_by_id(fs, entry->id);
         struct bw_subvolume_info info;
         struct bw_error *error = subvolume ? bw_subvolume_get(fs, subvolume, &info) : NULL;
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            return error;
-        if (error)
-            bw_fs_report(fs, BW_DAMAGE, error);
         proven = subvolume && !error && info.otransid > diff->options.since;
         if (subvolume && !error && !proven)
             return NULL;
+        BW_TRY(bw_fs_report_damage(fs, error));
     }
     BW_TRY(nested_path(diff, entry, &path));
     if (before)

@@ -47,10 +47,7 @@ struct run {
 static struct bw_error *mark_unknown(struct bw_content *content, struct bw_error *error)
 {
     content->job->is_unknown = true;
-    if (error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    bw_fs_report(content->fs, BW_DAMAGE, error);
-    return NULL;
+    return bw_fs_report_damage(content->fs, error);
 }
 
 static struct bw_error *begin_content(struct bw_fs *fs, struct bw_content_job *job)

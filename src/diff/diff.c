@@ -48,10 +48,7 @@ static struct bw_error *have_same_origin(struct bw_diff *diff, struct family *fa
         struct bw_subvolume_info own;
         struct bw_fs *fs = diff->trees[side].fs;
         struct bw_error *error = bw_subvolume_get(fs, diff->trees[side].subvolume, &own);
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            return error;
-        if (error)
-            bw_fs_report(fs, BW_DAMAGE, error);
+        BW_TRY(bw_fs_report_damage(fs, error));
         memcpy(origins[side], own.uuid, BW_UUID_SIZE);
         if (side && fs == diff->trees[0].fs)
             continue;
@@ -231,10 +228,8 @@ static struct bw_error *list_nested(const struct bw_diff_side *side,
     bool with_paths = options->nested;
     if (with_paths) {
         struct bw_error *error = bw_subvolume_path(side->fs, side->subvolume, &path, &length);
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            return error;
         with_paths = !error; /* if it has no path, neither have they */
-        bw_error_free(error);
+        BW_TRY(bw_error_tolerate(error));
         length = length == 1 ? 0 : length;
     }
     struct bw_subvolume_infos *infos;

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The common parts of all sides of a comparison: the order of paths, the descent into directories,
- * lists of extended attributes. */
+/* The common parts of all sides of a comparison: the descent into directories, facts, lists of
+ * extended attributes. */
 #include "diff/entries.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/compare.h"
 #include "base/folder.h"
-
-int bw_entries_compare(const char *a, size_t a_length, const char *b, size_t b_length)
-{
-    return bw_compare_paths(a, a_length, b, b_length);
-}
 
 /* The descent. */
 
@@ -81,6 +77,32 @@ void bw_descent_free(struct bw_descent *descent)
     }
     bw_levels_free(&descent->levels);
     bw_buffer_free(&descent->path);
+}
+
+/* Facts. */
+
+void bw_entry_set_facts(struct bw_diff_entry *facts, const struct bw_inode *inode)
+{
+    facts->known |= BW_KNOWS_TYPE | BW_KNOWS_MODE | BW_KNOWS_UID | BW_KNOWS_GID | BW_KNOWS_TIME |
+                    BW_KNOWS_XATTRS;
+    facts->type = bw_file_type_of_mode(inode->mode);
+    facts->mode = inode->mode & 07777;
+    facts->uid = inode->uid;
+    facts->gid = inode->gid;
+    facts->mtime = inode->mtime;
+    if (S_ISDIR(inode->mode))
+        return;
+    facts->known |= BW_KNOWS_SIZE;
+    facts->size = inode->size;
+    if (S_ISREG(inode->mode))
+        facts->known |= BW_KNOWS_BYTES;
+    if (S_ISLNK(inode->mode))
+        facts->known |= BW_KNOWS_TARGET;
+    if (S_ISCHR(inode->mode) || S_ISBLK(inode->mode)) {
+        facts->known |= BW_KNOWS_DEVICE;
+        facts->major = bw_inode_major(inode);
+        facts->minor = bw_inode_minor(inode);
+    }
 }
 
 /* Attributes. */

@@ -2,12 +2,12 @@
 /*
  * One side of a comparison path by path: a cursor over its entries.
  *
- *     entries.c: order of paths, descent into directories
+ *     entries.c: descent into directories, facts of inodes
  *     image_side.c: a directory of an image, or of send streams -+
  *     folder_side.c: a directory of this machine ----------------+--> merge.c --> differences
  *     list_side.c: a list of files, sorted in memory ------------+
  *
- * next() returns the entries in the order of bw_entries_compare(): the top first, and each
+ * next() returns the entries in the order of bw_compare_paths(): the top first, and each
  * directory before everything in it, names ordered by their bytes. A path is "" for the top, "/a",
  * "/a/b", without "." or ".." or empty names, and occurs once. A directory need not be an entry for
  * the entries below it to be compared, so a list may consist of files alone; but every side returns
@@ -112,8 +112,8 @@ struct bw_entries_class {
     void (*close)(struct bw_entries *entries);
 };
 
-/** The order of two paths, name by name: a directory, then everything in it. */
-int bw_entries_compare(const char *a, size_t a_length, const char *b, size_t b_length);
+/** Sets the facts that an inode of an image and a file of this machine have. */
+void bw_entry_set_facts(struct bw_diff_entry *facts, const struct bw_inode *inode);
 
 /** Opens a directory of an image. */
 struct bw_error *bw_entries_open_image(const struct bw_diff_side *side,

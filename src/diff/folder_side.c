@@ -27,41 +27,6 @@ static const char *path_below(const struct bw_side_entry *entry)
     return entry->path + (*entry->path == '/');
 }
 
-/* Only missing memory ends the comparison. `error` is consumed. */
-static struct bw_error *tolerate_error(const struct folder_side *side, struct bw_error *error)
-{
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    if (error)
-        bw_fs_report(side->reporter, BW_DAMAGE, error);
-    return NULL;
-}
-
-static void set_facts(struct bw_diff_entry *facts, const struct stat *status)
-{
-    facts->known |= BW_KNOWS_TYPE | BW_KNOWS_MODE | BW_KNOWS_UID | BW_KNOWS_GID | BW_KNOWS_TIME |
-                    BW_KNOWS_XATTRS;
-    facts->type = bw_file_type_of_mode(status->st_mode);
-    facts->mode = status->st_mode & 07777;
-    facts->uid = status->st_uid;
-    facts->gid = status->st_gid;
-    facts->mtime = status->st_mtim;
-    facts->inode = status->st_ino;
-    if (S_ISDIR(status->st_mode))
-        return;
-    facts->known |= BW_KNOWS_SIZE;
-    facts->size = (uint64_t)status->st_size;
-    if (S_ISREG(status->st_mode))
-        facts->known |= BW_KNOWS_BYTES;
-    if (S_ISLNK(status->st_mode))
-        facts->known |= BW_KNOWS_TARGET;
-    if (S_ISCHR(status->st_mode) || S_ISBLK(status->st_mode)) {
-        facts->known |= BW_KNOWS_DEVICE;
-        facts->major = major(status->st_rdev);
-        facts->minor = minor(status->st_rdev);
-    }
-}
-
 static struct bw_error *next_entry(struct bw_entries *entries)
 {
     struct folder_side *side = (struct folder_side *)entries;
@@ -79,15 +44,23 @@ static struct bw_error *next_entry(struct bw_entries *entries)
     struct bw_error *error = bw_folder_stat(&side->folder, path_below(entry), &status);
     entry->is_lost = entry->may_have_more = error;
     if (error)
-        return tolerate_error(side, error);
+        return bw_fs_report_damage(side->reporter, error);
     entry->is_empty = bw_folder_is_empty_subvolume(&side->folder, path_below(entry), &status);
-    set_facts(&entry->facts, &status);
+    const struct bw_inode inode = {.mode = status.st_mode,
+                                   .uid = status.st_uid,
+                                   .gid = status.st_gid,
+                                   .size = (uint64_t)status.st_size,
+                                   .device = (uint64_t)major(status.st_rdev) << 20 |
+                                             minor(status.st_rdev),
+                                   .mtime = status.st_mtim};
+    bw_entry_set_facts(&entry->facts, &inode);
+    entry->facts.inode = status.st_ino;
     if (!S_ISDIR(status.st_mode))
         return NULL;
     error = bw_folder_list(&side->folder, path_below(entry), &side->names);
     entry->may_have_more = error;
     if (error)
-        return tolerate_error(side, error);
+        return bw_fs_report_damage(side->reporter, error);
     const struct bw_place none = {0};
     struct bw_level *level;
     BW_TRY(bw_descent_enter(&side->descent, &level));
@@ -109,7 +82,7 @@ static struct bw_error *read_target(struct bw_entries *entries, const struct bw_
     struct folder_side *side = (struct folder_side *)entries;
     struct bw_error *error = bw_folder_readlink(&side->folder, path_below(entry), target);
     *lost = error;
-    return tolerate_error(side, error);
+    return bw_fs_report_damage(side->reporter, error);
 }
 
 static struct bw_error *read_xattrs(struct bw_entries *entries, const struct bw_side_entry *entry,
@@ -120,7 +93,7 @@ static struct bw_error *read_xattrs(struct bw_entries *entries, const struct bw_
     struct bw_error *error = bw_folder_xattrs_read(&side->folder, path_below(entry), found);
     *lost |= error != NULL;
     if (error)
-        return tolerate_error(side, error);
+        return bw_fs_report_damage(side->reporter, error);
     for (size_t i = 0; i < found->list.count; i++) {
         const struct bw_folder_xattr *xattr = &found->list.items[i];
         const char *name = found->text.data + xattr->name;

@@ -133,26 +133,11 @@ static struct bw_error *load_inode(struct bw_entries *entries, struct bw_side_en
         return NULL;
     const struct bw_inode *inode = &file.inode;
     entry->inode = *inode;
-    facts->type = bw_file_type_of_mode(inode->mode);
-    facts->known |= BW_KNOWS_MODE | BW_KNOWS_UID | BW_KNOWS_GID | BW_KNOWS_TIME | BW_KNOWS_XATTRS;
-    facts->mode = inode->mode & 07777;
-    facts->uid = inode->uid;
-    facts->gid = inode->gid;
-    facts->mtime = inode->mtime;
+    bw_entry_set_facts(facts, inode);
     if (S_ISDIR(inode->mode))
         return NULL;
-    facts->known |= BW_KNOWS_LINKS | BW_KNOWS_SIZE;
+    facts->known |= BW_KNOWS_LINKS;
     facts->links = inode->link_count;
-    facts->size = inode->size;
-    if (S_ISREG(inode->mode))
-        facts->known |= BW_KNOWS_BYTES;
-    if (S_ISLNK(inode->mode))
-        facts->known |= BW_KNOWS_TARGET;
-    if (S_ISCHR(inode->mode) || S_ISBLK(inode->mode)) {
-        facts->known |= BW_KNOWS_DEVICE;
-        facts->major = bw_inode_major(inode);
-        facts->minor = bw_inode_minor(inode);
-    }
     return NULL;
 }
 
@@ -170,11 +155,7 @@ static struct bw_error *read_target(struct bw_entries *entries, const struct bw_
     struct bw_error *error =
         bw_symlink_read(entries->fs, &entry->place.subvolume->tree, entry->place.inode, target);
     *lost = error;
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    if (error)
-        bw_fs_report(entries->fs, BW_DAMAGE, error);
-    return NULL;
+    return bw_fs_report_damage(entries->fs, error);
 }
 
 static struct bw_error *read_xattrs(struct bw_entries *entries, const struct bw_side_entry *entry,

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/hash.h"
 #include "base/human.h"
 #include "base/vector.h"
@@ -491,7 +492,7 @@ static struct bw_error *read_mtree(struct reader *reader)
 
 static int by_path(const struct list_entry *a, const struct list_entry *b)
 {
-    return bw_entries_compare(a->path, strlen(a->path), b->path, strlen(b->path));
+    return bw_compare_paths(a->path, strlen(a->path), b->path, strlen(b->path));
 }
 
 /* Sorts the last line with a path before earlier ones, because it overrides them. */

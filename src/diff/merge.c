@@ -500,8 +500,8 @@ struct bw_error *bw_diff_merge(struct bw_diff *diff, struct bw_entries *const si
         if (!entries[0] && !entries[1])
             return compare_gathered(&merge);
         if (entries[0] && entries[1]) {
-            const int order = bw_entries_compare(entries[0]->path, entries[0]->path_length,
-                                                 entries[1]->path, entries[1]->path_length);
+            const int order = bw_compare_paths(entries[0]->path, entries[0]->path_length,
+                                               entries[1]->path, entries[1]->path_length);
             if (order)
                 entries[order < 0] = NULL;
         }

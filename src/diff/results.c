@@ -59,8 +59,8 @@ static int by_path(const void *a, const void *b, void *texts)
 {
     const struct bw_diff_row *left = a, *right = b;
     const char *text = texts;
-    int order = bw_entries_compare(text + left->path, left->path_length, text + right->path,
-                                   right->path_length);
+    int order = bw_compare_paths(text + left->path, left->path_length, text + right->path,
+                                 right->path_length);
     /* A deleted object comes before the object that replaces it. */
     if (!order)
         order = (right->status == BW_DIFFERENCE_DELETED) - (left->status == BW_DIFFERENCE_DELETED);

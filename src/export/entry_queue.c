@@ -115,7 +115,7 @@ static struct bw_error *find_older_name(struct bw_fs *fs, struct bw_fs *newer,
     if (!missing)
         missing = bw_lookup_older(newer, &same, &inode, &found, &found_inode, NULL);
     point->is_another = !missing && found_inode.link_count;
-    return missing && missing->code == BW_ERROR_NO_MEMORY ? BW_TAKE(missing) : NULL;
+    return bw_error_tolerate(BW_TAKE(missing));
 }
 
 static void append_text(struct bw_buffer *path, const char *text)

@@ -17,6 +17,8 @@
 #include "graph/graph.h"
 #include "ondisk/disk_items.h"
 
+struct bw_block_group_info;
+struct bw_block_groups;
 struct bw_image;
 struct bw_stripe_tree;
 
@@ -177,9 +179,17 @@ uint32_t bw_fs_checksum_size(const struct bw_fs *fs);
  * (checksum_change.c). Call it when data can be read. Fails only if memory runs out. */
 struct bw_error *bw_fs_find_data_checksums(struct bw_fs *fs);
 
+/** Reads a block group like bw_block_groups_find(). If it is lost, which is reported, or missing,
+ * its length is 0. */
+struct bw_error *bw_block_groups_read(struct bw_block_groups *groups, uint64_t logical,
+                                      struct bw_block_group_info *group);
+
 /** Reports the loss of the block at `bytenr` once, even if several trees or searches encounter it.
  * Consumes the error. Callable from any thread. */
 void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error);
+
+/** Reports damage. NULL is none, and `error` is returned if memory has run out. */
+struct bw_error *bw_fs_report_damage(struct bw_fs *fs, struct bw_error *error);
 
 /** Whether this is the first call for a file, or with inode 0 for a subvolume. For messages that
  * are reported only once. Callable from any thread. */

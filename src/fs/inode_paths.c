@@ -116,12 +116,8 @@ static struct bw_error *cache_path(struct bw_inode_paths *paths, uint64_t inode)
         if (!add_to_cache(paths, inode, inside.length))
             return bw_error_no_memory();
         struct bw_error *error = bw_inode_step_up(paths->fs, &paths->subvolume->tree, inode, &step);
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            return error;
-        if (error) {
-            bw_fs_report(paths->fs, BW_DAMAGE, error);
-            return NULL; /* this path is damaged */
-        }
+        if (error) /* this path is damaged */
+            return bw_fs_report_damage(paths->fs, error);
         BW_TRY(bw_path_prepend(&inside, step.name, step.name_length));
         inode = step.parent;
     }

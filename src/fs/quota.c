@@ -36,14 +36,11 @@ BW_VECTOR(pieces, struct piece);
 static struct bw_error *find_quota_tree(struct bw_fs *fs, struct bw_tree *tree)
 {
     struct bw_error *error = bw_tree_find(fs, BW_QUOTA_TREE, tree);
-    if (!error || error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    if (error->code == BW_ERROR_NOT_FOUND)
-        bw_error_free(error);
-    else
-        bw_fs_report(fs, BW_DAMAGE, error);
-    tree->id = 0;
-    return NULL;
+    if (error)
+        tree->id = 0;
+    if (error && error->code == BW_ERROR_NOT_FOUND)
+        bw_error_free(BW_TAKE(error));
+    return bw_fs_report_damage(fs, error);
 }
 
 struct bw_error *bw_fs_quota_status(struct bw_fs *fs, struct bw_quota_status *status)

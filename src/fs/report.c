@@ -88,6 +88,14 @@ void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error
     report_lost_as(fs, BW_DAMAGE, bytenr, error);
 }
 
+struct bw_error *bw_fs_report_damage(struct bw_fs *fs, struct bw_error *error)
+{
+    if (!error || error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    bw_fs_report(fs, BW_DAMAGE, error);
+    return NULL;
+}
+
 void bw_fs_report_range(struct bw_fs *fs, struct bw_item_range *range)
 {
     if (range->lost == BW_LOST_ITEM)
@@ -154,10 +162,7 @@ struct bw_error *bw_fs_scan(struct bw_fs *fs, const struct bw_tree *tree, const 
                 error =
                     bw_error_create(BW_ERROR_CORRUPT,
                                     "%s tree: item %" PRIu32 " lies outside its leaf", name, slot);
-            if (error && error->code == BW_ERROR_NO_MEMORY)
-                return error;
-            if (error)
-                bw_fs_report(fs, BW_DAMAGE, error);
+            BW_TRY(bw_fs_report_damage(fs, error));
         }
     }
     return bw_block_scan_end(&scan);

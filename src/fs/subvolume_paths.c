@@ -85,10 +85,7 @@ struct bw_error *bw_subvolume_paths_load(struct bw_subvolume_paths *paths, struc
                 break;
             struct bw_parent_step step = {0};
             struct bw_error *error = bw_inode_step_up(fs, &parent->tree, inode, &step);
-            if (error && error->code == BW_ERROR_NO_MEMORY)
-                return error;
-            if (error)
-                bw_fs_report(fs, BW_DAMAGE, error);
+            BW_TRY(bw_fs_report_damage(fs, error));
             BW_TRY(bw_key_map_put(&map, inode, part));
             BW_TRY(add_part(paths, step.name, step.name_length));
             inode = step.parent;

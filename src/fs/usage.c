@@ -102,6 +102,16 @@ struct bw_error *bw_block_groups_find(struct bw_block_groups *groups, uint64_t l
     return NULL;
 }
 
+struct bw_error *bw_block_groups_read(struct bw_block_groups *groups, uint64_t logical,
+                                      struct bw_block_group_info *group)
+{
+    *group = (struct bw_block_group_info){.used = 0};
+    struct bw_error *error = bw_block_groups_find(groups, logical, group);
+    if (error && error->code == BW_ERROR_NOT_FOUND)
+        bw_fs_report(groups->fs, BW_DAMAGE, BW_TAKE(error));
+    return bw_error_tolerate(error);
+}
+
 /* The totals of `btrfs filesystem usage`. */
 
 #define GROUP_KINDS (BW_GROUP_DATA | BW_GROUP_METADATA | BW_GROUP_SYSTEM | BW_GROUP_METADATA_REMAP)
@@ -195,13 +205,8 @@ static struct bw_error *count_chunk(struct usage *usage, struct bw_block_groups 
                                     const struct bw_chunk_info *chunk)
 {
     struct bw_usage_group *group = find_group(usage, chunk);
-    struct bw_block_group_info found = {.used = 0};
-    struct bw_error *error = bw_block_groups_find(block_groups, chunk->logical, &found);
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    if (error && error->code == BW_ERROR_NOT_FOUND)
-        bw_fs_report(usage->fs, BW_DAMAGE, BW_TAKE(error));
-    bw_error_free(error);
+    struct bw_block_group_info found;
+    BW_TRY(bw_block_groups_read(block_groups, chunk->logical, &found));
     const unsigned different = bw_chunk_different_stripes(chunk);
     double ratio = (double)chunk->stripe_count / different;
     if (ratio > usage->worst_ratio)

@@ -235,13 +235,8 @@ static struct bw_error *read_chunks(struct loss_search *search)
                                         .type = type, .profile = info->profile, .complete = true}));
 
         /* How much of it is used; all, if its block group is lost. */
-        struct bw_block_group_info found = {.used = 0};
-        struct bw_error *error = bw_block_groups_find(search->block_groups, info->logical, &found);
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            return error;
-        if (error && error->code == BW_ERROR_NOT_FOUND)
-            bw_fs_report(search->fs, BW_DAMAGE, BW_TAKE(error));
-        bw_error_free(error);
+        struct bw_block_group_info found;
+        BW_TRY(bw_block_groups_read(search->block_groups, info->logical, &found));
         search->groups.items[chunk.group].complete &= found.length != 0;
         chunk.is_in_use = found.used || !found.length;
         chunk.used = found.used < chunk.length ? found.used : chunk.length;

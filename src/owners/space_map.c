@@ -472,20 +472,13 @@ static struct bw_error *make_map(struct bw_space_map *map)
     /* The use of the cells: of the block groups, or of the extents. */
     if (map->options.detail == BW_SPACE_CHUNKS) {
         struct bw_block_groups *groups;
-        struct bw_block_group_info group = {.used = 0};
+        struct bw_block_group_info group;
         struct bw_error *error = bw_block_groups_open(map->fs, &groups);
         for (size_t i = 0; !error && i < map->pieces.count; i++) {
             /* Pieces of a chunk follow each other, and ask for its block group once. */
             const struct bw_space_piece *piece = &map->pieces.items[i];
-            if (!i || piece->logical != piece[-1].logical) {
-                group.used = 0;
-                error = bw_block_groups_find(groups, piece->logical, &group);
-                if (error && error->code == BW_ERROR_NO_MEMORY)
-                    break;
-                if (error && error->code == BW_ERROR_NOT_FOUND)
-                    bw_fs_report(map->fs, BW_DAMAGE, BW_TAKE(error));
-                bw_error_free(BW_TAKE(error));
-            }
+            if (!i || piece->logical != piece[-1].logical)
+                error = bw_block_groups_read(groups, piece->logical, &group);
             space_add_piece(map, piece, group.used);
         }
         bw_block_groups_close(groups);

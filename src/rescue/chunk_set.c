@@ -29,12 +29,7 @@ struct bw_error *bw_chunk_set_add(struct bw_chunk_set *set, const struct bw_item
         error = bw_layout_add_chunk(&set->layout, &info);
         free((void *)info.stripes);
     }
-    if (!error)
-        return bw_newest_add_item(&set->items, item, 0);
-    if (error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    bw_error_free(error);
-    return NULL;
+    return error ? bw_error_tolerate(error) : bw_newest_add_item(&set->items, item, 0);
 }
 
 struct bw_error *bw_chunk_set_add_array(struct bw_chunk_set *set, const struct bw_superblock *super)

@@ -308,11 +308,9 @@ static struct bw_error *try_source(struct search *search, struct bw_send_clone c
         root->source = 0;
         struct bw_error *error =
             bw_inode_read(root->fs, &root->subvolume->tree, clone.inode, inode);
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            return error;
         if (error)
             inode->link_count = 0;
-        bw_error_free(error);
+        BW_TRY(bw_error_tolerate(error));
         root->source = clone.inode;
     }
     if (!inode->link_count || (inode->flags ^ current->inode.flags) & BW_INODE_NODATASUM)

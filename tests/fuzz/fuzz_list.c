@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compare.h"
 #include "diff/entries.h"
 #include "fuzz/targets.h"
 
@@ -52,7 +53,7 @@ void fuzz_list(const uint8_t *data, size_t size)
         if (count > size + 1 || !count != !*entry->path)
             fuzz_fail("entry %zu is '%s'", count, entry->path);
         if (before &&
-            bw_entries_compare(before, strlen(before), entry->path, entry->path_length) >= 0)
+            bw_compare_paths(before, strlen(before), entry->path, entry->path_length) >= 0)
             fuzz_fail("'%s' before '%s'", before, entry->path);
         free(before);
         before = strdup(entry->path);
