@@ -97,6 +97,15 @@ static inline struct bw_error *bw_buffer_error(const struct bw_buffer *buffer)
     return buffer->failed ? bw_error_no_memory() : NULL;
 }
 
+/** Replaces the contents, and returns the same error. */
+static inline struct bw_error *bw_buffer_set(struct bw_buffer *buffer, const void *bytes,
+                                             size_t length)
+{
+    buffer->length = 0;
+    bw_buffer_append(buffer, bytes, length);
+    return bw_buffer_error(buffer);
+}
+
 /** Appends the NUL of a text, and returns the same error. */
 static inline struct bw_error *bw_buffer_terminate(struct bw_buffer *buffer)
 {

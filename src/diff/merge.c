@@ -90,10 +90,8 @@ static struct bw_error *find_level(struct merge *merge, const char *path, size_t
         const struct level top = {{false}, {0}};
         BW_TRY(levels_push(levels, levels->count ? levels->items[levels->count - 1] : top));
     }
-    merge->last.length = 0;
-    bw_buffer_append(&merge->last, path, length);
     *level = &levels->items[depth];
-    return merge->last.failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_set(&merge->last, path, length);
 }
 
 /* Adds the current entries of both sides, which have the same path, or of one of them. */
@@ -167,12 +165,9 @@ static struct bw_error *add_entries(struct merge *merge, const struct bw_side_en
         const struct bw_entries *other = merge->sides[!side];
         if (!entries[side] || !entries[side]->is_excluded || !other || other->tells_nested)
             continue;
-        merge->excluded.length = 0;
-        bw_buffer_append(&merge->excluded, path, length);
+        BW_TRY(bw_buffer_set(&merge->excluded, path, length));
         is_excluded = true;
     }
-    if (merge->excluded.failed)
-        return bw_error_no_memory();
     const bool may_contain =
         is_selected || is_below(diff->filter.data, diff->filter.length, path, length);
     for (unsigned side = 0; side < 2; side++)

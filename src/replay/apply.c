@@ -322,10 +322,7 @@ static struct bw_error *cut_sums(struct bw_replay *replay, const struct bw_item 
     *overlaps = sums_in(replay, item, new->start, new->end, &within);
     if (!*overlaps)
         return NULL;
-    replay->scratch.length = 0;
-    bw_buffer_append(&replay->scratch, item->data, item->size);
-    if (replay->scratch.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_set(&replay->scratch, item->data, item->size));
     const struct bw_item copy = {item->key, (const uint8_t *)replay->scratch.data, item->size};
     BW_TRY(bw_edit_remove(replay->checksums, &copy.key));
     if (sums_in(replay, &copy, 0, new->start, &head))

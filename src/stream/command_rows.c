@@ -110,10 +110,7 @@ static struct bw_error *visit_stream(struct bw_fs *fs, const struct bw_image *im
             break;
         if (command.type == BW_COMMAND_SUBVOL || command.type == BW_COMMAND_SNAPSHOT) {
             const struct bw_stream_attribute *name = &command.attributes[BW_ATTRIBUTE_PATH];
-            subvolume->length = 0;
-            bw_buffer_append(subvolume, name->data, name->length);
-            if (subvolume->failed)
-                return bw_error_no_memory();
+            BW_TRY(bw_buffer_set(subvolume, name->data, name->length));
         }
         struct bw_commandinfo row = {.device = image->name,
                                      .offset = command.offset,

@@ -100,9 +100,7 @@ static struct bw_error *find_folder(struct full *full, uint64_t directory, struc
         }
         full->folder = above == BW_SUBVOLUME_ROOT_INODE ? directory : 0;
     }
-    path->length = 0;
-    bw_buffer_append(path, full->folder_path.data, full->folder_path.length);
-    return NULL;
+    return bw_buffer_set(path, full->folder_path.data, full->folder_path.length);
 }
 
 /* Gives the current inode a name: the first one replaces the temporary name. If the directory has a
@@ -128,10 +126,7 @@ static struct bw_error *send_name(struct full *full, const struct bw_diff_name *
         bw_send_command_to(sender, BW_COMMAND_RENAME, &full->temporary, BW_ATTRIBUTE_PATH_TO,
                            &full->other);
         full->placed = true;
-        current->path.length = 0;
-        bw_buffer_append(&current->path, full->other.data, full->other.length);
-        if (current->path.failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_set(&current->path, full->other.data, full->other.length));
     } else {
         bw_send_command_to(sender, BW_COMMAND_LINK, &full->other, BW_ATTRIBUTE_PATH_LINK,
                            &current->path);

@@ -188,9 +188,7 @@ static struct bw_error *open_file(struct bw_receiver *receiver,
         openat(place.directory, place.name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (receiver->file < 0)
         return system_error("cannot write", path);
-    receiver->file_path.length = 0;
-    bw_buffer_append(&receiver->file_path, path->data, path->length);
-    return receiver->file_path.failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_set(&receiver->file_path, path->data, path->length);
 }
 
 /* Subvolumes. */
@@ -295,10 +293,7 @@ static struct bw_error *make_inode(struct bw_receiver *receiver,
                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (receiver->file < 0)
             return system_error("cannot make", path);
-        receiver->file_path.length = 0;
-        bw_buffer_append(&receiver->file_path, path->data, path->length);
-        if (receiver->file_path.failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_set(&receiver->file_path, path->data, path->length));
         break;
     case BW_COMMAND_SYMLINK: {
         const struct bw_stream_attribute *link = &command->attributes[BW_ATTRIBUTE_PATH_LINK];
@@ -361,9 +356,7 @@ static struct bw_error *rename_or_link(struct bw_receiver *receiver,
     if (error || receiver->file < 0 ||
         !is_path(&receiver->file_path, from.path->data, from.path->length))
         return bw_error_first(error, close_file(receiver));
-    receiver->file_path.length = 0;
-    bw_buffer_append(&receiver->file_path, to.path->data, to.path->length);
-    return receiver->file_path.failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_set(&receiver->file_path, to.path->data, to.path->length);
 }
 
 static struct bw_error *remove_name(struct bw_receiver *receiver,

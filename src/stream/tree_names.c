@@ -146,10 +146,7 @@ static struct bw_error *find_directory(struct bw_stream_tree *tree, struct bw_by
     BW_TRY(bw_edit_inode(&tree->editor, *inode, &item, &exists));
     if (!exists || !is_directory(&item))
         return path_error(path, "not a directory");
-    tree->directory.length = 0;
-    bw_buffer_append(&tree->directory, path.data, path.length);
-    if (tree->directory.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_set(&tree->directory, path.data, path.length));
     tree->directory_inode = *inode;
     return NULL;
 }

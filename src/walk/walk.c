@@ -153,10 +153,7 @@ static struct bw_error *walk_found(struct visit *visit, bool shallow)
             continue;
         }
         /* The queue may move when it grows. */
-        prefix.length = 0;
-        bw_buffer_append(&prefix, tops->prefix, tops->prefix_length);
-        if (prefix.failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_set(&prefix, tops->prefix, tops->prefix_length));
         tops->prefix = prefix.data;
         BW_TRY(bw_subvolume_walk_run(walk, tops));
     }

@@ -629,9 +629,7 @@ static struct bw_error *compare_all_streamed(struct diffing *diffing)
         BW_TRY(bw_subvolume_path(diffing->other, sides[1].subvolume, &path, NULL));
         BW_TRY(bw_send_identity(diffing->other, sides[1].subvolume, &identity));
         BW_TRY(find_identity(sides[0].fs, identity.uuid, &sides[0].subvolume));
-        diffing->prefix.length = 0;
-        bw_buffer_append(&diffing->prefix, path, strlen(path));
-        BW_TRY(bw_buffer_error(&diffing->prefix));
+        BW_TRY(bw_buffer_set(&diffing->prefix, path, strlen(path)));
         if (sides[0].subvolume) {
             BW_TRY(compare_sides(diffing, sides));
             continue;
