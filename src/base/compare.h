@@ -31,6 +31,11 @@ static inline bool bw_same_time(const struct timespec *a, const struct timespec 
     return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
+static inline bool bw_is_earlier(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
+}
+
 /** Two lists of `count` numbers: the first that differ decide. */
 static inline int bw_compare_lists(const uint64_t *a, const uint64_t *b, size_t count)
 {

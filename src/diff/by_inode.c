@@ -135,12 +135,6 @@ static struct bw_error *compare_lists(const struct pair *pair, const struct bw_d
     return NULL;
 }
 
-static bool is_before(struct timespec time, struct timespec limit)
-{
-    return time.tv_sec < limit.tv_sec ||
-           (time.tv_sec == limit.tv_sec && time.tv_nsec < limit.tv_nsec);
-}
-
 /* Handles a file whose older inode is lost, which makes a comparison impossible. Its own
  * generations prove whether a later transaction created or changed it. If none did, it is the same.
  */
@@ -149,12 +143,13 @@ static struct bw_error *report_newer(struct pair *pair)
     const struct bw_diff_options *options = &pair->diff->options;
     const struct bw_diff_file *file = &pair->files[1];
     const bool added = file->inode.generation > options->since &&
-                       !is_before(file->inode.otime, options->since_time);
+                       !bw_is_earlier(&file->inode.otime, &options->since_time);
     const struct bw_touched_list *list = &pair->diff->touched;
     const struct bw_touched *next = pair->touched + 1;
     struct bw_diff_row row =
         bw_diff_row_of(added ? BW_DIFFERENCE_ADDED : BW_DIFFERENCE_MODIFIED, NULL, file);
-    if (file->inode.transid <= options->since || is_before(file->inode.ctime, options->since_time))
+    if (file->inode.transid <= options->since ||
+        bw_is_earlier(&file->inode.ctime, &options->since_time))
         return NULL;
     pair->diff->summary.entries[1]++;
     row.proven = true;

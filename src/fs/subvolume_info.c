@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "btree/find_leaf.h"
 #include "btree/memory.h"
 #include "btree/scan.h"
@@ -129,11 +130,8 @@ struct bw_error *bw_subvolume_is_changed(struct bw_fs *fs, const struct bw_subvo
         return NULL;
     bw_block_scan_begin(&scan, &fs->reader, &subvolume->tree);
     while (!*is_changed && bw_block_scan_next_item(&scan, &item))
-        *is_changed =
-            item.key.type == BW_INODE_ITEM && bw_inode_decode(&item, &inode) &&
-            inode.transid > info->rtransid &&
-            (inode.ctime.tv_sec > received->tv_sec ||
-             (inode.ctime.tv_sec == received->tv_sec && inode.ctime.tv_nsec > received->tv_nsec));
+        *is_changed = item.key.type == BW_INODE_ITEM && bw_inode_decode(&item, &inode) &&
+                      inode.transid > info->rtransid && bw_is_earlier(received, &inode.ctime);
     return bw_block_scan_end(&scan);
 }
 

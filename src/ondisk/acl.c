@@ -4,6 +4,8 @@
 
 #include <inttypes.h>
 
+#include "ondisk/items.h"
+
 enum { VERSION = 2, PERMISSIONS = 7, READ = 5 };
 
 struct disk_header {
@@ -26,15 +28,10 @@ enum {
     TAG_OTHER = 0x20,
 };
 
-static bool has_name(const struct bw_xattr *xattr, const char *name)
-{
-    return xattr->name_length == strlen(name) && memcmp(xattr->name, name, xattr->name_length) == 0;
-}
-
 bool bw_xattr_is_acl(const struct bw_xattr *xattr, bool *is_default)
 {
-    *is_default = has_name(xattr, BW_ACL_DEFAULT);
-    return *is_default || has_name(xattr, BW_ACL_ACCESS);
+    *is_default = bw_xattr_is_named(xattr, BW_ACL_DEFAULT);
+    return *is_default || bw_xattr_is_named(xattr, BW_ACL_ACCESS);
 }
 
 static const char *tag_name(uint16_t tag)

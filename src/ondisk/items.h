@@ -10,6 +10,8 @@
 #ifndef BW_ONDISK_ITEMS_H
 #define BW_ONDISK_ITEMS_H
 
+#include <string.h>
+
 #include "base/short_copy.h"
 #include "btrfs-walk/inode.h"
 #include "ondisk/node.h"
@@ -95,6 +97,12 @@ static inline const struct bw_disk_dir_item *bw_leaf_file_entry(const struct bw_
 
 /** Next attribute of an XATTR_ITEM; false at the end or when the rest does not fit (cursor bad). */
 bool bw_xattr_next(struct bw_cursor *cursor, struct bw_xattr *xattr);
+
+/** Whether an extended attribute has a name. */
+static inline bool bw_xattr_is_named(const struct bw_xattr *xattr, const char *name)
+{
+    return xattr->name_length == strlen(name) && memcmp(xattr->name, name, xattr->name_length) == 0;
+}
 
 /** Decodes an INODE_ITEM; false if it is cut off, or its size is more than 2^63-1 bytes, which no
  * file can have: such an inode is damaged, and reading or hashing its file would never end. The

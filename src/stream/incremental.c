@@ -519,7 +519,6 @@ static void remove_xattr(struct bw_sender *sender, const struct bw_xattr *xattr)
  * may remove it. */
 static struct bw_error *send_xattrs(struct incremental *order, const struct change *change)
 {
-    static const char capability[] = "security.capability";
     struct bw_sender *sender = order->sender;
     const struct bw_xattr *lists[2] = {NULL};
     size_t counts[2] = {0};
@@ -536,9 +535,7 @@ static struct bw_error *send_xattrs(struct incremental *order, const struct chan
         const bool is_same =
             old && old->value_length == xattr->value_length &&
             (!old->value_length || memcmp(old->value, xattr->value, old->value_length) == 0);
-        const bool is_capability = xattr->name_length == strlen(capability) &&
-                                   memcmp(xattr->name, capability, strlen(capability)) == 0;
-        if (is_capability || !is_same)
+        if (!is_same || bw_xattr_is_named(xattr, "security.capability"))
             bw_send_xattr(sender, xattr);
     }
     return NULL;

@@ -81,11 +81,6 @@ struct bw_error *bw_send_make(struct bw_sender *sender, const struct bw_buffer *
     return NULL;
 }
 
-static bool is_named(const struct bw_xattr *xattr, const char *name)
-{
-    return xattr->name_length == strlen(name) && memcmp(xattr->name, name, xattr->name_length) == 0;
-}
-
 /* Appends a SET_XATTR. */
 static void put_xattr(struct bw_buffer *to, struct bw_bytes path, const struct bw_xattr *xattr)
 {
@@ -147,7 +142,8 @@ static struct bw_xattr settable_xattr(const struct bw_xattr *xattr)
 {
     static const uint8_t empty_acl[] = {2, 0, 0, 0}; /* its version, and no entries */
     struct bw_xattr result = *xattr;
-    if (!xattr->value_length && (is_named(xattr, BW_ACL_ACCESS) || is_named(xattr, BW_ACL_DEFAULT)))
+    if (!xattr->value_length &&
+        (bw_xattr_is_named(xattr, BW_ACL_ACCESS) || bw_xattr_is_named(xattr, BW_ACL_DEFAULT)))
         result.value = empty_acl, result.value_length = sizeof empty_acl;
     return result;
 }
@@ -156,7 +152,7 @@ void bw_send_xattr(struct bw_sender *sender, const struct bw_xattr *xattr)
 {
     const struct bw_xattr sent = settable_xattr(xattr);
     struct bw_send_inode *current = &sender->current;
-    if (is_named(xattr, capability)) { /* CHOWN would remove it */
+    if (bw_xattr_is_named(xattr, capability)) { /* CHOWN would remove it */
         current->has_capability = true;
         current->capability.length = 0;
         bw_buffer_append(&current->capability, xattr->value, xattr->value_length);
@@ -167,7 +163,8 @@ void bw_send_xattr(struct bw_sender *sender, const struct bw_xattr *xattr)
 
 bool bw_send_is_inherited(const struct bw_xattr *xattr)
 {
-    return is_named(xattr, BW_ACL_DEFAULT) || is_named(xattr, "btrfs.compression");
+    return bw_xattr_is_named(xattr, BW_ACL_DEFAULT) ||
+           bw_xattr_is_named(xattr, "btrfs.compression");
 }
 
 void bw_send_withhold(struct bw_sender *sender, const struct bw_xattr *xattr)

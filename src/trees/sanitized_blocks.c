@@ -16,6 +16,7 @@
 #include "base/crc32c.h"
 #include "ondisk/acl.h"
 #include "ondisk/disk_items.h"
+#include "ondisk/items.h"
 #include "ondisk/tables.h"
 
 /* An item that is being copied. */
@@ -83,11 +84,6 @@ static const char *const common_xattrs[] = {
     "user.overlay.redirect",
 };
 
-static bool is_named(const struct bw_xattr *xattr, const char *name)
-{
-    return xattr->name_length == strlen(name) && memcmp(xattr->name, name, xattr->name_length) == 0;
-}
-
 static bool copy_xattr_name(struct item_copy *copy, const uint8_t *name, uint8_t *target,
                             size_t length)
 {
@@ -96,7 +92,7 @@ static bool copy_xattr_name(struct item_copy *copy, const uint8_t *name, uint8_t
     size_t prefix = 0; /* by which the kernel chooses permissions: it is kept */
     *xattr = (struct bw_xattr){.name = name, .name_length = (uint16_t)length};
     for (size_t i = 0; i < sizeof common_xattrs / sizeof *common_xattrs; i++)
-        if (is_named(xattr, common_xattrs[i])) {
+        if (bw_xattr_is_named(xattr, common_xattrs[i])) {
             memcpy(target, name, length);
             return true;
         }
@@ -128,9 +124,9 @@ static void set_xattr_value(const struct item_copy *copy, const uint8_t *value, 
     bool is_default;
     if (bw_xattr_is_acl(&copy->xattr, &is_default))
         bw_acl_fill(target, length);
-    else if (is_named(&copy->xattr, "btrfs.compression") && is_compression(value, length))
+    else if (bw_xattr_is_named(&copy->xattr, "btrfs.compression") && is_compression(value, length))
         memcpy(target, value, length);
-    else if (is_named(&copy->xattr, "security.capability"))
+    else if (bw_xattr_is_named(&copy->xattr, "security.capability"))
         for (uint8_t i = 0; i < sizeof capability_sizes; i++)
             if (length == capability_sizes[i])
                 target[3] = i + 1;
