@@ -266,9 +266,18 @@ static void assess_batch(void *context, unsigned worker, size_t task)
 
 /* Lists the internal nodes by level, in the order of the index within each, and assesses them level
  * by level. */
-static struct bw_error *assess_all(struct bw_completeness *completeness, unsigned threads)
+struct bw_error *bw_completeness_create(struct bw_fs *fs, const struct bw_found_index *index,
+                                        unsigned threads, struct bw_completeness **result)
 {
-    const struct bw_found_index *index = completeness->index;
+    struct bw_completeness *completeness = *result = calloc(1, sizeof *completeness);
+    if (!completeness)
+        return bw_error_no_memory();
+    *completeness =
+        (struct bw_completeness){.fs = fs,
+                                 .index = index,
+                                 .reader = {.top = fs->reader.top, .nodesize = fs->reader.nodesize},
+                                 .tries = TRIES};
+    pthread_mutex_init(&completeness->lock, NULL);
     size_t *first = completeness->first, next[BW_MAX_LEVEL + 1] = {0};
     for (size_t i = 0; i < index->blocks.count; i++)
         if (index->blocks.items[i].level)
@@ -297,26 +306,6 @@ static struct bw_error *assess_all(struct bw_completeness *completeness, unsigne
     }
     bw_pool_destroy(pool);
     return completeness->no_memory ? bw_error_no_memory() : NULL;
-}
-
-struct bw_error *bw_completeness_create(struct bw_fs *fs, const struct bw_found_index *index,
-                                        unsigned threads, struct bw_completeness **completeness)
-{
-    struct bw_completeness *made = calloc(1, sizeof *made);
-    if (!made)
-        return bw_error_no_memory();
-    *made =
-        (struct bw_completeness){.fs = fs,
-                                 .index = index,
-                                 .reader = {.top = fs->reader.top, .nodesize = fs->reader.nodesize},
-                                 .tries = TRIES};
-    pthread_mutex_init(&made->lock, NULL);
-    struct bw_error *error = assess_all(made, threads);
-    if (error)
-        bw_completeness_destroy(made);
-    else
-        *completeness = made;
-    return error;
 }
 
 void bw_completeness_destroy(struct bw_completeness *completeness)

@@ -240,28 +240,6 @@ static struct bw_error *find_in(struct bw_deleted *deleted, struct examined *exa
     return bw_pairs_end(&pairs, error);
 }
 
-/* The current generation. */
-
-/* Finds files that have no name left, but have not been removed yet: those with an orphan item. */
-static struct bw_error *find_orphans(struct examined *examined,
-                                     const struct bw_subvolume *subvolume)
-{
-    const struct bw_diff_side side = {.fs = examined->fs, .subvolume = subvolume};
-    BW_SCOPED(bw_diff_tree) struct bw_diff_tree tree;
-    bw_diff_tree_init(&tree, &side);
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, examined->fs, &subvolume->tree,
-                      (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, 0},
-                      (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, UINT64_MAX});
-    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
-        struct bw_diff_file file;
-        BW_TRY(bw_diff_file_read(&tree, item->key.offset, &file));
-        if (file.inode.mode && !file.exists)
-            BW_TRY(add_inode(examined, subvolume, item->key.offset));
-    }
-    return bw_fs_items_error(&items);
-}
-
 /*
  * Requesting data. If the images are on servers, the data of several generations are requested
  * together before the first of these generations is returned.
@@ -383,13 +361,28 @@ static struct bw_error *examine_next(struct bw_deleted *deleted)
             if (!table->items[i].deleted)
                 BW_TRY(find_in(deleted, examined, &table->items[i]));
     } else {
-        /* In the current generation, the deletion of some has begun, but not ended: of orphans, and
-         * of subvolumes that no older generation has. */
+        /* In the current generation, the deletion of some has begun, but not ended: of subvolumes
+         * that no older generation has, and of files without a name, which have an orphan item. */
         const struct bw_subvolume_table *table = &deleted->present->subvolumes;
         for (size_t i = 0; i < table->count && !deleted->options.lost; i++) {
-            const struct bw_subvolume *subvolume = &table->items[i];
-            BW_TRY(subvolume->deleted ? add_all(deleted, examined, subvolume)
-                                      : find_orphans(examined, subvolume));
+            const struct bw_diff_side side = {.fs = fs, .subvolume = &table->items[i]};
+            if (side.subvolume->deleted) {
+                BW_TRY(add_all(deleted, examined, side.subvolume));
+                continue;
+            }
+            BW_SCOPED(bw_diff_tree) struct bw_diff_tree tree;
+            bw_diff_tree_init(&tree, &side);
+            BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+            bw_fs_items_begin(&items, fs, &side.subvolume->tree,
+                              (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, 0},
+                              (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, UINT64_MAX});
+            for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+                struct bw_diff_file file;
+                BW_TRY(bw_diff_file_read(&tree, item->key.offset, &file));
+                if (file.inode.mode && !file.exists)
+                    BW_TRY(add_inode(examined, side.subvolume, item->key.offset));
+            }
+            BW_TRY(bw_fs_items_error(&items));
         }
     }
 

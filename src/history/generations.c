@@ -17,6 +17,7 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/search.h"
 #include "base/struct_size.h"
 #include "base/vector.h"
@@ -94,19 +95,6 @@ static bool find_tree(struct bw_history *history, const struct bw_root_pointer *
         ++*count;
     }
     return end_items(&items);
-}
-
-/* Whether a block can be the root of a root tree. Every file system has these two trees, whose keys
- * are nearly the first and the last ones of a root tree. */
-static bool is_root_tree(struct bw_history *history, const struct bw_root_pointer *root)
-{
-    static const uint64_t always[] = {BW_EXTENT_TREE, BW_DATA_RELOC_TREE};
-    struct bw_tree tree;
-    size_t items;
-    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
-        if (find_tree(history, root, always[i], &tree, &items) && !items)
-            return false;
-    return true;
 }
 
 /* Finds the extent tree of a historic root; false if it is lost, or does not contain tree
@@ -268,8 +256,7 @@ static struct bw_error *visit_state_trees(struct bw_history *history,
                 bw_get64(disk->generation_v2) == bw_get64(disk->generation)) {
                 const struct timespec time = {.tv_sec = (time_t)bw_get64(disk->ctime.seconds),
                                               .tv_nsec = (long)bw_get32(disk->ctime.nanoseconds)};
-                if (time.tv_sec > newest->tv_sec ||
-                    (time.tv_sec == newest->tv_sec && time.tv_nsec > newest->tv_nsec))
+                if (bw_is_earlier(newest, &time))
                     *newest = time;
             }
             const struct bw_tree tree = {item.key.objectid, root.root, 0};
@@ -350,7 +337,7 @@ static struct bw_error *request_blocks(struct bw_history *history,
         states[i].tree_root = roots[i].bytenr;
         states[i].tree_root_generation = roots[i].generation;
     }
-    BW_TRY(bw_request_root_blocks(history->fs, states, count));
+    BW_TRY(bw_request_blocks(history->fs, states, count, true, NULL));
     /* The searches of bw_generation_status() and find_chunk_root(). */
     for (size_t i = 0; i < count; i++) {
         struct bw_tree extents;
@@ -393,9 +380,20 @@ static struct bw_error *add_of_scan(struct bw_history *history)
         BW_TRY(candidates_push(&candidates, root));
     }
     BW_TRY(request_blocks(history, candidates.items, candidates.count));
-    for (size_t i = 0; i < candidates.count; i++)
-        if (is_root_tree(history, &candidates.items[i]))
+
+    /* Every file system has these two trees, whose keys are nearly the first and the last ones of a
+     * root tree. */
+    static const uint64_t always[] = {BW_EXTENT_TREE, BW_DATA_RELOC_TREE};
+    for (size_t i = 0; i < candidates.count; i++) {
+        struct bw_tree tree;
+        size_t items;
+        bool is_possible = true;
+        for (size_t k = 0; k < sizeof always / sizeof *always && is_possible; k++)
+            is_possible =
+                !find_tree(history, &candidates.items[i], always[k], &tree, &items) || items;
+        if (is_possible)
             BW_TRY(add_state(history, &candidates.items[i], BW_GENERATION_OF_SCAN, 0));
+    }
     return NULL;
 }
 
@@ -483,8 +481,7 @@ static bool is_preferred(const struct bw_generation_info *a, const struct bw_gen
     const bool is_dated = a->date.tv_sec && b->date.tv_sec;
     if (weight != other || weight != 2 || !is_dated)
         return weight > other;
-    return a->date.tv_sec != b->date.tv_sec ? a->date.tv_sec > b->date.tv_sec
-                                            : a->date.tv_nsec > b->date.tv_nsec;
+    return bw_is_earlier(&b->date, &a->date);
 }
 
 /* Selects a root of each generation if it is preferred to all others of it. */

@@ -22,9 +22,10 @@ struct bw_loss {
 struct bw_completeness;
 
 /** Assesses all blocks of a sorted index. The index and the file system must outlive the result.
- * Uses `threads` threads; 0: one per processor, at most 8. */
+ * Uses `threads` threads; 0: one per processor, at most 8. Must be destroyed, even after an error.
+ */
 struct bw_error *bw_completeness_create(struct bw_fs *fs, const struct bw_found_index *index,
-                                        unsigned threads, struct bw_completeness **completeness);
+                                        unsigned threads, struct bw_completeness **result);
 /** `completeness` may be NULL. */
 void bw_completeness_destroy(struct bw_completeness *completeness);
 

@@ -55,7 +55,8 @@ struct bw_error *bw_older_next(struct bw_older *older, struct bw_fs **fs)
     const size_t count = (size_t)bw_min(older->count - older->next, BW_REQUESTED_GENERATIONS);
     if (older->next >= older->ahead && count > 1) {
         older->ahead = older->next + count;
-        BW_TRY(bw_request_blocks(older->present, older->states + older->next, count, older->file));
+        BW_TRY(bw_request_blocks(older->present, older->states + older->next, count, false,
+                                 older->file));
     }
     *fs = NULL;
     while (!*fs && older->next < older->count) {
@@ -81,8 +82,7 @@ struct bw_error *bw_older_time(struct bw_fs *fs, struct timespec *time)
     struct bw_subvolume_infos *infos;
     BW_TRY(bw_subvolume_infos_open(fs, false, &infos));
     for (const struct bw_subvolume_info *info; (info = bw_subvolume_infos_next(infos));)
-        if (info->ctime.tv_sec > time->tv_sec ||
-            (info->ctime.tv_sec == time->tv_sec && info->ctime.tv_nsec > time->tv_nsec))
+        if (bw_is_earlier(time, &info->ctime))
             *time = info->ctime;
     return bw_subvolume_infos_close(infos);
 }

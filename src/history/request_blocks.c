@@ -207,9 +207,9 @@ static void descent_free(struct descent *descent)
 }
 
 /* Requests the roots of all generations, then the blocks below them. */
-static struct bw_error *look_at_generations(struct bw_fs *present,
-                                            const struct bw_generation_choice *states, size_t count,
-                                            bool only_roots, const struct bw_requested_file *file)
+struct bw_error *bw_request_blocks(struct bw_fs *present, const struct bw_generation_choice *states,
+                                   size_t count, bool only_roots,
+                                   const struct bw_requested_file *file)
 {
     BW_SCOPED(descent)
     struct descent descent = {.fs = present, .only_roots = only_roots, .file = file};
@@ -235,18 +235,6 @@ static struct bw_error *look_at_generations(struct bw_fs *present,
     }
     BW_TRY(descend(&descent, true));
     return only_roots ? NULL : descend(&descent, false);
-}
-
-struct bw_error *bw_request_blocks(struct bw_fs *present, const struct bw_generation_choice *states,
-                                   size_t count, const struct bw_requested_file *file)
-{
-    return look_at_generations(present, states, count, false, file);
-}
-
-struct bw_error *bw_request_root_blocks(struct bw_fs *present,
-                                        const struct bw_generation_choice *states, size_t count)
-{
-    return look_at_generations(present, states, count, true, NULL);
 }
 
 /* Searches for keys. */

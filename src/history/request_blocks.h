@@ -25,13 +25,11 @@ struct bw_requested_file {
 
 /** Requests the blocks of root trees, all subvolumes and checksums in which these generations and
  * the present one differ; with `file`, only those that lead to it, or to the top directories of its
- * trees. Leaves unreadable blocks to the readers. Fails only if memory runs out. */
+ * trees. `only_roots`: only the blocks of root trees. Leaves unreadable blocks to the readers.
+ * Fails only if memory runs out. */
 struct bw_error *bw_request_blocks(struct bw_fs *present, const struct bw_generation_choice *states,
-                                   size_t count, const struct bw_requested_file *file);
-
-/** Requests only the blocks of root trees. */
-struct bw_error *bw_request_root_blocks(struct bw_fs *present,
-                                        const struct bw_generation_choice *states, size_t count);
+                                   size_t count, bool only_roots,
+                                   const struct bw_requested_file *file);
 
 /** A search for a key in a tree. */
 struct bw_look_down {

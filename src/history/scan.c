@@ -13,16 +13,6 @@
 #include "history/scan.h"
 #include "ondisk/chunk.h"
 
-/* The logical bytes of a row of stripes, one per device. */
-static uint64_t row_bytes(const struct bw_chunk_info *chunk)
-{
-    const struct bw_raid_profile *profile = bw_raid_profile_of(chunk->type);
-    if (!profile || !profile->striped)
-        return BW_STRIPE_LENGTH;
-    const unsigned copies = profile->copies ? profile->copies : 1;
-    return (chunk->stripe_count - profile->parity_stripes) / copies * (uint64_t)BW_STRIPE_LENGTH;
-}
-
 /* The position in the chunk of the first row at or after `position` in which anything is stored. */
 static uint64_t next_stored(const struct bw_fs *fs, const struct bw_chunk_info *chunk,
                             uint64_t row_length, uint64_t position)
@@ -48,7 +38,11 @@ static uint64_t next_stored(const struct bw_fs *fs, const struct bw_chunk_info *
 struct bw_error *bw_scan_add_chunk(const struct bw_fs *fs, const struct bw_chunk_info *chunk,
                                    struct bw_scan_ranges *ranges)
 {
-    const uint64_t row_length = row_bytes(chunk);
+    const struct bw_raid_profile *profile = bw_raid_profile_of(chunk->type);
+    uint64_t row_length = BW_STRIPE_LENGTH; /* logical bytes of a row of stripes, one per device */
+    if (profile && profile->striped)
+        row_length *= (chunk->stripe_count - profile->parity_stripes) /
+                      (profile->copies ? profile->copies : 1u);
     const uint64_t end = chunk->length - chunk->length % fs->superblock.nodesize;
     const uint64_t mirrored =
         BW_GROUP_RAID1 | BW_GROUP_RAID1C3 | BW_GROUP_RAID1C4 | BW_GROUP_RAID10;
