@@ -52,11 +52,6 @@ struct bw_diff_content {
 /* How a range compares. */
 enum verdict { EQUAL, DIFFERENT, OPEN };
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static struct bw_error *create_content(struct bw_diff *diff)
 {
     struct bw_diff_content *content = calloc(1, sizeof *content);
@@ -68,7 +63,7 @@ static struct bw_error *create_content(struct bw_diff *diff)
         bw_extents_init(&content->halves[side].cursor, diff->trees[side].fs);
         bw_data_checksums_init(&content->halves[side].checksums, diff->trees[side].fs);
     }
-    content->sectorsize = (uint32_t)least(supers[0]->sectorsize, supers[1]->sectorsize);
+    content->sectorsize = (uint32_t)bw_min(supers[0]->sectorsize, supers[1]->sectorsize);
     content->comparable =
         supers[0]->sectorsize == supers[1]->sectorsize &&
         bw_fs_data_checksum(diff->trees[0].fs) == bw_fs_data_checksum(diff->trees[1].fs);
@@ -111,7 +106,7 @@ static struct bw_error *read_both(struct bw_diff_content *content, uint64_t star
 {
     const struct half *a = &content->halves[0], *b = &content->halves[1];
     bool bad = false;
-    length = least(length, content->size - start);
+    length = bw_min(length, content->size - start);
     for (unsigned side = 0; side < 2; side++) {
         struct half *half = &content->halves[side];
         struct bw_fs *fs = half->cursor.fs;
@@ -143,7 +138,7 @@ static struct bw_error *read_both(struct bw_diff_content *content, uint64_t star
         return add_range(content, start, start + length);
     }
     for (uint64_t at = 0; at < length; at += content->sectorsize) {
-        const uint64_t step = least(length - at, content->sectorsize);
+        const uint64_t step = bw_min(length - at, content->sectorsize);
         if (memcmp(a->bytes + at, b->bytes + at, (size_t)step) == 0)
             continue;
         result->bytes += step;
@@ -237,7 +232,7 @@ static struct bw_error *compare_stored(struct bw_diff_content *content, enum ver
                            *b = &content->halves[1].piece.extent;
     for (uint64_t done = 0, length; done < a->stored; done += length) {
         uint64_t different;
-        length = least(a->stored - done, CHUNK);
+        length = bw_min(a->stored - done, CHUNK);
         BW_TRY(compare_sums(content, (uint64_t[]){a->logical + done, b->logical + done}, 0, &length,
                             &different));
         if (!length || different)
@@ -277,10 +272,10 @@ static struct bw_error *compare_unread(const struct bw_diff *diff, uint64_t *len
     /* Plain data and holes have checksums of whole sectors; next to an inline extent, the rest of a
      * sector is read. */
     const uint64_t over = a->offset % sectorsize;
-    uint64_t decided = least(*length, CHUNK);
+    uint64_t decided = bw_min(*length, CHUNK);
     decided -= decided % sectorsize;
     if (over || !decided) {
-        *length = least(*length, sectorsize - over);
+        *length = bw_min(*length, sectorsize - over);
         return NULL;
     }
     BW_TRY(compare_sums(content, (uint64_t[]){a->used_logical, b->used_logical}, a->offset,
@@ -323,7 +318,7 @@ static struct bw_error *compare_step(struct bw_diff *diff, uint64_t *length,
         result->unknown |= BW_CHANGE_CONTENT;
         return add_range(content, a->offset, a->offset + *length);
     }
-    *length = least(*length, CHUNK);
+    *length = bw_min(*length, CHUNK);
     return read_both(content, a->offset, *length, result);
 }
 
@@ -341,7 +336,7 @@ static struct bw_error *compare_ranges(struct bw_diff *diff, const struct bw_dif
                                        .inode = files[side].number};
         content->halves[side].file = bw_data_file_of(&place, &files[side].inode);
     }
-    content->size = least(files[0].inode.size, files[1].inode.size);
+    content->size = bw_min(files[0].inode.size, files[1].inode.size);
     content->ranges = diff->ranges;
 
     const uint64_t sectorsize = content->sectorsize, size = content->size;
@@ -351,7 +346,7 @@ static struct bw_error *compare_ranges(struct bw_diff *diff, const struct bw_dif
         for (unsigned side = 0; side < 2; side++) {
             struct half *half = &content->halves[side];
             half->piece.extent.length = 0;
-            bw_extents_seek(&half->cursor, &half->file, at, least(ranges[i].end, last));
+            bw_extents_seek(&half->cursor, &half->file, at, bw_min(ranges[i].end, last));
         }
         for (; at < size; at += length) {
             /* Both sides need a piece here. */
@@ -371,8 +366,8 @@ static struct bw_error *compare_ranges(struct bw_diff *diff, const struct bw_dif
             }
             if (!got)
                 break;
-            length = least(content->halves[0].piece.extent.length,
-                           content->halves[1].piece.extent.length);
+            length = bw_min(content->halves[0].piece.extent.length,
+                            content->halves[1].piece.extent.length);
             BW_TRY(compare_step(diff, &length, result));
             advance_half(&content->halves[0], length);
             advance_half(&content->halves[1], length);

@@ -167,8 +167,7 @@ struct bw_error *bw_compression_add(struct bw_compression_count *count, const ch
     list.subvolume = subvolume;
     list.start = start;
     struct bw_file_list *files;
-    BW_TRY(bw_file_list_open(count->scan.fs, &list, &files));
-    struct bw_error *error = NULL;
+    struct bw_error *error = bw_file_list_open(count->scan.fs, &list, &files);
     for (const struct bw_file_batch *batch; !error;) {
         error = bw_file_list_next(files, &batch);
         if (error || !batch)

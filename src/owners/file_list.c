@@ -74,7 +74,7 @@ static struct bw_error *end_text(struct bw_buffer *text)
 {
     bw_buffer_append_byte(text, '\0');
     text->length -= !text->failed;
-    return text->failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(text);
 }
 
 /* Adds a name to a path; a path without any becomes the name. */
@@ -345,24 +345,30 @@ static bool select_by_name(const struct bw_file_list *lister, const struct bw_pl
 }
 
 /* Finds the start, and makes the first step. */
-static struct bw_error *begin_list(struct bw_file_list *lister)
+struct bw_error *bw_file_list_open(struct bw_fs *fs, const struct bw_file_list_options *options,
+                                   struct bw_file_list **list)
 {
-    const struct bw_file_list_options *options = &lister->options;
+    struct bw_file_list *lister = *list = calloc(1, sizeof *lister);
+    if (!lister)
+        return bw_error_no_memory();
+    lister->fs = fs;
+    lister->options = *options;
+    options = &lister->options;
     const struct bw_walk_options where = {
         .struct_size = sizeof where, .subvolume = options->subvolume, .start = options->start};
-    const struct bw_subvolume *from = bw_subvolume_by_id(lister->fs, BW_TOP_SUBVOLUME);
+    const struct bw_subvolume *from = bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME);
     if (options->subvolume)
-        BW_TRY(bw_subvolume_by_name(lister->fs, options->subvolume, &from));
+        BW_TRY(bw_subvolume_by_name(fs, options->subvolume, &from));
     if (!from)
         return bw_error_create(BW_ERROR_NOT_FOUND, "there is no top-level subvolume");
     const char *start = options->start ? options->start : "/";
     BW_AUTO_FREE char *path = NULL;
     struct bw_place place;
     size_t length;
-    BW_TRY(bw_lookup(lister->fs, from, start, false, &place));
+    BW_TRY(bw_lookup(fs, from, start, false, &place));
     if (!is_listed(&place))
         return NULL;
-    BW_TRY(bw_walk_start_path(lister->fs, &where, &path, &length));
+    BW_TRY(bw_walk_start_path(fs, &where, &path, &length));
 
     const bool reads_inodes = options->inodes || selects_by_inode(options);
     lister->room = reads_inodes ? BATCH_WITH_INODES : BATCH;
@@ -381,20 +387,6 @@ static struct bw_error *begin_list(struct bw_file_list *lister)
     const enum bw_listed_kind kind = is_file ? BW_LISTED_FILE : BW_LISTED_ENTER;
     BW_TRY(add_step(lister, kind, &place, path, length, wanted));
     return is_file ? NULL : enter_directory(lister, &place, 0);
-}
-
-struct bw_error *bw_file_list_open(struct bw_fs *fs, const struct bw_file_list_options *options,
-                                   struct bw_file_list **list)
-{
-    struct bw_file_list *lister = *list = calloc(1, sizeof *lister);
-    if (!lister)
-        return bw_error_no_memory();
-    lister->fs = fs;
-    lister->options = *options;
-    struct bw_error *error = begin_list(lister);
-    if (error)
-        bw_file_list_close(BW_TAKE(*list));
-    return error;
 }
 
 struct bw_error *bw_file_list_next(struct bw_file_list *lister, const struct bw_file_batch **batch)

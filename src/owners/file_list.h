@@ -72,7 +72,7 @@ struct bw_file_place {
 struct bw_file_list;
 
 /** Begins a listing. It is empty if the start is neither a regular file nor a directory.
- * BW_ERROR_NOT_FOUND, or what a lookup returns. Closed by bw_file_list_close(). */
+ * BW_ERROR_NOT_FOUND, or what a lookup returns. Must be closed, even after an error. */
 struct bw_error *bw_file_list_open(struct bw_fs *fs, const struct bw_file_list_options *options,
                                    struct bw_file_list **list);
 

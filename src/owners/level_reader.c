@@ -142,13 +142,6 @@ static void read_batch(struct bw_level_reader *levels, unsigned worker,
     }
 }
 
-static bool should_continue(struct bw_level_reader *levels, unsigned worker)
-{
-    if (!worker && levels->progress && !levels->progress(levels->progress_context))
-        levels->stopped = true;
-    return !levels->stopped && !levels->no_memory;
-}
-
 static void pick_blocks(const struct level_tasks *level_tasks, size_t first, unsigned count,
                         struct bw_queued_block *blocks)
 {
@@ -185,7 +178,11 @@ static void run_task(void *context, unsigned worker, size_t task)
                  left = level_tasks->count - first,
                  end = first + (left < level_tasks->step ? left : level_tasks->step);
     struct bw_queued_block blocks[BW_BATCH];
-    for (size_t at = first; at < end && should_continue(levels, worker); at += batch) {
+    for (size_t at = first; at < end; at += batch) {
+        if (!worker && levels->progress && !levels->progress(levels->progress_context))
+            levels->stopped = true;
+        if (levels->stopped || levels->no_memory)
+            break;
         const unsigned count = (unsigned)(end - at < batch ? end - at : batch);
         if (at >= ANNOUNCED && (at - first) % ANNOUNCED < batch)
             advise_level(level_tasks, worker, at, end - at < ANNOUNCED ? end : at + ANNOUNCED);

@@ -76,11 +76,6 @@ struct counting {
     bool contradicted; /* the extent tree is wrong */
 };
 
-static void set_no_memory(struct counting *counting)
-{
-    counting->reader.no_memory = true;
-}
-
 /* Adds to the bucket of a set; false if memory runs out. */
 static bool add_to_bucket(struct bw_shares *shares, uint32_t set, uint64_t bytes,
                           uint64_t lost_blocks)
@@ -101,7 +96,7 @@ static bool add_to_bucket(struct bw_shares *shares, uint32_t set, uint64_t bytes
 static void add_bytes(struct counting *counting, uint32_t set, uint64_t bytes, uint64_t lost)
 {
     if (!add_to_bucket(counting->shares, set, bytes, lost))
-        set_no_memory(counting);
+        counting->reader.no_memory = true;
 }
 
 /* The place of a reference in the table; with the lock, it is made if it may be shared. */
@@ -113,7 +108,7 @@ static size_t place_of(struct counting *counting, const struct bw_run_child *chi
     if (place == SIZE_MAX)
         place = bw_shared_add(&counting->shared, child->bytenr);
     if (place == SIZE_MAX)
-        set_no_memory(counting);
+        counting->reader.no_memory = true;
     return place;
 }
 
@@ -122,7 +117,7 @@ static void add_set(struct counting *counting, struct bw_shared_extent *extent, 
 {
     const uint32_t both = bw_root_set_union(&counting->shares->sets, extent->set, set);
     if (both == UINT32_MAX)
-        set_no_memory(counting);
+        counting->reader.no_memory = true;
     else
         extent->set = both;
 }
@@ -134,7 +129,7 @@ static bool is_first(struct counting *counting, uint64_t bytenr)
 {
     bool added = false;
     if (bw_block_set_insert(&counting->seen, bytenr, &added))
-        set_no_memory(counting);
+        counting->reader.no_memory = true;
     counting->contradicted |= !added;
     return added;
 }
@@ -151,7 +146,7 @@ static bool reach_block(struct counting *counting, const struct bw_run_child *ch
         extent->place |= level + 1;
         extent->value = child->value;
         if (!bw_level_order_add(&counting->order, level, place, child->group))
-            set_no_memory(counting);
+            counting->reader.no_memory = true;
     }
     if ((extent->place & BW_SHARED_FLAGS) == level + 1)
         add_set(counting, extent, set);
@@ -176,7 +171,7 @@ static void reach_child(void *context, const struct bw_run_child *child, unsigne
 {
     struct counting *counting = context;
     if (set == UINT32_MAX)
-        set_no_memory(counting);
+        counting->reader.no_memory = true;
     else
         reach_block(counting, child, level, set);
 }
@@ -267,7 +262,7 @@ static size_t order_level(void *context, unsigned level, const struct bw_block_q
     if (bw_level_order_make(&counting->order, level, wanted, &counting->shared, counting->newest,
                             &count))
         return count;
-    set_no_memory(counting);
+    counting->reader.no_memory = true;
     return 0;
 }
 
@@ -427,17 +422,13 @@ static void add_subvolumes(struct bw_shares *shares, const struct bw_fs *fs,
     }
 }
 
-static uint64_t age_of(const struct bw_shares *shares, uint32_t index)
-{
-    return shares->trees[index]->tree.root.generation;
-}
-
 static int by_age(const void *left, const void *right, void *context)
 {
     const uint32_t a = ((const struct numbered_subvolume *)left)->index,
                    b = ((const struct numbered_subvolume *)right)->index;
-    return BW_COMPARE_ALL(((uint64_t[]){age_of(context, a), a}),
-                          ((uint64_t[]){age_of(context, b), b}));
+    const struct bw_listed_tree *const *trees = context;
+    return BW_COMPARE_ALL(((uint64_t[]){trees[a]->tree.root.generation, a}),
+                          ((uint64_t[]){trees[b]->tree.root.generation, b}));
 }
 
 /* Lists the subvolumes and numbers them. Numbers of those that stay are lower than those of others.
@@ -457,9 +448,9 @@ static struct bw_error *list_subvolumes(struct bw_shares *shares, const struct b
 
     for (uint32_t i = 0; i < shares->count; i++)
         numbers[i].index = i;
-    qsort_r(numbers, shares->staying, sizeof *numbers, by_age, shares);
+    qsort_r(numbers, shares->staying, sizeof *numbers, by_age, shares->trees);
     qsort_r(numbers + shares->staying, shares->count - shares->staying, sizeof *numbers, by_age,
-            shares);
+            shares->trees);
     for (uint32_t i = shares->count; i-- > 0;) {
         const bool last = i + 1 == shares->count || numbers[i].index + 1 != numbers[i + 1].index;
         numbers[i].end = last ? i + 1 : numbers[i + 1].end;

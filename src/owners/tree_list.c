@@ -10,11 +10,6 @@
 #include "ondisk/items.h"
 #include "owners/tree_list.h"
 
-static struct bw_error *add_tree(struct bw_tree_list *list, const struct bw_listed_tree *tree)
-{
-    return bw_listed_trees_push(&list->entries, *tree);
-}
-
 bool bw_tree_list_decode(const struct bw_item *item, struct bw_listed_tree *tree)
 {
     struct bw_root_item root;
@@ -38,12 +33,13 @@ bool bw_tree_list_decode(const struct bw_item *item, struct bw_listed_tree *tree
 
 static struct bw_error *on_root_item(void *context, const struct bw_item *item)
 {
+    struct bw_tree_list *list = context;
     struct bw_listed_tree tree;
     if (item->key.type != BW_ROOT_ITEM || item->key.objectid == BW_TREE_REMAP)
         return NULL; /* the superblock says where the remap tree is */
     if (!bw_tree_list_decode(item, &tree))
         return NULL; /* its faults are reported when the root tree is checked */
-    return add_tree(context, &tree);
+    return bw_listed_trees_push(&list->entries, tree);
 }
 
 struct bw_error *bw_tree_list_load(struct bw_fs *fs, struct bw_tree_list *list)
@@ -52,13 +48,17 @@ struct bw_error *bw_tree_list_load(struct bw_fs *fs, struct bw_tree_list *list)
     if (list->entries.count)
         return NULL;
     if (on_disk->root.bytenr != fs->root_tree.root.bytenr)
-        BW_TRY(add_tree(list, &(struct bw_listed_tree){.tree = *on_disk, .references = 1}));
-    BW_TRY(add_tree(list, &(struct bw_listed_tree){.tree = fs->root_tree, .references = 1}));
-    BW_TRY(add_tree(list, &(struct bw_listed_tree){.tree = fs->chunk_tree, .references = 1}));
+        BW_TRY(bw_listed_trees_push(&list->entries,
+                                    (struct bw_listed_tree){.tree = *on_disk, .references = 1}));
+    BW_TRY(bw_listed_trees_push(&list->entries,
+                                (struct bw_listed_tree){.tree = fs->root_tree, .references = 1}));
+    BW_TRY(bw_listed_trees_push(&list->entries,
+                                (struct bw_listed_tree){.tree = fs->chunk_tree, .references = 1}));
     if (fs->superblock.remap_root.bytenr)
-        BW_TRY(add_tree(
-            list, &(struct bw_listed_tree){.tree = {BW_TREE_REMAP, fs->superblock.remap_root, 0},
-                                           .references = 1}));
+        BW_TRY(bw_listed_trees_push(
+            &list->entries,
+            (struct bw_listed_tree){.tree = {BW_TREE_REMAP, fs->superblock.remap_root, 0},
+                                    .references = 1}));
     return bw_fs_scan(fs, &fs->root_tree, "root tree", on_root_item, list);
 }
 
@@ -90,7 +90,7 @@ struct bw_error *bw_tree_list_load_log(struct bw_fs *fs, struct bw_tree_list *li
     BW_TRY(bw_log_tree_find(fs, &root.tree));
     if (!root.tree.id)
         return NULL;
-    BW_TRY(add_tree(list, &root));
+    BW_TRY(bw_listed_trees_push(&list->entries, root));
     BW_TRY(bw_fs_scan(fs, &root.tree, "log root tree", on_root_item, list));
     for (size_t i = before; i < list->entries.count; i++)
         list->entries.items[i].is_log = true;
