@@ -362,24 +362,19 @@ static void append_mtree_text(struct bw_buffer *text, const char *bytes)
     }
 }
 
-static const char *mtree_type(uint32_t mode)
-{
-    static const char *const names[] = {"unknown", "file", "dir",    "char",
-                                        "block",   "fifo", "socket", "link"};
-    return names[bw_file_type_of_mode(mode)];
-}
-
 static struct bw_error *append_mtree(struct bw_buffer *text, const struct bw_archive_entry *entry,
                                      uint64_t *data)
 {
+    static const char *const types[] = {"unknown", "file", "dir",    "char",
+                                        "block",   "fifo", "socket", "link"};
     (void)data; /* manifests contain no data */
     const struct bw_inode *inode = entry->inode;
     bool in_top = entry->path[0] == '.' && (!entry->path[1] || entry->path[1] == '/');
     bw_buffer_format(text, "%s", in_top ? "" : "./");
     append_mtree_text(text, entry->path);
     bw_buffer_format(text, " type=%s mode=%04o uid=%" PRIu32 " gid=%" PRIu32 " nlink=%" PRIu32,
-                     mtree_type(inode->mode), inode->mode & 07777, inode->uid, inode->gid,
-                     inode->link_count);
+                     types[bw_file_type_of_mode(inode->mode)], inode->mode & 07777, inode->uid,
+                     inode->gid, inode->link_count);
     bw_buffer_format(text, " time=%" PRId64 ".%09ld", (int64_t)entry->inode->mtime.tv_sec,
                      entry->inode->mtime.tv_nsec);
     if (S_ISREG(inode->mode))

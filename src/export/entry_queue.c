@@ -125,24 +125,6 @@ static void append_text(struct bw_buffer *path, const char *text)
         bw_buffer_append_byte(path, '/');
 }
 
-/* Finds the absolute path of a starting point. Leaves `path` empty if it does not exist; the walk
- * will report the error. */
-static struct bw_error *find_absolute_path(struct bw_fs *fs, const struct bw_walk_options *given,
-                                           const char *start, struct bw_buffer *path)
-{
-    struct bw_walk_options options = *given;
-    BW_AUTO_FREE char *text = NULL;
-    options.struct_size = sizeof options;
-    options.start = start;
-    struct bw_error *error = bw_walk_start_path(fs, &options, &text, NULL);
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    if (!error)
-        append_text(path, text);
-    bw_error_free(error);
-    return bw_buffer_error(path);
-}
-
 /* Finds the paths of the starting points, then removes those that others above them include. */
 static struct bw_error *find_points(struct bw_fs *fs, struct bw_fs *newer,
                                     const struct bw_walk_options *options, struct named *all,
@@ -160,7 +142,15 @@ static struct bw_error *find_points(struct bw_fs *fs, struct bw_fs *newer,
             if (all[i].path.failed || all[i].older.failed)
                 return bw_error_no_memory();
         } else if (count > 1 && !point->is_another) {
-            BW_TRY(find_absolute_path(fs, options, point->path, &all[i].path));
+            /* The walk reports a path that does not exist. */
+            struct bw_walk_options own = *options;
+            BW_AUTO_FREE char *text = NULL;
+            own.struct_size = sizeof own;
+            own.start = point->path;
+            BW_TRY(bw_error_tolerate(bw_walk_start_path(fs, &own, &text, NULL)));
+            if (text)
+                append_text(&all[i].path, text);
+            BW_TRY(bw_buffer_error(&all[i].path));
         }
     }
 
@@ -402,29 +392,24 @@ static void fill_item(struct bw_entry_queue *queue, struct bw_export_entry *item
     }
 }
 
-/* Replaces the path that the starting point has in this generation with its newer one. */
-static struct bw_error *rename_entry(struct bw_entry_queue *queue, struct bw_entry *entry)
-{
-    const struct bw_starting_point *start = queue->start;
-    const size_t length = strlen(start->older);
-    struct bw_buffer *path = &queue->renamed;
-    if (entry->path_length < length || memcmp(entry->path, start->older, length) != 0)
-        return NULL;
-    path->length = 0;
-    bw_buffer_append(path, start->name, strlen(start->name));
-    bw_buffer_append(path, entry->path + length, entry->path_length - length);
-    entry->path = path->data;
-    entry->path_length = path->length;
-    return bw_buffer_error(path);
-}
-
 static struct bw_error *enqueue_entry(void *context, const struct bw_entry *given)
 {
     struct bw_entry_queue *queue = context;
     struct bw_entry own = *given, *entry = &own;
     const struct bw_starting_point *start = queue->start;
-    if (start && start->older)
-        BW_TRY(rename_entry(queue, entry));
+    if (start && start->older) {
+        /* The path that the starting point has in this generation becomes its newer one. */
+        const size_t length = strlen(start->older);
+        struct bw_buffer *path = &queue->renamed;
+        if (entry->path_length >= length && memcmp(entry->path, start->older, length) == 0) {
+            path->length = 0;
+            bw_buffer_append(path, start->name, strlen(start->name));
+            bw_buffer_append(path, entry->path + length, entry->path_length - length);
+            BW_TRY(bw_buffer_error(path));
+            entry->path = path->data;
+            entry->path_length = path->length;
+        }
+    }
     if (start && start->least_names &&
         bw_path_names(entry->path, entry->path_length) < start->least_names)
         return NULL;
@@ -499,22 +484,6 @@ static struct bw_error *enqueue_sorted(struct bw_entry_queue *queue)
     return NULL;
 }
 
-/* Finds the length of the path that names are relative to. The walk will report a starting point
- * that does not exist. */
-static struct bw_error *find_start(struct bw_entry_queue *queue,
-                                   const struct bw_walk_options *options)
-{
-    BW_AUTO_FREE char *path = NULL;
-    queue->start_length = 0;
-    if (!queue->options.naming.relative)
-        return NULL;
-    if (queue->start && queue->start->older) {
-        queue->start_length = strlen(queue->start->name);
-        return NULL;
-    }
-    return bw_error_tolerate(bw_walk_start_path(queue->fs, options, &path, &queue->start_length));
-}
-
 /* Runs one walk. If its starting point does not exist, reports that; the other walks continue. */
 static struct bw_error *walk_from(struct bw_entry_queue *queue,
                                   const struct bw_starting_point *start, unsigned types)
@@ -532,8 +501,18 @@ static struct bw_error *walk_from(struct bw_entry_queue *queue,
     options.threads = bw_pool_workers(options.threads);
     if (options.threads > WALK_THREADS)
         options.threads = WALK_THREADS;
-    BW_TRY(find_start(queue, &options));
+
+    /* The length of the path that names are relative to. The walk reports a path that does not
+     * exist. */
+    BW_AUTO_FREE char *path = NULL;
     struct bw_error *error = NULL;
+    queue->start_length = 0;
+    if (queue->options.naming.relative && start && start->older)
+        queue->start_length = strlen(start->name);
+    else if (queue->options.naming.relative)
+        error = bw_walk_start_path(queue->fs, &options, &path, &queue->start_length);
+    BW_TRY(bw_error_tolerate(BW_TAKE(error)));
+
     if (start && start->is_another)
         error = bw_error_create(BW_ERROR_NOT_FOUND,
                                 "%s: this generation has another file there, renamed since",
@@ -554,27 +533,20 @@ static struct bw_error *walk_from(struct bw_entry_queue *queue,
     return NULL;
 }
 
-static struct bw_error *walk_all(struct bw_entry_queue *queue)
-{
-    const struct bw_starting_points *starts = queue->options.starts;
-    for (const unsigned *types = queue->options.passes; *types; types++) {
-        if (queue->options.bring) {
-            BW_TRY(
-                queue->options.bring(queue->options.bring_context, *types, enqueue_entry, queue));
-            continue;
-        }
-        if (!starts->count)
-            BW_TRY(walk_from(queue, NULL, *types));
-        for (size_t i = 0; i < starts->count; i++)
-            BW_TRY(walk_from(queue, &starts->points[i], *types));
-    }
-    return NULL;
-}
-
 static void *run_walks(void *argument)
 {
     struct bw_entry_queue *queue = argument;
-    struct bw_error *error = walk_all(queue);
+    const struct bw_entry_queue_options *options = &queue->options;
+    const struct bw_starting_points *starts = options->starts;
+    struct bw_error *error = NULL;
+    for (const unsigned *types = options->passes; *types && !error; types++) {
+        if (options->bring)
+            error = options->bring(options->bring_context, *types, enqueue_entry, queue);
+        else if (!starts->count)
+            error = walk_from(queue, NULL, *types);
+        for (size_t i = 0; !options->bring && i < starts->count && !error; i++)
+            error = walk_from(queue, &starts->points[i], *types);
+    }
     pthread_mutex_lock(&queue->lock);
     queue->error = error;
     queue->ended = true;

@@ -10,18 +10,13 @@ void bw_leaf_list_free(struct bw_leaf_list *list)
     *list = (struct bw_leaf_list){0};
 }
 
-static uint8_t common_bytes(const struct bw_leaf *one, const struct bw_leaf *other)
-{
-    uint8_t i = 0;
-    while (i < one->name_length && i < other->name_length && one->name[i] == other->name[i])
-        i++;
-    return i;
-}
-
 bool bw_leaf_list_add(struct bw_leaf_list *list, const struct bw_leaf *leaf)
 {
     struct bw_leaf *last = &list->last;
-    const uint8_t common = common_bytes(leaf, last);
+    uint8_t common = 0;
+    while (common < leaf->name_length && common < last->name_length &&
+           leaf->name[common] == last->name[common])
+        common++;
     const size_t rest = (size_t)(leaf->name_length - common);
     uint8_t *end;
     if (bw_packed_begin(&list->records, sizeof *leaf + 4 * BW_VARINT_LONGEST + BW_LEAF_DETAILS,

@@ -283,21 +283,6 @@ struct bw_error *bw_qcow2_end(struct bw_qcow2 *image)
     return error ? error : write_header(image, l1, refcounts, clusters);
 }
 
-static bool allocate_buffers(struct bw_qcow2 *image, bool compressed)
-{
-    image->counters = calloc(1, CLUSTER);
-    image->table = calloc(1, CLUSTER);
-    image->cluster = calloc(1, CLUSTER);
-    image->l1 = calloc(image->l1_count, sizeof *image->l1);
-    if (compressed) {
-        image->compressor = ZSTD_createCCtx();
-        image->packed_room = ZSTD_compressBound(CLUSTER);
-        image->packed = calloc(1, image->packed_room + SECTOR);
-    }
-    return image->counters && image->table && image->cluster && image->l1 &&
-           (!compressed || (image->compressor && image->packed));
-}
-
 struct bw_error *bw_qcow2_create(uint64_t size, bool compressed, bw_qcow2_writer *write,
                                  void *context, struct bw_qcow2 **result)
 {
@@ -309,7 +294,17 @@ struct bw_error *bw_qcow2_create(uint64_t size, bool compressed, bw_qcow2_writer
         return bw_error_no_memory();
     *image = (struct bw_qcow2){.write = write, .context = context, .size = size};
     image->l1_count = (size + (uint64_t)ENTRIES * CLUSTER - 1) / ((uint64_t)ENTRIES * CLUSTER);
-    if (!allocate_buffers(image, compressed)) {
+    image->counters = calloc(1, CLUSTER);
+    image->table = calloc(1, CLUSTER);
+    image->cluster = calloc(1, CLUSTER);
+    image->l1 = calloc(image->l1_count, sizeof *image->l1);
+    if (compressed) {
+        image->compressor = ZSTD_createCCtx();
+        image->packed_room = ZSTD_compressBound(CLUSTER);
+        image->packed = calloc(1, image->packed_room + SECTOR);
+    }
+    if (!image->counters || !image->table || !image->cluster || !image->l1 ||
+        (compressed && (!image->compressor || !image->packed))) {
         bw_qcow2_destroy(BW_TAKE(*result));
         return bw_error_no_memory();
     }

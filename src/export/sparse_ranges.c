@@ -54,12 +54,6 @@ void bw_ranges_free(struct bw_ranges *ranges)
     bw_error_free(ranges->lost);
 }
 
-static bool is_hole(const struct bw_extent *extent)
-{
-    return extent->kind == BW_EXTENT_HOLE || extent->kind == BW_EXTENT_UNWRITTEN ||
-           (extent->kind == BW_EXTENT_BAD && extent->length > MOST_LOST);
-}
-
 static struct bw_error *add_range(struct bw_ranges *ranges, uint64_t offset, uint64_t length)
 {
     struct bw_archive_range *last =
@@ -90,12 +84,12 @@ struct bw_error *bw_ranges_read(struct bw_ranges *ranges, const struct bw_data_f
         BW_TRY(bw_extent_reader_next(ranges->reader, &extent));
         if (!extent)
             break;
-        if (is_hole(extent)) {
-            /* The first error of an unreadable extent that counts as a hole is kept. */
-            if (extent->kind == BW_EXTENT_BAD && !ranges->lost)
-                ranges->lost = bw_error_brief(extent->error);
+        /* An unreadable extent that is long counts as a hole; the first error is kept. */
+        const bool is_lost = extent->kind == BW_EXTENT_BAD && extent->length > MOST_LOST;
+        if (is_lost && !ranges->lost)
+            ranges->lost = bw_error_brief(extent->error);
+        if (is_lost || extent->kind == BW_EXTENT_HOLE || extent->kind == BW_EXTENT_UNWRITTEN)
             continue;
-        }
         /* Ranges consist of whole units, except at the end of the file. */
         const uint64_t start = extent->offset - extent->offset % UNIT;
         uint64_t end = extent->offset + extent->length;

@@ -16,12 +16,6 @@
 
 enum { EXFAT_MAGIC = 0x2011bab0 }; /* of statfs(2); older headers do not name it */
 
-static bool is_valid_name(const char *name, size_t length)
-{
-    bool is_dots = length <= 2 && memcmp(name, "..", length) == 0;
-    return length && length <= NAME_MAX && !is_dots && !memchr(name, '\0', length);
-}
-
 /* Makes an opened directory the current one. */
 static void set_directory(struct bw_target *target, int directory)
 {
@@ -101,7 +95,9 @@ struct bw_error *bw_target_enter(struct bw_target *target, const char *path, siz
     const char *end = path + length, *next = path;
     for (const char *at; next; next = at ? at + 1 : NULL) {
         at = memchr(next, '/', (size_t)(end - next));
-        if (!is_valid_name(next, (size_t)((at ? at : end) - next)))
+        const size_t size = (size_t)((at ? at : end) - next);
+        if (!size || size > NAME_MAX || memchr(next, '\0', size) ||
+            (size <= 2 && memcmp(next, "..", size) == 0))
             return bw_error_create(BW_ERROR_CORRUPT, "/%.*s: invalid file name", (int)length, path);
     }
     const char *slash = memrchr(path, '/', length);

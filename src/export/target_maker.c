@@ -282,19 +282,15 @@ struct serving {
     uint32_t error_count;
 };
 
-static void append_error(struct serving *serving, struct bw_error *error)
+static void append_error(void *context, struct bw_error *error)
 {
+    struct serving *serving = context;
     const struct error_head head = {(int32_t)error->code, error->system,
                                     (uint32_t)strlen(error->message)};
     bw_buffer_append(&serving->errors, &head, sizeof head);
     bw_buffer_append(&serving->errors, error->message, head.length);
     serving->error_count++;
     bw_error_free(error);
-}
-
-static void append_missed(void *context, struct bw_error *error)
-{
-    append_error(context, error);
 }
 
 /* Parses the attributes of an order; false if they are invalid, or memory runs out. */
@@ -390,7 +386,7 @@ static bool answer_order(struct serving *serving, size_t *position)
 void bw_target_serve_orders(struct bw_target *target, int channel)
 {
     struct serving serving = {.target = target};
-    target->options.missed = append_missed;
+    target->options.missed = append_error;
     target->options.context = &serving;
     uint32_t count;
     bool is_valid = true;

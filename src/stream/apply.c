@@ -227,24 +227,14 @@ static struct bw_error *make_inode(struct applier *applier, const struct bw_stre
                           bw_command_number(command, BW_ATTRIBUTE_INO), mode, device);
 }
 
-static struct bw_error *on_mkfile(struct applier *applier, const struct bw_stream_command *command)
+/* MKFILE, MKDIR, MKFIFO and MKSOCK. */
+static struct bw_error *on_make(struct applier *applier, const struct bw_stream_command *command)
 {
-    return make_inode(applier, command, S_IFREG | 0600, 0);
-}
-
-static struct bw_error *on_mkdir(struct applier *applier, const struct bw_stream_command *command)
-{
-    return make_inode(applier, command, S_IFDIR | 0700, 0);
-}
-
-static struct bw_error *on_mkfifo(struct applier *applier, const struct bw_stream_command *command)
-{
-    return make_inode(applier, command, S_IFIFO | 0600, 0);
-}
-
-static struct bw_error *on_mksock(struct applier *applier, const struct bw_stream_command *command)
-{
-    return make_inode(applier, command, S_IFSOCK | 0600, 0);
+    static const uint32_t modes[] = {[BW_COMMAND_MKFILE] = S_IFREG | 0600,
+                                     [BW_COMMAND_MKDIR] = S_IFDIR | 0700,
+                                     [BW_COMMAND_MKFIFO] = S_IFIFO | 0600,
+                                     [BW_COMMAND_MKSOCK] = S_IFSOCK | 0600};
+    return make_inode(applier, command, modes[command->type], 0);
 }
 
 /* A stream has device numbers as struct stat has them, an inode has the kernel's own. */
@@ -365,51 +355,37 @@ static struct bw_error *on_write(struct applier *applier, const struct bw_stream
     return bw_stream_write(&applier->tree, path_of(command), &range, &extent);
 }
 
-/* The compressions of streams and of extents have different numbers. LZO compresses sectors, whose
- * size must be the same in all streams. */
-static struct bw_error *set_compression(struct applier *applier,
-                                        const struct bw_stream_command *command,
-                                        struct bw_disk_file_extent *extent)
-{
-    struct bw_received_set *set = applier->set;
-    const uint64_t number = bw_command_number(command, BW_ATTRIBUTE_COMPRESSION);
-    const uint32_t sectorsize =
-        number >= BW_ENCODED_LZO_4K ? UINT32_C(4096) << (number - BW_ENCODED_LZO_4K) : 0;
-    if (number >= BW_ENCODED_TYPES || bw_command_number(command, BW_ATTRIBUTE_ENCRYPTION))
-        return bw_error_create(BW_ERROR_UNSUPPORTED, "unknown compression or encryption");
-    switch (number) {
-    case BW_ENCODED_NONE:
-        extent->compression = BW_COMPRESS_NONE;
-        break;
-    case BW_ENCODED_ZLIB:
-        extent->compression = BW_COMPRESS_ZLIB;
-        break;
-    case BW_ENCODED_ZSTD:
-        extent->compression = BW_COMPRESS_ZSTD;
-        break;
-    default:
-        extent->compression = BW_COMPRESS_LZO;
-        break;
-    }
-    if (sectorsize && set->lzo_sectorsize && set->lzo_sectorsize != sectorsize)
-        return bw_error_create(BW_ERROR_UNSUPPORTED,
-                               "LZO with sectors of %" PRIu32 " bytes, after sectors of %" PRIu32,
-                               sectorsize, set->lzo_sectorsize);
-    if (sectorsize)
-        set->lzo_sectorsize = sectorsize;
-    return NULL;
-}
-
 static struct bw_error *on_encoded_write(struct applier *applier,
                                          const struct bw_stream_command *command)
 {
+    struct bw_received_set *set = applier->set;
     struct bw_disk_file_extent extent = begin_extent(applier, command);
     const uint64_t decoded = bw_command_number(command, BW_ATTRIBUTE_UNENCODED_LEN);
     const uint64_t offset = bw_command_number(command, BW_ATTRIBUTE_UNENCODED_OFFSET);
     const struct bw_stream_range range = {
         bw_command_number(command, BW_ATTRIBUTE_FILE_OFFSET),
         bw_command_number(command, BW_ATTRIBUTE_UNENCODED_FILE_LEN)};
-    BW_TRY(set_compression(applier, command, &extent));
+
+    /* The compressions of streams and of extents have different numbers. LZO compresses sectors,
+     * whose size must be the same in all streams. */
+    static const uint8_t compressions[] = {[BW_ENCODED_NONE] = BW_COMPRESS_NONE,
+                                           [BW_ENCODED_ZLIB] = BW_COMPRESS_ZLIB,
+                                           [BW_ENCODED_ZSTD] = BW_COMPRESS_ZSTD};
+    const uint64_t number = bw_command_number(command, BW_ATTRIBUTE_COMPRESSION);
+    if (number >= BW_ENCODED_TYPES || bw_command_number(command, BW_ATTRIBUTE_ENCRYPTION))
+        return bw_error_create(BW_ERROR_UNSUPPORTED, "unknown compression or encryption");
+    if (number < BW_ENCODED_LZO_4K) {
+        extent.compression = compressions[number];
+    } else {
+        const uint32_t sectorsize = UINT32_C(4096) << (number - BW_ENCODED_LZO_4K);
+        if (set->lzo_sectorsize && set->lzo_sectorsize != sectorsize)
+            return bw_error_create(BW_ERROR_UNSUPPORTED,
+                                   "LZO with sectors of %" PRIu32
+                                   " bytes, after sectors of %" PRIu32,
+                                   sectorsize, set->lzo_sectorsize);
+        set->lzo_sectorsize = sectorsize;
+        extent.compression = BW_COMPRESS_LZO;
+    }
     if (decoded > BW_SEND_DATA || command->attributes[BW_ATTRIBUTE_DATA].length > BW_SEND_DATA ||
         !command->attributes[BW_ATTRIBUTE_DATA].length)
         return bw_error_create(BW_ERROR_CORRUPT, "encoded data of more than 128 KiB, or none");
@@ -439,11 +415,9 @@ static struct bw_error *on_update_extent(struct applier *applier,
     applier->has_no_contents = fs->status.no_contents = true;
     const struct bw_stream_range range = {bw_command_number(command, BW_ATTRIBUTE_FILE_OFFSET),
                                           bw_command_number(command, BW_ATTRIBUTE_SIZE)};
-    const struct bw_disk_file_extent extent = {.generation = bw_put64(applier->tree.transid),
-                                               .ram_bytes = bw_put64(range.length),
-                                               .type = BW_FILE_EXTENT_REGULAR,
-                                               .disk_bytenr = bw_put64(nowhere),
-                                               .disk_num_bytes = bw_put64(range.length)};
+    struct bw_disk_file_extent extent = begin_extent(applier, command);
+    extent.disk_bytenr = bw_put64(nowhere);
+    extent.ram_bytes = extent.disk_num_bytes = bw_put64(range.length);
     return bw_stream_write(&applier->tree, path_of(command), &range, &extent);
 }
 
@@ -513,11 +487,11 @@ static struct bw_error *on_enable_verity(struct applier *applier,
 static handler *const handlers[BW_COMMAND_TYPES] = {
     [BW_COMMAND_SUBVOL] = on_subvol,
     [BW_COMMAND_SNAPSHOT] = on_snapshot,
-    [BW_COMMAND_MKFILE] = on_mkfile,
-    [BW_COMMAND_MKDIR] = on_mkdir,
+    [BW_COMMAND_MKFILE] = on_make,
+    [BW_COMMAND_MKDIR] = on_make,
     [BW_COMMAND_MKNOD] = on_mknod,
-    [BW_COMMAND_MKFIFO] = on_mkfifo,
-    [BW_COMMAND_MKSOCK] = on_mksock,
+    [BW_COMMAND_MKFIFO] = on_make,
+    [BW_COMMAND_MKSOCK] = on_make,
     [BW_COMMAND_SYMLINK] = on_symlink,
     [BW_COMMAND_RENAME] = on_rename,
     [BW_COMMAND_LINK] = on_link,
