@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compare.h"
 #include "ondisk/disk.h"
 
 /* The first and the last sector of a range may be needed only in part. */
@@ -53,8 +54,8 @@ size_t bw_data_block_room(const struct bw_data_block *block)
 uint8_t *bw_data_block_allocate(struct bw_data_block *block, size_t length)
 {
     uint8_t *bytes = block->bytes + block->used;
-    size_t used = block->used + (length + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    block->used = used < capacity ? used : capacity;
+    const size_t taken = (length + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    block->used = (size_t)bw_min(block->used + taken, capacity);
     return bytes;
 }
 
@@ -124,8 +125,7 @@ void bw_data_block_trim(struct bw_data_block *block, size_t first, uint64_t star
         part.offset += skip;
         part.length -= skip;
         part.bytes = part.bytes ? part.bytes + skip : NULL;
-        if (part.length > end - part.offset)
-            part.length = end - part.offset;
+        part.length = bw_min(part.length, end - part.offset);
         block->parts.items[kept++] = part;
     }
     block->parts.count = kept;

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "fs/fs.h"
 #include "ondisk/checksum.h"
 
@@ -85,11 +86,8 @@ static uint64_t copy_from_leaf(const struct bw_data_checksums *self, uint64_t lo
         const uint64_t in_item = item.size / self->size;
         if ((key.offset - item.key.offset) % sectorsize || before >= in_item)
             break;
-        uint64_t sectors = in_item - before;
-        if (sectors > (length - done) / sectorsize)
-            sectors = (length - done) / sectorsize;
-        if (sectors > (end - key.offset) / sectorsize)
-            sectors = (end - key.offset) / sectorsize;
+        const uint64_t room = bw_min(length - done, end - key.offset) / sectorsize;
+        const uint64_t sectors = bw_min(in_item - before, room);
         if (!sectors)
             break;
         memcpy(result + done / sectorsize * self->size, item.data + before * self->size,
@@ -126,9 +124,7 @@ static struct bw_error *get_from_tree(struct bw_data_checksums *self, uint64_t l
     const uint64_t next = next_item(self, logical);
     uint64_t gap = next > logical ? next - logical : 0;
     gap -= gap % self->sectorsize;
-    if (gap > length)
-        gap = length;
-    run->length = gap > self->sectorsize ? gap : self->sectorsize;
+    run->length = bw_max(bw_min(gap, length), self->sectorsize);
     return NULL;
 }
 

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/struct_size.h"
 #include "data/file_extents.h"
 #include "data/reader.h"
@@ -195,10 +196,7 @@ struct bw_error *bw_extent_reader_next(struct bw_extent_reader *reader,
             if (got && !reader->has_ahead)
                 now->length = ahead->offset + ahead->length - now->offset;
         } while (got && !reader->has_ahead);
-        if (now->offset >= size)
-            now->length = 0;
-        else if (now->length > size - now->offset)
-            now->length = size - now->offset;
+        now->length = now->offset < size ? bw_min(now->length, size - now->offset) : 0;
     } while (!now->length);
     reader->error = now->error;
     *extent = now;

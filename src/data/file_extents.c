@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "fs/fs.h"
 #include "graph/wind.h"
 #include "ondisk/compression.h"
@@ -162,9 +163,9 @@ static bool clip_extent(const struct bw_extent_cursor *cursor, const struct bw_i
             return false;
         length = decoded - offset;
     }
-    length = length < room ? length : room;
+    length = bw_min(length, room);
     if (!disk.compression) {
-        length = length < rest ? length : rest;
+        length = bw_min(length, rest);
         disk.disk_num_bytes = bw_put64(offset + length);
     }
     disk.num_bytes = bw_put64(length);
@@ -187,8 +188,7 @@ static bool correct_lengths(const struct bw_extent_cursor *cursor, const struct 
     struct bw_item_range range;
     struct bw_file_extent corrected;
     bool is_valid = false;
-    if (bw_get64(disk.num_bytes) > shown)
-        disk.num_bytes = bw_put64(shown);
+    disk.num_bytes = bw_put64(bw_min(bw_get64(disk.num_bytes), shown));
     bw_item_range_begin(&range, &cursor->fs->reader, &cursor->fs->extent_tree,
                         (struct bw_key){address, BW_EXTENT_ITEM, 0},
                         (struct bw_key){address, BW_EXTENT_ITEM, LARGEST_EXTENT});
@@ -221,9 +221,9 @@ static bool assume_ram_bytes(const struct bw_extent_cursor *cursor, const struct
     if (offset >= BW_MAX_COMPRESSED_EXTENT || length % alignment ||
         length > next - item->key.offset)
         return false;
-    if (length > BW_MAX_COMPRESSED_EXTENT - offset)
-        disk.num_bytes = bw_put64(BW_MAX_COMPRESSED_EXTENT - offset);
-    disk.ram_bytes = bw_put64(offset + bw_get64(disk.num_bytes));
+    const uint64_t shown = bw_min(length, BW_MAX_COMPRESSED_EXTENT - offset);
+    disk.num_bytes = bw_put64(shown);
+    disk.ram_bytes = bw_put64(offset + shown);
     const struct bw_item assumed = {item->key, (const uint8_t *)&disk, item->size};
     BW_AUTO_ERROR struct bw_error *error = bw_file_extent_decode(&assumed, alignment, extent);
     return !error;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/struct_size.h"
 #include "btrfs-walk/format.h"
 #include "data/fetch.h"
@@ -123,8 +124,7 @@ static struct bw_error *read_piece(struct logical_read *read, const struct bw_ch
     const uint64_t nodesize = read->fs->reader.nodesize;
     const bool blocks_only = !(chunk->type & BW_GROUP_DATA);
     const bool may_be_block = blocks_only || (chunk->type & BW_GROUP_METADATA);
-    if (*length > in_chunk)
-        *length = in_chunk;
+    *length = bw_min(*length, in_chunk);
     if (read->options.unchecked || !may_be_block)
         return read_data(read, logical, length);
     struct bw_error *error =
@@ -133,8 +133,7 @@ static struct bw_error *read_piece(struct logical_read *read, const struct bw_ch
         bw_error_free(error);
         return read_data(read, logical, length);
     }
-    if (*length > nodesize)
-        *length = nodesize;
+    *length = bw_min(*length, nodesize);
     return deliver(read, logical, *length, error);
 }
 

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "data/fetch.h"
 #include "fs/fs.h"
 #include "graph/wind.h"
@@ -112,11 +113,6 @@ void bw_data_reader_destroy(struct bw_data_reader *reader)
     free(reader->decoded);
     free(reader->stored);
     free(reader);
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
 }
 
 static bool ignores_checksums(const struct bw_fs *fs)
@@ -261,7 +257,7 @@ static struct bw_error *divide_part(struct bw_fs *fs, struct bw_request *failed,
         struct bw_request *sector = &sectors[count];
         *sector = *failed;
         sector->address += skip;
-        sector->length = (uint32_t)least(sectorsize, failed->length - skip);
+        sector->length = (uint32_t)bw_min(sectorsize, failed->length - skip);
         sector->buffer = (uint8_t *)failed->buffer + skip;
         sector->rebuilt = sector->corrected = sector->unverified = false;
         if (!failed->data)
@@ -416,7 +412,7 @@ static struct bw_error *add_plain(struct bw_data_reader *reader, const struct bw
         const uint64_t room = BW_DATA_REQUEST - logical % BW_DATA_REQUEST;
         if (reader->request_count == BW_BATCH || reader->job_count == BW_BATCH)
             BW_TRY(finish_jobs(reader, block));
-        BW_TRY(get_checksums(reader, file, logical, least(extent->length - done, room), &run));
+        BW_TRY(get_checksums(reader, file, logical, bw_min(extent->length - done, room), &run));
         const bool may_lack = !run.lost && file->may_lack_checksums;
         if (!run.known && !may_lack && !ignores_checksums(reader->fs)) {
             BW_TRY(bw_data_block_add_bad(block, offset, run.length, no_checksum(logical, &run)));
@@ -441,7 +437,7 @@ static struct bw_error *request_extent(struct bw_data_reader *reader,
 {
     for (uint64_t done = 0; done < length;) {
         const uint64_t logical = begin + done;
-        const uint64_t part = least(length - done, BW_DATA_REQUEST - logical % BW_DATA_REQUEST);
+        const uint64_t part = bw_min(length - done, BW_DATA_REQUEST - logical % BW_DATA_REQUEST);
         struct bw_checksum_run run;
         BW_TRY(get_checksums(reader, file, logical, part, &run));
         const bool has_all = run.known && run.length >= part;
@@ -513,7 +509,7 @@ static struct bw_error *decode_inline(struct bw_data_reader *reader,
                                       const struct bw_stored_extent *stored, uint8_t *output)
 {
     const uint64_t begin = extent->offset - extent->extent_offset;
-    const size_t shown = (size_t)least(extent->ram_bytes, file->size - begin);
+    const size_t shown = (size_t)bw_min(extent->ram_bytes, file->size - begin);
     reader->kept.logical = 0;
     BW_TRY(decode_extent(reader, file, stored, reader->decoded, shown));
     memset(reader->decoded + shown, 0, (size_t)extent->ram_bytes - shown);
@@ -596,7 +592,7 @@ struct bw_error *bw_data_fill(struct bw_data_reader *reader, const struct bw_dat
         return bw_error_no_memory();
     if (offset >= file->size)
         return NULL;
-    const uint64_t last = offset + least(length, file->size - offset);
+    const uint64_t last = offset + bw_min(length, file->size - offset);
     bw_extents_seek_whole(&reader->cursor, file, offset, last);
     uint64_t reached = reader->cursor.offset;
     struct bw_error *error = add_pieces(reader, block, &reached);
@@ -606,7 +602,7 @@ struct bw_error *bw_data_fill(struct bw_data_reader *reader, const struct bw_dat
     }
     BW_TRY(finish_jobs(reader, block));
     if (reached > offset)
-        *end = least(reached, last);
+        *end = bw_min(reached, last);
     bw_data_block_join(block, first);
     bw_data_block_trim(block, first, offset, *end);
     return NULL;
@@ -618,8 +614,8 @@ void bw_data_begin(struct bw_data_reader *reader, const struct bw_data_file *fil
     bw_data_block_clear(&reader->block);
     reader->file = *file;
     reader->next_part = 0;
-    reader->offset = least(offset, file->size);
-    reader->end = reader->offset + least(length, file->size - reader->offset);
+    reader->offset = bw_min(offset, file->size);
+    reader->end = reader->offset + bw_min(length, file->size - reader->offset);
 }
 
 struct bw_error *bw_data_next(struct bw_data_reader *reader, const struct bw_data_part **part)
@@ -632,7 +628,7 @@ struct bw_error *bw_data_next(struct bw_data_reader *reader, const struct bw_dat
         reader->next_part = 0;
         if (left > BW_DATA_BLOCK)
             BW_TRY(bw_data_advise(&reader->advisor, &reader->file, reader->offset,
-                                  reader->offset + least(left, ADVISE_BYTES)));
+                                  reader->offset + bw_min(left, ADVISE_BYTES)));
         BW_TRY(bw_data_fill(reader, &reader->file, reader->offset, left, &reader->block,
                             &reader->offset));
     }

@@ -281,8 +281,7 @@ static struct bw_error *add_range(struct bw_sharing *sharing, const struct bw_ra
     space->shared_id += bw_hash_address(range->length, range->address);
     if (!sharing->ranges)
         return NULL;
-    const uint64_t room = UINT64_MAX - range->address;
-    const uint64_t length = range->length < room ? range->length : room;
+    const uint64_t length = bw_min(range->length, UINT64_MAX - range->address);
     return bw_range_set_insert(sharing->ranges, range->address, range->address + length);
 }
 
@@ -290,9 +289,8 @@ static struct bw_error *add_range(struct bw_sharing *sharing, const struct bw_ra
 static int compare_parts(const void *a, const void *b)
 {
     const struct split_part *one = a, *other = b;
-    if (one->extent != other->extent)
-        return one->extent < other->extent ? -1 : 1;
-    return (int)other->inherited - (int)one->inherited;
+    return BW_COMPARE_ALL(((uint64_t[]){one->extent, other->inherited}),
+                          ((uint64_t[]){other->extent, one->inherited}));
 }
 
 /* Ends the file whose parts and sums are stored, if any. */

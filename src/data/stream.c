@@ -23,6 +23,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/pool.h"
 #include "base/struct_size.h"
 #include "base/vector.h"
@@ -121,10 +122,8 @@ static struct bw_error *fill_task(struct state *state, struct entries *task)
             const uint64_t size = state->file.data.size, offset = state->file.offset;
             state->has_all = !got;
             state->has_file = got;
-            state->offset = offset < size ? offset : size;
-            state->end = size;
-            if (state->file.length < size - state->offset)
-                state->end = state->offset + state->file.length;
+            state->offset = bw_min(offset, size);
+            state->end = state->offset + bw_min(state->file.length, size - state->offset);
         }
         if (state->has_all)
             break;
@@ -151,9 +150,7 @@ static struct bw_error *fill_task(struct state *state, struct entries *task)
                 BW_TRY(advise_file(state, BW_DATA_BLOCK));
                 full = true;
                 end = state->offset + BW_DATA_BLOCK;
-                end -= end % sectorsize;
-                if (end > state->end)
-                    end = state->end;
+                end = bw_min(end - end % sectorsize, state->end);
             }
             BW_TRY(add_entry(state, task, end, false));
         }

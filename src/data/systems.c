@@ -99,9 +99,7 @@ static struct bw_error *keep_text(struct bw_systems *systems, const char *text, 
 static struct bw_error *keep_short(struct bw_systems *systems, const char *text, size_t length,
                                    const char **result)
 {
-    if (length > TEXT)
-        length = TEXT;
-    return length ? keep_text(systems, text, length, result) : NULL;
+    return length ? keep_text(systems, text, (size_t)bw_min(length, TEXT), result) : NULL;
 }
 
 static void warn(struct bw_fs *fs, const struct bw_subvolume *subvolume, struct bw_error *error)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/escape.h"
 #include "base/human.h"
 #include "base/search.h"
@@ -67,9 +68,8 @@ static struct bw_error *add_line(struct id_list *list, char *line, struct bw_buf
 static int compare_ids(const void *a, const void *b)
 {
     const struct named_id *left = a, *right = b;
-    if (left->number != right->number)
-        return left->number > right->number ? 1 : -1;
-    return left->line > right->line ? 1 : -1;
+    return BW_COMPARE_ALL(((uint64_t[]){left->number, left->line}),
+                          ((uint64_t[]){right->number, right->line}));
 }
 
 /* Reads a file, up to a limit, and adds its lines to a list. */

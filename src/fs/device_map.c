@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/search.h"
 #include "base/vector.h"
 #include "btrfs-walk/graph.h"
@@ -84,11 +85,8 @@ static void close_map(struct bw_device_map **map)
 static int compare_ranges(const void *left, const void *right)
 {
     const struct bw_device_range *a = left, *b = right;
-    if (a->devid != b->devid)
-        return a->devid < b->devid ? -1 : 1;
-    if (a->offset != b->offset)
-        return a->offset < b->offset ? -1 : 1;
-    return (a->logical > b->logical) - (a->logical < b->logical);
+    return BW_COMPARE_ALL(((uint64_t[]){a->devid, a->offset, a->logical}),
+                          ((uint64_t[]){b->devid, b->offset, b->logical}));
 }
 
 /* Adds the space between stripes; the first MiB of a device is reserved. */
@@ -97,7 +95,7 @@ static struct bw_error *add_hole(struct bw_device_ranges *ranges, uint64_t devid
 {
     struct bw_device_range hole = {.devid = devid, .offset = from, .use = BW_USE_RESERVED};
     if (from < end && from < RESERVED_BYTES) {
-        hole.length = (end < RESERVED_BYTES ? end : RESERVED_BYTES) - from;
+        hole.length = bw_min(end, RESERVED_BYTES) - from;
         BW_TRY(bw_device_ranges_push(ranges, hole));
         hole.offset += hole.length;
     }
@@ -145,7 +143,7 @@ static struct bw_error *merge_ranges(struct bw_device_map *map,
 static int compare_moved(const void *left, const void *right)
 {
     const struct bw_moved_range *a = left, *b = right;
-    return (a->to > b->to) - (a->to < b->to);
+    return bw_compare(a->to, b->to);
 }
 
 struct bw_error *bw_device_map_open(struct bw_fs *fs, struct bw_device_map **result)
@@ -228,8 +226,7 @@ const struct bw_device_range *bw_device_map_range(const struct bw_device_map *ma
 
 static void limit_length(struct bw_device_place *place, uint64_t length)
 {
-    if (place->length > length)
-        place->length = length;
+    place->length = bw_min(place->length, length);
 }
 
 /* Replaces an address in a chunk by the address before the move. */

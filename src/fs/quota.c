@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/vector.h"
 #include "fs/fs.h"
 #include "fs/subvolume_paths.h"
@@ -80,11 +81,8 @@ struct bw_error *bw_fs_quota_status(struct bw_fs *fs, struct bw_quota_status *st
 static int by_group(const void *left, const void *right)
 {
     const struct piece *a = left, *b = right;
-    if (a->group != b->group)
-        return a->group < b->group ? -1 : 1;
-    if (a->type != b->type)
-        return a->type < b->type ? -1 : 1;
-    return (a->other > b->other) - (a->other < b->other);
+    return BW_COMPARE_ALL(((uint64_t[]){a->group, a->type, a->other}),
+                          ((uint64_t[]){b->group, b->type, b->other}));
 }
 
 struct bw_qgroups {

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/hash_table.h"
 #include "base/vector.h"
 #include "fs/fs.h"
@@ -46,9 +47,8 @@ static int by_parent(const void *a, const void *b)
 {
     const struct bw_subvolume *left = *(const struct bw_subvolume *const *)a;
     const struct bw_subvolume *right = *(const struct bw_subvolume *const *)b;
-    if (left->parent != right->parent)
-        return left->parent < right->parent ? -1 : 1;
-    return (left > right) - (left < right);
+    return BW_COMPARE_ALL(((uint64_t[]){left->parent, left->tree.id}),
+                          ((uint64_t[]){right->parent, right->tree.id}));
 }
 
 struct bw_error *bw_subvolume_paths_load(struct bw_subvolume_paths *paths, struct bw_fs *fs)

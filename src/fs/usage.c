@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/scale.h"
 #include "base/search.h"
 #include "base/vector.h"
@@ -437,10 +438,7 @@ static struct bw_error *compute_reserve(struct bw_fs *fs, struct bw_usage *sums)
      * change the free space tree */
     items += (unsigned)UNLINK_ITEMS * (has_free_space ? 2 : 1);
     const uint64_t least = (uint64_t)items * 2 * BW_MAX_LEVEL * super->nodesize;
-    if (sums->global_reserve < least)
-        sums->global_reserve = least;
-    if (sums->global_reserve > MAX_RESERVE)
-        sums->global_reserve = MAX_RESERVE;
+    sums->global_reserve = bw_min(bw_max(sums->global_reserve, least), MAX_RESERVE);
     return NULL;
 }
 
@@ -452,7 +450,7 @@ static void discard(struct usage **usage)
 static int compare_devices(const void *left, const void *right)
 {
     const struct bw_usage_device *a = left, *b = right;
-    return (a->info.devid > b->info.devid) - (a->info.devid < b->info.devid);
+    return bw_compare(a->info.devid, b->info.devid);
 }
 
 struct bw_error *bw_fs_usage(struct bw_fs *fs, struct bw_usage **result)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 
 /* Reads pieces, those of each device together. */
 static void read_pieces(const struct bw_frame *frame, struct bw_xlator *xlator,
@@ -70,8 +71,7 @@ void bw_pieces_read(const struct bw_frame *frame, struct bw_xlator *xlator,
             request->error = map->locate(frame, xlator, address, length, &place);
             if (request->error)
                 break;
-            if (place.length < length)
-                length = (uint32_t)place.length;
+            length = (uint32_t)bw_min(length, place.length);
             if (place.is_hole) {
                 memset(buffer, 0, length);
                 continue;

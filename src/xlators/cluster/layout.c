@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compare.h"
 #include "base/search.h"
 
 void bw_layout_free(struct bw_layout *layout)
@@ -61,11 +62,8 @@ struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_c
     const uint64_t space =
         index + same < count ? chunks[index + same].logical - chunk->logical : UINT64_MAX;
     if (same) {
-        const uint64_t other = chunks[index].length;
-        if (shorter > chunks[index].shorter)
-            shorter = chunks[index].shorter;
-        if (length < other)
-            length = other;
+        shorter = bw_min(shorter, chunks[index].shorter);
+        length = bw_max(length, chunks[index].length);
         if (length > space)
             length = shorter;
     }
@@ -139,9 +137,8 @@ struct bw_error *bw_layout_find(const struct bw_layout *layout, uint64_t address
                                "the chunk tree has no chunk for logical address %" PRIu64, address);
     }
     uint64_t offset = address - chunk->logical;
-    *piece = (struct bw_piece){.chunk = chunk, .length = length};
-    if (length > chunk->length - offset)
-        piece->length = (uint32_t)(chunk->length - offset);
+    const uint64_t room = chunk->length - offset;
+    *piece = (struct bw_piece){.chunk = chunk, .length = (uint32_t)bw_min(length, room)};
     const struct bw_raid_profile *profile = chunk->profile;
     piece->direct_copies = profile->copies ? profile->copies : chunk->stripe_count;
     piece->stripe_offset = offset;
@@ -159,8 +156,7 @@ struct bw_error *bw_layout_find(const struct bw_layout *layout, uint64_t address
     if (profile->parity_stripes)
         piece->first_stripe = (uint16_t)((piece->row + piece->data_stripe) % chunk->stripe_count);
     piece->stripe_offset = piece->row * BW_STRIPE_LENGTH + within;
-    if (piece->length > BW_STRIPE_LENGTH - within)
-        piece->length = (uint32_t)(BW_STRIPE_LENGTH - within);
+    piece->length = (uint32_t)bw_min(piece->length, BW_STRIPE_LENGTH - within);
     return NULL;
 }
 
@@ -168,8 +164,7 @@ void bw_layout_place(struct bw_piece *piece, uint64_t address,
                      const struct bw_stripe_extent *extent)
 {
     uint64_t skip = address - extent->logical;
-    if (piece->length > extent->length - skip)
-        piece->length = (uint32_t)(extent->length - skip);
+    piece->length = (uint32_t)bw_min(piece->length, extent->length - skip);
     piece->is_placed = true;
     piece->stripe_offset = 0;
     piece->direct_copies = extent->count;

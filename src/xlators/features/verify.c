@@ -37,6 +37,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/compare.h"
 #include "base/galois.h"
 #include "base/hash_table.h"
 #include "base/vector.h"
@@ -329,11 +330,10 @@ static struct bw_request part_of(const struct repair *repair, uint32_t first, ui
 {
     const struct verify *verify = bw_xlator_private(repair->xlator);
     const uint64_t begin = (uint64_t)first * repair->sectorsize;
-    const uint64_t rest = repair->request->length - begin;
     const uint64_t wanted = (uint64_t)(end - first) * repair->sectorsize;
     struct bw_request part = *repair->request;
     part.address += begin;
-    part.length = (uint32_t)(wanted < rest ? wanted : rest);
+    part.length = (uint32_t)bw_min(wanted, repair->request->length - begin);
     part.buffer = (uint8_t *)part.buffer + begin;
     part.mirror = (uint8_t)copy;
     part.error = NULL;
@@ -411,9 +411,7 @@ static struct bw_error *explain_loss(const struct repair *repair, uint32_t secto
     enum bw_error_code code = BW_ERROR_NO_MEMORY; /* the code of the last reason */
     struct bw_error *error = NULL;
     unsigned bad = 0;
-    if (copies < repair->request->mirror)
-        copies = repair->request->mirror;
-    for (unsigned copy = 1; copy <= copies; copy++) {
+    for (unsigned copy = 1; copy <= bw_max(copies, repair->request->mirror); copy++) {
         struct attempt *last = last_attempt(repair, copy, sector);
         if (!last)
             continue;
@@ -584,8 +582,7 @@ static struct bw_error *read_copy(struct repair *repair, unsigned copy, unsigned
             end = first + 1;
         else if (length < run.length)
             end = first + length / repair->sectorsize;
-        if (found > *copies)
-            *copies = found;
+        *copies = (unsigned)bw_max(*copies, found);
         if (copy <= found)
             BW_TRY(read_sectors(repair, first, end, copy));
     }

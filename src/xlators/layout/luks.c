@@ -30,6 +30,7 @@
 #endif
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/endian.h"
 #include "base/gcrypt.h"
 #include "base/human.h"
@@ -698,8 +699,8 @@ static struct bw_error *check_limits(const struct search *search, const struct k
     /* The option limits the memory of Argon2, but not to more than the machine has. */
     uint64_t limit = bw_xlator_option_number(search->xlator, "memory") >> 10;
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    if (pages > 0 && page > 0 && limit > (uint64_t)pages * (uint64_t)page >> 10)
-        limit = (uint64_t)pages * (uint64_t)page >> 10;
+    if (pages > 0 && page > 0)
+        limit = bw_min(limit, (uint64_t)pages * (uint64_t)page >> 10);
     *bw_write_size(wanted, memory << 10, false) = '\0';
     *bw_write_size(allowed, limit << 10, false) = '\0';
     if (memory > limit)
@@ -877,8 +878,8 @@ static struct bw_error *init(struct bw_xlator *xlator)
                                "its data begin at %" PRIu64 ", after the end at %" PRIu64,
                                header->offset, size);
     luks->window.length = (size - header->offset) / header->sector_size * header->sector_size;
-    if (header->length && header->length < luks->window.length)
-        luks->window.length = header->length;
+    if (header->length)
+        luks->window.length = bw_min(luks->window.length, header->length);
     if (header->is_second)
         bw_xlator_report(xlator, BW_WARNING,
                          bw_error_create(BW_ERROR_CORRUPT,

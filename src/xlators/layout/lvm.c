@@ -24,6 +24,7 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/crc32c.h"
 #include "base/endian.h"
 #include "base/search.h"
@@ -72,16 +73,15 @@ static const struct bw_lvm_area *area_at(const struct bw_lvm_group *group,
         const struct bw_lvm_area *leg = &areas[copy % segment->area_count];
         if (inside >= leg->valid)
             place->is_stale = true;
-        else if (leg->valid - inside < place->length)
-            place->length = leg->valid - inside;
+        else
+            place->length = bw_min(place->length, leg->valid - inside);
         return leg;
     }
     if (segment->area_count == 1)
         return areas;
     const uint64_t stripe = inside / segment->stripe, rest = inside % segment->stripe;
     place->offset = stripe / segment->area_count * segment->stripe + rest;
-    if (segment->stripe - rest < place->length)
-        place->length = segment->stripe - rest;
+    place->length = bw_min(place->length, segment->stripe - rest);
     return &areas[stripe % segment->area_count];
 }
 
@@ -355,8 +355,7 @@ static struct bw_error *locate_address(const struct bw_frame *frame, const struc
     *place = (struct place){.length = length, .copies = 1};
     if (!is_hole)
         BW_TRY(locate_below(lvm->group, volume, address, copy, place));
-    if (length < place->length)
-        place->length = length;
+    place->length = bw_min(place->length, length);
     return NULL;
 }
 
@@ -602,8 +601,7 @@ static uint64_t measure_volume(const struct bw_lvm_group *group, size_t index, u
                 end = measure_volume(group, area->index, ends, depth + 1);
             }
             end = end_in_segment(segment, k, begin < end ? end - begin : 0);
-            if (end > most)
-                most = end;
+            most = bw_max(most, end);
         }
         ends[index] = most ? segment->begin + most : 0;
     }

@@ -406,8 +406,7 @@ static uint64_t until_border(const struct member *member, uint64_t offset, uint6
             border = bad->length - (offset - bad->address);
             *is_bad = true;
         }
-        if (border < length)
-            length = border;
+        length = bw_min(length, border);
     }
     return length;
 }
@@ -597,18 +596,13 @@ static struct bw_error *add_member(struct bw_xlator *xlator, size_t index,
         report_unused(xlator, index, "another device has its place");
     } else if (found->data_offset < size) {
         const uint64_t room = size - found->data_offset;
+        const uint64_t data_size = found->data_size ? found->data_size : room;
         struct member added = {.layer = layer,
                                .offset = found->data_offset,
-                               .data_size = room,
-                               .size = room,
-                               .current = room,
+                               .data_size = data_size,
+                               .size = bw_min(data_size, room),
+                               .current = bw_min(found->recovered, room),
                                .is_replacement = found->is_replacement};
-        if (found->data_size)
-            added.data_size = found->data_size;
-        if (added.data_size < room)
-            added.size = added.data_size;
-        if (found->recovered < room)
-            added.current = found->recovered;
         BW_AUTO_ERROR struct bw_error *error = NULL;
         if (md->array.level >= 1) {
             const struct bw_md_device device = {layer, 0, size};

@@ -71,10 +71,8 @@ static struct bw_error *add_cluster(struct pieces *index, const union bw_metadum
     for (uint32_t i = 0; i < bw_get32(header->count); i++) {
         const struct bw_metadump_entry *entry = &block->cluster.entries[i];
         const uint64_t room = at < size ? size - at : 0;
-        uint32_t stored = bw_get32(entry->stored);
-        const bool cut = stored > room;
-        if (cut)
-            stored = (uint32_t)room;
+        const bool cut = bw_get32(entry->stored) > room;
+        const uint32_t stored = (uint32_t)bw_min(bw_get32(entry->stored), room);
         if (!cut || !compressed)
             BW_TRY(pieces_push(index,
                                (struct piece){bw_get64(entry->logical), at, stored, compressed}));
@@ -210,10 +208,7 @@ static bool copy_kept(struct metadump *dump, const struct piece *piece, uint64_t
         if (kept->piece != piece)
             continue;
         kept->used = ++dump->reads;
-        if (from >= kept->length)
-            *length = 0;
-        else if (*length > kept->length - from)
-            *length = (uint32_t)(kept->length - from);
+        *length = from < kept->length ? (uint32_t)bw_min(*length, kept->length - from) : 0;
         memcpy(buffer, kept->bytes + from, *length);
         return true;
     }
@@ -241,9 +236,7 @@ static struct bw_error *decompress_piece(const struct bw_frame *frame, struct bw
     uint32_t capacity = 0;
     int status = Z_OK;
     while (status == Z_OK && capacity < room) {
-        capacity = capacity ? capacity * 2 : UINT32_C(256) << 10;
-        if (capacity > room)
-            capacity = room;
+        capacity = (uint32_t)bw_min(capacity ? capacity * 2 : UINT32_C(256) << 10, room);
         uint8_t *grown = realloc(result->bytes, capacity);
         if (!grown) {
             inflateEnd(&stream);
@@ -315,8 +308,7 @@ static bool pass_or_read(const struct bw_frame *frame, struct bw_xlator *xlator,
             copy->address = piece->offset + from;
             return true;
         } else {
-            if (length > piece->stored - from)
-                length = (uint32_t)(piece->stored - from);
+            length = (uint32_t)bw_min(length, piece->stored - from);
             request->error = bw_read_raw(frame, bw_xlator_child(xlator, 0), piece->offset + from,
                                          buffer, length);
         }

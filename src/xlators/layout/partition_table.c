@@ -21,6 +21,7 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/endian.h"
 #include "base/human.h"
 #include "base/whole_io.h"
@@ -81,10 +82,9 @@ static void copy_range(struct disk_copy *copy, uint64_t offset, uint64_t length)
     uint8_t bytes[16 << 10];
     if (offset > copy->size)
         return;
-    if (length > copy->size - offset)
-        length = copy->size - offset;
+    length = bw_min(length, copy->size - offset);
     for (size_t count; length; offset += count, length -= count) {
-        count = length < sizeof bytes ? (size_t)length : sizeof bytes;
+        count = (size_t)bw_min(length, sizeof bytes);
         if (read_disk(copy, offset, bytes, count))
             copy->failed |= pwrite(copy->file, bytes, count, (off_t)offset) != (ssize_t)count;
     }
@@ -176,8 +176,7 @@ static bool extend_copy(struct disk_copy *copy)
     struct gpt_header header;
     if (!read_header(copy, copy->sector_size, &header))
         return false;
-    uint64_t other = bw_get64(header.other_sector), usable = bw_get64(header.last_usable);
-    const uint64_t last = other > usable ? other : usable;
+    const uint64_t last = bw_max(bw_get64(header.other_sector), bw_get64(header.last_usable));
     return last < INT64_MAX / copy->sector_size && last >= copy->size / copy->sector_size &&
            bw_resize_file(copy->file, (last + 1) * copy->sector_size);
 }
@@ -232,10 +231,7 @@ static bool convert_partition(blkid_partition from, uint64_t size, struct bw_par
                                      .extended = blkid_partition_is_extended(from),
                                      .offset = (uint64_t)start * 512,
                                      .length = (uint64_t)length * 512};
-    if (to->offset < size)
-        to->room = size - to->offset;
-    if (to->room > to->length)
-        to->room = to->length;
+    to->room = to->offset < size ? bw_min(to->length, size - to->offset) : 0;
     if (type)
         PUT_TEXT(to->type, type);
     else
@@ -252,7 +248,7 @@ static bool convert_partition(blkid_partition from, uint64_t size, struct bw_par
 static int by_number(const void *left, const void *right)
 {
     const struct bw_partition_info *a = left, *b = right;
-    return (a->number > b->number) - (a->number < b->number);
+    return bw_compare(a->number, b->number);
 }
 
 static void free_probe(blkid_probe *probe)

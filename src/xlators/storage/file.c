@@ -23,6 +23,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/compare.h"
 #include "graph/wind.h"
 #include "xlators/classes.h"
 #include "xlators/storage/runs.h"
@@ -167,13 +168,9 @@ static void advise_range(const struct file *file, uint64_t offset, uint64_t leng
     const uint64_t most = 512 << 10;
     if (offset >= file->size)
         return;
-    const uint64_t rest = file->size - offset;
-    if (length > rest)
-        length = rest;
+    length = bw_min(length, file->size - offset);
     for (uint64_t done = 0, part; done < length; done += part) {
-        part = length - done;
-        if (part > most)
-            part = most;
+        part = bw_min(length - done, most);
         posix_fadvise(file->descriptor, (off_t)(offset + done), (off_t)part, POSIX_FADV_WILLNEED);
     }
 }

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "servers/servers.h"
 #include "xlators/classes.h"
 #include "xlators/storage/runs.h"
@@ -228,12 +229,9 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
         run->reads = read;
         run->read_count = reads_for(nbd, run);
         for (size_t done = 0; done < run->size; done += nbd->facts.maximum) {
-            *read = (struct bw_connection_read){.offset = run->offset + done,
-                                                .length = nbd->facts.maximum,
-                                                .buffer = buffer + done};
-            if (run->size - done < read->length)
-                read->length = (uint32_t)(run->size - done);
-            read++;
+            const uint32_t length = (uint32_t)bw_min(run->size - done, nbd->facts.maximum);
+            *read++ = (struct bw_connection_read){
+                .offset = run->offset + done, .length = length, .buffer = buffer + done};
         }
     }
 
