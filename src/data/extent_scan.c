@@ -48,74 +48,99 @@ static bool has_files(const struct bw_extent_scan *scan, const struct bw_block_p
     return bw_key_compare(&first, &keys->end_key) < 0 && !is_skipped;
 }
 
-static struct bw_error *on_leaf(struct bw_extent_scan *scan, const struct bw_node *leaf)
+/* The next extent of the leaf; false at its end. */
+static bool next_in_leaf(struct bw_extent_scan *scan)
 {
-    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+    const struct bw_node *leaf = &scan->blocks.node;
+    while (scan->slot < leaf->item_count) {
+        const uint32_t slot = scan->slot++;
         struct bw_item item;
-        struct bw_file_extent extent;
         struct bw_error *error;
         const struct bw_key key = bw_leaf_key(leaf, slot);
         if (key.type != BW_EXTENT_DATA)
             continue;
         while (scan->at + 1 < scan->end && scan->files[scan->at].inode < key.objectid)
             scan->at++;
-        const struct bw_wanted_file *file = &scan->files[scan->at];
-        if (file->inode != key.objectid)
+        scan->file = &scan->files[scan->at];
+        scan->offset = key.offset;
+        if (scan->file->inode != key.objectid)
             continue;
 
         if (bw_leaf_item(leaf, slot, &item))
-            error = bw_file_extent_decode(&item, bw_fs_alignment(scan->fs), &extent);
+            error = bw_file_extent_decode(&item, bw_fs_alignment(scan->fs), &scan->extent);
         else
             error =
                 bw_error_create(BW_ERROR_CORRUPT,
                                 "extent of inode %" PRIu64 " at %" PRIu64 " lies outside its leaf",
                                 key.objectid, key.offset);
         if (!error)
-            BW_TRY(scan->extent(scan->context, file, key.offset, &extent));
-        else if (scan->quiet)
+            return true;
+        if (scan->quiet)
             bw_error_free(error);
         else
             bw_fs_report_once(scan->fs,
-                              bw_error_prefix(error, "subvolume %" PRIu64, file->tree->id));
+                              bw_error_prefix(error, "subvolume %" PRIu64, scan->file->tree->id));
     }
-    return NULL;
+    return false;
 }
 
-struct bw_error *bw_extent_scan_run(struct bw_extent_scan *scan)
+void bw_extent_scan_begin(struct bw_extent_scan *scan, const struct bw_wanted_file *files,
+                          size_t count)
 {
-    for (scan->end = 0; scan->end < scan->count;) {
-        const struct bw_tree *tree = scan->files[scan->end].tree;
-        scan->at = scan->end;
-        while (scan->end < scan->count && scan->files[scan->end].tree == tree)
-            scan->end++;
-        struct bw_block_scan *blocks = &scan->blocks;
-        const struct bw_block_pointer *pointer = &blocks->pointer;
-        blocks->first = first_key(&scan->files[scan->at]);
-        blocks->last = last_key(&scan->files[scan->end - 1]);
-        blocks->adopt = blocks->cut = blocks->announce = blocks->pointers = true;
-        blocks->nodes = scan->block;
-        bw_block_scan_begin(blocks, &scan->fs->reader, tree);
-        struct bw_error *error = NULL;
-        while (!error && bw_block_scan_next(blocks)) {
-            bool is_new = false;
-            if (blocks->step == BW_SCAN_POINTER) {
-                blocks->selected = has_files(scan, pointer);
-                continue;
-            }
-            if (blocks->step == BW_SCAN_LOST) {
-                bw_fs_report_lost(scan->fs, pointer->bytenr, BW_TAKE(blocks->error));
-                error = bw_pair_set_insert(&scan->lost_counted, tree->id, pointer->bytenr, &is_new);
-                scan->lost += is_new;
-                continue;
-            }
-            if (scan->block)
-                error = scan->block(scan->context, tree, &blocks->node);
-            if (!error && blocks->step == BW_SCAN_LEAF)
-                error = on_leaf(scan, &blocks->node);
+    bw_error_free(bw_block_scan_end(&scan->blocks));
+    scan->files = files;
+    scan->count = count;
+    scan->end = 0;
+    scan->in_tree = scan->in_leaf = false;
+}
+
+bool bw_extent_scan_next(struct bw_extent_scan *scan)
+{
+    struct bw_block_scan *blocks = &scan->blocks;
+    while (!scan->failure) {
+        bool is_new = false;
+        if (scan->in_leaf && next_in_leaf(scan))
+            return true;
+        scan->in_leaf = false;
+        if (!scan->in_tree) {
+            /* The files of the next tree. */
+            if (scan->end == scan->count)
+                return false;
+            const struct bw_tree *tree = scan->files[scan->end].tree;
+            scan->at = scan->end;
+            while (scan->end < scan->count && scan->files[scan->end].tree == tree)
+                scan->end++;
+            blocks->first = first_key(&scan->files[scan->at]);
+            blocks->last = last_key(&scan->files[scan->end - 1]);
+            blocks->adopt = blocks->cut = blocks->announce = blocks->pointers = true;
+            blocks->nodes = scan->visits_blocks;
+            bw_block_scan_begin(blocks, &scan->fs->reader, tree);
         }
-        BW_TRY(bw_error_first(error, bw_block_scan_end(blocks)));
+        scan->in_tree = bw_block_scan_next(blocks);
+        if (!scan->in_tree) {
+            scan->failure = bw_block_scan_end(blocks);
+        } else if (blocks->step == BW_SCAN_POINTER) {
+            blocks->selected = has_files(scan, &blocks->pointer);
+        } else if (blocks->step == BW_SCAN_LOST) {
+            const uint64_t bytenr = blocks->pointer.bytenr;
+            bw_fs_report_lost(scan->fs, bytenr, BW_TAKE(blocks->error));
+            scan->failure =
+                bw_pair_set_insert(&scan->lost_counted, blocks->tree.id, bytenr, &is_new);
+            scan->lost += is_new;
+        } else {
+            scan->in_leaf = blocks->step == BW_SCAN_LEAF;
+            scan->slot = 0;
+            scan->file = NULL;
+            if (scan->visits_blocks)
+                return true;
+        }
     }
-    return NULL;
+    return false;
+}
+
+struct bw_error *bw_extent_scan_error(struct bw_extent_scan *scan)
+{
+    return BW_TAKE(scan->failure);
 }
 
 void bw_extent_scan_end(struct bw_extent_scan *scan)
@@ -178,46 +203,29 @@ void bw_extent_sums_free(struct bw_extent_sums *sums)
     bw_used_extents_free(&sums->extents);
 }
 
-/* The sums of the files of a scan; `file` is the one whose extents are being added up. */
-struct counting {
-    const struct bw_wanted_file *files, *file;
-    struct bw_extent_counts *counts;
-    struct bw_extent_sums sums;
-};
-
-static void end_file(struct counting *counting)
-{
-    bw_extent_sums_end(&counting->sums);
-    counting->counts[counting->file - counting->files] =
-        (struct bw_extent_counts){counting->sums.extent_count, counting->sums.disk};
-    bw_extent_sums_begin(&counting->sums);
-}
-
-static struct bw_error *count_extent(void *context, const struct bw_wanted_file *file,
-                                     uint64_t offset, const struct bw_file_extent *extent)
-{
-    struct counting *counting = context;
-    if (file != counting->file)
-        end_file(counting);
-    counting->file = file;
-    return bw_extent_sums_add(&counting->sums, offset, extent);
-}
-
 struct bw_error *bw_extent_counts_find(struct bw_fs *fs, const struct bw_key_map *lost_blocks,
                                        const struct bw_wanted_file *files, size_t count,
                                        struct bw_extent_counts *counts)
 {
-    struct counting counting = {.files = files, .file = files, .counts = counts};
-    struct bw_extent_scan scan = {.fs = fs,
-                                  .files = files,
-                                  .count = count,
-                                  .lost_blocks = lost_blocks,
-                                  .extent = count_extent,
-                                  .context = &counting};
+    struct bw_extent_scan scan = {.fs = fs, .lost_blocks = lost_blocks};
+    struct bw_extent_sums sums = {.disk = 0};
+    const struct bw_wanted_file *file = NULL; /* whose extents are being added up */
+    struct bw_error *error = NULL;
     memset(counts, 0, count * sizeof *counts);
-    struct bw_error *error = bw_extent_scan_run(&scan);
-    end_file(&counting);
-    bw_extent_sums_free(&counting.sums);
+    bw_extent_scan_begin(&scan, files, count);
+    for (bool more = true; more;) {
+        more = !error && bw_extent_scan_next(&scan);
+        if (file && (!more || scan.file != file)) {
+            bw_extent_sums_end(&sums);
+            counts[file - files] = (struct bw_extent_counts){sums.extent_count, sums.disk};
+            bw_extent_sums_begin(&sums);
+        }
+        file = scan.file;
+        if (more)
+            error = bw_extent_sums_add(&sums, scan.offset, &scan.extent);
+    }
+    error = bw_error_first(error, bw_extent_scan_error(&scan));
+    bw_extent_sums_free(&sums);
     scan.quiet = true; /* its blocks have been reported; the caller has other words for the rest */
     bw_extent_scan_end(&scan);
     return error;

@@ -21,32 +21,39 @@ struct bw_wanted_file {
     uint32_t names;  /**< how many of its names are wanted */
 };
 
-/** The files to scan for, and the functions that receive the results; their errors end the scan. */
+/** A cursor over the extents of files. */
 struct bw_extent_scan {
     struct bw_fs *fs;
-    const struct bw_wanted_file *files; /**< by tree and inode */
-    size_t count;
     const struct bw_key_map *lost_blocks; /**< addresses of leaves not to read; may be NULL */
     bool quiet;                           /**< faults in items are not reported */
-    /** Receives every tree block, before the blocks below it and the extents in it; may be NULL. */
-    struct bw_error *(*block)(void *context, const struct bw_tree *tree,
-                              const struct bw_node *node);
-    /** Receives an extent or a hole, which begins at `offset` of the file. The extents of a file
-     * come one after the other, in file order. */
-    struct bw_error *(*extent)(void *context, const struct bw_wanted_file *file, uint64_t offset,
-                               const struct bw_file_extent *extent);
-    void *context;
+    bool visits_blocks; /**< stop at every tree block, before the blocks below it and its extents */
+
+    /** The file of the current extent or hole, which begins at `offset` of it; NULL: the step is a
+     * tree block. The extents of a file come one after the other, in file order. */
+    const struct bw_wanted_file *file;
+    uint64_t offset;
+    struct bw_file_extent extent;
+    struct bw_block_scan blocks; /**< `tree` and `node` are those of the step */
 
     /* Private. */
-    size_t at, end;                  /* the file whose extents come next; the end of its tree */
+    const struct bw_wanted_file *files;
+    size_t count, at, end; /* the file whose extents come next; the end of its tree */
+    uint32_t slot;
+    bool in_tree, in_leaf;
     struct bw_pair_set lost_counted; /* subvolumes and addresses of lost blocks */
     uint64_t lost;
-    struct bw_block_scan blocks;
+    struct bw_error *failure;
 };
 
-/** Scans for these files; may be called again with others. Blocks that are lost are reported.
- * Returns what ended it early. */
-struct bw_error *bw_extent_scan_run(struct bw_extent_scan *scan);
+/** Begins a scan for files, which are ordered by tree and inode; also another one. */
+void bw_extent_scan_begin(struct bw_extent_scan *scan, const struct bw_wanted_file *files,
+                          size_t count);
+
+/** The next step; false at the end. Blocks that are lost are reported. */
+bool bw_extent_scan_next(struct bw_extent_scan *scan);
+
+/** Why the scan ended early: no memory, or NULL. */
+struct bw_error *bw_extent_scan_error(struct bw_extent_scan *scan);
 
 /** Reports how many blocks were lost, unless it is quiet, and frees what it holds. */
 void bw_extent_scan_end(struct bw_extent_scan *scan);

@@ -91,32 +91,30 @@ static uint64_t address_of(const struct bw_node *node)
     return bw_get64(((const struct bw_disk_header *)node->block)->bytenr);
 }
 
-/* Requests an address, unless it is the address of a tree block in memory. The error
- * BW_ERROR_STOPPED ends the scan when there are too many. */
-static struct bw_error *request_address(struct bw_sharing *sharing, uint64_t bytenr)
+/* Requests the addresses of the extents of files, and of the tree blocks above them, but not of
+ * those in memory. If there are too many, all are requested. */
+static struct bw_error *request_addresses(struct bw_sharing *sharing,
+                                          const struct bw_wanted_file *files, size_t count)
 {
     struct bw_numbers *requested = &sharing->requested;
-    const bool is_last = requested->count && requested->items[requested->count - 1] == bytenr;
-    if (bytenr >= BW_MEMORY_START || is_last)
-        return NULL;
-    BW_TRY(bw_numbers_push(requested, bytenr));
-    sharing->all = sharing->requested_before + requested->count == MOST_REQUESTS;
-    return sharing->all ? bw_error_create(BW_ERROR_STOPPED, "enough") : NULL;
-}
-
-static struct bw_error *request_block(void *context, const struct bw_tree *tree,
-                                      const struct bw_node *node)
-{
-    (void)tree;
-    return request_address(context, address_of(node));
-}
-
-static struct bw_error *request_extent(void *context, const struct bw_wanted_file *file,
-                                       uint64_t offset, const struct bw_file_extent *extent)
-{
-    (void)file;
-    (void)offset;
-    return extent->disk_bytenr ? request_address(context, extent->disk_bytenr) : NULL;
+    struct bw_extent_scan scan = {.fs = sharing->fs,
+                                  .quiet = true, /* the second scan reports them */
+                                  .visits_blocks = true};
+    struct bw_error *error = NULL;
+    bw_extent_scan_begin(&scan, files, count);
+    while (!error && !sharing->all && bw_extent_scan_next(&scan)) {
+        uint64_t bytenr = scan.extent.disk_bytenr; /* 0: a hole */
+        if (!scan.file)
+            bytenr = address_of(&scan.blocks.node);
+        const bool is_last = requested->count && requested->items[requested->count - 1] == bytenr;
+        if (!bytenr || bytenr >= BW_MEMORY_START || is_last)
+            continue;
+        error = bw_numbers_push(requested, bytenr);
+        sharing->all = sharing->requested_before + requested->count == MOST_REQUESTS;
+    }
+    error = bw_error_first(error, bw_extent_scan_error(&scan));
+    bw_extent_scan_end(&scan);
+    return error;
 }
 
 /* Reading the extent tree. */
@@ -205,20 +203,8 @@ static struct bw_error *find_shared(struct bw_sharing *sharing, const struct bw_
         return NULL;
     sharing->file_count += count;
     sharing->all = sharing->file_count >= MOST_REQUESTS;
-    if (!sharing->all) {
-        struct bw_extent_scan scan = {.fs = sharing->fs,
-                                      .files = files,
-                                      .count = count,
-                                      .quiet = true, /* the second scan reports them */
-                                      .block = request_block,
-                                      .extent = request_extent,
-                                      .context = sharing};
-        struct bw_error *error = bw_extent_scan_run(&scan);
-        bw_extent_scan_end(&scan);
-        if (error && error->code != BW_ERROR_STOPPED)
-            return error;
-        bw_error_free(error);
-    }
+    if (!sharing->all)
+        BW_TRY(request_addresses(sharing, files, count));
     if (sharing->all)
         sharing->requested.count = 0;
     else if (!sharing->requested.count)
@@ -254,19 +240,17 @@ static enum sharing_kind greater(enum sharing_kind one, enum sharing_kind other)
     return one > other ? one : other;
 }
 
-static struct bw_error *on_block(void *context, const struct bw_tree *tree,
-                                 const struct bw_node *node)
+static void enter_block(struct bw_sharing *sharing)
 {
-    struct bw_sharing *sharing = context;
+    const struct bw_node *node = &sharing->scan.blocks.node;
     const uint64_t address = address_of(node);
     enum sharing_kind own = sharing_of(sharing, address);
     if (own == SPLIT)
         own = SHARED;
-    if (node->level < tree->root.level)
+    if (node->level < sharing->scan.blocks.tree.root.level)
         own = greater(own, sharing->inherited[node->level + 1]);
     sharing->inherited[node->level] = own;
     sharing->has_replayed |= address >= BW_MEMORY_START;
-    return NULL;
 }
 
 static struct bw_error *add_range(struct bw_sharing *sharing, const struct bw_range *range,
@@ -317,10 +301,10 @@ static struct bw_error *end_file(struct bw_sharing *sharing)
     return NULL;
 }
 
-static struct bw_error *on_extent(void *context, const struct bw_wanted_file *file, uint64_t offset,
-                                  const struct bw_file_extent *extent)
+static struct bw_error *add_extent(struct bw_sharing *sharing)
 {
-    struct bw_sharing *sharing = context;
+    const struct bw_wanted_file *file = sharing->scan.file;
+    const struct bw_file_extent *extent = &sharing->scan.extent;
     const bool plain = extent->compression == BW_COMPRESS_NONE;
     /* As in FIEMAP: the end of a compressed extent is unknown. */
     const struct bw_range range = {extent->disk_bytenr + (plain ? extent->offset : 0),
@@ -332,7 +316,7 @@ static struct bw_error *on_extent(void *context, const struct bw_wanted_file *fi
         sharing->file = file;
         bw_extent_sums_begin(&sharing->sums);
     }
-    BW_TRY(bw_extent_sums_add(&sharing->sums, offset, extent));
+    BW_TRY(bw_extent_sums_add(&sharing->sums, sharing->scan.offset, extent));
     sharing->space[file->number].total += extent->num_bytes;
     if (sharing->unknown)
         return NULL;
@@ -353,8 +337,7 @@ struct bw_error *bw_sharing_create(struct bw_fs *fs, bool sizes_only, struct bw_
     sharing->fs = fs;
     sharing->unknown = sizes_only;
     sharing->ranges = ranges;
-    sharing->scan = (struct bw_extent_scan){
-        .fs = fs, .block = on_block, .extent = on_extent, .context = sharing};
+    sharing->scan = (struct bw_extent_scan){.fs = fs, .visits_blocks = true};
     return NULL;
 }
 
@@ -382,11 +365,15 @@ struct bw_error *bw_sharing_compute(struct bw_sharing *sharing, const struct bw_
     pthread_mutex_lock(&sharing->lock);
     struct bw_error *error = find_shared(sharing, files, count);
     sharing->space = space;
-    sharing->scan.files = files;
-    sharing->scan.count = count;
     sharing->file = NULL;
-    if (!error)
-        error = bw_extent_scan_run(&sharing->scan);
+    bw_extent_scan_begin(&sharing->scan, files, count);
+    while (!error && bw_extent_scan_next(&sharing->scan)) {
+        if (sharing->scan.file)
+            error = add_extent(sharing);
+        else
+            enter_block(sharing);
+    }
+    error = bw_error_first(error, bw_extent_scan_error(&sharing->scan));
     if (!error)
         error = end_file(sharing);
     pthread_mutex_unlock(&sharing->lock);

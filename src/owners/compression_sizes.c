@@ -45,10 +45,10 @@ static void add_whole(struct bw_compression_sizes *sizes, const struct bw_file_e
 
 /* Counts a reference; and its extent if it was not, or again if this reference comes before the
  * first one so far. */
-static struct bw_error *on_extent(void *context, const struct bw_wanted_file *file, uint64_t offset,
-                                  const struct bw_file_extent *extent)
+static struct bw_error *count_extent(struct bw_compression_count *count)
 {
-    struct bw_compression_count *count = context;
+    const struct bw_wanted_file *file = count->scan.file;
+    const struct bw_file_extent *extent = &count->scan.extent;
     struct bw_compression_info *info = &count->info;
     const bool is_prealloc = extent->type == BW_FILE_EXTENT_PREALLOC;
     const unsigned type = is_prealloc ? BW_COMPRESSION_PREALLOC : extent->compression;
@@ -56,7 +56,6 @@ static struct bw_error *on_extent(void *context, const struct bw_wanted_file *fi
     const uint64_t sector = extent->disk_bytenr / BW_MIN_SECTORSIZE;
     const uint32_t order = file->number;
     bool is_new = true;
-    (void)offset;
     if (extent->type == BW_FILE_EXTENT_INLINE) {
         info->inlined += file->names;
         sizes->disk += file->names * extent->inline_length;
@@ -106,10 +105,12 @@ static struct bw_error *count_steps(struct bw_compression_count *count,
             count->info.files += batch->wanted[i].names;
             files[found++] = batch->wanted[i];
         }
-    count->scan.files = files;
-    count->scan.count = found;
     count->is_alone = found == 1;
-    struct bw_error *error = bw_extent_scan_run(&count->scan);
+    bw_extent_scan_begin(&count->scan, files, found);
+    struct bw_error *error = NULL;
+    while (!error && bw_extent_scan_next(&count->scan))
+        error = count_extent(count);
+    error = bw_error_first(error, bw_extent_scan_error(&count->scan));
     if (!error) {
         /* The extents of the batch are remembered without their order. */
         size_t position = 0;
@@ -140,7 +141,7 @@ struct bw_error *bw_compression_open(struct bw_fs *fs, const struct bw_compressi
     struct bw_compression_count *count = *result = calloc(1, sizeof *count);
     if (!count)
         return bw_error_no_memory();
-    count->scan = (struct bw_extent_scan){.fs = fs, .extent = on_extent, .context = count};
+    count->scan.fs = fs;
     count->list.selection = options.selection;
     count->list.has_maxdepth = options.has_maxdepth;
     count->list.maxdepth = options.maxdepth;
