@@ -367,14 +367,13 @@ __attribute__((format(printf, 5, 6))) static void find(struct bw_check *check,
 
 /* Reads a copy; false if the device has none of that number. The kernel writes those that end
  * before the last byte of the device. Source: write_dev_supers() in fs/btrfs/disk-io.c. */
-static bool read_copy(const struct bw_fs *fs, const struct bw_image *image, unsigned number,
-                      struct copy *copy)
+static bool read_copy(const struct bw_image *image, unsigned number, struct copy *copy)
 {
     const uint64_t end = bw_superblock_offset(number) + BW_SUPERBLOCK_SIZE;
     *copy = (struct copy){.image = image, .number = number};
     if (number && image->superblock.generation && end >= image->superblock.device.total_bytes)
         return false;
-    copy->bad = bw_image_copy_bytes(fs, image, number, copy->bytes, &copy->offset);
+    copy->bad = bw_image_copy_bytes(image, number, copy->bytes, &copy->offset);
     if (!copy->bad)
         copy->bad =
             bw_superblock_decode(copy->bytes, bw_superblock_offset(number), &copy->superblock);
@@ -472,7 +471,7 @@ static void check_image(struct bw_check *check, const struct bw_image *image, st
     unsigned count = 0;
     for (unsigned number = 0; number < BW_SUPERBLOCK_COPIES; number++) {
         struct copy *copy = &copies[count];
-        if (!read_copy(check->fs, image, number, copy))
+        if (!read_copy(image, number, copy))
             continue;
         count++;
         if (!copy->bad && !is_unrestored(copy, copies) &&

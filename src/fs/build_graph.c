@@ -67,7 +67,7 @@ static bool is_whole(struct bw_xlator *storage)
         error = bw_superblock_decode(bytes, bw_superblock_offset(0), &superblock);
     if (!error)
         return superblock.device.total_bytes <= bw_xlator_size(storage);
-    BW_AUTO_ERROR struct bw_error *none = bw_partition_table_read(NULL, storage, &table);
+    BW_AUTO_ERROR struct bw_error *none = bw_partition_table_read(storage, &table);
     bool whole = !none;
     for (size_t i = 0; i < table.count; i++)
         whole &= table.partitions[i].room == table.partitions[i].length;

@@ -41,7 +41,7 @@ uint32_t bw_fs_checksum_size(const struct bw_fs *fs)
 /* The new type, if the temporary item of the tool exists. */
 static struct bw_error *find_new_type(struct bw_fs *fs, bool *exists, enum bw_checksum_type *type)
 {
-    struct bw_fs_items items;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     bw_fs_items_begin(&items, fs, &fs->root_tree,
                       (struct bw_key){BW_CSUM_CHANGE, BW_TEMPORARY_ITEM, 0},
                       (struct bw_key){BW_CSUM_CHANGE, BW_TEMPORARY_ITEM, UINT64_MAX});
@@ -50,9 +50,7 @@ static struct bw_error *find_new_type(struct bw_fs *fs, bool *exists, enum bw_ch
               item->key.offset != (uint64_t)fs->superblock.checksum_type;
     if (*exists)
         *type = (enum bw_checksum_type)item->key.offset;
-    struct bw_error *error = bw_fs_items_error(&items);
-    bw_fs_items_free(&items);
-    return error;
+    return bw_fs_items_error(&items);
 }
 
 /* The end of the data whose checksums are under an object id; 0: no checksums. */
@@ -81,15 +79,13 @@ static int compare_item(const struct bw_fs *fs, const struct bw_item *item,
                         enum bw_checksum_type new, uint8_t *sector)
 {
     const uint32_t sectorsize = fs->superblock.sectorsize;
-    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(fs->reader.top));
     const enum bw_checksum_type types[] = {fs->superblock.checksum_type, new};
-    for (uint64_t at = 0; at < SECTORS_TRIED && (at + 1) * SMALLEST <= item->size;
-         at++) {
+    for (uint64_t at = 0; at < SECTORS_TRIED && (at + 1) * SMALLEST <= item->size; at++) {
         struct bw_request request = {.kind = BW_REQUEST_RAW,
                                      .length = sectorsize,
                                      .address = item->key.offset + at * sectorsize,
                                      .buffer = sector};
-        bw_wind(&frame, fs->reader.top, &request, 1);
+        bw_wind(NULL, fs->reader.top, &request, 1);
         BW_AUTO_ERROR struct bw_error *unreadable = request.error;
         for (int i = 0; i < 2 && !unreadable; i++) {
             const size_t size = bw_checksum_size(types[i]);
@@ -110,7 +106,7 @@ static struct bw_error *compare_data(struct bw_fs *fs, uint64_t objectid, enum b
     BW_AUTO_FREE uint8_t *sector = malloc(fs->superblock.sectorsize);
     if (!sector)
         return bw_error_no_memory();
-    struct bw_fs_items items;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     bw_fs_items_begin(&items, fs, &fs->checksum_trees.items[0],
                       (struct bw_key){objectid, BW_EXTENT_CSUM, 0},
                       (struct bw_key){objectid, BW_EXTENT_CSUM, UINT64_MAX});
@@ -125,9 +121,7 @@ static struct bw_error *compare_data(struct bw_fs *fs, uint64_t objectid, enum b
         match = compare_item(fs, item, new, sector);
     }
     *are_new = match == 2;
-    struct bw_error *error = bw_fs_items_error(&items);
-    bw_fs_items_free(&items);
-    return error;
+    return bw_fs_items_error(&items);
 }
 
 struct bw_error *bw_fs_find_data_checksums(struct bw_fs *fs)

@@ -126,7 +126,7 @@ struct bw_error *bw_fs_copy_superblock(struct bw_fs *fs, size_t image, unsigned 
                                        uint8_t bytes[BW_SUPERBLOCK_BYTES], uint64_t *offset)
 {
     BW_TRY(check_number(fs, image, copy));
-    return bw_image_copy_bytes(fs, &fs->images[image], copy, bytes, offset);
+    return bw_image_copy_bytes(&fs->images[image], copy, bytes, offset);
 }
 
 BW_VECTOR(bw_device_infos, struct bw_device_info);
@@ -223,16 +223,14 @@ uint64_t bw_device_reader_size(const struct bw_device_reader *reader)
 struct bw_error *bw_device_reader_read(const struct bw_device_reader *reader, uint64_t offset,
                                        void *buffer, uint32_t length)
 {
-    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
-    return bw_read_raw(&frame, reader->top, offset, buffer, length);
+    return bw_read_raw(NULL, reader->top, offset, buffer, length);
 }
 
 void bw_device_reader_advise(const struct bw_device_reader *reader, uint64_t offset,
                              uint64_t length)
 {
-    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
     const struct bw_range range = {offset, length};
-    bw_wind_advise(&frame, reader->top, &range, 1, 0);
+    bw_wind_advise(NULL, reader->top, &range, 1, 0);
 }
 
 void bw_device_reader_close(struct bw_device_reader *reader)

@@ -38,7 +38,7 @@ static struct bw_partition_info *partition_of(const struct bw_disk *disk, size_t
 
 /* Looks for a btrfs in a partition, by each copy of the superblock up to a good one. A partition
  * that is a member of a RAID1 array may begin like the array. */
-static void describe_partition(const struct bw_frame *frame, struct bw_disk *disk, size_t index)
+static void describe_partition(struct bw_disk *disk, size_t index)
 {
     struct bw_partition_info *partition = partition_of(disk, index);
     struct bw_partition_content *content = &disk->contents[index];
@@ -48,7 +48,7 @@ static void describe_partition(const struct bw_frame *frame, struct bw_disk *dis
         if (partition->room < offset + sizeof bytes)
             break;
         BW_AUTO_ERROR struct bw_error *error =
-            bw_read_super(frame, disk->storage, partition->offset + offset, bytes);
+            bw_read_super(NULL, disk->storage, partition->offset + offset, bytes);
         if (!error)
             error = bw_superblock_decode(bytes, offset, &content->superblock);
         content->good = !error;
@@ -56,7 +56,7 @@ static void describe_partition(const struct bw_frame *frame, struct bw_disk *dis
     }
     const struct bw_md_device device = {disk->storage, partition->offset, partition->room};
     struct bw_md_superblock array;
-    partition->btrfs = partition->btrfs && !bw_md_is_member(frame, &device, &array);
+    partition->btrfs = partition->btrfs && !bw_md_is_member(&device, &array);
     if (!partition->btrfs)
         return;
     disk->has_btrfs = true;
@@ -68,14 +68,12 @@ static void describe_partition(const struct bw_frame *frame, struct bw_disk *dis
     bw_uuid_text(content->superblock.fsid, partition->content_uuid);
 }
 
-struct bw_error *bw_disk_open(const struct bw_frame *frame, const struct bw_image *image,
-                              struct bw_disk **result)
+struct bw_error *bw_disk_open(const struct bw_image *image, struct bw_disk **result)
 {
     struct bw_disk *disk = calloc(1, sizeof *disk);
     if (!disk)
         return bw_error_no_memory();
-    BW_AUTO_ERROR struct bw_error *none =
-        bw_partition_table_read(frame, image->storage, &disk->table);
+    BW_AUTO_ERROR struct bw_error *none = bw_partition_table_read(image->storage, &disk->table);
     disk->storage = image->storage;
     disk->table.path = image->path;
     disk->contents = none ? NULL : calloc(disk->table.count, sizeof *disk->contents);
@@ -86,7 +84,7 @@ struct bw_error *bw_disk_open(const struct bw_frame *frame, const struct bw_imag
         return none->code == BW_ERROR_SYSTEM ? bw_error_in(BW_TAKE(none), image->path) : NULL;
     }
     for (size_t i = 0; i < disk->table.count; i++)
-        describe_partition(frame, disk, i);
+        describe_partition(disk, i);
     *result = disk;
     return NULL;
 }
@@ -121,7 +119,7 @@ const struct bw_partition_info *bw_disk_find_btrfs(const struct bw_disk *disk)
     return NULL;
 }
 
-void bw_disk_identify(const struct bw_frame *frame, struct bw_disk *disk)
+void bw_disk_identify(struct bw_disk *disk)
 {
     for (size_t i = 0; i < disk->table.count; i++) {
         struct bw_partition_info *partition = partition_of(disk, i);
@@ -129,7 +127,7 @@ void bw_disk_identify(const struct bw_frame *frame, struct bw_disk *disk)
         if (partition->btrfs || partition->extended || !partition->room)
             continue;
         const enum bw_identity identity =
-            bw_identify(frame, disk->storage, partition->offset, partition->room, &name);
+            bw_identify(disk->storage, partition->offset, partition->room, &name);
         disk->contents[i].may_be_lost = identity != BW_FOREIGN && identity != BW_ZEROS &&
                                         partition->room > bw_superblock_offset(0);
         if (identity)
@@ -209,7 +207,7 @@ static struct bw_error *find_wanted(const struct bw_fs *fs, const struct bw_imag
         choice->superblock = NULL;
         if (fs->has_wanted_fsid || fs->scan)
             return NULL;
-        bw_disk_identify(NULL, disk);
+        bw_disk_identify(disk);
         error =
             bw_error_create(BW_ERROR_NOT_BTRFS, "partition %u contains no btrfs file system%s%s",
                             found->number, *found->content ? ": it is " : "", found->content);
@@ -330,8 +328,7 @@ static unsigned weight_of(const struct member *member, const struct choice *choi
 }
 
 /* Whether a range of a partition contains a tree block of a file system. */
-static bool has_block(const struct bw_frame *frame, const struct bw_disk *disk,
-                      const struct bw_partition_info *partition,
+static bool has_block(const struct bw_disk *disk, const struct bw_partition_info *partition,
                       const struct bw_superblock *superblock, struct bw_range range)
 {
     const bool is_changing = superblock->flags & BW_SUPER_FLAG_CHANGING_META_CSUM;
@@ -342,7 +339,7 @@ static bool has_block(const struct bw_frame *frame, const struct bw_disk *disk,
     for (uint64_t at = range.address; at - range.address < range.length; at += nodesize) {
         if (at >= partition->room || partition->room - at < nodesize)
             return false;
-        if (bw_try_read_raw(frame, disk->storage, partition->offset + at, block, nodesize) &&
+        if (bw_try_read_raw(NULL, disk->storage, partition->offset + at, block, nodesize) &&
             bw_superblock_has_block_id(superblock, header->fsid) &&
             bw_checksum_accepts_block(superblock->checksum_type, others, block, nodesize))
             return true;
@@ -352,11 +349,10 @@ static bool has_block(const struct bw_frame *frame, const struct bw_disk *disk,
 
 /* Whether a partition without a valid superblock is another copy of the only device of the file
  * system: it contains a tree block in a system chunk. */
-static bool is_copy(const struct bw_fs *fs, const struct bw_disk *disk, size_t index,
+static bool is_copy(const struct bw_disk *disk, size_t index,
                     const struct bw_superblock *superblock)
 {
     enum { SEARCHED = 32 << 20 };
-    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
     const struct bw_partition_info *partition = &disk->table.partitions[index];
     struct bw_chunk chunk;
     size_t position = 0;
@@ -371,7 +367,7 @@ static bool is_copy(const struct bw_fs *fs, const struct bw_disk *disk, size_t i
         const uint64_t length = chunk.length < SEARCHED ? chunk.length : SEARCHED;
         for (unsigned i = 0; i < chunk.stripe_count; i++) {
             const struct bw_range range = {bw_get64(chunk.stripes[i].offset), length};
-            if (has_block(&frame, disk, partition, superblock, range))
+            if (has_block(disk, partition, superblock, range))
                 return true;
         }
     }
@@ -385,8 +381,8 @@ static struct bw_error *find_members(const struct bw_fs *fs, const struct bw_ima
     for (size_t i = 0; i < set->count; i++) {
         const struct bw_disk *disk = set->images[i].disk;
         for (size_t j = 0; disk && j < disk->table.count; j++)
-            if (is_needed(fs, disk, j, choice) || (fs->alternatives && choice->superblock &&
-                                                   is_copy(fs, disk, j, choice->superblock)))
+            if (is_needed(fs, disk, j, choice) ||
+                (fs->alternatives && choice->superblock && is_copy(disk, j, choice->superblock)))
                 BW_TRY(members_push(members, (struct member){i, disk, j, false}));
     }
     if (!choice->superblock || fs->alternatives)

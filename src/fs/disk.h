@@ -24,8 +24,7 @@ struct bw_disk {
 
 /** Reads the partition table of an image and the superblocks in its partitions; NULL if it has no
  * table. Fails if memory runs out, or no file in memory can be made. Free with bw_disk_free(). */
-struct bw_error *bw_disk_open(const struct bw_frame *frame, const struct bw_image *image,
-                              struct bw_disk **disk);
+struct bw_error *bw_disk_open(const struct bw_image *image, struct bw_disk **disk);
 
 void bw_disk_free(struct bw_disk *disk);
 
@@ -37,7 +36,7 @@ bool bw_disk_has_wanted(const struct bw_fs *fs, const struct bw_disk *disk);
 const struct bw_partition_info *bw_disk_find_btrfs(const struct bw_disk *disk);
 
 /** Identifies the contents of the partitions without a superblock of a btrfs. */
-void bw_disk_identify(const struct bw_frame *frame, struct bw_disk *disk);
+void bw_disk_identify(struct bw_disk *disk);
 
 /** The error for a disk without a btrfs. It lists the contents of the partitions. */
 struct bw_error *bw_disk_refuse(const struct bw_disk *disk);

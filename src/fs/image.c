@@ -74,20 +74,18 @@ struct bw_error *bw_read_super(const struct bw_frame *frame, struct bw_xlator *s
     return request.error;
 }
 
-bool bw_try_read_super(const struct bw_frame *frame, struct bw_xlator *storage, uint64_t offset,
-                       void *block)
+bool bw_try_read_super(struct bw_xlator *storage, uint64_t offset, void *block)
 {
     const uint64_t size = bw_xlator_size(storage);
     if (size < BW_SUPERBLOCK_SIZE || offset > size - BW_SUPERBLOCK_SIZE)
         return false;
-    BW_AUTO_ERROR struct bw_error *error = bw_read_super(frame, storage, offset, block);
+    BW_AUTO_ERROR struct bw_error *error = bw_read_super(NULL, storage, offset, block);
     return !error;
 }
 
-bool bw_has_superblock(const struct bw_frame *frame, struct bw_xlator *storage,
-                       struct bw_disk_superblock *block)
+bool bw_has_superblock(struct bw_xlator *storage, struct bw_disk_superblock *block)
 {
-    return bw_try_read_super(frame, storage, bw_superblock_offset(0), block) &&
+    return bw_try_read_super(storage, bw_superblock_offset(0), block) &&
            bw_get64(block->magic) == BW_SUPERBLOCK_MAGIC;
 }
 
@@ -141,15 +139,14 @@ static struct copies find_copies(const struct bw_image *image, int wanted)
 
 /* Finds the superblock logs of a zoned device, where the usual offsets may contain an old entry of
  * a log. False if none exist. */
-static bool find_logs(const struct bw_fs *fs, const struct bw_image *image, int wanted,
-                      const struct bw_superblock *known, struct copies *copies)
+static bool find_logs(const struct bw_image *image, int wanted, const struct bw_superblock *known,
+                      struct copies *copies)
 {
-    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
     *copies = (struct copies){.exist = {false}};
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
         const struct bw_superblock_log log = {image->storage, copy, known};
         struct bw_superblock_entry entry;
-        bool exists = bw_superblock_log_find(&frame, &log, &entry);
+        bool exists = bw_superblock_log_find(&log, &entry);
         copies->offsets[copy] = entry.offset;
         copies->newer_bad[copy] = entry.newer_bad;
         copies->exist[copy] = exists && (wanted < 0 || copy == (unsigned)wanted);
@@ -212,7 +209,6 @@ static int choose_among(struct bw_fs *fs, struct bw_image *image, struct copies 
  * its number; -1 if more is wrong than one bit of each. */
 static int choose_corrected(struct bw_fs *fs, struct bw_image *image, struct copies *copies)
 {
-    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
     struct bw_bit_flip flip = {0};
     int best = -1;
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
@@ -222,7 +218,7 @@ static int choose_corrected(struct bw_fs *fs, struct bw_image *image, struct cop
         if (!copies->exist[copy] || !copies->rejected[copy])
             continue;
         BW_AUTO_ERROR struct bw_error *unread =
-            bw_read_super(&frame, image->storage, copies->offsets[copy], bytes);
+            bw_read_super(NULL, image->storage, copies->offsets[copy], bytes);
         if (unread || !bw_superblock_correct(bytes, bw_superblock_offset(copy), &candidate, &found))
             continue;
         if (!bw_is_wanted(fs, &candidate) && !bw_is_seed(&candidate))
@@ -247,11 +243,9 @@ static int choose_corrected(struct bw_fs *fs, struct bw_image *image, struct cop
 }
 
 /* Identifies contents other than a btrfs. */
-static enum bw_identity identify_image(const struct bw_fs *fs, const struct bw_image *image,
-                                       struct bw_buffer *name)
+static enum bw_identity identify_image(const struct bw_image *image, struct bw_buffer *name)
 {
-    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
-    return bw_identify(&frame, image->storage, 0, bw_xlator_size(image->storage), name);
+    return bw_identify(image->storage, 0, bw_xlator_size(image->storage), name);
 }
 
 /* Reads the partition table of an image that does not begin with a btrfs; of any image if a
@@ -259,12 +253,11 @@ static enum bw_identity identify_image(const struct bw_fs *fs, const struct bw_i
 static struct bw_error *look_for_disk(const struct bw_fs *fs, struct bw_image *image,
                                       bool is_wanted)
 {
-    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
     struct bw_disk_superblock block;
     if (fs->lists_devices || image->partition ||
-        (!is_wanted && bw_has_superblock(&frame, image->storage, &block)))
+        (!is_wanted && bw_has_superblock(image->storage, &block)))
         return NULL;
-    return bw_disk_open(&frame, image, &image->disk);
+    return bw_disk_open(image, &image->disk);
 }
 
 /* A btrfs on the whole disk may be older than the partition table in front of it, or the table may
@@ -272,9 +265,8 @@ static struct bw_error *look_for_disk(const struct bw_fs *fs, struct bw_image *i
  * contains something else, that is reported. */
 static struct bw_error *look_for_rivals(struct bw_fs *fs, struct bw_image *image)
 {
-    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
     char whole[37];
-    BW_TRY(bw_disk_open(&frame, image, &image->disk));
+    BW_TRY(bw_disk_open(image, &image->disk));
     const struct bw_partition_info *rival = bw_disk_find_btrfs(image->disk);
     if (rival && fs->tables) /* the partitions are only listed */
         return NULL;
@@ -301,8 +293,7 @@ static struct bw_error *look_for_rivals(struct bw_fs *fs, struct bw_image *image
         const struct bw_partition_info *partition = &image->disk->table.partitions[i];
         BW_AUTO_BUFFER struct bw_buffer name = {0};
         if (partition->extended || !partition->room ||
-            bw_identify(&frame, image->storage, partition->offset, partition->room, &name) !=
-                BW_FOREIGN)
+            bw_identify(image->storage, partition->offset, partition->room, &name) != BW_FOREIGN)
             continue;
         bw_fs_report(fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
@@ -319,7 +310,7 @@ static struct bw_error *look_for_rivals(struct bw_fs *fs, struct bw_image *image
 static void report_overwritten(struct bw_fs *fs, const struct bw_image *image)
 {
     BW_AUTO_BUFFER struct bw_buffer name = {0};
-    if (identify_image(fs, image, &name) == BW_FOREIGN)
+    if (identify_image(image, &name) == BW_FOREIGN)
         bw_fs_report(fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "%s: it is %.*s; but an older btrfs is read, whose superblock "
@@ -329,7 +320,6 @@ static void report_overwritten(struct bw_fs *fs, const struct bw_image *image)
 
 struct bw_error *bw_images_report_overwritten(struct bw_fs *fs, const struct bw_image_set *set)
 {
-    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
     BW_AUTO_FREE uint8_t *head = malloc(BW_STRIPE_LENGTH);
     if (!head)
         return bw_error_no_memory();
@@ -339,11 +329,11 @@ struct bw_error *bw_images_report_overwritten(struct bw_fs *fs, const struct bw_
         if (image->bad || image->copy != 0 || !image->storage)
             continue;
         /* The bytes in front of the superblock, in which btrfs writes nothing. */
-        if (!bw_try_read_raw(&frame, image->storage, 0, head, BW_STRIPE_LENGTH) ||
+        if (!bw_try_read_raw(NULL, image->storage, 0, head, BW_STRIPE_LENGTH) ||
             bw_is_zeros(head, BW_STRIPE_LENGTH))
             continue;
         /* A boot loader is no file system. */
-        BW_TRY(bw_disk_open(&frame, image, &disk));
+        BW_TRY(bw_disk_open(image, &disk));
         if (!disk)
             report_overwritten(fs, image);
         bw_disk_free(disk);
@@ -359,13 +349,11 @@ static void free_rejected(struct copies *copies)
 
 /* Sets the error of an image without a valid superblock: what it is, and why each copy was
  * rejected. Consumes the rejections. */
-static void set_error(const struct bw_fs *fs, struct bw_image *image, struct copies *copies,
-                      int wanted)
+static void set_error(struct bw_image *image, struct copies *copies, int wanted)
 {
     if (image->disk && !image->partition) {
-        const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
         free_rejected(copies);
-        bw_disk_identify(&frame, image->disk);
+        bw_disk_identify(image->disk);
         image->is_foreign = true;
         image->bad = bw_disk_refuse(image->disk);
         return;
@@ -397,7 +385,7 @@ static void set_error(const struct bw_fs *fs, struct bw_image *image, struct cop
     BW_AUTO_BUFFER struct bw_buffer name = {0};
     enum bw_identity identity = BW_UNIDENTIFIED;
     if (image->bad->code == BW_ERROR_NOT_BTRFS)
-        identity = identify_image(fs, image, &name);
+        identity = identify_image(image, &name);
     image->is_foreign = identity == BW_FOREIGN || identity == BW_ZEROS;
     image->is_empty = identity == BW_EMPTY || identity == BW_ZEROS || !room;
     if (!identity)
@@ -415,7 +403,7 @@ static struct bw_error *choose_copy(struct bw_fs *fs, struct bw_image *image, in
     int best = choose_among(fs, image, &copies);
     const struct bw_superblock known = image->superblock;
     bool zoned = best < 0 || known.incompat_flags & BW_INCOMPAT_ZONED;
-    if (zoned && find_logs(fs, image, wanted, best < 0 ? NULL : &known, &logs)) {
+    if (zoned && find_logs(image, wanted, best < 0 ? NULL : &known, &logs)) {
         free_rejected(&copies);
         copies = logs;
         for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
@@ -448,7 +436,7 @@ static struct bw_error *choose_copy(struct bw_fs *fs, struct bw_image *image, in
     if (error || (image->disk && image->disk->has_btrfs && !image->partition)) {
         free_rejected(&copies);
     } else if (best < 0) {
-        set_error(fs, image, &copies, wanted);
+        set_error(image, &copies, wanted);
     } else {
         if (best > 0)
             report_overwritten(fs, image);
@@ -502,12 +490,11 @@ static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
 
     /* The magic bytes of a send stream decide before all others, because the data in a stream may
      * resemble a superblock or a partition table. */
-    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
     enum { SECTOR = 512 };
     uint8_t bytes[SECTOR] = {0};
     const uint64_t room = bw_xlator_size(image->storage);
     const bool is_read =
-        bw_try_read_raw(&frame, image->storage, 0, bytes, room < SECTOR ? (uint32_t)room : SECTOR);
+        bw_try_read_raw(NULL, image->storage, 0, bytes, room < SECTOR ? (uint32_t)room : SECTOR);
     image->is_stream = is_read && memcmp(bytes, BW_STREAM_MAGIC, sizeof BW_STREAM_MAGIC) == 0;
     image->has_mbr = is_read && bytes[SECTOR - 2] == 0x55 && bytes[SECTOR - 1] == 0xaa;
     if (image->is_stream) {
@@ -548,7 +535,7 @@ static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
     const uint64_t total = image->superblock.device.total_bytes;
     if (!image->is_dump && size < total) {
         BW_AUTO_BUFFER struct bw_buffer name = {0};
-        const char *perhaps = identify_image(fs, image, &name) ? "; perhaps it is " : "";
+        const char *perhaps = identify_image(image, &name) ? "; perhaps it is " : "";
         bw_fs_report(fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "%s is cut off: it has %" PRIu64 " of %" PRIu64 " bytes%s%.*s",
@@ -627,12 +614,11 @@ struct bw_error *bw_images_open(struct bw_fs *fs, struct bw_xlator *map,
     if (fs->lists_devices)
         return options->device_count ? keep_devices(fs, map, options, set) : NULL;
     if (fs->tables) {
-        const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
         for (size_t i = 0; i < set->count; i++) {
             struct bw_disk *disk = set->images[i].disk;
             if (!disk)
                 continue;
-            bw_disk_identify(&frame, disk);
+            bw_disk_identify(disk);
             BW_TRY(fs->tables->visit(fs->tables->context, &disk->table));
         }
         return NULL;
@@ -650,15 +636,14 @@ struct bw_error *bw_images_open(struct bw_fs *fs, struct bw_xlator *map,
 }
 
 /* Finds the offset of a superblock copy. */
-static struct bw_error *find_copy(const struct bw_fs *fs, const struct bw_image *image,
-                                  unsigned copy, uint64_t *offset)
+static struct bw_error *find_copy(const struct bw_image *image, unsigned copy, uint64_t *offset)
 {
     struct copies copies;
     if (!image->storage)
         return bw_error_create(BW_ERROR_NOT_FOUND, "%s is not part of the file system",
                                image->name);
     bool zoned = !image->bad && (image->superblock.incompat_flags & BW_INCOMPAT_ZONED);
-    if (!zoned || !find_logs(fs, image, (int)copy, &image->superblock, &copies))
+    if (!zoned || !find_logs(image, (int)copy, &image->superblock, &copies))
         copies = find_copies(image, (int)copy);
     *offset = copies.offsets[copy];
     if (copies.exist[copy])
@@ -671,15 +656,13 @@ struct bw_error *bw_image_read_copy(const struct bw_fs *fs, const struct bw_imag
                                     unsigned copy, struct bw_superblock *superblock,
                                     uint64_t *offset)
 {
-    BW_TRY(find_copy(fs, image, copy, offset));
+    BW_TRY(find_copy(image, copy, offset));
     return read_copy(fs, image, copy, *offset, superblock);
 }
 
-struct bw_error *bw_image_copy_bytes(const struct bw_fs *fs, const struct bw_image *image,
-                                     unsigned copy, uint8_t bytes[BW_SUPERBLOCK_SIZE],
-                                     uint64_t *offset)
+struct bw_error *bw_image_copy_bytes(const struct bw_image *image, unsigned copy,
+                                     uint8_t bytes[BW_SUPERBLOCK_SIZE], uint64_t *offset)
 {
-    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
-    BW_TRY(find_copy(fs, image, copy, offset));
-    return bw_read_super(&frame, image->storage, *offset, bytes);
+    BW_TRY(find_copy(image, copy, offset));
+    return bw_read_super(NULL, image->storage, *offset, bytes);
 }

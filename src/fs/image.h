@@ -24,8 +24,8 @@ struct bw_image {
     char *path;      /**< The file, or its first part. */
     char *name;      /**< Messages call it by its path and container. */
     char *container; /**< what the device lies in, from outside in; NULL: the image is the device */
-    char *content; /**< contents other than a btrfs, if they are recognized; NULL: unknown */
-    bool is_empty; /**< zeros at the beginning and the end, or no bytes at all */
+    char *content;   /**< contents other than a btrfs, if they are recognized; NULL: unknown */
+    bool is_empty;   /**< zeros at the beginning and the end, or no bytes at all */
     unsigned partition;              /**< 0: not a partition, or not yet selected */
     uint64_t offset;                 /**< The partition begins at this byte of its disk. */
     struct bw_disk *disk;            /**< if it has a partition table that is used */
@@ -71,13 +71,11 @@ struct bw_error *bw_read_super(const struct bw_frame *frame, struct bw_xlator *s
 
 /** The same for a superblock that need not be there: false if the device ends before the end of it,
  * or cannot be read there. */
-bool bw_try_read_super(const struct bw_frame *frame, struct bw_xlator *storage, uint64_t offset,
-                       void *block);
+bool bw_try_read_super(struct bw_xlator *storage, uint64_t offset, void *block);
 
 /** Reads the first copy of the superblock; false if the magic number is not there. Other parts of
  * the superblock may be damaged. */
-bool bw_has_superblock(const struct bw_frame *frame, struct bw_xlator *storage,
-                       struct bw_disk_superblock *block);
+bool bw_has_superblock(struct bw_xlator *storage, struct bw_disk_superblock *block);
 
 /** The path of the first file below a layer, or the name of its layer if it has none; freed by the
  * caller. NULL: out of memory. */
@@ -90,9 +88,8 @@ struct bw_error *bw_image_read_copy(const struct bw_fs *fs, const struct bw_imag
                                     uint64_t *offset);
 
 /** Reads the bytes of a copy, even if they are invalid. */
-struct bw_error *bw_image_copy_bytes(const struct bw_fs *fs, const struct bw_image *image,
-                                     unsigned copy, uint8_t bytes[BW_SUPERBLOCK_SIZE],
-                                     uint64_t *offset);
+struct bw_error *bw_image_copy_bytes(const struct bw_image *image, unsigned copy,
+                                     uint8_t bytes[BW_SUPERBLOCK_SIZE], uint64_t *offset);
 
 /** Frees the set, but not the layers. */
 void bw_images_free(struct bw_image_set *set);

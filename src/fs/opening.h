@@ -127,7 +127,6 @@ struct bw_stack {
     struct bw_fs *fs;
     struct bw_xlator *map;
     const struct bw_fs_options *options;
-    struct bw_frame frame;    /**< for reads */
     bool used_partition;      /**< bw_fs_options.partition was used to select a container */
     struct bw_error *skipped; /**< why a volume beside others cannot be shown; NULL: none */
     struct bw_stack_failures failures;
@@ -174,8 +173,7 @@ struct bw_superblock_entry {
 };
 
 /** Finds the newest good entry; without `known`, returns a bad one if there is no good one. False
- * if there is no log. `frame` may be NULL. */
-bool bw_superblock_log_find(const struct bw_frame *frame, const struct bw_superblock_log *log,
-                            struct bw_superblock_entry *entry);
+ * if there is no log. */
+bool bw_superblock_log_find(const struct bw_superblock_log *log, struct bw_superblock_entry *entry);
 
 #endif

@@ -113,7 +113,7 @@ static bool is_disk_of_btrfs(const struct bw_stack *stack, struct bw_xlator *dev
     const struct bw_image image = {.storage = device, .path = NULL};
     const struct bw_partition_info *partition = NULL;
     struct bw_disk *disk = NULL;
-    BW_AUTO_ERROR struct bw_error *error = bw_disk_open(&stack->frame, &image, &disk);
+    BW_AUTO_ERROR struct bw_error *error = bw_disk_open(&image, &disk);
     if (error || !disk)
         return false;
     bool is_one = disk->has_btrfs;
@@ -138,7 +138,7 @@ static struct container find_container(const struct bw_stack *stack, struct bw_x
     const struct container none = {.type = NULL};
     struct bw_disk_superblock block;
     struct bw_superblock superblock;
-    const bool is_btrfs = bw_has_superblock(&stack->frame, device, &block);
+    const bool is_btrfs = bw_has_superblock(device, &block);
     if (failure_of(stack, device))
         return none;
     if (is_btrfs && decode(&block, &superblock) &&
@@ -148,7 +148,7 @@ static struct container find_container(const struct bw_stack *stack, struct bw_x
         struct container found = {.type = bw_container_types[i]};
         if (is_btrfs && !found.type->at_end)
             continue;
-        if (!found.type->find(&stack->frame, device, &found.id))
+        if (!found.type->find(device, &found.id))
             continue;
         if (found.type == &bw_partition_container && !is_volume(device) &&
             is_disk_of_btrfs(stack, device))
@@ -231,7 +231,7 @@ static struct bw_error *add_volumes(struct bw_stack *stack, const struct contain
     struct bw_strings names __attribute__((cleanup(bw_strings_free_all))) = {0};
     struct bw_error *first = NULL; /* why the first volume cannot be shown */
     size_t added = 0;
-    BW_TRY(container->type->list(&stack->frame, container->devices, container->count, &names));
+    BW_TRY(container->type->list(container->devices, container->count, &names));
     for (size_t i = 0; i < names.count; i++) {
         struct bw_error *error = add_layer(stack, container, names.items[i]);
         if (error && error->code == BW_ERROR_NO_MEMORY) {
@@ -361,7 +361,7 @@ static bool is_chosen(const struct bw_stack *stack, struct bw_xlator *device)
     struct bw_container_id id;
     return stack->options->volume &&
            (has_layer(device, &bw_lvm_container) ||
-            (failure_of(stack, device) && bw_lvm_container.find(&stack->frame, device, &id)));
+            (failure_of(stack, device) && bw_lvm_container.find(device, &id)));
 }
 
 static enum rank rank_of(const struct bw_stack *stack, struct bw_xlator *device)
@@ -370,7 +370,7 @@ static enum rank rank_of(const struct bw_stack *stack, struct bw_xlator *device)
     struct bw_disk_superblock block;
     if (is_chosen(stack, device))
         return RANK_CHOSEN;
-    if (bw_has_superblock(&stack->frame, device, &block))
+    if (bw_has_superblock(device, &block))
         return RANK_BTRFS;
     /* A partition without a key has not failed: the disk lists all partitions, which helps more. */
     const struct bw_stack_failure *failure = failure_of(stack, device);
@@ -450,7 +450,7 @@ static struct bw_error *check_choice(struct bw_stack *stack)
         bool is_new;
         char fsid[37];
         BW_AUTO_FREE char *title = NULL;
-        if (!bw_has_superblock(&stack->frame, device, &block))
+        if (!bw_has_superblock(device, &block))
             continue;
         has_btrfs = true;
         if (!decode(&block, &superblock))
@@ -511,7 +511,6 @@ struct bw_error *bw_stack_build(struct bw_fs *fs, struct bw_xlator *map,
     stack->fs = fs;
     stack->map = map;
     stack->options = options;
-    stack->frame = bw_frame_above(NULL, fs->graph->probes);
     bool changed = true, has_changed = false;
     for (size_t round = 0; changed && round < ROUNDS; round++) {
         BW_TRY(run_round(stack, &changed));

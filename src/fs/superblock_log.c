@@ -23,7 +23,6 @@ enum {
 };
 
 struct search {
-    const struct bw_frame *frame;
     const struct bw_superblock_log *log;
     struct bw_disk_superblock first; /* identifies the device; valid if has_first */
     bool has_first;
@@ -39,7 +38,7 @@ static bool read_entry(const struct search *search, uint64_t offset,
                        struct bw_disk_superblock *disk)
 {
     const struct bw_superblock *known = search->log->known;
-    return bw_try_read_super(search->frame, search->log->storage, offset, disk) &&
+    return bw_try_read_super(search->log->storage, offset, disk) &&
            bw_get64(disk->magic) == BW_SUPERBLOCK_MAGIC &&
            bw_get64(disk->bytenr) == bw_superblock_offset(search->log->copy) &&
            bw_get64(disk->incompat_flags) & BW_INCOMPAT_ZONED &&
@@ -142,11 +141,10 @@ static uint64_t consider_run(struct search *search, uint64_t start)
     return last;
 }
 
-bool bw_superblock_log_find(const struct bw_frame *frame, const struct bw_superblock_log *log,
-                            struct bw_superblock_entry *entry)
+bool bw_superblock_log_find(const struct bw_superblock_log *log, struct bw_superblock_entry *entry)
 {
     static const uint64_t bases[BW_SUPERBLOCK_COPIES] = {0, UINT64_C(512) << 30, UINT64_C(4) << 40};
-    struct search search = {.frame = frame, .log = log};
+    struct search search = {.log = log};
     uint64_t base = bases[log->copy], plain = bw_superblock_offset(log->copy);
     uint64_t end = consider_run(&search, base);
     bool has_begin = end;

@@ -68,8 +68,8 @@ static bool append_by_libblkid(uint64_t length, const uint8_t *bytes, size_t hea
     return found;
 }
 
-enum bw_identity bw_identify(const struct bw_frame *frame, struct bw_xlator *layer, uint64_t offset,
-                             uint64_t length, struct bw_buffer *text)
+enum bw_identity bw_identify(struct bw_xlator *layer, uint64_t offset, uint64_t length,
+                             struct bw_buffer *text)
 {
     if (length == 0) {
         bw_buffer_format(text, "an empty file");
@@ -81,9 +81,9 @@ enum bw_identity bw_identify(const struct bw_frame *frame, struct bw_xlator *lay
     const size_t tail = length - head < TAIL ? (size_t)(length - head) : TAIL;
     const size_t count = head + tail;
     BW_AUTO_FREE uint8_t *bytes = calloc(1, count);
-    if (!bytes || !bw_try_read_raw(frame, layer, offset, bytes, head))
+    if (!bytes || !bw_try_read_raw(NULL, layer, offset, bytes, head))
         return BW_UNIDENTIFIED;
-    if (tail && !bw_try_read_raw(frame, layer, offset + length - tail, bytes + head, tail))
+    if (tail && !bw_try_read_raw(NULL, layer, offset + length - tail, bytes + head, tail))
         memset(bytes + head, 0, tail);
 
     if (bw_is_zeros(bytes, count)) {

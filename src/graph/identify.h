@@ -20,7 +20,7 @@ enum bw_identity {
  * are unknown. Does not detect btrfs. Reads the first 4 MiB and the last MiB; the text may contain
  * any bytes of the image.
  */
-enum bw_identity bw_identify(const struct bw_frame *frame, struct bw_xlator *layer, uint64_t offset,
-                             uint64_t length, struct bw_buffer *text);
+enum bw_identity bw_identify(struct bw_xlator *layer, uint64_t offset, uint64_t length,
+                             struct bw_buffer *text);
 
 #endif

@@ -278,7 +278,7 @@ static struct bw_error *plan_copy(struct bw_repair *repair, struct bw_repair_dev
         offset + BW_SUPERBLOCK_SIZE > bw_xlator_size(image->storage))
         return NULL;
     BW_AUTO_ERROR struct bw_error *bad =
-        bw_image_copy_bytes(repair->fs, image, copy, (uint8_t *)&found, &offset);
+        bw_image_copy_bytes(image, copy, (uint8_t *)&found, &offset);
     if (!bad)
         bad = bw_superblock_decode(&found, offset, &superblock);
     if (!bad && is_same(&device->best, &found, copy))
@@ -354,7 +354,7 @@ struct bw_error *bw_repair_find_superblocks(struct bw_repair *repair)
             continue;
 
         /* If no copy is good, the file system was opened with one that has a flipped bit. */
-        BW_TRY(bw_image_copy_bytes(repair->fs, image, image->copy, bytes, &offset));
+        BW_TRY(bw_image_copy_bytes(image, image->copy, bytes, &offset));
         device->is_corrected = !bw_checksum_matches_block(type, bytes, BW_SUPERBLOCK_SIZE) &&
                                bw_bit_flip_find_in_block(type, bytes, BW_SUPERBLOCK_SIZE, &flip);
         if (device->is_corrected)

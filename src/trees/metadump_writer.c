@@ -263,7 +263,7 @@ static struct bw_error *write_superblock(struct writer *writer)
     if (!image)
         return bw_error_create(BW_ERROR_CORRUPT, "no device has a good superblock");
     BW_AUTO_ERROR struct bw_error *bad =
-        bw_image_copy_bytes(writer->fs, image, image->copy, (uint8_t *)&disk, &offset);
+        bw_image_copy_bytes(image, image->copy, (uint8_t *)&disk, &offset);
     /* in the log of a zoned device, bytenr is not the address of the entry */
     if (!bad)
         bad = bw_superblock_decode(&disk, bw_get64(disk.bytenr), &decoded);

@@ -334,17 +334,16 @@ static struct bw_error *open_volume(struct opening *opening, const char *volume)
 
 static void open_containers(struct opening *opening)
 {
-    const struct bw_frame frame = bw_frame_above(NULL, opening->graph->probes);
     for (size_t i = 0; bw_container_types[i]; i++) {
         struct bw_container_id id = {{0}};
         opening->type = bw_container_types[i];
-        if (!opening->type->find(&frame, opening->devices[0], &id))
+        if (!opening->type->find(opening->devices[0], &id))
             continue;
         struct bw_error *error = NULL;
         if (opening->type->list) {
             struct bw_strings names = {0};
-            error = opening->type->list(&frame, opening->devices,
-                                        opening->type->joins ? DEVICES : 1, &names);
+            error =
+                opening->type->list(opening->devices, opening->type->joins ? DEVICES : 1, &names);
             for (size_t k = 0; !error && k < names.count; k++)
                 error = open_volume(opening, names.items[k]);
             bw_strings_free_all(&names);

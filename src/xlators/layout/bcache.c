@@ -66,10 +66,9 @@ static uint64_t checksum_of(const uint8_t *bytes, size_t length)
 }
 
 /* Whether a device has a superblock. */
-static bool read_superblock(const struct bw_frame *frame, struct bw_xlator *device,
-                            struct disk_superblock *superblock)
+static bool read_superblock(struct bw_xlator *device, struct disk_superblock *superblock)
 {
-    if (!bw_try_read_raw(frame, device, PLACE * SECTOR, superblock, sizeof *superblock) ||
+    if (!bw_try_read_raw(NULL, device, PLACE * SECTOR, superblock, sizeof *superblock) ||
         memcmp(superblock->magic, magic, sizeof magic) != 0 ||
         bw_get64(superblock->place) != PLACE || bw_get16(superblock->keys) > KEYS)
         return false;
@@ -87,7 +86,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
     struct bw_window *window = bw_xlator_private(xlator);
     struct bw_xlator *device = bw_xlator_child(xlator, 0);
     struct disk_superblock superblock;
-    if (!read_superblock(NULL, device, &superblock))
+    if (!read_superblock(device, &superblock))
         return bw_error_create(BW_ERROR_NOT_FOUND, "it has no superblock of bcache");
     const uint64_t version = bw_get64(superblock.version), size = bw_xlator_size(device);
     const uint64_t begin = version == BACKING ? DEFAULT_BEGIN : bw_get64(superblock.begin);
@@ -138,11 +137,11 @@ static struct bw_error *init(struct bw_xlator *xlator)
     return NULL;
 }
 
-static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct bw_container_id *id)
+static bool find(struct bw_xlator *device, struct bw_container_id *id)
 {
     struct disk_superblock superblock;
     (void)id;
-    return read_superblock(frame, device, &superblock);
+    return read_superblock(device, &superblock);
 }
 
 const struct bw_container_type bw_bcache_container = {.layer = "layout/bcache", .find = find};

@@ -24,10 +24,10 @@ struct compressed {
     const struct bw_spool *spool; /* the decompressed image */
 };
 
-static const struct bw_packing *find_packing(const struct bw_frame *frame, struct bw_xlator *device)
+static const struct bw_packing *find_packing(struct bw_xlator *device)
 {
     uint8_t bytes[BW_PACKING_HEAD];
-    if (!bw_try_read_raw(frame, device, 0, bytes, sizeof bytes))
+    if (!bw_try_read_raw(NULL, device, 0, bytes, sizeof bytes))
         return NULL;
     return bw_packing_find(bytes, sizeof bytes);
 }
@@ -68,7 +68,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
 {
     struct compressed *compressed = bw_xlator_private(xlator);
     struct bw_xlator *device = bw_xlator_child(xlator, 0);
-    const struct bw_packing *packing = find_packing(NULL, device);
+    const struct bw_packing *packing = find_packing(device);
     if (!packing)
         return bw_error_create(BW_ERROR_NOT_BTRFS, "it is not compressed in a known format");
     bw_xlator_set_title(xlator, "%s", bw_packing_name(packing));
@@ -156,13 +156,13 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 /* The container. */
 
 /* Compressing twice makes no sense, except to fill up the disk. */
-static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct bw_container_id *id)
+static bool find(struct bw_xlator *device, struct bw_container_id *id)
 {
     (void)id;
     for (const struct bw_xlator *below = device; below; below = bw_xlator_child(below, 0))
         if (strcmp(bw_xlator_type(below), "layout/compressed") == 0)
             return false;
-    return find_packing(frame, device);
+    return find_packing(device);
 }
 
 const struct bw_container_type bw_compressed_container = {.layer = "layout/compressed",

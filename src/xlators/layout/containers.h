@@ -23,14 +23,13 @@ struct bw_container_type {
                     its contents */
     /** Whether a device is, or is part of, such a container. It must recognize the signature beyond
      * doubt, by a checksum or several members. Errors of reading count as no. */
-    bool (*find)(const struct bw_frame *frame, struct bw_xlator *device,
-                 struct bw_container_id *id);
+    bool (*find)(struct bw_xlator *device, struct bw_container_id *id);
     const char *option; /**< the option of the layer that selects a volume; NULL: there is only
                            one */
     /** Adds the names of the volumes in a container, given as all its devices, as the option
      * accepts them. NULL if there is no option. */
-    struct bw_error *(*list)(const struct bw_frame *frame, struct bw_xlator *const *devices,
-                             size_t count, struct bw_strings *names);
+    struct bw_error *(*list)(struct bw_xlator *const *devices, size_t count,
+                             struct bw_strings *names);
 };
 
 /** All types; ends with NULL. A device that several of them recognize belongs to the first. */

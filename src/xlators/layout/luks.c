@@ -354,11 +354,10 @@ static struct bw_error *decode_json(struct json_object *root, struct header *hea
 }
 
 /* Reads the copy of a LUKS2 header at an offset. */
-static struct bw_error *read_copy(const struct bw_frame *frame, struct bw_xlator *device,
-                                  uint64_t offset, struct header *header)
+static struct bw_error *read_copy(struct bw_xlator *device, uint64_t offset, struct header *header)
 {
     struct disk_header_2 disk;
-    BW_TRY(bw_read_inside(frame, device, header_ends, offset, &disk, sizeof disk));
+    BW_TRY(bw_read_inside(NULL, device, header_ends, offset, &disk, sizeof disk));
     const uint64_t size = bw_get_be64(disk.size);
     if (memcmp(disk.magic, offset ? magic_second : magic_first, sizeof disk.magic) != 0 ||
         bw_get_be16(disk.version) != 2 || bw_get_be64(disk.offset) != offset || size <= HEADER_2 ||
@@ -367,7 +366,7 @@ static struct bw_error *read_copy(const struct bw_frame *frame, struct bw_xlator
     BW_AUTO_FREE uint8_t *bytes = malloc(size);
     if (!bytes)
         return bw_error_no_memory();
-    BW_TRY(bw_read_inside(frame, device, header_ends, offset, bytes, (uint32_t)size));
+    BW_TRY(bw_read_inside(NULL, device, header_ends, offset, bytes, (uint32_t)size));
 
     /* The checksum covers the whole copy, with zeros in its own place. */
     char type[sizeof disk.checksum_type + 1];
@@ -403,10 +402,9 @@ static struct bw_error *read_copy(const struct bw_frame *frame, struct bw_xlator
 
 #else
 
-static struct bw_error *read_copy(const struct bw_frame *frame, struct bw_xlator *device,
-                                  uint64_t offset, struct header *header)
+static struct bw_error *read_copy(struct bw_xlator *device, uint64_t offset, struct header *header)
 {
-    (void)frame, (void)device, (void)offset, (void)header;
+    (void)device, (void)offset, (void)header;
     return bw_error_create(BW_ERROR_UNSUPPORTED,
                            "this program was built without json-c, which LUKS2 needs");
 }
@@ -414,18 +412,17 @@ static struct bw_error *read_copy(const struct bw_frame *frame, struct bw_xlator
 #endif
 
 /* Reads the header of a device. BW_ERROR_UNSUPPORTED names the unsupported feature. */
-static struct bw_error *read_header(const struct bw_frame *frame, struct bw_xlator *device,
-                                    struct header *header)
+static struct bw_error *read_header(struct bw_xlator *device, struct header *header)
 {
     struct disk_header_1 disk;
-    BW_TRY(bw_read_inside(frame, device, header_ends, 0, &disk, sizeof disk));
+    BW_TRY(bw_read_inside(NULL, device, header_ends, 0, &disk, sizeof disk));
     if (memcmp(disk.magic, magic_first, sizeof magic_first) == 0 && bw_get_be16(disk.version) == 1)
         return decode_1(&disk, header);
     /* The second copy of LUKS2 is at one of a few offsets. */
-    struct bw_error *error = read_copy(frame, device, 0, header);
+    struct bw_error *error = read_copy(device, 0, header);
     for (uint64_t offset = FIRST_COPY;
          error && error->code == BW_ERROR_CORRUPT && offset <= LARGEST; offset *= 2) {
-        BW_AUTO_ERROR struct bw_error *none = read_copy(frame, device, offset, header);
+        BW_AUTO_ERROR struct bw_error *none = read_copy(device, offset, header);
         if (none)
             continue;
         bw_error_free(BW_TAKE(error));
@@ -865,7 +862,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
     if (bw_xlator_child_count(xlator) > 1)
         source = bw_xlator_child(xlator, 1);
     BW_TRY(bw_gcrypt_prepare());
-    BW_TRY(read_header(NULL, source, header));
+    BW_TRY(read_header(source, header));
 
     const uint64_t size = bw_xlator_size(device);
     luks->window.pieces = &pieces;
@@ -975,15 +972,15 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 
 /* The container. */
 
-static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct bw_container_id *id)
+static bool find(struct bw_xlator *device, struct bw_container_id *id)
 {
     char found[sizeof(struct disk_header_1)];
     (void)id;
-    if (bw_try_read_raw(frame, device, 0, found, sizeof found) &&
+    if (bw_try_read_raw(NULL, device, 0, found, sizeof found) &&
         memcmp(found, magic_first, sizeof magic_first) == 0)
         return true;
     for (uint64_t offset = FIRST_COPY; offset <= LARGEST; offset *= 2)
-        if (bw_try_read_raw(frame, device, offset, found, sizeof found) &&
+        if (bw_try_read_raw(NULL, device, offset, found, sizeof found) &&
             memcmp(found, magic_second, sizeof magic_second) == 0)
             return true;
     return false;

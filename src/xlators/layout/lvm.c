@@ -363,9 +363,8 @@ struct bw_error *bw_lvm_locate(struct bw_xlator *volume, uint64_t *offset, uint6
                                struct bw_xlator **below)
 {
     const struct lvm *lvm = bw_xlator_private(volume);
-    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(volume));
     struct place place;
-    BW_TRY(locate_address(&frame, lvm, *offset, 0, &place));
+    BW_TRY(locate_address(NULL, lvm, *offset, 0, &place));
     if (lvm->thin || place.copies > 1)
         return bw_error_create(BW_ERROR_UNSUPPORTED, "the logical volume %s is not linear",
                                lvm->volume->name);
@@ -669,7 +668,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
         return bw_error_no_memory();
     for (size_t i = 0; i < count; i++)
         devices[i] = bw_xlator_child(xlator, i);
-    BW_TRY(bw_lvm_groups_read(NULL, devices, count, &lvm->groups));
+    BW_TRY(bw_lvm_groups_read(devices, count, &lvm->groups));
     BW_TRY(choose_volume(lvm, bw_xlator_option_text(xlator, "volume")));
 
     const struct bw_lvm_group *group = lvm->group;
@@ -720,19 +719,19 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 /* The container. Labels do not name the group, so all physical volumes are children of one layer.
  */
 
-static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct bw_container_id *id)
+static bool find(struct bw_xlator *device, struct bw_container_id *id)
 {
     (void)id;
-    return bw_lvm_find_label(frame, device, NULL);
+    return bw_lvm_find_label(device, NULL);
 }
 
-static struct bw_error *list(const struct bw_frame *frame, struct bw_xlator *const *devices,
-                             size_t count, struct bw_strings *names)
+static struct bw_error *list(struct bw_xlator *const *devices, size_t count,
+                             struct bw_strings *names)
 {
     enum { MOST_VOLUMES = 4096, MOST_BYTES = 256 << 20 };
     BW_SCOPED(bw_lvm_groups) struct bw_lvm_groups groups;
     size_t visible = 0;
-    BW_TRY(bw_lvm_groups_read(frame, devices, count, &groups));
+    BW_TRY(bw_lvm_groups_read(devices, count, &groups));
 
     /* Each volume gets a layer, which reads the texts again. Texts with so many volumes that this
      * would take minutes are not listed. */

@@ -78,12 +78,11 @@ static uint32_t checksum_of(const void *bytes, size_t length)
 
 /* Labels. */
 
-static bool read_label(const struct bw_frame *frame, struct bw_xlator *device,
-                       struct disk_label *label)
+static bool read_label(struct bw_xlator *device, struct disk_label *label)
 {
     for (uint64_t sector = 0; sector < LABELS; sector++) {
         const size_t covered = sizeof *label - offsetof(struct disk_label, header);
-        if (bw_try_read_raw(frame, device, sector * SECTOR, label, sizeof *label) &&
+        if (bw_try_read_raw(NULL, device, sector * SECTOR, label, sizeof *label) &&
             memcmp(label->magic, "LABELONE", 8) == 0 && memcmp(label->type, "LVM2 001", 8) == 0 &&
             bw_get64(label->sector) == sector &&
             bw_get32(label->checksum) == checksum_of(&label->header, covered) &&
@@ -93,11 +92,10 @@ static bool read_label(const struct bw_frame *frame, struct bw_xlator *device,
     return false;
 }
 
-bool bw_lvm_find_label(const struct bw_frame *frame, struct bw_xlator *device,
-                       char id[BW_LVM_ID + 1])
+bool bw_lvm_find_label(struct bw_xlator *device, char id[BW_LVM_ID + 1])
 {
     struct disk_label label;
-    if (!read_label(frame, device, &label))
+    if (!read_label(device, &label))
         return false;
     if (id) {
         memcpy(id, (const char *)&label + bw_get32(label.header), BW_LVM_ID);
@@ -574,13 +572,13 @@ static struct bw_error *add_group(struct bw_lvm_groups *groups, const char *text
 
 /* Adds the group in the current text of a metadata area. The area has no text if its physical
  * volume is not in a group. */
-static struct bw_error *read_area(const struct bw_frame *frame, struct bw_xlator *device,
-                                  uint64_t offset, struct bw_lvm_groups *groups)
+static struct bw_error *read_area(struct bw_xlator *device, uint64_t offset,
+                                  struct bw_lvm_groups *groups)
 {
     static const char magic[16] = " LVM2 x[5A%r0N*>";
     struct disk_area area;
     const size_t covered = sizeof area - offsetof(struct disk_area, magic);
-    const bool is_valid = bw_try_read_raw(frame, device, offset, &area, sizeof area) &&
+    const bool is_valid = bw_try_read_raw(NULL, device, offset, &area, sizeof area) &&
                           memcmp(area.magic, magic, sizeof magic) == 0 &&
                           bw_get64(area.start) == offset &&
                           bw_get32(area.checksum) == checksum_of(area.magic, covered) &&
@@ -600,9 +598,9 @@ static struct bw_error *read_area(const struct bw_frame *frame, struct bw_xlator
     /* At the end of the ring, the text continues after the header. */
     const uint64_t start = bw_get64(area.start), begin = bw_get64(area.current.offset);
     const uint64_t first = begin + length > size ? size - begin : length;
-    if (!bw_try_read_raw(frame, device, start + begin, text, first) ||
+    if (!bw_try_read_raw(NULL, device, start + begin, text, first) ||
         (first < length &&
-         !bw_try_read_raw(frame, device, start + SECTOR, text + first, length - first)) ||
+         !bw_try_read_raw(NULL, device, start + SECTOR, text + first, length - first)) ||
         checksum_of(text, length) != bw_get32(area.current.checksum))
         return bw_error_create(BW_ERROR_CORRUPT,
                                "the LVM metadata in the area at %" PRIu64 " are damaged", offset);
@@ -610,14 +608,14 @@ static struct bw_error *read_area(const struct bw_frame *frame, struct bw_xlator
     return add_group(groups, text, length);
 }
 
-struct bw_error *bw_lvm_groups_read(const struct bw_frame *frame, struct bw_xlator *const *devices,
-                                    size_t count, struct bw_lvm_groups *groups)
+struct bw_error *bw_lvm_groups_read(struct bw_xlator *const *devices, size_t count,
+                                    struct bw_lvm_groups *groups)
 {
     struct bw_error *error = NULL;
     *groups = (struct bw_lvm_groups){.text_length = 0};
     for (size_t i = 0; i < count; i++) {
         struct disk_label label;
-        if (!read_label(frame, devices[i], &label)) {
+        if (!read_label(devices[i], &label)) {
             error = bw_error_first(error, bw_error_create(BW_ERROR_NOT_FOUND,
                                                           "%s is not a physical volume of LVM",
                                                           bw_xlator_image(devices[i])));
@@ -632,15 +630,14 @@ struct bw_error *bw_lvm_groups_read(const struct bw_frame *frame, struct bw_xlat
             if (!bw_get64(offset))
                 lists++;
             else if (lists)
-                error =
-                    bw_error_first(error, read_area(frame, devices[i], bw_get64(offset), groups));
+                error = bw_error_first(error, read_area(devices[i], bw_get64(offset), groups));
         }
     }
 
     /* The devices of the physical volumes. */
     for (size_t i = 0; i < count; i++) {
         char id[BW_LVM_ID + 1];
-        if (!bw_lvm_find_label(frame, devices[i], id))
+        if (!bw_lvm_find_label(devices[i], id))
             continue;
         for (size_t k = 0; k < groups->list.count; k++) {
             struct bw_lvm_physicals *physicals = &groups->list.items[k].physicals;

@@ -82,14 +82,13 @@ struct bw_lvm_groups {
 };
 
 /** Whether a device is a physical volume; `id` may be NULL. */
-bool bw_lvm_find_label(const struct bw_frame *frame, struct bw_xlator *device,
-                       char id[BW_LVM_ID + 1]);
+bool bw_lvm_find_label(struct bw_xlator *device, char id[BW_LVM_ID + 1]);
 
 /** Reads the newest metadata of all groups on the devices. Metadata that cannot be read are
  * skipped, if another copy can; otherwise BW_ERROR_CORRUPT. Free with bw_lvm_groups_free(), also
  * after an error. */
-struct bw_error *bw_lvm_groups_read(const struct bw_frame *frame, struct bw_xlator *const *devices,
-                                    size_t count, struct bw_lvm_groups *groups);
+struct bw_error *bw_lvm_groups_read(struct bw_xlator *const *devices, size_t count,
+                                    struct bw_lvm_groups *groups);
 
 void bw_lvm_groups_free(struct bw_lvm_groups *groups);
 

@@ -712,7 +712,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
     for (size_t i = 0; i < count; i++) {
         struct bw_xlator *child = bw_xlator_child(xlator, i);
         const struct bw_md_device device = {child, 0, bw_xlator_size(child)};
-        if (!bw_md_superblock_read(NULL, &device, &found[i]))
+        if (!bw_md_superblock_read(&device, &found[i]))
             return bw_error_create(BW_ERROR_NOT_FOUND, "%s has no superblock of an MD array",
                                    bw_xlator_image(child));
         if (memcmp(found[i].id, found[0].id, sizeof found[i].id) != 0)
@@ -808,10 +808,10 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 
 /* The container. */
 
-static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct bw_container_id *id)
+static bool find(struct bw_xlator *device, struct bw_container_id *id)
 {
     struct bw_md_superblock found;
-    if (!bw_md_is_member(frame, &(struct bw_md_device){device, 0, bw_xlator_size(device)}, &found))
+    if (!bw_md_is_member(&(struct bw_md_device){device, 0, bw_xlator_size(device)}, &found))
         return false;
     memcpy(id->bytes, found.id, sizeof id->bytes);
     return true;

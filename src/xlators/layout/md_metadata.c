@@ -112,19 +112,18 @@ static bool is_possible(const struct bw_md_superblock *found)
            found->data_offset <= INT64_MAX && found->data_size <= INT64_MAX;
 }
 
-static bool read_block(const struct bw_frame *frame, const struct bw_md_device *device,
-                       uint64_t offset, void *block)
+static bool read_block(const struct bw_md_device *device, uint64_t offset, void *block)
 {
     if (offset > device->size || device->size - offset < BLOCK)
         return false;
-    return bw_try_read_raw(frame, device->layer, device->begin + offset, block, BLOCK);
+    return bw_try_read_raw(NULL, device->layer, device->begin + offset, block, BLOCK);
 }
 
-static bool read_1(const struct bw_frame *frame, const struct bw_md_device *device, uint64_t offset,
-                   const char *version, struct bw_md_superblock *found)
+static bool read_1(const struct bw_md_device *device, uint64_t offset, const char *version,
+                   struct bw_md_superblock *found)
 {
     struct disk_1 disk;
-    if (!read_block(frame, device, offset, &disk) || bw_get32(disk.magic) != (uint32_t)MAGIC ||
+    if (!read_block(device, offset, &disk) || bw_get32(disk.magic) != (uint32_t)MAGIC ||
         bw_get32(disk.major) != 1 || bw_get64(disk.offset) * SECTOR != offset)
         return false;
     const uint32_t roles = bw_get32(disk.role_count), wanted = bw_get32(disk.checksum);
@@ -182,11 +181,10 @@ static uint32_t word_at(const bw_le32 *words, enum word word)
 
 /* A disk and its last partition often end at the same address, where both would have their
  * superblock. */
-static bool is_in_partition(const struct bw_frame *frame, const struct bw_md_device *device,
-                            uint64_t offset)
+static bool is_in_partition(const struct bw_md_device *device, uint64_t offset)
 {
     struct bw_partition_table table;
-    BW_AUTO_ERROR struct bw_error *error = bw_partition_table_read(frame, device->layer, &table);
+    BW_AUTO_ERROR struct bw_error *error = bw_partition_table_read(device->layer, &table);
     bool is_inside = false;
     for (size_t i = 0; !error && i < table.count; i++) {
         const struct bw_partition_info *partition = &table.partitions[i];
@@ -198,13 +196,12 @@ static bool is_in_partition(const struct bw_frame *frame, const struct bw_md_dev
     return is_inside;
 }
 
-static bool read_0(const struct bw_frame *frame, const struct bw_md_device *device,
-                   struct bw_md_superblock *found)
+static bool read_0(const struct bw_md_device *device, struct bw_md_superblock *found)
 {
     enum { IN_SYNC = 1 << 2, DISKS = 27 };
     bw_le32 words[WORDS];
     const uint64_t size = device->size / RESERVED * RESERVED;
-    if (size < RESERVED || !read_block(frame, device, size - RESERVED, words) ||
+    if (size < RESERVED || !read_block(device, size - RESERVED, words) ||
         word_at(words, WORD_MAGIC) != (uint32_t)MAGIC || word_at(words, WORD_MAJOR) != 0)
         return false;
     const uint32_t wanted = word_at(words, WORD_CHECKSUM);
@@ -236,17 +233,16 @@ static bool read_0(const struct bw_frame *frame, const struct bw_md_device *devi
     memcpy(found->id + 4, &words[WORD_ID_REST], 12);
     if (!(word_at(words, WORD_STATUS) & IN_SYNC) || found->role >= found->device_count)
         found->role = BW_MD_NO_ROLE;
-    return is_possible(found) && (device->begin || !is_in_partition(frame, device, found->offset));
+    return is_possible(found) && (device->begin || !is_in_partition(device, found->offset));
 }
 
-bool bw_md_superblock_read(const struct bw_frame *frame, const struct bw_md_device *device,
-                           struct bw_md_superblock *found)
+bool bw_md_superblock_read(const struct bw_md_device *device, struct bw_md_superblock *found)
 {
     enum { AT_END = 16 * SECTOR };
     const uint64_t size = device->size / SECTOR * SECTOR;
     const uint64_t end = size < AT_END ? size : (size - AT_END) / BLOCK * BLOCK;
-    return read_1(frame, device, BLOCK, "1.2", found) || read_1(frame, device, 0, "1.1", found) ||
-           (end && read_1(frame, device, end, "1.0", found)) || read_0(frame, device, found);
+    return read_1(device, BLOCK, "1.2", found) || read_1(device, 0, "1.1", found) ||
+           (end && read_1(device, end, "1.0", found)) || read_0(device, found);
 }
 
 struct bw_error *bw_md_bad_blocks_read(const struct bw_md_device *device,
@@ -274,10 +270,9 @@ struct bw_error *bw_md_bad_blocks_read(const struct bw_md_device *device,
     return NULL;
 }
 
-bool bw_md_is_member(const struct bw_frame *frame, const struct bw_md_device *device,
-                     struct bw_md_superblock *found)
+bool bw_md_is_member(const struct bw_md_device *device, struct bw_md_superblock *found)
 {
-    if (!bw_md_superblock_read(frame, device, found))
+    if (!bw_md_superblock_read(device, found))
         return false;
     if (found->data_offset || found->level != 1)
         return true;
@@ -289,7 +284,7 @@ bool bw_md_is_member(const struct bw_frame *frame, const struct bw_md_device *de
                                  .length = sizeof bytes,
                                  .address = device->begin + bw_superblock_offset(0),
                                  .buffer = bytes};
-    bw_wind(frame, device->layer, &request, 1);
+    bw_wind(NULL, device->layer, &request, 1);
     BW_AUTO_ERROR struct bw_error *error = request.error;
     if (!error)
         error = bw_superblock_decode(bytes, bw_superblock_offset(0), &superblock);

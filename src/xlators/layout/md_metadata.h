@@ -57,8 +57,7 @@ struct bw_md_device {
 };
 
 /** Reads the superblock of a device; false without a valid one. */
-bool bw_md_superblock_read(const struct bw_frame *frame, const struct bw_md_device *device,
-                           struct bw_md_superblock *superblock);
+bool bw_md_superblock_read(const struct bw_md_device *device, struct bw_md_superblock *superblock);
 
 /** Reads the ranges in which a device lacks the data of the array; at most BW_MD_BAD. Offsets count
  * from the beginning of its data. */
@@ -67,8 +66,7 @@ struct bw_error *bw_md_bad_blocks_read(const struct bw_md_device *device,
                                        struct bw_range *ranges, size_t *count);
 
 /** The same, but false if the device contains a newer btrfs instead. */
-bool bw_md_is_member(const struct bw_frame *frame, const struct bw_md_device *device,
-                     struct bw_md_superblock *superblock);
+bool bw_md_is_member(const struct bw_md_device *device, struct bw_md_superblock *superblock);
 
 /** Counts the blocks of data in a journal that the kernel would write to the other devices before
  * it uses the array. `journal`: the superblock of the device. */

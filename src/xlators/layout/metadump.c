@@ -39,11 +39,11 @@ struct piece {
 
 BW_VECTOR(pieces, struct piece);
 
-static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct bw_container_id *id)
+static bool find(struct bw_xlator *device, struct bw_container_id *id)
 {
     union bw_metadump_index block;
     (void)id;
-    return bw_try_read_raw(frame, device, 0, &block, BW_METADUMP_BLOCK) &&
+    return bw_try_read_raw(NULL, device, 0, &block, BW_METADUMP_BLOCK) &&
            bw_get64(block.cluster.header.magic) == BW_METADUMP_MAGIC &&
            !bw_get64(block.cluster.header.offset);
 }

@@ -331,11 +331,11 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 
 /* The container. */
 
-static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct bw_container_id *id)
+static bool find(struct bw_xlator *device, struct bw_container_id *id)
 {
     char bytes[sizeof magic];
     (void)id;
-    return bw_try_read_raw(frame, device, 0, bytes, sizeof bytes) &&
+    return bw_try_read_raw(NULL, device, 0, bytes, sizeof bytes) &&
            memcmp(bytes, magic, sizeof magic) == 0;
 }
 

@@ -23,7 +23,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
     const char *wanted = bw_xlator_option_text(xlator, "partition");
     const struct bw_partition_info *partition;
     BW_SCOPED(bw_partition_table) struct bw_partition_table table;
-    struct bw_error *error = bw_partition_table_read(NULL, disk, &table);
+    struct bw_error *error = bw_partition_table_read(disk, &table);
     if (error && error->code == BW_ERROR_NOT_FOUND)
         return bw_error_prefix(error, "%s", bw_xlator_name(disk));
     if (error)
@@ -48,20 +48,20 @@ static struct bw_error *init(struct bw_xlator *xlator)
 
 /* The container. */
 
-static bool find(const struct bw_frame *frame, struct bw_xlator *device, struct bw_container_id *id)
+static bool find(struct bw_xlator *device, struct bw_container_id *id)
 {
     BW_SCOPED(bw_partition_table) struct bw_partition_table table;
     (void)id;
-    BW_AUTO_ERROR struct bw_error *none = bw_partition_table_read(frame, device, &table);
+    BW_AUTO_ERROR struct bw_error *none = bw_partition_table_read(device, &table);
     return !none;
 }
 
-static struct bw_error *list(const struct bw_frame *frame, struct bw_xlator *const *devices,
-                             size_t count, struct bw_strings *names)
+static struct bw_error *list(struct bw_xlator *const *devices, size_t count,
+                             struct bw_strings *names)
 {
     BW_SCOPED(bw_partition_table) struct bw_partition_table table;
     (void)count;
-    BW_TRY(bw_partition_table_read(frame, devices[0], &table));
+    BW_TRY(bw_partition_table_read(devices[0], &table));
     for (size_t i = 0; i < table.count; i++) {
         char number[16];
         snprintf(number, sizeof number, "%u", table.partitions[i].number);

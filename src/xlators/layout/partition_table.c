@@ -63,7 +63,6 @@ _Static_assert(offsetof(struct gpt_header, entries_sector) == 72, "layout of a G
 
 /* A file in memory with the parts of a disk that libblkid needs, at their offsets. */
 struct disk_copy {
-    const struct bw_frame *frame;
     struct bw_xlator *disk;
     uint64_t size; /* size of the disk, in bytes */
     uint32_t sector_size;
@@ -73,7 +72,7 @@ struct disk_copy {
 
 static bool read_disk(const struct disk_copy *copy, uint64_t offset, void *bytes, size_t length)
 {
-    return bw_try_read_raw(copy->frame, copy->disk, offset, bytes, length);
+    return bw_try_read_raw(NULL, copy->disk, offset, bytes, length);
 }
 
 /* Copies a range; bytes that cannot be read stay zero. */
@@ -298,11 +297,10 @@ static bool is_none(struct bw_error **error)
     return true;
 }
 
-static struct bw_error *probe_disk(const struct bw_frame *frame, struct bw_xlator *disk,
-                                   uint32_t sector_size, bool force,
+static struct bw_error *probe_disk(struct bw_xlator *disk, uint32_t sector_size, bool force,
                                    struct bw_partition_table *table)
 {
-    struct disk_copy copy = {frame, disk, bw_xlator_size(disk), sector_size, -1, false};
+    struct disk_copy copy = {disk, bw_xlator_size(disk), sector_size, -1, false};
     *table = (struct bw_partition_table){.kind = ""};
     if (!may_have_table(&copy))
         return bw_error_create(BW_ERROR_NOT_FOUND, "no partition table");
@@ -321,15 +319,14 @@ static struct bw_error *probe_disk(const struct bw_frame *frame, struct bw_xlato
 }
 
 /* Whether a btrfs begins where a partition does. */
-static bool holds_btrfs(const struct bw_frame *frame, struct bw_xlator *disk,
-                        const struct bw_partition_table *table)
+static bool holds_btrfs(struct bw_xlator *disk, const struct bw_partition_table *table)
 {
     struct bw_disk_superblock block;
     for (size_t i = 0; i < table->count; i++) {
         const struct bw_partition_info *partition = &table->partitions[i];
         const uint64_t offset = partition->offset + bw_superblock_offset(0);
         if (partition->room >= bw_superblock_offset(0) + sizeof block &&
-            bw_try_read_raw(frame, disk, offset, &block, sizeof block) &&
+            bw_try_read_raw(NULL, disk, offset, &block, sizeof block) &&
             bw_get64(block.magic) == BW_SUPERBLOCK_MAGIC)
             return true;
     }
@@ -338,20 +335,20 @@ static bool holds_btrfs(const struct bw_frame *frame, struct bw_xlator *disk,
 
 /* A GPT is found only with the sector size that it was made for. An MBR does not contain its unit:
  * it is 512 bytes, unless no partition starts there but one does with sectors of 4 KiB. */
-static struct bw_error *probe_sizes(const struct bw_frame *frame, struct bw_xlator *disk,
-                                    bool force, struct bw_partition_table *table)
+static struct bw_error *probe_sizes(struct bw_xlator *disk, bool force,
+                                    struct bw_partition_table *table)
 {
     struct bw_partition_table large;
-    struct bw_error *error = probe_disk(frame, disk, 512, force, table);
+    struct bw_error *error = probe_disk(disk, 512, force, table);
     bool none = is_none(&error);
-    if (error || (!none && (strcmp(table->kind, "dos") != 0 || holds_btrfs(frame, disk, table))))
+    if (error || (!none && (strcmp(table->kind, "dos") != 0 || holds_btrfs(disk, table))))
         return error;
-    error = probe_disk(frame, disk, 4096, force, &large);
+    error = probe_disk(disk, 4096, force, &large);
     if (none) {
         *table = large;
         return error;
     }
-    bool better = !error && holds_btrfs(frame, disk, &large);
+    bool better = !error && holds_btrfs(disk, &large);
     bw_error_free(error);
     struct bw_partition_table *worse = better ? table : &large;
     bw_partition_table_free(worse);
@@ -360,11 +357,10 @@ static struct bw_error *probe_sizes(const struct bw_frame *frame, struct bw_xlat
     return NULL;
 }
 
-struct bw_error *bw_partition_table_read(const struct bw_frame *frame, struct bw_xlator *disk,
-                                         struct bw_partition_table *table)
+struct bw_error *bw_partition_table_read(struct bw_xlator *disk, struct bw_partition_table *table)
 {
-    struct bw_error *error = probe_sizes(frame, disk, false, table);
-    return is_none(&error) ? probe_sizes(frame, disk, true, table) : error;
+    struct bw_error *error = probe_sizes(disk, false, table);
+    return is_none(&error) ? probe_sizes(disk, true, table) : error;
 }
 
 void bw_partition_table_free(struct bw_partition_table *table)

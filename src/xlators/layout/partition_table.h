@@ -12,8 +12,7 @@
 /** Reads the table of a disk, without the path and the contents of the partitions.
  * BW_ERROR_NOT_FOUND without a table. Free with bw_partition_table_free(); after an error it is
  * empty. */
-struct bw_error *bw_partition_table_read(const struct bw_frame *frame, struct bw_xlator *disk,
-                                         struct bw_partition_table *table);
+struct bw_error *bw_partition_table_read(struct bw_xlator *disk, struct bw_partition_table *table);
 
 void bw_partition_table_free(struct bw_partition_table *table);
 

@@ -75,7 +75,7 @@ static void expect_entry(struct bench *bench, uint64_t wanted, uint64_t newer_ba
     const struct bw_superblock_log log = {.storage = bench->storage};
     struct bw_superblock_entry entry;
     uint64_t before = bw_xlator_counters(bench->storage, BW_REQUEST_SUPER).requests;
-    assert_true(bw_superblock_log_find(NULL, &log, &entry));
+    assert_true(bw_superblock_log_find(&log, &entry));
     assert_int_equal(entry.offset, wanted);
     assert_int_equal(entry.newer_bad, newer_bad);
     assert_in_range(bw_xlator_counters(bench->storage, BW_REQUEST_SUPER).requests - before, 1, 900);
@@ -197,8 +197,8 @@ static bool find_log(const struct bench *bench, unsigned copy, const struct bw_s
                      uint64_t *offset)
 {
     struct bw_superblock_entry entry;
-    bool found = bw_superblock_log_find(
-        NULL, &(struct bw_superblock_log){bench->storage, copy, known}, &entry);
+    bool found =
+        bw_superblock_log_find(&(struct bw_superblock_log){bench->storage, copy, known}, &entry);
     *offset = entry.offset;
     return found;
 }

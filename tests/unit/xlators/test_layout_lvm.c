@@ -448,7 +448,7 @@ static void test_listing(void **state)
         bench->graph = fake_graph(&bench->log);
         bench->fakes[0] = (struct fake_layer){.copies = {bytes}, .size = AREA + ring};
         struct bw_xlator *device = add_fake_device(bench->graph, &bench->fakes[0]);
-        struct bw_error *error = bw_lvm_container.list(NULL, &device, 1, &names);
+        struct bw_error *error = bw_lvm_container.list(&device, 1, &names);
         if (count == 3000)
             expect_success(error);
         else

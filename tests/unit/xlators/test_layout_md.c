@@ -455,10 +455,10 @@ static void test_finding(void **state)
     (void)state;
     struct bench *bench = make_raid5();
     expect_success(open_bench(bench, 7));
-    assert_true(bw_md_container.find(NULL, bench->members[0], &id));
+    assert_true(bw_md_container.find(bench->members[0], &id));
     assert_memory_equal(id.bytes, "the id of it all", 16);
     bench->bytes[2][SUPERBLOCK + 100] ^= 1; /* the checksum is wrong now */
-    assert_false(bw_md_container.find(NULL, bench->members[0], &id));
+    assert_false(bw_md_container.find(bench->members[0], &id));
     close_bench(bench);
     free(bench);
 }

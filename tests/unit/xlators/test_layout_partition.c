@@ -279,7 +279,7 @@ static void test_many(void **state)
         put_entry(bench->bytes + (8 + 2 * i) * 512, 0, 0x83, 1, 1);
         put_entry(bench->bytes + (8 + 2 * i) * 512, 1, 0x05, 2 * (i + 1), 2);
     }
-    expect_success(bw_partition_table_read(NULL, bench->disk, &table));
+    expect_success(bw_partition_table_read(bench->disk, &table));
     assert_int_equal(table.count, BW_PARTITIONS);
     assert_true(table.partitions[0].extended);
     assert_string_equal(table.partitions[0].type_name, "Extended");
@@ -309,7 +309,7 @@ static void test_flips(void **state)
         }
         if (round % 3)
             seal_header(bench->bytes + (round % 3 == 1 ? 512 : 4096));
-        struct bw_error *error = bw_partition_table_read(NULL, bench->disk, &table);
+        struct bw_error *error = bw_partition_table_read(bench->disk, &table);
         for (size_t i = 0; !error && i < table.count; i++) {
             const struct bw_partition_info *partition = &table.partitions[i];
             assert_true(partition->room <= partition->length);
