@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
+#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/gcrypt.h"
 
@@ -116,7 +117,7 @@ void bw_hash_add_zeros(struct bw_hash *hash, uint64_t length)
 
 void bw_hash_end(struct bw_hash *hash, char text[static BW_HASH_TEXT])
 {
-    static const char digits[] = "0123456789abcdef";
+    struct bw_buffer digits = {.data = text, .capacity = BW_HASH_TEXT, .fixed = true};
     XXH64_canonical_t canonical;
     const uint8_t *bytes = canonical.digest;
     size_t length = sizeof canonical.digest;
@@ -126,9 +127,6 @@ void bw_hash_end(struct bw_hash *hash, char text[static BW_HASH_TEXT])
     } else {
         XXH64_canonicalFromHash(&canonical, XXH64_digest(hash->xxhash));
     }
-    for (size_t i = 0; i < length; i++) {
-        *text++ = digits[bytes[i] >> 4];
-        *text++ = digits[bytes[i] & 15];
-    }
-    *text = '\0';
+    bw_buffer_append_hex(&digits, bytes, length);
+    bw_buffer_append_byte(&digits, '\0');
 }

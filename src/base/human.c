@@ -43,15 +43,6 @@ const struct bw_unit bw_time_units[] = {
     {NULL, 0},
 };
 
-/* Finds the unit with a name; NULL if it does not exist. */
-static const struct bw_unit *find_unit(const struct bw_unit *units, const char *name, size_t length)
-{
-    for (; units->name; units++)
-        if (strlen(units->name) == length && memcmp(units->name, name, length) == 0)
-            return units;
-    return NULL;
-}
-
 static bool is_digit(char byte)
 {
     return byte >= '0' && byte <= '9';
@@ -87,10 +78,11 @@ bool bw_parse_with_unit(const char *text, const struct bw_unit *units, uint64_t 
         return bw_parse_size(&text, number) && !*text;
     if (!bw_parse_digits(&text, 10, number))
         return false;
-    const struct bw_unit *unit = find_unit(units, text, strlen(text));
+    while (units->name && strcmp(units->name, text) != 0)
+        units++;
     if (*number == 0 && !*text)
         return true;
-    return unit && !__builtin_mul_overflow(*number, unit->factor, number);
+    return units->name && !__builtin_mul_overflow(*number, units->factor, number);
 }
 
 /* Printing sizes. */

@@ -8,17 +8,11 @@
 
 #include "base/cleanup.h"
 
-static bool set_message(struct bw_item_fault *fault, const char *format, va_list arguments)
-{
-    vsnprintf(fault->message, sizeof fault->message, format, arguments);
-    return true;
-}
-
 bool bw_item_wrong(struct bw_item_fault *fault, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    set_message(fault, format, arguments);
+    vsnprintf(fault->message, sizeof fault->message, format, arguments);
     va_end(arguments);
     return true;
 }
@@ -29,7 +23,7 @@ bool bw_item_wrong_as(struct bw_item_fault *fault, enum bw_item_fault_kind kind,
     va_list arguments;
     va_start(arguments, format);
     fault->kind = kind;
-    set_message(fault, format, arguments);
+    vsnprintf(fault->message, sizeof fault->message, format, arguments);
     va_end(arguments);
     return true;
 }

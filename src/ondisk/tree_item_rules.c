@@ -10,8 +10,7 @@
 /* Space: extents with their references, block groups, checksums. */
 
 /* Flags of an extent. */
-#define EXTENT_DATA         (UINT64_C(1) << 0)
-#define EXTENT_FULL_BACKREF (UINT64_C(1) << 8)
+#define EXTENT_DATA (UINT64_C(1) << 0)
 /* Set in memory by a scrub of old, and of no meaning on disk. */
 #define EXTENT_SUPER (UINT64_C(1) << 48)
 
@@ -133,8 +132,9 @@ static bool check_extent_item(const struct bw_item_rules *rules, const struct bw
     uint64_t count = 0;
     if (item->key.type == BW_METADATA_ITEM && !(rules->incompat & BW_INCOMPAT_SKINNY_METADATA))
         return bw_item_wrong(fault, "METADATA_ITEM without the feature skinny-metadata");
-    if (is_data == !!(flags & BW_EXTENT_TREE_BLOCK) || (is_data && (flags & EXTENT_FULL_BACKREF)) ||
-        flags & ~(EXTENT_DATA | BW_EXTENT_TREE_BLOCK | EXTENT_FULL_BACKREF | EXTENT_SUPER))
+    if (is_data == !!(flags & BW_EXTENT_TREE_BLOCK) ||
+        (is_data && (flags & BW_EXTENT_FULL_BACKREF)) ||
+        flags & ~(EXTENT_DATA | BW_EXTENT_TREE_BLOCK | BW_EXTENT_FULL_BACKREF | EXTENT_SUPER))
         return bw_item_wrong(fault, "flags 0x%" PRIx64, flags);
     if (bw_generation_wrong(rules, fault, "generation", bw_get64(extent->generation)) ||
         wrong_extent(rules, item, is_data, &cursor, fault))

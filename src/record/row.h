@@ -153,9 +153,11 @@ static inline char *bw_row_columns(const struct bw_rows *rows, const void *recor
     return at;
 }
 
-/** Bytes of a text that ends with NUL; `value` points to the pointer. */
-static inline struct bw_bytes bw_row_text(const void *value)
+/** The value of a member that is bytes, or a text that ends with NUL. */
+static inline struct bw_bytes bw_row_bytes(const struct bw_row *row, const void *value)
 {
+    if (row->column->member->type != BW_TYPE_TEXT)
+        return *(const struct bw_bytes *)value;
     const char *text = *(const char *const *)value;
     return (struct bw_bytes){text, text ? strlen(text) : 0};
 }

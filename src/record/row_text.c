@@ -90,14 +90,11 @@ static char *write_base64(const struct bw_row *row, const void *value, char *at)
 
 static char *write_raw(const struct bw_row *row, const void *value, char *at)
 {
-    const struct bw_bytes *bytes = value;
-    if (!bytes->data)
+    const struct bw_bytes bytes = bw_row_bytes(row, value);
+    if (!bytes.data)
         return bw_row_absent(row, at);
-    at = bw_row_room(row, bw_row_lead(row, at), bytes->length);
-    if (!at)
-        return NULL;
-    memcpy(at, bytes->data, bytes->length);
-    return at + bytes->length;
+    at = bw_row_room(row, bw_row_lead(row, at), bytes.length);
+    return at ? mempcpy(at, bytes.data, bytes.length) : NULL;
 }
 
 static char *write_hex_bytes(const struct bw_row *row, const void *value, char *at)
@@ -155,31 +152,19 @@ static char *write_key(const struct bw_row *row, const void *value, char *at)
 }
 
 /* Bytes in a form whose length is known only afterwards. */
-static char *write_formed(const struct bw_row *row, const struct bw_bytes *bytes, char *at,
+static char *write_formed(const struct bw_row *row, const void *value, char *at,
                           void (*append)(struct bw_buffer *, const void *, size_t))
 {
-    if (!bytes->data)
+    const struct bw_bytes bytes = bw_row_bytes(row, value);
+    if (!bytes.data)
         return bw_row_absent(row, at);
-    append(bw_row_buffer(row, bw_row_lead(row, at)), bytes->data, bytes->length);
+    append(bw_row_buffer(row, bw_row_lead(row, at)), bytes.data, bytes.length);
     return bw_row_end(row, 0);
 }
 
 static char *write_escaped(const struct bw_row *row, const void *value, char *at)
 {
     return write_formed(row, value, at, bw_escape_append);
-}
-
-/* The same for text that ends with NUL. */
-static char *write_raw_text(const struct bw_row *row, const void *value, char *at)
-{
-    const struct bw_bytes bytes = bw_row_text(value);
-    return write_raw(row, &bytes, at);
-}
-
-static char *write_escaped_text(const struct bw_row *row, const void *value, char *at)
-{
-    const struct bw_bytes bytes = bw_row_text(value);
-    return write_escaped(row, &bytes, at);
 }
 
 /* One word: quoted if it is empty or holds spaces or quotes, with unprintable bytes escaped. */
@@ -205,12 +190,6 @@ static void append_word(struct bw_buffer *text, const void *bytes, size_t length
 static char *write_word(const struct bw_row *row, const void *value, char *at)
 {
     return write_formed(row, value, at, append_word);
-}
-
-static char *write_word_text(const struct bw_row *row, const void *value, char *at)
-{
-    const struct bw_bytes bytes = bw_row_text(value);
-    return write_word(row, &bytes, at);
 }
 
 /* DEVID:OFFSET, with commas between them. */
@@ -261,9 +240,6 @@ bw_column_writer *bw_text_writer(const struct bw_member *member,
     case BW_TYPE_NAMES:
         return write_names;
     case BW_TYPE_TEXT:
-        if (words)
-            return write_word_text;
-        return escape ? write_escaped_text : write_raw_text;
     case BW_TYPE_BYTES:
         if (words)
             return write_word;

@@ -111,13 +111,10 @@ static struct bw_error *delete_range(struct bw_replay *replay, uint64_t director
     }
 }
 
-/* Removes entries of a directory: all, or those that its log lists as deleted
- * (replay_dir_deletes). */
-static struct bw_error *dir_deletes(struct bw_replay *replay, uint64_t directory, bool all)
+/* Removes the entries of a directory that its log lists as deleted (replay_dir_deletes). */
+static struct bw_error *dir_deletes(struct bw_replay *replay, uint64_t directory)
 {
     const struct bw_key first = {directory, BW_DIR_LOG_INDEX, 0};
-    if (all)
-        return delete_range(replay, directory, 0, UINT64_MAX, true);
     for (size_t i = bw_log_first(&replay->log, &first); i < replay->log.items.count; i++) {
         const struct bw_item *item = &replay->log.items.items[i];
         const struct bw_disk_dir_log *range = (const void *)item->data;
@@ -145,6 +142,13 @@ static bool has_ref(const struct bw_replay *replay, const struct bw_link *link)
     return false;
 }
 
+static bool is_same(const struct bw_dir_entry *entry, const struct bw_link *link)
+{
+    return entry->name && entry->location.objectid == link->inode &&
+           entry->location.type == BW_INODE_ITEM && entry->name_length == link->length &&
+           memcmp(entry->name, link->name, link->length) == 0;
+}
+
 /* Checks whether the directory has the name or the index of an entry. An entry of a different inode
  * that exists is removed (delete_conflicting_dir_entry). */
 static struct bw_error *clear_dir_range(struct bw_replay *replay, const struct bw_link *link,
@@ -155,9 +159,7 @@ static struct bw_error *clear_dir_range(struct bw_replay *replay, const struct b
     *present = entry.name;
     if (!entry.name || !exists)
         return NULL;
-    if (entry.location.objectid == link->inode && entry.location.type == BW_INODE_ITEM &&
-        entry.type == type && entry.name_length == link->length &&
-        memcmp(entry.name, link->name, link->length) == 0)
+    if (is_same(&entry, link) && entry.type == type)
         return NULL;
     *present = entry.location.type != BW_INODE_ITEM;
     return drop_entries(replay, link, by_name);
@@ -480,7 +482,7 @@ struct bw_error *bw_replay_inode_item(struct bw_replay *replay, const struct bw_
     memcpy(&new, item->data, sizeof new);
     BW_TRY(delete_xattrs(replay, number));
     if (is_type(&new, S_IFDIR))
-        BW_TRY(dir_deletes(replay, number, false));
+        BW_TRY(dir_deletes(replay, number));
     BW_TRY(overwrite_inode(replay, number, &new));
 
     /* Removes extents beyond the end of a file; those that still exist are in the log. */
@@ -510,13 +512,6 @@ static struct bw_error *exists_inode(struct bw_replay *replay, uint64_t inode, b
 {
     struct bw_disk_inode_item item;
     return bw_edit_inode(&replay->tree, inode, &item, exists);
-}
-
-static bool is_same(const struct bw_dir_entry *entry, const struct bw_link *link)
-{
-    return entry->name && entry->location.objectid == link->inode &&
-           entry->location.type == BW_INODE_ITEM && entry->name_length == link->length &&
-           memcmp(entry->name, link->name, link->length) == 0;
 }
 
 /* Finds a name in an item of the subvolume, in `directory` (0: any), that the log lacks in the
@@ -612,84 +607,65 @@ struct bw_error *bw_replay_refs(struct bw_replay *replay, const struct bw_item *
  * names become orphans; if they are directories, their entries are removed, too.
  */
 
-/* Counts the names in items of a type. */
-static struct bw_error *count_names(struct bw_replay *replay, uint64_t inode, uint8_t type,
-                                    uint32_t *count)
+/* Counts the names of an inode, and lists the first ones. */
+static struct bw_error *count_names(struct bw_replay *replay, uint64_t inode, uint32_t *count,
+                                    struct bw_buffer *names)
 {
-    struct bw_key key = {inode, type, 0};
-    for (;;) {
-        struct bw_item item;
-        struct bw_inode_ref ref;
-        BW_TRY(bw_edit_first(&replay->tree, &key, &item));
-        if (!item.data || item.key.objectid != inode || item.key.type != type)
-            return NULL;
-        struct bw_cursor cursor = bw_cursor_of(&item);
-        while (bw_inode_ref_next(&cursor, &item.key, &ref))
-            (*count)++;
-        key = item.key;
-        if (key.offset++ == UINT64_MAX)
-            return NULL;
-    }
-}
-
-/*
- * Warns about a directory with several names. The kernel's replay makes it without complaint, but
- * its tree checker refuses the leaf when the replay is committed, which aborts the mount.
- */
-static struct bw_error *warn_of_names(struct bw_replay *replay, uint64_t inode, uint32_t count)
-{
-    BW_AUTO_BUFFER struct bw_buffer names = {0};
     struct bw_key key = {inode, BW_INODE_REF, 0};
-    for (;;) {
+    for (*count = 0;;) {
         struct bw_item item;
         struct bw_inode_ref ref;
         BW_TRY(bw_edit_first(&replay->tree, &key, &item));
         if (!item.data || item.key.objectid != inode || item.key.type > BW_INODE_EXTREF)
-            break;
+            return bw_buffer_error(names);
         struct bw_cursor cursor = bw_cursor_of(&item);
-        while (names.length < 1000 && bw_inode_ref_next(&cursor, &item.key, &ref)) {
-            bw_buffer_format(&names, "%s'", names.length ? ", " : "");
-            bw_buffer_append(&names, ref.name, ref.name_length);
-            bw_buffer_format(&names, "' in directory %" PRIu64, ref.parent);
+        for (; bw_inode_ref_next(&cursor, &item.key, &ref); ++*count) {
+            if (names->length >= 1000)
+                continue;
+            bw_buffer_format(names, "%s'", names->length ? ", " : "");
+            bw_buffer_append(names, ref.name, ref.name_length);
+            bw_buffer_format(names, "' in directory %" PRIu64, ref.parent);
         }
         key = item.key;
         if (key.offset++ == UINT64_MAX)
-            break;
+            key.type++;
     }
-    if (names.failed)
-        return bw_error_no_memory();
-    const struct bw_rehearsal *rehearsal = replay->rehearsal;
-    if (rehearsal)
-        return rehearsal->visit(rehearsal->context, replay->subvolume, inode, names.data);
-    bw_fs_report(replay->fs, BW_WARNING,
-                 bw_error_create(BW_ERROR_CORRUPT,
-                                 "the kernel cannot replay the log, so the next mount fails: "
-                                 "directory %" PRIu64 " of subvolume %" PRIu64
-                                 " gets %u names: %.*s",
-                                 inode, replay->subvolume, count, (int)names.length, names.data));
-    return NULL;
 }
 
-/* fixup_inode_link_count() */
+/*
+ * fixup_inode_link_count(). Warns about a directory with several names. The kernel's replay makes
+ * it without complaint, but its tree checker refuses the leaf when the replay is committed, which
+ * aborts the mount.
+ */
 static struct bw_error *set_count(struct bw_replay *replay, uint64_t inode)
 {
     const struct bw_key orphan = {BW_ORPHAN, BW_ORPHAN_ITEM, inode};
+    const struct bw_rehearsal *rehearsal = replay->rehearsal;
+    BW_AUTO_BUFFER struct bw_buffer names = {0};
     struct bw_disk_inode_item item;
-    uint32_t count = 0;
+    uint32_t count;
     bool exists;
     BW_TRY(bw_edit_inode(&replay->tree, inode, &item, &exists));
     if (!exists)
         return NULL;
-    BW_TRY(count_names(replay, inode, BW_INODE_REF, &count));
-    BW_TRY(count_names(replay, inode, BW_INODE_EXTREF, &count));
-    if (count > 1 && (bw_get32(item.mode) & S_IFMT) == S_IFDIR)
-        BW_TRY(warn_of_names(replay, inode, count));
+    BW_TRY(count_names(replay, inode, &count, &names));
+    const bool is_refused = count > 1 && is_type(&item, S_IFDIR);
+    if (is_refused && rehearsal)
+        BW_TRY(
+            rehearsal->visit(rehearsal->context, replay->subvolume, inode, bw_buffer_text(&names)));
+    else if (is_refused)
+        bw_fs_report(
+            replay->fs, BW_WARNING,
+            bw_error_create(BW_ERROR_CORRUPT,
+                            "the kernel cannot replay the log, so the next mount fails: "
+                            "directory %" PRIu64 " of subvolume %" PRIu64 " gets %u names: %.*s",
+                            inode, replay->subvolume, count, (int)names.length, names.data));
     item.link_count = bw_put32(count);
     BW_TRY(bw_edit_set_inode(&replay->tree, inode, &item));
     if (count)
         return NULL;
-    if ((bw_get32(item.mode) & S_IFMT) == S_IFDIR)
-        BW_TRY(dir_deletes(replay, inode, true));
+    if (is_type(&item, S_IFDIR))
+        BW_TRY(delete_range(replay, inode, 0, UINT64_MAX, true));
     return bw_edit_put(&replay->tree, &orphan, &item, 0);
 }
 

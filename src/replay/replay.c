@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "btrfs-walk/history.h"
 #include "fs/fs.h"
 #include "replay/replay.h"
@@ -52,9 +53,8 @@ static struct bw_error *run_pass(struct bw_replay *replay, enum pass pass)
 static int by_number(const void *a, const void *b)
 {
     const struct bw_log_inode *left = a, *right = b;
-    if (left->subvolume != right->subvolume)
-        return left->subvolume < right->subvolume ? -1 : 1;
-    return (left->inode > right->inode) - (left->inode < right->inode);
+    const int order = bw_compare(left->subvolume, right->subvolume);
+    return order ? order : bw_compare(left->inode, right->inode);
 }
 
 /* Without a rehearsal (NULL), the result is published. */
