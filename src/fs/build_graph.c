@@ -175,7 +175,7 @@ static struct bw_error *add_above(struct bw_graph *graph, const char *type)
 static struct bw_error *set_image(struct bw_xlator *layer, const char *path)
 {
     bool served;
-    BW_TRY(bw_servers_open(layer->graph->servers, path, &served));
+    BW_TRY(bw_servers_open(layer->graph->inputs.servers, path, &served));
     const char *type = served ? NBD_TYPE : FILE_TYPE;
     if (strcmp(layer->type_name.text, type) != 0) {
         bw_layer_clear_options(layer); /* the options of the previous type */
@@ -194,10 +194,10 @@ static struct bw_error *describe_default(struct bw_graph *graph, const char *con
         char name[32];
         snprintf(name, sizeof name, "device-%zu", i + 1);
         BW_TRY(append_layer(graph, name, FILE_TYPE, &layer));
-        if (graph->source) { /* an image that another file system contains */
+        if (graph->inputs.source) { /* an image that another file system contains */
             BW_TRY(bw_layer_set_type(layer, INSIDE_TYPE, no_location));
-            BW_TRY(
-                bw_layer_set_option(layer, "path", no_location, graph->source->name, no_location));
+            BW_TRY(bw_layer_set_option(layer, "path", no_location, graph->inputs.source->name,
+                                       no_location));
         } else {
             BW_TRY(set_image(layer, paths[i]));
         }
@@ -289,14 +289,14 @@ static struct bw_error *add_overlays(struct bw_graph *graph, const struct bw_fs_
 /* The layers that patches name are created in several steps, so this is called after each. */
 struct bw_error *bw_place_patches(struct bw_graph *graph, struct bw_xlator *map)
 {
-    for (size_t i = 0; i < graph->patch_count; i++) {
+    for (size_t i = 0; i < graph->inputs.patch_count; i++) {
         char number[24];
         BW_AUTO_FREE char *name = NULL;
-        if (asprintf(&name, "patch@%s", graph->patches[i]->layer) < 0) {
+        if (asprintf(&name, "patch@%s", graph->inputs.patches[i]->layer) < 0) {
             name = NULL; /* asprintf() leaves it undefined */
             return bw_error_no_memory();
         }
-        const struct bw_xlator *below = bw_graph_find(graph, graph->patches[i]->layer);
+        const struct bw_xlator *below = bw_graph_find(graph, graph->inputs.patches[i]->layer);
         if (!below || bw_graph_find(graph, name))
             continue;
         snprintf(number, sizeof number, "%zu", i);
@@ -505,7 +505,7 @@ struct bw_error *bw_build_lower_graph(struct bw_fs *fs, const struct bw_fs_optio
         const struct bw_xlator *layer = fs->graph->layers.items[i];
         bool served;
         if (strcmp(bw_xlator_type(layer), NBD_TYPE) == 0)
-            BW_TRY(bw_servers_open(fs->graph->servers, bw_graph_path(layer), &served));
+            BW_TRY(bw_servers_open(fs->graph->inputs.servers, bw_graph_path(layer), &served));
     }
     if (options->planned)
         BW_TRY(options->planned(options->planned_context, fs));

@@ -55,17 +55,17 @@ static struct bw_error *open_images(struct bw_fs *fs, const struct bw_fs_options
     BW_TRY(bw_graph_create(registry, forward, &fs->graph));
     if (options->probes)
         fs->graph->probes = options->probes;
-    fs->graph->source = opening->source;
-    fs->graph->patches = options->patches;
-    fs->graph->patch_count = options->patch_count;
-    fs->graph->search_limit = options->search_limit;
+    fs->graph->inputs.source = opening->source;
+    fs->graph->inputs.patches = options->patches;
+    fs->graph->inputs.patch_count = options->patch_count;
+    fs->graph->inputs.search_limit = options->search_limit;
     BW_TRY(bw_keys_create(options, &fs->keys));
-    fs->graph->keys = fs->keys;
-    fs->graph->decompressed = options->decompressed;
-    fs->graph->decompressed_context = options->searched_context;
+    fs->graph->inputs.keys = fs->keys;
+    fs->graph->inputs.decompressed = options->decompressed;
+    fs->graph->inputs.decompressed_context = options->searched_context;
     if (!options->servers)
         BW_TRY(bw_servers_create(BW_HELPERS_OFF, &fs->own_servers));
-    fs->graph->servers = options->servers ? options->servers : fs->own_servers;
+    fs->graph->inputs.servers = options->servers ? options->servers : fs->own_servers;
 
     struct bw_image_set set = {0};
     struct bw_strings list = {0};

@@ -87,17 +87,9 @@ BW_VECTOR(bw_xlators, struct bw_xlator *);
 struct bw_graph {
     struct bw_registry *registry;
     struct bw_reporter reporter;
-    struct bw_probes *probes;              /**< never NULL */
-    struct bw_probes silent;               /**< used unless the caller sets others */
-    struct bw_servers *servers;            /**< servers of images; may be NULL */
-    const struct bw_image_source *source;  /**< replaces the images; NULL: none; not owned */
-    const struct bw_patch *const *patches; /**< bw_fs_options.patches; not owned */
-    size_t patch_count;
-    struct bw_search_limit *search_limit; /**< bw_fs_options.search_limit; not owned */
-    struct bw_keys *keys;                 /**< keys of encrypted volumes; may be NULL; not owned */
-    /** bw_fs_options.decompressed; may be NULL */
-    void (*decompressed)(void *context, uint64_t done, uint64_t total);
-    void *decompressed_context;
+    struct bw_probes *probes; /**< never NULL */
+    struct bw_probes silent;  /**< used unless the caller sets others */
+    struct bw_graph_inputs inputs;
     pthread_mutex_t report_lock;
     struct bw_xlators layers;  /**< children before parents; the last one is the top */
     struct bw_strings sources; /**< names of sources of positions */

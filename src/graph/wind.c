@@ -272,37 +272,9 @@ struct bw_probes *bw_xlator_probes(const struct bw_xlator *xlator)
     return xlator->graph->probes;
 }
 
-const struct bw_image_source *bw_xlator_source(const struct bw_xlator *xlator)
+const struct bw_graph_inputs *bw_xlator_inputs(const struct bw_xlator *xlator)
 {
-    return xlator->graph->source;
-}
-
-const struct bw_patch *bw_xlator_patch(const struct bw_xlator *xlator, uint64_t image)
-{
-    const struct bw_graph *graph = xlator->graph;
-    return image < graph->patch_count ? graph->patches[image] : NULL;
-}
-
-struct bw_search_limit *bw_xlator_search_limit(const struct bw_xlator *xlator)
-{
-    return xlator->graph->search_limit;
-}
-
-struct bw_keys *bw_xlator_keys(const struct bw_xlator *xlator)
-{
-    return xlator->graph->keys;
-}
-
-void bw_xlator_decompressed(const struct bw_xlator *xlator, uint64_t done, uint64_t total)
-{
-    const struct bw_graph *graph = xlator->graph;
-    if (graph->decompressed)
-        graph->decompressed(graph->decompressed_context, done, total);
-}
-
-struct bw_servers *bw_xlator_servers(const struct bw_xlator *xlator)
-{
-    return xlator->graph->servers;
+    return &xlator->graph->inputs;
 }
 
 void *bw_xlator_private(const struct bw_xlator *xlator)

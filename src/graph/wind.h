@@ -16,9 +16,6 @@ struct bw_frame bw_frame_above_blocks(const struct bw_frame *parent, struct bw_p
 /** The probes of the graph that contains a layer. */
 struct bw_probes *bw_xlator_probes(const struct bw_xlator *xlator);
 
-/** The servers of images of the graph that contains a layer; may be NULL. */
-struct bw_servers *bw_xlator_servers(const struct bw_xlator *xlator);
-
 /** An image that is read by calling functions. They must be safe from any thread. */
 struct bw_image_source {
     const char *name; /**< the name in messages */
@@ -28,19 +25,25 @@ struct bw_image_source {
     void *context;
 };
 
-/** The source of images of the graph that contains a layer, or NULL. */
-const struct bw_image_source *bw_xlator_source(const struct bw_xlator *xlator);
-
 struct bw_patch;
-
-/** The changed ranges of an image of the graph that contains a layer, by the image's number;
- * NULL without changes. */
-const struct bw_patch *bw_xlator_patch(const struct bw_xlator *xlator, uint64_t image);
-
-/** bw_fs_options.search_limit of the graph that contains a layer, or NULL. */
-struct bw_search_limit *bw_xlator_search_limit(const struct bw_xlator *xlator);
-
 struct bw_keys;
+
+/** What the layers of a graph may need besides their options. Nothing is owned, and all of it may
+ * be missing. */
+struct bw_graph_inputs {
+    struct bw_servers *servers;            /**< servers of images */
+    const struct bw_image_source *source;  /**< replaces the images */
+    const struct bw_patch *const *patches; /**< bw_fs_options.patches, by the image's number */
+    size_t patch_count;
+    struct bw_search_limit *search_limit; /**< bw_fs_options.search_limit */
+    struct bw_keys *keys;                 /**< keys of encrypted volumes */
+    /** bw_fs_options.decompressed */
+    void (*decompressed)(void *context, uint64_t done, uint64_t total);
+    void *decompressed_context;
+};
+
+/** The inputs of the graph that contains a layer. */
+const struct bw_graph_inputs *bw_xlator_inputs(const struct bw_xlator *xlator);
 
 /** The file of the first storage layer below a layer, or the name of that layer if it has none. */
 const char *bw_xlator_image(const struct bw_xlator *xlator);
@@ -51,12 +54,6 @@ __attribute__((format(printf, 2, 3))) void bw_xlator_set_title(struct bw_xlator 
 
 /** The operation `title` of a layer that has set it. */
 const char *bw_xlator_title(struct bw_xlator *xlator);
-
-/** The keys of the graph that contains a layer; may be NULL. */
-struct bw_keys *bw_xlator_keys(const struct bw_xlator *xlator);
-
-/** Passes the progress of decompressing an image to the caller of bw_fs_open(). */
-void bw_xlator_decompressed(const struct bw_xlator *xlator, uint64_t done, uint64_t total);
 
 /** Reads a range of a layer with device addresses as raw bytes. */
 struct bw_error *bw_read_raw(const struct bw_frame *frame, struct bw_xlator *xlator,

@@ -192,7 +192,7 @@ bool bw_history_is_served(const struct bw_fs *fs)
 {
     bool served = false;
     for (size_t i = 0; i < bw_fs_image_count(fs); i++)
-        served |= bw_servers_connection(fs->graph->servers, bw_fs_image_path(fs, i)) != NULL;
+        served |= bw_servers_connection(fs->graph->inputs.servers, bw_fs_image_path(fs, i)) != NULL;
     return served;
 }
 

@@ -634,12 +634,15 @@ void bw_rows_append_record(const struct bw_rows *rows, const void *record, uint6
 void bw_rows_append_file(const struct bw_rows *rows, const struct bw_walked_file *file,
                          struct bw_repeated *repeated, struct bw_buffer *text)
 {
-    if (rows->style == BW_ROWS_PATHS) {
-        if (rows->escape)
+    if (!rows || rows->style == BW_ROWS_PATHS) {
+        bool escape;
+        char terminator;
+        bw_rows_are_paths(rows, &escape, &terminator);
+        if (escape)
             bw_escape_append(text, file->path, file->path_length);
         else
             bw_buffer_append(text, file->path, file->path_length);
-        bw_buffer_append_byte(text, rows->terminator);
+        bw_buffer_append_byte(text, terminator);
         return;
     }
     struct bw_fileinfo record;

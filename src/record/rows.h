@@ -56,7 +56,8 @@ struct bw_repeated {
     } columns[BW_RECORD_MEMBERS];
 };
 
-/** Appends the row of a file. `repeated` is of these rows, and of one thread; it may be NULL. */
+/** Appends the row of a file; `rows` may be NULL, as in bw_rows_are_paths(). `repeated` is of these
+ * rows, and of one thread; it may be NULL. */
 void bw_rows_append_file(const struct bw_rows *rows, const struct bw_walked_file *file,
                          struct bw_repeated *repeated, struct bw_buffer *text);
 

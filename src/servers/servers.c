@@ -91,8 +91,7 @@ static const struct server *find_server(const struct bw_servers *servers, const 
 
 bool bw_servers_hold(const struct bw_servers *servers, const char *image)
 {
-    const struct server *server = find_server(servers, image);
-    return server && server->connection;
+    return bw_servers_connection(servers, image);
 }
 
 struct bw_connection *bw_servers_connection(const struct bw_servers *servers, const char *image)

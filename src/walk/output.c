@@ -20,7 +20,6 @@
 
 #include "base/cleanup.h"
 #include "base/compare.h"
-#include "base/escape.h"
 #include "btrfs-walk/subvolume.h"
 #include "btrfs-walk/walk.h"
 #include "data/extent_scan.h"
@@ -35,17 +34,6 @@ static void append_row(const struct bw_file_writer *writer, const struct bw_walk
                        struct bw_repeated *repeated, struct bw_buffer *text)
 {
     bw_rows_append_file(writer->rows, file, repeated, text);
-}
-
-static void append_path(const struct bw_file_writer *writer, const struct bw_walked_file *file,
-                        struct bw_repeated *repeated, struct bw_buffer *text)
-{
-    (void)repeated;
-    if (writer->escape)
-        bw_escape_append(text, file->path, file->path_length);
-    else
-        bw_buffer_append(text, file->path, file->path_length);
-    bw_buffer_append_byte(text, writer->terminator);
 }
 
 void bw_walked_file_set_space(struct bw_walked_file *file, const struct bw_sharing *sharing,
@@ -380,12 +368,9 @@ struct bw_error *bw_receiver_open(struct bw_receiver *receiver, struct bw_fs *fs
         receiver->consume = visit_records;
         receiver->context = receiver;
     } else {
-        *inner = (struct bw_file_writer){.append = append_path, .rows = rows};
+        *inner = (struct bw_file_writer){.append = append_row, .rows = rows};
         inner->is_path = bw_rows_are_paths(rows, &inner->escape, &inner->terminator);
-    }
-    if (!options->visit && !inner->is_path) {
-        inner->append = append_row;
-        inner->needs = bw_rows_needs(rows);
+        inner->needs = inner->is_path ? 0 : bw_rows_needs(rows);
     }
 
     /* The writer may need more than inodes. */

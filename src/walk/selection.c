@@ -51,7 +51,6 @@ enum test_method {
     HAS_DAYS,
     HAS_MINUTES,
     HAS_VALUE,
-    HAS_OWNER,
     HAS_MODE,
     IS_LATER, /* generation */
     HAS_XATTR,
@@ -231,8 +230,8 @@ static const struct test_kind kinds[] = {
     {"cmin", INODE, false, read_number, HAS_MINUTES, MEMBER(ctime)},
     {"uid", INODE, false, read_number, HAS_VALUE, MEMBER(uid)},
     {"gid", INODE, false, read_number, HAS_VALUE, MEMBER(gid)},
-    {"user", INODE, true, read_owner, HAS_OWNER, MEMBER(uid)},
-    {"group", INODE, true, read_owner, HAS_OWNER, MEMBER(gid)},
+    {"user", INODE, true, read_owner, HAS_VALUE, MEMBER(uid)},
+    {"group", INODE, true, read_owner, HAS_VALUE, MEMBER(gid)},
     {"links", INODE, false, read_number, HAS_VALUE, MEMBER(link_count)},
     {"perm", INODE, false, read_mode, HAS_MODE, 0},
     {"newer-generation", INODE, false, read_generation, IS_LATER, MEMBER(transid)},
@@ -304,10 +303,8 @@ static bool passes_by_inode(const struct bw_selection *selection, const struct b
         if (test->comparison == MORE)
             return age > limit;
         return age < limit && (test->comparison == LESS || age >= limit - MINUTE);
-    case HAS_OWNER:
-        return !test->is_unknown && compares_as_wanted(test, *(const uint32_t *)member);
     case HAS_VALUE: /* owner, group and links are alike */
-        return compares_as_wanted(test, *(const uint32_t *)member);
+        return !test->is_unknown && compares_as_wanted(test, *(const uint32_t *)member);
     case IS_LATER:
         return *(const uint64_t *)member > test->number;
     case HAS_MODE:

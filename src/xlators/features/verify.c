@@ -92,7 +92,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
     verify->ignore = bw_xlator_option_number(xlator, "ignore-checksums");
     verify->search_time = bw_xlator_option_number(xlator, "search-time");
     if (verify->search_time)
-        verify->limit = bw_xlator_search_limit(xlator);
+        verify->limit = bw_xlator_inputs(xlator)->search_limit;
     return NULL;
 }
 

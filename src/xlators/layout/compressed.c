@@ -40,6 +40,7 @@ static struct bw_error *unpack(struct bw_xlator *device, struct bw_unpacker *unp
 {
     BW_AUTO_FREE uint8_t *input = malloc(INPUT);
     BW_AUTO_FREE uint8_t *output = malloc(OUTPUT);
+    const struct bw_graph_inputs *inputs = bw_xlator_inputs(device);
     const uint64_t end = bw_xlator_size(device);
     if (!input || !output)
         return bw_error_no_memory();
@@ -57,7 +58,8 @@ static struct bw_error *unpack(struct bw_xlator *device, struct bw_unpacker *unp
                 return error;
         } while (!bytes.output_length);
         offset += length;
-        bw_xlator_decompressed(device, offset, end);
+        if (inputs->decompressed)
+            inputs->decompressed(inputs->decompressed_context, offset, end);
     }
     if (!bw_unpacker_is_complete(unpacker))
         return bw_error_create(BW_ERROR_CORRUPT, "the compressed file is cut off");
@@ -76,7 +78,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
     /* The spool that was made before the program confined itself belongs to the image; anything
      * that is compressed inside of an image needs another one. */
     const struct bw_xlator *image = device;
-    const struct bw_servers *servers = bw_xlator_servers(xlator);
+    const struct bw_servers *servers = bw_xlator_inputs(xlator)->servers;
     struct bw_spool *spool = NULL;
     while (bw_xlator_child_count(image) && strcmp(bw_xlator_type(image), "layout/concat") == 0)
         image = bw_xlator_child(image, 0);

@@ -815,7 +815,7 @@ static struct bw_error *try_file(struct search *search, const char *path, bool *
 static struct bw_error *unlock_volume(struct search *search)
 {
     const char *path = bw_xlator_option_text(search->xlator, "key-file");
-    struct bw_keys *keys = bw_xlator_keys(search->xlator);
+    struct bw_keys *keys = bw_xlator_inputs(search->xlator)->keys;
     struct header *header = search->header;
     bool fits = false;
 

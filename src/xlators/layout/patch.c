@@ -27,7 +27,10 @@ static struct bw_error *init(struct bw_xlator *xlator)
     const char *path = bw_xlator_option_text(xlator, "overlay");
     const uint64_t size = bw_xlator_size(bw_xlator_child(xlator, 0));
     if (!*path) {
-        patch->memory = bw_xlator_patch(xlator, bw_xlator_option_number(xlator, "memory"));
+        const struct bw_graph_inputs *inputs = bw_xlator_inputs(xlator);
+        const uint64_t image = bw_xlator_option_number(xlator, "memory");
+        if (image < inputs->patch_count)
+            patch->memory = inputs->patches[image];
         if (patch->memory)
             return NULL;
         return bw_error_create(BW_ERROR_USAGE, "it needs an overlay");

@@ -8,7 +8,7 @@
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
-    if (bw_xlator_source(xlator))
+    if (bw_xlator_inputs(xlator)->source)
         return NULL;
     return bw_error_create(BW_ERROR_USAGE, "it is only for images inside another file system");
 }
@@ -16,7 +16,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {
-    const struct bw_image_source *source = bw_xlator_source(xlator);
+    const struct bw_image_source *source = bw_xlator_inputs(xlator)->source;
     (void)frame;
     for (size_t i = 0; i < count; i++) {
         struct bw_request *request = &requests[i];
@@ -29,7 +29,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 
 static uint64_t size(struct bw_xlator *xlator)
 {
-    return bw_xlator_source(xlator)->size;
+    return bw_xlator_inputs(xlator)->source->size;
 }
 
 static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)

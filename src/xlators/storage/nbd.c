@@ -50,7 +50,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
 {
     enum { NANOSECONDS = 1000000 };
     struct nbd *nbd = bw_xlator_private(xlator);
-    struct bw_servers *servers = bw_xlator_servers(xlator);
+    struct bw_servers *servers = bw_xlator_inputs(xlator)->servers;
     bool served = false;
     nbd->path = bw_xlator_option_text(xlator, "path");
     if (servers)

@@ -362,7 +362,7 @@ static void test_shared_limit(void **state)
     struct bw_search_limit limit = {.nanoseconds = minute};
     for (unsigned round = 0; round < 3; round++) {
         struct verify_bench *bench = make_bench(1, BW_CHECKSUM_XXHASH64);
-        bench->graph->search_limit = &limit;
+        bench->graph->inputs.search_limit = &limit;
         struct bw_xlator *layer = add_layer(
             bench->graph, "features/verify", bw_xlator_child(bench->top, 0),
             (const struct option_value[]){{"search-time", round == 2 ? "0" : "60s"}, {NULL, NULL}});

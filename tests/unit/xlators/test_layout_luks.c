@@ -217,7 +217,7 @@ static struct bw_error *open_bench(struct bench *bench, const char *key)
     bench->fake = (struct fake_layer){.copies = {bench->bytes}, .size = SIZE};
     bench->graph = fake_graph(&bench->log);
     expect_success(bw_keys_create(&options, &bench->keys));
-    bench->graph->keys = bench->keys;
+    bench->graph->inputs.keys = bench->keys;
     bench->below = add_fake_device(bench->graph, &bench->fake);
     const struct option_value memory[] = {{"memory", "1M"}, {0}};
     const struct layer layer = {.type = "layout/luks",

@@ -58,8 +58,8 @@ static void test_memory(void **state)
     expect_success(bw_patch_write(&patch, 512, new, 512));
     memset(new, 2, sizeof new);
     expect_success(bw_patch_write(&patch, 8704, new, 512));
-    bench->graph->patches = list;
-    bench->graph->patch_count = 1;
+    bench->graph->inputs.patches = list;
+    bench->graph->inputs.patch_count = 1;
     expect_success(add_patch(bench, "memory", "0"));
 
     expect_success(read_range(bench->top, 0, buffer, 16384));

@@ -21,7 +21,7 @@ static void test_source(void **state)
     const struct layer layer = {.type = "storage/inside", .name = "inside", .options = options};
     struct bw_xlator *inside;
     (void)state;
-    graph->source = &source;
+    graph->inputs.source = &source;
     expect_success(graph_add(graph, &layer, &inside));
     assert_int_equal(bw_xlator_size(inside), 100);
     expect_success(read_range(inside, 90, bytes, sizeof bytes));

@@ -36,7 +36,7 @@ static struct bw_error *try_set_up(struct setup *setup, const char *timeout)
     nbd_serve(&setup->server);
     expect_success(bw_servers_create(BW_HELPERS_OFF, &setup->servers));
     setup->graph = fake_graph(&setup->log);
-    setup->graph->servers = setup->servers;
+    setup->graph->inputs.servers = setup->servers;
     return graph_add(setup->graph, &layer, &setup->layer);
 }
 
