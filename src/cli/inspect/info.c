@@ -96,13 +96,6 @@ static struct bw_error *write_disk(void *context, const struct bw_partition_tabl
     return disks->error ? bw_error_copy(disks->error) : NULL;
 }
 
-static struct bw_error *count_disk(void *count, const struct bw_partition_table *table)
-{
-    (void)table;
-    ++*(size_t *)count;
-    return NULL;
-}
-
 static struct bw_error *append_disk(void *context, const struct bw_partition_table *table)
 {
     struct bw_buffer *text = context;
@@ -649,7 +642,7 @@ static struct bw_error *write_lists(struct cmd_format *format, struct info *info
 /* Opens the file system and writes the record. */
 static int open_and_write(struct cmd_format *format, struct info *info)
 {
-    size_t disks = 0;
+    BW_AUTO_BUFFER struct bw_buffer disks = {0};
     int status = cmd_open(info->common, &format->session);
     if (!status) {
         info->overview.fs = format->session.fs;
@@ -663,8 +656,8 @@ static int open_and_write(struct cmd_format *format, struct info *info)
         if (info->problems[i].error->code == BW_ERROR_NO_MEMORY)
             return status; /* nothing is known about the file system */
     if (status == STATUS_CANNOT)
-        read_disks(info, count_disk, &disks);
-    if (disks) {
+        read_disks(info, append_disk, &disks);
+    if (disks.length) {
         /* No file system was selected: only the partitions of the disks are listed. */
         if (end_output(format, write_lists(format, info)))
             return STATUS_PARTIAL;

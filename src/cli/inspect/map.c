@@ -287,30 +287,17 @@ static struct cmd_format_plan plan_of(const void *state)
     return (struct cmd_format_plan){.columns = columns, .list = list};
 }
 
-/* Without addresses, all operands are images. */
-static int list_used(const struct cmd_common *common, struct map *map)
-{
-    const struct cmd_input *input = &common->input;
-    struct cmd_common own = *common;
-    BW_AUTO_FREE const char **images =
-        calloc(input->image_count + common->path_count, sizeof *images);
-    if (!images)
-        return cmd_fail(common, bw_error_no_memory());
-    for (size_t i = 0; i < input->image_count; i++)
-        images[i] = input->images[i];
-    for (size_t i = 0; i < common->path_count; i++)
-        images[input->image_count + i] = common->paths[i];
-    own.input.images = images;
-    own.input.image_count += common->path_count;
-    return cmd_run_plan(&own, &cmd_map, map);
-}
-
 static int run(const struct cmd_common *common, void *state)
 {
     struct map *map = state;
     const size_t count = common->path_count;
-    if (map->used)
-        return list_used(common, map);
+    if (map->used) {
+        /* Without addresses, all operands are images; the array has room for them. */
+        struct cmd_common own = *common;
+        for (size_t i = 0; i < count; i++)
+            own.input.images[own.input.image_count++] = common->paths[i];
+        return cmd_run_plan(&own, &cmd_map, map);
+    }
     if (!count)
         return cmd_usage_error(&cmd_map, "no address given", NULL);
     BW_AUTO_FREE struct bw_address_range *ranges = calloc(count, sizeof *ranges);

@@ -64,41 +64,6 @@ static const char *text_at(const struct bw_buffer *words, size_t place)
     return words->data[place] ? words->data + place : NULL;
 }
 
-/* `words` has room for the texts of one group: id, parents and members, each with a NUL. */
-static struct bw_error *write_group(struct cmd_format *format, struct bw_buffer *words,
-                                    const struct bw_qgroup_info *info)
-{
-    words->length = 0;
-    size_t id = add_ids(words, &info->id, 1);
-    size_t parents = add_ids(words, info->parents, info->parent_count);
-    size_t members = add_ids(words, info->members, info->member_count);
-    BW_TRY(bw_buffer_error(words));
-    const struct bw_bytes path = {info->path, info->path_length};
-    struct bw_qgroupinfo row = {.qgroup = text_at(words, id),
-                                .referenced = info->referenced,
-                                .exclusive = info->exclusive,
-                                .max_referenced = info->max_referenced,
-                                .max_exclusive = info->max_exclusive,
-                                .parent_qgroups = text_at(words, parents),
-                                .child_qgroups = text_at(words, members),
-                                .subvolume_path = path,
-                                .subvolume_path_bytes = path,
-                                .qgroup_level = info->level,
-                                .qgroup_number = info->number,
-                                .generation = info->generation,
-                                .referenced_compressed = info->referenced_compressed,
-                                .exclusive_compressed = info->exclusive_compressed,
-                                .limit_flags = info->limits};
-    if (!info->is_counted)
-        row.generation = row.referenced = row.referenced_compressed = row.exclusive =
-            row.exclusive_compressed = BW_ABSENT;
-    if (!(info->limits & BW_QGROUP_LIMITS_REFERENCED))
-        row.max_referenced = BW_ABSENT;
-    if (!(info->limits & BW_QGROUP_LIMITS_EXCLUSIVE))
-        row.max_exclusive = BW_ABSENT;
-    return cmd_format_write(format, &row, sizeof row);
-}
-
 static struct bw_error *write_groups(struct cmd_format *format, void *context)
 {
     (void)context;
@@ -122,8 +87,40 @@ static struct bw_error *write_groups(struct cmd_format *format, void *context)
                      bw_error_create(BW_ERROR_CORRUPT, "%s", warning));
     struct bw_qgroups *qgroups;
     struct bw_error *error = bw_qgroups_open(format->session.fs, paths, &qgroups);
-    for (const struct bw_qgroup_info *info; !error && (info = bw_qgroups_next(qgroups));)
-        error = write_group(format, &words, info);
+    for (const struct bw_qgroup_info *info; !error && (info = bw_qgroups_next(qgroups));) {
+        words.length = 0;
+        const size_t id = add_ids(&words, &info->id, 1);
+        const size_t parents = add_ids(&words, info->parents, info->parent_count);
+        const size_t members = add_ids(&words, info->members, info->member_count);
+        if (words.failed) {
+            error = bw_error_no_memory();
+            break;
+        }
+        const struct bw_bytes path = {info->path, info->path_length};
+        struct bw_qgroupinfo row = {.qgroup = text_at(&words, id),
+                                    .referenced = info->referenced,
+                                    .exclusive = info->exclusive,
+                                    .max_referenced = info->max_referenced,
+                                    .max_exclusive = info->max_exclusive,
+                                    .parent_qgroups = text_at(&words, parents),
+                                    .child_qgroups = text_at(&words, members),
+                                    .subvolume_path = path,
+                                    .subvolume_path_bytes = path,
+                                    .qgroup_level = info->level,
+                                    .qgroup_number = info->number,
+                                    .generation = info->generation,
+                                    .referenced_compressed = info->referenced_compressed,
+                                    .exclusive_compressed = info->exclusive_compressed,
+                                    .limit_flags = info->limits};
+        if (!info->is_counted)
+            row.generation = row.referenced = row.referenced_compressed = row.exclusive =
+                row.exclusive_compressed = BW_ABSENT;
+        if (!(info->limits & BW_QGROUP_LIMITS_REFERENCED))
+            row.max_referenced = BW_ABSENT;
+        if (!(info->limits & BW_QGROUP_LIMITS_EXCLUSIVE))
+            row.max_exclusive = BW_ABSENT;
+        error = cmd_format_write(format, &row, sizeof row);
+    }
     return bw_error_first(error, bw_qgroups_close(qgroups));
 }
 

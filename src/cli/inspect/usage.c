@@ -201,10 +201,27 @@ static uint64_t absolute_value(int64_t number)
     return number < 0 ? -(uint64_t)number : (uint64_t)number;
 }
 
-static void append_overall(struct bw_buffer *text, const struct cmd_format_settings *settings,
-                           const struct bw_usage *usage)
+static void append_device(struct bw_buffer *text, const struct cmd_format_settings *settings,
+                          const struct bw_device_info *device, int64_t sign, uint64_t size)
 {
-    int width = settings->raw ? 18 : 10;
+    bw_buffer_format(text, "   ");
+    if (device->path)
+        bw_escape_append(text, device->path, strlen(device->path));
+    else
+        bw_buffer_format(text, "missing (device %" PRIu64 ")", device->devid);
+    bw_buffer_append_byte(text, '\t');
+    append_size(text, settings, 10, sign < 0, size);
+    bw_buffer_append_byte(text, '\n');
+}
+
+static struct bw_error *print_usage(struct cmd_format *format, const void *record)
+{
+    const struct bw_usageinfo *row = record;
+    const struct bw_usage *usage = row->groups.context;
+    const struct usage_reasons *reasons = row->reasons.context;
+    const struct cmd_format_settings *settings = &format->settings;
+    struct bw_buffer *text = &format->text;
+    const int width = settings->raw ? 18 : 10;
     bw_buffer_format(text, "Overall:\n");
     append_line(text, settings, "Device size:\t\t", 0, usage->device_size);
     append_line(text, settings, "Device allocated:\t\t", 0, usage->allocated);
@@ -235,29 +252,8 @@ static void append_overall(struct bw_buffer *text, const struct cmd_format_setti
         last = kind;
     }
     bw_buffer_format(text, "%s\n", last ? ")" : "");
-}
 
-static void append_device(struct bw_buffer *text, const struct cmd_format_settings *settings,
-                          const struct bw_device_info *device, int64_t sign, uint64_t size)
-{
-    bw_buffer_format(text, "   ");
-    if (device->path)
-        bw_escape_append(text, device->path, strlen(device->path));
-    else
-        bw_buffer_format(text, "missing (device %" PRIu64 ")", device->devid);
-    bw_buffer_append_byte(text, '\t');
-    append_size(text, settings, 10, sign < 0, size);
-    bw_buffer_append_byte(text, '\n');
-}
-
-static struct bw_error *print_usage(struct cmd_format *format, const void *record)
-{
-    const struct bw_usageinfo *row = record;
-    const struct bw_usage *usage = row->groups.context;
-    const struct usage_reasons *reasons = row->reasons.context;
-    const struct cmd_format_settings *settings = &format->settings;
-    struct bw_buffer *text = &format->text;
-    append_overall(text, settings, usage);
+    /* The groups, and how much of each is on which device. */
     for (size_t number = 0; number < usage->group_count; number++) {
         const struct bw_usage_group *group = &usage->groups[number];
         bw_buffer_format(text, "\n%s,%s: Size:%s, Used:%s (%.2f%%)",
