@@ -2,8 +2,6 @@
 /* Vectors grow by half of their capacity, and begin with room for 16 items. */
 #include "base/vector.h"
 
-#include <stdint.h>
-
 void *bw_vector_grow(void *items, size_t count, size_t more, size_t *capacity, size_t size)
 {
     size_t wanted = *capacity + *capacity / 2;

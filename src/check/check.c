@@ -7,7 +7,6 @@
 
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "base/vector.h"
 #include "ondisk/chunk.h"
 
 /* The tables, made from codes.def. */

@@ -16,7 +16,6 @@
 
 #include "base/cleanup.h"
 #include "base/compare.h"
-#include "base/vector.h"
 #include "ondisk/disk_items.h"
 
 enum front { AT_END, AT_POINTER, AT_ITEM, AT_LOSS };

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/vector.h"
-
 void bw_links_init(struct bw_links *links)
 {
     *links = (struct bw_links){0};

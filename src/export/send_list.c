@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/vector.h"
 #include "btrfs-walk/fs.h"
 
 /* Clone sources besides the parent. For each extent with several references, all of them are

@@ -3,7 +3,6 @@
 #include "export/archive.h"
 
 #include "base/cleanup.h"
-#include "base/vector.h"
 
 enum {
     UNIT = 512, /* alignment in archives: GNU tar pads each range to it, other programs write the

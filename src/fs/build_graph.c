@@ -24,7 +24,6 @@
 #include "base/unpack.h"
 #include "base/zeros.h"
 #include "fs/fs.h"
-#include "ondisk/superblock.h"
 #include "xlators/layout/partition_table.h"
 #include "xlators/storage/overlay.h"
 

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/vector.h"
 #include "btree/find_leaf.h"
 #include "graph/wind.h"
 #include "ondisk/chunk.h"

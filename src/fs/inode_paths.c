@@ -12,7 +12,6 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
-#include "base/vector.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
 

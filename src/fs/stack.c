@@ -20,7 +20,6 @@
 #include "base/cleanup.h"
 #include "base/pair_set.h"
 #include "fs/disk.h"
-#include "ondisk/superblock.h"
 #include "xlators/layout/containers.h"
 #include "xlators/layout/partition_table.h"
 

@@ -15,7 +15,6 @@
 #include "fs/fs.h"
 #include "graph/wind.h"
 #include "ondisk/chunk.h"
-#include "ondisk/superblock.h"
 
 enum {
     PLACES = 8,        /* number of positions in the tree, for as many threads that read at

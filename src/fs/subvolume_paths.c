@@ -12,7 +12,6 @@
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/hash_table.h"
-#include "base/vector.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
 

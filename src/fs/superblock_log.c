@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "ondisk/superblock.h"
 
 enum {
     SMALLEST_ZONE = 22,      /* as powers of two: 4 MiB */

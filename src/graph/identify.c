@@ -13,7 +13,6 @@
 #include "base/cleanup.h"
 #include "base/whole_io.h"
 #include "base/zeros.h"
-#include "graph/wind.h"
 #include "ondisk/foreign.h"
 
 enum { HEAD = 4 << 20, TAIL = 1 << 20 }; /* bytes of the beginning, and of the end */

@@ -19,10 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/human.h"
-#include "base/vector.h"
 
 /* Options. */
 

@@ -11,7 +11,6 @@
 
 #include "base/cleanup.h"
 #include "graph/graph.h"
-#include "probe/probe.h"
 
 const char *const bw_request_kind_choices[] = {
     "any",

@@ -17,7 +17,6 @@
 #include "base/compare.h"
 #include "base/pool.h"
 #include "base/search.h"
-#include "base/vector.h"
 #include "base/zeros.h"
 
 /* A block that is not in the index, because another mirror was scanned, or because it is lost. */

@@ -13,7 +13,6 @@
 #include "base/cleanup.h"
 #include "base/hash_table.h"
 #include "base/vector.h"
-#include "btree/block.h"
 #include "fs/opening.h"
 #include "ondisk/items.h"
 #include "servers/servers.h"

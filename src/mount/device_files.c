@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/vector.h"
 
 enum { DOTS = 2, SECTOR = 4096, NAME = 24 };
 

@@ -26,7 +26,6 @@
 #include "base/cleanup.h"
 #include "base/file_type.h"
 #include "base/search.h"
-#include "base/vector.h"
 
 enum {
     DOTS = 2,

@@ -10,7 +10,6 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "btrfs-walk/inode.h"
 #include "btrfs-walk/space.h"
 
 static void init(void *context, struct fuse_conn_info *connection)

@@ -8,7 +8,6 @@
 #include <strings.h>
 #include <uuid/uuid.h>
 
-#include "base/decimal.h"
 #include "ondisk/disk_items.h"
 
 static const struct bw_value_name objects[] = {

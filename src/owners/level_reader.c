@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/vector.h"
 #include "data/references.h"
 #include "graph/wind.h"
 

@@ -4,7 +4,6 @@
 
 #include "base/compare.h"
 #include "base/search.h"
-#include "base/vector.h"
 
 bool bw_query_ranges_add(struct bw_query_ranges *list, uint64_t start, uint64_t length,
                          size_t number)

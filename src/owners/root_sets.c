@@ -13,7 +13,6 @@
 #include <stdlib.h>
 
 #include "base/compare.h"
-#include "base/vector.h"
 
 enum { WORD = BW_ROOT_SET_WORD, UNIONS = 1 << 14 };
 

@@ -14,7 +14,6 @@
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/search.h"
-#include "base/vector.h"
 #include "data/references.h"
 #include "owners/level_reader.h"
 

@@ -17,7 +17,6 @@
 #include "base/compare.h"
 #include "base/search.h"
 #include "base/struct_size.h"
-#include "base/vector.h"
 #include "btree/memory.h"
 #include "data/references.h"
 #include "ondisk/chunk.h"

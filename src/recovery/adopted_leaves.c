@@ -23,7 +23,6 @@
 #include "base/hash_table.h"
 #include "base/vector.h"
 #include "btree/scan.h"
-#include "ondisk/items.h"
 
 /* Another tree, and the range of keys in which its leaves count as leaves of this one. */
 struct claim {

@@ -20,7 +20,6 @@
 #include "btree/find_leaf.h"
 #include "btree/scan.h"
 #include "fs/lookup.h"
-#include "ondisk/items.h"
 
 struct reference {
     uint64_t directory, inode;

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "ondisk/items.h"
 
 /* Making up a lost inode: the file ends where its last extent does. */
 

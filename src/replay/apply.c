@@ -13,7 +13,6 @@
 
 #include "base/cleanup.h"
 #include "base/compare.h"
-#include "base/vector.h"
 #include "ondisk/checksum.h"
 
 /* Schedules an inode for counting its names at the end (link_to_fixup_dir). */

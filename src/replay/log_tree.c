@@ -6,7 +6,6 @@
 
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "base/vector.h"
 #include "btree/scan.h"
 
 /* Reports and records the loss of a range of keys; consumes the error. */

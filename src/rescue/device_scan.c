@@ -8,7 +8,6 @@
 #include "base/cleanup.h"
 #include "base/pool.h"
 #include "base/search.h"
-#include "base/vector.h"
 #include "graph/wind.h"
 #include "ondisk/disk_items.h"
 

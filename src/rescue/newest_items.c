@@ -6,7 +6,6 @@
 
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "base/vector.h"
 #include "btree/block.h"
 
 void bw_newest_free(struct bw_newest *newest)

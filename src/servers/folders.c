@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/unpack.h"
 #include "btrfs-walk/image.h"
 #include "ondisk/foreign.h"
 

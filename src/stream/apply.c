@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/vector.h"
 #include "stream/streams.h"
 
 enum {

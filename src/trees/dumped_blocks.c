@@ -12,9 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/compare.h"
-#include "base/vector.h"
 #include "btree/scan.h"
-#include "ondisk/items.h"
 #include "ondisk/metadump.h"
 #include "owners/level_reader.h"
 #include "owners/ranges.h"

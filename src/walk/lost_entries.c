@@ -21,7 +21,6 @@
 
 #include "base/cleanup.h"
 #include "base/compare.h"
-#include "base/vector.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
 

@@ -23,10 +23,7 @@
 #include "btrfs-walk/subvolume.h"
 #include "btrfs-walk/walk.h"
 #include "data/extent_scan.h"
-#include "data/sharing.h"
 #include "fs/fs.h"
-#include "fs/inode.h"
-#include "record/rows.h"
 
 /* Writers. */
 

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "cli/command.h"
 #include "cli/common/monitor.h"
 
 static struct bw_error *store_tree_root(void *target, const struct cmd_option *option,

@@ -17,7 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/decimal.h"

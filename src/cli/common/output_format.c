@@ -19,7 +19,6 @@
 #include "base/compare.h"
 #include "base/escape.h"
 #include "base/table.h"
-#include "btrfs-walk/record.h"
 
 /* The options. */
 

@@ -27,7 +27,6 @@
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "cli/common/generations.h"
-#include "cli/common/monitor.h"
 #include "cli/common/sandbox.h"
 #include "export/send_list.h"
 

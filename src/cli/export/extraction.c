@@ -32,7 +32,6 @@
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "base/path.h"
-#include "cli/common/monitor.h"
 #include "cli/common/sandbox.h"
 
 const struct cmd_option extract_options[] = {

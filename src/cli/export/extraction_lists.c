@@ -17,7 +17,6 @@
 
 #include "base/beneath.h"
 #include "base/cleanup.h"
-#include "base/hash_table.h"
 #include "base/json.h"
 #include "btrfs-walk/records.h"
 #include "cli/common/output_format.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "btrfs-walk/graph.h"
 
 enum { WIDTH = 80 };
 

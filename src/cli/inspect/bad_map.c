@@ -5,7 +5,6 @@
 #include "base/bad_map.h"
 #include "base/cleanup.h"
 #include "base/compare.h"
-#include "base/vector.h"
 
 static int by_start(const void *first, const void *second)
 {

@@ -19,11 +19,9 @@
 #include "base/search.h"
 #include "btrfs-walk/format.h"
 #include "btrfs-walk/records.h"
-#include "btrfs-walk/space.h"
 #include "btrfs-walk/subvolume.h"
 #include "btrfs-walk/tree.h"
 #include "cli/common/monitor.h"
-#include "cli/common/output_format.h"
 #include "cli/inspect/device_row.h"
 
 /* Ranges of a device. */

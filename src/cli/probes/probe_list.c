@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "btrfs-walk/probe.h"
 #include "cli/command.h"
 #include "cli/graph/page.h"
 

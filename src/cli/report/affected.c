@@ -11,7 +11,6 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
-#include "base/vector.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/subvolume.h"
 #include "btrfs-walk/tree.h"

@@ -10,7 +10,6 @@
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "base/utf8.h"
-#include "base/vector.h"
 #include "btrfs-walk/space.h"
 #include "cli/common/monitor.h"
 #include "draw/layout.h"

@@ -17,9 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/compare.h"
-#include "base/hash_table.h"
 #include "base/search.h"
-#include "base/vector.h"
 #include "cli/common/monitor.h"
 
 /* Paths of files that cannot be read are remembered up to this number of bytes. */

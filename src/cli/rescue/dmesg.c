@@ -18,14 +18,10 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
-#include "base/vector.h"
-#include "btrfs-walk/file.h"
 #include "btrfs-walk/format.h"
-#include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
 #include "btrfs-walk/tree.h"
 #include "cli/common/monitor.h"
-#include "cli/common/output_format.h"
 #include "cli/rescue/kernel_messages.h"
 
 enum { SECTOR = 512 /* unit of sectors in messages of disks */ };

@@ -17,8 +17,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/hash_table.h"
-#include "base/vector.h"
 
 enum { ERROR_MESSAGE = true, WARNING_MESSAGE = false };
 

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/vector.h"
 #include "cli/common/monitor.h"
 
 /* Generations in which files are searched for, the newest first. */

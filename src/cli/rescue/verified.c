@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "base/vector.h"
-
 enum {
     SECTORS = RESCUE_VERIFIED_SECTORS,
     MOST_PAGES = 1 << 17, /* 2 TiB of data, in 64 MiB of memory */

@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "base/whole_io.h"
-#include "btrfs-walk/graph.h"
 
 struct bw_error *bw_sink_open(const struct bw_xlator *xlator, struct bw_sink *sink)
 {
