@@ -6,7 +6,8 @@
  *    subvolumes the directory entries of other subvolumes.
  * 2. The generation to rebuild is the newest one that was committed.
  * 3. The extent tree names the current root of every other tree, and the leaves of the root tree
- *    that are still in use. Without it, the newest blocks count as current.
+ *    that are still in use. Without it, the newest blocks count as current; without a superblock
+ *    also if they are complete, and newer than it.
  * 4. Leaves that are in use are copied. For all other trees, root items are made: their other
  *    members come from older leaves of the root tree, and the names of subvolumes from step 1, if
  *    the current trees still contain them.
@@ -315,15 +316,10 @@ struct bw_error *bw_rescue_end(struct bw_error *error, struct bw_error *why)
     return why;
 }
 
-static void begin_memory(struct bw_fs *fs)
+struct bw_error *bw_rescue_begin_tree(struct bw_fs *fs, uint64_t id, struct bw_tree_editor *editor)
 {
     fs->memory.nodesize = fs->reader.nodesize;
     fs->reader.memory = &fs->memory;
-}
-
-struct bw_error *bw_rescue_begin_tree(struct bw_fs *fs, uint64_t id, struct bw_tree_editor *editor)
-{
-    begin_memory(fs);
     return bw_editor_create_empty(editor, &fs->reader, &fs->memory, id, fs->superblock.generation);
 }
 
@@ -692,7 +688,6 @@ static struct bw_error *make_tree(struct making *making)
 {
     const struct bw_newest *items = &making->items;
     const struct bw_tree_root_list *trees = &making->roots.trees;
-    BW_TRY(bw_rescue_begin_tree(making->fs, BW_ROOT_TREE, &making->tree));
 
     /* Items of leaves that are in use, and those that never change, are valid without a proof. */
     struct bw_item view;
@@ -867,7 +862,7 @@ static struct bw_error *rebuild_tree(struct making *making)
     if (!bw_tree_root_of(&making->roots, BW_TOP_SUBVOLUME))
         return bw_error_create(BW_ERROR_NOT_FOUND, "no subvolume was found");
     BW_TRY(read_leaves(making));
-    begin_memory(fs);
+    BW_TRY(bw_rescue_begin_tree(fs, BW_ROOT_TREE, &making->tree));
     for (size_t i = 0; i < making->roots.trees.count && !making->roots.proven; i++)
         if (!is_certain(making, &making->roots.trees.items[i]))
             BW_TRY(surround_root(making, &making->roots.trees.items[i]));
