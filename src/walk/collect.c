@@ -53,6 +53,12 @@ struct order {
     uint32_t row;
 };
 
+BW_VECTOR(orders, struct order);
+BW_VECTOR(attributes_list, struct bw_inode_attributes);
+BW_VECTOR(wanted_list, struct bw_wanted_file);
+BW_VECTOR(extents_list, struct bw_extent_counts);
+BW_VECTOR(space_list, struct bw_file_space);
+
 /* The extended attributes of an inode. */
 struct xattr_facts {
     bool is_selected;         /* the selection takes them */
@@ -72,15 +78,13 @@ struct bw_collector {
     struct bw_buffer bytes;            /* paths of directories, names */
     struct entered_list entered;
     struct rows rows;
-    size_t full;         /* the count at which it is flushed */
-    struct order *order; /* two arrays for sorting the rows by their numbers */
-    size_t order_capacity;
-    struct bw_inode_attributes *attributes;
-    size_t attributes_capacity;
-    struct bw_wanted_file *wanted; /* of the attributes, if extents or shared bytes are needed */
-    struct bw_extent_counts *extents;
-    struct bw_file_space *space;
-    size_t wanted_capacity; /* of the last three */
+    size_t full; /* the count at which it is flushed */
+    /* Room that the rows of a flush use. */
+    struct orders order; /* two arrays for sorting the rows by their numbers */
+    struct attributes_list attributes;
+    struct wanted_list wanted; /* of the attributes, if extents or shared bytes are needed */
+    struct extents_list extents;
+    struct space_list space;
     struct bw_buffer path;
     struct bw_repeated repeated; /* of the rows before */
 };
@@ -137,11 +141,11 @@ void bw_collector_destroy(struct bw_collector *collector)
     bw_buffer_free(&collector->path);
     entered_list_free(&collector->entered);
     rows_free(&collector->rows);
-    free(collector->order);
-    free(collector->attributes);
-    free(collector->extents);
-    free(collector->wanted);
-    free(collector->space);
+    orders_free(&collector->order);
+    attributes_list_free(&collector->attributes);
+    extents_list_free(&collector->extents);
+    wanted_list_free(&collector->wanted);
+    space_list_free(&collector->space);
     free(collector);
 }
 
@@ -249,30 +253,17 @@ static struct order *sort_order(struct order *order, struct order *other, size_t
  * and sets its index in the rows. `*inodes`: how many. */
 static struct bw_error *prepare_attributes(struct bw_collector *collector, size_t *inodes)
 {
-    const size_t count = collector->rows.count, capacity = collector->rows.capacity;
-    if (count > collector->order_capacity) {
-        struct order *grown = realloc(collector->order, 2 * capacity * sizeof *collector->order);
-        if (!grown)
-            return bw_error_no_memory();
-        collector->order = grown;
-        collector->order_capacity = capacity;
-    }
-    if (capacity > collector->attributes_capacity) {
-        free(collector->attributes);
-        collector->attributes = malloc(capacity * sizeof *collector->attributes);
-        collector->attributes_capacity = collector->attributes ? capacity : 0;
-    }
-    if (!collector->attributes)
-        return bw_error_no_memory();
-
-    struct order *order = collector->order;
+    const size_t count = collector->rows.count;
+    BW_TRY(orders_reserve(&collector->order, 2 * count));
+    BW_TRY(attributes_list_reserve(&collector->attributes, count));
+    struct order *order = collector->order.items;
     for (size_t i = 0; i < count; i++)
         order[i] = (struct order){collector->rows.items[i].number, (uint32_t)i};
-    order = sort_order(order, order + collector->order_capacity, count);
+    order = sort_order(order, order + count, count);
     *inodes = 0;
     for (size_t i = 0; i < count; i++) {
         if (i == 0 || order[i].number != order[i - 1].number)
-            collector->attributes[(*inodes)++].number = order[i].number;
+            collector->attributes.items[(*inodes)++].number = order[i].number;
         collector->rows.items[order[i].row].attributes = (uint32_t)*inodes - 1;
     }
     return NULL;
@@ -304,26 +295,18 @@ static struct bw_error *find_extents(struct bw_collector *collector,
     const unsigned needs = collector->writer->needs;
     if (!count || !(needs & (BW_FILE_NEEDS_SHARED | BW_FILE_NEEDS_EXTENTS)))
         return NULL;
-    if (count > collector->wanted_capacity) {
-        free(collector->wanted);
-        free(collector->space);
-        free(collector->extents);
-        collector->wanted = malloc(count * sizeof *collector->wanted);
-        collector->space = malloc(count * sizeof *collector->space);
-        collector->extents = malloc(count * sizeof *collector->extents);
-        const bool has_all = collector->wanted && collector->space && collector->extents;
-        collector->wanted_capacity = has_all ? count : 0;
-    }
-    if (!collector->wanted_capacity)
-        return bw_error_no_memory();
+    BW_TRY(wanted_list_reserve(&collector->wanted, count));
+    BW_TRY(space_list_reserve(&collector->space, count));
+    BW_TRY(extents_list_reserve(&collector->extents, count));
+    struct bw_wanted_file *wanted = collector->wanted.items;
     for (uint32_t i = 0; i < count; i++)
-        collector->wanted[i] =
-            (struct bw_wanted_file){scope->tree, collector->attributes[i].number, i, 1};
+        wanted[i] =
+            (struct bw_wanted_file){scope->tree, collector->attributes.items[i].number, i, 1};
     if (needs & BW_FILE_NEEDS_SHARED)
-        return bw_sharing_compute(collector->writer->sharing, collector->wanted, count,
-                                  collector->space, count);
-    return bw_extent_counts_find(scope->fs, scope->lost_blocks, collector->wanted, count,
-                                 collector->extents);
+        return bw_sharing_compute(collector->writer->sharing, wanted, count, collector->space.items,
+                                  count);
+    return bw_extent_counts_find(scope->fs, scope->lost_blocks, wanted, count,
+                                 collector->extents.items);
 }
 
 /* Reads the extended attributes of the inodes, for the selection and for the rows. */
@@ -339,7 +322,7 @@ static struct bw_error *read_xattrs(struct bw_collector *collector,
     for (size_t i = 0; i < count && place.subvolume; i++) {
         const struct bw_xattr *xattrs;
         size_t xattr_count;
-        place.inode = collector->attributes[i].number;
+        place.inode = collector->attributes.items[i].number;
         BW_TRY(bw_xattr_reader_read(collector->xattrs, &place, &xattrs, &xattr_count));
         struct xattr_facts *facts = &collector->xattr_facts[i];
         facts->is_selected = !collector->selection || !collector->selection->has_xattrs ||
@@ -363,9 +346,9 @@ static struct bw_error *look_up(struct bw_collector *collector, const struct bw_
     BW_TRY(prepare_attributes(collector, &count));
     query->lost_blocks = scope->lost_blocks;
     collector->scope = scope;
-    BW_TRY(bw_inode_query_run(query, scope->tree, collector->attributes, count));
+    BW_TRY(bw_inode_query_run(query, scope->tree, collector->attributes.items, count));
     for (size_t i = 0; i < count; i++) {
-        const struct bw_inode_attributes *attributes = &collector->attributes[i];
+        const struct bw_inode_attributes *attributes = &collector->attributes.items[i];
         report_inode(scope, attributes->number, problems[attributes->inode_state]);
         if (attributes->compression_state == BW_ITEM_CUT_OFF)
             report_inode(scope, attributes->number, "its compression property is cut off");
@@ -410,7 +393,7 @@ static struct bw_error *set_path(struct bw_collector *collector, size_t index,
 static void set_attributes(const struct bw_collector *collector, const struct row *row,
                            struct bw_walked_file *file)
 {
-    const struct bw_inode_attributes *attributes = &collector->attributes[row->attributes];
+    const struct bw_inode_attributes *attributes = &collector->attributes.items[row->attributes];
     const struct bw_file_writer *writer = collector->writer;
     file->inode = attributes->inode_state == BW_ITEM_FOUND ? &attributes->inode : NULL;
     if (writer->needs == BW_FILE_NEEDS_INODE)
@@ -421,10 +404,10 @@ static void set_attributes(const struct bw_collector *collector, const struct ro
         file->group = bw_user_names_group(writer->user_names, file->inode->gid);
     }
     if (writer->needs & BW_FILE_NEEDS_SHARED) {
-        bw_walked_file_set_space(file, writer->sharing, &collector->space[row->attributes]);
+        bw_walked_file_set_space(file, writer->sharing, &collector->space.items[row->attributes]);
     } else if (writer->needs & BW_FILE_NEEDS_EXTENTS) {
-        file->extent_count = collector->extents[row->attributes].extent_count;
-        file->disk = collector->extents[row->attributes].disk;
+        file->extent_count = collector->extents.items[row->attributes].extent_count;
+        file->disk = collector->extents.items[row->attributes].disk;
     }
     if (writer->needs & BW_FILE_NEEDS_XATTRS) {
         file->acl = row->made_up ? NULL : collector->xattr_facts[row->attributes].acl;

@@ -129,6 +129,12 @@ uint32_t bw_directories_find(const struct bw_directory_table *table, uint64_t in
     return number;
 }
 
+bool bw_directories_knows(const struct bw_directory_table *table, uint64_t inode)
+{
+    return bw_directories_find(table, inode) != BW_NO_DIRECTORY ||
+           bw_directories_is_closed(table, inode);
+}
+
 bool bw_directories_matches(const struct bw_directory_table *table, uint32_t number,
                             uint32_t parent, const void *name, size_t name_length)
 {

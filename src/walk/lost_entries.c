@@ -43,12 +43,6 @@ struct recovery {
     uint64_t index; /* of the name that is being restored; 0: unknown */
 };
 
-static bool is_known(const struct bw_directory_table *table, uint64_t inode)
-{
-    return bw_directories_find(table, inode) != BW_NO_DIRECTORY ||
-           bw_directories_is_closed(table, inode);
-}
-
 static uint32_t wave_of(void *context, uint64_t directory)
 {
     const struct bw_directory_table *table = &((struct recovery *)context)->walk->directories;
@@ -159,7 +153,7 @@ static struct bw_error *restore_name(void *context, const struct bw_lost_name *f
         return waiting_names_push(&recovery->waiting, (struct waiting_name){*found, offset});
     }
     recovery->index = found->index;
-    if (is_known(&walk->directories, found->inode) &&
+    if (bw_directories_knows(&walk->directories, found->inode) &&
         (found->type == BW_FILE_DIRECTORY || found->type == BW_FILE_UNKNOWN))
         return NULL;
     if (found->type == BW_FILE_DIRECTORY)
@@ -254,7 +248,7 @@ static struct bw_error *enter_unclaimed(struct recovery *recovery)
         uint64_t inode;
         inodes.count = 0;
         for (size_t position = 0; bw_key_set_next(unclaimed, &position, &inode);)
-            if (!is_known(&walk->directories, inode))
+            if (!bw_directories_knows(&walk->directories, inode))
                 BW_TRY(bw_numbers_push(&inodes, inode));
         if (!inodes.count)
             break;

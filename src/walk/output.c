@@ -306,26 +306,20 @@ static struct bw_error *pass_sorted(const struct bw_buffer *sorted, bool reverse
                                     bw_bytes_visitor *consume, void *context)
 {
     struct sort_header header;
-    size_t count = 0, kept = 0;
-    for (size_t at = 0; at < sorted->length; count++) {
-        header = header_at(sorted->data + at);
-        at += sizeof header + header.path_length + header.text_length;
-    }
-    BW_AUTO_FREE const char **places = malloc((count + 1) * sizeof *places);
+    BW_SCOPED(bw_const_strings) struct bw_const_strings places = {0};
     BW_AUTO_BUFFER struct bw_buffer chunk = {0};
-    if (!places)
-        return bw_error_no_memory();
     for (size_t at = 0; at < sorted->length;) {
         header = header_at(sorted->data + at);
-        places[kept++] = sorted->data + at;
+        BW_TRY(bw_const_strings_push(&places, sorted->data + at));
         at += sizeof header + header.path_length + header.text_length;
     }
-    qsort_r(places, count, sizeof *places, compare_texts, &reverse);
-    for (size_t i = 0; i < count; i++) {
-        header = header_at(places[i]);
-        bw_buffer_append(&chunk, places[i] + sizeof header + header.path_length,
+    if (places.count)
+        qsort_r(places.items, places.count, sizeof *places.items, compare_texts, &reverse);
+    for (size_t i = 0; i < places.count; i++) {
+        header = header_at(places.items[i]);
+        bw_buffer_append(&chunk, places.items[i] + sizeof header + header.path_length,
                          header.text_length);
-        if (chunk.length < BW_OUTPUT_CHUNK && i + 1 < count)
+        if (chunk.length < BW_OUTPUT_CHUNK && i + 1 < places.count)
             continue;
         if (chunk.failed)
             return bw_error_no_memory();

@@ -392,11 +392,9 @@ static inline void handle_entry(struct bw_task_worker *worker,
 /* Notes an inode that has entries, but is no directory that the walk has found so far. */
 static void note_unclaimed(struct bw_task_worker *worker, uint64_t inode)
 {
-    const struct bw_directory_table *directories = worker->scope->directories;
     bool is_new;
     if (worker->scope->is_whole && inode > BW_SUBVOLUME_ROOT_INODE &&
-        bw_directories_find(directories, inode) == BW_NO_DIRECTORY &&
-        !bw_directories_is_closed(directories, inode))
+        !bw_directories_knows(worker->scope->directories, inode))
         fail_on_error(worker, bw_key_set_add(&worker->result->unclaimed, inode, &is_new));
 }
 

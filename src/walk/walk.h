@@ -103,6 +103,9 @@ struct bw_error *bw_directories_reopen(struct bw_directory_table *table, uint64_
 /** Whether a directory is closed. */
 bool bw_directories_is_closed(const struct bw_directory_table *table, uint64_t inode);
 
+/** Whether an inode is in the table, or closed. */
+bool bw_directories_knows(const struct bw_directory_table *table, uint64_t inode);
+
 /** Number of an inode's directory, or BW_NO_DIRECTORY. */
 uint32_t bw_directories_find(const struct bw_directory_table *table, uint64_t inode);
 

@@ -292,8 +292,7 @@ static struct bw_error *merge_result(struct bw_subvolume_walk *walk,
     uint64_t inode;
     bool is_new;
     for (size_t position = 0; bw_key_set_next(&result->unclaimed, &position, &inode);)
-        if (bw_directories_find(table, inode) == BW_NO_DIRECTORY &&
-            !bw_directories_is_closed(table, inode))
+        if (!bw_directories_knows(table, inode))
             BW_TRY(bw_key_set_add(&walk->unclaimed, inode, &is_new));
     return NULL;
 }
