@@ -122,7 +122,7 @@ static void find_inode(struct bw_check *check, const struct bw_listed_tree *tree
                        struct bw_last_inode *last)
 {
     const struct bw_key key = {number, BW_INODE_ITEM, 0};
-    struct bw_leaf_finder finder;
+    BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
     struct bw_item item;
     bw_leaf_finder_init(&finder, &check->fs->reader, &tree->tree);
     BW_AUTO_ERROR struct bw_error *error = bw_find_leaf(&finder, &key);
@@ -134,7 +134,6 @@ static void find_inode(struct bw_check *check, const struct bw_listed_tree *tree
     if (slot >= 0 && bw_leaf_item(&finder.leaf, (uint32_t)slot, &item) &&
         bw_key_compare(&item.key, &key) == 0)
         note_inode(tree, &item, last);
-    bw_leaf_finder_free(&finder);
 }
 
 bool bw_check_is_summed(struct bw_check *check, const struct bw_listed_tree *tree, uint64_t inode,

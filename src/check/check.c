@@ -141,22 +141,20 @@ void bw_check_locate_copy(struct bw_check *check, uint64_t logical, unsigned cop
 
 struct bw_error *bw_count_alike(uint64_t *values, size_t count)
 {
-    struct bw_error *error = NULL;
-    struct bw_key_map first = {0};
-    for (size_t i = 0; !error && i < count; i++) {
+    BW_SCOPED(bw_key_map) struct bw_key_map first = {0};
+    for (size_t i = 0; i < count; i++) {
         if (values[i] == BW_ABSENT)
             continue;
         const uint32_t known = bw_key_map_get(&first, values[i], UINT32_MAX);
         if (known == UINT32_MAX) {
-            error = bw_key_map_put(&first, values[i], (uint32_t)i);
+            BW_TRY(bw_key_map_put(&first, values[i], (uint32_t)i));
             values[i] = 0;
         } else {
             values[known]++;
             values[i] = BW_ABSENT;
         }
     }
-    bw_key_map_free(&first);
-    return error;
+    return NULL;
 }
 
 /* So that a device full of errors does not fill the memory. */

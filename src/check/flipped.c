@@ -455,12 +455,11 @@ static uint64_t generation_in_extent_tree(const struct search *search)
     struct bw_check *check = search->check;
     const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, BW_EXTENT_TREE);
     const struct bw_key key = {search->pointer->bytenr, BW_METADATA_ITEM, UINT64_MAX};
-    struct bw_leaf_finder finder;
     struct bw_extent_entry extent;
     struct bw_item item;
-    uint64_t generation = 0;
     if (!tree)
         return 0;
+    BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
     bw_leaf_finder_init(&finder, &check->fs->reader, &tree->tree);
     BW_AUTO_ERROR struct bw_error *error = bw_find_leaf(&finder, &key);
     bw_check_lacks_memory(check, error);
@@ -468,9 +467,8 @@ static uint64_t generation_in_extent_tree(const struct search *search)
     if (slot >= 0 && bw_leaf_item(&finder.leaf, (uint32_t)slot, &item) &&
         item.key.objectid == search->pointer->bytenr &&
         bw_extent_entry_decode(check->fs, &item, &extent) && extent.is_block)
-        generation = extent.generation;
-    bw_leaf_finder_free(&finder);
-    return generation;
+        return extent.generation;
+    return 0;
 }
 
 /* Whether the last key reaches into the range of the next block. */

@@ -187,22 +187,19 @@ struct bw_error *bw_repair_edit_item(struct bw_repair *repair, struct bw_repair_
                                      struct bw_repair_edit edit)
 {
     const bw_le64 number = bw_put64(value);
-    struct bw_leaf_finder finder;
     struct bw_item item;
+    BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
     bw_leaf_finder_init(&finder, &repair->fs->reader, tree);
-    struct bw_error *error = bw_find_leaf(&finder, key);
-    const int64_t slot = error || finder.lost ? -1 : bw_leaf_last_until(&finder, key);
-    const bool found = slot >= 0 && bw_leaf_item(&finder.leaf, (uint32_t)slot, &item) &&
-                       bw_key_compare(&item.key, key) == 0 && offset + width <= item.size;
-    if (found) {
-        edit.block = finder.bytenr;
-        edit.byte = (uint32_t)(item.data - finder.leaf.block) + offset;
-        edit.length = width;
-        edit.bytes = &number;
-        error = bw_repair_edit_block(repair, finding, edit);
-    }
-    bw_leaf_finder_free(&finder);
-    return error;
+    BW_TRY(bw_find_leaf(&finder, key));
+    const int64_t slot = finder.lost ? -1 : bw_leaf_last_until(&finder, key);
+    if (slot < 0 || !bw_leaf_item(&finder.leaf, (uint32_t)slot, &item) ||
+        bw_key_compare(&item.key, key) != 0 || offset + width > item.size)
+        return NULL;
+    edit.block = finder.bytenr;
+    edit.byte = (uint32_t)(item.data - finder.leaf.block) + offset;
+    edit.length = width;
+    edit.bytes = &number;
+    return bw_repair_edit_block(repair, finding, edit);
 }
 
 struct bw_repair_leaf bw_repair_leaf_begin(uint8_t *bytes, uint32_t nodesize, const void *header)
@@ -294,16 +291,13 @@ struct bw_error *bw_repair_delete_item(struct bw_repair *repair, struct bw_repai
                                        const struct bw_tree *tree, const struct bw_key *key,
                                        struct bw_repair_edit edit)
 {
-    struct bw_leaf_finder finder;
+    BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
     bw_leaf_finder_init(&finder, &repair->fs->reader, tree);
-    struct bw_error *error = bw_find_leaf(&finder, key);
+    BW_TRY(bw_find_leaf(&finder, key));
     edit.block = finder.bytenr;
     edit.is_deletion = true;
     edit.key = *key;
-    if (!error && !finder.lost)
-        error = add_edit(repair, finding, &edit);
-    bw_leaf_finder_free(&finder);
-    return error;
+    return finder.lost ? NULL : add_edit(repair, finding, &edit);
 }
 
 void bw_repair_cut_item(uint8_t *block, uint32_t size, const struct bw_key *key)

@@ -249,13 +249,12 @@ static struct bw_error *make_leaves(struct caches *caches, const struct group *g
                                     struct bw_repair_finding *finding, bool *fits)
 {
     struct bw_key key = {group->start, 0, 0};
-    struct bw_leaf_finder finder;
-    struct bw_error *error = NULL;
+    BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
     *fits = true;
     bw_leaf_finder_init(&finder, &caches->repair->fs->reader, caches->tree);
-    while (!error && *fits && key.objectid < group->end) {
-        error = bw_find_leaf(&finder, &key);
-        *fits = !error && !finder.lost;
+    while (*fits && key.objectid < group->end) {
+        BW_TRY(bw_find_leaf(&finder, &key));
+        *fits = !finder.lost;
         if (!*fits)
             break;
         struct bw_item first = {0};
@@ -263,17 +262,15 @@ static struct bw_error *make_leaves(struct caches *caches, const struct group *g
         const bool has_first = bw_leaf_item(&finder.leaf, 0, &first);
         caches->first = finder.first;
         caches->end = finder.end;
-        error = begin_leaf(caches, finder.bytenr, bw_get64(header->generation));
-        if (!error)
-            error = fill_leaf(caches, &finder.leaf);
+        BW_TRY(begin_leaf(caches, finder.bytenr, bw_get64(header->generation)));
+        BW_TRY(fill_leaf(caches, &finder.leaf));
         *fits = !caches->is_full && (!caches->tree->root.level ||
                                      (has_first && begins_with(&caches->leaf, &first.key)));
-        if (!error && *fits && finding)
-            error = plan_leaf(caches, finding, finder.bytenr, false, NULL, from_extents);
+        if (*fits && finding)
+            BW_TRY(plan_leaf(caches, finding, finder.bytenr, false, NULL, from_extents));
         key = finder.end;
     }
-    bw_leaf_finder_free(&finder);
-    return error;
+    return NULL;
 }
 
 /* Lost leaves. */

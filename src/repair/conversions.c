@@ -113,7 +113,7 @@ struct bw_error *bw_repair_convert(struct bw_repair *repair)
 {
     const struct bw_repair_conversion *conversion = &repair->conversion;
     const uint32_t size = repair->fs->superblock.nodesize;
-    struct bw_dumped_blocks list = {.bytes = 0};
+    BW_SCOPED(bw_dumped_blocks) struct bw_dumped_blocks list = {.bytes = 0};
     bool is_chosen = false;
     repair->converted.count = 0;
     repair->conversion.written = 0;
@@ -127,15 +127,13 @@ struct bw_error *bw_repair_convert(struct bw_repair *repair)
         return bw_error_no_memory();
     if (conversion->refills_checksums)
         BW_TRY(bw_repair_refill_checksums(repair));
-    struct bw_error *error = bw_dumped_blocks_find(&list, repair->fs);
-    for (size_t i = 0; !error && i < list.blocks.count; i++) {
+    BW_TRY(bw_dumped_blocks_find(&list, repair->fs));
+    for (size_t i = 0; i < list.blocks.count; i++) {
         const struct bw_dumped_block *wanted = &list.blocks.items[i];
         struct bw_disk_header *header = (void *)block;
         if (wanted->is_data)
             continue;
-        error = read_block(repair, wanted, block);
-        if (error)
-            break;
+        BW_TRY(read_block(repair, wanted, block));
         const uint64_t owner = bw_get64(header->owner);
         if (conversion->rewrites_ids) {
             memcpy(header->fsid, conversion->fsid, BW_UUID_SIZE);
@@ -162,10 +160,9 @@ struct bw_error *bw_repair_convert(struct bw_repair *repair)
         }
         bw_checksum_compute(conversion->checksum_type, block + BW_CSUM_SIZE, size - BW_CSUM_SIZE,
                             block);
-        error = bw_repair_write_converted(repair, wanted->bytenr, block);
+        BW_TRY(bw_repair_write_converted(repair, wanted->bytenr, block));
     }
-    bw_dumped_blocks_free(&list);
-    return error;
+    return NULL;
 }
 
 void bw_repair_end_conversion(const struct bw_repair *repair, struct bw_disk_superblock *super)
@@ -187,7 +184,7 @@ void bw_repair_end_conversion(const struct bw_repair *repair, struct bw_disk_sup
 static struct bw_error *plan_id(struct bw_repair *repair, const char **proof)
 {
     struct bw_repair_conversion *conversion = &repair->conversion;
-    struct bw_dumped_blocks list = {.bytes = 0};
+    BW_SCOPED(bw_dumped_blocks) struct bw_dumped_blocks list = {.bytes = 0};
     const struct bw_disk_superblock *super = &repair->devices.items[0].best;
     bool has_new = false;
 
@@ -201,20 +198,16 @@ static struct bw_error *plan_id(struct bw_repair *repair, const char **proof)
     BW_AUTO_FREE uint8_t *block = malloc(repair->fs->superblock.nodesize);
     if (!block)
         return bw_error_no_memory();
-    struct bw_error *error = bw_dumped_blocks_find(&list, repair->fs);
-    for (size_t i = 0; !error && !has_new && i < list.blocks.count; i++) {
+    BW_TRY(bw_dumped_blocks_find(&list, repair->fs));
+    for (size_t i = 0; !has_new && i < list.blocks.count; i++) {
         const struct bw_disk_header *header = (const void *)block;
         if (list.blocks.items[i].is_data)
             continue;
-        error = read_block(repair, &list.blocks.items[i], block);
-        if (error)
-            continue;
+        BW_TRY(read_block(repair, &list.blocks.items[i], block));
         has_new = memcmp(header->fsid, new_id, BW_UUID_SIZE) == 0;
         if (has_new || bw_get64(header->owner) == BW_CHUNK_TREE) /* which is changed last */
             memcpy(conversion->chunk_tree_uuid, header->chunk_tree_uuid, BW_UUID_SIZE);
     }
-    bw_dumped_blocks_free(&list);
-    BW_TRY(error);
     conversion->rewrites = conversion->rewrites_ids = true;
     memcpy(conversion->fsid, has_new || has_metadata_uuid ? new_id : super->device.fsid,
            BW_UUID_SIZE);

@@ -52,12 +52,11 @@ struct bw_repair_device *bw_repair_device_of(struct bw_repair *repair, uint64_t 
 
 struct bw_error *bw_repair_find_tree(struct bw_fs *fs, uint64_t id, struct bw_tree *tree)
 {
-    struct bw_tree_list trees = {0};
-    struct bw_error *error = bw_tree_list_load(fs, &trees);
+    BW_SCOPED(bw_tree_list) struct bw_tree_list trees = {0};
+    BW_TRY(bw_tree_list_load(fs, &trees));
     const struct bw_listed_tree *listed = bw_tree_list_find(&trees, id);
     *tree = listed ? listed->tree : (struct bw_tree){.id = 0};
-    bw_listed_trees_free(&trees.entries);
-    return error;
+    return NULL;
 }
 
 void bw_repair_all_items(struct bw_fs_items *items, struct bw_fs *fs, const struct bw_tree *tree)

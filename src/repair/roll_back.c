@@ -37,8 +37,8 @@ struct bw_error *bw_repair_read_generation(struct bw_fs *fs,
                                            struct bw_repair_generation *generation)
 {
     /* The roots, and the features that the trees prove. */
-    struct bw_tree_list trees = {0};
-    struct bw_error *error = bw_tree_list_load(fs, &trees);
+    BW_SCOPED(bw_tree_list) struct bw_tree_list trees = {0};
+    BW_TRY(bw_tree_list_load(fs, &trees));
     generation->root = bw_fs_root_tree(fs)->root;
     generation->chunk_root = fs->chunk_tree.root;
     generation->incompat_flags = ALWAYS_SET;
@@ -47,8 +47,6 @@ struct bw_error *bw_repair_read_generation(struct bw_fs *fs,
             BW_COMPAT_RO_FREE_SPACE_TREE | BW_COMPAT_RO_FREE_SPACE_TREE_VALID;
     if (bw_tree_list_find(&trees, BW_BLOCK_GROUP_TREE))
         generation->compat_ro_flags |= BW_COMPAT_RO_BLOCK_GROUP_TREE;
-    bw_listed_trees_free(&trees.entries);
-    BW_TRY(error);
 
     /* The devices and the system chunks. */
     const uint64_t mixed = BW_GROUP_DATA | BW_GROUP_METADATA;
