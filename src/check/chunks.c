@@ -130,8 +130,9 @@ static void find_flip_in_place(const struct chunks *chunks, const struct bw_key 
                                            .length = stripe.length,
                                            .logical = stripe.logical};
     const struct bw_checked_stripe *right = NULL;
+    const bool may_search = bw_flip_may_search(check);
     unsigned found = 0;
-    for (unsigned bit = 0; bit < 128; bit++) {
+    for (unsigned bit = 0; may_search && bit < 128; bit++) {
         stripe.devid = key->objectid ^ (bit < 64 ? UINT64_C(1) << bit : 0);
         stripe.offset = key->offset ^ (bit < 64 ? 0 : UINT64_C(1) << (bit - 64));
         const size_t i =
@@ -171,7 +172,9 @@ static void find_flip_in_identity(const struct chunks *chunks,
                                     stripe->number * sizeof(struct bw_disk_stripe) +
                                     offsetof(struct bw_disk_stripe, device_uuid)),
                          stripe->device_uuid, device->uuid, BW_UUID_SIZE, flip);
-    for (size_t i = 0; is_right && !device && i < chunks->devices.count; i++)
+    if (!is_right || device || !bw_flip_may_search(check))
+        return;
+    for (size_t i = 0; i < chunks->devices.count; i++)
         if (memcmp(chunks->devices.items[i].uuid, stripe->device_uuid, BW_UUID_SIZE) == 0)
             bw_flip_in_item(check, BW_CHUNK_TREE, &item,
                             offsetof(struct bw_disk_device_item, devid), 8,
