@@ -78,7 +78,7 @@ static bool next_in_leaf(struct bw_extent_scan *scan)
         if (scan->quiet)
             bw_error_free(error);
         else
-            bw_fs_report_once(scan->fs,
+            bw_fs_report_once(scan->fs, BW_DAMAGE,
                               bw_error_prefix(error, "subvolume %" PRIu64, scan->file->tree->id));
     }
     return false;

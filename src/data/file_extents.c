@@ -264,12 +264,12 @@ static struct bw_error *decode_item(const struct bw_extent_cursor *cursor, uint3
         correct_lengths(cursor, &item, next, extent)) {
         if (!error)
             error = bw_error_create(BW_ERROR_CORRUPT, "num_bytes or disk_num_bytes is too large");
-        bw_fs_warn_once(cursor->fs,
-                        bw_error_prefix(BW_TAKE(error),
-                                        "subvolume %" PRIu64 ": extent of inode %" PRIu64
-                                        " at %" PRIu64 ": the extent tree corrects its lengths",
-                                        cursor->file.subvolume->tree.id, key->objectid,
-                                        key->offset));
+        bw_fs_report_once(cursor->fs, BW_WARNING,
+                          bw_error_prefix(BW_TAKE(error),
+                                          "subvolume %" PRIu64 ": extent of inode %" PRIu64
+                                          " at %" PRIu64 ": the extent tree corrects its lengths",
+                                          cursor->file.subvolume->tree.id, key->objectid,
+                                          key->offset));
     }
     if ((error || extent->num_bytes > next - key->offset ||
          extent->disk_num_bytes > LARGEST_EXTENT) &&

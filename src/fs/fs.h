@@ -195,15 +195,9 @@ struct bw_error *bw_fs_report_damage(struct bw_fs *fs, struct bw_error *error);
  * are reported only once. Callable from any thread. */
 bool bw_fs_is_first_warning(struct bw_fs *fs, uint64_t tree, uint64_t inode);
 
-/** Reports damage once, even if several walks of a tree encounter it, as in an extraction; messages
- * are compared. Consumes the error. Callable from any thread. */
-void bw_fs_report_once(struct bw_fs *fs, struct bw_error *error);
-
-/** The same for a warning: something is wrong, but the result is complete. */
-void bw_fs_warn_once(struct bw_fs *fs, struct bw_error *error);
-
-/** The same for a note: something that was repaired. */
-void bw_fs_note_once(struct bw_fs *fs, struct bw_error *error);
+/** Reports a message once, even if several walks of a tree encounter it, as in an extraction;
+ * messages are compared. Consumes the error. Callable from any thread. */
+void bw_fs_report_once(struct bw_fs *fs, enum bw_severity severity, struct bw_error *error);
 
 /** Reports the current loss of an item range, and consumes its error. */
 void bw_fs_report_range(struct bw_fs *fs, struct bw_item_range *range);

@@ -50,28 +50,13 @@ bool bw_fs_is_first_warning(struct bw_fs *fs, uint64_t tree, uint64_t inode)
     return add_once(fs, &fs->reported, inode ^ tree << 40);
 }
 
-static void report_message_once(struct bw_fs *fs, enum bw_severity severity, struct bw_error *error)
+void bw_fs_report_once(struct bw_fs *fs, enum bw_severity severity, struct bw_error *error)
 {
     const uint64_t hash = XXH3_64bits_withSeed(error->message, strlen(error->message), fs->seed);
     if (add_once(fs, &fs->reported, hash))
         bw_fs_report(fs, severity, error);
     else
         bw_error_free(error);
-}
-
-void bw_fs_report_once(struct bw_fs *fs, struct bw_error *error)
-{
-    report_message_once(fs, BW_DAMAGE, error);
-}
-
-void bw_fs_warn_once(struct bw_fs *fs, struct bw_error *error)
-{
-    report_message_once(fs, BW_WARNING, error);
-}
-
-void bw_fs_note_once(struct bw_fs *fs, struct bw_error *error)
-{
-    report_message_once(fs, BW_NOTE, error);
 }
 
 static void report_lost_as(struct bw_fs *fs, enum bw_severity severity, uint64_t bytenr,
@@ -99,7 +84,7 @@ struct bw_error *bw_fs_report_damage(struct bw_fs *fs, struct bw_error *error)
 void bw_fs_report_range(struct bw_fs *fs, struct bw_item_range *range)
 {
     if (range->lost == BW_LOST_ITEM)
-        bw_fs_report_once(fs, BW_TAKE(range->error));
+        bw_fs_report_once(fs, BW_DAMAGE, BW_TAKE(range->error));
     else
         bw_fs_report_lost(fs, range->lost, BW_TAKE(range->error));
 }

@@ -244,8 +244,8 @@ static struct bw_error *plan_checksums(struct bw_repair *repair, const char **pr
     if (has_new && has_final) {
         BW_TRY(bw_repair_can_refill(repair, &conversion->refills_checksums));
         if (!conversion->refills_checksums) {
-            bw_fs_warn_once(
-                repair->given,
+            bw_fs_report_once(
+                repair->given, BW_WARNING,
                 bw_error_create(BW_ERROR_UNSUPPORTED,
                                 "a change of the checksums is not ended: one of two sets would "
                                 "have to be taken out, and the other one does not fill all "
@@ -286,10 +286,10 @@ static struct bw_error *plan_groups(struct bw_repair *repair, const char **proof
     if (in_extents && in_tree)
         return NULL; /* group_trees.c */
     if (in_extents == is_tree || in_tree != is_tree) {
-        bw_fs_warn_once(repair->given,
-                        bw_error_create(BW_ERROR_UNSUPPORTED,
-                                        "a conversion of the block groups is not ended: they are "
-                                        "not in the tree that the superblock names"));
+        bw_fs_report_once(repair->given, BW_WARNING,
+                          bw_error_create(BW_ERROR_UNSUPPORTED,
+                                          "a conversion of the block groups is not ended: they are "
+                                          "not in the tree that the superblock names"));
         return NULL;
     }
     *proof = is_tree ? "all block groups are in the block group tree, which the superblock names"

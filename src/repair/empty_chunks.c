@@ -169,11 +169,12 @@ struct bw_error *bw_repair_cut_chunks(struct bw_repair *repair, struct bw_repair
         error = plan_removals(&cutting);
     *is_possible = !error && !cutting.obstacle;
     if (!error && cutting.obstacle)
-        bw_fs_warn_once(repair->given,
-                        bw_error_create(BW_ERROR_UNSUPPORTED,
-                                        "chunks lie behind the end of the image of device %" PRIu64
-                                        ", and are not taken out: %s",
-                                        devid, cutting.obstacle));
+        bw_fs_report_once(
+            repair->given, BW_WARNING,
+            bw_error_create(BW_ERROR_UNSUPPORTED,
+                            "chunks lie behind the end of the image of device %" PRIu64
+                            ", and are not taken out: %s",
+                            devid, cutting.obstacle));
     bw_number_set_free(&cutting.chunks);
     bw_repair_removals_free(&cutting.removals);
     return error;

@@ -149,11 +149,11 @@ struct bw_error *bw_repair_plan_groups(struct bw_repair *repair)
             obstacle = "a leaf of the extent tree would have no item left without them";
     }
     if (obstacle && is_begun)
-        bw_fs_warn_once(repair->given,
-                        bw_error_create(BW_ERROR_UNSUPPORTED,
-                                        "a conversion of the block groups is not ended: they are "
-                                        "in two trees, and %s",
-                                        obstacle));
+        bw_fs_report_once(repair->given, BW_WARNING,
+                          bw_error_create(BW_ERROR_UNSUPPORTED,
+                                          "a conversion of the block groups is not ended: they are "
+                                          "in two trees, and %s",
+                                          obstacle));
     if (obstacle)
         return NULL;
     if (removals.count)

@@ -280,11 +280,12 @@ void bw_collector_report_rest(const struct bw_task_scope *scope)
 {
     uint64_t count = atomic_load_explicit(scope->wanting, memory_order_relaxed);
     if (count > COMPLAINTS)
-        bw_fs_report_once(scope->fs, bw_error_create(BW_ERROR_CORRUPT,
-                                                     "subvolume %" PRIu64 ": %" PRIu64
-                                                     " more inode%s without readable attributes",
-                                                     scope->tree->id, count - COMPLAINTS,
-                                                     bw_plural(count - COMPLAINTS)));
+        bw_fs_report_once(scope->fs, BW_DAMAGE,
+                          bw_error_create(BW_ERROR_CORRUPT,
+                                          "subvolume %" PRIu64 ": %" PRIu64
+                                          " more inode%s without readable attributes",
+                                          scope->tree->id, count - COMPLAINTS,
+                                          bw_plural(count - COMPLAINTS)));
 }
 
 /* Finds the extents of the inodes, and how much of them is shared, as far as the writer needs it.

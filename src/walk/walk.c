@@ -175,7 +175,7 @@ static struct bw_error *report_cycles(struct visit *visit)
             up = bw_subvolume_by_id(visit->walk.fs, up->parent);
         }
         if (up && met == climb)
-            bw_fs_report_once(visit->walk.fs,
+            bw_fs_report_once(visit->walk.fs, BW_DAMAGE,
                               bw_error_create(BW_ERROR_CORRUPT,
                                               "subvolume %" PRIu64
                                               " is inside itself, so no path leads to it",
@@ -253,7 +253,8 @@ struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *given,
         error = walk_subvolumes(&visit, &start);
     else if (!error)
         bw_fs_report_once(
-            fs, bw_error_create(BW_ERROR_CORRUPT, "root tree: the top-level subvolume is missing"));
+            fs, BW_DAMAGE,
+            bw_error_create(BW_ERROR_CORRUPT, "root tree: the top-level subvolume is missing"));
 
     bw_buffer_free(&start.path);
     bw_key_map_free(&visit.visited);

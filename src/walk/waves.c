@@ -302,7 +302,7 @@ static struct bw_error *merge_result(struct bw_subvolume_walk *walk,
 void bw_scope_report(const struct bw_task_scope *scope, const char *kind, uint64_t inode,
                      const char *damage)
 {
-    bw_fs_report_once(scope->fs,
+    bw_fs_report_once(scope->fs, BW_DAMAGE,
                       bw_error_create(BW_ERROR_CORRUPT, "subvolume %" PRIu64 ": %s %" PRIu64 ": %s",
                                       scope->tree->id, kind, inode, damage));
 }
