@@ -17,6 +17,7 @@
 #include "fs/fs.h"
 #include "graph/wind.h"
 #include "ondisk/compression.h"
+#include "xlators/classes.h"
 
 enum {
     REQUESTS = BW_MAX_COMPRESSED_EXTENT / BW_DATA_REQUEST + 1,
@@ -42,21 +43,6 @@ static unsigned mirror_of(const unsigned *copies, unsigned count, unsigned most,
     return attempt % copies[request] + 1;
 }
 
-/* Adds to an error the location of the mirror of a request that it is about. */
-static struct bw_error *name_mirror(struct bw_fs *fs, const struct bw_request *request,
-                                    unsigned copy, struct bw_error *error)
-{
-    struct bw_map_reply reply;
-    BW_AUTO_ERROR struct bw_error *unknown =
-        bw_wind_map(NULL, fs->reader.top, request->address, request->length, copy, &reply);
-    if (unknown)
-        return error;
-    if (reply.location.rebuilt)
-        return bw_error_prefix(error, "mirror %u (rebuilt from parity)", copy);
-    return bw_error_prefix(error, "mirror %u on device %" PRIu64 " at %" PRIu64, copy,
-                           reply.location.devid, reply.location.offset);
-}
-
 /* Reports that mirrors were replaced in an attempt; consumes the error of the first mirror. */
 static void report_replaced(struct bw_fs *fs, uint64_t logical, unsigned first_copy, unsigned used,
                             bool is_combined, struct bw_error *first)
@@ -70,7 +56,7 @@ static void report_replaced(struct bw_fs *fs, uint64_t logical, unsigned first_c
     else
         first = bw_error_prefix(first, "extent at %" PRIu64 ": used mirror %u instead of a bad one",
                                 logical, used);
-    bw_fs_note_once(fs, first);
+    bw_fs_report_once(fs, BW_NOTE, first);
 }
 
 struct bw_error *bw_data_try_mirrors(struct bw_fs *fs, struct bw_decompressor *decompressor,
@@ -99,7 +85,7 @@ struct bw_error *bw_data_try_mirrors(struct bw_fs *fs, struct bw_decompressor *d
     unsigned first_copy = chosen ? chosen : extent->requests[0].mirror_read;
     if (!first_copy)
         first_copy = 1;
-    first = name_mirror(fs, &requests[0], first_copy, first);
+    first = bw_verify_name_mirror(NULL, fs->reader.top, extent->requests, first_copy, first);
     if (most == 1 || chosen)
         return bw_error_prefix(first, "extent at %" PRIu64, extent->logical);
 
@@ -131,7 +117,8 @@ struct bw_error *bw_data_try_mirrors(struct bw_fs *fs, struct bw_decompressor *d
         else if (error->code == BW_ERROR_NO_MEMORY)
             failure = error;
         else if (attempt < most)
-            bw_error_add_cause(first, name_mirror(fs, &requests[0], attempt + 1, error));
+            bw_error_add_cause(first, bw_verify_name_mirror(NULL, fs->reader.top, extent->requests,
+                                                            attempt + 1, error));
         else
             bw_error_free(error);
     }

@@ -38,4 +38,10 @@ extern const struct bw_xlator_class bw_debug_delay_gen_class;
 void bw_verify_count(const struct bw_xlator *xlator, uint64_t *corrected, uint64_t *not_searched,
                      bool *has_unverified);
 
+/** Adds to an error which mirror of a request it is about, and where that is according to a layer.
+ * If its device is missing, the error names it already. */
+struct bw_error *bw_verify_name_mirror(const struct bw_frame *frame, struct bw_xlator *layer,
+                                       const struct bw_request *request, unsigned copy,
+                                       struct bw_error *reason);
+
 #endif

@@ -369,16 +369,13 @@ static struct attempt *last_attempt(const struct repair *repair, unsigned copy, 
     return last;
 }
 
-/* Takes the error of an attempt, and adds the copy and its location. If the device is missing, the
- * error names it. */
-static struct bw_error *name_copy(const struct repair *repair, const struct bw_request *part,
-                                  unsigned copy, struct attempt *attempt)
+struct bw_error *bw_verify_name_mirror(const struct bw_frame *frame, struct bw_xlator *layer,
+                                       const struct bw_request *request, unsigned copy,
+                                       struct bw_error *reason)
 {
-    struct bw_error *reason = BW_TAKE(attempt->error);
     struct bw_map_reply reply;
     BW_AUTO_ERROR struct bw_error *unknown =
-        bw_wind_map(repair->frame, bw_xlator_child(repair->xlator, 0), part->address, part->length,
-                    copy, &reply);
+        bw_wind_map(frame, layer, request->address, request->length, copy, &reply);
     if (!unknown && reply.location.rebuilt)
         return bw_error_prefix(reason, "mirror %u (rebuilt from parity)", copy);
     if (unknown || reason->code == BW_ERROR_MISSING_DEVICE)
@@ -389,6 +386,13 @@ static struct bw_error *name_copy(const struct repair *repair, const struct bw_r
                                reply.location.offset);
     return bw_error_prefix(reason, "mirror %u on device %" PRIu64 " at %" PRIu64, copy,
                            reply.location.devid, reply.location.offset);
+}
+
+static struct bw_error *name_copy(const struct repair *repair, const struct bw_request *part,
+                                  unsigned copy, struct bw_error *reason)
+{
+    return bw_verify_name_mirror(repair->frame, bw_xlator_child(repair->xlator, 0), part, copy,
+                                 reason);
 }
 
 /* Puts the part in front of its error. */
@@ -415,7 +419,7 @@ static struct bw_error *explain_loss(const struct repair *repair, uint32_t secto
         struct attempt *last = last_attempt(repair, copy, sector);
         if (!last)
             continue;
-        struct bw_error *reason = name_copy(repair, &part, copy, last);
+        struct bw_error *reason = name_copy(repair, &part, copy, BW_TAKE(last->error));
         code = reason->code;
         bad++;
         if (!error)
@@ -467,7 +471,7 @@ static void report_repair(const struct repair *repair)
         const unsigned copy = attempt->copy ? attempt->copy : repair->begin;
         const struct bw_request part =
             part_of(repair, attempt->first, attempt->first + 1, copy, &data);
-        struct bw_error *reason = name_copy(repair, &part, copy, attempt);
+        struct bw_error *reason = name_copy(repair, &part, copy, BW_TAKE(attempt->error));
         if (!note && good_again)
             note = bw_error_create(BW_ERROR_CORRUPT, "good only when it was read again (%s)",
                                    reason->message);
@@ -492,9 +496,9 @@ static void report_accepted(const struct repair *repair, const struct bw_request
     if (flip && part->kind == BW_REQUEST_TREE_BLOCK)
         verify->corrected_blocks++;
     /* Other sectors may have the same attempt. */
-    struct attempt copied = *attempt;
-    copied.error = bw_error_create(attempt->error->code, "%s", attempt->error->message);
-    struct bw_error *reason = name_copy(repair, part, attempt->copy, &copied), *note;
+    struct bw_error *reason =
+        name_copy(repair, part, attempt->copy, bw_error_brief(attempt->error));
+    struct bw_error *note;
     if (!flip)
         note = bw_error_create(BW_ERROR_CORRUPT, "accepted although %s", reason->message);
     else
