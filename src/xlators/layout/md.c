@@ -162,23 +162,31 @@ static bool is_known(const struct md *md)
              (number >= Q_LAST && number <= Q_LAST + PARITY_FIRST)));
 }
 
-/* The device with data piece `data` of a row with one parity device among `count`. */
-static uint32_t place_in_raid5(enum order order, uint32_t count, uint64_t row, uint32_t data,
-                               struct place *place)
+/* The device with P of a row; `last`, if the parity does not rotate and is not first. */
+static uint32_t place_p(uint32_t order, uint32_t count, uint64_t row, uint32_t last)
 {
     const uint32_t turn = (uint32_t)(row % count);
     switch (order) {
     case LEFT_ASYMMETRIC:
     case LEFT_SYMMETRIC:
-        place->p = count - 1 - turn;
-        break;
+    case ROTATING_N_CONTINUE:
+        return count - 1 - turn;
     case RIGHT_ASYMMETRIC:
     case RIGHT_SYMMETRIC:
-        place->p = turn;
-        break;
+    case ROTATING_ZERO_RESTART:
+        return turn;
+    case ROTATING_N_RESTART:
+        return count - 1 - (uint32_t)((row + 1) % count);
     default:
-        place->p = order == PARITY_FIRST ? 0 : count - 1;
+        return order == PARITY_FIRST ? 0 : last;
     }
+}
+
+/* The device with data piece `data` of a row with one parity device among `count`. */
+static uint32_t place_in_raid5(uint32_t order, uint32_t count, uint64_t row, uint32_t data,
+                               struct place *place)
+{
+    place->p = place_p(order, count, row, count - 1);
     if (order == LEFT_SYMMETRIC || order == RIGHT_SYMMETRIC)
         return (place->p + 1 + data) % count;
     return data + (data >= place->p);
@@ -188,33 +196,17 @@ static uint32_t place_in_raid5(enum order order, uint32_t count, uint64_t row, u
 static uint32_t place_in_raid6(uint32_t order, uint32_t count, uint64_t row, uint32_t data,
                                struct place *place)
 {
-    const uint32_t turn = (uint32_t)(row % count);
     if (order >= Q_LAST) {
         place->q = count - 1;
-        return place_in_raid5((enum order)(order - Q_LAST), count - 1, row, data, place);
+        return place_in_raid5(order - Q_LAST, count - 1, row, data, place);
     }
     place->by_role = order >= ROTATING_ZERO_RESTART;
-    switch (order) {
-    case LEFT_ASYMMETRIC:
-    case LEFT_SYMMETRIC:
-        place->p = count - 1 - turn;
-        break;
-    case RIGHT_ASYMMETRIC:
-    case RIGHT_SYMMETRIC:
-    case ROTATING_ZERO_RESTART:
-        place->p = turn;
-        break;
-    case ROTATING_N_RESTART:
-        place->p = count - 1 - (uint32_t)((row + 1) % count);
-        break;
-    case ROTATING_N_CONTINUE:
-        place->p = count - 1 - turn;
+    place->p = place_p(order, count, row, count - 2);
+    place->q = (place->p + 1) % count;
+    if (order == ROTATING_N_CONTINUE) {
         place->q = (place->p + count - 1) % count;
         return (place->p + 1 + data) % count;
-    default:
-        place->p = order == PARITY_FIRST ? 0 : count - 2;
     }
-    place->q = (place->p + 1) % count;
     /* The data pieces begin after Q, or fill the devices around P and Q in order. */
     if (order == LEFT_SYMMETRIC || order == RIGHT_SYMMETRIC)
         return (place->p + 2 + data) % count;
@@ -237,7 +229,7 @@ static void locate_in_row(const struct md *md, uint64_t address, struct place *p
     if (md->array.level == 6)
         place->role = place_in_raid6(order, count, row, data, place);
     else
-        place->role = place_in_raid5((enum order)order, count, row, data, place);
+        place->role = place_in_raid5(order, count, row, data, place);
 }
 
 /* Copies of each byte that are stored, not computed. */
