@@ -102,22 +102,26 @@ static struct bw_error *keep_short(struct bw_systems *systems, const char *text,
     return length ? keep_text(systems, text, (size_t)bw_min(length, TEXT), result) : NULL;
 }
 
-static void warn(struct bw_fs *fs, const struct bw_subvolume *subvolume, struct bw_error *error)
+/* A warning about a file, unless it does not exist. Consumes the error, but returns it if memory
+ * ran out. */
+static struct bw_error *warn(struct bw_fs *fs, const struct bw_subvolume *subvolume,
+                             struct bw_error *error)
 {
-    bw_fs_report(fs, BW_WARNING,
-                 bw_error_prefix(error, "systems in %" PRIu64, bw_subvolume_id(subvolume)));
+    if (!error || error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    if (error->code == BW_ERROR_NOT_FOUND)
+        bw_error_free(error);
+    else
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_prefix(error, "systems in %" PRIu64, bw_subvolume_id(subvolume)));
+    return NULL;
 }
 
 /* Ends a text that was read with a NUL. An unreadable file causes a warning. */
 static struct bw_error *end_reading(struct bw_fs *fs, const struct bw_subvolume *from,
                                     struct bw_error *error, struct bw_buffer *text)
 {
-    if (error && error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    if (error && error->code != BW_ERROR_NOT_FOUND)
-        warn(fs, from ? from : bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME), error);
-    else
-        bw_error_free(error);
+    BW_TRY(warn(fs, from ? from : bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME), error));
     bw_buffer_append_byte(text, '\0');
     return text->failed ? bw_error_no_memory() : NULL;
 }
@@ -207,12 +211,7 @@ static struct bw_error *find_os_release(struct bw_fs *fs, const struct bw_subvol
         if (!error && found->type == BW_FILE_REGULAR)
             return NULL;
         *found = (struct bw_place){.inode = 0};
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            return error;
-        if (error && error->code != BW_ERROR_NOT_FOUND)
-            warn(fs, subvolume, error);
-        else
-            bw_error_free(error);
+        BW_TRY(warn(fs, subvolume, error));
         if (is_lost) /* so the other one is lost, too */
             return NULL;
     }

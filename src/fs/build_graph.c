@@ -410,7 +410,7 @@ static struct bw_error *find_chunk_map(const struct bw_graph *graph, struct bw_x
 
 /* Several images of a device. */
 
-static size_t child_number(const struct bw_xlator *layer, const struct bw_xlator *child)
+size_t bw_child_number(const struct bw_xlator *layer, const struct bw_xlator *child)
 {
     size_t number = 0;
     while (number < bw_xlator_child_count(layer) && bw_xlator_child(layer, number) != child)
@@ -444,7 +444,7 @@ static struct bw_error *join_alternatives(struct bw_graph *graph, struct bw_xlat
     BW_TRY(bw_graph_add(graph, bw_graph_index(map), name, no_location, &layer));
     BW_TRY(bw_layer_set_type(layer, "cluster/alternatives", no_location));
     for (unsigned number = 1; (image = find_alternative(set, first, number)); number++) {
-        bw_layer_remove_child(map, child_number(map, image->storage));
+        bw_layer_remove_child(map, bw_child_number(map, image->storage));
         BW_TRY(bw_layer_add_child(layer, bw_xlator_name(image->storage), no_location));
     }
     char as_new[24];
@@ -482,7 +482,7 @@ struct bw_error *bw_announce_devices(const struct bw_fs *fs, struct bw_image *im
         struct bw_image *image = &images[i];
         if (!image->storage || image->role == BW_IMAGE_UNUSED || image->is_announced)
             continue;
-        device.child = child_number(map, image->top);
+        device.child = bw_child_number(map, image->top);
         device.alternatives = image->alternative ? (unsigned)bw_xlator_child_count(image->top) : 0;
         device.devid = image->superblock.device.devid;
         device.stale = image->is_claimed || bw_image_is_stale(fs, image);
@@ -544,7 +544,7 @@ struct bw_error *bw_build_upper_graph(struct bw_fs *fs, struct bw_image_set *set
         struct bw_image *image = &set->images[i];
         if (image->role != BW_IMAGE_UNUSED || image->is_unclaimed || image->alternative)
             continue;
-        bw_layer_remove_child(map, child_number(map, image->storage));
+        bw_layer_remove_child(map, bw_child_number(map, image->storage));
         image->storage = NULL; /* will be removed */
     }
     bw_graph_prune(fs->graph);

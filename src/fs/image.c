@@ -574,10 +574,7 @@ static struct bw_error *keep_devices(struct bw_fs *fs, struct bw_xlator *map,
             set->images[kept++] = image;
             continue;
         }
-        size_t child = 0;
-        while (bw_xlator_child(map, child) != image.storage)
-            child++;
-        bw_layer_remove_child(map, child);
+        bw_layer_remove_child(map, bw_child_number(map, image.storage));
         free_image(&image);
     }
     set->count = kept;

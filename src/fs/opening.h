@@ -31,6 +31,9 @@ struct bw_error *bw_opening_run(const struct bw_fs_options *options,
 struct bw_error *bw_build_lower_graph(struct bw_fs *fs, const struct bw_fs_options *options,
                                       struct bw_image_set *set);
 
+/** The number of a child of a layer. */
+size_t bw_child_number(const struct bw_xlator *layer, const struct bw_xlator *child);
+
 /** Puts layout/patch above the devices for which bw_fs_options.patches has changed ranges, as far
  * as their layers exist, and starts the layers below the chunk map. */
 struct bw_error *bw_place_patches(struct bw_graph *graph, struct bw_xlator *map);

@@ -264,14 +264,6 @@ static struct bw_error *add_header(const struct bw_stack *stack, struct bw_xlato
     return bw_layer_start(*header);
 }
 
-static size_t child_index(const struct bw_xlator *map, const struct bw_xlator *device)
-{
-    size_t index = 0;
-    while (bw_xlator_child(map, index) != device)
-        index++;
-    return index;
-}
-
 /* Moves the last children of the map from `from` on to the place of a child before them. */
 static void move_children(struct bw_xlator *map, size_t from, size_t to)
 {
@@ -318,7 +310,8 @@ static struct bw_error *run_round(struct bw_stack *stack, bool *changed)
                 found[i].type = NULL;
             }
 
-        const size_t before = bw_xlator_child_count(map), place = child_index(map, devices[first]);
+        const size_t before = bw_xlator_child_count(map),
+                     place = bw_child_number(map, devices[first]);
         BW_TRY(bw_stack_failures_reserve(&stack->failures, container.count));
         struct bw_error *error = add_volumes(stack, &container);
         if (error && error->code == BW_ERROR_NO_MEMORY)
@@ -330,14 +323,14 @@ static struct bw_error *run_round(struct bw_stack *stack, bool *changed)
             stack->used_partition |=
                 container.type == &bw_partition_container && stack->options->partition;
             move_children(map, before, place);
-            bw_layer_remove_child(map, child_index(map, devices[first]));
+            bw_layer_remove_child(map, bw_child_number(map, devices[first]));
         }
         for (size_t i = 1; i < container.count; i++) {
             if (error && stack->fs->lists_devices)
                 stack->failures.items[stack->failures.count++] =
                     (struct bw_stack_failure){members[i], bw_error_copy(error)};
             else
-                bw_layer_remove_child(map, child_index(map, members[i]));
+                bw_layer_remove_child(map, bw_child_number(map, members[i]));
         }
     }
     return NULL;

@@ -16,6 +16,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/compare.h"
@@ -168,14 +169,20 @@ static int64_t subtract_saturating(uint64_t from, uint64_t amount)
 
 /* Block groups by type and profile. */
 
+/* The group of a chunk, which is added in its place if it is the first of its kind. */
 static struct bw_usage_group *find_group(struct usage *usage, const struct bw_chunk_info *chunk)
 {
     const uint64_t type = chunk->type & (GROUP_KINDS | BW_GROUP_PROFILE_MASK);
-    for (size_t i = 0; i < usage->group_count; i++)
-        if (usage->groups[i].type == type)
-            return &usage->groups[i];
-    struct bw_usage_group *group = &usage->groups[usage->group_count++];
+    struct bw_usage_group *group = usage->groups, *end = group + usage->group_count;
+    while (group < end && bw_group_type_compare(group->type, type) < 0)
+        group++;
+    if (group < end && group->type == type)
+        return group;
+    struct shape *shape = &usage->shapes[group - usage->groups];
+    memmove(shape + 1, shape, (size_t)(end - group) * sizeof *shape);
+    memmove(group + 1, group, (size_t)(end - group) * sizeof *group);
     *group = (struct bw_usage_group){.type = type, .profile = chunk->profile, .complete = true};
+    usage->group_count++;
     return group;
 }
 
@@ -479,17 +486,6 @@ struct bw_error *bw_fs_usage(struct bw_fs *fs, struct bw_usage **result)
     BW_TRY(bw_fs_chunks(fs, &chunks));
     for (size_t i = 0; i < chunks.count; i++)
         BW_TRY(count_chunk(usage, block_groups, &chunks.items[i]));
-    struct bw_usage_group *groups = usage->groups;
-    for (size_t i = 1; i < usage->group_count; i++)
-        for (size_t k = i; k && bw_group_type_compare(groups[k - 1].type, groups[k].type) > 0;
-             k--) {
-            const struct bw_usage_group group = groups[k];
-            const struct shape shape = usage->shapes[k];
-            groups[k] = groups[k - 1];
-            usage->shapes[k] = usage->shapes[k - 1];
-            groups[k - 1] = group;
-            usage->shapes[k - 1] = shape;
-        }
 
     /* The bytes of each group on each device: the stripes of the chunks. */
     usage->by_group =
@@ -498,7 +494,7 @@ struct bw_error *bw_fs_usage(struct bw_fs *fs, struct bw_usage **result)
         return bw_error_no_memory();
     for (size_t i = 0; i < chunks.count; i++) {
         const struct bw_chunk_info *chunk = &chunks.items[i];
-        const size_t group = (size_t)(find_group(usage, chunk) - groups);
+        const size_t group = (size_t)(find_group(usage, chunk) - usage->groups);
         const uint64_t length = bw_chunk_stripe_length(chunk);
         for (unsigned k = 0; k < chunk->stripe_count; k++) {
             const uint64_t devid = chunk->stripes[k].devid;
