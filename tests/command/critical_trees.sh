@@ -11,9 +11,10 @@ set -uo pipefail
 images() {
     local file
     copies=()
-    for file in "$ROOT/fixtures/$1"/dev*.img.zst; do
+    "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" "$1" || return
+    for file in "$BUILD/fixtures/$1"/dev*.img; do
         copies+=("$WORK/$1-${#copies[@]}")
-        zstd -q -d -f --sparse "$file" -o "${copies[-1]}"
+        cp --sparse=always "$file" "${copies[-1]}"
     done
 }
 
