@@ -28,16 +28,10 @@ static struct bw_error *find_used(struct cmd_format *format, struct bw_block_gro
 {
     struct bw_block_group_info group = {.used = 0};
     struct bw_error *error = bw_block_groups_find(groups, row->logical, &group);
-    row->used = error ? BW_ABSENT : group.used;
-    if (!error)
-        return NULL;
-    if (error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    if (error->code == BW_ERROR_NOT_FOUND)
-        bw_fs_report(format->session.fs, BW_DAMAGE, error);
-    else
-        bw_error_free(error); /* already reported when the block groups were read */
-    return NULL;
+    row->used = cmd_if_known(!error, group.used);
+    if (error && error->code == BW_ERROR_NOT_FOUND)
+        bw_fs_report(format->session.fs, BW_DAMAGE, BW_TAKE(error));
+    return bw_error_tolerate(error); /* reported when the block groups were read */
 }
 
 static struct bw_error *list_all(struct cmd_format *format, void *context)

@@ -468,9 +468,7 @@ static struct bw_error *open_since(struct diffing *diffing, struct bw_diff_optio
         images.planned = NULL;
         images.log = BW_LOG_IGNORE; /* its changes are later */
         images.reporter = cmd_reporter(common);
-        error = bw_history_open_state(history, at, &images, before);
-        if (error && error->code != BW_ERROR_NO_MEMORY)
-            bw_error_free(BW_TAKE(error));
+        error = bw_error_tolerate(bw_history_open_state(history, at, &images, before));
     }
     if (!error && *before) {
         char date[BW_DATE_LENGTH + 16];
