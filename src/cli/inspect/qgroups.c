@@ -23,27 +23,22 @@ static struct bw_error *write_status(struct cmd_format *format, void *context)
     struct bw_quota_status status;
     (void)context;
     BW_TRY(bw_fs_quota_status(format->session.fs, &status));
-    struct bw_quotainfo row = {.generation = status.generation,
-                               .enable_generation = status.enable_generation,
-                               .rescan_logical = status.rescan,
-                               .flags = status.flags,
-                               .format_version = status.version};
+    struct bw_quotainfo row = {
+        .generation = cmd_if_known(status.is_known, status.generation),
+        .enable_generation = cmd_if_known(status.enable_generation, status.enable_generation),
+        .rescan_logical = cmd_if_known(status.is_known && status.rescanning, status.rescan),
+        .flags = cmd_if_known(status.is_known, status.flags),
+        .format_version = cmd_if_known(status.is_known, status.version)};
     if (!status.exists)
         row.quota_mode = "none";
     else if (status.is_known && !status.enabled)
         row.quota_mode = "off";
     else if (status.is_known)
         row.quota_mode = status.simple ? "simple" : "full";
-    if (!status.is_known)
-        row.generation = row.flags = row.format_version = BW_ABSENT;
-    else if (status.rescanning)
+    if (status.is_known && status.rescanning)
         row.quota_state = "rescanning";
-    else
+    else if (status.is_known)
         row.quota_state = status.inconsistent ? "inconsistent" : "consistent";
-    if (!status.is_known || !status.rescanning)
-        row.rescan_logical = BW_ABSENT;
-    if (!status.enable_generation)
-        row.enable_generation = BW_ABSENT;
     return cmd_format_write(format, &row, sizeof row);
 }
 
@@ -97,28 +92,26 @@ static struct bw_error *write_groups(struct cmd_format *format, void *context)
             break;
         }
         const struct bw_bytes path = {info->path, info->path_length};
-        struct bw_qgroupinfo row = {.qgroup = text_at(&words, id),
-                                    .referenced = info->referenced,
-                                    .exclusive = info->exclusive,
-                                    .max_referenced = info->max_referenced,
-                                    .max_exclusive = info->max_exclusive,
-                                    .parent_qgroups = text_at(&words, parents),
-                                    .child_qgroups = text_at(&words, members),
-                                    .subvolume_path = path,
-                                    .subvolume_path_bytes = path,
-                                    .qgroup_level = info->level,
-                                    .qgroup_number = info->number,
-                                    .generation = info->generation,
-                                    .referenced_compressed = info->referenced_compressed,
-                                    .exclusive_compressed = info->exclusive_compressed,
-                                    .limit_flags = info->limits};
-        if (!info->is_counted)
-            row.generation = row.referenced = row.referenced_compressed = row.exclusive =
-                row.exclusive_compressed = BW_ABSENT;
-        if (!(info->limits & BW_QGROUP_LIMITS_REFERENCED))
-            row.max_referenced = BW_ABSENT;
-        if (!(info->limits & BW_QGROUP_LIMITS_EXCLUSIVE))
-            row.max_exclusive = BW_ABSENT;
+        const bool is_counted = info->is_counted;
+        const uint64_t limits = info->limits;
+        const struct bw_qgroupinfo row = {
+            .qgroup = text_at(&words, id),
+            .referenced = cmd_if_known(is_counted, info->referenced),
+            .exclusive = cmd_if_known(is_counted, info->exclusive),
+            .max_referenced =
+                cmd_if_known(limits & BW_QGROUP_LIMITS_REFERENCED, info->max_referenced),
+            .max_exclusive = cmd_if_known(limits & BW_QGROUP_LIMITS_EXCLUSIVE, info->max_exclusive),
+            .parent_qgroups = text_at(&words, parents),
+            .child_qgroups = text_at(&words, members),
+            .subvolume_path = path,
+            .subvolume_path_bytes = path,
+            .qgroup_level = info->level,
+            .qgroup_number = info->number,
+            .generation = cmd_if_known(is_counted, info->generation),
+            .referenced_compressed = cmd_if_known(is_counted, info->referenced_compressed),
+            .exclusive_compressed = cmd_if_known(is_counted, info->exclusive_compressed),
+            .limit_flags = limits,
+        };
         error = cmd_format_write(format, &row, sizeof row);
     }
     return bw_error_first(error, bw_qgroups_close(qgroups));

@@ -66,29 +66,22 @@ static struct bw_error *write_root(struct roots *roots, const struct bw_generati
         found.data = words;
 
     const int64_t date = bw_time_nanoseconds(&info->date);
-    struct bw_stateinfo row = {
+    const struct bw_stateinfo row = {
         .generation = info->generation,
-        .changed = date,
+        .changed = date ? date : BW_ABSENT_SIGNED,
         .found = found,
         .status = bw_generation_status_name(info->status),
         .recoverable = recoverable_word(info->assessed, info->readable, info->missing),
-        .lost_blocks = info->missing,
-        .trimmed = info->trimmed,
-        .overwritten = info->missing - info->trimmed,
+        .lost_blocks = cmd_if_known(info->assessed, info->missing),
+        .trimmed = cmd_if_known(info->assessed, info->trimmed),
+        .overwritten = cmd_if_known(info->assessed, info->missing - info->trimmed),
         .trees = info->trees,
-        .trees_damaged = info->trees_damaged,
+        .trees_damaged = cmd_if_known(info->assessed, info->trees_damaged),
         .subvolume_count = info->subvolumes,
-        .readable_subvolumes = info->subvolumes_readable,
+        .readable_subvolumes = cmd_if_known(info->assessed, info->subvolumes_readable),
         .tree_root = info->tree_root,
-        .chunk_root = info->chunk_root,
+        .chunk_root = cmd_if_known(info->chunk_root, info->chunk_root),
     };
-    if (!info->assessed)
-        row.lost_blocks = row.trimmed = row.overwritten = row.trees_damaged =
-            row.readable_subvolumes = BW_ABSENT;
-    if (!date)
-        row.changed = BW_ABSENT_SIGNED;
-    if (!info->chunk_root)
-        row.chunk_root = BW_ABSENT;
     return cmd_format_write(roots->format, &row, sizeof row);
 }
 
@@ -96,7 +89,7 @@ static struct bw_error *write_tree(void *context, const struct bw_generation_tre
 {
     struct roots *roots = context;
     char name[BW_KEY_TEXT];
-    struct bw_statetreeinfo row = {
+    const struct bw_statetreeinfo row = {
         .generation = roots->info->generation,
         .tree_root = roots->info->tree_root,
         .tree = tree->id,
@@ -105,13 +98,11 @@ static struct bw_error *write_tree(void *context, const struct bw_generation_tre
         .tree_generation = tree->generation,
         .level = tree->level,
         .recoverable = recoverable_word(tree->assessed, tree->readable, tree->missing),
-        .lost_blocks = tree->missing,
-        .trimmed = tree->trimmed,
-        .overwritten = tree->missing - tree->trimmed,
+        .lost_blocks = cmd_if_known(tree->assessed, tree->missing),
+        .trimmed = cmd_if_known(tree->assessed, tree->trimmed),
+        .overwritten = cmd_if_known(tree->assessed, tree->missing - tree->trimmed),
         .deleted = tree->is_deleted,
     };
-    if (!tree->assessed)
-        row.lost_blocks = row.trimmed = row.overwritten = BW_ABSENT;
     return cmd_format_write(roots->format, &row, sizeof row);
 }
 
