@@ -580,14 +580,11 @@ bool cmd_progress_scan(void *context, uint64_t done, uint64_t total)
 
 /* Other output on the terminal. */
 
-void cmd_progress_hide(void)
+void cmd_progress_print(const char *message)
 {
     flockfile(stderr);
     clear_line();
-}
-
-void cmd_progress_release(void)
-{
+    fprintf(stderr, "btrfs-walk: %s\n", message);
     funlockfile(stderr);
 }
 
@@ -596,10 +593,11 @@ struct bw_error *cmd_progress_around(struct bw_error *(*write)(const char *bytes
 {
     if (!progress_line.mixed || !length)
         return write(bytes, length);
-    cmd_progress_hide();
+    flockfile(stderr);
+    clear_line();
     struct bw_error *error = write(bytes, length);
     progress_line.inside = bytes[length - 1] != '\n';
     progress_line.written = now();
-    cmd_progress_release();
+    funlockfile(stderr);
     return error;
 }

@@ -7,7 +7,7 @@
  * that a command has accumulated, such as statistics of probes.
  *
  * Nothing is shown before the command opens a file system. Other lines on the terminal are printed
- * between cmd_progress_hide() and cmd_progress_release().
+ * by cmd_progress_print().
  */
 #ifndef BW_CLI_COMMON_MONITOR_H
 #define BW_CLI_COMMON_MONITOR_H
@@ -107,10 +107,8 @@ void cmd_progress_decompress(void *context, uint64_t done, uint64_t total);
 /** Sets the progress of a scan of metadata; as bw_history_options.progress. Returns true. */
 bool cmd_progress_scan(void *context, uint64_t done, uint64_t total);
 
-/** Removes the line and locks stderr, so that other lines can be printed. */
-void cmd_progress_hide(void);
-/** Unlocks stderr. */
-void cmd_progress_release(void);
+/** Prints a message in place of the line, with the name of the program. */
+void cmd_progress_print(const char *message);
 
 /** Writes results to stdout with `write`. If stdout is the same terminal, hides the line meanwhile,
  * and does not show it again before the results have ended their line. */

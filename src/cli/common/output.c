@@ -74,13 +74,6 @@ struct cmd_date cmd_date(int64_t nanoseconds)
 
 /* Messages. */
 
-static void print_line(struct bw_buffer *line)
-{
-    cmd_progress_hide();
-    fprintf(stderr, "btrfs-walk: %s\n", bw_buffer_text(line));
-    cmd_progress_release();
-}
-
 /* The lines of -vv after a message: the layers that the error passed, then its causes, each with
  * its own layers. */
 static void print_causes(const struct bw_error *error, int depth)
@@ -100,13 +93,13 @@ static void print_causes(const struct bw_error *error, int depth)
             if (hop->has_address && (!before || hop->address != before->address))
                 bw_buffer_format(&line, " at %" PRIu64, hop->address);
         }
-        print_line(&line);
+        cmd_progress_print(bw_buffer_text(&line));
     }
     for (const struct bw_error *cause = error->causes; cause; cause = cause->next) {
         line.length = 0;
         bw_buffer_format(&line, "%*sbecause: ", 2 * depth, "");
         bw_escape_words(&line, cause->message);
-        print_line(&line);
+        cmd_progress_print(bw_buffer_text(&line));
         print_causes(cause, depth + 1);
     }
 }
@@ -155,7 +148,7 @@ static void print_message(const struct cmd_common *common, const char *kind,
         bw_buffer_append_byte(&line, ']');
     }
     bw_buffer_format(&line, "%s", cmd_color(has_color && !kind, CMD_PLAIN));
-    print_line(&line);
+    cmd_progress_print(bw_buffer_text(&line));
     if (common && common->messages.verbose > 1)
         print_causes(error, 1);
 }
