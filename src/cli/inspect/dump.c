@@ -24,7 +24,7 @@ struct dump_state {
     struct bw_numbers trees, blocks;
     struct bw_dump_options dump;
     struct bw_key first, last;
-    bool breadth_first, has_range;
+    bool breadth_first;
     bool is_stream; /* the images are send streams */
 };
 
@@ -42,7 +42,8 @@ static struct bw_error *store_range(void *target, const struct cmd_option *optio
 {
     struct dump_state *dump = target;
     (void)option;
-    dump->has_range = true;
+    dump->dump.first = &dump->first;
+    dump->dump.last = &dump->last;
     return bw_key_range_parse(argument, &dump->first, &dump->last);
 }
 
@@ -273,7 +274,7 @@ static int run(const struct cmd_common *common, void *state)
 {
     struct dump_state *dump = state;
     struct bw_dump_options *how = &dump->dump;
-    const bool selects = dump->trees.count || dump->blocks.count || dump->has_range;
+    const bool selects = dump->trees.count || dump->blocks.count || how->first;
     struct cmd_common own = *common;
     struct cmd_session session;
     own.input.fs.streams_as_is = true;
@@ -294,10 +295,6 @@ static int run(const struct cmd_common *common, void *state)
     how->struct_size = sizeof *how;
     how->depth_first &= !dump->breadth_first;
     how->replayed = common->input.log_given && common->input.fs.log == BW_LOG_REPLAY;
-    if (dump->has_range) {
-        how->first = &dump->first;
-        how->last = &dump->last;
-    }
     const struct cmd_format_plan plan = cmd_plan_of(&cmd_dump, dump);
     return cmd_format_run_in(&own, &plan, &session);
 }
