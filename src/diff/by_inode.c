@@ -232,9 +232,8 @@ static struct bw_error *compare_inode(struct pair *pair)
 static int by_id(const void *a, const void *b)
 {
     const struct bw_nested_entry *left = a, *right = b;
-    if (left->id != right->id)
-        return left->id < right->id ? -1 : 1;
-    return left->side - right->side;
+    return BW_COMPARE_ALL(((uint64_t[]){left->id, left->side}),
+                          ((uint64_t[]){right->id, right->side}));
 }
 
 static struct bw_error *nested_path(struct bw_diff *diff, const struct bw_nested_entry *entry,

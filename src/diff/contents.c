@@ -71,9 +71,7 @@ static struct bw_error *begin_content(struct bw_fs *fs, struct bw_content_job *j
         return NULL;
     struct bw_error *error =
         job->other->class->open_file(job->other, job->other_file, &content->descriptor);
-    if (error)
-        return mark_unknown(content, error);
-    return NULL;
+    return error ? mark_unknown(content, error) : NULL;
 }
 
 /* Whether more of the file can change the result. */
@@ -149,8 +147,7 @@ static struct bw_error *add_part(void *context, const struct bw_data_part *part)
 static struct bw_error *end_content(struct bw_content_job *job)
 {
     struct bw_content *content = BW_TAKE(job->running);
-    bool is_equal = false;
-    bool failed = false;
+    bool is_equal = false, failed = false;
     for (unsigned i = 0; i < content->hash_count; i++) {
         char text[BW_HASH_TEXT];
         bw_hash_end(content->hashes[i], text);

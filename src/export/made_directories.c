@@ -417,13 +417,10 @@ static struct bw_error *write_new(struct bw_directory_order *order, const char *
     if (length)
         mark_reentered(order, path, bw_path_parent(path, length));
     finish_outside(order, path, length);
-    order->open.length = 0;
-    bw_buffer_append(&order->open, path, length);
-    bw_buffer_append_byte(&order->open, '\0');
-    if (order->open.failed || bw_sizes_reserve(&order->pending, 1))
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_set(&order->open, path, length));
+    BW_TRY(bw_buffer_terminate(&order->open));
     order->open.length--;
-    order->pending.items[order->pending.count++] = length;
+    BW_TRY(bw_sizes_push(&order->pending, length));
     return order->write(order->context, order->open.data, directory, BW_DIRECTORY_FIRST);
 }
 

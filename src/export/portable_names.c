@@ -193,15 +193,12 @@ struct bw_error *bw_portable_names_find(struct bw_portable_names *names, const c
         const size_t end = next ? (size_t)(next - path) : length;
         BW_TRY(append_component(names, path, start, end, result));
         if (end == directory) {
-            names->last.length = names->renamed.length = 0;
-            bw_buffer_append(&names->last, path, end);
-            bw_buffer_append(&names->renamed, result->data, result->length);
+            BW_TRY(bw_buffer_set(&names->last, path, end));
+            BW_TRY(bw_buffer_set(&names->renamed, result->data, result->length));
         }
         start = end + 1;
     }
-    bw_buffer_append_byte(result, '\0');
-    if (result->failed || names->last.failed || names->renamed.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_terminate(result));
     result->length--;
     return NULL;
 }

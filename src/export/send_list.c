@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "btrfs-walk/fs.h"
 
 /* Clone sources besides the parent. For each extent with several references, all of them are
@@ -141,21 +142,13 @@ static int by_transaction(const void *a, const void *b)
 {
     const struct bw_subvolume_info *left = &((const struct bw_sent *)a)->info,
                                    *right = &((const struct bw_sent *)b)->info;
-    if (left->ctransid != right->ctransid)
-        return left->ctransid < right->ctransid ? -1 : 1;
-    return left->id < right->id ? -1 : left->id > right->id;
+    return BW_COMPARE_ALL(((uint64_t[]){left->ctransid, left->id}),
+                          ((uint64_t[]){right->ctransid, right->id}));
 }
 
 void bw_send_list_sort(struct bw_send_list *list)
 {
     bw_sent_list_sort(&list->list, by_transaction);
-}
-
-/* Whether one is a snapshot of the other, or both are snapshots of a third. */
-static bool are_related(const struct bw_subvolume_info *a, const struct bw_subvolume_info *b)
-{
-    return is_same_uuid(a->parent_uuid, b->uuid) || is_same_uuid(b->parent_uuid, a->uuid) ||
-           is_same_uuid(a->parent_uuid, b->parent_uuid);
 }
 
 const struct bw_sent *bw_send_list_parent(const struct bw_send_list *list, size_t number)
@@ -168,7 +161,12 @@ const struct bw_sent *bw_send_list_parent(const struct bw_send_list *list, size_
         const uint64_t distance = older < newer ? newer - older : older - newer;
         const bool is_same =
             other->side.fs == sent->side.fs && other->side.subvolume == sent->side.subvolume;
-        if (!other->is_there || is_same || !are_related(&other->info, &sent->info))
+        /* One is a snapshot of the other, or both are snapshots of a third. */
+        const struct bw_subvolume_info *a = &other->info, *b = &sent->info;
+        const bool are_related = is_same_uuid(a->parent_uuid, b->uuid) ||
+                                 is_same_uuid(b->parent_uuid, a->uuid) ||
+                                 is_same_uuid(a->parent_uuid, b->parent_uuid);
+        if (!other->is_there || is_same || !are_related)
             continue;
         if (!best || distance < best_distance) {
             best = other;

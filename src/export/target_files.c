@@ -237,14 +237,9 @@ bool bw_target_has_file(struct bw_target *target, const char *path, size_t lengt
                         const struct timespec *mtime)
 {
     struct stat status;
-    struct bw_error *error = bw_target_enter(target, path, length);
-    if (error) {
-        bw_error_free(error);
-        return false;
-    }
-    return fstatat(target->directory, target->name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-           S_ISREG(status.st_mode) && (uint64_t)status.st_size == size &&
-           bw_target_is_same_time(&status.st_mtim, mtime);
+    BW_AUTO_ERROR struct bw_error *error = bw_target_enter(target, path, length);
+    return !error && name_exists(target, &status) && S_ISREG(status.st_mode) &&
+           (uint64_t)status.st_size == size && bw_target_is_same_time(&status.st_mtim, mtime);
 }
 
 /* Removes the temporary file of an earlier run, unless it is locked because that run has not
@@ -300,7 +295,7 @@ struct bw_error *bw_target_file_begin(struct bw_target *target, const char *path
     atomic_store(&file->named, false);
     BW_TRY(bw_target_enter(target, path, length));
     /* check now, not after everything was written */
-    if (fstatat(target->directory, target->name, &status, AT_SYMLINK_NOFOLLOW) == 0)
+    if (name_exists(target, &status))
         return exists_error(target, path, length);
     if (errno == ENAMETOOLONG)
         return bw_target_error(errno, "cannot make the file", path, length);

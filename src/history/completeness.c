@@ -71,19 +71,6 @@ static struct bw_loss *loss_of(struct bw_completeness *completeness,
 
 /* Blocks that are not in the index. */
 
-static uint64_t hash_of(const struct bw_completeness *completeness,
-                        const struct bw_block_pointer *pointer)
-{
-    const struct bw_tree_block_expectation *expectation = &pointer->expectation;
-    const uint64_t words[] = {pointer->bytenr,
-                              expectation->generation,
-                              expectation->owner,
-                              expectation->first_key.objectid,
-                              expectation->first_key.offset,
-                              expectation->first_key.type | (uint64_t)expectation->level << 8};
-    return XXH64(words, sizeof words, completeness->fs->seed);
-}
-
 static struct bw_loss assess_node(struct bw_completeness *completeness,
                                   const struct bw_block_pointer *parent, const uint8_t *bytes);
 
@@ -93,8 +80,15 @@ static struct absent_block assess_absent(struct bw_completeness *completeness,
                                          const struct bw_block_pointer *pointer)
 {
     const struct bw_tree_reader *reader = &completeness->reader;
+    const struct bw_tree_block_expectation *expectation = &pointer->expectation;
+    const uint64_t words[] = {pointer->bytenr,
+                              expectation->generation,
+                              expectation->owner,
+                              expectation->first_key.objectid,
+                              expectation->first_key.offset,
+                              expectation->first_key.type | (uint64_t)expectation->level << 8};
+    const uint64_t hash = XXH64(words, sizeof words, completeness->fs->seed);
     struct absent_block block = {lost, false};
-    const uint64_t hash = hash_of(completeness, pointer);
     pthread_mutex_lock(&completeness->lock);
     const uint32_t known = bw_key_map_get(&completeness->absent, hash, UINT32_MAX);
     if (known != UINT32_MAX)
@@ -111,7 +105,7 @@ static struct absent_block assess_absent(struct bw_completeness *completeness,
     block.found = !error;
     if (block.found) {
         block.loss = (struct bw_loss){0};
-        if (pointer->expectation.level)
+        if (expectation->level)
             block.loss = assess_node(completeness, pointer, buffer);
     } else if (buffer) {
         const struct bw_frame frame = bw_frame_above_blocks(NULL, bw_xlator_probes(reader->top));

@@ -403,11 +403,8 @@ static struct bw_error *add_of_scan(struct bw_history *history)
 static int compare_chunk_roots(const void *left, const void *right)
 {
     const struct bw_chunk_root *a = left, *b = right;
-    if (a->root.generation != b->root.generation)
-        return a->root.generation < b->root.generation ? 1 : -1;
-    if (a->known != b->known)
-        return b->known - a->known;
-    return (a->root.bytenr < b->root.bytenr) * 2 - 1;
+    return BW_COMPARE_ALL(((uint64_t[]){b->root.generation, b->known, b->root.bytenr}),
+                          ((uint64_t[]){a->root.generation, a->known, a->root.bytenr}));
 }
 
 /* Finds the chunk tree of a historic root. If it is lost or unknown, uses the newest one that is
@@ -454,11 +451,8 @@ static int compare_states(const void *left, const void *right)
 {
     const struct bw_generation_info *a = &((const struct bw_history_entry *)left)->info,
                                     *b = &((const struct bw_history_entry *)right)->info;
-    if (a->generation != b->generation)
-        return a->generation < b->generation ? 1 : -1;
-    if (a->status != b->status)
-        return a->status > b->status ? 1 : -1;
-    return (a->tree_root < b->tree_root) * 2 - 1;
+    return BW_COMPARE_ALL(((uint64_t[]){b->generation, a->status, b->tree_root}),
+                          ((uint64_t[]){a->generation, b->status, a->tree_root}));
 }
 
 /* The strength of evidence that a root was committed; 0: none. */

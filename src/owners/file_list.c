@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/human.h"
 #include "base/search.h"
 #include "base/vector.h"
@@ -120,11 +121,8 @@ void bw_file_place_free(struct bw_file_place *place)
 static int by_inode(const void *a, const void *b)
 {
     const struct bw_wanted_file *one = a, *other = b;
-    if (one->tree->id != other->tree->id)
-        return one->tree->id < other->tree->id ? -1 : 1;
-    if (one->inode != other->inode)
-        return one->inode < other->inode ? -1 : 1;
-    return one->number < other->number ? -1 : one->number > other->number;
+    return BW_COMPARE_ALL(((uint64_t[]){one->tree->id, one->inode, one->number}),
+                          ((uint64_t[]){other->tree->id, other->inode, other->number}));
 }
 
 /* Reads the inodes of the files that are wanted, each once, and notes in the steps where they are.

@@ -219,9 +219,7 @@ static uint64_t owner_of(const struct bw_space_map *map, const struct bw_extent_
 static int compare_owners(const void *left, const void *right)
 {
     const struct bw_space_owner *a = left, *b = right;
-    if (a->bytes != b->bytes)
-        return a->bytes > b->bytes ? -1 : 1;
-    return a->id < b->id ? -1 : a->id > b->id;
+    return BW_COMPARE_ALL(((uint64_t[]){b->bytes, a->id}), ((uint64_t[]){a->bytes, b->id}));
 }
 
 /* Counts the extents of all extent trees. They come by ascending address; a part shared with the

@@ -446,11 +446,8 @@ static int by_depth(const void *a, const void *b, void *context)
 {
     const struct change *changes = context;
     const struct change *left = &changes[*(const size_t *)a], *right = &changes[*(const size_t *)b];
-    if (left->is_directory != right->is_directory)
-        return left->is_directory ? -1 : 1;
-    if (left->depth != right->depth)
-        return left->depth < right->depth ? -1 : 1;
-    return left->number < right->number ? -1 : left->number > right->number;
+    return BW_COMPARE_ALL(((uint64_t[]){!left->is_directory, left->depth, left->number}),
+                          ((uint64_t[]){!right->is_directory, right->depth, right->number}));
 }
 
 /* Placing. */

@@ -122,11 +122,8 @@ static struct bw_error *open_parent(struct bw_receiver *receiver,
     struct bw_buffer *opened = &receiver->directory_path;
     if (receiver->directory < 0 || !is_path(opened, text, length)) {
         close_directory(receiver);
-        opened->length = 0;
-        bw_buffer_append(opened, text, length);
-        bw_buffer_append_byte(opened, '\0');
-        if (opened->failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_set(opened, text, length));
+        BW_TRY(bw_buffer_terminate(opened));
         opened->length--;
         receiver->directory = open_below(receiver->top, opened->data);
         if (receiver->directory < 0)

@@ -120,9 +120,8 @@ static struct bw_error *make_chunk_tree(struct bw_fs *fs, const struct source *s
 static int by_transid(const void *a, const void *b)
 {
     const struct source *first = a, *second = b;
-    if (first->transid != second->transid)
-        return first->transid < second->transid ? -1 : 1;
-    return (first->image > second->image) - (first->image < second->image);
+    return BW_COMPARE_ALL(((uint64_t[]){first->transid, first->image}),
+                          ((uint64_t[]){second->transid, second->image}));
 }
 
 static struct bw_error *apply_streams(struct bw_received_set *received, struct source *sources)
