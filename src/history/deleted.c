@@ -275,20 +275,6 @@ static uint64_t announced_bytes(const struct bw_deleted *deleted)
     return bytes;
 }
 
-/* Fails only if memory runs out. */
-static struct bw_error *announce_data(struct bw_deleted *deleted, struct examined *examined)
-{
-    struct announcing announcing = {.deleted = deleted, .examined = examined};
-    announcing.room = AHEAD_BYTES - announced_bytes(deleted);
-    bw_extents_init(&announcing.cursor, examined->fs);
-    struct bw_error *error =
-        visit_examined(deleted, examined, 1u << BW_FILE_REGULAR, announce_entry, &announcing);
-    bw_extents_free(&announcing.cursor);
-    if (error && error->code == BW_ERROR_STOPPED)
-        bw_error_free(BW_TAKE(error));
-    return error;
-}
-
 /* Iterating over the generations. Unless data are requested ahead, at most two older ones are open,
  * in addition to the current one. */
 
@@ -345,7 +331,8 @@ void bw_deleted_close(struct bw_deleted *deleted)
     free(deleted);
 }
 
-/* Opens and examines the next generation, and adds it to the ring. */
+/* Opens and examines the next generation, adds it to the ring, and requests its data from servers.
+ */
 static struct bw_error *examine_next(struct bw_deleted *deleted)
 {
     struct examined *examined = &deleted->examined[(deleted->first + deleted->count) % (AHEAD + 1)];
@@ -396,7 +383,18 @@ static struct bw_error *examine_next(struct bw_deleted *deleted)
     BW_TRY(bw_older_time(fs, &state->time));
     state->lost = bw_fs_status(fs).damages;
     deleted->newer = fs;
-    return deleted->reads_ahead && older ? announce_data(deleted, examined) : NULL;
+    if (!deleted->reads_ahead || !older)
+        return NULL;
+
+    struct announcing announcing = {.deleted = deleted, .examined = examined};
+    announcing.room = AHEAD_BYTES - announced_bytes(deleted);
+    bw_extents_init(&announcing.cursor, fs);
+    struct bw_error *error =
+        visit_examined(deleted, examined, 1u << BW_FILE_REGULAR, announce_entry, &announcing);
+    bw_extents_free(&announcing.cursor);
+    if (error && error->code == BW_ERROR_STOPPED)
+        bw_error_free(BW_TAKE(error));
+    return error;
 }
 
 /* Whether another generation is to be examined before the next one is returned. */

@@ -321,20 +321,6 @@ static struct bw_error *add_extents(struct bw_space_map *map)
  * device counts only once, and making a map takes time in proportion to its cells and chunks.
  */
 
-static unsigned kind_of(uint64_t type)
-{
-    switch (type & (BW_GROUP_DATA | BW_GROUP_METADATA)) {
-    case BW_GROUP_DATA:
-        return BW_SPACE_DATA;
-    case BW_GROUP_METADATA:
-        return BW_SPACE_METADATA;
-    case BW_GROUP_DATA | BW_GROUP_METADATA:
-        return BW_SPACE_MIXED;
-    default:
-        return BW_SPACE_SYSTEM;
-    }
-}
-
 /* Areas. */
 
 enum { CELLS = 64 * 64 }; /* of an area, if the caller does not say */
@@ -391,12 +377,17 @@ static struct bw_error *make_areas(struct bw_space_map *map)
  * previous chunk; otherwise one for each stripe, as far as it lies on its device. */
 static struct bw_error *add_chunk(struct bw_space_map *map, const struct bw_chunk_info *chunk)
 {
+    static const uint8_t kinds[] = {[0] = BW_SPACE_SYSTEM,
+                                    [BW_GROUP_DATA] = BW_SPACE_DATA,
+                                    [BW_GROUP_METADATA] = BW_SPACE_METADATA,
+                                    [BW_GROUP_DATA | BW_GROUP_METADATA] = BW_SPACE_MIXED};
     const struct bw_space_device *devices = map->devices.items;
     const uint64_t length = bw_chunk_stripe_length(chunk);
     struct bw_space_piece piece = {.logical = chunk->logical,
                                    .chunk_length = chunk->length,
                                    .divisor = bw_chunk_different_stripes(chunk),
-                                   .kind = kind_of(chunk->type)};
+                                   .kind =
+                                       kinds[chunk->type & (BW_GROUP_DATA | BW_GROUP_METADATA)]};
     if (map->options.order == BW_SPACE_LOGICAL) {
         const size_t count = map->pieces.count;
         const struct bw_space_piece *last = count ? &map->pieces.items[count - 1] : NULL;

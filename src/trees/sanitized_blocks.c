@@ -104,16 +104,6 @@ static bool copy_xattr_name(struct item_copy *copy, const uint8_t *name, uint8_t
     return copy_name(copy, bw_crc32c(BW_NAME_SEED, name, prefix), prefix, name, target, length);
 }
 
-/* The words that the kernel accepts. */
-static bool is_compression(const uint8_t *value, size_t length)
-{
-    static const char *const words[] = {"zlib", "lzo", "zstd", "no", "none"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (length == strlen(words[i]) && memcmp(value, words[i], length) == 0)
-            return true;
-    return false;
-}
-
 /* Zeros, except for values without which the kernel refuses to read the file or the attribute:
  * access control lists, and file capabilities, become valid ones that permit nothing special. */
 static void set_xattr_value(const struct item_copy *copy, const uint8_t *value, uint8_t *target,
@@ -121,12 +111,15 @@ static void set_xattr_value(const struct item_copy *copy, const uint8_t *value, 
 {
     /* three versions of struct vfs_cap_data in the kernel's uapi/linux/capability.h */
     static const uint8_t capability_sizes[] = {12, 20, 24};
+    static const char *const words[] = {"zlib", "lzo", "zstd", "no", "none"}; /* of properties */
     bool is_default;
     if (bw_xattr_is_acl(&copy->xattr, &is_default))
         bw_acl_fill(target, length);
-    else if (bw_xattr_is_named(&copy->xattr, "btrfs.compression") && is_compression(value, length))
-        memcpy(target, value, length);
-    else if (bw_xattr_is_named(&copy->xattr, "security.capability"))
+    else if (bw_xattr_is_named(&copy->xattr, "btrfs.compression"))
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            if (length == strlen(words[i]) && memcmp(value, words[i], length) == 0)
+                memcpy(target, value, length);
+    if (bw_xattr_is_named(&copy->xattr, "security.capability"))
         for (uint8_t i = 0; i < sizeof capability_sizes; i++)
             if (length == capability_sizes[i])
                 target[3] = i + 1;
