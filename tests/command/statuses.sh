@@ -83,7 +83,7 @@ bodyfile       0 1 2 2 2 3 1 IMAGE
 send           0 1 2 2 2 3 2 IMAGE home-read-only
 copy           0 - 2 2 2 3 1 -f $WORK/target/copy IMAGE
 versions       0 1 2 2 2 3 1 IMAGE /top-file
-deleted        0 1 2 2 2 3 1 IMAGE
+deleted        0 1 2 2 2 3 1 --header IMAGE
 roots          0 1 2 2 2 3 1 IMAGE
 log            0 - 2 2 2 3 1 IMAGE
 info           0 1 2 2 2 3 1 IMAGE
@@ -92,7 +92,7 @@ owner          0 1 2 2 2 3 1 IMAGE 13631488
 devices        0 1 2 2 2 3 1 IMAGE
 show           0 1 2 2 2 2 1 IMAGE
 report         0 1 2 2 2 3 1 IMAGE
-repair         0 1 2 2 2 3 1 IMAGE
+repair         0 1 2 2 2 3 1 --header IMAGE
 metadump       0 - 2 2 2 3 1 -f $WORK/target/dump IMAGE
 usage          0 1 2 2 2 3 1 IMAGE
 du             0 1 2 2 2 3 1 IMAGE
