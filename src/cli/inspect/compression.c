@@ -110,11 +110,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
     return NULL;
 }
 
-static struct cmd_format_plan plan_of(const void *state)
-{
-    (void)state;
-    return (struct cmd_format_plan){.print = print_line, .has_units = true, .list = list};
-}
+static const struct cmd_format_plan plan = {.print = print_line, .has_units = true, .list = list};
 
 const struct command cmd_compression = {
     .name = "compression",
@@ -139,7 +135,7 @@ const struct command cmd_compression = {
     .options = options,
     .record = "compressioninfo",
     .sorts_rows = true,
-    .plan_of = plan_of,
+    .plan = &plan,
     .state_size = sizeof(struct compression_state),
     .takes_paths = true,
     .takes_list = true,
