@@ -383,24 +383,13 @@ enum {
 
 static uint32_t parse_classes(const char **text)
 {
+    static const char letters[] = "ugoa";
+    static const uint32_t bits[] = {S_ISUID | S_IRWXU, S_ISGID | S_IRWXG, S_ISVTX | S_IRWXO,
+                                    ALL_BITS};
     uint32_t classes = 0;
-    for (;; ++*text)
-        switch (**text) {
-        case 'u':
-            classes |= S_ISUID | S_IRWXU;
-            break;
-        case 'g':
-            classes |= S_ISGID | S_IRWXG;
-            break;
-        case 'o':
-            classes |= S_ISVTX | S_IRWXO;
-            break;
-        case 'a':
-            classes |= ALL_BITS;
-            break;
-        default:
-            return classes;
-        }
+    for (; **text && strchr(letters, **text); ++*text)
+        classes |= bits[strchr(letters, **text) - letters];
+    return classes;
 }
 
 /* `is_executable`: X is the same as x. */

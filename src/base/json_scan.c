@@ -19,23 +19,14 @@ static bool read_digits(struct bw_json_scan *scan, unsigned *value)
     return true;
 }
 
+/* As UTF-8. */
 static void append_character(struct bw_buffer *text, unsigned code)
 {
-    if (code < 0x80) {
-        bw_buffer_append_byte(text, (char)code);
-    } else if (code < 0x800) {
-        bw_buffer_append_byte(text, (char)(0xc0 | code >> 6));
-        bw_buffer_append_byte(text, (char)(0x80 | (code & 0x3f)));
-    } else if (code < 0x10000) {
-        bw_buffer_append_byte(text, (char)(0xe0 | code >> 12));
-        bw_buffer_append_byte(text, (char)(0x80 | (code >> 6 & 0x3f)));
-        bw_buffer_append_byte(text, (char)(0x80 | (code & 0x3f)));
-    } else {
-        bw_buffer_append_byte(text, (char)(0xf0 | code >> 18));
-        bw_buffer_append_byte(text, (char)(0x80 | (code >> 12 & 0x3f)));
-        bw_buffer_append_byte(text, (char)(0x80 | (code >> 6 & 0x3f)));
-        bw_buffer_append_byte(text, (char)(0x80 | (code & 0x3f)));
-    }
+    static const uint8_t first[] = {0, 0xc0, 0xe0, 0xf0};
+    unsigned more = (unsigned)(code >= 0x80) + (code >= 0x800) + (code >= 0x10000);
+    bw_buffer_append_byte(text, (char)(first[more] | code >> (6 * more)));
+    while (more--)
+        bw_buffer_append_byte(text, (char)(0x80 | (code >> (6 * more) & 0x3f)));
 }
 
 /* Reads a string whose first quotation mark was read. A lone surrogate becomes U+FFFD. */

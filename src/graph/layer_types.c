@@ -101,9 +101,7 @@ static bool option_parse(const struct bw_option *option, const char *text, uint6
             if (strcmp(option->choices[*number], text) == 0)
                 return true;
         return false;
-    case BW_OPTION_STRING:
-    case BW_OPTION_PATH:
-    case BW_OPTION_OUTPUT:
+    default: /* any text */
         break;
     }
     return true;
@@ -146,9 +144,7 @@ char *bw_option_range(const struct bw_option *option)
             format_number(option, option->maximum, &text);
         }
         break;
-    case BW_OPTION_STRING:
-    case BW_OPTION_PATH:
-    case BW_OPTION_OUTPUT:
+    default: /* any text */
         break;
     }
     bw_buffer_append_byte(&text, '\0');

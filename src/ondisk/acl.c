@@ -34,22 +34,12 @@ bool bw_xattr_is_acl(const struct bw_xattr *xattr, bool *is_default)
     return *is_default || bw_xattr_is_named(xattr, BW_ACL_ACCESS);
 }
 
+/* NULL: it is not exactly one kind. */
 static const char *tag_name(uint16_t tag)
 {
-    switch (tag) {
-    case TAG_USER_OWNER:
-    case TAG_USER:
-        return "user";
-    case TAG_GROUP_OWNER:
-    case TAG_GROUP:
-        return "group";
-    case TAG_MASK:
-        return "mask";
-    case TAG_OTHER:
-        return "other";
-    default:
-        return NULL;
-    }
+    static const char *const names[] = {"user", "user", "group", "group", "mask", "other"};
+    const bool is_one = tag && !(tag & (tag - 1)) && tag <= TAG_OTHER;
+    return is_one ? names[__builtin_ctz(tag)] : NULL;
 }
 
 /* The kinds of entries have to ascend, and a list with entries for single users needs a mask. */
