@@ -4,7 +4,6 @@
  * receiver has, as the stored bytes of a compressed extent, or as data.
  */
 #include <inttypes.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"

@@ -228,10 +228,10 @@ void cmd_print_message(void *context, enum bw_severity severity, const struct bw
     print_message(common, cmd_severity_name(severity), error);
 }
 
-void cmd_note(const struct cmd_common *common, struct bw_error *note)
+void cmd_note(const struct cmd_common *common, enum bw_severity severity, struct bw_error *error)
 {
-    cmd_print_message((void *)(uintptr_t)common, BW_NOTE, note);
-    bw_error_free(note);
+    cmd_print_message((void *)(uintptr_t)common, severity, error);
+    bw_error_free(error);
 }
 
 static int print_error(const struct cmd_common *common, struct bw_error *error, enum cmd_loss loss)

@@ -91,8 +91,8 @@ static inline struct bw_reporter cmd_reporter(const struct cmd_common *common)
     return (struct bw_reporter){cmd_print_message, (void *)(uintptr_t)common};
 }
 
-/** Prints a note and frees the error object. */
-void cmd_note(const struct cmd_common *common, struct bw_error *note);
+/** Prints a note, warning or damage, and frees the error object. */
+void cmd_note(const struct cmd_common *common, enum bw_severity severity, struct bw_error *error);
 
 /** Prints the error that ended a command to stderr, frees it, and returns the exit status for it.
  */

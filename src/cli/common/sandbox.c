@@ -509,7 +509,7 @@ static struct bw_error *restrict_process(const struct cmd_common *common, const 
     bw_buffer_format(&outcomes, "seccomp: %s", outcome_text(seccomp));
     if (capabilities)
         bw_buffer_format(&outcomes, "; dropping capabilities: %s", strerror(capabilities));
-    cmd_note(common, bw_error_create(BW_ERROR_USAGE, "%s", bw_buffer_text(&outcomes)));
+    cmd_note(common, BW_NOTE, bw_error_create(BW_ERROR_USAGE, "%s", bw_buffer_text(&outcomes)));
     return NULL;
 }
 
@@ -578,7 +578,7 @@ struct bw_error *cmd_sandbox_enter(const struct cmd_common *common, const struct
         return NULL;
     entered = true;
     if (reason) {
-        cmd_note(common, bw_error_create(BW_ERROR_USAGE, "no sandbox: %s", reason));
+        cmd_note(common, BW_NOTE, bw_error_create(BW_ERROR_USAGE, "no sandbox: %s", reason));
         return NULL;
     }
     struct bw_error *error = restrict_process(common, fs, &files);

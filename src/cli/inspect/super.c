@@ -32,12 +32,6 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-static void print_warning(struct supers *supers, struct bw_error *error)
-{
-    cmd_print_message((void *)(uintptr_t)supers->common, BW_WARNING, error);
-    bw_error_free(error);
-}
-
 /* Prints a copy as text; without `bytes`, only its heading. */
 static struct bw_error *print_text(struct supers *supers, const char *path, uint64_t offset,
                                    const uint8_t *bytes)
@@ -72,7 +66,7 @@ static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned
     }
     if (error) {
         supers->bad++;
-        print_warning(supers, error);
+        cmd_note(supers->common, BW_WARNING, error);
         return NULL;
     }
 
@@ -80,8 +74,9 @@ static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned
     if (bad) {
         const bool shown = supers->force || !strstr(bad->message, "magic");
         supers->bad++;
-        print_warning(supers, bw_error_create(bad->code, "%s: superblock copy %u: %s%s", path, copy,
-                                              bad->message, shown ? "" : " (--force prints it)"));
+        cmd_note(supers->common, BW_WARNING,
+                 bw_error_create(bad->code, "%s: superblock copy %u: %s%s", path, copy,
+                                 bad->message, shown ? "" : " (--force prints it)"));
         if (!shown && supers->format->rows)
             return NULL;
         if (!shown)
@@ -92,16 +87,16 @@ static struct bw_error *print_copy(struct supers *supers, size_t image, unsigned
         const struct bw_superblock_info *newest = &supers->newest;
         const bool compares = !unread && supers->found;
         if (compares && memcmp(super.fsid, newest->fsid, BW_UUID_SIZE) != 0)
-            print_warning(supers,
-                          bw_error_create(BW_ERROR_CORRUPT,
-                                          "%s: superblock copy %u belongs to another file system",
-                                          path, copy));
+            cmd_note(supers->common, BW_WARNING,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "%s: superblock copy %u belongs to another file system", path,
+                                     copy));
         else if (compares && super.generation != newest->generation)
-            print_warning(supers,
-                          bw_error_create(BW_ERROR_CORRUPT,
-                                          "%s: superblock copy %u has generation %" PRIu64
-                                          ", an earlier copy has %" PRIu64,
-                                          path, copy, super.generation, newest->generation));
+            cmd_note(supers->common, BW_WARNING,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "%s: superblock copy %u has generation %" PRIu64
+                                     ", an earlier copy has %" PRIu64,
+                                     path, copy, super.generation, newest->generation));
         if (!unread && (!supers->found || super.generation > newest->generation)) {
             supers->newest = super;
             supers->found = true;

@@ -52,7 +52,7 @@ static void report_ready(const struct mount *mount)
     if (!has_file)
         dup2(mount->nowhere, STDERR_FILENO);
     if (chdir("/") || write(mount->ready, "", 1) != 1) /* the first process has ended */
-        cmd_note(mount->common, bw_error_no_memory());
+        cmd_note(mount->common, BW_NOTE, bw_error_no_memory());
     close(mount->ready);
 }
 

@@ -5,7 +5,6 @@
  */
 #include "cli/rescue/rescue.h"
 
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
