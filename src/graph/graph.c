@@ -260,6 +260,16 @@ const char *bw_xlator_title(struct bw_xlator *xlator)
     return xlator->title;
 }
 
+void bw_xlator_set_size(struct bw_xlator *xlator, uint64_t size)
+{
+    xlator->size = size;
+}
+
+uint64_t bw_xlator_own_size(struct bw_xlator *xlator)
+{
+    return xlator->size;
+}
+
 struct bw_error *bw_graph_control(const struct bw_graph *graph, const struct bw_control *control)
 {
     for (size_t i = 0; i < graph->layers.count; i++) {

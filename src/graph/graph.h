@@ -78,6 +78,7 @@ struct bw_xlator {
     bool marked;     /**< temporary, while layers are selected */
     bool started;    /**< init was called */
     char title[288]; /**< as bw_xlator_title() returns it */
+    uint64_t size;   /**< set by bw_xlator_set_size() */
     void *state;
     struct bw_atomic_counters counters[BW_REQUEST_KINDS];
 };

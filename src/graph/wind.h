@@ -55,6 +55,12 @@ __attribute__((format(printf, 2, 3))) void bw_xlator_set_title(struct bw_xlator 
 /** The operation `title` of a layer that has set it. */
 const char *bw_xlator_title(struct bw_xlator *xlator);
 
+/** Sets the size of a layer, from its `init`. */
+void bw_xlator_set_size(struct bw_xlator *xlator, uint64_t size);
+
+/** The operation `size` of a layer that has set it. */
+uint64_t bw_xlator_own_size(struct bw_xlator *xlator);
+
 /** Reads a range of a layer with device addresses as raw bytes. */
 struct bw_error *bw_read_raw(const struct bw_frame *frame, struct bw_xlator *xlator,
                              uint64_t offset, void *buffer, size_t length);

@@ -104,6 +104,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
             error = bw_error_prefix(error, "after %" PRIu64 " decompressed bytes", unpacked);
         bw_spool_finish(spool, error);
     }
+    bw_xlator_set_size(xlator, bw_spool_size(spool));
     if (bw_spool_damage(spool))
         bw_xlator_report(xlator, BW_WARNING, bw_error_copy(bw_spool_damage(spool)));
     return NULL;
@@ -134,12 +135,6 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
             request->error = bw_error_copy(bw_spool_damage(spool));
         }
     }
-}
-
-static uint64_t size(struct bw_xlator *xlator)
-{
-    const struct compressed *compressed = bw_xlator_private(xlator);
-    return bw_spool_size(compressed->spool);
 }
 
 static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
@@ -193,7 +188,7 @@ const struct bw_xlator_class bw_layout_compressed_class = {
                    .fini = fini,
                    .read = read_requests,
                    .advise = bw_ignore_advice,
-                   .size = size,
+                   .size = bw_xlator_own_size,
                    .next_stored = next_stored,
                    .dump = dump,
                    .title = bw_xlator_title},

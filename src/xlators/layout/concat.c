@@ -45,6 +45,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
             return bw_error_create(BW_ERROR_USAGE, "the parts have more than 2^63 bytes together");
         concat->ends[i] = end += length;
     }
+    bw_xlator_set_size(xlator, end);
     return NULL;
 }
 
@@ -52,12 +53,6 @@ static void fini(struct bw_xlator *xlator)
 {
     struct concat *concat = bw_xlator_private(xlator);
     free(concat->ends);
-}
-
-static uint64_t size(struct bw_xlator *xlator)
-{
-    const struct concat *concat = bw_xlator_private(xlator);
-    return concat->ends[concat->count - 1];
 }
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
@@ -93,7 +88,7 @@ const struct bw_xlator_class bw_layout_concat_class = {
                    .fini = fini,
                    .read = bw_pieces_read,
                    .advise = bw_pieces_advise,
-                   .size = size,
+                   .size = bw_xlator_own_size,
                    .next_stored = bw_pieces_next_stored,
                    .dump = dump},
 };

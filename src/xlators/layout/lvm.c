@@ -45,8 +45,7 @@ struct lvm {
     struct bw_lvm_groups groups;
     const struct bw_lvm_group *group;
     const struct bw_lvm_volume *volume;
-    uint64_t size;     /* size of the volume, without a part after the end of devices */
-    struct thin *thin; /* NULL: the volume is not a thin one */
+    struct thin *thin;                 /* NULL: the volume is not a thin one */
     const struct bw_lvm_segment *pool; /* the pool of the thin volume */
 };
 
@@ -439,12 +438,6 @@ static struct bw_error *locate(const struct bw_frame *frame, struct bw_xlator *x
 
 static const struct bw_piece_map pieces = {"the logical volume ends", locate, read_copies};
 
-static uint64_t size(struct bw_xlator *xlator)
-{
-    const struct lvm *lvm = bw_xlator_private(xlator);
-    return lvm->size;
-}
-
 /* Setting up. */
 
 /* Finds the volume with a name, or GROUP/NAME. */
@@ -684,7 +677,8 @@ static struct bw_error *init(struct bw_xlator *xlator)
     if (!ends)
         return bw_error_no_memory();
     memset(ends, 0xff, group->volumes.count * sizeof *ends);
-    lvm->size = measure_volume(group, (size_t)(volume - group->volumes.items), ends, 0);
+    const size_t number = (size_t)(volume - group->volumes.items);
+    bw_xlator_set_size(xlator, measure_volume(group, number, ends, 0));
 
     const struct bw_lvm_segment *first = NULL;
     if (volume->segment_count)
@@ -791,7 +785,7 @@ const struct bw_xlator_class bw_layout_lvm_class = {
                    .fini = fini,
                    .read = bw_pieces_read,
                    .advise = bw_pieces_advise,
-                   .size = size,
+                   .size = bw_xlator_own_size,
                    .next_stored = bw_pieces_next_stored,
                    .dump = dump,
                    .title = bw_xlator_title},

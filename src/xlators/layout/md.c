@@ -738,6 +738,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
 
     BW_TRY(init_layout(md));
     cut_layout(md);
+    bw_xlator_set_size(xlator, md->size);
     if (md->zone_count > 1 && !md->array.has_layout)
         bw_xlator_report(xlator, BW_WARNING,
                          bw_error_create(BW_ERROR_UNSUPPORTED,
@@ -755,12 +756,6 @@ static void fini(struct bw_xlator *xlator)
     free(md->members);
     free(md->zones);
     free(md->striped);
-}
-
-static uint64_t size(struct bw_xlator *xlator)
-{
-    const struct md *md = bw_xlator_private(xlator);
-    return md->size;
 }
 
 /* Holes are looked for only where the array has the addresses of a device. */
@@ -837,7 +832,7 @@ const struct bw_xlator_class bw_layout_md_class = {
                    .fini = fini,
                    .read = bw_pieces_read,
                    .advise = bw_pieces_advise,
-                   .size = size,
+                   .size = bw_xlator_own_size,
                    .next_stored = next_stored,
                    .dump = dump,
                    .title = bw_xlator_title},

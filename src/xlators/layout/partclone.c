@@ -272,12 +272,6 @@ static struct bw_error *locate(const struct bw_frame *frame, struct bw_xlator *x
 
 static const struct bw_piece_map pieces = {"the device ends", locate, NULL};
 
-static uint64_t size(struct bw_xlator *xlator)
-{
-    const struct partclone *partclone = bw_xlator_private(xlator);
-    return partclone->size;
-}
-
 /* Missing blocks count as zeros. */
 static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
 {
@@ -310,6 +304,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
     bw_xlator_set_title(xlator, "partclone");
     pthread_mutex_init(&partclone->lock, NULL);
     BW_TRY(read_header(bw_xlator_child(xlator, 0), partclone));
+    bw_xlator_set_size(xlator, partclone->size);
     return count_blocks(xlator);
 }
 
@@ -361,7 +356,7 @@ const struct bw_xlator_class bw_layout_partclone_class = {
                    .fini = fini,
                    .read = bw_pieces_read,
                    .advise = bw_pieces_advise,
-                   .size = size,
+                   .size = bw_xlator_own_size,
                    .next_stored = next_stored,
                    .dump = dump,
                    .title = bw_xlator_title},

@@ -38,12 +38,6 @@ struct file {
                                */
 };
 
-static uint64_t size(struct bw_xlator *xlator)
-{
-    const struct file *file = bw_xlator_private(xlator);
-    return file->size;
-}
-
 /* Block devices do not report holes, so they have none. */
 static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
 {
@@ -84,6 +78,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
     if (end < 0)
         return bw_error_from_errno(errno, "cannot find the size of %s", file->path);
     file->size = (uint64_t)end;
+    bw_xlator_set_size(xlator, file->size);
     return NULL;
 }
 
@@ -263,7 +258,7 @@ const struct bw_xlator_class bw_storage_file_class = {
                    .fini = fini,
                    .read = read_requests,
                    .advise = advise,
-                   .size = size,
+                   .size = bw_xlator_own_size,
                    .next_stored = next_stored,
                    .dump = dump},
 };

@@ -39,12 +39,6 @@ struct run {
     size_t read_count;
 };
 
-static uint64_t size(struct bw_xlator *xlator)
-{
-    const struct nbd *nbd = bw_xlator_private(xlator);
-    return nbd->facts.size;
-}
-
 /* The connection was opened before the sandbox started. */
 static struct bw_error *init(struct bw_xlator *xlator)
 {
@@ -62,6 +56,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
                                nbd->path);
     nbd->connection = bw_servers_connection(servers, nbd->path);
     nbd->facts = bw_connection_facts(nbd->connection);
+    bw_xlator_set_size(xlator, nbd->facts.size);
     bw_connection_limit(nbd->connection,
                         (unsigned)(bw_xlator_option_number(xlator, "timeout") / NANOSECONDS),
                         (unsigned)bw_xlator_option_number(xlator, "attempts"));
@@ -317,6 +312,9 @@ const struct bw_xlator_class bw_storage_nbd_class = {
     .below = BW_ADDRESS_NONE,
     .private_size = sizeof(struct nbd),
     .options = options,
-    .operations =
-        {.init = init, .read = read_requests, .advise = advise, .size = size, .dump = dump},
+    .operations = {.init = init,
+                   .read = read_requests,
+                   .advise = advise,
+                   .size = bw_xlator_own_size,
+                   .dump = dump},
 };
