@@ -111,7 +111,7 @@ static const char output_calls[] = "open openat";
 static const char comparing_calls[] = "fstatfs lgetxattr llistxattr";
 
 /* For a command that serves the kernel. */
-static const char serving_calls[] = "chdir recvmsg";
+static const char serving_calls[] = "chdir recvmsg setsid";
 
 /* Calls that are allowed if (argument & mask) == value. */
 struct limited {

@@ -116,6 +116,8 @@ static int serve_in_background(struct mount *mount)
     char word;
     pid_t child;
     struct bw_error *error = NULL;
+    /* The child ends by it, after it has restored the terminal. */
+    void (*const before)(int number) = signal(SIGINT, SIG_IGN);
     mount->nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (mount->nowhere < 0)
         error = bw_error_from_errno(errno, "cannot open /dev/null");
@@ -123,9 +125,10 @@ static int serve_in_background(struct mount *mount)
         error = bw_channel_fork(&mount->ready, &child);
     if (error)
         return cmd_fail(mount->common, error);
-    if (!child)
+    if (!child) {
+        signal(SIGINT, before);
         return serve(mount);
-    signal(SIGINT, SIG_IGN); /* the child ends by it, after it has restored the terminal */
+    }
     if (bw_channel_receive(mount->ready, &word, 1))
         return STATUS_OK;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
