@@ -767,12 +767,13 @@ static bool has_files(uint64_t tree)
  * Its roots are replaced by newer ones, if no block of subvolumes and checksums that is newer than
  * it is lost. If a root is lower than the older one, or has a block beside it, the root above them
  * is lost. New data without a newer checksum tree have no checksums: their transaction was perhaps
- * never completed. */
+ * never completed. The extent tree still tells which trees without newer blocks were deleted, and
+ * which blocks are the roots of the others. */
 static struct bw_error *prefer_newer_roots(struct making *making)
 {
     const struct bw_found_index *index = &making->index;
     const uint64_t older = making->roots.generation;
-    BW_SCOPED(bw_tree_roots) struct bw_tree_roots roots = {0};
+    BW_SCOPED(bw_tree_roots) struct bw_tree_roots roots = {0}, merged = {0};
     bool is_complete = true, has_data = false;
     BW_TRY(add_newest_roots(index, making->found, &roots));
     for (size_t i = 0; i < index->blocks.count && is_complete; i++) {
@@ -805,12 +806,22 @@ static struct bw_error *prefer_newer_roots(struct making *making)
         BW_TRY(bw_block_scan_end(&scan));
     }
     const struct bw_tree_root *sums = bw_tree_root_of(&roots, BW_CSUM_TREE);
-    if (is_complete && (!has_data || (sums && sums->root.generation > older))) {
-        const struct bw_tree_roots worse = making->roots;
-        making->roots = roots;
-        making->newest = making->found;
-        roots = worse;
+    if (!is_complete || (has_data && (!sums || sums->root.generation <= older)))
+        return NULL;
+    for (size_t i = 0; i < making->roots.trees.count; i++) {
+        const struct bw_tree_root *before = &making->roots.trees.items[i];
+        const struct bw_tree_root *tree = bw_tree_root_of(&roots, before->id);
+        if (!tree || tree->root.generation <= older)
+            BW_TRY(bw_tree_root_list_push(&merged.trees, *before));
     }
+    for (size_t i = 0; i < roots.trees.count; i++)
+        if (roots.trees.items[i].root.generation > older)
+            BW_TRY(bw_tree_root_list_push(&merged.trees, roots.trees.items[i]));
+    bw_tree_root_list_sort(&merged.trees, bw_compare_first);
+    const struct bw_tree_roots worse = making->roots;
+    making->roots = merged;
+    making->newest = making->found;
+    merged = worse;
     return NULL;
 }
 

@@ -267,6 +267,18 @@ print(*(sum(row[kind + "_files"] for row in rows) for kind in sys.argv[2:]))' \
 # Without superblocks, and with the extent tree of the commit before the last one, subvolumes are
 # shown as of the last one: one file was deleted, and three were made.
 zstd -qd --sparse "$ROOT/tests/data/older-extent-tree.img.zst" -o "$WORK/newer"
+# In the commit before, the root of /B was written twice; the extent tree names one of the blocks.
+python3 - "$WORK/newer" "$ROOT/tests/support" << 'EOF'
+import struct, sys
+sys.path.append(sys.argv[2])
+from crc32c import checksum
+with open(sys.argv[1], "r+b") as image:
+    image.seek(326 * 16384)
+    block = bytearray(image.read(16384).replace(b"older", b"never"))
+    struct.pack_into("<Q", block, 48, 340 * 16384)
+    image.seek(340 * 16384)
+    image.write(checksum(bytes(block[32:])) + block[4:])
+EOF
 expect "an older extent tree" 1 'with 8 trees of generation 8; some may be older' \
     sum --scan "$WORK/newer"
 is "newer files are shown, and none that was deleted" \
