@@ -19,8 +19,9 @@ static inline int64_t bw_clock(clockid_t clock)
 /** The time of nanoseconds since 1970, or before. */
 static inline struct timespec bw_clock_time(int64_t nanoseconds)
 {
-    const int64_t second = nanoseconds / BW_SECOND - (nanoseconds % BW_SECOND < 0);
-    return (struct timespec){.tv_sec = (time_t)second, .tv_nsec = nanoseconds - second * BW_SECOND};
+    const int64_t rest = nanoseconds % BW_SECOND, before = rest < 0;
+    return (struct timespec){.tv_sec = (time_t)(nanoseconds / BW_SECOND - before),
+                             .tv_nsec = (long)(rest + before * BW_SECOND)};
 }
 
 /** A point in the future of the monotonic clock, for functions that wait for one. */

@@ -82,6 +82,15 @@ cat full second > both
 expect 'one stream after the other' 0 - dump both
 is 'has the lines of both' "$(wc -l < out)" 20
 
+stream early <<END
+subvol PATH=vol UUID=$U CTRANSID=7
+utimes PATH=c ATIME=9223372036854775808 MTIME=18446744073709551615 CTIME=0
+end
+END
+expect 'times before 1970' 0 - dump early
+holds 'the first time that can be, and the second before 1970' \
+    out_has '.*atime=1677-09-21T00:12:43.0000 mtime=1969-12-31T23:59:59.0000 .*'
+
 # Damage.
 stream bad <<END
 subvol PATH=vol UUID=$U CTRANSID=7
