@@ -221,7 +221,7 @@ void bw_graph_dump(const struct bw_graph *graph, struct bw_json *json)
             bw_json_text(json, NULL, xlator->children.items[k].layer->name.text);
         bw_json_end(json);
 
-        if (xlator->type->operations.dump) {
+        if (xlator->started && xlator->type->operations.dump) {
             const unsigned depth = json->depth;
             bw_json_begin_object(json, "state");
             xlator->type->operations.dump(xlator, json);

@@ -192,6 +192,11 @@ for word in '"generation":' '"name": "node-cache"' '"size": "6M"' '"chunks": [1-
 done
 if have python3; then holds "the statedump is JSON" python3 -m json.tool "$WORK/dump"; fi
 is "the last byte is a newline" "$(tail -c 1 "$WORK/dump" | od -An -c | tr -d ' ')" '\n'
+for command in super rescue; do
+    run "$command" --statedump "$WORK/dump" "$plain"
+    ends "$command, which opens no trees, makes a statedump" 0
+    holds "of all layers" grep -q '"name": "chunk-map"' "$WORK/dump"
+done
 cp "$plain" "$WORK/image"
 run --statedump "$WORK/image" "$WORK/image"
 ends "an image is no place for a statedump" 2
