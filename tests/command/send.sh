@@ -162,6 +162,10 @@ holds "as a difference from a snapshot" dump_has '^snapshot +\./@ '
 expect "files in the folder stay" 2 'exists, and is not replaced' \
     send -R -C "$WORK/folder" "$laptop" @
 rm "$WORK/folder"/*
+touch "$WORK/folder/0001-@.btrfs.part"
+expect "an incomplete file stays" 2 '0001-@.btrfs.part is incomplete, and is not replaced' \
+    send -C "$WORK/folder" "$laptop" @
+is "and no other is made" "$(ls "$WORK/folder")" 0001-@.btrfs.part
 expect "a subvolume with the longest name" 0 - \
     send -R -C "$WORK/long" "$BUILD/fixtures/subvolumes/dev1.img" 5
 holds "is after the top-level subvolume" bash -c "test -s '$WORK/long'/*-toplevel.btrfs"

@@ -124,7 +124,8 @@ struct bw_error *cmd_folder_file_open(struct cmd_folder_file *file, const struct
         return NULL;
     struct bw_error *error;
     if (!resume && errno == EEXIST)
-        error = exists_error(folder->path, part);
+        error = bw_error_create(BW_ERROR_USAGE, "%s is incomplete, and is not replaced",
+                                file->path);
     else
         error = cmd_name_error(folder->descriptor, part, file->path, errno);
     free(file->path);
