@@ -40,6 +40,10 @@ JOBS=1 run good.sh long.sh
 is "a script that takes long starts first" "$(sed -n 's/^ok: \([a-z.]*\) .*/\1/p' out)" \
     $'long.sh\ngood.sh'
 
+echo exec sleep 100 > hangs.sh
+SLOWNESS=0.0003 run hangs.sh
+holds "a script that hangs is ended after an hour, here after a second" grep -q 'status 124' out
+
 # A bare container has no locale.
 cat > locale.sh << END
 . "$ROOT/tests/command/common.bash"
