@@ -57,9 +57,10 @@ size_t bw_data_attribute_begin(struct bw_buffer *to, unsigned version)
 
 void bw_data_attribute_end(struct bw_buffer *to, size_t at, unsigned version)
 {
+    if (version >= 2 || to->failed)
+        return;
     struct bw_attribute_header *header = (void *)(to->data + at);
-    if (version < 2 && !to->failed)
-        header->length = bw_put16((uint16_t)(to->length - at - sizeof *header));
+    header->length = bw_put16((uint16_t)(to->length - at - sizeof *header));
 }
 
 void bw_command_end(struct bw_buffer *to, size_t at)

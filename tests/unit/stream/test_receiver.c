@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Receiving hostile streams. tests/command/extract.sh receives good ones. */
+/* Receiving hostile streams, and commands without memory. tests/command/extract.sh receives good
+ * streams. */
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -134,11 +135,22 @@ static void test_long_command(void **state)
     end(&bench, "s/none");
 }
 
+/* If memory has run out, a command is not completed in the buffer that has none. */
+static void test_command_without_memory(void **state)
+{
+    struct bw_buffer stream = {.failed = true};
+    (void)state;
+    bw_data_attribute_end(&stream, 0, 1);
+    bw_command_end(&stream, 0);
+    assert_int_equal(stream.length, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_write_to_special_file),
                                        cmocka_unit_test(test_write_at_greatest_offset),
                                        cmocka_unit_test(test_clone_from_special_file),
-                                       cmocka_unit_test(test_long_command)};
+                                       cmocka_unit_test(test_long_command),
+                                       cmocka_unit_test(test_command_without_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
