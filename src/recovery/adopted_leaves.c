@@ -160,26 +160,12 @@ static struct bw_error *read_found(struct adoption *adoption)
     return failure;
 }
 
-/* Whether a reference shows that a block may be below a lost node: the claim that this depends on,
- * NO_CLAIM if it is certain, or UINT32_MAX if it does not. */
-static uint32_t claim_by(const struct adoption *adoption,
-                         const struct bw_extent_reference *reference)
-{
-    const uint64_t referrer = reference->referrer; /* a node if the block is shared, or a tree */
-    if (reference->shared && bw_key_map_has(&adoption->lost_nodes, referrer))
-        return NO_CLAIM;
-    if (reference->shared)
-        return bw_key_map_get(&adoption->claim_of, referrer, UINT32_MAX);
-    if (referrer == adoption->tree->id)
-        return NO_CLAIM;
-    return bw_key_map_get(&adoption->claimants, referrer, UINT32_MAX);
-}
-
 /* A reference to the block of the last extent item. */
 static struct bw_error *follow_reference(struct adoption *adoption,
                                          const struct bw_extent_reference *reference)
 {
     const struct bw_tree_extent *block = &adoption->block;
+    const uint64_t referrer = reference->referrer; /* a node if the block is shared, or a tree */
     if (!block->bytenr)
         return NULL;
 
@@ -188,16 +174,21 @@ static struct bw_error *follow_reference(struct adoption *adoption,
     if (lost != UINT32_MAX && reference->shared)
         return NULL;
     if (lost != UINT32_MAX) {
-        const uint64_t tree = reference->referrer;
-        const uint32_t next = bw_key_map_get(&adoption->claimants, tree, UINT32_MAX);
+        const uint32_t next = bw_key_map_get(&adoption->claimants, referrer, UINT32_MAX);
         const uint32_t number = (uint32_t)adoption->claims.count;
         BW_TRY(claims_push(&adoption->claims,
-                           (struct claim){tree, adoption->ranges->items[lost], next}));
-        return bw_key_map_put(&adoption->claimants, tree, number);
+                           (struct claim){referrer, adoption->ranges->items[lost], next}));
+        return bw_key_map_put(&adoption->claimants, referrer, number);
     }
 
-    /* A reference without a claim is certain, so the others to the same block do not matter. */
-    const uint32_t claim = claim_by(adoption, reference);
+    /* Whether the reference shows that the block may be below a lost node: the claim that this
+     * depends on, NO_CLAIM if it is certain, or UINT32_MAX if it does not. A reference without a
+     * claim is certain, so the others to the same block do not matter. */
+    uint32_t claim = NO_CLAIM;
+    if (reference->shared && !bw_key_map_has(&adoption->lost_nodes, referrer))
+        claim = bw_key_map_get(&adoption->claim_of, referrer, UINT32_MAX);
+    else if (!reference->shared && referrer != adoption->tree->id)
+        claim = bw_key_map_get(&adoption->claimants, referrer, UINT32_MAX);
     if (claim == UINT32_MAX || adoption->references >= MOST_REFERENCES)
         return NULL;
     adoption->references = claim == NO_CLAIM ? MOST_REFERENCES : adoption->references + 1;
@@ -379,46 +370,42 @@ struct bw_error *bw_find_lost_nodes(struct bw_fs *fs, const struct bw_tree *tree
     return bw_block_scan_end(&scan);
 }
 
-/* Finds the adopted leaves of a tree, or adopts them now. Under the lock. */
-static struct bw_error *find_tree(struct bw_adoptions *adoptions, const struct bw_tree *of,
-                                  const struct adopted_tree **result)
-{
-    for (size_t i = 0; i < adoptions->trees.count; i++)
-        if (adoptions->trees.items[i]->id == of->id) {
-            *result = adoptions->trees.items[i];
-            return NULL;
-        }
-    struct adopted_tree *tree = calloc(1, sizeof *tree);
-    if (!tree || adopted_trees_reserve(&adoptions->trees, 1)) {
-        free(tree);
-        return bw_error_no_memory();
-    }
-    tree->id = of->id;
-    struct bw_error *error = bw_find_lost_nodes(adoptions->fs, of, 0, &tree->lost);
-    if (!error)
-        error = bw_adopt_leaves(adoptions->fs, of, &tree->lost, &tree->adopted);
-    if (error)
-        free_tree(tree);
-    else
-        *result = adoptions->trees.items[adoptions->trees.count++] = tree;
-    return error;
-}
-
 struct bw_error *bw_adoptions_find(void *context, const struct bw_tree *of, uint64_t bytenr,
                                    const struct bw_adopted **adopted)
 {
     struct bw_adoptions *adoptions = context;
     const struct bw_fs *fs = adoptions->fs;
-    const struct adopted_tree *tree = NULL;
+    struct adopted_trees *trees = &adoptions->trees;
+    struct adopted_tree *tree = NULL;
     const bool checksums = of->id == BW_CSUM_TREE;
     /* With several checksum trees, the id does not tell which one is meant. */
     if (checksums && fs->checksum_trees.count != 1)
         return NULL;
     if (!checksums && of->id != fs->stripe_tree.id && !bw_subvolume_by_id(fs, of->id))
         return NULL;
+
+    /* The tree, with its adopted leaves; if it is not known yet, they are adopted now. */
     pthread_mutex_lock(&adoptions->lock);
-    struct bw_error *error = find_tree(adoptions, of, &tree);
+    for (size_t i = 0; i < trees->count && !tree; i++)
+        if (trees->items[i]->id == of->id)
+            tree = trees->items[i];
+    struct bw_error *error = NULL;
+    if (!tree) {
+        tree = calloc(1, sizeof *tree);
+        error = tree ? adopted_trees_reserve(trees, 1) : bw_error_no_memory();
+        if (!error)
+            error = bw_find_lost_nodes(adoptions->fs, of, 0, &tree->lost);
+        if (!error)
+            error = bw_adopt_leaves(adoptions->fs, of, &tree->lost, &tree->adopted);
+        if (error) {
+            free_tree(tree);
+        } else {
+            tree->id = of->id;
+            trees->items[trees->count++] = tree;
+        }
+    }
     pthread_mutex_unlock(&adoptions->lock);
+
     for (size_t i = 0; !error && i < tree->lost.count; i++)
         if (tree->lost.items[i].bytenr == bytenr)
             *adopted = &tree->adopted;
