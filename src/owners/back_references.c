@@ -114,46 +114,36 @@ static struct bw_error *follow_data(struct follower *follower, const struct bw_r
     return bw_block_scan_end(&follower->scan);
 }
 
-/* The first key of a block; all keys if it cannot be read. */
-static struct bw_error *find_key(struct follower *follower, const struct bw_owned_block *block,
-                                 struct bw_key keys[2])
-{
-    const struct bw_tree_reader *reader = &follower->search->fs->reader;
-    const struct bw_block_pointer pointer = bw_owned_block_pointer(block);
-    keys[0] = (struct bw_key){0};
-    keys[1] = BW_KEY_MAX;
-    if (!follower->buffer)
-        follower->buffer = bw_block_buffer(reader, 1);
-    if (!follower->buffer)
-        return bw_error_no_memory();
-    BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &pointer, follower->buffer);
-    if (error)
-        return bw_error_tolerate(BW_TAKE(error));
-    const struct bw_node node = bw_node_view(follower->buffer, reader->nodesize);
-    if (node.item_count)
-        keys[0] = keys[1] = bw_first_key(&node);
-    return NULL;
-}
-
 /* The node above a block in a tree. */
 static struct bw_error *follow_block(struct follower *follower, const struct bw_owned_block *block,
                                      uint64_t id)
 {
+    const struct bw_tree_reader *reader = &follower->search->fs->reader;
     const struct bw_listed_tree *tree = bw_owner_tree(follower->search, id);
-    struct bw_key keys[2];
     if (!tree || tree->tree.root.level <= block->level)
         return NULL;
     if (tree->tree.root.level == block->level + 1)
         return mark_block(follower, tree->tree.root.bytenr, true);
-    BW_TRY(find_key(follower, block, keys));
+
+    /* The first key of the block; all keys if it cannot be read. */
+    struct bw_key first = {0}, last = BW_KEY_MAX;
+    if (!follower->buffer)
+        follower->buffer = bw_block_buffer(reader, 1);
+    if (!follower->buffer)
+        return bw_error_no_memory();
+    const struct bw_block_pointer pointer = bw_owned_block_pointer(block);
+    struct bw_error *error = bw_block_read(reader, &pointer, follower->buffer);
+    const struct bw_node node = bw_node_view(follower->buffer, reader->nodesize);
+    if (!error && node.item_count)
+        first = last = bw_first_key(&node);
+    BW_TRY(bw_error_tolerate(error));
 
     /* Find the path to the block. The block itself need not be read. */
     bool is_found = false;
-    begin_scan(follower, tree, keys[0], keys[1]);
+    begin_scan(follower, tree, first, last);
     while (!is_found && next_in_path(follower)) {
-        const struct bw_block_pointer *pointer = &follower->scan.pointer;
-        const uint8_t level = pointer->expectation.level;
-        is_found = level == block->level && pointer->bytenr == block->bytenr;
+        const uint8_t level = follower->scan.pointer.expectation.level;
+        is_found = level == block->level && follower->scan.pointer.bytenr == block->bytenr;
         follower->scan.selected = level > block->level;
     }
     BW_TRY(bw_block_scan_end(&follower->scan));
@@ -239,23 +229,6 @@ static struct bw_error *follow_items(struct follower *follower, struct bw_key fi
     return bw_item_range_end(&range, error);
 }
 
-/* The extent that holds an address may begin before it: with the last item until there. */
-static struct bw_error *find_begin(struct follower *follower, uint64_t address, uint64_t *begin)
-{
-    struct bw_fs *fs = follower->search->fs;
-    const struct bw_key key = {address, UINT8_MAX, UINT64_MAX};
-    struct bw_leaf_finder finder;
-    *begin = address;
-    bw_leaf_finder_init(&finder, &fs->reader, &fs->extent_tree);
-    struct bw_error *error = bw_fs_find_leaf(fs, &finder, &key);
-    const int64_t slot = error || finder.lost ? -1 : bw_leaf_last_until(&finder, &key);
-    follower->doubtful |= finder.lost;
-    if (slot >= 0)
-        *begin = bw_leaf_key(&finder.leaf, (uint32_t)slot).objectid;
-    bw_leaf_finder_free(&finder);
-    return error;
-}
-
 static void follower_free(struct follower *follower)
 {
     bw_numbers_free(&follower->steps);
@@ -279,10 +252,20 @@ struct bw_error *bw_owner_follow_references(struct bw_owner_search *search, bool
     follower.doubtful = search->ranges.ranges.count > follower.most_extents;
     for (size_t i = 0; i < search->ranges.ranges.count && !follower.doubtful; i++) {
         const struct bw_query_range *range = &search->ranges.ranges.items[i];
-        uint64_t begin;
-        BW_TRY(find_begin(&follower, range->start, &begin));
+        const struct bw_key until = {range->start, UINT8_MAX, UINT64_MAX};
+        struct bw_key first = {range->start, 0, 0};
+
+        /* The extent that holds the first address may begin before it: with the last item until
+         * there. */
+        BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
+        bw_leaf_finder_init(&finder, &search->fs->reader, &search->fs->extent_tree);
+        BW_TRY(bw_fs_find_leaf(search->fs, &finder, &until));
+        const int64_t slot = finder.lost ? -1 : bw_leaf_last_until(&finder, &until);
+        follower.doubtful |= finder.lost;
+        if (slot >= 0)
+            first.objectid = bw_leaf_key(&finder.leaf, (uint32_t)slot).objectid;
         BW_TRY(follow_items(
-            &follower, (struct bw_key){begin, 0, 0},
+            &follower, first,
             (struct bw_key){range->start + range->length - 1, UINT8_MAX, UINT64_MAX}, true, &any));
     }
     while (follower.steps.count && !follower.doubtful) {
