@@ -135,35 +135,31 @@ void bw_node_runs_destroy(struct bw_node_runs *runs)
     free(runs);
 }
 
-/* The union of the sets that reach the nodes of a row from `since` on. */
-static uint32_t set_since(struct bw_node_runs *runs, uint32_t since)
-{
-    struct bw_root_sets *sets = runs->receiver->sets;
-    const struct reaching *last = &runs->nodes[runs->count - 1];
-    if (runs->known.count == runs->count && runs->known.since == since)
-        return runs->known.set;
-    if (last->range.end && last->since <= since) {
-        runs->known.set = bw_root_set_of_range(
-            sets, (struct bw_root_range){runs->nodes[since].range.first, last->range.end});
-    } else {
-        struct bw_root_sum sum = {0};
-        for (const struct reaching *those = &runs->nodes[since]; those <= last; those++)
-            if (those->range.end)
-                bw_root_sum_add_range(sets, &sum, those->range);
-            else
-                bw_root_sum_add(sets, &sum, those->set);
-        runs->known.set = bw_root_sum_end(sets, &sum);
-    }
-    runs->known.since = since;
-    runs->known.count = runs->count;
-    return runs->known.set;
-}
-
-/* With the lock. */
+/* Ends the run of a child, which the nodes from `since` on have: the trees that reach any of them
+ * reach the child. With the lock. */
 static void end_run(struct bw_node_runs *runs, struct bw_run_child *child)
 {
     const struct bw_run_receiver *receiver = runs->receiver;
-    receiver->reach(receiver->context, child, runs->level, set_since(runs, child->since));
+    struct bw_root_sets *sets = receiver->sets;
+    const struct reaching *first = &runs->nodes[child->since],
+                          *last = &runs->nodes[runs->count - 1];
+    if (runs->known.count != runs->count || runs->known.since != child->since) {
+        if (last->range.end && last->since <= child->since) {
+            runs->known.set = bw_root_set_of_range(
+                sets, (struct bw_root_range){first->range.first, last->range.end});
+        } else {
+            struct bw_root_sum sum = {0};
+            for (const struct reaching *those = first; those <= last; those++)
+                if (those->range.end)
+                    bw_root_sum_add_range(sets, &sum, those->range);
+                else
+                    bw_root_sum_add(sets, &sum, those->set);
+            runs->known.set = bw_root_sum_end(sets, &sum);
+        }
+        runs->known.since = child->since;
+        runs->known.count = runs->count;
+    }
+    receiver->reach(receiver->context, child, runs->level, runs->known.set);
     child->since = NO_RUN;
 }
 
