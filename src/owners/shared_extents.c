@@ -62,8 +62,9 @@ static void on_leaf(void *context, unsigned worker, const struct bw_queued_block
     }
 }
 
-/* Merges the lists of all workers, which are mostly in order, into one ascending list. */
-static bool merge_lists(struct bw_shared_extents *shared, struct found *found, unsigned count)
+/* Merges the lists of all workers, which are mostly in order, into one ascending list, and divides
+ * that into buckets. False if memory runs out. */
+static bool make_list(struct bw_shared_extents *shared, struct found *found, unsigned count)
 {
     size_t total = 0;
     for (unsigned i = 0; i < count; i++) {
@@ -87,26 +88,21 @@ static bool merge_lists(struct bw_shared_extents *shared, struct found *found, u
                 least = &found[i];
         shared->extents.items[shared->extents.count] = least->extents.items[least->next++];
     }
-    return true;
-}
 
-/* About as many buckets as extents. */
-static bool make_buckets(struct bw_shared_extents *shared)
-{
-    const size_t count = shared->extents.count;
-    shared->first = count ? address_of(&shared->extents.items[0]) : 0;
+    /* About as many buckets as extents. */
+    shared->first = total ? address_of(&shared->extents.items[0]) : 0;
     const uint64_t range =
-        count ? address_of(&shared->extents.items[count - 1]) - shared->first : 0;
+        total ? address_of(&shared->extents.items[total - 1]) - shared->first : 0;
     shared->shift = 12;
-    while (range >> shared->shift > count)
+    while (range >> shared->shift > total)
         shared->shift++;
     shared->bucket_count = (size_t)(range >> shared->shift) + 1;
     shared->buckets = malloc((shared->bucket_count + 1) * sizeof *shared->buckets);
-    if (!shared->buckets || count >= UINT32_MAX)
+    if (!shared->buckets || total >= UINT32_MAX)
         return false;
     size_t at = 0;
     for (size_t bucket = 0; bucket <= shared->bucket_count; bucket++) {
-        while (at < count &&
+        while (at < total &&
                (address_of(&shared->extents.items[at]) - shared->first) >> shared->shift < bucket)
             at++;
         shared->buckets[bucket] = (uint32_t)at;
@@ -140,8 +136,7 @@ struct bw_error *bw_shared_load(struct bw_shared_extents *shared, struct bw_fs *
     if (!error)
         error = bw_level_reader_run(&loading.reader);
     shared->complete = !error && has_tree && !loading.reader.has_losses;
-    if (shared->complete &&
-        (!merge_lists(shared, loading.found, loading.reader.workers) || !make_buckets(shared)))
+    if (shared->complete && !make_list(shared, loading.found, loading.reader.workers))
         error = bw_error_no_memory();
     for (unsigned i = 0; loading.found && i < loading.reader.workers; i++)
         bw_shared_extent_list_free(&loading.found[i].extents);
