@@ -119,49 +119,6 @@ static void diff_free(struct bw_diff *diff)
     bw_buffer_free(&diff->filter);
 }
 
-/* Chooses how to compare, and compares. */
-static struct bw_error *compare_trees(struct bw_diff *diff, const struct bw_diff_side sides[2])
-{
-    const struct bw_diff_options *options = &diff->options;
-    bool same = false;
-    BW_TRY(bw_diff_set_filter(options->path, &diff->filter));
-    if (diff->exists[0] && diff->exists[1] && !sides[0].directory && !sides[1].directory) {
-        const struct bw_fs *fs[2] = {diff->trees[0].fs, diff->trees[1].fs};
-        BW_SCOPED(family) struct family family = {0};
-        diff->shared = fs[0] == fs[1] || options->states;
-        if (diff->trees[0].unavailable)
-            same = true;
-        else if (options->by_path ||
-                 memcmp(fs[0]->superblock.fsid, fs[1]->superblock.fsid, BW_UUID_SIZE) != 0)
-            same = false;
-        else if (diff->shared &&
-                 diff->trees[0].subvolume->tree.id == diff->trees[1].subvolume->tree.id)
-            same = true;
-        else
-            BW_TRY(have_same_origin(diff, &family, &same));
-    }
-    diff->summary.by_path = diff->by_path = !same;
-    if (same) {
-        BW_TRY(bw_diff_by_inode(diff));
-        return bw_diff_rows_visit(diff);
-    }
-    struct bw_entries *entries[2] = {NULL, NULL};
-    struct bw_error *error = NULL;
-    for (unsigned side = 0; side < 2 && !error; side++)
-        if (sides[side].folder)
-            error = bw_entries_open_folder(sides[side].folder, sides[!side].fs, &entries[side]);
-        else if (sides[side].list)
-            error = bw_entries_open_list(sides[side].list, &entries[side]);
-        else if (sides[side].subvolume)
-            error = bw_entries_open_image(&sides[side], options, &entries[side]);
-    if (!error)
-        error = bw_diff_merge(diff, entries);
-    for (unsigned side = 0; side < 2; side++)
-        if (entries[side])
-            entries[side]->class->close(entries[side]);
-    return error;
-}
-
 static void add_summary(struct bw_diff_summary *sum, const struct bw_diff_summary *part)
 {
     sum->added += part->added;
@@ -181,9 +138,9 @@ static void add_summary(struct bw_diff_summary *sum, const struct bw_diff_summar
         sum->entries[side] += part->entries[side];
 }
 
-/* Compares two sides; the subvolume of one of them may be NULL. `prefix` is their path. With
- * options->since, a subvolume without an older one is compared with its state then, which is not
- * available. */
+/* Chooses how to compare two sides, and compares them; the subvolume of one of them may be NULL.
+ * `prefix` is their path. With options->since, a subvolume without an older one is compared with
+ * its state then, which is not available. */
 static struct bw_error *compare_sides(const struct bw_diff_side sides[2],
                                       const struct bw_diff_options *options, const char *prefix,
                                       struct bw_diff_summary *summary)
@@ -198,7 +155,43 @@ static struct bw_error *compare_sides(const struct bw_diff_side sides[2],
         bw_diff_tree_init(&diff.trees[0], &sides[1]);
         diff.exists[0] = diff.trees[0].unavailable = diff.trees[0].lost = true;
     }
-    struct bw_error *error = compare_trees(&diff, sides);
+
+    bool same = false;
+    BW_TRY(bw_diff_set_filter(options->path, &diff.filter));
+    if (diff.exists[0] && diff.exists[1] && !sides[0].directory && !sides[1].directory) {
+        const struct bw_fs *fs[2] = {diff.trees[0].fs, diff.trees[1].fs};
+        BW_SCOPED(family) struct family family = {0};
+        diff.shared = fs[0] == fs[1] || options->states;
+        if (diff.trees[0].unavailable)
+            same = true;
+        else if (options->by_path ||
+                 memcmp(fs[0]->superblock.fsid, fs[1]->superblock.fsid, BW_UUID_SIZE) != 0)
+            same = false;
+        else if (diff.shared &&
+                 diff.trees[0].subvolume->tree.id == diff.trees[1].subvolume->tree.id)
+            same = true;
+        else
+            BW_TRY(have_same_origin(&diff, &family, &same));
+    }
+    diff.summary.by_path = diff.by_path = !same;
+    struct bw_entries *entries[2] = {NULL, NULL};
+    struct bw_error *error = NULL;
+    if (same)
+        error = bw_diff_by_inode(&diff);
+    for (unsigned side = 0; side < 2 && !same && !error; side++)
+        if (sides[side].folder)
+            error = bw_entries_open_folder(sides[side].folder, sides[!side].fs, &entries[side]);
+        else if (sides[side].list)
+            error = bw_entries_open_list(sides[side].list, &entries[side]);
+        else if (sides[side].subvolume)
+            error = bw_entries_open_image(&sides[side], options, &entries[side]);
+    if (!error && same)
+        error = bw_diff_rows_visit(&diff);
+    else if (!error)
+        error = bw_diff_merge(&diff, entries);
+    for (unsigned side = 0; side < 2; side++)
+        if (entries[side])
+            entries[side]->class->close(entries[side]);
     add_summary(summary, &diff.summary);
     return error;
 }
@@ -271,18 +264,6 @@ static struct nested *find_by_uuid(const struct nested_list *list, const uint8_t
     return NULL;
 }
 
-/* Sets the path that limits the results in a nested subvolume; false if none can be in it. */
-static bool narrow_filter(const char *filter, const char *prefix, struct bw_diff_options *options)
-{
-    const size_t wanted = strlen(filter), length = strlen(prefix);
-    options->path = NULL;
-    if (!wanted ||
-        (strncmp(prefix, filter, wanted) == 0 && (!prefix[wanted] || prefix[wanted] == '/')))
-        return true;
-    options->path = filter + length;
-    return strncmp(filter, prefix, length) == 0 && filter[length] == '/';
-}
-
 /* Whether a subvolume is to be compared with its state at options->since; sets the transaction from
  * which on its own generations count. The directory that contains it shows that it was created or
  * deleted; a snapshot has the files of another subvolume. */
@@ -310,6 +291,7 @@ static struct bw_error *compare_nested(const struct bw_diff_side tops[2],
                                        const struct bw_diff_options *options, const char *filter,
                                        struct nested_list lists[2], struct bw_diff_summary *summary)
 {
+    const size_t wanted = strlen(filter);
     for (unsigned side = 0; side < 2; side++)
         nested_list_sort(&lists[side], by_nested_path);
     for (size_t i = 0, j = 0; i < lists[0].count && j < lists[1].count;) {
@@ -337,11 +319,17 @@ static struct bw_error *compare_nested(const struct bw_diff_side tops[2],
             if (a->is_matched || b)
                 continue;
         }
+
+        /* The path that limits the results in it; none if all of it is below that path. */
         struct bw_diff_options inner = *options;
-        inner.nested = false;
         const char *prefix = b ? b->path : a->path;
-        if (!narrow_filter(filter, prefix, &inner))
+        const size_t length = strlen(prefix);
+        const bool is_whole = !wanted || (strncmp(prefix, filter, wanted) == 0 &&
+                                          (!prefix[wanted] || prefix[wanted] == '/'));
+        if (!is_whole && (strncmp(filter, prefix, length) != 0 || filter[length] != '/'))
             continue;
+        inner.path = is_whole ? NULL : filter + length;
+        inner.nested = false;
         if (options->since && !select_since(a, b, &inner, summary))
             continue;
         const struct bw_diff_side sides[2] = {
