@@ -252,32 +252,8 @@ static struct bw_error *add_children(const struct open_block *above, unsigned si
     return NULL;
 }
 
-/* Reads some of the children, which are nodes, and adds the leaves below them. Errors are reported
- * when the cursor opens the node. */
-static struct bw_error *add_leaves(const struct bw_pairs *pairs, const struct reference *children,
-                                   size_t count, const struct bw_key *end)
-{
-    struct bw_pairs_memory *memory = pairs->memory;
-    const unsigned side = children->side;
-    const struct bw_tree_reader *reader = &pairs->readers[side];
-    struct bw_request requests[AHEAD];
-    struct bw_error *error = NULL;
-    for (size_t i = 0; i < count; i++)
-        requests[i] =
-            bw_block_request(reader, &children[i].pointer, memory->nodes + i * reader->nodesize);
-    bw_blocks_read(reader, requests, count);
-    for (size_t i = 0; i < count; i++) {
-        const struct open_block node = {
-            .node = bw_node_view(memory->nodes + i * reader->nodesize, reader->nodesize),
-            .pointer = children[i].pointer};
-        if (!requests[i].error && !error)
-            error = add_children(&node, side, &memory->done, end, &memory->leaves);
-        bw_error_free(requests[i].error);
-    }
-    return error;
-}
-
-/* Announces what the cursors will read next. */
+/* Announces what the cursors will read next. Nodes are read for this; errors are reported when the
+ * cursor opens them. */
 static struct bw_error *read_ahead(struct bw_pairs *pairs)
 {
     struct bw_pairs_memory *memory = pairs->memory;
@@ -286,6 +262,8 @@ static struct bw_error *read_ahead(struct bw_pairs *pairs)
     const struct bw_key ends[2] = {end_of_next(above[0]), end_of_next(above[1])};
     const struct bw_key *end = bw_key_compare(&ends[0], &ends[1]) < 0 ? &ends[0] : &ends[1];
     struct references *children = &memory->children, *leaves = &memory->leaves;
+    struct bw_request requests[AHEAD];
+    struct bw_error *error = NULL;
     children->count = leaves->count = 0;
     for (unsigned side = 0; side < 2; side++)
         if (above[side])
@@ -293,12 +271,25 @@ static struct bw_error *read_ahead(struct bw_pairs *pairs)
                                 above[side]->node.level == 1 ? leaves : children));
     drop_shared(pairs, children);
     advise_blocks(pairs, children);
-    for (size_t i = 0, next; i < children->count; i = next) {
-        for (next = i + 1; next < children->count && next - i < AHEAD &&
-                           children->items[next].side == children->items[i].side;)
-            next++;
-        BW_TRY(add_leaves(pairs, &children->items[i], next - i, end));
+    for (size_t i = 0, count; i < children->count && !error; i += count) {
+        const struct reference *nodes = &children->items[i];
+        const unsigned side = nodes->side;
+        const struct bw_tree_reader *reader = &pairs->readers[side];
+        for (count = 0; i + count < children->count && count < AHEAD && nodes[count].side == side;
+             count++)
+            requests[count] = bw_block_request(reader, &nodes[count].pointer,
+                                               memory->nodes + count * reader->nodesize);
+        bw_blocks_read(reader, requests, count);
+        for (size_t k = 0; k < count; k++) {
+            const struct open_block node = {.node =
+                                                bw_node_view(requests[k].buffer, reader->nodesize),
+                                            .pointer = nodes[k].pointer};
+            if (!requests[k].error && !error)
+                error = add_children(&node, side, &memory->done, end, leaves);
+            bw_error_free(requests[k].error);
+        }
     }
+    BW_TRY(error);
     drop_shared(pairs, leaves);
     advise_blocks(pairs, leaves);
     memory->done = *end;
