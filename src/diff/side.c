@@ -217,36 +217,6 @@ void bw_diff_names_free(struct bw_diff_names *names)
 
 /* Paths. */
 
-/* The part of a directory. Untouched inodes have the same name in both trees. */
-static struct bw_error *get_part(struct bw_diff *diff, unsigned side, uint64_t inode,
-                                 const struct bw_diff_tree **in, uint32_t *number)
-{
-    const bool same = diff->shared && !bw_touched_get(&diff->touched, inode);
-    struct bw_diff_tree *tree = &diff->trees[same ? 1 : side];
-    *in = tree;
-    *number = bw_key_map_get(&tree->part_of, inode, UINT32_MAX);
-    if (*number != UINT32_MAX)
-        return NULL;
-    *number = (uint32_t)tree->parts.count;
-    BW_SCOPED(bw_diff_names) struct bw_diff_names found = {0};
-    struct bw_diff_part part = {.name = tree->names.length};
-    BW_TRY(read_names(tree, &tree->directories, inode, true, &found));
-    if (found.list.count) {
-        part.parent = found.list.items[0].parent;
-        part.length = found.list.items[0].length;
-        bw_buffer_append(&tree->names, found.bytes.data, part.length);
-    } else if (!found.lost) {
-        bw_fs_report(tree->fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "inode %" PRIu64 " of subvolume %" PRIu64 " has no name",
-                                     inode, tree->subvolume->tree.id));
-    }
-    if (tree->names.failed)
-        return bw_error_no_memory();
-    BW_TRY(bw_key_map_put(&tree->part_of, inode, *number));
-    return bw_diff_parts_push(&tree->parts, part);
-}
-
 /* Writes a name and a '/' before it in front of `*at`; false if the path gets too long. */
 static bool put_in_front(char *path, size_t *at, const void *name, size_t length)
 {
@@ -265,13 +235,36 @@ struct bw_error *bw_diff_path(struct bw_diff *diff, unsigned side, uint64_t dire
     size_t at = sizeof text;
     bool fits = put_in_front(text, &at, name, length);
     while (fits && directory != BW_SUBVOLUME_ROOT_INODE && directory) {
-        const struct bw_diff_tree *tree;
-        uint32_t part;
-        BW_TRY(get_part(diff, side, directory, &tree, &part));
-        directory = tree->parts.items[part].parent;
+        /* Its part of the path, which is read once. Untouched inodes have the same name in both
+         * trees. */
+        const bool same = diff->shared && !bw_touched_get(&diff->touched, directory);
+        struct bw_diff_tree *tree = &diff->trees[same ? 1 : side];
+        const uint32_t number = bw_key_map_get(&tree->part_of, directory, UINT32_MAX);
+        struct bw_diff_part part = {.name = tree->names.length};
+        if (number != UINT32_MAX) {
+            part = tree->parts.items[number];
+        } else {
+            BW_SCOPED(bw_diff_names) struct bw_diff_names found = {0};
+            BW_TRY(read_names(tree, &tree->directories, directory, true, &found));
+            if (found.list.count) {
+                part.parent = found.list.items[0].parent;
+                part.length = found.list.items[0].length;
+                bw_buffer_append(&tree->names, found.bytes.data, part.length);
+            } else if (!found.lost) {
+                bw_fs_report(tree->fs, BW_DAMAGE,
+                             bw_error_create(BW_ERROR_CORRUPT,
+                                             "inode %" PRIu64 " of subvolume %" PRIu64
+                                             " has no name",
+                                             directory, tree->subvolume->tree.id));
+            }
+            if (tree->names.failed)
+                return bw_error_no_memory();
+            BW_TRY(bw_key_map_put(&tree->part_of, directory, (uint32_t)tree->parts.count));
+            BW_TRY(bw_diff_parts_push(&tree->parts, part));
+        }
+        directory = part.parent;
         if (directory)
-            fits = put_in_front(text, &at, tree->names.data + tree->parts.items[part].name,
-                                tree->parts.items[part].length);
+            fits = put_in_front(text, &at, tree->names.data + part.name, part.length);
     }
     *path = (struct bw_diff_text){.at = diff->texts.length};
     if (!directory)
