@@ -33,8 +33,6 @@ struct free_search {
 const char *const bw_free_kind_names[] = {"free",         "unused",      "hidden",
                                           "preallocated", "unallocated", NULL};
 
-/* Extents that files refer to. */
-
 static struct bw_error *add_span(struct bw_range_set *set, uint64_t start, uint64_t length)
 {
     if (!length || length > UINT64_MAX - start)
@@ -42,54 +40,49 @@ static struct bw_error *add_span(struct bw_range_set *set, uint64_t start, uint6
     return bw_range_set_insert(set, start, start + length);
 }
 
-/* Adds the extents of the files in a leaf. A file needs all bytes of a compressed extent, even if
- * it shows only a part. */
-static struct bw_error *add_extents(struct free_search *search, const struct bw_node *leaf)
-{
-    struct bw_item item;
-    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
-        const struct bw_disk_file_extent *disk = (const void *)item.data;
-        if (item.key.type != BW_EXTENT_DATA || item.size < sizeof *disk ||
-            disk->type == BW_FILE_EXTENT_INLINE)
-            continue;
-        const uint64_t extent = bw_get64(disk->disk_bytenr),
-                       length = bw_get64(disk->disk_num_bytes);
-        const uint64_t into = bw_get64(disk->offset), shown = bw_get64(disk->num_bytes);
-        if (!extent || length > UINT64_MAX - extent)
-            continue;
-        BW_TRY(bw_used_map_refer(search->used, BW_USED_DATA, extent, length));
-        struct bw_range_set *set =
-            disk->type == BW_FILE_EXTENT_PREALLOC ? &search->preallocated : &search->shown;
-        if (disk->compression || into > length || shown > length - into)
-            BW_TRY(add_span(set, extent, length));
-        else
-            BW_TRY(add_span(set, extent + into, shown));
-    }
-    return NULL;
-}
-
 /* Adds the blocks of a tree, and the extents of its files. */
 static struct bw_error *read_tree(struct free_search *search, const struct bw_listed_tree *tree)
 {
     struct bw_fs *fs = search->fs;
     const uint32_t size = fs->reader.nodesize;
+    const bool has_files = bw_owner_has_files(tree);
     BW_SCOPED(bw_block_scan)
     struct bw_block_scan scan = {BW_SCAN_ALL, .adopt = true, .pointers = true};
     bw_block_scan_begin(&scan, &fs->reader, &tree->tree);
     while (bw_block_scan_next(&scan)) {
         const uint64_t bytenr = scan.pointer.bytenr;
+        const bool has_extents = scan.step == BW_SCAN_LEAF && has_files;
+        struct bw_item item;
         bool is_new;
         if (scan.step == BW_SCAN_LOST)
             bw_fs_report_lost(fs, bytenr, BW_TAKE(scan.error));
-        if (scan.step == BW_SCAN_LEAF && bw_owner_has_files(tree))
-            BW_TRY(add_extents(search, &scan.node));
+        for (uint32_t slot = 0; has_extents && bw_leaf_next(&scan.node, &slot, &item);) {
+            const struct bw_disk_file_extent *disk = (const void *)item.data;
+            if (item.key.type != BW_EXTENT_DATA || item.size < sizeof *disk ||
+                disk->type == BW_FILE_EXTENT_INLINE)
+                continue;
+            const uint64_t extent = bw_get64(disk->disk_bytenr),
+                           length = bw_get64(disk->disk_num_bytes);
+            const uint64_t into = bw_get64(disk->offset), shown = bw_get64(disk->num_bytes);
+            if (!extent || length > UINT64_MAX - extent)
+                continue;
+            BW_TRY(bw_used_map_refer(search->used, BW_USED_DATA, extent, length));
+            struct bw_range_set *set =
+                disk->type == BW_FILE_EXTENT_PREALLOC ? &search->preallocated : &search->shown;
+
+            /* A file needs all bytes of a compressed extent, even if it shows only a part. */
+            if (disk->compression || into > length || shown > length - into)
+                BW_TRY(add_span(set, extent, length));
+            else
+                BW_TRY(add_span(set, extent + into, shown));
+        }
         if (scan.step != BW_SCAN_POINTER || bw_tree_has_dropped(tree, &scan.pointer))
             continue;
         BW_TRY(bw_block_set_insert(&search->seen, bytenr, &is_new));
         if (!is_new)
             continue;
         /* Leaves of trees without files are not read: it is enough to know where they are. */
-        scan.selected = scan.pointer.expectation.level || bw_owner_has_files(tree);
+        scan.selected = scan.pointer.expectation.level || has_files;
         BW_TRY(bw_used_map_refer(search->used, BW_USED_METADATA, bytenr, size));
         BW_TRY(add_span(&search->shown, bytenr, size));
     }
