@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/compare.h"
 #include "base/pool.h"
 #include "base/search.h"
 #include "graph/wind.h"
@@ -71,27 +72,6 @@ static int by_place(const void *left, const void *right)
     const struct bw_device_range *a = left, *b = right;
     return a->image != b->image ? (a->image > b->image) * 2 - 1
                                 : (a->offset > b->offset) - (a->offset < b->offset);
-}
-
-/* Joins overlapping ranges: in a crafted image, any number of chunks may claim the same range.
- * Returns the new number of ranges. */
-static size_t merge_ranges(struct bw_device_range *ranges, size_t count)
-{
-    size_t kept = 0;
-    if (count)
-        qsort(ranges, count, sizeof *ranges, by_place);
-    for (size_t i = 0; i < count; i++) {
-        struct bw_device_range *last = &ranges[kept ? kept - 1 : 0];
-        const uint64_t gap = ranges[i].offset - last->offset;
-        if (!kept || last->image != ranges[i].image || gap > last->length) {
-            ranges[kept++] = ranges[i];
-            continue;
-        }
-        const uint64_t room = UINT64_MAX - gap;
-        const uint64_t length = gap + (ranges[i].length < room ? ranges[i].length : room);
-        last->length = length > last->length ? length : last->length;
-    }
-    return kept;
 }
 
 struct bw_error *bw_device_scan_bytes(const struct bw_device_scan *scan, size_t image,
@@ -186,23 +166,30 @@ struct bw_error *bw_device_scan_run(struct bw_device_scan *scan, struct bw_devic
     const unsigned workers = bw_pool_workers(0);
     struct bw_pool *pool = bw_pool_create(workers);
     run.buffers = aligned_alloc(BW_MIN_SECTORSIZE, (size_t)workers * WINDOW);
+    const uint64_t mask = BW_MIN_SECTORSIZE - 1;
     bool ready = pool && run.buffers;
-    count = merge_ranges(ranges, count);
 
-    /* The stored parts of the ranges, in pieces. */
+    /* The stored parts of the ranges, in pieces. In a crafted image, any number of chunks may claim
+     * the same range: each begins where those before it end. */
+    uint64_t done = 0;
+    if (count)
+        qsort(ranges, count, sizeof *ranges, by_place);
     for (size_t i = 0; ready && i < count; i++) {
         const struct bw_device_range *range = &ranges[i];
         struct bw_xlator *device = device_of(scan, range->image);
         const uint64_t size = device ? bw_xlator_size(device) : 0;
         const uint64_t left = range->offset < size ? size - range->offset : 0;
-        const uint64_t end = range->offset + (range->length < left ? range->length : left);
-        uint64_t at = range->offset - range->offset % BW_MIN_SECTORSIZE, next;
+        const uint64_t end = range->offset + bw_min(range->length, left);
+        if (i && range->image != range[-1].image)
+            done = 0;
+        uint64_t at = bw_max(range->offset & ~mask, done), next;
+        done = bw_max(done, (end + mask) & ~mask);
         for (; ready && left && at < end; at += PIECE) {
             next = bw_xlator_next_stored(device, at);
             if (next >= end)
                 break;
-            at += (next - at) / BW_MIN_SECTORSIZE * BW_MIN_SECTORSIZE;
-            const uint64_t length = end - at < PIECE ? end - at : PIECE;
+            at += (next - at) & ~mask;
+            const uint64_t length = bw_min(end - at, PIECE);
 
             /* A piece continues the stretch that ends at its beginning, or is a new one. */
             struct stretches *stretches = &run.stretches;
